@@ -1,0 +1,52 @@
+/* The part of the HIP runtime C ABI that this project calls, declared by hand for a library opened at run time.
+ *
+ * Source: AMD's public HIP runtime API reference, ROCm 6 and 7 (the functions below kept their signatures).
+ * hipError_t is a 32-bit int; 0 is success.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef int hipError_t;
+typedef struct ihipStream_t* hipStream_t;
+typedef struct ihipEvent_t* hipEvent_t;
+
+enum { hipSuccess = 0, hipErrorInvalidValue = 1, hipErrorOutOfMemory = 2, hipErrorNotInitialized = 3, hipErrorInvalidDevice = 101,
+       hipErrorNotReady = 600 };
+typedef enum { hipMemcpyHostToHost = 0, hipMemcpyHostToDevice = 1, hipMemcpyDeviceToHost = 2, hipMemcpyDeviceToDevice = 3,
+               hipMemcpyDefault = 4 } hipMemcpyKind;
+enum { hipStreamDefault = 0, hipStreamNonBlocking = 1 };
+enum { hipEventDefault = 0, hipEventDisableTiming = 2 };
+
+hipError_t hipInit(unsigned int flags);
+hipError_t hipGetDeviceCount(int* count);
+hipError_t hipSetDevice(int device);
+hipError_t hipGetDevice(int* device);
+hipError_t hipRuntimeGetVersion(int* version);
+const char* hipGetErrorName(hipError_t error);
+const char* hipGetErrorString(hipError_t error);
+
+hipError_t hipMalloc(void** pointer, size_t bytes);
+hipError_t hipFree(void* pointer);
+hipError_t hipHostMalloc(void** pointer, size_t bytes, unsigned int flags);
+hipError_t hipHostFree(void* pointer);
+hipError_t hipMemcpyAsync(void* destination, const void* source, size_t bytes, hipMemcpyKind kind, hipStream_t stream);
+hipError_t hipMemsetAsync(void* destination, int value, size_t bytes, hipStream_t stream);
+
+hipError_t hipStreamCreateWithFlags(hipStream_t* stream, unsigned int flags);
+hipError_t hipStreamDestroy(hipStream_t stream);
+hipError_t hipStreamSynchronize(hipStream_t stream);
+hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned int flags);
+hipError_t hipEventCreateWithFlags(hipEvent_t* event, unsigned int flags);
+hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream);
+hipError_t hipEventSynchronize(hipEvent_t event);
+hipError_t hipEventElapsedTime(float* elapsed_ms, hipEvent_t start, hipEvent_t stop);
+hipError_t hipEventDestroy(hipEvent_t event);
+
+#ifdef __cplusplus
+}
+#endif
