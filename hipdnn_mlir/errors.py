@@ -1,0 +1,216 @@
+"""Every error a user can meet: one line that says what, where, expected against got, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+USER_ERROR = 2
+"""Exit code for something the user can mend: a file, an argument, an operation outside the table."""
+
+COMPILER_DEFECT = 3
+"""Exit code for a fault of this compiler or of a library under it."""
+
+
+@dataclass(frozen=True)
+class Reject:
+    """Why one node stays outside every graph of the target.
+
+    Attributes:
+        node: Name of the ONNX node, or of the value it makes where it has no name.
+        op: Operation, as the model spells it (``Conv``) or as the IR does (``torch.aten.conv2d``).
+        rule: Short name of the rule that refused it, such as ``dtype`` or ``rank``.
+        reason: One clause with what was expected and what was found.
+    """
+
+    node: str
+    op: str
+    rule: str
+    reason: str
+
+
+class HipdnnMlirError(Exception):
+    """Base of all errors this package raises on purpose.
+
+    Args:
+        message: What went wrong, one clause, no full stop.
+        where: File, node, field, call or argument at fault.
+        expected: What would have been right.
+        got: What was found instead.
+        hint: What to do next, one clause.
+    """
+
+    exit_code: ClassVar[int] = USER_ERROR
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        where: str | None = None,
+        expected: str | None = None,
+        got: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.expected = expected
+        self.got = got
+        self.hint = hint
+
+    def __str__(self) -> str:
+        """Return the whole error as one line."""
+        text = f"{self.where}: {self.message}" if self.where else self.message
+        if self.expected and self.got:
+            text += f": expected {self.expected}, got {self.got}"
+        elif self.expected:
+            text += f": expected {self.expected}"
+        elif self.got:
+            text += f": got {self.got}"
+        if self.hint:
+            text += f"; {self.hint}"
+        return " ".join(text.split())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle through the structured form, keyword-only fields included."""
+        return error_from_dict, (self.to_dict(),)
+
+    def _fields(self) -> dict[str, Any]:
+        """Return this class's constructor arguments, JSON types only."""
+        return {
+            "message": self.message,
+            "where": self.where,
+            "expected": self.expected,
+            "got": self.got,
+            "hint": self.hint,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-able form that ``error_from_dict`` turns back into the same class."""
+        return {"error": type(self).__name__, "fields": self._fields()}
+
+
+class ModelError(HipdnnMlirError):
+    """The user's model, inputs or arguments are wrong."""
+
+
+class ProgramError(HipdnnMlirError):
+    """A ``.hipdnn`` file is broken, too new, or for another target."""
+
+
+class DeviceError(HipdnnMlirError):
+    """A call into a device library failed.
+
+    The message carries the call, its status and the library's own words.
+    """
+
+
+class PassError(HipdnnMlirError):
+    """The compiler itself failed: a pass raised, the verifier refused its result, or the process died.
+
+    Args:
+        message: What happened, one clause.
+        pass_name: The pass that was running, where known.
+        earlier: The passes that had run before it.
+        reproducer: Directory or file with which the failure can be repeated.
+        detail: Full diagnostics, of any length; kept out of the one-line message.
+        where: As in the base class.
+        hint: As in the base class; the default asks to report the reproducer.
+    """
+
+    exit_code: ClassVar[int] = COMPILER_DEFECT
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        pass_name: str | None = None,
+        earlier: Sequence[str] = (),
+        reproducer: Path | str | None = None,
+        detail: str = "",
+        where: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, where=where, hint=hint)
+        self.pass_name = pass_name
+        self.earlier = tuple(earlier)
+        self.reproducer = None if reproducer is None else Path(reproducer)
+        self.detail = detail
+
+    def __str__(self) -> str:
+        """Return the whole error as one line, reproducer last."""
+        text = super().__str__()
+        if self.pass_name:
+            after = f" after {', '.join(self.earlier)}" if self.earlier else ""
+            text = f"pass {self.pass_name}{after}: {text}"
+        if self.reproducer:
+            text += f"; this is a defect of the compiler, reproducer: {self.reproducer}"
+        return text
+
+    def with_reproducer(self, reproducer: Path) -> PassError:
+        """Return the same error pointing at a saved reproducer."""
+        return PassError(**{**self._fields(), "reproducer": reproducer})
+
+    def _fields(self) -> dict[str, Any]:
+        return {
+            "message": self.message,
+            "where": self.where,
+            "hint": self.hint,
+            "pass_name": self.pass_name,
+            "earlier": list(self.earlier),
+            "reproducer": None if self.reproducer is None else str(self.reproducer),
+            "detail": self.detail,
+        }
+
+
+class UnsupportedError(HipdnnMlirError):
+    """Some nodes have no place on the target; every one of them is named.
+
+    Args:
+        rejects: All nodes left out, with reasons; at least one.
+        target: The target the model was compiled for.
+        where: The model.
+    """
+
+    def __init__(self, rejects: Iterable[Reject], *, target: str = "host", where: str | None = None) -> None:
+        self.rejects = tuple(rejects)
+        self.target = target
+        count = len(self.rejects)
+        super().__init__(
+            f"{count} {'node' if count == 1 else 'nodes'} cannot run on target '{target}': "
+            + "; ".join(_grouped(self.rejects)),
+            where=where,
+            hint="replace or remove them, or see 'hipdnn-mlir explain' for the placement of the rest",
+        )
+
+    def _fields(self) -> dict[str, Any]:
+        return {"rejects": [asdict(reject) for reject in self.rejects], "target": self.target, "where": self.where}
+
+
+def _grouped(rejects: Iterable[Reject]) -> list[str]:
+    """Return one clause per (operation, rule, reason), naming all its nodes."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for reject in rejects:
+        groups.setdefault((reject.op, reject.rule, reject.reason), []).append(repr(reject.node))
+    return [f"{op} at {', '.join(nodes)} ({rule}: {reason})" for (op, rule, reason), nodes in groups.items()]
+
+
+_CLASSES: Mapping[str, type[HipdnnMlirError]] = {
+    cls.__name__: cls for cls in (HipdnnMlirError, ModelError, ProgramError, DeviceError, PassError, UnsupportedError)
+}
+
+
+def error_from_dict(data: Mapping[str, Any]) -> HipdnnMlirError:
+    """Return the error that ``HipdnnMlirError.to_dict`` described, as the class it was.
+
+    Raises:
+        KeyError: ``data`` was not made by ``to_dict``.
+    """
+    cls = _CLASSES[data["error"]]
+    fields = dict(data["fields"])
+    if cls is UnsupportedError:
+        rejects = [Reject(**reject) for reject in fields.pop("rejects")]
+        return UnsupportedError(rejects, **fields)
+    return cls(**fields)
