@@ -1,0 +1,72 @@
+# make run    set up .venv, build, install, and run the main job
+# make test   the same set-up, static checks, and every test
+# make bench  the table of measurements, on the terminal and in build/bench.json
+# make clean  remove everything these made
+
+PYTHON ?= python3
+JOBS ?= 2
+BIN := .venv/bin
+CHECKED := hipdnn_mlir passes bench examples tests
+
+# Under CI the build is isolated, as `pip install .` is for a user; otherwise it uses the environment, so that rebuilds are quick.
+ifdef CI
+INSTALL := $(BIN)/pip install --disable-pip-version-check --quiet
+else
+INSTALL := $(BIN)/pip install --disable-pip-version-check --quiet --no-build-isolation
+endif
+
+SOURCES := $(shell find -L hipdnn_mlir runtime third_party -type f -not -path '*/__pycache__/*') \
+  $(wildcard cmake/*) CMakeLists.txt pyproject.toml
+
+.PHONY: run test bench clean lint types pytest lit cpp
+.DELETE_ON_ERROR:
+
+run: .venv/.examples
+	$(BIN)/python -P examples/digits/run.py
+
+test: lint types pytest lit cpp
+
+bench: .venv/.test
+	$(BIN)/python -P bench/main.py --json build/bench.json
+
+lint: .venv/.test
+	$(BIN)/ruff check $(CHECKED)
+	$(BIN)/ruff format --check $(CHECKED)
+
+types: .venv/.test
+	$(BIN)/mypy -p hipdnn_mlir
+
+pytest: .venv/.test
+	$(BIN)/pytest
+
+lit: .venv/.test
+	$(BIN)/lit -v -j $(JOBS) lit_tests
+
+# The C++ tests run under AddressSanitizer and UndefinedBehaviorSanitizer.
+cpp: .venv/.test
+	PATH="$(CURDIR)/$(BIN):$$PATH" cmake -S . -B build/sanitize -G Ninja -DCMAKE_BUILD_TYPE=Debug \
+	  -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DHIPDNN_BUILD_TESTS=ON -DHIPDNN_SANITIZE=ON
+	PATH="$(CURDIR)/$(BIN):$$PATH" cmake --build build/sanitize -j $(JOBS)
+	PATH="$(CURDIR)/$(BIN):$$PATH" ctest --test-dir build/sanitize --output-on-failure -j $(JOBS)
+
+# Debian's python3 comes without ensurepip; the host's pip then fills the environment.
+.venv/.ready: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python >= 3.11 is needed: set PYTHON=")'
+	$(PYTHON) -m venv .venv >/dev/null 2>&1 || { $(PYTHON) -m venv --clear --without-pip .venv && \
+	  $(PYTHON) -m pip --python $(BIN)/python install --quiet pip; }
+	$(BIN)/python -c 'import tomllib; b = tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"]; \
+	  print("\n".join([*b, "cmake>=3.24", "ninja"]))' > .venv/build-requires.txt
+	$(BIN)/pip install --disable-pip-version-check --quiet -r .venv/build-requires.txt
+	@touch $@
+
+.venv/.examples: .venv/.ready $(SOURCES)
+	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(INSTALL) '.[examples]'
+	@touch $@
+
+.venv/.test: .venv/.ready $(SOURCES)
+	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(INSTALL) '.[test]'
+	@touch $@ .venv/.examples
+
+clean:
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
