@@ -16,19 +16,23 @@ COMPILER_DEFECT = 3
 
 @dataclass(frozen=True)
 class Reject:
-    """Why one node stays outside every graph of the target.
+    """Why one operation stays outside every graph of the target: a value, never an exception.
 
     Attributes:
-        node: Name of the ONNX node, or of the value it makes where it has no name.
-        op: Operation, as the model spells it (``Conv``) or as the IR does (``torch.aten.conv2d``).
+        op: Operation, as users know it (``Resize`` or ``torch.aten.cumsum``).
         rule: Short name of the rule that refused it, such as ``dtype`` or ``rank``.
         reason: One clause with what was expected and what was found.
+        node: Name of the ONNX node, where known.
     """
 
-    node: str
     op: str
     rule: str
     reason: str
+    node: str = ""
+
+    def __str__(self) -> str:
+        where = f" ({self.node})" if self.node else ""
+        return f"{self.op}{where}: {self.reason} [{self.rule}]"
 
 
 class HipdnnMlirError(Exception):
@@ -194,7 +198,10 @@ def _grouped(rejects: Iterable[Reject]) -> list[str]:
     groups: dict[tuple[str, str, str], list[str]] = {}
     for reject in rejects:
         groups.setdefault((reject.op, reject.rule, reject.reason), []).append(repr(reject.node))
-    return [f"{op} at {', '.join(nodes)} ({rule}: {reason})" for (op, rule, reason), nodes in groups.items()]
+    return [
+        f"{op}{' at ' + ', '.join(named) if (named := [n for n in nodes if n != repr('')]) else ''}: {reason} [{rule}]"
+        for (op, rule, reason), nodes in groups.items()
+    ]
 
 
 _CLASSES: Mapping[str, type[HipdnnMlirError]] = {
