@@ -1,0 +1,100 @@
+"""Torch ops read as the operation table sees them: OpView with Python values for constants."""
+
+import re
+from math import prod
+from typing import Any
+
+from torch_mlir import ir
+
+from .errors import Reject
+from .ir_types import is_tensor, tensor_type
+from .ops.registry import find
+from .ops.spec import Arg, OpRow, OpView, Refusal, TensorArg
+
+_CONSTANTS = ("torch.constant.", "torch.prim.ListConstruct", "torch.vtensor.literal")
+
+
+def is_constant(operation: Any) -> bool:
+    """True for ops that only spell a compile-time value (lists of tensors count as plumbing too)."""
+    return str(operation.name).startswith(_CONSTANTS)
+
+
+def defining(value: Any) -> Any | None:
+    """The op that defines a value, or None for a block argument."""
+    owner = value.owner
+    return None if isinstance(owner, ir.Block) else owner.operation
+
+
+def node_name(operation: Any) -> str:
+    """The ONNX node an op came from: the innermost name of its location."""
+    match = re.search(r'loc\("([^"]+)"', str(operation.location))
+    return match.group(1) if match else ""
+
+
+def literal_scalar(operation: Any) -> float | int | bool | None:
+    """The number of a one-element literal, or None."""
+    attribute = operation.attributes["value"]
+    kind = ir.RankedTensorType(attribute.type)
+    if prod(kind.shape) != 1:
+        return None
+    element = str(kind.element_type)
+    if element == "i1":
+        return bool(ir.DenseIntElementsAttr(attribute)[0])
+    if element.startswith(("f", "bf")):
+        return float(ir.DenseFPElementsAttr(attribute)[0])
+    return int(ir.DenseIntElementsAttr(attribute)[0])
+
+
+def argument(value: Any) -> Arg:
+    """One operand as the table sees it; refuses what is neither a tensor nor a known constant."""
+    source = defining(value)
+    if is_tensor(value.type):
+        scalar = literal_scalar(source) if source is not None and source.name == "torch.vtensor.literal" else None
+        kind = tensor_type(value.type)
+        return TensorArg(value, kind, scalar if not kind.dims else None)
+    if source is None:
+        raise Refusal("operand", f"operand of type {value.type} is not known at compile time")
+    name = source.name
+    if name == "torch.constant.none":
+        return None
+    if name == "torch.prim.ListConstruct":
+        return [argument(item) for item in source.operands]
+    if not name.startswith("torch.constant."):
+        raise Refusal("operand", f"operand computed by {name} is not known at compile time")
+    attribute = source.attributes["value"]
+    if name == "torch.constant.bool":
+        return bool(ir.BoolAttr(attribute).value) if isinstance(attribute, ir.BoolAttr) else bool(ir.IntegerAttr(attribute).value)
+    if name == "torch.constant.int":
+        return int(ir.IntegerAttr(attribute).value)
+    if name == "torch.constant.float":
+        return float(ir.FloatAttr(attribute).value)
+    return str(ir.StringAttr(attribute).value)
+
+
+def op_name(operation: Any) -> str:
+    """The op as users know it: a torch op, or the ONNX operator inside `torch.operator`."""
+    if operation.name == "torch.operator":
+        return str(ir.StringAttr(operation.attributes["name"]).value).removeprefix("hipdnn.").removeprefix("onnx.")
+    return str(operation.name)
+
+
+def view(operation: Any) -> OpView:
+    """The table's view of a torch op; raises Refusal where an operand is not readable."""
+    return OpView(
+        operation.name,
+        [argument(value) for value in operation.operands],
+        [tensor_type(value.type) for value in operation.results],
+        node_name(operation),
+    )
+
+
+def lookup(operation: Any) -> tuple[OpRow, OpView] | Reject:
+    """Row and view of an op, or why there is none."""
+    name = op_name(operation)
+    row = find(operation.name)
+    if row is None:
+        return Reject(name, "no-row", "no hipDNN operation or data movement expresses it", node_name(operation))
+    try:
+        return row, view(operation)
+    except Refusal as refusal:
+        return Reject(name, refusal.rule, refusal.reason, node_name(operation))

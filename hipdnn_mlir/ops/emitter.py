@@ -1,0 +1,271 @@
+"""Builds one hipDNN graph from the torch ops of a region; a dry run of the same code is what claims them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from .. import dtypes
+from ..abi import Attribute, AttributeType, Descriptor, Pointwise, Reduce
+from ..dtypes import DType
+from .graph import Graph, Node, Tensor
+from .spec import OpView, Refusal, Reject, TensorArg, TensorType
+from .strides import Dims, Strides, broadcast, memory_order, packed, restride
+
+Slot = tuple[Literal["in", "out"], int]
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor during emission: index into Graph.tensors, dims, dtype; `pads` (low, high, value) is a border not yet applied."""
+
+    tensor: int
+    dims: Dims
+    dtype: DType
+    pads: tuple[Dims, Dims, float] | None = None
+
+    @property
+    def rank(self) -> int:
+        return len(self.dims)
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A region operand: dims, dtype and, once known, the strides its buffer has."""
+
+    dims: Dims
+    dtype: DType
+    strides: Strides | None = None
+
+
+class Emitter:
+    """Collects nodes while rows emit. One per region; not reusable."""
+
+    def __init__(self, compute: DType) -> None:
+        self.graph = Graph(compute)
+        self._values: dict[Any, Value] = {}
+        self._views: dict[tuple[int, Dims], Value] = {}
+
+    # -- values ---------------------------------------------------------------------------------------------------
+
+    def bind(self, key: Any, operand: Operand, index: int) -> None:
+        """Make SSA value `key` mean region operand `index`."""
+        dims = operand.dims or (1,)
+        strides = operand.strides if operand.strides and operand.dims else packed(dims)
+        self._values[key] = self._new(Tensor(dims, operand.dtype, strides, operand=index))
+
+    def define(self, key: Any, value: Value) -> None:
+        """Make SSA value `key` mean the result of an emission."""
+        self._values[key] = value
+
+    def value(self, arg: Any, *, pads: bool = False) -> Value:
+        """The value of a tensor argument; a known scalar is baked. Refuses a padded value unless `pads`."""
+        if not isinstance(arg, TensorArg):
+            raise Refusal("operand", f"expected a tensor operand, got {arg!r}")
+        if arg.key in self._values:
+            value = self._values[arg.key]
+            if value.pads and not pads:
+                raise Refusal("pad", "a constant border is absorbed by convolutions and pools only")
+            return value
+        if arg.scalar is not None:
+            return self.scalar(arg.scalar, arg.type.dtype)
+        raise Refusal("operand", "operand is defined outside the region")
+
+    def scalar(self, number: float | int | bool, dtype: DType) -> Value:
+        """A baked scalar of dims (1,)."""
+        if dtype.hipdnn is None:
+            raise Refusal("dtype", f"hipDNN has no data type for {dtype}")
+        raw = np.asarray(number).astype(dtype.numpy).tobytes()
+        for index, tensor in enumerate(self.graph.tensors):
+            if tensor.value == raw and tensor.dtype is dtype:
+                return Value(index, (1,), dtype)
+        return self._new(Tensor((1,), dtype, (1,), value=raw))
+
+    def view(self, value: Value, dims: Dims) -> Value:
+        """`value` under other dims, by strides alone; refuses where data would have to move."""
+        if value.dims == dims:
+            return value
+        tensor = self.graph.tensors[value.tensor]
+        if tensor.value is not None:
+            return self._remember((value.tensor, dims), Tensor(dims, value.dtype, packed(dims), value=tensor.value))
+        if tensor.operand is None:
+            raise Refusal("virtual-view", f"an intermediate of dims {value.dims} cannot be seen as {dims}")
+        strides = restride(value.dims, tensor.strides, dims)
+        if strides is None:
+            raise Refusal("view", f"dims {value.dims} with strides {tensor.strides} cannot be seen as {dims} without a copy")
+        return self._remember((value.tensor, dims), Tensor(dims, value.dtype, strides, operand=tensor.operand))
+
+    def permuted(self, value: Value, order: Sequence[int]) -> Value:
+        """A region operand with its dimensions reordered by strides; refuses an intermediate."""
+        tensor = self.graph.tensors[value.tensor]
+        if tensor.operand is None:
+            raise Refusal("virtual-view", "an intermediate cannot be transposed without a copy")
+        dims = tuple(value.dims[axis] for axis in order)
+        return self._new(Tensor(dims, value.dtype, tuple(tensor.strides[axis] for axis in order), operand=tensor.operand))
+
+    def _remember(self, key: tuple[int, Dims], tensor: Tensor) -> Value:
+        if key not in self._views:
+            self._views[key] = self._new(tensor)
+        return self._views[key]
+
+    def _new(self, tensor: Tensor) -> Value:
+        self.graph.tensors.append(tensor)
+        return Value(len(self.graph.tensors) - 1, tensor.dims, tensor.dtype)
+
+    # -- nodes ----------------------------------------------------------------------------------------------------
+
+    def node(
+        self,
+        kind: Descriptor,  # type: ignore[valid-type]
+        inputs: Mapping[Attribute, Value],  # type: ignore[valid-type]
+        outputs: Mapping[Attribute, tuple[Dims, DType]],  # type: ignore[valid-type]
+        attributes: Sequence[tuple[Attribute, AttributeType, list[Any]]],  # type: ignore[valid-type]
+    ) -> list[Value]:
+        """Append one operation and return its results, all virtual until the region's results are bound."""
+        for value in inputs.values():
+            if value.dtype.hipdnn is None:
+                raise Refusal("dtype", f"hipDNN has no data type for {value.dtype}")
+        if any(0 in value.dims for value in inputs.values()):
+            raise Refusal("empty", "a tensor without elements")
+        results = [self._new(Tensor(dims, dtype, packed(dims))) for dims, dtype in outputs.values()]
+        self.graph.nodes.append(
+            Node(
+                kind,
+                {name: value.tensor for name, value in inputs.items()},
+                {name: value.tensor for name, value in zip(outputs, results, strict=True)},
+                list(attributes),
+            )
+        )
+        return results
+
+    def pointwise(
+        self,
+        mode: Pointwise,  # type: ignore[valid-type]
+        *operands: Value,
+        dtype: DType | None = None,
+        dims: Dims | None = None,
+        **options: float,
+    ) -> Value:
+        """One pointwise node with broadcasting; `options` are RELU_LOWER_CLIP, SWISH_BETA and the like."""
+        shape = broadcast(*(value.dims for value in operands), *([dims] if dims else []))
+        if shape is None:
+            raise Refusal("broadcast", f"shapes {', '.join(str(v.dims) for v in operands)} do not broadcast")
+        aligned = [self.view(value, (1,) * (len(shape) - value.rank) + value.dims) for value in operands]
+        out = dtype or operands[-1].dtype
+        names = (Attribute.OPERATION_POINTWISE_IN_0_EXT, Attribute.OPERATION_POINTWISE_IN_1_EXT, Attribute.OPERATION_POINTWISE_IN_2_EXT)
+        extra = [(Attribute[f"POINTWISE_{key}"], AttributeType.FLOAT, [float(number)]) for key, number in options.items()]
+        precision = compute_type([value.dtype for value in operands], out)
+        return self.node(
+            Descriptor.OPERATION_POINTWISE_DESCRIPTOR,
+            dict(zip(names, aligned, strict=False)),
+            {Attribute.OPERATION_POINTWISE_OUT_0_EXT: (shape, out)},
+            [
+                (Attribute.POINTWISE_MODE, AttributeType.POINTWISE_MODE, [int(mode)]),  # type: ignore[call-overload]
+                *extra,
+                (Attribute.POINTWISE_MATH_PREC, AttributeType.DATA_TYPE, [int(precision.hipdnn)]),  # type: ignore[arg-type]
+            ],
+        )[0]
+
+    def reduction(self, operator: Reduce, value: Value, axes: Sequence[int]) -> Value:  # type: ignore[valid-type]
+        """Reduce over `axes`, which stay as dims of 1."""
+        dims = tuple(1 if axis in axes else size for axis, size in enumerate(value.dims))
+        precision = compute_type([value.dtype], value.dtype)
+        return self.node(
+            Descriptor.OPERATION_REDUCTION_DESCRIPTOR,
+            {Attribute.OPERATION_REDUCTION_XDESC: value},
+            {Attribute.OPERATION_REDUCTION_YDESC: (dims, value.dtype)},
+            [
+                (Attribute.REDUCTION_OPERATOR, AttributeType.REDUCTION_OPERATOR_TYPE, [int(operator)]),  # type: ignore[call-overload]
+                (Attribute.REDUCTION_IS_DETERMINISTIC, AttributeType.BOOLEAN, [False]),
+                (Attribute.REDUCTION_COMP_TYPE, AttributeType.DATA_TYPE, [int(precision.hipdnn)]),  # type: ignore[arg-type]
+            ],
+        )[0]
+
+    # -- results --------------------------------------------------------------------------------------------------
+
+    def finish(self, results: Sequence[tuple[Any, TensorType]], strides: Sequence[Strides | None]) -> Graph:
+        """Bind the region's results, give virtual tensors the memory order of the first result, and return the graph.
+
+        Args:
+            results: per region result its SSA key and type.
+            strides: per region result the strides of its buffer, or None for a packed one.
+        """
+        taken: set[int] = set()
+        for index, ((key, kind), known) in enumerate(zip(results, strides, strict=True)):
+            value = self._result(key, kind, taken)
+            taken.add(value.tensor)
+            dims = kind.static_dims()
+            shown = restride(dims, known if known is not None else packed(dims), value.dims)
+            if shown is None:
+                raise Refusal("view", f"result of dims {dims} cannot be written as {value.dims}")
+            tensor = self.graph.tensors[value.tensor]
+            tensor.result, tensor.strides = index, shown
+        self._lay_out_virtual_tensors()
+        self.graph.compute = self._compute_type()
+        return self.graph
+
+    def _result(self, key: Any, kind: TensorType, taken: set[int]) -> Value:
+        value = self._values[key]
+        if value.pads:
+            raise Refusal("pad", "a padded value leaves the region")
+        if value.dtype is not kind.dtype:
+            raise Refusal("dtype", f"result is {value.dtype}, expected {kind.dtype}")
+        if not self.graph.tensors[value.tensor].is_virtual or value.tensor in taken:
+            dims = kind.static_dims() or (1,)
+            return self.pointwise(Pointwise.IDENTITY, value, dims=dims if broadcast(value.dims, dims) == dims else None)
+        return value
+
+    def _lay_out_virtual_tensors(self) -> None:
+        reference = next(t for t in self.graph.tensors if t.result is not None)
+        order = memory_order(reference.dims, reference.strides)
+        for tensor in self.graph.tensors:
+            if tensor.is_virtual and len(tensor.dims) == len(order):
+                tensor.strides = packed(tensor.dims, order)
+
+    def _compute_type(self) -> DType:
+        used = [self.graph.tensors[i].dtype for node in self.graph.nodes for i in (*node.inputs.values(), *node.outputs.values())]
+        return compute_type(used, used[-1])
+
+
+def compute_type(inputs: Sequence[DType], output: DType) -> DType:
+    """The type arithmetic is done in: f64 if any operand is, else f32 if any is a float, else i64."""
+    kinds = {*inputs, output}
+    if dtypes.F64 in kinds:
+        return dtypes.F64
+    return dtypes.F32 if any(kind.is_float for kind in kinds) else dtypes.I64
+
+
+def emit_region(
+    ops: Sequence[tuple[OpView, Sequence[Any]]],
+    operands: Mapping[Any, Operand],
+    results: Sequence[tuple[Any, TensorType]],
+    strides: Sequence[Strides | None] | None = None,
+) -> Graph | Reject:
+    """Build the graph of a region, or say which op refused and why.
+
+    Args:
+        ops: per torch op, in topological order, its view and the SSA keys of its results.
+        operands: SSA key -> region operand, in operand order.
+        results: SSA key and type of each region result.
+        strides: buffer strides of each result; None before buffers exist.
+    """
+    from .registry import find  # noqa: PLC0415 - families import this module
+
+    emitter = Emitter(dtypes.F32)
+    view = ops[-1][0]
+    try:
+        for index, (key, operand) in enumerate(operands.items()):
+            emitter.bind(key, operand, index)
+        for view, keys in ops:
+            row = find(view.name)
+            if row is None or row.emit is None:
+                return Reject(view.name, "no-row", "no hipDNN operation expresses it", view.node)
+            made = row.emit(emitter, view)
+            for key, value in zip(keys, made if isinstance(made, list) else [made], strict=False):
+                emitter.define(key, value)
+        return emitter.finish(results, strides if strides is not None else [None] * len(results))
+    except Refusal as refusal:
+        return Reject(view.name, refusal.rule, refusal.reason, view.node)
+
+

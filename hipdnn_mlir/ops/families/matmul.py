@@ -1,0 +1,54 @@
+"""Matrix products: mm, bmm, matmul with NumPy's broadcasting, addmm."""
+
+from ...abi import Attribute as A
+from ...abi import AttributeType as T
+from ...abi import DataType, Descriptor, Pointwise
+from ..emitter import Emitter, Value
+from ..registry import compute
+from ..spec import OpView, Refusal
+from ..strides import broadcast
+
+
+def product(e: Emitter, a: Value, b: Value) -> Value:
+    """a (..., m, k) times b (..., k, n); batch dims broadcast, ranks are made equal."""
+    if not a.dtype.is_float or a.dtype.name == "f64":
+        raise Refusal("dtype", f"matmul of {a.dtype}")
+    batch = broadcast(a.dims[:-2], b.dims[:-2]) if a.rank > 2 or b.rank > 2 else ()  # noqa: PLR2004 - matrices
+    if batch is None or a.dims[-1] != b.dims[-2]:
+        raise Refusal("shape", f"{a.dims} and {b.dims} do not multiply")
+    rank = len(batch) + 2
+    a = e.view(a, (1,) * (rank - a.rank) + a.dims)
+    b = e.view(b, (1,) * (rank - b.rank) + b.dims)
+    return e.node(
+        Descriptor.OPERATION_MATMUL_DESCRIPTOR,
+        {A.OPERATION_MATMUL_ADESC: a, A.OPERATION_MATMUL_BDESC: b},
+        {A.OPERATION_MATMUL_CDESC: ((*batch, a.dims[-2], b.dims[-1]), a.dtype)},
+        [(A.MATMUL_COMP_TYPE, T.DATA_TYPE, [int(DataType.FLOAT)])],
+    )[0]
+
+
+@compute(
+    "aten.mm", "aten.bmm", "aten.matmul",
+    becomes="matmul", onnx=("MatMul", "Gemm"), source="PyTorch: torch.matmul",
+)  # fmt: skip
+def matmul(e: Emitter, op: OpView) -> Value:
+    """(a, b); vectors become matrices of one row or column."""
+    a, b = e.value(op.args[0]), e.value(op.args[1])
+    if a.rank == 1:
+        a = e.view(a, (1, *a.dims))
+    if b.rank == 1:
+        b = e.view(b, (*b.dims, 1))
+    return product(e, a, b)
+
+
+@compute("aten.addmm", becomes="matmul, pointwise mul and add", onnx=("Gemm",), source="PyTorch: torch.addmm")
+def addmm(e: Emitter, op: OpView) -> Value:
+    """beta * c + alpha * (a @ b)."""
+    c, a, b, beta, alpha = op.args
+    y = product(e, e.value(a), e.value(b))
+    if alpha != 1:
+        y = e.pointwise(Pointwise.MUL, y, e.scalar(alpha, y.dtype))  # type: ignore[arg-type]
+    bias = e.value(c)
+    if beta != 1:
+        bias = e.pointwise(Pointwise.MUL, bias, e.scalar(beta, bias.dtype))  # type: ignore[arg-type]
+    return e.pointwise(Pointwise.ADD, y, bias)

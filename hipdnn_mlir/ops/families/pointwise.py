@@ -1,0 +1,310 @@
+"""Elementwise operations: those hipDNN has as one mode, then those written as compositions of modes."""
+
+import math
+
+from ...abi import Pointwise as P
+from ...dtypes import BOOL, DType
+from ..emitter import Emitter, Value
+from ..registry import add, compute
+from ..spec import Emission, OpRow, OpView, Refusal, TensorArg
+
+_SOURCE = "PyTorch: torch.{}"
+
+UNARY = {
+    "aten.relu": (P.RELU_FWD, "Relu"), "aten.sigmoid": (P.SIGMOID_FWD, "Sigmoid"), "aten.tanh": (P.TANH_FWD, "Tanh"),
+    "aten.exp": (P.EXP, "Exp"), "aten.log": (P.LOG, "Log"), "aten.sqrt": (P.SQRT, "Sqrt"), "aten.rsqrt": (P.RSQRT, ""),
+    "aten.abs": (P.ABS, "Abs"), "aten.neg": (P.NEG, "Neg"), "aten.ceil": (P.CEIL, "Ceil"), "aten.floor": (P.FLOOR, "Floor"),
+    "aten.sin": (P.SIN, "Sin"), "aten.tan": (P.TAN, "Tan"), "aten.erf": (P.ERF, "Erf"), "aten.reciprocal": (P.RECIPROCAL, "Reciprocal"),
+    "aten.silu": (P.SWISH_FWD, "Swish"), "aten.clone": (P.IDENTITY, ""), "aten.contiguous": (P.IDENTITY, ""),
+}  # fmt: skip
+BINARY = {
+    "aten.mul": (P.MUL, "Mul"), "aten.div": (P.DIV, "Div"), "aten.maximum": (P.MAX, "Max"), "aten.minimum": (P.MIN, "Min"),
+}  # fmt: skip
+COMPARE = {
+    "aten.eq": (P.CMP_EQ, "Equal"), "aten.ne": (P.CMP_NEQ, ""), "aten.lt": (P.CMP_LT, "Less"), "aten.le": (P.CMP_LE, "LessOrEqual"),
+    "aten.gt": (P.CMP_GT, "Greater"), "aten.ge": (P.CMP_GE, "GreaterOrEqual"), "aten.logical_and": (P.LOGICAL_AND, "And"),
+    "aten.logical_or": (P.LOGICAL_OR, "Or"), "aten.logical_xor": (P.CMP_NEQ, "Xor"),
+}  # fmt: skip
+FLOAT_ONLY = {P.SIGMOID_FWD, P.TANH_FWD, P.EXP, P.LOG, P.SQRT, P.RSQRT, P.SIN, P.TAN, P.ERF, P.RECIPROCAL, P.SWISH_FWD}
+
+
+def operands(e: Emitter, op: OpView, count: int = 2) -> list[Value]:
+    """The first `count` arguments as values of one dtype; Python numbers take the tensors' dtype."""
+    arguments = list(op.args[:count])
+    kinds = [a.type.dtype for a in arguments if isinstance(a, TensorArg)]
+    kind = kinds[0]
+    if any(other is not kind for other in kinds):
+        raise Refusal("dtype", f"operands of {' and '.join(map(str, kinds))}")
+    return [e.value(a) if isinstance(a, TensorArg) else e.scalar(a, kind) for a in arguments]  # type: ignore[arg-type]
+
+
+def _unary(mode: P) -> Emission:  # type: ignore[valid-type]
+    def emit(e: Emitter, op: OpView) -> Value:
+        x = e.value(op.args[0])
+        if mode in FLOAT_ONLY and not x.dtype.is_float:
+            raise Refusal("dtype", f"{op.name} of {x.dtype}")
+        return e.pointwise(mode, x)
+
+    return emit
+
+
+def _binary(mode: P, result: DType | None = None) -> Emission:  # type: ignore[valid-type]
+    def emit(e: Emitter, op: OpView) -> Value:
+        return e.pointwise(mode, *operands(e, op), dtype=result)
+
+    return emit
+
+
+for _name, (_mode, _onnx) in UNARY.items():
+    add(OpRow(f"torch.{_name}", f"pointwise {_mode.name}", _unary(_mode), source=_SOURCE.format(_name), onnx=(_onnx,) if _onnx else ()))
+for _name, (_mode, _onnx) in BINARY.items():
+    for _form in (".Tensor", ".Scalar", "") if _name in ("aten.mul", "aten.div") else ("",):
+        add(OpRow(f"torch.{_name}{_form}", f"pointwise {_mode.name}", _binary(_mode), source=_SOURCE.format(_name), onnx=(_onnx,)))
+for _name, (_mode, _onnx) in COMPARE.items():
+    for _form in (".Tensor", ".Scalar") if "logical" not in _name else ("",):
+        add(OpRow(f"torch.{_name}{_form}", f"pointwise {_mode.name}", _binary(_mode, BOOL), source=_SOURCE.format(_name), onnx=(_onnx,)))
+
+
+@compute("aten.logical_not", becomes="pointwise LOGICAL_NOT", onnx=("Not",))
+def logical_not(e: Emitter, op: OpView) -> Value:
+    """Not x."""
+    return e.pointwise(P.LOGICAL_NOT, e.value(op.args[0]), dtype=BOOL)
+
+
+def _scaled(mode: P) -> Emission:  # type: ignore[valid-type]
+    """a op alpha * b."""
+
+    def emit(e: Emitter, op: OpView) -> Value:
+        a, b = operands(e, op)
+        alpha = op.args[2] if len(op.args) > 2 else 1  # noqa: PLR2004 - (a, b, alpha)
+        if alpha != 1:
+            b = e.pointwise(P.MUL, b, e.scalar(alpha, b.dtype))  # type: ignore[arg-type]
+        return e.pointwise(mode, a, b)
+
+    return emit
+
+
+for _name, _mode, _onnx in (("aten.add", P.ADD, "Add"), ("aten.sub", P.SUB, "Sub")):
+    for _form in (".Tensor", ".Scalar"):
+        add(OpRow(f"torch.{_name}{_form}", f"pointwise {_mode.name}", _scaled(_mode), source=_SOURCE.format(_name), onnx=(_onnx,)))
+
+
+@compute("aten.rsub.Scalar", becomes="pointwise SUB")
+def rsub(e: Emitter, op: OpView) -> Value:
+    """Scalar - x (alpha = 1)."""
+    x, number = operands(e, op)
+    if len(op.args) > 2 and op.args[2] != 1:  # noqa: PLR2004 - (x, number, alpha)
+        raise Refusal("attribute", f"alpha = {op.args[2]}, expected 1")
+    return e.pointwise(P.SUB, number, x)
+
+
+@compute("aten.div.Tensor_mode", becomes="pointwise DIV, FLOOR", onnx=("Div", "Mod"))
+def div_mode(e: Emitter, op: OpView) -> Value:
+    """Integers divide toward zero, floats toward minus infinity."""
+    a, b = operands(e, op)
+    mode = op.args[2]
+    quotient = e.pointwise(P.DIV, a, b)
+    if mode is None or (mode == "trunc" and not a.dtype.is_float):
+        return quotient
+    if mode == "floor" and a.dtype.is_float:
+        return e.pointwise(P.FLOOR, quotient)
+    raise Refusal("attribute", f"rounding {mode!r} of {a.dtype}")
+
+
+@compute("aten.pow.Tensor_Scalar", becomes="pointwise MUL, SQRT, RECIPROCAL, RSQRT", onnx=("Pow",))
+def pow_scalar(e: Emitter, op: OpView) -> Value:
+    """x to a known exponent out of -1, -0.5, 0.5, 1, 2, 3, 4."""
+    x, exponent = e.value(op.args[0]), op.args[1]
+    one_node = {-1: P.RECIPROCAL, -0.5: P.RSQRT, 0.5: P.SQRT, 1: P.IDENTITY}
+    if exponent in one_node:
+        return e.pointwise(one_node[exponent], x)  # type: ignore[index]
+    if exponent not in (2, 3, 4):
+        raise Refusal("attribute", f"exponent {exponent}: hipDNN has no power operation")
+    square = e.pointwise(P.MUL, x, x)
+    if exponent == 2:  # noqa: PLR2004 - the exponent itself
+        return square
+    return e.pointwise(P.MUL, square, x if exponent == 3 else square)  # noqa: PLR2004
+
+
+def clamp_to(e: Emitter, x: Value, low: float | None, high: float | None) -> Value:
+    """min(max(x, low), high), as one RELU with clips where the dtype is a float."""
+    if low is None and high is None:
+        return e.pointwise(P.IDENTITY, x)
+    if x.dtype.is_float and low is not None and math.isfinite(low):
+        clips = {"RELU_LOWER_CLIP": low}
+        if high is not None and math.isfinite(high):
+            clips["RELU_UPPER_CLIP"] = high
+        return e.pointwise(P.RELU_FWD, x, **clips)
+    if low is not None:
+        x = e.pointwise(P.MAX, x, e.scalar(low, x.dtype))
+    return x if high is None else e.pointwise(P.MIN, x, e.scalar(high, x.dtype))
+
+
+@compute("aten.clamp", "aten.clamp.Tensor", "aten.hardtanh", becomes="pointwise RELU_FWD with clips, or MAX and MIN", onnx=("Clip",))
+def clamp(e: Emitter, op: OpView) -> Value:
+    """Bounds known at compile time; a bound that is a tensor becomes MAX or MIN."""
+    x, bounds = e.value(op.args[0]), []
+    for bound in op.args[1:3]:
+        bounds.append(bound.scalar if isinstance(bound, TensorArg) and bound.scalar is not None else bound)
+    if any(isinstance(bound, TensorArg) for bound in bounds):
+        for mode, bound in zip((P.MAX, P.MIN), bounds, strict=True):
+            if bound is not None:
+                x = e.pointwise(mode, x, e.value(bound) if isinstance(bound, TensorArg) else e.scalar(bound, x.dtype))  # type: ignore[arg-type]
+        return x
+    return clamp_to(e, x, *bounds)  # type: ignore[arg-type]
+
+
+@compute("aten.relu6", becomes="pointwise RELU_FWD with an upper clip")
+def relu6(e: Emitter, op: OpView) -> Value:
+    """Clamp to 0..6."""
+    return clamp_to(e, e.value(op.args[0]), 0.0, 6.0)
+
+
+@compute("aten.leaky_relu", becomes="pointwise RELU_FWD with a slope", onnx=("LeakyRelu",))
+def leaky_relu(e: Emitter, op: OpView) -> Value:
+    """X where positive, slope * x elsewhere."""
+    return e.pointwise(P.RELU_FWD, e.value(op.args[0]), RELU_LOWER_CLIP_SLOPE=op.args[1])  # type: ignore[arg-type]
+
+
+@compute("aten.prelu", becomes="pointwise RELU_FWD, MIN, MUL, ADD", onnx=("PRelu",))
+def prelu(e: Emitter, op: OpView) -> Value:
+    """max(x, 0) + slope * min(x, 0); the slope broadcasts as in ONNX."""
+    x, slope = operands(e, op)
+    negative = e.pointwise(P.MUL, e.pointwise(P.MIN, x, e.scalar(0, x.dtype)), slope)
+    return e.pointwise(P.ADD, e.pointwise(P.MAX, x, e.scalar(0, x.dtype)), negative)
+
+
+@compute("aten.elu", becomes="pointwise ELU_FWD", onnx=("Elu", "Selu", "Celu"))
+def elu(e: Emitter, op: OpView) -> Value:
+    """scale * (x where positive, alpha * (exp(input_scale * x) - 1) elsewhere)."""
+    x, alpha, scale, input_scale = e.value(op.args[0]), *op.args[1:4]
+    if input_scale == 1:
+        y = e.pointwise(P.ELU_FWD, x, ELU_ALPHA=alpha)  # type: ignore[arg-type]
+    else:
+        zero = e.scalar(0.0, x.dtype)
+        below = e.pointwise(P.ELU_FWD, e.pointwise(P.MUL, e.pointwise(P.MIN, x, zero), e.scalar(input_scale, x.dtype)), ELU_ALPHA=alpha)  # type: ignore[arg-type]
+        y = e.pointwise(P.ADD, e.pointwise(P.MAX, x, zero), below)
+    return y if scale == 1 else e.pointwise(P.MUL, y, e.scalar(scale, y.dtype))  # type: ignore[arg-type]
+
+
+@compute("aten.softplus", becomes="pointwise SOFTPLUS_FWD", onnx=("Softplus",))
+def softplus(e: Emitter, op: OpView) -> Value:
+    """log(1 + exp(beta * x)) / beta; torch's linear branch above the threshold agrees within rounding."""
+    return e.pointwise(P.SOFTPLUS_FWD, e.value(op.args[0]), SOFTPLUS_BETA=op.args[1])  # type: ignore[arg-type]
+
+
+@compute("aten.mish", becomes="pointwise SOFTPLUS_FWD, TANH_FWD, MUL", onnx=("Mish",))
+def mish(e: Emitter, op: OpView) -> Value:
+    """X * tanh(softplus(x))."""
+    x = e.value(op.args[0])
+    return e.pointwise(P.MUL, x, e.pointwise(P.TANH_FWD, e.pointwise(P.SOFTPLUS_FWD, x, SOFTPLUS_BETA=1.0)))
+
+
+@compute("aten.gelu", becomes="pointwise GELU_FWD or GELU_APPROX_TANH_FWD", onnx=("Gelu",))
+def gelu(e: Emitter, op: OpView) -> Value:
+    """Exact with erf, or the tanh approximation."""
+    tanh = len(op.args) > 1 and op.args[1] == "tanh"
+    return e.pointwise(P.GELU_APPROX_TANH_FWD if tanh else P.GELU_FWD, e.value(op.args[0]))
+
+
+@compute("aten.hardsigmoid", becomes="pointwise MUL, ADD, RELU_FWD with clips", onnx=("HardSigmoid",))
+def hardsigmoid(e: Emitter, op: OpView) -> Value:
+    """x / 6 + 1/2 clamped to 0..1."""
+    x = e.value(op.args[0])
+    line = e.pointwise(P.ADD, e.pointwise(P.MUL, x, e.scalar(1 / 6, x.dtype)), e.scalar(0.5, x.dtype))
+    return clamp_to(e, line, 0.0, 1.0)
+
+
+@compute("aten.hardswish", becomes="pointwise ADD, RELU_FWD with clips, MUL, MUL", onnx=("HardSwish",))
+def hardswish(e: Emitter, op: OpView) -> Value:
+    """X * clamp(x + 3, 0, 6) / 6, in the node order that engines recognize."""
+    x = e.value(op.args[0])
+    gate = clamp_to(e, e.pointwise(P.ADD, x, e.scalar(3.0, x.dtype)), 0.0, 6.0)
+    return e.pointwise(P.MUL, e.pointwise(P.MUL, x, gate), e.scalar(1 / 6, x.dtype))
+
+
+@compute("aten.where.self", becomes="pointwise BINARY_SELECT", onnx=("Where",))
+def where(e: Emitter, op: OpView) -> Value:
+    """A where the condition holds, b elsewhere."""
+    condition = e.value(op.args[0])
+    a, b = operands(e, OpView(op.name, op.args[1:], op.results, op.node))
+    return e.pointwise(P.BINARY_SELECT, a, b, condition, dtype=a.dtype)
+
+
+@compute("aten.to.dtype", becomes="pointwise IDENTITY to another type", onnx=("Cast",))
+def cast(e: Emitter, op: OpView) -> Value:
+    """Another element type; to bool it is x != 0."""
+    x, kind = e.value(op.args[0]), op.results[0].dtype
+    if kind.hipdnn is None:
+        raise Refusal("dtype", f"hipDNN has no data type for {kind}")
+    if kind is BOOL and x.dtype is not BOOL:
+        return e.pointwise(P.CMP_NEQ, x, e.scalar(0, x.dtype), dtype=BOOL)
+    return e.pointwise(P.IDENTITY, x, dtype=kind)
+
+
+@compute("aten.sign", "aten.sgn", becomes="pointwise CMP_GT, CMP_LT, IDENTITY, SUB", onnx=("Sign",))
+def sign(e: Emitter, op: OpView) -> Value:
+    """(x > 0) - (x < 0)."""
+    x = e.value(op.args[0])
+    zero = e.scalar(0, x.dtype)
+    above, below = (
+        e.pointwise(P.IDENTITY, e.pointwise(mode, x, zero, dtype=BOOL), dtype=x.dtype) for mode in (P.CMP_GT, P.CMP_LT)
+    )
+    return e.pointwise(P.SUB, above, below)
+
+
+@compute("aten.isnan", becomes="pointwise CMP_NEQ", onnx=("IsNaN",))
+def isnan(e: Emitter, op: OpView) -> Value:
+    """X differs from itself."""
+    x = e.value(op.args[0])
+    return e.pointwise(P.CMP_NEQ, x, x, dtype=BOOL)
+
+
+@compute("aten.isinf", becomes="pointwise ABS, CMP_EQ", onnx=("IsInf",))
+def isinf(e: Emitter, op: OpView) -> Value:
+    """|x| is infinite."""
+    x = e.value(op.args[0])
+    return e.pointwise(P.CMP_EQ, e.pointwise(P.ABS, x), e.scalar(math.inf, x.dtype), dtype=BOOL)
+
+
+@compute("aten.cos", becomes="pointwise ADD, SIN", onnx=("Cos",))
+def cos(e: Emitter, op: OpView) -> Value:
+    """sin(x + pi/2)."""
+    x = e.value(op.args[0])
+    return e.pointwise(P.SIN, e.pointwise(P.ADD, x, e.scalar(math.pi / 2, x.dtype)))
+
+
+@compute("aten.sinh", "aten.cosh", becomes="pointwise EXP, NEG, SUB or ADD, MUL", onnx=("Sinh", "Cosh"))
+def sinh_cosh(e: Emitter, op: OpView) -> Value:
+    """(exp(x) -/+ exp(-x)) / 2."""
+    x = e.value(op.args[0])
+    up, down = e.pointwise(P.EXP, x), e.pointwise(P.EXP, e.pointwise(P.NEG, x))
+    both = e.pointwise(P.SUB if op.name.endswith("sinh") else P.ADD, up, down)
+    return e.pointwise(P.MUL, both, e.scalar(0.5, x.dtype))
+
+
+@compute("aten.square", becomes="pointwise MUL")
+def square(e: Emitter, op: OpView) -> Value:
+    """X * x."""
+    x = e.value(op.args[0])
+    return e.pointwise(P.MUL, x, x)
+
+
+@compute("aten.fmod.Tensor", "aten.remainder.Tensor", becomes="pointwise DIV, MUL, SUB", onnx=("Mod",))
+def remainder(e: Emitter, op: OpView) -> Value:
+    """A - trunc(a / b) * b for integers (fmod), a - floor(a / b) * b for floats (remainder)."""
+    a, b = operands(e, op)
+    quotient = e.pointwise(P.DIV, a, b)
+    if op.name.endswith("remainder.Tensor") and a.dtype.is_float:
+        quotient = e.pointwise(P.FLOOR, quotient)
+    elif not op.name.endswith("fmod.Tensor") or a.dtype.is_float:
+        raise Refusal("dtype", f"{op.name} of {a.dtype}: hipDNN cannot truncate")
+    return e.pointwise(P.SUB, a, e.pointwise(P.MUL, quotient, b))
+
+
+@compute("aten.expand", "aten.broadcast_to", becomes="pointwise IDENTITY with broadcasting", onnx=("Expand",))
+def expand(e: Emitter, op: OpView) -> Value:
+    """NumPy broadcasting to given dims; -1 keeps a dim."""
+    x = e.value(op.args[0])
+    dims = op.results[0].static_dims()
+    return e.pointwise(P.IDENTITY, x, dims=dims or (1,))

@@ -1,0 +1,108 @@
+"""Pooling: max and average over windows, 1-D to 3-D."""
+
+import math
+from collections.abc import Sequence
+
+from ...abi import Attribute as A
+from ...abi import AttributeType as T
+from ...abi import DataType, Descriptor, Padding, Resample
+from ..emitter import Emitter, Value
+from ..registry import compute
+from ..spec import OpView, Refusal
+from ..strides import Dims
+
+
+def _window(values: Sequence[int], spatial: int) -> Dims:
+    """One number per spatial dim; a single one stands for all."""
+    return tuple(values) if len(values) == spatial else tuple(values) * spatial
+
+
+def _sizes(x: Dims, low: Dims, high: Dims, window: Dims, strides: Dims, *, ceil: bool) -> tuple[Dims, Dims]:
+    """Output sizes and the padding at the end that yields them; with `ceil` a window may start in the padding's last stretch only."""
+    sizes, ends = [], []
+    for n, a, b, k, s in zip(x, low, high, window, strides, strict=True):
+        size = (n + a + b - k + (s - 1 if ceil else 0)) // s + 1
+        if ceil and (size - 1) * s >= n + a:
+            size -= 1
+        sizes.append(size)
+        ends.append(max(b, (size - 1) * s + k - n - a))
+    return tuple(sizes), tuple(ends)
+
+
+def _resample(e: Emitter, x: Value, mode: Resample, window: Dims, strides: Dims, low: Dims, high: Dims, size: Dims) -> Value:  # type: ignore[valid-type]
+    if min(size) < 1:
+        raise Refusal("shape", f"window {window} does not fit {x.dims[2:]}")
+    padding = Padding.NEG_INF_PAD if mode == Resample.MAXPOOL else Padding.ZERO_PAD
+    return e.node(
+        Descriptor.OPERATION_RESAMPLE_FWD_DESCRIPTOR,
+        {A.OPERATION_RESAMPLE_FWD_XDESC: Value(x.tensor, x.dims, x.dtype)},
+        {A.OPERATION_RESAMPLE_FWD_YDESC: ((*x.dims[:2], *size), x.dtype)},
+        [
+            (A.RESAMPLE_PRE_PADDINGS, T.INT64, list(low)),
+            (A.RESAMPLE_POST_PADDINGS, T.INT64, list(high)),
+            (A.RESAMPLE_STRIDES, T.INT64, list(strides)),
+            (A.RESAMPLE_WINDOW_DIMS, T.INT64, list(window)),
+            (A.RESAMPLE_MODE, T.RESAMPLE_MODE, [int(mode)]),  # type: ignore[call-overload]
+            (A.RESAMPLE_PADDING_MODE, T.PADDING_MODE, [int(padding)]),
+            (A.RESAMPLE_GENERATE_INDEX_EXT, T.BOOLEAN, [False]),
+            (A.RESAMPLE_COMP_TYPE, T.DATA_TYPE, [int(DataType.FLOAT)]),
+        ],
+    )[0]
+
+
+def _absorbed(x: Value, low: Dims, border: float) -> tuple[Dims, Dims]:
+    """Padding of the op joined with a border that was written as its own op, where the border's value is the pool's own."""
+    if x.pads is None:
+        return low, low
+    own = x.pads[2] == border or (math.isinf(border) and x.pads[2] <= -3.0e38)  # noqa: PLR2004 - the lowest f32
+    if not own or any(x.pads[0][:2]) or any(x.pads[1][:2]):
+        raise Refusal("pad", "only the pool's own border value is absorbed")
+    before = tuple(a + b for a, b in zip(low, x.pads[0][2:], strict=True))
+    return before, tuple(a + b for a, b in zip(low, x.pads[1][2:], strict=True))
+
+
+def _check(x: Value, spatial: int) -> None:
+    if x.rank != spatial + 2:
+        raise Refusal("rank", f"operand of rank {x.rank}, expected {spatial + 2}")
+    if not x.dtype.is_float or x.dtype.name == "f64":
+        raise Refusal("dtype", f"pooling of {x.dtype}")
+
+
+@compute(
+    "aten.max_pool1d", "aten.max_pool2d", "aten.max_pool3d", "aten.max_pool2d_with_indices", "aten.max_pool3d_with_indices",
+    becomes="resample MAXPOOL", onnx=("MaxPool", "GlobalMaxPool"), source="PyTorch: torch.nn.functional.max_pool2d",
+)  # fmt: skip
+def max_pool(e: Emitter, op: OpView) -> list[Value]:
+    """(x, window, strides, pads, dilation, ceil); indices are not produced."""
+    spatial = int(op.name.split("max_pool")[1][0])
+    x = e.value(op.args[0], pads=True)
+    _check(x, spatial)
+    window, strides, pads, dilation = (_window(arg or op.args[1], spatial) for arg in op.args[1:5])  # type: ignore[arg-type]
+    if set(dilation) != {1}:
+        raise Refusal("attribute", f"dilation {dilation}: hipDNN's resample has none")
+    low, high = _absorbed(x, pads, -math.inf)
+    size, high = _sizes(x.dims[2:], low, high, window, strides, ceil=bool(op.args[5]))
+    return [_resample(e, x, Resample.MAXPOOL, window, strides, low, high, size)]
+
+
+@compute(
+    "aten.avg_pool1d", "aten.avg_pool2d", "aten.avg_pool3d",
+    becomes="resample AVGPOOL", onnx=("AveragePool", "GlobalAveragePool"), source="PyTorch: torch.nn.functional.avg_pool2d",
+)  # fmt: skip
+def avg_pool(e: Emitter, op: OpView) -> Value:
+    """(x, window, strides, pads, ceil, count_include_pad[, divisor])."""
+    spatial = int(op.name.split("avg_pool")[1][0])
+    x = e.value(op.args[0], pads=True)
+    _check(x, spatial)
+    window, strides, pads = (_window(arg or op.args[1], spatial) for arg in op.args[1:4])  # type: ignore[arg-type]
+    ceil, include = bool(op.args[4]), bool(op.args[5])
+    if len(op.args) > 6 and op.args[6] is not None:  # noqa: PLR2004 - divisor_override
+        raise Refusal("attribute", "a divisor of its own")
+    if x.pads and (any(pads) or not include):
+        raise Refusal("pad", "a zero border is absorbed only where it counts in the average")
+    low, high = _absorbed(x, pads, 0.0)
+    size, end = _sizes(x.dims[2:], low, high, window, strides, ceil=ceil)
+    if include and end != high:
+        raise Refusal("attribute", "ceil mode with padding counted in the average")
+    mode = Resample.AVGPOOL_INCLUDE_PADDING if include else Resample.AVGPOOL_EXCLUDE_PADDING
+    return _resample(e, x, mode, window, strides, low, end, size)

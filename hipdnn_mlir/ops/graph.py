@@ -1,0 +1,164 @@
+"""A hipDNN operation graph as the compiler builds it: tensors, nodes, and their encoding as backend descriptors."""
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..abi import Attribute, AttributeType, Descriptor
+from ..dtypes import DType
+from .strides import Dims, Strides
+
+JsonDescriptor = list[Any]
+
+
+@dataclass
+class Tensor:
+    """One tensor of a graph.
+
+    Attributes:
+        dims: logical sizes (n c h w); never empty, a scalar has dims (1,).
+        strides: in elements.
+        operand: index of the region operand it reads, or None.
+        result: index of the region result it writes, or None.
+        value: raw bytes of a baked scalar, or None.
+    """
+
+    dims: Dims
+    dtype: DType
+    strides: Strides = ()
+    operand: int | None = None
+    result: int | None = None
+    value: bytes | None = None
+
+    @property
+    def is_virtual(self) -> bool:
+        return self.operand is None and self.result is None and self.value is None
+
+
+@dataclass
+class Node:
+    """One operation: descriptor type, tensors by attribute (indices into Graph.tensors), other attributes in setting order."""
+
+    type: Descriptor  # type: ignore[valid-type]
+    inputs: dict[Attribute, int]  # type: ignore[valid-type]
+    outputs: dict[Attribute, int]  # type: ignore[valid-type]
+    attributes: list[tuple[Attribute, AttributeType, list[Any]]]  # type: ignore[valid-type]
+
+    def get(self, attribute: Attribute, default: Any = None) -> Any:  # type: ignore[valid-type]
+        """First value of an attribute, or `default` where it is not set."""
+        for name, _, values in self.attributes:
+            if name == attribute:
+                return values[0]
+        return default
+
+
+@dataclass
+class Graph:
+    """Nodes in topological order over a list of tensors; `compute` is the accumulation type."""
+
+    compute: DType
+    tensors: list[Tensor] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+
+    def producer(self, tensor: int) -> int | None:
+        """Index of the node that writes `tensor`, or None for an external or baked one."""
+        for index, node in enumerate(self.nodes):
+            if tensor in node.outputs.values():
+                return index
+        return None
+
+    def operands(self) -> list[dict[str, Any]]:
+        """Tensors with a pointer, in uid order: {"uid", "role": "in" | "out", "index": region operand or result}."""
+        used = self._used()
+        found = []
+        for uid, index in enumerate(used, 1):
+            tensor = self.tensors[index]
+            if tensor.operand is not None:
+                found.append({"uid": uid, "role": "in", "index": tensor.operand})
+            elif tensor.result is not None:
+                found.append({"uid": uid, "role": "out", "index": tensor.result})
+        return found
+
+    def _used(self) -> list[int]:
+        """Indices of the tensors that some node names, in order of first appearance (uid = position + 1)."""
+        seen: dict[int, None] = {}
+        for node in self.nodes:
+            for index in (*node.inputs.values(), *node.outputs.values()):
+                seen.setdefault(index)
+        return list(seen)
+
+    def descriptors(self) -> list[JsonDescriptor]:
+        """Encode as the descriptor list of docs/program-format.md."""
+        used = self._used()
+        position = {index: place for place, index in enumerate(used)}
+        encoded = [_encode_tensor(self.tensors[index], uid) for uid, index in enumerate(used, 1)]
+        for node in self.nodes:
+            encoded.append(_encode_node(node, position))
+        first_op = len(used)
+        encoded.append(_encode_graph(self.compute, list(range(first_op, first_op + len(self.nodes)))))
+        return encoded
+
+    def digest(self) -> str:
+        """First 16 hex digits of SHA-256 over the canonical descriptors: equal graphs have equal digests."""
+        canonical = json.dumps(self.descriptors(), separators=(",", ":"), sort_keys=True)
+        return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+def json_number(value: float) -> float | str:
+    """A float as program files spell it: JSON has no infinities."""
+    if math.isnan(value):
+        return "nan"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value
+
+
+def _attribute(name: Attribute, kind: AttributeType, value: Any) -> list[Any]:  # type: ignore[valid-type]
+    return [int(name), int(kind), value]  # type: ignore[call-overload]
+
+
+def _encode_tensor(tensor: Tensor, uid: int) -> JsonDescriptor:
+    if tensor.dtype.hipdnn is None:
+        raise ValueError(f"hipDNN has no data type for {tensor.dtype}")
+    a, t = Attribute, AttributeType
+    attributes = [
+        _attribute(a.TENSOR_UNIQUE_ID, t.INT64, [uid]),
+        _attribute(a.TENSOR_DATA_TYPE, t.DATA_TYPE, [int(tensor.dtype.hipdnn)]),
+        _attribute(a.TENSOR_DIMENSIONS, t.INT64, list(tensor.dims)),
+        _attribute(a.TENSOR_STRIDES, t.INT64, list(tensor.strides)),
+        _attribute(a.TENSOR_IS_VIRTUAL, t.BOOLEAN, [tensor.is_virtual]),
+    ]
+    if tensor.value is not None:
+        attributes.append(_attribute(a.TENSOR_VALUE_EXT, t.CHAR, {"hex": tensor.value.hex()}))
+    return [int(Descriptor.TENSOR_DESCRIPTOR), attributes]
+
+
+def _encode_node(node: Node, position: dict[int, int]) -> JsonDescriptor:
+    tensors = [
+        _attribute(name, AttributeType.BACKEND_DESCRIPTOR, [position[index]])
+        for name, index in (*node.inputs.items(), *node.outputs.items())
+    ]
+    rest = [
+        _attribute(name, kind, [json_number(v) if isinstance(v, float) else v for v in values]) for name, kind, values in node.attributes
+    ]
+    return [int(node.type), tensors + rest]  # type: ignore[call-overload]
+
+
+def _encode_graph(compute: DType, operations: Sequence[int]) -> JsonDescriptor:
+    if compute.hipdnn is None:
+        raise ValueError(f"hipDNN has no data type for {compute}")
+    a, t = Attribute, AttributeType
+    kind = [int(compute.hipdnn)]
+    return [
+        int(Descriptor.OPERATIONGRAPH_DESCRIPTOR),
+        [
+            _attribute(a.OPERATIONGRAPH_OPS, t.BACKEND_DESCRIPTOR, list(operations)),
+            _attribute(a.OPERATIONGRAPH_COMPUTE_DATA_TYPE_EXT, t.DATA_TYPE, kind),
+            _attribute(a.OPERATIONGRAPH_INTERMEDIATE_DATA_TYPE_EXT, t.DATA_TYPE, kind),
+            _attribute(a.OPERATIONGRAPH_IO_DATA_TYPE_EXT, t.DATA_TYPE, kind),
+            _attribute(a.OPERATIONGRAPH_HANDLE, t.HANDLE, None),
+        ],
+    ]

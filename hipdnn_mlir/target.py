@@ -1,0 +1,219 @@
+"""Engines as data: what each library behind a target accepts. Claiming asks these tables; building the plan is the real test."""
+
+from dataclasses import dataclass
+
+from .abi import Attribute as A
+from .abi import Descriptor as D
+from .abi import Pointwise as P
+from .dtypes import BF16, BOOL, F16, F32, F64, I8, I32, I64, U8, DType
+from .errors import ModelError
+from .ops.graph import Graph, Node
+
+CONVOLUTION = D.OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR
+BACKWARD_DATA = D.OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
+MATMUL = D.OPERATION_MATMUL_DESCRIPTOR
+POINTWISE = D.OPERATION_POINTWISE_DESCRIPTOR
+REDUCTION = D.OPERATION_REDUCTION_DESCRIPTOR
+RESAMPLE = D.OPERATION_RESAMPLE_FWD_DESCRIPTOR
+LAYER_NORM = D.OPERATION_LAYERNORM_DESCRIPTOR_EXT
+BATCH_NORM = D.OPERATION_BATCHNORM_INFERENCE_VARIANCE_DESCRIPTOR_EXT
+
+EPILOGUE_MODES = frozenset({
+    P.ADD, P.SUB, P.MUL, P.DIV, P.MIN, P.MAX, P.RELU_FWD, P.TANH_FWD, P.SIGMOID_FWD, P.GELU_FWD, P.GELU_APPROX_TANH_FWD, P.SWISH_FWD,
+    P.ELU_FWD, P.SOFTPLUS_FWD, P.ABS, P.SQRT, P.EXP, P.LOG,
+})  # fmt: skip
+ROWWISE_TYPES = frozenset({F32, F64, F16, BF16, I8, U8, I32, I64, BOOL})
+_HARD_SWISH = (P.ADD, P.RELU_FWD, P.MUL, P.MUL)
+
+
+@dataclass(frozen=True)
+class AnchorEpilogue:
+    """One anchor, then a chain of pointwise nodes on its result: one kernel."""
+
+    anchors: frozenset[D]  # type: ignore[valid-type]
+    modes: frozenset[P]  # type: ignore[valid-type]
+    dtypes: frozenset[DType]
+    max_epilogue: int
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Why the graph is not taken, or None."""
+        anchor, *rest = graph.nodes
+        if anchor.type not in self.anchors:
+            return f"starts with {_name(anchor)}"
+        if any(node.type != POINTWISE for node in rest):
+            return "an epilogue has pointwise nodes only"
+        if len(rest) > self.max_epilogue:
+            return f"epilogue of {len(rest)} nodes, at most {self.max_epilogue}"
+        return _bad_dtype(graph, self.dtypes) or self._breaks_chain(graph, anchor, rest)
+
+    def _breaks_chain(self, graph: Graph, anchor: Node, rest: list[Node]) -> str | None:
+        current = next(iter(anchor.outputs.values()))
+        dims = graph.tensors[current].dims
+        index = 0
+        while index < len(rest):
+            if not graph.tensors[current].is_virtual:
+                return "an intermediate of the chain is used outside"
+            step = 4 if _is_hard_swish(graph, rest[index : index + 4], current) else 1
+            if step == 1 and (refusal := self._refuses_node(graph, rest[index], current)):
+                return refusal
+            current = next(iter(rest[index + step - 1].outputs.values()))
+            if graph.tensors[current].dims != dims:
+                return "the epilogue changes the shape"
+            index += step
+        return "a result is not the end of the chain" if graph.tensors[current].is_virtual else None
+
+    def _refuses_node(self, graph: Graph, node: Node, current: int) -> str | None:
+        mode = P(node.get(A.POINTWISE_MODE))
+        if mode not in self.modes:
+            return f"epilogue has {mode.name}"
+        operands = list(node.inputs.values())
+        if operands.count(current) != 1:
+            return f"{mode.name} does not continue the chain"
+        if mode in (P.SUB, P.DIV) and operands[0] != current:
+            return f"{mode.name} with the chain on the right"
+        if any(graph.producer(other) is not None for other in operands if other != current):
+            return f"{mode.name} joins two computed values"
+        return None
+
+
+@dataclass(frozen=True)
+class Single:
+    """Exactly one node of the given types."""
+
+    types: frozenset[D]  # type: ignore[valid-type]
+    dtypes: frozenset[DType]
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Why the graph is not taken, or None."""
+        if len(graph.nodes) != 1 or graph.nodes[0].type not in self.types:
+            return "takes single nodes only"
+        return _bad_dtype(graph, self.dtypes)
+
+
+@dataclass(frozen=True)
+class Rowwise:
+    """A DAG of pointwise nodes and of reductions that all reduce the same dimensions."""
+
+    dtypes: frozenset[DType]
+    max_nodes: int
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Why the graph is not taken, or None."""
+        if any(node.type not in (POINTWISE, REDUCTION) for node in graph.nodes):
+            return "takes pointwise and reduction nodes only"
+        if len(graph.nodes) > self.max_nodes:
+            return f"{len(graph.nodes)} nodes, at most {self.max_nodes}"
+        axes = {_reduced_axes(graph, node) for node in graph.nodes if node.type == REDUCTION}
+        if len(axes) > 1:
+            return "reductions over different dimensions"
+        if any(len(t.dims) != len(graph.tensors[0].dims) for t in _used(graph) if t.value is None):
+            return "tensors of different rank"
+        if axes and not self._rows_match(graph, next(iter(axes))):
+            return "tensors that broadcast over a dimension that is not reduced"
+        return _bad_dtype(graph, self.dtypes)
+
+    @staticmethod
+    def _rows_match(graph: Graph, axes: tuple[int, ...]) -> bool:
+        results = [t.dims for t in _used(graph) if t.operand is None and t.value is None]
+        rows = {tuple(size for axis, size in enumerate(dims) if axis not in axes) for dims in results}
+        return len(rows) == 1
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """One reduction over any dims, with pointwise nodes before (on its shape) and after (on the reduced shape)."""
+
+    dtypes: frozenset[DType]
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Why the graph is not taken, or None."""
+        if len(graph.nodes) != 1 or graph.nodes[0].type != REDUCTION:
+            return "takes one reduction"
+        return _bad_dtype(graph, self.dtypes)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A named engine and the graphs it takes."""
+
+    name: str
+    accepts: AnchorEpilogue | Single | Rowwise | Reduction
+
+
+@dataclass(frozen=True)
+class Target:
+    """A library to compile for.
+
+    Attributes:
+        name: as in `--target`.
+        engines: preferred first.
+        channels_last: node types that run best (or only) with channels-last activations.
+    """
+
+    name: str
+    engines: tuple[Engine, ...]
+    channels_last: frozenset[D]  # type: ignore[valid-type]
+
+    def engine_for(self, graph: Graph) -> Engine | None:
+        """The first engine that takes the graph, or None."""
+        return next((engine for engine in self.engines if engine.accepts.refuses(graph) is None), None)
+
+    def why_not(self, graph: Graph) -> str:
+        """Every engine's reason against the graph."""
+        return "; ".join(f"{engine.name} {engine.accepts.refuses(graph)}" for engine in self.engines)
+
+
+def _name(node: Node) -> str:
+    return D(node.type).name.removeprefix("OPERATION_").removesuffix("_DESCRIPTOR").lower()
+
+
+def _used(graph: Graph) -> list:  # type: ignore[type-arg]
+    indices = {i for node in graph.nodes for i in (*node.inputs.values(), *node.outputs.values())}
+    return [graph.tensors[i] for i in sorted(indices)]
+
+
+def _bad_dtype(graph: Graph, allowed: frozenset[DType]) -> str | None:
+    return next((f"has a tensor of {t.dtype}" for t in _used(graph) if t.dtype not in allowed), None)
+
+
+def _reduced_axes(graph: Graph, node: Node) -> tuple[int, ...]:
+    x = graph.tensors[node.inputs[A.OPERATION_REDUCTION_XDESC]].dims
+    y = graph.tensors[node.outputs[A.OPERATION_REDUCTION_YDESC]].dims
+    return tuple(axis for axis in range(len(x)) if x[axis] != y[axis])
+
+
+def _is_hard_swish(graph: Graph, nodes: list[Node], x: int) -> bool:
+    """x * clip(x + 3, 0, 6) / 6 in the node order the op table emits."""
+    if tuple(P(node.get(A.POINTWISE_MODE)) for node in nodes) != _HARD_SWISH:
+        return False
+    add, clip, gate, scale = nodes
+    inputs = [list(node.inputs.values()) for node in nodes]
+    outputs = [next(iter(node.outputs.values())) for node in nodes]
+    chained = inputs[0][0] == x and inputs[1] == [outputs[0]] and inputs[2] == [x, outputs[1]] and inputs[3][0] == outputs[2]
+    virtual = all(graph.tensors[index].is_virtual for index in outputs[:3])
+    clips = (clip.get(A.POINTWISE_RELU_LOWER_CLIP), clip.get(A.POINTWISE_RELU_UPPER_CLIP)) == (0.0, 6.0)
+    baked = graph.tensors[inputs[0][1]].value is not None and graph.tensors[inputs[3][1]].value is not None
+    return chained and virtual and clips and baked
+
+
+_FLOATS = frozenset({F32, F16, BF16})
+HOST = Target(
+    "host",
+    (
+        Engine("HOST_ONEDNN_ENGINE", AnchorEpilogue(frozenset({CONVOLUTION, BACKWARD_DATA, MATMUL}), EPILOGUE_MODES, _FLOATS, 16)),
+        Engine("HOST_ONEDNN_ENGINE", Single(frozenset({RESAMPLE, LAYER_NORM, BATCH_NORM}), _FLOATS)),
+        Engine("HOST_ROWWISE_ENGINE", Rowwise(ROWWISE_TYPES, 32)),
+        Engine("HOST_REDUCTION_ENGINE", Reduction(ROWWISE_TYPES)),
+    ),
+    frozenset({CONVOLUTION, BACKWARD_DATA, RESAMPLE}),
+)
+TARGETS: dict[str, Target] = {HOST.name: HOST}
+
+
+def find_target(name: str) -> Target:
+    """The target of a name; raises ModelError listing the known ones."""
+    if name not in TARGETS:
+        raise ModelError(f"unknown target {name!r}: expected one of {', '.join(TARGETS)}")
+    return TARGETS[name]
+
+

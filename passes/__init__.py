@@ -1,0 +1,1 @@
+"""Passes over the module, one file each; `pipeline` is their ordered list."""
