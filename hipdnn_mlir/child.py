@@ -1,0 +1,257 @@
+"""Compilation in a child process: a crash under the compiler becomes an error with a reproducer, the caller lives on.
+
+``python -m hipdnn_mlir.child REPLY`` reads one JSON request from standard input, writes progress as JSON lines to
+standard output and its reply to the file ``REPLY``. A reply that is missing means that the process died.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from .errors import HipdnnMlirError, ModelError, PassError, error_from_dict
+
+_log = logging.getLogger(__name__)
+
+DEFAULT_TIMEOUT_S = 600.0
+"""Seconds after which a silent child counts as hanging."""
+
+_COPY_LIMIT_BYTES = 64 << 20
+_DETAIL_LIMIT_CHARS = 20_000
+
+Progress = Callable[[str], None]
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a child is asked to do.
+
+    Attributes:
+        action: ``compile`` writes a program file, ``explain`` returns an explanation.
+        model: Absolute path of the ONNX file.
+        target: Target to compile for.
+        shapes: Dims of inputs that the model leaves open.
+        output: Absolute path of the program file to write (``compile``).
+        dump_ir: Absolute path of the directory for the IR after each step, or None.
+    """
+
+    action: Literal["compile", "explain"]
+    model: str
+    target: str
+    shapes: dict[str, list[int]] = field(default_factory=dict)
+    output: str | None = None
+    dump_ir: str | None = None
+
+    def command(self, model: str) -> list[str]:
+        """Return the command line that does the same in one process, on ``model``."""
+        command = ["hipdnn-mlir", self.action, model, "--in-process", "--target", self.target]
+        for name, dims in self.shapes.items():
+            command += ["--shape", f"{name}={'x'.join(map(str, dims))}"]
+        return [*command, "-o", "out.hipdnn"] if self.action == "compile" else command
+
+
+def compile_in_child(
+    model: Path,
+    output: Path,
+    *,
+    target: str = "host",
+    shapes: Shapes | None = None,
+    dump_ir: Path | None = None,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    on_progress: Progress | None = None,
+) -> None:
+    """Compile an ONNX file to a program file in a child process.
+
+    Args:
+        model: The ONNX file.
+        output: The program file to write, atomically.
+        target: Target to compile for.
+        shapes: Dims of inputs that the model leaves open.
+        dump_ir: Directory for the IR after each step.
+        timeout_s: Seconds after which the child is killed.
+        on_progress: Called with a line of text as compilation moves on.
+
+    Raises:
+        HipdnnMlirError: Whatever ``hipdnn_mlir.compile`` raised in the child, as the class it was.
+        PassError: The child crashed or hung; the error names a saved reproducer.
+    """
+    request = Request(
+        "compile",
+        str(model.absolute()),
+        target,
+        {name: list(dims) for name, dims in (shapes or {}).items()},
+        str(output.absolute()),
+        None if dump_ir is None else str(dump_ir.absolute()),
+    )
+    _call(request, timeout_s, on_progress)
+
+
+def explain_in_child(
+    model: Path,
+    *,
+    target: str = "host",
+    shapes: Shapes | None = None,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    on_progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Explain the placement of an ONNX file's nodes, in a child process.
+
+    Arguments and errors are those of ``compile_in_child``.
+
+    Returns:
+        ``Explanation.to_dict()`` of the child's explanation.
+    """
+    dims = {name: list(value) for name, value in (shapes or {}).items()}
+    return _call(Request("explain", str(model.absolute()), target, dims), timeout_s, on_progress)
+
+
+def _call(request: Request, timeout_s: float, on_progress: Progress | None) -> dict[str, Any]:
+    """Run one child to its end and return its result or raise its error."""
+    with tempfile.TemporaryDirectory(prefix="hipdnn-mlir-") as scratch:
+        reply_path, stderr_path = Path(scratch, "reply.json"), Path(scratch, "stderr.txt")
+        ending = _run_child(request, reply_path, stderr_path, timeout_s, on_progress)
+        stderr = stderr_path.read_text(errors="replace")
+        if stderr:
+            _log.debug("child's standard error: %s", stderr)
+        if not reply_path.exists():
+            error = PassError(f"the compiler {ending}", where=request.model, detail=stderr[-_DETAIL_LIMIT_CHARS:])
+            raise error.with_reproducer(_save_reproducer(request, error))
+        reply: dict[str, Any] = json.loads(reply_path.read_text())
+    if "result" in reply:
+        result: dict[str, Any] = reply["result"]
+        return result
+    failure = error_from_dict(reply)
+    if isinstance(failure, PassError) and failure.reproducer is None:
+        failure = failure.with_reproducer(_save_reproducer(request, failure))
+    raise failure
+
+
+def _run_child(
+    request: Request, reply_path: Path, stderr_path: Path, timeout_s: float, on_progress: Progress | None
+) -> str:
+    """Start the child, wait for it, and say in words how it ended."""
+    # The child must import the same package as its parent, installed or not, and nothing from the working directory.
+    root = str(Path(__file__).parent.parent)
+    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    with stderr_path.open("wb") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "hipdnn_mlir.child", str(reply_path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+    try:
+        reader = threading.Thread(target=_forward_progress, args=(process, on_progress), daemon=True)
+        reader.start()
+        assert process.stdin is not None
+        try:
+            with process.stdin:
+                json.dump(asdict(request), process.stdin)
+        except BrokenPipeError:
+            _log.debug("the child ended before it read its request")
+        status = process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        return f"gave no answer within {timeout_s:g} s and was stopped"
+    finally:
+        process.kill()
+        process.wait()
+    if status < 0:
+        return f"died of {signal.Signals(-status).name}"
+    return f"ended with status {status} and without a reply"
+
+
+def _forward_progress(process: subprocess.Popen[str], on_progress: Progress | None) -> None:
+    """Hand the child's progress lines to the callback; lines that libraries print are dropped."""
+    assert process.stdout is not None
+    with process.stdout:
+        for line in process.stdout:
+            try:
+                message = json.loads(line)["progress"]
+            except (ValueError, KeyError, TypeError):
+                continue
+            if on_progress is not None:
+                on_progress(message)
+
+
+def _save_reproducer(request: Request, error: PassError) -> Path:
+    """Save what is needed to repeat a failure and return its directory."""
+    directory = Path(tempfile.mkdtemp(prefix="hipdnn-mlir-reproducer-"))
+    model = Path(request.model)
+    if model.is_file() and model.stat().st_size <= _COPY_LIMIT_BYTES:
+        shutil.copyfile(model, directory / "model.onnx")
+        command = request.command("model.onnx")
+    else:
+        command = request.command(request.model)
+    (directory / "command.txt").write_text(" ".join(command) + "\n")
+    (directory / "request.json").write_text(json.dumps(asdict(request), indent=2) + "\n")
+    (directory / "error.txt").write_text(f"{error}\n\n{error.detail}\n")
+    return directory
+
+
+class _ProgressHandler(logging.Handler):
+    """Writes the package's log records to standard output as progress lines."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sys.stdout.write(json.dumps({"progress": record.getMessage()}) + "\n")
+        sys.stdout.flush()
+
+
+def _serve(request: Request) -> dict[str, Any]:
+    """Do what a request asks, in this process."""
+    import hipdnn_mlir
+
+    shapes = {name: tuple(dims) for name, dims in request.shapes.items()}
+    model = Path(request.model)
+    if request.action == "explain":
+        return hipdnn_mlir.explain(model, target=request.target, shapes=shapes).to_dict()
+    assert request.output is not None
+    dump_ir = None if request.dump_ir is None else Path(request.dump_ir)
+    hipdnn_mlir.compile(model, target=request.target, shapes=shapes, dump_ir=dump_ir).save(Path(request.output))
+    return {}
+
+
+def guarded(action: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return ``{"result": ...}`` of an action, or the dict form of the error that it ended in.
+
+    An exception that is not one of this package's is a defect: it becomes a ``PassError`` with its traceback.
+    """
+    try:
+        return {"result": action()}
+    except HipdnnMlirError as error:
+        return error.to_dict()
+    except OSError as error:
+        return ModelError(error.strerror or str(error), where=str(error.filename or "")).to_dict()
+    except Exception as error:  # noqa: BLE001 - the process boundary: nothing may pass it as a traceback
+        text = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        return PassError(text, detail=traceback.format_exc()).to_dict()
+
+
+def main() -> None:
+    """Serve the request on standard input; the reply appears as a whole or not at all."""
+    logger = logging.getLogger(__package__)
+    logger.setLevel(logging.INFO)
+    logger.addHandler(_ProgressHandler())
+    request = Request(**json.load(sys.stdin))
+    reply_path = Path(sys.argv[1])
+    partial = reply_path.with_suffix(".partial")
+    partial.write_text(json.dumps(guarded(lambda: _serve(request))))
+    partial.replace(reply_path)
+
+
+if __name__ == "__main__":
+    main()

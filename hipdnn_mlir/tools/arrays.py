@@ -1,0 +1,168 @@
+"""Arrays for the command line: inputs from files or at random, outputs to files, and comparison with a reference."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from ..dtypes import BY_NAME
+from ..errors import ModelError
+
+Array = npt.NDArray[Any]
+
+_INTEGER_LIMIT = 10
+"""Random integers lie below it: small enough to be a token, an index or a count."""
+
+_TOLERANCES = {
+    np.dtype(np.float64): (1e-6, 1e-8),
+    np.dtype(np.float32): (1e-3, 1e-4),
+    np.dtype(np.float16): (1e-2, 1e-2),
+    np.dtype(ml_dtypes.bfloat16): (5e-2, 5e-2),
+}
+"""Relative and absolute tolerance per floating type; other types must be equal."""
+
+
+class Port(Protocol):
+    """What this module needs to know of an input or output of a session."""
+
+    @property
+    def name(self) -> str:
+        """Name as in the ONNX model."""
+
+    @property
+    def dtype(self) -> str:
+        """Element type as program files spell it, such as ``f32``."""
+
+    @property
+    def shape(self) -> Sequence[int]:
+        """Dims."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far one output lies from its reference.
+
+    Attributes:
+        output: Name of the output.
+        absolute: Largest absolute difference.
+        relative: Largest difference over the larger of the reference's magnitude and ``atol``.
+        rtol: Relative tolerance that was applied.
+        atol: Absolute tolerance that was applied.
+        within: Whether every element satisfies ``|got - want| <= atol + rtol * |want|``.
+    """
+
+    output: str
+    absolute: float
+    relative: float
+    rtol: float
+    atol: float
+    within: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-able form."""
+        return asdict(self)
+
+
+def random_input(port: Port, rng: np.random.Generator) -> Array:
+    """Return an array for an input: standard normal floats, small integers, zeros and ones for masks and bools."""
+    dtype = BY_NAME[port.dtype].numpy
+    if dtype == np.bool_:
+        return rng.integers(0, 2, port.shape).astype(np.bool_)
+    if dtype.kind in "iu":
+        return rng.integers(0, 2 if "mask" in port.name else _INTEGER_LIMIT, port.shape).astype(dtype)
+    return rng.standard_normal(port.shape).astype(dtype)
+
+
+def gather_inputs(ports: Sequence[Port], files: Mapping[str, Path], seed: int) -> dict[str, Array]:
+    """Return every input by name: from its file where one is named, else at random.
+
+    Raises:
+        ModelError: A file is named for an input that does not exist, or cannot be read as an array.
+    """
+    names = [port.name for port in ports]
+    for name in files:
+        if name not in names:
+            raise ModelError(
+                f"the model has no input '{name}'",
+                where="--input",
+                expected=f"one of {', '.join(map(repr, names))}",
+                got=repr(name),
+            )
+    rng = np.random.default_rng(seed)
+    return {
+        port.name: read_array(files[port.name]) if port.name in files else random_input(port, rng) for port in ports
+    }
+
+
+def read_array(path: Path) -> Array:
+    """Read one ``.npy`` file.
+
+    Raises:
+        ModelError: The file is missing, or is not an array that can be read without running code.
+    """
+    try:
+        array = np.load(path, allow_pickle=False)
+    except OSError as error:
+        raise ModelError(f"cannot read the array: {error.strerror or error}", where=str(path)) from error
+    except (ValueError, EOFError) as error:
+        raise ModelError(
+            "not a NumPy array file",
+            where=str(path),
+            expected="a .npy file of numbers",
+            hint="write it with numpy.save",
+        ) from error
+    if not isinstance(array, np.ndarray):
+        raise ModelError("an archive of arrays", where=str(path), expected="a single array (.npy)", got="an .npz file")
+    return array
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write arrays as one ``.npz`` file; it appears as a whole or not at all.
+
+    Raises:
+        ModelError: The file cannot be written.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with partial.open("wb") as stream:
+            np.savez(stream, **dict(arrays))  # type: ignore[arg-type]
+        partial.replace(path)
+    except OSError as error:
+        raise ModelError(f"cannot write the outputs: {error.strerror or error}", where=str(path)) from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def compare(output: str, got: Array, want: Array, rtol: float | None = None, atol: float | None = None) -> Difference:
+    """Compare an output with its reference, both of the same shape and dtype; NaN equals NaN.
+
+    Args:
+        output: Name for the result.
+        got: The array under test.
+        want: The reference.
+        rtol: Relative tolerance; the default depends on the dtype.
+        atol: Absolute tolerance; the default depends on the dtype.
+    """
+    default_rtol, default_atol = _TOLERANCES.get(got.dtype, (0.0, 0.0))
+    rtol = default_rtol if rtol is None else rtol
+    atol = default_atol if atol is None else atol
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return Difference(output, np.inf, np.inf, rtol, atol, within=False)
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    with np.errstate(invalid="ignore"):
+        delta = np.where(same, 0.0, np.abs(a - b))
+    delta = np.where(np.isnan(delta), np.inf, delta)
+    magnitude = np.where(np.isfinite(b), np.abs(b), 0.0)
+    relative = delta / np.maximum(magnitude, atol or 1.0)
+    within = bool(np.all(delta <= atol + rtol * magnitude))
+    return Difference(
+        output, float(delta.max(initial=0.0)), float(relative.max(initial=0.0)), rtol, atol, within=within
+    )

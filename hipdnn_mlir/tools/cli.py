@@ -1,0 +1,302 @@
+"""The command ``hipdnn-mlir``: compile, run, explain and inspect.
+
+Results go to standard output, progress and errors to standard error. Exit codes: 0 done, 1 outputs differ from the
+reference, 2 the user's error, 3 a defect of the compiler.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.logging import RichHandler
+
+from ..child import DEFAULT_TIMEOUT_S, Progress, compile_in_child, explain_in_child
+from ..errors import COMPILER_DEFECT, USER_ERROR, HipdnnMlirError, ModelError
+
+app = typer.Typer(
+    help="Compile ONNX models to hipDNN programs and run them.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+_out = Console()
+_err = Console(stderr=True)
+
+ModelPath = Annotated[Path, typer.Argument(help="ONNX file.", show_default=False)]
+Target = Annotated[str, typer.Option(help="What to compile for.")]
+ShapeOptions = Annotated[
+    list[str], typer.Option("--shape", metavar="NAME=1x3x224x224", help="Dims of an input that the model leaves open.")
+]
+InProcess = Annotated[bool, typer.Option("--in-process", help="Compile in this process instead of a child.")]
+Timeout = Annotated[float, typer.Option(metavar="SECONDS", help="Stop a child that has not answered after this time.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+
+
+@app.callback()
+def _options(
+    *, verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log to standard error.")] = False
+) -> None:
+    if verbose:
+        logging.basicConfig(level=logging.DEBUG, format="%(message)s", handlers=[RichHandler(console=_err)])
+
+
+@app.command(name="compile")
+def compile_(
+    model: ModelPath,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Program file; default: the model's name with .hipdnn.")
+    ] = None,
+    target: Target = "host",
+    shape: ShapeOptions = [],  # noqa: B006 - typer copies it
+    dump_ir: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the IR after each step here.")] = None,
+    in_process: InProcess = False,
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: Json = False,
+) -> None:
+    """Compile an ONNX model to a program file."""
+    from . import inspection, render
+
+    output = output or model.with_suffix(".hipdnn")
+    start = time.perf_counter()
+    _compile(model, output, target, parse_shapes(shape), dump_ir, in_process, timeout)
+    elapsed_s = time.perf_counter() - start
+    data = inspection.inspect(output)
+    if as_json:
+        _print_json({"output": str(output), "bytes": output.stat().st_size, "elapsed_s": elapsed_s, **data})
+    else:
+        size = render.bytes_text(output.stat().st_size)
+        _out.print(
+            f"{output}: {size} in {elapsed_s:.2f} s; {render.program_summary(data)}", markup=False, soft_wrap=True
+        )
+
+
+@app.command()
+def run(
+    model: Annotated[Path, typer.Argument(help="ONNX file or program file.", show_default=False)],
+    input_: Annotated[
+        list[str], typer.Option("--input", metavar="NAME=FILE.npy", help="An input; the others are random.")
+    ] = [],  # noqa: B006 - typer copies it
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the outputs to this .npz file.")] = None,
+    compare: Annotated[
+        str | None, typer.Option(metavar="ort", help="Compare with ONNX Runtime's CPU provider.")
+    ] = None,
+    reference: Annotated[
+        Path | None, typer.Option(metavar="MODEL.onnx", help="The model to compare a program file with.")
+    ] = None,
+    rtol: Annotated[float | None, typer.Option(help="Relative tolerance; default by element type.")] = None,
+    atol: Annotated[float | None, typer.Option(help="Absolute tolerance; default by element type.")] = None,
+    repeat: Annotated[int, typer.Option(min=0, help="Timed runs.")] = 0,
+    threads: Annotated[int, typer.Option(min=0, help="CPU threads of the host target; 0: all.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of random inputs.")] = 0,
+    target: Target = "host",
+    shape: ShapeOptions = [],  # noqa: B006 - typer copies it
+    in_process: InProcess = False,
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: Json = False,
+) -> None:
+    """Run a model or a program, on given or random inputs."""
+    from . import execution
+
+    options = execution.Options(
+        inputs={name: Path(file) for name, file in (_split(text, "--input", "NAME=FILE.npy") for text in input_)},
+        output=output,
+        reference=_reference_model(model, compare, reference),
+        rtol=rtol,
+        atol=atol,
+        repeat=repeat,
+        threads=threads,
+        seed=seed,
+    )
+    if is_program(model):
+        report = execution.execute(model, options)
+    else:
+        with tempfile.TemporaryDirectory(prefix="hipdnn-mlir-") as scratch:
+            program = Path(scratch, f"{model.stem}.hipdnn")
+            _compile(model, program, target, parse_shapes(shape), None, in_process, timeout)
+            report = execution.execute(program, options)
+    if as_json:
+        _print_json(report.to_dict())
+    else:
+        _out.print(report)
+    if not report.is_within_tolerance:
+        raise typer.Exit(1)
+
+
+@app.command()
+def explain(
+    model: ModelPath,
+    target: Target = "host",
+    shape: ShapeOptions = [],  # noqa: B006 - typer copies it
+    in_process: InProcess = False,
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: Json = False,
+) -> None:
+    """Show which nodes form which graph on which engine, and why others are left out."""
+    from . import render
+
+    shapes = parse_shapes(shape)
+    with _progress(f"explaining {model.name}") as on_progress:
+        if in_process:
+            import hipdnn_mlir
+
+            data = hipdnn_mlir.explain(model, target=target, shapes=shapes).to_dict()
+        else:
+            data = explain_in_child(model, target=target, shapes=shapes, timeout_s=timeout, on_progress=on_progress)
+    if as_json:
+        _print_json(data)
+    else:
+        _out.print(render.explanation(data))
+
+
+@app.command()
+def inspect(
+    program: Annotated[Path, typer.Argument(help="Program file.", show_default=False)], as_json: Json = False
+) -> None:
+    """Show what a program file holds: inputs, outputs, executables, steps, memory."""
+    from . import inspection, render
+
+    data = inspection.inspect(program)
+    if as_json:
+        _print_json(data)
+    else:
+        _out.print(render.program(data))
+
+
+def is_program(path: Path) -> bool:
+    """Return whether a path names a program file, by its suffix."""
+    return path.suffix == ".hipdnn"
+
+
+def parse_shapes(texts: list[str]) -> dict[str, tuple[int, ...]]:
+    """Return dims by input name from texts such as ``x=1x3x224x224``; ``x=`` is a scalar.
+
+    Raises:
+        ModelError: A text is not of this form.
+    """
+    shapes = {}
+    for text in texts:
+        name, dims = _split(text, "--shape", "NAME=1x3x224x224", empty=True)
+        try:
+            shapes[name] = tuple(int(dim) for dim in dims.split("x")) if dims else ()
+        except ValueError:
+            shapes[name] = (-1,)
+        if any(dim < 0 for dim in shapes[name]):
+            raise ModelError("bad dims", where="--shape", expected="NAME=1x3x224x224", got=repr(text))
+    return shapes
+
+
+def _split(text: str, option: str, form: str, *, empty: bool = False) -> tuple[str, str]:
+    """Split NAME=VALUE at the first sign of equality."""
+    name, equals, value = text.partition("=")
+    if not name or not equals or not (value or empty):
+        raise ModelError("bad value", where=option, expected=form, got=repr(text))
+    return name, value
+
+
+def _reference_model(model: Path, compare: str | None, reference: Path | None) -> Path | None:
+    """Return the ONNX file to compare with, if any."""
+    if compare is None:
+        return None
+    if compare != "ort":
+        raise ModelError("unknown reference", where="--compare", expected="'ort'", got=repr(compare))
+    if reference is None and is_program(model):
+        raise ModelError(
+            "a program file does not hold its ONNX model",
+            where="--compare",
+            hint="name the model: --reference MODEL.onnx",
+        )
+    return reference or model
+
+
+def _compile(
+    model: Path,
+    output: Path,
+    target: str,
+    shapes: dict[str, tuple[int, ...]],
+    dump_ir: Path | None,
+    in_process: bool,
+    timeout_s: float,
+) -> None:
+    """Compile a model to a file, in a child unless told otherwise."""
+    if not output.parent.is_dir():
+        raise ModelError("no such directory", where=str(output.parent), hint="create it, or choose another --output")
+    with _progress(f"compiling {model.name}") as on_progress:
+        if in_process:
+            import hipdnn_mlir
+
+            hipdnn_mlir.compile(model, target=target, shapes=shapes, dump_ir=dump_ir).save(output)
+        else:
+            compile_in_child(
+                model,
+                output,
+                target=target,
+                shapes=shapes,
+                dump_ir=dump_ir,
+                timeout_s=timeout_s,
+                on_progress=on_progress,
+            )
+
+
+@contextmanager
+def _progress(title: str) -> Iterator[Progress]:
+    """Show a spinner on a terminal while the body runs; the callback changes its text."""
+    if not _err.is_terminal:
+        yield lambda _: None
+        return
+    with _err.status(title) as status:
+        yield lambda message: status.update(f"{title}: {message}")
+
+
+def _print_json(data: Mapping[str, Any]) -> None:
+    json.dump(data, sys.stdout, indent=2)
+    sys.stdout.write("\n")
+
+
+def _fail(message: str, exit_code: int) -> int:
+    """Print one line on standard error and return the exit code."""
+    sys.stderr.write(f"hipdnn-mlir: error: {' '.join(message.split())}\n")
+    return exit_code
+
+
+def run_guarded(command: Callable[[], int | None]) -> int:
+    """Run a command and return its exit code; every failure is one line on standard error, never a traceback."""
+    try:
+        return command() or 0
+    except HipdnnMlirError as error:
+        return _fail(str(error), error.exit_code)
+    except typer.TyperException as error:
+        return _fail(f"{error.format_message()} Try 'hipdnn-mlir --help'.", USER_ERROR)
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("interrupted", 130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{where}{error.strerror or error}", USER_ERROR)
+    except Exception as error:  # noqa: BLE001 - the command's own boundary
+        with tempfile.NamedTemporaryFile("w", prefix="hipdnn-mlir-", suffix=".log", delete=False) as log:
+            log.write(f"{sys.argv}\n{traceback.format_exc()}")
+        text = f"{type(error).__name__}: {error}; this is a defect of hipdnn-mlir, details: {log.name}"
+        return _fail(text, COMPILER_DEFECT)
+
+
+def main() -> None:
+    """Entry point of the command."""
+    sys.exit(run_guarded(lambda: app(standalone_mode=False)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""One use of a program from the command line: inputs, a run, timing, and comparison with ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group, RenderableType
+
+import hipdnn_mlir
+
+from ..errors import HipdnnMlirError, ModelError
+from . import arrays, render
+from .arrays import Array, Difference
+from .measure import Timing, interleave
+
+_HERE, _ORT = "hipdnn-mlir", "ONNX Runtime CPU"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to do with a program.
+
+    Attributes:
+        inputs: Files of inputs by name; the others are random.
+        output: The ``.npz`` file to write, or None.
+        reference: The ONNX model to compare with on ONNX Runtime, or None.
+        rtol: Relative tolerance, or None for the element type's.
+        atol: Absolute tolerance, or None for the element type's.
+        repeat: Timed runs.
+        threads: CPU threads on either side; 0 for all.
+        seed: Seed of random inputs.
+    """
+
+    inputs: Mapping[str, Path]
+    output: Path | None = None
+    reference: Path | None = None
+    rtol: float | None = None
+    atol: float | None = None
+    repeat: int = 0
+    threads: int = 0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Report:
+    """Outputs of a run, and what was asked about them."""
+
+    outputs: Mapping[str, Array]
+    differences: Sequence[Difference]
+    timings: Mapping[str, Timing]
+
+    @property
+    def is_within_tolerance(self) -> bool:
+        """Whether no output differs from its reference; true where nothing was compared."""
+        return all(row.within for row in self.differences)
+
+    def __rich__(self) -> RenderableType:
+        parts: list[RenderableType] = [render.outputs(self.outputs)]
+        if self.differences:
+            parts.append(render.differences(self.differences, _ORT))
+        if self.timings:
+            parts.append(render.timings(self.timings))
+        return Group(*parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-able form, without the values."""
+        return {
+            "outputs": [
+                {"name": name, "dtype": str(array.dtype), "dims": list(array.shape)}
+                for name, array in self.outputs.items()
+            ],
+            "differences": [row.to_dict() for row in self.differences],
+            "timings": {name: timing.to_dict() for name, timing in self.timings.items()},
+        }
+
+
+def execute(program: Path, options: Options) -> Report:
+    """Run a program file once, and then as often and beside whatever the options ask for.
+
+    Raises:
+        HipdnnMlirError: The program, its inputs or the reference model are wrong.
+    """
+    session = hipdnn_mlir.load(program, **({"threads": options.threads} if options.threads else {}))
+    feeds = arrays.gather_inputs(session.inputs, options.inputs, options.seed)
+    names = [port.name for port in session.outputs]
+    outputs = dict(zip(names, session.run(None, feeds), strict=True))
+    subjects: dict[str, Callable[[], object]] = {_HERE: lambda: session.run(None, feeds)}
+    differences = []
+    if options.reference is not None:
+        run_reference = reference_runner(options.reference, names, feeds, options.threads)
+        for name, want in zip(names, run_reference(), strict=True):
+            differences.append(arrays.compare(name, outputs[name], want, options.rtol, options.atol))
+        subjects[_ORT] = run_reference
+    if options.output is not None:
+        arrays.write_arrays(options.output, outputs)
+    timings = interleave(subjects, options.repeat) if options.repeat else {}
+    return Report(outputs, differences, timings)
+
+
+def reference_runner(
+    model: Path, names: Sequence[str], feeds: Mapping[str, Array], threads: int = 0
+) -> Callable[[], Sequence[Array]]:
+    """Return a function that runs a model on ONNX Runtime's CPU provider.
+
+    Args:
+        model: The ONNX file.
+        names: Outputs to return, in this order.
+        feeds: Inputs by name.
+        threads: Threads within a node; 0 for all.
+
+    Raises:
+        ModelError: ONNX Runtime is not installed, or refuses the model or the inputs.
+    """
+    try:
+        import onnxruntime as ort
+    except ImportError as error:
+        raise ModelError(
+            "ONNX Runtime is not installed", where="--compare ort", hint="pip install onnxruntime"
+        ) from error
+    settings = ort.SessionOptions()
+    settings.log_severity_level = 3
+    settings.intra_op_num_threads = threads
+    # ONNX Runtime's exceptions share no base class but Exception.
+    try:
+        session = ort.InferenceSession(model, settings, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise ModelError(f"ONNX Runtime refuses the model: {error}", where=str(model)) from error
+
+    def run() -> Sequence[Array]:
+        try:
+            results: Sequence[Array] = session.run(list(names), dict(feeds))
+        except Exception as error:
+            raise HipdnnMlirError(f"ONNX Runtime refuses the inputs: {error}", where=str(model)) from error
+        return results
+
+    return run

@@ -1,0 +1,131 @@
+"""What the command line shows to people: tables of placements, programs, outputs and differences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from .arrays import Array, Difference
+from .measure import Timing
+
+
+def bytes_text(count: int) -> str:
+    """Return a byte count in the largest binary unit that leaves at least 1."""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"
+
+
+def _table(title: str, *columns: str, right: Iterable[str] = ()) -> Table:
+    """Return an empty table; columns named in ``right`` hold numbers."""
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    numbers = set(right)
+    for column in columns:
+        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+    return table
+
+
+def explanation(data: Mapping[str, Any]) -> RenderableType:
+    """Return the placement of a model's nodes: graphs with engine and nodes, then what is left out and why.
+
+    Args:
+        data: ``Explanation.to_dict()``.
+    """
+    graphs: Sequence[Mapping[str, Any]] = data["graphs"]
+    rejects: Sequence[Mapping[str, Any]] = data["rejects"]
+    table = _table(f"{len(graphs)} graphs", "graph", "engine", "operations", "nodes")
+    for graph in graphs:
+        table.add_row(
+            *(escape(str(graph[key])) for key in ("name", "engine", "summary")), escape(", ".join(graph["nodes"]))
+        )
+    parts: list[RenderableType] = [table]
+    if rejects:
+        left_out = _table(f"{len(rejects)} nodes left out", "node", "operation", "rule", "reason")
+        for reject in rejects:
+            left_out.add_row(*(escape(reject[key]) for key in ("node", "op", "rule", "reason")))
+        parts.append(left_out)
+    else:
+        parts.append(Text("Every node has a place.", style="green"))
+    return Group(*parts)
+
+
+def _dims(dims: Iterable[int]) -> str:
+    return "x".join(map(str, dims)) or "scalar"
+
+
+def program(data: Mapping[str, Any]) -> RenderableType:
+    """Return a program's inputs, outputs, executables, steps and memory.
+
+    Args:
+        data: What ``inspection.inspect`` returns.
+    """
+    ports = _table(
+        f"{data['model']} for target '{data['target']}', format {data['format']}", "", "name", "type", "dims"
+    )
+    for kind in ("inputs", "outputs"):
+        for port in data[kind]:
+            ports.add_row(kind[:-1], escape(port["name"]), port["dtype"], _dims(port["dims"]))
+    executables = _table(f"{len(data['executables'])} executables", "name", "operations", "steps", right=["steps"])
+    for executable in data["executables"]:
+        executables.add_row(executable["name"], escape(executable["summary"]), str(executable["steps"]))
+    steps = _table(f"{len(data['steps'])} steps", "#", "kind", "name", "what", right=["#"])
+    for index, step in enumerate(data["steps"]):
+        steps.add_row(str(index), step["kind"], escape(step["name"]), escape(step["what"]))
+    memory = data["memory"]
+    lines = [
+        f"constants {bytes_text(memory['constant_bytes'])}",
+        f"largest live set {bytes_text(memory['largest_live_set_bytes'])}",
+        f"arena {bytes_text(memory['arena_bytes'])}",
+    ]
+    return Group(ports, executables, steps, Text(", ".join(lines)))
+
+
+def program_summary(data: Mapping[str, Any]) -> str:
+    """Return one line on a program: executables, steps by kind, bytes of constants."""
+    kinds = Counter(step["kind"] for step in data["steps"])
+    steps = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items(), reverse=True)) or "none"
+    return (
+        f"{len(data['executables'])} executables, steps: {steps}, "
+        f"constants {bytes_text(data['memory']['constant_bytes'])}"
+    )
+
+
+def outputs(arrays: Mapping[str, Array]) -> Table:
+    """Return one row per output: type, dims, and the range of its values."""
+    table = _table("outputs", "name", "type", "dims", "min", "mean", "max", right=["min", "mean", "max"])
+    for name, array in arrays.items():
+        values = array.astype(np.float64)
+        stats = [f"{f(values):.6g}" for f in (np.min, np.mean, np.max)] if array.size else ["", "", ""]
+        table.add_row(escape(name), str(array.dtype), _dims(array.shape), *stats)
+    return table
+
+
+def differences(found: Sequence[Difference], reference: str) -> Table:
+    """Return one row per output: how far it is from its reference, and whether that is within tolerance."""
+    numbers = ["largest absolute", "largest relative"]
+    table = _table(f"against {reference}", "output", *numbers, "tolerance", "", right=numbers)
+    for row in found:
+        verdict = "[green]equal[/]" if row.within else "[red]differs[/]"
+        tolerance = f"{row.atol:g} + {row.rtol:g} |reference|"
+        table.add_row(escape(row.output), f"{row.absolute:.3g}", f"{row.relative:.3g}", tolerance, verdict)
+    return table
+
+
+def timings(rows: Mapping[str, Timing]) -> Table:
+    """Return one row per timed thing, in milliseconds."""
+    numbers = ["runs", "median ms", "fastest ms", "90% below ms"]
+    table = _table("time per run", "", *numbers, right=numbers)
+    for name, timing in rows.items():
+        figures = (timing.median_ms, timing.fastest_ms, timing.p90_ms)
+        table.add_row(escape(name), str(timing.runs), *(f"{figure:.3f}" for figure in figures))
+    return table
