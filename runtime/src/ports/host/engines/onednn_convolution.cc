@@ -1,0 +1,184 @@
+// Convolutions, forward and transposed, with their epilogues.
+#include <array>
+#include <functional>
+#include <stdexcept>
+
+#include "onednn_builders.h"
+#include "onednn_fusion.h"
+
+namespace hipdnn_host::onednn {
+
+namespace {
+
+using dnnl::memory;
+
+/// What the forward and the transposed form share: `x` is what is read, `y` what is computed, whatever the ABI calls them.
+struct Convolution {
+  int x = -1;
+  int w = -1;
+  int y = -1;
+  bool transposed = false;
+  std::int64_t groups = 1;
+  Dims strides, dilations, before, after;
+};
+
+constexpr auto kForwardX = HIPDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X;
+constexpr auto kForwardW = HIPDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W;
+constexpr auto kForwardY = HIPDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y;
+constexpr auto kDataDy = HIPDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY;
+constexpr auto kDataW = HIPDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W;
+constexpr auto kDataDx = HIPDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX;
+
+const Tensor& at(const Graph& graph, int t) { return graph.tensors[static_cast<std::size_t>(t)]; }
+
+/// Requires the rank of the operands to be known to agree.
+Convolution read(const Graph& graph, bool transposed) {
+  const Node& node = graph.nodes[0];
+  Convolution c;
+  c.transposed = transposed;
+  c.x = node.tensor(transposed ? kDataDy : kForwardX);
+  c.w = node.tensor(transposed ? kDataW : kForwardW);
+  c.y = node.tensor(transposed ? kDataDx : kForwardY);
+  c.strides = node.ints(HIPDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
+  c.dilations = node.ints(HIPDNN_ATTR_CONVOLUTION_DILATIONS);
+  for (std::int64_t& d : c.dilations) d -= 1;  // oneDNN counts the gaps between taps
+  c.before = node.ints(HIPDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+  c.after = node.ints(HIPDNN_ATTR_CONVOLUTION_POST_PADDINGS);
+  // The image side of the forward convolution has groups times the channels of the filter's dimension 1.
+  const Tensor& image = at(graph, transposed ? c.y : c.x);
+  c.groups = image.dims[1] / at(graph, c.w).dims[1];
+  return c;
+}
+
+std::optional<std::string> refuses(const Graph& graph, bool transposed) {
+  const Node& node = graph.nodes[0];
+  if (node.integer_or(HIPDNN_ATTR_CONVOLUTION_CONV_MODE, HIPDNN_CROSS_CORRELATION) != HIPDNN_CROSS_CORRELATION) {
+    return "convolution " + node.name + " flips its filter (mode CONVOLUTION); only CROSS_CORRELATION is taken";
+  }
+  const std::size_t rank = at(graph, node.tensor(transposed ? kDataDy : kForwardX)).dims.size();
+  const Tensor& w = at(graph, node.tensor(transposed ? kDataW : kForwardW));
+  if (rank < 3 || rank > 5) return "convolution " + node.name + " has operands of rank " + std::to_string(rank) + "; taken are 3, 4 and 5";
+  for (const auto& [attribute, tensors] : node.tensors) {
+    if (const auto reason = refuses_tensor(at(graph, tensors[0]))) return reason;
+  }
+  const Tensor& image = at(graph, node.tensor(transposed ? kDataDx : kForwardX));
+  if (image.dims[1] % w.dims[1] != 0 || w.dims[0] % (image.dims[1] / w.dims[1]) != 0) {
+    return "convolution " + node.name + ": channels of " + describe(image) + " and " + describe(w) + " form no groups";
+  }
+  const auto epilogue = read_epilogue(graph, 0, node.tensor(transposed ? kDataDx : kForwardY));
+  if (const std::string* reason = std::get_if<std::string>(&epilogue)) return *reason;
+  return std::nullopt;
+}
+
+/// Dims and strides of the filter as oneDNN wants them: [g,] output channels, input channels of a group, taps.
+memory::desc filter_desc(const Graph& graph, const Convolution& c) {
+  const Tensor& w = at(graph, c.w);
+  const std::int64_t first = w.dims[0] / c.groups;
+  Dims dims{first, w.dims[1]};
+  Dims strides{w.strides[0], w.strides[1]};
+  if (c.transposed) {
+    std::swap(dims[0], dims[1]);
+    std::swap(strides[0], strides[1]);
+  }
+  dims.insert(dims.end(), w.dims.begin() + 2, w.dims.end());
+  strides.insert(strides.end(), w.strides.begin() + 2, w.strides.end());
+  if (c.groups > 1) {
+    dims.insert(dims.begin(), c.groups);
+    strides.insert(strides.begin(), first * w.strides[0]);
+  }
+  return memory_of(dims, data_type_of(w.dtype), normalized_strides(dims, strides, true));
+}
+
+struct Problem {
+  const Graph& graph;
+  Convolution convolution;
+  BiasAndSteps epilogue;
+  memory::desc w;     ///< as stored, oneDNN's dimension order
+  memory::desc bias;  ///< empty where there is none
+};
+
+/// One way to run a problem: layouts of x and y with what oneDNN has for them. `desc` is empty where it has nothing.
+struct Choice {
+  memory::desc x, y;
+  PostOperations post;
+  dnnl::primitive_desc_base desc;
+  std::string implementation;
+};
+
+template <class Primitive>
+dnnl::primitive_desc_base primitive_of(const Problem& p, const Choice& choice, dnnl::algorithm algorithm) {
+  dnnl::primitive_attr attributes = PlanBuilder::attributes();
+  attributes.set_post_ops(choice.post.operations);
+  const memory::desc any_w(p.w.get_dims(), p.w.get_data_type(), memory::format_tag::any);
+  const Convolution& c = p.convolution;
+  return typename Primitive::primitive_desc(cpu_engine(), dnnl::prop_kind::forward_inference, algorithm, choice.x, any_w, p.bias, choice.y,
+                                            c.strides, c.dilations, c.before, c.after, attributes, true);
+}
+
+Choice try_layouts(const Problem& p, const memory::desc& x, const memory::desc& y) {
+  Choice choice{x, y, {}, {}, {}};
+  const std::size_t rank = y.get_dims().size();
+  const OperandView view = [&](int t) { return memory_of(broadcast_view(at(p.graph, t), rank)); };
+  choice.post = post_operations(p.epilogue.steps, view, y);
+  choice.desc = p.convolution.transposed
+                    ? primitive_of<dnnl::deconvolution_forward>(p, choice, dnnl::algorithm::deconvolution_direct)
+                    : primitive_of<dnnl::convolution_forward>(p, choice, dnnl::algorithm::convolution_direct);
+  if (choice.desc.get(true)) choice.implementation = choice.desc.impl_info_str();
+  return choice;
+}
+
+memory::desc channels_last(const memory::desc& desc) {
+  return memory_of(desc.get_dims(), desc.get_data_type(), channels_last_strides(desc.get_dims()));
+}
+
+/// Direct kernels, as opposed to a matrix product on an unrolled copy of the input or generic loops.
+bool is_direct(const std::string& implementation) {
+  return !is_reference(implementation) && implementation.find("gemm") == std::string::npos;
+}
+
+/// The caller's layouts where oneDNN has a direct kernel for them; else channels-last on one or both sides, copied by the plan.
+Choice choose(const Problem& p, const memory::desc& x, const memory::desc& y) {
+  Choice best;
+  for (const auto& [x_tried, y_tried] : std::array<std::pair<memory::desc, memory::desc>, 4>{
+           {{x, y}, {channels_last(x), y}, {x, channels_last(y)}, {channels_last(x), channels_last(y)}}}) {
+    Choice choice = try_layouts(p, x_tried, y_tried);
+    if (is_direct(choice.implementation)) return choice;
+    const bool better = best.implementation.empty() || (is_reference(best.implementation) && !is_reference(choice.implementation));
+    if (better && !choice.implementation.empty()) best = std::move(choice);
+  }
+  if (best.implementation.empty()) throw std::runtime_error("oneDNN has no convolution for these operands");
+  return best;
+}
+
+std::unique_ptr<Plan> build(const Graph& graph, const PlanOptions& options, bool transposed) {
+  PlanBuilder builder(graph, options);
+  const Convolution c = read(graph, transposed);
+  const Epilogue epilogue = std::get<Epilogue>(read_epilogue(graph, 0, c.y));
+  const Tensor& result = at(graph, epilogue.result);
+  Problem problem{graph, c, split_bias(graph, result, 1, epilogue.steps), filter_desc(graph, c), {}};
+  if (problem.epilogue.bias) problem.bias = memory_of({result.dims[1]}, memory::data_type::f32, {1});
+  const memory::desc x = memory_of(at(graph, c.x));
+  const memory::desc y = memory_of(result);
+  const Choice choice = choose(problem, x, y);
+
+  std::vector<std::pair<int, int>> arguments{
+      {DNNL_ARG_SRC, builder.loaded(c.x, x, choice.x)},
+      {DNNL_ARG_WEIGHTS, builder.loaded(c.w, problem.w, choice.desc.query_md(dnnl::query::weights_md))},
+  };
+  if (problem.epilogue.bias) arguments.emplace_back(DNNL_ARG_BIAS, builder.operand(*problem.epilogue.bias, problem.bias));
+  load_operands(builder, choice.post, arguments);
+  const int to = builder.result(epilogue.result, y, choice.y);
+  arguments.emplace_back(DNNL_ARG_DST, to);
+  builder.run(choice.desc, std::move(arguments));
+  builder.store(epilogue.result, y, to);
+  return builder.finish(choice.implementation + (problem.epilogue.bias ? " + bias" : "") + words(problem.epilogue.steps));
+}
+
+}  // namespace
+
+std::optional<std::string> convolution_refuses(const Graph& graph) { return refuses(graph, false); }
+std::unique_ptr<Plan> build_convolution(const Graph& graph, const PlanOptions& options) { return build(graph, options, false); }
+std::optional<std::string> transposed_convolution_refuses(const Graph& graph) { return refuses(graph, true); }
+std::unique_ptr<Plan> build_transposed_convolution(const Graph& graph, const PlanOptions& options) { return build(graph, options, true); }
+
+}  // namespace hipdnn_host::onednn
