@@ -1,0 +1,10 @@
+# hipdnn_mlir_flags: what every target of this project is compiled and linked with.
+add_library(hipdnn_mlir_flags INTERFACE)
+target_compile_options(hipdnn_mlir_flags INTERFACE -Wall -Wextra -Wconversion)
+if(HIPDNN_MLIR_WERROR)
+  target_compile_options(hipdnn_mlir_flags INTERFACE -Werror)
+endif()
+if(HIPDNN_MLIR_SANITIZE)
+  target_compile_options(hipdnn_mlir_flags INTERFACE -fsanitize=${HIPDNN_MLIR_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
+  target_link_options(hipdnn_mlir_flags INTERFACE -fsanitize=${HIPDNN_MLIR_SANITIZE})
+endif()

@@ -1,0 +1,57 @@
+// Arrays of Python as the runtime's inputs and outputs: checked, and used where they lie.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "hipdnn_rt/context.h"
+
+namespace hipdnn_rt::bindings {
+
+/// Any array; read-only ones are inputs only.
+using ReadArray = nanobind::ndarray<nanobind::ro>;
+using WriteArray = nanobind::ndarray<>;
+
+/// View `object` (NumPy or DLPack) as the program's argument. bf16 may come as 16-bit unsigned integers, which NumPy has.
+/// Throws InputError naming the argument where dtype, shape, layout or device do not fit.
+ReadArray import_input(nanobind::handle object, const Argument& argument);
+WriteArray import_output(nanobind::handle object, const Argument& argument);
+
+InputArray as_input(const ReadArray& array);
+OutputArray as_output(const WriteArray& array);
+
+/// Memory for output arrays of one program. A block comes back when the array that uses it dies and serves a later run: its pages are
+/// mapped and its address is known to the variant packs. Safe to use from several threads; outlives the session through its arrays.
+class OutputPool : public std::enable_shared_from_this<OutputPool> {
+ public:
+  explicit OutputPool(const std::vector<Argument>& outputs);
+
+  /// A NumPy array (bf16 as 16-bit unsigned integers) with undefined contents for output `index`.
+  nanobind::ndarray<nanobind::numpy> make_array(std::size_t index);
+
+ private:
+  struct FreeBlock {
+    void operator()(void* pointer) const { std::free(pointer); }
+  };
+  using Block = std::unique_ptr<void, FreeBlock>;
+  /// What an array's owner capsule holds.
+  struct Lease {
+    std::shared_ptr<OutputPool> pool;
+    std::size_t index;
+    Block block;
+  };
+
+  Block take(std::size_t index);
+  void give_back(std::size_t index, Block block);
+
+  std::vector<Argument> outputs_;
+  std::mutex mutex_;
+  std::vector<std::vector<Block>> free_;
+};
+
+}  // namespace hipdnn_rt::bindings

@@ -1,0 +1,243 @@
+// hipdnn_mlir._runtime: devices, programs and sessions for Python.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "arrays.h"
+#include "hipdnn_rt/context_pool.h"
+#include "hipdnn_rt/error.h"
+#include "hipdnn_rt/json_field.h"
+#include "hipdnn_rt/plan_cache.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace hipdnn_rt::bindings {
+namespace {
+
+using ArgumentTuple = std::tuple<std::string, std::string, std::vector<std::int64_t>>;
+
+std::vector<ArgumentTuple> describe(const std::vector<Argument>& arguments) {
+  std::vector<ArgumentTuple> rows;
+  for (const Argument& argument : arguments) rows.emplace_back(argument.name, info_of(argument.dtype).name, argument.dims);
+  return rows;
+}
+
+std::shared_ptr<const Device> open_device(const std::string& port, int threads, int ordinal, const std::string& directory) {
+  const nb::gil_scoped_release unlocked;
+  return std::make_shared<const Device>(Library::open(port, directory), Device::Options{ordinal, threads});
+}
+
+nb::dict plan_row(const Plan& plan) {
+  nb::dict row;
+  row["engine"] = plan.engine_name();
+  row["engine_id"] = plan.engine_id();
+  row["description"] = plan.description();
+  row["workspace_bytes"] = plan.workspace_bytes();
+  row["build_ms"] = plan.build_ms();
+  return row;
+}
+
+nb::dict build_plan(const Device& device, const std::string& text) {
+  const nlohmann::json json = parse_json(text, "executable");
+  const Executable executable = parse_executable(Field(json, "executable"));
+  const auto handle = std::make_shared<const Handle>(device.create_handle(nullptr));
+  return plan_row(*Plan::build(device, handle, executable.name, executable.descriptors, {}));
+}
+
+std::shared_ptr<const Program> load_program(const std::string& path) {
+  const nb::gil_scoped_release unlocked;
+  return Program::load(path);
+}
+
+/// Arrays of Python kept alive by a program; released under the GIL, whichever thread drops the program.
+struct ArrayKeeper {
+  std::vector<ReadArray> arrays;
+
+  ArrayKeeper() = default;
+  ArrayKeeper(const ArrayKeeper&) = delete;
+  ArrayKeeper& operator=(const ArrayKeeper&) = delete;
+  ~ArrayKeeper() {
+    const nb::gil_scoped_acquire locked;
+    arrays.clear();
+  }
+};
+
+std::shared_ptr<const Program> parse_program(const std::string& text, const nb::dict& arrays) {
+  const auto keeper = std::make_shared<ArrayKeeper>();
+  Program::Tensors tensors;
+  for (const auto& [name, object] : arrays) {
+    ReadArray array;
+    const auto key = nb::cast<std::string>(name);
+    if (!nb::try_cast(object, array) || array.ndim() != 1 || array.itemsize() != 1 || (array.size() > 1 && array.stride(0) != 1)) {
+      throw InputError("tensor '" + key + "': expected a dense array of bytes of rank 1");
+    }
+    tensors[key] = {static_cast<const std::byte*>(array.data()), array.size()};
+    keeper->arrays.push_back(std::move(array));
+  }
+  return Program::parse(text, tensors, keeper);
+}
+
+/// A loaded program with its contexts and the memory of its outputs.
+class Session {
+ public:
+  Session(std::shared_ptr<const Device> device, std::shared_ptr<const Program> program)
+      : device_(std::move(device)),
+        program_(std::move(program)),
+        outputs_(std::make_shared<OutputPool>(program_->outputs())),
+        pool_(load(device_, program_)) {}
+
+  nb::list run(const nb::list& inputs, const nb::list& outputs) {
+    const Call call(*this, inputs, outputs);
+    {
+      const nb::gil_scoped_release unlocked;
+      pool_.run(call.inputs, call.outputs);
+    }
+    return call.results;
+  }
+
+  std::vector<std::vector<double>> profile(const nb::list& inputs, int repeat) {
+    nb::list fresh;
+    for (std::size_t i = 0; i < program_->outputs().size(); ++i) fresh.append(nb::none());
+    const Call call(*this, inputs, fresh);
+    const nb::gil_scoped_release unlocked;
+    std::vector<std::vector<double>> runs;
+    for (int i = 0; i < repeat; ++i) runs.push_back(pool_.run_timed(call.inputs, call.outputs));
+    return runs;
+  }
+
+  nb::dict stats() const {
+    const LoadedProgram& loaded = pool_.program();
+    nb::dict row;
+    row["arena_bytes"] = loaded.arena_bytes();
+    row["largest_live_bytes"] = loaded.largest_live_bytes();
+    row["constant_bytes"] = loaded.constant_bytes();
+    row["steps"] = program_->steps().size();
+    row["copy_steps"] = count_copies();
+    row["executables"] = program_->executables().size();
+    row["plans"] = loaded.plan_count();
+    row["contexts"] = pool_.context_count();
+    row["plan_ms"] = loaded.plan_ms();
+    row["load_ms"] = loaded.load_ms();
+    return row;
+  }
+
+  nb::list steps() const {
+    nb::list rows;
+    for (std::size_t s = 0; s < program_->steps().size(); ++s) {
+      const Step& step = program_->steps()[s];
+      const Plan* plan = pool_.program().plan(s);
+      nb::dict row = plan ? plan_row(*plan) : nb::dict();
+      row["name"] = step.name;
+      row["kind"] = plan ? "execute" : "copy";
+      if (const auto* execute = std::get_if<ExecuteStep>(&step.action)) {
+        row["executable"] = program_->executables()[execute->executable].name;
+        row["summary"] = program_->executables()[execute->executable].summary;
+      }
+      rows.append(row);
+    }
+    return rows;
+  }
+
+ private:
+  /// The arrays of one call; alive, with their owners, until it ends.
+  struct Call {
+    Call(Session& session, const nb::list& given_inputs, const nb::list& given_outputs) {
+      const Program& program = *session.program_;
+      if (given_inputs.size() != program.inputs().size() || given_outputs.size() != program.outputs().size()) {
+        throw InputError("expected " + std::to_string(program.inputs().size()) + " inputs and " + std::to_string(program.outputs().size()) +
+                         " outputs, got " + std::to_string(given_inputs.size()) + " and " + std::to_string(given_outputs.size()));
+      }
+      for (std::size_t i = 0; i < given_inputs.size(); ++i) {
+        input_owners.push_back(import_input(given_inputs[i], program.inputs()[i]));
+        inputs.push_back(as_input(input_owners.back()));
+      }
+      for (std::size_t i = 0; i < given_outputs.size(); ++i) {
+        nb::object result = given_outputs[i];
+        if (result.is_none()) result = nb::cast(session.outputs_->make_array(i));
+        output_owners.push_back(import_output(result, program.outputs()[i]));
+        outputs.push_back(as_output(output_owners.back()));
+        results.append(result);
+      }
+    }
+
+    std::vector<ReadArray> input_owners;
+    std::vector<WriteArray> output_owners;
+    std::vector<InputArray> inputs;
+    std::vector<OutputArray> outputs;
+    nb::list results;
+  };
+
+  static std::shared_ptr<const LoadedProgram> load(const std::shared_ptr<const Device>& device, const std::shared_ptr<const Program>& program) {
+    const nb::gil_scoped_release unlocked;
+    return LoadedProgram::load(device, program);
+  }
+
+  std::size_t count_copies() const {
+    std::size_t count = 0;
+    for (const Step& step : program_->steps()) count += std::holds_alternative<CopyStep>(step.action) ? 1 : 0;
+    return count;
+  }
+
+  std::shared_ptr<const Device> device_;
+  std::shared_ptr<const Program> program_;
+  std::shared_ptr<OutputPool> outputs_;
+  ContextPool pool_;
+};
+
+/// Raise the class of hipdnn_mlir.errors that stands for a C++ exception. `payload` is that module.
+void translate(const std::exception_ptr& exception, void* payload) {
+  const nb::handle errors(static_cast<PyObject*>(payload));
+  const auto raise = [&](const char* name, const Error& error) { PyErr_SetString(errors.attr(name).ptr(), error.what()); };
+  try {
+    std::rethrow_exception(exception);
+  } catch (const ProgramError& error) {
+    raise("ProgramError", error);
+  } catch (const DeviceError& error) {
+    raise("DeviceError", error);
+  } catch (const InputError& error) {
+    raise("ModelError", error);
+  }
+}
+
+}  // namespace
+
+NB_MODULE(_runtime, m) {
+  m.doc() = "Runs hipDNN programs on a port's device.";
+  // The module object lives as long as the interpreter.
+  nb::register_exception_translator(translate, nb::module_::import_("hipdnn_mlir.errors").release().ptr());
+  m.attr("PROGRAM_FORMAT") = kProgramFormat;
+
+  nb::class_<Device>(m, "Device", "One device of a port, with the plans built on it.")
+      .def_prop_ro("port", [](const Device& device) { return std::string(device.port().name); })
+      .def_prop_ro("target", [](const Device& device) { return std::string(device.port().target); })
+      .def_prop_ro("threads", [](const Device& device) { return device.options().threads; })
+      .def_prop_ro("version", [](const Device& device) { return device.library().version(); })
+      .def_prop_ro("takes_constants", &Device::takes_constants)
+      .def_prop_ro("engines", &Device::engine_names, "Engine names by id.")
+      .def_prop_ro("plan_count", [](const Device& device) { return device.plans().size(); })
+      .def("build_plan", &build_plan, "executable"_a,
+           "Build the plan of one executable (JSON as in a program), to learn whether and by which engine it is taken.");
+  m.def("open_device", &open_device, "port"_a, "threads"_a = 0, "ordinal"_a = 0, "directory"_a = "");
+
+  nb::class_<Program>(m, "Program", "A parsed and checked program.")
+      .def_static("load", &load_program, "path"_a)
+      .def_static("parse", &parse_program, "text"_a, "tensors"_a)
+      .def_prop_ro("target", &Program::target)
+      .def_prop_ro("text", &Program::text)
+      .def_prop_ro("inputs", [](const Program& program) { return describe(program.inputs()); }, "(name, dtype, dims) of each input.")
+      .def_prop_ro("outputs", [](const Program& program) { return describe(program.outputs()); }, "(name, dtype, dims) of each output.");
+
+  nb::class_<Session>(m, "Session", "A program loaded on a device.")
+      .def(nb::init<std::shared_ptr<const Device>, std::shared_ptr<const Program>>(), "device"_a, "program"_a)
+      .def("run", &Session::run, "inputs"_a, "outputs"_a)
+      .def("profile", &Session::profile, "inputs"_a, "repeat"_a)
+      .def("stats", &Session::stats)
+      .def("steps", &Session::steps);
+}
+
+}  // namespace hipdnn_rt::bindings

@@ -1,0 +1,29 @@
+// Unsigned and signed 64-bit arithmetic that answers nothing instead of wrapping.
+#pragma once
+
+#include <concepts>
+#include <optional>
+
+namespace hipdnn_rt {
+
+template <std::integral T>
+constexpr std::optional<T> checked_add(T a, T b) {
+  T result{};
+  if (__builtin_add_overflow(a, b, &result)) return std::nullopt;
+  return result;
+}
+
+template <std::integral T>
+constexpr std::optional<T> checked_multiply(T a, T b) {
+  T result{};
+  if (__builtin_mul_overflow(a, b, &result)) return std::nullopt;
+  return result;
+}
+
+/// True where `offset + bytes` neither wraps nor passes `size`.
+template <std::unsigned_integral T>
+constexpr bool is_within(T offset, T bytes, T size) {
+  return offset <= size && bytes <= size - offset;
+}
+
+}  // namespace hipdnn_rt

@@ -1,0 +1,75 @@
+// One run of a loaded program at a time: arena, stream, handle and variant packs.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "hipdnn_rt/loaded_program.h"
+#include "hipdnn_rt/variant_pack.h"
+
+namespace hipdnn_rt {
+
+/// Where an array of the caller lies.
+enum class Memory { host, device };
+
+/// A dense array in C order, aligned to 16 bytes; a null pointer only for an array of no elements.
+struct InputArray {
+  const void* pointer;
+  Memory memory = Memory::host;
+};
+struct OutputArray {
+  void* pointer;
+  Memory memory = Memory::host;
+};
+
+/// Owns what one execution writes. Used by one thread at a time; contexts of one program run concurrently.
+/// After an exception the context is still valid, its outputs undefined.
+class Context {
+ public:
+  explicit Context(std::shared_ptr<const LoadedProgram> program);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  /// Execute all steps on this context's stream and wait. Arrays are in the order of the program's inputs and outputs, and as long as it
+  /// says. Pointers seen before cost no allocation. Throws InputError for wrong counts or pointers, DeviceError where a call fails.
+  void run(std::span<const InputArray> inputs, std::span<const OutputArray> outputs);
+
+  /// The same, with a device event between steps; answers the elapsed time of each step in microseconds.
+  std::vector<double> run_timed(std::span<const InputArray> inputs, std::span<const OutputArray> outputs);
+
+ private:
+  /// An execute step, with pointers resolved as far as they are fixed.
+  struct Execution {
+    std::vector<std::int64_t> uids;
+    std::vector<View> views;
+    void* workspace = nullptr;
+    /// Operands whose pointers are the caller's; empty where `pack` serves every run.
+    std::vector<std::size_t> varying;
+    Descriptor pack;
+    VariantPackCache cache;
+  };
+
+  void prepare_step(std::size_t step);
+  void bind(std::span<const InputArray> inputs, std::span<const OutputArray> outputs);
+  void* resolve(const View& view) const { return buffers_[view.buffer] + view.offset; }
+  const Descriptor& find_pack(std::size_t step);
+  void run_step(std::size_t step);
+  void run_all(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, std::span<const Event> events);
+  void copy(void* destination, const void* source, std::size_t bytes, hipMemcpyKind kind);
+
+  std::shared_ptr<const LoadedProgram> program_;
+  DeviceBuffer memory_;
+  std::byte* arena_ = nullptr;
+  Stream stream_;
+  Handle handle_;
+  /// Address of each buffer; those of inputs and outputs change with each run.
+  std::vector<std::byte*> buffers_;
+  std::vector<Execution> executions_;
+  /// Scratch for the pointers of one step, sized ahead.
+  std::vector<void*> pointers_;
+};
+
+}  // namespace hipdnn_rt

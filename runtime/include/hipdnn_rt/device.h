@@ -1,0 +1,105 @@
+// Device objects as move-only values: buffers, streams, events, hipDNN handles, and the device they belong to.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "hipdnn_rt/library.h"
+
+namespace hipdnn_rt {
+
+/// Owns one ABI object and the library it came from. `Traits::destroy(library, raw)` frees it.
+template <typename Raw, typename Traits>
+class Owned {
+ public:
+  Owned() = default;
+  Owned(std::shared_ptr<const Library> library, Raw raw) : library_(std::move(library)), raw_(raw) {}
+  Owned(Owned&& other) noexcept : library_(std::move(other.library_)), raw_(std::exchange(other.raw_, nullptr)) {}
+  Owned& operator=(Owned&& other) noexcept {
+    std::swap(library_, other.library_);
+    std::swap(raw_, other.raw_);
+    return *this;
+  }
+  ~Owned() {
+    if (raw_ != nullptr) Traits::destroy(*library_, raw_);
+  }
+
+  Raw get() const { return raw_; }
+  const Library& library() const { return *library_; }
+  const std::shared_ptr<const Library>& shared_library() const { return library_; }
+  explicit operator bool() const { return raw_ != nullptr; }
+
+ private:
+  std::shared_ptr<const Library> library_;
+  Raw raw_ = nullptr;
+};
+
+struct BufferTraits {
+  static void destroy(const Library& library, void* raw) { library.hip().free(raw); }
+};
+struct StreamTraits {
+  static void destroy(const Library& library, hipStream_t raw) { library.hip().stream_destroy(raw); }
+};
+struct EventTraits {
+  static void destroy(const Library& library, hipEvent_t raw) { library.hip().event_destroy(raw); }
+};
+struct HandleTraits {
+  static void destroy(const Library& library, hipdnnHandle_t raw) { library.hipdnn().destroy(raw); }
+};
+
+/// Device memory. Free it only when no stream uses it any more.
+using DeviceBuffer = Owned<void*, BufferTraits>;
+/// An in-order queue of device work, used by one thread at a time.
+using Stream = Owned<hipStream_t, StreamTraits>;
+/// A point in a stream that can be timed.
+using Event = Owned<hipEvent_t, EventTraits>;
+/// A hipDNN handle, bound to at most one stream, used by one thread at a time.
+using Handle = Owned<hipdnnHandle_t, HandleTraits>;
+
+class PlanCache;
+
+/// One device of a port, with its settings and the plans built on it. Safe to share between threads.
+class Device {
+ public:
+  struct Options {
+    int ordinal = 0;
+    /// Threads that one execution may use where the library computes on CPU threads; 0 leaves the library's default.
+    int threads = 0;
+  };
+
+  Device(std::shared_ptr<const Library> library, Options options);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const Library& library() const { return *library_; }
+  const std::shared_ptr<const Library>& shared_library() const { return library_; }
+  const Port& port() const { return library_->port(); }
+  const Options& options() const { return options_; }
+  /// Whether plans take the constants extension: pointers that never change, known at plan time.
+  bool takes_constants() const { return takes_constants_; }
+  /// Engine names by id, empty where the library does not tell.
+  const std::map<std::int64_t, std::string>& engine_names() const { return engine_names_; }
+  PlanCache& plans() const { return *plans_; }
+
+  /// Make this the calling thread's device. Everything below does so itself.
+  void activate() const;
+  DeviceBuffer allocate(std::size_t bytes) const;
+  Stream create_stream() const;
+  Event create_event() const;
+  /// A handle with this device's thread setting; `stream` may be null for a handle that only builds plans.
+  Handle create_handle(hipStream_t stream) const;
+
+ private:
+  std::shared_ptr<const Library> library_;
+  Options options_;
+  bool takes_constants_ = false;
+  std::map<std::int64_t, std::string> engine_names_;
+  std::unique_ptr<PlanCache> plans_;
+};
+
+}  // namespace hipdnn_rt

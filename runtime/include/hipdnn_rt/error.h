@@ -1,0 +1,48 @@
+// Failures as exceptions: what the runtime throws, and how a library's status becomes one.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "hip_runtime_abi.h"
+#include "hipdnn_backend.h"
+
+namespace hipdnn_rt {
+
+struct HipApi;
+struct HipdnnApi;
+
+/// Base of everything the runtime throws on purpose. The message is one line: control characters, which may come from a hostile file,
+/// become spaces.
+class Error : public std::runtime_error {
+ public:
+  explicit Error(std::string message);
+};
+
+/// The program file or text is broken, too new, or for another target. The message names the field.
+class ProgramError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A call into HIP or hipDNN failed, or a library could not be opened.
+class DeviceError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The caller's arrays do not match the program's inputs or outputs.
+class InputError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Throw DeviceError with the library's words where `status` is a failure. `call` is the function, with what it was about in parentheses.
+void check(const HipApi& api, hipError_t status, std::string_view call);
+void check(const HipdnnApi& api, hipdnnStatus_t status, std::string_view call);
+
+/// "HIPDNN_STATUS_NOT_SUPPORTED (8): the library's own last error on this thread", which is cleared.
+std::string describe_failure(const HipdnnApi& api, hipdnnStatus_t status);
+
+}  // namespace hipdnn_rt

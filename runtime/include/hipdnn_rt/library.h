@@ -1,0 +1,89 @@
+// A port: the pair of libraries that offer the HIP and hipDNN C ABIs, opened at run time.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "hip_runtime_abi.h"
+#include "hipdnn_backend.h"
+
+namespace hipdnn_rt {
+
+/// The HIP functions the runtime calls. All are required.
+struct HipApi {
+  decltype(&::hipGetDeviceCount) get_device_count = nullptr;
+  decltype(&::hipSetDevice) set_device = nullptr;
+  decltype(&::hipGetErrorString) get_error_string = nullptr;
+  decltype(&::hipMalloc) malloc = nullptr;
+  decltype(&::hipFree) free = nullptr;
+  decltype(&::hipMemcpyAsync) memcpy_async = nullptr;
+  decltype(&::hipStreamCreateWithFlags) stream_create = nullptr;
+  decltype(&::hipStreamDestroy) stream_destroy = nullptr;
+  decltype(&::hipStreamSynchronize) stream_synchronize = nullptr;
+  decltype(&::hipEventCreateWithFlags) event_create = nullptr;
+  decltype(&::hipEventRecord) event_record = nullptr;
+  decltype(&::hipEventSynchronize) event_synchronize = nullptr;
+  decltype(&::hipEventElapsedTime) event_elapsed_time = nullptr;
+  decltype(&::hipEventDestroy) event_destroy = nullptr;
+};
+
+/// The hipDNN functions the runtime calls. Members under "optional" are null where the library lacks them.
+struct HipdnnApi {
+  decltype(&::hipdnnCreate) create = nullptr;
+  decltype(&::hipdnnDestroy) destroy = nullptr;
+  decltype(&::hipdnnSetStream) set_stream = nullptr;
+  decltype(&::hipdnnBackendCreateDescriptor) create_descriptor = nullptr;
+  decltype(&::hipdnnBackendDestroyDescriptor) destroy_descriptor = nullptr;
+  decltype(&::hipdnnBackendFinalize) finalize = nullptr;
+  decltype(&::hipdnnBackendSetAttribute) set_attribute = nullptr;
+  decltype(&::hipdnnBackendGetAttribute) get_attribute = nullptr;
+  decltype(&::hipdnnBackendExecute) execute = nullptr;
+  decltype(&::hipdnnGetErrorString) get_error_string = nullptr;
+  decltype(&::hipdnnGetLastErrorString) get_last_error_string = nullptr;
+
+  // Optional.
+  decltype(&::hipdnnGetEngineCount_ext) get_engine_count = nullptr;
+  decltype(&::hipdnnGetEngineInfo_ext) get_engine_info = nullptr;
+  decltype(&::hipdnnVersionString_ext) version_string = nullptr;
+  /// Threads that graphs planned and executed with this handle may use.
+  hipdnnStatus_t (*set_threads)(hipdnnHandle_t handle, int threads) = nullptr;
+  /// One line about a finalized plan, NUL-terminated within `capacity` bytes.
+  hipdnnStatus_t (*describe_plan)(hipdnnBackendDescriptor_t plan, char* text, std::size_t capacity) = nullptr;
+};
+
+/// What the runtime needs to know about a port beyond its two function tables.
+struct Port {
+  std::string_view name;
+  /// Programs compiled for this target run on the port.
+  std::string_view target;
+  /// True where a device pointer and a host pointer are the same thing, so nothing is uploaded or staged.
+  bool device_memory_is_host_memory;
+  /// Alignment of every buffer in the arena, in bytes.
+  std::size_t arena_alignment;
+};
+
+/// Both tables of one port. Immutable and safe to share between threads; the libraries stay loaded for the life of the process.
+class Library {
+ public:
+  /// Open a port by name ("host", "hip"). Libraries that come with this package are looked up in `directory` first, or, where that is
+  /// empty, beside the module this code is linked into and in its `lib` folder.
+  /// Throws DeviceError for an unknown port, a missing library or a missing required symbol.
+  static std::shared_ptr<const Library> open(std::string_view port, const std::string& directory = {});
+
+  const Port& port() const { return *port_; }
+  const HipApi& hip() const { return hip_; }
+  const HipdnnApi& hipdnn() const { return hipdnn_; }
+  /// The hipDNN library's version, or "unknown".
+  std::string version() const;
+
+ private:
+  Library() = default;
+
+  const Port* port_ = nullptr;
+  HipApi hip_;
+  HipdnnApi hipdnn_;
+};
+
+}  // namespace hipdnn_rt

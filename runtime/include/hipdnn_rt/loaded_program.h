@@ -1,0 +1,61 @@
+// A program made ready on a device: plans built, constants in place, arena laid out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "hipdnn_rt/arena.h"
+#include "hipdnn_rt/device.h"
+#include "hipdnn_rt/plan.h"
+#include "hipdnn_rt/program.h"
+
+namespace hipdnn_rt {
+
+/// Shared by all its contexts. Immutable, safe to use from several threads.
+class LoadedProgram {
+ public:
+  /// Throws ProgramError where the program is for another target, DeviceError where a plan cannot be built.
+  static std::shared_ptr<const LoadedProgram> load(std::shared_ptr<const Device> device, std::shared_ptr<const Program> program);
+
+  const Device& device() const { return *device_; }
+  const Program& program() const { return *program_; }
+  /// The plan of an execute step; null for other steps.
+  const Plan* plan(std::size_t step) const { return plans_[step].get(); }
+  /// Address of a constant buffer, null for other kinds. Never written through.
+  void* constant(std::size_t buffer) const { return constants_[buffer]; }
+  /// Arena offset of a temp buffer, and, where arrays of the host are staged, of an input or output.
+  std::uint64_t buffer_offset(std::size_t buffer) const { return layout_.offsets[buffer]; }
+  std::uint64_t workspace_offset(std::size_t step) const { return layout_.offsets[program_->buffers().size() + step]; }
+  /// Whether inputs and outputs in host memory go through the arena.
+  bool stages_host_arrays() const { return !device_->port().device_memory_is_host_memory; }
+
+  std::uint64_t arena_bytes() const { return layout_.arena_bytes; }
+  std::uint64_t largest_live_bytes() const { return layout_.largest_live_bytes; }
+  std::uint64_t constant_bytes() const { return constant_bytes_; }
+  /// Distinct plans.
+  std::size_t plan_count() const { return plan_count_; }
+  /// Time from call to return of `load`, and the part spent on plans, in milliseconds.
+  double load_ms() const { return load_ms_; }
+  double plan_ms() const { return plan_ms_; }
+
+ private:
+  LoadedProgram() = default;
+  void place_constants();
+  void build_plans();
+  void lay_out();
+
+  std::shared_ptr<const Device> device_;
+  std::shared_ptr<const Program> program_;
+  DeviceBuffer uploaded_;
+  std::vector<void*> constants_;
+  std::uint64_t constant_bytes_ = 0;
+  std::vector<std::shared_ptr<const Plan>> plans_;
+  std::size_t plan_count_ = 0;
+  ArenaLayout layout_;
+  double load_ms_ = 0;
+  double plan_ms_ = 0;
+};
+
+}  // namespace hipdnn_rt

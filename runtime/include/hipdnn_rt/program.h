@@ -1,0 +1,134 @@
+// A program as loaded from a file or from text: parsed, checked, immutable.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "hipdnn_rt/descriptor.h"
+#include "hipdnn_rt/dtype.h"
+
+namespace hipdnn_rt {
+
+class Field;
+
+/// The newest format this runtime reads.
+inline constexpr std::int64_t kProgramFormat = 1;
+
+/// An input or output of the model: a dense array in C order.
+struct Argument {
+  std::string name;
+  DType dtype;
+  std::vector<std::int64_t> dims;
+  std::uint64_t bytes;
+  std::uint32_t buffer;
+};
+
+/// A stored tensor; `data` lives as long as the program.
+struct Constant {
+  std::string tensor;
+  std::uint32_t buffer;
+  std::span<const std::byte> data;
+};
+
+enum class BufferKind { input, output, constant, temp };
+
+/// Memory a step may use. `first_step` and `last_step` are the steps that touch it, first_step > last_step where none does.
+struct Buffer {
+  BufferKind kind;
+  std::uint64_t bytes;
+  std::uint32_t first_step;
+  std::uint32_t last_step;
+};
+
+/// A tensor of an executable that needs a pointer at run time.
+struct Operand {
+  std::int64_t uid;
+  bool is_output;
+  /// Bytes from its pointer that the executable may touch.
+  std::uint64_t extent_bytes;
+  /// What its pointer must be a multiple of, in bytes.
+  std::uint64_t alignment;
+};
+
+/// One operation graph, as the list of descriptors that makes it.
+struct Executable {
+  std::string name;
+  std::string summary;
+  std::vector<Operand> operands;
+  std::vector<DescriptorSpec> descriptors;
+  /// Text that is equal for equal descriptors.
+  std::string canonical;
+};
+
+/// A place in a buffer.
+struct View {
+  std::uint32_t buffer;
+  std::uint64_t offset;
+};
+
+struct ExecuteStep {
+  std::uint32_t executable;
+  /// In the order of the executable's operands.
+  std::vector<View> operands;
+};
+
+struct CopyStep {
+  std::uint64_t bytes;
+  View source;
+  View destination;
+};
+
+struct Step {
+  std::string name;
+  std::variant<ExecuteStep, CopyStep> action;
+};
+
+/// A whole program. Everything in it has been checked: an index is in range, an extent lies in its buffer, a step reads only what has been written.
+/// Immutable, safe to share between threads.
+class Program {
+ public:
+  /// Named tensors outside a file; the owner keeps the memory alive.
+  using Tensors = std::map<std::string, std::span<const std::byte>, std::less<>>;
+
+  /// Map a program file. Throws ProgramError, which names the file and the field.
+  static std::shared_ptr<const Program> load(const std::string& path);
+  /// Parse a container that is in memory already; `owner` keeps `bytes` alive.
+  static std::shared_ptr<const Program> parse_container(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
+  /// Parse a program's text with its tensors; `owner` keeps them alive.
+  static std::shared_ptr<const Program> parse(std::string_view text, const Tensors& tensors, std::shared_ptr<const void> owner);
+
+  const std::string& target() const { return target_; }
+  const std::string& text() const { return text_; }
+  const std::vector<Argument>& inputs() const { return inputs_; }
+  const std::vector<Argument>& outputs() const { return outputs_; }
+  const std::vector<Constant>& constants() const { return constants_; }
+  const std::vector<Buffer>& buffers() const { return buffers_; }
+  const std::vector<Executable>& executables() const { return executables_; }
+  const std::vector<Step>& steps() const { return steps_; }
+
+ private:
+  friend class ProgramReader;
+  Program() = default;
+
+  std::string target_;
+  std::string text_;
+  std::vector<Argument> inputs_;
+  std::vector<Argument> outputs_;
+  std::vector<Constant> constants_;
+  std::vector<Buffer> buffers_;
+  std::vector<Executable> executables_;
+  std::vector<Step> steps_;
+  std::shared_ptr<const void> owner_;
+};
+
+/// Parse one member of a program's `executables`. Throws ProgramError naming the field.
+Executable parse_executable(const Field& field);
+
+}  // namespace hipdnn_rt

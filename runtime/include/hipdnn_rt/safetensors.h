@@ -1,0 +1,21 @@
+// The safetensors container: named tensors and string metadata in one file.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+
+namespace hipdnn_rt {
+
+/// A parsed container. The spans point into the bytes it was parsed from.
+struct Safetensors {
+  std::map<std::string, std::string, std::less<>> metadata;
+  std::map<std::string, std::span<const std::byte>, std::less<>> tensors;
+};
+
+/// Parse and check a whole container: the header's length and JSON, and that the tensors fill the data exactly, without gap or overlap,
+/// each as long as its dtype and shape say. Throws ProgramError naming the tensor or field.
+Safetensors parse_safetensors(std::span<const std::byte> bytes);
+
+}  // namespace hipdnn_rt

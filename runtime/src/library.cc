@@ -1,0 +1,153 @@
+#include "hipdnn_rt/library.h"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <filesystem>
+#include <vector>
+
+#include "hipdnn_rt/error.h"
+
+namespace hipdnn_rt {
+namespace {
+
+/// File names of one library, tried in order.
+using Candidates = std::array<const char*, 4>;
+
+struct PortLibraries {
+  Port port;
+  /// Shipped in the package, so looked up beside the module and nowhere else.
+  bool is_packaged;
+  Candidates hip;
+  Candidates hipdnn;
+  const char* remedy;
+};
+
+constexpr std::array<PortLibraries, 2> kPorts{{
+    {{"host", "host", true, 64}, true, {"libhipdnn_host.so"}, {"libhipdnn_host.so"}, "reinstall the package"},
+    {{"hip", "hip", false, 256},
+     false,
+     {"libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so"},
+     {"libhipdnn_backend.so", "libhipdnn_backend.so.1", "libhipdnn_backend.so.0", "/opt/rocm/lib/libhipdnn_backend.so"},
+     "install ROCm with hipDNN and put its lib folder on LD_LIBRARY_PATH, or use the port 'host'"},
+}};
+
+/// One opened library and the name it was found under.
+struct Opened {
+  void* handle;
+  std::string name;
+};
+
+std::filesystem::path module_directory() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&module_directory), &info) == 0 || info.dli_fname == nullptr) return {};
+  return std::filesystem::absolute(info.dli_fname).parent_path();
+}
+
+std::vector<std::string> paths_of(const PortLibraries& port, const Candidates& names, const std::string& directory) {
+  std::vector<std::string> paths;
+  for (const char* name : names) {
+    if (name == nullptr) continue;
+    if (!directory.empty()) {
+      paths.push_back((std::filesystem::path(directory) / name).string());
+    } else if (port.is_packaged) {
+      paths.push_back((module_directory() / "lib" / name).string());
+      paths.push_back((module_directory() / name).string());
+    }
+    if (!port.is_packaged) paths.emplace_back(name);
+  }
+  return paths;
+}
+
+Opened open_first(const PortLibraries& port, const Candidates& names, const std::string& directory) {
+  std::string reasons;
+  for (const std::string& path : paths_of(port, names, directory)) {
+    // RTLD_LOCAL: a library's own LLVM must not meet another one in the process. RTLD_NODELETE: its thread pools outlive every user.
+    if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) return {handle, path};
+    const char* reason = dlerror();
+    reasons += std::string(reasons.empty() ? "" : "; ") + (reason ? reason : path.c_str());
+  }
+  throw DeviceError("port '" + std::string(port.port.name) + "': cannot open " + names.front() + " (" + reasons + "); " + port.remedy);
+}
+
+template <typename Function>
+void load_optional(const Opened& library, const char* symbol, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library.handle, symbol));
+}
+
+template <typename Function>
+void load(const Opened& library, const char* symbol, Function& function) {
+  load_optional(library, symbol, function);
+  if (function == nullptr) {
+    throw DeviceError(library.name + ": symbol " + symbol + " is missing; the library is too old for this version of hipdnn_mlir");
+  }
+}
+
+HipApi load_hip(const Opened& library) {
+  HipApi api;
+  load(library, "hipGetDeviceCount", api.get_device_count);
+  load(library, "hipSetDevice", api.set_device);
+  load(library, "hipGetErrorString", api.get_error_string);
+  load(library, "hipMalloc", api.malloc);
+  load(library, "hipFree", api.free);
+  load(library, "hipMemcpyAsync", api.memcpy_async);
+  load(library, "hipStreamCreateWithFlags", api.stream_create);
+  load(library, "hipStreamDestroy", api.stream_destroy);
+  load(library, "hipStreamSynchronize", api.stream_synchronize);
+  load(library, "hipEventCreateWithFlags", api.event_create);
+  load(library, "hipEventRecord", api.event_record);
+  load(library, "hipEventSynchronize", api.event_synchronize);
+  load(library, "hipEventElapsedTime", api.event_elapsed_time);
+  load(library, "hipEventDestroy", api.event_destroy);
+  return api;
+}
+
+HipdnnApi load_hipdnn(const Opened& library) {
+  HipdnnApi api;
+  load(library, "hipdnnCreate", api.create);
+  load(library, "hipdnnDestroy", api.destroy);
+  load(library, "hipdnnSetStream", api.set_stream);
+  load(library, "hipdnnBackendCreateDescriptor", api.create_descriptor);
+  load(library, "hipdnnBackendDestroyDescriptor", api.destroy_descriptor);
+  load(library, "hipdnnBackendFinalize", api.finalize);
+  load(library, "hipdnnBackendSetAttribute", api.set_attribute);
+  load(library, "hipdnnBackendGetAttribute", api.get_attribute);
+  load(library, "hipdnnBackendExecute", api.execute);
+  load(library, "hipdnnGetErrorString", api.get_error_string);
+  load(library, "hipdnnGetLastErrorString", api.get_last_error_string);
+  load_optional(library, "hipdnnGetEngineCount_ext", api.get_engine_count);
+  load_optional(library, "hipdnnGetEngineInfo_ext", api.get_engine_info);
+  load_optional(library, "hipdnnVersionString_ext", api.version_string);
+  load_optional(library, "hipdnnHostSetThreads_ext", api.set_threads);
+  load_optional(library, "hipdnnHostDescribePlan_ext", api.describe_plan);
+  return api;
+}
+
+const PortLibraries& find_port(std::string_view name) {
+  std::string known;
+  for (const PortLibraries& port : kPorts) {
+    if (port.port.name == name) return port;
+    known += (known.empty() ? "'" : ", '") + std::string(port.port.name) + "'";
+  }
+  throw DeviceError("port '" + std::string(name) + "' is unknown: expected one of " + known);
+}
+
+}  // namespace
+
+std::shared_ptr<const Library> Library::open(std::string_view port, const std::string& directory) {
+  const PortLibraries& found = find_port(port);
+  const Opened hip = open_first(found, found.hip, directory);
+  const Opened hipdnn = open_first(found, found.hipdnn, directory);
+  std::shared_ptr<Library> library(new Library());
+  library->port_ = &found.port;
+  library->hip_ = load_hip(hip);
+  library->hipdnn_ = load_hipdnn(hipdnn);
+  return library;
+}
+
+std::string Library::version() const {
+  const char* text = hipdnn_.version_string ? hipdnn_.version_string() : nullptr;
+  return text ? text : "unknown";
+}
+
+}  // namespace hipdnn_rt

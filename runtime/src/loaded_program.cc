@@ -1,0 +1,168 @@
+#include "hipdnn_rt/loaded_program.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "hipdnn_rt/checked.h"
+#include "hipdnn_rt/error.h"
+#include "hipdnn_rt/plan_cache.h"
+
+namespace hipdnn_rt {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+
+/// One plan to build, for all steps that share it.
+struct PlanJob {
+  PlanKey key;
+  const Executable* executable = nullptr;
+  /// Bytes of constants to pack: the larger part of the cost.
+  std::uint64_t weight = 0;
+  std::shared_ptr<const Plan> plan;
+};
+
+void build(const Device& device, const std::shared_ptr<const Handle>& handle, PlanJob& job) {
+  job.plan = device.plans().find(job.key);
+  if (job.plan) return;
+  const std::string name = job.executable->name + (job.executable->summary.empty() ? "" : " (" + job.executable->summary + ")");
+  job.plan = device.plans().insert(job.key, Plan::build(device, handle, name, job.executable->descriptors, job.key.constants));
+}
+
+/// Take jobs until none is left or one has failed anywhere. Each worker has a handle of its own: a handle serves one thread at a time.
+void work(const Device& device, std::vector<PlanJob*>& jobs, std::atomic<std::size_t>& next) {
+  const auto handle = std::make_shared<const Handle>(device.create_handle(nullptr));
+  for (std::size_t i = next++; i < jobs.size(); i = next++) build(device, handle, *jobs[i]);
+}
+
+void build_all(const Device& device, std::vector<PlanJob*> jobs) {
+  std::stable_sort(jobs.begin(), jobs.end(), [](const PlanJob* a, const PlanJob* b) { return a->weight > b->weight; });
+  const int wanted = device.options().threads > 0 ? device.options().threads : static_cast<int>(std::thread::hardware_concurrency());
+  const std::size_t count = std::clamp<std::size_t>(static_cast<std::size_t>(std::max(wanted, 1)), 1, std::max<std::size_t>(jobs.size(), 1));
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto guarded = [&] {
+    try {
+      work(device, jobs, next);
+    } catch (...) {
+      next = jobs.size();
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (std::size_t i = 1; i < count; ++i) helpers.emplace_back(guarded);
+    guarded();
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace
+
+std::shared_ptr<const LoadedProgram> LoadedProgram::load(std::shared_ptr<const Device> device, std::shared_ptr<const Program> program) {
+  const auto start = Clock::now();
+  const Port& port = device->port();
+  if (program->target() != port.target) {
+    throw ProgramError("program.target: compiled for '" + program->target() + "', port '" + std::string(port.name) + "' runs '" +
+                       std::string(port.target) + "'; compile the model again with --target " + std::string(port.target));
+  }
+  std::shared_ptr<LoadedProgram> loaded(new LoadedProgram());
+  loaded->device_ = std::move(device);
+  loaded->program_ = std::move(program);
+  loaded->place_constants();
+  loaded->build_plans();
+  loaded->lay_out();
+  loaded->load_ms_ = milliseconds_since(start);
+  return loaded;
+}
+
+void LoadedProgram::place_constants() {
+  constants_.resize(program_->buffers().size(), nullptr);
+  const std::uint64_t alignment = device_->port().arena_alignment;
+  const auto padded = [&](const Constant& constant) { return (constant.data.size() + alignment - 1) / alignment * alignment; };
+  std::uint64_t total = 0;
+  for (const Constant& constant : program_->constants()) {
+    constant_bytes_ += constant.data.size();
+    total += padded(constant);
+  }
+  if (device_->port().device_memory_is_host_memory) {
+    for (const Constant& constant : program_->constants()) {
+      // The ABI's pointers are not const; the loader has checked that no step writes a constant.
+      constants_[constant.buffer] = const_cast<std::byte*>(constant.data.data());
+    }
+    return;
+  }
+  if (total == 0) return;
+  uploaded_ = device_->allocate(total);
+  const Stream stream = device_->create_stream();
+  const HipApi& hip = device_->library().hip();
+  auto* position = static_cast<std::byte*>(uploaded_.get());
+  for (const Constant& constant : program_->constants()) {
+    constants_[constant.buffer] = position;
+    check(hip, hip.memcpy_async(position, constant.data.data(), constant.data.size(), hipMemcpyHostToDevice, stream.get()),
+          "hipMemcpyAsync(constant " + constant.tensor + ")");
+    position += padded(constant);
+  }
+  check(hip, hip.stream_synchronize(stream.get()), "hipStreamSynchronize");
+}
+
+void LoadedProgram::build_plans() {
+  const auto start = Clock::now();
+  std::map<PlanKey, PlanJob> jobs;
+  std::vector<PlanJob*> by_step(program_->steps().size(), nullptr);
+  for (std::size_t s = 0; s < by_step.size(); ++s) {
+    const auto* execute = std::get_if<ExecuteStep>(&program_->steps()[s].action);
+    if (execute == nullptr) continue;
+    const Executable& executable = program_->executables()[execute->executable];
+    PlanKey key{executable.canonical, {}};
+    std::uint64_t weight = 0;
+    for (std::size_t i = 0; device_->takes_constants() && i < execute->operands.size(); ++i) {
+      const View& view = execute->operands[i];
+      if (program_->buffers()[view.buffer].kind != BufferKind::constant) continue;
+      key.constants.push_back({executable.operands[i].uid, static_cast<std::byte*>(constants_[view.buffer]) + view.offset});
+      weight += executable.operands[i].extent_bytes;
+    }
+    PlanJob& job = jobs[key];
+    if (job.executable == nullptr) job = {std::move(key), &executable, weight, nullptr};
+    by_step[s] = &job;
+  }
+  std::vector<PlanJob*> pending;
+  for (auto& [key, job] : jobs) pending.push_back(&job);
+  build_all(*device_, std::move(pending));
+  for (const PlanJob* job : by_step) plans_.push_back(job ? job->plan : nullptr);
+  plan_count_ = jobs.size();
+  plan_ms_ = milliseconds_since(start);
+}
+
+void LoadedProgram::lay_out() {
+  const std::vector<Buffer>& buffers = program_->buffers();
+  const auto last_step = static_cast<std::uint32_t>(std::max<std::size_t>(program_->steps().size(), 1) - 1);
+  std::vector<ArenaRequest> requests;
+  for (const Buffer& buffer : buffers) {
+    const bool is_used = buffer.first_step <= buffer.last_step;
+    if (buffer.kind == BufferKind::temp) {
+      requests.push_back({is_used ? buffer.bytes : 0, is_used ? buffer.first_step : 0, buffer.last_step});
+    } else if (buffer.kind == BufferKind::input && stages_host_arrays()) {
+      requests.push_back({buffer.bytes, 0, buffer.last_step});
+    } else if (buffer.kind == BufferKind::output && stages_host_arrays()) {
+      requests.push_back({buffer.bytes, is_used ? buffer.first_step : 0, last_step});
+    } else {
+      requests.push_back({0, 0, 0});
+    }
+  }
+  for (std::size_t s = 0; s < plans_.size(); ++s) {
+    const auto step = static_cast<std::uint32_t>(s);
+    requests.push_back({plans_[s] ? plans_[s]->workspace_bytes() : 0, step, step});
+  }
+  layout_ = plan_arena(requests, device_->port().arena_alignment);
+}
+
+}  // namespace hipdnn_rt
