@@ -1,0 +1,1 @@
+"""The onnx package's own conformance tests, run through a backend over this package."""

@@ -1,0 +1,40 @@
+"""An ``onnx.backend.base.Backend`` over compile and run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx.backend.base import Backend, BackendRep
+
+import hipdnn_mlir
+
+
+class HipdnnRep(BackendRep):
+    """A compiled model, ready to run."""
+
+    def __init__(self, program: hipdnn_mlir.Program) -> None:
+        super().__init__()
+        self._session = program.session()
+
+    def run(self, inputs: Sequence[np.ndarray], **_: Any) -> tuple[Any, ...]:
+        """Run on inputs in the model's order; returns outputs in the model's order."""
+        names = [port.name for port in self._session.inputs]
+        return tuple(self._session.run(None, dict(zip(names, inputs, strict=True))))
+
+
+class HipdnnBackend(Backend):
+    """Compiles a whole model for the host target; anything left out is an ``UnsupportedError``."""
+
+    @classmethod
+    def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> HipdnnRep:
+        """Compile a model."""
+        super().prepare(model, device, **kwargs)
+        return HipdnnRep(hipdnn_mlir.compile(model))
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        """Return whether this machine has the device."""
+        return device == "CPU"

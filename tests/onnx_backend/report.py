@@ -1,0 +1,171 @@
+"""Runs every node case in worker processes and reports passed, rejected with reasons, and failed.
+
+``python tests/onnx_backend/report.py [--json FILE] [--filter TEXT]`` prints the report as markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import queue
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO
+
+from onnx.backend.test.loader import load_node_model_tests
+
+Result = dict[str, object]
+Results = dict[str, Result]
+
+CASE_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 120.0
+_TESTS = Path(__file__).resolve().parent.parent
+
+
+def case_names() -> list[str]:
+    """Return the names of all node cases of the installed onnx package."""
+    return sorted(case.name for case in load_node_model_tests())
+
+
+class Worker:
+    """One worker process, started again when a case kills or hangs it. Used by one thread."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
+        self._timeout_s = START_TIMEOUT_S
+
+    def run(self, name: str) -> Result:
+        """Run one case; a crash or a hang is a failure of that case."""
+        process = self._process or self._start()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(name + "\n")
+        process.stdin.flush()
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            answered = bool(selector.select(self._timeout_s))
+        self._timeout_s = CASE_TIMEOUT_S
+        line = process.stdout.readline() if answered else ""
+        if line:
+            result: Result = json.loads(line)
+            return result
+        self.close()
+        if not answered:
+            return {"status": "failed", "reasons": [f"hang: no answer within {CASE_TIMEOUT_S:g} s"]}
+        code = process.returncode
+        how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+        return {"status": "failed", "reasons": [f"crash: {how}: {self._last_words()}"]}
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            # A worker that crashed is let finish, so that its own exit status is seen.
+            try:
+                self._process.wait(0.5)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+            self._process.wait()
+            assert self._process.stdin is not None
+            assert self._process.stdout is not None
+            self._process.stdout.close()
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+            self._process = None
+
+    def _start(self) -> subprocess.Popen[str]:
+        path = os.pathsep.join([str(_TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
+        self._stderr.seek(0)
+        self._stderr.truncate()
+        self._timeout_s = START_TIMEOUT_S
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "onnx_backend.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            text=True,
+            # Workers share the cores between them.
+            env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+        )
+        return self._process
+
+    def _last_words(self) -> str:
+        self._stderr.seek(0)
+        lines = self._stderr.read().decode(errors="replace").strip().splitlines()
+        return " | ".join(lines[-3:])[:400]
+
+
+def run_cases(names: Iterable[str], workers: int) -> Results:
+    """Run cases on a pool of workers; returns the result of each, in the order of ``names``."""
+    names = list(names)
+    pending: queue.SimpleQueue[str] = queue.SimpleQueue()
+    for name in names:
+        pending.put(name)
+    results: Results = {}
+
+    def serve() -> None:
+        worker = Worker()
+        try:
+            while True:
+                name = pending.get_nowait()
+                results[name] = worker.run(name)
+        except queue.Empty:
+            pass
+        finally:
+            worker.close()
+
+    threads = [threading.Thread(target=serve) for _ in range(workers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return {name: results[name] for name in names}
+
+
+def to_markdown(results: Results) -> str:
+    """Return the report: counts, rejections by reason, and every failure by name."""
+    counts = Counter(result["status"] for result in results.values())
+    lines = [
+        f"{len(results)} node cases: {counts['passed']} passed wholly in one program, "
+        f"{counts['rejected']} rejected, {counts['failed']} failed",
+        "",
+        "| rejected because | cases |",
+        "|---|---:|",
+    ]
+    reasons: Counter[str] = Counter()
+    for result in results.values():
+        if result["status"] == "rejected":
+            reasons.update(result["reasons"])  # type: ignore[arg-type]
+    lines += [f"| {reason.replace('|', '/')} | {count} |" for reason, count in reasons.most_common()]
+    failed = {name: result for name, result in results.items() if result["status"] == "failed"}
+    if failed:
+        lines += ["", "| failed | how |", "|---|---|"]
+        lines += [f"| {name} | {str(result['reasons']).replace('|', '/')} |" for name, result in failed.items()]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run the cases that a filter selects and write the report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path, help="write all results to this file")
+    parser.add_argument("--filter", default="", help="only cases whose name contains this text")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    arguments = parser.parse_args()
+    results = run_cases([name for name in case_names() if arguments.filter in name], arguments.workers)
+    if arguments.json:
+        arguments.json.parent.mkdir(parents=True, exist_ok=True)
+        arguments.json.write_text(json.dumps(results, indent=1))
+    sys.stdout.write(to_markdown(results) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""Runs named node cases one after another: a name per line in, a JSON result per line out.
+
+A case may take the process down with it; whoever feeds it starts another one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+from onnx.backend.test.case.test_case import TestCase
+from onnx.backend.test.loader import load_node_model_tests
+from onnx.backend.test.runner import Runner
+
+from hipdnn_mlir.errors import HipdnnMlirError, ModelError, UnsupportedError
+from onnx_backend.backend import HipdnnBackend
+
+_ATOL = {"float32": 1e-6, "float64": 1e-9, "float16": 1e-3, "bfloat16": 1e-2}
+"""Smallest absolute tolerance per type: sums near zero round differently in another order."""
+
+Result = dict[str, Any]
+
+
+def run_case(case: TestCase) -> Result:
+    """Compile and run one case; returns its status (passed, rejected, failed), with reasons by operation."""
+    try:
+        prepared = HipdnnBackend.prepare(case.model)
+    except UnsupportedError as error:
+        reasons = sorted({f"{reject.op}: {reject.reason} [{reject.rule}]" for reject in error.rejects})
+        return {"status": "rejected", "reasons": reasons}
+    except ModelError as error:
+        return {"status": "rejected", "reasons": [f"model: {error.message}"]}
+    except Exception as error:  # noqa: BLE001 - any other exception is a failure of this case
+        return {"status": "failed", "reasons": [f"compile: {_text(error)}"]}
+    try:
+        for inputs, expected in case.data_sets:
+            _assert_similar(case, prepared.run(inputs), expected)
+    except Exception as error:  # noqa: BLE001 - as above
+        return {"status": "failed", "reasons": [f"run: {_text(error)}"]}
+    return {"status": "passed", "reasons": []}
+
+
+def _assert_similar(case: TestCase, outputs: tuple[Any, ...], expected: Any) -> None:
+    np.testing.assert_equal(len(outputs), len(expected))
+    for output, reference in zip(outputs, expected, strict=True):
+        atol = max(case.atol, _ATOL.get(getattr(reference, "dtype", np.dtype("V")).name, 0.0))
+        Runner.assert_similar_outputs([reference], [output], case.rtol, atol)
+
+
+def _text(error: Exception) -> str:
+    name = type(error).__name__
+    return (
+        f"{name}: {' '.join(str(error).split())[:400]}"
+        if not isinstance(error, HipdnnMlirError)
+        else f"{name}: {error}"
+    )
+
+
+def main() -> None:
+    """Serve case names until standard input ends."""
+    warnings.filterwarnings("ignore")
+    # Libraries print on descriptor 1; results go to a private copy of it.
+    results = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    cases = {case.name: case for case in load_node_model_tests()}
+    for line in sys.stdin:
+        result = run_case(cases[line.strip()])
+        results.write(json.dumps(result) + "\n")
+        results.flush()
+
+
+if __name__ == "__main__":
+    main()
