@@ -16,7 +16,7 @@ typedef struct ihipStream_t* hipStream_t;
 typedef struct ihipEvent_t* hipEvent_t;
 
 enum { hipSuccess = 0, hipErrorInvalidValue = 1, hipErrorOutOfMemory = 2, hipErrorNotInitialized = 3, hipErrorInvalidDevice = 101,
-       hipErrorNotReady = 600 };
+       hipErrorInvalidHandle = 400, hipErrorNotReady = 600 };
 typedef enum { hipMemcpyHostToHost = 0, hipMemcpyHostToDevice = 1, hipMemcpyDeviceToHost = 2, hipMemcpyDeviceToDevice = 3,
                hipMemcpyDefault = 4 } hipMemcpyKind;
 enum { hipStreamDefault = 0, hipStreamNonBlocking = 1 };

@@ -1,6 +1,7 @@
 // The operation graph as the host library's engines see it: validated, immutable, free of descriptor handles.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -23,6 +24,8 @@ struct Tensor {
   std::vector<std::int64_t> dims;
   std::vector<std::int64_t> strides;
   bool is_virtual = false;
+  /// Every pointer bound to this tensor is a multiple of this; checked before `Plan::execute`.
+  std::int64_t byte_alignment = 16;
   /// Raw little-endian bytes of a compile-time scalar; such a tensor has no pointer in the variant pack.
   std::optional<std::vector<std::byte>> value;
 
@@ -68,6 +71,9 @@ struct Graph {
   /// Indices of the nodes that read tensor `t`, in node order.
   std::vector<int> consumers(int t) const;
 };
+
+/// "[1, 64, 56, 56] float uid 3 'conv1'": how messages name a tensor.
+std::string describe(const Tensor& tensor);
 
 /// True where the ABI names an operation's result with this attribute (Y, C, O, OUT_0, DX of backward data, ...).
 bool is_output_attribute(hipdnnBackendDescriptorType_t type, hipdnnBackendAttributeName_t name);

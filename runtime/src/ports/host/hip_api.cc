@@ -1,0 +1,160 @@
+// The HIP runtime functions this project calls, on host memory: one device, streams in order on the calling thread.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "export.h"
+#include "hip_runtime_abi.h"
+
+/// Work ordered on a stream is done when the ordering call returns, so a stream has nothing to hold. Its address tells streams apart.
+struct ihipStream_t {
+  char identity = 0;
+};
+
+/// One thread at a time, as in HIP.
+struct ihipEvent_t {
+  bool has_timing = true;
+  std::optional<std::chrono::steady_clock::time_point> recorded;
+};
+
+namespace {
+
+constexpr std::size_t allocation_alignment = 64;
+constexpr int reported_runtime_version = 70000000;  // the calls above keep the signatures of ROCm 7.0
+
+constexpr std::array<std::pair<hipError_t, std::array<const char*, 2>>, 7> errors{{
+    {hipSuccess, {"hipSuccess", "no error"}},
+    {hipErrorInvalidValue, {"hipErrorInvalidValue", "invalid argument"}},
+    {hipErrorOutOfMemory, {"hipErrorOutOfMemory", "out of memory"}},
+    {hipErrorNotInitialized, {"hipErrorNotInitialized", "initialization error"}},
+    {hipErrorInvalidDevice, {"hipErrorInvalidDevice", "invalid device ordinal"}},
+    {hipErrorInvalidHandle, {"hipErrorInvalidHandle", "invalid resource handle"}},
+    {hipErrorNotReady, {"hipErrorNotReady", "device not ready"}},
+}};
+
+const char* error_text(hipError_t error, std::size_t column) {
+  const auto found = std::ranges::find(errors, error, [](const auto& entry) { return entry.first; });
+  return found == errors.end() ? "hipErrorUnknown" : found->second[column];
+}
+
+hipError_t allocate(void** pointer, std::size_t bytes) {
+  if (pointer == nullptr) return hipErrorInvalidValue;
+  *pointer = nullptr;
+  if (bytes == 0) return hipSuccess;
+  const std::size_t rounded = (bytes + allocation_alignment - 1) / allocation_alignment * allocation_alignment;
+  if (rounded < bytes) return hipErrorOutOfMemory;
+  *pointer = std::aligned_alloc(allocation_alignment, rounded);
+  return *pointer == nullptr ? hipErrorOutOfMemory : hipSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+HIPDNN_HOST_EXPORT hipError_t hipInit(unsigned int flags) { return flags == 0 ? hipSuccess : hipErrorInvalidValue; }
+
+HIPDNN_HOST_EXPORT hipError_t hipGetDeviceCount(int* count) {
+  if (count == nullptr) return hipErrorInvalidValue;
+  *count = 1;
+  return hipSuccess;
+}
+
+HIPDNN_HOST_EXPORT hipError_t hipSetDevice(int device) { return device == 0 ? hipSuccess : hipErrorInvalidDevice; }
+
+HIPDNN_HOST_EXPORT hipError_t hipGetDevice(int* device) {
+  if (device == nullptr) return hipErrorInvalidValue;
+  *device = 0;
+  return hipSuccess;
+}
+
+HIPDNN_HOST_EXPORT hipError_t hipRuntimeGetVersion(int* version) {
+  if (version == nullptr) return hipErrorInvalidValue;
+  *version = reported_runtime_version;
+  return hipSuccess;
+}
+
+HIPDNN_HOST_EXPORT const char* hipGetErrorName(hipError_t error) { return error_text(error, 0); }
+
+HIPDNN_HOST_EXPORT const char* hipGetErrorString(hipError_t error) { return error_text(error, 1); }
+
+HIPDNN_HOST_EXPORT hipError_t hipMalloc(void** pointer, size_t bytes) { return allocate(pointer, bytes); }
+
+HIPDNN_HOST_EXPORT hipError_t hipFree(void* pointer) {
+  std::free(pointer);
+  return hipSuccess;
+}
+
+HIPDNN_HOST_EXPORT hipError_t hipHostMalloc(void** pointer, size_t bytes, unsigned int /*flags: all memory is pinned here*/) {
+  return allocate(pointer, bytes);
+}
+
+HIPDNN_HOST_EXPORT hipError_t hipHostFree(void* pointer) { return hipFree(pointer); }
+
+HIPDNN_HOST_EXPORT hipError_t hipMemcpyAsync(void* destination, const void* source, size_t bytes, hipMemcpyKind kind, hipStream_t) {
+  if (kind < hipMemcpyHostToHost || kind > hipMemcpyDefault) return hipErrorInvalidValue;
+  if (bytes == 0) return hipSuccess;
+  if (destination == nullptr || source == nullptr) return hipErrorInvalidValue;
+  std::memmove(destination, source, bytes);
+  return hipSuccess;
+}
+
+HIPDNN_HOST_EXPORT hipError_t hipMemsetAsync(void* destination, int value, size_t bytes, hipStream_t) {
+  if (bytes == 0) return hipSuccess;
+  if (destination == nullptr) return hipErrorInvalidValue;
+  std::memset(destination, value, bytes);
+  return hipSuccess;
+}
+
+HIPDNN_HOST_EXPORT hipError_t hipStreamCreateWithFlags(hipStream_t* stream, unsigned int flags) {
+  if (stream == nullptr || flags > hipStreamNonBlocking) return hipErrorInvalidValue;
+  *stream = new (std::nothrow) ihipStream_t;
+  return *stream == nullptr ? hipErrorOutOfMemory : hipSuccess;
+}
+
+HIPDNN_HOST_EXPORT hipError_t hipStreamDestroy(hipStream_t stream) {
+  if (stream == nullptr) return hipErrorInvalidHandle;
+  delete stream;
+  return hipSuccess;
+}
+
+HIPDNN_HOST_EXPORT hipError_t hipStreamSynchronize(hipStream_t) { return hipSuccess; }
+
+HIPDNN_HOST_EXPORT hipError_t hipStreamWaitEvent(hipStream_t, hipEvent_t event, unsigned int flags) {
+  if (event == nullptr) return hipErrorInvalidHandle;
+  return flags == 0 ? hipSuccess : hipErrorInvalidValue;
+}
+
+HIPDNN_HOST_EXPORT hipError_t hipEventCreateWithFlags(hipEvent_t* event, unsigned int flags) {
+  if (event == nullptr || (flags & ~static_cast<unsigned int>(hipEventDisableTiming)) != 0) return hipErrorInvalidValue;
+  *event = new (std::nothrow) ihipEvent_t{.has_timing = (flags & hipEventDisableTiming) == 0, .recorded = std::nullopt};
+  return *event == nullptr ? hipErrorOutOfMemory : hipSuccess;
+}
+
+HIPDNN_HOST_EXPORT hipError_t hipEventRecord(hipEvent_t event, hipStream_t) {
+  if (event == nullptr) return hipErrorInvalidHandle;
+  event->recorded = std::chrono::steady_clock::now();
+  return hipSuccess;
+}
+
+HIPDNN_HOST_EXPORT hipError_t hipEventSynchronize(hipEvent_t event) { return event == nullptr ? hipErrorInvalidHandle : hipSuccess; }
+
+HIPDNN_HOST_EXPORT hipError_t hipEventElapsedTime(float* elapsed_ms, hipEvent_t start, hipEvent_t stop) {
+  if (elapsed_ms == nullptr) return hipErrorInvalidValue;
+  if (start == nullptr || stop == nullptr) return hipErrorInvalidHandle;
+  if (!start->has_timing || !stop->has_timing || !start->recorded || !stop->recorded) return hipErrorInvalidHandle;
+  *elapsed_ms = std::chrono::duration<float, std::milli>(*stop->recorded - *start->recorded).count();
+  return hipSuccess;
+}
+
+HIPDNN_HOST_EXPORT hipError_t hipEventDestroy(hipEvent_t event) {
+  if (event == nullptr) return hipErrorInvalidHandle;
+  delete event;
+  return hipSuccess;
+}
+
+}  // extern "C"
