@@ -15,9 +15,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections import Counter
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
@@ -42,29 +42,25 @@ class Worker:
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
-        self._timeout_s = START_TIMEOUT_S
 
     def run(self, name: str) -> Result:
-        """Run one case; a crash or a hang is a failure of that case."""
+        """Run one case; a crash or a hang is a failure of that case.
+
+        Raises:
+            RuntimeError: A worker does not even start.
+        """
         process = self._process or self._start()
         assert process.stdin is not None
-        assert process.stdout is not None
         process.stdin.write(name + "\n")
         process.stdin.flush()
-        with selectors.DefaultSelector() as selector:
-            selector.register(process.stdout, selectors.EVENT_READ)
-            answered = bool(selector.select(self._timeout_s))
-        self._timeout_s = CASE_TIMEOUT_S
-        line = process.stdout.readline() if answered else ""
+        line = self._read_line(process, CASE_TIMEOUT_S)
         if line:
             result: Result = json.loads(line)
             return result
         self.close()
-        if not answered:
+        if line is None:
             return {"status": "failed", "reasons": [f"hang: no answer within {CASE_TIMEOUT_S:g} s"]}
-        code = process.returncode
-        how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-        return {"status": "failed", "reasons": [f"crash: {how}: {self._last_words()}"]}
+        return {"status": "failed", "reasons": [f"crash: {self._last_words(process)}"]}
 
     def close(self) -> None:
         """End the process."""
@@ -86,8 +82,7 @@ class Worker:
         path = os.pathsep.join([str(_TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
         self._stderr.seek(0)
         self._stderr.truncate()
-        self._timeout_s = START_TIMEOUT_S
-        self._process = subprocess.Popen(
+        process = self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "onnx_backend.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -96,12 +91,26 @@ class Worker:
             # Workers share the cores between them.
             env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
         )
-        return self._process
+        if self._read_line(process, START_TIMEOUT_S) != "ready\n":
+            self.close()
+            raise RuntimeError(f"the worker does not start: {self._last_words(process)}")
+        return process
 
-    def _last_words(self) -> str:
+    @staticmethod
+    def _read_line(process: subprocess.Popen[str], timeout_s: float) -> str | None:
+        """Return the next line, an empty text at the end, None after the timeout."""
+        assert process.stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            return process.stdout.readline() if selector.select(timeout_s) else None
+
+    def _last_words(self, process: subprocess.Popen[str]) -> str:
+        """Say how a process ended, with the end of its standard error."""
+        code = process.returncode
+        how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
         self._stderr.seek(0)
         lines = self._stderr.read().decode(errors="replace").strip().splitlines()
-        return " | ".join(lines[-3:])[:400]
+        return " | ".join([how, *lines[-3:]])[:400]
 
 
 def run_cases(names: Iterable[str], workers: int) -> Results:
@@ -123,11 +132,9 @@ def run_cases(names: Iterable[str], workers: int) -> Results:
         finally:
             worker.close()
 
-    threads = [threading.Thread(target=serve) for _ in range(workers)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(workers) as pool:
+        for served in [pool.submit(serve) for _ in range(workers)]:
+            served.result()
     return {name: results[name] for name in names}
 
 

@@ -1,4 +1,4 @@
-"""Runs named node cases one after another: a name per line in, a JSON result per line out.
+"""Runs named node cases one after another: after ``ready``, a name per line in and a JSON result per line out.
 
 A case may take the process down with it; whoever feeds it starts another one.
 """
@@ -12,6 +12,8 @@ import warnings
 from typing import Any
 
 import numpy as np
+import onnx
+from onnx import numpy_helper
 from onnx.backend.test.case.test_case import TestCase
 from onnx.backend.test.loader import load_node_model_tests
 from onnx.backend.test.runner import Runner
@@ -38,10 +40,18 @@ def run_case(case: TestCase) -> Result:
         return {"status": "failed", "reasons": [f"compile: {_text(error)}"]}
     try:
         for inputs, expected in case.data_sets:
-            _assert_similar(case, prepared.run(inputs), expected)
+            outputs = prepared.run([_to_array(value) for value in inputs])
+            _assert_similar(case, outputs, [_to_array(value) for value in expected])
     except Exception as error:  # noqa: BLE001 - as above
         return {"status": "failed", "reasons": [f"run: {_text(error)}"]}
     return {"status": "passed", "reasons": []}
+
+
+def _to_array(value: Any) -> Any:
+    """Return a case's value as an array where it is a tensor or a NumPy scalar."""
+    if isinstance(value, onnx.TensorProto):
+        return numpy_helper.to_array(value)
+    return np.asarray(value) if isinstance(value, np.generic) else value
 
 
 def _assert_similar(case: TestCase, outputs: tuple[Any, ...], expected: Any) -> None:
@@ -67,9 +77,10 @@ def main() -> None:
     results = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     cases = {case.name: case for case in load_node_model_tests()}
+    results.write("ready\n")
+    results.flush()
     for line in sys.stdin:
-        result = run_case(cases[line.strip()])
-        results.write(json.dumps(result) + "\n")
+        results.write(json.dumps(run_case(cases[line.strip()])) + "\n")
         results.flush()
 
 
