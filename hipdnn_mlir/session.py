@@ -1,0 +1,317 @@
+"""Runs a program: a session loads it on a device once and serves any number of runs, concurrent ones included."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _runtime
+from .dtypes import BF16, BY_NAME, BY_NUMPY
+from .errors import ModelError
+
+_log = logging.getLogger(__name__)
+
+_ALIGNMENT = 16
+"""Bytes: what hipDNN asks of a tensor's pointer unless its descriptor says otherwise."""
+
+Array = npt.NDArray[Any]
+
+
+class ProgramInMemory(Protocol):
+    """A program that is not in a file."""
+
+    @property
+    def text(self) -> str:
+        """The program, JSON as ``docs/program-format.md`` describes it."""
+
+    @property
+    def tensors(self) -> Mapping[str, Array]:
+        """Its constants by name."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """One input or output.
+
+    Attributes:
+        name: Name as in the ONNX model.
+        dtype: Element type as program files spell it, such as ``f32``.
+        shape: Dims.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def numpy_dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype of its arrays (that of ``ml_dtypes`` for bf16)."""
+        return BY_NAME[self.dtype].numpy
+
+    def __str__(self) -> str:
+        """Return dtype and shape, ``f32[1,3,224,224]``."""
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What a loaded program holds and what loading it cost.
+
+    Attributes:
+        arena_bytes: The one block for temporaries and workspaces that each context has.
+        largest_live_bytes: The most bytes of them alive at one step: the arena's lower bound.
+        constant_bytes: Weights.
+        steps: Steps of the program.
+        copy_steps: Those of them that copy.
+        executables: Operation graphs.
+        plans: Plans built or shared: graphs, once per set of constants where the library binds them.
+        contexts: Contexts alive, at most one per concurrent run so far.
+        plan_ms: Time spent building plans.
+        load_ms: Time spent making the program ready, plans included.
+    """
+
+    arena_bytes: int
+    largest_live_bytes: int
+    constant_bytes: int
+    steps: int
+    copy_steps: int
+    executables: int
+    plans: int
+    contexts: int
+    plan_ms: float
+    load_ms: float
+
+
+@dataclass(frozen=True)
+class StepProfile:
+    """How long one step took.
+
+    Attributes:
+        name: The step, named after the ONNX nodes in it.
+        kind: ``execute`` or ``copy``.
+        summary: What its executable computes; empty for a copy.
+        engine: Engine of its plan; empty for a copy.
+        description: The library's line about the plan, where it has one.
+        workspace_bytes: Workspace of the plan.
+        median_us: Median over the repetitions, in microseconds.
+        min_us: Least of them.
+    """
+
+    name: str
+    kind: str
+    summary: str
+    engine: str
+    description: str
+    workspace_bytes: int
+    median_us: float
+    min_us: float
+
+
+@functools.lru_cache(maxsize=8)
+def _open_device(port: str, threads: int) -> _runtime.Device:
+    """Return the device that sessions with these settings share, so that equal graphs share plans across them."""
+    device = _runtime.open_device(port, threads)
+    _log.info("port %s: hipDNN %s, engines %s", port, device.version, ", ".join(device.engines.values()))
+    return device
+
+
+class Session:
+    """A program, loaded and ready to run.
+
+    Thread-safe: concurrent runs each get a context (arena and stream) of their own.
+
+    Attributes:
+        inputs: Inputs of the model, in order.
+        outputs: Outputs of the model, in order.
+
+    Args:
+        source: Path of a ``.hipdnn`` file, or a program in memory, whose tensors are used where they lie if dense and
+            aligned to 16 bytes.
+        port: Where to run: ``host`` or ``hip``; the program's target by default.
+        threads: Threads of one run where the port computes on the CPU; 0 for all CPUs the process may use.
+
+    Raises:
+        ProgramError: The file is not a program, is broken, too new, or for another target.
+        DeviceError: The port's libraries are missing, or no engine takes a graph.
+    """
+
+    def __init__(
+        self, source: str | os.PathLike[str] | ProgramInMemory, *, port: str | None = None, threads: int = 0
+    ) -> None:
+        if threads < 0:
+            raise ModelError("threads must be 0 (all CPUs) or more", got=str(threads))
+        program = _read(source)
+        self._session = _runtime.Session(_open_device(port or program.target, threads), program)
+        self.inputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.inputs]
+        self.outputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.outputs]
+
+    @property
+    def stats(self) -> Stats:
+        """Memory, steps, plans and load times."""
+        return Stats(**self._session.stats())
+
+    @property
+    def arena_bytes(self) -> int:
+        """Bytes of the block for temporaries and workspaces."""
+        return self.stats.arena_bytes
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """Per step: name, kind and, for an execution, executable, summary and the plan's engine, description, times."""
+        return self._session.steps()
+
+    def run(
+        self,
+        output_names: Sequence[str] | None,
+        feeds: Mapping[str, Any],
+        *,
+        out: Mapping[str, Array] | None = None,
+    ) -> list[Array]:
+        """Run once and return the outputs.
+
+        Args:
+            output_names: Outputs to return, in this order; all of them where None.
+            feeds: Every input by name: NumPy arrays, or objects with ``__dlpack__``. Dense ones are read in place.
+            out: Arrays to write some or all outputs into: dense, writable, of the output's dtype and shape.
+
+        Returns:
+            One array per name; those of ``out`` are the caller's own.
+
+        Raises:
+            ModelError: A name, dtype, shape or layout does not fit.
+            DeviceError: A call into the device library failed.
+        """
+        wanted = self._select(output_names)
+        given = self._import_outputs(out or {})
+        results = self._session.run(self._import_inputs(feeds), [given.get(port.name) for port in self.outputs])
+        return [
+            (out or {})[port.name] if port.name in given else _from_native(results[index], port)
+            for index, port in ((index, self.outputs[index]) for index in wanted)
+        ]
+
+    def profile(self, feeds: Mapping[str, Any], repeat: int = 20) -> list[StepProfile]:
+        """Time each step with device events.
+
+        Args:
+            feeds: As for ``run``.
+            repeat: Runs to take the median over, after one that does not count.
+
+        Returns:
+            One row per step, in order.
+
+        Raises:
+            ModelError: As for ``run``, or ``repeat`` is below 1.
+            DeviceError: As for ``run``.
+        """
+        if repeat < 1:
+            raise ModelError("repeat must be at least 1", got=str(repeat))
+        runs = self._session.profile(self._import_inputs(feeds), repeat + 1)[1:]
+        return [
+            StepProfile(
+                name=step["name"],
+                kind=step["kind"],
+                summary=step.get("summary", ""),
+                engine=step.get("engine", ""),
+                description=step.get("description", ""),
+                workspace_bytes=step.get("workspace_bytes", 0),
+                median_us=statistics.median(elapsed_us),
+                min_us=min(elapsed_us),
+            )
+            for step, elapsed_us in zip(self.steps, zip(*runs, strict=True), strict=True)
+        ]
+
+    def _select(self, names: Sequence[str] | None) -> list[int]:
+        """Return the indices of the outputs asked for."""
+        if names is None:
+            return list(range(len(self.outputs)))
+        index = {port.name: i for i, port in enumerate(self.outputs)}
+        for name in names:
+            if name not in index:
+                raise ModelError(f"no output '{name}'", expected=_names(self.outputs))
+        return [index[name] for name in names]
+
+    def _import_inputs(self, feeds: Mapping[str, Any]) -> list[Any]:
+        """Return the inputs in order, in the form the runtime takes."""
+        if len(feeds) != len(self.inputs) or any(port.name not in feeds for port in self.inputs):
+            missing = [f"'{port.name}'" for port in self.inputs if port.name not in feeds]
+            unknown = [f"'{name}'" for name in feeds if name not in {port.name for port in self.inputs}]
+            clauses = {"no input": unknown, "missing input": missing}
+            message = ", ".join(f"{clause} {', '.join(names)}" for clause, names in clauses.items() if names)
+            raise ModelError(message, expected=_names(self.inputs))
+        return [_to_native(feeds[port.name], port) for port in self.inputs]
+
+    def _import_outputs(self, out: Mapping[str, Array]) -> dict[str, Any]:
+        """Return the caller's output arrays by name, in the form the runtime takes."""
+        self._select(list(out))
+        given = {}
+        for port in self.outputs:
+            if port.name in out:
+                array = out[port.name]
+                if isinstance(array, np.ndarray):
+                    _check(array, port)
+                    if not (array.flags.c_contiguous and array.flags.writeable and _is_aligned(array)):
+                        expected = "a writable, dense array aligned to 16 bytes"
+                        raise ModelError("cannot be written in place", where=f"'{port.name}'", expected=expected)
+                given[port.name] = _view_bf16(array)
+        return given
+
+
+def _read(source: str | os.PathLike[str] | ProgramInMemory) -> _runtime.Program:
+    if isinstance(source, str | os.PathLike):
+        return _runtime.Program.load(str(Path(source)))
+    return _runtime.Program.parse(source.text, {name: _as_bytes(array) for name, array in source.tensors.items()})
+
+
+def _names(ports: Sequence[Port]) -> str:
+    return ", ".join(f"'{port.name}'" for port in ports) or "none"
+
+
+def _check(array: Array, port: Port) -> None:
+    """Refuse an array whose dtype or shape is not the port's."""
+    if array.dtype != port.numpy_dtype or array.shape != port.shape:
+        known = BY_NUMPY.get(array.dtype)
+        got = f"{known.name if known else array.dtype}[{','.join(map(str, array.shape))}]"
+        raise ModelError("wrong array", where=f"'{port.name}'", expected=str(port), got=got)
+
+
+def _is_aligned(array: Array) -> bool:
+    return bool(array.__array_interface__["data"][0] % _ALIGNMENT == 0)
+
+
+def _view_bf16(array: Any) -> Any:
+    """NumPy cannot export bfloat16: such arrays cross as 16-bit unsigned integers."""
+    return array.view(np.uint16) if isinstance(array, np.ndarray) and array.dtype == BF16.numpy else array
+
+
+def _to_native(value: Any, port: Port) -> Any:
+    """Return an input in the form the runtime takes: as it is where dtype and layout allow, else a dense copy."""
+    if isinstance(value, np.generic):
+        value = np.asarray(value)
+    if not isinstance(value, np.ndarray):
+        if not hasattr(value, "__dlpack__"):
+            raise ModelError("not an array", where=f"'{port.name}'", expected=str(port), got=type(value).__name__)
+        return value
+    _check(value, port)
+    if not value.flags.c_contiguous or not _is_aligned(value):
+        value = value.copy(order="C")
+    return _view_bf16(value)
+
+
+def _from_native(array: Array, port: Port) -> Array:
+    return array.view(BF16.numpy) if port.dtype == BF16.name else array
+
+
+def _as_bytes(array: Array) -> Array:
+    """Return an array's bytes, without a copy where it is dense and aligned."""
+    if not array.flags.c_contiguous or not _is_aligned(array):
+        array = array.copy(order="C")
+    return array.reshape(-1).view(np.uint8)
