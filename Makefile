@@ -45,7 +45,7 @@ lit: .venv/.test
 # The C++ tests run under AddressSanitizer and UndefinedBehaviorSanitizer.
 cpp: .venv/.test
 	PATH="$(CURDIR)/$(BIN):$$PATH" cmake -S . -B build/sanitize -G Ninja -DCMAKE_BUILD_TYPE=Debug \
-	  -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DHIPDNN_BUILD_TESTS=ON -DHIPDNN_SANITIZE=ON
+	  -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DHIPDNN_MLIR_BUILD_TESTS=ON -DHIPDNN_MLIR_SANITIZE=address,undefined
 	PATH="$(CURDIR)/$(BIN):$$PATH" cmake --build build/sanitize -j $(JOBS)
 	PATH="$(CURDIR)/$(BIN):$$PATH" ctest --test-dir build/sanitize --output-on-failure -j $(JOBS)
 
@@ -55,7 +55,7 @@ cpp: .venv/.test
 	$(PYTHON) -m venv .venv >/dev/null 2>&1 || { $(PYTHON) -m venv --clear --without-pip .venv && \
 	  $(PYTHON) -m pip --python $(BIN)/python install --quiet pip; }
 	$(BIN)/python -c 'import tomllib; b = tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"]; \
-	  print("\n".join([*b, "cmake>=3.24", "ninja"]))' > .venv/build-requires.txt
+	  print("\n".join([*b, "cmake>=3.25", "ninja"]))' > .venv/build-requires.txt
 	$(BIN)/pip install --disable-pip-version-check --quiet -r .venv/build-requires.txt
 	@touch $@
 
