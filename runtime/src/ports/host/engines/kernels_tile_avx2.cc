@@ -1,0 +1,21 @@
+// Tile kernels compiled for AVX2 with FMA.
+#include "kernels_tile.h"
+
+#include <type_traits>
+
+#if defined(__x86_64__)
+// Float flags: comparisons may not trap and errno is unused, so that the loops vectorize; NaN and infinities keep their meaning.
+#pragma GCC optimize("O3,no-math-errno,no-trapping-math")
+#pragma GCC target("avx2,fma")
+
+namespace hipdnn_host::tile_avx2 {
+constexpr const char* isa_name = "avx2";
+#include "kernels_math.inc"
+#include "kernels_elementwise.inc"
+#include "kernels_convert.inc"
+#include "kernels_fold.inc"
+#include "kernels_lookup.inc"
+}  // namespace hipdnn_host::tile_avx2
+
+const hipdnn_host::TileKernels& hipdnn_host::tile_kernels_avx2() { return tile_avx2::kernels; }
+#endif

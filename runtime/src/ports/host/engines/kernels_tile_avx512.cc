@@ -1,0 +1,21 @@
+// Tile kernels compiled for AVX-512.
+#include "kernels_tile.h"
+
+#include <type_traits>
+
+#if defined(__x86_64__)
+// Float flags: comparisons may not trap and errno is unused, so that the loops vectorize; NaN and infinities keep their meaning.
+#pragma GCC optimize("O3,no-math-errno,no-trapping-math")
+#pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,prefer-vector-width=512")
+
+namespace hipdnn_host::tile_avx512 {
+constexpr const char* isa_name = "avx512";
+#include "kernels_math.inc"
+#include "kernels_elementwise.inc"
+#include "kernels_convert.inc"
+#include "kernels_fold.inc"
+#include "kernels_lookup.inc"
+}  // namespace hipdnn_host::tile_avx512
+
+const hipdnn_host::TileKernels& hipdnn_host::tile_kernels_avx512() { return tile_avx512::kernels; }
+#endif

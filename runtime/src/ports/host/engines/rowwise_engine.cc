@@ -1,0 +1,103 @@
+// HOST_ROWWISE_ENGINE: tiles of whole rows, every intermediate in cache.
+#include "rowwise_engine.h"
+
+#include <algorithm>
+
+#include "../status.h"
+#include "rowwise_parallel.h"
+#include "rowwise_tiles.h"
+
+namespace hipdnn_host {
+namespace {
+
+/// Above this the rows no longer stay in any cache and the memory would be per thread.
+constexpr std::int64_t max_scratch_bytes = std::int64_t{64} << 20;
+
+RowProgram prepared(const Graph& graph) {
+  RowProgram program = lower_rowwise(graph);
+  if (program.fold_count() == 1 && !program.broadcasts_back()) {
+    throw Refusal("one reduction with nothing spread back over its axes; HOST_REDUCTION_ENGINE takes it");
+  }
+  fuse_steps(program);
+  return program;
+}
+
+class RowwisePlan final : public Plan {
+ public:
+  RowwisePlan(const Graph& graph, const RowProgram& program, int threads)
+      : tiles_(graph, program, pointer_uids(graph), wanted_tile_elements(program, threads), true),
+        elements_(program.size()),
+        threads_(std::max(1, threads)) {
+    if (tiles_.scratch_bytes() > max_scratch_bytes) {
+      throw Refusal(text("rows need ", tiles_.scratch_bytes(), " bytes of scratch each, more than ", max_scratch_bytes));
+    }
+    uids_ = pointer_uids(graph);
+    workspace_bytes_ = tiles_.scratch_bytes() * threads_;
+    tile_count_ = tiles_.tile_count(0, tiles_.tiling().loops.size());
+  }
+
+  std::string describe() const override {
+    return text("rowwise: ", tiles_.instructions().size(), " instruction(s) on tiles of ", tiles_.tiling().rows.most(), " x ",
+                tiles_.tiling().cols.most(), ", ", tile_kernels().isa);
+  }
+
+  void execute(void* const* pointers, void* workspace, int threads) const override {
+    const int useful = useful_threads(std::min(threads, threads_), tile_count_, elements_, tiles_.instructions().size());
+    auto* scratch = static_cast<std::byte*>(workspace);
+    parallel_ranges(useful, tile_count_, [&](std::int64_t first, std::int64_t last, int thread) {
+      for (std::int64_t tile = first; tile < last; ++tile) {
+        TileState state = tiles_.start();
+        tiles_.locate(tile, 0, tiles_.tiling().loops.size(), state);
+        tiles_.run_tile(state, pointers, scratch + tiles_.scratch_bytes() * thread);
+      }
+    });
+  }
+
+ private:
+  TileProgram tiles_;
+  std::int64_t elements_;
+  std::int64_t tile_count_ = 1;
+  int threads_;
+};
+
+class RowwiseEngine final : public Engine {
+ public:
+  std::string_view name() const override { return "HOST_ROWWISE_ENGINE"; }
+
+  std::optional<std::string> refuses(const Graph& graph) const override {
+    try {
+      RowwisePlan(graph, prepared(graph), 1);
+    } catch (const Refusal& refusal) {
+      return refusal.what();
+    }
+    return std::nullopt;
+  }
+
+  std::unique_ptr<Plan> build(const Graph& graph, const PlanOptions& options) const override {
+    return std::make_unique<RowwisePlan>(graph, prepared(graph), options.threads);
+  }
+};
+
+}  // namespace
+
+std::vector<std::int64_t> pointer_uids(const Graph& graph) {
+  std::vector<std::int64_t> uids;
+  for (const Tensor& t : graph.tensors) {
+    if (t.has_pointer()) uids.push_back(t.uid);
+  }
+  return uids;
+}
+
+std::int64_t wanted_tile_elements(const RowProgram& program, int threads) {
+  const bool wide = std::any_of(program.values.begin(), program.values.end(), [](const RowValue& v) { return v.reg != Reg::f32; });
+  const std::int64_t cached = program.steps.size() <= 1 ? 8192 : 2048;
+  const std::int64_t share = program.size() / (4 * std::max(1, threads));
+  return std::clamp<std::int64_t>(share, 512, wide ? cached / 2 : cached);
+}
+
+const Engine& rowwise_engine() {
+  static const RowwiseEngine engine;
+  return engine;
+}
+
+}  // namespace hipdnn_host

@@ -1,0 +1,18 @@
+// The engine for pointwise graphs with reductions that come back to the rows they were taken from.
+#pragma once
+
+#include "../engine.h"
+
+namespace hipdnn_host {
+
+/// HOST_ROWWISE_ENGINE. Outputs may share memory with an input only if both have the same strides and type and the graph is one node.
+const Engine& rowwise_engine();
+
+/// Uids of the tensors that need a pointer, in graph order: how row programs number their pointers.
+std::vector<std::int64_t> pointer_uids(const Graph& graph);
+
+/// Elements wanted in a tile so that its intermediates stay in the first-level cache and `threads` threads get equal shares.
+struct RowProgram;
+std::int64_t wanted_tile_elements(const RowProgram& program, int threads);
+
+}  // namespace hipdnn_host

@@ -1,0 +1,27 @@
+// Work shared by the threads of one execution.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace hipdnn_host {
+
+/// Threads worth starting for `elements` elements through `steps` instructions each: waking one costs some microseconds.
+inline int useful_threads(int threads, std::int64_t tiles, std::int64_t elements, std::size_t steps) {
+  constexpr std::int64_t work_per_thread = 16384;
+  const std::int64_t by_work = 1 + elements * (static_cast<std::int64_t>(steps) + 1) / (2 * work_per_thread);
+  return static_cast<int>(std::clamp<std::int64_t>(std::min(by_work, tiles), 1, threads));
+}
+
+/// Calls body(first, last, thread) with consecutive ranges that cover [0, count), at most `threads` at once, the first on the caller.
+template <class Body>
+void parallel_ranges(int threads, std::int64_t count, const Body& body) {
+  if (threads <= 1) {
+    body(std::int64_t{0}, count, 0);
+    return;
+  }
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+  for (int thread = 0; thread < threads; ++thread) body(count * thread / threads, count * (thread + 1) / threads, thread);
+}
+
+}  // namespace hipdnn_host
