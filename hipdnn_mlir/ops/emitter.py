@@ -1,7 +1,8 @@
 """Builds one hipDNN graph from the torch ops of a region; a dry run of the same code is what claims them."""
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from .. import dtypes
 from ..abi import Attribute, AttributeType, Descriptor, Pointwise, Reduce
 from ..dtypes import DType
-from .graph import Graph, Node, Tensor
+from .graph import DEFAULT_ALIGNMENT, Graph, Node, Tensor
 from .spec import OpView, Refusal, Reject, TensorArg, TensorType
 from .strides import Dims, Strides, broadcast, memory_order, packed, restride
 
@@ -31,12 +32,20 @@ class Value:
 
 
 @dataclass(frozen=True)
+class Storage:
+    """Where a buffer keeps a tensor: strides and offset from an aligned allocation, in elements."""
+
+    strides: Strides
+    offset: int = 0
+
+
+@dataclass(frozen=True)
 class Operand:
-    """A region operand: dims, dtype and, once known, the strides its buffer has."""
+    """A region operand: dims, dtype and, once known, how its buffer stores it."""
 
     dims: Dims
     dtype: DType
-    strides: Strides | None = None
+    storage: Storage | None = None
 
 
 class Emitter:
@@ -52,8 +61,10 @@ class Emitter:
     def bind(self, key: Any, operand: Operand, index: int) -> None:
         """Make SSA value `key` mean region operand `index`."""
         dims = operand.dims or (1,)
-        strides = operand.strides if operand.strides and operand.dims else packed(dims)
-        self._values[key] = self._new(Tensor(dims, operand.dtype, strides, operand=index))
+        stored = operand.storage
+        strides = stored.strides if stored and operand.dims else packed(dims)
+        alignment = _alignment(stored, operand.dtype)
+        self._values[key] = self._new(Tensor(dims, operand.dtype, strides, operand=index, alignment=alignment))
 
     def define(self, key: Any, value: Value) -> None:
         """Make SSA value `key` mean the result of an emission."""
@@ -94,7 +105,7 @@ class Emitter:
         strides = restride(value.dims, tensor.strides, dims)
         if strides is None:
             raise Refusal("view", f"dims {value.dims} with strides {tensor.strides} cannot be seen as {dims} without a copy")
-        return self._remember((value.tensor, dims), Tensor(dims, value.dtype, strides, operand=tensor.operand))
+        return self._remember((value.tensor, dims), replace(tensor, dims=dims, strides=strides))
 
     def permuted(self, value: Value, order: Sequence[int]) -> Value:
         """A region operand with its dimensions reordered by strides; refuses an intermediate."""
@@ -102,7 +113,7 @@ class Emitter:
         if tensor.operand is None:
             raise Refusal("virtual-view", "an intermediate cannot be transposed without a copy")
         dims = tuple(value.dims[axis] for axis in order)
-        return self._new(Tensor(dims, value.dtype, tuple(tensor.strides[axis] for axis in order), operand=tensor.operand))
+        return self._new(replace(tensor, dims=dims, strides=tuple(tensor.strides[axis] for axis in order)))
 
     def _remember(self, key: tuple[int, Dims], tensor: Tensor) -> Value:
         if key not in self._views:
@@ -184,23 +195,23 @@ class Emitter:
 
     # -- results --------------------------------------------------------------------------------------------------
 
-    def finish(self, results: Sequence[tuple[Any, TensorType]], strides: Sequence[Strides | None]) -> Graph:
+    def finish(self, results: Sequence[tuple[Any, TensorType]], storage: Sequence[Storage | None]) -> Graph:
         """Bind the region's results, give virtual tensors the memory order of the first result, and return the graph.
 
         Args:
             results: per region result its SSA key and type.
-            strides: per region result the strides of its buffer, or None for a packed one.
+            storage: per region result how its buffer stores it, or None for a packed one.
         """
         taken: set[int] = set()
-        for index, ((key, kind), known) in enumerate(zip(results, strides, strict=True)):
+        for index, ((key, kind), stored) in enumerate(zip(results, storage, strict=True)):
             value = self._result(key, kind, taken)
             taken.add(value.tensor)
             dims = kind.static_dims()
-            shown = restride(dims, known if known is not None else packed(dims), value.dims)
+            shown = restride(dims, stored.strides if stored else packed(dims), value.dims)
             if shown is None:
                 raise Refusal("view", f"result of dims {dims} cannot be written as {value.dims}")
             tensor = self.graph.tensors[value.tensor]
-            tensor.result, tensor.strides = index, shown
+            tensor.result, tensor.strides, tensor.alignment = index, shown, _alignment(stored, value.dtype)
         self._lay_out_virtual_tensors()
         self.graph.compute = self._compute_type()
         return self.graph
@@ -228,6 +239,11 @@ class Emitter:
         return compute_type(used, used[-1])
 
 
+def _alignment(stored: Storage | None, dtype: DType) -> int:
+    """Bytes that every address of the buffer is a multiple of: the part of the offset's that an aligned allocation leaves, at most 16."""
+    return math.gcd(DEFAULT_ALIGNMENT, stored.offset * dtype.bytes) if stored else DEFAULT_ALIGNMENT
+
+
 def compute_type(inputs: Sequence[DType], output: DType) -> DType:
     """The type arithmetic is done in: f64 if any operand is, else f32 if any is a float, else i64."""
     kinds = {*inputs, output}
@@ -240,7 +256,7 @@ def emit_region(
     ops: Sequence[tuple[OpView, Sequence[Any]]],
     operands: Mapping[Any, Operand],
     results: Sequence[tuple[Any, TensorType]],
-    strides: Sequence[Strides | None] | None = None,
+    storage: Sequence[Storage | None] | None = None,
 ) -> Graph | Reject:
     """Build the graph of a region, or say which op refused and why.
 
@@ -248,12 +264,12 @@ def emit_region(
         ops: per torch op, in topological order, its view and the SSA keys of its results.
         operands: SSA key -> region operand, in operand order.
         results: SSA key and type of each region result.
-        strides: buffer strides of each result; None before buffers exist.
+        storage: how the buffer of each result stores it; None before buffers exist.
     """
     from .registry import find  # noqa: PLC0415 - families import this module
 
     emitter = Emitter(dtypes.F32)
-    view = ops[-1][0]
+    view = ops[-1][0] if ops else OpView("hipdnn.graph", (), ())  # a copy yields its operand
     try:
         for index, (key, operand) in enumerate(operands.items()):
             emitter.bind(key, operand, index)
@@ -264,7 +280,7 @@ def emit_region(
             made = row.emit(emitter, view)
             for key, value in zip(keys, made if isinstance(made, list) else [made], strict=False):
                 emitter.define(key, value)
-        return emitter.finish(results, strides if strides is not None else [None] * len(results))
+        return emitter.finish(results, storage if storage is not None else [None] * len(results))
     except Refusal as refusal:
         return Reject(view.name, refusal.rule, refusal.reason, view.node)
 

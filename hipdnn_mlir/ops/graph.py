@@ -12,6 +12,8 @@ from ..dtypes import DType
 from .strides import Dims, Strides
 
 JsonDescriptor = list[Any]
+DEFAULT_ALIGNMENT = 16
+"""Bytes; the alignment hipDNN assumes of a tensor that does not say otherwise."""
 
 
 @dataclass
@@ -24,6 +26,7 @@ class Tensor:
         operand: index of the region operand it reads, or None.
         result: index of the region result it writes, or None.
         value: raw bytes of a baked scalar, or None.
+        alignment: bytes its address is a multiple of.
     """
 
     dims: Dims
@@ -32,6 +35,7 @@ class Tensor:
     operand: int | None = None
     result: int | None = None
     value: bytes | None = None
+    alignment: int = DEFAULT_ALIGNMENT
 
     @property
     def is_virtual(self) -> bool:
@@ -131,6 +135,8 @@ def _encode_tensor(tensor: Tensor, uid: int) -> JsonDescriptor:
         _attribute(a.TENSOR_STRIDES, t.INT64, list(tensor.strides)),
         _attribute(a.TENSOR_IS_VIRTUAL, t.BOOLEAN, [tensor.is_virtual]),
     ]
+    if tensor.alignment != DEFAULT_ALIGNMENT and tensor.value is None and not tensor.is_virtual:
+        attributes.append(_attribute(a.TENSOR_BYTE_ALIGNMENT, t.INT64, [tensor.alignment]))
     if tensor.value is not None:
         attributes.append(_attribute(a.TENSOR_VALUE_EXT, t.CHAR, {"hex": tensor.value.hex()}))
     return [int(Descriptor.TENSOR_DESCRIPTOR), attributes]

@@ -23,8 +23,8 @@ def channels_last_order(rank: int) -> tuple[int, ...]:
 
 
 def memory_order(dims: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
-    """Dimensions from the slowest to the fastest in memory; ties and unit dims keep their logical order."""
-    return tuple(sorted(range(len(dims)), key=lambda axis: (-strides[axis] if dims[axis] > 1 else 0, axis)))
+    """Dimensions from the slowest to the fastest in memory; ties keep their logical order."""
+    return tuple(sorted(range(len(dims)), key=lambda axis: (-strides[axis], axis)))
 
 
 def restride(dims: Sequence[int], strides: Sequence[int], new_dims: Sequence[int]) -> Strides | None:

@@ -1,0 +1,130 @@
+"""The compiler as one page: model -> torch dialect -> regions -> buffers -> program."""
+
+import importlib.metadata
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import onnx
+
+from .dialect import make_context
+from .errors import ModelError, Reject, UnsupportedError
+from .importer import Imported, Weights, import_model, read_model
+from .ops.strides import Dims
+from .passes.evaluate_constants import evaluate_constants
+from .passes.offload import rejects
+from .passes.pipeline import OFFLOAD_STEPS, TORCH_STEPS, Runner
+from .program.emit import emit
+from .program.schema import ProgramModel
+from .program.writer import write
+from .target import find_target
+
+if TYPE_CHECKING:
+    from .session import Session
+
+logger = logging.getLogger(__name__)
+ModelLike = str | Path | bytes | onnx.ModelProto
+
+
+@dataclass
+class Program:
+    """A compiled program with its weights, ready to be saved or run.
+
+    Attributes:
+        model: everything but the weights, as in the file.
+        weights: constant name -> array.
+        elapsed_ms: compile time per step.
+    """
+
+    model: ProgramModel
+    weights: Weights
+    elapsed_ms: dict[str, float] = field(default_factory=dict)
+
+    def save(self, path: str | Path) -> None:
+        """Write `model.hipdnn`; the file appears complete or not at all."""
+        write(Path(path), self.model, self.weights)
+
+    def session(self, **options: Any) -> "Session":
+        """Load the program into the runtime; options as for `hipdnn_mlir.load`."""
+        from .session import Session  # noqa: PLC0415 - the compiler works without the runtime
+
+        return Session(self, **options)
+
+    def to_json(self) -> str:
+        """The program object as the runtime reads it."""
+        import json  # noqa: PLC0415
+
+        return json.dumps(self.model.to_dict(), separators=(",", ":"))
+
+
+def compile(  # noqa: A001 - the public name
+    model: ModelLike,
+    *,
+    target: str = "host",
+    shapes: Mapping[str, Dims] | None = None,
+    dump_ir: str | Path | None = None,
+) -> Program:
+    """Compile an ONNX model into a hipDNN program, in this process.
+
+    Args:
+        model: path, serialized bytes or loaded model.
+        target: whose engines to compile for.
+        shapes: input name -> dims, for inputs that the model leaves dynamic.
+        dump_ir: folder for the IR after each step, `NN-<step>.mlir`.
+
+    Raises:
+        ModelError: missing, broken or dynamic model; unknown target or input name.
+        UnsupportedError: operations outside every engine, all of them listed.
+        PassError: a defect of this compiler.
+    """
+    library = find_target(target)
+    proto, digest = read_model(model)
+    runner = Runner(target=target, dump_ir=Path(dump_ir) if dump_ir else None)
+    imported = lower_to_torch(proto, runner, shapes, where=_where(model))
+    imported.sha256 = digest
+    with imported.module.context:
+        module = imported.module.operation
+        weights = evaluate_constants(module, imported.weights)
+        runner.run(module, OFFLOAD_STEPS[:1])
+        left = rejects(module, library)
+        if left:
+            raise UnsupportedError(left)
+        runner.run(module, OFFLOAD_STEPS[1:])
+        start = time.perf_counter()
+        program = emit(imported, target, producers())
+        runner.elapsed_ms["emit"] = (time.perf_counter() - start) * 1e3
+    used = {constant.tensor for constant in program.constants}
+    return Program(program, {name: weights[name] for name in used}, runner.elapsed_ms)
+
+
+def lower_to_torch(proto: onnx.ModelProto, runner: Runner, shapes: Mapping[str, Dims] | None, where: str) -> Imported:
+    """Import a model and run the torch-dialect steps."""
+    start = time.perf_counter()
+    context = make_context()
+    runner.elapsed_ms["context"] = (time.perf_counter() - start) * 1e3
+    imported = import_model(proto, context, runner, shapes, where)
+    with context:
+        runner.run(imported.module.operation, TORCH_STEPS[1:])
+    return imported
+
+
+def producers() -> dict[str, str]:
+    """Versions of what made a program."""
+    names = {"hipdnn_mlir": "hipdnn-mlir", "torch_mlir": "torch-mlir", "onnx": "onnx"}
+    found = {}
+    for key, name in names.items():
+        try:
+            found[key] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[key] = "unknown"
+    return found
+
+
+def _where(model: ModelLike) -> str:
+    return str(model) if isinstance(model, (str, Path)) else "model"
+
+
+__all__ = ["ModelError", "Program", "Reject", "compile", "lower_to_torch"]

@@ -1,0 +1,244 @@
+"""ONNX model -> module in the torch dialect, large initializers outside the IR."""
+
+import hashlib
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import numpy_helper
+from torch_mlir import ir
+from torch_mlir.extras import onnx_importer
+
+from .dtypes import BY_ONNX, DType
+from .errors import ModelError
+from .ops.evaluate import Array
+from .ops.strides import Dims
+from .passes.outline_constants import CONSTANT
+from .passes.pipeline import TORCH_STEPS, Runner
+from .passes.registration import PASSES
+
+logger = logging.getLogger(__name__)
+
+OLDEST_OPSET, UPGRADED_OPSET = 17, 21
+"""torch-mlir's conversions are complete from about opset 17; older models are upgraded by onnx's own converter."""
+MAX_LITERAL_ELEMENTS = 1
+_SHAPE_LIKE = frozenset({"Resize", "Upsample", "ConstantOfShape", "Range"})
+Weights = dict[str, Array]
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """A model input or output: name, dtype, dims."""
+
+    name: str
+    dtype: DType
+    dims: Dims
+
+
+@dataclass
+class Imported:
+    """A model in the torch dialect.
+
+    Attributes:
+        module: `func.func @main` with inputs, then constants marked `hipdnn.constant`.
+        weights: constant name -> array.
+        inputs, outputs: as in the ONNX model.
+        name: the graph's name.
+        sha256: digest of the model file, weights included.
+    """
+
+    module: Any
+    weights: Weights
+    inputs: list[TensorInfo]
+    outputs: list[TensorInfo]
+    name: str
+    sha256: str = ""
+    unconverted: list[str] = field(default_factory=list)
+
+
+def read_model(model: str | Path | bytes | onnx.ModelProto) -> tuple[onnx.ModelProto, str]:
+    """Load a model and the SHA-256 of its bytes.
+
+    Raises:
+        ModelError: missing, unreadable, truncated or not ONNX.
+    """
+    if isinstance(model, onnx.ModelProto):
+        return model, ""
+    if isinstance(model, bytes):
+        return _parse(model, "model bytes"), hashlib.sha256(model).hexdigest()
+    path = Path(model)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"cannot read the model: {error.strerror}", where=str(path), hint="check the path") from error
+    proto = _parse(data, str(path))
+    try:
+        onnx.load_external_data_for_model(proto, str(path.parent))
+    except (OSError, ValueError, onnx.checker.ValidationError) as error:
+        raise ModelError(f"cannot read external weights: {error}", where=str(path), hint="keep the data files beside the model") from error
+    return proto, hashlib.sha256(data).hexdigest()
+
+
+def _parse(data: bytes, where: str) -> onnx.ModelProto:
+    hint = "export the model again, or check that the file is complete"
+    try:
+        proto = onnx.load_model_from_string(data)
+    except DecodeError as error:
+        raise ModelError("not a complete ONNX model", where=where, expected="a serialized onnx.ModelProto", hint=hint) from error
+    if not proto.graph.node and not proto.graph.output:
+        raise ModelError("not an ONNX model", where=where, expected="a graph with nodes and outputs", hint=hint)
+    return proto
+
+
+def import_model(
+    model: onnx.ModelProto, context: ir.Context, runner: Runner, shapes: Mapping[str, Dims] | None = None, where: str = "model"
+) -> Imported:
+    """Bring a model into the torch dialect and run the ONNX conversion step.
+
+    Args:
+        model: the model; not modified.
+        context: from dialect.make_context().
+        runner: runs the conversion, dumps IR.
+        shapes: input name -> dims that replace the model's.
+        where: the model's file, for messages.
+
+    Raises:
+        ModelError: invalid model, unknown input name, dims that stay dynamic, dtypes without a row.
+    """
+    slim, weights = _slim(model, shapes or {}, where)
+    inputs, outputs = _signature(slim, weights, where)
+    renamed: list[str] = []
+    while True:
+        module = _to_mlir(slim, context, where)
+        _annotate(module, weights)
+        with context:
+            PASSES["hipdnn-rename-unconverted-ops"].run(module.operation, ops=",".join(renamed))
+            try:
+                runner.run(module.operation, TORCH_STEPS[:1])
+            except Exception as error:
+                name = _unconverted(getattr(error, "detail", ""))
+                if name is None or name in renamed:
+                    raise
+                renamed.append(name)
+                continue
+        return Imported(module, weights, inputs, outputs, model.graph.name or "model", unconverted=renamed)
+
+
+def _unconverted(report: str) -> str | None:
+    """The ONNX operator that torch-mlir's conversion refused."""
+    match = re.search(r'failed to legalize operation \'torch\.operator\'.*?name = "onnx\.(\w+)"', report, re.DOTALL)
+    return match.group(1) if match else None
+
+
+def _slim(model: onnx.ModelProto, shapes: Mapping[str, Dims], where: str) -> tuple[onnx.ModelProto, Weights]:
+    """A copy without large initializers (they become inputs), upgraded, with shapes inferred."""
+    keep, weights = _split_initializers(model)
+    slim = onnx.ModelProto()
+    slim.ir_version = model.ir_version
+    slim.opset_import.extend(model.opset_import)
+    slim.functions.extend(model.functions)
+    graph = slim.graph
+    graph.name = model.graph.name or "model"
+    graph.node.extend(model.graph.node)
+    graph.input.extend(value for value in model.graph.input if value.name not in weights)
+    graph.output.extend(model.graph.output)
+    graph.value_info.extend(model.graph.value_info)
+    graph.initializer.extend(keep)
+    for name, array in weights.items():
+        graph.input.append(onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape))
+    _set_shapes(slim, shapes, where)
+    slim = _upgrade(slim, where)
+    try:
+        return onnx.shape_inference.infer_shapes(slim, data_prop=True), weights
+    except onnx.shape_inference.InferenceError as error:
+        raise ModelError(f"shapes do not fit: {error}", where=where, hint="run onnx.checker on the model") from error
+
+
+def _split_initializers(model: onnx.ModelProto) -> tuple[list[onnx.TensorProto], Weights]:
+    """Initializers that stay in the IR (numbers, shapes, axes) and those that become constants."""
+    shape_like = {name for node in model.graph.node if node.op_type in _SHAPE_LIKE for name in node.input}
+    keep, weights = [], {}
+    for tensor in model.graph.initializer:
+        kind = BY_ONNX.get(tensor.data_type)
+        count = int(np.prod(tensor.dims)) if tensor.dims else 1
+        if kind is None or not kind.is_float or count <= MAX_LITERAL_ELEMENTS or tensor.name in shape_like:
+            keep.append(tensor)
+        else:
+            weights[tensor.name] = numpy_helper.to_array(tensor)
+    return keep, weights
+
+
+def _set_shapes(model: onnx.ModelProto, shapes: Mapping[str, Dims], where: str) -> None:
+    inputs = {value.name: value for value in model.graph.input}
+    for name, dims in shapes.items():
+        if name not in inputs:
+            raise ModelError(f"no input named {name!r}", where=where, expected=f"one of {', '.join(inputs)}")
+        shape = inputs[name].type.tensor_type.shape
+        if shape.dim and len(shape.dim) != len(dims):
+            raise ModelError(f"input {name!r} has rank {len(shape.dim)}", where=where, got=f"shape {'x'.join(map(str, dims))}")
+        del shape.dim[:]
+        for size in dims:
+            shape.dim.add().dim_value = size
+    if shapes:
+        del model.graph.value_info[:]
+
+
+def _upgrade(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
+    version = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), UPGRADED_OPSET)
+    if version >= OLDEST_OPSET:
+        return model
+    logger.info("upgrading from opset %d to %d", version, UPGRADED_OPSET)
+    try:
+        return onnx.version_converter.convert_version(model, UPGRADED_OPSET)
+    except (RuntimeError, ValueError) as error:
+        message = f"cannot be upgraded from opset {version} to {UPGRADED_OPSET}: {str(error).splitlines()[0]}"
+        raise ModelError(message, where=where, hint=f"export it with opset {UPGRADED_OPSET}") from error
+
+
+def _signature(model: onnx.ModelProto, weights: Weights, where: str) -> tuple[list[TensorInfo], list[TensorInfo]]:
+    initializers = {tensor.name for tensor in model.graph.initializer}
+    inputs = [_info(value, where) for value in model.graph.input if value.name not in weights and value.name not in initializers]
+    return inputs, [_info(value, where) for value in model.graph.output]
+
+
+def _info(value: onnx.ValueInfoProto, where: str) -> TensorInfo:
+    if not value.type.HasField("tensor_type"):
+        raise ModelError(f"{value.name!r} is not a tensor", where=where, expected="tensors as inputs and outputs")
+    kind = value.type.tensor_type
+    if kind.elem_type not in BY_ONNX:
+        name = onnx.TensorProto.DataType.Name(kind.elem_type)
+        raise ModelError(f"{value.name!r} has element type {name}", where=where, expected=f"one of {', '.join(d.name for d in BY_ONNX.values())}")
+    dims = tuple(d.dim_value if d.HasField("dim_value") else -1 for d in kind.shape.dim)
+    if -1 in dims or not kind.HasField("shape"):
+        shown = "x".join(d.dim_param or str(d.dim_value or "?") for d in kind.shape.dim) or "unknown"
+        hint = f"give the inputs' sizes: --shape {value.name}=..."
+        raise ModelError(f"{value.name!r} has the dynamic shape {shown}", where=where, expected="static sizes", hint=hint)
+    return TensorInfo(value.name, BY_ONNX[kind.elem_type], dims)
+
+
+def _to_mlir(model: onnx.ModelProto, context: ir.Context, where: str) -> ir.Module:
+    info = onnx_importer.ModelInfo(model, config=onnx_importer.Config())
+    module = info.create_module(context=context)
+    try:
+        onnx_importer.NodeImporter.define_function(info.main_graph, module.operation).import_all()
+    except (onnx_importer.OnnxImportError, KeyError, ValueError) as error:
+        raise ModelError(f"cannot be imported: {str(error).splitlines()[0]}", where=where, hint="run onnx.checker on the model") from error
+    return module
+
+
+def _annotate(module: ir.Module, weights: Weights) -> None:
+    """Name the function @main and mark its constant arguments, which come last and in the order of `weights`."""
+    function = module.body.operations[0].operation
+    count = len(function.regions[0].blocks[0].arguments)
+    with module.context:
+        function.attributes["sym_name"] = ir.StringAttr.get("main")
+        constants = [ir.DictAttr.get({CONSTANT: ir.StringAttr.get(name)}) for name in weights]
+        inputs = [ir.DictAttr.get({})] * (count - len(constants))
+        if count:
+            function.attributes["arg_attrs"] = ir.ArrayAttr.get(inputs + constants)

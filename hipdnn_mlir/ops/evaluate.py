@@ -1,0 +1,103 @@
+"""Evaluates table rows on NumPy arrays, for what is constant at compile time."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..abi import Attribute, Descriptor, Pointwise
+from .emitter import Operand, emit_region
+from .graph import Graph, Node
+from .registry import find
+from .spec import Concat, Movement, OpView, Pad, Permute, Refusal, Reject, Reshape, Slice, TensorArg
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_MODES: dict[Pointwise, Callable[..., Any]] = {  # type: ignore[valid-type]
+    Pointwise.ADD: np.add, Pointwise.SUB: np.subtract, Pointwise.MUL: np.multiply, Pointwise.DIV: np.divide, Pointwise.NEG: np.negative,
+    Pointwise.SQRT: np.sqrt, Pointwise.RSQRT: lambda x: 1 / np.sqrt(x), Pointwise.RECIPROCAL: np.reciprocal, Pointwise.EXP: np.exp,
+    Pointwise.LOG: np.log, Pointwise.ABS: np.abs, Pointwise.IDENTITY: lambda x: x, Pointwise.MAX: np.maximum, Pointwise.MIN: np.minimum,
+}  # fmt: skip
+
+
+def prepare(op: OpView) -> Movement | Graph | Reject:
+    """How the op would be evaluated, without touching data; a Reject where it is not."""
+    row = find(op.name)
+    if row is None:
+        return Reject(op.name, "no-row", "not in the table", op.node)
+    if row.move is not None:
+        try:
+            return row.move(op)
+        except Refusal as refusal:
+            return Reject(op.name, refusal.rule, refusal.reason, op.node)
+    operands = {arg.key: Operand(arg.type.static_dims(), arg.type.dtype) for arg in _tensors(op) if arg.type.is_static}
+    graph = emit_region([(op, ["result"])], operands, [("result", op.results[0])])
+    if isinstance(graph, Graph) and any(_mode(node) not in _MODES for node in graph.nodes):
+        return Reject(op.name, "constant", "not evaluated at compile time", op.node)
+    return graph
+
+
+def evaluate(op: OpView, arrays: Mapping[Any, Array]) -> Array | Reject:
+    """The op's first result.
+
+    Args:
+        op: the op; every tensor argument's key is in `arrays` or the argument is a known scalar.
+        arrays: SSA key -> array of the argument's dims and dtype.
+
+    Returns:
+        An array of the result's dims and dtype, or why the op is not evaluated here.
+    """
+    plan = prepare(op)
+    if isinstance(plan, Reject):
+        return plan
+    result = _compute(op, plan, arrays) if isinstance(plan, Graph) else _move(plan, op, arrays)
+    return result.reshape(op.results[0].static_dims())
+
+
+def _tensors(op: OpView) -> list[TensorArg]:
+    return [arg for arg in op.args if isinstance(arg, TensorArg) and arg.scalar is None]
+
+
+def _move(move: Movement, op: OpView, arrays: Mapping[Any, Array]) -> Array:
+    x = arrays[op.args[0].key] if isinstance(op.args[0], TensorArg) else None
+    match move:
+        case Reshape(dims) if x is not None:
+            return x.reshape(dims)
+        case Permute(order) if x is not None:
+            return x.transpose(order)
+        case Slice(offsets, sizes, steps) if x is not None:
+            return x[tuple(slice(o, o + (n - 1) * s + 1, s) if n else slice(0, 0) for o, n, s in zip(offsets, sizes, steps, strict=True))]
+        case Pad(low, high, value) if x is not None:
+            return np.pad(x, tuple(zip(low, high, strict=True)), constant_values=value)
+        case Concat(axis):
+            return np.concatenate([arrays[part.key] for part in op.args[0]], axis)  # type: ignore[union-attr]
+    raise Refusal("operand", f"{op.name} without a tensor operand")
+
+
+def _compute(op: OpView, graph: Graph, arrays: Mapping[Any, Array]) -> Array:
+    tensors = list({arg.key: None for arg in _tensors(op)})
+    values: dict[int, Array] = {}
+    for index, tensor in enumerate(graph.tensors):
+        if tensor.operand is not None:
+            values[index] = arrays[tensors[tensor.operand]].reshape(tensor.dims)
+        elif tensor.value is not None:
+            values[index] = np.frombuffer(tensor.value, tensor.dtype.numpy).reshape(tensor.dims)
+    for node in graph.nodes:
+        _run(graph, node, values)
+    return values[next(i for i, t in enumerate(graph.tensors) if t.result == 0)]
+
+
+def _mode(node: Node) -> Pointwise | None:  # type: ignore[valid-type]
+    if node.type != Descriptor.OPERATION_POINTWISE_DESCRIPTOR:
+        return None
+    return Pointwise(node.get(Attribute.POINTWISE_MODE))
+
+
+def _run(graph: Graph, node: Node, values: dict[int, Array]) -> None:
+    mode = _mode(node)
+    if mode is None:
+        raise ValueError("prepare lets only pointwise nodes through")
+    output = next(iter(node.outputs.values()))
+    tensor = graph.tensors[output]
+    result = _MODES[mode](*(values[index] for index in node.inputs.values()))
+    values[output] = np.broadcast_to(result, tensor.dims).astype(tensor.dtype.numpy, copy=False)

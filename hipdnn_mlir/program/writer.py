@@ -1,0 +1,88 @@
+"""Writes and reads `model.hipdnn`: safetensors with the program in its metadata."""
+
+import json
+import os
+import struct
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from ..dtypes import BY_NUMPY
+from ..errors import HipdnnMlirError, ProgramError
+from ..ops.evaluate import Array
+from .schema import METADATA_KEY, ProgramModel
+
+ALIGNMENT = 64
+"""Bytes; the header is padded and tensors are placed at multiples of it, so that a memory map is usable as it is."""
+MAX_HEADER_BYTES = 1 << 30
+_SAFETENSORS = {"f32": "F32", "f64": "F64", "f16": "F16", "bf16": "BF16", "i8": "I8", "u8": "U8", "i16": "I16", "u16": "U16", "i32": "I32",
+                "u32": "U32", "i64": "I64", "u64": "U64", "bool": "BOOL"}  # fmt: skip
+
+
+def write(path: Path, program: ProgramModel, weights: Mapping[str, Array]) -> None:
+    """Write a program file; the destination appears complete or not at all.
+
+    Args:
+        path: destination.
+        program: everything but the weights.
+        weights: array per constant of the program.
+
+    Raises:
+        HipdnnMlirError: the destination cannot be written.
+    """
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise HipdnnMlirError(f"cannot write: {error.strerror}", where=str(path), hint="choose another folder") from error
+    try:
+        with os.fdopen(handle, "wb") as file:
+            _write(file, program, weights)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except OSError as error:
+        os.unlink(name)
+        raise HipdnnMlirError(f"cannot write: {error.strerror}", where=str(path), hint="free some space or choose another folder") from error
+
+
+def _write(file: BinaryIO, program: ProgramModel, weights: Mapping[str, Array]) -> None:
+    arrays = {constant.tensor: np.ascontiguousarray(weights[constant.tensor]) for constant in program.constants}
+    header: dict[str, Any] = {"__metadata__": {METADATA_KEY: json.dumps(program.to_dict(), separators=(",", ":"))}}
+    offset = 0
+    for name, array in arrays.items():
+        kind = _SAFETENSORS[BY_NUMPY[array.dtype].name]
+        header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [offset, offset + array.nbytes]}
+        offset += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-(8 + len(text)) % ALIGNMENT)
+    file.write(struct.pack("<Q", len(text)) + text)
+    for array in arrays.values():
+        file.write(array.tobytes() if array.ndim == 0 else memoryview(array).cast("B") if array.nbytes else b"")
+        file.write(b"\0" * (-array.nbytes % ALIGNMENT))
+
+
+def read_metadata(path: Path) -> dict[str, Any]:
+    """The program object of a file, unchecked beyond being JSON: for tools that show it.
+
+    Raises:
+        ProgramError: missing, truncated, not safetensors, or without a program.
+    """
+    hint = "compile the model again"
+    try:
+        with path.open("rb") as file:
+            head = file.read(8)
+            size = struct.unpack("<Q", head)[0] if len(head) == 8 else 0  # noqa: PLR2004 - the length field
+            text = file.read(size) if 0 < size <= MAX_HEADER_BYTES else b""
+    except OSError as error:
+        raise ProgramError(f"cannot read: {error.strerror}", where=str(path), hint="check the path") from error
+    if not text or len(text) != size:
+        raise ProgramError("not a program file, or truncated", where=str(path), expected="a safetensors header", hint=hint)
+    try:
+        program = json.loads(json.loads(text)["__metadata__"][METADATA_KEY])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ProgramError("not a program file", where=str(path), expected=f"metadata entry {METADATA_KEY!r}", hint=hint) from error
+    if not isinstance(program, dict):
+        raise ProgramError("not a program file", where=str(path), expected="a JSON object", hint=hint)
+    return program

@@ -1,0 +1,117 @@
+"""hipdnn-absorb-transposes: a transpose of a buffer becomes a view, on the side that its readers and writers allow."""
+
+from typing import Any
+
+from torch_mlir import ir
+
+from hipdnn_mlir.ir_types import memref_strides, strided_memref
+from hipdnn_mlir.ops.strides import Strides
+
+from .registration import body, functions, module_pass
+from .views import allocation, can_retype, retype_uses
+
+
+@module_pass("hipdnn-absorb-transposes")
+def absorb_transposes(module: Any) -> None:
+    """Turn `linalg.transpose` between buffers into `memref.transpose`.
+
+    Forward: readers of the transposed buffer read the source through a view. Backward, where a reader needs C order (a reshape that merges
+    dims) or the destination is the caller's: the writer of the source writes through a view of the destination. Else the transpose stays.
+    Casts that only hide strides from graph operands are dropped first.
+
+    Before: `linalg.transpose ins(%a) outs(%t)`; `"hipdnn.graph"(%t, ...)`. After: `%v = memref.transpose %a (...)`; `"hipdnn.graph"(%v, ...)`.
+    """
+    for function in functions(module):
+        strip_casts(function)
+        for operation in body(function):
+            if operation.name == "linalg.transpose":
+                _forward(operation) or _backward(operation)
+
+
+def strip_casts(function: Any) -> None:
+    """Let graphs and copies use what a memref.cast was made from."""
+    for operation in body(function):
+        if operation.name not in ("hipdnn.graph", "memref.copy"):
+            continue
+        for index, value in enumerate(operation.operands):
+            while not isinstance(value.owner, ir.Block) and value.owner.operation.name == "memref.cast":
+                value = value.owner.operation.operands[0]
+            operation.operands[index] = value
+    for operation in reversed(body(function)):
+        if operation.name == "memref.cast" and not list(operation.results[0].uses):
+            operation.erase()
+
+
+def _order(operation: Any) -> tuple[int, ...]:
+    return tuple(ir.DenseI64ArrayAttr(operation.attributes["permutation"]))
+
+
+def transposed_type(kind: Any, order: tuple[int, ...]) -> Any | None:
+    """The memref type of a permuted view, or None where strides are unknown."""
+    layout = memref_strides(kind)
+    if layout is None:
+        return None
+    strides: Strides = tuple(layout[0][axis] for axis in order)
+    return strided_memref(tuple(kind.shape[axis] for axis in order), kind.element_type, strides, layout[1])
+
+
+def transposed_view(value: Any, order: tuple[int, ...]) -> Any:
+    """A memref.transpose of `value` at the current insertion point."""
+    permutation = ir.AffineMapAttr.get(ir.AffineMap.get_permutation(list(order)))
+    return ir.Operation.create(
+        "memref.transpose", results=[transposed_type(value.type, order)], operands=[value], attributes={"permutation": permutation}
+    ).result
+
+
+def _forward(operation: Any) -> bool:
+    """Readers of the destination see a view of the source."""
+    source, destination = operation.operands
+    order = _order(operation)
+    kind = transposed_type(source.type, order)
+    if kind is None or allocation(destination) is None or not can_retype(destination, kind, ignored=operation):
+        return False
+    with ir.InsertionPoint(operation), operation.location:
+        view = transposed_view(source, order)
+    operation.erase()
+    destination.replace_all_uses_with(view)
+    retype_uses(view)
+    erase_allocation(destination)
+    return True
+
+
+def _backward(operation: Any) -> bool:
+    """The writer of the source writes through a view of the destination."""
+    source, destination = operation.operands
+    order = _order(operation)
+    inverse = tuple(order.index(axis) for axis in range(len(order)))
+    kind = transposed_type(destination.type, inverse)
+    made = allocation(source)
+    if kind is None or made is None or not can_retype(source, kind, ignored=operation):
+        return False
+    with ir.InsertionPoint(made), operation.location:
+        if not isinstance(destination.owner, ir.Block):
+            hoist(destination.owner.operation, made)
+        view = transposed_view(destination, inverse)
+    operation.erase()
+    source.replace_all_uses_with(view)
+    retype_uses(view)
+    erase_allocation(source)
+    return True
+
+
+def hoist(operation: Any, before: Any) -> None:
+    """Move an allocation or view, and what it is a view of, in front of `before`."""
+    for value in operation.operands:
+        if not isinstance(value.owner, ir.Block):
+            hoist(value.owner.operation, before)
+    if not operation.is_before_in_block(before):
+        operation.move_before(before)
+
+
+def erase_allocation(value: Any) -> None:
+    """Erase an unused allocation together with the permuted view that `value` is of it."""
+    operation = value.owner.operation
+    operands = list(operation.operands)
+    operation.erase()
+    for operand in operands:
+        erase_allocation(operand)

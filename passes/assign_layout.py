@@ -1,0 +1,150 @@
+"""hipdnn-assign-layout: decide which values are stored channels-last. Layout is strides, never a new type."""
+
+from math import prod
+from typing import Any
+
+from torch_mlir import ir
+
+from hipdnn_mlir.dialect import create_graph, create_yield
+from hipdnn_mlir.errors import Reject
+from hipdnn_mlir.ir_types import is_tensor, tensor_type
+from hipdnn_mlir.ops.graph import Graph
+from hipdnn_mlir.ops.strides import Dims
+from hipdnn_mlir.region import region_graph
+from hipdnn_mlir.target import Target, find_target
+
+from .outline_constants import constant_name
+from .registration import body, functions, module_pass
+
+LAYOUTS = "hipdnn.layouts"
+CHANNELS_LAST, CONTIGUOUS = "channels_last", "contiguous"
+MIN_RANK = 3  # n, c and one spatial dim
+
+
+@module_pass("hipdnn-assign-layout")
+def assign_layout(module: Any, *, target: str = "host") -> None:
+    """Mark results that are stored channels-last (`hipdnn.layouts`), and convert operands of spatial regions once where they are not.
+
+    Regions with an operation that the target runs channels-last (convolutions, pooling) get channels-last results and operands; other
+    regions, concatenations and borders follow their operands; a value that only the caller reads stays in C order.
+
+    Before: `%y = "hipdnn.graph"(%x, %w) ...` with a convolution. After: a graph that copies %x, marked `channels_last`, in front of it, and
+    `hipdnn.layouts = ["channels_last"]` on it.
+
+    Args:
+        module: the module operation.
+        target: whose preferences to follow.
+    """
+    library = find_target(target)
+    for function in functions(module):
+        if "sym_visibility" not in function.attributes:
+            _Assignment(library).run(function)
+
+
+def layout_of(operation: Any, index: int) -> str:
+    """The layout marked for a result of an op; contiguous where nothing is marked."""
+    if LAYOUTS not in operation.attributes:
+        return CONTIGUOUS
+    return str(ir.StringAttr(ir.ArrayAttr(operation.attributes[LAYOUTS])[index]).value)
+
+
+def order_matters(dims: Dims) -> bool:
+    """Whether channels-last differs from C order for these dims."""
+    return len(dims) >= MIN_RANK and dims[1] > 1 and prod(dims[2:]) > 1
+
+
+class _Assignment:
+    """One walk over a function, knowing the layout of every value seen so far."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._channels_last: set[Any] = set()
+        self._converted: dict[Any, Any] = {}
+
+    def run(self, function: Any) -> None:
+        for operation in body(function):
+            if operation.name == "hipdnn.graph":
+                self._graph(operation)
+            elif operation.name.startswith("torch.aten."):
+                self._movement(operation)
+
+    def _graph(self, operation: Any) -> None:
+        graph = region_graph(operation)
+        if isinstance(graph, Reject):
+            return
+        spatial = any(node.type in self._target.channels_last for node in graph.nodes)
+        if spatial:
+            self._convert_operands(operation, graph)
+        wanted = spatial or any(value in self._channels_last for value in operation.operands)
+        layouts = []
+        for result in operation.results:
+            dims = tensor_type(result.type).static_dims()
+            last = wanted and order_matters(dims) and (spatial or not _only_returned(result))
+            if last:
+                self._channels_last.add(result)
+            layouts.append(CHANNELS_LAST if last else CONTIGUOUS)
+        if CHANNELS_LAST in layouts:
+            operation.attributes[LAYOUTS] = ir.ArrayAttr.get([ir.StringAttr.get(layout) for layout in layouts])
+
+    def _convert_operands(self, operation: Any, graph: Graph) -> None:
+        """Give a spatial region channels-last data operands: the input of its anchor, and full-size operands of its epilogue."""
+        weights = {next(t for name, t in node.inputs.items() if name.name.endswith("_W")) for node in graph.nodes if _has_weight(node)}
+        for tensor_index, tensor in enumerate(graph.tensors):
+            if tensor.operand is None or tensor_index in weights:
+                continue
+            value = operation.operands[tensor.operand]
+            if constant_name(value) is None and value not in self._channels_last and order_matters(tensor_type(value.type).static_dims()):
+                operation.operands[tensor.operand] = self._convert(operation, value)
+
+    def _convert(self, operation: Any, value: Any) -> Any:
+        """A channels-last copy of a value, made once."""
+        if value not in self._converted:
+            with ir.InsertionPoint(operation), operation.location:
+                copy = copy_graph(value, operation.location)
+            copy.attributes[LAYOUTS] = ir.ArrayAttr.get([ir.StringAttr.get(CHANNELS_LAST)])
+            self._converted[value] = copy.results[0]
+            self._channels_last.add(copy.results[0])
+        return self._converted[value]
+
+    def _movement(self, operation: Any) -> None:
+        result = operation.results[0]
+        if not is_tensor(result.type) or not order_matters(_dims(result)):
+            return
+        if operation.name == "torch.aten.slice.Tensor" and operation.operands[0] in self._channels_last:
+            self._channels_last.add(result)
+        elif operation.name in ("torch.aten.cat", "torch.aten.constant_pad_nd", "torch.aten.pad"):
+            first = operation.operands[0]
+            sources = first.owner.operation.operands if operation.name == "torch.aten.cat" else [first]
+            if any(value in self._channels_last for value in sources) and not _only_returned(result):
+                self._channels_last.add(result)
+                operation.attributes[LAYOUTS] = ir.ArrayAttr.get([ir.StringAttr.get(CHANNELS_LAST)])
+
+
+def _dims(value: Any) -> Dims:
+    kind = tensor_type(value.type)
+    return kind.static_dims() if kind.is_static else ()
+
+
+def _has_weight(node: Any) -> bool:
+    return any(name.name.endswith("_W") for name in node.inputs)
+
+
+def _only_returned(value: Any) -> bool:
+    return all(use.owner.operation.name == "func.return" for use in value.uses)
+
+
+def copy_graph(value: Any, location: Any) -> Any:
+    """A graph that copies one tensor, in tensor form, at the current insertion point."""
+    graph = create_graph([value], [], [value.type], location)
+    block = graph.regions[0].blocks.append(value.type, arg_locs=[location])
+    with ir.InsertionPoint(block), location:
+        fill_copy_body(block)
+    return graph
+
+
+def fill_copy_body(block: Any) -> None:
+    """The body of a copy: `torch.aten.clone` of the only argument."""
+    argument = block.arguments[0]
+    none = ir.Operation.create("torch.constant.none", results=[ir.Type.parse("!torch.none")]).result
+    copy = ir.Operation.create("torch.aten.clone", results=[argument.type], operands=[argument, none])
+    create_yield([copy.result], copy.location)

@@ -1,0 +1,126 @@
+"""hipdnn-graph-to-executable: graphs on buffers become backend descriptors; equal ones share one `hipdnn.executable`."""
+
+import json
+from typing import Any
+
+from torch_mlir import ir
+
+from hipdnn_mlir.abi import Attribute, Descriptor, Pointwise
+from hipdnn_mlir.dialect import create_execute, input_count
+from hipdnn_mlir.errors import PassError, Reject
+from hipdnn_mlir.ir_types import memref_strides
+from hipdnn_mlir.ops.emitter import Storage
+from hipdnn_mlir.ops.graph import Graph, Node
+from hipdnn_mlir.region import region_graph
+from hipdnn_mlir.target import Target, find_target
+
+from .finalize_memrefs import copy_buffer
+from .registration import body, functions, module_pass
+from .views import is_contiguous
+
+NAME = "hipdnn-graph-to-executable"
+
+
+@module_pass(NAME)
+def graph_to_executable(module: Any, *, target: str = "host") -> None:
+    """Emit every graph with the strides its buffers have and replace it by a call of an executable named after its descriptors' digest.
+
+    An operand whose strides the graph cannot take is copied to C order first.
+
+    Before: `"hipdnn.graph"(%x, %w, %y) ({...})` on memrefs. After: `"hipdnn.executable"() {sym_name = "g_...", descriptors = "[...]"}` once,
+    and `"hipdnn.execute"(%x, %w, %y) {executable = @g_...}`.
+
+    Args:
+        module: the module operation.
+        target: whose engines to ask.
+    """
+    library = find_target(target)
+    made: dict[str, Any] = {}
+    for function in functions(module):
+        for operation in body(function):
+            if operation.name == "hipdnn.graph":
+                _compile(module, operation, library, made)
+
+
+def _compile(module: Any, operation: Any, target: Target, made: dict[str, Any]) -> None:
+    graph = _emit(operation)
+    if isinstance(graph, Reject) or target.engine_for(graph) is None:
+        _copy_operands(operation, target, made, module)
+        graph = _emit(operation)
+    if isinstance(graph, Reject):
+        raise PassError(f"a claimed region does not compile: {graph}", pass_name=NAME)
+    engine = target.engine_for(graph)
+    if engine is None:
+        raise PassError(f"no engine takes a claimed region: {target.why_not(graph)}", pass_name=NAME)
+    symbol = f"g_{graph.digest()}"
+    if symbol not in made:
+        made[symbol] = _executable(module, symbol, graph, engine.name, operation)
+    ins = input_count(operation)
+    with ir.InsertionPoint(operation):
+        create_execute(symbol, list(operation.operands)[:ins], list(operation.operands)[ins:], operation.location)
+    operation.erase()
+
+
+def _storage(value: Any) -> Storage:
+    layout = memref_strides(value.type)
+    if layout is None:
+        raise PassError(f"a buffer of type {value.type} has no static strides", pass_name=NAME)
+    return Storage(*layout)
+
+
+def _emit(operation: Any) -> Graph | Reject:
+    stored = [_storage(value) for value in operation.operands]
+    ins = input_count(operation)
+    return region_graph(operation, stored[:ins], stored[ins:])
+
+
+def _copy_operands(operation: Any, target: Target, made: dict[str, Any], module: Any) -> None:
+    for index in range(input_count(operation)):
+        value = operation.operands[index]
+        if is_contiguous(value.type):
+            continue
+        kind = ir.MemRefType.get(list(value.type.shape), value.type.element_type)
+        with ir.InsertionPoint(operation), operation.location:
+            packed = ir.Operation.create(
+                "memref.alloc", results=[kind], attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])}
+            ).result
+            copy = copy_buffer(value, packed, operation.location)
+        operation.operands[index] = packed
+        _compile(module, copy, target, made)
+
+
+def _executable(module: Any, symbol: str, graph: Graph, engine: str, operation: Any) -> Any:
+    compact = {"separators": (",", ":")}
+    with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]), operation.location:
+        return ir.Operation.create(
+            "hipdnn.executable",
+            attributes={
+                "sym_name": ir.StringAttr.get(symbol),
+                "summary": ir.StringAttr.get(summary(graph)),
+                "engine": ir.StringAttr.get(engine),
+                "operands_json": ir.StringAttr.get(json.dumps(graph.operands(), **compact)),  # type: ignore[arg-type]
+                "descriptors": ir.StringAttr.get(json.dumps(graph.descriptors(), **compact)),  # type: ignore[arg-type]
+            },
+        )
+
+
+def summary(graph: Graph) -> str:
+    """The nodes of a graph in one line: "conv2d + add + relu"."""
+    return " + ".join(_short_name(graph, node) for node in graph.nodes)
+
+
+def _short_name(graph: Graph, node: Node) -> str:
+    if node.type == Descriptor.OPERATION_POINTWISE_DESCRIPTOR:
+        mode = Pointwise(node.get(Attribute.POINTWISE_MODE)).name.lower().removesuffix("_fwd")
+        return {"identity": "copy"}.get(mode, mode)
+    rank = len(graph.tensors[next(iter(node.outputs.values()))].dims)
+    names = {
+        Descriptor.OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR: f"conv{rank - 2}d",
+        Descriptor.OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR: f"conv_transpose{rank - 2}d",
+        Descriptor.OPERATION_MATMUL_DESCRIPTOR: "matmul",
+        Descriptor.OPERATION_REDUCTION_DESCRIPTOR: "reduce",
+        Descriptor.OPERATION_RESAMPLE_FWD_DESCRIPTOR: "pool",
+        Descriptor.OPERATION_LAYERNORM_DESCRIPTOR_EXT: "layer_norm",
+        Descriptor.OPERATION_BATCHNORM_INFERENCE_VARIANCE_DESCRIPTOR_EXT: "batch_norm",
+    }
+    return names[Descriptor(node.type)]

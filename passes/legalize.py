@@ -1,0 +1,233 @@
+"""hipdnn-backend-legalize: give every graph a destination and turn data movement into tensor ops that bufferize to views."""
+
+from typing import Any
+
+from torch_mlir import ir
+
+from hipdnn_mlir.dialect import create_graph, create_yield
+from hipdnn_mlir.errors import Reject, UnsupportedError
+from hipdnn_mlir.ir_types import builtin_tensor, strided_memref, tensor_type
+from hipdnn_mlir.ir_view import defining, is_constant, lookup, node_name
+from hipdnn_mlir.ops.spec import Concat, Pad, Permute, Reshape, Slice
+from hipdnn_mlir.ops.strides import Dims, channels_last_order, packed
+
+from .assign_layout import CHANNELS_LAST, layout_of
+from .offload import ENGINE
+from .reassociation import common_dims, groups
+from .registration import body, functions, module_pass
+
+
+@module_pass("hipdnn-backend-legalize")
+def legalize(module: Any) -> None:
+    """Rewrite graphs to buffer form (destination passing) and data movement to builtin tensor ops.
+
+    Results are new buffers in the layout that hipdnn-assign-layout marked. Reshape becomes collapse/expand, slice `tensor.extract_slice`,
+    transpose `linalg.transpose`, concat and pad a destination with `tensor.insert_slice`.
+
+    Before: `%y = "hipdnn.graph"(%x) ({...}) : (!torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32>`.
+    After: `%m = memref.alloc() : memref<4xf32>`; `"hipdnn.graph"(%b, %m) ({...}) : (memref<...>, memref<4xf32>) -> ()`;
+    `bufferization.to_tensor %m restrict`.
+    """
+    for function in functions(module):
+        if "sym_visibility" in function.attributes:
+            function.erase()  # @hipdnn_constants: evaluated before this pass
+        else:
+            _Legalization(function).run()
+
+
+class _Legalization:
+    """Rewrites one function; `_tensors` maps every torch value seen so far to the builtin tensor that replaces it."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self._tensors: dict[Any, Any] = {}
+        self._views: dict[Any, Any] = {}
+
+    def run(self) -> None:
+        old = body(self._function)
+        self._views = {op: lookup(op) for op in old if op.name.startswith("torch.") and not is_constant(op)}
+        for argument in self._function.regions[0].blocks[0].arguments:
+            argument.set_type(builtin_tensor(argument.type))
+            self._tensors[argument] = argument
+        for operation in old:
+            with ir.InsertionPoint(operation), operation.location:
+                self._operation(operation)
+        for operation in reversed(old[:-1]):
+            operation.erase()
+
+    def _operation(self, operation: Any) -> None:
+        if operation.name == "func.return":
+            for index, value in enumerate(operation.operands):
+                operation.operands[index] = self._tensors[value]
+            self._retype(operation)
+        elif operation.name == "hipdnn.graph":
+            self._graph(operation)
+        elif not is_constant(operation):
+            self._movement(operation)
+
+    def _retype(self, terminator: Any) -> None:
+        arguments = [argument.type for argument in self._function.regions[0].blocks[0].arguments]
+        kind = ir.FunctionType.get(arguments, [value.type for value in terminator.operands])
+        self._function.attributes["function_type"] = ir.TypeAttr.get(kind)
+
+    def _graph(self, graph: Any) -> None:
+        ins = [read_buffer(self._tensors[value]) for value in graph.operands]
+        outs = [allocate(result.type, layout_of(graph, index)) for index, result in enumerate(graph.results)]
+        made = create_graph(ins, outs, [], graph.location)
+        graph.regions[0].blocks[0].append_to(made.regions[0])
+        if ENGINE in graph.attributes:
+            made.attributes[ENGINE] = graph.attributes[ENGINE]
+        for buffer, result in zip(outs, graph.results, strict=True):
+            self._tensors[result] = read_tensor(buffer, builtin_tensor(result.type))
+
+    def _movement(self, operation: Any) -> None:
+        found = self._views[operation]
+        if isinstance(found, Reject) or found[0].move is None:
+            name = found.op if isinstance(found, Reject) else operation.name
+            raise UnsupportedError([Reject(name, "legalize", "neither in a region nor a data movement", node_name(operation))])
+        move, result = found[0].move(found[1]), operation.results[0]
+        source = self._tensors.get(operation.operands[0])
+        dims = tensor_type(result.type).static_dims()
+        match move:
+            case Reshape():
+                made = reshape(source, dims)
+            case Permute(order):
+                made = permute(source, order)
+            case Slice(offsets, sizes, steps):
+                made = reshape(extract(source, offsets, sizes, steps), dims)
+            case Concat(axis):
+                made = self._concat(operation, axis)
+            case Pad():
+                made = self._pad(operation, source, move)
+        self._tensors[result] = made
+
+    def _concat(self, operation: Any, axis: int) -> Any:
+        """Operands inserted one after the other into a new buffer; hipdnn-write-in-place later removes the copies."""
+        result = operation.results[0]
+        whole = read_tensor(allocate(result.type, layout_of(operation, 0)), builtin_tensor(result.type), writable=True)
+        offset = 0
+        for value in defining(operation.operands[0]).operands:
+            part = self._tensors[value]
+            dims = tuple(part.type.shape)
+            if 0 not in dims:
+                whole = insert(part, whole, tuple(offset if i == axis else 0 for i in range(len(dims))))
+            offset += dims[axis]
+        return whole
+
+    @staticmethod
+    def _pad(operation: Any, source: Any, pad: Pad) -> Any:
+        """A buffer filled with the border's value, the operand inserted."""
+        result = operation.results[0]
+        buffer = allocate(result.type, layout_of(operation, 0))
+        fill_graph(buffer, result.type, pad.value, operation.location)
+        whole = read_tensor(buffer, builtin_tensor(result.type), writable=True)
+        return whole if 0 in source.type.shape else insert(source, whole, pad.low)
+
+
+def _create(name: str, result: Any, *operands: Any, **attributes: Any) -> Any:
+    return ir.Operation.create(name, results=[result], operands=list(operands), attributes=attributes).result
+
+
+def allocate(kind: Any, layout: str) -> Any:
+    """A new buffer for a torch tensor type; channels-last is a permuted view of a packed allocation."""
+    shape = tensor_type(kind)
+    dims, element = shape.static_dims(), ir.Type.parse(shape.dtype.builtin)
+    order = channels_last_order(len(dims)) if layout == CHANNELS_LAST else tuple(range(len(dims)))
+    physical = ir.MemRefType.get([dims[axis] for axis in order], element)
+    buffer = _create("memref.alloc", physical, operandSegmentSizes=ir.DenseI32ArrayAttr.get([0, 0]))
+    if layout != CHANNELS_LAST:
+        return buffer
+    inverse = [order.index(axis) for axis in range(len(dims))]
+    permutation = ir.AffineMapAttr.get(ir.AffineMap.get_permutation(inverse))
+    return _create("memref.transpose", strided_memref(dims, element, packed(dims, order)), buffer, permutation=permutation)
+
+
+def read_buffer(tensor: Any) -> Any:
+    """The buffer of a tensor operand; its strides are known only after bufferization."""
+    kind = strided_memref(tuple(tensor.type.shape), tensor.type.element_type)
+    return _create("bufferization.to_buffer", kind, tensor, read_only=ir.UnitAttr.get())
+
+
+def read_tensor(buffer: Any, kind: Any, *, writable: bool = False) -> Any:
+    """A buffer seen as a tensor that nothing else aliases."""
+    attributes = {"restrict": ir.UnitAttr.get()} | ({"writable": ir.UnitAttr.get()} if writable else {})
+    return _create("bufferization.to_tensor", kind, buffer, **attributes)
+
+
+def reshape(tensor: Any, dims: Dims) -> Any:
+    """Collapse to the common factors of old and new dims, then expand."""
+    old = tuple(tensor.type.shape)
+    if old == tuple(dims):
+        return tensor
+    middle = common_dims(old, tuple(dims))
+    element = tensor.type.element_type
+    if middle != old:
+        kind = ir.RankedTensorType.get(list(middle), element)
+        tensor = _create("tensor.collapse_shape", kind, tensor, reassociation=_reassociation(groups(old, middle)))
+    if middle != tuple(dims):
+        kind = ir.RankedTensorType.get(list(dims), element)
+        static = ir.DenseI64ArrayAttr.get(list(dims))
+        tensor = _create("tensor.expand_shape", kind, tensor, reassociation=_reassociation(groups(tuple(dims), middle)), static_output_shape=static)
+    return tensor
+
+
+def _reassociation(indices: list[list[int]]) -> Any:
+    kind = ir.IntegerType.get_signless(64)
+    return ir.ArrayAttr.get([ir.ArrayAttr.get([ir.IntegerAttr.get(kind, i) for i in group]) for group in indices])
+
+
+def permute(tensor: Any, order: Dims) -> Any:
+    """`linalg.transpose` into a new tensor."""
+    kind = ir.RankedTensorType.get([tensor.type.shape[axis] for axis in order], tensor.type.element_type)
+    empty = _create("tensor.empty", kind)
+    operation = ir.Operation.create(
+        "linalg.transpose", results=[kind], operands=[tensor, empty], regions=1,
+        attributes={"permutation": ir.DenseI64ArrayAttr.get(list(order))},
+    )  # fmt: skip
+    element = tensor.type.element_type
+    block = operation.regions[0].blocks.append(element, element, arg_locs=[operation.location] * 2)
+    with ir.InsertionPoint(block):
+        ir.Operation.create("linalg.yield", operands=[block.arguments[0]])
+    return operation.results[0]
+
+
+def _static(values: Dims) -> Any:
+    return ir.DenseI64ArrayAttr.get(list(values))
+
+
+def extract(tensor: Any, offsets: Dims, sizes: Dims, steps: Dims) -> Any:
+    """`tensor.extract_slice` with static numbers."""
+    kind = ir.RankedTensorType.get(list(sizes), tensor.type.element_type)
+    return _create(
+        "tensor.extract_slice", kind, tensor,
+        static_offsets=_static(offsets), static_sizes=_static(sizes), static_strides=_static(steps),
+        operandSegmentSizes=ir.DenseI32ArrayAttr.get([1, 0, 0, 0]),
+    )  # fmt: skip
+
+
+def insert(source: Any, destination: Any, offsets: Dims) -> Any:
+    """`tensor.insert_slice` with static numbers."""
+    return _create(
+        "tensor.insert_slice", destination.type, source, destination,
+        static_offsets=_static(offsets), static_sizes=_static(tuple(source.type.shape)), static_strides=_static((1,) * len(offsets)),
+        operandSegmentSizes=ir.DenseI32ArrayAttr.get([1, 1, 0, 0, 0]),
+    )  # fmt: skip
+
+
+def fill_graph(buffer: Any, kind: Any, number: float, location: Any) -> None:
+    """A graph in buffer form that writes one number everywhere."""
+    shape = tensor_type(kind)
+    graph = create_graph([], [buffer], [], location)
+    with ir.InsertionPoint(graph.regions[0].blocks.append()), location:
+        element = ir.Type.parse(shape.dtype.torch)
+        scalar = ir.RankedTensorType.get([], element)
+        attribute = ir.FloatAttr.get(element, float(number)) if shape.dtype.is_float else ir.IntegerAttr.get(element, int(number))
+        value = ir.DenseElementsAttr.get_splat(scalar, attribute)
+        literal = _create("torch.vtensor.literal", ir.Type.parse(f"!torch.vtensor<[],{shape.dtype.torch}>"), value=value)
+        sizes = [_create("torch.constant.int", ir.Type.parse("!torch.int"), value=_int(size)) for size in shape.static_dims()]
+        dims = ir.Operation.create("torch.prim.ListConstruct", results=[ir.Type.parse("!torch.list<int>")], operands=sizes).result
+        create_yield([_create("torch.aten.broadcast_to", kind, literal, dims)], location)
+
+
+def _int(number: int) -> Any:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)

@@ -1,0 +1,203 @@
+"""hipdnn-outline-constants: move arithmetic on constants out of the program, to be evaluated once at compile time."""
+
+from typing import Any
+
+from torch_mlir import ir
+
+from hipdnn_mlir.errors import Reject
+from hipdnn_mlir.ir_types import is_tensor, tensor_type
+from hipdnn_mlir.ir_view import defining, is_constant, lookup
+from hipdnn_mlir.ops.evaluate import prepare
+from hipdnn_mlir.ops.spec import OpRow
+
+from .registration import body, clone_into, erase_dead, functions, module_pass
+
+CONSTANT = "hipdnn.constant"
+CONSTANTS_FUNCTION = "hipdnn_constants"
+
+
+@module_pass("hipdnn-outline-constants")
+def outline_constants(module: Any) -> None:
+    """Move every op whose operands are constant into `@hipdnn_constants`; its results enter `@main` as constant arguments.
+
+    Constant arguments carry `hipdnn.constant = "name"`; their data stays outside the IR. Literals of more than one element become
+    constants too. A view of a weight stays where it is (it costs nothing) unless arithmetic needs it.
+
+    Before: `func.func @main(%x, %w {hipdnn.constant = "w"})` with `%v = torch.aten.mul.Tensor %w, %s`.
+    After: `func.func private @hipdnn_constants(%w) -> ...` holds the product; `@main(%x, %v {hipdnn.constant = "w.folded"})`.
+    """
+    for function in [f for f in functions(module) if _name(f) != CONSTANTS_FUNCTION]:
+        _outline(module, function)
+
+
+def constant_name(value: Any) -> str | None:
+    """The name of a constant argument, or None for any other value."""
+    if not isinstance(value.owner, ir.Block):
+        return None
+    function = value.owner.owner.operation
+    if function.name != "func.func":
+        return None
+    if "arg_attrs" not in function.attributes:
+        return None
+    attributes = ir.ArrayAttr(function.attributes["arg_attrs"])[ir.BlockArgument(value).arg_number]
+    return str(ir.StringAttr(attributes[CONSTANT]).value) if CONSTANT in ir.DictAttr(attributes) else None
+
+
+def is_constant_value(value: Any) -> bool:
+    """True for a constant argument, a literal, or an op on nothing but those."""
+    operation = defining(value)
+    if operation is None:
+        return constant_name(value) is not None
+    if operation.name == "torch.vtensor.literal":
+        return True
+    if is_constant(operation) or not operation.name.startswith("torch."):
+        return False
+    tensors = _tensor_operands(operation)
+    return bool(tensors) and all(is_constant_value(operand) for operand in tensors)
+
+
+def _tensor_operands(operation: Any) -> list[Any]:
+    """Tensor operands, those inside a list operand included."""
+    found = []
+    for operand in operation.operands:
+        source = defining(operand)
+        if is_tensor(operand.type):
+            found.append(operand)
+        elif source is not None and source.name == "torch.prim.ListConstruct":
+            found += [item for item in source.operands if is_tensor(item.type)]
+    return found
+
+
+def _name(function: Any) -> str:
+    return str(ir.StringAttr(function.attributes["sym_name"]).value)
+
+
+def _outline(module: Any, function: Any) -> None:
+    constant: dict[Any, bool] = {}  # value -> whether arithmetic made it (True) or it is a leaf or a view of one (False)
+    for argument in function.regions[0].blocks[0].arguments:
+        if constant_name(argument) is not None:
+            constant[argument] = False
+    hoisted: list[Any] = []
+    for operation in body(function):
+        kind = _classify(operation, constant)
+        if kind is not None:
+            hoisted.append(operation)
+            constant[operation.results[0]] = kind
+    used = [result for op in hoisted if constant[result := op.results[0]] and any(u.owner.operation not in hoisted for u in result.uses)]
+    if used:
+        _move(module, function, hoisted, used)
+    erase_dead(function)
+    _drop_unused_constants(function)
+
+
+def _classify(operation: Any, constant: dict[Any, bool]) -> bool | None:
+    """None where the op is not constant; else whether its result has to be stored."""
+    if len(operation.results) != 1 or not is_tensor(operation.results[0].type):
+        return None
+    if operation.name == "torch.vtensor.literal":
+        returned = any(use.owner.operation.name == "func.return" for use in operation.results[0].uses)
+        return True if returned or tensor_type(operation.results[0].type).dims else None
+    tensors = _tensor_operands(operation)
+    if not tensors or not all(value in constant or _is_scalar_literal(value) for value in tensors):
+        return None
+    found = lookup(operation)
+    if isinstance(found, Reject) or isinstance(prepare(found[1]), Reject):
+        return None
+    return _stores(found[0]) or any(constant.get(value, True) for value in tensors)
+
+
+def _stores(row: OpRow) -> bool:
+    """Views of weights are free at run time; everything else is made once, at compile time."""
+    return row.move is None or not row.becomes.startswith("view")
+
+
+def _is_scalar_literal(value: Any) -> bool:
+    source = defining(value)
+    return source is not None and source.name == "torch.vtensor.literal"
+
+
+def _move(module: Any, function: Any, hoisted: list[Any], used: list[Any]) -> None:
+    arguments = [a for a in function.regions[0].blocks[0].arguments if constant_name(a) is not None]
+    kinds = [a.type for a in arguments], [value.type for value in used]
+    names = _fresh_names(function, used)
+    with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]), function.location:
+        created = ir.Operation.create(
+            "func.func",
+            attributes={
+                "sym_name": ir.StringAttr.get(CONSTANTS_FUNCTION),
+                "sym_visibility": ir.StringAttr.get("private"),
+                "function_type": ir.TypeAttr.get(ir.FunctionType.get(*kinds)),
+                "arg_attrs": ir.ArrayAttr.get([_constant_attribute(constant_name(a) or "") for a in arguments]),
+                "res_attrs": ir.ArrayAttr.get([_constant_attribute(name) for name in names]),
+            },
+            regions=1,
+        )
+    block = created.regions[0].blocks.append(*kinds[0], arg_locs=[function.location] * len(arguments))
+    mapping = dict(zip(arguments, block.arguments, strict=True))
+    with ir.InsertionPoint(block), function.location:
+        for operation in hoisted:
+            clone_into(operation, mapping)
+        ir.Operation.create("func.return", operands=[mapping[value] for value in used])
+    for value, name in zip(used, names, strict=True):
+        value.replace_all_uses_with(add_argument(function, value.type, _constant_attribute(name)))
+
+
+def _constant_attribute(name: str) -> Any:
+    return ir.DictAttr.get({CONSTANT: ir.StringAttr.get(name)})
+
+
+def _fresh_names(function: Any, used: list[Any]) -> list[str]:
+    taken = {constant_name(a) for a in function.regions[0].blocks[0].arguments}
+    names = []
+    for value in used:
+        base = _origin(value)
+        name, count = f"{base}.folded", 1
+        while name in taken:
+            name, count = f"{base}.folded.{count}", count + 1
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+def _origin(value: Any) -> str:
+    """Name of the first constant argument a value is made of, or "literal"."""
+    source = defining(value)
+    if source is None:
+        return constant_name(value) or "literal"
+    for operand in _tensor_operands(source):
+        origin = _origin(operand)
+        if origin != "literal":
+            return origin
+    return "literal"
+
+
+def add_argument(function: Any, kind: Any, attributes: Any) -> Any:
+    """Append an argument to a function; returns the block argument."""
+    block = function.regions[0].blocks[0]
+    value = block.add_argument(kind, function.location)
+    _retype(function, [*_argument_attributes(function, len(block.arguments) - 1), attributes])
+    return value
+
+
+def _argument_attributes(function: Any, count: int) -> list[Any]:
+    if "arg_attrs" in function.attributes:
+        return list(ir.ArrayAttr(function.attributes["arg_attrs"]))
+    return [ir.DictAttr.get({})] * count
+
+
+def _retype(function: Any, attributes: list[Any]) -> None:
+    old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    kinds = [argument.type for argument in function.regions[0].blocks[0].arguments]
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(kinds, list(old.results)))
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
+
+
+def _drop_unused_constants(function: Any) -> None:
+    block = function.regions[0].blocks[0]
+    attributes = _argument_attributes(function, len(block.arguments))
+    for index in reversed(range(len(block.arguments))):
+        argument = block.arguments[index]
+        if constant_name(argument) is not None and not list(argument.uses):
+            block.erase_argument(index)
+            del attributes[index]
+            _retype(function, attributes)

@@ -1,0 +1,100 @@
+"""Types of memref views when the buffer under them changes its layout."""
+
+from typing import Any
+
+from torch_mlir import ir
+
+from hipdnn_mlir.ir_types import memref_strides, strided_memref
+from hipdnn_mlir.ops.strides import restride
+
+VIEWS = ("memref.transpose", "memref.subview", "memref.collapse_shape", "memref.expand_shape", "memref.cast")
+
+
+def view_type(operation: Any, source: Any) -> Any | None:
+    """The result type of a view op if its operand had memref type `source`, or None where no view can show it."""
+    layout = memref_strides(source)
+    if layout is None:
+        return None
+    strides, offset = layout
+    dims, element = tuple(source.shape), source.element_type
+    result = ir.MemRefType(operation.results[0].type)
+    if operation.name == "memref.cast":
+        return result
+    if operation.name == "memref.transpose":
+        order = permutation(operation)
+        return strided_memref(tuple(dims[a] for a in order), element, tuple(strides[a] for a in order), offset)
+    if operation.name == "memref.subview":
+        offsets, steps = (_static(operation, name) for name in ("static_offsets", "static_strides"))
+        moved = offset + sum(o * s for o, s in zip(offsets, strides, strict=True))
+        return strided_memref(_static(operation, "static_sizes"), element, tuple(a * b for a, b in zip(strides, steps, strict=True)), moved)
+    new = restride(dims, strides, tuple(result.shape))
+    return None if new is None else strided_memref(tuple(result.shape), element, new, offset)
+
+
+def permutation(operation: Any) -> tuple[int, ...]:
+    """The order of a memref.transpose."""
+    text = str(operation.attributes["permutation"])  # affine_map<(d0, d1) -> (d1, d0)>
+    names = text.split("-> (")[1].split(")")[0].split(",")
+    return tuple(int(name.strip()[1:]) for name in names if name.strip())
+
+
+def _static(operation: Any, name: str) -> tuple[int, ...]:
+    return tuple(ir.DenseI64ArrayAttr(operation.attributes[name]))
+
+
+def can_retype(value: Any, source: Any, ignored: Any = None) -> bool:
+    """Whether every use of `value` still works when it has memref type `source`: calls and copies take any strides, views must exist."""
+    for use in value.uses:
+        user = use.owner.operation
+        if user == ignored or user.name in ("hipdnn.graph", "memref.copy"):
+            continue
+        if user.name not in VIEWS:
+            return False
+        kind = view_type(user, source)
+        if kind is None or not can_retype(user.results[0], kind):
+            return False
+    return True
+
+
+def retype_uses(value: Any) -> None:
+    """Recompute the types of the views of a value whose type changed."""
+    for use in value.uses:
+        user = use.owner.operation
+        if user.name in VIEWS and user.name != "memref.cast":
+            kind = view_type(user, value.type)
+            if kind is None:
+                raise ValueError(f"{user.name} cannot show {value.type}")
+            user.results[0].set_type(kind)
+            retype_uses(user.results[0])
+
+
+def allocation(value: Any) -> Any | None:
+    """The memref.alloc behind a value that is an allocation, or the only view of one that permutes its dims; else None."""
+    if isinstance(value.owner, ir.Block):
+        return None
+    operation = value.owner.operation
+    if operation.name == "memref.alloc":
+        return operation
+    if operation.name == "memref.transpose" and len(list(operation.operands[0].uses)) == 1:
+        return allocation(operation.operands[0])
+    return None
+
+
+def base(value: Any) -> Any:
+    """The allocation or argument that a view is of."""
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in VIEWS:
+        value = value.owner.operation.operands[0]
+    return value
+
+
+def is_contiguous(kind: Any) -> bool:
+    """Whether a memref type is packed in C order."""
+    layout = memref_strides(kind)
+    if layout is None:
+        return False
+    step = 1
+    for size, stride in reversed(list(zip(kind.shape, layout[0], strict=True))):
+        if size != 1 and stride != step:
+            return False
+        step *= size
+    return True

@@ -1,0 +1,69 @@
+"""hipdnn-write-in-place: producers write where their result would be copied to: a slot of a concatenation, the caller's buffer."""
+
+from typing import Any
+
+from torch_mlir import ir
+
+from .absorb_transposes import erase_allocation, hoist
+from .registration import body, functions, module_pass
+from .views import allocation, base, can_retype, retype_uses
+
+
+@module_pass("hipdnn-write-in-place")
+def write_in_place(module: Any) -> None:
+    """Replace a buffer that is copied somewhere by the place it is copied to, and drop the copy.
+
+    Buffers are written once, by one graph, so the place may be written earlier than the copy did, unless something else fills it in
+    between (the border of a pad: its fill moves up together with the buffer).
+
+    Before: `%a = memref.alloc()`; `"hipdnn.graph"(%x, %a)`; `%s = memref.subview %whole[...]`; `memref.copy %a, %s`.
+    After: `%s = memref.subview %whole[...]`; `"hipdnn.graph"(%x, %s)`.
+    """
+    for function in functions(module):
+        for operation in body(function):
+            if operation.name == "memref.copy":
+                _redirect(operation)
+
+
+def _redirect(copy: Any) -> None:
+    source, destination = copy.operands
+    made = allocation(source)
+    if source == destination:
+        copy.erase()
+        return
+    if made is None or not can_retype(source, destination.type, ignored=copy) or not _may_write_early(destination):
+        return
+    if not isinstance(destination.owner, ir.Block):
+        hoist(destination.owner.operation, made)
+        _hoist_fills(base(destination), made)
+    copy.erase()
+    source.replace_all_uses_with(destination)
+    retype_uses(destination)
+    erase_allocation(source)
+
+
+def _writers(root: Any) -> list[Any]:
+    """Graphs that write `root` itself, not through a view."""
+    found = []
+    for use in root.uses:
+        user = use.owner.operation
+        if user.name == "hipdnn.graph" and _writes(user, root):
+            found.append(user)
+    return found
+
+
+def _writes(graph: Any, value: Any) -> bool:
+    arguments = len(graph.regions[0].blocks[0].arguments)
+    return value in list(graph.operands)[arguments:]
+
+
+def _may_write_early(destination: Any) -> bool:
+    """Whether nothing but a fill without operands writes the whole buffer under `destination`."""
+    root = base(destination)
+    return root == destination or all(len(graph.regions[0].blocks[0].arguments) == 0 for graph in _writers(root))
+
+
+def _hoist_fills(root: Any, before: Any) -> None:
+    for graph in _writers(root):
+        if not graph.is_before_in_block(before):
+            graph.move_before(before)
