@@ -17,7 +17,7 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
 AxisStrides strides_of(const Tensor& t, std::size_t rank) {
   AxisStrides strides(rank, 0);
   if (t.element_count() == 1) return strides;
-  for (std::size_t i = 0; i < rank; ++i) strides[i] = t.dims[i] > 1 ? t.strides[i] : 0;
+  for (std::size_t i = 0; i < t.dims.size(); ++i) strides[rank - t.dims.size() + i] = t.dims[i] > 1 ? t.strides[i] : 0;
   return strides;
 }
 

@@ -79,9 +79,8 @@ void RowLowering::find_extents() {
   program_.extents.assign(rank, 1);
   for (const Tensor& t : graph_.tensors) {
     if (t.element_count() == 1) continue;
-    if (t.dims.size() != rank) throw Refusal(text(tensor_label(t), " has rank ", t.dims.size(), ", others have ", rank));
-    for (std::size_t i = 0; i < rank; ++i) {
-      std::int64_t& extent = program_.extents[i];
+    for (std::size_t i = 0; i < t.dims.size(); ++i) {
+      std::int64_t& extent = program_.extents[rank - t.dims.size() + i];
       if (t.dims[i] != 1 && extent != 1 && t.dims[i] != extent) {
         throw Refusal(text(tensor_label(t), ": dimension ", i, " is ", t.dims[i], ", elsewhere ", extent, "; only 1 broadcasts"));
       }
@@ -94,10 +93,12 @@ AxisSet RowLowering::tensor_axes(const Tensor& t) const {
   AxisSet axes = 0;
   if (t.element_count() == 1) return axes;
   for (std::size_t i = 0; i < t.dims.size(); ++i) {
-    if (t.dims[i] > 1) axes |= AxisSet{1} << i;
+    if (t.dims[i] > 1) axes |= AxisSet{1} << axis_of(t, i);
   }
   return axes;
 }
+
+std::size_t RowLowering::axis_of(const Tensor& t, std::size_t dim) const { return program_.extents.size() - t.dims.size() + dim; }
 
 void RowLowering::add_sources() {
   for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
@@ -110,8 +111,8 @@ void RowLowering::add_sources() {
       v.tensor = static_cast<int>(i);
       v.axes = tensor_axes(t);
       // A dimension expanded by a zero stride holds one value.
-      for (std::size_t axis = 0; axis < t.dims.size(); ++axis) {
-        if (t.strides[axis] == 0) v.axes &= ~(AxisSet{1} << axis);
+      for (std::size_t dim = 0; dim < t.dims.size() && v.axes != 0; ++dim) {
+        if (t.strides[dim] == 0) v.axes &= ~(AxisSet{1} << axis_of(t, dim));
       }
       value_of_[i] = add_value(v);
     }

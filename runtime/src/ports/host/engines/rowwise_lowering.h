@@ -65,6 +65,8 @@ class RowLowering {
   const Tensor& tensor(int index) const { return graph_.tensors[static_cast<std::size_t>(index)]; }
   RowValue& value(int index) { return program_.values[static_cast<std::size_t>(index)]; }
   AxisSet tensor_axes(const Tensor& t) const;
+  /// Dimensions are aligned at the last one where ranks differ.
+  std::size_t axis_of(const Tensor& t, std::size_t dim) const;
   [[noreturn]] void refuse(const std::string& reason) const;
 
   const Graph& graph_;

@@ -126,8 +126,9 @@ void RowLowering::lower_index(const Node& node) {
   const std::int64_t rank = tensor(output).rank();
   if (axis < 0 || axis >= rank) refuse(text("GEN_INDEX: AXIS is ", axis, ", expected 0 to ", rank - 1));
   RowValue v{RowValue::Source::axis_index, Reg::i64};
-  v.axis = static_cast<int>(axis);
-  v.axes = tensor_axes(tensor(output)) & (AxisSet{1} << axis);
+  const bool single = tensor(output).element_count() == 1;
+  v.axis = single ? 0 : static_cast<int>(axis_of(tensor(output), static_cast<std::size_t>(axis)));
+  v.axes = tensor_axes(tensor(output)) & (AxisSet{1} << v.axis);
   const int index = v.axes == 0 ? add_constant(0, Reg::i64) : add_value(v);
   define(output, index, false);
 }
