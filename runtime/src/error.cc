@@ -29,14 +29,18 @@ void check(const HipdnnApi& api, hipdnnStatus_t status, std::string_view call) {
   throw DeviceError(std::string(call) + ": " + describe_failure(api, status));
 }
 
-std::string describe_failure(const HipdnnApi& api, hipdnnStatus_t status) {
+std::string take_last_error(const HipdnnApi& api) {
   std::array<char, 4096> message{};
   api.get_last_error_string(message.data(), message.size());
   message.back() = '\0';
+  return message.data();
+}
+
+std::string describe_failure(const HipdnnApi& api, hipdnnStatus_t status) {
+  const std::string message = take_last_error(api);
   const char* name = api.get_error_string(status);
-  std::string text = std::string(name ? name : "unknown status") + " (" + std::to_string(static_cast<int>(status)) + ")";
-  if (message.front() != '\0') text += std::string(": ") + message.data();
-  return text;
+  return std::string(name ? name : "unknown status") + " (" + std::to_string(static_cast<int>(status)) + ")" +
+         (message.empty() ? "" : ": " + message);
 }
 
 }  // namespace hipdnn_rt

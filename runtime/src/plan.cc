@@ -97,6 +97,8 @@ std::shared_ptr<const Plan> Plan::build(const Device& device, std::shared_ptr<co
       reasons += (reasons.empty() ? "" : "; ") + engine + ": " + error.what();
     }
   }
+  // An empty ranking is no failure of a call, but a library may have left its reasons.
+  if (reasons.empty()) reasons = take_last_error(library->hipdnn());
   throw DeviceError("no engine of port '" + std::string(device.port().name) + "' takes executable " + executable +
                     (reasons.empty() ? "" : ": " + reasons));
 }

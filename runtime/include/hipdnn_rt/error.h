@@ -42,6 +42,9 @@ class InputError : public Error {
 void check(const HipApi& api, hipError_t status, std::string_view call);
 void check(const HipdnnApi& api, hipdnnStatus_t status, std::string_view call);
 
+/// The library's last error on this thread, which is cleared; empty where there is none.
+std::string take_last_error(const HipdnnApi& api);
+
 /// "HIPDNN_STATUS_NOT_SUPPORTED (8): the library's own last error on this thread", which is cleared.
 std::string describe_failure(const HipdnnApi& api, hipdnnStatus_t status);
 
