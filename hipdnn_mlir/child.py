@@ -55,12 +55,41 @@ class Request:
     output: str | None = None
     dump_ir: str | None = None
 
+    @classmethod
+    def to_compile(
+        cls,
+        model: Path,
+        output: Path,
+        *,
+        target: str = "host",
+        shapes: Shapes | None = None,
+        dump_ir: Path | None = None,
+    ) -> Request:
+        """Return the request to compile a model to a file; arguments as for ``compile_in_child``."""
+        return cls(
+            "compile",
+            str(model.absolute()),
+            target,
+            _lists(shapes),
+            str(output.absolute()),
+            None if dump_ir is None else str(dump_ir.absolute()),
+        )
+
+    @classmethod
+    def to_explain(cls, model: Path, *, target: str = "host", shapes: Shapes | None = None) -> Request:
+        """Return the request to explain a model; its result is ``Explanation.to_dict()``."""
+        return cls("explain", str(model.absolute()), target, _lists(shapes))
+
     def command(self, model: str) -> list[str]:
         """Return the command line that does the same in one process, on ``model``."""
         command = ["hipdnn-mlir", self.action, model, "--in-process", "--target", self.target]
         for name, dims in self.shapes.items():
             command += ["--shape", f"{name}={'x'.join(map(str, dims))}"]
         return [*command, "-o", "out.hipdnn"] if self.action == "compile" else command
+
+
+def _lists(shapes: Shapes | None) -> dict[str, list[int]]:
+    return {name: list(dims) for name, dims in (shapes or {}).items()}
 
 
 def compile_in_child(
@@ -88,48 +117,38 @@ def compile_in_child(
         HipdnnMlirError: Whatever ``hipdnn_mlir.compile`` raised in the child, as the class it was.
         PassError: The child crashed or hung; the error names a saved reproducer.
     """
-    request = Request(
-        "compile",
-        str(model.absolute()),
-        target,
-        {name: list(dims) for name, dims in (shapes or {}).items()},
-        str(output.absolute()),
-        None if dump_ir is None else str(dump_ir.absolute()),
-    )
-    _call(request, timeout_s, on_progress)
+    request = Request.to_compile(model, output, target=target, shapes=shapes, dump_ir=dump_ir)
+    perform_in_child(request, timeout_s=timeout_s, on_progress=on_progress)
 
 
-def explain_in_child(
-    model: Path,
-    *,
-    target: str = "host",
-    shapes: Shapes | None = None,
-    timeout_s: float = DEFAULT_TIMEOUT_S,
-    on_progress: Progress | None = None,
+def perform_in_child(
+    request: Request, *, timeout_s: float = DEFAULT_TIMEOUT_S, on_progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Explain the placement of an ONNX file's nodes, in a child process.
+    """Perform a request in a child process and return its result.
 
-    Arguments and errors are those of ``compile_in_child``.
-
-    Returns:
-        ``Explanation.to_dict()`` of the child's explanation.
+    Raises:
+        HipdnnMlirError: Whatever the request raised in the child, as the class it was.
+        PassError: The child crashed or hung; the error names a saved reproducer.
     """
-    dims = {name: list(value) for name, value in (shapes or {}).items()}
-    return _call(Request("explain", str(model.absolute()), target, dims), timeout_s, on_progress)
-
-
-def _call(request: Request, timeout_s: float, on_progress: Progress | None) -> dict[str, Any]:
-    """Run one child to its end and return its result or raise its error."""
     with tempfile.TemporaryDirectory(prefix="hipdnn-mlir-") as scratch:
         reply_path, stderr_path = Path(scratch, "reply.json"), Path(scratch, "stderr.txt")
         ending = _run_child(request, reply_path, stderr_path, timeout_s, on_progress)
         stderr = stderr_path.read_text(errors="replace")
         if stderr:
             _log.debug("child's standard error: %s", stderr)
-        if not reply_path.exists():
-            error = PassError(f"the compiler {ending}", where=request.model, detail=stderr[-_DETAIL_LIMIT_CHARS:])
-            raise error.with_reproducer(_save_reproducer(request, error))
-        reply: dict[str, Any] = json.loads(reply_path.read_text())
+        if reply_path.exists():
+            return _result(json.loads(reply_path.read_text()), request)
+    failure = PassError(f"the compiler {ending}", where=request.model, detail=stderr[-_DETAIL_LIMIT_CHARS:])
+    return _result(failure.to_dict(), request)
+
+
+def perform_here(request: Request) -> dict[str, Any]:
+    """Perform a request in this process and return its result; errors are those of ``perform_in_child``."""
+    return _result(_guarded(request), request)
+
+
+def _result(reply: dict[str, Any], request: Request) -> dict[str, Any]:
+    """Return the result in a reply, or raise its error; a defect gets a reproducer."""
     if "result" in reply:
         result: dict[str, Any] = reply["result"]
         return result
@@ -225,13 +244,13 @@ def _serve(request: Request) -> dict[str, Any]:
     return {}
 
 
-def guarded(action: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Return ``{"result": ...}`` of an action, or the dict form of the error that it ended in.
+def _guarded(request: Request) -> dict[str, Any]:
+    """Return ``{"result": ...}`` of a request, or the dict form of the error that it ended in.
 
     An exception that is not one of this package's is a defect: it becomes a ``PassError`` with its traceback.
     """
     try:
-        return {"result": action()}
+        return {"result": _serve(request)}
     except HipdnnMlirError as error:
         return error.to_dict()
     except OSError as error:
@@ -249,7 +268,7 @@ def main() -> None:
     request = Request(**json.load(sys.stdin))
     reply_path = Path(sys.argv[1])
     partial = reply_path.with_suffix(".partial")
-    partial.write_text(json.dumps(guarded(lambda: _serve(request))))
+    partial.write_text(json.dumps(_guarded(request)))
     partial.replace(reply_path)
 
 

@@ -12,8 +12,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,13 +20,12 @@ import typer
 from rich.console import Console
 from rich.logging import RichHandler
 
-from ..child import DEFAULT_TIMEOUT_S, Progress, compile_in_child, explain_in_child
+from ..child import DEFAULT_TIMEOUT_S, Request, perform_here, perform_in_child
 from ..errors import COMPILER_DEFECT, USER_ERROR, HipdnnMlirError, ModelError
 
 app = typer.Typer(
     help="Compile ONNX models to hipDNN programs and run them.",
     add_completion=False,
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -146,14 +144,8 @@ def explain(
     """Show which nodes form which graph on which engine, and why others are left out."""
     from . import render
 
-    shapes = parse_shapes(shape)
-    with _progress(f"explaining {model.name}") as on_progress:
-        if in_process:
-            import hipdnn_mlir
-
-            data = hipdnn_mlir.explain(model, target=target, shapes=shapes).to_dict()
-        else:
-            data = explain_in_child(model, target=target, shapes=shapes, timeout_s=timeout, on_progress=on_progress)
+    request = Request.to_explain(model, target=target, shapes=parse_shapes(shape))
+    data = _perform(request, f"explaining {model.name}", in_process, timeout)
     if as_json:
         _print_json(data)
     else:
@@ -232,31 +224,20 @@ def _compile(
     """Compile a model to a file, in a child unless told otherwise."""
     if not output.parent.is_dir():
         raise ModelError("no such directory", where=str(output.parent), hint="create it, or choose another --output")
-    with _progress(f"compiling {model.name}") as on_progress:
-        if in_process:
-            import hipdnn_mlir
-
-            hipdnn_mlir.compile(model, target=target, shapes=shapes, dump_ir=dump_ir).save(output)
-        else:
-            compile_in_child(
-                model,
-                output,
-                target=target,
-                shapes=shapes,
-                dump_ir=dump_ir,
-                timeout_s=timeout_s,
-                on_progress=on_progress,
-            )
+    request = Request.to_compile(model, output, target=target, shapes=shapes, dump_ir=dump_ir)
+    _perform(request, f"compiling {model.name}", in_process, timeout_s)
 
 
-@contextmanager
-def _progress(title: str) -> Iterator[Progress]:
-    """Show a spinner on a terminal while the body runs; the callback changes its text."""
+def _perform(request: Request, title: str, in_process: bool, timeout_s: float) -> dict[str, Any]:
+    """Perform a request here or in a child; on a terminal, a spinner shows what goes on."""
+    if in_process:
+        return perform_here(request)
     if not _err.is_terminal:
-        yield lambda _: None
-        return
+        return perform_in_child(request, timeout_s=timeout_s)
     with _err.status(title) as status:
-        yield lambda message: status.update(f"{title}: {message}")
+        return perform_in_child(
+            request, timeout_s=timeout_s, on_progress=lambda message: status.update(f"{title}: {message}")
+        )
 
 
 def _print_json(data: Mapping[str, Any]) -> None:

@@ -9,9 +9,8 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-import hipdnn_mlir
-
-from ..errors import HipdnnMlirError, ModelError
+from ..errors import ModelError
+from ..session import Session
 from . import arrays, render
 from .arrays import Array, Difference
 from .measure import Timing, interleave
@@ -83,7 +82,7 @@ def execute(program: Path, options: Options) -> Report:
     Raises:
         HipdnnMlirError: The program, its inputs or the reference model are wrong.
     """
-    session = hipdnn_mlir.load(program, **({"threads": options.threads} if options.threads else {}))
+    session = Session(program, threads=options.threads)
     feeds = arrays.gather_inputs(session.inputs, options.inputs, options.seed)
     names = [port.name for port in session.outputs]
     outputs = dict(zip(names, session.run(None, feeds), strict=True))
@@ -133,7 +132,7 @@ def reference_runner(
         try:
             results: Sequence[Array] = session.run(list(names), dict(feeds))
         except Exception as error:
-            raise HipdnnMlirError(f"ONNX Runtime refuses the inputs: {error}", where=str(model)) from error
+            raise ModelError(f"ONNX Runtime refuses the inputs: {error}", where=str(model)) from error
         return results
 
     return run

@@ -30,23 +30,26 @@ def summarize(times_ms: list[float]) -> Timing:
     return Timing(len(ordered), statistics.median(ordered), ordered[0], p90)
 
 
-def interleave(subjects: Mapping[str, Callable[[], object]], repeat: int, *, warm_up: int = 1) -> dict[str, Timing]:
-    """Call every subject in turn, ``repeat`` rounds after ``warm_up`` untimed ones.
+def interleave(subjects: Mapping[str, Callable[[], object]], repeat: int, *, block: int = 5) -> dict[str, Timing]:
+    """Time every subject, in turns.
+
+    A turn is one call that does not count and a block that does: threads of one subject that still spin when the turn
+    passes on disturb the uncounted call only.
 
     Args:
         subjects: What to call, by name.
-        repeat: Timed rounds, at least 1.
-        warm_up: Rounds before them.
+        repeat: Timed calls of each, at least 1.
+        block: Timed calls in a turn.
 
     Returns:
         The timing of each subject, in the same order.
     """
     times: dict[str, list[float]] = {name: [] for name in subjects}
-    for round_ in range(warm_up + repeat):
+    while min(map(len, times.values())) < repeat:
         for name, call in subjects.items():
-            start = time.perf_counter()
             call()
-            elapsed_ms = 1e3 * (time.perf_counter() - start)
-            if round_ >= warm_up:
-                times[name].append(elapsed_ms)
+            for _ in range(min(block, repeat - len(times[name]))):
+                start = time.perf_counter()
+                call()
+                times[name].append(1e3 * (time.perf_counter() - start))
     return {name: summarize(values) for name, values in times.items()}

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from rich import box
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
@@ -28,7 +29,7 @@ def bytes_text(count: int) -> str:
 
 def _table(title: str, *columns: str, right: Iterable[str] = ()) -> Table:
     """Return an empty table; columns named in ``right`` hold numbers."""
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=box.SIMPLE_HEAD)
     numbers = set(right)
     for column in columns:
         table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
@@ -78,16 +79,17 @@ def program(data: Mapping[str, Any]) -> RenderableType:
     executables = _table(f"{len(data['executables'])} executables", "name", "operations", "steps", right=["steps"])
     for executable in data["executables"]:
         executables.add_row(executable["name"], escape(executable["summary"]), str(executable["steps"]))
-    steps = _table(f"{len(data['steps'])} steps", "#", "kind", "name", "what", right=["#"])
+    steps = _table(f"{len(data['steps'])} steps", "#", "kind", "name", "operations", "engine", right=["#"])
     for index, step in enumerate(data["steps"]):
-        steps.add_row(str(index), step["kind"], escape(step["name"]), escape(step["what"]))
+        steps.add_row(str(index), step["kind"], escape(step["name"]), escape(step["summary"]), step["engine"])
     memory = data["memory"]
-    lines = [
-        f"constants {bytes_text(memory['constant_bytes'])}",
-        f"largest live set {bytes_text(memory['largest_live_set_bytes'])}",
-        f"arena {bytes_text(memory['arena_bytes'])}",
-    ]
-    return Group(ports, executables, steps, Text(", ".join(lines)))
+    arena, lower_bound = memory["arena_bytes"], memory["largest_live_set_bytes"]
+    ratio = f" ({arena / lower_bound:.2f} times)" if lower_bound else ""
+    text = (
+        f"constants {bytes_text(memory['constant_bytes'])}; "
+        f"arena {bytes_text(arena)} for a largest live set of {bytes_text(lower_bound)}{ratio}"
+    )
+    return Group(ports, executables, steps, Text(text))
 
 
 def program_summary(data: Mapping[str, Any]) -> str:
