@@ -22,12 +22,12 @@ SOURCES := $(shell find -L hipdnn_mlir runtime third_party -type f -not -path '*
 .DELETE_ON_ERROR:
 
 run: .venv/.examples
-	$(BIN)/python -P examples/digits/run.py
+	$(BIN)/python examples/digits/run.py
 
 test: lint types pytest lit cpp
 
 bench: .venv/.test
-	$(BIN)/python -P bench/main.py --json build/bench.json
+	$(BIN)/python bench/main.py --json build/bench.json
 
 lint: .venv/.test
 	$(BIN)/ruff check $(CHECKED)

@@ -1,0 +1,188 @@
+"""The table of measurements: programs against ONNX Runtime's CPU provider, load times, steps, allocations, memory.
+
+``python bench/main.py [--json FILE] [--repeat N]``; ``make bench`` writes build/bench.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import onnx
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+# The models live with the tests, which this directory is not a part of.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+import allocations
+import fresh
+import hipdnn_mlir
+import models
+from hipdnn_mlir.tools import arrays
+from hipdnn_mlir.tools.execution import reference_runner
+from hipdnn_mlir.tools.measure import interleave
+
+FRESH_RUNS = 5
+MODELS: dict[str, tuple[Callable[[], onnx.ModelProto], float]] = {
+    "ResNet-50": (models.resnet50, 1.10),
+    "BERT-12 encoder s128": (models.encoder, 1.00),
+    "MobileNetV2": (models.mobilenet_v2, 1.10),
+}
+"""Models timed against ONNX Runtime, with the largest ratio that counts as reached."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table.
+
+    Attributes:
+        name: What is measured.
+        target: Largest value that counts as reached.
+        measured: The value, in the unit of ``unit``.
+        unit: ``x`` for a ratio, ``s``, or empty for a count.
+        note: What stands behind the value.
+    """
+
+    name: str
+    target: float
+    measured: float
+    unit: str = ""
+    note: str = ""
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the value is at most its target."""
+        return self.measured <= self.target
+
+
+def against_onnxruntime(name: str, model: Path, program: Path, limit: float, threads: int, repeat: int) -> Row:
+    """Time a program and ONNX Runtime in turns on the same input, after comparing their outputs."""
+    session = hipdnn_mlir.load(program, threads=threads)
+    feeds = arrays.gather_inputs(session.inputs, {}, 0)
+    names = [port.name for port in session.outputs]
+    run_reference = reference_runner(model, names, feeds, threads)
+    for output, got, want in zip(names, session.run(None, feeds), run_reference(), strict=True):
+        difference = arrays.compare(output, got, want)
+        if not difference.within:
+            raise RuntimeError(f"{name}: {output} differs from ONNX Runtime by {difference.absolute:g}")
+    timings = interleave({"program": lambda: session.run(None, feeds), "ort": run_reference}, repeat)
+    ours, theirs = timings["program"].median_ms, timings["ort"].median_ms
+    return Row(
+        f"{name}: program time / ONNX Runtime time",
+        limit,
+        ours / theirs,
+        "x",
+        f"{ours:.2f} ms / {theirs:.2f} ms",
+        {key: timing.to_dict() for key, timing in timings.items()},
+    )
+
+
+def from_file_to_session(name: str, action: str, file: Path, limit_s: float, threads: int) -> Row:
+    """Time the way from a file to a ready session, each time in a fresh process."""
+    runs = [fresh.measure(action, file, threads) for _ in range(FRESH_RUNS)]
+    ready_s = statistics.median(run["ready_ms"] for run in runs) / 1e3
+    imports_s = statistics.median(run["import_ms"] for run in runs) / 1e3
+    return Row(name, limit_s, ready_s, "s", f"imports before it: {imports_s:.2f} s", {"runs": runs})
+
+
+def steps(name: str, program: Path) -> list[Row]:
+    """Count the steps of a program, and those copies among them that do not read an input of the model."""
+    session = hipdnn_mlir.load(program)
+    with program.open("rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    text = json.loads(header["__metadata__"]["hipdnn_program"])
+    copies = [step for step in text["steps"] if step["kind"] == "copy"]
+    inner = [step for step in copies if text["buffers"][step["src"]["buffer"]]["kind"] != "input"]
+    stats = session.stats
+    return [
+        Row(f"{name}: steps", 60, stats.steps, note=f"{stats.executables} executables, {stats.plans} plans"),
+        Row(f"{name}: copy steps but at the input", 0, len(inner), note=f"{len(copies)} copy steps in all"),
+    ]
+
+
+def allocations_per_run(name: str, program: Path, threads: int) -> Row:
+    """Count heap allocations of a run in steady state; host memory is the device's here, so these are all."""
+    by_library = allocations.count(program, threads)
+    note = ", ".join(f"{library} {number:g}" for library, number in sorted(by_library.items()))
+    return Row(f"{name}: allocations per run", 0, sum(by_library.values()), note=note, details=by_library)
+
+
+def arena(name: str, program: Path) -> Row:
+    """Compare the arena with the largest live set."""
+    stats = hipdnn_mlir.load(program).stats
+    ratio = stats.arena_bytes / stats.largest_live_bytes if stats.largest_live_bytes else 1.0
+    note = f"{stats.arena_bytes} / {stats.largest_live_bytes} bytes"
+    return Row(f"{name}: arena bytes / largest live set", 1.10, ratio, "x", note)
+
+
+def measure(scratch: Path, threads: int, repeat: int, report: Callable[[str], None]) -> list[Row]:
+    """Build, compile and measure every model; files go to ``scratch``."""
+    rows, files = [], {}
+    for name, (build, limit) in MODELS.items():
+        report(name)
+        model = scratch / f"{name}.onnx"
+        files[name] = model, model.with_suffix(".hipdnn")
+        onnx.save(build(), model)
+        hipdnn_mlir.compile(model).save(files[name][1])
+        rows.append(against_onnxruntime(name, *files[name], limit, threads, repeat))
+    report("from a file to a session")
+    model, program = files["ResNet-50"]
+    rows.append(from_file_to_session("ResNet-50: ONNX file to ready session", "compile", model, 1.5, threads))
+    rows.append(from_file_to_session("ResNet-50: saved program to ready session", "load", program, 0.10, threads))
+    rows += steps("ResNet-50", program)
+    for name, (_, program) in files.items():
+        report(f"allocations and memory of {name}")
+        rows += [allocations_per_run(name, program, threads), arena(name, program)]
+    return rows
+
+
+def to_table(rows: list[Row]) -> Table:
+    """Return the table for people."""
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold")
+    for column in ("", "target", "measured", "", "behind it"):
+        table.add_column(column, justify="right" if column in ("target", "measured") else "left")
+    for row in rows:
+        digits = 0 if not row.unit and row.measured == int(row.measured) else 2
+        verdict = "[green]reached[/]" if row.is_reached else "[red]missed[/]"
+        target = f"<= {row.target:.{2 if row.unit else 0}f} {row.unit}"
+        table.add_row(row.name, target, f"{row.measured:.{digits}f} {row.unit}", verdict, row.note)
+    return table
+
+
+def main() -> None:
+    """Measure, print the table, write the JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path, help="write the table to this file")
+    parser.add_argument("--repeat", type=int, default=50, help="timed runs of each model")
+    parser.add_argument("--threads", type=int, default=2, help="CPU threads on either side")
+    arguments = parser.parse_args()
+    console = Console(stderr=True)
+    with tempfile.TemporaryDirectory() as scratch, console.status("measuring") as status:
+        rows = measure(
+            Path(scratch), arguments.threads, arguments.repeat, lambda what: status.update(f"measuring {what}")
+        )
+    Console().print(to_table(rows))
+    if arguments.json:
+        arguments.json.parent.mkdir(parents=True, exist_ok=True)
+        data = {
+            "threads": arguments.threads,
+            "cpus": os.cpu_count(),
+            "load_average": os.getloadavg()[0],
+            "rows": [{**asdict(row), "reached": row.is_reached} for row in rows],
+        }
+        arguments.json.write_text(json.dumps(data, indent=1))
+
+
+if __name__ == "__main__":
+    main()

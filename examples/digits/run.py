@@ -1,0 +1,167 @@
+"""The main job: compile two models, show where their nodes run, run them, and compare with ONNX Runtime.
+
+First a digit classifier with its held-out images, then the onnx package's ResNet-50.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnxruntime as ort
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from sklearn.datasets import load_digits
+
+# What examples share lies beside their directories.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import hipdnn_mlir
+import light
+
+HELD_OUT = 360
+MODEL = Path(__file__).with_name("digits.onnx")
+TOLERANCE = 1e-4
+RUNS = 20
+
+Images = npt.NDArray[np.float32]
+Run = Callable[[Images], Images]
+console = Console()
+
+
+def median_ms(run: Callable[[], object]) -> float:
+    """Return the median time of a call in milliseconds, after one that does not count."""
+    times = []
+    for _ in range(RUNS + 1):
+        start = time.perf_counter()
+        run()
+        times.append(1e3 * (time.perf_counter() - start))
+    return statistics.median(times[1:])
+
+
+def compile_and_load(model: Path | onnx.ModelProto) -> hipdnn_mlir.Session:
+    """Compile a model, save and load the program, and show its placement with the times of its slowest graphs."""
+    placement = hipdnn_mlir.explain(model)
+    nodes = sum(len(graph.nodes) for graph in placement.graphs)
+    start = time.perf_counter()
+    program = hipdnn_mlir.compile(model)
+    compiled = time.perf_counter()
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch, "model.hipdnn")
+        program.save(path)
+        saved = time.perf_counter()
+        session = hipdnn_mlir.load(path)
+    ready = time.perf_counter()
+    console.print(
+        f"{nodes} operations in {len(placement.graphs)} graphs, {len(placement.rejects)} left out; "
+        f"compiled in {compiled - start:.2f} s, loaded in {1e3 * (ready - saved):.0f} ms"
+    )
+    return session
+
+
+def show_steps(session: hipdnn_mlir.Session, images: Images, most: int) -> None:
+    """Show the steps of a program that take longest."""
+    rows = session.profile({session.inputs[0].name: images})
+    total_us = sum(row.median_us for row in rows)
+    title = f"{len(rows)} steps, {total_us / 1e3:.2f} ms"
+    if len(rows) > most:
+        title += f"; the {most} longest"
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    for column, justify in (
+        ("step", "left"),
+        ("operations", "left"),
+        ("engine", "left"),
+        ("us", "right"),
+        ("", "right"),
+    ):
+        table.add_column(column, justify=justify, overflow="ellipsis", no_wrap=column == "step", max_width=44)
+    slowest = sorted(rows, key=lambda row: -row.median_us)[:most]
+    for row in [row for row in rows if row in slowest]:
+        what = row.summary or "copy"
+        table.add_row(row.name, what, row.engine, f"{row.median_us:.0f}", f"{row.median_us / total_us:.0%}")
+    console.print(table)
+    by_engine = Counter(row.engine or "copy" for row in rows)
+    console.print("placement: " + ", ".join(f"{count} steps on {engine}" for engine, count in by_engine.items()))
+
+
+def compare(ours: Images, theirs: Images, ours_ms: float, theirs_ms: float) -> bool:
+    """Show how far the outputs lie apart and how long a run takes; returns whether they agree."""
+    difference = float(np.abs(ours - theirs).max())
+    equal = difference <= TOLERANCE
+    verdict = "[green]equal[/]" if equal else f"[red]further apart than {TOLERANCE:g}[/]"
+    console.print(f"largest difference from ONNX Runtime {difference:.2g}: {verdict}")
+    console.print(f"time per run: {ours_ms:.2f} ms, ONNX Runtime {theirs_ms:.2f} ms\n")
+    return equal
+
+
+def runners(session: hipdnn_mlir.Session, model: bytes | Path) -> tuple[Run, Run]:
+    """Return functions from images to scores: ours, and ONNX Runtime's."""
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    reference = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    name = session.inputs[0].name
+    return (lambda images: session.run(None, {name: images})[0]), (
+        lambda images: reference.run(None, {name: images})[0]
+    )
+
+
+def digits() -> bool:
+    """Classify the held-out digits; returns whether all outputs equal ONNX Runtime's."""
+    console.rule("handwritten digits", align="left")
+    data = load_digits()
+    images = (data.images[-HELD_OUT:] / 16).astype(np.float32)[:, None]
+    labels = data.target[-HELD_OUT:]
+    session = compile_and_load(MODEL)
+    batch = session.inputs[0].shape[0]
+    ours, theirs = runners(session, MODEL)
+    show_steps(session, images[:batch], 20)
+
+    batches = [images[start : start + batch] for start in range(0, HELD_OUT, batch)]
+    scores = np.concatenate([ours(part) for part in batches])
+    predictions = scores.argmax(axis=1)
+    for row in range(2):
+        part = slice(20 * row, 20 * (row + 1))
+        pairs = zip(predictions[part], labels[part], strict=True)
+        marks = [f"[green]{p}[/]" if p == t else f"[red]{p}({t})[/]" for p, t in pairs]
+        console.print("predicted: " + " ".join(marks))
+    right = int((predictions == labels).sum())
+    console.print(f"held-out accuracy {right / HELD_OUT:.2%} ({right} of {HELD_OUT})")
+    reference = np.concatenate([theirs(part) for part in batches])
+    return compare(scores, reference, median_ms(lambda: ours(batches[0])), median_ms(lambda: theirs(batches[0])))
+
+
+def resnet50() -> bool:
+    """Run the onnx package's ResNet-50 as shipped, and with random weights; returns whether both equal ONNX Runtime."""
+    path = light.DIRECTORY / "light_resnet50.onnx"
+    image = np.random.default_rng(0).random((1, 3, 224, 224), np.float32)
+    console.rule(path.name, align="left")
+    session = compile_and_load(path)
+    ours, theirs = runners(session, path)
+    show_steps(session, image, 8)
+    times = median_ms(lambda: ours(image)), median_ms(lambda: theirs(image))
+    as_shipped = compare(ours(image), theirs(image), *times)
+
+    console.rule("the same with random weights (those shipped are constants: every class scores alike)", align="left")
+    model = light.with_random_weights(onnx.load(path))
+    ours, theirs = runners(compile_and_load(model), model.SerializeToString())
+    times = median_ms(lambda: ours(image)), median_ms(lambda: theirs(image))
+    return compare(ours(image), theirs(image), *times) and as_shipped
+
+
+def main() -> None:
+    """Run both parts; the exit code says whether every output equals ONNX Runtime's."""
+    results = [digits(), resnet50()]
+    sys.exit(0 if all(results) else 1)
+
+
+if __name__ == "__main__":
+    main()
