@@ -1,6 +1,7 @@
 """The compiler as one page: model -> torch dialect -> regions -> buffers -> program."""
 
 import importlib.metadata
+import json
 import logging
 import time
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import onnx
 
 from .dialect import make_context
-from .errors import ModelError, Reject, UnsupportedError
+from .errors import UnsupportedError
 from .importer import Imported, Weights, import_model, read_model
 from .ops.strides import Dims
 from .passes.evaluate_constants import evaluate_constants
@@ -53,11 +54,15 @@ class Program:
 
         return Session(self, **options)
 
-    def to_json(self) -> str:
-        """The program object as the runtime reads it."""
-        import json  # noqa: PLC0415
-
+    @property
+    def text(self) -> str:
+        """The program object as JSON, as the runtime reads it."""
         return json.dumps(self.model.to_dict(), separators=(",", ":"))
+
+    @property
+    def tensors(self) -> Weights:
+        """Constants by name."""
+        return self.weights
 
 
 def compile(  # noqa: A001 - the public name
@@ -126,5 +131,3 @@ def producers() -> dict[str, str]:
 def _where(model: ModelLike) -> str:
     return str(model) if isinstance(model, (str, Path)) else "model"
 
-
-__all__ = ["ModelError", "Program", "Reject", "compile", "lower_to_torch"]

@@ -25,10 +25,14 @@ def defining(value: Any) -> Any | None:
     return None if isinstance(owner, ir.Block) else owner.operation
 
 
+def node_names(operation: Any) -> list[str]:
+    """The ONNX nodes that an op came from, in order: the names in its location."""
+    return list(dict.fromkeys(re.findall(r'"([^"]+)"', str(operation.location))))
+
+
 def node_name(operation: Any) -> str:
-    """The ONNX node an op came from: the innermost name of its location."""
-    match = re.search(r'loc\("([^"]+)"', str(operation.location))
-    return match.group(1) if match else ""
+    """The ONNX nodes that an op came from, joined by "+"."""
+    return "+".join(node_names(operation))
 
 
 def literal_scalar(operation: Any) -> float | int | bool | None:

@@ -315,3 +315,8 @@ def _as_bytes(array: Array) -> Array:
     if not array.flags.c_contiguous or not _is_aligned(array):
         array = array.copy(order="C")
     return array.reshape(-1).view(np.uint8)
+
+
+def load(path: str | os.PathLike[str], *, port: str | None = None, threads: int = 0) -> Session:
+    """Load a program file; see :class:`Session`."""
+    return Session(path, port=port, threads=threads)

@@ -18,6 +18,8 @@ from .schema import METADATA_KEY, ProgramModel
 ALIGNMENT = 64
 """Bytes; the header is padded and tensors are placed at multiples of it, so that a memory map is usable as it is."""
 MAX_HEADER_BYTES = 1 << 30
+FILLER = "hipdnn_mlir.filler"
+"""Name prefix of tensors that only align the next one."""
 _SAFETENSORS = {"f32": "F32", "f64": "F64", "f16": "F16", "bf16": "BF16", "i8": "I8", "u8": "U8", "i16": "I16", "u16": "U16", "i32": "I32",
                 "u32": "U32", "i64": "I64", "u64": "U64", "bool": "BOOL"}  # fmt: skip
 
@@ -48,19 +50,28 @@ def write(path: Path, program: ProgramModel, weights: Mapping[str, Array]) -> No
 
 
 def _write(file: BinaryIO, program: ProgramModel, weights: Mapping[str, Array]) -> None:
-    arrays = {constant.tensor: np.ascontiguousarray(weights[constant.tensor]) for constant in program.constants}
+    arrays = _placed({constant.tensor: np.ascontiguousarray(weights[constant.tensor]) for constant in program.constants})
     header: dict[str, Any] = {"__metadata__": {METADATA_KEY: json.dumps(program.to_dict(), separators=(",", ":"))}}
     offset = 0
     for name, array in arrays.items():
         kind = _SAFETENSORS[BY_NUMPY[array.dtype].name]
         header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [offset, offset + array.nbytes]}
-        offset += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
+        offset += array.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-(8 + len(text)) % ALIGNMENT)
     file.write(struct.pack("<Q", len(text)) + text)
     for array in arrays.values():
-        file.write(array.tobytes() if array.ndim == 0 else memoryview(array).cast("B") if array.nbytes else b"")
-        file.write(b"\0" * (-array.nbytes % ALIGNMENT))
+        file.write(array.reshape(-1).view(np.uint8).data)
+
+
+def _placed(arrays: dict[str, Array]) -> dict[str, Array]:
+    """The tensors in file order, each at a multiple of the alignment: safetensors allows no gaps, so fillers are tensors too."""
+    placed = {name: array for name, array in arrays.items() if array.nbytes % ALIGNMENT == 0}
+    for name, array in arrays.items():
+        if name not in placed:
+            placed[name] = array
+            placed[f"{FILLER}.{len(placed)}"] = np.zeros(-array.nbytes % ALIGNMENT, np.uint8)
+    return placed
 
 
 def read_metadata(path: Path) -> dict[str, Any]:
