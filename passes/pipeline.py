@@ -65,7 +65,7 @@ OFFLOAD_STEPS = (
     Step("graph-to-executable", "hipdnn-graph-to-executable", "descriptors with the strides buffers have"),
 )
 STEPS = TORCH_STEPS + OFFLOAD_STEPS
-PIPELINES = {"hipdnn-offload-pipeline": STEPS}
+PIPELINES = {"hipdnn-offload-pipeline": STEPS[1:], "hipdnn-onnx-pipeline": STEPS}
 
 
 def split_top_level(text: str) -> list[str]:
