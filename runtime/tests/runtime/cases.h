@@ -1,0 +1,24 @@
+// The groups of cases of the runtime's test executable.
+#pragma once
+
+#include <string>
+
+#include "../check.h"
+
+namespace runtime_tests {
+
+/// Where the libraries under test lie.
+struct Libraries {
+  /// Folder of libhipdnn_host.so.
+  std::string host;
+  /// Folder where it stands under the names of AMD's libraries, without its constants extension: the runtime must treat it as a device.
+  std::string disguised;
+};
+
+void add_arena_cases(check::Suite& suite);
+void add_loader_cases(check::Suite& suite);
+void add_fuzz_cases(check::Suite& suite, const Libraries& libraries);
+void add_run_cases(check::Suite& suite, const Libraries& libraries);
+void add_concurrency_cases(check::Suite& suite, const Libraries& libraries);
+
+}  // namespace runtime_tests

@@ -1,0 +1,19 @@
+// runtime_tests HOST_FOLDER DISGUISED_FOLDER [FILTER]
+#include <cstdio>
+
+#include "cases.h"
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: %s HOST_FOLDER DISGUISED_FOLDER [FILTER]\n", argv[0]);
+    return 2;
+  }
+  const runtime_tests::Libraries libraries{argv[1], argv[2]};
+  check::Suite suite;
+  runtime_tests::add_arena_cases(suite);
+  runtime_tests::add_loader_cases(suite);
+  runtime_tests::add_fuzz_cases(suite, libraries);
+  runtime_tests::add_run_cases(suite, libraries);
+  runtime_tests::add_concurrency_cases(suite, libraries);
+  return suite.run(argc > 3 ? argv[3] : "");
+}

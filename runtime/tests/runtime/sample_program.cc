@@ -1,0 +1,189 @@
+#include "sample_program.h"
+
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <random>
+
+#include "hipdnn_backend.h"
+
+namespace runtime_tests {
+namespace {
+
+using nlohmann::json;
+
+Dims dense_strides(const Dims& dims) {
+  Dims strides(dims.size(), 1);
+  for (std::size_t i = dims.size() - 1; i-- > 0;) strides[i] = strides[i + 1] * dims[i + 1];
+  return strides;
+}
+
+std::int64_t bytes_of(const Dims& dims) { return 4 * std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>()); }
+
+json attribute(int name, int type, json value) { return json::array({name, type, std::move(value)}); }
+
+json references(int name, std::vector<int> indices) { return attribute(name, HIPDNN_TYPE_BACKEND_DESCRIPTOR, std::move(indices)); }
+
+json integers(int name, Dims values) { return attribute(name, HIPDNN_TYPE_INT64, std::move(values)); }
+
+json float_type(int name) { return attribute(name, HIPDNN_TYPE_DATA_TYPE, {HIPDNN_DATA_FLOAT}); }
+
+json tensor(int uid, const Dims& dims) {
+  return json::array({HIPDNN_BACKEND_TENSOR_DESCRIPTOR,
+                      json::array({integers(HIPDNN_ATTR_TENSOR_UNIQUE_ID, {uid}), float_type(HIPDNN_ATTR_TENSOR_DATA_TYPE),
+                                   integers(HIPDNN_ATTR_TENSOR_DIMENSIONS, dims), integers(HIPDNN_ATTR_TENSOR_STRIDES, dense_strides(dims)),
+                                   attribute(HIPDNN_ATTR_TENSOR_IS_VIRTUAL, HIPDNN_TYPE_BOOLEAN, json::array({false}))})});
+}
+
+json graph(int operation) {
+  return json::array({HIPDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
+                      json::array({references(HIPDNN_ATTR_OPERATIONGRAPH_OPS, {operation}),
+                                   float_type(HIPDNN_ATTR_OPERATIONGRAPH_COMPUTE_DATA_TYPE_EXT),
+                                   float_type(HIPDNN_ATTR_OPERATIONGRAPH_INTERMEDIATE_DATA_TYPE_EXT),
+                                   float_type(HIPDNN_ATTR_OPERATIONGRAPH_IO_DATA_TYPE_EXT),
+                                   attribute(HIPDNN_ATTR_OPERATIONGRAPH_HANDLE, HIPDNN_TYPE_HANDLE, nullptr)})});
+}
+
+json executable(const std::string& name, std::size_t inputs, json descriptors) {
+  json operands = json::array();
+  for (std::size_t i = 0; i <= inputs; ++i) operands.push_back({{"uid", i + 1}, {"role", i == inputs ? "out" : "in"}});
+  return {{"name", name}, {"summary", name}, {"operands", std::move(operands)}, {"descriptors", std::move(descriptors)}};
+}
+
+json pointwise(const std::string& name, hipdnnPointwiseMode_t mode, std::size_t inputs, const Dims& dims) {
+  json descriptors = json::array();
+  for (std::size_t i = 0; i <= inputs; ++i) descriptors.push_back(tensor(static_cast<int>(i) + 1, dims));
+  json attributes = json::array({references(HIPDNN_ATTR_OPERATION_POINTWISE_IN_0_EXT, {0}),
+                                 references(HIPDNN_ATTR_OPERATION_POINTWISE_OUT_0_EXT, {static_cast<int>(inputs)}),
+                                 attribute(HIPDNN_ATTR_POINTWISE_MODE, HIPDNN_TYPE_POINTWISE_MODE, json::array({mode})),
+                                 float_type(HIPDNN_ATTR_POINTWISE_MATH_PREC)});
+  if (inputs == 2) attributes.push_back(references(HIPDNN_ATTR_OPERATION_POINTWISE_IN_1_EXT, {1}));
+  descriptors.push_back(json::array({HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, std::move(attributes)}));
+  descriptors.push_back(graph(static_cast<int>(inputs) + 1));
+  return executable(name, inputs, std::move(descriptors));
+}
+
+json convolution(const Dims& x, const Dims& w) {
+  json attributes = json::array(
+      {references(HIPDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, {0}), references(HIPDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, {1}),
+       references(HIPDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, {2}), integers(HIPDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {1, 1}),
+       integers(HIPDNN_ATTR_CONVOLUTION_POST_PADDINGS, {1, 1}), integers(HIPDNN_ATTR_CONVOLUTION_FILTER_STRIDES, {1, 1}),
+       integers(HIPDNN_ATTR_CONVOLUTION_DILATIONS, {1, 1}),
+       attribute(HIPDNN_ATTR_CONVOLUTION_CONV_MODE, HIPDNN_TYPE_CONVOLUTION_MODE, json::array({HIPDNN_CROSS_CORRELATION})),
+       float_type(HIPDNN_ATTR_CONVOLUTION_COMP_TYPE)});
+  return executable("conv", 2,
+                    json::array({tensor(1, x), tensor(2, w), tensor(3, x),
+                                 json::array({HIPDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, std::move(attributes)}), graph(3)}));
+}
+
+json argument(const std::string& name, const Dims& dims, int buffer) {
+  return {{"name", name}, {"dtype", "f32"}, {"dims", dims}, {"buffer", buffer}};
+}
+
+json buffer(const char* kind, std::int64_t bytes, int first, int last) {
+  return {{"kind", kind}, {"bytes", bytes}, {"first", first}, {"last", last}};
+}
+
+json execute(int executable_index, const std::string& name, const std::vector<int>& buffers) {
+  json operands = json::array();
+  for (const int index : buffers) operands.push_back({{"buffer", index}, {"offset", 0}});
+  return {{"kind", "execute"}, {"executable", executable_index}, {"name", name}, {"operands", std::move(operands)}};
+}
+
+}  // namespace
+
+std::shared_ptr<const hipdnn_rt::Program> Sample::parse() const {
+  const auto owner = std::make_shared<std::map<std::string, std::vector<float>>>(constants);
+  hipdnn_rt::Program::Tensors tensors;
+  for (const auto& [name, values] : *owner) tensors[name] = std::as_bytes(std::span(values));
+  return hipdnn_rt::Program::parse(program.dump(), tensors, owner);
+}
+
+std::vector<std::byte> Sample::container() const {
+  json header = {{"__metadata__", {{"hipdnn_program", program.dump()}}}};
+  std::vector<std::byte> data;
+  const auto append = [&](const std::string& name, const char* dtype, std::size_t elements, std::span<const std::byte> bytes) {
+    header[name] = {{"dtype", dtype}, {"shape", {elements}}, {"data_offsets", {data.size(), data.size() + bytes.size()}}};
+    data.insert(data.end(), bytes.begin(), bytes.end());
+  };
+  for (const auto& [name, values] : constants) {
+    append(name, "F32", values.size(), std::as_bytes(std::span(values)));
+    const std::vector<std::byte> padding((64 - data.size() % 64) % 64);
+    if (!padding.empty()) append("__pad." + name, "U8", padding.size(), padding);
+  }
+  return make_container(header.dump(), data);
+}
+
+std::vector<std::byte> make_container(const std::string& header, const std::vector<std::byte>& data) {
+  const std::string padded = header + std::string((64 - (header.size() + 8) % 64) % 64, ' ');
+  std::vector<std::byte> bytes(8 + padded.size() + data.size());
+  for (std::size_t i = 0; i < 8; ++i) bytes[i] = static_cast<std::byte>(padded.size() >> (8 * i));
+  std::memcpy(&bytes[8], padded.data(), padded.size());
+  std::copy(data.begin(), data.end(), bytes.begin() + static_cast<std::ptrdiff_t>(8 + padded.size()));
+  return bytes;
+}
+
+Sample relu_of_sum(const Dims& dims) {
+  const std::int64_t bytes = bytes_of(dims);
+  return {{{"format", 1},
+           {"target", "host"},
+           {"inputs", {argument("a", dims, 0), argument("b", dims, 1)}},
+           {"outputs", {argument("y", dims, 3)}},
+           {"constants", json::array()},
+           {"buffers", {buffer("input", bytes, 0, 0), buffer("input", bytes, 0, 0), buffer("temp", bytes, 0, 1), buffer("output", bytes, 1, 1)}},
+           {"executables", {pointwise("add", HIPDNN_POINTWISE_ADD, 2, dims), pointwise("relu", HIPDNN_POINTWISE_RELU_FWD, 1, dims)}},
+           {"steps", {execute(0, "add", {0, 1, 2}), execute(1, "relu", {2, 3})}}},
+          {}};
+}
+
+Sample two_convolutions(std::int64_t channels, std::int64_t size, bool is_shared) {
+  const Dims x{1, channels, size, size};
+  const Dims w{channels, channels, 3, 3};
+  const auto elements = static_cast<std::size_t>(bytes_of(w) / 4);
+  Sample sample{{{"format", 1},
+                 {"target", "host"},
+                 {"inputs", {argument("x", x, 0)}},
+                 {"outputs", {argument("y", x, 2)}},
+                 {"constants", {{{"tensor", "w0"}, {"buffer", 3}}}},
+                 {"buffers", {buffer("input", bytes_of(x), 0, 0), buffer("temp", bytes_of(x), 0, 1), buffer("output", bytes_of(x), 1, 1),
+                              buffer("constant", bytes_of(w), 0, 1)}},
+                 {"executables", {convolution(x, w)}},
+                 {"steps", {execute(0, "first", {0, 3, 1}), execute(0, "second", {1, is_shared ? 3 : 4, 2})}}},
+                {{"w0", random_values(elements, 1)}}};
+  if (!is_shared) {
+    sample.program["constants"].push_back({{"tensor", "w1"}, {"buffer", 4}});
+    sample.program["buffers"].push_back(buffer("constant", bytes_of(w), 1, 1));
+    sample.constants["w1"] = random_values(elements, 2);
+  }
+  return sample;
+}
+
+std::vector<float> two_convolutions_reference(const Sample& sample, std::int64_t channels, std::int64_t size, const std::vector<float>& x) {
+  const auto convolve = [&](const std::vector<double>& input, const std::vector<float>& w) {
+    std::vector<double> output(input.size(), 0.0);
+    const auto pixel = [&](std::int64_t c, std::int64_t i, std::int64_t j) { return static_cast<std::size_t>((c * size + i) * size + j); };
+    for (std::int64_t k = 0; k < channels; ++k)
+      for (std::int64_t c = 0; c < channels; ++c)
+        for (std::int64_t r = 0; r < 9; ++r)
+          for (std::int64_t i = 0; i < size; ++i)
+            for (std::int64_t j = 0; j < size; ++j) {
+              const std::int64_t row = i + r / 3 - 1, column = j + r % 3 - 1;
+              if (row < 0 || row >= size || column < 0 || column >= size) continue;
+              output[pixel(k, i, j)] += input[pixel(c, row, column)] * static_cast<double>(w[static_cast<std::size_t>((k * channels + c) * 9 + r)]);
+            }
+    return output;
+  };
+  const std::vector<float>& w0 = sample.constants.at("w0");
+  const bool is_shared = !sample.constants.contains("w1");
+  const std::vector<double> y = convolve(convolve({x.begin(), x.end()}, w0), is_shared ? w0 : sample.constants.at("w1"));
+  return {y.begin(), y.end()};
+}
+
+std::vector<float> random_values(std::size_t count, std::uint32_t seed) {
+  std::mt19937 generator(seed);
+  std::vector<float> values(count);
+  for (float& value : values) value = static_cast<float>(generator() % 2048) / 1024.0F - 1.0F;
+  return values;
+}
+
+}  // namespace runtime_tests

@@ -1,0 +1,45 @@
+// Small programs written by hand, for the runtime's tests.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "hipdnn_rt/program.h"
+
+namespace runtime_tests {
+
+using Dims = std::vector<std::int64_t>;
+
+/// A program's JSON and its constants.
+struct Sample {
+  nlohmann::json program;
+  std::map<std::string, std::vector<float>> constants;
+
+  /// The program as the loader sees one that is in memory.
+  std::shared_ptr<const hipdnn_rt::Program> parse() const;
+  /// The program file, its tensors in order of name, each padded to 64 bytes.
+  std::vector<std::byte> container() const;
+};
+
+/// A file's bytes from its header and data, the header padded with spaces.
+std::vector<std::byte> make_container(const std::string& header, const std::vector<std::byte>& data);
+
+/// y = relu(a + b), the sum in a temp.
+Sample relu_of_sum(const Dims& dims);
+
+/// y = conv(conv(x, w0), w1): 3x3, padding 1, dense C-order tensors, both convolutions of `channels` to `channels` and one executable.
+/// With `is_shared` both steps use w0.
+Sample two_convolutions(std::int64_t channels, std::int64_t size, bool is_shared);
+
+/// What two_convolutions computes for one image, in double.
+std::vector<float> two_convolutions_reference(const Sample& sample, std::int64_t channels, std::int64_t size, const std::vector<float>& x);
+
+/// `count` reproducible values in [-1, 1).
+std::vector<float> random_values(std::size_t count, std::uint32_t seed);
+
+}  // namespace runtime_tests

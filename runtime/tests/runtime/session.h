@@ -1,0 +1,50 @@
+// A loaded program with arrays of its own, for tests.
+#pragma once
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cases.h"
+#include "hipdnn_rt/context_pool.h"
+
+namespace runtime_tests {
+
+/// The host library under its own name.
+inline std::shared_ptr<const hipdnn_rt::Device> open_host(const Libraries& libraries, int threads = 1) {
+  return std::make_shared<const hipdnn_rt::Device>(hipdnn_rt::Library::open("host", libraries.host), hipdnn_rt::Device::Options{0, threads});
+}
+
+/// The same library as the runtime would meet AMD's: memory of its own, no constants extension. Programs need the target "hip".
+inline std::shared_ptr<const hipdnn_rt::Device> open_disguised(const Libraries& libraries) {
+  return std::make_shared<const hipdnn_rt::Device>(hipdnn_rt::Library::open("hip", libraries.disguised), hipdnn_rt::Device::Options{0, 1});
+}
+
+/// Floats aligned to 64 bytes.
+class Array {
+ public:
+  explicit Array(std::size_t bytes) : bytes_(bytes), data_(static_cast<float*>(std::aligned_alloc(64, bytes / 64 * 64 + 64)), &std::free) {}
+  explicit Array(const std::vector<float>& values) : Array(values.size() * sizeof(float)) { std::copy(values.begin(), values.end(), data()); }
+
+  float* data() const { return data_.get(); }
+  std::vector<float> values() const { return {data(), data() + bytes_ / sizeof(float)}; }
+
+ private:
+  std::size_t bytes_;
+  std::unique_ptr<float, decltype(&std::free)> data_;
+};
+
+/// Run once on fresh arrays and answer the first output.
+template <typename Runner>
+std::vector<float> run_once(Runner& runner, const hipdnn_rt::Program& program, const std::vector<std::vector<float>>& inputs) {
+  std::vector<Array> arrays;
+  std::vector<hipdnn_rt::InputArray> in;
+  for (const auto& values : inputs) in.push_back({arrays.emplace_back(values).data()});
+  const Array out(program.outputs().at(0).bytes);
+  const hipdnn_rt::OutputArray output{out.data()};
+  runner.run(in, {&output, 1});
+  return out.values();
+}
+
+}  // namespace runtime_tests
