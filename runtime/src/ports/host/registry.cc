@@ -2,30 +2,14 @@
 #include <cstdint>
 
 #include "engine.h"
-#if __has_include("engines/onednn_engine.h")
 #include "engines/onednn_engine.h"
-#endif
-#if __has_include("engines/rowwise_engine.h")
-#include "engines/rowwise_engine.h"
-#endif
-#if __has_include("engines/reduction_engine.h")
 #include "engines/reduction_engine.h"
-#endif
+#include "engines/rowwise_engine.h"
 
 namespace hipdnn_host {
 
 const std::vector<const Engine*>& engines() {
-  static const std::vector<const Engine*> ranked = {
-#if __has_include("engines/onednn_engine.h")
-      &onednn_engine(),
-#endif
-#if __has_include("engines/rowwise_engine.h")
-      &rowwise_engine(),
-#endif
-#if __has_include("engines/reduction_engine.h")
-      &reduction_engine(),
-#endif
-  };
+  static const std::vector<const Engine*> ranked{&onednn_engine(), &rowwise_engine(), &reduction_engine()};
   return ranked;
 }
 

@@ -1,0 +1,150 @@
+// The rules of heuristics, engines, configurations and knobs.
+#include <cstdint>
+#include <string_view>
+
+#include "cases.h"
+#include "models.h"
+
+namespace abi {
+namespace {
+
+constexpr auto descriptors = HIPDNN_TYPE_BACKEND_DESCRIPTOR;
+
+std::int64_t fnv1a(std::string_view name) {
+  std::uint64_t hash = 14695981039346656037U;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+  return static_cast<std::int64_t>(hash);
+}
+
+void test_heuristic_fills_configurations_that_are_not_finalized(const Library& library) {
+  const Handle handle(library);
+  const AddRelu model(library, handle);
+  const Descriptor ranked = heuristic(library, model.graph);
+  std::vector<Descriptor> configs = results(library, ranked);
+  check::that(!configs.empty(), "an engine takes add and relu: " + library.last_error());
+  std::int64_t actual = 0;
+  check::equal(configs[0].get(HIPDNN_ATTR_ENGINECFG_ENGINE, descriptors, 0, &actual, nullptr), HIPDNN_STATUS_NOT_INITIALIZED);
+  configs[0].finalize();
+  const auto engine = configs[0].read_descriptors(HIPDNN_ATTR_ENGINECFG_ENGINE);
+  check::equal(engine.size(), 1U);
+  check::equal(engine[0].count(HIPDNN_ATTR_ENGINE_GLOBAL_INDEX, HIPDNN_TYPE_INT64), 1);
+  check::that(configs[0].read_integers(HIPDNN_ATTR_ENGINECFG_WORKSPACE_SIZE).at(0) >= 0, "workspace estimate");
+}
+
+void test_heuristic_is_not_readable_before_finalize(const Library& library) {
+  const Descriptor unfinished(library, HIPDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  std::int64_t actual = 0;
+  check::equal(unfinished.get(HIPDNN_ATTR_ENGINEHEUR_RESULTS, descriptors, 0, &actual, nullptr), HIPDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
+}
+
+void test_heuristic_needs_a_finalized_graph(const Library& library) {
+  const Descriptor unfinished(library, HIPDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  const Descriptor made(library, HIPDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  hipdnnBackendDescriptor_t raw = unfinished.get();
+  check::equal(made.set(HIPDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, descriptors, 1, &raw), HIPDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
+  check::that(made.try_finalize() != HIPDNN_STATUS_SUCCESS, "without a graph");
+}
+
+void test_find_first_stops_at_one_engine(const Library& library) {
+  const Handle handle(library);
+  const AddRelu model(library, handle);
+  Descriptor made(library, HIPDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  made.refer(HIPDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, {&model.graph})
+      .enumerator(HIPDNN_ATTR_ENGINEHEUR_MODE, HIPDNN_TYPE_HEUR_MODE, HIPDNN_HEUR_MODE_FALLBACK)
+      .flag(HIPDNN_ATTR_ENGINEHEUR_FIND_FIRST_EXT, true)
+      .finalize();
+  check::equal(made.count(HIPDNN_ATTR_ENGINEHEUR_RESULTS, descriptors), 1);
+}
+
+void test_no_engine_is_success(const Library& library) {
+  const Handle handle(library);
+  const Descriptor in = tensor(library, 1, {4});
+  const Descriptor out = tensor(library, 2, {4});
+  Descriptor custom(library, HIPDNN_BACKEND_OPERATION_CUSTOM_OP_DESCRIPTOR_EXT);
+  custom.refer(HIPDNN_ATTR_OPERATION_CUSTOM_OP_INPUTS_EXT, {&in})
+      .refer(HIPDNN_ATTR_OPERATION_CUSTOM_OP_OUTPUTS_EXT, {&out})
+      .characters(HIPDNN_ATTR_OPERATION_CUSTOM_OP_ID_EXT, "nobody.implements.this")
+      .data_type(HIPDNN_ATTR_CUSTOM_OP_COMP_TYPE_EXT, HIPDNN_DATA_FLOAT)
+      .finalize();
+  const Descriptor made = finalized_graph(library, handle, {&custom});
+  check::equal(heuristic(library, made).count(HIPDNN_ATTR_ENGINEHEUR_RESULTS, descriptors), 0);
+}
+
+void test_engine_is_chosen_by_global_index(const Library& library) {
+  const Handle handle(library);
+  const AddRelu model(library, handle);
+  const Descriptor config = first_config(library, heuristic(library, model.graph));
+  const auto listed = config.read_descriptors(HIPDNN_ATTR_ENGINECFG_ENGINE);
+  const std::int64_t id = listed.at(0).read_integers(HIPDNN_ATTR_ENGINE_GLOBAL_INDEX).at(0);
+  Descriptor engine(library, HIPDNN_BACKEND_ENGINE_DESCRIPTOR);
+  engine.refer(HIPDNN_ATTR_ENGINE_OPERATION_GRAPH, {&model.graph}).integers(HIPDNN_ATTR_ENGINE_GLOBAL_INDEX, {id}).finalize();
+  Descriptor chosen(library, HIPDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  chosen.refer(HIPDNN_ATTR_ENGINECFG_ENGINE, {&engine}).finalize();
+  Descriptor plan(library, HIPDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  plan.refer(HIPDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, {&chosen}).finalize();
+  check::equal(plan.read_integers(HIPDNN_ATTR_EXECUTION_PLAN_ENGINE_GLOBAL_INDEX_EXT), Dims{id});
+}
+
+void test_engine_ids_are_hashes_of_names(const Library& library) {
+  const Handle handle(library);
+  const auto count = library.backend.get<decltype(::hipdnnGetEngineCount_ext)>("hipdnnGetEngineCount_ext");
+  const auto info = library.backend.get<decltype(::hipdnnGetEngineInfo_ext)>("hipdnnGetEngineInfo_ext");
+  std::size_t engines = 0;
+  check::equal(count(handle.get(), &engines), HIPDNN_STATUS_SUCCESS);
+  check::that(engines > 0, "the library has engines");
+  std::string previous;
+  for (std::size_t i = 0; i < engines; ++i) {
+    std::int64_t id = 0;
+    std::size_t name = 0;
+    std::size_t plugin = 0;
+    std::size_t version = 0;
+    std::size_t type = 0;
+    check::equal(info(handle.get(), i, &id, nullptr, &name, nullptr, &plugin, nullptr, &version, nullptr, &type), HIPDNN_STATUS_SUCCESS);
+    std::vector<char> names(name + 1), plugins(plugin + 1), versions(version + 1), types(type + 1);
+    check::equal(info(handle.get(), i, &id, names.data(), &name, plugins.data(), &plugin, versions.data(), &version, types.data(), &type),
+                 HIPDNN_STATUS_SUCCESS);
+    check::equal(id, fnv1a(names.data()), names.data());
+    check::that(previous < names.data(), "sorted by name");
+    previous = names.data();
+  }
+}
+
+void test_unknown_engine_index_is_refused(const Library& library) {
+  const Handle handle(library);
+  const AddRelu model(library, handle);
+  Descriptor engine(library, HIPDNN_BACKEND_ENGINE_DESCRIPTOR);
+  engine.refer(HIPDNN_ATTR_ENGINE_OPERATION_GRAPH, {&model.graph}).integers(HIPDNN_ATTR_ENGINE_GLOBAL_INDEX, {12345});
+  check::that(engine.try_finalize() != HIPDNN_STATUS_SUCCESS, "no engine has id 12345");
+}
+
+void test_knob_choice_keeps_its_value(const Library& library) {
+  Descriptor knob(library, HIPDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+  knob.characters(HIPDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, "tile").integers(HIPDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, {16}).finalize();
+  check::equal(knob.read_integers(HIPDNN_ATTR_KNOB_CHOICE_KNOB_VALUE), Dims{16});
+  check::equal(knob.read_characters(HIPDNN_ATTR_KNOB_CHOICE_KNOB_TYPE), std::string("tile\0", 5));
+}
+
+void test_plan_needs_a_finalized_configuration(const Library& library) {
+  const Descriptor config(library, HIPDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  const Descriptor plan(library, HIPDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  hipdnnBackendDescriptor_t raw = config.get();
+  check::equal(plan.set(HIPDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, descriptors, 1, &raw), HIPDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
+}
+
+}  // namespace
+
+void add_engine_cases(check::Suite& suite, const Library& library) {
+  suite.add("engine: heuristic fills configurations that are not finalized",
+            [&] { test_heuristic_fills_configurations_that_are_not_finalized(library); });
+  suite.add("engine: heuristic is not readable before finalize", [&] { test_heuristic_is_not_readable_before_finalize(library); });
+  suite.add("engine: heuristic needs a finalized graph", [&] { test_heuristic_needs_a_finalized_graph(library); });
+  suite.add("engine: find first stops at one engine", [&] { test_find_first_stops_at_one_engine(library); });
+  suite.add("engine: no engine is success", [&] { test_no_engine_is_success(library); });
+  suite.add("engine: chosen by global index", [&] { test_engine_is_chosen_by_global_index(library); });
+  suite.add("engine: ids are hashes of names", [&] { test_engine_ids_are_hashes_of_names(library); });
+  suite.add("engine: unknown index is refused", [&] { test_unknown_engine_index_is_refused(library); });
+  suite.add("engine: knob choice keeps its value", [&] { test_knob_choice_keeps_its_value(library); });
+  suite.add("engine: plan needs a finalized configuration", [&] { test_plan_needs_a_finalized_configuration(library); });
+}
+
+}  // namespace abi

@@ -1,0 +1,106 @@
+// The rules of plans, variant packs and execution, and one graph's values.
+#include <algorithm>
+#include <array>
+
+#include "cases.h"
+#include "models.h"
+
+namespace abi {
+namespace {
+
+void test_add_relu_computes(const Library& library) {
+  const Handle handle(library);
+  const AddRelu model(library, handle);
+  const Descriptor built = plan(library, model.graph);
+  std::vector<float> in(32);
+  std::vector<float> bias(8);
+  std::vector<float> expected(32);
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i) - 16.0F;
+  for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = 0.5F * static_cast<float>(i);
+  for (std::size_t i = 0; i < in.size(); ++i) expected[i] = std::max(0.0F, in[i] + bias[i % 8]);
+  const Buffer x(library, in);
+  const Buffer b(library, bias);
+  const Buffer y(library, std::vector<float>(32, -1.0F));
+  const std::int64_t workspace_bytes = built.read_integers(HIPDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE).at(0);
+  const Buffer workspace(library, static_cast<std::size_t>(std::max<std::int64_t>(workspace_bytes, 64)));
+  const Descriptor bound = pack(library, {3, 1, 2}, {y.get(), x.get(), b.get()}, workspace.get());
+  for (int run = 0; run < 2; ++run) {  // a pack is reusable
+    check::equal(library.execute(handle.get(), built.get(), bound.get()), HIPDNN_STATUS_SUCCESS, library.last_error());
+    check::equal(library.hip_synchronize(nullptr), hipSuccess);
+    check::equal(y.read<float>(), expected);
+  }
+}
+
+void test_plan_outlives_what_it_was_made_of(const Library& library) {
+  const Handle handle(library);
+  const Descriptor built = [&] {
+    const AddRelu model(library, handle);
+    return plan(library, model.graph);
+  }();
+  const Buffer x(library, std::vector<float>(32, 1.0F));
+  const Buffer b(library, std::vector<float>(8, 2.0F));
+  const Buffer y(library, std::vector<float>(32, 0.0F));
+  const std::int64_t workspace_bytes = built.read_integers(HIPDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE).at(0);
+  const Buffer workspace(library, static_cast<std::size_t>(std::max<std::int64_t>(workspace_bytes, 64)));
+  const Descriptor bound = pack(library, {1, 2, 3}, {x.get(), b.get(), y.get()}, workspace.get());
+  check::equal(library.execute(handle.get(), built.get(), bound.get()), HIPDNN_STATUS_SUCCESS, library.last_error());
+  check::equal(y.read<float>(), std::vector<float>(32, 3.0F));
+}
+
+void test_plan_lists_all_tensors(const Library& library) {
+  const Handle handle(library);
+  const AddRelu model(library, handle);
+  Dims uids = plan(library, model.graph).read_integers(HIPDNN_ATTR_EXECUTION_PLAN_TENSOR_UIDS_EXT);
+  std::ranges::sort(uids);
+  check::equal(uids, Dims{1, 2, 3, 4}, "virtual tensors too");
+}
+
+void test_plan_takes_a_handle(const Library& library) {
+  const Handle handle(library);
+  const AddRelu model(library, handle);
+  const Descriptor config = first_config(library, heuristic(library, model.graph));
+  Descriptor made(library, HIPDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  made.handle(HIPDNN_ATTR_EXECUTION_PLAN_HANDLE, handle).refer(HIPDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, {&config}).finalize();
+}
+
+void test_plan_must_be_finalized_to_execute(const Library& library) {
+  const Handle handle(library);
+  const Buffer x(library, std::vector<float>(4, 1.0F));
+  const Descriptor bound = pack(library, {1}, {x.get()});
+  const Descriptor unfinished(library, HIPDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  check::equal(library.execute(handle.get(), unfinished.get(), bound.get()), HIPDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
+}
+
+void test_pack_needs_as_many_pointers_as_uids(const Library& library) {
+  std::array<float, 4> values{};
+  Descriptor made(library, HIPDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  made.integers(HIPDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, {1, 2}).pointers(HIPDNN_ATTR_VARIANT_PACK_DATA_POINTERS, {values.data()});
+  check::that(made.try_finalize() != HIPDNN_STATUS_SUCCESS, "two uids, one pointer");
+  check::that(Descriptor(library, HIPDNN_BACKEND_VARIANT_PACK_DESCRIPTOR).try_finalize() != HIPDNN_STATUS_SUCCESS, "an empty pack");
+}
+
+void test_finalized_pack_cannot_be_changed(const Library& library) {
+  std::array<float, 4> values{};
+  const Descriptor made = pack(library, {1}, {values.data()});
+  const std::int64_t uid = 2;
+  check::equal(made.set(HIPDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, HIPDNN_TYPE_INT64, 1, &uid), HIPDNN_STATUS_NOT_INITIALIZED);
+  check::equal(made.read_integers(HIPDNN_ATTR_VARIANT_PACK_UNIQUE_IDS), Dims{1});
+  void* pointer = nullptr;
+  std::int64_t actual = 0;
+  check::equal(made.get(HIPDNN_ATTR_VARIANT_PACK_DATA_POINTERS, HIPDNN_TYPE_VOID_PTR, 1, &actual, &pointer), HIPDNN_STATUS_SUCCESS);
+  check::that(pointer == values.data(), "the pointer that was set");
+}
+
+}  // namespace
+
+void add_execution_cases(check::Suite& suite, const Library& library) {
+  suite.add("execution: add and relu compute", [&] { test_add_relu_computes(library); });
+  suite.add("execution: plan outlives what it was made of", [&] { test_plan_outlives_what_it_was_made_of(library); });
+  suite.add("execution: plan lists all tensors", [&] { test_plan_lists_all_tensors(library); });
+  suite.add("execution: plan takes a handle", [&] { test_plan_takes_a_handle(library); });
+  suite.add("execution: plan must be finalized to execute", [&] { test_plan_must_be_finalized_to_execute(library); });
+  suite.add("execution: pack needs as many pointers as uids", [&] { test_pack_needs_as_many_pointers_as_uids(library); });
+  suite.add("execution: finalized pack cannot be changed", [&] { test_finalized_pack_cannot_be_changed(library); });
+}
+
+}  // namespace abi

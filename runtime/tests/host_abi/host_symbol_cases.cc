@@ -1,0 +1,225 @@
+// This library's other symbols: JSON, threads, descriptions, logging, version, profiling, and why no engine takes a graph.
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cases.h"
+#include "hipdnn_host.h"
+#include "models.h"
+
+namespace abi {
+namespace {
+
+void test_refusals_reach_the_user(const Library& library) {
+  const Handle handle(library);
+  const Descriptor in = tensor(library, 1, {4});
+  const Descriptor out = tensor(library, 2, {4});
+  Descriptor custom(library, HIPDNN_BACKEND_OPERATION_CUSTOM_OP_DESCRIPTOR_EXT);
+  custom.refer(HIPDNN_ATTR_OPERATION_CUSTOM_OP_INPUTS_EXT, {&in})
+      .refer(HIPDNN_ATTR_OPERATION_CUSTOM_OP_OUTPUTS_EXT, {&out})
+      .characters(HIPDNN_ATTR_OPERATION_CUSTOM_OP_ID_EXT, "x")
+      .data_type(HIPDNN_ATTR_CUSTOM_OP_COMP_TYPE_EXT, HIPDNN_DATA_FLOAT)
+      .finalize();
+  const Descriptor made = finalized_graph(library, handle, {&custom});
+  const Descriptor ranked = heuristic(library, made);
+  for (const char* engine : {"HOST_ONEDNN_ENGINE", "HOST_ROWWISE_ENGINE", "HOST_REDUCTION_ENGINE"}) {
+    check::contains(library.last_error(), engine);
+  }
+  std::int64_t id = 0;
+  const auto id_by_name = library.backend.get<decltype(::hipdnnGetEngineIdByName_ext)>("hipdnnGetEngineIdByName_ext");
+  check::equal(id_by_name(handle.get(), "HOST_ONEDNN_ENGINE", &id), HIPDNN_STATUS_SUCCESS);
+  Descriptor engine(library, HIPDNN_BACKEND_ENGINE_DESCRIPTOR);
+  engine.refer(HIPDNN_ATTR_ENGINE_OPERATION_GRAPH, {&made}).integers(HIPDNN_ATTR_ENGINE_GLOBAL_INDEX, {id});
+  check::equal(engine.try_finalize(), HIPDNN_STATUS_NOT_SUPPORTED);
+  check::equal(id_by_name(handle.get(), "NO_ENGINE", &id), HIPDNN_STATUS_BAD_PARAM);
+}
+
+void test_engine_tells_its_name_and_has_no_knobs(const Library& library) {
+  const Handle handle(library);
+  const AddRelu model(library, handle);
+  const Descriptor config = first_config(library, heuristic(library, model.graph));
+  const auto engine = config.read_descriptors(HIPDNN_ATTR_ENGINECFG_ENGINE);
+  check::contains(engine.at(0).read_characters(HIPDNN_ATTR_ENGINE_NAME_EXT), "HOST_");
+  check::equal(engine.at(0).count(HIPDNN_ATTR_ENGINE_KNOB_INFO, HIPDNN_TYPE_BACKEND_DESCRIPTOR), 0);
+  Descriptor knob(library, HIPDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+  knob.characters(HIPDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, "tile").integers(HIPDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, {1}).finalize();
+  Descriptor turned(library, HIPDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  turned.refer(HIPDNN_ATTR_ENGINECFG_ENGINE, {&engine.at(0)}).refer(HIPDNN_ATTR_ENGINECFG_KNOB_CHOICES, {&knob});
+  check::equal(turned.try_finalize(), HIPDNN_STATUS_BAD_PARAM);
+  check::contains(library.last_error(), "'tile'");
+}
+
+void test_plan_describes_itself(const Library& library) {
+  const Handle handle(library);
+  const AddRelu model(library, handle);
+  const Descriptor built = plan(library, model.graph);
+  const auto describe = library.backend.get<decltype(::hipdnnHostDescribePlan_ext)>("hipdnnHostDescribePlan_ext");
+  std::array<char, 512> text{};
+  check::equal(describe(built.get(), text.data(), text.size()), HIPDNN_STATUS_SUCCESS);
+  check::that(text[0] != '\0', "a description");
+  std::array<char, 4> small{'#', '#', '#', '#'};
+  check::equal(describe(built.get(), small.data(), 2), HIPDNN_STATUS_SUCCESS);
+  check::equal(small[0], text[0]);
+  check::equal(small[1], '\0');
+  check::equal(small[2], '#');
+  check::equal(describe(model.graph.get(), text.data(), text.size()), HIPDNN_STATUS_BAD_PARAM);
+}
+
+void test_threads_must_be_positive(const Library& library) {
+  const Handle handle(library);
+  const auto set_threads = library.backend.get<decltype(::hipdnnHostSetThreads_ext)>("hipdnnHostSetThreads_ext");
+  check::equal(set_threads(handle.get(), 1), HIPDNN_STATUS_SUCCESS);
+  check::equal(set_threads(handle.get(), 0), HIPDNN_STATUS_BAD_PARAM);
+  check::equal(set_threads(nullptr, 1), HIPDNN_STATUS_BAD_PARAM_NULL_POINTER);
+}
+
+void test_graph_is_written_as_json(const Library& library) {
+  const Handle handle(library);
+  const AddRelu model(library, handle);
+  const auto serialize = library.backend.get<decltype(::hipdnnBackendGetSerializedJsonGraph_ext)>("hipdnnBackendGetSerializedJsonGraph_ext");
+  std::size_t size = 0;
+  check::equal(serialize(model.graph.get(), 0, &size, nullptr), HIPDNN_STATUS_SUCCESS);
+  std::string text(size, '?');
+  check::equal(serialize(model.graph.get(), size - 1, &size, text.data()), HIPDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT);
+  size = text.size();
+  check::equal(serialize(model.graph.get(), text.size(), &size, text.data()), HIPDNN_STATUS_SUCCESS);
+  check::equal(text.back(), '\0');
+  const auto json = nlohmann::json::parse(text.c_str());
+  check::equal(json["name"].get<std::string>(), "test");
+  check::equal(json["nodes"].size(), 2U);
+  const auto& relu = json["nodes"][1];
+  check::equal(relu["type"].get<std::string>(), "PointwiseAttributes");
+  check::equal(relu["inputs"]["operation"].get<std::string>(), "relu_fwd");
+  check::equal(relu["inputs"]["in_0_tensor_uid"].get<int>(), 4);
+  check::that(relu["inputs"].contains("in_1_tensor_uid") && relu["inputs"]["in_1_tensor_uid"].is_null(), "every key is there");
+  check::equal(relu["outputs"]["out_0_tensor_uid"].get<int>(), 3);
+  check::equal(json["tensors"].size(), 4U);
+  for (const auto& written : json["tensors"]) {
+    const int uid = written["uid"].get<int>();
+    check::equal(written["virtual"].get<bool>(), uid == 4);
+    check::equal(written["dims"].get<Dims>(), uid == 2 ? Dims{1, 8} : Dims{4, 8});
+    check::equal(written["data_type"].get<std::string>(), "float");
+  }
+}
+
+void test_convolution_is_written_as_json(const Library& library) {
+  const Descriptor x = tensor(library, 1, {1, 4, 8, 8});
+  const Descriptor w = tensor(library, 2, {4, 4, 3, 3});
+  const Descriptor y = tensor(library, 3, {1, 4, 6, 6});
+  Descriptor conv(library, HIPDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
+  conv.refer(HIPDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, {&x})
+      .refer(HIPDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, {&w})
+      .refer(HIPDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, {&y})
+      .integers(HIPDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {0, 0})
+      .integers(HIPDNN_ATTR_CONVOLUTION_POST_PADDINGS, {0, 0})
+      .integers(HIPDNN_ATTR_CONVOLUTION_FILTER_STRIDES, {1, 1})
+      .integers(HIPDNN_ATTR_CONVOLUTION_DILATIONS, {1, 1})
+      .enumerator(HIPDNN_ATTR_CONVOLUTION_CONV_MODE, HIPDNN_TYPE_CONVOLUTION_MODE, HIPDNN_CROSS_CORRELATION)
+      .data_type(HIPDNN_ATTR_CONVOLUTION_COMP_TYPE, HIPDNN_DATA_FLOAT)
+      .finalize();
+  const Descriptor made = graph(library, {&conv});  // readable before finalize
+  const auto serialize = library.backend.get<decltype(::hipdnnBackendGetSerializedJsonGraph_ext)>("hipdnnBackendGetSerializedJsonGraph_ext");
+  std::string text(1 << 16, '\0');
+  std::size_t size = 0;
+  check::equal(serialize(made.get(), text.size(), &size, text.data()), HIPDNN_STATUS_SUCCESS, library.last_error());
+  const auto node = nlohmann::json::parse(text.c_str())["nodes"][0];
+  check::equal(node["inputs"], nlohmann::json({{"x_tensor_uid", 1}, {"w_tensor_uid", 2}}));
+  check::equal(node["outputs"], nlohmann::json({{"y_tensor_uid", 3}}));
+  const nlohmann::json pair{0, 0};
+  const nlohmann::json ones{1, 1};
+  check::equal(node["parameters"], nlohmann::json({{"pre_padding", pair},
+                                                   {"post_padding", pair},
+                                                   {"stride", ones},
+                                                   {"dilation", ones},
+                                                   {"conv_mode", "CROSS_CORRELATION"}}));
+}
+
+void test_plan_serialization_is_not_supported(const Library& library) {
+  const Handle handle(library);
+  const auto serialize =
+      library.backend.get<decltype(::hipdnnBackendGetSerializedExecutionPlan_ext)>("hipdnnBackendGetSerializedExecutionPlan_ext");
+  std::size_t size = 0;
+  check::equal(serialize(nullptr, 0, &size, nullptr), HIPDNN_STATUS_NOT_SUPPORTED);
+  const auto deserialize = library.backend.get<decltype(::hipdnnBackendCreateAndDeserializeExecutionPlan_ext)>(
+      "hipdnnBackendCreateAndDeserializeExecutionPlan_ext");
+  hipdnnBackendDescriptor_t made = nullptr;
+  check::equal(deserialize(handle.get(), &made, nullptr, 0), HIPDNN_STATUS_NOT_SUPPORTED);
+}
+
+void test_log_callback_gets_messages_from_its_level_on(const Library& library) {
+  const auto set_callback = library.backend.get<decltype(::hipdnnSetUserLogCallback_ext)>("hipdnnSetUserLogCallback_ext");
+  std::vector<std::string> messages;
+  const auto collect = [](void* user, hipdnnSeverity_t, const char* message) {
+    static_cast<std::vector<std::string>*>(user)->emplace_back(message);
+  };
+  check::equal(set_callback(collect, HIPDNN_SEV_ERROR, HIPDNN_LOG_CALLBACK_SYNC, nullptr), HIPDNN_STATUS_BAD_PARAM_NULL_POINTER);
+  check::equal(set_callback(collect, HIPDNN_SEV_ERROR, HIPDNN_LOG_CALLBACK_SYNC, &messages), HIPDNN_STATUS_SUCCESS);
+  library.finalize(nullptr);
+  check::equal(messages.size(), 1U);
+  check::contains(messages.at(0), "hipdnnBackendFinalize");
+  check::equal(set_callback(nullptr, HIPDNN_SEV_OFF, HIPDNN_LOG_CALLBACK_SYNC, nullptr), HIPDNN_STATUS_SUCCESS);
+  library.finalize(nullptr);
+  check::equal(messages.size(), 1U, "after removal");
+}
+
+void test_log_level_is_kept(const Library& library) {
+  const auto set = library.backend.get<decltype(::hipdnnBackendSetGlobalLogLevel_ext)>("hipdnnBackendSetGlobalLogLevel_ext");
+  const auto get = library.backend.get<decltype(::hipdnnBackendGetGlobalLogLevel_ext)>("hipdnnBackendGetGlobalLogLevel_ext");
+  hipdnnSeverity_t before{};
+  hipdnnSeverity_t level{};
+  check::equal(get(&before), HIPDNN_STATUS_SUCCESS);
+  check::equal(set(HIPDNN_SEV_FATAL), HIPDNN_STATUS_SUCCESS);
+  check::equal(get(&level), HIPDNN_STATUS_SUCCESS);
+  check::equal(level, HIPDNN_SEV_FATAL);
+  check::equal(set(static_cast<hipdnnSeverity_t>(5)), HIPDNN_STATUS_BAD_PARAM);
+  check::equal(set(before), HIPDNN_STATUS_SUCCESS);
+}
+
+void test_version_has_four_numbers(const Library& library) {
+  const auto version = library.backend.get<decltype(::hipdnnVersionString_ext)>("hipdnnVersionString_ext");
+  const auto deprecated = library.backend.get<decltype(::hipdnnGetVersion_ext)>("hipdnnGetVersion_ext");
+  const std::string text = version();
+  check::equal(std::ranges::count(text, '.'), 3, text);
+  const char* other = nullptr;
+  check::equal(deprecated(&other), HIPDNN_STATUS_SUCCESS);
+  check::equal(text, std::string(other));
+}
+
+void test_profiling_measures_between_start_and_stop(const Library& library) {
+  const Handle handle(library);
+  Descriptor timer(library, HIPDNN_BACKEND_PROFILING_CONTROL_EXT);
+  timer.handle(HIPDNN_ATTR_PROFILING_HANDLE_EXT, handle);
+  const bool yes = true;
+  check::equal(timer.set(HIPDNN_ATTR_PROFILING_STOP_EXT, HIPDNN_TYPE_BOOLEAN, 1, &yes), HIPDNN_STATUS_BAD_PARAM, "stop before start");
+  timer.flag(HIPDNN_ATTR_PROFILING_START_EXT, true).flag(HIPDNN_ATTR_PROFILING_STOP_EXT, true).finalize();
+  float elapsed = -1;
+  std::int64_t actual = 0;
+  check::equal(timer.get(HIPDNN_ATTR_PROFILING_ELAPSED_MS_EXT, HIPDNN_TYPE_FLOAT, 1, &actual, &elapsed), HIPDNN_STATUS_SUCCESS);
+  check::that(elapsed >= 0, "elapsed milliseconds");
+}
+
+void test_plugin_paths_are_not_supported(const Library& library) {
+  const auto set_paths = library.backend.get<decltype(::hipdnnSetEnginePluginPaths_ext)>("hipdnnSetEnginePluginPaths_ext");
+  check::equal(set_paths(0, nullptr, HIPDNN_PLUGIN_LOADING_ADDITIVE), HIPDNN_STATUS_NOT_SUPPORTED);
+}
+
+}  // namespace
+
+void add_host_symbol_cases(check::Suite& suite, const Library& library) {
+  suite.add("host symbol: refusals reach the user", [&] { test_refusals_reach_the_user(library); });
+  suite.add("host symbol: engine tells its name and has no knobs", [&] { test_engine_tells_its_name_and_has_no_knobs(library); });
+  suite.add("host symbol: plan describes itself", [&] { test_plan_describes_itself(library); });
+  suite.add("host symbol: threads must be positive", [&] { test_threads_must_be_positive(library); });
+  suite.add("host symbol: graph is written as json", [&] { test_graph_is_written_as_json(library); });
+  suite.add("host symbol: convolution is written as json", [&] { test_convolution_is_written_as_json(library); });
+  suite.add("host symbol: plan serialization is not supported", [&] { test_plan_serialization_is_not_supported(library); });
+  suite.add("host symbol: log callback gets messages from its level on", [&] { test_log_callback_gets_messages_from_its_level_on(library); });
+  suite.add("host symbol: log level is kept", [&] { test_log_level_is_kept(library); });
+  suite.add("host symbol: version has four numbers", [&] { test_version_has_four_numbers(library); });
+  suite.add("host symbol: profiling measures between start and stop", [&] { test_profiling_measures_between_start_and_stop(library); });
+  suite.add("host symbol: plugin paths are not supported", [&] { test_plugin_paths_are_not_supported(library); });
+}
+
+}  // namespace abi
