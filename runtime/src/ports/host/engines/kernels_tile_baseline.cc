@@ -2,6 +2,7 @@
 #include "kernels_tile.h"
 
 #include <type_traits>
+#include <utility>
 
 // Float flags: comparisons may not trap and errno is unused, so that the loops vectorize; NaN and infinities keep their meaning.
 #pragma GCC optimize("O3,no-math-errno,no-trapping-math")

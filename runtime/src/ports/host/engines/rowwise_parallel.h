@@ -8,8 +8,8 @@ namespace hipdnn_host {
 
 /// Threads worth starting for `elements` elements through `steps` instructions each: waking one costs some microseconds.
 inline int useful_threads(int threads, std::int64_t tiles, std::int64_t elements, std::size_t steps) {
-  constexpr std::int64_t work_per_thread = 16384;
-  const std::int64_t by_work = 1 + elements * (static_cast<std::int64_t>(steps) + 1) / (2 * work_per_thread);
+  constexpr std::int64_t work_per_thread = 131072;  // about eight microseconds
+  const std::int64_t by_work = elements * (static_cast<std::int64_t>(steps) + 1) / work_per_thread;
   return static_cast<int>(std::clamp<std::int64_t>(std::min(by_work, tiles), 1, threads));
 }
 
