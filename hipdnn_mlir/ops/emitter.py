@@ -66,8 +66,12 @@ class Emitter:
         alignment = _alignment(stored, operand.dtype)
         self._values[key] = self._new(Tensor(dims, operand.dtype, strides, operand=index, alignment=alignment))
 
-    def define(self, key: Any, value: Value) -> None:
-        """Make SSA value `key` mean the result of an emission."""
+    def define(self, key: Any, value: Value, kind: TensorType) -> None:
+        """Make SSA value `key`, of type `kind`, mean the result of an emission."""
+        if value.dtype is not kind.dtype:
+            raise Refusal("dtype", f"computed in {value.dtype}, the result is {kind.dtype}")
+        if kind.is_static and not value.pads and [d for d in value.dims if d != 1] != [d for d in kind.dims if d != 1]:
+            raise Refusal("shape", f"computed as {value.dims}, the result is {kind}")
         self._values[key] = value
 
     def value(self, arg: Any, *, pads: bool = False) -> Value:
@@ -78,6 +82,8 @@ class Emitter:
             value = self._values[arg.key]
             if value.pads and not pads:
                 raise Refusal("pad", "a constant border is absorbed by convolutions and pools only")
+            if not value.pads and math.prod(value.dims) != 1 and value.dims != arg.type.static_dims():
+                raise Refusal("virtual-view", f"an intermediate of dims {value.dims} cannot be read as {arg.type.static_dims()}")
             return value
         if arg.scalar is not None:
             return self.scalar(arg.scalar, arg.type.dtype)
@@ -217,11 +223,11 @@ class Emitter:
         return self.graph
 
     def _result(self, key: Any, kind: TensorType, taken: set[int]) -> Value:
+        if key not in self._values:
+            raise Refusal("result", "a result that hipDNN's operation does not produce is used")
         value = self._values[key]
         if value.pads:
             raise Refusal("pad", "a padded value leaves the region")
-        if value.dtype is not kind.dtype:
-            raise Refusal("dtype", f"result is {value.dtype}, expected {kind.dtype}")
         if not self.graph.tensors[value.tensor].is_virtual or value.tensor in taken:
             dims = kind.static_dims() or (1,)
             return self.pointwise(Pointwise.IDENTITY, value, dims=dims if broadcast(value.dims, dims) == dims else None)
@@ -278,8 +284,8 @@ def emit_region(
             if row is None or row.emit is None:
                 return Reject(view.name, "no-row", "no hipDNN operation expresses it", view.node)
             made = row.emit(emitter, view)
-            for key, value in zip(keys, made if isinstance(made, list) else [made], strict=False):
-                emitter.define(key, value)
+            for key, kind, value in zip(keys, view.results, made if isinstance(made, list) else [made], strict=False):
+                emitter.define(key, value, kind)
         return emitter.finish(results, storage if storage is not None else [None] * len(results))
     except Refusal as refusal:
         return Reject(view.name, refusal.rule, refusal.reason, view.node)
