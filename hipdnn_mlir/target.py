@@ -106,7 +106,7 @@ class Rowwise:
         axes = {_reduced_axes(graph, node) for node in graph.nodes if node.type == REDUCTION}
         if len(axes) > 1:
             return "reductions over different dimensions"
-        if any(len(t.dims) != len(graph.tensors[0].dims) for t in _used(graph) if t.value is None):
+        if len({len(t.dims) for t in _used(graph) if t.value is None}) > 1:
             return "tensors of different rank"
         if axes and not self._rows_match(graph, next(iter(axes))):
             return "tensors that broadcast over a dimension that is not reduced"
