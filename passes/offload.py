@@ -102,8 +102,9 @@ def _place(operation: Any, partition: Partition, views: dict[Any, Any], target: 
     producers = partition.producers(operation)
     choices = [producers] if len(producers) > 1 else []
     choices += [[producer] for producer in producers] + [[]]
-    for groups in choices:
-        members = partition.members(groups, [*absorbed, operation])
+    tries = [(groups, absorbed) for groups in choices] + ([(groups, []) for groups in choices] if absorbed else [])
+    for groups, borders in tries:
+        members = partition.members(groups, [*borders, operation])
         if len(members) > MAX_OPS or not partition.is_convex(members):
             continue
         region = try_region(members, views, target)
