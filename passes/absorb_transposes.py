@@ -100,7 +100,7 @@ def _backward(operation: Any) -> bool:
 
 
 def hoist(operation: Any, before: Any) -> None:
-    """Move an allocation or view, and what it is a view of, in front of `before`."""
+    """Move an allocation, view or fill, and the views it is made from, in front of `before`."""
     for value in operation.operands:
         if not isinstance(value.owner, ir.Block):
             hoist(value.owner.operation, before)

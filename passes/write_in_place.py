@@ -6,7 +6,7 @@ from torch_mlir import ir
 
 from .absorb_transposes import erase_allocation, hoist
 from .registration import body, functions, module_pass
-from .views import allocation, base, can_retype, retype_uses
+from .views import VIEWS, allocation, base, can_retype, retype_uses
 
 
 @module_pass("hipdnn-write-in-place")
@@ -43,12 +43,14 @@ def _redirect(copy: Any) -> None:
 
 
 def _writers(root: Any) -> list[Any]:
-    """Graphs that write `root` itself, not through a view."""
+    """Graphs that write the whole of `root`, as it is or through views of all its elements."""
     found = []
     for use in root.uses:
         user = use.owner.operation
         if user.name == "hipdnn.graph" and _writes(user, root):
             found.append(user)
+        elif user.name in VIEWS and user.name != "memref.subview":
+            found += _writers(user.results[0])
     return found
 
 
@@ -66,4 +68,4 @@ def _may_write_early(destination: Any) -> bool:
 def _hoist_fills(root: Any, before: Any) -> None:
     for graph in _writers(root):
         if not graph.is_before_in_block(before):
-            graph.move_before(before)
+            hoist(graph, before)
