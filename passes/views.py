@@ -27,8 +27,13 @@ def view_type(operation: Any, source: Any) -> Any | None:
         offsets, steps = (_static(operation, name) for name in ("static_offsets", "static_strides"))
         moved = offset + sum(o * s for o, s in zip(offsets, strides, strict=True))
         return strided_memref(_static(operation, "static_sizes"), element, tuple(a * b for a, b in zip(strides, steps, strict=True)), moved)
-    new = restride(dims, strides, tuple(result.shape))
-    return None if new is None else strided_memref(tuple(result.shape), element, new, offset)
+    shape = tuple(result.shape)
+    new = restride(dims, strides, shape)
+    if new is None:
+        return None
+    if not isinstance(ir.MemRefType(source).layout, ir.StridedLayoutAttr):  # MLIR keeps the identity layout through reshapes
+        return ir.MemRefType.get(list(shape), element)
+    return strided_memref(shape, element, new, offset)
 
 
 def permutation(operation: Any) -> tuple[int, ...]:
@@ -46,7 +51,7 @@ def can_retype(value: Any, source: Any, ignored: Any = None) -> bool:
     """Whether every use of `value` still works when it has memref type `source`: calls and copies take any strides, views must exist."""
     for use in value.uses:
         user = use.owner.operation
-        if user == ignored or user.name in ("hipdnn.graph", "memref.copy"):
+        if (ignored is not None and user == ignored) or user.name in ("hipdnn.graph", "memref.copy"):
             continue
         if user.name not in VIEWS:
             return False
