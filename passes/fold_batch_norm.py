@@ -18,6 +18,8 @@ CONV_X, CONV_W, CONV_BIAS, CONV_TRANSPOSED, CONV_GROUPS = 0, 1, 2, 6, 8
 def fold_batch_norm(module: Any) -> None:
     """Fold inference batch norm with constant statistics into the constant weights and bias of a convolution used by nothing else.
 
+    All constants must have one dtype. A transposed convolution in groups is left alone: its weights are not ordered by output channel.
+
     With s = scale / sqrt(variance + eps): w' = w * s (per output channel), bias' = (bias - mean) * s + shift. The products are torch ops
     on constants, which hipdnn-outline-constants evaluates at compile time.
 
@@ -41,6 +43,9 @@ def _fold(norm: Any) -> None:
         return
     if argument(convolution.operands[CONV_TRANSPOSED]) and argument(convolution.operands[CONV_GROUPS]) != 1:
         return
+    if len({tensor_type(value.type).dtype for value in constants}) > 1:
+        return
+    convolution.move_before(norm)  # whose constants may be computed after the convolution
     with ir.InsertionPoint(convolution), norm.location:
         weight, bias = _folded(convolution, norm, has_bias=has_bias)
     convolution.operands[CONV_W] = weight
