@@ -6,14 +6,16 @@ from torch_mlir import ir
 
 from hipdnn_mlir.dialect import create_graph
 from hipdnn_mlir.dtypes import ALL
+from hipdnn_mlir.errors import Reject, UnsupportedError
 from hipdnn_mlir.ir_types import torch_tensor
+from hipdnn_mlir.ir_view import node_name
 
 from .absorb_transposes import transposed_view
 from .assign_layout import fill_copy_body
 from .registration import body, functions, module_pass
 from .views import VIEWS, is_contiguous
 
-_STORED = {d.builtin: d for d in reversed(ALL) if d.hipdnn is not None}  # any dtype of the width copies bits, see copy_buffer
+_STORED = {d.builtin: d for d in reversed(ALL) if d.hipdnn is not None}  # signedness does not matter to a copy
 
 
 @module_pass("hipdnn-finalize-memrefs")
@@ -39,7 +41,7 @@ def _copy_transposed(operation: Any) -> None:
     source, destination = operation.operands
     order = tuple(ir.DenseI64ArrayAttr(operation.attributes["permutation"]))
     with ir.InsertionPoint(operation):
-        copy_buffer(transposed_view(source, order), destination, operation.location)
+        copy_buffer(transposed_view(source, order), destination, operation)
     operation.erase()
 
 
@@ -48,15 +50,23 @@ def _copy_strided(operation: Any) -> None:
     if is_contiguous(source.type) and is_contiguous(destination.type):
         return
     with ir.InsertionPoint(operation):
-        copy_buffer(source, destination, operation.location)
+        copy_buffer(source, destination, operation)
     operation.erase()
 
 
-def copy_buffer(source: Any, destination: Any, location: Any) -> Any:
-    """A graph in buffer form that copies one buffer to another, at the current insertion point."""
-    kind = _STORED[str(source.type.element_type)]
-    graph = create_graph([source], [destination], [], location)
-    block = graph.regions[0].blocks.append(torch_tensor(tuple(source.type.shape), kind), arg_locs=[location])
-    with ir.InsertionPoint(block), location:
+def copy_buffer(source: Any, destination: Any, origin: Any) -> Any:
+    """A graph in buffer form that copies one buffer to another for the op `origin`, at the current insertion point.
+
+    Raises:
+        UnsupportedError: hipDNN has no data type for the elements.
+    """
+    element = str(source.type.element_type)
+    if element not in _STORED:
+        reason = f"data of {element} has to move, hipDNN has no data type for it"
+        raise UnsupportedError([Reject("copy", "dtype", reason, node_name(origin))])
+    kind = _STORED[element]
+    graph = create_graph([source], [destination], [], origin.location)
+    block = graph.regions[0].blocks.append(torch_tensor(tuple(source.type.shape), kind), arg_locs=[origin.location])
+    with ir.InsertionPoint(block), origin.location:
         fill_copy_body(block)
     return graph

@@ -84,7 +84,7 @@ def _copy_operands(operation: Any, target: Target, made: dict[str, Any], module:
             packed = ir.Operation.create(
                 "memref.alloc", results=[kind], attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])}
             ).result
-            copy = copy_buffer(value, packed, operation.location)
+            copy = copy_buffer(value, packed, operation)
         operation.operands[index] = packed
         _compile(module, copy, target, made)
 
