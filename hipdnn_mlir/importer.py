@@ -15,8 +15,10 @@ from onnx import numpy_helper
 from torch_mlir import ir
 from torch_mlir.extras import onnx_importer
 
+from .constant_folding import fold_constants
 from .dtypes import BY_ONNX, DType
-from .errors import ModelError
+from .errors import ModelError, PassError, Reject, UnsupportedError
+from .onnx_conversions import split_to_slices, wrong_conversions
 from .ops.evaluate import Array
 from .ops.strides import Dims
 from .passes.outline_constants import CONSTANT
@@ -28,6 +30,8 @@ logger = logging.getLogger(__name__)
 OLDEST_OPSET, UPGRADED_OPSET = 17, 21
 """torch-mlir's conversions are complete from about opset 17; older models are upgraded by onnx's own converter."""
 MAX_LITERAL_ELEMENTS = 1
+LARGE_ELEMENTS = 1024
+"""Initializers up to this size take part in constant folding; larger ones never leave NumPy."""
 _SHAPE_LIKE = frozenset({"Resize", "Upsample", "ConstantOfShape", "Range"})
 Weights = dict[str, Array]
 
@@ -110,21 +114,22 @@ def import_model(
 
     Raises:
         ModelError: invalid model, unknown input name, dims that stay dynamic, dtypes without a row.
+        UnsupportedError: torch-mlir's conversion stops for a reason that leaving an op aside does not mend.
     """
     slim, weights = _slim(model, shapes or {}, where)
     inputs, outputs = _signature(slim, weights, where)
-    renamed: list[str] = []
+    renamed = wrong_conversions(slim)
     while True:
         module = _to_mlir(slim, context, where)
         _annotate(module, weights)
-        with context:
+        with context, ir.Location.unknown():
             PASSES["hipdnn-rename-unconverted-ops"].run(module.operation, ops=",".join(renamed))
             try:
                 runner.run(module.operation, TORCH_STEPS[:1])
-            except Exception as error:
-                name = _unconverted(getattr(error, "detail", ""))
+            except PassError as error:
+                name = _unconverted(error.detail)
                 if name is None or name in renamed:
-                    raise
+                    raise UnsupportedError([Reject(name or "model", "torch-mlir", f"no conversion: {error.message}")]) from error
                 renamed.append(name)
                 continue
         return Imported(module, weights, inputs, outputs, model.graph.name or "model", unconverted=renamed)
@@ -137,8 +142,8 @@ def _unconverted(report: str) -> str | None:
 
 
 def _slim(model: onnx.ModelProto, shapes: Mapping[str, Dims], where: str) -> tuple[onnx.ModelProto, Weights]:
-    """A copy without large initializers (they become inputs), upgraded, with shapes inferred."""
-    keep, weights = _split_initializers(model)
+    """A copy without large initializers (they become inputs), upgraded, with constants folded and shapes inferred."""
+    keep, weights = _split_initializers(model.graph, LARGE_ELEMENTS)
     slim = onnx.ModelProto()
     slim.ir_version = model.ir_version
     slim.opset_import.extend(model.opset_import)
@@ -146,28 +151,47 @@ def _slim(model: onnx.ModelProto, shapes: Mapping[str, Dims], where: str) -> tup
     graph = slim.graph
     graph.name = model.graph.name or "model"
     graph.node.extend(model.graph.node)
-    graph.input.extend(value for value in model.graph.input if value.name not in weights)
+    _name_nodes(graph)
+    initialized = {tensor.name for tensor in model.graph.initializer}
+    graph.input.extend(value for value in model.graph.input if value.name not in initialized)
     graph.output.extend(model.graph.output)
     graph.value_info.extend(model.graph.value_info)
     graph.initializer.extend(keep)
-    for name, array in weights.items():
-        graph.input.append(onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape))
     _set_shapes(slim, shapes, where)
+    _add_inputs(graph, weights)
     slim = _upgrade(slim, where)
     try:
-        return onnx.shape_inference.infer_shapes(slim, data_prop=True), weights
+        slim = fold_constants(slim)
+        split_to_slices(slim)
     except onnx.shape_inference.InferenceError as error:
         raise ModelError(f"shapes do not fit: {error}", where=where, hint="run onnx.checker on the model") from error
+    keep, small = _split_initializers(slim.graph, MAX_LITERAL_ELEMENTS)
+    del slim.graph.initializer[:]
+    slim.graph.initializer.extend(keep)
+    _add_inputs(slim.graph, small)
+    return slim, weights | small
 
 
-def _split_initializers(model: onnx.ModelProto) -> tuple[list[onnx.TensorProto], Weights]:
-    """Initializers that stay in the IR (numbers, shapes, axes) and those that become constants."""
-    shape_like = {name for node in model.graph.node if node.op_type in _SHAPE_LIKE for name in node.input}
+def _name_nodes(graph: onnx.GraphProto) -> None:
+    """Give every node a name, which messages and placement reports use."""
+    for index, node in enumerate(graph.node):
+        if not node.name:
+            node.name = f"{node.op_type}_{index}"
+
+
+def _add_inputs(graph: onnx.GraphProto, weights: Weights) -> None:
+    for name, array in weights.items():
+        graph.input.append(onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape))
+
+
+def _split_initializers(graph: onnx.GraphProto, limit: int) -> tuple[list[onnx.TensorProto], Weights]:
+    """Initializers that stay in the IR (numbers, shapes, axes) and the floats of more than `limit` elements, which become constants."""
+    shape_like = {name for node in graph.node if node.op_type in _SHAPE_LIKE for name in node.input}
     keep, weights = [], {}
-    for tensor in model.graph.initializer:
+    for tensor in graph.initializer:
         kind = BY_ONNX.get(tensor.data_type)
         count = int(np.prod(tensor.dims)) if tensor.dims else 1
-        if kind is None or not kind.is_float or count <= MAX_LITERAL_ELEMENTS or tensor.name in shape_like:
+        if kind is None or not kind.is_float or count <= limit or tensor.name in shape_like:
             keep.append(tensor)
         else:
             weights[tensor.name] = numpy_helper.to_array(tensor)
@@ -190,7 +214,10 @@ def _set_shapes(model: onnx.ModelProto, shapes: Mapping[str, Dims], where: str) 
 
 
 def _upgrade(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
-    version = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), UPGRADED_OPSET)
+    version = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), None)
+    if version is None:  # a model of other domains only; the importer wants to know all the same
+        model.opset_import.append(onnx.helper.make_opsetid("", UPGRADED_OPSET))
+        return model
     if version >= OLDEST_OPSET:
         return model
     logger.info("upgrading from opset %d to %d", version, UPGRADED_OPSET)

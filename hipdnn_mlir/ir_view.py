@@ -37,16 +37,17 @@ def node_name(operation: Any) -> str:
 
 def literal_scalar(operation: Any) -> float | int | bool | None:
     """The number of a one-element literal, or None."""
-    attribute = operation.attributes["value"]
+    attribute = ir.DenseElementsAttr(operation.attributes["value"])
     kind = ir.RankedTensorType(attribute.type)
-    if prod(kind.shape) != 1:
-        return None
-    element = str(kind.element_type)
-    if element == "i1":
-        return bool(ir.DenseIntElementsAttr(attribute)[0])
-    if element.startswith(("f", "bf")):
-        return float(ir.DenseFPElementsAttr(attribute)[0])
-    return int(ir.DenseIntElementsAttr(attribute)[0])
+    return splat_number(attribute) if prod(kind.shape) == 1 else None
+
+
+def splat_number(attribute: Any) -> float | int | bool:
+    """The number that a splat has everywhere."""
+    number = attribute.get_splat_value()
+    if isinstance(number, ir.FloatAttr):
+        return float(number.value)
+    return bool(number.value) if str(number.type) == "i1" else int(ir.IntegerAttr(number).value)
 
 
 def argument(value: Any) -> Arg:

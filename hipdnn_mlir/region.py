@@ -3,19 +3,25 @@
 from collections.abc import Sequence
 from typing import Any
 
+from torch_mlir import ir
+
 from .errors import Reject
 from .ir_types import tensor_type
-from .ir_view import is_constant, lookup
+from .ir_view import is_constant, lookup, node_name, splat_number
 from .ops.emitter import Operand, Storage, emit_region
 from .ops.graph import Graph
-from .ops.spec import OpView
+from .ops.spec import OpView, TensorArg, TensorType
 
 
 def region_views(operation: Any) -> list[tuple[OpView, list[Any]]] | Reject:
-    """The torch ops of a graph's body with the SSA keys of their results, constants left out."""
+    """The torch ops of a graph's body with the SSA keys of their results, constants left out but where they are yielded."""
+    block = operation.regions[0].blocks[0]
+    yielded = list(block.operations[len(block.operations) - 1].operation.operands)
     pairs = []
-    for item in operation.regions[0].blocks[0].operations:
+    for item in block.operations:
         member = item.operation
+        if member.name == "torch.vtensor.literal" and member.results[0] in yielded:
+            pairs.append((fill_view(member), list(member.results)))
         if member.name == "hipdnn.yield" or is_constant(member):
             continue
         found = lookup(member)
@@ -23,6 +29,14 @@ def region_views(operation: Any) -> list[tuple[OpView, list[Any]]] | Reject:
             return found
         pairs.append((found[1], list(member.results)))
     return pairs
+
+
+def fill_view(literal: Any) -> OpView:
+    """A literal with one number everywhere, as the broadcast of that number: MLIR folds broadcasts of numbers to literals."""
+    kind = tensor_type(literal.results[0].type)
+    number = splat_number(ir.DenseElementsAttr(literal.attributes["value"]))
+    scalar = TensorArg(literal.results[0], TensorType((), kind.dtype), number)
+    return OpView("torch.aten.broadcast_to", [scalar, list(kind.static_dims())], [kind], node_name(literal))
 
 
 def region_graph(

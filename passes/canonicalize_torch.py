@@ -4,15 +4,16 @@ from typing import Any
 
 from torch_mlir import ir
 
+from hipdnn_mlir.dtypes import DType
 from hipdnn_mlir.errors import Reject
-from hipdnn_mlir.ir_types import is_tensor, tensor_type
+from hipdnn_mlir.ir_types import is_tensor, tensor_type, torch_tensor
 from hipdnn_mlir.ir_view import argument, lookup, view
 from hipdnn_mlir.ops.spec import OpView, Permute, Refusal, Reshape, TensorArg
 from hipdnn_mlir.ops.strides import broadcast
 
 from .registration import body, erase_dead, functions, module_pass
 
-_ALIASES = ("torch.aten.contiguous", "torch.aten.clone", "torch.aten.detach", "torch.aten.dropout", "torch.aten.alias")
+_ALIASES = ("torch.aten.contiguous", "torch.aten.clone", "torch.aten.detach", "torch.aten.alias")
 _BROADCASTS = ("torch.aten.expand", "torch.aten.broadcast_to")
 _ELEMENTWISE = ("torch.aten.add.Tensor", "torch.aten.sub.Tensor", "torch.aten.mul.Tensor", "torch.aten.div.Tensor", "torch.aten.where.self",
                 "torch.aten.maximum", "torch.aten.minimum")  # fmt: skip
@@ -122,16 +123,16 @@ def _complete_layer_norm(operation: Any) -> bool:
         if op.args[index] is None:
             kind = tensor_type(operation.operands[0].type)
             with ir.InsertionPoint(operation), operation.location:
-                operation.operands[index] = splat(fill, tuple(op.args[1]), kind.dtype.torch)  # type: ignore[arg-type]
+                operation.operands[index] = splat(fill, tuple(op.args[1]), kind.dtype)  # type: ignore[arg-type]
     return True
 
 
-def splat(number: float, dims: tuple[int, ...], element: str) -> Any:
+def splat(number: float, dims: tuple[int, ...], dtype: DType) -> Any:
     """A literal with one number everywhere, at the current insertion point."""
-    kind = ir.RankedTensorType.get(list(dims), ir.Type.parse(element))
-    value = ir.DenseElementsAttr.get_splat(kind, ir.FloatAttr.get(kind.element_type, number))
-    result = ir.Type.parse(f"!torch.vtensor<[{','.join(map(str, dims))}],{element}>")
-    return ir.Operation.create("torch.vtensor.literal", results=[result], attributes={"value": value}).result
+    kind = ir.RankedTensorType.get(list(dims), ir.Type.parse(dtype.torch))
+    element = ir.FloatAttr.get(kind.element_type, float(number)) if dtype.is_float else ir.IntegerAttr.get(kind.element_type, int(number))
+    value = ir.DenseElementsAttr.get_splat(kind, element)
+    return ir.Operation.create("torch.vtensor.literal", results=[torch_tensor(dims, dtype)], attributes={"value": value}).result
 
 
 def constant_int(number: int) -> Any:

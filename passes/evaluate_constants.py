@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 from torch_mlir import ir
 
-from hipdnn_mlir.dtypes import DType
 from hipdnn_mlir.errors import PassError, Reject
 from hipdnn_mlir.ir_types import tensor_type
-from hipdnn_mlir.ir_view import is_constant, view
+from hipdnn_mlir.ir_view import is_constant, splat_number, view
 from hipdnn_mlir.ops.evaluate import Array, evaluate
 
 from .outline_constants import CONSTANT, CONSTANTS_FUNCTION
@@ -62,10 +61,5 @@ def literal_array(operation: Any) -> Array:
     dims = kind.static_dims()
     attribute = operation.attributes["value"]
     if ir.DenseElementsAttr(attribute).is_splat:
-        return np.full(dims, _splat(attribute, kind.dtype), kind.dtype.numpy)
+        return np.full(dims, splat_number(ir.DenseElementsAttr(attribute)), kind.dtype.numpy)
     return np.array(ir.DenseElementsAttr(attribute)).astype(kind.dtype.numpy, copy=False).reshape(dims)
-
-
-def _splat(attribute: Any, dtype: DType) -> Any:
-    number = ir.DenseElementsAttr(attribute).get_splat_value()
-    return float(ir.FloatAttr(number).value) if dtype.is_float else int(ir.IntegerAttr(number).value)

@@ -11,7 +11,8 @@ from hipdnn_mlir.ir_view import defining, is_constant, lookup, node_name
 from hipdnn_mlir.ops.spec import Concat, Pad, Permute, Reshape, Slice
 from hipdnn_mlir.ops.strides import Dims, channels_last_order, packed
 
-from .assign_layout import CHANNELS_LAST, layout_of
+from .assign_layout import CHANNELS_LAST, CONTIGUOUS, fill_copy_body, layout_of
+from .canonicalize_torch import splat
 from .offload import ENGINE
 from .reassociation import common_dims, groups
 from .registration import body, functions, module_pass
@@ -57,15 +58,19 @@ class _Legalization:
 
     def _operation(self, operation: Any) -> None:
         if operation.name == "func.return":
-            for index, value in enumerate(operation.operands):
-                operation.operands[index] = self._tensors[value]
-            self._retype(operation)
+            self._return(operation)
         elif operation.name == "hipdnn.graph":
             self._graph(operation)
         elif not is_constant(operation):
             self._movement(operation)
 
-    def _retype(self, terminator: Any) -> None:
+    def _return(self, terminator: Any) -> None:
+        """Return builtin tensors, each value once: bufferization cannot give one buffer to two results."""
+        old = ir.FunctionType(ir.TypeAttr(self._function.attributes["function_type"]).value)
+        values = list(terminator.operands)
+        for index, value in enumerate(values):
+            tensor = self._tensors[value]
+            terminator.operands[index] = copied(tensor, old.results[index]) if value in values[:index] else tensor
         arguments = [argument.type for argument in self._function.regions[0].blocks[0].arguments]
         kind = ir.FunctionType.get(arguments, [value.type for value in terminator.operands])
         self._function.attributes["function_type"] = ir.TypeAttr.get(kind)
@@ -214,20 +219,19 @@ def insert(source: Any, destination: Any, offsets: Dims) -> Any:
     )  # fmt: skip
 
 
+def copied(tensor: Any, kind: Any) -> Any:
+    """A copy of a tensor, of torch type `kind`, in a buffer of its own."""
+    buffer = allocate(kind, CONTIGUOUS)
+    graph = create_graph([read_buffer(tensor)], [buffer], [], ir.Location.current)
+    block = graph.regions[0].blocks.append(kind, arg_locs=[graph.location])
+    with ir.InsertionPoint(block):
+        fill_copy_body(block)
+    return read_tensor(buffer, builtin_tensor(kind))
+
+
 def fill_graph(buffer: Any, kind: Any, number: float, location: Any) -> None:
     """A graph in buffer form that writes one number everywhere."""
     shape = tensor_type(kind)
     graph = create_graph([], [buffer], [], location)
     with ir.InsertionPoint(graph.regions[0].blocks.append()), location:
-        element = ir.Type.parse(shape.dtype.torch)
-        scalar = ir.RankedTensorType.get([], element)
-        attribute = ir.FloatAttr.get(element, float(number)) if shape.dtype.is_float else ir.IntegerAttr.get(element, int(number))
-        value = ir.DenseElementsAttr.get_splat(scalar, attribute)
-        literal = _create("torch.vtensor.literal", ir.Type.parse(f"!torch.vtensor<[],{shape.dtype.torch}>"), value=value)
-        sizes = [_create("torch.constant.int", ir.Type.parse("!torch.int"), value=_int(size)) for size in shape.static_dims()]
-        dims = ir.Operation.create("torch.prim.ListConstruct", results=[ir.Type.parse("!torch.list<int>")], operands=sizes).result
-        create_yield([_create("torch.aten.broadcast_to", kind, literal, dims)], location)
-
-
-def _int(number: int) -> Any:
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
+        create_yield([splat(number, shape.static_dims(), shape.dtype)], location)

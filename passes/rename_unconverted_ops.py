@@ -4,7 +4,7 @@ from typing import Any
 
 from torch_mlir import ir
 
-from .registration import body, functions, module_pass
+from .registration import module_pass
 
 
 @module_pass("hipdnn-rename-unconverted-ops")
@@ -20,8 +20,13 @@ def rename_unconverted_ops(module: Any, *, ops: str = "") -> None:
         ops: operator names separated by commas.
     """
     names = {f"onnx.{name}" for name in ops.split(",") if name}
-    for function in functions(module):
-        for operation in body(function):
-            if operation.name == "torch.operator" and ir.StringAttr(operation.attributes["name"]).value in names:
-                name = ir.StringAttr(operation.attributes["name"]).value
-                operation.attributes["name"] = ir.StringAttr.get(f"hipdnn.{name}")
+
+    def rename(operation: Any) -> Any:
+        if operation.operation.name == "torch.operator":
+            name = ir.StringAttr(operation.operation.attributes["name"]).value
+            if name in names:
+                operation.operation.attributes["name"] = ir.StringAttr.get(f"hipdnn.{name}")
+        return ir.WalkResult.ADVANCE
+
+    if names:
+        module.walk(rename)

@@ -68,11 +68,10 @@ def _forward(e: Emitter, x: Value, w: Value, low: Dims, high: Dims, strides: Dim
 def _transposed(
     e: Emitter, x: Value, w: Value, low: Dims, high: Dims, strides: Dims, dilations: Dims, groups: int, extra: Dims
 ) -> Value:
-    """x plays dy; output padding shortens the padding at the end, which may then be negative only where hipDNN takes it: refused."""
-    high = tuple(b - o for b, o in zip(high, extra, strict=True))
+    """x plays dy; output padding only makes dx larger: the forward convolution it reverses rounds its size down."""
     size = tuple(
-        (n - 1) * s - a - b + d * (k - 1) + 1
-        for n, k, a, b, s, d in zip(x.dims[2:], w.dims[2:], low, high, strides, dilations, strict=True)
+        (n - 1) * s - a - b + d * (k - 1) + 1 + o
+        for n, k, a, b, s, d, o in zip(x.dims[2:], w.dims[2:], low, high, strides, dilations, extra, strict=True)
     )
     if min(size) < 1 or x.dims[1] != w.dims[0]:
         raise Refusal("shape", f"x {x.dims} and w {w.dims} do not fit")

@@ -113,6 +113,8 @@ def slice_(op: OpView) -> Slice:
         raise Refusal("attribute", f"step {step}, expected a positive one")
     start = _clamped(op.args[2], size, 0)
     end = max(start, _clamped(op.args[3], size, size))
+    if start == end:  # an empty slice may start past the end, which tensor.extract_slice refuses
+        start = end = 0
     offsets, sizes, steps = [0] * len(dims), list(dims), [1] * len(dims)
     offsets[axis], sizes[axis], steps[axis] = start, -(-(end - start) // step), step
     return Slice(tuple(offsets), tuple(sizes), tuple(steps))

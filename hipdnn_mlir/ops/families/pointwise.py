@@ -290,16 +290,13 @@ def square(e: Emitter, op: OpView) -> Value:
     return e.pointwise(P.MUL, x, x)
 
 
-@compute("aten.fmod.Tensor", "aten.remainder.Tensor", becomes="pointwise DIV, MUL, SUB", onnx=("Mod",))
-def remainder(e: Emitter, op: OpView) -> Value:
-    """A - trunc(a / b) * b for integers (fmod), a - floor(a / b) * b for floats (remainder)."""
+@compute("aten.fmod.Tensor", becomes="pointwise DIV, MUL, SUB", onnx=("Mod",))
+def fmod(e: Emitter, op: OpView) -> Value:
+    """A - trunc(a / b) * b of integers; hipDNN cannot truncate floats."""
     a, b = operands(e, op)
-    quotient = e.pointwise(P.DIV, a, b)
-    if op.name.endswith("remainder.Tensor") and a.dtype.is_float:
-        quotient = e.pointwise(P.FLOOR, quotient)
-    elif not op.name.endswith("fmod.Tensor") or a.dtype.is_float:
-        raise Refusal("dtype", f"{op.name} of {a.dtype}: hipDNN cannot truncate")
-    return e.pointwise(P.SUB, a, e.pointwise(P.MUL, quotient, b))
+    if a.dtype.is_float:
+        raise Refusal("dtype", f"fmod of {a.dtype}: hipDNN cannot truncate")
+    return e.pointwise(P.SUB, a, e.pointwise(P.MUL, e.pointwise(P.DIV, a, b), b))
 
 
 @compute("aten.expand", "aten.broadcast_to", becomes="pointwise IDENTITY with broadcasting", onnx=("Expand",))

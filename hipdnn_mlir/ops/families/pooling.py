@@ -13,8 +13,16 @@ from ..strides import Dims
 
 
 def _window(values: Sequence[int], spatial: int) -> Dims:
-    """One number per spatial dim; a single one stands for all."""
-    return tuple(values) if len(values) == spatial else tuple(values) * spatial
+    """One number per spatial dim; a single one stands for all. torch-mlir repeats default strides once too often."""
+    return tuple(values) * spatial if len(values) == 1 else tuple(values)[:spatial]
+
+
+def _paddings(values: Sequence[int], spatial: int) -> tuple[Dims, Dims]:
+    """Padding before and after; torch-mlir passes asymmetric padding as begins, then ends."""
+    if len(values) == 2 * spatial and spatial > 0:
+        return tuple(values[:spatial]), tuple(values[spatial:])
+    both = _window(values, spatial)
+    return both, both
 
 
 def _sizes(x: Dims, low: Dims, high: Dims, window: Dims, strides: Dims, *, ceil: bool) -> tuple[Dims, Dims]:
@@ -50,15 +58,15 @@ def _resample(e: Emitter, x: Value, mode: Resample, window: Dims, strides: Dims,
     )[0]
 
 
-def _absorbed(x: Value, low: Dims, border: float) -> tuple[Dims, Dims]:
+def _absorbed(x: Value, low: Dims, high: Dims, border: float) -> tuple[Dims, Dims]:
     """Padding of the op joined with a border that was written as its own op, where the border's value is the pool's own."""
     if x.pads is None:
-        return low, low
+        return low, high
     own = x.pads[2] == border or (math.isinf(border) and x.pads[2] <= -3.0e38)  # noqa: PLR2004 - the lowest f32
     if not own or any(x.pads[0][:2]) or any(x.pads[1][:2]):
         raise Refusal("pad", "only the pool's own border value is absorbed")
     before = tuple(a + b for a, b in zip(low, x.pads[0][2:], strict=True))
-    return before, tuple(a + b for a, b in zip(low, x.pads[1][2:], strict=True))
+    return before, tuple(a + b for a, b in zip(high, x.pads[1][2:], strict=True))
 
 
 def _check(x: Value, spatial: int) -> None:
@@ -77,10 +85,10 @@ def max_pool(e: Emitter, op: OpView) -> list[Value]:
     spatial = int(op.name.split("max_pool")[1][0])
     x = e.value(op.args[0], pads=True)
     _check(x, spatial)
-    window, strides, pads, dilation = (_window(arg or op.args[1], spatial) for arg in op.args[1:5])  # type: ignore[arg-type]
+    window, strides, dilation = (_window(op.args[i] or op.args[1], spatial) for i in (1, 2, 4))  # type: ignore[arg-type]
     if set(dilation) != {1}:
         raise Refusal("attribute", f"dilation {dilation}: hipDNN's resample has none")
-    low, high = _absorbed(x, pads, -math.inf)
+    low, high = _absorbed(x, *_paddings(op.args[3], spatial), -math.inf)  # type: ignore[arg-type]
     size, high = _sizes(x.dims[2:], low, high, window, strides, ceil=bool(op.args[5]))
     return [_resample(e, x, Resample.MAXPOOL, window, strides, low, high, size)]
 
@@ -94,13 +102,14 @@ def avg_pool(e: Emitter, op: OpView) -> Value:
     spatial = int(op.name.split("avg_pool")[1][0])
     x = e.value(op.args[0], pads=True)
     _check(x, spatial)
-    window, strides, pads = (_window(arg or op.args[1], spatial) for arg in op.args[1:4])  # type: ignore[arg-type]
+    window, strides = (_window(op.args[i] or op.args[1], spatial) for i in (1, 2))  # type: ignore[arg-type]
+    pads = _paddings(op.args[3], spatial)  # type: ignore[arg-type]
     ceil, include = bool(op.args[4]), bool(op.args[5])
     if len(op.args) > 6 and op.args[6] is not None:  # noqa: PLR2004 - divisor_override
         raise Refusal("attribute", "a divisor of its own")
-    if x.pads and (any(pads) or not include):
+    if x.pads and (any(pads[0] + pads[1]) or not include):
         raise Refusal("pad", "a zero border is absorbed only where it counts in the average")
-    low, high = _absorbed(x, pads, 0.0)
+    low, high = _absorbed(x, *pads, 0.0)
     size, end = _sizes(x.dims[2:], low, high, window, strides, ceil=ceil)
     if include and end != high:
         raise Refusal("attribute", "ceil mode with padding counted in the average")

@@ -1,0 +1,76 @@
+"""ONNX operators that this version of torch-mlir converts wrongly or dies on: they are kept from it and rejected by name."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+from onnx import TensorProto, numpy_helper
+
+from .dtypes import BY_ONNX
+
+_QUANTIZED = frozenset({TensorProto.INT8, TensorProto.UINT8, TensorProto.INT32})
+
+
+@dataclass(frozen=True)
+class WrongConversion:
+    """One defect: operator, when it shows, and what happens (torch-mlir 20261001)."""
+
+    op: str
+    applies: Callable[[onnx.NodeProto, dict[str, int]], bool]
+    what: str
+
+
+def _attribute(node: onnx.NodeProto, name: str, default: object = None) -> object:
+    return next((onnx.helper.get_attribute_value(a) for a in node.attribute if a.name == name), default)
+
+
+def _other_integers(node: onnx.NodeProto, kinds: dict[str, int]) -> bool:
+    """Quantized types outside int8, uint8 and int32."""
+    return any(
+        kinds.get(name, TensorProto.FLOAT) not in _QUANTIZED and not _is_float(kinds.get(name, TensorProto.FLOAT))
+        for name in (*node.input, *node.output)
+    )
+
+
+def _is_float(kind: int) -> bool:
+    return kind in BY_ONNX and BY_ONNX[kind].is_float
+
+
+WRONG: tuple[WrongConversion, ...] = (
+    WrongConversion("SpaceToDepth", lambda node, _: _attribute(node, "mode", b"DCR") != b"DCR", "mode CRD is ignored"),
+    WrongConversion("LpNormalization", lambda *_: True, "a zero norm gives NaN, not zero"),
+    WrongConversion("Dropout", lambda node, _: len(node.input) > 2 and bool(node.input[2]), "training mode is dropped"),  # noqa: PLR2004
+    WrongConversion("QuantizeLinear", _other_integers, "aborts on 16-bit types"),
+    WrongConversion("DequantizeLinear", _other_integers, "aborts on 16-bit types"),
+    WrongConversion("Split", lambda node, _: len(node.input) > 1 and bool(node.input[1]), "crashes on sizes, see split_to_slices"),
+)
+
+
+def wrong_conversions(model: onnx.ModelProto) -> list[str]:
+    """Operators of the model that must not reach torch-mlir's conversion."""
+    graph = model.graph
+    kinds = {value.name: value.type.tensor_type.elem_type for value in (*graph.input, *graph.output, *graph.value_info)}
+    kinds |= {tensor.name: tensor.data_type for tensor in graph.initializer}
+    return sorted({node.op_type for node in graph.node for wrong in WRONG if node.op_type == wrong.op and wrong.applies(node, kinds)})
+
+
+def split_to_slices(model: onnx.ModelProto) -> None:
+    """Replace every Split with constant sizes by one Slice per result, in place: torch-mlir's conversion of it crashes."""
+    graph = model.graph
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    nodes = []
+    for node in graph.node:
+        sizes = constants.get(node.input[1]) if node.op_type == "Split" and len(node.input) > 1 else None
+        if sizes is None:
+            nodes.append(node)
+            continue
+        axis, start = _attribute(node, "axis", 0), 0
+        for output, size in zip(node.output, numpy_helper.to_array(sizes).tolist(), strict=True):
+            names = [f"{output}.{part}" for part in ("start", "end", "axis")]
+            for name, number in zip(names, (start, start + size, axis), strict=True):
+                graph.initializer.append(numpy_helper.from_array(np.array([number], np.int64), name))
+            nodes.append(onnx.helper.make_node("Slice", [node.input[0], *names], [output], name=node.name))
+            start += size
+    del graph.node[:]
+    graph.node.extend(nodes)
