@@ -89,64 +89,45 @@ memory::desc filter_desc(const Graph& graph, const Convolution& c) {
   return memory_of(dims, data_type_of(w.dtype), normalized_strides(dims, strides, true));
 }
 
+/// What stays the same whichever layouts are tried.
 struct Problem {
-  const Graph& graph;
-  Convolution convolution;
-  BiasAndSteps epilogue;
+  const Convolution& convolution;
+  OperandView view;
   memory::desc w;     ///< as stored, oneDNN's dimension order
   memory::desc bias;  ///< empty where there is none
 };
 
-/// One way to run a problem: layouts of x and y with what oneDNN has for them. `desc` is empty where it has nothing.
-struct Choice {
-  memory::desc x, y;
-  PostOperations post;
-  dnnl::primitive_desc_base desc;
-  std::string implementation;
-};
-
 template <class Primitive>
-dnnl::primitive_desc_base primitive_of(const Problem& p, const Choice& choice, dnnl::algorithm algorithm) {
+dnnl::primitive_desc_base primitive_of(const Problem& p, const FusedPrimitive& chosen, dnnl::algorithm algorithm) {
   dnnl::primitive_attr attributes = PlanBuilder::attributes();
-  attributes.set_post_ops(choice.post.operations);
+  attributes.set_post_ops(chosen.post.operations);
   const memory::desc any_w(p.w.get_dims(), p.w.get_data_type(), memory::format_tag::any);
   const Convolution& c = p.convolution;
-  return typename Primitive::primitive_desc(cpu_engine(), dnnl::prop_kind::forward_inference, algorithm, choice.x, any_w, p.bias, choice.y,
-                                            c.strides, c.dilations, c.before, c.after, attributes, true);
+  return typename Primitive::primitive_desc(cpu_engine(), dnnl::prop_kind::forward_inference, algorithm, chosen.src, any_w, p.bias,
+                                            chosen.dst, c.strides, c.dilations, c.before, c.after, attributes, true);
 }
 
-Choice try_layouts(const Problem& p, const memory::desc& x, const memory::desc& y) {
-  Choice choice{x, y, {}, {}, {}};
-  const std::size_t rank = y.get_dims().size();
-  const OperandView view = [&](int t) { return memory_of(broadcast_view(at(p.graph, t), rank)); };
-  choice.post = post_operations(p.epilogue.steps, view, y);
-  choice.desc = p.convolution.transposed
-                    ? primitive_of<dnnl::deconvolution_forward>(p, choice, dnnl::algorithm::deconvolution_direct)
-                    : primitive_of<dnnl::convolution_forward>(p, choice, dnnl::algorithm::convolution_direct);
-  if (choice.desc.get(true)) choice.implementation = choice.desc.impl_info_str();
-  return choice;
+FusedPrimitive try_layouts(const Problem& p, const std::vector<EpilogueStep>& steps, const memory::desc& x, const memory::desc& y) {
+  FusedPrimitive chosen{x, y, post_operations(steps, p.view, y), {}, {}, {}, {}};
+  chosen.desc = p.convolution.transposed
+                    ? primitive_of<dnnl::deconvolution_forward>(p, chosen, dnnl::algorithm::deconvolution_direct)
+                    : primitive_of<dnnl::convolution_forward>(p, chosen, dnnl::algorithm::convolution_direct);
+  if (chosen.desc.get(true)) chosen.implementation = chosen.desc.impl_info_str();
+  return chosen;
 }
 
 memory::desc channels_last(const memory::desc& desc) {
   return memory_of(desc.get_dims(), desc.get_data_type(), channels_last_strides(desc.get_dims()));
 }
 
-/// Direct kernels, as opposed to a matrix product on an unrolled copy of the input or generic loops.
-bool is_direct(const std::string& implementation) {
-  return !is_reference(implementation) && implementation.find("gemm") == std::string::npos;
-}
-
 /// The caller's layouts where oneDNN has a direct kernel for them; else channels-last on one or both sides, copied by the plan.
-Choice choose(const Problem& p, const memory::desc& x, const memory::desc& y) {
-  Choice best;
-  for (const auto& [x_tried, y_tried] : std::array<std::pair<memory::desc, memory::desc>, 4>{
-           {{x, y}, {channels_last(x), y}, {x, channels_last(y)}, {channels_last(x), channels_last(y)}}}) {
-    Choice choice = try_layouts(p, x_tried, y_tried);
-    if (is_direct(choice.implementation)) return choice;
-    const bool better = best.implementation.empty() || (is_reference(best.implementation) && !is_reference(choice.implementation));
-    if (better && !choice.implementation.empty()) best = std::move(choice);
+FusedPrimitive choose(const Problem& p, const std::vector<EpilogueStep>& steps, const memory::desc& x, const memory::desc& y) {
+  FusedPrimitive best = try_layouts(p, steps, x, y);
+  for (const auto& [x_tried, y_tried] : std::array<std::pair<memory::desc, memory::desc>, 3>{
+           {{channels_last(x), y}, {x, channels_last(y)}, {channels_last(x), channels_last(y)}}}) {
+    if (is_direct(best.implementation)) break;
+    if (x_tried != best.src || y_tried != best.dst) best = better(std::move(best), try_layouts(p, steps, x_tried, y_tried));
   }
-  if (best.implementation.empty()) throw std::runtime_error("oneDNN has no convolution for these operands");
   return best;
 }
 
@@ -155,23 +136,16 @@ std::unique_ptr<Plan> build(const Graph& graph, const PlanOptions& options, bool
   const Convolution c = read(graph, transposed);
   const Epilogue epilogue = std::get<Epilogue>(read_epilogue(graph, 0, c.y));
   const Tensor& result = at(graph, epilogue.result);
-  Problem problem{graph, c, split_bias(graph, result, 1, epilogue.steps), filter_desc(graph, c), {}};
-  if (problem.epilogue.bias) problem.bias = memory_of({result.dims[1]}, memory::data_type::f32, {1});
+  const auto [bias, steps] = split_bias(graph, result, 1, epilogue.steps);
+  Problem problem{c, {}, filter_desc(graph, c), {}};
+  if (bias) problem.bias = memory_of({result.dims[1]}, memory::data_type::f32, {1});
+  problem.view = [&](int t) { return memory_of(broadcast_view(at(graph, t), result.dims.size())); };
   const memory::desc x = memory_of(at(graph, c.x));
   const memory::desc y = memory_of(result);
-  const Choice choice = choose(problem, x, y);
-
-  std::vector<std::pair<int, int>> arguments{
-      {DNNL_ARG_SRC, builder.loaded(c.x, x, choice.x)},
-      {DNNL_ARG_WEIGHTS, builder.loaded(c.w, problem.w, choice.desc.query_md(dnnl::query::weights_md))},
-  };
-  if (problem.epilogue.bias) arguments.emplace_back(DNNL_ARG_BIAS, builder.operand(*problem.epilogue.bias, problem.bias));
-  load_operands(builder, choice.post, arguments);
-  const int to = builder.result(epilogue.result, y, choice.y);
-  arguments.emplace_back(DNNL_ARG_DST, to);
-  builder.run(choice.desc, std::move(arguments));
-  builder.store(epilogue.result, y, to);
-  return builder.finish(choice.implementation + (problem.epilogue.bias ? " + bias" : "") + words(problem.epilogue.steps));
+  const FusedPrimitive chosen =
+      fuse_longest(steps, [&](const std::vector<EpilogueStep>& fused) { return choose(problem, fused, x, y); });
+  if (chosen.implementation.empty()) throw std::runtime_error("oneDNN has no convolution for these operands");
+  return finish_fused(builder, chosen, {{c.x, x}, {c.w, problem.w}, {bias.value_or(-1), problem.bias}, {epilogue.result, y}}, problem.view);
 }
 
 }  // namespace

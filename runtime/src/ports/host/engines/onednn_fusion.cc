@@ -16,6 +16,33 @@ bool is_bias(const Tensor& operand, const Tensor& result, std::size_t axis) {
   return full.dims[axis] == 1 || full.strides[axis] == 1;
 }
 
+void load_operands(PlanBuilder& builder, const PostOperations& post, std::vector<std::pair<int, int>>& arguments) {
+  for (const PostOperations::Operand& operand : post.operands) {
+    arguments.emplace_back(operand.argument, builder.loaded(operand.tensor, operand.stored, operand.wanted));
+  }
+}
+
+/// Runs steps in place on slot `result`, each binary one with the elementwise ones after it; returns words for them.
+std::string run_rest(PlanBuilder& builder, const std::vector<EpilogueStep>& steps, const OperandView& view, int result) {
+  std::string text;
+  const dnnl::memory::desc dst = builder.desc(result);
+  for (auto step = steps.begin(); step != steps.end();) {
+    const auto next = std::find_if(step + 1, steps.end(), [](const EpilogueStep& s) { return s.is_binary(); });
+    const PostOperations first = post_operations({*step}, view, dst);
+    const PostOperations after = post_operations({step + 1, next}, view, dst);
+    dnnl::primitive_attr attributes = PlanBuilder::attributes();
+    attributes.set_post_ops(after.operations);
+    const PostOperations::Operand& other = first.operands.front();
+    const dnnl::binary::primitive_desc desc(cpu_engine(), step->algorithm, dst, other.wanted, dst, attributes);
+    builder.run(desc, {{DNNL_ARG_SRC_0, result},
+                       {DNNL_ARG_SRC_1, builder.loaded(other.tensor, other.stored, other.wanted)},
+                       {DNNL_ARG_DST, result}});
+    text += "; " + std::string(desc.impl_info_str()) + words({step, next});
+    step = next;
+  }
+  return text;
+}
+
 }  // namespace
 
 BiasAndSteps split_bias(const Graph& graph, const Tensor& result, std::size_t axis, std::vector<EpilogueStep> steps) {
@@ -52,10 +79,52 @@ PostOperations post_operations(const std::vector<EpilogueStep>& steps, const Ope
 
 bool is_reference(const std::string& implementation) { return implementation.find("ref") != std::string::npos; }
 
-void load_operands(PlanBuilder& builder, const PostOperations& post, std::vector<std::pair<int, int>>& arguments) {
-  for (const PostOperations::Operand& operand : post.operands) {
-    arguments.emplace_back(operand.argument, builder.loaded(operand.tensor, operand.stored, operand.wanted));
+bool is_direct(const std::string& implementation) {
+  return !implementation.empty() && !is_reference(implementation) && implementation.find("gemm") == std::string::npos;
+}
+
+FusedPrimitive better(FusedPrimitive first, FusedPrimitive second) {
+  const auto rank = [](const FusedPrimitive& p) {
+    if (p.implementation.empty()) return 0;
+    if (is_reference(p.implementation)) return 1;
+    return is_direct(p.implementation) ? 3 : 2;
+  };
+  return rank(second) > rank(first) ? second : first;
+}
+
+FusedPrimitive fuse_longest(const std::vector<EpilogueStep>& steps,
+                            const std::function<FusedPrimitive(const std::vector<EpilogueStep>&)>& choose) {
+  FusedPrimitive whole = choose(steps);
+  whole.fused = steps;
+  if (!whole.implementation.empty() && !is_reference(whole.implementation)) return whole;
+  for (std::size_t count = steps.size(); count-- > 0;) {
+    // Only an operand's shape or type can be in the way, so a chain is cut before a binary step.
+    if (!steps[count].is_binary()) continue;
+    const auto cut = steps.begin() + static_cast<std::ptrdiff_t>(count);
+    FusedPrimitive part = choose({steps.begin(), cut});
+    if (part.implementation.empty() || is_reference(part.implementation)) continue;
+    part.fused.assign(steps.begin(), cut);
+    part.rest.assign(cut, steps.end());
+    return part;
   }
+  return whole;
+}
+
+std::unique_ptr<Plan> finish_fused(PlanBuilder& builder, const FusedPrimitive& chosen, const FusedOperands& operands,
+                                   const OperandView& view) {
+  const auto& [src, weights, bias, dst] = operands;
+  std::vector<std::pair<int, int>> arguments{
+      {DNNL_ARG_SRC, builder.loaded(src.tensor, src.desc, chosen.src)},
+      {DNNL_ARG_WEIGHTS, builder.loaded(weights.tensor, weights.desc, chosen.desc.query_md(dnnl::query::weights_md))},
+  };
+  if (bias.tensor >= 0) arguments.emplace_back(DNNL_ARG_BIAS, builder.operand(bias.tensor, bias.desc));
+  load_operands(builder, chosen.post, arguments);
+  const int to = builder.result(dst.tensor, dst.desc, chosen.dst);
+  arguments.emplace_back(DNNL_ARG_DST, to);
+  builder.run(chosen.desc, std::move(arguments));
+  const std::string unfused = run_rest(builder, chosen.rest, view, to);
+  builder.store(dst.tensor, dst.desc, to);
+  return builder.finish(chosen.implementation + (bias.tensor >= 0 ? " + bias" : "") + words(chosen.fused) + unfused);
 }
 
 }  // namespace hipdnn_host::onednn

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <optional>
 #include <string>
@@ -37,10 +38,41 @@ struct PostOperations {
 PostOperations post_operations(const std::vector<EpilogueStep>& steps, const OperandView& view,
                                const dnnl::memory::desc& result);
 
-/// Does oneDNN run this on generic loops instead of generated code? Those are slower by one to two orders of magnitude.
+/// Generic loops instead of generated code: slower by one to two orders of magnitude.
 bool is_reference(const std::string& implementation);
+/// A kernel for the operation itself, as opposed to a matrix product on a rearranged copy or generic loops.
+bool is_direct(const std::string& implementation);
 
-/// The builder's arguments for the post-operations' operands.
-void load_operands(PlanBuilder& builder, const PostOperations& post, std::vector<std::pair<int, int>>& arguments);
+/// One way to run an anchor: layouts of what is read and written, with what oneDNN has for them.
+struct FusedPrimitive {
+  dnnl::memory::desc src, dst;
+  PostOperations post;
+  dnnl::primitive_desc_base desc;
+  std::string implementation;  ///< empty where oneDNN has nothing
+  /// Steps that became post-operations, and those that follow as primitives of their own.
+  std::vector<EpilogueStep> fused, rest;
+};
+
+/// Of two ways the one to prefer: direct kernels, then other generated code, then anything, else the first.
+FusedPrimitive better(FusedPrimitive first, FusedPrimitive second);
+
+/// The choice for as many of the leading steps as oneDNN fuses into generated code; all of them where no prefix helps.
+FusedPrimitive fuse_longest(const std::vector<EpilogueStep>& steps,
+                            const std::function<FusedPrimitive(const std::vector<EpilogueStep>&)>& choose);
+
+/// A tensor of the graph as stored and as oneDNN orders its dimensions.
+struct Stored {
+  int tensor = -1;
+  dnnl::memory::desc desc;
+};
+
+/// Operands of an anchor; `bias` has tensor -1 where there is none.
+struct FusedOperands {
+  Stored src, weights, bias, dst;
+};
+
+/// The plan: operands brought into the chosen layouts, the primitive, steps that could not be fused, the result brought back.
+std::unique_ptr<Plan> finish_fused(PlanBuilder& builder, const FusedPrimitive& chosen, const FusedOperands& operands,
+                                   const OperandView& view);
 
 }  // namespace hipdnn_host::onednn

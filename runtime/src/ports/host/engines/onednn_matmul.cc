@@ -40,6 +40,15 @@ class Product {
   memory::desc other(int t) const { return desc(others_.at(t)); }
   std::size_t rank() const { return rank_; }
 
+  /// The same product under one more batch dimension, of one element.
+  Product with_outer_batch() const {
+    Product outer = *this;
+    ++outer.rank_;
+    for (Tensor* t : {&outer.a_, &outer.b_, &outer.c_}) *t = broadcast_view(*t, outer.rank_);
+    for (auto& [index, tensor] : outer.others_) tensor = broadcast_view(tensor, outer.rank_);
+    return outer;
+  }
+
  private:
   static memory::desc desc(const Tensor& t) { return memory_of(t, true); }
 
@@ -102,50 +111,46 @@ class Product {
   std::map<int, Tensor> others_;
 };
 
-struct Choice {
-  memory::desc a, c;
-  PostOperations post;
-  dnnl::primitive_desc_base desc;
-  std::string implementation;
-};
-
-struct Problem {
-  const Product& product;
-  BiasAndSteps epilogue;
-  memory::desc bias;  ///< empty where there is none
-};
-
-Choice try_layouts(const Problem& p, const memory::desc& a, const memory::desc& b, const memory::desc& c) {
-  Choice choice{a, c, {}, {}, {}};
-  const OperandView view = [&p](int t) { return p.product.other(t); };
-  choice.post = post_operations(p.epilogue.steps, view, c);
+FusedPrimitive try_layouts(const Product& product, const std::vector<EpilogueStep>& steps, const memory::desc& a, const memory::desc& b,
+                           const memory::desc& bias, const memory::desc& c) {
+  FusedPrimitive chosen{a, c, {}, {}, {}, {}, {}};
+  chosen.post = post_operations(
+      steps, [&](int t) { return product.other(t); }, c);
   dnnl::primitive_attr attributes = PlanBuilder::attributes();
-  attributes.set_post_ops(choice.post.operations);
-  choice.desc = dnnl::matmul::primitive_desc(cpu_engine(), a, b, p.bias, c, attributes, true);
-  if (choice.desc.get(true)) choice.implementation = choice.desc.impl_info_str();
-  return choice;
+  attributes.set_post_ops(chosen.post.operations);
+  chosen.desc = dnnl::matmul::primitive_desc(cpu_engine(), a, b, bias, c, attributes, true);
+  if (chosen.desc.get(true)) chosen.implementation = chosen.desc.impl_info_str();
+  return chosen;
 }
 
 memory::desc plain(const memory::desc& desc) {
   return memory_of(desc.get_dims(), desc.get_data_type(), plain_strides(desc.get_dims()));
 }
 
-/// The caller's layouts where oneDNN has generated code for them, else plain ones that the plan copies from and to.
-Choice choose(const Problem& p, const memory::desc& b) {
-  Choice choice = try_layouts(p, p.product.a(), b, p.product.c());
-  if (!choice.implementation.empty() && !is_reference(choice.implementation)) return choice;
-  const memory::desc b_plain = b.get_format_kind() == memory::format_kind::any ? b : plain(b);
-  Choice copied = try_layouts(p, plain(p.product.a()), b_plain, plain(p.product.c()));
-  const bool better = !copied.implementation.empty() && (choice.implementation.empty() || !is_reference(copied.implementation));
-  if (better) choice = std::move(copied);
-  if (choice.implementation.empty()) throw std::runtime_error("oneDNN has no matrix product for these operands");
-  return choice;
-}
-
 memory::desc bias_desc(std::size_t rank, std::int64_t columns) {
   Dims dims(rank, 1);
   dims.back() = columns;
   return memory_of(dims, memory::data_type::f32, plain_strides(dims));
+}
+
+/// A product in one form with the best oneDNN has for it.
+struct Problem {
+  Product product;
+  memory::desc bias;  ///< empty where there is none
+  FusedPrimitive chosen;
+};
+
+/// The caller's layouts where oneDNN has generated code for them, else plain ones that the plan copies from and to.
+Problem solve(const Product& product, const std::vector<EpilogueStep>& steps, bool packs, bool has_bias) {
+  const memory::desc b = product.b();
+  const memory::desc b_any(b.get_dims(), b.get_data_type(), memory::format_tag::any);
+  const memory::desc bias = has_bias ? bias_desc(product.rank(), b.get_dims().back()) : memory::desc();
+  FusedPrimitive chosen = fuse_longest(steps, [&](const std::vector<EpilogueStep>& fused) {
+    FusedPrimitive stored = try_layouts(product, fused, product.a(), packs ? b_any : b, bias, product.c());
+    if (!stored.implementation.empty() && !is_reference(stored.implementation)) return stored;
+    return better(stored, try_layouts(product, fused, plain(product.a()), packs ? b_any : plain(b), bias, plain(product.c())));
+  });
+  return {product, bias, std::move(chosen)};
 }
 
 }  // namespace
@@ -169,25 +174,20 @@ std::unique_ptr<Plan> build_matmul(const Graph& graph, const PlanOptions& option
   const int b = node.tensor(kB);
   const Epilogue epilogue = std::get<Epilogue>(read_epilogue(graph, 0, node.tensor(kC)));
   const Tensor& result = at(graph, epilogue.result);
-  const Product product(graph, a, b, epilogue.result, epilogue.steps);
-  Problem problem{product, split_bias(graph, result, result.dims.size() - 1, epilogue.steps), {}};
-  if (problem.epilogue.bias) problem.bias = bias_desc(product.rank(), result.dims.back());
-  const memory::desc b_stored = product.b();
+  const auto [bias, steps] = split_bias(graph, result, result.dims.size() - 1, epilogue.steps);
   const bool packs = options.constants.contains(at(graph, b).uid);
-  const memory::desc b_any(b_stored.get_dims(), b_stored.get_data_type(), memory::format_tag::any);
-  const Choice choice = choose(problem, packs ? b_any : b_stored);
 
-  std::vector<std::pair<int, int>> arguments{
-      {DNNL_ARG_SRC, builder.loaded(a, product.a(), choice.a)},
-      {DNNL_ARG_WEIGHTS, builder.loaded(b, b_stored, choice.desc.query_md(dnnl::query::weights_md))},
-  };
-  if (problem.epilogue.bias) arguments.emplace_back(DNNL_ARG_BIAS, builder.operand(*problem.epilogue.bias, problem.bias));
-  load_operands(builder, choice.post, arguments);
-  const int to = builder.result(epilogue.result, product.c(), choice.c);
-  arguments.emplace_back(DNNL_ARG_DST, to);
-  builder.run(choice.desc, std::move(arguments));
-  builder.store(epilogue.result, product.c(), to);
-  return builder.finish(choice.implementation + (problem.epilogue.bias ? " + bias" : "") + words(problem.epilogue.steps));
+  const Product tight(graph, a, b, epilogue.result, epilogue.steps);
+  Problem best = solve(tight, steps, packs, bias.has_value());
+  // Three dimensions whose rows lie between those of other batches (the heads of attention) are known to oneDNN's better kernels
+  // only as the inner three of four.
+  if (!is_direct(best.chosen.implementation)) {
+    Problem outer = solve(tight.with_outer_batch(), steps, packs, bias.has_value());
+    if (is_direct(outer.chosen.implementation)) best = std::move(outer);
+  }
+  if (best.chosen.implementation.empty()) throw std::runtime_error("oneDNN has no matrix product for these operands");
+  const FusedOperands operands{{a, best.product.a()}, {b, best.product.b()}, {bias.value_or(-1), best.bias}, {epilogue.result, best.product.c()}};
+  return finish_fused(builder, best.chosen, operands, [&](int t) { return best.product.other(t); });
 }
 
 }  // namespace hipdnn_host::onednn

@@ -1,6 +1,5 @@
 #include "onednn_plan.h"
 
-#include <omp.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -11,6 +10,8 @@
 #include <new>
 #include <stdexcept>
 #include <thread>
+
+#include "onednn_threads.h"
 
 namespace hipdnn_host::onednn {
 
@@ -52,7 +53,7 @@ class OnednnPlan final : public Plan {
 
   void execute(void* const* pointers, void* workspace, int threads) const override {
     const int wanted = std::clamp(threads, 1, threads_);
-    if (omp_get_max_threads() != wanted) omp_set_num_threads(wanted);
+    if (onednn::threads() != wanted) set_threads(wanted);
     ArgumentSet& set = acquire();
     for (std::size_t s = 0; s < slots_.size(); ++s) {
       const Slot& slot = slots_[s];
@@ -117,9 +118,9 @@ AlignedBytes::AlignedBytes(std::size_t bytes) {
 
 void AlignedBytes::Free::operator()(void* p) const { std::free(p); }
 
-ThreadCountScope::ThreadCountScope(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
+ThreadCountScope::ThreadCountScope(int threads) : before_(onednn::threads()) { set_threads(threads); }
 
-ThreadCountScope::~ThreadCountScope() { omp_set_num_threads(before_); }
+ThreadCountScope::~ThreadCountScope() { set_threads(before_); }
 
 PlanBuilder::PlanBuilder(const Graph& graph, const PlanOptions& options)
     : graph_(graph), options_(options), threads_(std::max(options.threads, 1)) {

@@ -26,7 +26,7 @@ class AlignedBytes {
   std::unique_ptr<void, Free> bytes_;
 };
 
-/// Sets the calling thread's number of OpenMP threads for as long as the object lives.
+/// Sets the number of threads oneDNN uses for the calling thread for as long as the object lives.
 class ThreadCountScope {
  public:
   explicit ThreadCountScope(int threads);
@@ -59,7 +59,7 @@ struct Step {
   std::vector<std::pair<int, int>> arguments;  ///< (DNNL_ARG_..., slot)
 };
 
-/// Puts a plan together. Not thread-safe: one builder per plan, on the stack of Engine::build, holding that thread's OpenMP threads.
+/// Puts a plan together. Not thread-safe: one builder per plan, on the stack of Engine::build, which it sets the number of oneDNN's threads for.
 class PlanBuilder {
  public:
   PlanBuilder(const Graph& graph, const PlanOptions& options);

@@ -1,0 +1,76 @@
+// The OpenMP entry points that oneDNN calls, on this library's own threads.
+//
+// oneDNN's packages are built on libgomp, whose threads either spin (and starve each other when another process wants a CPU) or sleep
+// after every loop (and wake up late). A library opened at run time is searched before the libraries it needs, so these definitions
+// take libgomp's place for oneDNN here and for nobody else in the process.
+#include "thread_team.h"
+
+#define HIPDNN_HOST_OPENMP __attribute__((visibility("default")))
+
+using hipdnn_host::PartFunction;
+
+namespace {
+
+/// A loop that the calling thread runs its share of, between GOMP_loop_static_start and _end_nowait.
+struct StaticLoop {
+  long first = 0;
+  long last = 0;
+  long step = 1;
+  long chunk = 0;
+  long next_chunk = 0;
+};
+
+StaticLoop& loop() {
+  thread_local StaticLoop mine;
+  return mine;
+}
+
+/// The calling part's next piece of `l` in iterations [*from, *to), or false where there is none.
+bool next_piece(StaticLoop& l, long* from, long* to) {
+  const long total = l.step > 0 ? (l.last - l.first + l.step - 1) / l.step : (l.first - l.last - l.step - 1) / -l.step;
+  const long parts = hipdnn_host::part_count();
+  const long part = hipdnn_host::part_number();
+  const long chunk = l.chunk > 0 ? l.chunk : (total + parts - 1) / parts;
+  const long begin = (l.next_chunk * parts + part) * chunk;
+  if (total <= 0 || begin >= total) return false;
+  const long end = begin + chunk < total ? begin + chunk : total;
+  ++l.next_chunk;
+  *from = l.first + begin * l.step;
+  *to = l.first + end * l.step;
+  return true;
+}
+
+}  // namespace
+
+extern "C" {
+
+HIPDNN_HOST_OPENMP void GOMP_parallel_start(PartFunction function, void* data, unsigned count) {
+  hipdnn_host::start_region(function, data, count == 0 ? hipdnn_host::default_parts() : static_cast<int>(count));
+}
+
+HIPDNN_HOST_OPENMP void GOMP_parallel_end() { hipdnn_host::finish_region(); }
+
+HIPDNN_HOST_OPENMP void GOMP_parallel(PartFunction function, void* data, unsigned count, unsigned) {
+  GOMP_parallel_start(function, data, count);
+  function(data);
+  GOMP_parallel_end();
+}
+
+HIPDNN_HOST_OPENMP void GOMP_barrier() { hipdnn_host::team_barrier(); }
+
+HIPDNN_HOST_OPENMP bool GOMP_loop_static_next(long* from, long* to) { return next_piece(loop(), from, to); }
+
+HIPDNN_HOST_OPENMP bool GOMP_loop_static_start(long first, long last, long step, long chunk, long* from, long* to) {
+  loop() = {first, last, step, chunk, 0};
+  return next_piece(loop(), from, to);
+}
+
+HIPDNN_HOST_OPENMP void GOMP_loop_end_nowait() {}
+
+HIPDNN_HOST_OPENMP int omp_get_max_threads() { return hipdnn_host::default_parts(); }
+HIPDNN_HOST_OPENMP void omp_set_num_threads(int count) { hipdnn_host::set_default_parts(count); }
+HIPDNN_HOST_OPENMP int omp_get_num_threads() { return hipdnn_host::part_count(); }
+HIPDNN_HOST_OPENMP int omp_get_thread_num() { return hipdnn_host::part_number(); }
+HIPDNN_HOST_OPENMP int omp_in_parallel() { return hipdnn_host::in_region() ? 1 : 0; }
+
+}  // extern "C"
