@@ -5,7 +5,7 @@ from typing import Any
 from torch_mlir import ir
 
 from hipdnn_mlir.ir_types import memref_strides, strided_memref
-from hipdnn_mlir.ops.strides import restride
+from hipdnn_mlir.ops.strides import Dims, Strides, restride
 
 VIEWS = ("memref.transpose", "memref.subview", "memref.collapse_shape", "memref.expand_shape", "memref.cast")
 
@@ -48,10 +48,12 @@ def _static(operation: Any, name: str) -> tuple[int, ...]:
 
 
 def can_retype(value: Any, source: Any, ignored: Any = None) -> bool:
-    """Whether every use of `value` still works when it has memref type `source`: calls and copies take any strides, views must exist."""
+    """Whether every use of `value` works when it has memref type `source`: calls, copies and transposes read any strides, views must exist."""
     for use in value.uses:
         user = use.owner.operation
         if (ignored is not None and user == ignored) or user.name in ("hipdnn.graph", "memref.copy"):
+            continue
+        if user.name == "linalg.transpose" and use.operand_number == 0:
             continue
         if user.name not in VIEWS:
             return False
