@@ -5,8 +5,7 @@
 #include <utility>
 
 #if defined(__x86_64__)
-// Float flags: comparisons may not trap and errno is unused, so that the loops vectorize; NaN and infinities keep their meaning.
-#pragma GCC optimize("O3,no-math-errno,no-trapping-math")
+#pragma GCC optimize("O3")
 #pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,prefer-vector-width=512")
 
 namespace hipdnn_host::tile_avx512 {

@@ -4,8 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-// Float flags: comparisons may not trap and errno is unused, so that the loops vectorize; NaN and infinities keep their meaning.
-#pragma GCC optimize("O3,no-math-errno,no-trapping-math")
+#pragma GCC optimize("O3")
 
 namespace hipdnn_host::tile_baseline {
 constexpr const char* isa_name = "baseline";
