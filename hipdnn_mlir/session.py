@@ -317,11 +317,6 @@ def _as_bytes(array: Array) -> Array:
     return array.reshape(-1).view(np.uint8)
 
 
-def load(path: str | os.PathLike[str], *, port: str | None = None, threads: int = 0) -> Session:
-    """Load a program file; see :class:`Session`."""
-    return Session(path, port=port, threads=threads)
-
-
 def load(program: str | os.PathLike[str] | ProgramInMemory, *, port: str | None = None, threads: int = 0) -> Session:
     """Load a program file; arguments and errors as for ``Session``."""
     return Session(program, port=port, threads=threads)
