@@ -1,4 +1,4 @@
-"""Counts heap allocations of steady-state runs by the shared library that makes them.
+"""Counts heap allocations of steady-state runs by the shared library that makes them, however large or small.
 
 The counter has to be preloaded: ``python bench/allocations.py PROGRAM`` starts itself again with it and prints JSON.
 """
@@ -20,7 +20,7 @@ _SOURCE = Path(__file__).with_name("count_allocations.c")
 
 
 def count(program: Path, threads: int) -> dict[str, float]:
-    """Return allocations per run by library; Python and NumPy, which make the caller's arrays, are left out.
+    """Return allocations per run by library; Python and NumPy, the caller's side, are left out.
 
     Args:
         program: A ``.hipdnn`` file.
@@ -45,8 +45,13 @@ def count(program: Path, threads: int) -> dict[str, float]:
         )
     if measured.returncode:
         raise RuntimeError(f"counting allocations failed: {measured.stderr}")
-    result: dict[str, float] = json.loads(measured.stdout)
-    return result
+    by_library: dict[str, float] = json.loads(measured.stdout)
+    return by_library
+
+
+def is_runtime(library: str) -> bool:
+    """Return whether a library is one of this package's."""
+    return library.startswith(("_runtime", "libhipdnn"))
 
 
 def _measure(program: str, threads: int) -> dict[str, float]:

@@ -1,0 +1,45 @@
+"""Fixtures that several test files share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import onnx
+import pytest
+
+from models import resnet
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="session")
+def small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An ONNX file that compiles whole: a small ResNet with input ``image`` f32[1,3,32,32]."""
+    path = tmp_path_factory.mktemp("models") / "small.onnx"
+    onnx.save(resnet(), path)
+    return path
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Command:
+    """Run ``hipdnn-mlir`` with arguments in an empty directory; its scratch files go to ``scratch`` beside it."""
+    work, scratch = tmp_path / "work", tmp_path / "scratch"
+    work.mkdir()
+    scratch.mkdir()
+
+    def run(*arguments: object, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-P", "-m", "hipdnn_mlir.tools.cli", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            cwd=work,
+            env={**os.environ, "TMPDIR": str(scratch), "COLUMNS": "200", **(env or {})},
+            check=False,
+            timeout=300,
+        )
+
+    return run

@@ -1,0 +1,103 @@
+"""Compilation in a child process: whatever happens to the child, the caller gets an error and a reproducer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hipdnn_mlir.child import Request, compile_in_child, perform_in_child
+from hipdnn_mlir.errors import ModelError, PassError
+
+_SABOTAGE = """
+import os, sys, time
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch_mlir" and "hipdnn_mlir.child" in sys.orig_argv:
+            {action}
+sys.meta_path.insert(0, Finder())
+"""
+"""Runs in every child at start-up: the first import of the library under the compiler does ``action``."""
+
+
+@pytest.fixture
+def sabotage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Return a function that makes children do something when they load torch-mlir."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+
+    def apply(action: str) -> None:
+        directory = tmp_path / "startup"
+        directory.mkdir()
+        (directory / "sitecustomize.py").write_text(_SABOTAGE.format(action=action))
+        monkeypatch.setenv("PYTHONPATH", str(directory))
+
+    return apply
+
+
+def compile_failing(model: Path, output: Path, timeout_s: float = 60) -> PassError:
+    with pytest.raises(PassError) as caught:
+        compile_in_child(model, output, timeout_s=timeout_s)
+    assert not output.exists()
+    error = caught.value
+    assert error.exit_code == 3
+    assert error.reproducer is not None
+    assert str(error.reproducer) in str(error)
+    return error
+
+
+def test_child_death_is_a_pass_error_when_it_aborts(small_model: Path, tmp_path: Path, sabotage) -> None:
+    sabotage("os.write(2, b'assertion failed'); os.abort()")
+    error = compile_failing(small_model, tmp_path / "x.hipdnn")
+    assert "SIGABRT" in str(error)
+    assert "assertion failed" in error.detail
+
+
+def test_child_end_is_a_pass_error_when_it_exits_without_a_reply(small_model: Path, tmp_path: Path, sabotage) -> None:
+    sabotage("os._exit(7)")
+    assert "status 7" in str(compile_failing(small_model, tmp_path / "x.hipdnn"))
+
+
+def test_child_is_stopped_when_it_hangs(small_model: Path, tmp_path: Path, sabotage) -> None:
+    sabotage("time.sleep(600)")
+    assert "no answer within 2 s" in str(compile_failing(small_model, tmp_path / "x.hipdnn", timeout_s=2))
+
+
+def test_stray_exception_is_a_pass_error_when_the_compiler_has_a_bug(
+    small_model: Path, tmp_path: Path, sabotage
+) -> None:
+    sabotage("raise ZeroDivisionError('by accident')")
+    error = compile_failing(small_model, tmp_path / "x.hipdnn")
+    assert "ZeroDivisionError: by accident" in str(error)
+    assert "Traceback" in error.detail
+
+
+def test_reproducer_holds_model_and_command_when_a_child_dies(small_model: Path, tmp_path: Path, sabotage) -> None:
+    sabotage("os.abort()")
+    directory = compile_failing(small_model, tmp_path / "x.hipdnn").reproducer
+    assert directory is not None
+    assert (directory / "model.onnx").read_bytes() == small_model.read_bytes()
+    assert (directory / "command.txt").read_text().startswith("hipdnn-mlir compile model.onnx --in-process")
+    request = Request(**json.loads((directory / "request.json").read_text()))
+    assert request == Request.to_compile(small_model, tmp_path / "x.hipdnn")
+
+
+def test_error_keeps_its_class_when_raised_in_the_child(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"nowhere\.onnx"):
+        compile_in_child(tmp_path / "nowhere.onnx", tmp_path / "x.hipdnn")
+
+
+def test_explanation_is_plain_data_when_asked_of_a_child(small_model: Path) -> None:
+    data = perform_in_child(Request.to_explain(small_model))
+    assert data["graphs"]
+    assert json.loads(json.dumps(data)) == data
+
+
+def test_caller_uses_nothing_from_its_directory_when_it_starts_a_child(
+    small_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "onnx.py").write_text("raise SystemExit('the wrong onnx')")
+    monkeypatch.chdir(tmp_path)
+    compile_in_child(small_model, tmp_path / "x.hipdnn")
+    assert (tmp_path / "x.hipdnn").is_file()
