@@ -7,7 +7,7 @@ from torch_mlir import ir
 from hipdnn_mlir.dtypes import DType
 from hipdnn_mlir.errors import Reject
 from hipdnn_mlir.ir_types import is_tensor, tensor_type, torch_tensor
-from hipdnn_mlir.ir_view import argument, lookup, view
+from hipdnn_mlir.ir_view import lookup, view
 from hipdnn_mlir.ops.spec import OpView, Permute, Refusal, Reshape, TensorArg
 from hipdnn_mlir.ops.strides import broadcast
 
@@ -77,8 +77,8 @@ def _split_alpha(operation: Any) -> bool:
     """add/sub with a factor on the second operand."""
     if operation.name not in ("torch.aten.add.Tensor", "torch.aten.sub.Tensor"):
         return False
-    factor = argument(operation.operands[2])
-    if factor == 1:
+    op = _view(operation)
+    if op is None or op.args[2] == 1:
         return False
     scaled = operation.operands[1]
     with ir.InsertionPoint(operation), operation.location:
