@@ -3,6 +3,8 @@
 import logging
 from typing import Any
 
+from torch_mlir import ir
+
 from hipdnn_mlir.errors import Reject
 from hipdnn_mlir.ir_types import is_tensor, torch_tensor
 from hipdnn_mlir.ir_view import lookup
@@ -19,13 +21,21 @@ logger = logging.getLogger(__name__)
 def refine_shapes(module: Any) -> None:
     """Replace `?` in result types by what the op table says the size is.
 
-    torch-mlir's ONNX conversion leaves `?` on ops it creates itself (the pads of SAME convolutions, chains of slices).
+    torch-mlir's ONNX conversion leaves `?` on ops it creates itself (the pads of SAME convolutions, chains of slices). Types of returned
+    values are the function's result types too.
 
     Before: `torch.aten.slice.Tensor %x, ... -> !torch.vtensor<[1,?],f32>`. After: `... -> !torch.vtensor<[1,3],f32>`.
     """
     for function in functions(module):
         for operation in body(function):
             _refine(operation)
+        _retype(function)
+
+
+def _retype(function: Any) -> None:
+    old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    kind = ir.FunctionType.get(list(old.inputs), [value.type for value in body(function)[-1].operands])
+    function.attributes["function_type"] = ir.TypeAttr.get(kind)
 
 
 def _refine(operation: Any) -> None:
