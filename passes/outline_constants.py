@@ -20,8 +20,8 @@ CONSTANTS_FUNCTION = "hipdnn_constants"
 def outline_constants(module: Any) -> None:
     """Move every op whose operands are constant into `@hipdnn_constants`; its results enter `@main` as constant arguments.
 
-    Constant arguments carry `hipdnn.constant = "name"`; their data stays outside the IR. Literals of more than one element become
-    constants too. A view of a weight stays where it is (it costs nothing) unless arithmetic needs it.
+    Constant arguments carry `hipdnn.constant = "name"`; their data stays outside the IR. Literals with dims become constants too, and so
+    do returned ones. A view of a weight stays where it is (it costs nothing) unless arithmetic needs it.
 
     Before: `func.func @main(%x, %w {hipdnn.constant = "w"})` with `%v = torch.aten.mul.Tensor %w, %s`.
     After: `func.func private @hipdnn_constants(%w) -> ...` holds the product; `@main(%x, %v {hipdnn.constant = "w.folded"})`.
@@ -138,6 +138,7 @@ def _move(module: Any, function: Any, hoisted: list[Any], used: list[Any]) -> No
         for operation in hoisted:
             clone_into(operation, mapping)
         ir.Operation.create("func.return", operands=[mapping[value] for value in used])
+    erase_dead(created)
     for value, name in zip(used, names, strict=True):
         value.replace_all_uses_with(add_argument(function, value.type, _constant_attribute(name)))
 
