@@ -1,0 +1,54 @@
+// RUN: hipdnn-opt %s --hipdnn-canonicalize-torch --split-input-file | filecheck %s
+
+// Ops that return their operand unchanged vanish.
+
+// CHECK-LABEL: func.func @noops
+// CHECK-NEXT:    %[[R:.+]] = torch.aten.relu %arg0
+// CHECK-NEXT:    return %[[R]]
+!x = !torch.vtensor<[2,3],f32>
+!i = !torch.int
+func.func @noops(%x: !x) -> !x {
+  %none = torch.constant.none
+  %false = torch.constant.bool false
+  %0 = torch.constant.int 0
+  %1 = torch.constant.int 1
+  %2 = torch.constant.int 2
+  %3 = torch.constant.int 3
+  %f32 = torch.constant.int 6
+  %order = torch.prim.ListConstruct %0, %1 : (!i, !i) -> !torch.list<int>
+  %dims = torch.prim.ListConstruct %2, %3 : (!i, !i) -> !torch.list<int>
+  %a = torch.aten.clone %x, %none : !x, !torch.none -> !x
+  %b = torch.aten.to.dtype %a, %f32, %false, %false, %none : !x, !i, !torch.bool, !torch.bool, !torch.none -> !x
+  %c = torch.aten.view %b, %dims : !x, !torch.list<int> -> !x
+  %d = torch.aten.permute %c, %order : !x, !torch.list<int> -> !x
+  %e = torch.aten.slice.Tensor %d, %1, %0, %3, %1 : !x, !i, !i, !i, !i -> !x
+  %f = torch.aten.expand %e, %dims, %false : !x, !torch.list<int>, !torch.bool -> !x
+  %g = torch.aten.relu %f : !x -> !x
+  return %g : !x
+}
+
+// -----
+
+// What changes dtype, order of equal sizes, or values stays.
+
+// CHECK-LABEL: func.func @kept
+// CHECK:         torch.aten.to.dtype %arg0
+// CHECK:         torch.aten.permute %arg1
+// CHECK:         torch.aten.roll %arg1
+!f = !torch.vtensor<[3,3],f32>
+!h = !torch.vtensor<[3,3],f16>
+!i = !torch.int
+func.func @kept(%h: !h, %x: !f) -> (!f, !f, !f) {
+  %none = torch.constant.none
+  %false = torch.constant.bool false
+  %0 = torch.constant.int 0
+  %1 = torch.constant.int 1
+  %f32 = torch.constant.int 6
+  %order = torch.prim.ListConstruct %1, %0 : (!i, !i) -> !torch.list<int>
+  %zero = torch.prim.ListConstruct %0 : (!i) -> !torch.list<int>
+  %one = torch.prim.ListConstruct %1 : (!i) -> !torch.list<int>
+  %a = torch.aten.to.dtype %h, %f32, %false, %false, %none : !h, !i, !torch.bool, !torch.bool, !torch.none -> !f
+  %b = torch.aten.permute %x, %order : !f, !torch.list<int> -> !f
+  %c = torch.aten.roll %x, %one, %zero : !f, !torch.list<int>, !torch.list<int> -> !f
+  return %a, %b, %c : !f, !f, !f
+}

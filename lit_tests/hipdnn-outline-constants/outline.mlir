@@ -1,0 +1,73 @@
+// RUN: hipdnn-opt %s --hipdnn-outline-constants --split-input-file | filecheck %s
+
+// Arithmetic on constants leaves the program; what only it read leaves the signature.
+
+// CHECK-LABEL: func.func private @hipdnn_constants
+// CHECK-SAME:    (%arg0: !torch.vtensor<[3],f32> {hipdnn.constant = "w"}, %arg1: !torch.vtensor<[3],f32> {hipdnn.constant = "v"})
+// CHECK-SAME:    -> (!torch.vtensor<[3],f32> {hipdnn.constant = "w.folded"}, !torch.vtensor<[3],f32> {hipdnn.constant = "w.folded.1"})
+// CHECK:         %[[P:.+]] = torch.aten.mul.Tensor %arg0, %arg1
+// CHECK:         %[[N:.+]] = torch.aten.neg %arg0
+// CHECK:         return %[[P]], %[[N]]
+// CHECK-LABEL: func.func @main
+// CHECK-SAME:    (%arg0: !torch.vtensor<[3],f32>, %arg1: !torch.vtensor<[3],f32> {hipdnn.constant = "v"},
+// CHECK-SAME:     %arg2: !torch.vtensor<[3],f32> {hipdnn.constant = "w.folded"}, %arg3: !torch.vtensor<[3],f32> {hipdnn.constant = "w.folded.1"})
+// CHECK:         %[[A:.+]] = torch.aten.mul.Tensor %arg0, %arg2
+// CHECK:         %[[B:.+]] = torch.aten.mul.Tensor %[[A]], %arg3
+// CHECK:         torch.aten.mul.Tensor %[[B]], %arg1
+!x = !torch.vtensor<[3],f32>
+func.func @main(%x: !x, %w: !x {hipdnn.constant = "w"}, %v: !x {hipdnn.constant = "v"}) -> !x {
+  %p = torch.aten.mul.Tensor %w, %v : !x, !x -> !x
+  %n = torch.aten.neg %w : !x -> !x
+  %a = torch.aten.mul.Tensor %x, %p : !x, !x -> !x
+  %b = torch.aten.mul.Tensor %a, %n : !x, !x -> !x
+  %c = torch.aten.mul.Tensor %b, %v : !x, !x -> !x
+  return %c : !x
+}
+
+// -----
+
+// Literals with dims become constants, numbers stay; so does a literal that the program returns, whatever its rank.
+
+// CHECK-LABEL: func.func private @hipdnn_constants
+// CHECK-DAG:     %[[V:.+]] = torch.vtensor.literal(dense<[1.000000e+00, 2.000000e+00]>
+// CHECK-DAG:     %[[S:.+]] = torch.vtensor.literal(dense<4.000000e+00> : tensor<f32>)
+// CHECK:         return %[[V]], %[[S]]
+// CHECK-LABEL: func.func @main
+// CHECK-SAME:    %arg1: !torch.vtensor<[2],f32> {hipdnn.constant = "literal.folded"}, %arg2: !torch.vtensor<[],f32> {hipdnn.constant = "literal.folded.1"})
+// CHECK:         %[[N:.+]] = torch.vtensor.literal(dense<3.000000e+00> : tensor<f32>)
+// CHECK:         %[[A:.+]] = torch.aten.mul.Tensor %arg0, %arg1
+// CHECK:         %[[B:.+]] = torch.aten.mul.Tensor %[[A]], %[[N]]
+// CHECK:         return %[[B]], %arg2
+!x = !torch.vtensor<[2],f32>
+!s = !torch.vtensor<[],f32>
+func.func @main(%x: !x) -> (!x, !s) {
+  %v = torch.vtensor.literal(dense<[1.0, 2.0]> : tensor<2xf32>) : !x
+  %n = torch.vtensor.literal(dense<3.0> : tensor<f32>) : !s
+  %s = torch.vtensor.literal(dense<4.0> : tensor<f32>) : !s
+  %a = torch.aten.mul.Tensor %x, %v : !x, !x -> !x
+  %b = torch.aten.mul.Tensor %a, %n : !x, !s -> !x
+  return %b, %s : !x, !s
+}
+
+// -----
+
+// A view of a weight costs nothing at run time and stays, unless arithmetic needs it.
+
+// CHECK-LABEL: func.func private @hipdnn_constants
+// CHECK:         torch.aten.t %arg1
+// CHECK-NEXT:    torch.aten.neg
+// CHECK-LABEL: func.func @main
+// CHECK:         %[[T:.+]] = torch.aten.t %arg1
+// CHECK:         torch.aten.mm %arg0, %[[T]]
+!x = !torch.vtensor<[2,3],f32>
+!w = !torch.vtensor<[4,3],f32>
+!t = !torch.vtensor<[3,4],f32>
+!y = !torch.vtensor<[2,4],f32>
+func.func @main(%x: !x, %w: !w {hipdnn.constant = "w"}, %v: !w {hipdnn.constant = "v"}) -> (!y, !y) {
+  %t = torch.aten.t %w : !w -> !t
+  %y = torch.aten.mm %x, %t : !x, !t -> !y
+  %u = torch.aten.t %v : !w -> !t
+  %n = torch.aten.neg %u : !t -> !t
+  %z = torch.aten.mm %x, %n : !x, !t -> !y
+  return %y, %z : !y, !y
+}
