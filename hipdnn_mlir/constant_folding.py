@@ -20,7 +20,7 @@ _MAX_ROUNDS = 8
 _RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"})
 
 
-def fold_constants(model: onnx.ModelProto) -> onnx.ModelProto:
+def fold_constants(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, Array]]:
     """Replace nodes whose results are known by initializers, and infer shapes, until nothing changes.
 
     Shape and Size of static tensors are known; so is every node on known inputs only, evaluated by onnx's reference implementation.
@@ -29,15 +29,17 @@ def fold_constants(model: onnx.ModelProto) -> onnx.ModelProto:
         model: without large initializers; not modified.
 
     Returns:
-        A model with shapes inferred.
+        A model with shapes inferred, and results too large for an initializer, which are inputs of it.
     """
+    large: dict[str, Array] = {}
     for _ in range(_MAX_ROUNDS):
         model = onnx.shape_inference.infer_shapes(model, data_prop=True)
         folder = _Folder(model)
         if not folder.run():
             break
         model = folder.rebuilt()
-    return model
+        large |= folder.large
+    return model, large
 
 
 class _Folder:
@@ -50,6 +52,7 @@ class _Folder:
         self._known: dict[str, Array] = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
         self._folded: dict[str, Array] = {}
         self._kept: list[onnx.NodeProto] = []
+        self.large: dict[str, Array] = {}
 
     def run(self) -> bool:
         """Fold what can be; returns whether anything was."""
@@ -73,7 +76,11 @@ class _Folder:
         outputs = {value.name for value in graph.output}
         for name, array in self._folded.items():
             stored = f"{name}.constant" if name in outputs else name
-            graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(array), stored))
+            if array.size > MAX_FOLDED_ELEMENTS:
+                self.large[stored] = array
+                graph.input.append(onnx.helper.make_tensor_value_info(stored, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape))
+            else:
+                graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(array), stored))
             if name in outputs:
                 graph.node.append(onnx.helper.make_node("Identity", [stored], [name], name=name))
         graph.node.extend(self._kept)
@@ -93,7 +100,12 @@ class _Folder:
             return None if dims is None else [_shape(node, dims)]
         if not all(name in self._known for name in node.input if name):
             return None
-        return self._evaluate(node)
+        return self._fill(node) if node.op_type == "ConstantOfShape" else self._evaluate(node)
+
+    def _fill(self, node: onnx.NodeProto) -> list[Array]:
+        """A constant of any size: one number in memory."""
+        value = next((numpy_helper.to_array(a.t).reshape(()) for a in node.attribute if a.name == "value"), np.zeros((), np.float32))
+        return [np.broadcast_to(value, tuple(self._known[node.input[0]].tolist()))]
 
     def _evaluate(self, node: onnx.NodeProto) -> list[Array] | None:
         feeds = {name: self._known[name] for name in node.input if name}

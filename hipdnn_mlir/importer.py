@@ -18,7 +18,7 @@ from torch_mlir.extras import onnx_importer
 from .constant_folding import fold_constants
 from .dtypes import BY_ONNX, DType
 from .errors import ModelError, PassError, Reject, UnsupportedError
-from .onnx_conversions import split_to_slices, wrong_conversions
+from .onnx_conversions import drop_dropout, split_to_slices, wrong_conversions
 from .ops.evaluate import Array
 from .ops.strides import Dims
 from .passes.outline_constants import CONSTANT
@@ -121,7 +121,7 @@ def import_model(
     renamed = wrong_conversions(slim)
     while True:
         module = _to_mlir(slim, context, where)
-        _annotate(module, weights)
+        _annotate(module, slim, weights)
         with context, ir.Location.unknown():
             PASSES["hipdnn-rename-unconverted-ops"].run(module.operation, ops=",".join(renamed))
             try:
@@ -145,7 +145,7 @@ def _slim(model: onnx.ModelProto, shapes: Mapping[str, Dims], where: str) -> tup
     """A copy without large initializers (they become inputs), upgraded, with constants folded and shapes inferred."""
     keep, weights = _split_initializers(model.graph, LARGE_ELEMENTS)
     slim = onnx.ModelProto()
-    slim.ir_version = model.ir_version
+    slim.ir_version = max(model.ir_version, 8)  # before 4, initializers had to be inputs
     slim.opset_import.extend(model.opset_import)
     slim.functions.extend(model.functions)
     graph = slim.graph
@@ -160,8 +160,9 @@ def _slim(model: onnx.ModelProto, shapes: Mapping[str, Dims], where: str) -> tup
     _set_shapes(slim, shapes, where)
     _add_inputs(graph, weights)
     slim = _upgrade(slim, where)
+    drop_dropout(slim)
     try:
-        slim = fold_constants(slim)
+        slim, filled = fold_constants(slim)
         split_to_slices(slim)
     except onnx.shape_inference.InferenceError as error:
         raise ModelError(f"shapes do not fit: {error}", where=where, hint="run onnx.checker on the model") from error
@@ -169,7 +170,7 @@ def _slim(model: onnx.ModelProto, shapes: Mapping[str, Dims], where: str) -> tup
     del slim.graph.initializer[:]
     slim.graph.initializer.extend(keep)
     _add_inputs(slim.graph, small)
-    return slim, weights | small
+    return slim, weights | filled | small
 
 
 def _name_nodes(graph: onnx.GraphProto) -> None:
@@ -259,13 +260,13 @@ def _to_mlir(model: onnx.ModelProto, context: ir.Context, where: str) -> ir.Modu
     return module
 
 
-def _annotate(module: ir.Module, weights: Weights) -> None:
-    """Name the function @main and mark its constant arguments, which come last and in the order of `weights`."""
+def _annotate(module: ir.Module, model: onnx.ModelProto, weights: Weights) -> None:
+    """Name the function @main and mark its constant arguments."""
     function = module.body.operations[0].operation
-    count = len(function.regions[0].blocks[0].arguments)
+    initializers = {tensor.name for tensor in model.graph.initializer}
+    names = [value.name for value in model.graph.input if value.name not in initializers]
     with module.context:
         function.attributes["sym_name"] = ir.StringAttr.get("main")
-        constants = [ir.DictAttr.get({CONSTANT: ir.StringAttr.get(name)}) for name in weights]
-        inputs = [ir.DictAttr.get({})] * (count - len(constants))
-        if count:
-            function.attributes["arg_attrs"] = ir.ArrayAttr.get(inputs + constants)
+        marks = [ir.DictAttr.get({CONSTANT: ir.StringAttr.get(name)} if name in weights else {}) for name in names]
+        if marks:
+            function.attributes["arg_attrs"] = ir.ArrayAttr.get(marks)

@@ -9,6 +9,7 @@ from onnx import TensorProto, numpy_helper
 
 from .dtypes import BY_ONNX
 
+TRAINING_MODE = 2
 _QUANTIZED = frozenset({TensorProto.INT8, TensorProto.UINT8, TensorProto.INT32})
 
 
@@ -40,7 +41,6 @@ def _is_float(kind: int) -> bool:
 WRONG: tuple[WrongConversion, ...] = (
     WrongConversion("SpaceToDepth", lambda node, _: _attribute(node, "mode", b"DCR") != b"DCR", "mode CRD is ignored"),
     WrongConversion("LpNormalization", lambda *_: True, "a zero norm gives NaN, not zero"),
-    WrongConversion("Dropout", lambda node, _: len(node.input) > 2 and bool(node.input[2]), "training mode is dropped"),  # noqa: PLR2004
     WrongConversion("QuantizeLinear", _other_integers, "aborts on 16-bit types"),
     WrongConversion("DequantizeLinear", _other_integers, "aborts on 16-bit types"),
     WrongConversion("Split", lambda node, _: len(node.input) > 1 and bool(node.input[1]), "crashes on sizes, see split_to_slices"),
@@ -52,7 +52,21 @@ def wrong_conversions(model: onnx.ModelProto) -> list[str]:
     graph = model.graph
     kinds = {value.name: value.type.tensor_type.elem_type for value in (*graph.input, *graph.output, *graph.value_info)}
     kinds |= {tensor.name: tensor.data_type for tensor in graph.initializer}
-    return sorted({node.op_type for node in graph.node for wrong in WRONG if node.op_type == wrong.op and wrong.applies(node, kinds)})
+    return sorted({"Dropout" for node in graph.node if node.op_type == "Dropout"} | {node.op_type for node in graph.node for wrong in WRONG if node.op_type == wrong.op and wrong.applies(node, kinds)})
+
+
+def drop_dropout(model: onnx.ModelProto) -> None:
+    """Replace every Dropout outside training mode by Identity, in place: torch-mlir ignores the mode, whatever is left is training."""
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    read = {name for node in model.graph.node for name in node.input} | {value.name for value in model.graph.output}
+    for node in model.graph.node:
+        if node.op_type != "Dropout" or any(name in read for name in node.output[1:]):
+            continue
+        training = node.input[TRAINING_MODE] if len(node.input) > TRAINING_MODE else ""
+        if not training or (training in constants and not numpy_helper.to_array(constants[training]).any()):
+            node.op_type = "Identity"
+            del node.input[1:], node.output[1:]
+            del node.attribute[:]
 
 
 def split_to_slices(model: onnx.ModelProto) -> None:

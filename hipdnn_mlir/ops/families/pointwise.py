@@ -111,19 +111,19 @@ def div_mode(e: Emitter, op: OpView) -> Value:
     raise Refusal("attribute", f"rounding {mode!r} of {a.dtype}")
 
 
-@compute("aten.pow.Tensor_Scalar", becomes="pointwise MUL, SQRT, RECIPROCAL, RSQRT", onnx=("Pow",))
+@compute("aten.pow.Tensor_Scalar", becomes="pointwise MUL, SQRT, RSQRT, RECIPROCAL, or LOG, MUL, EXP", onnx=("Pow", "LRN"))
 def pow_scalar(e: Emitter, op: OpView) -> Value:
-    """x to a known exponent out of -1, -0.5, 0.5, 1, 2, 3, 4."""
+    """x to a known exponent: small whole ones by multiplication, others as exp(exponent * log(x)), NaN for negative x as in PyTorch."""
     x, exponent = e.value(op.args[0]), op.args[1]
     one_node = {-1: P.RECIPROCAL, -0.5: P.RSQRT, 0.5: P.SQRT, 1: P.IDENTITY}
     if exponent in one_node:
         return e.pointwise(one_node[exponent], x)  # type: ignore[index]
-    if exponent not in (2, 3, 4):
-        raise Refusal("attribute", f"exponent {exponent}: hipDNN has no power operation")
-    square = e.pointwise(P.MUL, x, x)
-    if exponent == 2:  # noqa: PLR2004 - the exponent itself
-        return square
-    return e.pointwise(P.MUL, square, x if exponent == 3 else square)  # noqa: PLR2004
+    if exponent in (2, 3, 4):
+        square = e.pointwise(P.MUL, x, x)
+        return square if exponent == 2 else e.pointwise(P.MUL, square, x if exponent == 3 else square)  # noqa: PLR2004
+    if not x.dtype.is_float or float(exponent).is_integer():  # type: ignore[arg-type]
+        raise Refusal("attribute", f"exponent {exponent} of {x.dtype}: hipDNN has no power operation")
+    return e.pointwise(P.EXP, e.pointwise(P.MUL, e.pointwise(P.LOG, x), e.scalar(exponent, x.dtype)))  # type: ignore[arg-type]
 
 
 def clamp_to(e: Emitter, x: Value, low: float | None, high: float | None) -> Value:
