@@ -28,12 +28,37 @@ def view_type(operation: Any, source: Any) -> Any | None:
         moved = offset + sum(o * s for o, s in zip(offsets, strides, strict=True))
         return strided_memref(_static(operation, "static_sizes"), element, tuple(a * b for a, b in zip(strides, steps, strict=True)), moved)
     shape = tuple(result.shape)
-    new = restride(dims, strides, shape)
+    if operation.name == "memref.collapse_shape":
+        new = None if restride(dims, strides, shape) is None else _collapsed(dims, strides, _reassociation(operation))
+    else:
+        new = _expanded(shape, strides, _reassociation(operation))
     if new is None:
         return None
     if not isinstance(ir.MemRefType(source).layout, ir.StridedLayoutAttr):  # MLIR keeps the identity layout through reshapes
         return ir.MemRefType.get(list(shape), element)
     return strided_memref(shape, element, new, offset)
+
+
+def _reassociation(operation: Any) -> list[list[int]]:
+    groups = ir.ArrayAttr(operation.attributes["reassociation"])
+    return [[int(ir.IntegerAttr(index).value) for index in ir.ArrayAttr(group)] for group in groups]
+
+
+def _collapsed(dims: Dims, strides: Strides, groups: list[list[int]]) -> Strides:
+    """The strides MLIR gives collapsed dims: of the last one that is not 1 (where all are: of the first)."""
+    lasts = [next((index for index in reversed(group) if dims[index] != 1), group[0]) for group in groups]
+    return tuple(strides[index] for index in lasts)
+
+
+def _expanded(dims: Dims, strides: Strides, groups: list[list[int]]) -> Strides:
+    """The strides MLIR gives expanded dims: packed on the stride of the dim they come from."""
+    result = [1] * len(dims)
+    for stride, group in zip(strides, groups, strict=True):
+        step = stride
+        for index in reversed(group):
+            result[index] = step
+            step *= dims[index]
+    return tuple(result)
 
 
 def permutation(operation: Any) -> tuple[int, ...]:
