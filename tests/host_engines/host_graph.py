@@ -16,6 +16,8 @@ from hipdnn_mlir.abi import Attribute, AttributeType, DataType, Descriptor, Norm
 
 ROWWISE = "HOST_ROWWISE_ENGINE"
 REDUCTION = "HOST_REDUCTION_ENGINE"
+# The host library's own extension: HIPDNN_ATTR_EXECUTION_PLAN_CONSTANT_UIDS_MLIR_EXT and _POINTERS_ of enums.json.
+CONSTANT_UIDS, CONSTANT_POINTERS = 9000001, 9000002
 
 _TYPES = {
     np.dtype(np.float32): DataType.FLOAT,
@@ -248,8 +250,9 @@ class HostGraph:
             return self.pointwise(Pointwise.DIV, [power, total], y)
         return self.pointwise(Pointwise.SUB, [shifted, self.pointwise(Pointwise.LOG, [total], self.virtual(rows))], y)
 
-    def plan(self, engine: str, threads: int = 2) -> "HostPlan":
-        return HostPlan(self, engine, threads)
+    def plan(self, engine: str, threads: int = 2, constants: tuple[Operand, ...] = ()) -> "HostPlan":
+        """A plan; the arrays of `constants` never change while it lives."""
+        return HostPlan(self, engine, threads, constants)
 
     def run(self, engine: str = ROWWISE, threads: int = 2) -> None:
         """Builds a plan on that engine and executes it once.
@@ -263,7 +266,7 @@ class HostGraph:
 class HostPlan:
     """A finalized execution plan with its variant pack."""
 
-    def __init__(self, graph: HostGraph, engine: str, threads: int) -> None:
+    def __init__(self, graph: HostGraph, engine: str, threads: int, constants: tuple[Operand, ...] = ()) -> None:
         library = _library()
         self._graph = graph
         self._handle = ctypes.c_void_p()
@@ -283,7 +286,12 @@ class HostPlan:
         config = Backend(Descriptor.ENGINECFG_DESCRIPTOR)
         config.set(Attribute.ENGINECFG_ENGINE, AttributeType.BACKEND_DESCRIPTOR, [chosen]).finalize()
         self._plan = Backend(Descriptor.EXECUTION_PLAN_DESCRIPTOR)
-        self._plan.set(Attribute.EXECUTION_PLAN_ENGINE_CONFIG, AttributeType.BACKEND_DESCRIPTOR, [config]).finalize()
+        self._plan.set(Attribute.EXECUTION_PLAN_ENGINE_CONFIG, AttributeType.BACKEND_DESCRIPTOR, [config])
+        if constants:
+            pointers = [o.array.ctypes.data for o in constants if o.array is not None]
+            self._plan.set(CONSTANT_UIDS, AttributeType.INT64, [o.uid for o in constants])
+            self._plan.set(CONSTANT_POINTERS, AttributeType.VOID_PTR, pointers)
+        self._plan.finalize()
         size = self._plan.integer(Attribute.EXECUTION_PLAN_WORKSPACE_SIZE)
         self._workspace = np.zeros(size + 64, np.uint8)
         bound = [o for o in graph.operands if o.array is not None]
