@@ -1,0 +1,72 @@
+// RUN: hipdnn-opt %s --hipdnn-offload --hipdnn-assign-layout --split-input-file | filecheck %s
+
+// Two convolutions of one input: it is converted once, weights are not; results are channels-last, and what reads them follows, but not
+// what only the caller reads.
+
+// CHECK-LABEL: func.func @convolutions
+// CHECK:         %[[X:.+]] = "hipdnn.graph"(%arg0)
+// CHECK:           torch.aten.clone
+// CHECK:         hipdnn.layouts = ["channels_last"]
+// CHECK:         %[[A:.+]] = "hipdnn.graph"(%[[X]], %arg1)
+// CHECK:           torch.aten.convolution
+// CHECK:         hipdnn.layouts = ["channels_last"]
+// CHECK:         %[[B:.+]] = "hipdnn.graph"(%[[X]], %arg2)
+// CHECK:           torch.aten.convolution
+// CHECK:         hipdnn.layouts = ["channels_last"]
+// CHECK:         %[[M:.+]] = "hipdnn.graph"(%[[A]], %[[B]])
+// CHECK:           torch.aten.maximum
+// CHECK:         hipdnn.layouts = ["channels_last"]
+// CHECK:         "hipdnn.graph"(%[[M]])
+// CHECK:           torch.aten.convolution
+// CHECK:         hipdnn.layouts = ["channels_last"]
+// CHECK:         %[[P:.+]] = "hipdnn.graph"(%[[M]], %[[A]])
+// CHECK:           torch.aten.sub.Tensor
+// CHECK-NOT:     hipdnn.layouts
+// CHECK:         return %{{.+}}, %[[P]]
+!x = !torch.vtensor<[1,4,8,8],f32>
+!w = !torch.vtensor<[4,4,1,1],f32>
+!l = !torch.list<int>
+func.func @convolutions(%x: !x, %w: !w {hipdnn.constant = "w"}, %v: !w {hipdnn.constant = "v"}) -> (!x, !x) {
+  %none = torch.constant.none
+  %false = torch.constant.bool false
+  %0 = torch.constant.int 0
+  %1 = torch.constant.int 1
+  %zeros = torch.prim.ListConstruct %0, %0 : (!torch.int, !torch.int) -> !l
+  %ones = torch.prim.ListConstruct %1, %1 : (!torch.int, !torch.int) -> !l
+  %a = torch.aten.convolution %x, %w, %none, %ones, %zeros, %ones, %false, %zeros, %1 : !x, !w, !torch.none, !l, !l, !l, !torch.bool, !l, !torch.int -> !x
+  %b = torch.aten.convolution %x, %v, %none, %ones, %zeros, %ones, %false, %zeros, %1 : !x, !w, !torch.none, !l, !l, !l, !torch.bool, !l, !torch.int -> !x
+  %m = torch.aten.maximum %a, %b : !x, !x -> !x
+  %c = torch.aten.convolution %m, %v, %none, %ones, %zeros, %ones, %false, %zeros, %1 : !x, !w, !torch.none, !l, !l, !l, !torch.bool, !l, !torch.int -> !x
+  %p = torch.aten.sub.Tensor %m, %a, %1 : !x, !x, !torch.int -> !x
+  return %c, %p : !x, !x
+}
+
+// -----
+
+// A concatenation of channels-last values and a border around one are channels-last themselves.
+
+// CHECK-LABEL: func.func @movement
+// CHECK:         %[[A:.+]] = "hipdnn.graph"
+// CHECK:           torch.aten.avg_pool2d
+// CHECK:         torch.aten.cat %{{.+}} {hipdnn.layouts = ["channels_last"]}
+// CHECK:         torch.aten.constant_pad_nd %{{.+}} {hipdnn.layouts = ["channels_last"]}
+!x = !torch.vtensor<[1,4,8,8],f32>
+!c = !torch.vtensor<[1,8,8,8],f32>
+!p = !torch.vtensor<[1,8,10,10],f32>
+!l = !torch.list<int>
+func.func @movement(%x: !x) -> !p {
+  %none = torch.constant.none
+  %false = torch.constant.bool false
+  %0 = torch.constant.int 0
+  %1 = torch.constant.int 1
+  %f1 = torch.constant.float 1.0
+  %zeros = torch.prim.ListConstruct %0, %0 : (!torch.int, !torch.int) -> !l
+  %ones = torch.prim.ListConstruct %1, %1 : (!torch.int, !torch.int) -> !l
+  %border = torch.prim.ListConstruct %1, %1, %1, %1 : (!torch.int, !torch.int, !torch.int, !torch.int) -> !l
+  %a = torch.aten.avg_pool2d %x, %ones, %ones, %zeros, %false, %false, %none : !x, !l, !l, !l, !torch.bool, !torch.bool, !torch.none -> !x
+  %parts = torch.prim.ListConstruct %a, %x : (!x, !x) -> !torch.list<vtensor>
+  %b = torch.aten.cat %parts, %1 : !torch.list<vtensor>, !torch.int -> !c
+  %c = torch.aten.constant_pad_nd %b, %border, %f1 : !c, !l, !torch.float -> !p
+  %d = torch.aten.relu %c : !p -> !p
+  return %d : !p
+}
