@@ -16,8 +16,8 @@ import numpy as np
 import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "host_engines"))
-from host_graph import REDUCTION, ROWWISE, HostGraph, HostPlan  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from host_engines.host_graph import REDUCTION, ROWWISE, HostGraph, HostPlan  # noqa: E402
 
 from hipdnn_mlir.abi import Pointwise, Reduce  # noqa: E402
 
