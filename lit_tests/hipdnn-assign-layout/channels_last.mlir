@@ -13,16 +13,14 @@
 // CHECK:         %[[B:.+]] = "hipdnn.graph"(%[[X]], %arg2)
 // CHECK:           torch.aten.convolution
 // CHECK:         hipdnn.layouts = ["channels_last"]
-// CHECK:         %[[M:.+]] = "hipdnn.graph"(%[[A]], %[[B]])
-// CHECK:           torch.aten.maximum
-// CHECK:         hipdnn.layouts = ["channels_last"]
-// CHECK:         "hipdnn.graph"(%[[M]])
+// CHECK:         %[[M:.+]]:2 = "hipdnn.graph"(%[[A]], %[[B]])
+// CHECK:           torch.aten.ceil
+// CHECK:           torch.aten.sub.Tensor
+// CHECK:         hipdnn.layouts = ["channels_last", "contiguous"]
+// CHECK:         %[[C:.+]] = "hipdnn.graph"(%[[M]]#0, %arg2)
 // CHECK:           torch.aten.convolution
 // CHECK:         hipdnn.layouts = ["channels_last"]
-// CHECK:         %[[P:.+]] = "hipdnn.graph"(%[[M]], %[[A]])
-// CHECK:           torch.aten.sub.Tensor
-// CHECK-NOT:     hipdnn.layouts
-// CHECK:         return %{{.+}}, %[[P]]
+// CHECK:         return %[[C]], %[[M]]#1
 !x = !torch.vtensor<[1,4,8,8],f32>
 !w = !torch.vtensor<[4,4,1,1],f32>
 !l = !torch.list<int>
@@ -35,9 +33,9 @@ func.func @convolutions(%x: !x, %w: !w {hipdnn.constant = "w"}, %v: !w {hipdnn.c
   %ones = torch.prim.ListConstruct %1, %1 : (!torch.int, !torch.int) -> !l
   %a = torch.aten.convolution %x, %w, %none, %ones, %zeros, %ones, %false, %zeros, %1 : !x, !w, !torch.none, !l, !l, !l, !torch.bool, !l, !torch.int -> !x
   %b = torch.aten.convolution %x, %v, %none, %ones, %zeros, %ones, %false, %zeros, %1 : !x, !w, !torch.none, !l, !l, !l, !torch.bool, !l, !torch.int -> !x
-  %m = torch.aten.maximum %a, %b : !x, !x -> !x
+  %m = torch.aten.ceil %a : !x -> !x
   %c = torch.aten.convolution %m, %v, %none, %ones, %zeros, %ones, %false, %zeros, %1 : !x, !w, !torch.none, !l, !l, !l, !torch.bool, !l, !torch.int -> !x
-  %p = torch.aten.sub.Tensor %m, %a, %1 : !x, !x, !torch.int -> !x
+  %p = torch.aten.sub.Tensor %m, %b, %1 : !x, !x, !torch.int -> !x
   return %c, %p : !x, !x
 }
 

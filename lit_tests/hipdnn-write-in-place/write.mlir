@@ -1,0 +1,106 @@
+// RUN: hipdnn-opt %s --hipdnn-write-in-place --split-input-file | filecheck %s
+
+// Two producers write into the slots of a concatenation; the reader of one reads its slot.
+
+// CHECK-LABEL: func.func @concat
+// CHECK:         %[[WHOLE:.+]] = memref.alloc() : memref<4xf32>
+// CHECK-NOT:     memref.alloc
+// CHECK:         %[[A:.+]] = memref.subview %[[WHOLE]][0] [2] [1]
+// CHECK:         "hipdnn.graph"(%arg0, %[[A]])
+// CHECK:         %[[B:.+]] = memref.subview %[[WHOLE]][2] [2] [1]
+// CHECK:         "hipdnn.graph"(%[[A]], %[[B]])
+// CHECK-NOT:     memref.copy
+// CHECK:         "hipdnn.graph"(%[[WHOLE]], %arg1)
+#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
+#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
+#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
+!v = !torch.vtensor<[2],f32>
+!w = !torch.vtensor<[4],f32>
+func.func @concat(%x: memref<2xf32>, %y: memref<4xf32>) {
+  %a = memref.alloc() : memref<2xf32>
+  "hipdnn.graph"(%x, %a) ({
+  ^bb0(%v: !v):
+    %r = torch.aten.relu %v : !v -> !v
+    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!v) -> ()
+  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (memref<2xf32>, memref<2xf32>) -> ()
+  %b = memref.alloc() : memref<2xf32>
+  "hipdnn.graph"(%a, %b) ({
+  ^bb0(%v: !v):
+    %r = torch.aten.exp %v : !v -> !v
+    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!v) -> ()
+  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (memref<2xf32>, memref<2xf32>) -> ()
+  %whole = memref.alloc() : memref<4xf32>
+  %first = memref.subview %whole[0] [2] [1] : memref<4xf32> to memref<2xf32, strided<[1]>>
+  memref.copy %a, %first : memref<2xf32> to memref<2xf32, strided<[1]>>
+  %second = memref.subview %whole[2] [2] [1] : memref<4xf32> to memref<2xf32, strided<[1], offset: 2>>
+  memref.copy %b, %second : memref<2xf32> to memref<2xf32, strided<[1], offset: 2>>
+  "hipdnn.graph"(%whole, %y) ({
+  ^bb0(%v: !w):
+    %r = torch.aten.relu %v : !w -> !w
+    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!w) -> ()
+  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (memref<4xf32>, memref<4xf32>) -> ()
+  return
+}
+
+// -----
+
+// A border: its fill, here through a channels-last view, stays in front of what is written inside.
+
+// CHECK-LABEL: func.func @border
+// CHECK:         %[[BUFFER:.+]] = memref.alloc() : memref<1x4x4x2xf32>
+// CHECK:         %[[WHOLE:.+]] = memref.transpose %[[BUFFER]]
+// CHECK:         %[[INSIDE:.+]] = memref.subview %[[WHOLE]][0, 0, 1, 1] [1, 2, 2, 2] [1, 1, 1, 1]
+// CHECK:         "hipdnn.graph"(%[[WHOLE]])
+// CHECK:           torch.vtensor.literal
+// CHECK:         "hipdnn.graph"(%arg0, %[[INSIDE]])
+// CHECK:           torch.aten.relu
+// CHECK-NOT:     hipdnn.graph
+// CHECK-NOT:     memref.copy
+#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
+#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
+#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
+#out = array<i32: 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
+!v = !torch.vtensor<[1,2,2,2],f32>
+!w = !torch.vtensor<[1,2,4,4],f32>
+!last = memref<1x2x4x4xf32, strided<[32, 1, 8, 2]>>
+!slot = memref<1x2x2x2xf32, strided<[32, 1, 8, 2], offset: 10>>
+func.func @border(%x: memref<1x2x2x2xf32>) {
+  %a = memref.alloc() : memref<1x2x2x2xf32>
+  "hipdnn.graph"(%x, %a) ({
+  ^bb0(%v: !v):
+    %r = torch.aten.relu %v : !v -> !v
+    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!v) -> ()
+  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (memref<1x2x2x2xf32>, memref<1x2x2x2xf32>) -> ()
+  %buffer = memref.alloc() : memref<1x4x4x2xf32>
+  %whole = memref.transpose %buffer (d0, d1, d2, d3) -> (d0, d3, d1, d2) : memref<1x4x4x2xf32> to !last
+  "hipdnn.graph"(%whole) ({
+    %r = torch.vtensor.literal(dense<1.0> : tensor<1x2x4x4xf32>) : !w
+    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!w) -> ()
+  }) {operandSegmentSizes = #out, resultSegmentSizes = #none} : (!last) -> ()
+  %inside = memref.subview %whole[0, 0, 1, 1] [1, 2, 2, 2] [1, 1, 1, 1] : !last to !slot
+  memref.copy %a, %inside : memref<1x2x2x2xf32> to !slot
+  return
+}
+
+// -----
+
+// The caller's result.
+
+// CHECK-LABEL: func.func @result
+// CHECK-NOT:     memref.alloc
+// CHECK:         "hipdnn.graph"(%arg0, %arg1)
+// CHECK-NOT:     memref.copy
+#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
+#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
+#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
+!v = !torch.vtensor<[2],f32>
+func.func @result(%x: memref<2xf32>, %y: memref<2xf32>) {
+  %a = memref.alloc() : memref<2xf32>
+  "hipdnn.graph"(%x, %a) ({
+  ^bb0(%v: !v):
+    %r = torch.aten.relu %v : !v -> !v
+    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!v) -> ()
+  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (memref<2xf32>, memref<2xf32>) -> ()
+  memref.copy %a, %y : memref<2xf32> to memref<2xf32>
+  return
+}
