@@ -1,0 +1,19 @@
+// RUN: not hipdnn-opt %s --hipdnn-graph-to-executable 2>&1 | filecheck %s
+
+// No engine has two products in one graph: every engine's reason is given.
+
+// CHECK: no engine takes a claimed region: HOST_ONEDNN_ENGINE an epilogue has pointwise nodes only;
+// CHECK-SAME: HOST_ROWWISE_ENGINE takes pointwise and reduction nodes only
+#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
+#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
+#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
+!v = !torch.vtensor<[2,2],f32>
+func.func @two_products(%a: memref<2x2xf32>, %b: memref<2x2xf32>) {
+  "hipdnn.graph"(%a, %b) ({
+  ^bb0(%v: !v):
+    %p = torch.aten.mm %v, %v : !v, !v -> !v
+    %r = torch.aten.mm %p, %v : !v, !v -> !v
+    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!v) -> ()
+  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (memref<2x2xf32>, memref<2x2xf32>) -> ()
+  return
+}
