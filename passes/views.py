@@ -7,7 +7,8 @@ from torch_mlir import ir
 from hipdnn_mlir.ir_types import memref_strides, strided_memref
 from hipdnn_mlir.ops.strides import Dims, Strides, restride
 
-VIEWS = ("memref.transpose", "memref.subview", "memref.collapse_shape", "memref.expand_shape", "memref.cast")
+RESHAPES = ("memref.collapse_shape", "memref.expand_shape")
+VIEWS = ("memref.transpose", "memref.subview", *RESHAPES, "memref.cast")
 
 
 def view_type(operation: Any, source: Any) -> Any | None:
@@ -27,16 +28,40 @@ def view_type(operation: Any, source: Any) -> Any | None:
         offsets, steps = (_static(operation, name) for name in ("static_offsets", "static_strides"))
         moved = offset + sum(o * s for o, s in zip(offsets, strides, strict=True))
         return strided_memref(_static(operation, "static_sizes"), element, tuple(a * b for a, b in zip(strides, steps, strict=True)), moved)
-    shape = tuple(result.shape)
-    if operation.name == "memref.collapse_shape":
-        new = None if restride(dims, strides, shape) is None else _collapsed(dims, strides, _reassociation(operation))
+    return _reshaped_type(source, tuple(result.shape), _reassociation(operation))
+
+
+def _reshaped_type(source: Any, shape: Dims, groups: list[list[int]]) -> Any | None:
+    """The memref type that MLIR gives `source` collapsed or expanded to `shape`, or None where a collapse would need a copy."""
+    layout = memref_strides(source)
+    if layout is None:
+        return None
+    (strides, offset), dims = layout, tuple(source.shape)
+    if len(shape) <= len(dims):
+        new = None if restride(dims, strides, shape) is None else _collapsed(dims, strides, groups)
     else:
-        new = _expanded(shape, strides, _reassociation(operation))
+        new = _expanded(shape, strides, groups)
     if new is None:
         return None
     if not isinstance(ir.MemRefType(source).layout, ir.StridedLayoutAttr):  # MLIR keeps the identity layout through reshapes
-        return ir.MemRefType.get(list(shape), element)
-    return strided_memref(shape, element, new, offset)
+        return ir.MemRefType.get(list(shape), source.element_type)
+    return strided_memref(shape, source.element_type, new, offset)
+
+
+def reshaped_back(reshape: Any, destination: Any) -> Any | None:
+    """`destination`, shaped like the result of a collapse or expand, seen in the shape of its operand; None where no view can show it.
+
+    The view is made at the current insertion point.
+    """
+    shape = tuple(reshape.operands[0].type.shape)
+    kind = _reshaped_type(destination.type, shape, _reassociation(reshape))
+    if kind is None:
+        return None
+    attributes = {"reassociation": reshape.attributes["reassociation"]}
+    if reshape.name == "memref.expand_shape":
+        return ir.Operation.create("memref.collapse_shape", results=[kind], operands=[destination], attributes=attributes).result
+    attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(list(shape))
+    return ir.Operation.create("memref.expand_shape", results=[kind], operands=[destination], attributes=attributes).result
 
 
 def _reassociation(operation: Any) -> list[list[int]]:

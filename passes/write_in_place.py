@@ -6,7 +6,7 @@ from torch_mlir import ir
 
 from .absorb_transposes import erase_allocation, hoist
 from .registration import body, functions, module_pass
-from .views import VIEWS, allocation, base, can_retype, retype_uses
+from .views import RESHAPES, VIEWS, allocation, base, can_retype, reshaped_back, retype_uses
 
 
 @module_pass("hipdnn-write-in-place")
@@ -15,6 +15,8 @@ def write_in_place(module: Any) -> None:
 
     Buffers are written once, by one graph, so the place may be written earlier than the copy did, unless something else fills it in
     between (the border of a pad: its fill moves up together with the buffer).
+
+    A reshape between the two moves to the other side: the place is seen in the buffer's shape.
 
     Before: `%a = memref.alloc()`; `"hipdnn.graph"(%x, %a)`; `%s = memref.subview %whole[...]`; `memref.copy %a, %s`.
     After: `%s = memref.subview %whole[...]`; `"hipdnn.graph"(%x, %s)`.
@@ -26,6 +28,7 @@ def write_in_place(module: Any) -> None:
 
 
 def _redirect(copy: Any) -> None:
+    _move_reshapes(copy)
     source, destination = copy.operands
     made = allocation(source)
     if source == destination:
@@ -40,6 +43,24 @@ def _redirect(copy: Any) -> None:
     source.replace_all_uses_with(destination)
     retype_uses(destination)
     erase_allocation(source)
+
+
+def _move_reshapes(copy: Any) -> None:
+    """Copy an allocation into a reshaped view of the destination rather than a reshaped view of the allocation."""
+    source, destination = copy.operands
+    reshapes = []
+    while allocation(source) is None and not isinstance(source.owner, ir.Block) and source.owner.operation.name in RESHAPES:
+        reshapes.append(source.owner.operation)
+        source = source.owner.operation.operands[0]
+    if not reshapes or allocation(source) is None:
+        return
+    with ir.InsertionPoint(copy), copy.location:
+        for reshape in reshapes:
+            shown = reshaped_back(reshape, destination)
+            if shown is None:
+                return
+            destination = shown
+    copy.operands[0], copy.operands[1] = source, destination
 
 
 def _writers(root: Any) -> list[Any]:
