@@ -11,15 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from host_engines.host_graph import REDUCTION, ROWWISE, HostGraph, HostPlan  # noqa: E402
-
-from hipdnn_mlir.abi import Pointwise, Reduce  # noqa: E402
+from hipdnn_mlir.abi import Pointwise, Reduce
+from host_engines.host_graph import REDUCTION, ROWWISE, HostGraph, HostPlan
 
 CHANNELS_LAST = (0, 2, 3, 1)
 BATCH = 20
@@ -34,7 +34,7 @@ class Case:
     inputs: list[np.ndarray]
     output: np.ndarray
     build: Callable[[HostGraph, list[np.ndarray], np.ndarray], None]
-    attributes: dict[str, object]
+    attributes: dict[str, Any]
     engine: str = ROWWISE
     constants: tuple[np.ndarray, ...] = ()
 
@@ -235,9 +235,8 @@ def main() -> None:
             "max_difference": difference,
         }
         rows.append(row)
-        print(
-            f"{case.name:38} {median(host):9.1f} {median(other):9.1f} {median(host) / median(other):9.2f} {difference:9.1e}"
-        )
+        ratio = median(host) / median(other)
+        print(f"{case.name:38} {median(host):9.1f} {median(other):9.1f} {ratio:9.2f} {difference:9.1e}")
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1))
 

@@ -196,7 +196,14 @@ class HostGraph:
         return self._add(tensor, (1,), dtype, None)
 
     def pointwise(
-        self, mode: int, inputs: list[Operand], out: Operand, *, math: int = DataType.FLOAT, axis: int | None = None, **parameters: float
+        self,
+        mode: int,
+        inputs: list[Operand],
+        out: Operand,
+        *,
+        math: int = DataType.FLOAT,
+        axis: int | None = None,
+        **parameters: float,
     ) -> Operand:
         operation = Backend(Descriptor.OPERATION_POINTWISE_DESCRIPTOR)
         operation.set(Attribute.POINTWISE_MODE, AttributeType.POINTWISE_MODE, [mode])
@@ -294,10 +301,10 @@ class HostPlan:
         self._plan.finalize()
         size = self._plan.integer(Attribute.EXECUTION_PLAN_WORKSPACE_SIZE)
         self._workspace = np.zeros(size + 64, np.uint8)
-        bound = [o for o in graph.operands if o.array is not None]
+        bound = [(o.uid, o.array.ctypes.data) for o in graph.operands if o.array is not None]
         self._pack = Backend(Descriptor.VARIANT_PACK_DESCRIPTOR)
-        self._pack.set(Attribute.VARIANT_PACK_UNIQUE_IDS, AttributeType.INT64, [o.uid for o in bound])
-        self._pack.set(Attribute.VARIANT_PACK_DATA_POINTERS, AttributeType.VOID_PTR, [o.array.ctypes.data for o in bound])
+        self._pack.set(Attribute.VARIANT_PACK_UNIQUE_IDS, AttributeType.INT64, [uid for uid, _ in bound])
+        self._pack.set(Attribute.VARIANT_PACK_DATA_POINTERS, AttributeType.VOID_PTR, [address for _, address in bound])
         aligned = (self._workspace.ctypes.data + 63) // 64 * 64
         self._pack.set(Attribute.VARIANT_PACK_WORKSPACE, AttributeType.VOID_PTR, [aligned]).finalize()
 

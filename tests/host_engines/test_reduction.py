@@ -6,9 +6,9 @@ from collections.abc import Callable
 import ml_dtypes
 import numpy as np
 import pytest
-from host_engines.host_graph import REDUCTION, HostError, HostGraph, strided_like
 
 from hipdnn_mlir.abi import DataType, Pointwise, Reduce
+from host_engines.host_graph import REDUCTION, HostError, HostGraph, strided_like
 
 Axes = tuple[int, ...]
 OPERATORS: dict[str, Callable[[np.ndarray, Axes], np.ndarray]] = {
@@ -29,7 +29,9 @@ def kept_shape(shape: tuple[int, ...], axes: Axes) -> tuple[int, ...]:
     return tuple(1 if i in axes else d for i, d in enumerate(shape))
 
 
-def reduced(operator: str, x: np.ndarray, axes: Axes, dtype: type, *, math: int = DataType.FLOAT, threads: int = 2) -> np.ndarray:
+def reduced(
+    operator: str, x: np.ndarray, axes: Axes, dtype: type, *, math: int = DataType.FLOAT, threads: int = 2
+) -> np.ndarray:
     out = np.empty(kept_shape(x.shape, axes), dtype)
     graph = HostGraph()
     graph.reduction(Reduce[operator], graph.tensor(x), graph.tensor(out), math=math)
@@ -65,7 +67,9 @@ def test_any_layout_equals_numpy(axes: Axes, order: tuple[int, ...]) -> None:
 def test_global_average_pool_equals_numpy(shape: tuple[int, ...], order: tuple[int, ...]) -> None:
     x = strided_like(shape, np.float32, order)
     x[...] = np.random.default_rng(2).standard_normal(shape)
-    np.testing.assert_allclose(reduced("AVG", x, (2, 3), np.float32), x.mean((2, 3), keepdims=True, dtype=np.float64), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        reduced("AVG", x, (2, 3), np.float32), x.mean((2, 3), keepdims=True, dtype=np.float64), rtol=1e-5, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
@@ -108,7 +112,9 @@ def test_integer_average_truncates_and_float_average_does_not() -> None:
 def test_nan_reaches_the_result(operator: str, axes: Axes, size: int) -> None:
     x = np.random.default_rng(6).standard_normal((size, 131), dtype=np.float32)
     x[size // 3, 17] = np.nan
-    np.testing.assert_allclose(reduced(operator, x, axes, np.float32), OPERATORS[operator](x.astype(np.float64), axes), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        reduced(operator, x, axes, np.float32), OPERATORS[operator](x.astype(np.float64), axes), rtol=1e-4, atol=1e-4
+    )
 
 
 def test_infinities_are_extremes() -> None:
@@ -123,7 +129,10 @@ def test_infinities_are_extremes() -> None:
 @pytest.mark.parametrize("shape", [(2, 6, 10, 14), (3, 40, 64, 33)])
 def test_pointwise_before_and_after(shape: tuple[int, ...], axes: Axes) -> None:
     rng = np.random.default_rng(8)
-    x, channel = rng.standard_normal(shape, dtype=np.float32), rng.standard_normal((1, shape[1], 1, 1), dtype=np.float32)
+    x, channel = (
+        rng.standard_normal(shape, dtype=np.float32),
+        rng.standard_normal((1, shape[1], 1, 1), dtype=np.float32),
+    )
     rows = kept_shape(shape, axes)
     factor = rng.uniform(0.5, 2, rows).astype(np.float32)
     moved, out = np.empty_like(x), np.empty(rows, np.float32)

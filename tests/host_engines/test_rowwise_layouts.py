@@ -5,9 +5,9 @@ import itertools
 import ml_dtypes
 import numpy as np
 import pytest
-from host_engines.host_graph import ROWWISE, HostGraph, strided_like
 
 from hipdnn_mlir.abi import DataType, Pointwise
+from host_engines.host_graph import ROWWISE, HostGraph, strided_like
 
 DTYPES = (np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int8, np.uint8, np.int32, np.int64, np.bool_)
 
@@ -20,7 +20,10 @@ def copied(source: np.ndarray, target: np.ndarray, threads: int = 2) -> np.ndarr
     return target
 
 
-@pytest.mark.parametrize("shapes", list(itertools.product([(4, 5, 6, 70), (1, 5, 1, 70), (4, 1, 6, 1), (1, 1, 1, 1), (1, 1, 1, 70)], repeat=2)))
+@pytest.mark.parametrize(
+    "shapes",
+    list(itertools.product([(4, 5, 6, 70), (1, 5, 1, 70), (4, 1, 6, 1), (1, 1, 1, 1), (1, 1, 1, 70)], repeat=2)),
+)
 def test_broadcast_equals_numpy(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal(shape, dtype=np.float32) for shape in shapes)
@@ -114,7 +117,9 @@ def test_narrow_floats_round_to_nearest_even(target: type) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         expected = x.astype(target)
     got = copied(x, np.empty(x.shape, target))
-    same = (got.view(np.uint16) == expected.view(np.uint16)) | (np.isnan(got.astype(np.float32)) & np.isnan(expected.astype(np.float32)))
+    same = (got.view(np.uint16) == expected.view(np.uint16)) | (
+        np.isnan(got.astype(np.float32)) & np.isnan(expected.astype(np.float32))
+    )
     assert same.all()
 
 
@@ -187,7 +192,9 @@ def test_random_graph_in_random_layouts_equals_numpy(seed: int) -> None:
     graph.run(ROWWISE, threads=1 + seed % 3)
     wide = [v.astype(np.float64) for v in (a, b, c, d)]
     expected = (wide[0] + wide[1]) * wide[2] + wide[3]
-    np.testing.assert_allclose(first, np.broadcast_to(np.minimum(expected, wide[0] + wide[1]), shape), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        first, np.broadcast_to(np.minimum(expected, wide[0] + wide[1]), shape), rtol=1e-5, atol=1e-5
+    )
     np.testing.assert_allclose(second, np.broadcast_to(np.tanh(expected), shape), rtol=1e-3, atol=1e-3)
 
 
@@ -200,3 +207,14 @@ def test_result_does_not_depend_on_threads(threads: int) -> None:
     graph.pointwise(Pointwise.MUL, [graph.tensor(a), graph.tensor(b)], graph.tensor(out), math=DataType.FLOAT)
     graph.run(ROWWISE, threads)
     np.testing.assert_array_equal(out, a * b)
+
+
+def test_chain_writes_over_its_input() -> None:
+    x = np.random.default_rng(8).standard_normal((3, 50, 70), dtype=np.float32)
+    expected = np.maximum(x, 0) * x
+    graph = HostGraph()
+    tx = graph.tensor(x)
+    positive = graph.pointwise(Pointwise.RELU_FWD, [tx], graph.virtual(x.shape))
+    graph.pointwise(Pointwise.MUL, [positive, tx], graph.tensor(x))
+    graph.run(ROWWISE)
+    np.testing.assert_array_equal(x, expected)

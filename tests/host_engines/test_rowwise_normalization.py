@@ -1,15 +1,16 @@
-"""Softmax, norms and other graphs whose reductions come back to their rows, against ONNX Runtime and numpy in float64."""
+"""Softmax, norms and other graphs whose reductions come back to their rows, against ONNX Runtime and numpy."""
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 
 import ml_dtypes
 import numpy as np
 import onnxruntime as ort
 import pytest
-from host_engines.host_graph import ROWWISE, HostError, HostGraph, strided_like
 from onnx import TensorProto, helper
 
 from hipdnn_mlir.abi import Pointwise, Reduce
+from host_engines.host_graph import ROWWISE, HostError, HostGraph, strided_like
 
 
 def ort_node(operation: str, inputs: list[np.ndarray], **attributes: object) -> np.ndarray:
@@ -70,7 +71,9 @@ def test_softmax_of_narrow_floats_computes_in_float(dtype: type) -> None:
     graph.run(ROWWISE)
     power = np.exp(x.astype(np.float64) - x.astype(np.float64).max(-1, keepdims=True))
     expected = (power / power.sum(-1, keepdims=True)).astype(dtype)
-    np.testing.assert_allclose(out.astype(np.float64), expected.astype(np.float64), rtol=8e-3 if dtype != np.float16 else 1e-3, atol=1e-7)
+    np.testing.assert_allclose(
+        out.astype(np.float64), expected.astype(np.float64), rtol=8e-3 if dtype != np.float16 else 1e-3, atol=1e-7
+    )
 
 
 def test_row_of_nan_stays_in_its_row() -> None:
@@ -95,7 +98,14 @@ def test_layer_norm_node_equals_ort(shape: tuple[int, ...], axes: int) -> None:
     scale, bias = (rng.standard_normal(spanned, dtype=np.float32) for _ in range(2))
     out = np.empty_like(x)
     graph = HostGraph()
-    graph.norm("LAYERNORM", graph.tensor(x), graph.tensor(scale), graph.scalar(1e-5), graph.tensor(out), bias=graph.tensor(bias))
+    graph.norm(
+        "LAYERNORM",
+        graph.tensor(x),
+        graph.tensor(scale),
+        graph.scalar(1e-5),
+        graph.tensor(out),
+        bias=graph.tensor(bias),
+    )
     graph.run(ROWWISE)
     wide = x.astype(np.float64)
     over = tuple(range(len(shape) - axes, len(shape)))
@@ -129,7 +139,9 @@ def test_rms_norm_node_equals_numpy() -> None:
     graph.norm("RMSNORM", graph.tensor(x), graph.tensor(scale), graph.scalar(1e-6), graph.tensor(out))
     graph.run(ROWWISE)
     wide = x.astype(np.float64)
-    np.testing.assert_allclose(out, wide / np.sqrt((wide**2).mean(-1, keepdims=True) + 1e-6) * scale, rtol=2e-6, atol=2e-6)
+    np.testing.assert_allclose(
+        out, wide / np.sqrt((wide**2).mean(-1, keepdims=True) + 1e-6) * scale, rtol=2e-6, atol=2e-6
+    )
 
 
 def test_layer_norm_written_out_with_residual_and_two_outputs() -> None:
@@ -189,3 +201,26 @@ def test_reductions_over_different_axes_are_refused() -> None:
     graph.pointwise(Pointwise.ADD, [rows, columns], graph.tensor(out))
     with pytest.raises(HostError, match=r"node 1.*axes \[0\].*axes \[1\]"):
         graph.run(ROWWISE)
+
+
+def test_softmax_writes_over_its_input() -> None:
+    x = np.random.default_rng(10).standard_normal((33, 257), dtype=np.float32)
+    expected = ort_node("Softmax", [x], axis=-1)
+    graph = HostGraph()
+    graph.softmax(graph.tensor(x), graph.tensor(x))
+    graph.run(ROWWISE)
+    np.testing.assert_allclose(x, expected, rtol=3e-6, atol=1e-7)
+
+
+def test_plans_run_from_several_threads_at_once() -> None:
+    inputs = [np.random.default_rng(seed).standard_normal((64, 500), dtype=np.float32) for seed in range(4)]
+    outputs = [np.empty_like(x) for x in inputs]
+    plans = []
+    for x, out in zip(inputs, outputs, strict=True):
+        graph = HostGraph()
+        graph.softmax(graph.tensor(x), graph.tensor(out))
+        plans.append(graph.plan(ROWWISE))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda plan: [plan.execute() for _ in range(20)], plans))
+    for x, out in zip(inputs, outputs, strict=True):
+        np.testing.assert_allclose(out, ort_node("Softmax", [x], axis=-1), rtol=3e-6, atol=1e-7)

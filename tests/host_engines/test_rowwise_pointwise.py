@@ -6,9 +6,9 @@ from collections.abc import Callable
 import ml_dtypes
 import numpy as np
 import pytest
-from host_engines.host_graph import ROWWISE, HostError, HostGraph
 
 from hipdnn_mlir.abi import DataType, Pointwise
+from host_engines.host_graph import ROWWISE, HostError, HostGraph
 
 erf = np.vectorize(math.erf, otypes=[np.float64])
 erfc = np.vectorize(math.erfc, otypes=[np.float64])
@@ -41,7 +41,7 @@ REAL_UNARY: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "RELU_FWD": relu,
     "SIGMOID_FWD": sigmoid,
     "SIN": np.sin,
-    "SOFTPLUS_FWD": lambda x: np.log1p(np.exp(x)),
+    "SOFTPLUS_FWD": lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))),
     "SWISH_FWD": lambda x: x * sigmoid(x),
     "TAN": np.tan,
     "TANH_FWD": np.tanh,
@@ -77,7 +77,9 @@ FLOATS = {
 INTEGERS = (np.int8, np.uint8, np.int32, np.int64)
 
 
-def apply(mode: str, inputs: list[np.ndarray], dtype: type, *, math_type: int = DataType.FLOAT, **parameters: float) -> np.ndarray:
+def apply(
+    mode: str, inputs: list[np.ndarray], dtype: type, *, math_type: int = DataType.FLOAT, **parameters: float
+) -> np.ndarray:
     """The mode's result with the operands' broadcast shape."""
     out = np.empty(np.broadcast_shapes(*(a.shape for a in inputs)), dtype)
     graph = HostGraph()
@@ -221,9 +223,13 @@ def test_causal_mask_from_indices_equals_numpy() -> None:
         ("SOFTPLUS_FWD", {"softplus_beta": 2.0}, lambda x: np.log1p(np.exp(2 * x)) / 2),
     ],
 )
-def test_parameters_of_activations(mode: str, parameters: dict[str, float], expected: Callable[[np.ndarray], np.ndarray]) -> None:
+def test_parameters_of_activations(
+    mode: str, parameters: dict[str, float], expected: Callable[[np.ndarray], np.ndarray]
+) -> None:
     x = np.linspace(-6, 6, 1003, dtype=np.float32)
-    np.testing.assert_allclose(apply(mode, [x], np.float32, **parameters), expected(x.astype(np.float64)), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        apply(mode, [x], np.float32, **parameters), expected(x.astype(np.float64)), rtol=1e-6, atol=1e-6
+    )
 
 
 def largest_ulp(got: np.ndarray, expected: np.ndarray) -> float:
@@ -254,20 +260,18 @@ def logarithmic(low: float, high: float) -> np.ndarray:
     ],
 )
 def test_float_functions_are_accurate_to_the_last_places(mode: str, x: np.ndarray, limit: float) -> None:
-    with np.errstate(over="ignore"):
-        expected = {**REAL_UNARY, **POSITIVE_UNARY, "SOFTPLUS_FWD": lambda v: np.maximum(v, 0) + np.log1p(np.exp(-np.abs(v)))}[mode](
-            x.astype(np.float64)
-        )
+    expected = {**REAL_UNARY, **POSITIVE_UNARY}[mode](x.astype(np.float64))
     assert largest_ulp(apply(mode, [x], np.float32), expected) <= limit
 
 
-@pytest.mark.parametrize("mode", ["EXP", "LOG", "TANH_FWD", "ERF", "SIGMOID_FWD", "SQRT", "RSQRT", "SOFTPLUS_FWD", "ELU_FWD", "ABS"])
+@pytest.mark.parametrize(
+    "mode", ["EXP", "LOG", "TANH_FWD", "ERF", "SIGMOID_FWD", "SQRT", "RSQRT", "SOFTPLUS_FWD", "ELU_FWD", "ABS"]
+)
 def test_special_values_as_in_numpy(mode: str) -> None:
     x = np.array([0, np.inf, -np.inf, np.nan, 3e38, -3e38], np.float32)
     wide = x.astype(np.float64)
-    functions = {**REAL_UNARY, **POSITIVE_UNARY, "SOFTPLUS_FWD": lambda v: np.logaddexp(0, v)}
     with np.errstate(all="ignore"):
-        expected = functions[mode](wide).astype(np.float32)
+        expected = {**REAL_UNARY, **POSITIVE_UNARY}[mode](wide).astype(np.float32)
     np.testing.assert_allclose(apply(mode, [x], np.float32), expected, rtol=1e-6)
 
 
@@ -282,7 +286,7 @@ def test_backward_mode_is_refused_with_its_node() -> None:
     x, out = np.zeros((2, 3), np.float32), np.zeros((2, 3), np.float32)
     graph = HostGraph()
     graph.pointwise(Pointwise.RELU_BWD, [graph.tensor(x), graph.tensor(x.copy())], graph.tensor(out))
-    with pytest.raises(HostError, match="node 0.*backward"):
+    with pytest.raises(HostError, match=r"node 0.*backward"):
         graph.run(ROWWISE)
 
 

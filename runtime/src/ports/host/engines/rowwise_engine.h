@@ -5,7 +5,8 @@
 
 namespace hipdnn_host {
 
-/// HOST_ROWWISE_ENGINE. Outputs may share memory with an input only if both have the same strides and type and the graph is one node.
+/// HOST_ROWWISE_ENGINE. A graph with one output may write it over an input of the same dims, strides and type: within a tile every read
+/// comes before the write, and tiles do not overlap. Any other sharing of memory between operands is the caller's error.
 const Engine& rowwise_engine();
 
 /// Uids of the tensors that need a pointer, in graph order: how row programs number their pointers.

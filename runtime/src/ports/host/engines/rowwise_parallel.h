@@ -10,7 +10,7 @@ namespace hipdnn_host {
 inline int useful_threads(int threads, std::int64_t tiles, std::int64_t elements, std::size_t steps) {
   constexpr std::int64_t work_per_thread = 131072;  // about eight microseconds
   const std::int64_t by_work = elements * (static_cast<std::int64_t>(steps) + 1) / work_per_thread;
-  return static_cast<int>(std::clamp<std::int64_t>(std::min(by_work, tiles), 1, threads));
+  return static_cast<int>(std::clamp<std::int64_t>(std::min(by_work, tiles), 1, std::max(1, threads)));
 }
 
 /// Calls body(first, last, thread) with consecutive ranges that cover [0, count), at most `threads` at once, the first on the caller.
