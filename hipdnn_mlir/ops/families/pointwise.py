@@ -58,11 +58,11 @@ def _binary(mode: P, result: DType | None = None) -> Emission:  # type: ignore[v
 for _name, (_mode, _onnx) in UNARY.items():
     add(OpRow(f"torch.{_name}", f"pointwise {_mode.name}", _unary(_mode), source=_SOURCE.format(_name), onnx=(_onnx,) if _onnx else ()))
 for _name, (_mode, _onnx) in BINARY.items():
-    for _form in (".Tensor", ".Scalar", "") if _name in ("aten.mul", "aten.div") else ("",):
+    for _form in (".Tensor", ".Scalar") if _name in ("aten.mul", "aten.div") else ("",):
         add(OpRow(f"torch.{_name}{_form}", f"pointwise {_mode.name}", _binary(_mode), source=_SOURCE.format(_name), onnx=(_onnx,)))
 for _name, (_mode, _onnx) in COMPARE.items():
     for _form in (".Tensor", ".Scalar") if "logical" not in _name else ("",):
-        add(OpRow(f"torch.{_name}{_form}", f"pointwise {_mode.name}", _binary(_mode, BOOL), source=_SOURCE.format(_name), onnx=(_onnx,)))
+        add(OpRow(f"torch.{_name}{_form}", f"pointwise {_mode.name}", _binary(_mode, BOOL), source=_SOURCE.format(_name), onnx=(_onnx,) if _onnx else ()))
 
 
 @compute("aten.logical_not", becomes="pointwise LOGICAL_NOT", onnx=("Not",))

@@ -1,0 +1,325 @@
+"""Sample cases per row of the table: calls that a target must take, and calls that a row must refuse, with the rule that does.
+
+The tests turn each into torch IR and ask the offload pass; a row without both kinds fails them.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .. import dtypes
+from ..dtypes import DType
+from .spec import TensorType
+
+ONEDNN, ROWWISE, REDUCTION = "HOST_ONEDNN_ENGINE", "HOST_ROWWISE_ENGINE", "HOST_REDUCTION_ENGINE"
+MOVEMENT = ""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A tensor of rank 0 whose number is known at compile time."""
+
+    value: float | int
+    dtype: DType = dtypes.F32
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One call of a torch op.
+
+    Attributes:
+        op: as in the table.
+        args: a TensorType for an operand of the caller, a Number, or a Python value (None, numbers, strings, lists).
+        results: types of the results, the first of which is used (all where `uses_all`).
+        engine: of target `host` where accepted; MOVEMENT for data movement.
+        rule: that refuses it, or None where it is accepted.
+        uses_all: whether the caller takes every result.
+    """
+
+    op: str
+    args: tuple[Any, ...]
+    results: tuple[TensorType, ...]
+    engine: str = MOVEMENT
+    rule: str | None = None
+    uses_all: bool = False
+
+    def __str__(self) -> str:
+        """A name for test reports."""
+        shown = ",".join(str(a) for a in self.args if isinstance(a, TensorType))
+        return f"{self.op.removeprefix('torch.')}({shown})-{self.rule or 'accepted'}"
+
+
+def _kind(dtype: DType, *dims: int | None) -> TensorType:
+    return TensorType(dims, dtype)
+
+
+def f32(*dims: int | None) -> TensorType:
+    """A tensor type of f32."""
+    return _kind(dtypes.F32, *dims)
+
+
+def f64(*dims: int) -> TensorType:
+    """A tensor type of f64."""
+    return _kind(dtypes.F64, *dims)
+
+
+def i16(*dims: int) -> TensorType:
+    """A tensor type of i16, which hipDNN has not."""
+    return _kind(dtypes.I16, *dims)
+
+
+def i32(*dims: int) -> TensorType:
+    """A tensor type of i32."""
+    return _kind(dtypes.I32, *dims)
+
+
+def bools(*dims: int) -> TensorType:
+    """A tensor type of bool."""
+    return _kind(dtypes.BOOL, *dims)
+
+
+def samples() -> list[Sample]:
+    """Every sample, in the order of the families."""
+    found: list[Sample] = []
+    for family in (_convolution, _matmul, _reshapes, _views, _joins, _normalization, _unary, _binary, _compositions, _casts, _pooling,
+                   _reductions, _softmaxes):  # fmt: skip
+        found += family()
+    return found
+
+
+def _accept(op: str, engine: str, args: Sequence[Any], *results: TensorType) -> Sample:
+    return Sample(f"torch.{op}", tuple(args), results, engine)
+
+
+def _reject(op: str, rule: str, args: Sequence[Any], *results: TensorType, uses_all: bool = False) -> Sample:
+    return Sample(f"torch.{op}", tuple(args), results, rule=rule, uses_all=uses_all)
+
+
+def _convolution() -> Iterator[Sample]:
+    def call(
+        x: TensorType, w: TensorType, *, bias: Any = None, spatial: int = 2, transposed: bool = False, groups: int = 1
+    ) -> list[Any]:
+        ones, zeros = [1] * spatial, [0] * spatial
+        return [x, w, bias, ones, ones, ones, transposed, zeros, groups]
+
+    op = "aten.convolution"
+    yield _accept(op, ONEDNN, call(f32(1, 4, 8, 8), f32(6, 4, 3, 3), bias=f32(6)), f32(1, 6, 8, 8))
+    yield _accept(op, ONEDNN, call(f32(1, 4, 8), f32(6, 2, 3), spatial=1, groups=2), f32(1, 6, 8))
+    yield _accept(op, ONEDNN, call(f32(1, 4, 4, 4, 4), f32(6, 4, 3, 3, 3), spatial=3), f32(1, 6, 4, 4, 4))
+    yield _accept(op, ONEDNN, call(f32(1, 4, 8, 8), f32(4, 6, 3, 3), transposed=True), f32(1, 6, 8, 8))
+    yield _reject(op, "rank", call(f32(1, 1, 3, 3, 3, 3), f32(1, 1, 3, 3, 3, 3), spatial=4), f32(1, 1, 3, 3, 3, 3))
+    yield _reject(op, "dtype", call(f64(1, 4, 8, 8), f64(6, 4, 3, 3)), f64(1, 6, 8, 8))
+    yield _reject(op, "shape", call(f32(1, 4, 8, 8), f32(6, 3, 3, 3)), f32(1, 6, 8, 8))
+    yield _reject(op, "dynamic-shape", call(f32(None, 4, 8, 8), f32(6, 4, 3, 3)), f32(None, 6, 8, 8))
+
+
+def _matmul() -> Iterator[Sample]:
+    yield _accept("aten.mm", ONEDNN, [f32(2, 3), f32(3, 4)], f32(2, 4))
+    yield _reject("aten.mm", "dtype", [f64(2, 3), f64(3, 4)], f64(2, 4))
+    yield _accept("aten.bmm", ONEDNN, [f32(5, 2, 3), f32(5, 3, 4)], f32(5, 2, 4))
+    yield _reject("aten.bmm", "dtype", [i32(5, 2, 3), i32(5, 3, 4)], i32(5, 2, 4))
+    yield _accept("aten.matmul", ONEDNN, [f32(7, 1, 2, 3), f32(5, 3, 4)], f32(7, 5, 2, 4))
+    yield _accept("aten.matmul", ONEDNN, [f32(3), f32(3, 4)], f32(4))
+    yield _accept("aten.matmul", ONEDNN, [f32(2, 3), f32(3)], f32(2))
+    yield _reject("aten.matmul", "shape", [f32(2, 3), f32(4, 3)], f32(2, 3))
+    yield _accept("aten.addmm", ONEDNN, [f32(4), f32(2, 3), f32(3, 4), 1, 1], f32(2, 4))
+    yield _reject("aten.addmm", "dtype", [f64(4), f64(2, 3), f64(3, 4), 1, 1], f64(2, 4))
+
+
+def _reshapes() -> Iterator[Sample]:
+    open_dim = f32(None, 3)
+    for op in ("aten.view", "aten.reshape"):
+        yield _accept(op, MOVEMENT, [f32(2, 3, 4), [6, -1]], f32(6, 4))
+        yield _reject(op, "shape", [f32(2, 3), [4, 2]], f32(4, 2))
+    yield _accept("prims.collapse", MOVEMENT, [f32(2, 3, 4), 0, 1], f32(6, 4))
+    yield _reject("prims.collapse", "dynamic-shape", [f32(None, 3, 4), 0, 1], f32(None, 4))
+    yield _accept("aten.flatten.using_ints", MOVEMENT, [f32(2, 3, 4), 1, -1], f32(2, 12))
+    yield _reject("aten.flatten.using_ints", "dynamic-shape", [open_dim, 0, 1], f32(None))
+    yield _accept("prims.split_dim", MOVEMENT, [f32(6, 4), 0, 2], f32(2, 3, 4))
+    yield _reject("prims.split_dim", "dynamic-shape", [open_dim, 1, 3], f32(None, 3, 1))
+    yield _accept("aten.unflatten.int", MOVEMENT, [f32(2, 12), 1, [3, -1]], f32(2, 3, 4))
+    yield _reject("aten.unflatten.int", "dynamic-shape", [open_dim, 1, [3, 1]], f32(None, 3, 1))
+    yield _accept("aten.squeeze", MOVEMENT, [f32(1, 3, 1)], f32(3))
+    yield _reject("aten.squeeze", "dynamic-shape", [f32(None, 3, 1)], f32(None, 3))
+    yield _accept("aten.squeeze.dim", MOVEMENT, [f32(2, 1, 3), 1], f32(2, 3))
+    yield _reject("aten.squeeze.dim", "dynamic-shape", [f32(None, 1, 3), 1], f32(None, 3))
+    yield _accept("prims.squeeze", MOVEMENT, [f32(1, 3, 1), [0, 2]], f32(3))
+    yield _reject("prims.squeeze", "dynamic-shape", [f32(None, 3, 1), [2]], f32(None, 3))
+    yield _accept("aten.unsqueeze", MOVEMENT, [f32(2, 3), -1], f32(2, 3, 1))
+    yield _reject("aten.unsqueeze", "dynamic-shape", [open_dim, 0], f32(1, None, 3))
+
+
+def _views() -> Iterator[Sample]:
+    open_dim = f32(None, 3)
+    yield _accept("aten.transpose.int", MOVEMENT, [f32(2, 3, 4), 0, -1], f32(4, 3, 2))
+    yield _reject("aten.transpose.int", "dynamic-shape", [open_dim, 0, 1], f32(3, None))
+    for op in ("aten.t", "aten.numpy_T"):
+        yield _accept(op, MOVEMENT, [f32(2, 3)], f32(3, 2))
+        yield _reject(op, "dynamic-shape", [open_dim], f32(3, None))
+    yield _accept("aten.permute", MOVEMENT, [f32(2, 3, 4), [2, 0, 1]], f32(4, 2, 3))
+    yield _reject("aten.permute", "dynamic-shape", [open_dim, [1, 0]], f32(3, None))
+    yield _accept("aten.slice.Tensor", MOVEMENT, [f32(6, 3), 0, 1, 5, 2], f32(2, 3))
+    yield _accept("aten.slice.Tensor", MOVEMENT, [f32(6, 3), 0, -2, None, 1], f32(2, 3))
+    yield _reject("aten.slice.Tensor", "attribute", [f32(6, 3), 0, 5, 0, -1], f32(5, 3))
+    yield _accept("aten.select.int", MOVEMENT, [f32(6, 3), 0, -1], f32(3))
+    yield _reject("aten.select.int", "dynamic-shape", [open_dim, 1, 0], f32(None))
+
+
+def _joins() -> Iterator[Sample]:
+    yield _accept("aten.cat", MOVEMENT, [[f32(2, 3), f32(2, 4)], -1], f32(2, 7))
+    yield _reject("aten.cat", "dynamic-shape", [[f32(None, 3), f32(2, 3)], 0], f32(None, 3))
+    yield _accept("aten.constant_pad_nd", MOVEMENT, [f32(2, 3), [1, 2, 0, 1], 0.5], f32(3, 6))
+    yield _reject("aten.constant_pad_nd", "attribute", [f32(2, 3), [-1, 0], 0.5], f32(2, 2))
+    yield _accept("aten.pad", MOVEMENT, [f32(2, 3), [1, 2], "constant", 1.0], f32(2, 6))
+    yield _reject("aten.pad", "attribute", [f32(1, 2, 3), [1, 2], "reflect", None], f32(1, 2, 6))
+
+
+def _normalization() -> Iterator[Sample]:
+    def batch(*, training: bool = False, dtype: DType = dtypes.F32) -> list[Any]:
+        return [_kind(dtype, 2, 4, 8, 8), *[_kind(dtype, 4)] * 4, training, 0.1, 1e-5, False]
+
+    yield _accept("aten.batch_norm", ONEDNN, batch(), f32(2, 4, 8, 8))
+    yield _reject("aten.batch_norm", "attribute", batch(training=True), f32(2, 4, 8, 8))
+    yield _reject("aten.batch_norm", "engine", batch(dtype=dtypes.F64), f64(2, 4, 8, 8))
+    row = f32(2, 1)
+    yield _accept("aten.layer_norm", ONEDNN, [f32(2, 8), [8], f32(8), f32(8), 1e-5, False], f32(2, 8))
+    yield _reject("aten.layer_norm", "operand", [f32(2, 8), [8], f32(8), None, 1e-5, False], f32(2, 8))
+    yield _accept("aten.native_layer_norm", ONEDNN, [f32(2, 8), [8], f32(8), f32(8), 1e-5], f32(2, 8), row, row)
+    yield _reject("aten.native_layer_norm", "shape", [f32(2, 8), [4], f32(4), f32(4), 1e-5], f32(2, 8), row, row)
+    yield _reject(
+        "aten.native_layer_norm", "result", [f32(2, 8), [8], f32(8), f32(8), 1e-5], f32(2, 8), row, row, uses_all=True
+    )
+
+
+_FLOAT_UNARY = ("sigmoid", "tanh", "exp", "log", "sqrt", "rsqrt", "sin", "tan", "erf", "reciprocal", "silu")
+_ANY_UNARY = ("relu", "abs", "neg", "ceil", "floor")
+
+
+def _unary() -> Iterator[Sample]:
+    for name in (*_FLOAT_UNARY, *_ANY_UNARY):
+        yield _accept(f"aten.{name}", ROWWISE, [f32(2, 3)], f32(2, 3))
+        yield _reject(f"aten.{name}", "dtype", [i16(2, 3)], i16(2, 3))
+    for name in _FLOAT_UNARY:
+        yield _reject(f"aten.{name}", "dtype", [i32(2, 3)], i32(2, 3))
+    for name, extra in (("clone", None), ("contiguous", 0)):
+        yield _accept(f"aten.{name}", ROWWISE, [f32(2, 3), extra], f32(2, 3))
+        yield _reject(f"aten.{name}", "dtype", [i16(2, 3), extra], i16(2, 3))
+
+
+def _binary() -> Iterator[Sample]:
+    x, y, other = f32(2, 3), f32(3), i32(3)
+    for name in ("mul", "div", "add", "sub"):
+        alpha = [1] if name in ("add", "sub") else []
+        yield _accept(f"aten.{name}.Tensor", ROWWISE, [y, x, *alpha], x)
+        yield _accept(f"aten.{name}.Tensor", ROWWISE, [x, Number(2.0), *alpha], x)
+        yield _reject(f"aten.{name}.Tensor", "dtype", [x, other, *alpha], x)
+        yield _accept(f"aten.{name}.Scalar", ROWWISE, [x, 2.5, *alpha], x)
+        yield _reject(f"aten.{name}.Scalar", "dtype", [i32(2, 3), 2.5, *alpha], x)
+    for name in ("maximum", "minimum"):
+        yield _accept(f"aten.{name}", ROWWISE, [x, y], x)
+        yield _reject(f"aten.{name}", "dtype", [x, other], x)
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        yield _accept(f"aten.{name}.Tensor", ROWWISE, [x, y], bools(2, 3))
+        yield _reject(f"aten.{name}.Tensor", "dtype", [x, other], bools(2, 3))
+        yield _accept(f"aten.{name}.Scalar", ROWWISE, [x, 0.5], bools(2, 3))
+        yield _reject(f"aten.{name}.Scalar", "dtype", [i16(2, 3), 1], bools(2, 3))
+    for name in ("logical_and", "logical_or", "logical_xor"):
+        yield _accept(f"aten.{name}", ROWWISE, [bools(2, 3), bools(3)], bools(2, 3))
+        yield _reject(f"aten.{name}", "dtype", [bools(2, 3), x], bools(2, 3))
+    yield _accept("aten.logical_not", ROWWISE, [bools(2, 3)], bools(2, 3))
+    yield _reject("aten.logical_not", "dtype", [i16(2, 3)], bools(2, 3))
+    yield _accept("aten.rsub.Scalar", ROWWISE, [x, 1.0, 1], x)
+    yield _reject("aten.rsub.Scalar", "attribute", [x, 1.0, 2], x)
+    yield _accept("aten.div.Tensor_mode", ROWWISE, [x, y, "floor"], x)
+    yield _reject("aten.div.Tensor_mode", "attribute", [x, y, "trunc"], x)
+    yield _accept("aten.pow.Tensor_Scalar", ROWWISE, [x, 3], x)
+    yield _accept("aten.pow.Tensor_Scalar", ROWWISE, [x, 2.5], x)
+    yield _reject("aten.pow.Tensor_Scalar", "attribute", [x, 5], x)
+    yield _accept("aten.fmod.Tensor", ROWWISE, [i32(2, 3), i32(3)], i32(2, 3))
+    yield _reject("aten.fmod.Tensor", "dtype", [x, y], x)
+
+
+def _compositions() -> Iterator[Sample]:
+    x, wrong = f32(2, 3), i16(2, 3)
+    extras: dict[str, list[Any]] = {
+        "clamp": [0.0, 1.0], "hardtanh": [-1.0, 1.0], "relu6": [], "leaky_relu": [0.1], "elu": [1.0, 1.0, 1.0], "softplus": [1, 20],
+        "mish": [], "gelu": ["tanh"], "hardsigmoid": [], "hardswish": [], "sign": [], "sgn": [], "cos": [], "sinh": [], "cosh": [],
+        "square": [],
+    }  # fmt: skip
+    for name, extra in extras.items():
+        yield _accept(f"aten.{name}", ROWWISE, [x, *extra], x)
+        yield _reject(f"aten.{name}", "dtype", [wrong, *extra], wrong)
+    yield _accept("aten.clamp.Tensor", ROWWISE, [x, Number(0.0), Number(6.0)], x)
+    yield _accept("aten.clamp.Tensor", ROWWISE, [x, f32(), None], x)
+    yield _reject("aten.clamp.Tensor", "dtype", [wrong, None, Number(1, dtypes.I16)], wrong)
+    yield _accept("aten.prelu", ROWWISE, [x, f32(3)], x)
+    yield _reject("aten.prelu", "dtype", [x, f64(3)], x)
+    yield _accept("aten.where.self", ROWWISE, [bools(2, 3), f32(3), x], x)
+    yield _reject("aten.where.self", "dtype", [bools(2, 3), f64(3), x], x)
+    for name in ("isnan", "isinf"):
+        yield _accept(f"aten.{name}", ROWWISE, [x], bools(2, 3))
+        yield _reject(f"aten.{name}", "dtype", [wrong], bools(2, 3))
+    for name, extra in (("expand", [False]), ("broadcast_to", [])):
+        yield _accept(f"aten.{name}", ROWWISE, [f32(2, 1), [2, 3], *extra], x)
+        yield _reject(f"aten.{name}", "dynamic-shape", [f32(None, 1), [-1, 3], *extra], f32(None, 3))
+
+
+def _casts() -> Iterator[Sample]:
+    f64_in_torch = 7
+    i16_in_torch = 2
+    yield _accept("aten.to.dtype", ROWWISE, [f32(2, 3), f64_in_torch, False, False, None], f64(2, 3))
+    yield _reject("aten.to.dtype", "dtype", [f32(2, 3), i16_in_torch, False, False, None], i16(2, 3))
+
+
+def _pooling() -> Iterator[Sample]:
+    for spatial in (1, 2, 3):
+        x, y = f32(1, 2, *[8] * spatial), f32(1, 2, *[4] * spatial)
+        wrong, also_wrong = f64(1, 2, *[8] * spatial), f64(1, 2, *[4] * spatial)
+        twos, zeros, ones = [2] * spatial, [0] * spatial, [1] * spatial
+        at = _kind(dtypes.I64, 1, 2, *[4] * spatial)
+        names = [f"aten.max_pool{spatial}d", *([f"aten.max_pool{spatial}d_with_indices"] if spatial > 1 else [])]
+        for name in names:
+            results = [at] if "indices" in name else []
+            yield _accept(name, ONEDNN, [x, twos, twos, zeros, ones, False], y, *results)
+            yield _reject(name, "attribute", [x, twos, twos, ones, twos, False], y, *results)
+            yield _reject(name, "dtype", [wrong, twos, twos, zeros, ones, False], also_wrong, *results)
+        if spatial > 1:
+            yield _reject(names[1], "result", [x, twos, twos, zeros, ones, False], y, at, uses_all=True)
+        divisor = [None] if spatial > 1 else []
+        yield _accept(f"aten.avg_pool{spatial}d", ONEDNN, [x, twos, twos, zeros, False, True, *divisor], y)
+        yield _reject(
+            f"aten.avg_pool{spatial}d", "dtype", [wrong, twos, twos, zeros, False, True, *divisor], also_wrong
+        )
+    yield _reject(
+        "aten.avg_pool2d", "attribute", [f32(1, 2, 8, 8), [2, 2], [2, 2], [0, 0], False, True, 3], f32(1, 2, 4, 4)
+    )
+
+
+def _reductions() -> Iterator[Sample]:
+    x, wrong = f32(2, 3, 4), i16(2, 3, 4)
+    for name, extra in (("sum.dim_IntList", [None]), ("mean.dim", [None]), ("amax", []), ("amin", [])):
+        yield _accept(f"aten.{name}", ROWWISE, [x, [-1], True, *extra], f32(2, 3, 1))
+        yield _accept(f"aten.{name}", ROWWISE, [x, [0, 2], False, *extra], f32(3))
+        yield _reject(f"aten.{name}", "dtype", [wrong, [-1], True, *extra], i16(2, 3, 1))
+    yield _accept("aten.prod.dim_int", ROWWISE, [x, 1, False, None], f32(2, 4))
+    yield _reject("aten.prod.dim_int", "dtype", [wrong, 1, False, None], i16(2, 4))
+    for name, extra in (("sum", [None]), ("mean", [None]), ("max", []), ("min", [])):
+        yield _accept(f"aten.{name}", ROWWISE, [x, *extra], f32())
+        yield _reject(f"aten.{name}", "dtype", [wrong, *extra], i16())
+    yield _accept("aten.linalg_vector_norm", ROWWISE, [x, 2.0, [1], True, None], f32(2, 1, 4))
+    yield _accept("aten.linalg_vector_norm", ROWWISE, [x, math.inf, None, False, None], f32())
+    yield _reject("aten.linalg_vector_norm", "attribute", [x, 3.0, [1], True, None], f32(2, 1, 4))
+    yield _accept("aten.norm.ScalarOpt_dim", ROWWISE, [x, 1, [1], True], f32(2, 1, 4))
+    yield _reject("aten.norm.ScalarOpt_dim", "attribute", [x, 0.5, [1], True], f32(2, 1, 4))
+    yield _accept("aten.frobenius_norm.dim", ROWWISE, [x, [1], False], f32(2, 4))
+    yield _reject("aten.frobenius_norm.dim", "dtype", [wrong, [1], False], i16(2, 4))
+
+
+def _softmaxes() -> Iterator[Sample]:
+    x, wrong = f32(2, 3), i32(2, 3)
+    for name, extra in (("softmax.int", None), ("_softmax", False), ("log_softmax.int", None), ("_log_softmax", False)):
+        yield _accept(f"aten.{name}", ROWWISE, [x, -1, extra], x)
+        yield _reject(f"aten.{name}", "dtype", [wrong, -1, extra], wrong)
+    yield _accept("aten.logsumexp", ROWWISE, [x, [1], True], f32(2, 1))
+    yield _reject("aten.logsumexp", "dtype", [wrong, [1], True], i32(2, 1))

@@ -1,0 +1,81 @@
+"""Torch-dialect modules from sample calls of the op table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hipdnn_mlir.dtypes import DType
+from hipdnn_mlir.ops.samples import Number, Sample
+from hipdnn_mlir.ops.spec import TensorType
+
+
+def tensor(kind: TensorType) -> str:
+    """The type as the torch dialect spells it."""
+    return f"!torch.vtensor<[{','.join('?' if size is None else str(size) for size in kind.dims)}],{kind.dtype.torch}>"
+
+
+def module(sample: Sample) -> str:
+    """A module whose @main makes the sample's call and returns its results."""
+    text = _Text()
+    operands = [text.value(arg) for arg in sample.args]
+    results = [tensor(kind) for kind in sample.results]
+    names = [f"%r{index}" for index in range(len(results))]
+    text.op(", ".join(names), sample.op, operands, f"({', '.join(results)})")
+    used = len(results) if sample.uses_all else 1
+    arguments = ", ".join(f"{name}: {kind}" for name, kind in text.arguments)
+    outputs = ", ".join(results[:used])
+    lines = [*text.lines, f"return {', '.join(names[:used])} : {outputs}"]
+    body = "\n  ".join(lines)
+    return f"func.func @main({arguments}) -> ({outputs}) {{\n  {body}\n}}\n"
+
+
+class _Text:
+    """Lines of a function's body while it is written."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.arguments: list[tuple[str, str]] = []
+
+    def op(self, result: str, name: str, operands: list[tuple[str, str]], results: str, attributes: str = "") -> None:
+        values, kinds = ", ".join(v for v, _ in operands), ", ".join(k for _, k in operands)
+        self.lines.append(f'{result} = "{name}"({values}) {attributes}: ({kinds}) -> {results}')
+
+    def value(self, arg: Any) -> tuple[str, str]:
+        """Name and type of an argument, its definition appended."""
+        if isinstance(arg, TensorType):
+            self.arguments.append((f"%x{len(self.arguments)}", tensor(arg)))
+            return self.arguments[-1]
+        name = f"%c{len(self.lines)}"
+        if isinstance(arg, list):
+            return self._list(arg)
+        if isinstance(arg, Number):
+            kind, number = tensor(TensorType((), arg.dtype)), _number(arg)
+            self.lines.append(f"{name} = torch.vtensor.literal({number}) : {kind}")
+            return name, kind
+        spelled, kind = _constant(arg)
+        self.lines.append(f"{name} = torch.constant.{spelled}")
+        return name, kind
+
+    def _list(self, items: list[Any]) -> tuple[str, str]:
+        values = [self.value(item) for item in items]
+        name = f"%c{len(self.lines)}"
+        kind = "!torch.list<vtensor>" if isinstance(items[0], TensorType) else "!torch.list<int>"
+        self.op(name, "torch.prim.ListConstruct", values, kind)
+        return name, kind
+
+
+def _number(number: Number) -> str:
+    dtype: DType = number.dtype
+    return f"dense<{float(number.value) if dtype.is_float else int(number.value)}> : tensor<{dtype.torch}>"
+
+
+def _constant(arg: Any) -> tuple[str, str]:
+    if arg is None:
+        return "none", "!torch.none"
+    if isinstance(arg, bool):
+        return f"bool {str(arg).lower()}", "!torch.bool"
+    if isinstance(arg, int):
+        return f"int {arg}", "!torch.int"
+    if isinstance(arg, float):
+        return ("float 0x7FF0000000000000" if arg == float("inf") else f"float {arg:e}"), "!torch.float"
+    return f'str "{arg}"', "!torch.str"
