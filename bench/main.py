@@ -102,13 +102,23 @@ def steps(name: str, program: Path) -> list[Row]:
     with program.open("rb") as file:
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
     text = json.loads(header["__metadata__"]["hipdnn_program"])
-    copies = [step for step in text["steps"] if step["kind"] == "copy"]
-    inner = [step for step in copies if text["buffers"][step["src"]["buffer"]]["kind"] != "input"]
+    copies = [
+        index
+        for index, step in enumerate(session.steps)
+        if step["kind"] == "copy" or step["summary"] == "copy"  # a copy between layouts is an executable
+    ]
+    inner = [index for index in copies if not _reads_input(text, text["steps"][index])]
     stats = session.stats
     return [
         Row(f"{name}: steps", 60, stats.steps, note=f"{stats.executables} executables, {stats.plans} plans"),
-        Row(f"{name}: copy steps but at the input", 0, len(inner), note=f"{len(copies)} copy steps in all"),
+        Row(f"{name}: copies but at the input", 0, len(inner), note=f"{len(copies)} copies in all"),
     ]
+
+
+def _reads_input(program: dict[str, Any], step: dict[str, Any]) -> bool:
+    """Return whether a step reads an input of the model."""
+    operands = step["operands"] if step["kind"] == "execute" else [step["src"]]
+    return any(program["buffers"][operand["buffer"]]["kind"] == "input" for operand in operands)
 
 
 def allocations_per_run(name: str, program: Path, threads: int) -> Row:
@@ -176,8 +186,8 @@ def main() -> None:
         rows = measure(
             Path(scratch), arguments.threads, arguments.repeat, lambda what: status.update(f"measuring {what}")
         )
-    terminal = Console()
-    terminal.print(to_table(rows), width=terminal.width if terminal.is_terminal else 140)
+    # Elsewhere than on a terminal, such as in a log, a line per row reads best.
+    Console(width=None if sys.stdout.isatty() else 180).print(to_table(rows))
     if arguments.json:
         arguments.json.parent.mkdir(parents=True, exist_ok=True)
         data = {

