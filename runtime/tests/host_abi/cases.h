@@ -17,6 +17,7 @@ void add_host_operation_cases(check::Suite& suite, const Library& library);
 void add_host_shape_cases(check::Suite& suite, const Library& library);
 void add_host_execution_cases(check::Suite& suite, const Library& library);
 void add_host_symbol_cases(check::Suite& suite, const Library& library);
+void add_host_robustness_cases(check::Suite& suite, const Library& library);
 void add_host_hip_cases(check::Suite& suite, const Library& library);
 
 }  // namespace abi

@@ -1,6 +1,7 @@
 // This library's other symbols: JSON, threads, descriptions, logging, version, profiling, and why no engine takes a graph.
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "cases.h"
 #include "hipdnn_host.h"
 #include "models.h"
+#include "operation_samples.h"
 
 namespace abi {
 namespace {
@@ -104,6 +106,16 @@ void test_graph_is_written_as_json(const Library& library) {
   }
 }
 
+/// An unfinalized graph of one operation, serialized and parsed.
+nlohmann::json json_of(const Library& library, const Descriptor& operation) {
+  const auto serialize = library.backend.get<decltype(::hipdnnBackendGetSerializedJsonGraph_ext)>("hipdnnBackendGetSerializedJsonGraph_ext");
+  const Descriptor made = graph(library, {&operation});
+  std::string text(1 << 16, '\0');
+  std::size_t size = 0;
+  check::equal(serialize(made.get(), text.size(), &size, text.data()), HIPDNN_STATUS_SUCCESS, library.last_error());
+  return nlohmann::json::parse(text.c_str());
+}
+
 void test_convolution_is_written_as_json(const Library& library) {
   const Descriptor x = tensor(library, 1, {1, 4, 8, 8});
   const Descriptor w = tensor(library, 2, {4, 4, 3, 3});
@@ -119,12 +131,7 @@ void test_convolution_is_written_as_json(const Library& library) {
       .enumerator(HIPDNN_ATTR_CONVOLUTION_CONV_MODE, HIPDNN_TYPE_CONVOLUTION_MODE, HIPDNN_CROSS_CORRELATION)
       .data_type(HIPDNN_ATTR_CONVOLUTION_COMP_TYPE, HIPDNN_DATA_FLOAT)
       .finalize();
-  const Descriptor made = graph(library, {&conv});  // readable before finalize
-  const auto serialize = library.backend.get<decltype(::hipdnnBackendGetSerializedJsonGraph_ext)>("hipdnnBackendGetSerializedJsonGraph_ext");
-  std::string text(1 << 16, '\0');
-  std::size_t size = 0;
-  check::equal(serialize(made.get(), text.size(), &size, text.data()), HIPDNN_STATUS_SUCCESS, library.last_error());
-  const auto node = nlohmann::json::parse(text.c_str())["nodes"][0];
+  const nlohmann::json node = json_of(library, conv)["nodes"][0];
   check::equal(node["inputs"], nlohmann::json({{"x_tensor_uid", 1}, {"w_tensor_uid", 2}}));
   check::equal(node["outputs"], nlohmann::json({{"y_tensor_uid", 3}}));
   const nlohmann::json pair{0, 0};
@@ -134,6 +141,30 @@ void test_convolution_is_written_as_json(const Library& library) {
                                                    {"stride", ones},
                                                    {"dilation", ones},
                                                    {"conv_mode", "CROSS_CORRELATION"}}));
+}
+
+void test_every_operation_has_a_json_form(const Library& library) {
+  for (const OperationSample& sample : operation_samples()) {
+    Descriptor operation = make_operation(library, sample);
+    const nlohmann::json node = json_of(library, operation.finalize())["nodes"][0];
+    check::equal(node["name"].get<std::string>(), sample.name);
+    std::size_t operands = 0;
+    for (const char* side : {"inputs", "outputs"}) {
+      for (const auto& [key, value] : node[side].items()) operands += key.ends_with("_tensor_uid") && !value.is_null() ? 1 : 0;
+    }
+    std::size_t expected = 0;
+    for (const SampleAttribute& attribute : sample.attributes) {
+      expected += std::holds_alternative<Tensors>(attribute.value) || attribute.name == HIPDNN_ATTR_POINTWISE_AXIS ? 1 : 0;
+    }
+    check::equal(operands, expected, sample.name);
+  }
+}
+
+void test_infinity_is_written_as_a_word(const Library& library) {
+  const Descriptor in = baked(library, 1, -std::numeric_limits<float>::infinity());
+  const Descriptor out = tensor(library, 2, {4});
+  const Descriptor fill = std::move(pointwise(library, HIPDNN_POINTWISE_IDENTITY, {&in}, out).finalize());
+  check::equal(json_of(library, fill)["tensors"][0]["value"].get<std::string>(), "-inf");
 }
 
 void test_plan_serialization_is_not_supported(const Library& library) {
@@ -214,6 +245,8 @@ void add_host_symbol_cases(check::Suite& suite, const Library& library) {
   suite.add("host symbol: threads must be positive", [&] { test_threads_must_be_positive(library); });
   suite.add("host symbol: graph is written as json", [&] { test_graph_is_written_as_json(library); });
   suite.add("host symbol: convolution is written as json", [&] { test_convolution_is_written_as_json(library); });
+  suite.add("host symbol: every operation has a json form", [&] { test_every_operation_has_a_json_form(library); });
+  suite.add("host symbol: infinity is written as a word", [&] { test_infinity_is_written_as_a_word(library); });
   suite.add("host symbol: plan serialization is not supported", [&] { test_plan_serialization_is_not_supported(library); });
   suite.add("host symbol: log callback gets messages from its level on", [&] { test_log_callback_gets_messages_from_its_level_on(library); });
   suite.add("host symbol: log level is kept", [&] { test_log_level_is_kept(library); });

@@ -1,9 +1,10 @@
 // hipDNN's backend C API: handles, descriptors, execution, errors.
-#include <omp.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <span>
 #include <string_view>
+#include <thread>
 
 #include "descriptor.h"
 #include "export.h"
@@ -38,9 +39,16 @@ const ExecutionPlanDescriptor& finalized_plan(hipdnnBackendDescriptor_t plan) {
   return finalized<ExecutionPlanDescriptor>(plan, HIPDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "execution plan");
 }
 
+int usable_cpus() {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  if (sched_getaffinity(0, sizeof cpus, &cpus) == 0) return CPU_COUNT(&cpus);
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));  // more CPUs than the set can hold
+}
+
 }  // namespace
 
-HandleState::HandleState() : threads(omp_get_num_procs()) {}
+HandleState::HandleState() : threads(usable_cpus()) {}
 
 }  // namespace hipdnn_host
 

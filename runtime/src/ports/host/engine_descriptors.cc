@@ -2,6 +2,7 @@
 #include "engine_descriptors.h"
 
 #include <algorithm>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -12,13 +13,18 @@
 namespace hipdnn_host {
 namespace {
 
-/// Bytes of all virtual tensors: what a graph needs beyond its operands if nothing in it is fused.
+/// Bytes of all virtual tensors: what a graph needs beyond its operands if nothing in it is fused. The largest number where it overflows.
 std::int64_t estimate_workspace(const Graph& graph) {
-  std::int64_t bytes = 0;
+  std::int64_t total = 0;
   for (const Tensor& tensor : graph.tensors) {
-    if (tensor.is_virtual) bytes += tensor.element_count() * static_cast<std::int64_t>(element_bytes(tensor.dtype));
+    if (!tensor.is_virtual) continue;
+    std::int64_t bytes = 0;
+    if (__builtin_mul_overflow(tensor.element_count(), static_cast<std::int64_t>(element_bytes(tensor.dtype)), &bytes) ||
+        __builtin_add_overflow(total, bytes, &total)) {
+      return std::numeric_limits<std::int64_t>::max();
+    }
   }
-  return bytes;
+  return total;
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cctype>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -60,13 +60,12 @@ constexpr std::array node_forms{
 };
 
 // Where the JSON form's word is not the attribute's.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> renamed{{{"pre_paddings", "pre_padding"},
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> renamed{{{"pre_paddings", "pre_padding"},
                                                                                 {"post_paddings", "post_padding"},
                                                                                 {"filter_strides", "stride"},
                                                                                 {"strides", "stride"},
                                                                                 {"dilations", "dilation"},
-                                                                                {"window_dims", "window"},
-                                                                                {"axis", "axis_tensor_uid"}}};
+                                                                                {"window_dims", "window"}}};
 
 std::string lower(std::string_view from) {
   std::string lowered(from);
@@ -88,12 +87,19 @@ std::string attribute_word(const NodeForm& form, hipdnnBackendAttributeName_t at
   return lower(word);
 }
 
+/// JSON has no infinities and no NaN: they are written as words.
+Json real(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return value;
+}
+
 /// "relu_fwd", "CROSS_CORRELATION", 3, [1, 1], true: a parameter by the type its attribute has.
 Json parameter(const AttributeSpec& row, const AttributeValue& value) {
   if (const auto* characters = std::get_if<std::string>(&value)) {
     return row.is_binary ? Json(std::vector<unsigned char>(characters->begin(), characters->end())) : Json(*characters);
   }
-  if (const auto* reals = std::get_if<std::vector<double>>(&value)) return row.count == Count::scalar ? Json(reals->at(0)) : Json(*reals);
+  if (const auto* reals = std::get_if<std::vector<double>>(&value)) return real(reals->at(0));
   const auto& integers = std::get<std::vector<std::int64_t>>(value);
   if (row.count == Count::vector) return integers;
   if (row.type == HIPDNN_TYPE_BOOLEAN) return integers.at(0) != 0;
@@ -108,7 +114,9 @@ bool is_compute_type(std::string_view word) { return word == "comp_type" || word
 
 std::string parameter_word(const NodeForm& form, hipdnnBackendAttributeName_t attribute) {
   const std::string word = attribute_word(form, attribute);
-  if (form.type == HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR && word == "mode") return "operation";
+  if (form.type == HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR) {
+    return word == "mode" ? "operation" : word == "axis" ? "axis_tensor_uid" : word;
+  }
   const auto found = std::ranges::find(renamed, word, &std::pair<std::string_view, std::string_view>::first);
   return found == renamed.end() ? word : std::string(found->second);
 }
@@ -170,7 +178,7 @@ Json baked_value(const Tensor& tensor) {
     case HIPDNN_DATA_FLOAT:
     case HIPDNN_DATA_DOUBLE:
     case HIPDNN_DATA_HALF:
-    case HIPDNN_DATA_BFLOAT16: return tensor.scalar();
+    case HIPDNN_DATA_BFLOAT16: return real(tensor.scalar());
     default: return std::to_integer<int>(tensor.value->front());
   }
 }
