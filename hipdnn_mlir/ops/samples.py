@@ -5,12 +5,13 @@ The tests turn each into torch IR and ask the offload pass; a row without both k
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 from .. import dtypes
 from ..dtypes import DType
-from .spec import TensorType
+from .spec import OpView, TensorArg, TensorType
 
 ONEDNN, ROWWISE, REDUCTION = "HOST_ONEDNN_ENGINE", "HOST_ROWWISE_ENGINE", "HOST_REDUCTION_ENGINE"
 MOVEMENT = ""
@@ -43,6 +44,33 @@ class Sample:
     engine: str = MOVEMENT
     rule: str | None = None
     uses_all: bool = False
+
+    def with_dtype(self, old: DType, new: DType) -> "Sample":
+        """The same call with every tensor of dtype `old` in `new`."""
+
+        def change(arg: Any) -> Any:
+            if isinstance(arg, list):
+                return [change(item) for item in arg]
+            if isinstance(arg, TensorType) and arg.dtype is old:
+                return TensorType(arg.dims, new)
+            return Number(arg.value, new) if isinstance(arg, Number) and arg.dtype is old else arg
+
+        return replace(
+            self, args=tuple(change(arg) for arg in self.args), results=tuple(change(kind) for kind in self.results)
+        )
+
+    def view(self) -> OpView:
+        """The call as the table sees it."""
+        keys = count()
+
+        def seen(arg: Any) -> Any:
+            if isinstance(arg, list):
+                return [seen(item) for item in arg]
+            if isinstance(arg, TensorType):
+                return TensorArg(next(keys), arg)
+            return TensorArg(next(keys), TensorType((), arg.dtype), arg.value) if isinstance(arg, Number) else arg
+
+        return OpView(self.op, [seen(arg) for arg in self.args], self.results)
 
     def __str__(self) -> str:
         """A name for test reports."""
@@ -232,6 +260,7 @@ def _binary() -> Iterator[Sample]:
     yield _accept("aten.rsub.Scalar", ROWWISE, [x, 1.0, 1], x)
     yield _reject("aten.rsub.Scalar", "attribute", [x, 1.0, 2], x)
     yield _accept("aten.div.Tensor_mode", ROWWISE, [x, y, "floor"], x)
+    yield _accept("aten.div.Tensor_mode", ROWWISE, [i32(2, 3), other, "trunc"], i32(2, 3))
     yield _reject("aten.div.Tensor_mode", "attribute", [x, y, "trunc"], x)
     yield _accept("aten.pow.Tensor_Scalar", ROWWISE, [x, 3], x)
     yield _accept("aten.pow.Tensor_Scalar", ROWWISE, [x, 2.5], x)

@@ -38,12 +38,17 @@ def operands(e: Emitter, op: OpView, count: int = 2) -> list[Value]:
     return [e.value(a) if isinstance(a, TensorArg) else e.scalar(a, kind) for a in arguments]  # type: ignore[arg-type]
 
 
+def floating(e: Emitter, op: OpView) -> Value:
+    """The first argument of an operation on floats."""
+    x = e.value(op.args[0])
+    if not x.dtype.is_float:
+        raise Refusal("dtype", f"{op.name} of {x.dtype}")
+    return x
+
+
 def _unary(mode: P) -> Emission:  # type: ignore[valid-type]
     def emit(e: Emitter, op: OpView) -> Value:
-        x = e.value(op.args[0])
-        if mode in FLOAT_ONLY and not x.dtype.is_float:
-            raise Refusal("dtype", f"{op.name} of {x.dtype}")
-        return e.pointwise(mode, x)
+        return e.pointwise(mode, floating(e, op) if mode in FLOAT_ONLY else e.value(op.args[0]))
 
     return emit
 
@@ -163,7 +168,7 @@ def relu6(e: Emitter, op: OpView) -> Value:
 @compute("aten.leaky_relu", becomes="pointwise RELU_FWD with a slope", onnx=("LeakyRelu",))
 def leaky_relu(e: Emitter, op: OpView) -> Value:
     """X where positive, slope * x elsewhere."""
-    return e.pointwise(P.RELU_FWD, e.value(op.args[0]), RELU_LOWER_CLIP_SLOPE=op.args[1])  # type: ignore[arg-type]
+    return e.pointwise(P.RELU_FWD, floating(e, op), RELU_LOWER_CLIP_SLOPE=op.args[1])  # type: ignore[arg-type]
 
 
 @compute("aten.prelu", becomes="pointwise RELU_FWD, MIN, MUL, ADD", onnx=("PRelu",))
@@ -177,7 +182,7 @@ def prelu(e: Emitter, op: OpView) -> Value:
 @compute("aten.elu", becomes="pointwise ELU_FWD", onnx=("Elu", "Selu", "Celu"))
 def elu(e: Emitter, op: OpView) -> Value:
     """scale * (x where positive, alpha * (exp(input_scale * x) - 1) elsewhere)."""
-    x, alpha, scale, input_scale = e.value(op.args[0]), *op.args[1:4]
+    x, alpha, scale, input_scale = floating(e, op), *op.args[1:4]
     if input_scale == 1:
         y = e.pointwise(P.ELU_FWD, x, ELU_ALPHA=alpha)  # type: ignore[arg-type]
     else:
@@ -190,13 +195,13 @@ def elu(e: Emitter, op: OpView) -> Value:
 @compute("aten.softplus", becomes="pointwise SOFTPLUS_FWD", onnx=("Softplus",))
 def softplus(e: Emitter, op: OpView) -> Value:
     """log(1 + exp(beta * x)) / beta; torch's linear branch above the threshold agrees within rounding."""
-    return e.pointwise(P.SOFTPLUS_FWD, e.value(op.args[0]), SOFTPLUS_BETA=op.args[1])  # type: ignore[arg-type]
+    return e.pointwise(P.SOFTPLUS_FWD, floating(e, op), SOFTPLUS_BETA=op.args[1])  # type: ignore[arg-type]
 
 
 @compute("aten.mish", becomes="pointwise SOFTPLUS_FWD, TANH_FWD, MUL", onnx=("Mish",))
 def mish(e: Emitter, op: OpView) -> Value:
     """X * tanh(softplus(x))."""
-    x = e.value(op.args[0])
+    x = floating(e, op)
     return e.pointwise(P.MUL, x, e.pointwise(P.TANH_FWD, e.pointwise(P.SOFTPLUS_FWD, x, SOFTPLUS_BETA=1.0)))
 
 
@@ -204,13 +209,13 @@ def mish(e: Emitter, op: OpView) -> Value:
 def gelu(e: Emitter, op: OpView) -> Value:
     """Exact with erf, or the tanh approximation."""
     tanh = len(op.args) > 1 and op.args[1] == "tanh"
-    return e.pointwise(P.GELU_APPROX_TANH_FWD if tanh else P.GELU_FWD, e.value(op.args[0]))
+    return e.pointwise(P.GELU_APPROX_TANH_FWD if tanh else P.GELU_FWD, floating(e, op))
 
 
 @compute("aten.hardsigmoid", becomes="pointwise MUL, ADD, RELU_FWD with clips", onnx=("HardSigmoid",))
 def hardsigmoid(e: Emitter, op: OpView) -> Value:
     """x / 6 + 1/2 clamped to 0..1."""
-    x = e.value(op.args[0])
+    x = floating(e, op)
     line = e.pointwise(P.ADD, e.pointwise(P.MUL, x, e.scalar(1 / 6, x.dtype)), e.scalar(0.5, x.dtype))
     return clamp_to(e, line, 0.0, 1.0)
 
@@ -218,7 +223,7 @@ def hardsigmoid(e: Emitter, op: OpView) -> Value:
 @compute("aten.hardswish", becomes="pointwise ADD, RELU_FWD with clips, MUL, MUL", onnx=("HardSwish",))
 def hardswish(e: Emitter, op: OpView) -> Value:
     """X * clamp(x + 3, 0, 6) / 6, in the node order that engines recognize."""
-    x = e.value(op.args[0])
+    x = floating(e, op)
     gate = clamp_to(e, e.pointwise(P.ADD, x, e.scalar(3.0, x.dtype)), 0.0, 6.0)
     return e.pointwise(P.MUL, e.pointwise(P.MUL, x, gate), e.scalar(1 / 6, x.dtype))
 
@@ -263,21 +268,21 @@ def isnan(e: Emitter, op: OpView) -> Value:
 @compute("aten.isinf", becomes="pointwise ABS, CMP_EQ", onnx=("IsInf",))
 def isinf(e: Emitter, op: OpView) -> Value:
     """|x| is infinite."""
-    x = e.value(op.args[0])
+    x = floating(e, op)
     return e.pointwise(P.CMP_EQ, e.pointwise(P.ABS, x), e.scalar(math.inf, x.dtype), dtype=BOOL)
 
 
 @compute("aten.cos", becomes="pointwise ADD, SIN", onnx=("Cos",))
 def cos(e: Emitter, op: OpView) -> Value:
     """sin(x + pi/2)."""
-    x = e.value(op.args[0])
+    x = floating(e, op)
     return e.pointwise(P.SIN, e.pointwise(P.ADD, x, e.scalar(math.pi / 2, x.dtype)))
 
 
 @compute("aten.sinh", "aten.cosh", becomes="pointwise EXP, NEG, SUB or ADD, MUL", onnx=("Sinh", "Cosh"))
 def sinh_cosh(e: Emitter, op: OpView) -> Value:
     """(exp(x) -/+ exp(-x)) / 2."""
-    x = e.value(op.args[0])
+    x = floating(e, op)
     up, down = e.pointwise(P.EXP, x), e.pointwise(P.EXP, e.pointwise(P.NEG, x))
     both = e.pointwise(P.SUB if op.name.endswith("sinh") else P.ADD, up, down)
     return e.pointwise(P.MUL, both, e.scalar(0.5, x.dtype))

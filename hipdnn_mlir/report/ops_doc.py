@@ -1,0 +1,158 @@
+"""docs/ops.md from the op table: `python -m hipdnn_mlir.report.ops_doc [FILE]` writes it, or prints it without a file.
+
+Dtypes and engines are what a dry run of each row's samples finds, limits are the reasons of its rejected samples: nothing is listed twice.
+"""
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import dtypes
+from ..dtypes import ALL
+from ..errors import Reject
+from ..ops.emitter import Operand, emit_region
+from ..ops.graph import Graph
+from ..ops.registry import rows
+from ..ops.samples import Sample, samples
+from ..ops.spec import OpRow, Refusal, TensorArg
+from ..target import HOST
+
+_GENERAL = frozenset({"dtype", "dynamic-shape", "engine", "no-row"})
+_HEADER = """# Supported operations
+
+Made by `python -m hipdnn_mlir.report.ops_doc docs/ops.md` from the table that the compiler itself uses (`hipdnn_mlir/ops`);
+a test compares.
+
+An ONNX operator is converted to torch ops by torch-mlir; each then becomes one or more hipDNN operations, or data movement. Neighbouring
+operations share a graph where one engine takes them together. ONNX operators that torch-mlir writes with the ops below work too. Shapes
+are static. `hipdnn-mlir explain MODEL.onnx` says which engine takes which node of a model, and why one is left out.
+
+Engines are those of target `host`. A dtype is listed where the sample calls of the row are taken in it; f16 and bf16 products and
+convolutions also need a processor for which oneDNN has them.
+"""
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One line of a table; ops that agree in everything share it."""
+
+    onnx: tuple[str, ...]
+    becomes: str
+    engines: tuple[str, ...]
+    dtypes: tuple[str, ...]
+
+
+def markdown() -> str:
+    """The whole page."""
+    computed = [row for row in rows().values() if row.move is None]
+    moved = [row for row in rows().values() if row.move is not None]
+    cases: dict[str, list[Sample]] = {}
+    for sample in samples():
+        cases.setdefault(sample.op, []).append(sample)
+    return "\n".join([
+        _HEADER,
+        "## ONNX operators\n",
+        _table([row for row in computed if row.onnx], cases),
+        "## Torch ops without an ONNX operator of their own\n",
+        _table([row for row in computed if not row.onnx], cases),
+        "## Data movement\n",
+        "Views are strides of what reads them; where no view can show a value, it is copied. Any dtype can be viewed, copies need one of",
+        f"{_joined(d.name for d in ALL if d.hipdnn is not None)}.\n",
+        _movements(moved),
+    ])  # fmt: skip
+
+
+def _table(found: list[OpRow], cases: dict[str, list[Sample]]) -> str:
+    lines: dict[_Line, list[str]] = {}
+    for row in found:
+        lines.setdefault(_line(row, cases[row.name]), []).append(row.name)
+    head = ["ONNX", "torch", "hipDNN", "engine", "dtypes", "not taken"]
+    body = []
+    for line, names in sorted(lines.items(), key=lambda item: (item[0].onnx, item[1])):
+        limits = _limits(case for name in names for case in cases[name])
+        cells = [_joined(line.onnx), _joined(_short(names)), line.becomes, _joined(line.engines), _joined(line.dtypes)]
+        body.append([*cells, "; ".join(limits)])
+    return _markdown_table(head, body)
+
+
+def _movements(found: list[OpRow]) -> str:
+    lines: dict[tuple[tuple[str, ...], str], list[str]] = {}
+    for row in found:
+        lines.setdefault((row.onnx, row.becomes), []).append(row.name)
+    body = [[_joined(onnx), _joined(_short(names)), becomes] for (onnx, becomes), names in sorted(lines.items())]
+    return _markdown_table(["ONNX", "torch", "becomes"], body)
+
+
+def _line(row: OpRow, cases: list[Sample]) -> _Line:
+    accepted = [sample for sample in cases if sample.rule is None]
+    engines = {sample.engine.removeprefix("HOST_").removesuffix("_ENGINE").lower() for sample in accepted}
+    return _Line(row.onnx, row.becomes, tuple(sorted(engines)), _dtypes(accepted))
+
+
+def _limits(cases: Iterable[Sample]) -> list[str]:
+    """One reason per rule that is not about dtypes or open shapes."""
+    reasons: dict[str, str] = {}
+    for sample in cases:
+        if sample.rule is not None and sample.rule not in _GENERAL:
+            reasons.setdefault(sample.rule, _reason(sample))
+    return list(reasons.values())
+
+
+def _dtypes(accepted: list[Sample]) -> tuple[str, ...]:
+    """Dtypes of the first operand in which some accepted call is taken."""
+    bases = [(sample, _first(sample)) for sample in accepted]
+    return tuple(d.name for d in ALL if any(base and _engine(sample.with_dtype(base, d)) for sample, base in bases))
+
+
+def _first(sample: Sample) -> dtypes.DType | None:
+    return next((arg.type.dtype for arg in sample.view().args if isinstance(arg, TensorArg)), None)
+
+
+def _emitted(sample: Sample) -> Graph | Reject:
+    op = sample.view()
+    tensors = [arg for arg in op.args if isinstance(arg, TensorArg) and arg.scalar is None]
+    keys = [("result", index) for index in range(len(op.results))]
+    used = list(zip(keys, op.results, strict=True))[: None if sample.uses_all else 1]
+    try:
+        operands = {arg.key: Operand(arg.type.static_dims(), arg.type.dtype) for arg in tensors}
+    except Refusal as refusal:
+        return Reject(op.name, refusal.rule, refusal.reason)
+    return emit_region([(op, keys)], operands, used)
+
+
+def _engine(sample: Sample) -> str | None:
+    graph = _emitted(sample)
+    engine = HOST.engine_for(graph) if isinstance(graph, Graph) else None
+    return engine.name if engine else None
+
+
+def _reason(sample: Sample) -> str:
+    graph = _emitted(sample)
+    return graph.reason if isinstance(graph, Reject) else HOST.why_not(graph)
+
+
+def _short(names: Iterable[str]) -> list[str]:
+    return [f"`{name.removeprefix('torch.')}`" for name in names]
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return ", ".join(parts)
+
+
+def _markdown_table(head: list[str], body: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *body]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines) + "\n"
+
+
+def main() -> int:
+    """Write the page to the file given, or to standard output."""
+    if len(sys.argv) > 1:
+        Path(sys.argv[1]).write_text(markdown())
+    else:
+        sys.stdout.write(markdown())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
