@@ -153,6 +153,17 @@ Problem solve(const Product& product, const std::vector<EpilogueStep>& steps, bo
   return {product, bias, std::move(chosen)};
 }
 
+/// Is there a batch dimension along which the result only repeats itself?
+bool repeats_batches(const Graph& graph, const Node& node) {
+  const Tensor& c = at(graph, node.tensor(kC));
+  const Tensor a = broadcast_view(at(graph, node.tensor(kA)), c.dims.size());
+  const Tensor b = broadcast_view(at(graph, node.tensor(kB)), c.dims.size());
+  for (std::size_t d = 0; d + 2 < c.dims.size(); ++d) {
+    if (c.dims[d] > 1 && a.dims[d] == 1 && b.dims[d] == 1) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<std::string> matmul_refuses(const Graph& graph) {
@@ -162,6 +173,7 @@ std::optional<std::string> matmul_refuses(const Graph& graph) {
     if (tensor.dims.size() < 2) return "matmul " + node.name + ": " + describe(tensor) + " has fewer than two dimensions";
     if (const auto reason = refuses_tensor(broadcast_view(tensor, tensor.dims.size()))) return reason;
   }
+  if (repeats_batches(graph, node)) return "matmul " + node.name + ": the result has more batches than both operands";
   const auto epilogue = read_epilogue(graph, 0, node.tensor(kC));
   if (const std::string* reason = std::get_if<std::string>(&epilogue)) return *reason;
   return std::nullopt;

@@ -1,31 +1,24 @@
 #include "onednn_plan.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <cstring>
-#include <new>
 #include <stdexcept>
 #include <thread>
 
 #include "onednn_threads.h"
+#include "packed_memory.h"
 
 namespace hipdnn_host::onednn {
 
 namespace {
 
-constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kHugePage = std::size_t{2} << 20U;
+constexpr std::int64_t kAlignment = 64;
 /// How many executions of one plan run at once without waiting for each other.
 constexpr std::size_t kConcurrentRuns = 8;
 
-std::int64_t aligned(std::int64_t bytes) {
-  constexpr auto alignment = static_cast<std::int64_t>(kAlignment);
-  return (bytes + alignment - 1) / alignment * alignment;
-}
+std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 /// Everything one execution changes: memory objects and the argument lists that refer to them.
 struct ArgumentSet {
@@ -38,7 +31,7 @@ struct ArgumentSet {
 class OnednnPlan final : public Plan {
  public:
   OnednnPlan(std::vector<std::int64_t> uids, std::int64_t workspace_bytes, int threads, std::vector<Slot> slots, std::vector<Step> steps,
-             std::vector<AlignedBytes> owned, std::string description)
+             std::vector<std::shared_ptr<void>> owned, std::string description)
       : threads_(threads),
         slots_(std::move(slots)),
         steps_(std::move(steps)),
@@ -100,23 +93,12 @@ class OnednnPlan final : public Plan {
   int threads_;
   std::vector<Slot> slots_;
   std::vector<Step> steps_;
-  std::vector<AlignedBytes> owned_;
+  std::vector<std::shared_ptr<void>> owned_;
   std::string description_;
   mutable std::array<ArgumentSet, kConcurrentRuns> sets_;
 };
 
 }  // namespace
-
-AlignedBytes::AlignedBytes(std::size_t bytes) {
-  const std::size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
-  const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-  bytes_.reset(std::aligned_alloc(alignment, rounded));
-  if (!bytes_) throw std::bad_alloc();
-  // A refusal only costs speed, so its result does not matter.
-  if (alignment == kHugePage) madvise(bytes_.get(), rounded, MADV_HUGEPAGE);
-}
-
-void AlignedBytes::Free::operator()(void* p) const { std::free(p); }
 
 ThreadCountScope::ThreadCountScope(int threads) : before_(onednn::threads()) { set_threads(threads); }
 
@@ -156,7 +138,7 @@ int PlanBuilder::scratch(const dnnl::memory::desc& desc) {
 int PlanBuilder::packed(const void* from, const dnnl::memory::desc& stored, const dnnl::memory::desc& wanted) {
   // oneDNN takes a mutable pointer for a source it only reads.
   dnnl::memory source(stored, cpu_engine(), const_cast<void*>(from));
-  AlignedBytes& bytes = owned_.emplace_back(wanted.get_size());
+  const std::shared_ptr<void>& bytes = owned_.emplace_back(packed_memory(wanted.get_size()));
   dnnl::memory target(wanted, cpu_engine(), bytes.get());
   dnnl::stream stream(cpu_engine());
   dnnl::reorder(source, target).execute(stream, source, target);

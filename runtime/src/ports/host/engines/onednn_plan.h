@@ -13,19 +13,6 @@
 
 namespace hipdnn_host::onednn {
 
-/// Heap memory on a 64-byte boundary, on huge pages where it is large and the system has them.
-class AlignedBytes {
- public:
-  explicit AlignedBytes(std::size_t bytes);
-  void* get() const { return bytes_.get(); }
-
- private:
-  struct Free {
-    void operator()(void* p) const;
-  };
-  std::unique_ptr<void, Free> bytes_;
-};
-
 /// Sets the number of threads oneDNN uses for the calling thread for as long as the object lives.
 class ThreadCountScope {
  public:
@@ -102,7 +89,7 @@ class PlanBuilder {
   std::vector<std::int64_t> uids_;
   std::vector<Slot> slots_;
   std::vector<Step> steps_;
-  std::vector<AlignedBytes> owned_;
+  std::vector<std::shared_ptr<void>> owned_;
   std::vector<std::pair<std::size_t, dnnl::memory::desc>> scratchpads_;  ///< (step, its scratchpad)
   std::int64_t workspace_bytes_ = 0;
 };

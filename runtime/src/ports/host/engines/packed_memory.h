@@ -1,0 +1,13 @@
+// Memory for packed weights: many plans' weights side by side on huge pages.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+namespace hipdnn_host {
+
+/// `bytes` on a 64-byte boundary, for as long as a copy of the pointer lives. Thread-safe. Requests share large blocks, because the first
+/// touch of a small page costs more than packing its 4 KB does; a block goes back to the system with the last pointer into it.
+std::shared_ptr<void> packed_memory(std::size_t bytes);
+
+}  // namespace hipdnn_host
