@@ -150,7 +150,9 @@ class Session:
         if threads < 0:
             raise ModelError("threads must be 0 (all CPUs) or more", got=str(threads))
         program = _read(source)
-        self._session = _runtime.Session(_open_device(port or program.target, threads), program)
+        self._session = _runtime.Session(
+            _open_device(port or _runtime.port_for_target(program.target), threads), program
+        )
         self.inputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.inputs]
         self.outputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.outputs]
 

@@ -37,7 +37,9 @@ class Graph:
     operations: list[int] = field(default_factory=list)
     uids: int = 0
 
-    def tensor(self, dtype: str, dims: Sequence[int], role: str | None = None, strides: Sequence[int] | None = None) -> int:
+    def tensor(
+        self, dtype: str, dims: Sequence[int], role: str | None = None, strides: Sequence[int] | None = None
+    ) -> int:
         """Add a tensor and return its descriptor's index; without a role it is virtual."""
         self.uids += 1
         hipdnn = BY_NAME[dtype].hipdnn
@@ -59,7 +61,9 @@ class Graph:
     def pointwise(self, mode: str, inputs: Sequence[int], output: int) -> None:
         """Add a pointwise operation."""
         names = (Attribute.OPERATION_POINTWISE_IN_0_EXT, Attribute.OPERATION_POINTWISE_IN_1_EXT)
-        attributes = [[name, AttributeType.BACKEND_DESCRIPTOR, [index]] for name, index in zip(names, inputs, strict=False)]
+        attributes = [
+            [name, AttributeType.BACKEND_DESCRIPTOR, [index]] for name, index in zip(names, inputs, strict=False)
+        ]
         attributes += [
             [Attribute.OPERATION_POINTWISE_OUT_0_EXT, AttributeType.BACKEND_DESCRIPTOR, [output]],
             [Attribute.POINTWISE_MODE, AttributeType.POINTWISE_MODE, [int(Pointwise[mode])]],
@@ -138,7 +142,11 @@ def container_bytes(text: str, tensors: Mapping[str, Array]) -> bytes:
         }
         data += raw
         if padding := -len(data) % 64:
-            header[f"__pad.{name}"] = {"dtype": "U8", "shape": [padding], "data_offsets": [len(data), len(data) + padding]}
+            header[f"__pad.{name}"] = {
+                "dtype": "U8",
+                "shape": [padding],
+                "data_offsets": [len(data), len(data) + padding],
+            }
             data += bytes(padding)
     encoded = json.dumps(header).encode()
     encoded += b" " * (-(len(encoded) + 8) % 64)
@@ -223,7 +231,12 @@ def convolution(weights: Array, spatial: tuple[int, int] = (8, 8)) -> ProgramTex
             [argument("x", "f32", x_dims, 0)],
             [argument("y", "f32", y_dims, 3)],
             [{"tensor": "w", "buffer": 2}],
-            [("input", x_bytes, 0, 0), ("temp", x_bytes, 0, 1), ("constant", weights.nbytes, 1, 1), ("output", y_bytes, 1, 1)],
+            [
+                ("input", x_bytes, 0, 0),
+                ("temp", x_bytes, 0, 1),
+                ("constant", weights.nbytes, 1, 1),
+                ("output", y_bytes, 1, 1),
+            ],
             [execute(0, "relu", 0, 1), execute(1, "conv", 1, 2, 3)],
         ),
         {"w": weights},

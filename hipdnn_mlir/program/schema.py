@@ -7,6 +7,7 @@ from ..ops.strides import Dims
 
 FORMAT = 1
 METADATA_KEY = "hipdnn_program"
+CHECKSUM_KEY = "hipdnn_checksum"
 
 BufferKind = Literal["input", "output", "constant", "temp"]
 

@@ -13,7 +13,8 @@ import numpy as np
 from ..dtypes import BY_NUMPY
 from ..errors import HipdnnMlirError, ProgramError
 from ..ops.evaluate import Array
-from .schema import METADATA_KEY, ProgramModel
+from .checksum import WORD_BYTES, checksum, to_text
+from .schema import CHECKSUM_KEY, METADATA_KEY, ProgramModel
 
 ALIGNMENT = 64
 """Bytes; the header is padded and tensors are placed at multiples of it, so that a memory map is usable as it is."""
@@ -51,12 +52,17 @@ def write(path: Path, program: ProgramModel, weights: Mapping[str, Array]) -> No
 
 def _write(file: BinaryIO, program: ProgramModel, weights: Mapping[str, Array]) -> None:
     arrays = _placed({constant.tensor: np.ascontiguousarray(weights[constant.tensor]) for constant in program.constants})
-    header: dict[str, Any] = {"__metadata__": {METADATA_KEY: json.dumps(program.to_dict(), separators=(",", ":"))}}
-    offset = 0
+    program_text = json.dumps(program.to_dict(), separators=(",", ":"))
+    header: dict[str, Any] = {}
+    offset = data_sum = 0
     for name, array in arrays.items():
         kind = _SAFETENSORS[BY_NUMPY[array.dtype].name]
         header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [offset, offset + array.nbytes]}
+        # Every tensor starts at a whole word but the fillers, and those are zeros.
+        data_sum += checksum(array.reshape(-1).view(np.uint8), offset // WORD_BYTES)
         offset += array.nbytes
+    sums = to_text(checksum(program_text.encode()), data_sum)
+    header["__metadata__"] = {METADATA_KEY: program_text, CHECKSUM_KEY: sums}
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-(8 + len(text)) % ALIGNMENT)
     file.write(struct.pack("<Q", len(text)) + text)

@@ -224,6 +224,9 @@ NB_MODULE(_runtime, m) {
            "Build the plan of one executable (JSON as in a program), to learn whether and by which engine it is taken.");
   m.def("open_device", &open_device, "port"_a, "threads"_a = 0, "ordinal"_a = 0, "directory"_a = "");
 
+  m.def("port_for_target", [](const std::string& target) { return std::string(Library::port_for_target(target).name); }, "target"_a,
+        "Name of the port that runs programs compiled for a target.");
+
   nb::class_<Program>(m, "Program", "A parsed and checked program.")
       .def_static("load", &load_program, "path"_a)
       .def_static("parse", &parse_program, "text"_a, "tensors"_a)

@@ -145,6 +145,16 @@ std::shared_ptr<const Library> Library::open(std::string_view port, const std::s
   return library;
 }
 
+const Port& Library::port_for_target(std::string_view target) {
+  std::string known;
+  for (const PortLibraries& port : kPorts) {
+    if (port.port.target == target) return port.port;
+    known += (known.empty() ? "'" : ", '") + std::string(port.port.target) + "'";
+  }
+  throw ProgramError("program.target: no port runs target '" + std::string(target) + "': known are " + known +
+                     "; update hipdnn_mlir or compile the model again");
+}
+
 std::string Library::version() const {
   const char* text = hipdnn_.version_string ? hipdnn_.version_string() : nullptr;
   return text ? text : "unknown";

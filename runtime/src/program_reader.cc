@@ -1,9 +1,12 @@
 // Reads a program's text and checks it as a whole.
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <limits>
 #include <set>
 
 #include "hipdnn_rt/checked.h"
+#include "hipdnn_rt/checksum.h"
 #include "hipdnn_rt/error.h"
 #include "hipdnn_rt/json_field.h"
 #include "hipdnn_rt/mapped_file.h"
@@ -251,6 +254,28 @@ class ProgramReader {
   std::vector<bool> is_written_;
 };
 
+namespace {
+
+std::string hex(std::uint64_t value) {
+  std::array<char, 17> text{};
+  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value));
+  return text.data();
+}
+
+/// Compare the file's checksum, where it has one, with its contents.
+void check_contents(const Safetensors& container, const std::string& text) {
+  const auto entry = container.metadata.find("hipdnn_checksum");
+  if (entry == container.metadata.end()) return;
+  const std::string of_text = hex(checksum(std::as_bytes(std::span(text))));
+  const std::string of_data = hex(checksum(container.data));
+  if (entry->second == of_text + of_data) return;
+  const char* part = entry->second.starts_with(of_text) ? "tensor data" : "program text";
+  throw ProgramError(std::string("__metadata__.hipdnn_checksum: does not match the ") + part +
+                     "; the file is damaged or was edited, compile the model again");
+}
+
+}  // namespace
+
 std::shared_ptr<const Program> Program::parse(std::string_view text, const Tensors& tensors, std::shared_ptr<const void> owner) {
   const nlohmann::json json = parse_json(text, "program");
   std::shared_ptr<Program> program(new Program());
@@ -266,6 +291,7 @@ std::shared_ptr<const Program> Program::parse_container(std::span<const std::byt
   if (text == container.metadata.end()) {
     throw ProgramError("__metadata__.hipdnn_program: missing; a safetensors file, but not a .hipdnn program");
   }
+  check_contents(container, text->second);
   return parse(text->second, container.tensors, std::move(owner));
 }
 

@@ -102,6 +102,7 @@ Safetensors parse_safetensors(std::span<const std::byte> bytes) {
     container.tensors[name] = data.subspan(extents.back().begin, extents.back().end - extents.back().begin);
   }
   check_cover(extents, data.size());
+  container.data = data;
   return container;
 }
 

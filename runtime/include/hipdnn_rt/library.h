@@ -72,6 +72,9 @@ class Library {
   /// Throws DeviceError for an unknown port, a missing library or a missing required symbol.
   static std::shared_ptr<const Library> open(std::string_view port, const std::string& directory = {});
 
+  /// The port that runs programs compiled for `target`. Throws ProgramError where there is none.
+  static const Port& port_for_target(std::string_view target);
+
   const Port& port() const { return *port_; }
   const HipApi& hip() const { return hip_; }
   const HipdnnApi& hipdnn() const { return hipdnn_; }

@@ -12,6 +12,8 @@ namespace hipdnn_rt {
 struct Safetensors {
   std::map<std::string, std::string, std::less<>> metadata;
   std::map<std::string, std::span<const std::byte>, std::less<>> tensors;
+  /// All tensors, as they follow each other.
+  std::span<const std::byte> data;
 };
 
 /// Parse and check a whole container: the header's length and JSON, and that the tensors fill the data exactly, without gap or overlap,

@@ -1,11 +1,14 @@
 // The loader against broken files: every one is a ProgramError that names the field.
 #include <unistd.h>
 
+#include <array>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <utility>
 
 #include "cases.h"
+#include "hipdnn_rt/checksum.h"
 #include "hipdnn_rt/error.h"
 #include "hipdnn_rt/program.h"
 #include "sample_program.h"
@@ -224,6 +227,44 @@ void test_refused_when_it_is_no_program() {
   check::contains(error_of([&] { parse_bytes(wild); }), "header length");
 }
 
+/// The definition, word by word.
+std::uint64_t checksum_by_definition(std::span<const std::byte> bytes) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    sum += (static_cast<std::uint64_t>(bytes[i]) << (8 * (i % 8))) * (2 * (i / 8) + 1);
+  }
+  return sum;
+}
+
+void test_checksum_follows_its_definition_when_sizes_vary() {
+  // The last sizes are summed on several threads.
+  for (const std::size_t size : {0UL, 1UL, 7UL, 8UL, 9UL, 1000UL, (16UL << 20) + 5, (40UL << 20) + 3}) {
+    std::vector<std::byte> bytes(size);
+    std::uint64_t state = size + 1;
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>((state = state * 6364136223846793005ULL + 1442695040888963407ULL) >> 56);
+    check::equal(hipdnn_rt::checksum(bytes), checksum_by_definition(bytes), "checksum of " + std::to_string(size) + " bytes");
+  }
+}
+
+void test_refused_when_the_checksum_differs() {
+  const std::string text = relu_of_sum({4}).program.dump();
+  const std::vector<std::byte> data(64, std::byte{1});
+  const auto load = [&](const std::string& sums, const std::vector<std::byte>& stored) {
+    const json header = {{"__metadata__", {{"hipdnn_program", text}, {"hipdnn_checksum", sums}}},
+                         {"w", {{"dtype", "U8"}, {"shape", {64}}, {"data_offsets", {0, 64}}}}};
+    parse_bytes(make_container(header.dump(), stored));
+  };
+  std::array<char, 33> sums{};
+  std::snprintf(sums.data(), sums.size(), "%016llx%016llx",
+                static_cast<unsigned long long>(checksum_by_definition(std::as_bytes(std::span(text)))),
+                static_cast<unsigned long long>(checksum_by_definition(data)));
+  load(sums.data(), data);
+  std::vector<std::byte> altered = data;
+  altered[63] ^= std::byte{0x80};
+  check::contains(error_of([&] { load(sums.data(), altered); }), "hipdnn_checksum: does not match the tensor data");
+  check::contains(error_of([&] { load("", data); }), "hipdnn_checksum: does not match the program text");
+}
+
 void test_file_named_when_it_cannot_be_read() {
   const auto folder = std::filesystem::temp_directory_path() / ("hipdnn_rt_loader_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
@@ -251,6 +292,8 @@ void add_loader_cases(check::Suite& suite) {
   suite.add("loader: refused when a copy overlaps", test_refused_when_a_copy_overlaps);
   suite.add("loader: refused when the container is wrong", test_refused_when_the_container_is_wrong);
   suite.add("loader: refused when it is no program", test_refused_when_it_is_no_program);
+  suite.add("loader: checksum follows its definition when sizes vary", test_checksum_follows_its_definition_when_sizes_vary);
+  suite.add("loader: refused when the checksum differs", test_refused_when_the_checksum_differs);
   suite.add("loader: file named when it cannot be read", test_file_named_when_it_cannot_be_read);
 }
 
