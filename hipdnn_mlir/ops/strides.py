@@ -34,6 +34,8 @@ def restride(dims: Sequence[int], strides: Sequence[int], new_dims: Sequence[int
     """
     if prod(dims) != prod(new_dims):
         return None
+    if 0 in dims:
+        return packed(new_dims)
     old = [(size, stride) for size, stride in zip(dims, strides, strict=True) if size != 1]
     result = [0] * len(new_dims)
     at = 0
