@@ -32,7 +32,8 @@ def programs(draw: st.DrawFn) -> list[tuple[int, int]]:
     return [(draw(st.integers(-1, at - 1)), draw(st.integers(-1, at - 1))) for at in range(count)]
 
 
-def build(program: Edges) -> list[Any]:
+def build(program: Edges) -> tuple[ir.Module, list[Any]]:
+    """The module, which owns the ops, and its ops."""
     names = {-1: "%x", **{at: f"%v{at}" for at in range(len(program))}}
     text = "\n".join(
         f"{names[at]} = torch.aten.maximum {names[a]}, {names[b]} : {TYPE}, {TYPE} -> {TYPE}"
@@ -40,7 +41,7 @@ def build(program: Edges) -> list[Any]:
     )
     result = names[len(program) - 1]
     module = ir.Module.parse(f"func.func @main(%x: {TYPE}) -> {TYPE} {{\n{text}\nreturn {result} : {TYPE}\n}}")
-    return body(functions(module.operation)[0])[:-1]
+    return module, body(functions(module.operation)[0])[:-1]
 
 
 def group_edges(program: Edges, group: Sequence[int]) -> set[tuple[int, int]]:
@@ -64,7 +65,7 @@ def has_cycle(edges: set[tuple[int, int]], nodes: set[int]) -> bool:
 @given(st.data())
 def test_is_convex_is_freedom_from_cycles(data: st.DataObject) -> None:
     program = data.draw(programs())
-    operations = build(program)
+    _module, operations = build(program)
     partition = Partition(operations)
     group = list(range(len(program)))
     for _ in range(data.draw(st.integers(1, 4))):
@@ -83,7 +84,7 @@ def test_is_convex_is_freedom_from_cycles(data: st.DataObject) -> None:
 @given(st.data())
 def test_ordered_groups_puts_every_group_behind_what_it_reads(data: st.DataObject) -> None:
     program = data.draw(programs())
-    operations = build(program)
+    _module, operations = build(program)
     partition = Partition(operations)
     for _ in range(data.draw(st.integers(0, 3))):
         chosen = sorted(data.draw(st.sets(st.integers(0, len(program) - 1), min_size=1)))
@@ -100,7 +101,7 @@ def test_ordered_groups_puts_every_group_behind_what_it_reads(data: st.DataObjec
 
 @pytest.mark.usefixtures("context")
 def test_producers_are_merged_groups_only_latest_first() -> None:
-    operations = build([(-1, -1), (-1, -1), (0, 1), (1, 0)])
+    _module, operations = build([(-1, -1), (-1, -1), (0, 1), (1, 0)])
     partition = Partition(operations)
     assert partition.producers(operations[2]) == []
     first, second = partition.merge([operations[0]]), partition.merge([operations[1]])
@@ -109,7 +110,7 @@ def test_producers_are_merged_groups_only_latest_first() -> None:
 
 @pytest.mark.usefixtures("context")
 def test_merge_takes_members_out_of_the_groups_they_were_in() -> None:
-    operations = build([(-1, -1), (0, 0), (1, 1)])
+    _module, operations = build([(-1, -1), (0, 0), (1, 1)])
     partition = Partition(operations)
     first = partition.merge(operations[:2])
     second = partition.merge(operations[1:])
