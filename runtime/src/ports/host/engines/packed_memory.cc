@@ -2,7 +2,7 @@
 
 #include <sys/mman.h>
 
-#include <cstdlib>
+#include <cstdint>
 #include <mutex>
 #include <new>
 
@@ -17,12 +17,15 @@ constexpr std::size_t kBlockBytes = 16 * kHugePage;
 
 std::size_t rounded_up(std::size_t bytes, std::size_t multiple) { return (bytes + multiple - 1) / multiple * multiple; }
 
+/// Straight from the system: a heap would hand out pages that are small already.
 std::shared_ptr<std::byte> block_of(std::size_t bytes) {
-  auto* const memory = static_cast<std::byte*>(std::aligned_alloc(kHugePage, rounded_up(bytes, kHugePage)));
-  if (memory == nullptr) throw std::bad_alloc();
+  const std::size_t reserved = rounded_up(bytes, kHugePage) + kHugePage;
+  void* const start = mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (start == MAP_FAILED) throw std::bad_alloc();
   // A system without huge pages refuses; that costs speed only.
-  madvise(memory, rounded_up(bytes, kHugePage), MADV_HUGEPAGE);
-  return {memory, [](std::byte* p) { std::free(p); }};
+  madvise(start, reserved, MADV_HUGEPAGE);
+  const auto address = reinterpret_cast<std::uintptr_t>(start);
+  return {static_cast<std::byte*>(start) + (rounded_up(address, kHugePage) - address), [start, reserved](std::byte*) { munmap(start, reserved); }};
 }
 
 /// The block that is being filled. It belongs to the pointers into it.
