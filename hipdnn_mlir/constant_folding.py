@@ -23,7 +23,8 @@ _RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "Rando
 def fold_constants(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, Array]]:
     """Replace nodes whose results are known by initializers, and infer shapes, until nothing changes.
 
-    Shape and Size of static tensors are known; so is every node on known inputs only, evaluated by onnx's reference implementation.
+    Shape and Size of static tensors are known; so is every node on known inputs only, evaluated by onnx's reference implementation. An If
+    with a known condition becomes the branch it takes.
 
     Args:
         model: without large initializers; not modified.
@@ -52,11 +53,16 @@ class _Folder:
         self._known: dict[str, Array] = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
         self._folded: dict[str, Array] = {}
         self._kept: list[onnx.NodeProto] = []
+        self._inlined = False
         self.large: dict[str, Array] = {}
 
     def run(self) -> bool:
         """Fold what can be; returns whether anything was."""
         for node in self._model.graph.node:
+            branch = self._branch(node)
+            if branch is not None:
+                self._inline(node, branch)
+                continue
             results = self._results(node)
             if results is None:
                 self._kept.append(node)
@@ -64,7 +70,22 @@ class _Folder:
             for name, array in zip(node.output, results, strict=False):
                 if name:
                     self._known[name] = self._folded[name] = array
-        return bool(self._folded)
+        return bool(self._folded) or self._inlined
+
+    def _branch(self, node: onnx.NodeProto) -> onnx.GraphProto | None:
+        """The branch that an If with a known condition takes."""
+        if node.op_type != "If" or node.input[0] not in self._known:
+            return None
+        taken = "then_branch" if bool(self._known[node.input[0]].any()) else "else_branch"
+        return next(attribute.g for attribute in node.attribute if attribute.name == taken)
+
+    def _inline(self, node: onnx.NodeProto, branch: onnx.GraphProto) -> None:
+        """Put a branch's nodes in the place of the If; ONNX keeps names unique across subgraphs."""
+        self._inlined = True
+        self._model.graph.initializer.extend(branch.initializer)
+        self._kept.extend(branch.node)
+        for value, name in zip(branch.output, node.output, strict=True):
+            self._kept.append(onnx.helper.make_node("Identity", [value.name], [name], name=f"{node.name}.{name}"))
 
     def rebuilt(self) -> onnx.ModelProto:
         """The model with folded results as initializers."""

@@ -43,6 +43,7 @@ WRONG: tuple[WrongConversion, ...] = (
     WrongConversion("LpNormalization", lambda *_: True, "a zero norm gives NaN, not zero"),
     WrongConversion("QuantizeLinear", _other_integers, "aborts on 16-bit types"),
     WrongConversion("DequantizeLinear", _other_integers, "aborts on 16-bit types"),
+    WrongConversion("If", lambda *_: True, "crashes on some branches; an If with a known condition is inlined before"),
     WrongConversion("Split", lambda node, _: len(node.input) > 1 and bool(node.input[1]), "crashes on sizes, see split_to_slices"),
 )
 

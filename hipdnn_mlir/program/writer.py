@@ -45,8 +45,10 @@ def write(path: Path, program: ProgramModel, weights: Mapping[str, Array]) -> No
             _write(file, program, weights)
         os.chmod(name, 0o644)
         os.replace(name, path)
-    except OSError as error:
+    except BaseException as error:
         os.unlink(name)
+        if not isinstance(error, OSError):
+            raise
         raise HipdnnMlirError(f"cannot write: {error.strerror}", where=str(path), hint="free some space or choose another folder") from error
 
 
