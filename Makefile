@@ -6,7 +6,8 @@
 PYTHON ?= python3
 JOBS ?= 2
 BIN := .venv/bin
-CHECKED := hipdnn_mlir passes bench examples tests
+WITH_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
+CHECKED := hipdnn_mlir passes bench examples lit_tests tests third_party
 
 # Under CI the build is isolated, as `pip install .` is for a user; otherwise it uses the environment, so that rebuilds are quick.
 ifdef CI
@@ -18,7 +19,7 @@ endif
 SOURCES := $(shell find -L hipdnn_mlir runtime third_party -type f -not -path '*/__pycache__/*') \
   $(wildcard cmake/*) CMakeLists.txt pyproject.toml
 
-.PHONY: run test bench clean lint types pytest lit cpp
+.PHONY: run test bench clean lint types pytest lit cpp cpp-release cpp-sanitize
 .DELETE_ON_ERROR:
 
 run: .venv/.examples
@@ -42,12 +43,17 @@ pytest: .venv/.test
 lit: .venv/.test
 	$(BIN)/lit -v -j $(JOBS) lit_tests
 
-# The C++ tests run under AddressSanitizer and UndefinedBehaviorSanitizer.
-cpp: .venv/.test
-	PATH="$(CURDIR)/$(BIN):$$PATH" cmake -S . -B build/sanitize -G Ninja -DCMAKE_BUILD_TYPE=Debug \
-	  -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DHIPDNN_MLIR_BUILD_TESTS=ON -DHIPDNN_MLIR_SANITIZE=address,undefined
-	PATH="$(CURDIR)/$(BIN):$$PATH" cmake --build build/sanitize -j $(JOBS)
-	PATH="$(CURDIR)/$(BIN):$$PATH" ctest --test-dir build/sanitize --output-on-failure -j $(JOBS)
+# The C++ tests run twice: as released, where they count allocations, and under AddressSanitizer and UndefinedBehaviorSanitizer.
+cpp: cpp-release cpp-sanitize
+
+cpp-release: CPP_FLAGS := -DCMAKE_BUILD_TYPE=Release
+cpp-sanitize: CPP_FLAGS := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS=-O1 -DHIPDNN_MLIR_SANITIZE=address,undefined
+
+cpp-release cpp-sanitize: cpp-%: .venv/.test
+	$(WITH_VENV) cmake -S . -B build/$* -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DHIPDNN_MLIR_BUILD_TESTS=ON \
+	  $(CPP_FLAGS)
+	$(WITH_VENV) cmake --build build/$* -j $(JOBS)
+	$(WITH_VENV) ctest --test-dir build/$* --output-on-failure
 
 # Debian's python3 comes without ensurepip; the host's pip then fills the environment.
 .venv/.ready: pyproject.toml
