@@ -114,10 +114,13 @@ def import_model(
 
     Raises:
         ModelError: invalid model, unknown input name, dims that stay dynamic, dtypes without a row.
-        UnsupportedError: torch-mlir's conversion stops for a reason that leaving an op aside does not mend.
+        UnsupportedError: results of unknown shape, or torch-mlir's conversion stops for a reason that leaving an op aside does not mend.
     """
     slim, weights = _slim(model, shapes or {}, where)
     inputs, outputs = _signature(slim, weights, where)
+    data_dependent = _data_dependent(slim)
+    if data_dependent:
+        raise UnsupportedError(data_dependent)
     renamed = wrong_conversions(slim)
     while True:
         module = _to_mlir(slim, context, where)
@@ -229,13 +232,28 @@ def _upgrade(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
         raise ModelError(message, where=where, hint=f"export it with opset {UPGRADED_OPSET}") from error
 
 
+def _data_dependent(model: onnx.ModelProto) -> list[Reject]:
+    """Nodes with a result whose dims are not known; torch-mlir's conversion of what follows them may crash."""
+    values = (*model.graph.input, *model.graph.output, *model.graph.value_info)
+    static = {v.name for v in values if v.type.tensor_type.HasField("shape") and all(d.HasField("dim_value") for d in v.type.tensor_type.shape.dim)}
+    known = static | {tensor.name for tensor in model.graph.initializer}
+    reason = "the shape of its result is not known at compile time"
+    return [
+        Reject(node.op_type, "dynamic-shape", reason, node.name)
+        for node in model.graph.node
+        if any(name and name not in known for name in node.output)
+    ]
+
+
 def _signature(model: onnx.ModelProto, weights: Weights, where: str) -> tuple[list[TensorInfo], list[TensorInfo]]:
     initializers = {tensor.name for tensor in model.graph.initializer}
-    inputs = [_info(value, where) for value in model.graph.input if value.name not in weights and value.name not in initializers]
-    return inputs, [_info(value, where) for value in model.graph.output]
+    given = [value for value in model.graph.input if value.name not in weights and value.name not in initializers]
+    inputs = [_info(value, where, hint=f"give the inputs' sizes: --shape {value.name}=...") for value in given]
+    hint = "give the inputs' sizes with --shape, or run onnx.checker on the model: no size follows from them"
+    return inputs, [_info(value, where, hint=hint) for value in model.graph.output]
 
 
-def _info(value: onnx.ValueInfoProto, where: str) -> TensorInfo:
+def _info(value: onnx.ValueInfoProto, where: str, hint: str) -> TensorInfo:
     if not value.type.HasField("tensor_type"):
         raise ModelError(f"{value.name!r} is not a tensor", where=where, expected="tensors as inputs and outputs")
     kind = value.type.tensor_type
@@ -245,7 +263,6 @@ def _info(value: onnx.ValueInfoProto, where: str) -> TensorInfo:
     dims = tuple(d.dim_value if d.HasField("dim_value") else -1 for d in kind.shape.dim)
     if -1 in dims or not kind.HasField("shape"):
         shown = "x".join(d.dim_param or str(d.dim_value or "?") for d in kind.shape.dim) or "unknown"
-        hint = f"give the inputs' sizes: --shape {value.name}=..."
         raise ModelError(f"{value.name!r} has the dynamic shape {shown}", where=where, expected="static sizes", hint=hint)
     return TensorInfo(value.name, BY_ONNX[kind.elem_type], dims)
 
