@@ -1,0 +1,156 @@
+"""ONNX files that are broken, open or unusual: one line each; and what of a model enters the IR."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper, parser
+
+from hipdnn_mlir.compile import compile as compile_model
+from hipdnn_mlir.compile import lower_to_torch
+from hipdnn_mlir.dialect import make_context
+from hipdnn_mlir.errors import ModelError, UnsupportedError
+from hipdnn_mlir.importer import Imported, import_model, read_model
+from hipdnn_mlir.passes.pipeline import Runner
+from hipdnn_mlir.passes.registration import body, functions
+
+
+def model(text: str, opset: int = 21, **weights: np.ndarray) -> onnx.ModelProto:
+    """A model from ONNX's text form, initializers added."""
+    made = parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]>\n{text}')
+    made.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
+    return made
+
+
+RELU = "g (float[2,3] x) => (float[2,3] y) { y = Relu(x) }"
+OPEN = "g (float[N,3] x) => (float[N,3] y) { y = Relu(x) }"
+
+
+def imported(proto: onnx.ModelProto, shapes: dict[str, tuple[int, ...]] | None = None) -> Imported:
+    return import_model(proto, make_context(), Runner(), shapes, "m.onnx")
+
+
+def names_of_ops(found: Imported) -> list[str]:
+    return [str(op.name) for op in body(functions(found.module.operation)[0])]
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "none.onnx"
+    with pytest.raises(ModelError) as caught:
+        read_model(path)
+    assert str(caught.value) == f"{path}: cannot read the model: No such file or directory; check the path"
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda d: d[: len(d) // 2], lambda _: b"not a model at all", lambda _: b"", lambda d: d[1:]]
+)
+def test_broken_file_is_a_model_error(damage: object, tmp_path: Path) -> None:
+    path = tmp_path / "broken.onnx"
+    path.write_bytes(damage(model(RELU).SerializeToString()))
+    with pytest.raises(
+        ModelError, match=r"not (a complete|an) ONNX model: expected .*; export the model again"
+    ) as caught:
+        read_model(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_external_weights_are_named(tmp_path: Path) -> None:
+    proto = model("g (float[64] x) => (float[64] y) { y = Add(x, w) }", w=np.ones(64, np.float32))
+    onnx.save(proto, tmp_path / "m.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
+    read_model(tmp_path / "m.onnx")
+    (tmp_path / "weights.bin").unlink()
+    with pytest.raises(ModelError, match="cannot read external weights"):
+        read_model(tmp_path / "m.onnx")
+
+
+def test_digest_is_of_the_bytes(tmp_path: Path) -> None:
+    data = model(RELU).SerializeToString()
+    (tmp_path / "m.onnx").write_bytes(data)
+    assert read_model(data)[1] == read_model(tmp_path / "m.onnx")[1] != ""
+
+
+def test_dynamic_input_asks_for_a_shape() -> None:
+    with pytest.raises(ModelError) as caught:
+        imported(model(OPEN))
+    assert str(caught.value) == (
+        "m.onnx: 'x' has the dynamic shape Nx3: expected static sizes; give the inputs' sizes: --shape x=..."
+    )
+
+
+def test_dynamic_input_is_static_when_a_shape_is_given() -> None:
+    found = imported(model(OPEN), {"x": (5, 3)})
+    assert [info.dims for info in (*found.inputs, *found.outputs)] == [(5, 3), (5, 3)]
+
+
+def test_shape_of_an_unknown_input_lists_the_inputs() -> None:
+    with pytest.raises(ModelError, match=r"no input named 'z': expected one of x"):
+        imported(model(OPEN), {"z": (5, 3)})
+
+
+def test_shape_of_another_rank_is_refused() -> None:
+    with pytest.raises(ModelError, match=r"input 'x' has rank 2: got shape 5x3x1"):
+        imported(model(OPEN), {"x": (5, 3, 1)})
+
+
+def test_shape_that_the_graph_contradicts_leaves_the_output_without_one() -> None:
+    proto = model("g (float[N,3] x) => (float[N,4] y) { y = MatMul(x, w) }", w=np.ones((3, 4), np.float32))
+    with pytest.raises(
+        ModelError, match=r"'y' has the dynamic shape .*; give the inputs' sizes .* or run onnx.checker"
+    ):
+        imported(proto, {"x": (2, 5)})
+
+
+def test_input_that_is_no_tensor_is_refused() -> None:
+    x = helper.make_tensor_sequence_value_info("x", TensorProto.FLOAT, [2])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])
+    zero = numpy_helper.from_array(np.array(0), "zero")
+    graph = helper.make_graph([helper.make_node("SequenceAt", ["x", "zero"], ["y"])], "g", [x], [y], [zero])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+    with pytest.raises(ModelError, match=r"'x' is not a tensor: expected tensors as inputs and outputs"):
+        imported(proto)
+
+
+def test_input_of_strings_is_refused() -> None:
+    with pytest.raises(ModelError, match=r"'x' has element type STRING: expected one of f32, "):
+        imported(model("g (string[2] x) => (string[2] y) { y = Identity(x) }"))
+
+
+def test_weights_become_marked_arguments_and_numbers_stay() -> None:
+    w = np.arange(3, dtype=np.float32)
+    text = "g (float[2,3] x) => (float[2,3] y) { a = Add(x, w) y = Mul(a, two) }"
+    found = imported(model(text, w=w, two=np.array(2, np.float32)))
+    main = functions(found.module.operation)[0]
+    assert str(main.attributes["arg_attrs"]) == '[{}, {hipdnn.constant = "w"}]'
+    assert list(found.weights) == ["w"]
+    np.testing.assert_array_equal(found.weights["w"], w)
+    assert [info.name for info in found.inputs] == ["x"]
+
+
+def test_model_is_not_changed() -> None:
+    proto = model("g (float[N,3] x) => (float[N,3] y) { y = Add(x, w) }", w=np.ones(3, np.float32))
+    before = proto.SerializeToString()
+    imported(proto, {"x": (2, 3)})
+    assert proto.SerializeToString() == before
+
+
+def test_old_opset_is_upgraded() -> None:
+    found = imported(model("g (float[2,3] x) => (float[2,1] y) { y = ReduceSum<axes=[1]>(x) }", opset=9))
+    assert "torch.aten.sum.dim_IntList" in names_of_ops(found)
+
+
+def test_operator_that_is_not_converted_is_rejected_by_name() -> None:
+    proto = model("g (float[4] x) => (float[4] y) { z = Relu(x) y = Twist(z) }")
+    proto.graph.node[1].name = "last"
+    with pytest.raises(UnsupportedError) as caught:
+        compile_model(proto)
+    assert [(reject.op, reject.rule, reject.node) for reject in caught.value.rejects] == [("Twist", "no-row", "last")]
+
+
+def test_node_names_reach_the_ops() -> None:
+    proto = model(RELU)
+    proto.graph.node[0].name = "first/Relu"
+    found = lower_to_torch(proto, Runner(), None, "m.onnx")
+    assert 'loc("first/Relu")' in found.module.operation.get_asm(enable_debug_info=True)
