@@ -257,6 +257,7 @@ def _binary() -> Iterator[Sample]:
         yield _reject(f"aten.{name}", "dtype", [bools(2, 3), x], bools(2, 3))
     yield _accept("aten.logical_not", ROWWISE, [bools(2, 3)], bools(2, 3))
     yield _reject("aten.logical_not", "dtype", [i16(2, 3)], bools(2, 3))
+    yield _accept("aten.add.Tensor", ROWWISE, [x, y, 3], x)
     yield _accept("aten.rsub.Scalar", ROWWISE, [x, 1.0, 1], x)
     yield _reject("aten.rsub.Scalar", "attribute", [x, 1.0, 2], x)
     yield _accept("aten.div.Tensor_mode", ROWWISE, [x, y, "floor"], x)

@@ -83,6 +83,7 @@ def _scaled(mode: P) -> Emission:  # type: ignore[valid-type]
         a, b = operands(e, op)
         alpha = op.args[2] if len(op.args) > 2 else 1  # noqa: PLR2004 - (a, b, alpha)
         if alpha != 1:
+            b = e.view(b, (1,) * (a.rank - b.rank) + b.dims)  # the product cannot be seen in another rank
             b = e.pointwise(P.MUL, b, e.scalar(alpha, b.dtype))  # type: ignore[arg-type]
         return e.pointwise(mode, a, b)
 

@@ -1,0 +1,96 @@
+"""Constants evaluated at compile time, against NumPy in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hipdnn_mlir import dtypes
+from hipdnn_mlir.errors import Reject
+from hipdnn_mlir.ops.evaluate import evaluate
+from hipdnn_mlir.ops.samples import Number, Sample, f32, i32
+from hipdnn_mlir.ops.spec import TensorArg, TensorType
+
+X, ROW = np.random.default_rng(0).uniform(0.5, 2.0, (2, 3)), np.array([1.0, -2.0, 4.0])
+A, B = f32(2, 3), f32(3)
+Reference = Callable[..., np.ndarray]
+
+
+def sample(op: str, args: list[Any], result: TensorType) -> Sample:
+    return Sample(f"torch.aten.{op}", tuple(args), (result,))
+
+
+COMPUTED: list[tuple[Sample, Reference]] = [
+    (sample("add.Tensor", [A, B, 1], A), lambda x, y: x + y),
+    (sample("add.Tensor", [A, B, 3], A), lambda x, y: x + 3 * y),
+    (sample("sub.Tensor", [B, A, 1], A), lambda y, x: y - x),
+    (sample("mul.Tensor", [A, Number(2.5)], A), lambda x: x * 2.5),
+    (sample("mul.Scalar", [A, -1.5], A), lambda x: x * -1.5),
+    (sample("div.Tensor", [A, B], A), lambda x, y: x / y),
+    (sample("rsub.Scalar", [A, 1.0, 1], A), lambda x: 1 - x),
+    (sample("maximum", [A, B], A), np.maximum),
+    (sample("minimum", [A, B], A), np.minimum),
+    (sample("neg", [A], A), np.negative),
+    (sample("abs", [B], B), np.abs),
+    (sample("sqrt", [A], A), np.sqrt),
+    (sample("rsqrt", [A], A), lambda x: x**-0.5),
+    (sample("exp", [A], A), np.exp),
+    (sample("log", [A], A), np.log),
+    (sample("reciprocal", [A], A), lambda x: 1 / x),
+    (sample("pow.Tensor_Scalar", [A, 3], A), lambda x: x**3),
+    (sample("expand", [B, [2, 3], False], A), lambda y: np.broadcast_to(y, (2, 3))),
+    (sample("to.dtype", [A, 7, False, False, None], TensorType((2, 3), dtypes.F64)), lambda x: x),
+    (sample("to.dtype", [B, 3, False, False, None], i32(3)), lambda y: y.astype(np.int32)),
+]
+MOVED: list[tuple[Sample, Reference]] = [
+    (sample("view", [A, [3, -1]], f32(3, 2)), lambda x: x.reshape(3, 2)),
+    (sample("t", [A], f32(3, 2)), np.transpose),
+    (sample("slice.Tensor", [A, 1, 0, 9, 2], f32(2, 2)), lambda x: x[:, ::2]),
+    (sample("select.int", [A, 0, -1], f32(3)), lambda x: x[-1]),
+    (sample("cat", [[A, A], 0], f32(4, 3)), lambda x, z: np.concatenate([x, z])),
+    (
+        sample("constant_pad_nd", [A, [1, 0, 0, 2], 0.5], f32(4, 4)),
+        lambda x: np.pad(x, ((0, 2), (1, 0)), constant_values=0.5),
+    ),
+    (sample("unsqueeze", [A, 1], f32(2, 1, 3)), lambda x: x[:, None]),
+]
+
+
+def arguments(case: Sample) -> list[TensorArg]:
+    flat = [item for arg in case.view().args for item in (arg if isinstance(arg, list) else [arg])]
+    return [arg for arg in flat if isinstance(arg, TensorArg) and arg.scalar is None]
+
+
+@pytest.mark.parametrize(
+    ("case", "reference"), [*COMPUTED, *MOVED], ids=lambda value: str(value) if isinstance(value, Sample) else ""
+)
+def test_constant_is_what_numpy_computes(case: Sample, reference: Reference) -> None:
+    given = [X if arg.type.dims == (2, 3) else ROW for arg in arguments(case)]
+    arrays = {arg.key: array.astype(arg.type.dtype.numpy) for arg, array in zip(arguments(case), given, strict=True)}
+    found = evaluate(case.view(), arrays)
+    assert not isinstance(found, Reject)
+    kind = case.results[0]
+    assert (found.shape, found.dtype) == (kind.dims, kind.dtype.numpy)
+    expected = reference(*(array.astype(np.float64) for array in arrays.values()))
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("case", "rule"),
+    [
+        (sample("erf", [A], A), "constant"),
+        (sample("relu", [A], A), "constant"),
+        (sample("sum.dim_IntList", [A, [0], True, None], f32(1, 3)), "constant"),
+        (sample("cumsum", [A, 0, None], A), "no-row"),
+        (sample("slice.Tensor", [A, 1, 0, 9, -1], A), "attribute"),
+        (sample("sqrt", [i32(3)], i32(3)), "dtype"),
+    ],
+    ids=str,
+)
+def test_what_is_not_evaluated_is_a_reject(case: Sample, rule: str) -> None:
+    found = evaluate(case.view(), {})
+    assert isinstance(found, Reject)
+    assert found.rule == rule
