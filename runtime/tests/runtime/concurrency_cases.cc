@@ -62,10 +62,21 @@ void test_one_plan_when_loads_are_concurrent(const Libraries& libraries) {
   for (const auto& program : loaded) check::that(program->plan(0) == loaded[0]->plan(0), "loads of one graph must share its plan");
 }
 
+void test_same_results_when_plans_are_built_on_threads(const Libraries& libraries) {
+  const auto program = two_convolutions(kChannels, kSize, false).parse();
+  const auto x = random_values(kImage, 3);
+  hipdnn_rt::Context alone(hipdnn_rt::LoadedProgram::load(open_host(libraries, 1), program));
+  hipdnn_rt::Context together(hipdnn_rt::LoadedProgram::load(open_host(libraries, 2), program));
+  const auto expected = run_once(alone, *program, {x});
+  const auto got = run_once(together, *program, {x});
+  for (std::size_t i = 0; i < got.size(); ++i) check::near(static_cast<double>(got[i]), static_cast<double>(expected[i]), 1e-4);
+}
+
 }  // namespace
 
 void add_concurrency_cases(check::Suite& suite, const Libraries& libraries) {
   suite.add("concurrency: same results when runs are concurrent", [=] { test_same_results_when_runs_are_concurrent(libraries); });
+  suite.add("concurrency: same results when plans are built on threads", [=] { test_same_results_when_plans_are_built_on_threads(libraries); });
   suite.add("concurrency: one plan when loads are concurrent", [=] { test_one_plan_when_loads_are_concurrent(libraries); });
 }
 
