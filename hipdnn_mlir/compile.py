@@ -50,7 +50,7 @@ class Program:
 
     def session(self, **options: Any) -> "Session":
         """Load the program into the runtime; options as for `hipdnn_mlir.load`."""
-        from .session import Session  # noqa: PLC0415 - the compiler works without the runtime
+        from .session import Session
 
         return Session(self, **options)
 
@@ -130,4 +130,3 @@ def producers() -> dict[str, str]:
 
 def _where(model: ModelLike) -> str:
     return str(model) if isinstance(model, (str, Path)) else "model"
-

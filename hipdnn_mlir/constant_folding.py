@@ -17,7 +17,9 @@ logger = logging.getLogger(__name__)
 MAX_FOLDED_ELEMENTS = 1 << 16
 """Results larger than this stay computed: they would bloat the program more than they save."""
 _MAX_ROUNDS = 8
-_RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"})
+_RANDOM = frozenset(
+    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"}
+)
 
 
 def fold_constants(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, Array]]:
@@ -77,7 +79,8 @@ class _Folder:
         if node.op_type != "If" or node.input[0] not in self._known:
             return None
         taken = "then_branch" if bool(self._known[node.input[0]].any()) else "else_branch"
-        return next(attribute.g for attribute in node.attribute if attribute.name == taken)
+        branch: onnx.GraphProto = next(attribute.g for attribute in node.attribute if attribute.name == taken)
+        return branch
 
     def _inline(self, node: onnx.NodeProto, branch: onnx.GraphProto) -> None:
         """Put a branch's nodes in the place of the If; ONNX keeps names unique across subgraphs."""
@@ -99,20 +102,32 @@ class _Folder:
             stored = f"{name}.constant" if name in outputs else name
             if array.size > MAX_FOLDED_ELEMENTS:
                 self.large[stored] = array
-                graph.input.append(onnx.helper.make_tensor_value_info(stored, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape))
+                graph.input.append(
+                    onnx.helper.make_tensor_value_info(
+                        stored, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+                    )
+                )
             else:
                 graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(array), stored))
             if name in outputs:
                 graph.node.append(onnx.helper.make_node("Identity", [stored], [name], name=name))
         graph.node.extend(self._kept)
-        used = {name for node in graph.node for name in node.input} | {name for node in graph.node for name in _captured(node)} | outputs
+        used = (
+            {name for node in graph.node for name in node.input}
+            | {name for node in graph.node for name in _captured(node)}
+            | outputs
+        )
         kept = [tensor for tensor in graph.initializer if tensor.name in used]
         del graph.initializer[:]
         graph.initializer.extend(kept)
         return result
 
     def _results(self, node: onnx.NodeProto) -> list[Array] | None:
-        if node.domain not in ("", "ai.onnx") or node.op_type in _RANDOM or any(a.g.node or a.graphs for a in node.attribute):
+        if (
+            node.domain not in ("", "ai.onnx")
+            or node.op_type in _RANDOM
+            or any(a.g.node or a.graphs for a in node.attribute)
+        ):
             return None
         if node.op_type == "Identity" and node.output[0] in {value.name for value in self._model.graph.output}:
             return None
@@ -125,17 +140,25 @@ class _Folder:
 
     def _fill(self, node: onnx.NodeProto) -> list[Array]:
         """A constant of any size: one number in memory."""
-        value = next((numpy_helper.to_array(a.t).reshape(()) for a in node.attribute if a.name == "value"), np.zeros((), np.float32))
+        value = next(
+            (numpy_helper.to_array(a.t).reshape(()) for a in node.attribute if a.name == "value"),
+            np.zeros((), np.float32),
+        )
         return [np.broadcast_to(value, tuple(self._known[node.input[0]].tolist()))]
 
     def _evaluate(self, node: onnx.NodeProto) -> list[Array] | None:
         feeds = {name: self._known[name] for name in node.input if name}
         if sum(array.size for array in feeds.values()) > MAX_FOLDED_ELEMENTS:
             return None
-        inputs = [onnx.helper.make_tensor_value_info(n, onnx.helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in feeds.items()]
+        inputs = [
+            onnx.helper.make_tensor_value_info(n, onnx.helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+            for n, a in feeds.items()
+        ]
         outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
         graph = onnx.helper.make_graph([node], "constant", inputs, outputs)
-        single = onnx.helper.make_model(graph, opset_imports=list(self._model.opset_import), ir_version=self._model.ir_version)
+        single = onnx.helper.make_model(
+            graph, opset_imports=list(self._model.opset_import), ir_version=self._model.ir_version
+        )
         try:
             results = ReferenceEvaluator(single).run(None, feeds)
         except Exception as error:  # noqa: BLE001 - onnx's evaluator raises anything; what it cannot fold is left in the graph

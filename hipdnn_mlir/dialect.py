@@ -24,14 +24,18 @@ class HipDNN(ext.Dialect, name="hipdnn"):
 
 def _slots(**groups: tuple[Any, int]) -> dict[str, Any]:
     """Annotations of `count` optional slots per group: ins0, ins1, ..."""
-    return {f"{prefix}{i}": Optional[kind[Any]] for prefix, (kind, count) in groups.items() for i in range(count)}
+    return {
+        f"{prefix}{i}": Optional[kind[Any]]  # noqa: UP045 - what torch-mlir's dialect builder reads
+        for prefix, (kind, count) in groups.items()
+        for i in range(count)
+    }
 
 
 class _NoEffects(ir.MemoryEffectsOpInterface):
     """Pure in tensor form: equal graphs merge, dead ones vanish."""
 
     @staticmethod
-    def get_effects(op: Any, effects: Any) -> None:  # noqa: ARG004 - the interface's signature
+    def get_effects(op: Any, effects: Any) -> None:
         """Report nothing."""
 
 
@@ -60,7 +64,10 @@ class GraphOp(HipDNN.Operation, name="graph", traits=[ir.IsIsolatedFromAboveTrai
     Tensor form: ins and results are `!torch.vtensor`. Buffer form (after legalization): ins and outs are memrefs, no results.
     """
 
-    __annotations__ = {**_slots(ins=(Operand, MAX_INPUTS), outs=(Operand, MAX_RESULTS), r=(Result, MAX_RESULTS)), "body": Region}
+    __annotations__ = {
+        **_slots(ins=(Operand, MAX_INPUTS), outs=(Operand, MAX_RESULTS), r=(Result, MAX_RESULTS)),
+        "body": Region,
+    }
 
     def verify_invariants(self) -> bool:
         """Block arguments match ins; yielded values match results (tensor form) or outs (buffer form)."""
@@ -80,7 +87,10 @@ class ExecutableOp(HipDNN.Operation, name="executable", traits=[_NoEffects]):
 class ExecuteOp(HipDNN.Operation, name="execute", traits=[_BufferEffects]):
     """Run an executable on buffers: ins are read, outs are written."""
 
-    __annotations__ = {**_slots(ins=(Operand, MAX_INPUTS), outs=(Operand, MAX_RESULTS)), "executable": ir.FlatSymbolRefAttr}
+    __annotations__ = {
+        **_slots(ins=(Operand, MAX_INPUTS), outs=(Operand, MAX_RESULTS)),
+        "executable": ir.FlatSymbolRefAttr,
+    }
 
 
 def input_count(operation: Any) -> int:
@@ -112,7 +122,10 @@ def create_graph(ins: list[Any], outs: list[Any], results: list[Any], location: 
 def create_yield(values: list[Any], location: Any) -> None:
     """The terminator of a graph's body, at the current insertion point."""
     ir.Operation.create(
-        "hipdnn.yield", operands=values, attributes={"operandSegmentSizes": segments((len(values), MAX_RESULTS))}, loc=location
+        "hipdnn.yield",
+        operands=values,
+        attributes={"operandSegmentSizes": segments((len(values), MAX_RESULTS))},
+        loc=location,
     )
 
 

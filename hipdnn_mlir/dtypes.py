@@ -27,10 +27,18 @@ class DType:
     numpy: np.dtype
     torch: str
     builtin: str
-    hipdnn: DataType | None  # type: ignore[valid-type]
+    hipdnn: DataType | None
+
+    @property
+    def hipdnn_value(self) -> int:
+        """The numeric value of hipDNN's data type; raises ValueError where it has none."""
+        if self.hipdnn is None:
+            raise ValueError(f"hipDNN has no data type for {self.name}")
+        return int(self.hipdnn)
 
     @property
     def is_float(self) -> bool:
+        """Whether it is a floating-point type."""
         return self.name in ("f16", "bf16", "f32", "f64")
 
     @property

@@ -85,7 +85,9 @@ def read_model(model: str | Path | bytes | onnx.ModelProto) -> tuple[onnx.ModelP
     try:
         onnx.load_external_data_for_model(proto, str(path.parent))
     except (OSError, ValueError, onnx.checker.ValidationError) as error:
-        raise ModelError(f"cannot read external weights: {error}", where=str(path), hint="keep the data files beside the model") from error
+        raise ModelError(
+            f"cannot read external weights: {error}", where=str(path), hint="keep the data files beside the model"
+        ) from error
     return proto, hashlib.sha256(data).hexdigest()
 
 
@@ -94,14 +96,20 @@ def _parse(data: bytes, where: str) -> onnx.ModelProto:
     try:
         proto = onnx.load_model_from_string(data)
     except DecodeError as error:
-        raise ModelError("not a complete ONNX model", where=where, expected="a serialized onnx.ModelProto", hint=hint) from error
+        raise ModelError(
+            "not a complete ONNX model", where=where, expected="a serialized onnx.ModelProto", hint=hint
+        ) from error
     if not proto.graph.node and not proto.graph.output:
         raise ModelError("not an ONNX model", where=where, expected="a graph with nodes and outputs", hint=hint)
     return proto
 
 
 def import_model(
-    model: onnx.ModelProto, context: ir.Context, runner: Runner, shapes: Mapping[str, Dims] | None = None, where: str = "model"
+    model: onnx.ModelProto,
+    context: ir.Context,
+    runner: Runner,
+    shapes: Mapping[str, Dims] | None = None,
+    where: str = "model",
 ) -> Imported:
     """Bring a model into the torch dialect and run the ONNX conversion step.
 
@@ -132,7 +140,9 @@ def import_model(
             except PassError as error:
                 name = _unconverted(error.detail)
                 if name is None or name in renamed:
-                    raise UnsupportedError([Reject(name or "model", "torch-mlir", f"no conversion: {error.message}")]) from error
+                    raise UnsupportedError(
+                        [Reject(name or "model", "torch-mlir", f"no conversion: {error.message}")]
+                    ) from error
                 renamed.append(name)
                 continue
         return Imported(module, weights, inputs, outputs, model.graph.name or "model", unconverted=renamed)
@@ -185,7 +195,9 @@ def _name_nodes(graph: onnx.GraphProto) -> None:
 
 def _add_inputs(graph: onnx.GraphProto, weights: Weights) -> None:
     for name, array in weights.items():
-        graph.input.append(onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape))
+        graph.input.append(
+            onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        )
 
 
 def _split_initializers(graph: onnx.GraphProto, limit: int) -> tuple[list[onnx.TensorProto], Weights]:
@@ -209,7 +221,9 @@ def _set_shapes(model: onnx.ModelProto, shapes: Mapping[str, Dims], where: str) 
             raise ModelError(f"no input named {name!r}", where=where, expected=f"one of {', '.join(inputs)}")
         shape = inputs[name].type.tensor_type.shape
         if shape.dim and len(shape.dim) != len(dims):
-            raise ModelError(f"input {name!r} has rank {len(shape.dim)}", where=where, got=f"shape {'x'.join(map(str, dims))}")
+            raise ModelError(
+                f"input {name!r} has rank {len(shape.dim)}", where=where, got=f"shape {'x'.join(map(str, dims))}"
+            )
         del shape.dim[:]
         for size in dims:
             shape.dim.add().dim_value = size
@@ -235,7 +249,11 @@ def _upgrade(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
 def _data_dependent(model: onnx.ModelProto) -> list[Reject]:
     """Nodes with a result whose dims are not known; torch-mlir's conversion of what follows them may crash."""
     values = (*model.graph.input, *model.graph.output, *model.graph.value_info)
-    static = {v.name for v in values if v.type.tensor_type.HasField("shape") and all(d.HasField("dim_value") for d in v.type.tensor_type.shape.dim)}
+    static = {
+        v.name
+        for v in values
+        if v.type.tensor_type.HasField("shape") and all(d.HasField("dim_value") for d in v.type.tensor_type.shape.dim)
+    }
     known = static | {tensor.name for tensor in model.graph.initializer}
     reason = "the shape of its result is not known at compile time"
     return [
@@ -259,11 +277,17 @@ def _info(value: onnx.ValueInfoProto, where: str, hint: str) -> TensorInfo:
     kind = value.type.tensor_type
     if kind.elem_type not in BY_ONNX:
         name = onnx.TensorProto.DataType.Name(kind.elem_type)
-        raise ModelError(f"{value.name!r} has element type {name}", where=where, expected=f"one of {', '.join(d.name for d in BY_ONNX.values())}")
+        raise ModelError(
+            f"{value.name!r} has element type {name}",
+            where=where,
+            expected=f"one of {', '.join(d.name for d in BY_ONNX.values())}",
+        )
     dims = tuple(d.dim_value if d.HasField("dim_value") else -1 for d in kind.shape.dim)
     if -1 in dims or not kind.HasField("shape"):
         shown = "x".join(d.dim_param or str(d.dim_value or "?") for d in kind.shape.dim) or "unknown"
-        raise ModelError(f"{value.name!r} has the dynamic shape {shown}", where=where, expected="static sizes", hint=hint)
+        raise ModelError(
+            f"{value.name!r} has the dynamic shape {shown}", where=where, expected="static sizes", hint=hint
+        )
     return TensorInfo(value.name, BY_ONNX[kind.elem_type], dims)
 
 
@@ -273,7 +297,9 @@ def _to_mlir(model: onnx.ModelProto, context: ir.Context, where: str) -> ir.Modu
     try:
         onnx_importer.NodeImporter.define_function(info.main_graph, module.operation).import_all()
     except (onnx_importer.OnnxImportError, KeyError, ValueError) as error:
-        raise ModelError(f"cannot be imported: {str(error).splitlines()[0]}", where=where, hint="run onnx.checker on the model") from error
+        raise ModelError(
+            f"cannot be imported: {str(error).splitlines()[0]}", where=where, hint="run onnx.checker on the model"
+        ) from error
     return module
 
 

@@ -70,7 +70,5 @@ def memref_strides(kind: Any) -> tuple[Strides, int] | None:
 def strided_memref(dims: tuple[int, ...], element: Any, strides: Strides | None = None, offset: int = 0) -> Any:
     """A memref type; fully dynamic strides where `strides` is None."""
     if strides is None:
-        layout = ir.StridedLayoutAttr.get_fully_dynamic(len(dims))
-    else:
-        layout = ir.StridedLayoutAttr.get(offset, list(strides))
-    return ir.MemRefType.get(list(dims), element, layout=layout)
+        return ir.MemRefType.get(list(dims), element, layout=ir.StridedLayoutAttr.get_fully_dynamic(len(dims)))
+    return ir.MemRefType.get(list(dims), element, layout=ir.StridedLayoutAttr.get(offset, list(strides)))

@@ -9,7 +9,7 @@ from torch_mlir import ir
 from .errors import Reject
 from .ir_types import is_tensor, tensor_type
 from .ops.registry import find
-from .ops.spec import Arg, OpRow, OpView, Refusal, TensorArg
+from .ops.spec import OpRow, OpView, Refusal, TensorArg
 
 _CONSTANTS = ("torch.constant.", "torch.prim.ListConstruct", "torch.vtensor.literal")
 
@@ -50,7 +50,7 @@ def splat_number(attribute: Any) -> float | int | bool:
     return bool(number.value) if str(number.type) == "i1" else int(ir.IntegerAttr(number).value)
 
 
-def argument(value: Any) -> Arg:
+def argument(value: Any) -> Any:
     """One operand as the table sees it; refuses what is neither a tensor nor a known constant."""
     source = defining(value)
     if is_tensor(value.type):
@@ -68,7 +68,11 @@ def argument(value: Any) -> Arg:
         raise Refusal("operand", f"operand computed by {name} is not known at compile time")
     attribute = source.attributes["value"]
     if name == "torch.constant.bool":
-        return bool(ir.BoolAttr(attribute).value) if isinstance(attribute, ir.BoolAttr) else bool(ir.IntegerAttr(attribute).value)
+        return (
+            bool(ir.BoolAttr(attribute).value)
+            if isinstance(attribute, ir.BoolAttr)
+            else bool(ir.IntegerAttr(attribute).value)
+        )
     if name == "torch.constant.int":
         return int(ir.IntegerAttr(attribute).value)
     if name == "torch.constant.float":

@@ -44,7 +44,9 @@ WRONG: tuple[WrongConversion, ...] = (
     WrongConversion("QuantizeLinear", _other_integers, "aborts on 16-bit types"),
     WrongConversion("DequantizeLinear", _other_integers, "aborts on 16-bit types"),
     WrongConversion("If", lambda *_: True, "crashes on some branches; an If with a known condition is inlined before"),
-    WrongConversion("Split", lambda node, _: len(node.input) > 1 and bool(node.input[1]), "crashes on sizes, see split_to_slices"),
+    WrongConversion(
+        "Split", lambda node, _: len(node.input) > 1 and bool(node.input[1]), "crashes on sizes, see split_to_slices"
+    ),
 )
 
 
@@ -53,7 +55,15 @@ def wrong_conversions(model: onnx.ModelProto) -> list[str]:
     graph = model.graph
     kinds = {value.name: value.type.tensor_type.elem_type for value in (*graph.input, *graph.output, *graph.value_info)}
     kinds |= {tensor.name: tensor.data_type for tensor in graph.initializer}
-    return sorted({"Dropout" for node in graph.node if node.op_type == "Dropout"} | {node.op_type for node in graph.node for wrong in WRONG if node.op_type == wrong.op and wrong.applies(node, kinds)})
+    return sorted(
+        {"Dropout" for node in graph.node if node.op_type == "Dropout"}
+        | {
+            node.op_type
+            for node in graph.node
+            for wrong in WRONG
+            if node.op_type == wrong.op and wrong.applies(node, kinds)
+        }
+    )
 
 
 def drop_dropout(model: onnx.ModelProto) -> None:

@@ -53,7 +53,9 @@ def region_graph(
     operands = {}
     for index, argument in enumerate(block.arguments):
         kind = tensor_type(argument.type)
-        operands[argument] = Operand(kind.static_dims(), kind.dtype, operands_stored[index] if operands_stored else None)
+        operands[argument] = Operand(
+            kind.static_dims(), kind.dtype, operands_stored[index] if operands_stored else None
+        )
     pairs = region_views(operation)
     if isinstance(pairs, Reject):
         return pairs

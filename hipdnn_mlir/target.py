@@ -7,7 +7,7 @@ from .abi import Descriptor as D
 from .abi import Pointwise as P
 from .dtypes import BF16, BOOL, F16, F32, F64, I8, I32, I64, U8, DType
 from .errors import ModelError
-from .ops.graph import Graph, Node
+from .ops.graph import Graph, Node, Tensor
 
 CONVOLUTION = D.OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR
 BACKWARD_DATA = D.OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
@@ -30,8 +30,8 @@ _HARD_SWISH = (P.ADD, P.RELU_FWD, P.MUL, P.MUL)
 class AnchorEpilogue:
     """One anchor, then a chain of pointwise nodes on its result: one kernel."""
 
-    anchors: frozenset[D]  # type: ignore[valid-type]
-    modes: frozenset[P]  # type: ignore[valid-type]
+    anchors: frozenset[D]
+    modes: frozenset[P]
     dtypes: frozenset[DType]
     max_epilogue: int
 
@@ -80,7 +80,7 @@ class AnchorEpilogue:
 class Single:
     """Exactly one node of the given types."""
 
-    types: frozenset[D]  # type: ignore[valid-type]
+    types: frozenset[D]
     dtypes: frozenset[DType]
 
     def refuses(self, graph: Graph) -> str | None:
@@ -152,7 +152,7 @@ class Target:
 
     name: str
     engines: tuple[Engine, ...]
-    channels_last: frozenset[D]  # type: ignore[valid-type]
+    channels_last: frozenset[D]
 
     def engine_for(self, graph: Graph) -> Engine | None:
         """The first engine that takes the graph, or None."""
@@ -167,7 +167,7 @@ def _name(node: Node) -> str:
     return D(node.type).name.removeprefix("OPERATION_").removesuffix("_DESCRIPTOR").lower()
 
 
-def _used(graph: Graph) -> list:  # type: ignore[type-arg]
+def _used(graph: Graph) -> list[Tensor]:
     indices = {i for node in graph.nodes for i in (*node.inputs.values(), *node.outputs.values())}
     return [graph.tensors[i] for i in sorted(indices)]
 
@@ -183,13 +183,15 @@ def _reduced_axes(graph: Graph, node: Node) -> tuple[int, ...]:
 
 
 def _is_hard_swish(graph: Graph, nodes: list[Node], x: int) -> bool:
-    """x * clip(x + 3, 0, 6) / 6 in the node order the op table emits."""
+    """X * clip(x + 3, 0, 6) / 6 in the node order the op table emits."""
     if tuple(P(node.get(A.POINTWISE_MODE)) for node in nodes) != _HARD_SWISH:
         return False
-    add, clip, gate, scale = nodes
+    clip = nodes[1]
     inputs = [list(node.inputs.values()) for node in nodes]
     outputs = [next(iter(node.outputs.values())) for node in nodes]
-    chained = inputs[0][0] == x and inputs[1] == [outputs[0]] and inputs[2] == [x, outputs[1]] and inputs[3][0] == outputs[2]
+    chained = (
+        inputs[0][0] == x and inputs[1] == [outputs[0]] and inputs[2] == [x, outputs[1]] and inputs[3][0] == outputs[2]
+    )
     virtual = all(graph.tensors[index].is_virtual for index in outputs[:3])
     clips = (clip.get(A.POINTWISE_RELU_LOWER_CLIP), clip.get(A.POINTWISE_RELU_UPPER_CLIP)) == (0.0, 6.0)
     baked = graph.tensors[inputs[0][1]].value is not None and graph.tensors[inputs[3][1]].value is not None
@@ -200,7 +202,10 @@ _FLOATS = frozenset({F32, F16, BF16})
 HOST = Target(
     "host",
     (
-        Engine("HOST_ONEDNN_ENGINE", AnchorEpilogue(frozenset({CONVOLUTION, BACKWARD_DATA, MATMUL}), EPILOGUE_MODES, _FLOATS, 16)),
+        Engine(
+            "HOST_ONEDNN_ENGINE",
+            AnchorEpilogue(frozenset({CONVOLUTION, BACKWARD_DATA, MATMUL}), EPILOGUE_MODES, _FLOATS, 16),
+        ),
         Engine("HOST_ONEDNN_ENGINE", Single(frozenset({RESAMPLE, LAYER_NORM, BATCH_NORM}), _FLOATS)),
         Engine("HOST_ROWWISE_ENGINE", Rowwise(ROWWISE_TYPES, 32)),
         Engine("HOST_REDUCTION_ENGINE", Reduction(ROWWISE_TYPES)),
@@ -215,5 +220,3 @@ def find_target(name: str) -> Target:
     if name not in TARGETS:
         raise ModelError(f"unknown target {name!r}: expected one of {', '.join(TARGETS)}")
     return TARGETS[name]
-
-

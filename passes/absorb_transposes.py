@@ -19,7 +19,8 @@ def absorb_transposes(module: Any) -> None:
     dims) or the destination is the caller's: the writer of the source writes through a view of the destination. Else the transpose stays.
     Casts that only hide strides from graph operands are dropped first.
 
-    Before: `linalg.transpose ins(%a) outs(%t)`; `"hipdnn.graph"(%t, ...)`. After: `%v = memref.transpose %a (...)`; `"hipdnn.graph"(%v, ...)`.
+    Before: `linalg.transpose ins(%a) outs(%t)`; `"hipdnn.graph"(%t, ...)`.
+    After: `%v = memref.transpose %a (...)`; `"hipdnn.graph"(%v, ...)`.
     """
     for function in functions(module):
         strip_casts(function)
@@ -34,9 +35,10 @@ def strip_casts(function: Any) -> None:
         if operation.name not in ("hipdnn.graph", "memref.copy"):
             continue
         for index, value in enumerate(operation.operands):
-            while not isinstance(value.owner, ir.Block) and value.owner.operation.name == "memref.cast":
-                value = value.owner.operation.operands[0]
-            operation.operands[index] = value
+            source = value
+            while not isinstance(source.owner, ir.Block) and source.owner.operation.name == "memref.cast":
+                source = source.owner.operation.operands[0]
+            operation.operands[index] = source
     for operation in reversed(body(function)):
         if operation.name == "memref.cast" and not list(operation.results[0].uses):
             operation.erase()
@@ -59,7 +61,10 @@ def transposed_view(value: Any, order: tuple[int, ...]) -> Any:
     """A memref.transpose of `value` at the current insertion point."""
     permutation = ir.AffineMapAttr.get(ir.AffineMap.get_permutation(list(order)))
     return ir.Operation.create(
-        "memref.transpose", results=[transposed_type(value.type, order)], operands=[value], attributes={"permutation": permutation}
+        "memref.transpose",
+        results=[transposed_type(value.type, order)],
+        operands=[value],
+        attributes={"permutation": permutation},
     ).result
 
 

@@ -88,12 +88,20 @@ class _Assignment:
 
     def _convert_operands(self, operation: Any, graph: Graph) -> None:
         """Give a spatial region channels-last data operands: the input of its anchor, and full-size operands of its epilogue."""
-        weights = {next(t for name, t in node.inputs.items() if name.name.endswith("_W")) for node in graph.nodes if _has_weight(node)}
+        weights = {
+            next(t for name, t in node.inputs.items() if name.name.endswith("_W"))
+            for node in graph.nodes
+            if _has_weight(node)
+        }
         for tensor_index, tensor in enumerate(graph.tensors):
             if tensor.operand is None or tensor_index in weights:
                 continue
             value = operation.operands[tensor.operand]
-            if constant_name(value) is None and value not in self._channels_last and order_matters(tensor_type(value.type).static_dims()):
+            if (
+                constant_name(value) is None
+                and value not in self._channels_last
+                and order_matters(tensor_type(value.type).static_dims())
+            ):
                 operation.operands[tensor.operand] = self._convert(operation, value)
 
     def _convert(self, operation: Any, value: Any) -> Any:

@@ -82,7 +82,9 @@ def _split_alpha(operation: Any) -> bool:
         return False
     scaled = operation.operands[1]
     with ir.InsertionPoint(operation), operation.location:
-        product = ir.Operation.create("torch.aten.mul.Scalar", results=[scaled.type], operands=[scaled, operation.operands[2]]).result
+        product = ir.Operation.create(
+            "torch.aten.mul.Scalar", results=[scaled.type], operands=[scaled, operation.operands[2]]
+        ).result
         one = constant_int(1)
     operation.operands[1] = product
     operation.operands[2] = one
@@ -108,7 +110,11 @@ def _drop_broadcast(operation: Any) -> bool:
 
 def _still_broadcasts(op: OpView, old: Any, new: Any) -> bool:
     """Whether the op's result keeps its dims when operand `old` becomes `new`."""
-    shapes = [tensor_type(new.type).static_dims() if a.key == old else a.type.static_dims() for a in op.args if isinstance(a, TensorArg)]
+    shapes = [
+        tensor_type(new.type).static_dims() if a.key == old else a.type.static_dims()
+        for a in op.args
+        if isinstance(a, TensorArg)
+    ]
     return broadcast(*shapes) == op.results[0].dims
 
 
@@ -123,27 +129,37 @@ def _complete_layer_norm(operation: Any) -> bool:
         if op.args[index] is None:
             kind = tensor_type(operation.operands[0].type)
             with ir.InsertionPoint(operation), operation.location:
-                operation.operands[index] = splat(fill, tuple(op.args[1]), kind.dtype)  # type: ignore[arg-type]
+                operation.operands[index] = splat(fill, tuple(op.args[1]), kind.dtype)
     return True
 
 
 def splat(number: float, dims: tuple[int, ...], dtype: DType) -> Any:
     """A literal with one number everywhere, at the current insertion point."""
     kind = ir.RankedTensorType.get(list(dims), ir.Type.parse(dtype.torch))
-    element = ir.FloatAttr.get(kind.element_type, float(number)) if dtype.is_float else ir.IntegerAttr.get(kind.element_type, int(number))
+    element = (
+        ir.FloatAttr.get(kind.element_type, float(number))
+        if dtype.is_float
+        else ir.IntegerAttr.get(kind.element_type, int(number))
+    )
     value = ir.DenseElementsAttr.get_splat(kind, element)
-    return ir.Operation.create("torch.vtensor.literal", results=[torch_tensor(dims, dtype)], attributes={"value": value}).result
+    return ir.Operation.create(
+        "torch.vtensor.literal", results=[torch_tensor(dims, dtype)], attributes={"value": value}
+    ).result
 
 
 def constant_int(number: int) -> Any:
     """A `torch.constant.int` at the current insertion point."""
     kind = ir.IntegerType.get_signless(64)
     return ir.Operation.create(
-        "torch.constant.int", results=[ir.Type.parse("!torch.int")], attributes={"value": ir.IntegerAttr.get(kind, number)}
+        "torch.constant.int",
+        results=[ir.Type.parse("!torch.int")],
+        attributes={"value": ir.IntegerAttr.get(kind, number)},
     ).result
 
 
 def constant_list(numbers: tuple[int, ...]) -> Any:
     """A `!torch.list<int>` at the current insertion point."""
     items = [constant_int(number) for number in numbers]
-    return ir.Operation.create("torch.prim.ListConstruct", results=[ir.Type.parse("!torch.list<int>")], operands=items).result
+    return ir.Operation.create(
+        "torch.prim.ListConstruct", results=[ir.Type.parse("!torch.list<int>")], operands=items
+    ).result

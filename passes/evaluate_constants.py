@@ -30,7 +30,9 @@ def evaluate_constants(module: Any, weights: Mapping[str, Array]) -> dict[str, A
 
 
 def _names(function: Any, attribute: str) -> list[str]:
-    return [str(ir.StringAttr(ir.DictAttr(entry)[CONSTANT]).value) for entry in ir.ArrayAttr(function.attributes[attribute])]
+    return [
+        str(ir.StringAttr(ir.DictAttr(entry)[CONSTANT]).value) for entry in ir.ArrayAttr(function.attributes[attribute])
+    ]
 
 
 def _run(function: Any, weights: Mapping[str, Array]) -> dict[str, Array]:

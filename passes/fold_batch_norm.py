@@ -38,7 +38,11 @@ def _fold(norm: Any) -> None:
     if convolution is None or convolution.name != "torch.aten.convolution" or len(list(norm.operands[0].uses)) != 1:
         return
     has_bias = argument(convolution.operands[CONV_BIAS]) is not None
-    constants = [convolution.operands[CONV_W], *list(norm.operands)[1:5], *([convolution.operands[CONV_BIAS]] if has_bias else [])]
+    constants = [
+        convolution.operands[CONV_W],
+        *list(norm.operands)[1:5],
+        *([convolution.operands[CONV_BIAS]] if has_bias else []),
+    ]
     if not all(is_constant_value(value) for value in constants) or argument(norm.operands[5]):
         return
     if argument(convolution.operands[CONV_TRANSPOSED]) and argument(convolution.operands[CONV_GROUPS]) != 1:
@@ -68,7 +72,9 @@ def _folded(convolution: Any, norm: Any, *, has_bias: bool) -> tuple[Any, Any]:
     column = _op("torch.aten.view", torch_tensor(dims, shape.dtype), factor, constant_list(dims))
     scaled = _op("torch.aten.mul.Tensor", weight.type, weight, column)
     centred = (
-        _op("torch.aten.sub.Tensor", kind, convolution.operands[CONV_BIAS], mean, one) if has_bias else _op("torch.aten.neg", kind, mean)
+        _op("torch.aten.sub.Tensor", kind, convolution.operands[CONV_BIAS], mean, one)
+        if has_bias
+        else _op("torch.aten.neg", kind, mean)
     )
     bias = _op("torch.aten.add.Tensor", kind, _op("torch.aten.mul.Tensor", kind, centred, factor), shift, one)
     return scaled, bias

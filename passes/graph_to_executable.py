@@ -27,8 +27,9 @@ def graph_to_executable(module: Any, *, target: str = "host") -> None:
 
     An operand whose strides the graph cannot take is copied to C order first.
 
-    Before: `"hipdnn.graph"(%x, %w, %y) ({...})` on memrefs. After: `"hipdnn.executable"() {sym_name = "g_...", descriptors = "[...]"}` once,
-    and `"hipdnn.execute"(%x, %w, %y) {executable = @g_...}`.
+    Before: `"hipdnn.graph"(%x, %w, %y) ({...})` on memrefs.
+    After: `"hipdnn.executable"() {sym_name = "g_...", descriptors = "[...]"}` once, and
+    `"hipdnn.execute"(%x, %w, %y) {executable = @g_...}`.
 
     Args:
         module: the module operation.
@@ -90,7 +91,6 @@ def _copy_operands(operation: Any, target: Target, made: dict[str, Any], module:
 
 
 def _executable(module: Any, symbol: str, graph: Graph, engine: str, operation: Any) -> Any:
-    compact = {"separators": (",", ":")}
     with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]), operation.location:
         return ir.Operation.create(
             "hipdnn.executable",
@@ -98,10 +98,14 @@ def _executable(module: Any, symbol: str, graph: Graph, engine: str, operation: 
                 "sym_name": ir.StringAttr.get(symbol),
                 "summary": ir.StringAttr.get(summary(graph)),
                 "engine": ir.StringAttr.get(engine),
-                "operands_json": ir.StringAttr.get(json.dumps(graph.operands(), **compact)),  # type: ignore[arg-type]
-                "descriptors": ir.StringAttr.get(json.dumps(graph.descriptors(), **compact)),  # type: ignore[arg-type]
+                "operands_json": ir.StringAttr.get(_compact(graph.operands())),
+                "descriptors": ir.StringAttr.get(_compact(graph.descriptors())),
             },
         )
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
 def summary(graph: Graph) -> str:

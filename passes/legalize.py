@@ -7,7 +7,7 @@ from torch_mlir import ir
 from hipdnn_mlir.dialect import create_graph, create_yield
 from hipdnn_mlir.errors import Reject, UnsupportedError
 from hipdnn_mlir.ir_types import builtin_tensor, strided_memref, tensor_type
-from hipdnn_mlir.ir_view import defining, is_constant, lookup, node_name
+from hipdnn_mlir.ir_view import is_constant, lookup, node_name
 from hipdnn_mlir.ops.spec import Concat, Pad, Permute, Reshape, Slice
 from hipdnn_mlir.ops.strides import Dims, channels_last_order, packed
 
@@ -89,7 +89,9 @@ class _Legalization:
         found = self._views[operation]
         if isinstance(found, Reject) or found[0].move is None:
             name = found.op if isinstance(found, Reject) else operation.name
-            raise UnsupportedError([Reject(name, "legalize", "neither in a region nor a data movement", node_name(operation))])
+            raise UnsupportedError(
+                [Reject(name, "legalize", "neither in a region nor a data movement", node_name(operation))]
+            )
         move, result = found[0].move(found[1]), operation.results[0]
         source = self._tensors.get(operation.operands[0])
         dims = tensor_type(result.type).static_dims()
@@ -111,7 +113,8 @@ class _Legalization:
         result = operation.results[0]
         whole = read_tensor(allocate(result.type, layout_of(operation, 0)), builtin_tensor(result.type), writable=True)
         offset = 0
-        for value in defining(operation.operands[0]).operands:
+        parts = operation.operands[0].owner.operation.operands  # of the list that aten.cat takes
+        for value in parts:
             part = self._tensors[value]
             dims = tuple(part.type.shape)
             if 0 not in dims:
@@ -144,7 +147,9 @@ def allocate(kind: Any, layout: str) -> Any:
         return buffer
     inverse = [order.index(axis) for axis in range(len(dims))]
     permutation = ir.AffineMapAttr.get(ir.AffineMap.get_permutation(inverse))
-    return _create("memref.transpose", strided_memref(dims, element, packed(dims, order)), buffer, permutation=permutation)
+    return _create(
+        "memref.transpose", strided_memref(dims, element, packed(dims, order)), buffer, permutation=permutation
+    )
 
 
 def read_buffer(tensor: Any) -> Any:
@@ -172,7 +177,13 @@ def reshape(tensor: Any, dims: Dims) -> Any:
     if middle != tuple(dims):
         kind = ir.RankedTensorType.get(list(dims), element)
         static = ir.DenseI64ArrayAttr.get(list(dims))
-        tensor = _create("tensor.expand_shape", kind, tensor, reassociation=_reassociation(groups(tuple(dims), middle)), static_output_shape=static)
+        tensor = _create(
+            "tensor.expand_shape",
+            kind,
+            tensor,
+            reassociation=_reassociation(groups(tuple(dims), middle)),
+            static_output_shape=static,
+        )
     return tensor
 
 

@@ -73,7 +73,9 @@ def _name(function: Any) -> str:
 
 
 def _outline(module: Any, function: Any) -> None:
-    constant: dict[Any, bool] = {}  # value -> whether arithmetic made it (True) or it is a leaf or a view of one (False)
+    constant: dict[
+        Any, bool
+    ] = {}  # value -> whether arithmetic made it (True) or it is a leaf or a view of one (False)
     for argument in function.regions[0].blocks[0].arguments:
         if constant_name(argument) is not None:
             constant[argument] = False
@@ -83,7 +85,11 @@ def _outline(module: Any, function: Any) -> None:
         if kind is not None:
             hoisted.append(operation)
             constant[operation.results[0]] = kind
-    used = [result for op in hoisted if constant[result := op.results[0]] and any(u.owner.operation not in hoisted for u in result.uses)]
+    used = [
+        result
+        for op in hoisted
+        if constant[result := op.results[0]] and any(u.owner.operation not in hoisted for u in result.uses)
+    ]
     if used:
         _move(module, function, hoisted, used)
     erase_dead(function)

@@ -48,11 +48,19 @@ class Step:
 
 
 TORCH_STEPS = (
-    Step("onnx-to-torch", "func.func(convert-torch-onnx-to-torch),func.func(canonicalize,cse)", "ONNX semantics become torch ops"),
+    Step(
+        "onnx-to-torch",
+        "func.func(convert-torch-onnx-to-torch),func.func(canonicalize,cse)",
+        "ONNX semantics become torch ops",
+    ),
     Step("refine-shapes", "hipdnn-refine-shapes", "torch-mlir leaves `?` on ops it made itself"),
     Step("canonicalize-torch", "hipdnn-canonicalize-torch,func.func(canonicalize,cse)", "one form per meaning"),
     Step("fold-batch-norm", "hipdnn-fold-batch-norm", "constant statistics belong into the weights"),
-    Step("outline-constants", "hipdnn-outline-constants,func.func(canonicalize,cse)", "weights are computed once, outside the program"),
+    Step(
+        "outline-constants",
+        "hipdnn-outline-constants,func.func(canonicalize,cse)",
+        "weights are computed once, outside the program",
+    ),
 )
 OFFLOAD_STEPS = (
     Step("offload", "hipdnn-offload", "regions that one engine takes"),
@@ -86,8 +94,8 @@ def parse_element(element: str) -> tuple[str, dict[str, str]]:
     match = re.fullmatch(r"([\w.-]+)\s*(?:\{(.*)\})?", element, re.DOTALL)
     if match is None:
         return element, {}
-    options = dict(item.split("=", 1) if "=" in item else (item, "true") for item in (match.group(2) or "").split())
-    return match.group(1), options
+    pairs = (item.partition("=") for item in (match.group(2) or "").split())
+    return match.group(1), {key: value if equals else "true" for key, equals, value in pairs}
 
 
 def _python_pass(name: str, options: dict[str, str]) -> Callable[[Any, Any], None]:
@@ -124,7 +132,9 @@ def build(pipeline: str, defaults: dict[str, str] | None = None) -> PassManager:
         try:
             manager.add(element)
         except ValueError as error:
-            raise HipdnnMlirError(f"unknown pass or option in {element!r}", hint="see hipdnn-opt --help for the list") from error
+            raise HipdnnMlirError(
+                f"unknown pass or option in {element!r}", hint="see hipdnn-opt --help for the list"
+            ) from error
     return manager
 
 
@@ -150,10 +160,15 @@ class Runner:
                 raise
             except ir.MLIRError as error:
                 first = str(error).splitlines()
-                raise PassError(_diagnosis(first), pass_name=step.name, earlier=list(self.elapsed_ms), detail=str(error)) from error
+                raise PassError(
+                    _diagnosis(first), pass_name=step.name, earlier=list(self.elapsed_ms), detail=str(error)
+                ) from error
             except Exception as error:
                 raise PassError(
-                    f"{type(error).__name__}: {error}", pass_name=step.name, earlier=list(self.elapsed_ms), detail=repr(error)
+                    f"{type(error).__name__}: {error}",
+                    pass_name=step.name,
+                    earlier=list(self.elapsed_ms),
+                    detail=repr(error),
                 ) from error
             self.elapsed_ms[step.name] = (time.perf_counter() - start) * 1e3
             self._dump(module, step)

@@ -39,7 +39,7 @@ def groups(fine: Dims, coarse: Dims) -> list[list[int]]:
     result: list[list[int]] = []
     at = 0
     for size in coarse:
-        group = []
+        group: list[int] = []
         while at < len(fine) and (not group or prod(fine[i] for i in group) != size):
             group.append(at)
             at += 1

@@ -63,11 +63,11 @@ def movement_dims(move: Any, op: OpView) -> Dims:
             return tuple(_dims(op.args[0])[axis] for axis in order)
         case Slice(_, sizes, _):
             if len(op.results[0].dims) < len(sizes):  # select: the indexed dim, of size 1, is dropped
-                axis = int(op.args[1]) % len(sizes)  # type: ignore[arg-type]
+                axis = int(op.args[1]) % len(sizes)
                 return sizes[:axis] + sizes[axis + 1 :]
             return sizes
         case Concat(axis):
-            parts = [_dims(part) for part in op.args[0]]  # type: ignore[union-attr]
+            parts = [_dims(part) for part in op.args[0]]
             return (*parts[0][:axis], sum(part[axis] for part in parts), *parts[0][axis + 1 :])
         case Pad(low, high, _):
             return tuple(a + size + b for size, a, b in zip(_dims(op.args[0]), low, high, strict=True))

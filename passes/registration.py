@@ -66,4 +66,3 @@ def clone_into(operation: Any, mapping: dict[Any, Any]) -> None:
     for index, operand in enumerate(operation.operands):
         copy.operands[index] = mapping[operand]
     mapping.update(zip(operation.results, copy.results, strict=True))
-

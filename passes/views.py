@@ -27,7 +27,12 @@ def view_type(operation: Any, source: Any) -> Any | None:
     if operation.name == "memref.subview":
         offsets, steps = (_static(operation, name) for name in ("static_offsets", "static_strides"))
         moved = offset + sum(o * s for o, s in zip(offsets, strides, strict=True))
-        return strided_memref(_static(operation, "static_sizes"), element, tuple(a * b for a, b in zip(strides, steps, strict=True)), moved)
+        return strided_memref(
+            _static(operation, "static_sizes"),
+            element,
+            tuple(a * b for a, b in zip(strides, steps, strict=True)),
+            moved,
+        )
     return _reshaped_type(source, tuple(result.shape), _reassociation(operation))
 
 
@@ -43,7 +48,9 @@ def _reshaped_type(source: Any, shape: Dims, groups: list[list[int]]) -> Any | N
         new = _expanded(shape, strides, groups)
     if new is None:
         return None
-    if not isinstance(ir.MemRefType(source).layout, ir.StridedLayoutAttr):  # MLIR keeps the identity layout through reshapes
+    if not isinstance(
+        ir.MemRefType(source).layout, ir.StridedLayoutAttr
+    ):  # MLIR keeps the identity layout through reshapes
         return ir.MemRefType.get(list(shape), source.element_type)
     return strided_memref(shape, source.element_type, new, offset)
 
@@ -59,9 +66,13 @@ def reshaped_back(reshape: Any, destination: Any) -> Any | None:
         return None
     attributes = {"reassociation": reshape.attributes["reassociation"]}
     if reshape.name == "memref.expand_shape":
-        return ir.Operation.create("memref.collapse_shape", results=[kind], operands=[destination], attributes=attributes).result
+        return ir.Operation.create(
+            "memref.collapse_shape", results=[kind], operands=[destination], attributes=attributes
+        ).result
     attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(list(shape))
-    return ir.Operation.create("memref.expand_shape", results=[kind], operands=[destination], attributes=attributes).result
+    return ir.Operation.create(
+        "memref.expand_shape", results=[kind], operands=[destination], attributes=attributes
+    ).result
 
 
 def _reassociation(operation: Any) -> list[list[int]]:
@@ -89,7 +100,7 @@ def _expanded(dims: Dims, strides: Strides, groups: list[list[int]]) -> Strides:
 def permutation(operation: Any) -> tuple[int, ...]:
     """The order of a memref.transpose."""
     text = str(operation.attributes["permutation"])  # affine_map<(d0, d1) -> (d1, d0)>
-    names = text.split("-> (")[1].split(")")[0].split(",")
+    names = text.split("-> (")[1].split(")", maxsplit=1)[0].split(",")
     return tuple(int(name.strip()[1:]) for name in names if name.strip())
 
 
@@ -98,7 +109,10 @@ def _static(operation: Any, name: str) -> tuple[int, ...]:
 
 
 def can_retype(value: Any, source: Any, ignored: Any = None) -> bool:
-    """Whether every use of `value` works when it has memref type `source`: calls, copies and transposes read any strides, views must exist."""
+    """Whether every use of `value` works when it has memref type `source`.
+
+    Calls, copies and transposes read any strides; views must exist.
+    """
     for use in value.uses:
         user = use.owner.operation
         if (ignored is not None and user == ignored) or user.name in ("hipdnn.graph", "memref.copy"):

@@ -49,7 +49,11 @@ def _move_reshapes(copy: Any) -> None:
     """Copy an allocation into a reshaped view of the destination rather than a reshaped view of the allocation."""
     source, destination = copy.operands
     reshapes = []
-    while allocation(source) is None and not isinstance(source.owner, ir.Block) and source.owner.operation.name in RESHAPES:
+    while (
+        allocation(source) is None
+        and not isinstance(source.owner, ir.Block)
+        and source.owner.operation.name in RESHAPES
+    ):
         reshapes.append(source.owner.operation)
         source = source.owner.operation.operands[0]
     if not reshapes or allocation(source) is None:

@@ -28,6 +28,7 @@ class Value:
 
     @property
     def rank(self) -> int:
+        """Number of dims."""
         return len(self.dims)
 
 
@@ -83,7 +84,9 @@ class Emitter:
             if value.pads and not pads:
                 raise Refusal("pad", "a constant border is absorbed by convolutions and pools only")
             if not value.pads and math.prod(value.dims) != 1 and value.dims != arg.type.static_dims():
-                raise Refusal("virtual-view", f"an intermediate of dims {value.dims} cannot be read as {arg.type.static_dims()}")
+                raise Refusal(
+                    "virtual-view", f"an intermediate of dims {value.dims} cannot be read as {arg.type.static_dims()}"
+                )
             return value
         if arg.scalar is not None:
             return self.scalar(arg.scalar, arg.type.dtype)
@@ -110,7 +113,9 @@ class Emitter:
             raise Refusal("virtual-view", f"an intermediate of dims {value.dims} cannot be seen as {dims}")
         strides = restride(value.dims, tensor.strides, dims)
         if strides is None:
-            raise Refusal("view", f"dims {value.dims} with strides {tensor.strides} cannot be seen as {dims} without a copy")
+            raise Refusal(
+                "view", f"dims {value.dims} with strides {tensor.strides} cannot be seen as {dims} without a copy"
+            )
         return self._remember((value.tensor, dims), replace(tensor, dims=dims, strides=strides))
 
     def permuted(self, value: Value, order: Sequence[int]) -> Value:
@@ -134,10 +139,10 @@ class Emitter:
 
     def node(
         self,
-        kind: Descriptor,  # type: ignore[valid-type]
-        inputs: Mapping[Attribute, Value],  # type: ignore[valid-type]
-        outputs: Mapping[Attribute, tuple[Dims, DType]],  # type: ignore[valid-type]
-        attributes: Sequence[tuple[Attribute, AttributeType, list[Any]]],  # type: ignore[valid-type]
+        kind: Descriptor,
+        inputs: Mapping[Attribute, Value],
+        outputs: Mapping[Attribute, tuple[Dims, DType]],
+        attributes: Sequence[tuple[Attribute, AttributeType, list[Any]]],
     ) -> list[Value]:
         """Append one operation and return its results, all virtual until the region's results are bound."""
         for value in inputs.values():
@@ -158,7 +163,7 @@ class Emitter:
 
     def pointwise(
         self,
-        mode: Pointwise,  # type: ignore[valid-type]
+        mode: Pointwise,
         *operands: Value,
         dtype: DType | None = None,
         dims: Dims | None = None,
@@ -170,21 +175,27 @@ class Emitter:
             raise Refusal("broadcast", f"shapes {', '.join(str(v.dims) for v in operands)} do not broadcast")
         aligned = [self.view(value, (1,) * (len(shape) - value.rank) + value.dims) for value in operands]
         out = dtype or operands[-1].dtype
-        names = (Attribute.OPERATION_POINTWISE_IN_0_EXT, Attribute.OPERATION_POINTWISE_IN_1_EXT, Attribute.OPERATION_POINTWISE_IN_2_EXT)
-        extra = [(Attribute[f"POINTWISE_{key}"], AttributeType.FLOAT, [float(number)]) for key, number in options.items()]
+        names = (
+            Attribute.OPERATION_POINTWISE_IN_0_EXT,
+            Attribute.OPERATION_POINTWISE_IN_1_EXT,
+            Attribute.OPERATION_POINTWISE_IN_2_EXT,
+        )
+        extra = [
+            (Attribute[f"POINTWISE_{key}"], AttributeType.FLOAT, [float(number)]) for key, number in options.items()
+        ]
         precision = compute_type([value.dtype for value in operands], out)
         return self.node(
             Descriptor.OPERATION_POINTWISE_DESCRIPTOR,
             dict(zip(names, aligned, strict=False)),
             {Attribute.OPERATION_POINTWISE_OUT_0_EXT: (shape, out)},
             [
-                (Attribute.POINTWISE_MODE, AttributeType.POINTWISE_MODE, [int(mode)]),  # type: ignore[call-overload]
+                (Attribute.POINTWISE_MODE, AttributeType.POINTWISE_MODE, [int(mode)]),
                 *extra,
-                (Attribute.POINTWISE_MATH_PREC, AttributeType.DATA_TYPE, [int(precision.hipdnn)]),  # type: ignore[arg-type]
+                (Attribute.POINTWISE_MATH_PREC, AttributeType.DATA_TYPE, [precision.hipdnn_value]),
             ],
         )[0]
 
-    def reduction(self, operator: Reduce, value: Value, axes: Sequence[int]) -> Value:  # type: ignore[valid-type]
+    def reduction(self, operator: Reduce, value: Value, axes: Sequence[int]) -> Value:
         """Reduce over `axes`, which stay as dims of 1."""
         dims = tuple(1 if axis in axes else size for axis, size in enumerate(value.dims))
         precision = compute_type([value.dtype], value.dtype)
@@ -193,9 +204,9 @@ class Emitter:
             {Attribute.OPERATION_REDUCTION_XDESC: value},
             {Attribute.OPERATION_REDUCTION_YDESC: (dims, value.dtype)},
             [
-                (Attribute.REDUCTION_OPERATOR, AttributeType.REDUCTION_OPERATOR_TYPE, [int(operator)]),  # type: ignore[call-overload]
+                (Attribute.REDUCTION_OPERATOR, AttributeType.REDUCTION_OPERATOR_TYPE, [int(operator)]),
                 (Attribute.REDUCTION_IS_DETERMINISTIC, AttributeType.BOOLEAN, [False]),
-                (Attribute.REDUCTION_COMP_TYPE, AttributeType.DATA_TYPE, [int(precision.hipdnn)]),  # type: ignore[arg-type]
+                (Attribute.REDUCTION_COMP_TYPE, AttributeType.DATA_TYPE, [precision.hipdnn_value]),
             ],
         )[0]
 
@@ -241,7 +252,11 @@ class Emitter:
                 tensor.strides = packed(tensor.dims, order)
 
     def _compute_type(self) -> DType:
-        used = [self.graph.tensors[i].dtype for node in self.graph.nodes for i in (*node.inputs.values(), *node.outputs.values())]
+        used = [
+            self.graph.tensors[i].dtype
+            for node in self.graph.nodes
+            for i in (*node.inputs.values(), *node.outputs.values())
+        ]
         return compute_type(used, used[-1])
 
 
@@ -272,7 +287,7 @@ def emit_region(
         results: SSA key and type of each region result.
         storage: how the buffer of each result stores it; None before buffers exist.
     """
-    from .registry import find  # noqa: PLC0415 - families import this module
+    from .registry import find
 
     emitter = Emitter(dtypes.F32)
     view = ops[-1][0] if ops else OpView("hipdnn.graph", (), ())  # a copy yields its operand
@@ -289,5 +304,3 @@ def emit_region(
         return emitter.finish(results, storage if storage is not None else [None] * len(results))
     except Refusal as refusal:
         return Reject(view.name, refusal.rule, refusal.reason, view.node)
-
-

@@ -13,7 +13,7 @@ from .spec import Concat, Movement, OpView, Pad, Permute, Refusal, Reject, Resha
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_MODES: dict[Pointwise, Callable[..., Any]] = {  # type: ignore[valid-type]
+_MODES: dict[Pointwise, Callable[..., Any]] = {
     Pointwise.ADD: np.add, Pointwise.SUB: np.subtract, Pointwise.MUL: np.multiply, Pointwise.DIV: np.divide, Pointwise.NEG: np.negative,
     Pointwise.SQRT: np.sqrt, Pointwise.RSQRT: lambda x: 1 / np.sqrt(x), Pointwise.RECIPROCAL: np.reciprocal, Pointwise.EXP: np.exp,
     Pointwise.LOG: np.log, Pointwise.ABS: np.abs, Pointwise.IDENTITY: lambda x: x, Pointwise.MAX: np.maximum, Pointwise.MIN: np.minimum,
@@ -66,11 +66,16 @@ def _move(move: Movement, op: OpView, arrays: Mapping[Any, Array]) -> Array:
         case Permute(order) if x is not None:
             return x.transpose(order)
         case Slice(offsets, sizes, steps) if x is not None:
-            return x[tuple(slice(o, o + (n - 1) * s + 1, s) if n else slice(0, 0) for o, n, s in zip(offsets, sizes, steps, strict=True))]
+            return x[
+                tuple(
+                    slice(o, o + (n - 1) * s + 1, s) if n else slice(0, 0)
+                    for o, n, s in zip(offsets, sizes, steps, strict=True)
+                )
+            ]
         case Pad(low, high, value) if x is not None:
             return np.pad(x, tuple(zip(low, high, strict=True)), constant_values=value)
         case Concat(axis):
-            return np.concatenate([arrays[part.key] for part in op.args[0]], axis)  # type: ignore[union-attr]
+            return np.concatenate([arrays[part.key] for part in op.args[0]], axis)
     raise Refusal("operand", f"{op.name} without a tensor operand")
 
 
@@ -87,7 +92,7 @@ def _compute(op: OpView, graph: Graph, arrays: Mapping[Any, Array]) -> Array:
     return values[next(i for i, t in enumerate(graph.tensors) if t.result == 0)]
 
 
-def _mode(node: Node) -> Pointwise | None:  # type: ignore[valid-type]
+def _mode(node: Node) -> Pointwise | None:
     if node.type != Descriptor.OPERATION_POINTWISE_DESCRIPTOR:
         return None
     return Pointwise(node.get(Attribute.POINTWISE_MODE))

@@ -39,6 +39,7 @@ class Tensor:
 
     @property
     def is_virtual(self) -> bool:
+        """Whether it lives inside the graph only."""
         return self.operand is None and self.result is None and self.value is None
 
 
@@ -46,12 +47,12 @@ class Tensor:
 class Node:
     """One operation: descriptor type, tensors by attribute (indices into Graph.tensors), other attributes in setting order."""
 
-    type: Descriptor  # type: ignore[valid-type]
-    inputs: dict[Attribute, int]  # type: ignore[valid-type]
-    outputs: dict[Attribute, int]  # type: ignore[valid-type]
-    attributes: list[tuple[Attribute, AttributeType, list[Any]]]  # type: ignore[valid-type]
+    type: Descriptor
+    inputs: dict[Attribute, int]
+    outputs: dict[Attribute, int]
+    attributes: list[tuple[Attribute, AttributeType, list[Any]]]
 
-    def get(self, attribute: Attribute, default: Any = None) -> Any:  # type: ignore[valid-type]
+    def get(self, attribute: Attribute, default: Any = None) -> Any:
         """First value of an attribute, or `default` where it is not set."""
         for name, _, values in self.attributes:
             if name == attribute:
@@ -99,8 +100,7 @@ class Graph:
         used = self._used()
         position = {index: place for place, index in enumerate(used)}
         encoded = [_encode_tensor(self.tensors[index], uid) for uid, index in enumerate(used, 1)]
-        for node in self.nodes:
-            encoded.append(_encode_node(node, position))
+        encoded += [_encode_node(node, position) for node in self.nodes]
         first_op = len(used)
         encoded.append(_encode_graph(self.compute, list(range(first_op, first_op + len(self.nodes)))))
         return encoded
@@ -120,8 +120,8 @@ def json_number(value: float) -> float | str:
     return value
 
 
-def _attribute(name: Attribute, kind: AttributeType, value: Any) -> list[Any]:  # type: ignore[valid-type]
-    return [int(name), int(kind), value]  # type: ignore[call-overload]
+def _attribute(name: Attribute, kind: AttributeType, value: Any) -> list[Any]:
+    return [int(name), int(kind), value]
 
 
 def _encode_tensor(tensor: Tensor, uid: int) -> JsonDescriptor:
@@ -148,9 +148,10 @@ def _encode_node(node: Node, position: dict[int, int]) -> JsonDescriptor:
         for name, index in (*node.inputs.items(), *node.outputs.items())
     ]
     rest = [
-        _attribute(name, kind, [json_number(v) if isinstance(v, float) else v for v in values]) for name, kind, values in node.attributes
+        _attribute(name, kind, [json_number(v) if isinstance(v, float) else v for v in values])
+        for name, kind, values in node.attributes
     ]
-    return [int(node.type), tensors + rest]  # type: ignore[call-overload]
+    return [int(node.type), tensors + rest]
 
 
 def _encode_graph(compute: DType, operations: Sequence[int]) -> JsonDescriptor:

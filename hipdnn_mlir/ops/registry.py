@@ -46,5 +46,5 @@ def find(name: str) -> OpRow | None:
 def rows() -> dict[str, OpRow]:
     """All rows by torch op name."""
     if not _ROWS:
-        from . import families  # noqa: F401, PLC0415 - the families import this module
+        from . import families  # noqa: F401 - the families import this module
     return _ROWS

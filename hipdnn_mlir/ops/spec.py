@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from ..dtypes import DType
 from ..errors import Reject
@@ -11,7 +11,20 @@ from .strides import Dims
 if TYPE_CHECKING:
     from .emitter import Emitter, Value
 
-__all__ = ["Arg", "Concat", "Movement", "OpRow", "OpView", "Pad", "Permute", "Refusal", "Reject", "Reshape", "Slice", "TensorArg", "TensorType"]
+__all__ = [
+    "Concat",
+    "Movement",
+    "OpRow",
+    "OpView",
+    "Pad",
+    "Permute",
+    "Refusal",
+    "Reject",
+    "Reshape",
+    "Slice",
+    "TensorArg",
+    "TensorType",
+]
 
 
 class Refusal(Exception):  # noqa: N818 - control flow inside one emission, turned into a Reject at its border
@@ -32,6 +45,7 @@ class TensorType:
 
     @property
     def is_static(self) -> bool:
+        """Whether every size is known."""
         return None not in self.dims
 
     def static_dims(self) -> Dims:
@@ -53,20 +67,17 @@ class TensorArg:
     scalar: float | int | bool | None = None
 
 
-Arg = Union[TensorArg, int, float, bool, str, None, list[Any]]
-
-
 @dataclass(frozen=True)
 class OpView:
-    """One torch op seen without MLIR: its name, arguments as Python values or TensorArg, result types, ONNX node name."""
+    """One torch op seen without MLIR: name, arguments (TensorArg, numbers, strings, lists, None), result types, ONNX node name."""
 
     name: str
-    args: Sequence[Arg]
+    args: Sequence[Any]
     results: Sequence[TensorType]
     node: str = ""
 
 
-Emission = Callable[["Emitter", OpView], Union["Value", list["Value"]]]
+Emission = Callable[["Emitter", OpView], "Value | list[Value]"]
 
 
 @dataclass(frozen=True)
@@ -108,7 +119,7 @@ class Pad:
     value: float | int | bool
 
 
-Movement = Union[Reshape, Permute, Slice, Concat, Pad]
+Movement = Reshape | Permute | Slice | Concat | Pad
 
 
 @dataclass(frozen=True)

@@ -47,10 +47,19 @@ class _Emission:
         return self._program
 
     def _executable(self, operation: Any) -> None:
-        text = {name: str(ir.StringAttr(operation.attributes[name]).value) for name in ("sym_name", "summary", "engine", "operands_json", "descriptors")}
+        text = {
+            name: str(ir.StringAttr(operation.attributes[name]).value)
+            for name in ("sym_name", "summary", "engine", "operands_json", "descriptors")
+        }
         self._executables[text["sym_name"]] = len(self._program.executables)
         self._program.executables.append(
-            Executable(text["sym_name"], text["summary"], text["engine"], json.loads(text["operands_json"]), json.loads(text["descriptors"]))
+            Executable(
+                text["sym_name"],
+                text["summary"],
+                text["engine"],
+                json.loads(text["operands_json"]),
+                json.loads(text["descriptors"]),
+            )
         )
 
     def _arguments(self, arguments: Any) -> None:
@@ -58,7 +67,10 @@ class _Emission:
         plain = [value for value in arguments if constant_name(value) is None]
         inputs, outputs = self._imported.inputs, self._imported.outputs
         if len(plain) != len(inputs) + len(outputs):
-            raise PassError(f"@main has {len(plain)} plain arguments for {len(inputs)} inputs and {len(outputs)} outputs", pass_name="emit")
+            raise PassError(
+                f"@main has {len(plain)} plain arguments for {len(inputs)} inputs and {len(outputs)} outputs",
+                pass_name="emit",
+            )
         for value in arguments:
             name = constant_name(value)
             if name is not None:
@@ -100,7 +112,10 @@ class _Emission:
         index = self._executables[symbol]
         ins = input_count(operation)
         values = list(operation.operands)
-        places = [self._place(values[o["index"] if o["role"] == "in" else ins + o["index"]]) for o in self._program.executables[index].operands]
+        places = [
+            self._place(values[o["index"] if o["role"] == "in" else ins + o["index"]])
+            for o in self._program.executables[index].operands
+        ]
         self._program.steps.append(Execute(index, node_name(operation), places))
 
     def _copy(self, operation: Any) -> None:

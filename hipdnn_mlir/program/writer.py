@@ -39,21 +39,27 @@ def write(path: Path, program: ProgramModel, weights: Mapping[str, Array]) -> No
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
-        raise HipdnnMlirError(f"cannot write: {error.strerror}", where=str(path), hint="choose another folder") from error
+        raise HipdnnMlirError(
+            f"cannot write: {error.strerror}", where=str(path), hint="choose another folder"
+        ) from error
     try:
         with os.fdopen(handle, "wb") as file:
             _write(file, program, weights)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
     except BaseException as error:
-        os.unlink(name)
+        Path(name).unlink()
         if not isinstance(error, OSError):
             raise
-        raise HipdnnMlirError(f"cannot write: {error.strerror}", where=str(path), hint="free some space or choose another folder") from error
+        raise HipdnnMlirError(
+            f"cannot write: {error.strerror}", where=str(path), hint="free some space or choose another folder"
+        ) from error
 
 
 def _write(file: BinaryIO, program: ProgramModel, weights: Mapping[str, Array]) -> None:
-    arrays = _placed({constant.tensor: np.ascontiguousarray(weights[constant.tensor]) for constant in program.constants})
+    arrays = _placed(
+        {constant.tensor: np.ascontiguousarray(weights[constant.tensor]) for constant in program.constants}
+    )
     program_text = json.dumps(program.to_dict(), separators=(",", ":"))
     header: dict[str, Any] = {}
     offset = data_sum = 0
@@ -92,16 +98,20 @@ def read_metadata(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             head = file.read(8)
-            size = struct.unpack("<Q", head)[0] if len(head) == 8 else 0  # noqa: PLR2004 - the length field
+            size = struct.unpack("<Q", head)[0] if len(head) == 8 else 0
             text = file.read(size) if 0 < size <= MAX_HEADER_BYTES else b""
     except OSError as error:
         raise ProgramError(f"cannot read: {error.strerror}", where=str(path), hint="check the path") from error
     if not text or len(text) != size:
-        raise ProgramError("not a program file, or truncated", where=str(path), expected="a safetensors header", hint=hint)
+        raise ProgramError(
+            "not a program file, or truncated", where=str(path), expected="a safetensors header", hint=hint
+        )
     try:
         program = json.loads(json.loads(text)["__metadata__"][METADATA_KEY])
     except (ValueError, KeyError, TypeError) as error:
-        raise ProgramError("not a program file", where=str(path), expected=f"metadata entry {METADATA_KEY!r}", hint=hint) from error
+        raise ProgramError(
+            "not a program file", where=str(path), expected=f"metadata entry {METADATA_KEY!r}", hint=hint
+        ) from error
     if not isinstance(program, dict):
         raise ProgramError("not a program file", where=str(path), expected="a JSON object", hint=hint)
     return program

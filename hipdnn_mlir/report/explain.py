@@ -54,9 +54,7 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(
-    model: ModelLike, *, target: str = "host", shapes: Mapping[str, Dims] | None = None
-) -> Explanation:
+def explain(model: ModelLike, *, target: str = "host", shapes: Mapping[str, Dims] | None = None) -> Explanation:
     """Dry-run the placement of a model, in this process.
 
     Args:
@@ -75,7 +73,8 @@ def explain(
     with imported.module.context:
         module = imported.module.operation
         runner.run(module, OFFLOAD_STEPS[:1])
-        graphs, movements = [], []
+        graphs: list[GraphReport] = []
+        movements: list[str] = []
         for function in functions(module):
             if "sym_visibility" in function.attributes:
                 continue

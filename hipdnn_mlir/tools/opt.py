@@ -32,7 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     listing = "\n".join(f"  --{name}{_shown_options(name)}\n      {PASSES[name].summary}" for name in sorted(PASSES))
-    pipelines = "\n".join(f"  --{name}\n      {', '.join(step.name for step in steps)}" for name, steps in PIPELINES.items())
+    pipelines = "\n".join(
+        f"  --{name}\n      {', '.join(step.name for step in steps)}" for name, steps in PIPELINES.items()
+    )
     parser = argparse.ArgumentParser(
         "hipdnn-opt",
         description="Run passes on a module. Any pass of MLIR and torch-mlir works too: --canonicalize, --cse, ...",
@@ -43,8 +45,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("file", nargs="?", default="-", help="input, - for standard input")
     parser.add_argument("-o", dest="output", default="-", help="output, - for standard output")
     parser.add_argument("--pass-pipeline", help="textual pipeline: builtin.module(a,b{option=value},func.func(c))")
-    parser.add_argument("--split-input-file", action="store_true", help="treat each part between // ----- lines as a module of its own")
-    parser.add_argument("--verify-diagnostics", action="store_true", help="compare diagnostics with // expected-error@+N {{text}} comments")
+    parser.add_argument(
+        "--split-input-file", action="store_true", help="treat each part between // ----- lines as a module of its own"
+    )
+    parser.add_argument(
+        "--verify-diagnostics",
+        action="store_true",
+        help="compare diagnostics with // expected-error@+N {{text}} comments",
+    )
     parser.add_argument("--mlir-print-debuginfo", action="store_true", help="print locations")
     return parser
 
@@ -82,7 +90,7 @@ def _run(options: argparse.Namespace, pipeline: str) -> int:
     context = make_context()
     outputs, failures = [], 0
     for part in parts:
-        diagnostics: list["_Kept"] = []
+        diagnostics: list[_Kept] = []
         printed = _process(part, pipeline, context, diagnostics, debug_info=options.mlir_print_debuginfo)
         if options.verify_diagnostics:
             failures += _unexpected(part, diagnostics)
@@ -96,7 +104,9 @@ def _run(options: argparse.Namespace, pipeline: str) -> int:
     return 1 if failures else 0
 
 
-def _process(text: str, pipeline: str, context: ir.Context, diagnostics: list["_Kept"], *, debug_info: bool) -> str | None:
+def _process(
+    text: str, pipeline: str, context: ir.Context, diagnostics: list["_Kept"], *, debug_info: bool
+) -> str | None:
     """Parse, run and print one module; None where it failed, the diagnostics then say why."""
 
     def keep(diagnostic: ir.Diagnostic) -> bool:
@@ -111,7 +121,9 @@ def _process(text: str, pipeline: str, context: ir.Context, diagnostics: list["_
             return str(module.operation.get_asm(enable_debug_info=debug_info)).rstrip() + "\n"
         except ir.MLIRError as error:
             known = {d.message for d in diagnostics}
-            diagnostics += [_Kept(str(d.location), d.message) for d in error.error_diagnostics if d.message not in known]
+            diagnostics += [
+                _Kept(str(d.location), d.message) for d in error.error_diagnostics if d.message not in known
+            ]
             return None
         finally:
             handler.detach()
@@ -130,11 +142,17 @@ _EXPECTED = re.compile(r"expected-error(?:@([+-]\d+))?\s*\{\{(.*?)\}\}")
 
 def _unexpected(text: str, diagnostics: Sequence[_Kept]) -> int:
     """Report expectations without a diagnostic and diagnostics nobody expected; returns their number."""
-    expected = [(index + 1 + int(m.group(1) or 0), m.group(2)) for index, line in enumerate(text.splitlines()) for m in _EXPECTED.finditer(line)]
+    expected = [
+        (index + 1 + int(m.group(1) or 0), m.group(2))
+        for index, line in enumerate(text.splitlines())
+        for m in _EXPECTED.finditer(line)
+    ]
     left = list(diagnostics)
     problems = []
     for line, message in expected:
-        found = next((d for d in left if message in d.message and (f":{line}:" in d.location or "unknown" in d.location)), None)
+        found = next(
+            (d for d in left if message in d.message and (f":{line}:" in d.location or "unknown" in d.location)), None
+        )
         if found is None:
             problems.append(f"line {line}: expected error {message!r} was not produced")
         else:

@@ -9,7 +9,7 @@ from ..spec import OpView, Refusal
 from ..strides import Dims
 
 
-def spatial_attributes(low: Dims, high: Dims, strides: Dims, dilations: Dims) -> list[tuple[A, T, list[int]]]:  # type: ignore[valid-type]
+def spatial_attributes(low: Dims, high: Dims, strides: Dims, dilations: Dims) -> list[tuple[A, T, list[int]]]:
     """The convolution attributes that both directions share."""
     return [
         (A.CONVOLUTION_PRE_PADDINGS, T.INT64, list(low)),
@@ -36,21 +36,23 @@ def convolution(e: Emitter, op: OpView) -> Value:
         raise Refusal("rank", f"{spatial} spatial dims, expected 1 to 3")
     if not x.dtype.is_float or x.dtype.name == "f64":
         raise Refusal("dtype", f"convolution of {x.dtype}")
-    low, high = tuple(pads), tuple(pads)  # type: ignore[arg-type]
+    low, high = tuple(pads), tuple(pads)
     if x.pads:
         if x.pads[2] != 0 or any(x.pads[0][:2]) or any(x.pads[1][:2]) or transposed:
             raise Refusal("pad", "only a zero border of spatial dims is absorbed by a convolution")
         low = tuple(a + b for a, b in zip(low, x.pads[0][2:], strict=True))
         high = tuple(a + b for a, b in zip(high, x.pads[1][2:], strict=True))
     build = _transposed if transposed else _forward
-    y = build(e, x, w, low, high, tuple(strides), tuple(dilations), groups, tuple(output_padding))  # type: ignore[arg-type]
+    y = build(e, x, w, low, high, tuple(strides), tuple(dilations), groups, tuple(output_padding))
     if bias_arg is None:
         return y
     bias = e.view(e.value(bias_arg), (1, y.dims[1], *(1,) * spatial))
     return e.pointwise(Pointwise.ADD, y, bias, dtype=y.dtype)
 
 
-def _forward(e: Emitter, x: Value, w: Value, low: Dims, high: Dims, strides: Dims, dilations: Dims, groups: int, _: Dims) -> Value:
+def _forward(
+    e: Emitter, x: Value, w: Value, low: Dims, high: Dims, strides: Dims, dilations: Dims, groups: int, _: Dims
+) -> Value:
     size = tuple(
         (n + a + b - d * (k - 1) - 1) // s + 1
         for n, k, a, b, s, d in zip(x.dims[2:], w.dims[2:], low, high, strides, dilations, strict=True)
@@ -68,7 +70,7 @@ def _forward(e: Emitter, x: Value, w: Value, low: Dims, high: Dims, strides: Dim
 def _transposed(
     e: Emitter, x: Value, w: Value, low: Dims, high: Dims, strides: Dims, dilations: Dims, groups: int, extra: Dims
 ) -> Value:
-    """x plays dy; output padding only makes dx larger: the forward convolution it reverses rounds its size down."""
+    """X plays dy; output padding only makes dx larger: the forward convolution it reverses rounds its size down."""
     size = tuple(
         (n - 1) * s - a - b + d * (k - 1) + 1 + o
         for n, k, a, b, s, d, o in zip(x.dims[2:], w.dims[2:], low, high, strides, dilations, extra, strict=True)

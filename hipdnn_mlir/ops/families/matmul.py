@@ -10,10 +10,10 @@ from ..strides import broadcast
 
 
 def product(e: Emitter, a: Value, b: Value) -> Value:
-    """a (..., m, k) times b (..., k, n); batch dims broadcast, ranks are made equal."""
+    """A (..., m, k) times b (..., k, n); batch dims broadcast, ranks are made equal."""
     if not a.dtype.is_float or a.dtype.name == "f64":
         raise Refusal("dtype", f"matmul of {a.dtype}")
-    batch = broadcast(a.dims[:-2], b.dims[:-2]) if a.rank > 2 or b.rank > 2 else ()  # noqa: PLR2004 - matrices
+    batch = broadcast(a.dims[:-2], b.dims[:-2]) if a.rank > 2 or b.rank > 2 else ()
     if batch is None or a.dims[-1] != b.dims[-2]:
         raise Refusal("shape", f"{a.dims} and {b.dims} do not multiply")
     rank = len(batch) + 2
@@ -43,12 +43,12 @@ def matmul(e: Emitter, op: OpView) -> Value:
 
 @compute("aten.addmm", becomes="matmul, pointwise mul and add", onnx=("Gemm",), source="PyTorch: torch.addmm")
 def addmm(e: Emitter, op: OpView) -> Value:
-    """beta * c + alpha * (a @ b)."""
+    """Beta * c + alpha * (a @ b)."""
     c, a, b, beta, alpha = op.args
     y = product(e, e.value(a), e.value(b))
     if alpha != 1:
-        y = e.pointwise(Pointwise.MUL, y, e.scalar(alpha, y.dtype))  # type: ignore[arg-type]
+        y = e.pointwise(Pointwise.MUL, y, e.scalar(alpha, y.dtype))
     bias = e.value(c)
     if beta != 1:
-        bias = e.pointwise(Pointwise.MUL, bias, e.scalar(beta, bias.dtype))  # type: ignore[arg-type]
+        bias = e.pointwise(Pointwise.MUL, bias, e.scalar(beta, bias.dtype))
     return e.pointwise(Pointwise.ADD, y, bias)

@@ -27,7 +27,7 @@ def _count(dims: Sequence[int]) -> int:
 @movement("aten.view", "aten.reshape", becomes="view", onnx=("Reshape",))
 def reshape(op: OpView) -> Reshape:
     """(x, dims), one of which may be -1."""
-    old, new = operand_dims(op), [int(size) for size in op.args[1]]  # type: ignore[union-attr]
+    old, new = operand_dims(op), [int(size) for size in op.args[1]]
     if -1 in new:
         known = _count([size for size in new if size != -1])
         new[new.index(-1)] = _count(old) // known if known else 0
@@ -42,14 +42,14 @@ def collapse(op: OpView) -> Reshape:
     dims = operand_dims(op)
     if not dims:
         return Reshape((1,))
-    first, last = (int(axis) % len(dims) for axis in op.args[1:3])  # type: ignore[arg-type]
+    first, last = (int(axis) % len(dims) for axis in op.args[1:3])
     return Reshape((*dims[:first], _count(dims[first : last + 1]), *dims[last + 1 :]))
 
 
 @movement("prims.split_dim", becomes="view")
 def split_dim(op: OpView) -> Reshape:
     """(x, dim, outer): one dim becomes two."""
-    dims, axis, outer = operand_dims(op), int(op.args[1]), int(op.args[2])  # type: ignore[arg-type]
+    dims, axis, outer = operand_dims(op), int(op.args[1]), int(op.args[2])
     return Reshape((*dims[:axis], outer, dims[axis] // outer, *dims[axis + 1 :]))
 
 
@@ -57,7 +57,7 @@ def split_dim(op: OpView) -> Reshape:
 def unflatten(op: OpView) -> Reshape:
     """(x, dim, sizes), one of which may be -1."""
     dims = operand_dims(op)
-    axis, sizes = int(op.args[1]) % len(dims), [int(size) for size in op.args[2]]  # type: ignore[arg-type, union-attr]
+    axis, sizes = int(op.args[1]) % len(dims), [int(size) for size in op.args[2]]
     known = _count([size for size in sizes if size != -1])
     sizes = [dims[axis] // known if size == -1 else size for size in sizes]
     return Reshape((*dims[:axis], *sizes, *dims[axis + 1 :]))
@@ -68,7 +68,11 @@ def squeeze(op: OpView) -> Reshape:
     """Drop dims of size 1: all, one, or a list."""
     dims = operand_dims(op)
     given: Any = op.args[1] if len(op.args) > 1 else None
-    axes = range(len(dims)) if given is None else [axis % max(len(dims), 1) for axis in (given if isinstance(given, list) else [given])]
+    axes = (
+        range(len(dims))
+        if given is None
+        else [axis % max(len(dims), 1) for axis in (given if isinstance(given, list) else [given])]
+    )
     return Reshape(tuple(size for axis, size in enumerate(dims) if axis not in axes or size != 1))
 
 
@@ -76,7 +80,7 @@ def squeeze(op: OpView) -> Reshape:
 def unsqueeze(op: OpView) -> Reshape:
     """(x, dim): a new dim of size 1."""
     dims = list(operand_dims(op))
-    dims.insert(int(op.args[1]) % (len(dims) + 1), 1)  # type: ignore[arg-type]
+    dims.insert(int(op.args[1]) % (len(dims) + 1), 1)
     return Reshape(tuple(dims))
 
 
@@ -84,7 +88,7 @@ def unsqueeze(op: OpView) -> Reshape:
 def transpose(op: OpView) -> Permute:
     """(x, a, b): two dims swapped."""
     order = list(range(len(operand_dims(op))))
-    a, b = (int(axis) % max(len(order), 1) for axis in op.args[1:3])  # type: ignore[arg-type]
+    a, b = (int(axis) % max(len(order), 1) for axis in op.args[1:3])
     if order:
         order[a], order[b] = order[b], order[a]
     return Permute(tuple(order))
@@ -100,14 +104,14 @@ def reverse_dims(op: OpView) -> Permute:
 def permute(op: OpView) -> Permute:
     """(x, order)."""
     rank = len(operand_dims(op))
-    return Permute(tuple(int(axis) % rank for axis in op.args[1]))  # type: ignore[union-attr]
+    return Permute(tuple(int(axis) % rank for axis in op.args[1]))
 
 
 @movement("aten.slice.Tensor", becomes="view", onnx=("Slice", "Split"))
 def slice_(op: OpView) -> Slice:
     """(x, dim, start, end, step); torch clamps start and end."""
     dims = operand_dims(op)
-    axis, step = int(op.args[1]) % len(dims), int(op.args[4])  # type: ignore[arg-type]
+    axis, step = int(op.args[1]) % len(dims), int(op.args[4])
     size = dims[axis]
     if step < 1:
         raise Refusal("attribute", f"step {step}, expected a positive one")
@@ -123,14 +127,14 @@ def slice_(op: OpView) -> Slice:
 def _clamped(index: Any, size: int, default: int) -> int:
     if index is None:
         return default
-    return min(max(index + size if index < 0 else index, 0), size)
+    return int(min(max(index + size if index < 0 else index, 0), size))
 
 
 @movement("aten.select.int", becomes="view", onnx=("Gather",))
 def select(op: OpView) -> Slice:
     """(x, dim, index): one index of a dim, which the result does not have."""
     dims = operand_dims(op)
-    axis, index = int(op.args[1]) % len(dims), int(op.args[2])  # type: ignore[arg-type]
+    axis, index = int(op.args[1]) % len(dims), int(op.args[2])
     offsets, sizes = [0] * len(dims), list(dims)
     offsets[axis], sizes[axis] = index % dims[axis], 1
     return Slice(tuple(offsets), tuple(sizes), (1,) * len(dims))
@@ -139,8 +143,8 @@ def select(op: OpView) -> Slice:
 @movement("aten.cat", becomes="producers write in place, or copies", onnx=("Concat",))
 def cat(op: OpView) -> Concat:
     """(tensors, dim)."""
-    first = op.args[0][0]  # type: ignore[index]
-    return Concat(int(op.args[1]) % len(first.type.static_dims()))  # type: ignore[arg-type]
+    first = op.args[0][0]
+    return Concat(int(op.args[1]) % len(first.type.static_dims()))
 
 
 def _absorb(e: Emitter, op: OpView) -> Value:
@@ -150,7 +154,7 @@ def _absorb(e: Emitter, op: OpView) -> Value:
 
 
 def _border(op: OpView) -> Pad:
-    dims, flat = operand_dims(op), [int(size) for size in op.args[1]]  # type: ignore[union-attr]
+    dims, flat = operand_dims(op), [int(size) for size in op.args[1]]
     if op.name.endswith("aten.pad") and op.args[2] != "constant":
         raise Refusal("attribute", f"pad mode {op.args[2]!r}, expected 'constant'")
     if min(flat, default=0) < 0:
@@ -162,7 +166,13 @@ def _border(op: OpView) -> Pad:
     return Pad(tuple(low), tuple(high), 0 if value is None else value)
 
 
-@movement("aten.constant_pad_nd", "aten.pad", becomes="padding of a convolution or pool; else a fill and a copy", onnx=("Pad",), emit=_absorb)
+@movement(
+    "aten.constant_pad_nd",
+    "aten.pad",
+    becomes="padding of a convolution or pool; else a fill and a copy",
+    onnx=("Pad",),
+    emit=_absorb,
+)
 def pad(op: OpView) -> Pad:
     """(x, pads of the last dims first[, mode], value)."""
     return _border(op)

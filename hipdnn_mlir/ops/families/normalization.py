@@ -10,13 +10,18 @@ from ..registry import compute
 from ..spec import OpView, Refusal
 
 
-@compute("aten.batch_norm", becomes="batch norm inference with variance", onnx=("BatchNormalization",), source="PyTorch: torch.batch_norm")
+@compute(
+    "aten.batch_norm",
+    becomes="batch norm inference with variance",
+    onnx=("BatchNormalization",),
+    source="PyTorch: torch.batch_norm",
+)
 def batch_norm(e: Emitter, op: OpView) -> Value:
     """(x, scale, bias, mean, variance, training, momentum, eps, cudnn) per channel (dim 1)."""
     x, epsilon = e.value(op.args[0]), op.args[7]
     if op.args[5]:
         raise Refusal("attribute", "training mode")
-    if x.rank < 2:  # noqa: PLR2004 - n, c
+    if x.rank < 2:
         raise Refusal("rank", "batch norm of a vector")
     shape = (1, x.dims[1], *(1,) * (x.rank - 2))
     scale, bias, mean, variance = (e.view(e.value(arg), shape) for arg in op.args[1:5])
@@ -29,7 +34,7 @@ def batch_norm(e: Emitter, op: OpView) -> Value:
             A.OPERATION_BATCHNORM_INFERENCE_VARIANCE_VARIANCE_EXT: variance,
             A.OPERATION_BATCHNORM_INFERENCE_VARIANCE_SCALE_EXT: scale,
             A.OPERATION_BATCHNORM_INFERENCE_VARIANCE_BIAS_EXT: bias,
-            A.OPERATION_BATCHNORM_INFERENCE_VARIANCE_EPSILON_EXT: e.scalar(epsilon, x.dtype),  # type: ignore[arg-type]
+            A.OPERATION_BATCHNORM_INFERENCE_VARIANCE_EPSILON_EXT: e.scalar(epsilon, x.dtype),
         },
         {A.OPERATION_BATCHNORM_INFERENCE_VARIANCE_Y_EXT: (x.dims, x.dtype)},
         [(A.BATCHNORM_INF_VAR_COMP_TYPE_EXT, T.DATA_TYPE, [int(kind)])],
@@ -39,7 +44,7 @@ def batch_norm(e: Emitter, op: OpView) -> Value:
 @compute("aten.layer_norm", "aten.native_layer_norm", becomes="layer norm (inference)", onnx=("LayerNormalization",))
 def layer_norm(e: Emitter, op: OpView) -> list[Value]:
     """(x, normalized dims, scale, bias, eps) over trailing dims; saved mean and variance are not produced."""
-    x, shape, epsilon = e.value(op.args[0]), tuple(op.args[1]), op.args[4]  # type: ignore[arg-type]
+    x, shape, epsilon = e.value(op.args[0]), tuple(op.args[1]), op.args[4]
     if op.args[2] is None or op.args[3] is None:
         raise Refusal("operand", "layer norm without scale and bias")
     if not shape or x.dims[-len(shape) :] != shape or prod(shape) == 0:
@@ -51,7 +56,7 @@ def layer_norm(e: Emitter, op: OpView) -> list[Value]:
             A.OPERATION_LAYERNORM_X_EXT: x,
             A.OPERATION_LAYERNORM_SCALE_EXT: e.view(e.value(op.args[2]), dims),
             A.OPERATION_LAYERNORM_BIAS_EXT: e.view(e.value(op.args[3]), dims),
-            A.OPERATION_LAYERNORM_EPSILON_EXT: e.scalar(epsilon, x.dtype),  # type: ignore[arg-type]
+            A.OPERATION_LAYERNORM_EPSILON_EXT: e.scalar(epsilon, x.dtype),
         },
         {A.OPERATION_LAYERNORM_Y_EXT: (x.dims, x.dtype)},
         [

@@ -35,7 +35,7 @@ def operands(e: Emitter, op: OpView, count: int = 2) -> list[Value]:
     kind = kinds[0]
     if any(other is not kind for other in kinds):
         raise Refusal("dtype", f"operands of {' and '.join(map(str, kinds))}")
-    return [e.value(a) if isinstance(a, TensorArg) else e.scalar(a, kind) for a in arguments]  # type: ignore[arg-type]
+    return [e.value(a) if isinstance(a, TensorArg) else e.scalar(a, kind) for a in arguments]
 
 
 def floating(e: Emitter, op: OpView) -> Value:
@@ -46,14 +46,14 @@ def floating(e: Emitter, op: OpView) -> Value:
     return x
 
 
-def _unary(mode: P) -> Emission:  # type: ignore[valid-type]
+def _unary(mode: P) -> Emission:
     def emit(e: Emitter, op: OpView) -> Value:
         return e.pointwise(mode, floating(e, op) if mode in FLOAT_ONLY else e.value(op.args[0]))
 
     return emit
 
 
-def _binary(mode: P, result: DType | None = None) -> Emission:  # type: ignore[valid-type]
+def _binary(mode: P, result: DType | None = None) -> Emission:
     def emit(e: Emitter, op: OpView) -> Value:
         return e.pointwise(mode, *operands(e, op), dtype=result)
 
@@ -61,13 +61,37 @@ def _binary(mode: P, result: DType | None = None) -> Emission:  # type: ignore[v
 
 
 for _name, (_mode, _onnx) in UNARY.items():
-    add(OpRow(f"torch.{_name}", f"pointwise {_mode.name}", _unary(_mode), source=_SOURCE.format(_name), onnx=(_onnx,) if _onnx else ()))
+    add(
+        OpRow(
+            f"torch.{_name}",
+            f"pointwise {_mode.name}",
+            _unary(_mode),
+            source=_SOURCE.format(_name),
+            onnx=(_onnx,) if _onnx else (),
+        )
+    )
 for _name, (_mode, _onnx) in BINARY.items():
     for _form in (".Tensor", ".Scalar") if _name in ("aten.mul", "aten.div") else ("",):
-        add(OpRow(f"torch.{_name}{_form}", f"pointwise {_mode.name}", _binary(_mode), source=_SOURCE.format(_name), onnx=(_onnx,)))
+        add(
+            OpRow(
+                f"torch.{_name}{_form}",
+                f"pointwise {_mode.name}",
+                _binary(_mode),
+                source=_SOURCE.format(_name),
+                onnx=(_onnx,),
+            )
+        )
 for _name, (_mode, _onnx) in COMPARE.items():
     for _form in (".Tensor", ".Scalar") if "logical" not in _name else ("",):
-        add(OpRow(f"torch.{_name}{_form}", f"pointwise {_mode.name}", _binary(_mode, BOOL), source=_SOURCE.format(_name), onnx=(_onnx,) if _onnx else ()))
+        add(
+            OpRow(
+                f"torch.{_name}{_form}",
+                f"pointwise {_mode.name}",
+                _binary(_mode, BOOL),
+                source=_SOURCE.format(_name),
+                onnx=(_onnx,) if _onnx else (),
+            )
+        )
 
 
 @compute("aten.logical_not", becomes="pointwise LOGICAL_NOT", onnx=("Not",))
@@ -76,15 +100,15 @@ def logical_not(e: Emitter, op: OpView) -> Value:
     return e.pointwise(P.LOGICAL_NOT, e.value(op.args[0]), dtype=BOOL)
 
 
-def _scaled(mode: P) -> Emission:  # type: ignore[valid-type]
-    """a op alpha * b."""
+def _scaled(mode: P) -> Emission:
+    """A op alpha * b."""
 
     def emit(e: Emitter, op: OpView) -> Value:
         a, b = operands(e, op)
-        alpha = op.args[2] if len(op.args) > 2 else 1  # noqa: PLR2004 - (a, b, alpha)
+        alpha = op.args[2] if len(op.args) > 2 else 1
         if alpha != 1:
             b = e.view(b, (1,) * (a.rank - b.rank) + b.dims)  # the product cannot be seen in another rank
-            b = e.pointwise(P.MUL, b, e.scalar(alpha, b.dtype))  # type: ignore[arg-type]
+            b = e.pointwise(P.MUL, b, e.scalar(alpha, b.dtype))
         return e.pointwise(mode, a, b)
 
     return emit
@@ -92,14 +116,22 @@ def _scaled(mode: P) -> Emission:  # type: ignore[valid-type]
 
 for _name, _mode, _onnx in (("aten.add", P.ADD, "Add"), ("aten.sub", P.SUB, "Sub")):
     for _form in (".Tensor", ".Scalar"):
-        add(OpRow(f"torch.{_name}{_form}", f"pointwise {_mode.name}", _scaled(_mode), source=_SOURCE.format(_name), onnx=(_onnx,)))
+        add(
+            OpRow(
+                f"torch.{_name}{_form}",
+                f"pointwise {_mode.name}",
+                _scaled(_mode),
+                source=_SOURCE.format(_name),
+                onnx=(_onnx,),
+            )
+        )
 
 
 @compute("aten.rsub.Scalar", becomes="pointwise SUB")
 def rsub(e: Emitter, op: OpView) -> Value:
     """Scalar - x (alpha = 1)."""
     x, number = operands(e, op)
-    if len(op.args) > 2 and op.args[2] != 1:  # noqa: PLR2004 - (x, number, alpha)
+    if len(op.args) > 2 and op.args[2] != 1:
         raise Refusal("attribute", f"alpha = {op.args[2]}, expected 1")
     return e.pointwise(P.SUB, number, x)
 
@@ -117,19 +149,21 @@ def div_mode(e: Emitter, op: OpView) -> Value:
     raise Refusal("attribute", f"rounding {mode!r} of {a.dtype}")
 
 
-@compute("aten.pow.Tensor_Scalar", becomes="pointwise MUL, SQRT, RSQRT, RECIPROCAL, or LOG, MUL, EXP", onnx=("Pow", "LRN"))
+@compute(
+    "aten.pow.Tensor_Scalar", becomes="pointwise MUL, SQRT, RSQRT, RECIPROCAL, or LOG, MUL, EXP", onnx=("Pow", "LRN")
+)
 def pow_scalar(e: Emitter, op: OpView) -> Value:
-    """x to a known exponent: small whole ones by multiplication, others as exp(exponent * log(x)), NaN for negative x as in PyTorch."""
+    """X to a known exponent: small whole ones by multiplication, others as exp(exponent * log(x)), NaN for negative x as in PyTorch."""
     x, exponent = e.value(op.args[0]), op.args[1]
     one_node = {-1: P.RECIPROCAL, -0.5: P.RSQRT, 0.5: P.SQRT, 1: P.IDENTITY}
     if exponent in one_node:
-        return e.pointwise(one_node[exponent], x)  # type: ignore[index]
+        return e.pointwise(one_node[exponent], x)
     if exponent in (2, 3, 4):
         square = e.pointwise(P.MUL, x, x)
-        return square if exponent == 2 else e.pointwise(P.MUL, square, x if exponent == 3 else square)  # noqa: PLR2004
-    if not x.dtype.is_float or float(exponent).is_integer():  # type: ignore[arg-type]
+        return square if exponent == 2 else e.pointwise(P.MUL, square, x if exponent == 3 else square)
+    if not x.dtype.is_float or float(exponent).is_integer():
         raise Refusal("attribute", f"exponent {exponent} of {x.dtype}: hipDNN has no power operation")
-    return e.pointwise(P.EXP, e.pointwise(P.MUL, e.pointwise(P.LOG, x), e.scalar(exponent, x.dtype)))  # type: ignore[arg-type]
+    return e.pointwise(P.EXP, e.pointwise(P.MUL, e.pointwise(P.LOG, x), e.scalar(exponent, x.dtype)))
 
 
 def clamp_to(e: Emitter, x: Value, low: float | None, high: float | None) -> Value:
@@ -137,27 +171,31 @@ def clamp_to(e: Emitter, x: Value, low: float | None, high: float | None) -> Val
     if low is None and high is None:
         return e.pointwise(P.IDENTITY, x)
     if x.dtype.is_float and low is not None and math.isfinite(low):
-        clips = {"RELU_LOWER_CLIP": low}
         if high is not None and math.isfinite(high):
-            clips["RELU_UPPER_CLIP"] = high
-        return e.pointwise(P.RELU_FWD, x, **clips)
+            return e.pointwise(P.RELU_FWD, x, RELU_LOWER_CLIP=low, RELU_UPPER_CLIP=high)
+        return e.pointwise(P.RELU_FWD, x, RELU_LOWER_CLIP=low)
     if low is not None:
         x = e.pointwise(P.MAX, x, e.scalar(low, x.dtype))
     return x if high is None else e.pointwise(P.MIN, x, e.scalar(high, x.dtype))
 
 
-@compute("aten.clamp", "aten.clamp.Tensor", "aten.hardtanh", becomes="pointwise RELU_FWD with clips, or MAX and MIN", onnx=("Clip",))
+@compute(
+    "aten.clamp",
+    "aten.clamp.Tensor",
+    "aten.hardtanh",
+    becomes="pointwise RELU_FWD with clips, or MAX and MIN",
+    onnx=("Clip",),
+)
 def clamp(e: Emitter, op: OpView) -> Value:
     """Bounds known at compile time; a bound that is a tensor becomes MAX or MIN."""
-    x, bounds = e.value(op.args[0]), []
-    for bound in op.args[1:3]:
-        bounds.append(bound.scalar if isinstance(bound, TensorArg) and bound.scalar is not None else bound)
+    x = e.value(op.args[0])
+    bounds = [b.scalar if isinstance(b, TensorArg) and b.scalar is not None else b for b in op.args[1:3]]
     if any(isinstance(bound, TensorArg) for bound in bounds):
         for mode, bound in zip((P.MAX, P.MIN), bounds, strict=True):
             if bound is not None:
-                x = e.pointwise(mode, x, e.value(bound) if isinstance(bound, TensorArg) else e.scalar(bound, x.dtype))  # type: ignore[arg-type]
+                x = e.pointwise(mode, x, e.value(bound) if isinstance(bound, TensorArg) else e.scalar(bound, x.dtype))
         return x
-    return clamp_to(e, x, *bounds)  # type: ignore[arg-type]
+    return clamp_to(e, x, *bounds)
 
 
 @compute("aten.relu6", becomes="pointwise RELU_FWD with an upper clip")
@@ -169,7 +207,7 @@ def relu6(e: Emitter, op: OpView) -> Value:
 @compute("aten.leaky_relu", becomes="pointwise RELU_FWD with a slope", onnx=("LeakyRelu",))
 def leaky_relu(e: Emitter, op: OpView) -> Value:
     """X where positive, slope * x elsewhere."""
-    return e.pointwise(P.RELU_FWD, floating(e, op), RELU_LOWER_CLIP_SLOPE=op.args[1])  # type: ignore[arg-type]
+    return e.pointwise(P.RELU_FWD, floating(e, op), RELU_LOWER_CLIP_SLOPE=op.args[1])
 
 
 @compute("aten.prelu", becomes="pointwise RELU_FWD, MIN, MUL, ADD", onnx=("PRelu",))
@@ -182,21 +220,23 @@ def prelu(e: Emitter, op: OpView) -> Value:
 
 @compute("aten.elu", becomes="pointwise ELU_FWD", onnx=("Elu", "Selu", "Celu"))
 def elu(e: Emitter, op: OpView) -> Value:
-    """scale * (x where positive, alpha * (exp(input_scale * x) - 1) elsewhere)."""
+    """Scale * (x where positive, alpha * (exp(input_scale * x) - 1) elsewhere)."""
     x, alpha, scale, input_scale = floating(e, op), *op.args[1:4]
     if input_scale == 1:
-        y = e.pointwise(P.ELU_FWD, x, ELU_ALPHA=alpha)  # type: ignore[arg-type]
+        y = e.pointwise(P.ELU_FWD, x, ELU_ALPHA=alpha)
     else:
         zero = e.scalar(0.0, x.dtype)
-        below = e.pointwise(P.ELU_FWD, e.pointwise(P.MUL, e.pointwise(P.MIN, x, zero), e.scalar(input_scale, x.dtype)), ELU_ALPHA=alpha)  # type: ignore[arg-type]
+        below = e.pointwise(
+            P.ELU_FWD, e.pointwise(P.MUL, e.pointwise(P.MIN, x, zero), e.scalar(input_scale, x.dtype)), ELU_ALPHA=alpha
+        )
         y = e.pointwise(P.ADD, e.pointwise(P.MAX, x, zero), below)
-    return y if scale == 1 else e.pointwise(P.MUL, y, e.scalar(scale, y.dtype))  # type: ignore[arg-type]
+    return y if scale == 1 else e.pointwise(P.MUL, y, e.scalar(scale, y.dtype))
 
 
 @compute("aten.softplus", becomes="pointwise SOFTPLUS_FWD", onnx=("Softplus",))
 def softplus(e: Emitter, op: OpView) -> Value:
     """log(1 + exp(beta * x)) / beta; torch's linear branch above the threshold agrees within rounding."""
-    return e.pointwise(P.SOFTPLUS_FWD, floating(e, op), SOFTPLUS_BETA=op.args[1])  # type: ignore[arg-type]
+    return e.pointwise(P.SOFTPLUS_FWD, floating(e, op), SOFTPLUS_BETA=op.args[1])
 
 
 @compute("aten.mish", becomes="pointwise SOFTPLUS_FWD, TANH_FWD, MUL", onnx=("Mish",))
@@ -215,7 +255,7 @@ def gelu(e: Emitter, op: OpView) -> Value:
 
 @compute("aten.hardsigmoid", becomes="pointwise MUL, ADD, RELU_FWD with clips", onnx=("HardSigmoid",))
 def hardsigmoid(e: Emitter, op: OpView) -> Value:
-    """x / 6 + 1/2 clamped to 0..1."""
+    """X / 6 + 1/2 clamped to 0..1."""
     x = floating(e, op)
     line = e.pointwise(P.ADD, e.pointwise(P.MUL, x, e.scalar(1 / 6, x.dtype)), e.scalar(0.5, x.dtype))
     return clamp_to(e, line, 0.0, 1.0)

@@ -37,7 +37,9 @@ def _sizes(x: Dims, low: Dims, high: Dims, window: Dims, strides: Dims, *, ceil:
     return tuple(sizes), tuple(ends)
 
 
-def _resample(e: Emitter, x: Value, mode: Resample, window: Dims, strides: Dims, low: Dims, high: Dims, size: Dims) -> Value:  # type: ignore[valid-type]
+def _resample(
+    e: Emitter, x: Value, mode: Resample, window: Dims, strides: Dims, low: Dims, high: Dims, size: Dims
+) -> Value:
     if min(size) < 1:
         raise Refusal("shape", f"window {window} does not fit {x.dims[2:]}")
     padding = Padding.NEG_INF_PAD if mode == Resample.MAXPOOL else Padding.ZERO_PAD
@@ -50,7 +52,7 @@ def _resample(e: Emitter, x: Value, mode: Resample, window: Dims, strides: Dims,
             (A.RESAMPLE_POST_PADDINGS, T.INT64, list(high)),
             (A.RESAMPLE_STRIDES, T.INT64, list(strides)),
             (A.RESAMPLE_WINDOW_DIMS, T.INT64, list(window)),
-            (A.RESAMPLE_MODE, T.RESAMPLE_MODE, [int(mode)]),  # type: ignore[call-overload]
+            (A.RESAMPLE_MODE, T.RESAMPLE_MODE, [int(mode)]),
             (A.RESAMPLE_PADDING_MODE, T.PADDING_MODE, [int(padding)]),
             (A.RESAMPLE_GENERATE_INDEX_EXT, T.BOOLEAN, [False]),
             (A.RESAMPLE_COMP_TYPE, T.DATA_TYPE, [int(DataType.FLOAT)]),
@@ -62,7 +64,7 @@ def _absorbed(x: Value, low: Dims, high: Dims, border: float) -> tuple[Dims, Dim
     """Padding of the op joined with a border that was written as its own op, where the border's value is the pool's own."""
     if x.pads is None:
         return low, high
-    own = x.pads[2] == border or (math.isinf(border) and x.pads[2] <= -3.0e38)  # noqa: PLR2004 - the lowest f32
+    own = x.pads[2] == border or (math.isinf(border) and x.pads[2] <= -3.0e38)
     if not own or any(x.pads[0][:2]) or any(x.pads[1][:2]):
         raise Refusal("pad", "only the pool's own border value is absorbed")
     before = tuple(a + b for a, b in zip(low, x.pads[0][2:], strict=True))
@@ -85,10 +87,10 @@ def max_pool(e: Emitter, op: OpView) -> list[Value]:
     spatial = int(op.name.split("max_pool")[1][0])
     x = e.value(op.args[0], pads=True)
     _check(x, spatial)
-    window, strides, dilation = (_window(op.args[i] or op.args[1], spatial) for i in (1, 2, 4))  # type: ignore[arg-type]
+    window, strides, dilation = (_window(op.args[i] or op.args[1], spatial) for i in (1, 2, 4))
     if set(dilation) != {1}:
         raise Refusal("attribute", f"dilation {dilation}: hipDNN's resample has none")
-    low, high = _absorbed(x, *_paddings(op.args[3], spatial), -math.inf)  # type: ignore[arg-type]
+    low, high = _absorbed(x, *_paddings(op.args[3], spatial), -math.inf)
     size, high = _sizes(x.dims[2:], low, high, window, strides, ceil=bool(op.args[5]))
     return [_resample(e, x, Resample.MAXPOOL, window, strides, low, high, size)]
 
@@ -102,10 +104,10 @@ def avg_pool(e: Emitter, op: OpView) -> Value:
     spatial = int(op.name.split("avg_pool")[1][0])
     x = e.value(op.args[0], pads=True)
     _check(x, spatial)
-    window, strides = (_window(op.args[i] or op.args[1], spatial) for i in (1, 2))  # type: ignore[arg-type]
-    pads = _paddings(op.args[3], spatial)  # type: ignore[arg-type]
+    window, strides = (_window(op.args[i] or op.args[1], spatial) for i in (1, 2))
+    pads = _paddings(op.args[3], spatial)
     ceil, include = bool(op.args[4]), bool(op.args[5])
-    if len(op.args) > 6 and op.args[6] is not None:  # noqa: PLR2004 - divisor_override
+    if len(op.args) > 6 and op.args[6] is not None:
         raise Refusal("attribute", "a divisor of its own")
     if x.pads and (any(pads[0] + pads[1]) or not include):
         raise Refusal("pad", "a zero border is absorbed only where it counts in the average")

@@ -17,7 +17,7 @@ def axes_of(argument: Any, rank: int) -> tuple[int, ...]:
     return tuple(sorted({axis % rank for axis in ([argument] if isinstance(argument, int) else argument)}))
 
 
-def reduced(e: Emitter, op: OpView, operator: R, axes_argument: Any) -> Value:  # type: ignore[valid-type]
+def reduced(e: Emitter, op: OpView, operator: R, axes_argument: Any) -> Value:
     """One reduction; an empty set of axes or axes of size 1 only is a copy of the operand."""
     x = e.value(op.args[0])
     if x.dtype is not op.results[0].dtype:
@@ -25,7 +25,7 @@ def reduced(e: Emitter, op: OpView, operator: R, axes_argument: Any) -> Value:  
     return e.reduction(operator, x, axes_of(axes_argument, x.rank))
 
 
-def _entry(name: str, operator: R, onnx: str, where: int) -> None:  # type: ignore[valid-type]
+def _entry(name: str, operator: R, onnx: str, where: int) -> None:
     @compute(name, becomes=f"reduction {operator.name}", onnx=(onnx,), source=f"PyTorch: torch.{name}")
     def emit(e: Emitter, op: OpView) -> Value:
         return reduced(e, op, operator, op.args[where] if where < len(op.args) else None)
@@ -50,7 +50,7 @@ def vector_norm(e: Emitter, op: OpView) -> Value:
     operators = {1: R.NORM1, 2: R.NORM2, math.inf: R.AMAX}
     if order not in operators:
         raise Refusal("attribute", f"norm of order {order}, expected 1, 2 or infinity")
-    return reduced(e, op, operators[order], op.args[1 if frobenius else 2])  # type: ignore[index]
+    return reduced(e, op, operators[order], op.args[1 if frobenius else 2])
 
 
 def _stable(e: Emitter, op: OpView) -> tuple[Value, tuple[int, ...], Value]:
@@ -69,7 +69,12 @@ def softmax(e: Emitter, op: OpView) -> Value:
     return e.pointwise(P.DIV, raised, e.reduction(R.ADD, raised, axes))
 
 
-@compute("aten.log_softmax.int", "aten._log_softmax", becomes="reduction MAX, SUB, EXP, reduction ADD, LOG, SUB", onnx=("LogSoftmax",))
+@compute(
+    "aten.log_softmax.int",
+    "aten._log_softmax",
+    becomes="reduction MAX, SUB, EXP, reduction ADD, LOG, SUB",
+    onnx=("LogSoftmax",),
+)
 def log_softmax(e: Emitter, op: OpView) -> Value:
     """X - max - log(sum(exp(x - max)))."""
     _, axes, shifted = _stable(e, op)
@@ -80,4 +85,6 @@ def log_softmax(e: Emitter, op: OpView) -> Value:
 def logsumexp(e: Emitter, op: OpView) -> Value:
     """Max + log(sum(exp(x - max)))."""
     x, axes, shifted = _stable(e, op)
-    return e.pointwise(P.ADD, e.pointwise(P.LOG, e.reduction(R.ADD, e.pointwise(P.EXP, shifted), axes)), e.reduction(R.MAX, x, axes))
+    return e.pointwise(
+        P.ADD, e.pointwise(P.LOG, e.reduction(R.ADD, e.pointwise(P.EXP, shifted), axes)), e.reduction(R.MAX, x, axes)
+    )
