@@ -4,6 +4,7 @@ IRDL variadics force one type on all elements, so operands and results are a fix
 split by the offload pass.
 """
 
+import sys
 from typing import Any, Optional
 
 from torch_mlir import ir
@@ -175,6 +176,8 @@ def make_context() -> ir.Context:
     torch_c and tm_tensor are reachable only as dependent dialects of passes, so two of those run once on an empty module: without it
     `Operation.create("torch_c...")` silently makes an opaque operation.
     """
+    # The bindings look for Python classes of a dialect under this name at every operation, and remember only a success.
+    sys.modules.setdefault("torch_mlir.dialects.hipdnn", sys.modules[__name__])
     context = ir.Context()
     torch_dialect.register_dialect(context)
     with context, ir.Location.unknown():

@@ -145,8 +145,7 @@ def _move(module: Any, function: Any, hoisted: list[Any], used: list[Any]) -> No
             clone_into(operation, mapping)
         ir.Operation.create("func.return", operands=[mapping[value] for value in used])
     erase_dead(created)
-    for value, name in zip(used, names, strict=True):
-        value.replace_all_uses_with(add_argument(function, value.type, _constant_attribute(name)))
+    _add_arguments(function, used, names)
 
 
 def _constant_attribute(name: str) -> Any:
@@ -178,12 +177,13 @@ def _origin(value: Any) -> str:
     return "literal"
 
 
-def add_argument(function: Any, kind: Any, attributes: Any) -> Any:
-    """Append an argument to a function; returns the block argument."""
+def _add_arguments(function: Any, used: list[Any], names: list[str]) -> None:
+    """Append a constant argument for each value and let its readers use that."""
     block = function.regions[0].blocks[0]
-    value = block.add_argument(kind, function.location)
-    _retype(function, [*_argument_attributes(function, len(block.arguments) - 1), attributes])
-    return value
+    attributes = _argument_attributes(function, len(block.arguments))
+    for value in used:
+        value.replace_all_uses_with(block.add_argument(value.type, function.location))
+    _retype(function, attributes + [_constant_attribute(name) for name in names])
 
 
 def _argument_attributes(function: Any, count: int) -> list[Any]:
@@ -207,4 +207,4 @@ def _drop_unused_constants(function: Any) -> None:
         if constant_name(argument) is not None and not list(argument.uses):
             block.erase_argument(index)
             del attributes[index]
-            _retype(function, attributes)
+    _retype(function, attributes)
