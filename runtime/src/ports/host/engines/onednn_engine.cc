@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "onednn_builders.h"
+#include "widened_plan.h"
 
 namespace hipdnn_host {
 
@@ -30,6 +31,17 @@ const Builder* builder_for(const Graph& graph) {
   return found == kBuilders.end() ? nullptr : &*found;
 }
 
+/// Must the graph run in float32? oneDNN has 16-bit floats only where the CPU computes with them, and its norms keep parameters in float32.
+bool needs_widening(const Builder& builder, const Graph& graph) { return has_narrow_tensors(graph) && builder.refuses(graph).has_value(); }
+
+std::unique_ptr<Plan> build_primitives(const Builder& builder, const Graph& graph, const PlanOptions& options) {
+  try {
+    return builder.build(graph, options);
+  } catch (const dnnl::error& error) {
+    throw std::runtime_error(std::string("oneDNN: ") + error.what());
+  }
+}
+
 class OnednnEngine final : public Engine {
  public:
   std::string_view name() const override { return "HOST_ONEDNN_ENGINE"; }
@@ -39,16 +51,18 @@ class OnednnEngine final : public Engine {
     if (builder == nullptr) {
       return "the first node is none of convolution forward, convolution backward-data, matmul, resample, layer norm, batch norm inference";
     }
-    return builder->refuses(graph);
+    if (!needs_widening(*builder, graph)) return builder->refuses(graph);
+    if (const auto reason = builder->refuses(widened(graph))) return reason;
+    return refuses_conversions(graph);
   }
 
   std::unique_ptr<Plan> build(const Graph& graph, const PlanOptions& options) const override {
     if (const auto reason = refuses(graph)) throw std::runtime_error(*reason);
-    try {
-      return builder_for(graph)->build(graph, options);
-    } catch (const dnnl::error& error) {
-      throw std::runtime_error(std::string("oneDNN: ") + error.what());
-    }
+    const Builder& builder = *builder_for(graph);
+    if (!needs_widening(builder, graph)) return build_primitives(builder, graph, options);
+    return build_widened(graph, options, [&](const Graph& wide, const PlanOptions& wide_options) {
+      return build_primitives(builder, wide, wide_options);
+    });
   }
 };
 

@@ -18,8 +18,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// How long a thread looks for news before it sleeps: a few times what waking it costs.
-constexpr std::chrono::microseconds kPatience{60};
+/// How long a part looks for the others of its region before it sleeps: a few times what waking it costs. Longer would keep a
+/// helper that lost its CPU to another process from getting the owner's.
+constexpr std::chrono::microseconds kOwnerPatience{60};
+/// How long a helper looks for the next region: longer than the single-threaded steps between two regions of a run.
+constexpr std::chrono::microseconds kHelperPatience{1000};
 constexpr std::size_t kMostNestedRegions = 8;
 
 void pause_cpu() {
@@ -32,9 +35,9 @@ void pause_cpu() {
 
 /// Looks at `ready` until it holds or patience ends.
 template <class Condition>
-bool spin_until(const Condition& ready) {
+bool spin_until(const Condition& ready, std::chrono::microseconds patience) {
   constexpr int looks_per_clock = 32;
-  const Clock::time_point end = Clock::now() + kPatience;
+  const Clock::time_point end = Clock::now() + patience;
   do {
     for (int i = 0; i < looks_per_clock; ++i) {
       if (ready()) return true;
@@ -128,7 +131,7 @@ class Crew {
 
   std::uint32_t wait_for_news(std::uint32_t seen) {
     const auto is_new = [&] { return news_.load(std::memory_order_acquire) != seen; };
-    if (!spin_until(is_new)) {
+    if (!spin_until(is_new, kHelperPatience)) {
       {
         const std::lock_guard lock(mutex_);
         if (is_new()) return news_.load(std::memory_order_relaxed);
@@ -189,7 +192,7 @@ void finish_region() {
   Region& region = *mine.stack[--mine.depth].region;
   if (region.count == 1) return;
   for (int part = crew().take_own(region); part > 0; part = crew().take_own(region)) run_part(region, part);
-  if (spin_until([&] { return region.unfinished.load(std::memory_order_acquire) == 0; })) return;
+  if (spin_until([&] { return region.unfinished.load(std::memory_order_acquire) == 0; }, kOwnerPatience)) return;
   for (int left = region.unfinished.load(std::memory_order_acquire); left != 0; left = region.unfinished.load(std::memory_order_acquire)) {
     region.unfinished.wait(left, std::memory_order_acquire);
   }
@@ -223,7 +226,7 @@ void team_barrier() {
     return;
   }
   const auto passed = [&] { return region.barriers.load(std::memory_order_acquire) != barrier; };
-  if (!spin_until(passed)) region.barriers.wait(barrier, std::memory_order_acquire);
+  if (!spin_until(passed, kOwnerPatience)) region.barriers.wait(barrier, std::memory_order_acquire);
 }
 
 int default_parts() {
