@@ -9,6 +9,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 
+PAUSE_S = 0.02
+
+
 @dataclass(frozen=True)
 class Timing:
     """Times of one subject over all its runs, in milliseconds."""
@@ -33,8 +36,8 @@ def summarize(times_ms: list[float]) -> Timing:
 def interleave(subjects: Mapping[str, Callable[[], object]], repeat: int, *, block: int = 5) -> dict[str, Timing]:
     """Time every subject, in turns.
 
-    A turn is one call that does not count and a block that does: threads of one subject that still spin when the turn
-    passes on disturb the uncounted call only.
+    A turn is a pause, in which threads of the other subjects that still spin go to sleep, one call that does not count,
+    and a block that does.
 
     Args:
         subjects: What to call, by name.
@@ -47,6 +50,7 @@ def interleave(subjects: Mapping[str, Callable[[], object]], repeat: int, *, blo
     times: dict[str, list[float]] = {name: [] for name in subjects}
     while min(map(len, times.values())) < repeat:
         for name, call in subjects.items():
+            time.sleep(PAUSE_S)
             call()
             for _ in range(min(block, repeat - len(times[name]))):
                 start = time.perf_counter()
