@@ -270,8 +270,17 @@ class HostGraph:
         self.plan(engine, threads).execute()
 
 
+@dataclass(frozen=True)
+class Binding:
+    """What one execution reads and writes: the variant pack and the memory it points to."""
+
+    pack: Backend
+    workspace: np.ndarray
+    arrays: list[np.ndarray]
+
+
 class HostPlan:
-    """A finalized execution plan with its variant pack."""
+    """A finalized execution plan with the graph's own arrays bound to it."""
 
     def __init__(self, graph: HostGraph, engine: str, threads: int, constants: tuple[Operand, ...] = ()) -> None:
         library = _library()
@@ -299,22 +308,29 @@ class HostPlan:
             self._plan.set(CONSTANT_UIDS, AttributeType.INT64, [o.uid for o in constants])
             self._plan.set(CONSTANT_POINTERS, AttributeType.VOID_PTR, pointers)
         self._plan.finalize()
+        self._binding = self.bind({o.uid: o.array for o in graph.operands if o.array is not None})
+
+    def bind(self, arrays: dict[int, np.ndarray]) -> Binding:
+        """Arrays by uid, in the layouts of the graph's own, with a workspace that no other execution uses."""
         size = self._plan.integer(Attribute.EXECUTION_PLAN_WORKSPACE_SIZE)
-        self._workspace = np.zeros(size + 64, np.uint8)
-        bound = [(o.uid, o.array.ctypes.data) for o in graph.operands if o.array is not None]
-        self._pack = Backend(Descriptor.VARIANT_PACK_DESCRIPTOR)
-        self._pack.set(Attribute.VARIANT_PACK_UNIQUE_IDS, AttributeType.INT64, [uid for uid, _ in bound])
-        self._pack.set(Attribute.VARIANT_PACK_DATA_POINTERS, AttributeType.VOID_PTR, [address for _, address in bound])
-        aligned = (self._workspace.ctypes.data + 63) // 64 * 64
-        self._pack.set(Attribute.VARIANT_PACK_WORKSPACE, AttributeType.VOID_PTR, [aligned]).finalize()
+        workspace = np.zeros(size + 64, np.uint8)
+        pack = Backend(Descriptor.VARIANT_PACK_DESCRIPTOR)
+        pack.set(Attribute.VARIANT_PACK_UNIQUE_IDS, AttributeType.INT64, list(arrays))
+        pointers = [array.ctypes.data for array in arrays.values()]
+        pack.set(Attribute.VARIANT_PACK_DATA_POINTERS, AttributeType.VOID_PTR, pointers)
+        aligned = (workspace.ctypes.data + 63) // 64 * 64
+        pack.set(Attribute.VARIANT_PACK_WORKSPACE, AttributeType.VOID_PTR, [aligned]).finalize()
+        return Binding(pack, workspace, list(arrays.values()))
 
     def describe(self) -> str:
         text = ctypes.create_string_buffer(512)
         _check(_library().hipdnnHostDescribePlan_ext(self._plan.pointer, text, len(text)))
         return text.value.decode()
 
-    def execute(self) -> None:
-        _check(_library().hipdnnBackendExecute(self._handle, self._plan.pointer, self._pack.pointer))
+    def execute(self, binding: Binding | None = None) -> None:
+        """Runs on the graph's own arrays, or on others that `bind` took."""
+        pack = (binding or self._binding).pack
+        _check(_library().hipdnnBackendExecute(self._handle, self._plan.pointer, pack.pointer))
 
     def __del__(self) -> None:
         _library().hipdnnDestroy(self._handle)
