@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import ml_dtypes
 import numpy as np
-from onnx import TensorProto
 
 from .abi import DataType
 
@@ -15,7 +14,7 @@ class DType:
 
     Attributes:
         name: the name in program files and messages ("f32").
-        onnx: onnx.TensorProto's element type.
+        onnx: name of onnx.TensorProto's element type ("FLOAT"); the package itself costs a session's start too much.
         numpy: the NumPy dtype (ml_dtypes for bf16).
         torch: the element type as the torch dialect prints it.
         builtin: the signless MLIR type used in memrefs.
@@ -23,7 +22,7 @@ class DType:
     """
 
     name: str
-    onnx: int
+    onnx: str
     numpy: np.dtype
     torch: str
     builtin: str
@@ -50,22 +49,21 @@ class DType:
         return self.name
 
 
-F32 = DType("f32", TensorProto.FLOAT, np.dtype(np.float32), "f32", "f32", DataType.FLOAT)
-F64 = DType("f64", TensorProto.DOUBLE, np.dtype(np.float64), "f64", "f64", DataType.DOUBLE)
-F16 = DType("f16", TensorProto.FLOAT16, np.dtype(np.float16), "f16", "f16", DataType.HALF)
-BF16 = DType("bf16", TensorProto.BFLOAT16, np.dtype(ml_dtypes.bfloat16), "bf16", "bf16", DataType.BFLOAT16)
-I8 = DType("i8", TensorProto.INT8, np.dtype(np.int8), "si8", "i8", DataType.INT8)
-U8 = DType("u8", TensorProto.UINT8, np.dtype(np.uint8), "ui8", "i8", DataType.UINT8)
-I16 = DType("i16", TensorProto.INT16, np.dtype(np.int16), "si16", "i16", None)
-U16 = DType("u16", TensorProto.UINT16, np.dtype(np.uint16), "ui16", "i16", None)
-I32 = DType("i32", TensorProto.INT32, np.dtype(np.int32), "si32", "i32", DataType.INT32)
-U32 = DType("u32", TensorProto.UINT32, np.dtype(np.uint32), "ui32", "i32", None)
-I64 = DType("i64", TensorProto.INT64, np.dtype(np.int64), "si64", "i64", DataType.INT64)
-U64 = DType("u64", TensorProto.UINT64, np.dtype(np.uint64), "ui64", "i64", None)
-BOOL = DType("bool", TensorProto.BOOL, np.dtype(np.bool_), "i1", "i1", DataType.BOOLEAN)
+F32 = DType("f32", "FLOAT", np.dtype(np.float32), "f32", "f32", DataType.FLOAT)
+F64 = DType("f64", "DOUBLE", np.dtype(np.float64), "f64", "f64", DataType.DOUBLE)
+F16 = DType("f16", "FLOAT16", np.dtype(np.float16), "f16", "f16", DataType.HALF)
+BF16 = DType("bf16", "BFLOAT16", np.dtype(ml_dtypes.bfloat16), "bf16", "bf16", DataType.BFLOAT16)
+I8 = DType("i8", "INT8", np.dtype(np.int8), "si8", "i8", DataType.INT8)
+U8 = DType("u8", "UINT8", np.dtype(np.uint8), "ui8", "i8", DataType.UINT8)
+I16 = DType("i16", "INT16", np.dtype(np.int16), "si16", "i16", None)
+U16 = DType("u16", "UINT16", np.dtype(np.uint16), "ui16", "i16", None)
+I32 = DType("i32", "INT32", np.dtype(np.int32), "si32", "i32", DataType.INT32)
+U32 = DType("u32", "UINT32", np.dtype(np.uint32), "ui32", "i32", None)
+I64 = DType("i64", "INT64", np.dtype(np.int64), "si64", "i64", DataType.INT64)
+U64 = DType("u64", "UINT64", np.dtype(np.uint64), "ui64", "i64", None)
+BOOL = DType("bool", "BOOL", np.dtype(np.bool_), "i1", "i1", DataType.BOOLEAN)
 
 ALL = (F32, F64, F16, BF16, I8, U8, I16, U16, I32, U32, I64, U64, BOOL)
 BY_NAME = {d.name: d for d in ALL}
-BY_ONNX = {d.onnx: d for d in ALL}
 BY_TORCH = {d.torch: d for d in ALL}
 BY_NUMPY = {d.numpy: d for d in ALL}

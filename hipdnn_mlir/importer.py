@@ -16,9 +16,10 @@ from torch_mlir import ir
 from torch_mlir.extras import onnx_importer
 
 from .constant_folding import fold_constants
-from .dtypes import BY_ONNX, DType
+from .dtypes import DType
 from .errors import ModelError, PassError, Reject, UnsupportedError
 from .onnx_conversions import drop_dropout, split_to_slices, wrong_conversions
+from .onnx_types import BY_ONNX
 from .ops.evaluate import Array
 from .ops.strides import Dims
 from .passes.outline_constants import CONSTANT

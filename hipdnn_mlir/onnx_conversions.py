@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
-from .dtypes import BY_ONNX
+from .onnx_types import BY_ONNX
 
 TRAINING_MODE = 2
 _QUANTIZED = frozenset({TensorProto.INT8, TensorProto.UINT8, TensorProto.INT32})

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-
 PAUSE_S = 0.02
 
 
