@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -11,6 +12,7 @@ from pathlib import Path
 import onnx
 import pytest
 
+import hipdnn_mlir
 from models import resnet
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -22,6 +24,20 @@ def small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("models") / "small.onnx"
     onnx.save(resnet(), path)
     return path
+
+
+@pytest.fixture(scope="session")
+def small_program(small_model: Path) -> Path:
+    """The program file of ``small_model``; not to be written to."""
+    path = small_model.with_suffix(".hipdnn")
+    hipdnn_mlir.compile(small_model).save(path)
+    return path
+
+
+@pytest.fixture
+def program(small_program: Path, tmp_path: Path) -> Path:
+    """A copy of the program file of ``small_model``, named ``small.hipdnn``."""
+    return Path(shutil.copy(small_program, tmp_path / "small.hipdnn"))
 
 
 @pytest.fixture

@@ -14,13 +14,6 @@ from conftest import Command
 from models import GraphBuilder, resnet
 
 
-@pytest.fixture
-def program(command: Command, small_model: Path, tmp_path: Path) -> Path:
-    path = tmp_path / "small.hipdnn"
-    assert command("compile", small_model, "-o", path).returncode == 0
-    return path
-
-
 @pytest.mark.parametrize("in_process", [[], ["--in-process"]], ids=["child", "here"])
 def test_run_writes_the_outputs_of_onnxruntime_when_inputs_are_given(
     command: Command, small_model: Path, tmp_path: Path, in_process: list[str]
