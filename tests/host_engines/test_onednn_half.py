@@ -159,6 +159,25 @@ def test_layer_norm_equals_numpy(dtype: np.dtype[Any], parameter_type: np.dtype[
         assert description.endswith(THROUGH_F32)
 
 
+@constant_or_not
+@half_types
+def test_batch_norm_and_relu_equals_numpy(dtype: np.dtype[Any], is_constant: bool) -> None:
+    x = random((2, 12, 6, 5), dtype)
+    mean, scale, bias = (random((1, 12, 1, 1), dtype, seed) for seed in range(3))
+    variance = np.abs(random((1, 12, 1, 1), dtype, 3)) + dtype.type(0.5)
+    epsilon = float(np.array(1e-3, dtype))
+    normalized = (wide(x) - wide(mean)) / np.sqrt(wide(variance) + epsilon)
+    expected = np.maximum(normalized * wide(scale) + wide(bias), 0)
+    y = stored(unset(x.shape, dtype), "channels_last")
+    graph = AnchorGraph()
+    weights = tuple(graph.tensor(array) for array in (mean, variance, scale, bias))
+    image = graph.tensor(stored(x, "channels_last"))
+    value = graph.batchnorm(image, *weights, graph.virtual(y.shape, dtype), graph.scalar(1e-3, dtype))
+    graph.then(Pointwise.RELU_FWD, value, out=graph.tensor(y))
+    assert run(graph, weights if is_constant else ()).endswith(THROUGH_F32)
+    assert_close(y, expected, TOLERANCE[dtype])
+
+
 def test_both_half_types_meet_in_one_graph() -> None:
     a, b = random((17, 30), F16), random((30, 12), BF16)
     expected = wide(a) @ wide(b)
