@@ -7,6 +7,10 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
+#include <cstddef>
+#include <memory_resource>
+
 #include "arrays.h"
 #include "hipdnn_rt/context_pool.h"
 #include "hipdnn_rt/error.h"
@@ -152,6 +156,10 @@ class Session {
         throw InputError("expected " + std::to_string(program.inputs().size()) + " inputs and " + std::to_string(program.outputs().size()) +
                          " outputs, got " + std::to_string(given_inputs.size()) + " and " + std::to_string(given_outputs.size()));
       }
+      input_owners.reserve(given_inputs.size());
+      inputs.reserve(given_inputs.size());
+      output_owners.reserve(given_outputs.size());
+      outputs.reserve(given_outputs.size());
       for (std::size_t i = 0; i < given_inputs.size(); ++i) {
         input_owners.push_back(import_input(given_inputs[i], program.inputs()[i]));
         inputs.push_back(as_input(input_owners.back()));
@@ -165,10 +173,13 @@ class Session {
       }
     }
 
-    std::vector<ReadArray> input_owners;
-    std::vector<WriteArray> output_owners;
-    std::vector<InputArray> inputs;
-    std::vector<OutputArray> outputs;
+    /// Room for the lists of some dozens of arguments, so that a call of a usual program takes nothing from the heap.
+    alignas(std::max_align_t) std::array<std::byte, 4096> room;
+    std::pmr::monotonic_buffer_resource memory{room.data(), room.size()};
+    std::pmr::vector<ReadArray> input_owners{&memory};
+    std::pmr::vector<WriteArray> output_owners{&memory};
+    std::pmr::vector<InputArray> inputs{&memory};
+    std::pmr::vector<OutputArray> outputs{&memory};
     nb::list results;
   };
 
