@@ -50,7 +50,7 @@ class Step:
 TORCH_STEPS = (
     Step(
         "onnx-to-torch",
-        "func.func(convert-torch-onnx-to-torch),func.func(canonicalize,cse)",
+        "inline,func.func(convert-torch-onnx-to-torch),func.func(canonicalize,cse)",
         "ONNX semantics become torch ops",
     ),
     Step("refine-shapes", "hipdnn-refine-shapes", "torch-mlir leaves `?` on ops it made itself"),
