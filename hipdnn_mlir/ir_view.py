@@ -94,6 +94,7 @@ def view(operation: Any) -> OpView:
         [argument(value) for value in operation.operands],
         [tensor_type(value.type) for value in operation.results],
         node_name(operation),
+        [bool(list(result.uses)) for result in operation.results],
     )
 
 

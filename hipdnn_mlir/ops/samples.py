@@ -70,7 +70,8 @@ class Sample:
                 return TensorArg(next(keys), arg)
             return TensorArg(next(keys), TensorType((), arg.dtype), arg.value) if isinstance(arg, Number) else arg
 
-        return OpView(self.op, [seen(arg) for arg in self.args], self.results)
+        used = [index == 0 or self.uses_all for index in range(len(self.results))]
+        return OpView(self.op, [seen(arg) for arg in self.args], self.results, used=used)
 
     def __str__(self) -> str:
         """A name for test reports."""
@@ -110,7 +111,8 @@ def bools(*dims: int) -> TensorType:
 def samples() -> list[Sample]:
     """Every sample, in the order of the families."""
     found: list[Sample] = []
-    for family in (_convolution, _matmul, _reshapes, _views, _joins, _normalization, _unary, _binary, _compositions, _casts, _pooling,
+    for family in (_convolution, _matmul, _reshapes, _views, _joins, _normalization, _unary, _binary, _compositions, _casts, _fills,
+                   _pooling,
                    _reductions, _softmaxes):  # fmt: skip
         found += family()
     return found
@@ -215,9 +217,13 @@ def _normalization() -> Iterator[Sample]:
     yield _reject("aten.layer_norm", "operand", [f32(2, 8), [8], f32(8), None, 1e-5, False], f32(2, 8))
     yield _accept("aten.native_layer_norm", ONEDNN, [f32(2, 8), [8], f32(8), f32(8), 1e-5], f32(2, 8), row, row)
     yield _reject("aten.native_layer_norm", "shape", [f32(2, 8), [4], f32(4), f32(4), 1e-5], f32(2, 8), row, row)
-    yield _reject(
-        "aten.native_layer_norm", "result", [f32(2, 8), [8], f32(8), f32(8), 1e-5], f32(2, 8), row, row, uses_all=True
-    )
+    normalized = (f32(2, 8), [8], f32(8), f32(8), 1e-5)
+    yield Sample("torch.aten.native_layer_norm", normalized, (f32(2, 8), row, row), ROWWISE, uses_all=True)
+    for rule, use_input in ((None, True), ("attribute", False)):
+        args = [f32(2, 4, 8), f32(4), f32(4), None, None, use_input, 0.1, 1e-5, False]
+        yield Sample(
+            "torch.aten.instance_norm", tuple(args), (f32(2, 4, 8),), ROWWISE if rule is None else MOVEMENT, rule
+        )
 
 
 _FLOAT_UNARY = ("sigmoid", "tanh", "exp", "log", "sqrt", "rsqrt", "sin", "tan", "erf", "reciprocal", "silu")
@@ -268,6 +274,16 @@ def _binary() -> Iterator[Sample]:
     yield _reject("aten.pow.Tensor_Scalar", "attribute", [x, 5], x)
     yield _accept("aten.fmod.Tensor", ROWWISE, [i32(2, 3), i32(3)], i32(2, 3))
     yield _reject("aten.fmod.Tensor", "dtype", [x, y], x)
+    yield _accept("aten.remainder.Tensor", ROWWISE, [i32(2, 3), i32(3)], i32(2, 3))
+    yield _reject("aten.remainder.Tensor", "dtype", [x, y], x)
+    for name in ("and", "or", "xor"):
+        yield _accept(f"aten.bitwise_{name}.Tensor", ROWWISE, [bools(2, 3), bools(3)], bools(2, 3))
+        yield _reject(f"aten.bitwise_{name}.Tensor", "dtype", [i32(2, 3), other], i32(2, 3))
+    yield _accept("aten.bitwise_not", ROWWISE, [bools(2, 3)], bools(2, 3))
+    yield _reject("aten.bitwise_not", "dtype", [i32(2, 3)], i32(2, 3))
+    for name in ("clamp_min", "clamp_max"):
+        yield _accept(f"aten.{name}.Tensor", ROWWISE, [x, f32()], x)
+        yield _reject(f"aten.{name}.Tensor", "dtype", [x, other], x)
 
 
 def _compositions() -> Iterator[Sample]:
@@ -275,7 +291,7 @@ def _compositions() -> Iterator[Sample]:
     extras: dict[str, list[Any]] = {
         "clamp": [0.0, 1.0], "hardtanh": [-1.0, 1.0], "relu6": [], "leaky_relu": [0.1], "elu": [1.0, 1.0, 1.0], "softplus": [1, 20],
         "mish": [], "gelu": ["tanh"], "hardsigmoid": [], "hardswish": [], "sign": [], "sgn": [], "cos": [], "sinh": [], "cosh": [],
-        "square": [],
+        "square": [], "threshold": [1.0, 0.0], "round": [],
     }  # fmt: skip
     for name, extra in extras.items():
         yield _accept(f"aten.{name}", ROWWISE, [x, *extra], x)
@@ -293,6 +309,11 @@ def _compositions() -> Iterator[Sample]:
     for name, extra in (("expand", [False]), ("broadcast_to", [])):
         yield _accept(f"aten.{name}", ROWWISE, [f32(2, 1), [2, 3], *extra], x)
         yield _reject(f"aten.{name}", "dynamic-shape", [f32(None, 1), [-1, 3], *extra], f32(None, 3))
+
+
+def _fills() -> Iterator[Sample]:
+    yield _accept("aten.full", ROWWISE, [[2, 3], 1.5, None, None, None, None], f32(2, 3))
+    yield _reject("aten.full", "dtype", [[2, 3], 1, None, None, None, None], i16(2, 3))
 
 
 def _casts() -> Iterator[Sample]:

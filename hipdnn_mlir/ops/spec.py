@@ -69,12 +69,20 @@ class TensorArg:
 
 @dataclass(frozen=True)
 class OpView:
-    """One torch op seen without MLIR: name, arguments (TensorArg, numbers, strings, lists, None), result types, ONNX node name."""
+    """One torch op seen without MLIR: name, arguments (TensorArg, numbers, strings, lists, None), results, ONNX node name.
+
+    `used` says of each result whether anything reads it.
+    """
 
     name: str
     args: Sequence[Any]
     results: Sequence[TensorType]
     node: str = ""
+    used: Sequence[bool] = ()
+
+    def uses_only_first(self) -> bool:
+        """Whether nothing reads a result but the first."""
+        return not any(self.used[1:])
 
 
 Emission = Callable[["Emitter", OpView], "Value | list[Value]"]

@@ -1,10 +1,13 @@
 """Normalizations with learned scale and bias: batch norm (inference), layer norm."""
 
+from collections.abc import Sequence
 from math import prod
 
 from ...abi import Attribute as A
 from ...abi import AttributeType as T
 from ...abi import DataType, Descriptor, NormPhase
+from ...abi import Pointwise as P
+from ...abi import Reduce as R
 from ..emitter import Emitter, Value
 from ..registry import compute
 from ..spec import OpView, Refusal
@@ -41,15 +44,45 @@ def batch_norm(e: Emitter, op: OpView) -> Value:
     )[0]
 
 
+def standardized(e: Emitter, x: Value, axes: Sequence[int], epsilon: float, scale: Value, bias: Value) -> list[Value]:
+    """[(x - mean) / sqrt(variance + epsilon) * scale + bias, mean, 1 / deviation] over `axes`, as reductions and pointwise nodes."""
+    mean = e.reduction(R.AVG, x, axes)
+    centred = e.pointwise(P.SUB, x, mean)
+    variance = e.reduction(R.AVG, e.pointwise(P.MUL, centred, centred), axes)
+    deviation = e.pointwise(P.RSQRT, e.pointwise(P.ADD, variance, e.scalar(epsilon, x.dtype)), dtype=x.dtype)
+    y = e.pointwise(P.MUL, e.pointwise(P.MUL, centred, deviation), scale)
+    return [e.pointwise(P.ADD, y, bias), mean, deviation]
+
+
+@compute(
+    "aten.instance_norm",
+    becomes="reduction AVG, SUB, MUL, reduction AVG, ADD, RSQRT, MUL, MUL, ADD",
+    onnx=("InstanceNormalization",),
+)
+def instance_norm(e: Emitter, op: OpView) -> Value:
+    """(x, scale, bias, mean, variance, use input, momentum, eps, cudnn) over the spatial dims of each sample and channel."""
+    x, epsilon = e.value(op.args[0]), op.args[7]
+    if not op.args[5] or op.args[1] is None or op.args[2] is None:
+        raise Refusal("attribute", "running statistics, or no scale and bias")
+    if x.rank < 3 or not x.dtype.is_float:
+        raise Refusal("dtype" if x.rank > 2 else "rank", f"instance norm of {x.dtype}{list(x.dims)}")
+    dims = (1, x.dims[1], *(1,) * (x.rank - 2))
+    scale, bias = e.view(e.value(op.args[1]), dims), e.view(e.value(op.args[2]), dims)
+    return standardized(e, x, range(2, x.rank), epsilon, scale, bias)[0]
+
+
 @compute("aten.layer_norm", "aten.native_layer_norm", becomes="layer norm (inference)", onnx=("LayerNormalization",))
 def layer_norm(e: Emitter, op: OpView) -> list[Value]:
-    """(x, normalized dims, scale, bias, eps) over trailing dims; saved mean and variance are not produced."""
+    """(x, normalized dims, scale, bias, eps) over trailing dims; written out where mean or 1 / deviation are read too."""
     x, shape, epsilon = e.value(op.args[0]), tuple(op.args[1]), op.args[4]
     if op.args[2] is None or op.args[3] is None:
         raise Refusal("operand", "layer norm without scale and bias")
     if not shape or x.dims[-len(shape) :] != shape or prod(shape) == 0:
         raise Refusal("shape", f"normalized dims {shape} of {x.dims}")
     dims = (1,) * (x.rank - len(shape)) + shape
+    if not op.uses_only_first():
+        scale, bias = e.view(e.value(op.args[2]), dims), e.view(e.value(op.args[3]), dims)
+        return standardized(e, x, range(x.rank - len(shape), x.rank), epsilon, scale, bias)
     y = e.node(
         Descriptor.OPERATION_LAYERNORM_DESCRIPTOR_EXT,
         {

@@ -94,6 +94,30 @@ for _name, (_mode, _onnx) in COMPARE.items():
         )
 
 
+@compute(
+    "aten.bitwise_and.Tensor",
+    "aten.bitwise_or.Tensor",
+    "aten.bitwise_xor.Tensor",
+    becomes="pointwise LOGICAL_AND, LOGICAL_OR, CMP_NEQ",
+)
+def bitwise(e: Emitter, op: OpView) -> Value:
+    """Of booleans; hipDNN has no bit operations on integers."""
+    a, b = operands(e, op)
+    if a.dtype is not BOOL:
+        raise Refusal("dtype", f"{op.name} of {a.dtype}")
+    modes = {"and": P.LOGICAL_AND, "or": P.LOGICAL_OR, "xor": P.CMP_NEQ}
+    return e.pointwise(modes[op.name.split("bitwise_")[1].split(".")[0]], a, b, dtype=BOOL)
+
+
+@compute("aten.bitwise_not", becomes="pointwise LOGICAL_NOT", onnx=("Not",))
+def bitwise_not(e: Emitter, op: OpView) -> Value:
+    """Of booleans."""
+    x = e.value(op.args[0])
+    if x.dtype is not BOOL:
+        raise Refusal("dtype", f"{op.name} of {x.dtype}")
+    return e.pointwise(P.LOGICAL_NOT, x, dtype=BOOL)
+
+
 @compute("aten.logical_not", becomes="pointwise LOGICAL_NOT", onnx=("Not",))
 def logical_not(e: Emitter, op: OpView) -> Value:
     """Not x."""
@@ -196,6 +220,35 @@ def clamp(e: Emitter, op: OpView) -> Value:
                 x = e.pointwise(mode, x, e.value(bound) if isinstance(bound, TensorArg) else e.scalar(bound, x.dtype))
         return x
     return clamp_to(e, x, *bounds)
+
+
+@compute("aten.clamp_min.Tensor", "aten.clamp_max.Tensor", becomes="pointwise MAX or MIN", onnx=("Clip",))
+def clamp_one_side(e: Emitter, op: OpView) -> Value:
+    """Max or min with a tensor."""
+    return e.pointwise(P.MAX if "clamp_min" in op.name else P.MIN, *operands(e, op))
+
+
+@compute("aten.threshold", becomes="pointwise CMP_GT, BINARY_SELECT", onnx=("ThresholdedRelu",))
+def threshold(e: Emitter, op: OpView) -> Value:
+    """X where it is above the threshold, a value elsewhere."""
+    x, limit, value = operands(e, op, 3)
+    return e.pointwise(P.BINARY_SELECT, x, value, e.pointwise(P.CMP_GT, x, limit, dtype=BOOL), dtype=x.dtype)
+
+
+@compute("aten.round", becomes="pointwise FLOOR, SUB, CMP_GT, CMP_EQ, BINARY_SELECT and others", onnx=("Round",))
+def round_half_even(e: Emitter, op: OpView) -> Value:
+    """To the nearest whole number, halves to the even one."""
+    x = e.value(op.args[0])
+    if not x.dtype.is_float:
+        raise Refusal("dtype", f"round of {x.dtype}")
+    low = e.pointwise(P.FLOOR, x)
+    high = e.pointwise(P.ADD, low, e.scalar(1.0, x.dtype))
+    rest, half = e.pointwise(P.SUB, x, low), e.scalar(0.5, x.dtype)
+    halved = e.pointwise(P.MUL, low, half)
+    odd = e.pointwise(P.CMP_NEQ, e.pointwise(P.FLOOR, halved), halved, dtype=BOOL)
+    tie_goes_up = e.pointwise(P.LOGICAL_AND, e.pointwise(P.CMP_EQ, rest, half, dtype=BOOL), odd, dtype=BOOL)
+    up = e.pointwise(P.LOGICAL_OR, e.pointwise(P.CMP_GT, rest, half, dtype=BOOL), tie_goes_up, dtype=BOOL)
+    return e.pointwise(P.BINARY_SELECT, high, low, up, dtype=x.dtype)
 
 
 @compute("aten.relu6", becomes="pointwise RELU_FWD with an upper clip")
@@ -343,6 +396,33 @@ def fmod(e: Emitter, op: OpView) -> Value:
     if a.dtype.is_float:
         raise Refusal("dtype", f"fmod of {a.dtype}: hipDNN cannot truncate")
     return e.pointwise(P.SUB, a, e.pointwise(P.MUL, e.pointwise(P.DIV, a, b), b))
+
+
+@compute(
+    "aten.remainder.Tensor",
+    becomes="pointwise DIV, MUL, SUB, CMP_LT, CMP_NEQ, LOGICAL_AND, ADD, BINARY_SELECT",
+    onnx=("Mod",),
+)
+def remainder(e: Emitter, op: OpView) -> Value:
+    """Of integers, with the sign of the divisor: the C remainder, plus the divisor where the signs differ."""
+    a, b = operands(e, op)
+    if a.dtype.is_float:
+        raise Refusal("dtype", f"remainder of {a.dtype}: hipDNN cannot truncate")
+    b = e.view(b, (1,) * (a.rank - b.rank) + b.dims)  # what is computed from it cannot change its rank
+    rest = e.pointwise(P.SUB, a, e.pointwise(P.MUL, e.pointwise(P.DIV, a, b), b))
+    zero = e.scalar(0, a.dtype)
+    signs_differ = e.pointwise(
+        P.CMP_NEQ, e.pointwise(P.CMP_LT, rest, zero, dtype=BOOL), e.pointwise(P.CMP_LT, b, zero, dtype=BOOL), dtype=BOOL
+    )
+    moves = e.pointwise(P.LOGICAL_AND, signs_differ, e.pointwise(P.CMP_NEQ, rest, zero, dtype=BOOL), dtype=BOOL)
+    return e.pointwise(P.BINARY_SELECT, e.pointwise(P.ADD, rest, b), rest, moves, dtype=a.dtype)
+
+
+@compute("aten.full", becomes="pointwise IDENTITY of a number", onnx=("ConstantOfShape",))
+def full(e: Emitter, op: OpView) -> Value:
+    """(dims, number): one number everywhere."""
+    kind = op.results[0]
+    return e.pointwise(P.IDENTITY, e.scalar(op.args[1], kind.dtype), dims=kind.static_dims() or (1,))
 
 
 @compute("aten.expand", "aten.broadcast_to", becomes="pointwise IDENTITY with broadcasting", onnx=("Expand",))
