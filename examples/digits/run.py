@@ -5,7 +5,6 @@ First a digit classifier with its held-out images, then the onnx package's ResNe
 
 from __future__ import annotations
 
-import statistics
 import sys
 import tempfile
 import time
@@ -27,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import hipdnn_mlir
 import light
+from hipdnn_mlir.tools.measure import interleave
 
 HELD_OUT = 360
 MODEL = Path(__file__).with_name("digits.onnx")
@@ -38,20 +38,8 @@ Run = Callable[[Images], Images]
 console = Console()
 
 
-def median_ms(run: Callable[[], object]) -> float:
-    """Return the median time of a call in milliseconds, after one that does not count."""
-    times = []
-    for _ in range(RUNS + 1):
-        start = time.perf_counter()
-        run()
-        times.append(1e3 * (time.perf_counter() - start))
-    return statistics.median(times[1:])
-
-
 def compile_and_load(model: Path | onnx.ModelProto) -> hipdnn_mlir.Session:
     """Compile a model, save and load the program, and show its placement with the times of its slowest graphs."""
-    placement = hipdnn_mlir.explain(model)
-    nodes = sum(len(graph.nodes) for graph in placement.graphs)
     start = time.perf_counter()
     program = hipdnn_mlir.compile(model)
     compiled = time.perf_counter()
@@ -60,7 +48,9 @@ def compile_and_load(model: Path | onnx.ModelProto) -> hipdnn_mlir.Session:
         program.save(path)
         saved = time.perf_counter()
         session = hipdnn_mlir.load(path)
-    ready = time.perf_counter()
+        ready = time.perf_counter()
+    placement = hipdnn_mlir.explain(model)
+    nodes = sum(len(graph.nodes) for graph in placement.graphs)
     console.print(
         f"{nodes} operations in {len(placement.graphs)} graphs, {len(placement.rejects)} left out; "
         f"compiled in {compiled - start:.2f} s, loaded in {1e3 * (ready - saved):.0f} ms"
@@ -93,12 +83,14 @@ def show_steps(session: hipdnn_mlir.Session, images: Images, most: int) -> None:
     console.print("placement: " + ", ".join(f"{count} steps on {engine}" for engine, count in by_engine.items()))
 
 
-def compare(ours: Images, theirs: Images, ours_ms: float, theirs_ms: float) -> bool:
-    """Show how far the outputs lie apart and how long a run takes; returns whether they agree."""
-    difference = float(np.abs(ours - theirs).max())
+def compare(ours: Run, theirs: Run, batches: list[Images]) -> bool:
+    """Show how far outputs lie apart and how long a run takes; returns whether they agree."""
+    difference = max(float(np.abs(ours(batch) - theirs(batch)).max()) for batch in batches)
     equal = difference <= TOLERANCE
     verdict = "[green]equal[/]" if equal else f"[red]further apart than {TOLERANCE:g}[/]"
     console.print(f"largest difference from ONNX Runtime {difference:.2g}: {verdict}")
+    timings = interleave({"ours": lambda: ours(batches[0]), "theirs": lambda: theirs(batches[0])}, RUNS)
+    ours_ms, theirs_ms = timings["ours"].median_ms, timings["theirs"].median_ms
     console.print(f"time per run: {ours_ms:.2f} ms, ONNX Runtime {theirs_ms:.2f} ms\n")
     return equal
 
@@ -135,8 +127,7 @@ def digits() -> bool:
         console.print("predicted: " + " ".join(marks))
     right = int((predictions == labels).sum())
     console.print(f"held-out accuracy {right / HELD_OUT:.2%} ({right} of {HELD_OUT})")
-    reference = np.concatenate([theirs(part) for part in batches])
-    return compare(scores, reference, median_ms(lambda: ours(batches[0])), median_ms(lambda: theirs(batches[0])))
+    return compare(ours, theirs, batches)
 
 
 def resnet50() -> bool:
@@ -147,14 +138,12 @@ def resnet50() -> bool:
     session = compile_and_load(path)
     ours, theirs = runners(session, path)
     show_steps(session, image, 8)
-    times = median_ms(lambda: ours(image)), median_ms(lambda: theirs(image))
-    as_shipped = compare(ours(image), theirs(image), *times)
+    as_shipped = compare(ours, theirs, [image])
 
     console.rule("the same with random weights (those shipped are constants: every class scores alike)", align="left")
     model = light.with_random_weights(onnx.load(path))
     ours, theirs = runners(compile_and_load(model), model.SerializeToString())
-    times = median_ms(lambda: ours(image)), median_ms(lambda: theirs(image))
-    return compare(ours(image), theirs(image), *times) and as_shipped
+    return compare(ours, theirs, [image]) and as_shipped
 
 
 def main() -> None:
