@@ -176,10 +176,11 @@ class Session {
     /// Room for the lists of some dozens of arguments, so that a call of a usual program takes nothing from the heap.
     alignas(std::max_align_t) std::array<std::byte, 4096> room;
     std::pmr::monotonic_buffer_resource memory{room.data(), room.size()};
-    std::pmr::vector<ReadArray> input_owners{&memory};
-    std::pmr::vector<WriteArray> output_owners{&memory};
-    std::pmr::vector<InputArray> inputs{&memory};
-    std::pmr::vector<OutputArray> outputs{&memory};
+    // Parentheses: in braces an array that wraps the pointer would be the first element.
+    std::pmr::vector<ReadArray> input_owners = std::pmr::vector<ReadArray>(&memory);
+    std::pmr::vector<WriteArray> output_owners = std::pmr::vector<WriteArray>(&memory);
+    std::pmr::vector<InputArray> inputs = std::pmr::vector<InputArray>(&memory);
+    std::pmr::vector<OutputArray> outputs = std::pmr::vector<OutputArray>(&memory);
     nb::list results;
   };
 
