@@ -35,7 +35,8 @@ def _main(action: str, file: Path, threads: int) -> dict[str, float]:
     start = time.perf_counter()
     import hipdnn_mlir
 
-    load = hipdnn_mlir.load  # imports the session and NumPy with it; the compiler is imported on its first use, which counts
+    # Imports the session and NumPy with it; the compiler is imported on its first use, which counts.
+    load = hipdnn_mlir.load
     imported = time.perf_counter()
     if action == "compile":
         hipdnn_mlir.compile(file).session(threads=threads)
