@@ -11,7 +11,6 @@ from torch_mlir import ir
 from torch_mlir.dialects import ext
 from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.dialects.ext import Operand, Region, Result
-from torch_mlir.passmanager import PassManager
 
 from .ir_types import same_storage
 
@@ -171,17 +170,11 @@ def _verify_graph(operation: Any) -> bool:
 
 
 def make_context() -> ir.Context:
-    """A context with the torch, torch_c and hipdnn dialects loaded.
-
-    torch_c and tm_tensor are reachable only as dependent dialects of passes, so two of those run once on an empty module: without it
-    `Operation.create("torch_c...")` silently makes an opaque operation.
-    """
+    """A context with MLIR's own dialects, torch and hipdnn."""
     # The bindings look for Python classes of a dialect under this name at every operation, and remember only a success.
     sys.modules.setdefault("torch_mlir.dialects.hipdnn", sys.modules[__name__])
     context = ir.Context()
     torch_dialect.register_dialect(context)
     with context, ir.Location.unknown():
-        loader = "builtin.module(torch-func-backend-type-conversion,func.func(convert-torch-to-tmtensor))"
-        PassManager.parse(loader).run(ir.Module.create().operation)
         HipDNN.load()
     return context

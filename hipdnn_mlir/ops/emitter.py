@@ -118,14 +118,6 @@ class Emitter:
             )
         return self._remember((value.tensor, dims), replace(tensor, dims=dims, strides=strides))
 
-    def permuted(self, value: Value, order: Sequence[int]) -> Value:
-        """A region operand with its dimensions reordered by strides; refuses an intermediate."""
-        tensor = self.graph.tensors[value.tensor]
-        if tensor.operand is None:
-            raise Refusal("virtual-view", "an intermediate cannot be transposed without a copy")
-        dims = tuple(value.dims[axis] for axis in order)
-        return self._new(replace(tensor, dims=dims, strides=tuple(tensor.strides[axis] for axis in order)))
-
     def _remember(self, key: tuple[int, Dims], tensor: Tensor) -> Value:
         if key not in self._views:
             self._views[key] = self._new(tensor)
