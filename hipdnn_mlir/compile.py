@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 ModelLike = str | Path | bytes | onnx.ModelProto
 
 
-@dataclass
+@dataclass(repr=False)
 class Program:
     """A compiled program with its weights, ready to be saved or run.
 
@@ -53,6 +53,13 @@ class Program:
         from .session import Session
 
         return Session(self, **options)
+
+    def __repr__(self) -> str:
+        """One line: model, target, inputs, steps, bytes of weights."""
+        inputs = ", ".join(f"{port.name}: {port.dtype}{list(port.dims)}" for port in self.model.inputs)
+        weight_bytes = sum(array.nbytes for array in self.weights.values())
+        name, steps = self.model.model["name"], len(self.model.steps)
+        return f"Program({name!r} for {self.model.target!r}, inputs {inputs}, {steps} steps, {weight_bytes} bytes of weights)"
 
     @property
     def text(self) -> str:

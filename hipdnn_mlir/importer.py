@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ logger = logging.getLogger(__name__)
 OLDEST_OPSET, UPGRADED_OPSET = 17, 21
 """torch-mlir's conversions are complete from about opset 17; older models are upgraded by onnx's own converter."""
 MAX_LITERAL_ELEMENTS = 1
+MAX_BYTES = 1 << 48
 LARGE_ELEMENTS = 1024
 """Initializers up to this size take part in constant folding; larger ones never leave NumPy."""
 _SHAPE_LIKE = frozenset({"Resize", "Upsample", "ConstantOfShape", "Range"})
@@ -125,6 +127,8 @@ def import_model(
         ModelError: invalid model, unknown input name, dims that stay dynamic, dtypes without a row.
         UnsupportedError: results of unknown shape, or torch-mlir's conversion stops for a reason that leaving an op aside does not mend.
     """
+    _check_initializers(model.graph, where)
+    _check_outputs(model.graph, where)
     slim, weights = _slim(model, shapes or {}, where)
     inputs, outputs = _signature(slim, weights, where)
     data_dependent = _data_dependent(slim)
@@ -220,6 +224,8 @@ def _set_shapes(model: onnx.ModelProto, shapes: Mapping[str, Dims], where: str) 
     for name, dims in shapes.items():
         if name not in inputs:
             raise ModelError(f"no input named {name!r}", where=where, expected=f"one of {', '.join(inputs)}")
+        if not all(0 <= size < MAX_BYTES for size in dims):
+            raise ModelError(f"input {name!r} cannot have the shape {'x'.join(map(str, dims))}", where=where)
         shape = inputs[name].type.tensor_type.shape
         if shape.dim and len(shape.dim) != len(dims):
             raise ModelError(
@@ -230,6 +236,8 @@ def _set_shapes(model: onnx.ModelProto, shapes: Mapping[str, Dims], where: str) 
             shape.dim.add().dim_value = size
     if shapes:
         del model.graph.value_info[:]
+        for value in model.graph.output:  # inferred again: what was declared may belong to other sizes
+            value.type.tensor_type.ClearField("shape")
 
 
 def _upgrade(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
@@ -264,6 +272,25 @@ def _data_dependent(model: onnx.ModelProto) -> list[Reject]:
     ]
 
 
+def _check_initializers(graph: onnx.GraphProto, where: str) -> None:
+    """Every initializer can be read as an array of the dims and type it states."""
+    hint = "export the model again"
+    for tensor in graph.initializer:
+        if min(tensor.dims, default=0) < 0:
+            raise ModelError(f"initializer {tensor.name!r} has dims {list(tensor.dims)}", where=where, hint=hint)
+        try:
+            numpy_helper.to_array(tensor)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelError(f"initializer {tensor.name!r} is broken: {error}", where=where, hint=hint) from error
+
+
+def _check_outputs(graph: onnx.GraphProto, where: str) -> None:
+    names = [value.name for value in graph.output]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ModelError(f"output {twice[0]!r} is listed twice", where=where, expected="each output once")
+
+
 def _signature(model: onnx.ModelProto, weights: Weights, where: str) -> tuple[list[TensorInfo], list[TensorInfo]]:
     initializers = {tensor.name for tensor in model.graph.initializer}
     given = [value for value in model.graph.input if value.name not in weights and value.name not in initializers]
@@ -289,7 +316,14 @@ def _info(value: onnx.ValueInfoProto, where: str, hint: str) -> TensorInfo:
         raise ModelError(
             f"{value.name!r} has the dynamic shape {shown}", where=where, expected="static sizes", hint=hint
         )
-    return TensorInfo(value.name, BY_ONNX[kind.elem_type], dims)
+    info = TensorInfo(value.name, BY_ONNX[kind.elem_type], dims)
+    if math.prod(dims) * info.dtype.bytes >= MAX_BYTES:
+        raise ModelError(
+            f"{value.name!r} of shape {'x'.join(map(str, dims))} is too large",
+            where=where,
+            expected="less than 2^48 bytes",
+        )
+    return info
 
 
 def _to_mlir(model: onnx.ModelProto, context: ir.Context, where: str) -> ir.Module:

@@ -40,6 +40,11 @@ def _is_float(kind: int) -> bool:
 
 WRONG: tuple[WrongConversion, ...] = (
     WrongConversion("SpaceToDepth", lambda node, _: _attribute(node, "mode", b"DCR") != b"DCR", "mode CRD is ignored"),
+    WrongConversion(
+        "AveragePool",
+        lambda node, _: bool(_attribute(node, "ceil_mode", 0)) and bool(_attribute(node, "count_include_pad", 0)),
+        "windows over the end are divided by their full size",
+    ),
     WrongConversion("LpNormalization", lambda *_: True, "a zero norm gives NaN, not zero"),
     WrongConversion("QuantizeLinear", _other_integers, "aborts on 16-bit types"),
     WrongConversion("DequantizeLinear", _other_integers, "aborts on 16-bit types"),

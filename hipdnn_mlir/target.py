@@ -23,6 +23,8 @@ EPILOGUE_MODES = frozenset({
     P.ELU_FWD, P.SOFTPLUS_FWD, P.ABS, P.SQRT, P.EXP, P.LOG,
 })  # fmt: skip
 ROWWISE_TYPES = frozenset({F32, F64, F16, BF16, I8, U8, I32, I64, BOOL})
+MAX_DIM = 2**31 - 1
+"""Larger sizes overflow inside the libraries."""
 _HARD_SWISH = (P.ADD, P.RELU_FWD, P.MUL, P.MUL)
 
 
@@ -44,7 +46,7 @@ class AnchorEpilogue:
             return "an epilogue has pointwise nodes only"
         if len(rest) > self.max_epilogue:
             return f"epilogue of {len(rest)} nodes, at most {self.max_epilogue}"
-        return _bad_dtype(graph, self.dtypes) or self._breaks_chain(graph, anchor, rest)
+        return _bad_tensor(graph, self.dtypes) or self._breaks_chain(graph, anchor, rest)
 
     def _breaks_chain(self, graph: Graph, anchor: Node, rest: list[Node]) -> str | None:
         current = next(iter(anchor.outputs.values()))
@@ -87,7 +89,7 @@ class Single:
         """Why the graph is not taken, or None."""
         if len(graph.nodes) != 1 or graph.nodes[0].type not in self.types:
             return "takes single nodes only"
-        return _bad_dtype(graph, self.dtypes)
+        return _bad_tensor(graph, self.dtypes)
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class Rowwise:
             return "tensors of different rank"
         if axes and not self._rows_match(graph, next(iter(axes))):
             return "tensors that broadcast over a dimension that is not reduced"
-        return _bad_dtype(graph, self.dtypes)
+        return _bad_tensor(graph, self.dtypes)
 
     @staticmethod
     def _rows_match(graph: Graph, axes: tuple[int, ...]) -> bool:
@@ -129,7 +131,7 @@ class Reduction:
         """Why the graph is not taken, or None."""
         if len(graph.nodes) != 1 or graph.nodes[0].type != REDUCTION:
             return "takes one reduction"
-        return _bad_dtype(graph, self.dtypes)
+        return _bad_tensor(graph, self.dtypes)
 
 
 @dataclass(frozen=True)
@@ -172,8 +174,13 @@ def _used(graph: Graph) -> list[Tensor]:
     return [graph.tensors[i] for i in sorted(indices)]
 
 
-def _bad_dtype(graph: Graph, allowed: frozenset[DType]) -> str | None:
-    return next((f"has a tensor of {t.dtype}" for t in _used(graph) if t.dtype not in allowed), None)
+def _bad_tensor(graph: Graph, allowed: frozenset[DType]) -> str | None:
+    for tensor in _used(graph):
+        if tensor.dtype not in allowed:
+            return f"has a tensor of {tensor.dtype}"
+        if max(tensor.dims) > MAX_DIM:
+            return f"has a dim of {max(tensor.dims)}, at most {MAX_DIM}"
+    return None
 
 
 def _reduced_axes(graph: Graph, node: Node) -> tuple[int, ...]:

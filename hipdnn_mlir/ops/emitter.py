@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +13,6 @@ from ..dtypes import DType
 from .graph import DEFAULT_ALIGNMENT, Graph, Node, Tensor
 from .spec import OpView, Refusal, Reject, TensorArg, TensorType
 from .strides import Dims, Strides, broadcast, memory_order, packed, restride
-
-Slot = tuple[Literal["in", "out"], int]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from torch_mlir import ir
 
 from ..dialect import make_context
 from ..errors import HipdnnMlirError
+from ..ops.spec import Refusal
 from ..passes.pipeline import PIPELINES, build, split_top_level
 from ..passes.registration import PASSES
 
@@ -119,6 +120,9 @@ def _process(
             module = ir.Module.parse(text)
             build(pipeline).run(module.operation)
             return str(module.operation.get_asm(enable_debug_info=debug_info)).rstrip() + "\n"
+        except Refusal as refusal:
+            diagnostics.append(_Kept("module", f"not a module of the torch dialect: {refusal.reason}"))
+            return None
         except ir.MLIRError as error:
             known = {d.message for d in diagnostics}
             diagnostics += [

@@ -194,6 +194,8 @@ def clamp_to(e: Emitter, x: Value, low: float | None, high: float | None) -> Val
     """min(max(x, low), high), as one RELU with clips where the dtype is a float."""
     if low is None and high is None:
         return e.pointwise(P.IDENTITY, x)
+    if low is not None and high is not None:
+        low = min(low, high)  # bounds the wrong way round: the upper one wins everywhere
     if x.dtype.is_float and low is not None and math.isfinite(low):
         if high is not None and math.isfinite(high):
             return e.pointwise(P.RELU_FWD, x, RELU_LOWER_CLIP=low, RELU_UPPER_CLIP=high)
