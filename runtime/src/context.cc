@@ -35,6 +35,8 @@ Context::Context(std::shared_ptr<const LoadedProgram> program) : program_(std::m
   }
   stream_ = device.create_stream();
   handle_ = device.create_handle(stream_.get());
+  current_ = stream_.get();
+  end_ = device.create_event(false);
 
   const std::vector<Buffer>& buffers = program_->program().buffers();
   for (std::size_t i = 0; i < buffers.size(); ++i) {
@@ -46,8 +48,8 @@ Context::Context(std::shared_ptr<const LoadedProgram> program) : program_(std::m
 }
 
 Context::~Context() {
-  // Work may still be queued after a failed run; the arena must outlive it.
-  if (stream_) program_->device().library().hip().stream_synchronize(stream_.get());
+  // The arena must outlive the work that uses it.
+  if (is_pending_) end_.library().hip().event_synchronize(end_.get());
 }
 
 void Context::prepare_step(std::size_t step) {
@@ -87,26 +89,70 @@ std::vector<double> Context::run_timed(std::span<const InputArray> inputs, std::
   return elapsed_us;
 }
 
-void Context::run_all(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, std::span<const Event> events) {
-  const Program& program = program_->program();
+void Context::enqueue(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, hipStream_t stream) {
   const HipApi& hip = stream_.library().hip();
+  begin(inputs, outputs, stream);
+  try {
+    queue_steps(inputs, outputs, {});
+    check(hip, hip.event_record(end_.get(), stream), "hipEventRecord");
+  } catch (...) {
+    abandon();
+    throw;
+  }
+  is_pending_ = true;
+}
+
+void Context::run_all(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, std::span<const Event> events) {
+  const HipApi& hip = stream_.library().hip();
+  begin(inputs, outputs, stream_.get());
+  try {
+    queue_steps(inputs, outputs, events);
+    check(hip, hip.stream_synchronize(stream_.get()), "hipStreamSynchronize");
+  } catch (...) {
+    abandon();
+    throw;
+  }
+  is_pending_ = false;
+}
+
+void Context::begin(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, hipStream_t stream) {
   program_->device().activate();
   bind(inputs, outputs);
+  switch_to(stream);
+}
+
+void Context::abandon() {
+  // No event marks the end of what has been queued so far. A failure of this call tells nothing new.
+  stream_.library().hip().stream_synchronize(current_);
+  is_pending_ = false;
+}
+
+void Context::switch_to(hipStream_t stream) {
+  // The name of a per-thread stream stands for another stream on each thread.
+  if (stream == current_ && stream != hipStreamPerThread) return;
+  const Library& library = stream_.library();
+  if (is_pending_) check(library.hip(), library.hip().stream_wait_event(stream, end_.get(), 0), "hipStreamWaitEvent");
+  check(library.hipdnn(), library.hipdnn().set_stream(handle_.get(), stream), "hipdnnSetStream");
+  current_ = stream;
+}
+
+void Context::queue_steps(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, std::span<const Event> events) {
+  const Program& program = program_->program();
+  const HipApi& hip = stream_.library().hip();
   const auto is_staged = [&](Memory memory) { return program_->stages_host_arrays() && memory == Memory::host; };
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Argument& input = program.inputs()[i];
     if (is_staged(inputs[i].memory)) copy(buffers_[input.buffer], inputs[i].pointer, input.bytes, hipMemcpyHostToDevice);
   }
   for (std::size_t s = 0; s < executions_.size(); ++s) {
-    if (!events.empty()) check(hip, hip.event_record(events[s].get(), stream_.get()), "hipEventRecord");
+    if (!events.empty()) check(hip, hip.event_record(events[s].get(), current_), "hipEventRecord");
     run_step(s);
   }
-  if (!events.empty()) check(hip, hip.event_record(events.back().get(), stream_.get()), "hipEventRecord");
+  if (!events.empty()) check(hip, hip.event_record(events.back().get(), current_), "hipEventRecord");
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Argument& output = program.outputs()[i];
     if (is_staged(outputs[i].memory)) copy(outputs[i].pointer, buffers_[output.buffer], output.bytes, hipMemcpyDeviceToHost);
   }
-  check(hip, hip.stream_synchronize(stream_.get()), "hipStreamSynchronize");
 }
 
 void Context::bind(std::span<const InputArray> inputs, std::span<const OutputArray> outputs) {
@@ -157,7 +203,7 @@ void Context::run_step(std::size_t step) {
 void Context::copy(void* destination, const void* source, std::size_t bytes, hipMemcpyKind kind) {
   if (bytes == 0) return;
   const HipApi& hip = stream_.library().hip();
-  check(hip, hip.memcpy_async(destination, source, bytes, kind, stream_.get()), "hipMemcpyAsync");
+  check(hip, hip.memcpy_async(destination, source, bytes, kind, current_), "hipMemcpyAsync");
 }
 
 }  // namespace hipdnn_rt

@@ -68,6 +68,24 @@ DeviceBuffer Device::allocate(std::size_t bytes) const {
   return {library_, raw};
 }
 
+PinnedBuffer Device::allocate_pinned(std::size_t bytes) const {
+  if (!has_pinned_memory()) {
+    throw DeviceError("port '" + std::string(port().name) + "' has no pinned host memory (hipHostMalloc, hipHostFree); use ordinary memory");
+  }
+  activate();
+  void* raw = nullptr;
+  check(library_->hip(), library_->hip().host_malloc(&raw, bytes, hipHostMallocDefault), "hipHostMalloc(" + std::to_string(bytes) + " bytes)");
+  return {library_, raw};
+}
+
+std::optional<MemoryInfo> Device::memory_info() const {
+  if (library_->hip().mem_get_info == nullptr) return std::nullopt;
+  activate();
+  MemoryInfo info{};
+  check(library_->hip(), library_->hip().mem_get_info(&info.free_bytes, &info.total_bytes), "hipMemGetInfo");
+  return info;
+}
+
 Stream Device::create_stream() const {
   activate();
   hipStream_t raw = nullptr;
@@ -75,10 +93,10 @@ Stream Device::create_stream() const {
   return {library_, raw};
 }
 
-Event Device::create_event() const {
+Event Device::create_event(bool is_timed) const {
   activate();
   hipEvent_t raw = nullptr;
-  check(library_->hip(), library_->hip().event_create(&raw, hipEventDefault), "hipEventCreateWithFlags");
+  check(library_->hip(), library_->hip().event_create(&raw, is_timed ? hipEventDefault : hipEventDisableTiming), "hipEventCreateWithFlags");
   return {library_, raw};
 }
 

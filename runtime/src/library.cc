@@ -94,11 +94,15 @@ HipApi load_hip(const Opened& library) {
   load(library, "hipStreamCreateWithFlags", api.stream_create);
   load(library, "hipStreamDestroy", api.stream_destroy);
   load(library, "hipStreamSynchronize", api.stream_synchronize);
+  load(library, "hipStreamWaitEvent", api.stream_wait_event);
   load(library, "hipEventCreateWithFlags", api.event_create);
   load(library, "hipEventRecord", api.event_record);
   load(library, "hipEventSynchronize", api.event_synchronize);
   load(library, "hipEventElapsedTime", api.event_elapsed_time);
   load(library, "hipEventDestroy", api.event_destroy);
+  load_optional(library, "hipHostMalloc", api.host_malloc);
+  load_optional(library, "hipHostFree", api.host_free);
+  load_optional(library, "hipMemGetInfo", api.mem_get_info);
   return api;
 }
 

@@ -21,6 +21,10 @@ typedef enum { hipMemcpyHostToHost = 0, hipMemcpyHostToDevice = 1, hipMemcpyDevi
                hipMemcpyDefault = 4 } hipMemcpyKind;
 enum { hipStreamDefault = 0, hipStreamNonBlocking = 1 };
 enum { hipEventDefault = 0, hipEventDisableTiming = 2 };
+enum { hipHostMallocDefault = 0 };
+
+/* Not a stream but a name: the default stream of whichever thread passes it. Its value is part of the ABI. */
+#define hipStreamPerThread ((hipStream_t)2)
 
 hipError_t hipInit(unsigned int flags);
 hipError_t hipGetDeviceCount(int* count);
@@ -32,6 +36,7 @@ const char* hipGetErrorString(hipError_t error);
 
 hipError_t hipMalloc(void** pointer, size_t bytes);
 hipError_t hipFree(void* pointer);
+hipError_t hipMemGetInfo(size_t* free_bytes, size_t* total_bytes);
 hipError_t hipHostMalloc(void** pointer, size_t bytes, unsigned int flags);
 hipError_t hipHostFree(void* pointer);
 hipError_t hipMemcpyAsync(void* destination, const void* source, size_t bytes, hipMemcpyKind kind, hipStream_t stream);

@@ -25,10 +25,11 @@ struct OutputArray {
 };
 
 /// Owns what one execution writes. Used by one thread at a time; contexts of one program run concurrently.
-/// After an exception the context is still valid, its outputs undefined.
+/// After an exception the context is still valid, nothing of the call is running any more and its outputs are undefined.
 class Context {
  public:
   explicit Context(std::shared_ptr<const LoadedProgram> program);
+  /// Waits for the work that is still queued.
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -37,7 +38,13 @@ class Context {
   /// says. Pointers seen before cost no allocation. Throws InputError for wrong counts or pointers, DeviceError where a call fails.
   void run(std::span<const InputArray> inputs, std::span<const OutputArray> outputs);
 
-  /// The same, with a device event between steps; answers the elapsed time of each step in microseconds.
+  /// Queue all steps on the caller's `stream`, null for the device's default stream, and return at once: results are there when the stream
+  /// gets past them. Until then arrays stay as they are; the stream belongs to the program's device and is destroyed only when its work is
+  /// done. Calls may follow each other on any streams, those of `run` included: where the stream changes, the new one waits on the device
+  /// for the old one's work, since both use this context's arena. Allocation and exceptions as `run`.
+  void enqueue(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, hipStream_t stream);
+
+  /// As `run`, with a device event between steps; answers the elapsed time of each step in microseconds.
   std::vector<double> run_timed(std::span<const InputArray> inputs, std::span<const OutputArray> outputs);
 
  private:
@@ -58,13 +65,23 @@ class Context {
   const Descriptor& find_pack(std::size_t step);
   void run_step(std::size_t step);
   void run_all(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, std::span<const Event> events);
+  void begin(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, hipStream_t stream);
+  void abandon();
+  void queue_steps(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, std::span<const Event> events);
+  void switch_to(hipStream_t stream);
   void copy(void* destination, const void* source, std::size_t bytes, hipMemcpyKind kind);
 
   std::shared_ptr<const LoadedProgram> program_;
   DeviceBuffer memory_;
   std::byte* arena_ = nullptr;
+  /// For `run`.
   Stream stream_;
   Handle handle_;
+  /// What the handle is set to: where work goes, and where the work queued last has gone.
+  hipStream_t current_ = nullptr;
+  /// The end of the work queued last, where `is_pending_`: it may still run.
+  Event end_;
+  bool is_pending_ = false;
   /// Address of each buffer; those of inputs and outputs change with each run.
   std::vector<std::byte*> buffers_;
   std::vector<Execution> executions_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -41,6 +42,9 @@ class Owned {
 struct BufferTraits {
   static void destroy(const Library& library, void* raw) { library.hip().free(raw); }
 };
+struct PinnedTraits {
+  static void destroy(const Library& library, void* raw) { library.hip().host_free(raw); }
+};
 struct StreamTraits {
   static void destroy(const Library& library, hipStream_t raw) { library.hip().stream_destroy(raw); }
 };
@@ -53,12 +57,20 @@ struct HandleTraits {
 
 /// Device memory. Free it only when no stream uses it any more.
 using DeviceBuffer = Owned<void*, BufferTraits>;
+/// Host memory that a device copies to and from without a detour, asynchronously. The same rule for freeing it.
+using PinnedBuffer = Owned<void*, PinnedTraits>;
 /// An in-order queue of device work, used by one thread at a time.
 using Stream = Owned<hipStream_t, StreamTraits>;
-/// A point in a stream that can be timed.
+/// A point in a stream that others can wait for, and that can be timed where it was created so.
 using Event = Owned<hipEvent_t, EventTraits>;
 /// A hipDNN handle, bound to at most one stream, used by one thread at a time.
 using Handle = Owned<hipdnnHandle_t, HandleTraits>;
+
+/// Device memory, in bytes.
+struct MemoryInfo {
+  std::size_t free_bytes;
+  std::size_t total_bytes;
+};
 
 class PlanCache;
 
@@ -89,8 +101,14 @@ class Device {
   /// Make this the calling thread's device. Everything below does so itself.
   void activate() const;
   DeviceBuffer allocate(std::size_t bytes) const;
+  /// Whether `allocate_pinned` works on this port.
+  bool has_pinned_memory() const { return library_->hip().host_malloc != nullptr && library_->hip().host_free != nullptr; }
+  /// Throws DeviceError where the port has no pinned memory or none is left.
+  PinnedBuffer allocate_pinned(std::size_t bytes) const;
+  /// What is left of the device's memory; nothing where the port does not tell.
+  std::optional<MemoryInfo> memory_info() const;
   Stream create_stream() const;
-  Event create_event() const;
+  Event create_event(bool is_timed = true) const;
   /// A handle with this device's thread setting; `stream` may be null for a handle that only builds plans.
   Handle create_handle(hipStream_t stream) const;
 

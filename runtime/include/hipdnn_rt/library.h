@@ -11,7 +11,7 @@
 
 namespace hipdnn_rt {
 
-/// The HIP functions the runtime calls. All are required.
+/// The HIP functions the runtime calls. Members under "optional" are null where the library lacks them.
 struct HipApi {
   decltype(&::hipGetDeviceCount) get_device_count = nullptr;
   decltype(&::hipSetDevice) set_device = nullptr;
@@ -22,11 +22,17 @@ struct HipApi {
   decltype(&::hipStreamCreateWithFlags) stream_create = nullptr;
   decltype(&::hipStreamDestroy) stream_destroy = nullptr;
   decltype(&::hipStreamSynchronize) stream_synchronize = nullptr;
+  decltype(&::hipStreamWaitEvent) stream_wait_event = nullptr;
   decltype(&::hipEventCreateWithFlags) event_create = nullptr;
   decltype(&::hipEventRecord) event_record = nullptr;
   decltype(&::hipEventSynchronize) event_synchronize = nullptr;
   decltype(&::hipEventElapsedTime) event_elapsed_time = nullptr;
   decltype(&::hipEventDestroy) event_destroy = nullptr;
+
+  // Optional.
+  decltype(&::hipHostMalloc) host_malloc = nullptr;
+  decltype(&::hipHostFree) host_free = nullptr;
+  decltype(&::hipMemGetInfo) mem_get_info = nullptr;
 };
 
 /// The hipDNN functions the runtime calls. Members under "optional" are null where the library lacks them.
