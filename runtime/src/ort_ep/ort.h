@@ -1,0 +1,60 @@
+// ONNX Runtime's function tables as one value, and its objects and statuses as C++: what every file of the execution provider stands on.
+#pragma once
+
+#include <onnxruntime_c_api.h>
+
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "hipdnn_rt/error.h"
+
+namespace hipdnn_ep {
+
+/// The tables of the ONNX Runtime that loaded this library. Immutable; valid as long as that library.
+struct Ort {
+  const OrtApi* api = nullptr;
+  const OrtEpApi* ep = nullptr;
+  const OrtModelEditorApi* editor = nullptr;
+};
+
+/// A call into ONNX Runtime failed; the message is its own.
+class OrtFailure : public hipdnn_rt::Error {
+ public:
+  using Error::Error;
+};
+
+/// Take ownership of `status` and throw OrtFailure where it is one.
+inline void check(const Ort& ort, OrtStatus* status) {
+  if (status == nullptr) return;
+  std::string message = ort.api->GetErrorMessage(status);
+  ort.api->ReleaseStatus(status);
+  throw OrtFailure(std::move(message));
+}
+
+/// A new failure status. Never ORT_EP_FAIL: Python would quietly run the model on the CPU provider instead.
+inline OrtStatus* make_status(const Ort& ort, const char* message, OrtErrorCode code = ORT_FAIL) noexcept {
+  return ort.api->CreateStatus(code, message);
+}
+
+/// Run `body` at the ABI's border: an exception becomes a status, a return is success.
+template <typename Body>
+OrtStatus* guard(const Ort& ort, Body&& body) noexcept {
+  try {
+    std::forward<Body>(body)();
+    return nullptr;
+  } catch (const hipdnn_rt::InputError& error) {
+    return make_status(ort, error.what(), ORT_INVALID_ARGUMENT);
+  } catch (const std::exception& error) {
+    return make_status(ort, error.what());
+  } catch (...) {
+    return make_status(ort, "an unknown exception in the hipDNN execution provider");
+  }
+}
+
+/// Owns an object of ONNX Runtime; `release` is a member of one of its tables.
+template <typename T>
+using OrtOwned = std::unique_ptr<T, void (*)(T*)>;
+
+}  // namespace hipdnn_ep
