@@ -1,0 +1,50 @@
+// ONNX Runtime's copies between host memory and this provider's devices.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "memory/device_memory.h"
+#include "ort.h"
+
+namespace hipdnn_ep {
+
+/// Copies tensors between the host, pinned host memory and the given devices. ONNX Runtime owns it once CreateDataTransfer has returned it
+/// (`release()` of a unique_ptr) and deletes it by Release. Safe to share between threads.
+///
+/// Stream order: with a stream of the device the copy is queued there and this returns at once. Without one the copy runs after all that
+/// the device's streams have been given so far, and is done on return.
+class DataTransfer : public OrtDataTransferImpl {
+ public:
+  /// A device's ordinal is its id in ONNX Runtime's memory infos; one entry per device.
+  DataTransfer(const Ort& ort, std::vector<std::shared_ptr<DeviceMemory>> devices);
+  DataTransfer(const DataTransfer&) = delete;
+  DataTransfer& operator=(const DataTransfer&) = delete;
+
+ private:
+  struct Copy;
+  /// A device, and streams for its copies that come without one, each used by one copy at a time.
+  struct Lane {
+    std::shared_ptr<DeviceMemory> memory;
+    std::vector<hipdnn_rt::Stream> idle;
+  };
+  /// Where a tensor lies: on one of the devices, or, where null, on the host.
+  struct Place {
+    bool is_known = false;
+    Lane* lane = nullptr;
+    bool is_pinned = false;
+  };
+
+  Place place_of(const OrtMemoryDevice* device) const;
+  bool can_copy(const OrtMemoryDevice* source, const OrtMemoryDevice* destination) const;
+  Copy plan(const OrtValue* source, OrtValue* destination) const;
+  void copy_tensor(const OrtValue* source, OrtValue* destination, OrtSyncStream* stream);
+  void copy_now(const Copy& copy);
+
+  Ort ort_;
+  std::mutex mutex_;
+  mutable std::vector<Lane> lanes_;
+};
+
+}  // namespace hipdnn_ep
