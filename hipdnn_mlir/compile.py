@@ -1,6 +1,5 @@
 """The compiler as one page: model -> torch dialect -> regions -> buffers -> program."""
 
-import importlib.metadata
 import json
 import logging
 import time
@@ -10,18 +9,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import onnx
+from torch_mlir import ir
 
 from .dialect import make_context
 from .errors import UnsupportedError
 from .importer import Imported, Weights, import_model, read_model
+from .ops.evaluate import Array
 from .ops.strides import Dims
-from .passes.evaluate_constants import evaluate_constants
+from .passes.evaluate_constants import evaluate_constants, split_constants
 from .passes.offload import rejects
 from .passes.pipeline import OFFLOAD_STEPS, TORCH_STEPS, Runner
+from .passes.registration import body, functions
 from .program.emit import emit
 from .program.schema import ProgramModel
 from .program.writer import write
 from .target import find_target
+from .versions import producers
 
 if TYPE_CHECKING:
     from .session import Session
@@ -92,47 +95,99 @@ def compile(  # noqa: A001 - the public name
         UnsupportedError: operations outside every engine, all of them listed.
         PassError: a defect of this compiler.
     """
-    library = find_target(target)
     proto, digest = read_model(model)
+    lowered = lower(proto, target=target, shapes=shapes, dump_ir=dump_ir, where=_where(model))
+    lowered.model.model["sha256"] = digest
+    return lowered.with_weights()
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A model compiled as far as the values of its weights do not matter; that it exists is the proof that the model compiles.
+
+    Attributes:
+        model: the program without its weights.
+        weights: constant name -> array, as the importer gave them.
+        constants: module with the arithmetic on weights that is evaluated at compile time.
+        graphs: hipDNN graphs that the target's engines have taken.
+        elapsed_ms: compile time per step.
+    """
+
+    model: ProgramModel
+    weights: Weights
+    constants: ir.Module
+    graphs: int
+    elapsed_ms: dict[str, float]
+
+    def with_weights(self, external: Mapping[str, Array] | None = None) -> Program:
+        """The program with its weights.
+
+        Args:
+            external: arrays of the initializers whose data is outside the model.
+
+        Raises:
+            PassError: a constant cannot be evaluated, which is a defect.
+        """
+        start = time.perf_counter()
+        weights = evaluate_constants(self.constants.operation, self.weights | dict(external or {}))
+        elapsed_ms = {**self.elapsed_ms, "evaluate-constants": (time.perf_counter() - start) * 1e3}
+        used = {constant.tensor for constant in self.model.constants}
+        return Program(self.model, {name: weights[name] for name in used}, elapsed_ms)
+
+
+def lower(
+    proto: onnx.ModelProto,
+    *,
+    target: str = "host",
+    shapes: Mapping[str, Dims] | None = None,
+    dump_ir: str | Path | None = None,
+    where: str = "model",
+    external: Mapping[str, Array] | None = None,
+) -> Lowered:
+    """Compile a model up to the values of its weights.
+
+    Args:
+        proto: the model; not modified.
+        target, shapes, dump_ir: as for `compile`.
+        where: the model's file, for messages.
+        external: arrays of the initializers whose data is outside the model, or stand-ins of the same dims and dtype.
+
+    Raises:
+        HipdnnMlirError: as for `compile`.
+    """
+    library = find_target(target)
     runner = Runner(target=target, dump_ir=Path(dump_ir) if dump_ir else None)
-    imported = lower_to_torch(proto, runner, shapes, where=_where(model))
-    imported.sha256 = digest
+    imported = lower_to_torch(proto, runner, shapes, where, external)
     with imported.module.context:
         module = imported.module.operation
-        weights = evaluate_constants(module, imported.weights)
+        constants = split_constants(imported.module)
         runner.run(module, OFFLOAD_STEPS[:1])
         left = rejects(module, library)
         if left:
-            raise UnsupportedError(left)
+            raise UnsupportedError(left, target=target)
+        graphs = sum(op.name == "hipdnn.graph" for function in functions(module) for op in body(function))
         runner.run(module, OFFLOAD_STEPS[1:])
         start = time.perf_counter()
         program = emit(imported, target, producers())
         runner.elapsed_ms["emit"] = (time.perf_counter() - start) * 1e3
-    used = {constant.tensor for constant in program.constants}
-    return Program(program, {name: weights[name] for name in used}, runner.elapsed_ms)
+    return Lowered(program, imported.weights, constants, graphs, runner.elapsed_ms)
 
 
-def lower_to_torch(proto: onnx.ModelProto, runner: Runner, shapes: Mapping[str, Dims] | None, where: str) -> Imported:
+def lower_to_torch(
+    proto: onnx.ModelProto,
+    runner: Runner,
+    shapes: Mapping[str, Dims] | None,
+    where: str,
+    external: Mapping[str, Array] | None = None,
+) -> Imported:
     """Import a model and run the torch-dialect steps."""
     start = time.perf_counter()
     context = make_context()
     runner.elapsed_ms["context"] = (time.perf_counter() - start) * 1e3
-    imported = import_model(proto, context, runner, shapes, where)
+    imported = import_model(proto, context, runner, shapes, where, external)
     with context:
         runner.run(imported.module.operation, TORCH_STEPS[1:])
     return imported
-
-
-def producers() -> dict[str, str]:
-    """Versions of what made a program."""
-    names = {"hipdnn_mlir": "hipdnn-mlir", "torch_mlir": "torch-mlir", "onnx": "onnx"}
-    found = {}
-    for key, name in names.items():
-        try:
-            found[key] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            found[key] = "unknown"
-    return found
 
 
 def _where(model: ModelLike) -> str:

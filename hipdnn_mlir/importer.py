@@ -113,6 +113,7 @@ def import_model(
     runner: Runner,
     shapes: Mapping[str, Dims] | None = None,
     where: str = "model",
+    external: Mapping[str, Array] | None = None,
 ) -> Imported:
     """Bring a model into the torch dialect and run the ONNX conversion step.
 
@@ -122,14 +123,16 @@ def import_model(
         runner: runs the conversion, dumps IR.
         shapes: input name -> dims that replace the model's.
         where: the model's file, for messages.
+        external: arrays of the initializers whose data is outside the model. Their values take no part in the conversion, so that arrays
+            of the right dims and dtype may stand in for them.
 
     Raises:
         ModelError: invalid model, unknown input name, dims that stay dynamic, dtypes without a row.
         UnsupportedError: results of unknown shape, or torch-mlir's conversion stops for a reason that leaving an op aside does not mend.
     """
-    _check_initializers(model.graph, where)
+    _check_initializers(model.graph, external or {}, where)
     _check_outputs(model.graph, where)
-    slim, weights = _slim(model, shapes or {}, where)
+    slim, weights = _slim(model, shapes or {}, external or {}, where)
     inputs, outputs = _signature(slim, weights, where)
     data_dependent = _data_dependent(slim)
     if data_dependent:
@@ -159,9 +162,11 @@ def _unconverted(report: str) -> str | None:
     return match.group(1) if match else None
 
 
-def _slim(model: onnx.ModelProto, shapes: Mapping[str, Dims], where: str) -> tuple[onnx.ModelProto, Weights]:
+def _slim(
+    model: onnx.ModelProto, shapes: Mapping[str, Dims], external: Mapping[str, Array], where: str
+) -> tuple[onnx.ModelProto, Weights]:
     """A copy without large initializers (they become inputs), upgraded, with constants folded and shapes inferred."""
-    keep, weights = _split_initializers(model.graph, LARGE_ELEMENTS)
+    keep, weights = _split_initializers(model.graph, LARGE_ELEMENTS, external)
     slim = onnx.ModelProto()
     slim.ir_version = max(model.ir_version, 8)  # before 4, initializers had to be inputs
     slim.opset_import.extend(model.opset_import)
@@ -184,7 +189,7 @@ def _slim(model: onnx.ModelProto, shapes: Mapping[str, Dims], where: str) -> tup
         split_to_slices(slim)
     except onnx.shape_inference.InferenceError as error:
         raise ModelError(f"shapes do not fit: {error}", where=where, hint="run onnx.checker on the model") from error
-    keep, small = _split_initializers(slim.graph, MAX_LITERAL_ELEMENTS)
+    keep, small = _split_initializers(slim.graph, MAX_LITERAL_ELEMENTS, {})
     del slim.graph.initializer[:]
     slim.graph.initializer.extend(keep)
     _add_inputs(slim.graph, small)
@@ -205,11 +210,18 @@ def _add_inputs(graph: onnx.GraphProto, weights: Weights) -> None:
         )
 
 
-def _split_initializers(graph: onnx.GraphProto, limit: int) -> tuple[list[onnx.TensorProto], Weights]:
-    """Initializers that stay in the IR (numbers, shapes, axes) and the floats of more than `limit` elements, which become constants."""
+def _split_initializers(
+    graph: onnx.GraphProto, limit: int, external: Mapping[str, Array]
+) -> tuple[list[onnx.TensorProto], Weights]:
+    """Initializers that stay in the IR (numbers, shapes, axes), and those that become constants: external ones, and floats of more than
+    `limit` elements.
+    """
     shape_like = {name for node in graph.node if node.op_type in _SHAPE_LIKE for name in node.input}
     keep, weights = [], {}
     for tensor in graph.initializer:
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            weights[tensor.name] = external[tensor.name]
+            continue
         kind = BY_ONNX.get(tensor.data_type)
         count = int(np.prod(tensor.dims)) if tensor.dims else 1
         if kind is None or not kind.is_float or count <= limit or tensor.name in shape_like:
@@ -220,7 +232,9 @@ def _split_initializers(graph: onnx.GraphProto, limit: int) -> tuple[list[onnx.T
 
 
 def _set_shapes(model: onnx.ModelProto, shapes: Mapping[str, Dims], where: str) -> None:
+    """Give inputs new dims; what the model declares of other values is dropped where that changes anything."""
     inputs = {value.name: value for value in model.graph.input}
+    changes = False
     for name, dims in shapes.items():
         if name not in inputs:
             raise ModelError(f"no input named {name!r}", where=where, expected=f"one of {', '.join(inputs)}")
@@ -231,13 +245,22 @@ def _set_shapes(model: onnx.ModelProto, shapes: Mapping[str, Dims], where: str) 
             raise ModelError(
                 f"input {name!r} has rank {len(shape.dim)}", where=where, got=f"shape {'x'.join(map(str, dims))}"
             )
+        changes |= static_dims(inputs[name]) != tuple(dims)
         del shape.dim[:]
         for size in dims:
             shape.dim.add().dim_value = size
-    if shapes:
+    if changes:
         del model.graph.value_info[:]
         for value in model.graph.output:  # inferred again: what was declared may belong to other sizes
             value.type.tensor_type.ClearField("shape")
+
+
+def static_dims(value: onnx.ValueInfoProto) -> Dims | None:
+    """The sizes of a tensor, or None where the model leaves one open."""
+    kind = value.type.tensor_type
+    if not kind.HasField("shape") or not all(dim.HasField("dim_value") for dim in kind.shape.dim):
+        return None
+    return tuple(dim.dim_value for dim in kind.shape.dim)
 
 
 def _upgrade(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
@@ -258,11 +281,7 @@ def _upgrade(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
 def _data_dependent(model: onnx.ModelProto) -> list[Reject]:
     """Nodes with a result whose dims are not known; torch-mlir's conversion of what follows them may crash."""
     values = (*model.graph.input, *model.graph.output, *model.graph.value_info)
-    static = {
-        v.name
-        for v in values
-        if v.type.tensor_type.HasField("shape") and all(d.HasField("dim_value") for d in v.type.tensor_type.shape.dim)
-    }
+    static = {value.name for value in values if static_dims(value) is not None}
     known = static | {tensor.name for tensor in model.graph.initializer}
     reason = "the shape of its result is not known at compile time"
     return [
@@ -272,12 +291,17 @@ def _data_dependent(model: onnx.ModelProto) -> list[Reject]:
     ]
 
 
-def _check_initializers(graph: onnx.GraphProto, where: str) -> None:
+def _check_initializers(graph: onnx.GraphProto, external: Mapping[str, Array], where: str) -> None:
     """Every initializer can be read as an array of the dims and type it states."""
     hint = "export the model again"
     for tensor in graph.initializer:
         if min(tensor.dims, default=0) < 0:
             raise ModelError(f"initializer {tensor.name!r} has dims {list(tensor.dims)}", where=where, hint=hint)
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            if tensor.name not in external:
+                hint = "load its external data first, or give the model as a file"
+                raise ModelError(f"the data of initializer {tensor.name!r} is not loaded", where=where, hint=hint)
+            continue
         try:
             numpy_helper.to_array(tensor)
         except (KeyError, TypeError, ValueError) as error:

@@ -15,6 +15,17 @@ from .outline_constants import CONSTANT, CONSTANTS_FUNCTION
 from .registration import body, functions
 
 
+def split_constants(module: ir.Module) -> ir.Module:
+    """A module of its own with a copy of `@hipdnn_constants`, which later steps erase from the program's module."""
+    with ir.Location.unknown(module.context):
+        copy = ir.Module.create()
+        with ir.InsertionPoint(copy.body):
+            for function in functions(module.operation):
+                if _is_constants(function):
+                    function.clone()
+    return copy
+
+
 def evaluate_constants(module: Any, weights: Mapping[str, Array]) -> dict[str, Array]:
     """The weights with the results of `@hipdnn_constants` added under their names.
 
@@ -24,9 +35,13 @@ def evaluate_constants(module: Any, weights: Mapping[str, Array]) -> dict[str, A
     """
     found = dict(weights)
     for function in functions(module):
-        if ir.StringAttr(function.attributes["sym_name"]).value == CONSTANTS_FUNCTION:
+        if _is_constants(function):
             found.update(_run(function, weights))
     return found
+
+
+def _is_constants(function: Any) -> bool:
+    return bool(ir.StringAttr(function.attributes["sym_name"]).value == CONSTANTS_FUNCTION)
 
 
 def _names(function: Any, attribute: str) -> list[str]:
