@@ -66,7 +66,9 @@ void Context::prepare_step(std::size_t step) {
     if (kind == BufferKind::input || kind == BufferKind::output) execution.varying.push_back(i);
   }
   pointers_.resize(std::max(pointers_.size(), execution.views.size()));
-  if (execution.varying.empty()) {
+  if (!execution.varying.empty()) {
+    execution.cache = std::make_unique<VariantPackCache>(execution.varying.size());
+  } else {
     std::transform(execution.views.begin(), execution.views.end(), pointers_.begin(), [&](const View& view) { return resolve(view); });
     execution.pack = make_variant_pack(stream_.shared_library(), execution.uids, {pointers_.data(), execution.uids.size()},
                                        execution.workspace, "variant pack of step " + program.steps()[step].name);
@@ -180,10 +182,10 @@ const Descriptor& Context::find_pack(std::size_t step) {
   if (execution.varying.empty()) return execution.pack;
   const std::size_t count = execution.varying.size();
   for (std::size_t i = 0; i < count; ++i) pointers_[i] = resolve(execution.views[execution.varying[i]]);
-  if (const Descriptor* known = execution.cache.find({pointers_.data(), count})) return *known;
+  if (const Descriptor* known = execution.cache->find({pointers_.data(), count})) return *known;
   const std::vector<void*> key(pointers_.begin(), pointers_.begin() + static_cast<std::ptrdiff_t>(count));
   for (std::size_t i = 0; i < execution.views.size(); ++i) pointers_[i] = resolve(execution.views[i]);
-  return execution.cache.insert(
+  return execution.cache->insert(
       key, make_variant_pack(stream_.shared_library(), execution.uids, {pointers_.data(), execution.uids.size()}, execution.workspace,
                              "variant pack of step " + program_->program().steps()[step].name));
 }

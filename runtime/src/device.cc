@@ -7,13 +7,15 @@
 namespace hipdnn_rt {
 namespace {
 
-void check_ordinal(const Library& library, int ordinal) {
+/// Answers the number of devices.
+int check_ordinal(const Library& library, int ordinal) {
   int count = 0;
   check(library.hip(), library.hip().get_device_count(&count), "hipGetDeviceCount");
   if (ordinal < 0 || ordinal >= count) {
     throw DeviceError("port '" + std::string(library.port().name) + "': device " + std::to_string(ordinal) + " does not exist: " +
                       std::to_string(count) + " found");
   }
+  return count;
 }
 
 /// Try the extension on an unfinalized plan: a library without it refuses the attribute and nothing else happens.
@@ -50,7 +52,7 @@ std::map<std::int64_t, std::string> list_engines(const HipdnnApi& api, hipdnnHan
 
 Device::Device(std::shared_ptr<const Library> library, Options options)
     : library_(std::move(library)), options_(options), plans_(std::make_unique<PlanCache>()) {
-  check_ordinal(*library_, options_.ordinal);
+  has_choice_ = check_ordinal(*library_, options_.ordinal) > 1;
   activate();
   const Handle handle = create_handle(nullptr);
   takes_constants_ = probe_constants(library_);
@@ -59,7 +61,9 @@ Device::Device(std::shared_ptr<const Library> library, Options options)
 
 Device::~Device() = default;
 
-void Device::activate() const { check(library_->hip(), library_->hip().set_device(options_.ordinal), "hipSetDevice"); }
+void Device::activate() const {
+  if (has_choice_) check(library_->hip(), library_->hip().set_device(options_.ordinal), "hipSetDevice");
+}
 
 DeviceBuffer Device::allocate(std::size_t bytes) const {
   activate();

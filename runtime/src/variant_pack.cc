@@ -3,6 +3,16 @@
 #include <algorithm>
 
 namespace hipdnn_rt {
+namespace {
+
+/// The upper bits of products depend on all bits of the factors; addresses differ in their middle ones.
+std::uint64_t hash(std::span<void* const> pointers) {
+  std::uint64_t value = 0;
+  for (void* const pointer : pointers) value = (value ^ reinterpret_cast<std::uintptr_t>(pointer)) * 0x9E37'79B9'7F4A'7C15U;
+  return value >> 32;
+}
+
+}  // namespace
 
 Descriptor make_variant_pack(const std::shared_ptr<const Library>& library, std::span<const std::int64_t> uids,
                              std::span<void* const> pointers, void* workspace, const std::string& what) {
@@ -16,21 +26,28 @@ Descriptor make_variant_pack(const std::shared_ptr<const Library>& library, std:
 }
 
 const Descriptor* VariantPackCache::find(std::span<void* const> pointers) {
-  for (Entry& entry : entries_) {
-    if (entry.pack && std::equal(pointers.begin(), pointers.end(), entry.pointers.begin(), entry.pointers.end())) {
-      entry.last_use = ++clock_;
-      return &entry.pack;
-    }
+  std::uint8_t& guess = guess_[hash(pointers) % kGuesses];
+  if (!holds(guess, pointers)) {
+    std::size_t entry = 0;
+    while (entry < kCapacity && !holds(entry, pointers)) ++entry;
+    if (entry == kCapacity) return nullptr;
+    guess = static_cast<std::uint8_t>(entry);
   }
-  return nullptr;
+  last_use_[guess] = ++clock_;
+  return &packs_[guess];
+}
+
+bool VariantPackCache::holds(std::size_t entry, std::span<void* const> pointers) {
+  return packs_[entry] && std::ranges::equal(pointers, pointers_of(entry));
 }
 
 const Descriptor& VariantPackCache::insert(std::span<void* const> pointers, Descriptor pack) {
-  Entry& entry = *std::min_element(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.last_use < b.last_use; });
-  entry.pointers.assign(pointers.begin(), pointers.end());
-  entry.pack = std::move(pack);
-  entry.last_use = ++clock_;
-  return entry.pack;
+  const auto entry = static_cast<std::size_t>(std::ranges::min_element(last_use_) - last_use_.begin());
+  std::ranges::copy(pointers, pointers_of(entry).begin());
+  packs_[entry] = std::move(pack);
+  last_use_[entry] = ++clock_;
+  guess_[hash(pointers) % kGuesses] = static_cast<std::uint8_t>(entry);
+  return packs_[entry];
 }
 
 }  // namespace hipdnn_rt

@@ -53,10 +53,10 @@ class Context {
     std::vector<std::int64_t> uids;
     std::vector<View> views;
     void* workspace = nullptr;
-    /// Operands whose pointers are the caller's; empty where `pack` serves every run.
+    /// Operands whose pointers are the caller's: their packs are in `cache`. Empty where `pack` serves every run.
     std::vector<std::size_t> varying;
+    std::unique_ptr<VariantPackCache> cache;
     Descriptor pack;
-    VariantPackCache cache;
   };
 
   void prepare_step(std::size_t step);

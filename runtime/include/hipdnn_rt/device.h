@@ -115,6 +115,8 @@ class Device {
  private:
   std::shared_ptr<const Library> library_;
   Options options_;
+  /// With one device there is nothing to choose: it is every thread's from the start.
+  bool has_choice_ = true;
   bool takes_constants_ = false;
   std::map<std::int64_t, std::string> engine_names_;
   std::unique_ptr<PlanCache> plans_;

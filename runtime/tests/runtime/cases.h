@@ -13,6 +13,8 @@ struct Libraries {
   std::string host;
   /// Folder where it stands under the names of AMD's libraries, without its constants extension: the runtime must treat it as a device.
   std::string disguised;
+  /// Folder where it stands under those names behind streams that work on threads of their own.
+  std::string deferred;
 };
 
 void add_arena_cases(check::Suite& suite);
@@ -20,5 +22,8 @@ void add_loader_cases(check::Suite& suite);
 void add_fuzz_cases(check::Suite& suite, const Libraries& libraries);
 void add_run_cases(check::Suite& suite, const Libraries& libraries);
 void add_concurrency_cases(check::Suite& suite, const Libraries& libraries);
+void add_memory_cases(check::Suite& suite, const Libraries& libraries);
+void add_pool_cases(check::Suite& suite, const Libraries& libraries);
+void add_stream_cases(check::Suite& suite, const Libraries& libraries);
 
 }  // namespace runtime_tests

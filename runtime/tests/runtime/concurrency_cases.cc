@@ -1,7 +1,4 @@
 // Many runs of one program, and many loads on one device, at the same time.
-#include <atomic>
-#include <thread>
-
 #include "cases.h"
 #include "hipdnn_rt/plan_cache.h"
 #include "sample_program.h"
@@ -16,34 +13,13 @@ constexpr std::size_t kImage = kChannels * kSize * kSize;
 constexpr int kThreads = 4;
 constexpr int kRuns = 30;
 
-/// Run `body(thread)` on several threads and rethrow what one of them threw.
-template <typename Body>
-void run_on_threads(const Body& body) {
-  std::vector<std::exception_ptr> failures(kThreads);
-  {
-    std::vector<std::jthread> threads;
-    for (int t = 0; t < kThreads; ++t) {
-      threads.emplace_back([&, t] {
-        try {
-          body(t);
-        } catch (...) {
-          failures[static_cast<std::size_t>(t)] = std::current_exception();
-        }
-      });
-    }
-  }
-  for (const auto& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
-}
-
 void test_same_results_when_runs_are_concurrent(const Libraries& libraries) {
   const auto program = two_convolutions(kChannels, kSize, false).parse();
   hipdnn_rt::ContextPool pool(hipdnn_rt::LoadedProgram::load(open_host(libraries), program));
   std::vector<std::vector<float>> expected;
   for (std::uint32_t t = 0; t < kThreads; ++t) expected.push_back(run_once(pool, *program, {random_values(kImage, t)}));
   check::equal(pool.context_count(), std::size_t{1}, "contexts after runs in turn");
-  run_on_threads([&](int t) {
+  run_on_threads(kThreads, [&](int t) {
     for (int i = 0; i < kRuns; ++i) {
       const auto got = run_once(pool, *program, {random_values(kImage, static_cast<std::uint32_t>(t))});
       check::that(got == expected[static_cast<std::size_t>(t)], "a concurrent run differs from the run alone");
@@ -55,7 +31,7 @@ void test_same_results_when_runs_are_concurrent(const Libraries& libraries) {
 void test_one_plan_when_loads_are_concurrent(const Libraries& libraries) {
   const auto device = open_host(libraries);
   std::vector<std::shared_ptr<const hipdnn_rt::LoadedProgram>> loaded(kThreads);
-  run_on_threads([&](int t) {
+  run_on_threads(kThreads, [&](int t) {
     loaded[static_cast<std::size_t>(t)] = hipdnn_rt::LoadedProgram::load(device, relu_of_sum({3, 7}).parse());
   });
   check::equal(device->plans().size(), std::size_t{2});

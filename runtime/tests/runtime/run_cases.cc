@@ -24,16 +24,6 @@ void check_near(const std::vector<float>& got, const std::vector<float>& expecte
   for (std::size_t i = 0; i < got.size(); ++i) check::near(static_cast<double>(got[i]), static_cast<double>(expected[i]), tolerance);
 }
 
-template <typename Error, typename Action>
-std::string error_of(const Action& action, const check::Location& at = check::Location::current()) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  throw check::Failure("no error", at);
-}
-
 void test_values_when_steps_chain(const Libraries& libraries) {
   const auto program = relu_of_sum({2, 3, 5}).parse();
   Context context(LoadedProgram::load(open_host(libraries), program));

@@ -123,6 +123,33 @@ std::vector<std::byte> make_container(const std::string& header, const std::vect
   return bytes;
 }
 
+Sample relu(const Dims& dims) {
+  const std::int64_t bytes = bytes_of(dims);
+  return {{{"format", 1},
+           {"target", "host"},
+           {"inputs", {argument("x", dims, 0)}},
+           {"outputs", {argument("y", dims, 1)}},
+           {"constants", json::array()},
+           {"buffers", {buffer("input", bytes, 0, 0), buffer("output", bytes, 0, 0)}},
+           {"executables", {pointwise("relu", HIPDNN_POINTWISE_RELU_FWD, 1, dims)}},
+           {"steps", {execute(0, "relu", {0, 1})}}},
+          {}};
+}
+
+Sample one_convolution(std::int64_t channels, std::int64_t size) {
+  const Dims x{1, channels, size, size};
+  const Dims w{channels, channels, 3, 3};
+  return {{{"format", 1},
+           {"target", "host"},
+           {"inputs", {argument("x", x, 0)}},
+           {"outputs", {argument("y", x, 1)}},
+           {"constants", {{{"tensor", "w0"}, {"buffer", 2}}}},
+           {"buffers", {buffer("input", bytes_of(x), 0, 0), buffer("output", bytes_of(x), 0, 0), buffer("constant", bytes_of(w), 0, 0)}},
+           {"executables", {convolution(x, w)}},
+           {"steps", {execute(0, "conv", {0, 2, 1})}}},
+          {{"w0", random_values(static_cast<std::size_t>(bytes_of(w) / 4), 1)}}};
+}
+
 Sample relu_of_sum(const Dims& dims) {
   const std::int64_t bytes = bytes_of(dims);
   return {{{"format", 1},

@@ -29,6 +29,12 @@ struct Sample {
 /// A file's bytes from its header and data, the header padded with spaces.
 std::vector<std::byte> make_container(const std::string& header, const std::vector<std::byte>& data);
 
+/// y = relu(x), one step.
+Sample relu(const Dims& dims);
+
+/// y = conv(x, w0): the first step of two_convolutions.
+Sample one_convolution(std::int64_t channels, std::int64_t size);
+
 /// y = relu(a + b), the sum in a temp.
 Sample relu_of_sum(const Dims& dims);
 

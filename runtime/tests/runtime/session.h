@@ -1,9 +1,12 @@
 // A loaded program with arrays of its own, for tests.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
+#include <exception>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cases.h"
@@ -19,6 +22,43 @@ inline std::shared_ptr<const hipdnn_rt::Device> open_host(const Libraries& libra
 /// The same library as the runtime would meet AMD's: memory of its own, no constants extension. Programs need the target "hip".
 inline std::shared_ptr<const hipdnn_rt::Device> open_disguised(const Libraries& libraries) {
   return std::make_shared<const hipdnn_rt::Device>(hipdnn_rt::Library::open("hip", libraries.disguised), hipdnn_rt::Device::Options{0, 1});
+}
+
+/// The same library behind streams that work on their own time. Programs need the target "hip".
+inline std::shared_ptr<const hipdnn_rt::Device> open_deferred(const Libraries& libraries) {
+  return std::make_shared<const hipdnn_rt::Device>(hipdnn_rt::Library::open("hip", libraries.deferred), hipdnn_rt::Device::Options{0, 1});
+}
+
+/// Run `body(thread)` on `count` threads and rethrow what one of them threw.
+template <typename Body>
+void run_on_threads(int count, const Body& body) {
+  std::vector<std::exception_ptr> failures(static_cast<std::size_t>(count));
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < count; ++t) {
+      threads.emplace_back([&, t] {
+        try {
+          body(t);
+        } catch (...) {
+          failures[static_cast<std::size_t>(t)] = std::current_exception();
+        }
+      });
+    }
+  }
+  for (const auto& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+}
+
+/// The message of the `Error` that `action` throws.
+template <typename Error, typename Action>
+std::string error_of(const Action& action, const check::Location& at = check::Location::current()) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  throw check::Failure("no error", at);
 }
 
 /// Floats aligned to 64 bytes.

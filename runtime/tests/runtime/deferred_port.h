@@ -1,0 +1,20 @@
+// Controls of a port whose streams work on threads of their own, as a GPU's do: tests stop a stream where they want it.
+#pragma once
+
+#include "hip_runtime_abi.h"
+
+extern "C" {
+
+/// Let `stream` begin `tasks` more tasks (executions, copies, event records and waits), then hold it until it is given more.
+/// Without a call a stream is never held.
+using deferred_allow_t = void (*)(hipStream_t stream, int tasks);
+void deferred_allow(hipStream_t stream, int tasks);
+
+/// No limit any more.
+using deferred_release_t = void (*)(hipStream_t stream);
+void deferred_release(hipStream_t stream);
+
+/// Let `successes` more calls of hipdnnBackendExecute succeed and the one after them fail, whatever the stream.
+using deferred_fail_after_t = void (*)(int successes);
+void deferred_fail_after(int successes);
+}

@@ -1,0 +1,221 @@
+// Work on the caller's streams: what is queued, what waits for what, and what an arena in use is protected from.
+#include <dlfcn.h>
+
+#include <atomic>
+#include <chrono>
+#include <limits>
+#include <random>
+#include <thread>
+
+#include "cases.h"
+#include "deferred_port.h"
+#include "hipdnn_rt/error.h"
+#include "sample_program.h"
+#include "session.h"
+
+namespace runtime_tests {
+namespace {
+
+using hipdnn_rt::Context;
+using hipdnn_rt::ContextPool;
+using hipdnn_rt::Memory;
+
+constexpr std::size_t kElements = 64;
+constexpr float kUntouched = -7;
+
+/// Time in which a stream that wrongly does not wait gets ahead.
+void give_the_streams_time() { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
+
+/// relu(a + b), which keeps the sum in the arena, on the port with streams of their own time.
+struct Deferred {
+  explicit Deferred(const Libraries& libraries) : device(open_deferred(libraries)) {
+    void* const port = dlopen((libraries.deferred + "/libhipdnn_backend.so").c_str(), RTLD_NOW | RTLD_NOLOAD);
+    check::that(port != nullptr, "the deferred port is not loaded");
+    allow = reinterpret_cast<deferred_allow_t>(dlsym(port, "deferred_allow"));
+    release = reinterpret_cast<deferred_release_t>(dlsym(port, "deferred_release"));
+    fail_after = reinterpret_cast<deferred_fail_after_t>(dlsym(port, "deferred_fail_after"));
+    Sample sample = relu_of_sum({static_cast<std::int64_t>(kElements)});
+    sample.program["target"] = "hip";
+    loaded = hipdnn_rt::LoadedProgram::load(device, sample.parse());
+  }
+  void synchronize(hipStream_t stream) const { hipdnn_rt::check(hip(), hip().stream_synchronize(stream), "hipStreamSynchronize"); }
+  const hipdnn_rt::HipApi& hip() const { return device->library().hip(); }
+
+  std::shared_ptr<const hipdnn_rt::Device> device;
+  std::shared_ptr<const hipdnn_rt::LoadedProgram> loaded;
+  deferred_allow_t allow;
+  deferred_release_t release;
+  deferred_fail_after_t fail_after;
+};
+
+/// The arrays of one run and what must come out.
+struct Call {
+  explicit Call(std::uint32_t seed, Memory memory = Memory::device)
+      : a(random_values(kElements, seed)), b(random_values(kElements, seed + 1000)), y(std::vector<float>(kElements, kUntouched)) {
+    inputs = {{a.data(), memory}, {b.data(), memory}};
+    outputs = {{y.data(), memory}};
+  }
+  bool is_untouched() const {
+    return std::all_of(y.data(), y.data() + kElements, [](float value) { return value == kUntouched; });
+  }
+  void check_done() const {
+    for (std::size_t i = 0; i < kElements; ++i) check::equal(y.data()[i], std::max(a.data()[i] + b.data()[i], 0.0F), "value");
+  }
+
+  Array a, b, y;
+  std::vector<hipdnn_rt::InputArray> inputs;
+  std::vector<hipdnn_rt::OutputArray> outputs;
+};
+
+void test_returns_at_once_when_enqueued(const Libraries& libraries) {
+  const Deferred port(libraries);
+  for (const Memory memory : {Memory::host, Memory::device}) {
+    const hipdnn_rt::Stream stream = port.device->create_stream();
+    Context context(port.loaded);
+    const Call call(1, memory);
+    port.allow(stream.get(), 0);
+    context.enqueue(call.inputs, call.outputs, stream.get());
+    check::that(call.is_untouched(), "a held stream has written");
+    port.release(stream.get());
+    port.synchronize(stream.get());
+    call.check_done();
+  }
+}
+
+void test_arena_kept_when_the_stream_changes(const Libraries& libraries) {
+  const Deferred port(libraries);
+  const hipdnn_rt::Stream first_stream = port.device->create_stream(), second_stream = port.device->create_stream();
+  Context context(port.loaded);
+  const Call first(1), second(2), third(3);
+  // The sum lies in the arena; whoever writes there now breaks the first call.
+  port.allow(first_stream.get(), 1);
+  context.enqueue(first.inputs, first.outputs, first_stream.get());
+  context.enqueue(second.inputs, second.outputs, second_stream.get());
+  context.enqueue(third.inputs, third.outputs, nullptr);
+  give_the_streams_time();
+  check::that(second.is_untouched() && third.is_untouched(), "a stream did not wait for the one before it");
+  port.release(first_stream.get());
+  port.synchronize(nullptr);
+  for (const Call* call : {&first, &second, &third}) call->check_done();
+}
+
+void test_arena_kept_when_threads_have_streams_of_one_name(const Libraries& libraries) {
+  const Deferred port(libraries);
+  Context context(port.loaded);
+  const Call first(1), second(2);
+  port.allow(hipStreamPerThread, 1);
+  context.enqueue(first.inputs, first.outputs, hipStreamPerThread);
+  std::jthread other([&] {
+    context.enqueue(second.inputs, second.outputs, hipStreamPerThread);
+    port.synchronize(hipStreamPerThread);
+  });
+  give_the_streams_time();
+  check::that(second.is_untouched(), "the other thread's stream did not wait");
+  port.release(hipStreamPerThread);
+  other.join();
+  first.check_done();
+  second.check_done();
+}
+
+void test_arena_kept_when_a_run_follows(const Libraries& libraries) {
+  const Deferred port(libraries);
+  const hipdnn_rt::Stream stream = port.device->create_stream();
+  Context context(port.loaded);
+  const Call queued(1), own(2), again(3);
+  port.allow(stream.get(), 1);
+  context.enqueue(queued.inputs, queued.outputs, stream.get());
+  std::atomic<bool> is_done = false;
+  std::jthread runner([&] {
+    context.run(own.inputs, own.outputs);
+    is_done = true;
+  });
+  give_the_streams_time();
+  check::that(!is_done && own.is_untouched(), "the run did not wait for the caller's stream");
+  port.release(stream.get());
+  runner.join();
+  queued.check_done();
+  own.check_done();
+  context.enqueue(again.inputs, again.outputs, stream.get());
+  port.synchronize(stream.get());
+  again.check_done();
+}
+
+void test_waited_for_when_destroyed(const Libraries& libraries) {
+  const Deferred port(libraries);
+  const hipdnn_rt::Stream stream = port.device->create_stream();
+  auto context = std::make_unique<Context>(port.loaded);
+  const Call call(1);
+  port.allow(stream.get(), 1);
+  context->enqueue(call.inputs, call.outputs, stream.get());
+  std::atomic<bool> is_gone = false;
+  std::jthread destroyer([&] {
+    context.reset();
+    is_gone = true;
+  });
+  give_the_streams_time();
+  check::that(!is_gone, "a context is gone while its work is queued");
+  port.release(stream.get());
+  destroyer.join();
+  call.check_done();
+}
+
+void test_nothing_left_running_when_a_step_fails(const Libraries& libraries) {
+  const Deferred port(libraries);
+  const hipdnn_rt::Stream stream = port.device->create_stream(), other = port.device->create_stream();
+  Context context(port.loaded);
+  const Call failing(1), next(2);
+  std::atomic<bool> is_over = false;
+  std::string message;
+  port.allow(stream.get(), 0);
+  port.fail_after(1);
+  std::jthread caller([&] {
+    message = error_of<hipdnn_rt::DeviceError>([&] { context.enqueue(failing.inputs, failing.outputs, stream.get()); });
+    is_over = true;
+  });
+  give_the_streams_time();
+  check::that(!is_over, "the call failed while its first step was queued");
+  port.release(stream.get());
+  caller.join();
+  check::contains(message, "hipdnnBackendExecute(step relu)");
+  port.fail_after(std::numeric_limits<int>::max());
+  context.enqueue(next.inputs, next.outputs, other.get());
+  port.synchronize(other.get());
+  next.check_done();
+}
+
+/// Contexts go from stream to stream with work still queued: fewer contexts than streams, since a lease ends before its work.
+void test_values_when_streams_share_a_pool(const Libraries& libraries) {
+  const Deferred port(libraries);
+  ContextPool pool(port.loaded);
+  run_on_threads(4, [&](int t) {
+    const hipdnn_rt::Stream stream = port.device->create_stream();
+    std::mt19937 generator(static_cast<std::uint32_t>(t));
+    for (int round = 0; round < 40; ++round) {
+      const Memory memory = generator() % 4 == 0 ? Memory::host : Memory::device;
+      const auto seed = static_cast<std::uint32_t>(generator() % 1000);
+      const Call first(seed, memory), second(seed + 1, memory), own(seed + 2, memory);
+      pool.enqueue(first.inputs, first.outputs, stream.get());
+      pool.enqueue(second.inputs, second.outputs, stream.get());
+      if (round % 3 == 0) pool.run(own.inputs, own.outputs);
+      port.synchronize(stream.get());
+      first.check_done();
+      second.check_done();
+      if (round % 3 == 0) own.check_done();
+    }
+  });
+}
+
+}  // namespace
+
+void add_stream_cases(check::Suite& suite, const Libraries& libraries) {
+  suite.add("stream: returns at once when enqueued", [=] { test_returns_at_once_when_enqueued(libraries); });
+  suite.add("stream: arena kept when the stream changes", [=] { test_arena_kept_when_the_stream_changes(libraries); });
+  suite.add("stream: arena kept when threads have streams of one name",
+            [=] { test_arena_kept_when_threads_have_streams_of_one_name(libraries); });
+  suite.add("stream: arena kept when a run follows", [=] { test_arena_kept_when_a_run_follows(libraries); });
+  suite.add("stream: waited for when destroyed", [=] { test_waited_for_when_destroyed(libraries); });
+  suite.add("stream: nothing left running when a step fails", [=] { test_nothing_left_running_when_a_step_fails(libraries); });
+  suite.add("stream: values when streams share a pool", [=] { test_values_when_streams_share_a_pool(libraries); });
+}
+
+}  // namespace runtime_tests
