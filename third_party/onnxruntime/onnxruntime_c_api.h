@@ -214,7 +214,9 @@ struct OrtApi {
   OrtStatusPtr (*Logger_GetLoggingSeverityLevel)(const OrtLogger*, OrtLoggingLevel*);  // 248
   void* gap_249[23];
   OrtStatusPtr (*ReadOpAttr)(const OrtOpAttr*, OrtOpAttrType, void*, size_t, size_t*);  // 272
-  void* gap_273[16];
+  void* gap_273[13];
+  void (*ReleaseNode)(OrtNode*);  // 286
+  void* gap_287[2];
   OrtStatusPtr (*GetValueInfoName)(const OrtValueInfo*, const char**);  // 289
   OrtStatusPtr (*GetValueInfoTypeInfo)(const OrtValueInfo*, const OrtTypeInfo**);  // 290
   const OrtModelEditorApi* (*GetModelEditorApi)(void);  // 291
@@ -282,7 +284,8 @@ struct OrtApi {
   OrtStatusPtr (*OpAttr_GetType)(const OrtOpAttr*, OrtOpAttrType*);  // 363
   OrtStatusPtr (*OpAttr_GetName)(const OrtOpAttr*, const char**);  // 364
   OrtStatusPtr (*Node_GetNumSubgraphs)(const OrtNode*, size_t*);  // 365
-  void* gap_366[12];
+  OrtStatusPtr (*Node_GetSubgraphs)(const OrtNode*, const OrtGraph**, size_t, const char**);  // 366
+  void* gap_367[11];
   OrtStatusPtr (*GetTensorData)(const OrtValue*, const void**);  // 378
   OrtStatusPtr (*GetSessionOptionsConfigEntries)(const OrtSessionOptions*, OrtKeyValuePairs**);  // 379
   void* gap_380[4];
@@ -300,7 +303,7 @@ struct OrtEpApi {
   void* gap_3[1];
   const char* (*NodeComputeContext_NodeName)(const OrtNodeComputeContext*);  // 4
   OrtStatusPtr (*EpDevice_AddAllocatorInfo)(OrtEpDevice*, const OrtMemoryInfo*);  // 5
-  void* gap_6[1];
+  const OrtMemoryDevice* (*MemoryInfo_GetMemoryDevice)(const OrtMemoryInfo*);  // 6
   const OrtMemoryDevice* (*Value_GetMemoryDevice)(const OrtValue*);  // 7
   void* gap_8[1];
   OrtMemoryInfoDeviceType (*MemoryDevice_GetDeviceType)(const OrtMemoryDevice*);  // 9
