@@ -1,0 +1,62 @@
+"""Where the provider's library lies and what it says about itself."""
+
+import ctypes
+import importlib.util
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+_EP_NAME = "HipDNNExecutionProvider"
+
+
+@dataclass(frozen=True)
+class Option:
+    """One provider option.
+
+    Attributes:
+        key: As in the dict given to ONNX Runtime.
+        type: What its value is, in words.
+        default: Value where the option is not given.
+        values: Valid values, where there is a list of them.
+        help: What it does.
+    """
+
+    key: str
+    type: str
+    default: str
+    values: tuple[str, ...]
+    help: str
+
+
+def get_library_path() -> str:
+    """Return the absolute path of the library that ONNX Runtime registers.
+
+    Raises:
+        FileNotFoundError: The installation lacks the library.
+    """
+    # Found without importing hipdnn_mlir: the provider may be used where the compiler's dependencies are not installed.
+    spec = importlib.util.find_spec("hipdnn_mlir")
+    folders = spec.submodule_search_locations if spec is not None else None
+    for folder in folders or ():
+        path = Path(folder, "lib", "libhipdnn_ep.so")
+        if path.is_file():
+            return str(path.resolve())
+    raise FileNotFoundError("libhipdnn_ep.so is not installed: reinstall the package hipdnn-mlir")
+
+
+def get_ep_name() -> str:
+    """Return the provider's name, as in ``OrtEpDevice.ep_name`` and ``InferenceSession(providers=...)``."""
+    return _EP_NAME
+
+
+def get_ep_names() -> list[str]:
+    """Return the names of all providers in the library: one."""
+    return [_EP_NAME]
+
+
+def get_options() -> list[Option]:
+    """Return the provider's options, as the library itself describes them."""
+    describe = ctypes.CDLL(get_library_path()).HipdnnEpDescribeOptions
+    describe.restype = ctypes.c_char_p
+    rows = json.loads(describe())
+    return [Option(row["key"], row["type"], row["default"], tuple(row["values"]), row["help"]) for row in rows]

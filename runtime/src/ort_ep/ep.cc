@@ -1,0 +1,186 @@
+#include "ep.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "names.h"
+
+namespace hipdnn_ep {
+namespace {
+
+constexpr std::size_t kReasonsInLine = 5;
+
+/// "Gather (12): reason; TopK (1): reason", the most frequent first.
+std::string group_reasons(const std::vector<Rejection>& rejections, std::size_t limit) {
+  std::map<std::string, std::size_t> counts;
+  for (const Rejection& rejection : rejections) ++counts[(rejection.op.empty() ? "" : rejection.op + ": ") + rejection.reason];
+  std::vector<std::pair<std::string, std::size_t>> sorted(counts.begin(), counts.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  for (std::size_t i = 0; i < std::min(sorted.size(), limit); ++i) {
+    text += (i == 0 ? "" : "; ") + std::to_string(sorted[i].second) + " x " + sorted[i].first;
+  }
+  if (sorted.size() > limit) text += "; and " + std::to_string(sorted.size() - limit) + " more reasons";
+  return text;
+}
+
+Ep* self_of(OrtEp* ep) { return static_cast<Ep*>(ep); }
+
+}  // namespace
+
+Ep::Ep(const Ort& ort, Settings settings, CompilerService& service, Logger logger)
+    : OrtEp{},
+      ort_(ort),
+      settings_(std::move(settings)),
+      logger_(logger),
+      compiler_(std::make_shared<const ModelCompiler>(service, settings_.options, settings_.target, logger)),
+      compatibility_(compatibility_text(settings_.device.device->library(), settings_.target)),
+      profile_(settings_.options.profile.empty() ? nullptr : std::make_unique<Profile>()) {
+  set_callbacks();
+}
+
+Ep::~Ep() {
+  if (!profile_) return;
+  try {
+    profile_->write(settings_.options.profile);
+  } catch (const std::exception& error) {
+    logger_.warning(std::string("the profile is lost: ") + error.what());
+  }
+}
+
+void Ep::set_callbacks() {
+  ort_version_supported = ORT_API_VERSION;
+  GetName = [](const OrtEp*) noexcept { return kEpName; };
+  OrtEp::GetCapability = [](OrtEp* ep, const OrtGraph* graph, OrtEpGraphSupportInfo* support) noexcept {
+    return guard(self_of(ep)->ort_, [&] { self_of(ep)->get_capability(graph, support); });
+  };
+  OrtEp::Compile = [](OrtEp* ep, const OrtGraph** graphs, const OrtNode** fused_nodes, size_t count, OrtNodeComputeInfo** infos,
+                      OrtNode** context_nodes) noexcept {
+    return guard(self_of(ep)->ort_, [&] {
+      std::vector<std::unique_ptr<FusedNode>> made;
+      for (std::size_t i = 0; i < count; ++i) {
+        made.push_back(self_of(ep)->compile(graphs[i], fused_nodes[i], context_nodes == nullptr ? nullptr : &context_nodes[i]));
+      }
+      for (std::size_t i = 0; i < count; ++i) infos[i] = made[i].release();
+    });
+  };
+  ReleaseNodeComputeInfos = [](OrtEp*, OrtNodeComputeInfo** infos, size_t count) noexcept {
+    for (std::size_t i = 0; i < count; ++i) delete static_cast<FusedNode*>(infos[i]);
+  };
+  GetCompiledModelCompatibilityInfo = [](OrtEp* ep, const OrtGraph*) noexcept { return self_of(ep)->compatibility_.c_str(); };
+  IsConcurrentRunSupported = [](OrtEp*, bool* is_supported) noexcept -> OrtStatus* {
+    *is_supported = true;
+    return nullptr;
+  };
+}
+
+void Ep::get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
+  // Bodies of control flow stay with their node.
+  if (is_nested(ort_, graph)) return;
+  const std::vector<const OrtNode*> nodes = nodes_of(ort_, graph);
+  const auto is_context = [&](const OrtNode* node) { return is_own_context(ort_, node); };
+  for (const OrtNode* node : nodes) {
+    if (is_context(node)) claim(support, {node});
+  }
+  if (std::all_of(nodes.begin(), nodes.end(), is_context)) return;
+  try {
+    place(graph, nodes, support);
+  } catch (const std::exception& error) {
+    failure_ = error.what();
+    const auto any = std::find_if_not(nodes.begin(), nodes.end(), is_context);
+    claim(support, {*any});
+  }
+}
+
+void Ep::place(const OrtGraph* graph, const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* support) {
+  const Availability availability = compiler_->availability();
+  if (!availability.is_available()) {
+    const std::string message = "no compiler (" + availability.description + "): only EPContext nodes run here, the others on the CPU";
+    if (settings_.options.is_strict) throw hipdnn_rt::Error(message);
+    logger_.warning(message);
+    return;
+  }
+  const EncodedModel model = encode_model(ort_, graph, interface_of(ort_, graph));
+  const PlacedModel placed = compiler_->place(model);
+  std::unordered_map<std::string, const OrtNode*> by_name;
+  for (std::size_t i = 0; i < nodes.size(); ++i) by_name[model.node_names[i]] = nodes[i];
+  report(placed, nodes.size());
+  if (settings_.options.is_strict && !placed.rejections.empty()) {
+    throw hipdnn_rt::Error("option strict: " + std::to_string(placed.rejections.size()) + " of " + std::to_string(nodes.size()) +
+                           " nodes are not taken: " + group_reasons(placed.rejections, placed.rejections.size()));
+  }
+  for (const PlacedModel::Part& part : placed.parts) {
+    std::vector<const OrtNode*> members;
+    for (const std::string& name : part.nodes) members.push_back(by_name.at(name));
+    claim(support, members);
+  }
+}
+
+void Ep::claim(OrtEpGraphSupportInfo* support, const std::vector<const OrtNode*>& nodes) const {
+  OrtNodeFusionOptions options{};
+  options.ort_version_supported = ORT_API_VERSION;
+  // Weights live in the program.
+  options.drop_constant_initializers = true;
+  check(ort_, ort_.ep->EpGraphSupportInfo_AddNodesToFuse(support, nodes.data(), nodes.size(), &options));
+}
+
+void Ep::report(const PlacedModel& placed, std::size_t node_count) const {
+  std::size_t count = 0;
+  for (const PlacedModel::Part& part : placed.parts) count += part.nodes.size();
+  std::string line = std::to_string(count) + " of " + std::to_string(node_count) + " nodes placed in " + std::to_string(placed.parts.size()) +
+                     " programs of " + std::to_string(placed.graph_count) + " graphs (target " + settings_.target + ")";
+  if (placed.rejections.empty()) {
+    logger_.info(line);
+    return;
+  }
+  logger_.warning(line + "; on the CPU: " + group_reasons(placed.rejections, kReasonsInLine));
+  for (const Rejection& rejection : placed.rejections) logger_.verbose("on the CPU: " + rejection.node + ": " + rejection.reason);
+}
+
+NodeNames Ep::names_of(const OrtNode* fused_node) const {
+  NodeNames names;
+  names.node = name_of(ort_, fused_node);
+  for (const OrtValueInfo* value : inputs_of(ort_, fused_node)) names.inputs.push_back(name_of(ort_, value));
+  for (const OrtValueInfo* value : outputs_of(ort_, fused_node)) names.outputs.push_back(name_of(ort_, value));
+  return names;
+}
+
+std::unique_ptr<FusedNode> Ep::compile(const OrtGraph* graph, const OrtNode* fused_node, OrtNode** context_node) {
+  if (failure_) throw hipdnn_rt::Error(*failure_);
+  const NodeNames names = names_of(fused_node);
+  const std::vector<const OrtNode*> nodes = nodes_of(ort_, graph);
+  if (nodes.size() == 1 && is_own_context(ort_, nodes.front())) return load(graph, nodes.front(), names, context_node);
+
+  const Interface interface{inputs_of(ort_, fused_node), outputs_of(ort_, fused_node)};
+  const bool is_static = std::all_of(interface.inputs.begin(), interface.inputs.end(), [&](const OrtValueInfo* value) {
+    const std::optional<TensorType> type = type_of(ort_, value);
+    return type && type->is_static();
+  });
+  ModelImage image = compiler_->make_image(encode_model(ort_, graph, interface));
+  if (!is_static) {
+    if (settings_.context.is_enabled) {
+      throw hipdnn_rt::Error("node '" + names.node + "' has inputs of varying size, a compiled model's are fixed: fix the sizes with free " +
+                             "dimension overrides of the session");
+    }
+    return std::make_unique<DynamicNode>(ort_, compiler_, std::move(image), settings_.device, names, profile_.get(),
+                                         settings_.options.max_shapes);
+  }
+  const CompiledModel compiled = compiler_->compile(image, names.node, {});
+  auto program = std::make_unique<NodeProgram>(ort_, settings_.device, compiled.program, names, profile_.get());
+  if (settings_.context.is_enabled && context_node != nullptr) {
+    *context_node = make_context_node(ort_, names, compiled.container, settings_.context, model_path_of(ort_, graph), compatibility_);
+  }
+  return std::make_unique<StaticNode>(ort_, std::move(program));
+}
+
+std::unique_ptr<FusedNode> Ep::load(const OrtGraph* graph, const OrtNode* node, const NodeNames& names, OrtNode** context_node) {
+  const std::string path = model_path_of(ort_, graph);
+  const ContextProgram stored = read_context(ort_, node, path, settings_.context, compatibility_);
+  auto program = std::make_unique<NodeProgram>(ort_, settings_.device, stored.program, names, profile_.get());
+  if (settings_.context.is_enabled && context_node != nullptr) {
+    *context_node = make_context_node(ort_, names, stored.container, settings_.context, path, compatibility_);
+  }
+  return std::make_unique<StaticNode>(ort_, std::move(program));
+}
+
+}  // namespace hipdnn_ep

@@ -1,0 +1,56 @@
+// The execution provider of one session: claims nodes, compiles them, loads compiled ones.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ep_context.h"
+#include "fused_node.h"
+#include "graph_view.h"
+#include "logger.h"
+#include "model_compiler.h"
+#include "node_program.h"
+#include "options.h"
+
+namespace hipdnn_ep {
+
+/// Made by the factory, which outlives it, for one session. ONNX Runtime calls it from one thread at a time, its fused nodes from many.
+class Ep final : public OrtEp {
+ public:
+  struct Settings {
+    Options options;
+    ContextSettings context;
+    SessionDevice device;
+    std::string target;
+  };
+
+  Ep(const Ort& ort, Settings settings, CompilerService& service, Logger logger);
+  ~Ep();
+  Ep(const Ep&) = delete;
+  Ep& operator=(const Ep&) = delete;
+
+ private:
+  void set_callbacks();
+  void get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* support);
+  void place(const OrtGraph* graph, const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* support);
+  void claim(OrtEpGraphSupportInfo* support, const std::vector<const OrtNode*>& nodes) const;
+  void report(const PlacedModel& placed, std::size_t node_count) const;
+
+  std::unique_ptr<FusedNode> compile(const OrtGraph* graph, const OrtNode* fused_node, OrtNode** context_node);
+  std::unique_ptr<FusedNode> load(const OrtGraph* graph, const OrtNode* node, const NodeNames& names, OrtNode** context_node);
+  NodeNames names_of(const OrtNode* fused_node) const;
+
+  Ort ort_;
+  Settings settings_;
+  Logger logger_;
+  std::shared_ptr<const ModelCompiler> compiler_;
+  std::string compatibility_;
+  std::unique_ptr<Profile> profile_;
+  /// Why the session must not come about. ONNX Runtime takes failures from Compile alone, so GetCapability leaves it here.
+  std::optional<std::string> failure_;
+};
+
+}  // namespace hipdnn_ep

@@ -1,0 +1,213 @@
+#include "ep_context.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <vector>
+
+#include "atomic_file.h"
+#include "graph_view.h"
+#include "hipdnn_rt/error.h"
+#include "hipdnn_rt/mapped_file.h"
+#include "names.h"
+
+namespace hipdnn_ep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kDomain = "com.microsoft";
+constexpr const char* kOperator = "EPContext";
+constexpr std::size_t kContainerAlignment = 64;
+
+std::string session_entry(const Ort& ort, const OrtSessionOptions* options, const char* key) {
+  int is_there = 0;
+  check(ort, ort.api->HasSessionConfigEntry(options, key, &is_there));
+  if (is_there == 0) return "";
+  std::size_t size = 0;
+  check(ort, ort.api->GetSessionConfigEntry(options, key, nullptr, &size));
+  std::string value(size, '\0');
+  check(ort, ort.api->GetSessionConfigEntry(options, key, value.data(), &size));
+  value.resize(std::strlen(value.c_str()));
+  return value;
+}
+
+[[noreturn]] void refuse(const std::string& node, const std::string& message) {
+  throw hipdnn_rt::ProgramError("EPContext node '" + node + "': " + message);
+}
+
+/// "a=1;b=2" by key.
+std::map<std::string, std::string> fields_of(const std::string& text) {
+  std::map<std::string, std::string> fields;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(';', begin), text.size());
+    const std::string field = text.substr(begin, end - begin);
+    const std::size_t equals = std::min(field.find('='), field.size());
+    fields[field.substr(0, equals)] = equals < field.size() ? field.substr(equals + 1) : "";
+    begin = end + 1;
+  }
+  return fields;
+}
+
+/// The file of a program, which has to lie in the folder of its model or below.
+fs::path resolve(const std::string& node, const std::string& name, const std::string& model_path) {
+  const fs::path path(name);
+  const bool climbs = std::find(path.begin(), path.end(), "..") != path.end();
+  if (name.empty() || path.is_absolute() || climbs) {
+    refuse(node, "its program's path is '" + name + "': expected a relative path without '..', to a file beside the model");
+  }
+  if (model_path.empty()) {
+    refuse(node, "its program lies in the file '" + name + "', but the model was loaded from memory: load it by its path, set the session's " +
+                     "ep.context_file_path, or compile with the program embedded");
+  }
+  return fs::path(model_path).parent_path() / path;
+}
+
+/// A copy of a container at the alignment that a mapped file has.
+std::pair<std::shared_ptr<const void>, std::span<const std::byte>> align(const std::string& bytes) {
+  const std::shared_ptr<std::byte> memory(
+      static_cast<std::byte*>(std::aligned_alloc(kContainerAlignment, (bytes.size() / kContainerAlignment + 1) * kContainerAlignment)),
+      [](std::byte* pointer) { std::free(pointer); });
+  if (!memory) throw std::bad_alloc();
+  std::memcpy(memory.get(), bytes.data(), bytes.size());
+  return {memory, {memory.get(), bytes.size()}};
+}
+
+/// Attributes under construction; released here, since ONNX Runtime copies them.
+class Attributes {
+ public:
+  explicit Attributes(const Ort& ort) : ort_(ort) {}
+  Attributes(const Attributes&) = delete;
+  Attributes& operator=(const Attributes&) = delete;
+  ~Attributes() {
+    for (OrtOpAttr* attribute : attributes_) ort_.api->ReleaseOpAttr(attribute);
+  }
+
+  void text(const char* name, std::string_view value) { add(name, value.data(), value.size(), ORT_OP_ATTR_STRING); }
+  void integer(const char* name, std::int64_t value) { add(name, &value, 1, ORT_OP_ATTR_INT); }
+  std::vector<OrtOpAttr*>& all() { return attributes_; }
+
+ private:
+  void add(const char* name, const void* data, std::size_t length, OrtOpAttrType type) {
+    if (length > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+      throw hipdnn_rt::Error(std::string("attribute '") + name + "' has " + std::to_string(length) +
+                             " bytes, more than a model can hold; compile with ep.context_embed_mode = 0");
+    }
+    OrtOpAttr* attribute = nullptr;
+    check(ort_, ort_.api->CreateOpAttr(name, data, static_cast<int>(length), type, &attribute));
+    attributes_.push_back(attribute);
+  }
+
+  Ort ort_;
+  std::vector<OrtOpAttr*> attributes_;
+};
+
+/// The path of the compiled model: as given, or as ONNX Runtime derives it from the source.
+fs::path compiled_model_path(const ContextSettings& settings, const std::string& source_path) {
+  if (!settings.model_path.empty()) return settings.model_path;
+  const fs::path source(source_path);
+  return source.parent_path() / (source.stem().string() + "_ctx.onnx");
+}
+
+std::string safe_file_name(std::string name) {
+  std::replace_if(name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c) && c != '_' && c != '-' && c != '.'; }, '_');
+  return name;
+}
+
+}  // namespace
+
+ContextSettings read_context_settings(const Ort& ort, const OrtSessionOptions* options) {
+  ContextSettings settings;
+  settings.is_enabled = session_entry(ort, options, "ep.context_enable") == "1";
+  settings.is_embedded = session_entry(ort, options, "ep.context_embed_mode") == "1";
+  settings.model_path = session_entry(ort, options, "ep.context_file_path");
+  settings.node_prefix = session_entry(ort, options, "ep.context_node_name_prefix");
+  return settings;
+}
+
+bool is_own_context(const Ort& ort, const OrtNode* node) {
+  return op_type_of(ort, node) == kOperator && domain_of(ort, node) == kDomain && text_attribute(ort, node, "source") == kEpName;
+}
+
+std::string compatibility_text(const hipdnn_rt::Library& library, const std::string& target) {
+  return "hipdnn_mlir=" HIPDNN_MLIR_VERSION ";format=" + std::to_string(hipdnn_rt::kProgramFormat) + ";target=" + target +
+         ";hipdnn=" + library.version();
+}
+
+Compatibility judge_compatibility(const std::string& text, const std::string& own_text) {
+  auto theirs = fields_of(text);
+  auto own = fields_of(own_text);
+  const auto format = theirs["format"];
+  if (format.empty() || !std::all_of(format.begin(), format.end(), [](unsigned char c) { return std::isdigit(c); }) || format.size() > 9) {
+    return {OrtCompiledModelCompatibility_EP_UNSUPPORTED, "its compatibility text '" + text + "' states no program format"};
+  }
+  if (std::stoll(format) > hipdnn_rt::kProgramFormat) {
+    return {OrtCompiledModelCompatibility_EP_UNSUPPORTED,
+            "program format " + format + " is newer than " + own["format"] + ", the newest this library reads; update hipdnn_mlir"};
+  }
+  if (theirs["target"] != own["target"]) {
+    return {OrtCompiledModelCompatibility_EP_UNSUPPORTED, "compiled for target '" + theirs["target"] + "', this device runs '" +
+                                                              own["target"] + "'; compile the model again for this device"};
+  }
+  const bool is_same = theirs["hipdnn_mlir"] == own["hipdnn_mlir"] && theirs["hipdnn"] == own["hipdnn"];
+  return {is_same ? OrtCompiledModelCompatibility_EP_SUPPORTED_OPTIMAL : OrtCompiledModelCompatibility_EP_SUPPORTED_PREFER_RECOMPILATION, ""};
+}
+
+ContextProgram read_context(const Ort& ort, const OrtNode* node, const std::string& model_path, const ContextSettings& settings,
+                            const std::string& own_text) {
+  const std::string name = name_of(ort, node);
+  if (const auto text = text_attribute(ort, node, "ep_sdk_version")) {
+    const Compatibility compatibility = judge_compatibility(*text, own_text);
+    if (compatibility.verdict == OrtCompiledModelCompatibility_EP_UNSUPPORTED) refuse(name, compatibility.reason);
+  }
+  const std::optional<std::string> content = text_attribute(ort, node, "ep_cache_context");
+  if (!content || content->empty()) refuse(name, "it has no program: attribute ep_cache_context is missing or empty; compile the model again");
+  try {
+    if (integer_attribute(ort, node, "embed_mode").value_or(1) == 1) {
+      auto [owner, bytes] = align(*content);
+      return {hipdnn_rt::Program::parse_container(bytes, owner), bytes};
+    }
+    const std::string folder_of = model_path.empty() ? settings.model_path : model_path;
+    const auto file = std::make_shared<const hipdnn_rt::MappedFile>(resolve(name, *content, folder_of).string());
+    return {hipdnn_rt::Program::parse_container(file->bytes(), file), file->bytes()};
+  } catch (const hipdnn_rt::ProgramError& error) {
+    if (std::string_view(error.what()).starts_with("EPContext node")) throw;
+    refuse(name, error.what());
+  }
+}
+
+OrtNode* make_context_node(const Ort& ort, const NodeNames& names, std::span<const std::byte> container, const ContextSettings& settings,
+                           const std::string& source_path, const std::string& own_text) {
+  Attributes attributes(ort);
+  attributes.integer("main_context", 1);
+  attributes.integer("embed_mode", settings.is_embedded ? 1 : 0);
+  if (settings.is_embedded) {
+    attributes.text("ep_cache_context", {reinterpret_cast<const char*>(container.data()), container.size()});
+  } else {
+    const fs::path model = compiled_model_path(settings, source_path);
+    if (settings.model_path.empty() && source_path.empty()) {
+      throw hipdnn_rt::Error("the compiled model's path is not known, so its programs cannot be put beside it: set ep.context_file_path, or " +
+                             std::string("ep.context_embed_mode = 1"));
+    }
+    const std::string file = safe_file_name(model.stem().string() + "_" + names.node) + ".hipdnn";
+    write_atomically((model.parent_path() / file).string(), container);
+    attributes.text("ep_cache_context", file);
+  }
+  attributes.text("source", kEpName);
+  attributes.text("partition_name", names.node);
+  attributes.text("ep_sdk_version", own_text);
+  const auto pointers = [](const std::vector<std::string>& texts) {
+    std::vector<const char*> found;
+    for (const std::string& text : texts) found.push_back(text.c_str());
+    return found;
+  };
+  const std::vector<const char*> inputs = pointers(names.inputs);
+  const std::vector<const char*> outputs = pointers(names.outputs);
+  OrtNode* node = nullptr;
+  check(ort, ort.editor->CreateNode(kOperator, kDomain, (settings.node_prefix + names.node).c_str(), inputs.data(), inputs.size(),
+                                    outputs.data(), outputs.size(), attributes.all().data(), attributes.all().size(), &node));
+  return node;
+}
+
+}  // namespace hipdnn_ep

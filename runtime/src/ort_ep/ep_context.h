@@ -1,0 +1,55 @@
+// EPContext nodes: compiled programs inside ONNX models, written and read back.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "hipdnn_rt/library.h"
+#include "hipdnn_rt/program.h"
+#include "node_program.h"
+#include "ort.h"
+
+namespace hipdnn_ep {
+
+/// The session's wishes about compiled models, as ONNX Runtime's session entries state them.
+struct ContextSettings {
+  bool is_enabled = false;
+  bool is_embedded = false;
+  /// Path of the model that ONNX Runtime writes; empty where the session does not say.
+  std::string model_path;
+  std::string node_prefix;
+};
+
+ContextSettings read_context_settings(const Ort& ort, const OrtSessionOptions* options);
+
+/// Whether a node is an EPContext node of this provider.
+bool is_own_context(const Ort& ort, const OrtNode* node);
+
+/// What made a program and where it runs: "hipdnn_mlir=0.1.0;format=1;target=host;hipdnn=1.2.3".
+std::string compatibility_text(const hipdnn_rt::Library& library, const std::string& target);
+
+/// What ONNX Runtime should do with a compiled model whose compatibility text is `text`; the reason where it is refused.
+struct Compatibility {
+  OrtCompiledModelCompatibility verdict;
+  std::string reason;
+};
+Compatibility judge_compatibility(const std::string& text, const std::string& own_text);
+
+/// The program of an EPContext node. `model_path` is the file of the model that has the node, empty where it came from memory; `settings`
+/// may name one instead. Throws ProgramError, naming the node, for a broken program, one of a newer format or for another target, and for a
+/// path that leaves the model's folder.
+struct ContextProgram {
+  std::shared_ptr<const hipdnn_rt::Program> program;
+  std::span<const std::byte> container;
+};
+ContextProgram read_context(const Ort& ort, const OrtNode* node, const std::string& model_path, const ContextSettings& settings,
+                            const std::string& own_text);
+
+/// A new EPContext node that has a program, or, where programs go to files, its name; the file is written here, beside the model that
+/// ONNX Runtime is going to write. `source_path` is the model's own file. The caller owns the node until it hands it to ONNX Runtime.
+OrtNode* make_context_node(const Ort& ort, const NodeNames& names, std::span<const std::byte> container, const ContextSettings& settings,
+                           const std::string& source_path, const std::string& own_text);
+
+}  // namespace hipdnn_ep

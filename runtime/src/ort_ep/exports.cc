@@ -1,0 +1,50 @@
+// The functions that ONNX Runtime looks up in a plugin library, and the table of options for tools.
+#include <new>
+#include <string>
+
+#include "factory.h"
+#include "names.h"
+
+namespace hipdnn_ep {
+namespace {
+
+/// Describe the options once; the text lives as long as the library.
+const std::string& options_text() {
+  static const std::string text = describe_options();
+  return text;
+}
+
+OrtStatus* refuse_version(const OrtApiBase* base) {
+  const std::string message = std::string("libhipdnn_ep needs ONNX Runtime 1.") + std::to_string(ORT_API_VERSION) + " or later, this is " +
+                              base->GetVersionString() + "; update the package onnxruntime";
+  return base->GetApi(1)->CreateStatus(ORT_FAIL, message.c_str());
+}
+
+}  // namespace
+}  // namespace hipdnn_ep
+
+#define HIPDNN_EP_EXPORT extern "C" __attribute__((visibility("default")))
+
+HIPDNN_EP_EXPORT OrtStatus* CreateEpFactories(const char* registration_name, const OrtApiBase* base, const OrtLogger* logger,
+                                              OrtEpFactory** factories, size_t max_factories, size_t* factory_count) {
+  using namespace hipdnn_ep;
+  *factory_count = 0;
+  Ort ort;
+  ort.api = base->GetApi(ORT_API_VERSION);
+  if (ort.api == nullptr) return refuse_version(base);
+  ort.ep = ort.api->GetEpApi();
+  ort.editor = ort.api->GetModelEditorApi();
+  return guard(ort, [&] {
+    if (max_factories < 1) throw hipdnn_rt::InputError("ONNX Runtime offers no room for a factory");
+    factories[0] = new Factory(ort, registration_name == nullptr ? "" : registration_name, Logger(ort, logger), logger);
+    *factory_count = 1;
+  });
+}
+
+HIPDNN_EP_EXPORT OrtStatus* ReleaseEpFactory(OrtEpFactory* factory) {
+  delete static_cast<hipdnn_ep::Factory*>(factory);
+  return nullptr;
+}
+
+/// The provider's options as JSON: an array of {key, type, default, values, help}. The text lives as long as the library.
+HIPDNN_EP_EXPORT const char* HipdnnEpDescribeOptions() { return hipdnn_ep::options_text().c_str(); }

@@ -1,0 +1,223 @@
+#include "factory.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "memory/allocator.h"
+#include "memory/data_transfer.h"
+#include "memory/memory_info.h"
+#include "memory/sync_stream.h"
+#include "names.h"
+
+namespace hipdnn_ep {
+namespace {
+
+constexpr const char* kPortKey = "hipdnn_port";
+constexpr const char* kOrdinalKey = "hipdnn_ordinal";
+constexpr const char* kVirtualSuffix = ".virtual";
+
+Factory* self_of(OrtEpFactory* factory) { return static_cast<Factory*>(factory); }
+
+OrtOwned<OrtKeyValuePairs> make_pairs(const Ort& ort) {
+  OrtKeyValuePairs* raw = nullptr;
+  ort.api->CreateKeyValuePairs(&raw);
+  return {raw, ort.api->ReleaseKeyValuePairs};
+}
+
+}  // namespace
+
+Factory::Factory(const Ort& ort, const std::string& registration_name, Logger logger, const OrtLogger* raw_logger)
+    : OrtEpFactory{},
+      ort_(ort),
+      logger_(logger),
+      raw_logger_(raw_logger),
+      is_virtual_(std::string_view(registration_name).ends_with(kVirtualSuffix)),
+      virtual_gpu_(nullptr, ort.ep->ReleaseHardwareDevice) {
+  ort_version_supported = ORT_API_VERSION;
+  set_identity();
+  set_creators();
+  set_memory_creators();
+}
+
+Factory::~Factory() = default;
+
+void Factory::set_identity() {
+  GetName = [](const OrtEpFactory*) noexcept { return kEpName; };
+  GetVendor = [](const OrtEpFactory*) noexcept { return kVendor; };
+  GetVendorId = [](const OrtEpFactory*) noexcept { return kVendorId; };
+  GetVersion = [](const OrtEpFactory*) noexcept -> const char* { return HIPDNN_MLIR_VERSION; };
+  GetNumCustomOpDomains = [](OrtEpFactory*, size_t* count) noexcept -> OrtStatus* {
+    *count = 0;
+    return nullptr;
+  };
+  GetCustomOpDomains = [](OrtEpFactory*, OrtCustomOpDomain**, size_t) noexcept -> OrtStatus* { return nullptr; };
+  ValidateCompiledModelCompatibilityInfo = [](OrtEpFactory* factory, const OrtHardwareDevice* const* devices, size_t count, const char* text,
+                                              OrtCompiledModelCompatibility* verdict) noexcept {
+    return guard(self_of(factory)->ort_, [&] { *verdict = self_of(factory)->judge(devices, count, text); });
+  };
+}
+
+void Factory::set_creators() {
+  OrtEpFactory::GetSupportedDevices = [](OrtEpFactory* factory, const OrtHardwareDevice* const* devices, size_t count, OrtEpDevice** offers,
+                                         size_t capacity, size_t* offer_count) noexcept {
+    *offer_count = 0;
+    return guard(self_of(factory)->ort_, [&] { self_of(factory)->offer_devices(devices, count, offers, capacity, offer_count); });
+  };
+  CreateEp = [](OrtEpFactory* factory, const OrtHardwareDevice* const*, const OrtKeyValuePairs* const* metadata, size_t count,
+                const OrtSessionOptions* options, const OrtLogger* logger, OrtEp** ep) noexcept {
+    *ep = nullptr;
+    return guard(self_of(factory)->ort_, [&] { *ep = self_of(factory)->create_ep(metadata, count, options, logger); });
+  };
+  ReleaseEp = [](OrtEpFactory*, OrtEp* ep) noexcept { delete static_cast<Ep*>(ep); };
+}
+
+void Factory::set_memory_creators() {
+  OrtEpFactory::CreateAllocator = [](OrtEpFactory* factory, const OrtMemoryInfo* info, const OrtKeyValuePairs*,
+                                     OrtAllocator** allocator) noexcept {
+    *allocator = nullptr;
+    Factory* self = self_of(factory);
+    return guard(self->ort_, [&] {
+      const std::uint32_t ordinal = self->ort_.ep->MemoryDevice_GetDeviceId(self->ort_.ep->MemoryInfo_GetMemoryDevice(info));
+      *allocator = std::make_unique<Allocator>(self->ort_, self->memory_of(ordinal), info, self->raw_logger_).release();
+    });
+  };
+  ReleaseAllocator = [](OrtEpFactory*, OrtAllocator* allocator) noexcept { Allocator::release(allocator); };
+  CreateDataTransfer = [](OrtEpFactory* factory, OrtDataTransferImpl** transfer) noexcept {
+    *transfer = nullptr;
+    Factory* self = self_of(factory);
+    return guard(self->ort_, [&] {
+      const std::lock_guard lock(self->mutex_);
+      std::vector<std::shared_ptr<DeviceMemory>> memories;
+      for (const Gpu& gpu : self->gpus_) memories.push_back(gpu.memory);
+      if (!memories.empty()) *transfer = std::make_unique<DataTransfer>(self->ort_, std::move(memories)).release();
+    });
+  };
+  IsStreamAware = [](const OrtEpFactory* factory) noexcept {
+    const auto* self = static_cast<const Factory*>(factory);
+    const std::lock_guard lock(self->mutex_);
+    return !self->gpus_.empty();
+  };
+  CreateSyncStreamForDevice = [](OrtEpFactory* factory, const OrtMemoryDevice* device, const OrtKeyValuePairs* options,
+                                 OrtSyncStreamImpl** stream) noexcept {
+    *stream = nullptr;
+    Factory* self = self_of(factory);
+    return guard(self->ort_, [&] {
+      std::shared_ptr<DeviceMemory> memory = self->memory_of(self->ort_.ep->MemoryDevice_GetDeviceId(device));
+      const char* existing = options == nullptr ? nullptr : self->ort_.api->GetKeyValue(options, kUserComputeStream);
+      *stream = existing == nullptr ? new SyncStream(self->ort_, std::move(memory))
+                                    : new SyncStream(self->ort_, std::move(memory), parse_user_stream(existing));
+    });
+  };
+}
+
+void Factory::offer_devices(const OrtHardwareDevice* const* devices, std::size_t count, OrtEpDevice** offers, std::size_t capacity,
+                            std::size_t* offer_count) {
+  const auto add = [&](OrtEpDevice* device) {
+    if (device != nullptr) offers[(*offer_count)++] = device;
+  };
+  int amd_gpus = 0;
+  for (std::size_t i = 0; i < count && *offer_count < capacity; ++i) {
+    const OrtHardwareDeviceType type = ort_.api->HardwareDevice_Type(devices[i]);
+    if (type == OrtHardwareDeviceType_CPU) {
+      add(offer(devices[i], "host", 0));
+    } else if (type == OrtHardwareDeviceType_GPU && ort_.api->HardwareDevice_VendorId(devices[i]) == kVendorId && !is_virtual_) {
+      if (amd_gpus < count_amd_gpus()) add(offer_gpu(devices[i], "hip", amd_gpus));
+      ++amd_gpus;
+    }
+  }
+  if (is_virtual_ && *offer_count < capacity) add(offer_gpu(virtual_gpu(), "host", 0));
+}
+
+OrtEpDevice* Factory::offer(const OrtHardwareDevice* hardware, const std::string& port, int ordinal) {
+  const OrtOwned<OrtKeyValuePairs> metadata = make_pairs(ort_);
+  ort_.api->AddKeyValuePair(metadata.get(), kPortKey, port.c_str());
+  ort_.api->AddKeyValuePair(metadata.get(), kOrdinalKey, std::to_string(ordinal).c_str());
+  OrtEpDevice* device = nullptr;
+  check(ort_, ort_.ep->CreateEpDevice(this, hardware, metadata.get(), nullptr, &device));
+  return device;
+}
+
+OrtEpDevice* Factory::offer_gpu(const OrtHardwareDevice* hardware, const std::string& port, int ordinal) {
+  Gpu gpu{port, ordinal, make_memory_info(ort_, ordinal, OrtDeviceMemoryType_DEFAULT),
+          make_memory_info(ort_, ordinal, OrtDeviceMemoryType_HOST_ACCESSIBLE), nullptr};
+  gpu.memory = std::make_shared<DeviceMemory>(open_device(port, ordinal, 0));
+  OrtOwned<OrtEpDevice> device(offer(hardware, port, ordinal), ort_.ep->ReleaseEpDevice);
+  check(ort_, ort_.ep->EpDevice_AddAllocatorInfo(device.get(), gpu.device_info.get()));
+  if (gpu.memory->device().has_pinned_memory()) check(ort_, ort_.ep->EpDevice_AddAllocatorInfo(device.get(), gpu.pinned_info.get()));
+  const std::lock_guard lock(mutex_);
+  gpus_.push_back(std::move(gpu));
+  return device.release();
+}
+
+const OrtHardwareDevice* Factory::virtual_gpu() {
+  const OrtOwned<OrtKeyValuePairs> metadata = make_pairs(ort_);
+  ort_.api->AddKeyValuePair(metadata.get(), "is_virtual", "1");
+  OrtHardwareDevice* raw = nullptr;
+  check(ort_, ort_.ep->CreateHardwareDevice(OrtHardwareDeviceType_GPU, kVendorId, 0, kVendor, metadata.get(), &raw));
+  virtual_gpu_.reset(raw);
+  return raw;
+}
+
+int Factory::count_amd_gpus() {
+  try {
+    const auto library = hipdnn_rt::Library::open("hip");
+    int count = 0;
+    hipdnn_rt::check(library->hip(), library->hip().get_device_count(&count), "hipGetDeviceCount");
+    return count;
+  } catch (const hipdnn_rt::DeviceError& error) {
+    logger_.warning(std::string("an AMD GPU is there but cannot be used: ") + error.what());
+    return 0;
+  }
+}
+
+std::pair<std::string, int> Factory::choose_device(const OrtKeyValuePairs* const* metadata, std::size_t count) const {
+  std::pair<std::string, int> chosen{"host", 0};
+  const std::lock_guard lock(mutex_);
+  if (metadata == nullptr || count == 0) {
+    // An umbrella provider passes no device: the best on offer.
+    return gpus_.empty() ? chosen : std::pair{gpus_.front().port, gpus_.front().ordinal};
+  }
+  const auto* first = metadata[0];
+  const char* port = first == nullptr ? nullptr : ort_.api->GetKeyValue(first, kPortKey);
+  const char* ordinal = first == nullptr ? nullptr : ort_.api->GetKeyValue(first, kOrdinalKey);
+  if (port != nullptr && ordinal != nullptr) chosen = {port, std::stoi(ordinal)};
+  return chosen;
+}
+
+OrtEp* Factory::create_ep(const OrtKeyValuePairs* const* metadata, std::size_t count, const OrtSessionOptions* session,
+                          const OrtLogger* session_logger) {
+  Ep::Settings settings{parse_options(given_options(ort_, session)), read_context_settings(ort_, session), {}, ""};
+  const auto [port, ordinal] = choose_device(metadata, count);
+  settings.device.device = open_device(port, ordinal, settings.options.threads);
+  settings.target = settings.options.target.empty() ? std::string(settings.device.device->port().target) : settings.options.target;
+  return new Ep(ort_, std::move(settings), compiler_, Logger(ort_, session_logger));
+}
+
+std::shared_ptr<const hipdnn_rt::Device> Factory::open_device(const std::string& port, int ordinal, int threads) {
+  const std::lock_guard lock(mutex_);
+  std::weak_ptr<const hipdnn_rt::Device>& known = devices_[{port, ordinal, threads}];
+  if (auto device = known.lock()) return device;
+  auto device = std::make_shared<const hipdnn_rt::Device>(hipdnn_rt::Library::open(port), hipdnn_rt::Device::Options{ordinal, threads});
+  known = device;
+  return device;
+}
+
+std::shared_ptr<DeviceMemory> Factory::memory_of(std::uint32_t ordinal) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(gpus_.begin(), gpus_.end(), [&](const Gpu& gpu) { return gpu.ordinal == static_cast<int>(ordinal); });
+  if (found == gpus_.end()) throw hipdnn_rt::InputError("device " + std::to_string(ordinal) + " is none of this provider's");
+  return found->memory;
+}
+
+OrtCompiledModelCompatibility Factory::judge(const OrtHardwareDevice* const* devices, std::size_t count, const char* text) {
+  const bool wants_gpu = std::any_of(devices, devices + count, [&](const OrtHardwareDevice* device) {
+    return ort_.api->HardwareDevice_Type(device) == OrtHardwareDeviceType_GPU;
+  });
+  const std::string port = wants_gpu && !is_virtual_ ? "hip" : "host";
+  const auto device = open_device(port, 0, 0);
+  const Compatibility found = judge_compatibility(text, compatibility_text(device->library(), std::string(device->port().target)));
+  if (!found.reason.empty()) logger_.warning("a compiled model is not compatible: " + found.reason);
+  return found.verdict;
+}
+
+}  // namespace hipdnn_ep

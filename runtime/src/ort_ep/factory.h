@@ -1,0 +1,69 @@
+// The factory: which devices the provider offers, and the objects ONNX Runtime asks for on them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "ep.h"
+#include "logger.h"
+#include "memory/device_memory.h"
+#include "ort.h"
+#include "support/compiler_service.h"
+
+namespace hipdnn_ep {
+
+/// One per registration of the library; outlives all it creates. Safe to use from several threads.
+class Factory final : public OrtEpFactory {
+ public:
+  /// A registration name that ends in ".virtual" asks for a virtual GPU: the GPU parts of the interface over the host's memory.
+  Factory(const Ort& ort, const std::string& registration_name, Logger logger, const OrtLogger* raw_logger);
+  ~Factory();
+  Factory(const Factory&) = delete;
+  Factory& operator=(const Factory&) = delete;
+
+  const Ort& ort() const { return ort_; }
+
+ private:
+  /// A GPU on offer. `port` is "hip", or "host" for the virtual one.
+  struct Gpu {
+    std::string port;
+    int ordinal;
+    OrtOwned<OrtMemoryInfo> device_info;
+    OrtOwned<OrtMemoryInfo> pinned_info;
+    std::shared_ptr<DeviceMemory> memory;
+  };
+
+  void set_identity();
+  void set_creators();
+  void set_memory_creators();
+
+  void offer_devices(const OrtHardwareDevice* const* devices, std::size_t count, OrtEpDevice** offers, std::size_t capacity,
+                     std::size_t* offer_count);
+  OrtEpDevice* offer(const OrtHardwareDevice* hardware, const std::string& port, int ordinal);
+  OrtEpDevice* offer_gpu(const OrtHardwareDevice* hardware, const std::string& port, int ordinal);
+  const OrtHardwareDevice* virtual_gpu();
+  int count_amd_gpus();
+
+  OrtEp* create_ep(const OrtKeyValuePairs* const* metadata, std::size_t count, const OrtSessionOptions* options, const OrtLogger* logger);
+  std::pair<std::string, int> choose_device(const OrtKeyValuePairs* const* metadata, std::size_t count) const;
+  std::shared_ptr<const hipdnn_rt::Device> open_device(const std::string& port, int ordinal, int threads);
+  std::shared_ptr<DeviceMemory> memory_of(std::uint32_t ordinal) const;
+  OrtCompiledModelCompatibility judge(const OrtHardwareDevice* const* devices, std::size_t count, const char* text);
+
+  Ort ort_;
+  Logger logger_;
+  const OrtLogger* raw_logger_;
+  bool is_virtual_;
+  CompilerService compiler_;
+  mutable std::mutex mutex_;
+  /// Sessions with equal settings share a device, so that equal graphs share plans.
+  std::map<std::tuple<std::string, int, int>, std::weak_ptr<const hipdnn_rt::Device>> devices_;
+  std::vector<Gpu> gpus_;
+  OrtOwned<OrtHardwareDevice> virtual_gpu_;
+};
+
+}  // namespace hipdnn_ep

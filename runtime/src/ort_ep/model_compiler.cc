@@ -1,0 +1,158 @@
+#include "model_compiler.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "hipdnn_rt/mapped_file.h"
+#include "support/memory_file.h"
+#include "support/sha256.h"
+
+namespace hipdnn_ep {
+namespace {
+
+constexpr std::uint64_t kLengthBytes = 8;
+
+std::uint64_t weights_start(const EncodedModel& model) {
+  return (kLengthBytes + model.proto.size() + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;
+}
+
+/// Length, model, and, where asked for, the weights.
+MemoryFile write_image(const EncodedModel& model, bool has_weights) {
+  MemoryFile file("hipdnn_mlir model");
+  const std::uint64_t start = weights_start(model);
+  file.set_size(has_weights ? start + model.weight_bytes : kLengthBytes + model.proto.size());
+  const Mapping mapping = file.map(MemoryFile::Access::read_write);
+  std::byte* out = mapping.bytes().data();
+  const std::uint64_t length = model.proto.size();
+  std::memcpy(out, &length, kLengthBytes);
+  std::memcpy(out + kLengthBytes, model.proto.data(), model.proto.size());
+  if (!has_weights) return file;
+  for (const EncodedModel::Weight& weight : model.weights) std::memcpy(out + start + weight.offset, weight.data.data(), weight.data.size());
+  return file;
+}
+
+/// What a cached result depends on beside the model: this very build of the library, which is installed together with the compiler.
+std::string build_identity() {
+  Dl_info info{};
+  struct stat status {};
+  if (dladdr(reinterpret_cast<const void*>(&build_identity), &info) == 0 || stat(info.dli_fname, &status) != 0) return HIPDNN_MLIR_VERSION;
+  return std::string(HIPDNN_MLIR_VERSION) + " " + std::to_string(status.st_size) + " " + std::to_string(status.st_mtim.tv_sec) + "." +
+         std::to_string(status.st_mtim.tv_nsec);
+}
+
+PlacedModel read_placement(const nlohmann::json& result) {
+  PlacedModel placed;
+  for (const nlohmann::json& part : result.at("partitions")) placed.parts.push_back({part.at("nodes").get<std::vector<std::string>>()});
+  for (const nlohmann::json& row : result.at("rejects")) {
+    placed.rejections.push_back({row.at("op"), row.at("reason"), row.at("node")});
+  }
+  for (const nlohmann::json& row : result.at("dropped")) {
+    for (const nlohmann::json& node : row.at("nodes")) placed.rejections.push_back({"", row.at("reason"), node});
+  }
+  placed.graph_count = result.at("graphs");
+  return placed;
+}
+
+std::optional<DiskCache> open_cache(const Options& options) {
+  if (options.cache_limit_bytes == 0) return std::nullopt;
+  const std::string directory = options.cache_dir.empty() ? default_cache_directory() : options.cache_dir;
+  if (directory.empty()) return std::nullopt;
+  return std::make_optional<DiskCache>(directory, options.cache_limit_bytes);
+}
+
+}  // namespace
+
+ModelCompiler::ModelCompiler(CompilerService& service, const Options& options, std::string target, Logger logger)
+    : service_(service),
+      options_(options),
+      target_(std::move(target)),
+      logger_(logger),
+      cache_(open_cache(options)),
+      identity_(build_identity()) {}
+
+Availability ModelCompiler::availability() const { return service_.availability(options_.compiler); }
+
+bool ModelCompiler::reads_cache() const { return cache_.has_value() && options_.dump_ir_dir.empty(); }
+
+std::string ModelCompiler::key_of(const char* action, const std::string& content_key, const std::string& detail) const {
+  Sha256 digest;
+  for (const std::string& part : {std::string(action), identity_, target_, options_.precision, content_key, detail}) {
+    digest.update(part);
+    digest.update(std::string_view("\0", 1));
+  }
+  return digest.hex_digest();
+}
+
+void ModelCompiler::store(const std::string& key, const char* suffix, std::span<const std::byte> bytes) const {
+  if (!cache_) return;
+  const std::string problem = cache_->store(key, suffix, bytes);
+  if (!problem.empty()) logger_.warning("compiled programs are not kept: " + problem);
+}
+
+PlacedModel ModelCompiler::place(const EncodedModel& model) const {
+  Sha256 digest;
+  digest.update(model.proto);
+  const std::string key = key_of("place", digest.hex_digest(), options_.placement);
+  if (reads_cache()) {
+    if (const auto path = cache_->find(key, "json")) {
+      try {
+        const hipdnn_rt::MappedFile file(*path);
+        return read_placement(nlohmann::json::parse(reinterpret_cast<const char*>(file.bytes().data()),
+                                                    reinterpret_cast<const char*>(file.bytes().data() + file.bytes().size())));
+      } catch (const std::exception& error) {
+        logger_.info(std::string("a cached placement is broken and made again: ") + error.what());
+        cache_->remove(key, "json");
+      }
+    }
+  }
+  const MemoryFile file = write_image(model, false);
+  const nlohmann::json request{{"action", "place"}, {"target", target_}, {"placement", options_.placement}};
+  const nlohmann::json result = service_.request(options_.compiler, request, std::array{file.fd()});
+  PlacedModel placed = read_placement(result);
+  const std::string text = result.dump();
+  store(key, "json", std::as_bytes(std::span(text)));
+  return placed;
+}
+
+ModelImage ModelCompiler::make_image(const EncodedModel& model) const {
+  MemoryFile file = write_image(model, true);
+  Sha256 digest;
+  digest.update(file.map(MemoryFile::Access::read_only).bytes());
+  return {std::move(file), digest.hex_digest()};
+}
+
+std::optional<CompiledModel> ModelCompiler::find_compiled(const std::string& key) const {
+  if (!reads_cache()) return std::nullopt;
+  const auto path = cache_->find(key, "hipdnn");
+  if (!path) return std::nullopt;
+  try {
+    const auto file = std::make_shared<const hipdnn_rt::MappedFile>(*path);
+    return CompiledModel{hipdnn_rt::Program::parse_container(file->bytes(), file), file->bytes()};
+  } catch (const std::exception& error) {
+    logger_.info(std::string("a cached program is broken and compiled again: ") + error.what());
+    cache_->remove(key, "hipdnn");
+    return std::nullopt;
+  }
+}
+
+CompiledModel ModelCompiler::compile(const ModelImage& image, const std::string& name, const InputShapes& shapes) const {
+  const nlohmann::json dims = shapes;
+  const std::string key = key_of("compile", image.content_key, dims.dump());
+  if (std::optional<CompiledModel> found = find_compiled(key)) return *found;
+  MemoryFile output("hipdnn_mlir program");
+  nlohmann::json request{{"action", "compile"}, {"target", target_}, {"name", name}};
+  if (!shapes.empty()) request["shapes"] = dims;
+  if (!options_.dump_ir_dir.empty()) request["dump_ir"] = options_.dump_ir_dir + "/" + name;
+  service_.request(options_.compiler, request, std::array{image.file.fd(), output.fd()});
+  const auto mapping = std::make_shared<const Mapping>(output.map(MemoryFile::Access::read_only));
+  CompiledModel compiled{hipdnn_rt::Program::parse_container(mapping->bytes(), mapping), mapping->bytes()};
+  store(key, "hipdnn", mapping->bytes());
+  // The file's pages can leave memory under pressure, those of a memory file cannot.
+  return find_compiled(key).value_or(std::move(compiled));
+}
+
+}  // namespace hipdnn_ep

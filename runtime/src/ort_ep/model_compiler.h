@@ -1,0 +1,85 @@
+// Turns models into placements and programs: asks the caches, then the Python compiler.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hipdnn_rt/program.h"
+#include "logger.h"
+#include "model_encoder.h"
+#include "options.h"
+#include "support/compiler_service.h"
+#include "support/disk_cache.h"
+#include "support/memory_file.h"
+
+namespace hipdnn_ep {
+
+/// Why a node stays on the CPU.
+struct Rejection {
+  std::string op;
+  std::string reason;
+  std::string node;
+};
+
+/// Which nodes of a model run here, by name.
+struct PlacedModel {
+  struct Part {
+    std::vector<std::string> nodes;
+  };
+  std::vector<Part> parts;
+  std::vector<Rejection> rejections;
+  /// hipDNN graphs in all parts.
+  std::size_t graph_count = 0;
+};
+
+/// A program and its container's bytes, which the program keeps alive.
+struct CompiledModel {
+  std::shared_ptr<const hipdnn_rt::Program> program;
+  std::span<const std::byte> container;
+};
+
+/// Input name -> dims.
+using InputShapes = std::map<std::string, std::vector<std::int64_t>>;
+
+/// Where a model travels to the compiler and can be asked for again: a file in memory and the key of its content.
+struct ModelImage {
+  MemoryFile file;
+  std::string content_key;
+};
+
+/// Safe to use from several threads.
+class ModelCompiler {
+ public:
+  ModelCompiler(CompilerService& service, const Options& options, std::string target, Logger logger);
+
+  /// Whether models can be compiled here at all, and why not.
+  Availability availability() const;
+
+  /// Throws CompilerError.
+  PlacedModel place(const EncodedModel& model) const;
+
+  /// The model with its weights, as `compile` takes it.
+  ModelImage make_image(const EncodedModel& model) const;
+  /// `shapes` is empty for a model whose inputs have fixed sizes. Throws CompilerError; ProgramError where what came back is broken.
+  CompiledModel compile(const ModelImage& image, const std::string& name, const InputShapes& shapes) const;
+
+ private:
+  std::string key_of(const char* action, const std::string& content_key, const std::string& detail) const;
+  std::optional<CompiledModel> find_compiled(const std::string& key) const;
+  void store(const std::string& key, const char* suffix, std::span<const std::byte> bytes) const;
+  bool reads_cache() const;
+
+  CompilerService& service_;
+  Options options_;
+  std::string target_;
+  Logger logger_;
+  std::optional<DiskCache> cache_;
+  std::string identity_;
+};
+
+}  // namespace hipdnn_ep

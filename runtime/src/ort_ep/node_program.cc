@@ -1,0 +1,142 @@
+#include "node_program.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <memory_resource>
+
+#include "hipdnn_rt/error.h"
+
+namespace hipdnn_ep {
+namespace {
+
+/// What the runtime asks of a tensor's pointer, in bytes. ONNX Runtime's own arrays have it; arrays that a caller wraps may not.
+constexpr std::size_t kAlignment = 16;
+
+struct Freed {
+  void operator()(void* pointer) const { std::free(pointer); }
+};
+using AlignedArray = std::unique_ptr<void, Freed>;
+
+bool is_aligned(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % kAlignment == 0; }
+
+AlignedArray make_aligned(std::uint64_t bytes) {
+  AlignedArray array(std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment));
+  if (!array) throw std::bad_alloc();
+  return array;
+}
+
+/// Index in `names` of each argument, which all have to be there.
+std::vector<std::size_t> match(const std::vector<hipdnn_rt::Argument>& arguments, const std::vector<std::string>& names, const char* what) {
+  std::vector<std::size_t> indices;
+  for (const hipdnn_rt::Argument& argument : arguments) {
+    const auto found = std::find(names.begin(), names.end(), argument.name);
+    if (found == names.end()) {
+      throw hipdnn_rt::ProgramError(std::string("program ") + what + " '" + argument.name +
+                                    "' is not one of the node's: the program is not this node's; compile the model again");
+    }
+    indices.push_back(static_cast<std::size_t>(found - names.begin()));
+  }
+  return indices;
+}
+
+std::shared_ptr<const hipdnn_rt::LoadedProgram> load(const SessionDevice& device, std::shared_ptr<const hipdnn_rt::Program> program) {
+  return hipdnn_rt::LoadedProgram::load(device.device, std::move(program));
+}
+
+}  // namespace
+
+/// The arrays of one run, on the stack for up to some dozens of arguments.
+struct NodeProgram::Call {
+  alignas(std::max_align_t) std::array<std::byte, 2048> room;
+  std::pmr::monotonic_buffer_resource memory{room.data(), room.size()};
+  std::pmr::vector<hipdnn_rt::InputArray> inputs = std::pmr::vector<hipdnn_rt::InputArray>(&memory);
+  std::pmr::vector<hipdnn_rt::OutputArray> outputs = std::pmr::vector<hipdnn_rt::OutputArray>(&memory);
+
+  /// An output that the caller's array is too badly aligned for, copied there at the end.
+  struct CopyBack {
+    void* destination;
+    const void* source;
+    std::uint64_t bytes;
+  };
+  std::vector<AlignedArray> stand_ins;
+  std::vector<CopyBack> copies;
+};
+
+NodeProgram::NodeProgram(const Ort& ort, const SessionDevice& device, std::shared_ptr<const hipdnn_rt::Program> program,
+                         const NodeNames& names, Profile* profile)
+    : ort_(ort),
+      memory_(device.is_device_memory ? hipdnn_rt::Memory::device : hipdnn_rt::Memory::host),
+      has_stream_(device.is_device_memory),
+      pool_(load(device, std::move(program))),
+      input_index_(match(this->program().inputs(), names.inputs, "input")),
+      output_index_(match(this->program().outputs(), names.outputs, "output")),
+      name_(names.node),
+      profile_(profile) {
+  if (output_index_.size() != names.outputs.size()) {
+    throw hipdnn_rt::ProgramError("the program computes " + std::to_string(output_index_.size()) + " outputs, the node has " +
+                                  std::to_string(names.outputs.size()) + "; compile the model again");
+  }
+}
+
+void NodeProgram::bind_inputs(OrtKernelContext* context, Call& call) const {
+  const std::vector<hipdnn_rt::Argument>& arguments = program().inputs();
+  call.inputs.reserve(arguments.size());
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const OrtValue* value = nullptr;
+    const void* data = nullptr;
+    std::size_t bytes = 0;
+    check(ort_, ort_.api->KernelContext_GetInput(context, input_index_[i], &value));
+    if (value == nullptr) throw hipdnn_rt::InputError("input '" + arguments[i].name + "' is missing");
+    check(ort_, ort_.api->GetTensorData(value, &data));
+    check(ort_, ort_.api->GetTensorSizeInBytes(value, &bytes));
+    if (bytes != arguments[i].bytes) {
+      throw hipdnn_rt::InputError("input '" + arguments[i].name + "' has " + std::to_string(bytes) + " bytes, the program was compiled for " +
+                                  std::to_string(arguments[i].bytes));
+    }
+    if (memory_ == hipdnn_rt::Memory::host && !is_aligned(data)) {
+      call.stand_ins.push_back(make_aligned(bytes));
+      std::memcpy(call.stand_ins.back().get(), data, bytes);
+      data = call.stand_ins.back().get();
+    }
+    call.inputs.push_back({data, memory_});
+  }
+}
+
+void NodeProgram::bind_outputs(OrtKernelContext* context, Call& call) const {
+  const std::vector<hipdnn_rt::Argument>& arguments = program().outputs();
+  call.outputs.reserve(arguments.size());
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    OrtValue* value = nullptr;
+    void* data = nullptr;
+    const std::vector<std::int64_t>& dims = arguments[i].dims;
+    check(ort_, ort_.api->KernelContext_GetOutput(context, output_index_[i], dims.data(), dims.size(), &value));
+    check(ort_, ort_.api->GetTensorMutableData(value, &data));
+    if (memory_ == hipdnn_rt::Memory::host && !is_aligned(data)) {
+      call.stand_ins.push_back(make_aligned(arguments[i].bytes));
+      call.copies.push_back({data, call.stand_ins.back().get(), arguments[i].bytes});
+      data = call.stand_ins.back().get();
+    }
+    call.outputs.push_back({data, memory_});
+  }
+}
+
+void NodeProgram::run(OrtKernelContext* context) {
+  Call call;
+  bind_inputs(context, call);
+  bind_outputs(context, call);
+  if (profile_ != nullptr) {
+    profile_->record(name_, pool_.program(), pool_.run_timed(call.inputs, call.outputs));
+  } else if (has_stream_) {
+    void* stream = nullptr;
+    check(ort_, ort_.api->KernelContext_GetGPUComputeStream(context, &stream));
+    pool_.enqueue(call.inputs, call.outputs, static_cast<hipStream_t>(stream));
+  } else {
+    pool_.run(call.inputs, call.outputs);
+  }
+  for (const Call::CopyBack& copy : call.copies) std::memcpy(copy.destination, copy.source, copy.bytes);
+}
+
+}  // namespace hipdnn_ep

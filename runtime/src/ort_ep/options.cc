@@ -1,0 +1,170 @@
+#include "options.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "names.h"
+
+namespace hipdnn_ep {
+namespace {
+
+constexpr std::int64_t kMegabyte = 1 << 20;
+
+constexpr std::array kRows{
+    OptionRow{"target", OptionKind::text, "", "", "Compile for this target's engines; empty for that of the session's device (`host` for the CPU)."},
+    OptionRow{"compiler", OptionKind::choice, "auto", "auto|inprocess|subprocess|none",
+              "Where the Python compiler runs. `subprocess`: a child process that is kept for the life of the library. `inprocess`: this "
+              "process's own interpreter; a crash of the compiler is then a crash of this process. `none`: only EPContext nodes run here. "
+              "`auto`: `subprocess` where a Python with hipdnn_mlir is found, else `none`."},
+    OptionRow{"python", OptionKind::text, "", "", "Interpreter for `subprocess`; empty to look for one beside the library."},
+    OptionRow{"compile_timeout_s", OptionKind::integer, "600", "", "Seconds after which a compiler that does not answer is stopped.", 1, 86400},
+    OptionRow{"cache_dir", OptionKind::text, "", "",
+              "Folder for compiled programs; empty for `$XDG_CACHE_HOME/hipdnn-mlir` or `~/.cache/hipdnn-mlir`."},
+    OptionRow{"cache_limit_mb", OptionKind::integer, "4096", "",
+              "Size the folder is kept within, least recently used programs going first; 0 keeps nothing on disk.", 0, 1 << 30},
+    OptionRow{"placement", OptionKind::choice, "profitable", "profitable|maximal",
+              "`profitable`: parts of the model that cost more in hops to and from the CPU than they gain stay on the CPU. `maximal`: every "
+              "part that compiles runs here."},
+    OptionRow{"precision", OptionKind::choice, "model", "model", "The precision of the arithmetic: `model` computes in the model's own types."},
+    OptionRow{"threads", OptionKind::integer, "0", "",
+              "Threads of one run where the device is the CPU; 0 for all CPUs the process may use.", 0, 4096},
+    OptionRow{"max_shapes", OptionKind::integer, "16", "",
+              "Programs kept per part of the model whose input sizes vary, one for each combination of sizes.", 1, 65536},
+    OptionRow{"dump_ir_dir", OptionKind::text, "", "", "Folder for the IR after each compiler step; caches are not read then."},
+    OptionRow{"profile", OptionKind::text, "", "", "File for the time of each step, written when the session ends; runs become slower."},
+    OptionRow{"strict", OptionKind::flag, "0", "", "1: a node that no engine takes is an error, at the creation of the session."},
+};
+
+std::string quoted_list(const std::vector<std::string>& items) {
+  std::string text;
+  for (const std::string& item : items) text += (text.empty() ? "'" : ", '") + item + "'";
+  return text;
+}
+
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('|'), text.size());
+    parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+[[noreturn]] void refuse(const OptionRow& row, const std::string& value, const std::string& expected) {
+  throw hipdnn_rt::InputError(std::string(kEpName) + ": option '" + std::string(row.key) + "' = '" + value + "': expected " + expected);
+}
+
+/// The table's values as given or by default; all checked.
+class Values {
+ public:
+  explicit Values(const std::map<std::string, std::string>& given) {
+    std::vector<std::string> keys;
+    for (const OptionRow& row : kRows) {
+      keys.emplace_back(row.key);
+      const auto found = given.find(std::string(row.key));
+      values_[row.key] = found == given.end() ? std::string(row.fallback) : found->second;
+      check_value(row);
+    }
+    for (const auto& [key, value] : given) {
+      if (!values_.contains(key)) {
+        throw hipdnn_rt::InputError(std::string(kEpName) + ": unknown option '" + key + "': expected one of " + quoted_list(keys));
+      }
+    }
+  }
+
+  const std::string& text(std::string_view key) const { return values_.at(key); }
+  std::int64_t integer(std::string_view key) const { return std::stoll(text(key)); }
+
+ private:
+  void check_value(const OptionRow& row) const {
+    const std::string& value = text(row.key);
+    if (row.kind == OptionKind::choice) {
+      const std::vector<std::string> choices = split(row.choices);
+      if (std::find(choices.begin(), choices.end(), value) == choices.end()) refuse(row, value, "one of " + quoted_list(choices));
+    } else if (row.kind == OptionKind::flag) {
+      if (value != "0" && value != "1") refuse(row, value, "'0' or '1'");
+    } else if (row.kind == OptionKind::integer) {
+      std::int64_t number = 0;
+      const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+      if (error != std::errc() || end != value.data() + value.size() || number < row.least || number > row.greatest) {
+        refuse(row, value, "a whole number from " + std::to_string(row.least) + " to " + std::to_string(row.greatest));
+      }
+    }
+  }
+
+  std::map<std::string_view, std::string> values_;
+};
+
+CompilerMode mode_of(const std::string& name) {
+  if (name == "inprocess") return CompilerMode::inprocess;
+  if (name == "subprocess") return CompilerMode::subprocess;
+  return name == "none" ? CompilerMode::none : CompilerMode::automatic;
+}
+
+std::string type_of(const OptionRow& row) {
+  switch (row.kind) {
+    case OptionKind::integer:
+      return "integer";
+    case OptionKind::flag:
+      return "0 or 1";
+    case OptionKind::choice:
+      return "choice";
+    case OptionKind::text:
+      break;
+  }
+  return "text";
+}
+
+}  // namespace
+
+std::span<const OptionRow> option_rows() { return kRows; }
+
+std::map<std::string, std::string> given_options(const Ort& ort, const OrtSessionOptions* options) {
+  OrtKeyValuePairs* raw = nullptr;
+  check(ort, ort.api->GetSessionOptionsConfigEntries(options, &raw));
+  const OrtOwned<OrtKeyValuePairs> pairs(raw, ort.api->ReleaseKeyValuePairs);
+  const char* const* keys = nullptr;
+  const char* const* values = nullptr;
+  std::size_t count = 0;
+  ort.api->GetKeyValuePairs(raw, &keys, &values, &count);
+  const std::string prefix = option_prefix();
+  std::map<std::string, std::string> given;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string_view key = keys[i];
+    if (key.starts_with(prefix)) given[std::string(key.substr(prefix.size()))] = values[i];
+  }
+  return given;
+}
+
+Options parse_options(const std::map<std::string, std::string>& given) {
+  const Values values(given);
+  Options options;
+  options.target = values.text("target");
+  options.compiler.mode = mode_of(values.text("compiler"));
+  options.compiler.python = values.text("python");
+  options.compiler.timeout = std::chrono::seconds(values.integer("compile_timeout_s"));
+  options.placement = values.text("placement");
+  options.precision = values.text("precision");
+  options.cache_dir = values.text("cache_dir");
+  options.cache_limit_bytes = static_cast<std::uint64_t>(values.integer("cache_limit_mb") * kMegabyte);
+  options.threads = static_cast<int>(values.integer("threads"));
+  options.max_shapes = static_cast<std::size_t>(values.integer("max_shapes"));
+  options.dump_ir_dir = values.text("dump_ir_dir");
+  options.profile = values.text("profile");
+  options.is_strict = values.text("strict") == "1";
+  return options;
+}
+
+std::string describe_options() {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const OptionRow& row : kRows) {
+    rows.push_back({{"key", row.key}, {"type", type_of(row)}, {"default", row.fallback}, {"values", split(row.choices)}, {"help", row.help}});
+  }
+  return rows.dump();
+}
+
+}  // namespace hipdnn_ep

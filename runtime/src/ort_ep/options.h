@@ -1,0 +1,57 @@
+// The provider's options: one table, from which the parser, its messages and the documentation come.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ort.h"
+#include "support/compiler_service.h"
+
+namespace hipdnn_ep {
+
+enum class OptionKind { choice, text, integer, flag };
+
+/// One row of the table.
+struct OptionRow {
+  std::string_view key;
+  OptionKind kind;
+  std::string_view fallback;
+  /// Valid values of a choice, separated by '|'.
+  std::string_view choices;
+  std::string_view help;
+  /// Least and greatest value of an integer.
+  std::int64_t least = 0;
+  std::int64_t greatest = 0;
+};
+
+/// All options, in the order of the documentation.
+std::span<const OptionRow> option_rows();
+
+/// Settings of one session. Text options are empty where not given.
+struct Options {
+  std::string target;
+  CompilerOptions compiler;
+  std::string placement;
+  std::string precision;
+  std::string cache_dir;
+  std::uint64_t cache_limit_bytes = 0;
+  int threads = 0;
+  std::size_t max_shapes = 0;
+  std::string dump_ir_dir;
+  std::string profile;
+  bool is_strict = false;
+};
+
+/// The options a session was given, by key without prefix.
+std::map<std::string, std::string> given_options(const Ort& ort, const OrtSessionOptions* options);
+
+/// Throws hipdnn_rt::InputError for an unknown key or a value outside the table; the message lists what is valid.
+Options parse_options(const std::map<std::string, std::string>& given);
+
+/// The table as JSON: an array of {key, type, default, values, help}.
+std::string describe_options();
+
+}  // namespace hipdnn_ep
