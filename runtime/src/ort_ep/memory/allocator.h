@@ -3,8 +3,8 @@
 
 #include <memory>
 
+#include "logger.h"
 #include "memory/device_memory.h"
-#include "memory/memory_info.h"
 #include "ort.h"
 
 namespace hipdnn_ep {
@@ -17,7 +17,7 @@ namespace hipdnn_ep {
 class Allocator : public OrtAllocator {
  public:
   /// `info` says which memory, and must stay valid for the allocator's life, as the one given to EpDevice_AddAllocatorInfo does. Throws
-  /// InputError where it is of another device, or the port has no such memory. `logger` may be null.
+  /// InputError where the port has no such memory. `logger` may be null.
   Allocator(const Ort& ort, std::shared_ptr<DeviceMemory> memory, const OrtMemoryInfo* info, const OrtLogger* logger);
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
@@ -26,16 +26,18 @@ class Allocator : public OrtAllocator {
   static void release(OrtAllocator* allocator) noexcept { delete static_cast<Allocator*>(allocator); }
 
  private:
-  template <typename Body>
-  void* try_allocate(Body&& body) noexcept;
-  OrtStatus* report_stats(OrtKeyValuePairs** out) const noexcept;
-  void log_error(const char* message) const noexcept;
+  static Allocator& self(OrtAllocator* base) { return *static_cast<Allocator*>(base); }
+  static const Allocator& self(const OrtAllocator* base) { return *static_cast<const Allocator*>(base); }
+
+  /// The stream that work given to `stream` goes to, where that is one of this device's.
+  StreamUser user_of(OrtSyncStream* stream) const;
+  OrtKeyValuePairs* make_stats() const;
 
   Ort ort_;
   std::shared_ptr<DeviceMemory> memory_;
   BlockPool& pool_;
   const OrtMemoryInfo* info_;
-  const OrtLogger* logger_;
+  Logger logger_;
 };
 
 }  // namespace hipdnn_ep

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <variant>
@@ -69,14 +70,29 @@ class BlockPool {
     bool is_reserved = false;
   };
   using BlockNode = std::unordered_map<void*, Block>::node_type;
+  /// A cached block that is lent again, and whose work it has to wait for.
+  struct Lent {
+    void* pointer;
+    StreamUser last_user;
+    bool must_wait;
+  };
 
-  Block* take_cached(std::size_t bytes, StreamUser user, bool accept_waiting);
-  Block* find_ready(std::vector<Block*>& idle, StreamUser user) const;
-  void lend(Block& block, StreamUser user);
-  void* grow(std::size_t bytes, StreamUser user, bool is_reserved);
-  void* allocate_under_pressure(std::size_t bytes, StreamUser user, const std::string& reason);
+  // With the lock held.
+  std::optional<std::size_t> find_ready(const std::vector<Block*>& list, StreamUser user) const;
+  Lent lend(std::vector<Block*>& list, std::size_t index, std::size_t bytes, StreamUser user, bool must_wait);
+  void note_lent(const Block& block, std::size_t bytes);
+  Block& oldest_cached();
   BlockNode extract(Block& block);
-  Block* oldest_cached();
+
+  // Without it. `size` is a block's, `bytes` what was asked for.
+  std::optional<Lent> lend_cached(std::size_t size, std::size_t bytes, StreamUser user, std::size_t max_size, bool accept_waiting);
+  void* settle(const Lent& lent, StreamUser user);
+  void* grow(std::size_t size, std::size_t bytes, StreamUser user, bool is_reserved);
+  void* grow_or_explain(std::size_t size, std::size_t bytes, StreamUser user, bool is_reserved, const std::string& reason);
+  void* allocate_under_pressure(std::size_t size, std::size_t bytes, StreamUser user, const std::string& reason);
+  /// Give a lent block back to the source, where nothing can be known about the work that uses it.
+  void forget(void* pointer);
+  /// Give blocks back to the source, when the work that uses them is done.
   void destroy(std::vector<BlockNode> nodes);
 
   std::string name_;

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "memory/device_memory.h"
@@ -24,25 +25,29 @@ class DataTransfer : public OrtDataTransferImpl {
 
  private:
   struct Copy;
-  /// A device, and streams for its copies that come without one, each used by one copy at a time.
+  /// A device, and streams for its copies that come without one, each used by one call at a time.
   struct Lane {
     std::shared_ptr<DeviceMemory> memory;
     std::vector<hipdnn_rt::Stream> idle;
   };
-  /// Where a tensor lies: on one of the devices, or, where null, on the host.
+  /// Where a tensor lies: on a device, in memory pinned for one, or, without a lane, in ordinary host memory.
   struct Place {
     bool is_known = false;
+    bool is_device = false;
     Lane* lane = nullptr;
-    bool is_pinned = false;
   };
 
   Place place_of(const OrtMemoryDevice* device) const;
-  bool can_copy(const OrtMemoryDevice* source, const OrtMemoryDevice* destination) const;
   Copy plan(const OrtValue* source, OrtValue* destination) const;
-  void copy_tensor(const OrtValue* source, OrtValue* destination, OrtSyncStream* stream);
-  void copy_now(const Copy& copy);
+  /// `streams` is empty, or as long as the others with null where a tensor has none.
+  void copy_tensors(std::span<const OrtValue* const> sources, std::span<OrtValue* const> destinations,
+                    std::span<OrtSyncStream* const> streams);
+  /// Those of `copies` that are the lane's, waited for.
+  void copy_now(Lane& lane, std::span<const Copy> copies);
+  hipdnn_rt::Stream take_stream(Lane& lane);
 
   Ort ort_;
+  /// Guards the lanes' idle streams.
   std::mutex mutex_;
   mutable std::vector<Lane> lanes_;
 };

@@ -32,7 +32,7 @@ class StreamSet {
   bool contains(hipStream_t stream) const;
 
   /// The next point in time.
-  Tick tick() noexcept { return clock_.fetch_add(1, std::memory_order_relaxed) + 1; }
+  Tick tick() noexcept { return clock_.fetch_add(1, std::memory_order_acq_rel) + 1; }
   /// Wait on the host for all work that `stream` has been given so far.
   void synchronize(hipStream_t stream);
 

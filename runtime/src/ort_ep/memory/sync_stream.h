@@ -12,8 +12,8 @@ namespace hipdnn_ep {
 /// The option, of a provider or of a stream, under which execution providers take a stream of the caller's: its handle as a number.
 inline constexpr const char* kUserComputeStream = "user_compute_stream";
 
-/// The stream that a value of that option names: a decimal number, or a hexadecimal one after "0x". Throws InputError for anything else,
-/// for 0, and for names that stand for a different stream in every thread.
+/// The stream that a value of that option names: a decimal number, or a hexadecimal one after "0x". Null for 0, which stands for none of the
+/// caller's. Throws InputError for anything else, and for the name that stands for another stream in every thread.
 hipStream_t parse_user_stream(std::string_view text);
 
 /// A stream that ONNX Runtime drives: owned, or the caller's own. ONNX Runtime owns this object once CreateSyncStreamForDevice has returned
@@ -58,6 +58,8 @@ class Notification : public OrtSyncNotificationImpl {
   std::shared_ptr<DeviceMemory> memory_;
   hipStream_t producer_;
   hipdnn_rt::Event event_;
+  /// Whether the event was recorded for this notification: it is one that others used before.
+  bool is_active_ = false;
 };
 
 }  // namespace hipdnn_ep
