@@ -67,16 +67,31 @@ struct Call {
   std::vector<hipdnn_rt::OutputArray> outputs;
 };
 
+/// Lets a stream begin some tasks and no more, until released. Declare it after all that the stream's work needs, so that a failing test
+/// ends too.
+class Hold {
+ public:
+  Hold(const Deferred& port, hipStream_t stream, int tasks) : port_(port), stream_(stream) { port_.allow(stream_, tasks); }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+  ~Hold() { release(); }
+  void release() const { port_.release(stream_); }
+
+ private:
+  const Deferred& port_;
+  hipStream_t stream_;
+};
+
 void test_returns_at_once_when_enqueued(const Libraries& libraries) {
   const Deferred port(libraries);
   for (const Memory memory : {Memory::host, Memory::device}) {
+    const Call call(1, memory);
     const hipdnn_rt::Stream stream = port.device->create_stream();
     Context context(port.loaded);
-    const Call call(1, memory);
-    port.allow(stream.get(), 0);
+    const Hold hold(port, stream.get(), 0);
     context.enqueue(call.inputs, call.outputs, stream.get());
     check::that(call.is_untouched(), "a held stream has written");
-    port.release(stream.get());
+    hold.release();
     port.synchronize(stream.get());
     call.check_done();
   }
@@ -84,34 +99,35 @@ void test_returns_at_once_when_enqueued(const Libraries& libraries) {
 
 void test_arena_kept_when_the_stream_changes(const Libraries& libraries) {
   const Deferred port(libraries);
+  const Call first(1), second(2), third(3);
   const hipdnn_rt::Stream first_stream = port.device->create_stream(), second_stream = port.device->create_stream();
   Context context(port.loaded);
-  const Call first(1), second(2), third(3);
   // The sum lies in the arena; whoever writes there now breaks the first call.
-  port.allow(first_stream.get(), 1);
+  const Hold hold(port, first_stream.get(), 1);
   context.enqueue(first.inputs, first.outputs, first_stream.get());
   context.enqueue(second.inputs, second.outputs, second_stream.get());
   context.enqueue(third.inputs, third.outputs, nullptr);
   give_the_streams_time();
   check::that(second.is_untouched() && third.is_untouched(), "a stream did not wait for the one before it");
-  port.release(first_stream.get());
+  hold.release();
   port.synchronize(nullptr);
   for (const Call* call : {&first, &second, &third}) call->check_done();
 }
 
 void test_arena_kept_when_threads_have_streams_of_one_name(const Libraries& libraries) {
   const Deferred port(libraries);
-  Context context(port.loaded);
   const Call first(1), second(2);
-  port.allow(hipStreamPerThread, 1);
+  Context context(port.loaded);
+  std::jthread other;
+  const Hold hold(port, hipStreamPerThread, 1);
   context.enqueue(first.inputs, first.outputs, hipStreamPerThread);
-  std::jthread other([&] {
+  other = std::jthread([&] {
     context.enqueue(second.inputs, second.outputs, hipStreamPerThread);
     port.synchronize(hipStreamPerThread);
   });
   give_the_streams_time();
   check::that(second.is_untouched(), "the other thread's stream did not wait");
-  port.release(hipStreamPerThread);
+  hold.release();
   other.join();
   first.check_done();
   second.check_done();
@@ -119,19 +135,20 @@ void test_arena_kept_when_threads_have_streams_of_one_name(const Libraries& libr
 
 void test_arena_kept_when_a_run_follows(const Libraries& libraries) {
   const Deferred port(libraries);
+  const Call queued(1), own(2), again(3);
   const hipdnn_rt::Stream stream = port.device->create_stream();
   Context context(port.loaded);
-  const Call queued(1), own(2), again(3);
-  port.allow(stream.get(), 1);
-  context.enqueue(queued.inputs, queued.outputs, stream.get());
   std::atomic<bool> is_done = false;
-  std::jthread runner([&] {
+  std::jthread runner;
+  const Hold hold(port, stream.get(), 1);
+  context.enqueue(queued.inputs, queued.outputs, stream.get());
+  runner = std::jthread([&] {
     context.run(own.inputs, own.outputs);
     is_done = true;
   });
   give_the_streams_time();
   check::that(!is_done && own.is_untouched(), "the run did not wait for the caller's stream");
-  port.release(stream.get());
+  hold.release();
   runner.join();
   queued.check_done();
   own.check_done();
@@ -142,42 +159,44 @@ void test_arena_kept_when_a_run_follows(const Libraries& libraries) {
 
 void test_waited_for_when_destroyed(const Libraries& libraries) {
   const Deferred port(libraries);
+  const Call call(1);
   const hipdnn_rt::Stream stream = port.device->create_stream();
   auto context = std::make_unique<Context>(port.loaded);
-  const Call call(1);
-  port.allow(stream.get(), 1);
-  context->enqueue(call.inputs, call.outputs, stream.get());
   std::atomic<bool> is_gone = false;
-  std::jthread destroyer([&] {
+  std::jthread destroyer;
+  const Hold hold(port, stream.get(), 1);
+  context->enqueue(call.inputs, call.outputs, stream.get());
+  destroyer = std::jthread([&] {
     context.reset();
     is_gone = true;
   });
   give_the_streams_time();
   check::that(!is_gone, "a context is gone while its work is queued");
-  port.release(stream.get());
+  hold.release();
   destroyer.join();
   call.check_done();
 }
 
 void test_nothing_left_running_when_a_step_fails(const Libraries& libraries) {
   const Deferred port(libraries);
+  const Call failing(1), next(2);
   const hipdnn_rt::Stream stream = port.device->create_stream(), other = port.device->create_stream();
   Context context(port.loaded);
-  const Call failing(1), next(2);
   std::atomic<bool> is_over = false;
   std::string message;
-  port.allow(stream.get(), 0);
+  std::jthread caller;
+  const Hold hold(port, stream.get(), 0);
   port.fail_after(1);
-  std::jthread caller([&] {
+  caller = std::jthread([&] {
     message = error_of<hipdnn_rt::DeviceError>([&] { context.enqueue(failing.inputs, failing.outputs, stream.get()); });
     is_over = true;
   });
   give_the_streams_time();
+  port.fail_after(std::numeric_limits<int>::max());
   check::that(!is_over, "the call failed while its first step was queued");
-  port.release(stream.get());
+  hold.release();
   caller.join();
   check::contains(message, "hipdnnBackendExecute(step relu)");
-  port.fail_after(std::numeric_limits<int>::max());
   context.enqueue(next.inputs, next.outputs, other.get());
   port.synchronize(other.get());
   next.check_done();
