@@ -9,26 +9,24 @@ from __future__ import annotations
 import json
 import logging
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from .errors import HipdnnMlirError, ModelError, PassError, error_from_dict
+from .errors import PassError, error_from_dict
+from .reproducer import Reproducer, as_package_error
 
 _log = logging.getLogger(__name__)
 
 DEFAULT_TIMEOUT_S = 600.0
 """Seconds after which a silent child counts as hanging."""
 
-_COPY_LIMIT_BYTES = 64 << 20
 _DETAIL_LIMIT_CHARS = 20_000
 
 Progress = Callable[[str], None]
@@ -209,17 +207,10 @@ def _forward_progress(process: subprocess.Popen[str], on_progress: Progress | No
 
 def _save_reproducer(request: Request, error: PassError) -> Path:
     """Save what is needed to repeat a failure and return its directory."""
-    directory = Path(tempfile.mkdtemp(prefix="hipdnn-mlir-reproducer-"))
+    reproducer = Reproducer()
     model = Path(request.model)
-    if model.is_file() and model.stat().st_size <= _COPY_LIMIT_BYTES:
-        shutil.copyfile(model, directory / "model.onnx")
-        command = request.command("model.onnx")
-    else:
-        command = request.command(request.model)
-    (directory / "command.txt").write_text(" ".join(command) + "\n")
-    (directory / "request.json").write_text(json.dumps(asdict(request), indent=2) + "\n")
-    (directory / "error.txt").write_text(f"{error}\n\n{error.detail}\n")
-    return directory
+    reproducer.describe(asdict(request), request.command(reproducer.add_model(model)), error)
+    return reproducer.directory
 
 
 class _ProgressHandler(logging.Handler):
@@ -245,19 +236,11 @@ def _serve(request: Request) -> dict[str, Any]:
 
 
 def _guarded(request: Request) -> dict[str, Any]:
-    """Return ``{"result": ...}`` of a request, or the dict form of the error that it ended in.
-
-    An exception that is not one of this package's is a defect: it becomes a ``PassError`` with its traceback.
-    """
+    """Return ``{"result": ...}`` of a request, or the dict form of the error that it ended in."""
     try:
         return {"result": _serve(request)}
-    except HipdnnMlirError as error:
-        return error.to_dict()
-    except OSError as error:
-        return ModelError(error.strerror or str(error), where=str(error.filename or "")).to_dict()
     except Exception as error:  # noqa: BLE001 - the process boundary: nothing may pass it as a traceback
-        text = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-        return PassError(text, detail=traceback.format_exc()).to_dict()
+        return as_package_error(error).to_dict()
 
 
 def main() -> None:

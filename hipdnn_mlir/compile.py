@@ -148,7 +148,9 @@ def lower(
 
     Args:
         proto: the model; not modified.
-        target, shapes, dump_ir: as for `compile`.
+        target: as for `compile`.
+        shapes: as for `compile`.
+        dump_ir: as for `compile`.
         where: the model's file, for messages.
         external: arrays of the initializers whose data is outside the model, or stand-ins of the same dims and dtype.
 

@@ -213,9 +213,7 @@ def _add_inputs(graph: onnx.GraphProto, weights: Weights) -> None:
 def _split_initializers(
     graph: onnx.GraphProto, limit: int, external: Mapping[str, Array]
 ) -> tuple[list[onnx.TensorProto], Weights]:
-    """Initializers that stay in the IR (numbers, shapes, axes), and those that become constants: external ones, and floats of more than
-    `limit` elements.
-    """
+    """Initializers that stay in the IR (numbers, shapes, axes), and the constants: external ones, floats of more than `limit` elements."""
     shape_like = {name for node in graph.node if node.op_type in _SHAPE_LIKE for name in node.input}
     keep, weights = [], {}
     for tensor in graph.initializer:

@@ -102,6 +102,11 @@ class ProgramModel:
         """The JSON object of the file."""
         return {"format": self.format, **{key: value for key, value in asdict(self).items() if key != "format"}}
 
+    @property
+    def copies(self) -> int:
+        """Number of steps that only move data, by themselves or as a graph."""
+        return sum(isinstance(step, Copy) or self.executables[step.executable].summary == "copy" for step in self.steps)
+
     def touched(self, step: Step) -> list[Location]:
         """Every place a step reads or writes."""
         return step.operands if isinstance(step, Execute) else [step.src, step.dst]

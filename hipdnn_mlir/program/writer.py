@@ -44,7 +44,7 @@ def write(path: Path, program: ProgramModel, weights: Mapping[str, Array]) -> No
         ) from error
     try:
         with os.fdopen(handle, "wb") as file:
-            _write(file, program, weights)
+            write_to(file, program, weights)
         Path(name).chmod(0o644)
         Path(name).replace(path)
     except BaseException as error:
@@ -56,7 +56,17 @@ def write(path: Path, program: ProgramModel, weights: Mapping[str, Array]) -> No
         ) from error
 
 
-def _write(file: BinaryIO, program: ProgramModel, weights: Mapping[str, Array]) -> None:
+def write_to(file: BinaryIO, program: ProgramModel, weights: Mapping[str, Array]) -> None:
+    """Write a program to an open file.
+
+    Args:
+        file: destination, at its start.
+        program: as for `write`.
+        weights: as for `write`.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
     arrays = _placed(
         {constant.tensor: np.ascontiguousarray(weights[constant.tensor]) for constant in program.constants}
     )

@@ -1,0 +1,89 @@
+"""Estimated times: of ONNX nodes on the host's CPU, of programs on the target."""
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import onnx
+
+from ..abi import Attribute as A
+from ..abi import Descriptor as D
+from ..dtypes import ALL
+from ..onnx_types import BY_ONNX
+from ..ops.strides import Dims
+from ..program.schema import Executable, Execute, ProgramModel
+from ..target import CostModel, Rates
+from .graph import OnnxGraph
+from .shapes import Types
+
+_BYTES = {int(dtype.hipdnn): dtype.bytes for dtype in ALL if dtype.hipdnn is not None}
+_CONVOLUTIONS = frozenset({"Conv", "ConvInteger", "FusedConv"})
+_PRODUCTS = frozenset({"MatMul", "Gemm"})
+_WEIGHTED = {
+    int(D.OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR): (A.OPERATION_CONVOLUTION_FORWARD_Y, A.OPERATION_CONVOLUTION_FORWARD_W),
+    int(D.OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR): (A.OPERATION_CONVOLUTION_BWD_DATA_DY, A.OPERATION_CONVOLUTION_BWD_DATA_W),
+}  # fmt: skip
+"""Convolutions: the tensor of which each element meets one filter, and the filters."""
+
+_Attributes = dict[int, Any]
+
+
+def value_bytes(graph: OnnxGraph, types: Types, name: str) -> int:
+    """Size of a value; 0 where it is not known."""
+    tensor = graph.constants.get(name)
+    dims = tuple(tensor.dims) if tensor is not None else types.dims.get(name, (0,))
+    kind = BY_ONNX.get(tensor.data_type if tensor is not None else types.kinds.get(name, 0))
+    return prod(dims) * (kind.bytes if kind is not None else 0)
+
+
+def node_us(graph: OnnxGraph, types: Types, index: int, rates: Rates) -> float:
+    """Estimated time of one ONNX node."""
+    node = graph.nodes[index]
+    moved = sum(value_bytes(graph, types, name) for name in dict.fromkeys([*node.input, *node.output]) if name)
+
+    def dims(name: str) -> Dims:
+        tensor = graph.constants.get(name)
+        return tuple(tensor.dims) if tensor is not None else types.dims.get(name, ())
+
+    return rates.time_us(_node_flops(node, dims), moved)
+
+
+def _node_flops(node: onnx.NodeProto, dims: Callable[[str], Dims]) -> float:
+    """Of convolutions and matrix products; what else there is waits for memory."""
+    results = sum(prod(dims(name)) for name in node.output if name)
+    if node.op_type in _CONVOLUTIONS:
+        return 2.0 * results * prod(dims(node.input[1])[1:])
+    if node.op_type == "ConvTranspose":
+        return 2.0 * prod(dims(node.input[0])) * prod(dims(node.input[1])[1:])
+    if node.op_type in _PRODUCTS:
+        is_transposed = any(attribute.name == "transA" and attribute.i for attribute in node.attribute)
+        return 2.0 * results * (dims(node.input[0]) or (1,))[0 if is_transposed else -1]
+    return 0.0
+
+
+def program_us(program: ProgramModel, model: CostModel) -> float:
+    """Estimated time of a program: its steps one after the other, values inside a graph not moved."""
+    executables = [_executable_us(executable, model.device) for executable in program.executables]
+    return sum(
+        executables[step.executable] if isinstance(step, Execute) else model.device.time_us(0, 2 * step.bytes)
+        for step in program.steps
+    )
+
+
+def _executable_us(executable: Executable, rates: Rates) -> float:
+    descriptors = [(kind, {name: value for name, _, value in entries}) for kind, entries in executable.descriptors]
+    stored = [a for kind, a in descriptors if kind == D.TENSOR_DESCRIPTOR and not a[A.TENSOR_IS_VIRTUAL][0]]
+    moved = sum(prod(a[A.TENSOR_DIMENSIONS]) * _BYTES[a[A.TENSOR_DATA_TYPE][0]] for a in stored)
+    return rates.time_us(sum(_operation_flops(kind, a, descriptors) for kind, a in descriptors), moved)
+
+
+def _operation_flops(kind: int, attributes: _Attributes, descriptors: Sequence[tuple[int, _Attributes]]) -> float:
+    def dims(name: A) -> Dims:
+        return tuple(descriptors[attributes[name][0]][1][A.TENSOR_DIMENSIONS])
+
+    if kind in _WEIGHTED:
+        outer, weight = _WEIGHTED[kind]
+        return 2.0 * prod(dims(outer)) * prod(dims(weight)[1:])
+    if kind == D.OPERATION_MATMUL_DESCRIPTOR:
+        return 2.0 * prod(dims(A.OPERATION_MATMUL_CDESC)) * dims(A.OPERATION_MATMUL_ADESC)[-1]
+    return 0.0

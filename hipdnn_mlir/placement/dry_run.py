@@ -1,0 +1,77 @@
+"""Whether a region compiles: the compiler itself is asked, with stand-ins for the weights."""
+
+import logging
+from dataclasses import dataclass, replace
+
+from ..compile import Lowered, lower
+from ..container import stand_ins
+from ..errors import HipdnnMlirError, PassError, Reject, UnsupportedError
+from .extract import Region
+from .graph import OnnxGraph
+
+logger = logging.getLogger(__name__)
+
+DATA_DEPENDENT = "dynamic-shape"
+"""The importer's rule for results of unknown dims; it names every node behind the first one as well."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a region does not compile.
+
+    Attributes:
+        rejects: node -> reasons, where the compiler names nodes of the region.
+        is_certain: whether each of those nodes is known to be the reason, rather than one of several named together.
+        rule, reason: where it names none.
+    """
+
+    rejects: dict[int, list[Reject]]
+    is_certain: bool = True
+    rule: str = ""
+    reason: str = ""
+
+
+def dry_run(graph: OnnxGraph, region: Region, target: str) -> Lowered | Failure:
+    """Compile a region up to the values of its weights, or say why that fails."""
+    try:
+        return lower(region.model, target=target, shapes=region.shapes, external=stand_ins(region.model))
+    except UnsupportedError as error:
+        return _attributed(graph, region, error.rejects)
+    except HipdnnMlirError as error:
+        rule = "defect" if isinstance(error, PassError) else "model"
+        return Failure({}, rule=rule, reason=f"{error.message}: got {error.got}" if error.got else error.message)
+    except Exception as error:
+        # Whatever a library under the compiler raises, the host can run the node itself.
+        logger.warning("%d nodes are left to the host, their dry run failed", len(region.members), exc_info=True)
+        return Failure({}, rule="defect", reason=f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+
+
+def _attributed(graph: OnnxGraph, region: Region, rejects: tuple[Reject, ...]) -> Failure:
+    """The rejects by node; names of what is no node of the region, such as the inside of a function, do not count."""
+    numbers = {graph.nodes[member].name: member for member in region.members}
+    found: dict[int, list[Reject]] = {}
+    is_certain = True
+    for reject in rejects:
+        whole = numbers.get(reject.node)
+        named = [whole] if whole is not None else [numbers[n] for n in reject.node.split("+") if n in numbers]
+        is_certain &= len(named) == 1
+        for member in named:
+            found.setdefault(member, []).append(replace(reject, node=graph.nodes[member].name))
+    roots = _without_followers(graph, found)
+    first = rejects[0]
+    return Failure(roots, is_certain, first.rule, f"{first.op}: {first.reason}")
+
+
+def _without_followers(graph: OnnxGraph, found: dict[int, list[Reject]]) -> dict[int, list[Reject]]:
+    """Leave out nodes whose sizes are unknown only because those of a rejected node before them are."""
+    behind: set[int] = set()
+    roots = {}
+    for member, rejects in sorted(found.items()):
+        data_dependent = all(reject.rule == DATA_DEPENDENT for reject in rejects)
+        if data_dependent and graph.sources(member) & behind:
+            behind.add(member)
+            continue
+        if data_dependent:
+            behind.add(member)
+        roots[member] = rejects
+    return roots

@@ -1,0 +1,227 @@
+"""Decides which nodes of a model become hipDNN programs."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import onnx
+
+from ..compile import Lowered
+from ..errors import ModelError, Reject
+from ..importer import read_model
+from ..onnx_types import BY_ONNX
+from ..target import find_target
+from .dry_run import DATA_DEPENDENT, Failure, dry_run
+from .extract import Region, extract
+from .graph import OnnxGraph, read_graph
+from .profit import drop_losing
+from .regions import convex_regions
+from .shapes import PROBES, Types, declare_all, infer_types, probed_inputs
+
+logger = logging.getLogger(__name__)
+
+MODES = ("profitable", "maximal")
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Nodes that become one program.
+
+    Attributes:
+        nodes: names, in topological order.
+        is_dynamic: whether the model leaves sizes of its inputs open, so that it is compiled for those of a run.
+        model: the nodes as a model of their own, large weights external.
+        lowered: the model compiled up to the values of its weights; for a dynamic one with numbers in the place of open sizes.
+    """
+
+    nodes: list[str]
+    is_dynamic: bool
+    model: onnx.ModelProto = field(repr=False)
+    lowered: Lowered = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The parts of a model that run as hipDNN programs, and why the rest does not.
+
+    Attributes:
+        partitions: each compiles, and no path between two of its nodes leads through others.
+        rejects: nodes that no engine takes.
+        dropped: nodes of partitions that would cost more than they gain, with the reason.
+        nodes: number of the model's nodes, constants left out.
+    """
+
+    partitions: list[Partition]
+    rejects: list[Reject]
+    dropped: list[tuple[list[str], str]]
+    nodes: int
+
+    @property
+    def graphs(self) -> int:
+        """Number of hipDNN graphs in all partitions."""
+        return sum(partition.lowered.graphs for partition in self.partitions)
+
+
+def place(model: str | Path | onnx.ModelProto, *, target: str = "host", mode: str = "profitable") -> Placement:
+    """Decide which nodes of a model become hipDNN programs, as partitions that are known to compile.
+
+    The compiler itself is asked: the whole model first, then convex regions of what is left without the nodes that it refuses. Values of
+    large float weights are not looked at, nor are the bodies of nodes with subgraphs.
+
+    Args:
+        model: path or loaded model; not modified.
+        target: whose engines to ask.
+        mode: "profitable" applies the hop rule (see placement.profit), "maximal" keeps every partition.
+
+    Raises:
+        ModelError: missing or broken model, unknown target or mode.
+    """
+    library = find_target(target)
+    if mode not in MODES:
+        raise ModelError(f"unknown placement {mode!r}: expected one of {', '.join(MODES)}")
+    proto, _ = read_model(model) if not isinstance(model, onnx.ModelProto) else (model, "")
+    graph = read_graph(proto)
+    declare_all(graph)
+    search = _Search(graph, target)
+    verified = search.run()
+    losing = (
+        drop_losing(graph, search.types, verified, library.cost) if mode == "profitable" and search.rejected else []
+    )
+    left_out = {members for members, _ in losing}
+    return Placement(
+        [search.partition(members, lowered) for members, lowered in verified if members not in left_out],
+        [reject for index in sorted(search.rejected) for reject in search.rejected[index]],
+        [([graph.nodes[member].name for member in members], reason) for members, reason in losing],
+        len(graph.nodes),
+    )
+
+
+class _Search:
+    """Finds regions that compile: nodes that the compiler names are left out, regions it refuses without naming any are halved."""
+
+    def __init__(self, graph: OnnxGraph, target: str) -> None:
+        self._graph = graph
+        self._target = target
+        self._colours = [0] * len(graph.nodes)
+        self._outcomes: dict[tuple[int, ...], Lowered | Failure] = {}
+        self.types = Types(probed_inputs(graph, PROBES[0]), {}, PROBES[0])
+        self.rejected: dict[int, list[Reject]] = {}
+
+    def run(self) -> list[tuple[tuple[int, ...], Lowered]]:
+        """Disjoint regions with their compiled form, in order of their first node."""
+        self._screen(map(_structural, self._graph.nodes))
+        if not self._graph.nodes:
+            return []
+        if not self.rejected:
+            everything = tuple(range(len(self._graph.nodes)))
+            whole = self._try(everything)
+            if isinstance(whole, Lowered):
+                return [(everything, whole)]
+        self._infer_types()
+        self._screen(_untyped(self._graph, self.types, index) for index in range(len(self._graph.nodes)))
+        while True:
+            regions = [tuple(members) for members in self._regions()]
+            failures = [(members, found) for members in regions if isinstance(found := self._try(members), Failure)]
+            if not failures:
+                return [(members, found) for members in regions if isinstance(found := self._try(members), Lowered)]
+            for members, failure in failures:
+                self._refine(members, failure)
+
+    def partition(self, members: Sequence[int], lowered: Lowered) -> Partition:
+        """The public form of a region."""
+        region = self._region(members)
+        names = [self._graph.nodes[member].name for member in members]
+        return Partition(names, region.is_dynamic, region.model, lowered)
+
+    def _infer_types(self) -> None:
+        types = infer_types(self._graph)
+        if types.probe != self.types.probe:
+            self._outcomes.clear()
+        self.types = types
+
+    def _screen(self, found: Iterable[Reject | None]) -> None:
+        for index, reject in enumerate(found):
+            if reject is not None:
+                self.rejected.setdefault(index, []).append(reject)
+
+    def _regions(self) -> list[list[int]]:
+        graph = self._graph
+        colours = [None if index in self.rejected else colour for index, colour in enumerate(self._colours)]
+        links = [
+            (graph.writer[name], reader)
+            for name, found in graph.readers.items()
+            if name in graph.writer
+            for reader in found
+        ]
+        links += [(a, b) for found in graph.readers.values() for a, b in pairwise(found)]
+        return convex_regions([graph.sources(index) for index in range(len(graph.nodes))], links, colours)
+
+    def _region(self, members: Sequence[int]) -> Region:
+        return extract(self._graph, self.types, members)
+
+    def _try(self, members: tuple[int, ...]) -> Lowered | Failure:
+        if members not in self._outcomes:
+            region = self._region(members)
+            if not region.model.graph.output:
+                self._outcomes[members] = Failure({}, rule="unused", reason="nothing reads its results")
+            else:
+                self._outcomes[members] = dry_run(self._graph, region, self._target)
+        return self._outcomes[members]
+
+    def _refine(self, members: tuple[int, ...], failure: Failure) -> None:
+        """Reject the nodes that a failure is due to; where no single one is, keep two halves apart."""
+        culprits = self._culprits(members, failure)
+        for member, rejects in culprits.items():
+            self.rejected.setdefault(member, []).extend(rejects)
+        if not culprits:
+            colour = max(self._colours) + 1
+            for member in members[len(members) // 2 :]:
+                self._colours[member] = colour
+
+    def _culprits(self, members: tuple[int, ...], failure: Failure) -> dict[int, list[Reject]]:
+        if failure.rejects and failure.is_certain:
+            return failure.rejects
+        if failure.rejects and len(members) > 1:
+            alone = self._failing([(member,) for member in sorted(failure.rejects)])
+            return alone or failure.rejects
+        if len(members) == 1:
+            node = self._graph.nodes[members[0]]
+            return {members[0]: [Reject(node.op_type, failure.rule, failure.reason, node.name)]}
+        return self._failing([members[: len(members) // 2], members[len(members) // 2 :]])
+
+    def _failing(self, parts: Iterable[tuple[int, ...]]) -> dict[int, list[Reject]]:
+        found: dict[int, list[Reject]] = {}
+        for part in parts:
+            outcome = self._try(part)
+            if isinstance(outcome, Failure):
+                found |= self._culprits(part, outcome)
+        return found
+
+
+def _structural(node: onnx.NodeProto) -> Reject | None:
+    """Why a node is out of the question, whatever its operands."""
+    if node.op_type == "EPContext" and node.domain == "com.microsoft":
+        return Reject(node.op_type, "compiled", "holds a program already", node.name)
+    if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
+        return Reject(node.op_type, "subgraph", "nodes with subgraphs are left to the host", node.name)
+    return None
+
+
+def _untyped(graph: OnnxGraph, types: Types, index: int) -> Reject | None:
+    """Why the values of a node cannot enter or leave a program."""
+    node = graph.nodes[index]
+    for name in (*graph.reads[index], *graph.writes(index)):
+        kind = types.kinds.get(name, 0)
+        if not kind:
+            return Reject(node.op_type, "type", f"{name!r} is no tensor, or of unknown type", node.name)
+        if kind not in BY_ONNX:
+            return Reject(
+                node.op_type, "dtype", f"{name!r} has element type {onnx.TensorProto.DataType.Name(kind)}", node.name
+            )
+        if name not in types.dims:
+            return Reject(
+                node.op_type, DATA_DEPENDENT, f"the shape of {name!r} is not known before it is computed", node.name
+            )
+    return None

@@ -1,0 +1,123 @@
+"""Static types of all values of a graph; sizes that a model leaves open are tried with numbers."""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import onnx
+from onnx.shape_inference import InferenceError, infer_shapes
+
+from ..constant_folding import fold_constants
+from ..importer import static_dims
+from ..ops.strides import Dims
+from .graph import OnnxGraph
+
+logger = logging.getLogger(__name__)
+
+PROBES = (2, 1, 64)
+"""Numbers put in the place of open sizes, the first that fits: 1 where the model insists on it, 64 for images that shrink on the way."""
+
+
+@dataclass(frozen=True)
+class Types:
+    """What is known of values before a model runs.
+
+    Attributes:
+        dims: value -> its sizes; none for a value whose sizes depend on data.
+        kinds: value -> ONNX element type, 0 for what is no tensor.
+        probe: the number that stands for open sizes.
+    """
+
+    dims: dict[str, Dims]
+    kinds: dict[str, int]
+    probe: int
+
+
+def infer_types(graph: OnnxGraph) -> Types:
+    """Infer the types of all values, from the inputs on and from what the model declares."""
+    is_open = any(static_dims(value) is None for value in graph.inputs.values())
+    for probe in PROBES if is_open else ():
+        try:
+            infer_shapes(_probed(graph, probe), strict_mode=True, data_prop=True)
+        except InferenceError as error:
+            logger.debug("open sizes cannot be %d: %s", probe, error)
+            continue
+        return _types(graph, probe)
+    return _types(graph, PROBES[0])
+
+
+def probed_inputs(graph: OnnxGraph, probe: int) -> dict[str, Dims]:
+    """Sizes for the graph inputs that leave some open; inputs of unknown rank stay out."""
+    return {
+        name: tuple(dim.dim_value if dim.HasField("dim_value") else probe for dim in value.type.tensor_type.shape.dim)
+        for name, value in graph.inputs.items()
+        if static_dims(value) is None and value.type.tensor_type.HasField("shape")
+    }
+
+
+def declare_all(graph: OnnxGraph) -> None:
+    """Add to what the model declares the types that follow from it with its sizes left open, where it is silent."""
+    if all(name in graph.declared for name in graph.writer):
+        return
+    try:
+        inferred = infer_shapes(_typed_weights(graph, graph.declared.values()), data_prop=True)
+    except InferenceError as error:
+        logger.debug("no types beyond the declared ones: %s", error)
+        return
+    for value in inferred.graph.value_info:
+        graph.declared.setdefault(value.name, value)
+
+
+def _types(graph: OnnxGraph, probe: int) -> Types:
+    model = _probed(graph, probe)
+    dims: dict[str, Dims] = {}
+    kinds: dict[str, int] = {}
+    for inferred in _inferences(model):
+        for value in (*inferred.graph.value_info, *inferred.graph.output, *inferred.graph.input):
+            known = static_dims(value)
+            if known is not None:
+                dims.setdefault(value.name, known)
+            if value.type.tensor_type.elem_type:
+                kinds.setdefault(value.name, value.type.tensor_type.elem_type)
+        for tensor in inferred.graph.initializer:
+            dims.setdefault(tensor.name, tuple(tensor.dims))
+            kinds.setdefault(tensor.name, tensor.data_type)
+    return Types(dims, kinds, probe)
+
+
+def _inferences(model: onnx.ModelProto) -> Iterable[onnx.ModelProto]:
+    """The model with types as declared, inferred, and inferred with constants folded."""
+    yield model
+    try:
+        yield infer_shapes(model, data_prop=True)
+        yield fold_constants(model)[0]
+    except InferenceError as error:
+        logger.debug("types are the declared ones: %s", error)
+
+
+def _probed(graph: OnnxGraph, probe: int) -> onnx.ModelProto:
+    """The model with a number in the place of every size that its inputs leave open."""
+    inputs = (value.type.tensor_type.shape.dim for value in graph.inputs.values())
+    symbols = {dim.dim_param for dims in inputs for dim in dims if dim.dim_param}
+    model = _typed_weights(graph, (value for name, value in graph.declared.items() if name not in graph.inputs))
+    for value in (*model.graph.value_info, *model.graph.output, *model.graph.input):
+        for dim in value.type.tensor_type.shape.dim:
+            is_input = value.name in graph.inputs and not dim.HasField("dim_value")
+            if is_input or dim.dim_param in symbols:
+                dim.dim_value = probe
+    return model
+
+
+def _typed_weights(graph: OnnxGraph, declared: Iterable[onnx.ValueInfoProto]) -> onnx.ModelProto:
+    """The model with external initializers as inputs, and with the given declarations of values."""
+    model = onnx.ModelProto()
+    model.CopyFrom(graph.model)
+    del model.graph.initializer[:], model.graph.value_info[:]
+    outside = {*graph.inputs, *graph.outputs}
+    model.graph.value_info.extend(value for value in declared if value.name not in outside)
+    for tensor in graph.model.graph.initializer:
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            model.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+        else:
+            model.graph.initializer.append(tensor)
+    return model

@@ -1,0 +1,303 @@
+"""The compiler as a service for hosts that are not Python: requests in, placements and programs out.
+
+``python -P -m hipdnn_mlir.server FD`` answers messages on a socket, one at a time in order, until the other end closes it. ``answer`` does
+the same for one message, for a host that has an interpreter in its own process.
+
+A message is a UTF-8 JSON object; on the socket (AF_UNIX, SOCK_STREAM) its length goes first, 4 bytes little-endian, and file descriptors
+travel with its first bytes (SCM_RIGHTS). Requests, with the descriptors they bring:
+
+- ``{"action": "hello"}`` -> ``{"version", "producers", "targets"}``; quick, for nothing of the compiler is loaded yet.
+- ``{"action": "place", "target", "placement"}`` and a model -> ``{"partitions": [{"nodes", "dynamic"}], "rejects": [{"op", "rule",
+  "reason", "node"}], "dropped": [{"nodes", "reason"}], "graphs", "nodes"}``.
+- ``{"action": "compile", "target", "name", "shapes", "dump_ir"}`` and a model, an output -> ``{"bytes", "steps", "copies"}``; the output
+  holds the program file afterwards. ``shapes`` (input -> dims, for what the model leaves open) and ``dump_ir`` (a folder) may be missing.
+
+Models come as ``hipdnn_mlir.container`` describes. A reply is ``{"result": ...}`` or ``{"error": {"kind", "message"}}``: kind is the class
+of this package's error, or ``defect`` where something else was raised; that and ``PassError`` bring ``detail`` and ``reproducer`` too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from .errors import HipdnnMlirError, PassError
+from .reproducer import COPY_LIMIT_BYTES, MODEL, Reproducer, as_package_error
+
+if TYPE_CHECKING:
+    import onnx
+
+    from .compile import Lowered
+    from .remembered import Remembered
+
+_log = logging.getLogger(__name__)
+
+MAX_MESSAGE_BYTES = 64 << 20
+MAX_DESCRIPTORS = 8
+_LENGTH_BYTES = 4
+_DESCRIPTORS = {"hello": 0, "place": 1, "compile": 2}
+_DETAIL_LIMIT_CHARS = 20_000
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for; fields as the module describes them."""
+
+    action: str
+    target: str = "host"
+    placement: str = "profitable"
+    name: str = "model"
+    shapes: dict[str, list[int]] = field(default_factory=dict)
+    dump_ir: str | None = None
+
+    @classmethod
+    def parse(cls, message: bytes, descriptors: int) -> Request:
+        """Return the request in a message.
+
+        Raises:
+            ValueError: the message is no request, or brings another number of descriptors than it needs.
+        """
+        data = json.loads(message)
+        if not isinstance(data, dict) or data.get("action") not in _DESCRIPTORS:
+            raise ValueError(f"a request has an action out of {', '.join(_DESCRIPTORS)}")
+        unknown = sorted(set(data) - set(cls.__dataclass_fields__))
+        if unknown:
+            raise ValueError(f"a request has no field {unknown[0]!r}")
+        if descriptors != _DESCRIPTORS[data["action"]]:
+            raise ValueError(
+                f"{data['action']} takes {_DESCRIPTORS[data['action']]} file descriptors, {descriptors} came along"
+            )
+        return cls(**data)
+
+    def command(self) -> list[str]:
+        """Return the command line that does the same, or the most of it, to a model in a file."""
+        command = ["hipdnn-mlir", "compile" if self.action == "compile" else "explain", MODEL, "--in-process"]
+        command += ["--target", self.target]
+        for name, dims in self.shapes.items():
+            command += ["--shape", f"{name}={'x'.join(map(str, dims))}"]
+        return [*command, "-o", "out.hipdnn"] if self.action == "compile" else command
+
+
+class _Compiler:
+    """Performs requests one at a time, and remembers between a placement and its compilations what it compiled."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._remembered: Remembered | None = None
+
+    def perform(self, request: Request, descriptors: list[int]) -> dict[str, Any]:
+        """Return the result of a request."""
+        if request.action == "hello":
+            return _hello()
+        with self._lock:
+            return (
+                self._place(request, *descriptors)
+                if request.action == "place"
+                else self._compile(request, *descriptors)
+            )
+
+    @property
+    def _memory(self) -> Remembered:
+        from .remembered import Remembered
+
+        self._remembered = self._remembered or Remembered()
+        return self._remembered
+
+    def _place(self, request: Request, model: int) -> dict[str, Any]:
+        from . import container
+        from .placement import place
+
+        placement = place(container.read_model(model), target=request.target, mode=request.placement)
+        for partition in placement.partitions:
+            if not partition.is_dynamic:
+                self._memory.add(partition.model, request.target, partition.lowered)
+        return {
+            "partitions": [{"nodes": part.nodes, "dynamic": part.is_dynamic} for part in placement.partitions],
+            "rejects": [asdict(reject) for reject in placement.rejects],
+            "dropped": [{"nodes": nodes, "reason": reason} for nodes, reason in placement.dropped],
+            "graphs": placement.graphs,
+            "nodes": placement.nodes,
+        }
+
+    def _compile(self, request: Request, model: int, output: int) -> dict[str, Any]:
+        from . import container
+        from .program.writer import write_to
+
+        proto = container.read_model(model)
+        weights = container.map_weights(model, proto)
+        program = _named(request, proto, self._lowered(request, proto)).with_weights(weights)
+        with os.fdopen(output, "wb", closefd=False) as file:
+            file.seek(0)
+            file.truncate()
+            write_to(file, program.model, program.weights)
+            written = file.tell()
+        return {"bytes": written, "steps": len(program.model.steps), "copies": program.model.copies}
+
+    def _lowered(self, request: Request, proto: onnx.ModelProto) -> Lowered:
+        """The model compiled up to its weights, from memory where its placement left it there."""
+        from .compile import lower
+        from .container import stand_ins
+        from .importer import static_dims
+
+        declared = {value.name: static_dims(value) for value in proto.graph.input}
+        shapes = {n: tuple(dims) for n, dims in request.shapes.items() if declared.get(n) != tuple(dims)}
+        found = None if shapes or request.dump_ir else self._memory.find(proto, request.target)
+        return found or lower(
+            proto,
+            target=request.target,
+            shapes=shapes,
+            dump_ir=request.dump_ir,
+            where=request.name,
+            external=stand_ins(proto),
+        )
+
+
+_COMPILER = _Compiler()
+
+
+def answer(request: bytes, fds: list[int]) -> bytes:
+    """Perform the request in a message and return the reply; safe to call from any thread.
+
+    Args:
+        request: the message, without its length.
+        fds: the file descriptors that belong to it; they stay open.
+    """
+    parsed = None
+    try:
+        parsed = Request.parse(request, len(fds))
+        reply = {"result": _COMPILER.perform(parsed, fds)}
+    except Exception as error:  # noqa: BLE001 - the process boundary: nothing may pass it as a traceback
+        reply = {"error": _error(error, parsed, fds)}
+    return json.dumps(reply).encode()
+
+
+def _hello() -> dict[str, Any]:
+    from .target import TARGETS
+    from .versions import producers
+
+    versions = producers()
+    return {"version": versions["hipdnn_mlir"], "producers": versions, "targets": list(TARGETS)}
+
+
+def _named(request: Request, proto: onnx.ModelProto, lowered: Lowered) -> Lowered:
+    """The compiled model under the request's name, its inputs and outputs in the model's order."""
+    program = lowered.model
+    order = {value.name: index for index, value in enumerate((*proto.graph.input, *proto.graph.output))}
+    model = replace(
+        program,
+        model={**program.model, "name": request.name},
+        inputs=sorted(program.inputs, key=lambda port: order[port.name]),
+        outputs=sorted(program.outputs, key=lambda port: order[port.name]),
+    )
+    return replace(lowered, model=model)
+
+
+def _error(error: Exception, request: Request | None, descriptors: list[int]) -> dict[str, Any]:
+    """The dict form of whatever was raised; a defect leaves a reproducer behind."""
+    known = as_package_error(error)
+    kind = type(known).__name__ if isinstance(error, (HipdnnMlirError, OSError)) else "defect"
+    if not isinstance(known, PassError):
+        return {"kind": kind, "message": str(known)}
+    if request is not None and known.reproducer is None:
+        known = known.with_reproducer(_save(request, known, descriptors))
+    return {
+        "kind": kind,
+        "message": str(known),
+        "detail": known.detail[-_DETAIL_LIMIT_CHARS:],
+        "reproducer": None if known.reproducer is None else str(known.reproducer),
+    }
+
+
+def _save(request: Request, error: PassError, descriptors: list[int]) -> Any:
+    """Save what is needed to repeat a failure: the model with its weights beside it, where they are not too large."""
+    reproducer = Reproducer()
+    reproducer.describe(asdict(request), request.command(), error)
+    if descriptors:
+        with contextlib.suppress(OSError, HipdnnMlirError):
+            from . import container
+
+            container.save(descriptors[0], reproducer.directory / MODEL, COPY_LIMIT_BYTES)
+    return reproducer.directory
+
+
+class _Connection:
+    """Messages over a stream socket."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self._descriptors: list[int] = []
+
+    def receive(self) -> tuple[bytes, list[int]] | None:
+        """Return the next message and its file descriptors, or None where the other end has closed.
+
+        Raises:
+            ValueError: the message is too long.
+        """
+        self._descriptors = []
+        head = self._read(_LENGTH_BYTES)
+        length = int.from_bytes(head or b"", "little")
+        if length > MAX_MESSAGE_BYTES:
+            raise ValueError(f"a message of {length} bytes: at most {MAX_MESSAGE_BYTES}")
+        body = self._read(length) if head is not None else None
+        if body is None:
+            _close(self._descriptors)
+            return None
+        return body, self._descriptors
+
+    def send(self, message: bytes) -> None:
+        """Send one message."""
+        self._socket.sendall(len(message).to_bytes(_LENGTH_BYTES, "little") + message)
+
+    def _read(self, count: int) -> bytes | None:
+        """Exactly `count` bytes; descriptors that come along are kept. None at the end of the stream."""
+        data = b""
+        while len(data) < count:
+            part, found, _, _ = socket.recv_fds(
+                self._socket, count - len(data), MAX_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
+            )
+            self._descriptors += found
+            if not part:
+                return None
+            data += part
+        return data
+
+
+def _close(descriptors: list[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def serve(connection: socket.socket) -> None:
+    """Answer messages until the other end closes the connection."""
+    stream = _Connection(connection)
+    with contextlib.suppress(ConnectionError):
+        while (message := stream.receive()) is not None:
+            request, descriptors = message
+            try:
+                reply = answer(request, descriptors)
+            finally:
+                _close(descriptors)
+            stream.send(reply)
+
+
+def main() -> None:
+    """Serve the socket whose file descriptor is the command line's one argument."""
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # meant for the host, which shares the terminal; its end closes the socket
+    logging.basicConfig(level=logging.WARNING, format="hipdnn-mlir: %(message)s")
+    logging.captureWarnings(capture=True)
+    with socket.socket(fileno=int(sys.argv[1])) as connection:
+        serve(connection)
+
+
+if __name__ == "__main__":
+    main()
