@@ -27,28 +27,13 @@ hipStream_t parse_user_stream(std::string_view text) {
   return stream;
 }
 
-SyncStream::SyncStream(const Ort& ort, std::shared_ptr<DeviceMemory> memory)
-    : OrtSyncStreamImpl{}, ort_(ort), memory_(std::move(memory)), owned_(memory_->device().create_stream()), handle_(owned_.get()) {
-  memory_->streams().attach(handle_);
-  set_callbacks();
-}
-
 SyncStream::SyncStream(const Ort& ort, std::shared_ptr<DeviceMemory> memory, hipStream_t existing)
-    : OrtSyncStreamImpl{}, ort_(ort), memory_(std::move(memory)), handle_(existing) {
+    : OrtSyncStreamImpl{},
+      ort_(ort),
+      memory_(std::move(memory)),
+      owned_(existing == nullptr ? memory_->device().create_stream() : hipdnn_rt::Stream()),
+      handle_(existing == nullptr ? owned_.get() : existing) {
   memory_->streams().attach(handle_);
-  set_callbacks();
-}
-
-SyncStream::~SyncStream() {
-  try {
-    memory_->streams().synchronize(handle_);
-  } catch (const std::exception&) {
-    // The device refuses further work, so there is none to wait for; whoever uses it next gets the same error.
-  }
-  memory_->streams().detach(handle_);
-}
-
-void SyncStream::set_callbacks() {
   ort_version_supported = ORT_API_VERSION;
   Release = [](OrtSyncStreamImpl* base) noexcept { delete static_cast<SyncStream*>(base); };
   GetHandle = [](OrtSyncStreamImpl* base) noexcept -> void* { return static_cast<SyncStream*>(base)->handle_; };
@@ -62,6 +47,15 @@ void SyncStream::set_callbacks() {
   };
   // Nothing of a run is kept here: blocks it let go stay with the stream, and ONNX Runtime flushes next where it wants results.
   OnSessionRunEnd = [](OrtSyncStreamImpl*) noexcept -> OrtStatus* { return nullptr; };
+}
+
+SyncStream::~SyncStream() {
+  try {
+    memory_->streams().synchronize(handle_);
+  } catch (const std::exception&) {
+    // The device refuses further work, so there is none to wait for; whoever uses it next gets the same error.
+  }
+  memory_->streams().detach(handle_);
 }
 
 Notification::Notification(const Ort& ort, const SyncStream& stream)

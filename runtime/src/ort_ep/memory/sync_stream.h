@@ -21,9 +21,8 @@ hipStream_t parse_user_stream(std::string_view text);
 /// put other streams in.
 class SyncStream : public OrtSyncStreamImpl {
  public:
-  SyncStream(const Ort& ort, std::shared_ptr<DeviceMemory> memory);
-  /// `existing` belongs to the caller, is of the same device and outlives this object.
-  SyncStream(const Ort& ort, std::shared_ptr<DeviceMemory> memory, hipStream_t existing);
+  /// `existing` belongs to the caller, is of the same device and outlives this object. Null makes a new stream.
+  SyncStream(const Ort& ort, std::shared_ptr<DeviceMemory> memory, hipStream_t existing = nullptr);
   ~SyncStream();
   SyncStream(const SyncStream&) = delete;
   SyncStream& operator=(const SyncStream&) = delete;
@@ -32,12 +31,10 @@ class SyncStream : public OrtSyncStreamImpl {
   const std::shared_ptr<DeviceMemory>& memory() const { return memory_; }
 
  private:
-  void set_callbacks();
-
   Ort ort_;
   std::shared_ptr<DeviceMemory> memory_;
   hipdnn_rt::Stream owned_;
-  hipStream_t handle_ = nullptr;
+  hipStream_t handle_;
 };
 
 /// A point in a stream's work that other streams, or the host, wait for. ONNX Runtime owns it and deletes it by Release, before the stream.
