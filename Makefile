@@ -7,7 +7,7 @@ PYTHON ?= python3
 JOBS ?= 2
 BIN := .venv/bin
 WITH_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
-CHECKED := hipdnn_mlir passes bench examples lit_tests tests third_party
+CHECKED := hipdnn_mlir onnxruntime_ep_hipdnn passes bench examples lit_tests tests third_party
 
 # Under CI the build is isolated, as `pip install .` is for a user; otherwise it uses the environment, so that rebuilds are quick.
 ifdef CI
@@ -16,7 +16,7 @@ else
 INSTALL := $(BIN)/pip install --disable-pip-version-check --quiet --no-build-isolation
 endif
 
-SOURCES := $(shell find -L hipdnn_mlir runtime third_party -type f -not -path '*/__pycache__/*') \
+SOURCES := $(shell find -L hipdnn_mlir onnxruntime_ep_hipdnn runtime third_party -type f -not -path '*/__pycache__/*') \
   $(wildcard cmake/*) CMakeLists.txt pyproject.toml
 
 .PHONY: run test bench clean lint types pytest lit cpp cpp-release cpp-sanitize
@@ -35,7 +35,7 @@ lint: .venv/.test
 	$(BIN)/ruff format --check $(CHECKED)
 
 types: .venv/.test
-	$(BIN)/mypy -p hipdnn_mlir
+	$(BIN)/mypy -p hipdnn_mlir -p onnxruntime_ep_hipdnn
 
 pytest: .venv/.test
 	$(BIN)/pytest
@@ -50,7 +50,7 @@ cpp-release: CPP_FLAGS := -DCMAKE_BUILD_TYPE=Release
 cpp-sanitize: CPP_FLAGS := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS=-O1 -DHIPDNN_MLIR_SANITIZE=address,undefined
 
 cpp-release cpp-sanitize: cpp-%: .venv/.test
-	$(WITH_VENV) cmake -S . -B build/$* -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DHIPDNN_MLIR_BUILD_TESTS=ON \
+	$(WITH_VENV) cmake -S . -B build/$* -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DHIPDNN_MLIR_BUILD_TESTS=ON -DUSE_HIPDNN=ON \
 	  $(CPP_FLAGS)
 	$(WITH_VENV) cmake --build build/$* -j $(JOBS)
 	$(WITH_VENV) ctest --test-dir build/$* --output-on-failure

@@ -40,7 +40,7 @@ def get_library_path() -> str:
     for folder in folders or ():
         path = Path(folder, "lib", "libhipdnn_ep.so")
         if path.is_file():
-            return str(path.resolve())
+            return str(path.absolute())
     raise FileNotFoundError("libhipdnn_ep.so is not installed: reinstall the package hipdnn-mlir")
 
 

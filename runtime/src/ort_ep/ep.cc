@@ -57,11 +57,7 @@ void Ep::set_callbacks() {
   OrtEp::Compile = [](OrtEp* ep, const OrtGraph** graphs, const OrtNode** fused_nodes, size_t count, OrtNodeComputeInfo** infos,
                       OrtNode** context_nodes) noexcept {
     return guard(self_of(ep)->ort_, [&] {
-      std::vector<std::unique_ptr<FusedNode>> made;
-      for (std::size_t i = 0; i < count; ++i) {
-        made.push_back(self_of(ep)->compile(graphs[i], fused_nodes[i], context_nodes == nullptr ? nullptr : &context_nodes[i]));
-      }
-      for (std::size_t i = 0; i < count; ++i) infos[i] = made[i].release();
+      self_of(ep)->compile_all({graphs, count}, {fused_nodes, count}, infos, context_nodes);
     });
   };
   ReleaseNodeComputeInfos = [](OrtEp*, OrtNodeComputeInfo** infos, size_t count) noexcept {
@@ -93,15 +89,10 @@ void Ep::get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
 }
 
 void Ep::place(const OrtGraph* graph, const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* support) {
-  const Availability availability = compiler_->availability();
-  if (!availability.is_available()) {
-    const std::string message = "no compiler (" + availability.description + "): only EPContext nodes run here, the others on the CPU";
-    if (settings_.options.is_strict) throw hipdnn_rt::Error(message);
-    logger_.warning(message);
-    return;
-  }
   const EncodedModel model = encode_model(ort_, graph, interface_of(ort_, graph));
-  const PlacedModel placed = compiler_->place(model);
+  const std::optional<PlacedModel> found = try_place(model);
+  if (!found) return;
+  const PlacedModel& placed = *found;
   std::unordered_map<std::string, const OrtNode*> by_name;
   for (std::size_t i = 0; i < nodes.size(); ++i) by_name[model.node_names[i]] = nodes[i];
   report(placed, nodes.size());
@@ -113,6 +104,18 @@ void Ep::place(const OrtGraph* graph, const std::vector<const OrtNode*>& nodes, 
     std::vector<const OrtNode*> members;
     for (const std::string& name : part.nodes) members.push_back(by_name.at(name));
     claim(support, members);
+  }
+}
+
+std::optional<PlacedModel> Ep::try_place(const EncodedModel& model) const {
+  try {
+    return compiler_->place(model);
+  } catch (const CompilerError& error) {
+    const CompilerMode mode = settings_.options.compiler.mode;
+    const bool may_lack_one = mode == CompilerMode::automatic || mode == CompilerMode::none;
+    if (error.cause() != CompilerError::Cause::unavailable || !may_lack_one || settings_.options.is_strict) throw;
+    logger_.warning(std::string("only EPContext nodes run here, the others on the CPU: ") + error.what());
+    return std::nullopt;
   }
 }
 
@@ -135,6 +138,22 @@ void Ep::report(const PlacedModel& placed, std::size_t node_count) const {
   }
   logger_.warning(line + "; on the CPU: " + group_reasons(placed.rejections, kReasonsInLine));
   for (const Rejection& rejection : placed.rejections) logger_.verbose("on the CPU: " + rejection.node + ": " + rejection.reason);
+}
+
+void Ep::compile_all(std::span<const OrtGraph* const> graphs, std::span<const OrtNode* const> fused_nodes, OrtNodeComputeInfo** infos,
+                     OrtNode** context_nodes) {
+  std::vector<std::unique_ptr<FusedNode>> made;
+  std::vector<OrtOwned<OrtNode>> contexts;
+  for (std::size_t i = 0; i < graphs.size(); ++i) {
+    OrtNode* context = nullptr;
+    made.push_back(compile(graphs[i], fused_nodes[i], context_nodes == nullptr ? nullptr : &context));
+    contexts.emplace_back(context, ort_.api->ReleaseNode);
+  }
+  // Nothing fails any more: ONNX Runtime takes everything or nothing.
+  for (std::size_t i = 0; i < graphs.size(); ++i) {
+    infos[i] = made[i].release();
+    if (context_nodes != nullptr) context_nodes[i] = contexts[i].release();
+  }
 }
 
 NodeNames Ep::names_of(const OrtNode* fused_node) const {

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,9 +37,13 @@ class Ep final : public OrtEp {
   void set_callbacks();
   void get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* support);
   void place(const OrtGraph* graph, const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* support);
+  /// None where there is no compiler and the session does not insist on one.
+  std::optional<PlacedModel> try_place(const EncodedModel& model) const;
   void claim(OrtEpGraphSupportInfo* support, const std::vector<const OrtNode*>& nodes) const;
   void report(const PlacedModel& placed, std::size_t node_count) const;
 
+  void compile_all(std::span<const OrtGraph* const> graphs, std::span<const OrtNode* const> fused_nodes, OrtNodeComputeInfo** infos,
+                   OrtNode** context_nodes);
   std::unique_ptr<FusedNode> compile(const OrtGraph* graph, const OrtNode* fused_node, OrtNode** context_node);
   std::unique_ptr<FusedNode> load(const OrtGraph* graph, const OrtNode* node, const NodeNames& names, OrtNode** context_node);
   NodeNames names_of(const OrtNode* fused_node) const;

@@ -74,9 +74,9 @@ ModelCompiler::ModelCompiler(CompilerService& service, const Options& options, s
       cache_(open_cache(options)),
       identity_(build_identity()) {}
 
-Availability ModelCompiler::availability() const { return service_.availability(options_.compiler); }
-
-bool ModelCompiler::reads_cache() const { return cache_.has_value() && options_.dump_ir_dir.empty(); }
+bool ModelCompiler::reads_cache() const {
+  return cache_.has_value() && options_.dump_ir_dir.empty() && options_.compiler.mode != CompilerMode::none;
+}
 
 std::string ModelCompiler::key_of(const char* action, const std::string& content_key, const std::string& detail) const {
   Sha256 digest;
@@ -93,22 +93,26 @@ void ModelCompiler::store(const std::string& key, const char* suffix, std::span<
   if (!problem.empty()) logger_.warning("compiled programs are not kept: " + problem);
 }
 
+std::optional<PlacedModel> ModelCompiler::find_placed(const std::string& key) const {
+  if (!reads_cache()) return std::nullopt;
+  const auto path = cache_->find(key, "json");
+  if (!path) return std::nullopt;
+  try {
+    const hipdnn_rt::MappedFile file(*path);
+    const auto* text = reinterpret_cast<const char*>(file.bytes().data());
+    return read_placement(nlohmann::json::parse(text, text + file.bytes().size()));
+  } catch (const std::exception& error) {
+    logger_.info(std::string("a cached placement is broken and made again: ") + error.what());
+    cache_->remove(key, "json");
+    return std::nullopt;
+  }
+}
+
 PlacedModel ModelCompiler::place(const EncodedModel& model) const {
   Sha256 digest;
   digest.update(model.proto);
   const std::string key = key_of("place", digest.hex_digest(), options_.placement);
-  if (reads_cache()) {
-    if (const auto path = cache_->find(key, "json")) {
-      try {
-        const hipdnn_rt::MappedFile file(*path);
-        return read_placement(nlohmann::json::parse(reinterpret_cast<const char*>(file.bytes().data()),
-                                                    reinterpret_cast<const char*>(file.bytes().data() + file.bytes().size())));
-      } catch (const std::exception& error) {
-        logger_.info(std::string("a cached placement is broken and made again: ") + error.what());
-        cache_->remove(key, "json");
-      }
-    }
-  }
+  if (std::optional<PlacedModel> found = find_placed(key)) return *std::move(found);
   const MemoryFile file = write_image(model, false);
   const nlohmann::json request{{"action", "place"}, {"target", target_}, {"placement", options_.placement}};
   const nlohmann::json result = service_.request(options_.compiler, request, std::array{file.fd()});

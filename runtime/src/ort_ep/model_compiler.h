@@ -57,10 +57,7 @@ class ModelCompiler {
  public:
   ModelCompiler(CompilerService& service, const Options& options, std::string target, Logger logger);
 
-  /// Whether models can be compiled here at all, and why not.
-  Availability availability() const;
-
-  /// Throws CompilerError.
+  /// Throws CompilerError, with the cause `unavailable` where neither a cache nor a compiler knows the model.
   PlacedModel place(const EncodedModel& model) const;
 
   /// The model with its weights, as `compile` takes it.
@@ -70,6 +67,7 @@ class ModelCompiler {
 
  private:
   std::string key_of(const char* action, const std::string& content_key, const std::string& detail) const;
+  std::optional<PlacedModel> find_placed(const std::string& key) const;
   std::optional<CompiledModel> find_compiled(const std::string& key) const;
   void store(const std::string& key, const char* suffix, std::span<const std::byte> bytes) const;
   bool reads_cache() const;
