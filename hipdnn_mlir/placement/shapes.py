@@ -36,14 +36,8 @@ class Types:
 def infer_types(graph: OnnxGraph) -> Types:
     """Infer the types of all values, from the inputs on and from what the model declares."""
     is_open = any(static_dims(value) is None for value in graph.inputs.values())
-    for probe in PROBES if is_open else ():
-        try:
-            infer_shapes(_probed(graph, probe), strict_mode=True, data_prop=True)
-        except InferenceError as error:
-            logger.debug("open sizes cannot be %d: %s", probe, error)
-            continue
-        return _types(graph, probe)
-    return _types(graph, PROBES[0])
+    fitting = (probe for probe in PROBES if is_open and _fits(graph, probe))
+    return _types(graph, next(fitting, PROBES[0]))
 
 
 def probed_inputs(graph: OnnxGraph, probe: int) -> dict[str, Dims]:
@@ -68,6 +62,17 @@ def declare_all(graph: OnnxGraph) -> None:
         graph.declared.setdefault(value.name, value)
 
 
+def _fits(graph: OnnxGraph, probe: int) -> bool:
+    """Whether inference takes the number, and leaves no value empty or worse."""
+    try:
+        inferred = infer_shapes(_probed(graph, probe), strict_mode=True, data_prop=True)
+    except InferenceError as error:
+        logger.debug("open sizes cannot be %d: %s", probe, error)
+        return False
+    dims = (static_dims(value) for value in (*inferred.graph.value_info, *inferred.graph.output))
+    return all(min(known, default=1) > 0 for known in dims if known is not None)
+
+
 def _types(graph: OnnxGraph, probe: int) -> Types:
     model = _probed(graph, probe)
     dims: dict[str, Dims] = {}
@@ -75,7 +80,7 @@ def _types(graph: OnnxGraph, probe: int) -> Types:
     for inferred in _inferences(model):
         for value in (*inferred.graph.value_info, *inferred.graph.output, *inferred.graph.input):
             known = static_dims(value)
-            if known is not None:
+            if known is not None and min(known, default=0) >= 0:
                 dims.setdefault(value.name, known)
             if value.type.tensor_type.elem_type:
                 kinds.setdefault(value.name, value.type.tensor_type.elem_type)
