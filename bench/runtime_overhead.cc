@@ -114,7 +114,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    const auto device = open_host({argv[1], ""});
+    const auto device = open_host({argv[1], "", ""});
     measure("relu of 1 element", relu({1}), device);
     measure("relu of 1000 elements", relu({1000}), device);
     measure("convolution 3x3 of 8 channels, 4x4", one_convolution(8, 4), device);

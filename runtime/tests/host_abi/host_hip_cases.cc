@@ -95,6 +95,16 @@ void test_host_memory_is_allocated(const Library& library) {
   check::equal(release(pointer), hipSuccess);
 }
 
+void test_memory_left_is_told(const Library& library) {
+  const auto tell = library.hip.get<decltype(::hipMemGetInfo)>("hipMemGetInfo");
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  check::equal(tell(&free_bytes, &total_bytes), hipSuccess);
+  check::that(free_bytes > 0 && free_bytes <= total_bytes, "free memory within the total");
+  check::equal(tell(nullptr, &total_bytes), hipErrorInvalidValue);
+  check::equal(tell(&free_bytes, nullptr), hipErrorInvalidValue);
+}
+
 }  // namespace
 
 void add_host_hip_cases(check::Suite& suite, const Library& library) {
@@ -104,6 +114,7 @@ void add_host_hip_cases(check::Suite& suite, const Library& library) {
   suite.add("host hip: there is one device", [&] { test_there_is_one_device(library); });
   suite.add("host hip: errors have names", [&] { test_errors_have_names(library); });
   suite.add("host hip: host memory is allocated", [&] { test_host_memory_is_allocated(library); });
+  suite.add("host hip: memory left is told", [&] { test_memory_left_is_told(library); });
 }
 
 }  // namespace abi

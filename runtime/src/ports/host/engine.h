@@ -22,7 +22,7 @@ struct PlanOptions {
 };
 
 /// A compiled graph. Immutable after construction: `execute` may run on several threads at once, each with its own pointers and
-/// workspace, and must not allocate, lock or throw.
+/// workspace, and must not lock, nor allocate or throw where as many have run at once before.
 class Plan {
  public:
   virtual ~Plan() = default;

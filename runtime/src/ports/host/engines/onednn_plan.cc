@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <span>
 #include <stdexcept>
 #include <thread>
 
@@ -16,16 +17,45 @@ namespace {
 
 constexpr std::int64_t kAlignment = 64;
 /// How many executions of one plan run at once without waiting for each other.
-constexpr std::size_t kConcurrentRuns = 8;
+constexpr std::size_t kConcurrentRuns = 64;
 
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-/// Everything one execution changes: memory objects and the argument lists that refer to them.
+/// Everything one execution changes: memory objects and the argument lists that refer to them. Made when as many executions run at once
+/// for the first time.
 struct ArgumentSet {
-  dnnl::stream stream;
-  std::vector<dnnl::memory> memories;                     ///< one per slot
-  std::vector<std::vector<dnnl_exec_arg_t>> arguments;    ///< one list per step
   std::atomic<bool> busy{false};
+  bool is_made = false;
+  dnnl::stream stream;
+  std::vector<dnnl::memory> memories;                   ///< one per slot
+  std::vector<std::vector<dnnl_exec_arg_t>> arguments;  ///< one list per step
+};
+
+/// An argument set that is the calling thread's until the end of the scope.
+class ArgumentLease {
+ public:
+  explicit ArgumentLease(std::span<ArgumentSet> sets) : set_(take(sets)) {}
+  ~ArgumentLease() { set_.busy.store(false, std::memory_order_release); }
+  ArgumentLease(const ArgumentLease&) = delete;
+  ArgumentLease& operator=(const ArgumentLease&) = delete;
+  ArgumentSet& set() const { return set_; }
+
+ private:
+  static ArgumentSet& take(std::span<ArgumentSet> sets) {
+    // Threads that run at once come to use different sets first, of all plans alike, and do not meet at the first one's flag.
+    thread_local std::size_t last = 0;
+    for (;;) {
+      for (std::size_t i = 0; i < sets.size(); ++i) {
+        ArgumentSet& set = sets[(last + i) % sets.size()];
+        if (set.busy.load(std::memory_order_relaxed) || set.busy.exchange(true, std::memory_order_acquire)) continue;
+        last = (last + i) % sets.size();
+        return set;
+      }
+      std::this_thread::yield();
+    }
+  }
+
+  ArgumentSet& set_;
 };
 
 class OnednnPlan final : public Plan {
@@ -39,7 +69,7 @@ class OnednnPlan final : public Plan {
         description_(std::move(description)) {
     uids_ = std::move(uids);
     workspace_bytes_ = workspace_bytes;
-    for (ArgumentSet& set : sets_) prepare(set);
+    make(sets_.front());
   }
 
   std::string describe() const override { return description_; }
@@ -47,7 +77,9 @@ class OnednnPlan final : public Plan {
   void execute(void* const* pointers, void* workspace, int threads) const override {
     const int wanted = std::clamp(threads, 1, threads_);
     if (onednn::threads() != wanted) set_threads(wanted);
-    ArgumentSet& set = acquire();
+    const ArgumentLease lease(sets_);
+    ArgumentSet& set = lease.set();
+    if (!set.is_made) make(set);
     for (std::size_t s = 0; s < slots_.size(); ++s) {
       const Slot& slot = slots_[s];
       if (slot.source == Source::kOwned) continue;
@@ -55,7 +87,6 @@ class OnednnPlan final : public Plan {
       dnnl_memory_set_data_handle(set.memories[s].get(), address);
     }
     for (std::size_t s = 0; s < steps_.size(); ++s) run(steps_[s], set, s);
-    set.busy.store(false, std::memory_order_release);
   }
 
  private:
@@ -69,9 +100,10 @@ class OnednnPlan final : public Plan {
     std::memset(memory.get_data_handle(), 0, memory.get_desc().get_size());
   }
 
-  void prepare(ArgumentSet& set) const {
+  void make(ArgumentSet& set) const {
     set.stream = dnnl::stream(cpu_engine());
-    set.memories.reserve(slots_.size());
+    set.memories.clear();
+    set.arguments.clear();
     for (const Slot& slot : slots_) {
       set.memories.emplace_back(slot.desc, cpu_engine(), slot.source == Source::kOwned ? slot.address : DNNL_MEMORY_NONE);
     }
@@ -79,15 +111,7 @@ class OnednnPlan final : public Plan {
       std::vector<dnnl_exec_arg_t>& list = set.arguments.emplace_back();
       for (const auto& [argument, slot] : step.arguments) list.push_back({argument, set.memories[static_cast<std::size_t>(slot)].get()});
     }
-  }
-
-  ArgumentSet& acquire() const {
-    for (;;) {
-      for (ArgumentSet& set : sets_) {
-        if (!set.busy.load(std::memory_order_relaxed) && !set.busy.exchange(true, std::memory_order_acquire)) return set;
-      }
-      std::this_thread::yield();
-    }
+    set.is_made = true;
   }
 
   int threads_;

@@ -9,6 +9,7 @@ TileState TileProgram::start() const {
   TileState state;
   state.row_units = tiling_.rows.dims.empty() ? 1 : tiling_.rows.chunk;
   state.col_units = tiling_.cols.dims.empty() ? 1 : tiling_.cols.chunk;
+  std::fill_n(state.offsets.begin(), operands_.size(), std::int64_t{0});
   return state;
 }
 

@@ -50,7 +50,7 @@ struct TileInstruction {
 struct TileState {
   std::int64_t row_units = 1;  // of rows.dims.front()
   std::int64_t col_units = 1;
-  std::array<std::int64_t, max_operands> offsets{};
+  std::array<std::int64_t, max_operands> offsets;  // as many as there are operands: to clear them all takes longer than a small tile
 };
 
 /// Immutable; `run` may be called on several threads with different scratch.
