@@ -365,7 +365,7 @@ def test_remembered_program_takes_the_weights_and_the_order_of_names_that_come_l
 ) -> None:
     text = """<ir_version: 8, opset_import: ["" : 21]>
         g (float[3,32] x, float[3,32] z) => (float[3,32] y, float[3,32] u) { a = MatMul(x, w) y = Add(a, z) u = Tanh(a) }"""
-    model = parser.parse_model(text)
+    model = onnx.shape_inference.infer_shapes(parser.parse_model(text))
     for node in model.graph.node:
         node.name = f"n_{node.output[0]}"
     weight = np.random.default_rng(2).standard_normal((32, 32), np.float32)
