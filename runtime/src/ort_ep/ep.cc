@@ -1,6 +1,7 @@
 #include "ep.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "names.h"
@@ -10,10 +11,24 @@ namespace {
 
 constexpr std::size_t kReasonsInLine = 5;
 
-/// "Gather (12): reason; TopK (1): reason", the most frequent first.
-std::string group_reasons(const std::vector<Rejection>& rejections, std::size_t limit) {
+using NodesByName = std::unordered_map<std::string, const OrtNode*>;
+
+/// The first reason of each node that stays on the CPU.
+std::vector<Refusal> refusals_of(const Ort& ort, const PlacedModel& placed, const NodesByName& nodes) {
+  std::set<std::string> seen;
+  std::vector<Refusal> refusals;
+  for (const Rejection& rejection : placed.rejections) {
+    if (!seen.insert(rejection.node).second) continue;
+    const auto node = nodes.find(rejection.node);
+    refusals.push_back({rejection.node, node == nodes.end() ? "" : op_type_of(ort, node->second), rejection.reason});
+  }
+  return refusals;
+}
+
+/// "12 x Gather: reason; 1 x TopK: reason", the most frequent first.
+std::string group_reasons(const std::vector<Refusal>& refusals, std::size_t limit) {
   std::map<std::string, std::size_t> counts;
-  for (const Rejection& rejection : rejections) ++counts[(rejection.op.empty() ? "" : rejection.op + ": ") + rejection.reason];
+  for (const Refusal& refusal : refusals) ++counts[(refusal.op.empty() ? "" : refusal.op + ": ") + refusal.reason];
   std::vector<std::pair<std::string, std::size_t>> sorted(counts.begin(), counts.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string text;
@@ -89,16 +104,17 @@ void Ep::get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
 }
 
 void Ep::place(const OrtGraph* graph, const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* support) {
-  const EncodedModel model = encode_model(ort_, graph, interface_of(ort_, graph));
+  const EncodedModel model = encode_model(ort_, graph, interface_of(ort_, graph), Weights::described);
   const std::optional<PlacedModel> found = try_place(model);
   if (!found) return;
   const PlacedModel& placed = *found;
-  std::unordered_map<std::string, const OrtNode*> by_name;
+  NodesByName by_name;
   for (std::size_t i = 0; i < nodes.size(); ++i) by_name[model.node_names[i]] = nodes[i];
-  report(placed, nodes.size());
-  if (settings_.options.is_strict && !placed.rejections.empty()) {
-    throw hipdnn_rt::Error("option strict: " + std::to_string(placed.rejections.size()) + " of " + std::to_string(nodes.size()) +
-                           " nodes are not taken: " + group_reasons(placed.rejections, placed.rejections.size()));
+  const std::vector<Refusal> refusals = refusals_of(ort_, placed, by_name);
+  report(placed, nodes.size(), refusals);
+  if (settings_.options.is_strict && !refusals.empty()) {
+    throw hipdnn_rt::Error("option strict: " + std::to_string(refusals.size()) + " of " + std::to_string(nodes.size()) +
+                           " nodes are not taken: " + group_reasons(refusals, refusals.size()));
   }
   for (const PlacedModel::Part& part : placed.parts) {
     std::vector<const OrtNode*> members;
@@ -127,17 +143,17 @@ void Ep::claim(OrtEpGraphSupportInfo* support, const std::vector<const OrtNode*>
   check(ort_, ort_.ep->EpGraphSupportInfo_AddNodesToFuse(support, nodes.data(), nodes.size(), &options));
 }
 
-void Ep::report(const PlacedModel& placed, std::size_t node_count) const {
+void Ep::report(const PlacedModel& placed, std::size_t node_count, const std::vector<Refusal>& refusals) const {
   std::size_t count = 0;
   for (const PlacedModel::Part& part : placed.parts) count += part.nodes.size();
   std::string line = std::to_string(count) + " of " + std::to_string(node_count) + " nodes placed in " + std::to_string(placed.parts.size()) +
                      " programs of " + std::to_string(placed.graph_count) + " graphs (target " + settings_.target + ")";
-  if (placed.rejections.empty()) {
+  if (refusals.empty()) {
     logger_.info(line);
     return;
   }
-  logger_.warning(line + "; on the CPU: " + group_reasons(placed.rejections, kReasonsInLine));
-  for (const Rejection& rejection : placed.rejections) logger_.verbose("on the CPU: " + rejection.node + ": " + rejection.reason);
+  logger_.warning(line + "; on the CPU: " + group_reasons(refusals, kReasonsInLine));
+  for (const Refusal& refusal : refusals) logger_.verbose("on the CPU: " + refusal.op + " " + refusal.node + ": " + refusal.reason);
 }
 
 void Ep::compile_all(std::span<const OrtGraph* const> graphs, std::span<const OrtNode* const> fused_nodes, OrtNodeComputeInfo** infos,
@@ -175,16 +191,16 @@ std::unique_ptr<FusedNode> Ep::compile(const OrtGraph* graph, const OrtNode* fus
     const std::optional<TensorType> type = type_of(ort_, value);
     return type && type->is_static();
   });
-  ModelImage image = compiler_->make_image(encode_model(ort_, graph, interface));
+  const EncodedModel model = encode_model(ort_, graph, interface, Weights::included);
   if (!is_static) {
     if (settings_.context.is_enabled) {
       throw hipdnn_rt::Error("node '" + names.node + "' has inputs of varying size, a compiled model's are fixed: fix the sizes with free " +
                              "dimension overrides of the session");
     }
-    return std::make_unique<DynamicNode>(ort_, compiler_, std::move(image), settings_.device, names, profile_.get(),
+    return std::make_unique<DynamicNode>(ort_, compiler_, compiler_->make_image(model), settings_.device, names, profile_.get(),
                                          settings_.options.max_shapes);
   }
-  const CompiledModel compiled = compiler_->compile(image, names.node, {});
+  const CompiledModel compiled = compiler_->compile(model, names.node);
   auto program = std::make_unique<NodeProgram>(ort_, settings_.device, compiled.program, names, profile_.get());
   if (settings_.context.is_enabled && context_node != nullptr) {
     *context_node = make_context_node(ort_, names, compiled.container, settings_.context, model_path_of(ort_, graph), compatibility_);

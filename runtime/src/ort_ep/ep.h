@@ -18,6 +18,13 @@
 
 namespace hipdnn_ep {
 
+/// A node that stays on the CPU, and why.
+struct Refusal {
+  std::string node;
+  std::string op;
+  std::string reason;
+};
+
 /// Made by the factory, which outlives it, for one session. ONNX Runtime calls it from one thread at a time, its fused nodes from many.
 class Ep final : public OrtEp {
  public:
@@ -40,7 +47,7 @@ class Ep final : public OrtEp {
   /// None where there is no compiler and the session does not insist on one.
   std::optional<PlacedModel> try_place(const EncodedModel& model) const;
   void claim(OrtEpGraphSupportInfo* support, const std::vector<const OrtNode*>& nodes) const;
-  void report(const PlacedModel& placed, std::size_t node_count) const;
+  void report(const PlacedModel& placed, std::size_t node_count, const std::vector<Refusal>& refusals) const;
 
   void compile_all(std::span<const OrtGraph* const> graphs, std::span<const OrtNode* const> fused_nodes, OrtNodeComputeInfo** infos,
                    OrtNode** context_nodes);

@@ -35,6 +35,14 @@ MemoryFile write_image(const EncodedModel& model, bool has_weights) {
   return file;
 }
 
+/// SHA-256 of a model with its weights, where they lie.
+std::string content_key_of(const EncodedModel& model) {
+  Sha256 digest;
+  digest.update(model.proto);  // states the place and size of each weight
+  for (const EncodedModel::Weight& weight : model.weights) digest.update(weight.data);
+  return digest.hex_digest();
+}
+
 /// What a cached result depends on beside the model: this very build of the library, which is installed together with the compiler.
 std::string build_identity() {
   Dl_info info{};
@@ -122,12 +130,7 @@ PlacedModel ModelCompiler::place(const EncodedModel& model) const {
   return placed;
 }
 
-ModelImage ModelCompiler::make_image(const EncodedModel& model) const {
-  MemoryFile file = write_image(model, true);
-  Sha256 digest;
-  digest.update(file.map(MemoryFile::Access::read_only).bytes());
-  return {std::move(file), digest.hex_digest()};
-}
+ModelImage ModelCompiler::make_image(const EncodedModel& model) const { return {write_image(model, true), content_key_of(model)}; }
 
 std::optional<CompiledModel> ModelCompiler::find_compiled(const std::string& key) const {
   if (!reads_cache()) return std::nullopt;
@@ -143,15 +146,25 @@ std::optional<CompiledModel> ModelCompiler::find_compiled(const std::string& key
   }
 }
 
+CompiledModel ModelCompiler::compile(const EncodedModel& model, const std::string& name) const {
+  const std::string key = key_of("compile", content_key_of(model), "");
+  if (std::optional<CompiledModel> found = find_compiled(key)) return *std::move(found);
+  return request_program(key, write_image(model, true), name, {});
+}
+
 CompiledModel ModelCompiler::compile(const ModelImage& image, const std::string& name, const InputShapes& shapes) const {
-  const nlohmann::json dims = shapes;
-  const std::string key = key_of("compile", image.content_key, dims.dump());
-  if (std::optional<CompiledModel> found = find_compiled(key)) return *found;
+  const std::string key = key_of("compile", image.content_key, nlohmann::json(shapes).dump());
+  if (std::optional<CompiledModel> found = find_compiled(key)) return *std::move(found);
+  return request_program(key, image.file, name, shapes);
+}
+
+CompiledModel ModelCompiler::request_program(const std::string& key, const MemoryFile& image, const std::string& name,
+                                             const InputShapes& shapes) const {
   MemoryFile output("hipdnn_mlir program");
   nlohmann::json request{{"action", "compile"}, {"target", target_}, {"name", name}};
-  if (!shapes.empty()) request["shapes"] = dims;
+  if (!shapes.empty()) request["shapes"] = shapes;
   if (!options_.dump_ir_dir.empty()) request["dump_ir"] = options_.dump_ir_dir + "/" + name;
-  service_.request(options_.compiler, request, std::array{image.file.fd(), output.fd()});
+  service_.request(options_.compiler, request, std::array{image.fd(), output.fd()});
   const auto mapping = std::make_shared<const Mapping>(output.map(MemoryFile::Access::read_only));
   CompiledModel compiled{hipdnn_rt::Program::parse_container(mapping->bytes(), mapping), mapping->bytes()};
   store(key, "hipdnn", mapping->bytes());

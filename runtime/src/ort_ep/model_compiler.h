@@ -46,9 +46,10 @@ struct CompiledModel {
 /// Input name -> dims.
 using InputShapes = std::map<std::string, std::vector<std::int64_t>>;
 
-/// Where a model travels to the compiler and can be asked for again: a file in memory and the key of its content.
+/// A model on its way to the compiler, which can be sent any number of times; it does not need ONNX Runtime's graph any more.
 struct ModelImage {
   MemoryFile file;
+  /// SHA-256 of the model and its weights.
   std::string content_key;
 };
 
@@ -60,15 +61,19 @@ class ModelCompiler {
   /// Throws CompilerError, with the cause `unavailable` where neither a cache nor a compiler knows the model.
   PlacedModel place(const EncodedModel& model) const;
 
-  /// The model with its weights, as `compile` takes it.
+  /// Compile a model whose inputs have fixed sizes. `name` is for messages and dumps. Throws CompilerError; ProgramError where what came
+  /// back is broken.
+  CompiledModel compile(const EncodedModel& model, const std::string& name) const;
+
+  /// The same for a model with open sizes: keep it as an image, compile it for sizes when they are known.
   ModelImage make_image(const EncodedModel& model) const;
-  /// `shapes` is empty for a model whose inputs have fixed sizes. Throws CompilerError; ProgramError where what came back is broken.
   CompiledModel compile(const ModelImage& image, const std::string& name, const InputShapes& shapes) const;
 
  private:
   std::string key_of(const char* action, const std::string& content_key, const std::string& detail) const;
   std::optional<PlacedModel> find_placed(const std::string& key) const;
   std::optional<CompiledModel> find_compiled(const std::string& key) const;
+  CompiledModel request_program(const std::string& key, const MemoryFile& image, const std::string& name, const InputShapes& shapes) const;
   void store(const std::string& key, const char* suffix, std::span<const std::byte> bytes) const;
   bool reads_cache() const;
 

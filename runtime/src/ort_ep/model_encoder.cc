@@ -53,6 +53,15 @@ struct Tensor {
   std::span<const std::byte> data;
 };
 
+/// Bytes of a float tensor, by its dims.
+std::uint64_t byte_count(const Tensor& tensor) {
+  std::uint64_t bytes = 2;
+  if (tensor.element == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT) bytes = 4;
+  if (tensor.element == ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE) bytes = 8;
+  for (const std::int64_t dim : tensor.dims) bytes *= static_cast<std::uint64_t>(dim);
+  return bytes;
+}
+
 Tensor view_tensor(const Ort& ort, const OrtValue* value) {
   OrtTensorTypeAndShapeInfo* raw = nullptr;
   check(ort, ort.api->GetTensorTypeAndShape(value, &raw));
@@ -74,7 +83,7 @@ Tensor view_tensor(const Ort& ort, const OrtValue* value) {
 
 class Encoder {
  public:
-  Encoder(const Ort& ort, EncodedModel& model) : ort_(ort), model_(model) {}
+  Encoder(const Ort& ort, EncodedModel& model, Weights weights) : ort_(ort), model_(model), weights_(weights) {}
 
   MessageWriter graph(const OrtGraph* graph, const Interface& interface, bool is_main) {
     MessageWriter out;
@@ -217,7 +226,8 @@ class Encoder {
     return out;
   }
 
-  MessageWriter external_tensor(const Tensor& tensor, const std::string& name) {
+  MessageWriter external_tensor(const Tensor& tensor, const std::string& name, const OrtValueInfo* value) {
+    const std::uint64_t bytes = byte_count(tensor);
     MessageWriter out = tensor_head(tensor, name);
     const auto entry = [&](const char* key, const std::string& value) {
       MessageWriter pair;
@@ -227,18 +237,38 @@ class Encoder {
     };
     entry("location", "weights");
     entry("offset", std::to_string(model_.weight_bytes));
-    entry("length", std::to_string(tensor.data.size()));
+    entry("length", std::to_string(bytes));
     out.integer(tensor_field::location, kExternalLocation);
-    model_.weights.push_back({model_.weight_bytes, tensor.data});
-    model_.weight_bytes += (tensor.data.size() + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;
+    if (weights_ == Weights::included) {
+      const Tensor values = read_initializer(value);
+      if (values.data.size() != bytes) throw OrtFailure("initializer '" + name + "' is not as large as it is declared; export the model again");
+      model_.weights.push_back({model_.weight_bytes, values.data});
+    }
+    model_.weight_bytes += (bytes + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;
     return out;
   }
 
-  void initializer(MessageWriter& out, const OrtValueInfo* value) {
+  /// The values of an initializer.
+  Tensor read_initializer(const OrtValueInfo* value) {
     const OrtValue* data = nullptr;
     check(ort_, ort_.api->ValueInfo_GetInitializerValue(value, &data));
-    const Tensor tensor = view_tensor(ort_, data);
+    return view_tensor(ort_, data);
+  }
+
+  /// An initializer as the model declares it, without its values; none where it is not declared as a float tensor of fixed size.
+  std::optional<Tensor> describe_floats(const OrtValueInfo* value) {
+    const std::optional<TensorType> type = type_of(ort_, value);
+    if (!type || !type->is_static() || !is_float(type->element)) return std::nullopt;
+    return Tensor{type->element, *type->dims, {}};
+  }
+
+  void initializer(MessageWriter& out, const OrtValueInfo* value) {
     const std::string name = name_of(ort_, value);
+    if (const std::optional<Tensor> floats = describe_floats(value); floats && byte_count(*floats) > kInlineInitializerBytes) {
+      out.message(graph_field::initializer, external_tensor(*floats, name, value));
+      return;
+    }
+    const Tensor tensor = read_initializer(value);
     if (tensor.element == ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING) {
       // No engine computes with strings: what reads it is rejected for its type, whatever it says.
       MessageWriter input;
@@ -246,8 +276,7 @@ class Encoder {
       out.message(graph_field::input, input);
       return;
     }
-    const bool is_large = is_float(tensor.element) && tensor.data.size() > kInlineInitializerBytes;
-    out.message(graph_field::initializer, is_large ? external_tensor(tensor, name) : inline_tensor(tensor, name));
+    out.message(graph_field::initializer, inline_tensor(tensor, name));
   }
 
   void declare(MessageWriter& out, int field, const OrtValueInfo* value, std::unordered_set<std::string>& known) {
@@ -285,6 +314,7 @@ class Encoder {
 
   Ort ort_;
   EncodedModel& model_;
+  Weights weights_;
   std::unordered_set<std::string> names_;
 };
 
@@ -299,7 +329,7 @@ Interface interface_of(const Ort& ort, const OrtGraph* graph) {
   return interface;
 }
 
-EncodedModel encode_model(const Ort& ort, const OrtGraph* graph, const Interface& interface) {
+EncodedModel encode_model(const Ort& ort, const OrtGraph* graph, const Interface& interface, Weights weights) {
   EncodedModel model;
   MessageWriter out;
   std::int64_t ir_version = 0;
@@ -317,7 +347,7 @@ EncodedModel encode_model(const Ort& ort, const OrtGraph* graph, const Interface
     opset.integer(opset_field::version, versions[i]);
     out.message(model_field::opset, opset);
   }
-  out.message(model_field::graph, Encoder(ort, model).graph(graph, interface, true));
+  out.message(model_field::graph, Encoder(ort, model, weights).graph(graph, interface, true));
   model.proto = out.bytes();
   return model;
 }

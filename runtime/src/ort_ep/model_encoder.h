@@ -41,7 +41,10 @@ struct Interface {
 /// The inputs that a caller must give and the outputs of a whole graph.
 Interface interface_of(const Ort& ort, const OrtGraph* graph);
 
-/// Encode a graph. Throws OrtFailure where ONNX Runtime refuses to show a part of it.
-EncodedModel encode_model(const Ort& ort, const OrtGraph* graph, const Interface& interface);
+/// Whether an encoded model comes with its large weights. ONNX Runtime may copy a weight to show it, so they are asked for only if needed.
+enum class Weights { described, included };
+
+/// Encode a graph. The text is the same for both kinds of `weights`. Throws OrtFailure where ONNX Runtime refuses to show a part of it.
+EncodedModel encode_model(const Ort& ort, const OrtGraph* graph, const Interface& interface, Weights weights);
 
 }  // namespace hipdnn_ep
