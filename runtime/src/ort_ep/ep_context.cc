@@ -33,8 +33,18 @@ std::string session_entry(const Ort& ort, const OrtSessionOptions* options, cons
   return value;
 }
 
+/// An error that names the node already.
+class RefusedContext : public hipdnn_rt::ProgramError {
+ public:
+  using ProgramError::ProgramError;
+};
+
 [[noreturn]] void refuse(const std::string& node, const std::string& message) {
-  throw hipdnn_rt::ProgramError("EPContext node '" + node + "': " + message);
+  throw RefusedContext("EPContext node '" + node + "': " + message);
+}
+
+std::string describe_wrong_target(const std::string& theirs, const std::string& own) {
+  return "compiled for target '" + theirs + "', this device runs '" + own + "'; compile the model again for this device";
 }
 
 /// "a=1;b=2" by key.
@@ -64,14 +74,20 @@ fs::path resolve(const std::string& node, const std::string& name, const std::st
   return fs::path(model_path).parent_path() / path;
 }
 
-/// A copy of a container at the alignment that a mapped file has.
-std::pair<std::shared_ptr<const void>, std::span<const std::byte>> align(const std::string& bytes) {
+/// A program from bytes that lie anywhere: copied to the alignment that a mapped file has.
+ContextProgram parse_embedded(const std::string& bytes) {
   const std::shared_ptr<std::byte> memory(
       static_cast<std::byte*>(std::aligned_alloc(kContainerAlignment, (bytes.size() / kContainerAlignment + 1) * kContainerAlignment)),
       [](std::byte* pointer) { std::free(pointer); });
   if (!memory) throw std::bad_alloc();
   std::memcpy(memory.get(), bytes.data(), bytes.size());
-  return {memory, {memory.get(), bytes.size()}};
+  const std::span<const std::byte> container(memory.get(), bytes.size());
+  return {hipdnn_rt::Program::parse_container(container, memory), container};
+}
+
+ContextProgram map_file(const std::string& path) {
+  const auto file = std::make_shared<const hipdnn_rt::MappedFile>(path);
+  return {hipdnn_rt::Program::parse_container(file->bytes(), file), file->bytes()};
 }
 
 /// Attributes under construction; released here, since ONNX Runtime copies them.
@@ -147,8 +163,7 @@ Compatibility judge_compatibility(const std::string& text, const std::string& ow
             "program format " + format + " is newer than " + own["format"] + ", the newest this library reads; update hipdnn_mlir"};
   }
   if (theirs["target"] != own["target"]) {
-    return {OrtCompiledModelCompatibility_EP_UNSUPPORTED, "compiled for target '" + theirs["target"] + "', this device runs '" +
-                                                              own["target"] + "'; compile the model again for this device"};
+    return {OrtCompiledModelCompatibility_EP_UNSUPPORTED, describe_wrong_target(theirs["target"], own["target"])};
   }
   const bool is_same = theirs["hipdnn_mlir"] == own["hipdnn_mlir"] && theirs["hipdnn"] == own["hipdnn"];
   return {is_same ? OrtCompiledModelCompatibility_EP_SUPPORTED_OPTIMAL : OrtCompiledModelCompatibility_EP_SUPPORTED_PREFER_RECOMPILATION, ""};
@@ -163,18 +178,19 @@ ContextProgram read_context(const Ort& ort, const OrtNode* node, const std::stri
   }
   const std::optional<std::string> content = text_attribute(ort, node, "ep_cache_context");
   if (!content || content->empty()) refuse(name, "it has no program: attribute ep_cache_context is missing or empty; compile the model again");
+  ContextProgram found;
   try {
-    if (integer_attribute(ort, node, "embed_mode").value_or(1) == 1) {
-      auto [owner, bytes] = align(*content);
-      return {hipdnn_rt::Program::parse_container(bytes, owner), bytes};
-    }
-    const std::string folder_of = model_path.empty() ? settings.model_path : model_path;
-    const auto file = std::make_shared<const hipdnn_rt::MappedFile>(resolve(name, *content, folder_of).string());
-    return {hipdnn_rt::Program::parse_container(file->bytes(), file), file->bytes()};
+    found = integer_attribute(ort, node, "embed_mode").value_or(1) == 1
+                ? parse_embedded(*content)
+                : map_file(resolve(name, *content, model_path.empty() ? settings.model_path : model_path).string());
+  } catch (const RefusedContext&) {
+    throw;
   } catch (const hipdnn_rt::ProgramError& error) {
-    if (std::string_view(error.what()).starts_with("EPContext node")) throw;
     refuse(name, error.what());
   }
+  const std::string target = fields_of(own_text)["target"];
+  if (found.program->target() != target) refuse(name, describe_wrong_target(found.program->target(), target));
+  return found;
 }
 
 OrtNode* make_context_node(const Ort& ort, const NodeNames& names, std::span<const std::byte> container, const ContextSettings& settings,

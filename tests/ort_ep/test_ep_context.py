@@ -1,0 +1,218 @@
+"""Compiled models: written in both modes, loaded without a compiler, refused where they do not fit."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+
+import hipdnn_mlir
+
+from .sessions import make_session, placed_nodes, reference, session_options
+from .small_models import alternating, convolution, inputs_for
+
+NO_COMPILER = {"compiler": "none"}
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+def compile_to(
+    path: Path, model: onnx.ModelProto | Path, cache: Path, *, embed: bool, options: dict[str, str] | None = None
+) -> None:
+    settings = session_options(cache, options={"placement": "maximal", **(options or {})})
+    source = str(model) if isinstance(model, Path) else model.SerializeToString()
+    ort.ModelCompiler(settings, source, embed_compiled_data_into_model=embed).compile_to_file(str(path))
+
+
+def contexts(path: Path) -> list[onnx.NodeProto]:
+    return [node for node in onnx.load(path).graph.node if node.op_type == "EPContext"]
+
+
+def attribute(node: onnx.NodeProto, name: str) -> object:
+    return next(onnx.helper.get_attribute_value(found) for found in node.attribute if found.name == name)
+
+
+def change_attribute(path: Path, name: str, value: object) -> None:
+    """Set an attribute of the first EPContext node of a model file."""
+    model = onnx.load(path)
+    node = next(node for node in model.graph.node if node.op_type == "EPContext")
+    kept = [found for found in node.attribute if found.name != name]
+    del node.attribute[:]
+    node.attribute.extend([*kept, onnx.helper.make_attribute(name, value)])
+    onnx.save(model, path)
+
+
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+@pytest.mark.parametrize("embed", [True, False])
+@pytest.mark.parametrize("make", [convolution, alternating])
+def test_compiled_model_runs_without_compiler(make, embed, kind, cache, tmp_path) -> None:
+    model = make()
+    compile_to(tmp_path / "ctx.onnx", model, cache, embed=embed)
+    nodes = contexts(tmp_path / "ctx.onnx")
+    assert len(nodes) == (1 if make is convolution else 4)
+    assert all(attribute(node, "source") == b"HipDNNExecutionProvider" for node in nodes)
+    files = sorted(tmp_path.glob("*.hipdnn"))
+    assert len(files) == (0 if embed else len(nodes))
+
+    session = make_session(tmp_path / "ctx.onnx", tmp_path, kind=kind, options=NO_COMPILER)
+    assert len(placed_nodes(session)[0]) == len(nodes)
+    x = inputs_for(model)
+    np.testing.assert_allclose(session.run(None, x)[0], reference(model, x)[0], rtol=1e-5, atol=1e-5)
+
+
+def test_blob_is_a_program_file_when_not_embedded(cache, tmp_path) -> None:
+    model = convolution()
+    compile_to(tmp_path / "ctx.onnx", model, cache, embed=False)
+    (file,) = tmp_path.glob("*.hipdnn")
+    x = inputs_for(model)
+    np.testing.assert_allclose(hipdnn_mlir.load(file).run(None, x)[0], reference(model, x)[0], rtol=1e-5, atol=1e-5)
+
+
+def test_session_entries_write_a_compiled_model(cache, tmp_path) -> None:
+    model = convolution()
+    entries = {"ep.context_enable": "1", "ep.context_file_path": str(tmp_path / "out.onnx"), "ep.context_embed_mode": "1"}
+    make_session(model, cache, entries=entries)
+    session = make_session(tmp_path / "out.onnx", tmp_path, options=NO_COMPILER)
+    x = inputs_for(model)
+    np.testing.assert_allclose(session.run(None, x)[0], reference(model, x)[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("embed", [True, False])
+def test_recompiled_model_has_the_same_program(embed, cache, tmp_path) -> None:
+    model = convolution()
+    compile_to(tmp_path / "first.onnx", model, cache, embed=True)
+    compile_to(tmp_path / "second.onnx", tmp_path / "first.onnx", cache, embed=embed, options=NO_COMPILER)
+    session = make_session(tmp_path / "second.onnx", tmp_path, options=NO_COMPILER)
+    assert len(contexts(tmp_path / "second.onnx")) == 1
+    x = inputs_for(model)
+    np.testing.assert_allclose(session.run(None, x)[0], reference(model, x)[0], rtol=1e-5, atol=1e-5)
+
+
+def test_compiled_model_states_its_compatibility(cache, tmp_path) -> None:
+    compile_to(tmp_path / "ctx.onnx", convolution(), cache, embed=True)
+    metadata = {entry.key: entry.value for entry in onnx.load(tmp_path / "ctx.onnx").metadata_props}
+    text = metadata["ep_compatibility_info.HipDNNExecutionProvider"]
+    assert "format=1" in text
+    assert "target=host" in text
+    judge = getattr(ort, "get_model_compatibility_for_ep_devices", None)
+    if judge is not None:
+        devices = [d for d in ort.get_ep_devices() if d.ep_name == "HipDNNExecutionProvider"][:1]
+        kinds = ort.OrtCompiledModelCompatibility
+        assert judge(devices, text) == kinds.EP_SUPPORTED_OPTIMAL
+        assert judge(devices, text.replace("hipdnn_mlir=", "hipdnn_mlir=9.")) == kinds.EP_SUPPORTED_PREFER_RECOMPILATION
+        assert judge(devices, text.replace("format=1", "format=2")) == kinds.EP_UNSUPPORTED
+        assert judge(devices, text.replace("target=host", "target=gfx942")) == kinds.EP_UNSUPPORTED
+
+
+def edit_program(blob: bytes, key: str, value: object) -> bytes:
+    """Change a field of the program in a container and leave out the checksum, as a writer of another version might."""
+    length = struct.unpack("<Q", blob[:8])[0]
+    header = json.loads(blob[8 : 8 + length])
+    program = json.loads(header["__metadata__"]["hipdnn_program"])
+    header["__metadata__"] = {"hipdnn_program": json.dumps({**program, key: value})}
+    text = json.dumps(header).encode()
+    text += b" " * (-(8 + len(text)) % 64)
+    return struct.pack("<Q", len(text)) + text + blob[8 + length :]
+
+
+BROKEN = {
+    "truncated": (lambda blob: blob[: len(blob) // 2], "truncated"),
+    "altered": (lambda blob: blob[:-9] + bytes([blob[-9] ^ 1]) + blob[-8:], "checksum"),
+    "empty": (lambda _: b"", "compile the model again"),
+    "text": (lambda _: b"not a program at all", "not a .hipdnn file"),
+    "newer format": (lambda blob: edit_program(blob, "format", 9), "format"),
+    "other target": (lambda blob: edit_program(blob, "target", "gfx942"), "gfx942"),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_broken_blob_is_refused_and_a_retry_works(kind, cache, tmp_path) -> None:
+    change, words = BROKEN[kind]
+    path = tmp_path / "ctx.onnx"
+    compile_to(path, convolution(), cache, embed=True)
+    good = path.read_bytes()
+    (node,) = contexts(path)
+    blob = attribute(node, "ep_cache_context")
+    assert change(blob) != blob
+    change_attribute(path, "ep_cache_context", change(blob))
+    with pytest.raises(Exception, match=f"EPContext node.*{words}"):
+        make_session(path, tmp_path, options=NO_COMPILER)
+    path.write_bytes(good)
+    make_session(path, tmp_path, options=NO_COMPILER)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("hipdnn_mlir=9.0.0;format=2;target=host;hipdnn=1", "newer.*update hipdnn_mlir"),
+        ("hipdnn_mlir=0.1.0;format=1;target=gfx942;hipdnn=1", "gfx942.*compile the model again"),
+        ("nonsense", "states no program format"),
+    ],
+)
+def test_foreign_compatibility_text_is_refused(text, words, cache, tmp_path) -> None:
+    path = tmp_path / "ctx.onnx"
+    compile_to(path, convolution(), cache, embed=True)
+    change_attribute(path, "ep_sdk_version", text)
+    with pytest.raises(Exception, match=words):
+        make_session(path, tmp_path, options=NO_COMPILER)
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../escape.hipdnn", "a/../../escape.hipdnn", ".."])
+def test_path_that_leaves_the_folder_is_refused(name, cache, tmp_path) -> None:
+    path = tmp_path / "model" / "ctx.onnx"
+    path.parent.mkdir()
+    compile_to(path, convolution(), cache, embed=False)
+    (file,) = path.parent.glob("*.hipdnn")
+    (tmp_path / "escape.hipdnn").write_bytes(file.read_bytes())
+    change_attribute(path, "ep_cache_context", name)
+    with pytest.raises(Exception, match="expected a relative path without"):
+        make_session(path, tmp_path, options=NO_COMPILER)
+
+
+def test_missing_program_file_is_named(cache, tmp_path) -> None:
+    compile_to(tmp_path / "ctx.onnx", convolution(), cache, embed=False)
+    (file,) = tmp_path.glob("*.hipdnn")
+    moved = file.rename(tmp_path / "elsewhere")
+    with pytest.raises(Exception, match=file.name):
+        make_session(tmp_path / "ctx.onnx", tmp_path, options=NO_COMPILER)
+    moved.rename(file)
+    make_session(tmp_path / "ctx.onnx", tmp_path, options=NO_COMPILER)
+
+
+def test_model_from_memory_needs_a_path_for_its_program_file(cache, tmp_path) -> None:
+    compile_to(tmp_path / "ctx.onnx", convolution(), cache, embed=False)
+    data = (tmp_path / "ctx.onnx").read_bytes()
+    with pytest.raises(Exception, match=r"ep\.context_file_path"):
+        make_session(data, tmp_path, options=NO_COMPILER)
+    session = make_session(data, tmp_path, options=NO_COMPILER, entries={"ep.context_file_path": str(tmp_path / "ctx.onnx")})
+    assert session.run(None, inputs_for(convolution()))
+
+
+def test_open_sizes_cannot_be_compiled_ahead(cache, tmp_path) -> None:
+    model = convolution(["batch", 3, 8, 8])
+    with pytest.raises(Exception, match="free dimension overrides"):
+        compile_to(tmp_path / "ctx.onnx", model, cache, embed=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_context_of_another_provider_is_not_claimed(cache, tmp_path) -> None:
+    path = tmp_path / "ctx.onnx"
+    compile_to(path, convolution(), cache, embed=True)
+    change_attribute(path, "source", "SomeOtherExecutionProvider")
+    with pytest.raises(Exception, match="EPContext"):  # ONNX Runtime finds nobody for it
+        make_session(path, tmp_path, options=NO_COMPILER)
+
+
+def test_unwritable_folder_leaves_nothing_behind(cache, tmp_path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Exception, match="cannot write|Failed|No such|Not a directory"):
+        compile_to(tmp_path / "file" / "ctx.onnx", convolution(), cache, embed=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
