@@ -57,15 +57,15 @@ void carry_values(const Libraries& libraries, const FakeHip& fake, bool synchron
   fake.set_capacity(fake.counts().live_bytes + (96 << 10));
   run_threads([&](int id) {
     constexpr std::size_t bytes = 3000;
-    const AttachedStream stream(*memory);
+    const AttachedStream stream(*memory, fake);
     const std::vector<unsigned char> value(bytes, static_cast<unsigned char>(id + 1));
     std::vector<std::vector<unsigned char>> results(static_cast<std::size_t>(kRounds), std::vector<unsigned char>(bytes));
     for (std::vector<unsigned char>& result : results) {
       void* first = memory->device_pool().allocate(bytes, stream.get());
       void* second = memory->device_pool().allocate(bytes, stream.get());
-      stream.queue_copy(first, value.data(), bytes);
-      stream.queue_copy(second, first, bytes);
-      stream.queue_copy(result.data(), second, bytes);
+      stream.launch(first, value.data(), bytes);
+      stream.launch(second, first, bytes);
+      stream.launch(result.data(), second, bytes);
       memory->device_pool().release(first);
       memory->device_pool().release(second);
       if (synchronizes) stream.synchronize();
@@ -80,7 +80,8 @@ void carry_values(const Libraries& libraries, const FakeHip& fake, bool synchron
 }  // namespace
 
 void add_concurrency_cases(check::Suite& suite, const Libraries& libraries) {
-  suite.add("concurrency: blocks belong to one thread at a time", [&libraries] { test_blocks_belong_to_one_thread_at_a_time(libraries, FakeHip(libraries)); });
+  suite.add("concurrency: blocks belong to one thread at a time",
+            [&libraries] { test_blocks_belong_to_one_thread_at_a_time(libraries, FakeHip(libraries)); });
   suite.add("concurrency: streams that synchronize share little memory",
             [&libraries] { carry_values(libraries, FakeHip(libraries), true); });
   suite.add("concurrency: streams that never synchronize share little memory",

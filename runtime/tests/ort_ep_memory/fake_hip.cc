@@ -1,11 +1,12 @@
 // A HIP runtime whose streams do nothing until the host waits: the latest execution that the order between streams allows, so that work
-// which lacks a wait gives wrong results every time. Two devices on host memory. The hipDNN functions that opening a device calls are here
-// too, and do nothing.
+// which lacks a wait gives wrong results every time. Only copies from or to host memory that is not pinned are done when the call returns, as
+// HIP documents for hipMemcpyAsync. Two devices on host memory. The hipDNN functions that opening a device calls are here too, and do nothing.
 #include "fake_hip.h"
 
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -102,6 +103,13 @@ bool is_used(const StreamState& stream, const void* start, std::size_t size) {
   return false;
 }
 
+bool is_allocated(const Fake& hip, const void* pointer) {
+  const auto next = hip.allocations.upper_bound(pointer);
+  if (next == hip.allocations.begin()) return false;
+  const auto& [start, allocation] = *std::prev(next);
+  return overlaps(pointer, 1, start, allocation.bytes);
+}
+
 hipError_t allocate(void** pointer, std::size_t bytes, int device) {
   Fake& hip = fake();
   const std::lock_guard lock(hip.mutex);
@@ -148,6 +156,11 @@ FAKE_EXPORT FakeHipCounts fakeHipCounts() {
 FAKE_EXPORT std::size_t fakeHipPending(hipStream_t stream) {
   const std::lock_guard lock(fake().mutex);
   return fake().state(stream)->queue.size();
+}
+
+FAKE_EXPORT void fakeHipLaunch(void* destination, const void* source, std::size_t bytes, hipStream_t stream) {
+  const std::lock_guard lock(fake().mutex);
+  fake().state(stream)->queue.push_back({{}, destination, source, bytes});
 }
 
 FAKE_EXPORT void fakeHipSetCapacity(std::size_t bytes) {
@@ -201,6 +214,7 @@ FAKE_EXPORT hipError_t hipMemcpyAsync(void* destination, const void* source, siz
   const auto state = fake().state(stream);
   if (state == nullptr) return hipErrorInvalidHandle;
   state->queue.push_back({{}, destination, source, bytes});
+  if (!is_allocated(fake(), destination) || !is_allocated(fake(), source)) execute_until(*state, state->end());
   return hipSuccess;
 }
 

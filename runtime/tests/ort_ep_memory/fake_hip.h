@@ -25,6 +25,8 @@ extern "C" {
 FakeHipCounts fakeHipCounts();
 /// Work queued on a stream and not done.
 std::size_t fakeHipPending(hipStream_t stream);
+/// Queue a kernel that reads `source` and writes its bytes to `destination`, which may be any memory.
+void fakeHipLaunch(void* destination, const void* source, std::size_t bytes, hipStream_t stream);
 /// Memory there is, for all devices and pinned memory together.
 void fakeHipSetCapacity(std::size_t bytes);
 /// The ordinal that the calling thread has set last.

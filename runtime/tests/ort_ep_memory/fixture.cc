@@ -20,6 +20,7 @@ FakeHip::FakeHip(const Libraries& libraries) {
   if (library == nullptr) throw std::runtime_error(dlerror());
   load(library, "fakeHipCounts", counts);
   load(library, "fakeHipPending", pending);
+  load(library, "fakeHipLaunch", launch);
   load(library, "fakeHipSetCapacity", set_capacity);
   load(library, "fakeHipCurrentDevice", current_device);
   load(library, "fakeHipDeviceOf", device_of);

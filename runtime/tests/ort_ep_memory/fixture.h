@@ -11,7 +11,6 @@
 #include "../check.h"
 #include "fake_hip.h"
 #include "hipdnn_rt/device.h"
-#include "hipdnn_rt/error.h"
 #include "memory/device_memory.h"
 
 namespace memory_tests {
@@ -34,6 +33,7 @@ struct FakeHip {
 
   decltype(&fakeHipCounts) counts;
   decltype(&fakeHipPending) pending;
+  decltype(&fakeHipLaunch) launch;
   decltype(&fakeHipSetCapacity) set_capacity;
   decltype(&fakeHipCurrentDevice) current_device;
   decltype(&fakeHipDeviceOf) device_of;
@@ -47,7 +47,8 @@ std::shared_ptr<hipdnn_ep::DeviceMemory> open_memory(const Libraries& libraries,
 /// A stream that is attached to a device's pools for as long as this lives.
 class AttachedStream {
  public:
-  explicit AttachedStream(hipdnn_ep::DeviceMemory& memory) : memory_(memory), stream_(memory.device().create_stream()) {
+  AttachedStream(hipdnn_ep::DeviceMemory& memory, const FakeHip& fake)
+      : memory_(memory), fake_(fake), stream_(memory.device().create_stream()) {
     memory_.streams().attach(get());
   }
   ~AttachedStream() {
@@ -58,14 +59,13 @@ class AttachedStream {
   AttachedStream& operator=(const AttachedStream&) = delete;
 
   hipStream_t get() const { return stream_.get(); }
-  /// Queue a copy, which stands for any work that reads `source` and writes `destination`.
-  void queue_copy(void* destination, const void* source, std::size_t bytes) const {
-    hipdnn_rt::check(memory_.hip(), memory_.hip().memcpy_async(destination, source, bytes, hipMemcpyDefault, get()), "hipMemcpyAsync");
-  }
+  /// Queue work that reads `source` and writes its bytes to `destination`.
+  void launch(void* destination, const void* source, std::size_t bytes) const { fake_.launch(destination, source, bytes, get()); }
   void synchronize() const { memory_.streams().synchronize(get()); }
 
  private:
   hipdnn_ep::DeviceMemory& memory_;
+  const FakeHip& fake_;
   hipdnn_rt::Stream stream_;
 };
 

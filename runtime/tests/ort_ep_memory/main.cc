@@ -13,5 +13,7 @@ int main(int argc, char** argv) {
   memory_tests::add_pool_cases(suite, libraries);
   memory_tests::add_stream_order_cases(suite, libraries);
   memory_tests::add_concurrency_cases(suite, libraries);
+  memory_tests::add_ort_cases(suite, libraries);
+  memory_tests::add_session_cases(suite, libraries);
   return suite.run(argc > 5 ? argv[5] : "");
 }

@@ -91,6 +91,10 @@ DataTransfer::Copy DataTransfer::plan(const OrtValue* source, OrtValue* destinat
   if (copy.bytes == 0) return copy;
   check(ort_, ort_.api->GetTensorData(source, &copy.source));
   check(ort_, ort_.api->GetTensorMutableData(destination, &copy.destination));
+  if (copy.source == nullptr || copy.destination == nullptr) {
+    throw hipdnn_rt::DeviceError("a tensor to copy has no memory for its " + std::to_string(copy.bytes) +
+                                 " bytes: its allocation failed, the log says why");
+  }
   return copy;
 }
 
@@ -127,12 +131,12 @@ void DataTransfer::copy_now(Lane& lane, std::span<const Copy> copies) {
     for (const Copy& copy : copies) {
       if (copy.lane == &lane) copy.queue(stream.get());
     }
+    hipdnn_rt::check(hip, hip.stream_synchronize(stream.get()), "hipStreamSynchronize");
   } catch (...) {
     // What is queued already uses the caller's memory.
     hip.stream_synchronize(stream.get());
     throw;
   }
-  hipdnn_rt::check(hip, hip.stream_synchronize(stream.get()), "hipStreamSynchronize");
   const std::lock_guard lock(mutex_);
   lane.idle.push_back(std::move(stream));
 }
