@@ -143,6 +143,17 @@ def test_shape_arithmetic_is_folded_inside_a_dynamic_partition() -> None:
         assert_equals_onnxruntime(model, placement, {"x": normal(batch, 2, 4)})
 
 
+def test_shape_arithmetic_is_compiled_where_its_result_is_needed() -> None:
+    """The new shape follows from the input, and stands on the other side of a node on the CPU."""
+    text = """g (float[N,8] x) => (float[N,2,4] y) {
+        s = Shape(x) n = Slice(s, zero, one) t = Concat<axis=0>(n, rest) a = Relu(x) b = Softsign(a) r = Reshape(b, t) y = Tanh(r) }"""
+    model = build(text, zero=np.array([0]), one=np.array([1]), rest=np.array([2, 4]))
+    placement = place(model, mode="maximal")
+    assert nodes_of(placement) == [["n_s", "n_n", "n_t", "n_r", "n_y"], ["n_a"]]
+    for batch in (1, 6):
+        assert_equals_onnxruntime(model, placement, {"x": normal(batch, 8)})
+
+
 def test_what_follows_a_data_dependent_shape_is_rejected_with_the_reason() -> None:
     text = """g (float[3,4] x) => (int64[2,K] y, float[3,4] z) {
         a = Relu(x) i = NonZero(a) y = Add(i, one) z = Exp(a) }"""

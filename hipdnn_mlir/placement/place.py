@@ -105,6 +105,8 @@ class _Search:
         self._graph = graph
         self._target = target
         self._colours = [0] * len(graph.nodes)
+        self._sources = [graph.sources(index) for index in range(len(graph.nodes))]
+        self._late = _shape_arithmetic(graph)
         self._outcomes: dict[tuple[int, ...], Lowered | Failure] = {}
         self.types = Types(probed_inputs(graph, PROBES[0]), {}, PROBES[0])
         self.rejected: dict[int, list[Reject]] = {}
@@ -156,7 +158,7 @@ class _Search:
             for reader in found
         ]
         links += [(a, b) for found in graph.readers.values() for a, b in pairwise(found)]
-        return convex_regions([graph.sources(index) for index in range(len(graph.nodes))], links, colours)
+        return convex_regions(self._sources, links, colours, self._late)
 
     def _region(self, members: Sequence[int]) -> Region:
         return extract(self._graph, self.types, members)
@@ -198,6 +200,18 @@ class _Search:
             if isinstance(outcome, Failure):
                 found |= self._culprits(part, outcome)
         return found
+
+
+def _shape_arithmetic(graph: OnnxGraph) -> set[int]:
+    """Nodes on nothing but shapes: their results are known where they are compiled, so they belong where these are needed."""
+    found: set[int] = set()
+    for index, node in enumerate(graph.nodes):
+        values = graph.reads[index]
+        if node.op_type in ("Shape", "Size") or (
+            values and all(graph.writer.get(name, -1) in found for name in values)
+        ):
+            found.add(index)
+    return found
 
 
 def _structural(node: onnx.NodeProto) -> Reject | None:

@@ -1,13 +1,16 @@
 """Convex regions of a dependency graph, as few and as large as a greedy search finds; plain numbers, no models."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 Colour = int | None
 """What may be in one region: nodes of one colour. None: in no region."""
 
 
 def convex_regions(
-    sources: Sequence[set[int]], links: Sequence[tuple[int, int]], colours: Sequence[Colour]
+    sources: Sequence[set[int]],
+    links: Sequence[tuple[int, int]],
+    colours: Sequence[Colour],
+    late: Collection[int] = (),
 ) -> list[list[int]]:
     """Group linked nodes of one colour such that the graph of groups has no cycle.
 
@@ -19,12 +22,13 @@ def convex_regions(
         sources: per node, in topological order, the nodes it depends on.
         links: pairs of nodes that share a value.
         colours: per node.
+        late: nodes that belong to the first region that reads them rather than to the one they read from.
 
     Returns:
         Regions, each with its nodes in order; no two linked ones of one colour could merge.
     """
     groups = _Groups(sources, colours)
-    levels = _levels(sources, colours)
+    levels = _levels(sources, colours, late)
     for a, b in links:
         if colours[a] is not None and colours[a] == colours[b] and levels[a] == levels[b]:
             groups.unite(a, b)
@@ -34,10 +38,16 @@ def convex_regions(
     return groups.regions()
 
 
-def _levels(sources: Sequence[set[int]], colours: Sequence[Colour]) -> list[int]:
+def _levels(sources: Sequence[set[int]], colours: Sequence[Colour], late: Collection[int]) -> list[int]:
+    """The lowest level that a node can have; the highest one for late nodes that something reads."""
     levels: list[int] = []
+    readers: list[list[int]] = [[] for _ in sources]
     for index, before in enumerate(sources):
         levels.append(max((levels[s] + (colours[s] != colours[index]) for s in before), default=0))
+        for source in before:
+            readers[source].append(index)
+    for index in sorted(late, reverse=True):
+        levels[index] = min((levels[r] - (colours[r] != colours[index]) for r in readers[index]), default=levels[index])
     return levels
 
 
