@@ -1,6 +1,7 @@
 """Runs every node case in worker processes and reports passed, rejected with reasons, and failed.
 
-``python tests/onnx_backend/report.py [--json FILE] [--filter TEXT]`` prints the report as markdown.
+``python tests/onnx_backend/report.py [--through-onnxruntime] [--json FILE] [--filter TEXT]`` prints the report as markdown. Through ONNX
+Runtime, on the provider, every case that passes standalone is to pass wholly placed; the report names those that do not.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from onnx.backend.test.loader import load_node_model_tests
 
-Result = dict[str, object]
+Result = dict[str, Any]
 Results = dict[str, Result]
 
 CASE_TIMEOUT_S = 60.0
@@ -37,9 +38,14 @@ def case_names() -> list[str]:
 
 
 class Worker:
-    """One worker process, started again when a case kills or hangs it. Used by one thread."""
+    """One worker process, started again when a case kills or hangs it. Used by one thread.
 
-    def __init__(self) -> None:
+    Args:
+        arguments: Of its command line.
+    """
+
+    def __init__(self, arguments: Sequence[str] = ()) -> None:
+        self._arguments = arguments
         self._process: subprocess.Popen[str] | None = None
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
 
@@ -83,7 +89,7 @@ class Worker:
         self._stderr.seek(0)
         self._stderr.truncate()
         process = self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "onnx_backend.worker"],
+            [sys.executable, "-P", "-m", "onnx_backend.worker", *self._arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
@@ -113,8 +119,14 @@ class Worker:
         return " | ".join([how, *lines[-3:]])[:400]
 
 
-def run_cases(names: Iterable[str], workers: int) -> Results:
-    """Run cases on a pool of workers; returns the result of each, in the order of ``names``."""
+def run_through_onnxruntime(names: Iterable[str], workers: int) -> Results:
+    """Run cases in ONNX Runtime with the provider; statuses as ``through_onnxruntime.CaseRunner`` states them."""
+    with tempfile.TemporaryDirectory() as cache_dir:
+        return run_cases(names, workers, (cache_dir,))
+
+
+def run_cases(names: Iterable[str], workers: int, arguments: Sequence[str] = ()) -> Results:
+    """Run cases on a pool of workers, standalone without arguments; returns the result of each, in the order of ``names``."""
     names = list(names)
     pending: queue.SimpleQueue[str] = queue.SimpleQueue()
     for name in names:
@@ -122,7 +134,7 @@ def run_cases(names: Iterable[str], workers: int) -> Results:
     results: Results = {}
 
     def serve() -> None:
-        worker = Worker()
+        worker = Worker(arguments)
         try:
             while True:
                 name = pending.get_nowait()
@@ -151,12 +163,33 @@ def to_markdown(results: Results) -> str:
     reasons: Counter[str] = Counter()
     for result in results.values():
         if result["status"] == "rejected":
-            reasons.update(result["reasons"])  # type: ignore[arg-type]
+            reasons.update(result["reasons"])
     lines += [f"| {reason.replace('|', '/')} | {count} |" for reason, count in reasons.most_common()]
     failed = {name: result for name, result in results.items() if result["status"] == "failed"}
     if failed:
         lines += ["", "| failed | how |", "|---|---|"]
         lines += [f"| {name} | {str(result['reasons']).replace('|', '/')} |" for name, result in failed.items()]
+    return "\n".join(lines)
+
+
+def compare_to_markdown(standalone: Results, through: Results) -> str:
+    """Return the report on cases through ONNX Runtime: how many ran where, and every one that does not pass as it does standalone."""
+    counts = Counter(str(result["status"]) for result in through.values())
+    passed = sum(result["status"] == "passed" for result in standalone.values())
+    lines = [
+        f"{len(through)} node cases through ONNX Runtime: {counts['passed']} passed wholly on the provider, "
+        f"{counts['removed']} without a node left to run, {counts['cpu']} right with nodes on the CPU, "
+        f"{counts['refused']} that ONNX Runtime alone does not run either, {counts['failed']} failed; {passed} pass standalone",
+    ]
+    missing = {name for name, result in standalone.items() if result["status"] == "passed"}
+    missing -= {name for name, result in through.items() if result["status"] == "passed"}
+    shown = sorted(missing | {name for name, result in through.items() if result["status"] == "failed"})
+    if shown:
+        lines += ["", "| differs | through ONNX Runtime | how |", "|---|---|---|"]
+        for name in shown:
+            lines.append(
+                f"| {name} | {through[name]['status']} | {'; '.join(through[name]['reasons']).replace('|', '/')} |"
+            )
     return "\n".join(lines)
 
 
@@ -166,12 +199,20 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write all results to this file")
     parser.add_argument("--filter", default="", help="only cases whose name contains this text")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument(
+        "--through-onnxruntime", action="store_true", help="run in ONNX Runtime and compare with standalone"
+    )
     arguments = parser.parse_args()
-    results = run_cases([name for name in case_names() if arguments.filter in name], arguments.workers)
+    names = [name for name in case_names() if arguments.filter in name]
+    results = run_cases(names, arguments.workers)
+    text = to_markdown(results)
+    if arguments.through_onnxruntime:
+        standalone, results = results, run_through_onnxruntime(names, arguments.workers)
+        text = compare_to_markdown(standalone, results)
     if arguments.json:
         arguments.json.parent.mkdir(parents=True, exist_ok=True)
         arguments.json.write_text(json.dumps(results, indent=1))
-    sys.stdout.write(to_markdown(results) + "\n")
+    sys.stdout.write(text + "\n")
 
 
 if __name__ == "__main__":

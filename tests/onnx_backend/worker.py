@@ -1,6 +1,7 @@
 """Runs named node cases one after another: after ``ready``, a name per line in and a JSON result per line out.
 
-A case may take the process down with it; whoever feeds it starts another one.
+A case may take the process down with it; whoever feeds it starts another one. Given a folder for compiled programs, cases run through ONNX
+Runtime with the provider instead of standalone.
 """
 
 from __future__ import annotations
@@ -9,17 +10,19 @@ import json
 import os
 import sys
 import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
-from onnx import numpy_helper
 from onnx.backend.test.case.test_case import TestCase
 from onnx.backend.test.loader import load_node_model_tests
 from onnx.backend.test.runner import Runner
 
 from hipdnn_mlir.errors import HipdnnMlirError, ModelError, UnsupportedError
 from onnx_backend.backend import HipdnnBackend
+from onnx_backend.values import to_array
 
 _ATOL = {"float32": 1e-6, "float64": 1e-9, "float16": 1e-3, "bfloat16": 1e-2}
 """Smallest absolute tolerance per type: sums near zero round differently in another order."""
@@ -40,21 +43,14 @@ def run_case(case: TestCase) -> Result:
         return {"status": "failed", "reasons": [f"compile: {_text(error)}"]}
     try:
         for inputs, expected in case.data_sets:
-            outputs = prepared.run([_to_array(value) for value in inputs])
-            _assert_similar(case, outputs, [_to_array(value) for value in expected])
+            outputs = prepared.run([to_array(value) for value in inputs])
+            _assert_similar(case, outputs, [to_array(value) for value in expected])
     except Exception as error:  # noqa: BLE001 - as above
         return {"status": "failed", "reasons": [f"run: {_text(error)}"]}
     return {"status": "passed", "reasons": []}
 
 
-def _to_array(value: Any) -> Any:
-    """Return a case's value as an array where it is a tensor or a NumPy scalar."""
-    if isinstance(value, onnx.TensorProto):
-        return numpy_helper.to_array(value)
-    return np.asarray(value) if isinstance(value, np.generic) else value
-
-
-def _assert_similar(case: TestCase, outputs: tuple[Any, ...], expected: Any) -> None:
+def _assert_similar(case: TestCase, outputs: Sequence[Any], expected: Sequence[Any]) -> None:
     np.testing.assert_equal(len(outputs), len(expected))
     for output, reference in zip(outputs, expected, strict=True):
         atol = max(case.atol, _ATOL.get(getattr(reference, "dtype", np.dtype("V")).name, 0.0))
@@ -77,11 +73,18 @@ def main() -> None:
     results = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     cases = {case.name: case for case in load_node_model_tests()}
+    run = _through_onnxruntime(Path(sys.argv[1])) if len(sys.argv) > 1 else run_case
     results.write("ready\n")
     results.flush()
     for line in sys.stdin:
-        results.write(json.dumps(run_case(cases[line.strip()])) + "\n")
+        results.write(json.dumps(run(cases[line.strip()])) + "\n")
         results.flush()
+
+
+def _through_onnxruntime(cache_dir: Path) -> Callable[[TestCase], Result]:
+    from onnx_backend.through_onnxruntime import CaseRunner
+
+    return lambda case: CaseRunner(case, cache_dir, partial(_assert_similar, case)).run()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,132 @@
+"""Node cases through ONNX Runtime with the provider: who runs a case's nodes, and whether the results are the expected ones."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import numpy_helper
+from onnx.backend.test.case.test_case import TestCase
+
+from onnx_backend.values import to_array
+from ort_ep import sessions
+
+Result = dict[str, Any]
+Assertion = Callable[[Sequence[Any], Sequence[Any]], None]
+"""Raises where the first are not the second, which are the expected ones."""
+
+_OPTIONS = {"placement": "maximal", "threads": "1"}
+
+
+class CaseRunner:
+    """Runs cases on the provider and says who ran them.
+
+    ``passed``: every node ran on the provider, no other being allowed. ``removed``: ONNX Runtime keeps no node of the model, even without
+    optimizations. ``cpu``: right, some nodes ran on the CPU. ``refused``: ONNX Runtime alone fails as well. ``failed``: anything else.
+
+    Args:
+        case: Model, inputs and expected outputs.
+        cache_dir: Folder for compiled programs.
+        assert_similar: Compares outputs within the case's tolerances.
+    """
+
+    def __init__(self, case: TestCase, cache_dir: Path, assert_similar: Assertion) -> None:
+        self._case = case
+        self._cache_dir = cache_dir
+        self._assert_similar = assert_similar
+        self._model = case.model.SerializeToString()
+
+    def run(self) -> Result:
+        """Run the case, wholly on the provider where that can be."""
+        try:
+            return self._run_wholly_placed() or self._run_partly_placed()
+        except Exception as error:  # noqa: BLE001 - judged by whether ONNX Runtime alone raises as well
+            return self._judge(error)
+
+    def _run_wholly_placed(self) -> Result | None:
+        """Run with no other provider allowed; None where some nodes are not taken."""
+        # Without optimizations where those leave nothing to place.
+        levels = (ort.GraphOptimizationLevel.ORT_ENABLE_ALL, ort.GraphOptimizationLevel.ORT_DISABLE_ALL)
+        for level in levels:
+            settings = sessions.session_options(self._cache_dir, options=_OPTIONS, wholly=True)
+            settings.graph_optimization_level = level
+            try:
+                session = ort.InferenceSession(self._model, settings)
+            except Exception as error:
+                if "fallback to CPU EP has been explicitly disabled" in str(error):
+                    return None
+                raise
+            session.disable_fallback()
+            count = len(sessions.placed_nodes(session)[0])
+            if count:
+                break
+        for inputs, expected in self._case.data_sets:
+            self._assert_similar(run(session, inputs), [to_array(value) for value in expected])
+        return _result("passed") if count else _result("removed", "no node is left to run")
+
+    def _run_partly_placed(self) -> Result:
+        session = sessions.make_session(self._model, self._cache_dir, options=_OPTIONS)
+        parts = session.get_provider_graph_assignment_info()
+        left = {node.op_type for part in parts if part.ep_name != sessions.EP_NAME for node in part.get_nodes()}
+        note = f"{', '.join(sorted(left))} on the CPU"
+        for inputs, expected in self._case.data_sets:
+            outputs = run(session, inputs)
+            try:
+                self._assert_similar(outputs, [to_array(value) for value in expected])
+            except AssertionError:
+                self._assert_similar(outputs, run(self._alone(), inputs))
+                note += "; ONNX Runtime's own results are not the expected ones"
+        return _result("cpu", note)
+
+    def _alone(self) -> ort.InferenceSession:
+        """A session without the provider."""
+        settings = ort.SessionOptions()
+        settings.log_severity_level = 4
+        return ort.InferenceSession(self._model, settings, providers=["CPUExecutionProvider"])
+
+    def _judge(self, error: Exception) -> Result:
+        """Decide whether an error is the provider's or ONNX Runtime's own."""
+        try:
+            session = self._alone()
+            for inputs, _ in self._case.data_sets:
+                run(session, inputs)
+        except Exception as own:  # noqa: BLE001 - what ONNX Runtime raises without the provider is its own affair
+            return _result("refused", _text(own))
+        return _result("failed", _text(error))
+
+
+def run(session: ort.InferenceSession, inputs: Sequence[Any]) -> list[Any]:
+    """Run a case's inputs, in the model's order."""
+    ports = session.get_inputs()
+    types = {port.type for port in (*ports, *session.get_outputs())}
+    if not all(name.startswith("tensor(") for name in types) or "tensor(string)" in types:
+        return list(session.run(None, {p.name: to_array(value) for p, value in zip(ports, inputs, strict=False)}))
+    values = {port.name: _to_value(value) for port, value in zip(ports, inputs, strict=False)}
+    return [_from_value(value) for value in session.run_with_ort_values(None, values)]
+
+
+def _to_value(value: Any) -> ort.OrtValue:
+    """A tensor by the bytes that ONNX gives it, for ONNX Runtime knows types that its NumPy arrays do not."""
+    proto = numpy_helper.from_array(np.asarray(to_array(value)))
+    made = ort.OrtValue.ortvalue_from_shape_and_type(list(proto.dims), proto.data_type)
+    assert made.tensor_size_in_bytes() == len(proto.raw_data)
+    ctypes.memmove(made.data_ptr(), proto.raw_data, len(proto.raw_data))
+    return made
+
+
+def _from_value(value: ort.OrtValue) -> Any:
+    bits = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
+    return numpy_helper.to_array(onnx.TensorProto(dims=value.shape(), data_type=value.element_type(), raw_data=bits))
+
+
+def _result(status: str, *reasons: str) -> Result:
+    return {"status": status, "reasons": list(reasons)}
+
+
+def _text(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
