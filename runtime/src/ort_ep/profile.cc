@@ -13,7 +13,7 @@ std::string describe_inputs(const hipdnn_rt::Program& program) {
   std::string text;
   for (const hipdnn_rt::Argument& input : program.inputs()) {
     text += (text.empty() ? "" : ", ") + input.name + ": ";
-    for (std::size_t i = 0; i < input.dims.size(); ++i) text += (i == 0 ? "" : "x") + std::to_string(input.dims[i]);
+    for (std::size_t i = 0; i < input.dims.size(); ++i) text.append(i == 0 ? "" : "x").append(std::to_string(input.dims[i]));
   }
   return text;
 }
