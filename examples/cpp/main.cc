@@ -147,7 +147,7 @@ struct TensorType {
   }
   std::string text() const {
     std::string text = std::string(element->name) + "[";
-    for (size_t i = 0; i < dims.size(); ++i) text += (i == 0 ? "" : ",") + std::to_string(dims[i]);
+    for (size_t i = 0; i < dims.size(); ++i) text.append(i == 0 ? "" : ",").append(std::to_string(dims[i]));
     return text + "]";
   }
 };
