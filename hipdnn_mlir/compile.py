@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import onnx
-from torch_mlir import ir
 
 from .dialect import make_context
 from .errors import UnsupportedError
 from .importer import Imported, Weights, import_model, read_model
 from .ops.evaluate import Array
 from .ops.strides import Dims
-from .passes.evaluate_constants import evaluate_constants, split_constants
+from .passes.evaluate_constants import ConstantPlan, plan_constants
 from .passes.offload import rejects
 from .passes.pipeline import OFFLOAD_STEPS, TORCH_STEPS, Runner
 from .passes.registration import body, functions
@@ -108,14 +107,14 @@ class Lowered:
     Attributes:
         model: the program without its weights.
         weights: constant name -> array, as the importer gave them.
-        constants: module with the arithmetic on weights that is evaluated at compile time.
+        constants: the arithmetic on weights.
         graphs: hipDNN graphs that the target's engines have taken.
         elapsed_ms: compile time per step.
     """
 
     model: ProgramModel
     weights: Weights
-    constants: ir.Module
+    constants: ConstantPlan
     graphs: int
     elapsed_ms: dict[str, float]
 
@@ -129,7 +128,7 @@ class Lowered:
             PassError: a constant cannot be evaluated, which is a defect.
         """
         start = time.perf_counter()
-        weights = evaluate_constants(self.constants.operation, self.weights | dict(external or {}))
+        weights = self.constants.evaluate(self.weights | dict(external or {}))
         elapsed_ms = {**self.elapsed_ms, "evaluate-constants": (time.perf_counter() - start) * 1e3}
         used = {constant.tensor for constant in self.model.constants}
         return Program(self.model, {name: weights[name] for name in used}, elapsed_ms)
@@ -162,7 +161,7 @@ def lower(
     imported = lower_to_torch(proto, runner, shapes, where, external)
     with imported.module.context:
         module = imported.module.operation
-        constants = split_constants(imported.module)
+        constants = plan_constants(module)
         runner.run(module, OFFLOAD_STEPS[:1])
         left = rejects(module, library)
         if left:
