@@ -78,7 +78,11 @@ def test_blob_is_a_program_file_when_not_embedded(cache, tmp_path) -> None:
 
 def test_session_entries_write_a_compiled_model(cache, tmp_path) -> None:
     model = convolution()
-    entries = {"ep.context_enable": "1", "ep.context_file_path": str(tmp_path / "out.onnx"), "ep.context_embed_mode": "1"}
+    entries = {
+        "ep.context_enable": "1",
+        "ep.context_file_path": str(tmp_path / "out.onnx"),
+        "ep.context_embed_mode": "1",
+    }
     make_session(model, cache, entries=entries)
     session = make_session(tmp_path / "out.onnx", tmp_path, options=NO_COMPILER)
     x = inputs_for(model)
@@ -192,7 +196,9 @@ def test_model_from_memory_needs_a_path_for_its_program_file(cache, tmp_path) ->
     data = (tmp_path / "ctx.onnx").read_bytes()
     with pytest.raises(Exception, match=r"ep\.context_file_path"):
         make_session(data, tmp_path, options=NO_COMPILER)
-    session = make_session(data, tmp_path, options=NO_COMPILER, entries={"ep.context_file_path": str(tmp_path / "ctx.onnx")})
+    session = make_session(
+        data, tmp_path, options=NO_COMPILER, entries={"ep.context_file_path": str(tmp_path / "ctx.onnx")}
+    )
     assert session.run(None, inputs_for(convolution()))
 
 
@@ -213,6 +219,6 @@ def test_context_of_another_provider_is_not_claimed(cache, tmp_path) -> None:
 
 def test_unwritable_folder_leaves_nothing_behind(cache, tmp_path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(Exception, match="cannot write|Failed|No such|Not a directory"):
+    with pytest.raises(Exception, match=r"cannot write|Failed|No such|Not a directory"):
         compile_to(tmp_path / "file" / "ctx.onnx", convolution(), cache, embed=False)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]

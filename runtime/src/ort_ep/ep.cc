@@ -54,6 +54,10 @@ Ep::Ep(const Ort& ort, Settings settings, CompilerService& service, Logger logge
   set_callbacks();
 }
 
+Ep::Ep(const Ort& ort, std::string failure, Logger logger) : OrtEp{}, ort_(ort), logger_(logger), failure_(std::move(failure)) {
+  set_callbacks();
+}
+
 Ep::~Ep() {
   if (!profile_) return;
   try {
@@ -93,14 +97,19 @@ void Ep::get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
   for (const OrtNode* node : nodes) {
     if (is_context(node)) claim(support, {node});
   }
+  if (failure_) return claim_to_fail(nodes, support);
   if (std::all_of(nodes.begin(), nodes.end(), is_context)) return;
   try {
     place(graph, nodes, support);
   } catch (const std::exception& error) {
     failure_ = error.what();
-    const auto any = std::find_if_not(nodes.begin(), nodes.end(), is_context);
-    claim(support, {*any});
+    claim_to_fail(nodes, support);
   }
+}
+
+void Ep::claim_to_fail(const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* support) const {
+  const auto any = std::find_if_not(nodes.begin(), nodes.end(), [&](const OrtNode* node) { return is_own_context(ort_, node); });
+  if (any != nodes.end()) claim(support, {*any});
 }
 
 void Ep::place(const OrtGraph* graph, const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* support) {

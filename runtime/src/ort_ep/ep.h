@@ -36,6 +36,9 @@ class Ep final : public OrtEp {
   };
 
   Ep(const Ort& ort, Settings settings, CompilerService& service, Logger logger);
+  /// A provider with which no session comes about: `failure` says why. ONNX Runtime's Python package takes a factory that fails for a reason
+  /// to run on the CPU, a provider that cannot compile for an error.
+  Ep(const Ort& ort, std::string failure, Logger logger);
   ~Ep();
   Ep(const Ep&) = delete;
   Ep& operator=(const Ep&) = delete;
@@ -43,6 +46,7 @@ class Ep final : public OrtEp {
  private:
   void set_callbacks();
   void get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* support);
+  void claim_to_fail(const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* support) const;
   void place(const OrtGraph* graph, const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* support);
   /// None where there is no compiler and the session does not insist on one.
   std::optional<PlacedModel> try_place(const EncodedModel& model) const;

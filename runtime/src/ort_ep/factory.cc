@@ -14,6 +14,7 @@ namespace {
 
 constexpr const char* kPortKey = "hipdnn_port";
 constexpr const char* kOrdinalKey = "hipdnn_ordinal";
+constexpr const char* kMemoryKey = "hipdnn_memory";
 constexpr const char* kVirtualSuffix = ".virtual";
 
 Factory* self_of(OrtEpFactory* factory) { return static_cast<Factory*>(factory); }
@@ -119,29 +120,30 @@ void Factory::offer_devices(const OrtHardwareDevice* const* devices, std::size_t
   for (std::size_t i = 0; i < count && *offer_count < capacity; ++i) {
     const OrtHardwareDeviceType type = ort_.api->HardwareDevice_Type(devices[i]);
     if (type == OrtHardwareDeviceType_CPU) {
-      add(offer(devices[i], "host", 0));
+      add(offer(devices[i], {"host", 0, false}));
     } else if (type == OrtHardwareDeviceType_GPU && ort_.api->HardwareDevice_VendorId(devices[i]) == kVendorId && !is_virtual_) {
-      if (amd_gpus < count_amd_gpus()) add(offer_gpu(devices[i], "hip", amd_gpus));
+      if (amd_gpus < count_amd_gpus()) add(offer_gpu(devices[i], {"hip", amd_gpus, true}));
       ++amd_gpus;
     }
   }
-  if (is_virtual_ && *offer_count < capacity) add(offer_gpu(virtual_gpu(), "host", 0));
+  if (is_virtual_ && *offer_count < capacity) add(offer_gpu(virtual_gpu(), {"host", 0, true}));
 }
 
-OrtEpDevice* Factory::offer(const OrtHardwareDevice* hardware, const std::string& port, int ordinal) {
+OrtEpDevice* Factory::offer(const OrtHardwareDevice* hardware, const Choice& choice) {
   const OrtOwned<OrtKeyValuePairs> metadata = make_pairs(ort_);
-  ort_.api->AddKeyValuePair(metadata.get(), kPortKey, port.c_str());
-  ort_.api->AddKeyValuePair(metadata.get(), kOrdinalKey, std::to_string(ordinal).c_str());
+  ort_.api->AddKeyValuePair(metadata.get(), kPortKey, choice.port.c_str());
+  ort_.api->AddKeyValuePair(metadata.get(), kOrdinalKey, std::to_string(choice.ordinal).c_str());
+  ort_.api->AddKeyValuePair(metadata.get(), kMemoryKey, choice.is_gpu ? "device" : "host");
   OrtEpDevice* device = nullptr;
   check(ort_, ort_.ep->CreateEpDevice(this, hardware, metadata.get(), nullptr, &device));
   return device;
 }
 
-OrtEpDevice* Factory::offer_gpu(const OrtHardwareDevice* hardware, const std::string& port, int ordinal) {
-  Gpu gpu{port, ordinal, make_memory_info(ort_, ordinal, OrtDeviceMemoryType_DEFAULT),
-          make_memory_info(ort_, ordinal, OrtDeviceMemoryType_HOST_ACCESSIBLE), nullptr};
-  gpu.memory = std::make_shared<DeviceMemory>(open_device(port, ordinal, 0));
-  OrtOwned<OrtEpDevice> device(offer(hardware, port, ordinal), ort_.ep->ReleaseEpDevice);
+OrtEpDevice* Factory::offer_gpu(const OrtHardwareDevice* hardware, const Choice& choice) {
+  Gpu gpu{choice, make_memory_info(ort_, choice.ordinal, OrtDeviceMemoryType_DEFAULT),
+          make_memory_info(ort_, choice.ordinal, OrtDeviceMemoryType_HOST_ACCESSIBLE), nullptr};
+  gpu.memory = std::make_shared<DeviceMemory>(open_device(choice.port, choice.ordinal, 0));
+  OrtOwned<OrtEpDevice> device(offer(hardware, choice), ort_.ep->ReleaseEpDevice);
   check(ort_, ort_.ep->EpDevice_AddAllocatorInfo(device.get(), gpu.device_info.get()));
   if (gpu.memory->device().has_pinned_memory()) check(ort_, ort_.ep->EpDevice_AddAllocatorInfo(device.get(), gpu.pinned_info.get()));
   const std::lock_guard lock(mutex_);
@@ -170,27 +172,33 @@ int Factory::count_amd_gpus() {
   }
 }
 
-std::pair<std::string, int> Factory::choose_device(const OrtKeyValuePairs* const* metadata, std::size_t count) const {
-  std::pair<std::string, int> chosen{"host", 0};
-  const std::lock_guard lock(mutex_);
+Factory::Choice Factory::choose_device(const OrtKeyValuePairs* const* metadata, std::size_t count) const {
+  const Choice cpu{"host", 0, false};
   if (metadata == nullptr || count == 0) {
     // An umbrella provider passes no device: the best on offer.
-    return gpus_.empty() ? chosen : std::pair{gpus_.front().port, gpus_.front().ordinal};
+    const std::lock_guard lock(mutex_);
+    return gpus_.empty() ? cpu : gpus_.front().choice;
   }
-  const auto* first = metadata[0];
-  const char* port = first == nullptr ? nullptr : ort_.api->GetKeyValue(first, kPortKey);
-  const char* ordinal = first == nullptr ? nullptr : ort_.api->GetKeyValue(first, kOrdinalKey);
-  if (port != nullptr && ordinal != nullptr) chosen = {port, std::stoi(ordinal)};
-  return chosen;
+  const auto value = [&](const char* key) {
+    const char* found = metadata[0] == nullptr ? nullptr : ort_.api->GetKeyValue(metadata[0], key);
+    return std::string(found == nullptr ? "" : found);
+  };
+  if (value(kPortKey).empty() || value(kOrdinalKey).empty()) return cpu;
+  return {value(kPortKey), std::stoi(value(kOrdinalKey)), value(kMemoryKey) == "device"};
 }
 
 OrtEp* Factory::create_ep(const OrtKeyValuePairs* const* metadata, std::size_t count, const OrtSessionOptions* session,
                           const OrtLogger* session_logger) {
-  Ep::Settings settings{parse_options(given_options(ort_, session)), read_context_settings(ort_, session), {}, ""};
-  const auto [port, ordinal] = choose_device(metadata, count);
-  settings.device.device = open_device(port, ordinal, settings.options.threads);
-  settings.target = settings.options.target.empty() ? std::string(settings.device.device->port().target) : settings.options.target;
-  return new Ep(ort_, std::move(settings), compiler_, Logger(ort_, session_logger));
+  const Logger logger(ort_, session_logger);
+  try {
+    Ep::Settings settings{parse_options(given_options(ort_, session)), read_context_settings(ort_, session), {}, ""};
+    const Choice choice = choose_device(metadata, count);
+    settings.device = {open_device(choice.port, choice.ordinal, settings.options.threads), choice.is_gpu};
+    settings.target = settings.options.target.empty() ? std::string(settings.device.device->port().target) : settings.options.target;
+    return new Ep(ort_, std::move(settings), compiler_, logger);
+  } catch (const hipdnn_rt::Error& error) {
+    return new Ep(ort_, error.what(), logger);
+  }
 }
 
 std::shared_ptr<const hipdnn_rt::Device> Factory::open_device(const std::string& port, int ordinal, int threads) {
@@ -204,7 +212,7 @@ std::shared_ptr<const hipdnn_rt::Device> Factory::open_device(const std::string&
 
 std::shared_ptr<DeviceMemory> Factory::memory_of(std::uint32_t ordinal) const {
   const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(gpus_.begin(), gpus_.end(), [&](const Gpu& gpu) { return gpu.ordinal == static_cast<int>(ordinal); });
+  const auto found = std::find_if(gpus_.begin(), gpus_.end(), [&](const Gpu& gpu) { return gpu.choice.ordinal == static_cast<int>(ordinal); });
   if (found == gpus_.end()) throw hipdnn_rt::InputError("device " + std::to_string(ordinal) + " is none of this provider's");
   return found->memory;
 }

@@ -28,10 +28,16 @@ class Factory final : public OrtEpFactory {
   const Ort& ort() const { return ort_; }
 
  private:
-  /// A GPU on offer. `port` is "hip", or "host" for the virtual one.
-  struct Gpu {
+  /// Which device a session runs on.
+  struct Choice {
+    /// "hip", or "host" for the CPU and the virtual GPU.
     std::string port;
     int ordinal;
+    bool is_gpu;
+  };
+  /// A GPU on offer.
+  struct Gpu {
+    Choice choice;
     OrtOwned<OrtMemoryInfo> device_info;
     OrtOwned<OrtMemoryInfo> pinned_info;
     std::shared_ptr<DeviceMemory> memory;
@@ -43,13 +49,13 @@ class Factory final : public OrtEpFactory {
 
   void offer_devices(const OrtHardwareDevice* const* devices, std::size_t count, OrtEpDevice** offers, std::size_t capacity,
                      std::size_t* offer_count);
-  OrtEpDevice* offer(const OrtHardwareDevice* hardware, const std::string& port, int ordinal);
-  OrtEpDevice* offer_gpu(const OrtHardwareDevice* hardware, const std::string& port, int ordinal);
+  OrtEpDevice* offer(const OrtHardwareDevice* hardware, const Choice& choice);
+  OrtEpDevice* offer_gpu(const OrtHardwareDevice* hardware, const Choice& choice);
   const OrtHardwareDevice* virtual_gpu();
   int count_amd_gpus();
 
   OrtEp* create_ep(const OrtKeyValuePairs* const* metadata, std::size_t count, const OrtSessionOptions* options, const OrtLogger* logger);
-  std::pair<std::string, int> choose_device(const OrtKeyValuePairs* const* metadata, std::size_t count) const;
+  Choice choose_device(const OrtKeyValuePairs* const* metadata, std::size_t count) const;
   std::shared_ptr<const hipdnn_rt::Device> open_device(const std::string& port, int ordinal, int threads);
   std::shared_ptr<DeviceMemory> memory_of(std::uint32_t ordinal) const;
   OrtCompiledModelCompatibility judge(const OrtHardwareDevice* const* devices, std::size_t count, const char* text);

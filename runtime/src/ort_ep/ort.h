@@ -44,8 +44,6 @@ OrtStatus* guard(const Ort& ort, Body&& body) noexcept {
   try {
     std::forward<Body>(body)();
     return nullptr;
-  } catch (const hipdnn_rt::InputError& error) {
-    return make_status(ort, error.what(), ORT_INVALID_ARGUMENT);
   } catch (const std::exception& error) {
     return make_status(ort, error.what());
   } catch (...) {

@@ -1,0 +1,207 @@
+"""Where the compiler runs, what happens when it fails, and what is kept on disk."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from .processes import children
+from .sessions import make_session, placed_nodes, reference
+from .small_models import alternating, convolution, inputs_for
+
+FAKE_COMPILER = """#!{python}
+import json, os, signal, socket, struct, sys, time
+link = socket.socket(fileno=int(sys.argv[-1]))
+while True:
+    head = link.recv(4)
+    if not head:
+        sys.exit(0)
+    request = json.loads(link.recv(struct.unpack("<I", head)[0]))
+    if request["action"] == "hello":
+        reply = json.dumps({{"result": {{"version": "{version}", "producers": {{}}, "targets": ["host"]}}}}).encode()
+        link.sendall(struct.pack("<I", len(reply)) + reply)
+        continue
+    {misbehave}
+"""
+FAILURES = {
+    "crash": ("sys.stderr.write('last words'); sys.stderr.flush(); os.kill(os.getpid(), signal.SIGSEGV)", "SIGSEGV"),
+    "hang": ("time.sleep(3600)", "no answer"),
+    "garbage": ("link.sendall(struct.pack('<I', 5) + b'what?')", "compiler"),
+    "exit": ("sys.exit(7)", "compiler"),
+}
+
+
+@pytest.fixture
+def fake(tmp_path):
+    """Return a function that makes an interpreter whose compiler misbehaves."""
+    from importlib.metadata import version
+
+    def make(misbehave: str) -> str:
+        path = tmp_path / "python"
+        path.write_text(
+            FAKE_COMPILER.format(python=sys.executable, version=version("hipdnn-mlir"), misbehave=misbehave)
+        )
+        path.chmod(0o755)
+        return str(path)
+
+    return make
+
+
+def check(session, model, count: int = 2) -> None:
+    x = inputs_for(model)
+    assert len(placed_nodes(session)[0]) == count
+    np.testing.assert_allclose(session.run(None, x)[0], reference(model, x)[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["auto", "subprocess", "inprocess"])
+def test_every_mode_compiles(mode, tmp_path) -> None:
+    model = convolution()
+    check(make_session(model, tmp_path, options={"compiler": mode}), model)
+
+
+def test_none_leaves_nodes_to_the_cpu(tmp_path) -> None:
+    model = convolution()
+    check(make_session(model, tmp_path, options={"compiler": "none"}), model, count=0)
+
+
+@pytest.mark.parametrize("kind", FAILURES)
+def test_failing_compiler_is_an_error_and_a_retry_works(kind, fake, tmp_path) -> None:
+    misbehave, words = FAILURES[kind]
+    options = {"compiler": "subprocess", "compile_timeout_s": "1" if kind == "hang" else "30"}
+    model = convolution()
+    with pytest.raises(Exception, match=words):
+        make_session(model, tmp_path / "cache", options={**options, "python": fake(misbehave)})
+    check(make_session(model, tmp_path / "cache", options={"compiler": "subprocess"}), model)
+
+
+def test_missing_interpreter_is_named_when_insisted_on(tmp_path) -> None:
+    with pytest.raises(Exception, match="/no/such/python"):
+        make_session(convolution(), tmp_path, options={"compiler": "subprocess", "python": "/no/such/python"})
+    model = convolution()
+    check(make_session(model, tmp_path, options={"compiler": "auto", "python": "/no/such/python"}), model, count=0)
+
+
+def cached(folder: Path, suffix: str) -> list[Path]:
+    return sorted(folder.glob(f"*.{suffix}"))
+
+
+def test_second_session_needs_no_compiler(tmp_path, fake) -> None:
+    model = alternating()
+    options = {"placement": "maximal"}
+    make_session(model, tmp_path / "cache", options=options)
+    assert cached(tmp_path / "cache", "hipdnn")
+    broken = {"compiler": "subprocess", "python": fake("sys.exit(7)"), **options}
+    check(make_session(model, tmp_path / "cache", options=broken), model, count=4)
+
+
+def test_other_weights_are_another_program(tmp_path) -> None:
+    first, second = convolution(), convolution()
+    second.graph.initializer[1].raw_data = np.full(8, 7, np.float32).tobytes()
+    for model in (first, second, first):
+        check(make_session(model, tmp_path), model)
+    assert len(cached(tmp_path, "hipdnn")) == 2
+
+
+@pytest.mark.parametrize("suffix", ["hipdnn", "json"])
+@pytest.mark.parametrize("damage", [b"", b"\0" * 4096])
+def test_damaged_entry_is_made_again(suffix, damage, tmp_path) -> None:
+    model = convolution()
+    make_session(model, tmp_path)
+    (path,) = cached(tmp_path, suffix)
+    good = path.read_bytes()
+    path.write_bytes(damage)
+    check(make_session(model, tmp_path), model)
+    assert path.read_bytes() == good
+
+
+@pytest.mark.parametrize("directory", ["/proc/1/cache", "/dev/null/cache"])
+def test_cache_that_cannot_be_written_is_done_without(directory) -> None:
+    model = convolution()
+    check(make_session(model, directory), model)
+
+
+def test_full_disk_is_done_without(tmp_path) -> None:
+    """A small file system of its own, filled to the last byte."""
+    folder = tmp_path / "full"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip("file systems cannot be mounted here: " + mounted.stderr.decode().strip())
+    try:
+        (folder / "filler").write_bytes(b"\0" * (60 << 10))
+        model = convolution([1, 3, 32, 32])
+        check(make_session(model, folder / "cache"), model)
+        (folder / "filler").unlink()
+        check(make_session(model, folder / "cache"), model)
+        assert cached(folder / "cache", "hipdnn")
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_limit_zero_keeps_nothing(tmp_path) -> None:
+    model = convolution()
+    check(make_session(model, tmp_path / "cache", options={"cache_limit_mb": "0"}), model)
+    assert not (tmp_path / "cache").exists()
+
+
+WORKER = """
+import sys
+from tests.ort_ep.sessions import make_session, placed_nodes
+from tests.ort_ep.small_models import convolution
+for i in range(3):
+    assert len(placed_nodes(make_session(convolution([1 + i, 3, 8, 8]), sys.argv[1]))[0]) == 2
+"""
+
+
+def test_processes_share_a_cache(tmp_path) -> None:
+    root = Path(__file__).parent.parent.parent
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(root)])}
+    command = [sys.executable, "-P", "-c", WORKER, str(tmp_path)]
+    workers = [subprocess.Popen(command, env=environment, cwd=root, stderr=subprocess.PIPE) for _ in range(3)]
+    for worker in workers:
+        _, errors = worker.communicate(timeout=300)
+        assert worker.returncode == 0, errors.decode()
+    assert len(cached(tmp_path, "hipdnn")) == 3
+    assert {path.suffix for path in tmp_path.iterdir()} == {".hipdnn", ".json"}
+
+
+def test_one_child_serves_all_sessions(tmp_path) -> None:
+    make_session(convolution(), tmp_path / "a")
+    before = children()
+    for name in ("b", "c"):
+        make_session(convolution(), tmp_path / name)
+    assert children() == before
+
+
+HOST = """
+import os, sys
+from tests.ort_ep.processes import children
+from tests.ort_ep.sessions import make_session
+from tests.ort_ep.small_models import convolution
+session = make_session(convolution(), sys.argv[1])
+(child,) = children()
+print(child, flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_child_ends_with_a_killed_host(tmp_path) -> None:
+    root = Path(__file__).parent.parent.parent
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(root)])}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", HOST, str(tmp_path)], env=environment, cwd=root, capture_output=True, check=False
+    )
+    child = Path("/proc", done.stdout.decode().strip())
+    assert child.name.isdigit(), done.stderr.decode()
+    deadline = time.monotonic() + 20
+    while child.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not child.exists()

@@ -1,0 +1,106 @@
+"""Provider options: one table, strict values, effects that can be seen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+
+import onnxruntime_ep_hipdnn as hipdnn_ep
+
+from .sessions import devices, make_session, partitions, placed_nodes, reference
+from .small_models import alternating, convolution, inputs_for
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+def test_unknown_option_lists_the_known_ones(cache) -> None:
+    with pytest.raises(Exception, match=r"unknown option 'treads'.*'threads'"):
+        make_session(convolution(), cache, options={"treads": "1"})
+
+
+LIMITED = [row for row in hipdnn_ep.get_options() if row.type != "text"]
+
+
+@pytest.mark.parametrize("row", LIMITED, ids=lambda row: row.key)
+def test_value_outside_the_table_is_refused(row, cache) -> None:
+    for value in ("surely not", "-1", "1.5", ""):
+        with pytest.raises(Exception, match=f"option '{row.key}' = '{value}': expected"):
+            make_session(convolution(), cache, options={row.key: value})
+
+
+@pytest.mark.parametrize("row", hipdnn_ep.get_options(), ids=lambda row: row.key)
+def test_default_and_listed_values_are_accepted(row, cache) -> None:
+    for value in {row.default, *row.values}:
+        options = {row.key: value} if row.key != "cache_dir" else {}
+        session = make_session(convolution(), cache, options=options)
+        assert len(placed_nodes(session)[0]) == (0 if value == "none" else 2)
+
+
+def test_unknown_target_lists_the_known_ones(cache) -> None:
+    with pytest.raises(Exception, match=r"gfx000.*host"):
+        make_session(convolution(), cache, options={"target": "gfx000"})
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_threads_do_not_change_results(threads, cache) -> None:
+    model = convolution([2, 3, 32, 32])
+    x = inputs_for(model)
+    session = make_session(model, cache, options={"threads": threads})
+    np.testing.assert_allclose(session.run(None, x)[0], reference(model, x)[0], rtol=1e-5, atol=1e-5)
+
+
+def test_strict_session_fails_with_all_reasons(cache) -> None:
+    with pytest.raises(Exception, match="4 of 8 nodes are not taken: 4 x Hardmax"):
+        make_session(alternating(), cache, options={"strict": "1", "placement": "maximal"})
+    make_session(convolution(), cache, options={"strict": "1"})
+
+
+def test_placement_maximal_takes_what_profitable_leaves(cache) -> None:
+    assert partitions(make_session(alternating(), cache, options={"placement": "profitable"})) == []
+    assert partitions(make_session(alternating(), cache, options={"placement": "maximal"})) == [
+        [f"relu{i}"] for i in range(4)
+    ]
+
+
+def test_profile_file_has_every_step(cache, tmp_path) -> None:
+    path = tmp_path / "profile.json"
+    session = make_session(convolution(), cache, options={"profile": str(path)})
+    for _ in range(3):
+        session.run(None, inputs_for(convolution()))
+    assert not path.exists()
+    del session
+    (node,) = json.loads(path.read_text())["nodes"]
+    assert node["runs"] == 3
+    assert node["inputs"] == "x: 1x3x8x8"
+    assert {step["name"] for step in node["steps"]} == {"conv+relu"}
+    assert all(0 < step["min_us"] <= step["mean_us"] for step in node["steps"])
+
+
+def test_dump_ir_writes_every_step(cache, tmp_path) -> None:
+    for folder in ("first", "second"):  # a cached program is no reason not to dump
+        make_session(convolution(), cache, options={"dump_ir_dir": str(tmp_path / folder)})
+        names = {path.name.partition("-")[2] for path in (tmp_path / folder).rglob("*.mlir")}
+        assert {"onnx-to-torch.mlir", "offload.mlir", "graph-to-executable.mlir"} <= names
+
+
+def test_placement_is_logged_in_one_line(cache, capfd) -> None:
+    settings = ort.SessionOptions()
+    settings.log_severity_level = 2
+    settings.add_provider_for_devices(devices("cpu"), {"cache_dir": str(cache), "placement": "maximal"})
+    ort.InferenceSession(alternating().SerializeToString(), sess_options=settings)
+    lines = [line for line in capfd.readouterr().err.splitlines() if "HipDNNExecutionProvider" in line]
+    assert len(lines) == 1
+    assert "4 of 8 nodes placed in 4 programs of 4 graphs (target host); on the CPU: 4 x Hardmax: " in lines[0]
+
+
+def test_helpers_follow_the_conventions() -> None:
+    assert Path(hipdnn_ep.get_library_path()).is_absolute()
+    assert hipdnn_ep.get_ep_names() == [hipdnn_ep.get_ep_name()]
+    assert hipdnn_ep.get_ep_name().endswith("ExecutionProvider")
