@@ -12,7 +12,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,11 @@ import allocations
 import fresh
 import hipdnn_mlir
 import models
+import onnxruntime_ep
 from hipdnn_mlir.tools import arrays
 from hipdnn_mlir.tools.execution import reference_runner
 from hipdnn_mlir.tools.measure import interleave
+from row import Row
 
 FRESH_RUNS = 5
 MODELS: dict[str, tuple[Callable[[], onnx.ModelProto], float]] = {
@@ -39,31 +41,6 @@ MODELS: dict[str, tuple[Callable[[], onnx.ModelProto], float]] = {
     "MobileNetV2": (models.mobilenet_v2, 1.10),
 }
 """Models timed against ONNX Runtime, with the largest ratio that counts as reached."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table.
-
-    Attributes:
-        name: What is measured.
-        target: Largest value that counts as reached.
-        measured: The value, in the unit of ``unit``.
-        unit: ``x`` for a ratio, ``s``, or empty for a count.
-        note: What stands behind the value.
-    """
-
-    name: str
-    target: float
-    measured: float
-    unit: str = ""
-    note: str = ""
-    details: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def is_reached(self) -> bool:
-        """Whether the value is at most its target."""
-        return self.measured <= self.target
 
 
 def against_onnxruntime(name: str, model: Path, program: Path, limit: float, threads: int, repeat: int) -> Row:
@@ -158,7 +135,8 @@ def measure(scratch: Path, threads: int, repeat: int, report: Callable[[str], No
     for name, (_, program) in files.items():
         report(f"allocations and memory of {name}")
         rows += [allocations_per_run(name, program, threads), arena(name, program)]
-    return rows
+    report("the ONNX Runtime provider")
+    return rows + onnxruntime_ep.measure(scratch, files["ResNet-50"][0])
 
 
 def to_table(rows: list[Row]) -> Table:

@@ -119,7 +119,9 @@ def test_memory_does_not_grow_with_sessions(cache) -> None:
 
     def resident_kb() -> int:
         return int(
-            next(l for l in Path("/proc/self/status").read_text().splitlines() if l.startswith("VmRSS")).split()[1]
+            next(
+                line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS")
+            ).split()[1]
         )
 
     x = inputs_for(model)

@@ -1,0 +1,159 @@
+"""The ONNX Runtime provider's own cost: per fused node and run, and per session made from a compiled model. One thread.
+
+``python bench/onnxruntime_ep.py MODEL.onnx`` prints its rows; ``bench/main.py`` makes them part of the table.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto
+from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
+
+import hipdnn_mlir
+import onnxruntime_ep_hipdnn as hipdnn_ep
+from row import Row
+
+RUNS, TURNS, SESSIONS = 2000, 15, 15
+DIMS = [1, 16]
+LIMIT_PER_NODE_US, LIMIT_SESSION_MS = 1.0, 5.0
+
+
+def _chain(count: int, *, with_relu: bool) -> onnx.ModelProto:
+    """Return `count` times Hardmax, which stays on the CPU, each after a Relu, which the provider takes, or alone."""
+    nodes, last = [], "x"
+    for i in range(count):
+        if with_relu:
+            nodes.append(make_node("Relu", [last], [f"r{i}"]))
+            last = f"r{i}"
+        nodes.append(make_node("Hardmax", [last], ["y" if i == count - 1 else f"h{i}"]))
+        last = f"h{i}"
+    value = [make_tensor_value_info(name, TensorProto.FLOAT, DIMS) for name in ("x", "y")]
+    return make_model(
+        make_graph(nodes, "chain", value[:1], value[1:]), opset_imports=[make_opsetid("", 17)], ir_version=10
+    )
+
+
+def _options(provider: dict[str, str] | None) -> ort.SessionOptions:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    if provider is not None:
+        devices = [
+            device
+            for device in ort.get_ep_devices()
+            if device.ep_name == hipdnn_ep.get_ep_name() and device.device.type == ort.OrtHardwareDeviceType.CPU
+        ]
+        options.add_provider_for_devices(devices[:1], {"threads": "1", **provider})
+    return options
+
+
+def _runner(model: onnx.ModelProto, provider: dict[str, str] | None) -> Callable[[], float]:
+    """Return a function that runs a session RUNS times on bound values and answers microseconds per run."""
+    session = ort.InferenceSession(model.SerializeToString(), sess_options=_options(provider))
+    binding = session.io_binding()
+    x = np.random.default_rng(0).standard_normal(DIMS).astype(np.float32)
+    binding.bind_ortvalue_input("x", ort.OrtValue.ortvalue_from_numpy(x))
+    binding.bind_ortvalue_output("y", ort.OrtValue.ortvalue_from_numpy(np.zeros_like(x)))
+
+    def run() -> float:
+        start = time.perf_counter()
+        for _ in range(RUNS):
+            session.run_with_iobinding(binding)
+        return (time.perf_counter() - start) / RUNS * 1e6
+
+    run()
+    return run
+
+
+def _plan_us() -> float:
+    """Return the time of the Relu's own plan, in microseconds."""
+    node = make_node("Relu", ["x"], ["y"])
+    value = [make_tensor_value_info(name, TensorProto.FLOAT, DIMS) for name in ("x", "y")]
+    model = make_model(make_graph([node], "relu", value[:1], value[1:]), opset_imports=[make_opsetid("", 17)])
+    session = hipdnn_mlir.compile(model).session(threads=1)
+    (step,) = session.profile({"x": np.zeros(DIMS, np.float32)}, repeat=RUNS)
+    return float(step.min_us)
+
+
+def per_fused_node(count: int, cache: Path) -> Row:
+    """Time a model with `count` fused nodes and the same model without them on the CPU provider, in turns."""
+    provider = {"cache_dir": str(cache), "placement": "maximal"}
+    runners = {
+        "provider": _runner(_chain(count, with_relu=True), provider),
+        "without": _runner(_chain(count, with_relu=False), None),
+        "cpu": _runner(_chain(count, with_relu=True), None),
+    }
+    turns = [{name: run() for name, run in runners.items()} for _ in range(TURNS)]
+    median = {name: statistics.median(turn[name] for turn in turns) for name in runners}
+    plan_us = _plan_us()
+    overhead_us = (median["provider"] - median["without"]) / count - plan_us
+    note = (
+        f"{median['provider']:.2f} us, {median['without']:.2f} us without the nodes, {median['cpu']:.2f} us with them on the "
+        f"CPU provider; plan {plan_us:.2f} us"
+    )
+    name = f"ONNX Runtime EP: time per fused node beyond its plan, {count} in a model"
+    return Row(name, LIMIT_PER_NODE_US, overhead_us, "us", note, {"turns": turns})
+
+
+def session_from_context(name: str, model: onnx.ModelProto | Path, scratch: Path, cache: Path) -> Row:
+    """Time the creation of a session from a compiled model, its program in a file, beyond the runtime's loading of that program."""
+    stem = name.replace(" ", "_")
+    compiled = scratch / f"{stem}_ctx.onnx"
+    source = str(model) if isinstance(model, Path) else model.SerializeToString()
+    options = _options({"cache_dir": str(cache), "placement": "maximal"})
+    ort.ModelCompiler(options, source, embed_compiled_data_into_model=False).compile_to_file(str(compiled))
+    programs = sorted(scratch.glob(f"{stem}_ctx_*.hipdnn"))
+    created, loaded = [], []
+    for _ in range(SESSIONS):
+        settings = _options({"compiler": "none"})
+        start = time.perf_counter()
+        session = ort.InferenceSession(str(compiled), sess_options=settings)
+        created.append((time.perf_counter() - start) * 1e3)
+        del session
+        start = time.perf_counter()
+        kept = [hipdnn_mlir.load(program, threads=1) for program in programs]
+        loaded.append((time.perf_counter() - start) * 1e3)
+        del kept
+    total_ms, load_ms = statistics.median(created), statistics.median(loaded)
+    weight_bytes = sum(program.stat().st_size for program in programs)
+    is_heavy = weight_bytes > 1 << 20
+    note = f"{total_ms:.2f} ms in all; the runtime loads the {len(programs)} programs, {weight_bytes >> 10} KiB, in {load_ms:.2f} ms"
+    label = f"ONNX Runtime EP: session from a compiled model, {name}" + (
+        ", beyond loading its weights" if is_heavy else ""
+    )
+    measured = total_ms - load_ms if is_heavy else total_ms
+    return Row(label, LIMIT_SESSION_MS, measured, "ms", note, {"created_ms": created, "loaded_ms": loaded})
+
+
+def measure(scratch: Path, large_model: Path) -> list[Row]:
+    """Return all rows; files go to ``scratch``."""
+    ort.register_execution_provider_library("hipdnn", hipdnn_ep.get_library_path())
+    cache = scratch / "ep_cache"
+    return [
+        per_fused_node(1, cache),
+        per_fused_node(8, cache),
+        session_from_context("one node", _chain(1, with_relu=True), scratch, cache),
+        session_from_context("8 partitions", _chain(8, with_relu=True), scratch, cache),
+        session_from_context(large_model.stem, large_model, scratch, cache),
+    ]
+
+
+def main() -> None:
+    """Measure and print one line per row."""
+    with tempfile.TemporaryDirectory() as scratch:
+        for row in measure(Path(scratch), Path(sys.argv[1])):
+            verdict = "reached" if row.is_reached else "missed"
+            print(f"{row.name}: {row.measured:.2f} {row.unit} (<= {row.target:.2f}, {verdict}); {row.note}")
+
+
+if __name__ == "__main__":
+    main()
