@@ -161,14 +161,14 @@ ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
 
 std::optional<std::string> ChildProcess::ending() {
   if (ending_) return ending_;
-  int status = 0;
-  pid_t waited = -1;
+  siginfo_t info{};
+  int result = -1;
   do {
-    waited = waitpid(pid_, &status, WNOHANG);
-  } while (waited < 0 && errno == EINTR);
-  if (waited == 0) return std::nullopt;
-  // A host that ignores SIGCHLD, or waits for any child, takes the status away.
-  ending_ = waited == pid_ ? describe_status(status) : "ended";
+    result = waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
+  } while (result < 0 && errno == EINTR);
+  if (result == 0 && info.si_pid == 0) return std::nullopt;
+  // A host that ignores SIGCHLD, or waits for any child, takes the child's end away; its number may be another's by now.
+  ending_ = result == 0 ? reap() : "ended";
   return ending_;
 }
 
@@ -177,14 +177,22 @@ std::string ChildProcess::stop(Clock::time_point deadline) {
   for (milliseconds pause(1); !ending() && Clock::now() < deadline; pause = std::min(2 * pause, milliseconds(20))) {
     std::this_thread::sleep_for(pause);
   }
-  if (ending()) return *ending_;
-  kill(-pid_, SIGKILL);
-  kill(pid_, SIGKILL);
-  int status = 0;
-  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  if (!ending()) {
+    reap();
+    ending_ = "was stopped";
   }
-  ending_ = "was stopped";
   return *ending_;
+}
+
+std::string ChildProcess::reap() {
+  // Until it is reaped nobody else can have its number, so the group is still its own.
+  kill(-pid_, SIGKILL);
+  int status = 0;
+  pid_t waited = -1;
+  do {
+    waited = waitpid(pid_, &status, 0);
+  } while (waited < 0 && errno == EINTR);
+  return waited == pid_ ? describe_status(status) : "ended";
 }
 
 }  // namespace hipdnn_ep

@@ -40,13 +40,15 @@ class ChildProcess {
   pid_t pid() const { return pid_; }
   /// False in a process forked from the one that started the child.
   bool is_own() const { return parent_ == getpid(); }
-  /// How it ended, in words ("died of SIGSEGV", "ended with status 1"), or nothing while it runs.
+  /// How it ended, in words ("died of SIGSEGV", "ended with status 1"), or nothing while it runs. Processes it started end with it.
   std::optional<std::string> ending();
   /// Waits for the end until `deadline`, then kills it with all of its process group. Returns how it ended.
   std::string stop(Clock::time_point deadline);
 
  private:
   explicit ChildProcess(pid_t pid);
+  /// Ends what is left of the process group and takes the child's status, in words. Waits for the child.
+  std::string reap();
 
   pid_t pid_ = -1;
   pid_t parent_ = -1;

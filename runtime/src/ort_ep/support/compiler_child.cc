@@ -27,7 +27,9 @@ constexpr seconds kEndingTime(2);
 constexpr milliseconds kCheckInterval(500);
 constexpr std::size_t kLengthBytes = 4;
 constexpr std::uint32_t kReplyLimitBytes = 1U << 28;
-constexpr std::size_t kDescriptorLimit = 253;  // the kernel's SCM_MAX_FD
+// What hipdnn_mlir.server takes.
+constexpr std::size_t kRequestLimitBytes = 64U << 20;
+constexpr std::size_t kDescriptorLimit = 8;
 constexpr std::size_t kLastOutputBytes = 2000;
 
 /// This process's environment with `package_root` at the front of PYTHONPATH.
@@ -40,7 +42,8 @@ std::vector<std::string> environment_with(const std::string& package_root) {
     if (!text.starts_with(variable)) {
       environment.emplace_back(text);
     } else if (const std::string_view value = text.substr(variable.size()); !value.empty()) {
-      search_path += (search_path.empty() ? "" : ":") + std::string(value);
+      if (!search_path.empty()) search_path += ':';
+      search_path += value;
     }
   }
   if (!search_path.empty()) environment.push_back(std::string(variable) + search_path);
@@ -81,7 +84,10 @@ std::vector<std::byte> control_data(std::span<const int> descriptors) {
 
 /// Length and text of a request.
 std::vector<std::byte> framed(std::string_view text) {
-  if (text.size() > UINT32_MAX) throw CompilerError(CompilerError::Cause::refused, "the request to the compiler is larger than 4 GiB");
+  if (text.size() > kRequestLimitBytes) {
+    throw CompilerError(CompilerError::Cause::refused, "a request to the compiler has " + std::to_string(text.size()) + " bytes: at most " +
+                                                           std::to_string(kRequestLimitBytes) + "; shorten the names in the model");
+  }
   std::vector<std::byte> message(kLengthBytes + text.size());
   for (std::size_t i = 0; i < kLengthBytes; ++i) message[i] = static_cast<std::byte>(text.size() >> (8 * i));
   std::memcpy(message.data() + kLengthBytes, text.data(), text.size());
@@ -96,7 +102,9 @@ bool is_reply(const nlohmann::json& value) {
 
 std::string in_seconds(Clock::duration time) {
   const auto tenths = std::chrono::duration_cast<milliseconds>(time).count() / 100;
-  return std::to_string(tenths / 10) + (tenths % 10 == 0 ? "" : "." + std::to_string(tenths % 10)) + " s";
+  std::string text = std::to_string(tenths / 10);
+  if (tenths % 10 != 0) text.append(1, '.').append(std::to_string(tenths % 10));
+  return text.append(" s");
 }
 
 }  // namespace
@@ -120,11 +128,13 @@ nlohmann::json CompilerChild::exchange(std::string_view request, std::span<const
   }
   // Lines printed for earlier requests must not explain a failure of this one.
   output_.set_size(0);
+  is_in_step_ = false;
   const Deadline deadline{limit, Clock::now() + limit};
   send(message, descriptors, deadline);
   const std::string text = receive_text(deadline);
   nlohmann::json reply = nlohmann::json::parse(text, nullptr, false);
   if (!is_reply(reply)) fail_confused("a reply that is neither a result nor an error");
+  is_in_step_ = true;
   return reply;
 }
 

@@ -27,11 +27,11 @@ class CompilerChild {
   CompilerChild(const CompilerChild&) = delete;
   CompilerChild& operator=(const CompilerChild&) = delete;
 
-  bool is_alive() { return socket_.is_open() && !process_.ending(); }
+  bool is_alive() { return is_in_step_ && socket_.is_open() && !process_.ending(); }
 
   /// Sends a request, which is JSON text, and waits for the reply, as long as `limit`: an object with "result" or an object "error".
-  /// The descriptors stay the caller's.
-  /// Throws CompilerError: `refused` for a request that cannot be sent, `crashed` or `timed_out` with the process gone.
+  /// The descriptors stay the caller's. Throws CompilerError: `refused` for a request that cannot be sent, `crashed` or `timed_out` with the
+  /// process gone.
   nlohmann::json exchange(std::string_view request, std::span<const int> descriptors, std::chrono::milliseconds limit);
 
  private:
@@ -53,6 +53,8 @@ class CompilerChild {
   std::string last_output() const;
 
   std::string python_;
+  /// False from the start of a request to the end of its reply: what was left half done by an exception cannot be gone on with.
+  bool is_in_step_ = true;
   FileDescriptor socket_;
   MemoryFile output_;
   ChildProcess process_;

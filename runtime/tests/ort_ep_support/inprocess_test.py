@@ -1,0 +1,134 @@
+"""The compiler service inside a running Python: inprocess_test.py HOST_MODULE FAKE_SERVER.
+
+The module is loaded as ONNX Runtime loads an EP: its functions run without the interpreter's lock, and take it.
+"""
+
+import concurrent.futures
+import ctypes
+import json
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+import unittest
+
+MODULE, FAKE_SERVER = sys.argv.pop(1), sys.argv.pop(1)
+
+
+class Host:
+    """A compiler service of its own, with a package in a folder of its own."""
+
+    def __init__(self, root: pathlib.Path) -> None:
+        self.library = ctypes.CDLL(MODULE)
+        self.library.host_create.restype = ctypes.c_void_p
+        self.service = ctypes.c_void_p(self.library.host_create(str(root).encode()))
+
+    def ask(self, request: dict, descriptors: tuple[int, ...] = (), *, inprocess: bool = True) -> dict:
+        """What became of a request."""
+        told = ctypes.create_string_buffer(1 << 16)
+        numbers = (ctypes.c_int * len(descriptors))(*descriptors)
+        text = json.dumps(request).encode()
+        status = self.library.host_ask(
+            self.service, int(inprocess), text, numbers, ctypes.c_size_t(len(descriptors)), told, ctypes.c_size_t(len(told))
+        )
+        assert status == 0
+        return json.loads(told.value)
+
+    def close(self) -> None:
+        """End the service."""
+        self.library.host_destroy(self.service)
+
+
+class InProcessTest(unittest.TestCase):
+    """Requests to the interpreter that runs this test."""
+
+    def setUp(self) -> None:
+        """A fresh package, not imported yet."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        package = self.root / "hipdnn_mlir"
+        package.mkdir()
+        (package / "__init__.py").touch()
+        shutil.copy(FAKE_SERVER, package / "server.py")
+        self.version = package / "VERSION"
+        self.host = Host(self.root)
+        self.addCleanup(self.host.close)
+        self.host.library.host_version.restype = ctypes.c_char_p
+        self.version.write_bytes(self.host.library.host_version())
+        self.addCleanup(self.forget)
+        self.path = list(sys.path)
+
+    def forget(self) -> None:
+        """Undo the import of the package."""
+        sys.path[:] = self.path
+        for name in [name for name in sys.modules if name.startswith("hipdnn_mlir")]:
+            del sys.modules[name]
+
+    def test_answered_here_when_the_package_is_not_on_the_path(self) -> None:
+        with tempfile.TemporaryFile() as file:
+            file.write(b"the model")
+            file.flush()
+            told = self.host.ask({"action": "echo", "payload": "\u4e2d"}, (file.fileno(),))
+            os.fstat(file.fileno())
+        self.assertEqual(told["description"], "inprocess")
+        self.assertEqual(told["result"], {"payload": "\u4e2d", "contents": ["the model"], "pid": os.getpid()})
+        self.assertEqual(sys.path, [*self.path, str(self.root)])
+        self.host.ask({"action": "echo"})
+        self.assertEqual(sys.path, [*self.path, str(self.root)])
+
+    def test_exception_told_when_the_compiler_raises(self) -> None:
+        told = self.host.ask({"action": "raise"})
+        self.assertEqual(told["cause"], "crashed")
+        self.assertIn("the compiler in this process failed: ValueError: a mistake in the compiler; set the option", told["message"])
+        told = self.host.ask({"action": "text"})
+        self.assertIn("TypeError: expected bytes, str found", told["message"])
+        told = self.host.ask({"action": "garbage"})
+        self.assertIn("sent a reply that is no JSON object", told["message"])
+        told = self.host.ask({"action": "refuse"})
+        self.assertEqual((told["cause"], told["kind"], told["message"]), ("refused", "ModelError", "model.onnx: no such node"))
+        self.assertIn("result", self.host.ask({"action": "echo"}))
+
+    def test_unavailable_when_the_package_is_missing_or_another_version(self) -> None:
+        shutil.rmtree(self.root / "hipdnn_mlir")
+        if "hipdnn_mlir" not in sys.modules:
+            sys.modules["hipdnn_mlir"] = None  # as if no folder on the path had it
+        told = self.host.ask({"action": "echo"})
+        self.assertEqual((told["available"], told["cause"]), (False, "unavailable"))
+        self.assertIn("the compiler in this process cannot be imported: ModuleNotFoundError: ", told["message"])
+        self.assertEqual(told["message"], told["description"])
+
+    def test_unavailable_when_the_version_differs(self) -> None:
+        self.version.write_text("0.0.9")
+        told = self.host.ask({"action": "echo"})
+        self.assertEqual((told["available"], told["cause"]), (False, "unavailable"))
+        self.assertIn("this process's Python has hipdnn_mlir 0.0.9, this library needs ", told["message"])
+
+    def test_own_interpreter_started_when_automatic(self) -> None:
+        told = self.host.ask({"action": "echo"}, inprocess=False)
+        self.assertEqual(told["description"], f"subprocess {sys.executable}")
+        self.assertNotEqual(told["result"]["pid"], os.getpid())
+
+    def test_every_thread_answered_when_requests_are_concurrent(self) -> None:
+        def ask(number: int) -> None:
+            for inprocess in (True, False):
+                told = self.host.ask({"action": "echo", "payload": number}, inprocess=inprocess)
+                self.assertEqual(told["result"]["payload"], number)
+
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            list(pool.map(ask, range(40)))
+
+    def test_nothing_leaks_when_asked_often(self) -> None:
+        def count() -> tuple[int, int]:
+            return len(os.listdir("/proc/self/fd")), sys.getrefcount(sys.modules["hipdnn_mlir.server"].answer)
+
+        self.host.ask({"action": "echo"})
+        before = count()
+        for action in ("echo", "raise", "text", "refuse") * 50:
+            self.host.ask({"action": action}, (0,) if action == "raise" else ())
+        self.assertEqual(count(), before)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,203 @@
+// The compiler as a process: what it inherits, what is left of it, and who may end it.
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <thread>
+
+#include "cases.h"
+#include "support/compiler_service.h"
+#include "support/file_descriptor.h"
+
+namespace support_tests {
+namespace {
+
+using hipdnn_ep::CompilerError;
+using hipdnn_ep::CompilerOptions;
+using hipdnn_ep::CompilerService;
+using hipdnn_ep::FileDescriptor;
+using nlohmann::json;
+
+CompilerOptions options_for(const Tools& tools) {
+  CompilerOptions options;
+  options.python = tools.python;
+  return options;
+}
+
+pid_t compiler_of(CompilerService& service, const CompilerOptions& options) {
+  return service.request(options, {{"action", "echo"}}, {}).at("pid");
+}
+
+void test_nothing_inherited_when_the_host_has_files_open(const Tools& tools) {
+  const FakePackage package(tools);
+  CompilerService service(package.root());
+  const FileDescriptor inheritable(open("/dev/zero", O_RDONLY));
+  check::that((fcntl(inheritable.get(), F_GETFD) & FD_CLOEXEC) == 0, "the file would not be inherited anyway");
+  const Variable search_path("PYTHONPATH", "/first:/second");
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGTERM);
+  sigset_t before;
+  pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  const auto handler = std::signal(SIGTERM, SIG_IGN);
+  const json seen = service.request(options_for(tools), {{"action", "surroundings"}}, {});
+  std::signal(SIGTERM, handler);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+
+  check::equal(seen.at("pythonpath"), json(package.root() + ":/first:/second"));
+  check::equal(seen.at("safe_path"), json(true), "the working directory is searched for modules");
+  check::equal(seen.at("group"), seen.at("pid"), "process group");
+  check::equal(seen.at("termination"), json(true), "SIGTERM is handled by default");
+  check::equal(seen.at("blocked"), json::array());
+  const json& files = seen.at("files");
+  check::equal(files.at("0"), json("/dev/null"));
+  check::contains(files.at("1").get<std::string>(), "hipdnn-compiler-output");
+  check::equal(files.at("2"), files.at("1"));
+  check::contains(files.at("3").get<std::string>(), "socket:");
+  check::equal(files.size(), std::size_t{4}, "open files: " + files.dump());
+}
+
+void test_nothing_left_when_compilers_fail(const Tools& tools) {
+  const std::size_t before = open_descriptors();
+  {
+    const FakePackage package(tools);
+    CompilerService service(package.root());
+    CompilerOptions options = options_for(tools);
+    const auto fail = [&](const char* action) {
+      compiler_error_of([&] { service.request(options, {{"action", action}}, std::array{STDIN_FILENO}); });
+    };
+    // The first request loads what stays loaded.
+    compiler_of(service, options);
+    const std::size_t running = open_descriptors();
+    for (int i = 0; i < 3; ++i) {
+      fail("crash");
+      fail("exit");
+      fail("garbage");
+      fail("refuse");
+      options.timeout = std::chrono::milliseconds(100);
+      fail("hang");
+      options.timeout = std::chrono::milliseconds(60'000);
+    }
+    compiler_of(service, options);
+    check::equal(open_descriptors(), running, "descriptors after failures");
+  }
+  check::equal(open_descriptors(), before, "descriptors after the service's end");
+  check::that(waitpid(-1, nullptr, WNOHANG) == -1 && errno == ECHILD, "a child is left");
+}
+
+void test_compiler_ends_when_the_service_ends(const Tools& tools) {
+  const FakePackage package(tools);
+  pid_t polite = -1;
+  pid_t stubborn = -1;
+  {
+    CompilerService service(package.root());
+    polite = compiler_of(service, options_for(tools));
+  }
+  check::that(kill(polite, 0) != 0, "the compiler outlives the service");
+  {
+    CompilerService service(package.root());
+    stubborn = service.request(options_for(tools), {{"action", "stay"}}, {});
+  }
+  check::that(kill(stubborn, 0) != 0, "a compiler that ignores the end of its socket outlives the service");
+}
+
+void test_compiler_ends_when_the_host_dies(const Tools& tools) {
+  const FakePackage package(tools);
+  const TemporaryFolder folder;
+  const pid_t host = fork_to([&] {
+    CompilerService service(package.root());
+    write_file(folder.path() / "part", std::to_string(compiler_of(service, options_for(tools))));
+    std::filesystem::rename(folder.path() / "part", folder.path() / "pid");
+    pause();
+  });
+  wait_until([&] { return std::filesystem::exists(folder.path() / "pid"); }, "the host's compiler");
+  const pid_t compiler = std::stoi(read_file(folder.path() / "pid"));
+  check::that(is_running(compiler), "the compiler does not run");
+  kill(host, SIGKILL);
+  check::equal(wait_for(host), -SIGKILL);
+  wait_until([&] { return !is_running(compiler); }, "the compiler's end");
+}
+
+void test_own_compiler_when_forked(const Tools& tools) {
+  const FakePackage package(tools);
+  CompilerService service(package.root());
+  const CompilerOptions options = options_for(tools);
+  const pid_t owners = compiler_of(service, options);
+  check::equal(wait_for(fork_to([&] {
+                 const pid_t own = compiler_of(service, options);
+                 check::that(own != owners, "the forked process talks to its parent's compiler");
+                 check::equal(compiler_of(service, options), own, "the forked process's second request");
+                 check::that(service.availability(options).is_available(), "not available");
+                 service.~CompilerService();
+                 check::that(kill(own, 0) != 0, "the forked process's compiler outlives its service");
+                 check::that(is_running(owners), "the parent's compiler was ended");
+               })),
+               0);
+  // One that never uses the service, and ends it.
+  check::equal(wait_for(fork_to([&] { service.~CompilerService(); })), 0);
+  check::equal(compiler_of(service, options), owners, "the parent's compiler after the fork");
+}
+
+void test_own_compiler_when_forked_during_a_request(const Tools& tools) {
+  const FakePackage package(tools);
+  CompilerService service(package.root());
+  const CompilerOptions options = options_for(tools);
+  const pid_t owners = compiler_of(service, options);
+  std::jthread busy([&] {
+    try {
+      service.request(options, {{"action", "hang"}}, {});
+    } catch (const CompilerError&) {
+      // Its compiler is killed below.
+    }
+  });
+  CompilerOptions impatient = options;
+  impatient.timeout = std::chrono::milliseconds(50);
+  wait_until(
+      [&] {
+        try {
+          service.request(impatient, {{"action", "echo"}}, {});
+          return false;
+        } catch (const CompilerError&) {
+          return true;
+        }
+      },
+      "the other thread's turn");
+  check::equal(wait_for(fork_to([&] {
+                 check::that(compiler_of(service, options) != owners, "the forked process talks to its parent's compiler");
+                 service.~CompilerService();
+               })),
+               0);
+  check::that(is_running(owners), "the parent's compiler was ended");
+  kill(owners, SIGKILL);
+}
+
+void test_ending_unknown_when_the_host_ignores_children(const Tools& tools) {
+  const FakePackage package(tools);
+  const auto handler = std::signal(SIGCHLD, SIG_IGN);
+  std::string message;
+  {
+    CompilerService service(package.root());
+    message = compiler_error_of([&] { service.request(options_for(tools), {{"action", "exit"}}, {}); }).what();
+    compiler_of(service, options_for(tools));
+  }
+  std::signal(SIGCHLD, handler);
+  check::contains(message, "ended before it answered");
+}
+
+}  // namespace
+
+void add_process_cases(check::Suite& suite, const Tools& tools) {
+  const auto add = [&](const char* name, void (*test)(const Tools&)) {
+    suite.add(std::string("process: ") + name, [=] { test(tools); });
+  };
+  add("nothing inherited when the host has files open", test_nothing_inherited_when_the_host_has_files_open);
+  add("nothing left when compilers fail", test_nothing_left_when_compilers_fail);
+  add("compiler ends when the service ends", test_compiler_ends_when_the_service_ends);
+  add("compiler ends when the host dies", test_compiler_ends_when_the_host_dies);
+  add("own compiler when forked", test_own_compiler_when_forked);
+  add("own compiler when forked during a request", test_own_compiler_when_forked_during_a_request);
+  add("ending unknown when the host ignores children", test_ending_unknown_when_the_host_ignores_children);
+}
+
+}  // namespace support_tests
