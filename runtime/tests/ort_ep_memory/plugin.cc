@@ -93,8 +93,9 @@ struct Compute : OrtNodeComputeInfo {
     check(ort, api.KernelContext_GetGPUComputeStream(context, &stream));
     ++counters().computes;
     counters().stream_computes += stream != nullptr;
+    // After an operator of the host ONNX Runtime passes host memory, without a copy to the device before.
     hipdnn_rt::check(memory->hip(),
-                     memory->hip().memcpy_async(destination, source, bytes, hipMemcpyDeviceToDevice, static_cast<hipStream_t>(stream)),
+                     memory->hip().memcpy_async(destination, source, bytes, hipMemcpyDefault, static_cast<hipStream_t>(stream)),
                      "hipMemcpyAsync");
   }
 

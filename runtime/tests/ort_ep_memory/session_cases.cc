@@ -43,9 +43,7 @@ void test_runs_are_right_and_allocate_nothing_new(const Libraries& libraries, co
   check::equal(fake.counts().violations, 0u);
   check::that(after.computes > before.computes, "the provider's kernel ran");
   check::equal(after.stream_computes - before.stream_computes, after.computes - before.computes, "kernels with a stream,");
-  std::printf("  55 runs: %zu Alloc, %zu AllocOnStream, %zu copies of which %zu with a stream, %zu kernels\n",
-              after.allocs - before.allocs, after.stream_allocs - before.stream_allocs, after.copies - before.copies,
-              after.stream_copies - before.stream_copies, after.computes - before.computes);
+  check::that(after.stream_allocs > before.stream_allocs, "blocks were lent to the runs' streams");
 }
 
 void test_device_tensors_stay_on_the_device(const Libraries& libraries) {

@@ -23,9 +23,9 @@ Data filled(unsigned char value) {
 void test_same_stream_reuses_at_once(const Libraries& libraries, const FakeHip& fake) {
   const auto memory = open_memory(libraries);
   BlockPool& pool = memory->device_pool();
-  const AttachedStream stream(*memory, fake);
   const Data one = filled(1), two = filled(2);
   Data first{}, second{};
+  const AttachedStream stream(*memory, fake);
   const FakeHipCounts before = fake.counts();
   void* block = pool.allocate(kBytes, stream.get());
   stream.launch(block, one.data(), kBytes);
@@ -44,8 +44,8 @@ void test_same_stream_reuses_at_once(const Libraries& libraries, const FakeHip& 
 void test_other_stream_gets_another_block_while_memory_lasts(const Libraries& libraries, const FakeHip& fake) {
   const auto memory = open_memory(libraries);
   BlockPool& pool = memory->device_pool();
-  const AttachedStream a(*memory, fake), b(*memory, fake);
   const Data one = filled(1);
+  const AttachedStream a(*memory, fake), b(*memory, fake);
   void* block = pool.allocate(kBytes, a.get());
   a.launch(block, one.data(), kBytes);
   pool.release(block);
@@ -56,12 +56,29 @@ void test_other_stream_gets_another_block_while_memory_lasts(const Libraries& li
   check::equal(pool.allocate(kBytes, b.get()), block, "a block whose work is done,");
 }
 
+void test_block_belongs_to_the_stream_that_had_it_last(const Libraries& libraries, const FakeHip& fake) {
+  const auto memory = open_memory(libraries);
+  BlockPool& pool = memory->device_pool();
+  const Data one = filled(1);
+  Data result{};
+  const AttachedStream a(*memory, fake), b(*memory, fake);
+  void* block = pool.allocate(kBytes, a.get());
+  pool.release(block);
+  a.synchronize();
+  check::equal(pool.allocate(kBytes, b.get()), block, "done on the first stream,");
+  b.launch(block, one.data(), kBytes);
+  b.launch(result.data(), block, kBytes);
+  pool.release(block);
+  check::that(pool.allocate(kBytes, a.get()) != block, "the second stream still works on it");
+  check::equal(pool.allocate(kBytes, b.get()), block);
+}
+
 void test_other_stream_waits_for_a_block_when_memory_runs_out(const Libraries& libraries, const FakeHip& fake) {
   const auto memory = open_memory(libraries);
   BlockPool& pool = memory->device_pool();
-  const AttachedStream a(*memory, fake), b(*memory, fake);
   const Data one = filled(1), two = filled(2);
   Data result{};
+  const AttachedStream a(*memory, fake), b(*memory, fake);
   void* block = pool.allocate(kBytes, a.get());
   fake.set_capacity(fake.counts().live_bytes);
   a.launch(block, one.data(), kBytes);
@@ -78,9 +95,9 @@ void test_other_stream_waits_for_a_block_when_memory_runs_out(const Libraries& l
 void test_block_without_stream_waits_for_all_streams(const Libraries& libraries, const FakeHip& fake) {
   const auto memory = open_memory(libraries);
   BlockPool& pool = memory->device_pool();
-  const AttachedStream a(*memory, fake), b(*memory, fake);
   const Data one = filled(1);
   Data from_a{}, from_b{};
+  const AttachedStream a(*memory, fake), b(*memory, fake);
   void* block = pool.allocate(kBytes);
   fake.set_capacity(fake.counts().live_bytes);
   std::memcpy(block, one.data(), kBytes);
@@ -97,9 +114,9 @@ void test_block_without_stream_waits_for_all_streams(const Libraries& libraries,
 void test_stream_takes_a_block_without_stream_in_order(const Libraries& libraries, const FakeHip& fake) {
   const auto memory = open_memory(libraries);
   BlockPool& pool = memory->device_pool();
-  const AttachedStream a(*memory, fake), b(*memory, fake);
   const Data one = filled(1), two = filled(2);
   Data from_a{}, from_b{};
+  const AttachedStream a(*memory, fake), b(*memory, fake);
   void* block = pool.allocate(kBytes);
   fake.set_capacity(fake.counts().live_bytes);
   std::memcpy(block, one.data(), kBytes);
@@ -118,9 +135,9 @@ void test_stream_takes_a_block_without_stream_in_order(const Libraries& librarie
 void test_blocks_without_stream_come_round_when_nobody_synchronizes(const Libraries& libraries, const FakeHip& fake) {
   const auto memory = open_memory(libraries);
   BlockPool& pool = memory->device_pool();
+  std::vector<Data> results(20);
   const AttachedStream stream(*memory, fake);
   const std::size_t mallocs = fake.counts().mallocs;
-  std::vector<Data> results(20);
   for (unsigned char i = 0; i < 20; ++i) {
     void* block = pool.allocate(kBytes);
     std::memset(block, i, kBytes);
@@ -135,8 +152,8 @@ void test_blocks_without_stream_come_round_when_nobody_synchronizes(const Librar
 void test_synchronized_work_costs_no_further_wait(const Libraries& libraries, const FakeHip& fake) {
   const auto memory = open_memory(libraries);
   BlockPool& pool = memory->device_pool();
-  const AttachedStream stream(*memory, fake);
   const Data one = filled(1);
+  const AttachedStream stream(*memory, fake);
   void* block = pool.allocate(kBytes);
   stream.launch(block, one.data(), kBytes);
   pool.release(block);
@@ -150,8 +167,8 @@ void test_synchronized_work_costs_no_further_wait(const Libraries& libraries, co
 void test_memory_in_use_is_freed_after_its_work(const Libraries& libraries, const FakeHip& fake) {
   const auto memory = open_memory(libraries, {.max_cached_bytes = 0});
   BlockPool& pool = memory->device_pool();
-  const AttachedStream stream(*memory, fake);
   const Data one = filled(1);
+  const AttachedStream stream(*memory, fake);
   const std::size_t frees = fake.counts().frees;
   for (const hipdnn_ep::StreamUser user : {hipdnn_ep::StreamUser(stream.get()), hipdnn_ep::StreamUser()}) {
     void* block = pool.allocate(kBytes, user);
@@ -168,8 +185,8 @@ void test_memory_in_use_is_freed_after_its_work(const Libraries& libraries, cons
 void test_trim_waits_for_queued_work(const Libraries& libraries, const FakeHip& fake) {
   const auto memory = open_memory(libraries);
   BlockPool& pool = memory->device_pool();
-  const AttachedStream stream(*memory, fake);
   const Data one = filled(1);
+  const AttachedStream stream(*memory, fake);
   void* block = pool.allocate(kBytes, stream.get());
   stream.launch(block, one.data(), kBytes);
   pool.release(block);
@@ -225,6 +242,7 @@ void add_stream_order_cases(check::Suite& suite, const Libraries& libraries) {
   };
   add("same stream reuses at once", test_same_stream_reuses_at_once);
   add("other stream gets another block while memory lasts", test_other_stream_gets_another_block_while_memory_lasts);
+  add("block belongs to the stream that had it last", test_block_belongs_to_the_stream_that_had_it_last);
   add("other stream waits for a block when memory runs out", test_other_stream_waits_for_a_block_when_memory_runs_out);
   add("block without stream waits for all streams", test_block_without_stream_waits_for_all_streams);
   add("stream takes a block without stream in order", test_stream_takes_a_block_without_stream_in_order);

@@ -14,8 +14,9 @@ namespace hipdnn_ep {
 /// Copies tensors between the host, pinned host memory and the given devices. ONNX Runtime owns it once CreateDataTransfer has returned it
 /// (`release()` of a unique_ptr) and deletes it by Release. Safe to share between threads.
 ///
-/// Stream order: with a stream of the device the copy is queued there and this returns at once. Without one the copy runs after all that
-/// the device's streams have been given so far, and is done on return.
+/// Stream order: with a stream of the device the copy is queued there and this returns at once; memory that is not pinned HIP reads or
+/// writes before it returns, and ONNX Runtime counts on that. Without a stream the copy runs after all that the device's streams have been
+/// given so far, and is done on return.
 class DataTransfer : public OrtDataTransferImpl {
  public:
   /// A device's ordinal is its id in ONNX Runtime's memory infos; one entry per device.

@@ -50,7 +50,6 @@ void StreamSet::synchronize(hipStream_t stream) {
 }
 
 bool StreamSet::is_ready(StreamUser last, Tick released, StreamUser next) const {
-  if (last && last == next) return true;
   const std::lock_guard lock(mutex_);
   return std::ranges::none_of(members_, [&](const Member& member) {
     const bool is_involved = (!last || member.stream == *last) && (!next || member.stream != *next);
@@ -59,7 +58,6 @@ bool StreamSet::is_ready(StreamUser last, Tick released, StreamUser next) const 
 }
 
 void StreamSet::wait(StreamUser last, StreamUser next) {
-  if (last && last == next) return;
   if (next) {
     wait_on_device(last, *next);
   } else {
