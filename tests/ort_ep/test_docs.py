@@ -1,0 +1,47 @@
+"""docs/onnxruntime.md and README.md: their table is the library's, their Python runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from onnxruntime_ep_hipdnn.options_doc import with_table
+
+
+def test_options_in_the_page_are_current(pytestconfig: pytest.Config) -> None:
+    page = (pytestconfig.rootpath / "docs" / "onnxruntime.md").read_text()
+    assert page == with_table(page), "run: python -m onnxruntime_ep_hipdnn.options_doc docs/onnxruntime.md"
+
+
+def snippets(page: Path) -> list[str]:
+    """Return the page's Python blocks that are whole programs."""
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    return [block for block in blocks if "\nimport " in f"\n{block}"]
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/onnxruntime.md"])
+def test_python_of_the_page_runs(name, pytestconfig: pytest.Config, tmp_path) -> None:
+    root = pytestconfig.rootpath
+    (tmp_path / "examples").symlink_to(root / "examples")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "XDG_CACHE_HOME": str(tmp_path),
+    }
+    blocks = snippets(root / name)
+    assert len(blocks) >= 2
+    for block in blocks:
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", block],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
