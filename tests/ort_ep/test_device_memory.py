@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import onnxruntime as ort
 import pytest
+
+import onnxruntime_ep_hipdnn as hipdnn_ep
 
 from .sessions import devices, make_session, partitions, placed_nodes, reference
 from .small_models import alternating, convolution, inputs_for
@@ -66,6 +69,21 @@ def test_output_stays_on_the_device_when_bound_there(cache) -> None:
     session.run_with_iobinding(binding)
     (result,) = binding.get_outputs()
     np.testing.assert_allclose(result.numpy(), reference(model, x)[0], rtol=1e-5, atol=1e-5)
+
+
+def test_session_runs_on_the_callers_stream(cache) -> None:
+    hip = ctypes.CDLL(str(Path(hipdnn_ep.get_library_path()).with_name("libhipdnn_host.so")))
+    stream = ctypes.c_void_p()
+    assert hip.hipStreamCreateWithFlags(ctypes.byref(stream), 0) == 0
+    model = convolution()
+    x = inputs_for(model)
+    for text in (str(stream.value), hex(stream.value)):
+        session = make_session(model, cache, kind="gpu", options={"user_compute_stream": text})
+        np.testing.assert_allclose(session.run(None, x)[0], reference(model, x)[0], rtol=1e-5, atol=1e-5)
+        del session
+    assert hip.hipStreamDestroy(stream) == 0
+    with pytest.raises(Exception, match="user_compute_stream"):
+        make_session(model, cache, kind="gpu", options={"user_compute_stream": "a stream"})
 
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])

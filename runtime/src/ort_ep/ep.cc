@@ -4,6 +4,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "memory/sync_stream.h"
 #include "names.h"
 
 namespace hipdnn_ep {
@@ -81,6 +82,14 @@ void Ep::set_callbacks() {
   };
   ReleaseNodeComputeInfos = [](OrtEp*, OrtNodeComputeInfo** infos, size_t count) noexcept {
     for (std::size_t i = 0; i < count; ++i) delete static_cast<FusedNode*>(infos[i]);
+  };
+  CreateSyncStreamForDevice = [](OrtEp* ep, const OrtMemoryDevice*, OrtSyncStreamImpl** stream) noexcept {
+    *stream = nullptr;
+    Ep* self = self_of(ep);
+    return guard(self->ort_, [&] {
+      const Settings& settings = self->settings_;
+      if (settings.memory != nullptr) *stream = new SyncStream(self->ort_, settings.memory, settings.options.user_stream);
+    });
   };
   GetCompiledModelCompatibilityInfo = [](OrtEp* ep, const OrtGraph*) noexcept { return self_of(ep)->compatibility_.c_str(); };
   IsConcurrentRunSupported = [](OrtEp*, bool* is_supported) noexcept -> OrtStatus* {

@@ -12,6 +12,7 @@
 #include "fused_node.h"
 #include "graph_view.h"
 #include "logger.h"
+#include "memory/device_memory.h"
 #include "model_compiler.h"
 #include "node_program.h"
 #include "options.h"
@@ -32,6 +33,8 @@ class Ep final : public OrtEp {
     Options options;
     ContextSettings context;
     SessionDevice device;
+    /// Null on the CPU.
+    std::shared_ptr<DeviceMemory> memory;
     std::string target;
   };
 

@@ -105,8 +105,7 @@ void Factory::set_memory_creators() {
     return guard(self->ort_, [&] {
       std::shared_ptr<DeviceMemory> memory = self->memory_of(self->ort_.ep->MemoryDevice_GetDeviceId(device));
       const char* existing = options == nullptr ? nullptr : self->ort_.api->GetKeyValue(options, kUserComputeStream);
-      *stream = existing == nullptr ? new SyncStream(self->ort_, std::move(memory))
-                                    : new SyncStream(self->ort_, std::move(memory), parse_user_stream(existing));
+      *stream = new SyncStream(self->ort_, std::move(memory), existing == nullptr ? nullptr : parse_user_stream(existing));
     });
   };
 }
@@ -191,9 +190,10 @@ OrtEp* Factory::create_ep(const OrtKeyValuePairs* const* metadata, std::size_t c
                           const OrtLogger* session_logger) {
   const Logger logger(ort_, session_logger);
   try {
-    Ep::Settings settings{parse_options(given_options(ort_, session)), read_context_settings(ort_, session), {}, ""};
+    Ep::Settings settings{parse_options(given_options(ort_, session)), read_context_settings(ort_, session), {}, nullptr, ""};
     const Choice choice = choose_device(metadata, count);
     settings.device = {open_device(choice.port, choice.ordinal, settings.options.threads), choice.is_gpu};
+    if (choice.is_gpu) settings.memory = memory_of(static_cast<std::uint32_t>(choice.ordinal));
     settings.target = settings.options.target.empty() ? std::string(settings.device.device->port().target) : settings.options.target;
     return new Ep(ort_, std::move(settings), compiler_, logger);
   } catch (const hipdnn_rt::Error& error) {

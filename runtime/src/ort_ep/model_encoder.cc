@@ -39,7 +39,7 @@ namespace type_field {
 constexpr int tensor = 1, element = 1, shape = 2, dim = 1, dim_value = 1, dim_symbol = 2;
 }
 constexpr int kExternalLocation = 1;
-enum AttributeType { kFloat = 1, kInt = 2, kString = 3, kTensor = 4, kGraph = 5, kFloats = 6, kInts = 7, kStrings = 8 };
+enum AttributeType { kFloat = 1, kInt = 2, kString = 3, kTensor = 4, kGraph = 5, kFloats = 6, kInts = 7, kStrings = 8, kType = 13 };
 
 bool is_float(ONNXTensorElementDataType type) {
   return type == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT || type == ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE ||
@@ -143,7 +143,9 @@ class Encoder {
     const char* name = nullptr;
     check(ort_, ort_.api->OpAttr_GetName(attribute, &name));
     OrtOpAttrType type = ORT_OP_ATTR_UNDEFINED;
-    check(ort_, ort_.api->OpAttr_GetType(attribute, &type));
+    // ONNX Runtime fails for the types that it does not show.
+    OrtStatus* status = ort_.api->OpAttr_GetType(attribute, &type);
+    if (status != nullptr) ort_.api->ReleaseStatus(status);
     MessageWriter out;
     out.text(attribute_field::name, name);
     switch (type) {
@@ -178,7 +180,9 @@ class Encoder {
       case ORT_OP_ATTR_GRAPH:
         return std::nullopt;
       default:
-        throw OrtFailure(std::string("attribute '") + name + "' has a type that ONNX Runtime does not show");
+        // Without its value, as an attribute that the compiler takes from no operator: the node stays on the CPU.
+        out.integer(attribute_field::type, kType);
+        return out;
     }
   }
 

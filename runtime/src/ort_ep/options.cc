@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "memory/sync_stream.h"
 #include "names.h"
 
 namespace hipdnn_ep {
@@ -35,6 +36,9 @@ constexpr std::array kRows{
               "Programs kept per part of the model whose input sizes vary, one for each combination of sizes.", 1, 65536},
     OptionRow{"dump_ir_dir", OptionKind::text, "", "", "Folder for the IR after each compiler step; caches are not read then."},
     OptionRow{"profile", OptionKind::text, "", "", "File for the time of each step, written when the session ends; runs become slower."},
+    OptionRow{kUserComputeStream, OptionKind::text, "0", "",
+              "Handle of a HIP stream, as a number: a session on a GPU queues its work there; the stream outlives the session. 0 for a "
+              "stream of ONNX Runtime's."},
     OptionRow{"strict", OptionKind::flag, "0", "", "1: a node that no engine takes is an error, at the creation of the session."},
 };
 
@@ -156,6 +160,7 @@ Options parse_options(const std::map<std::string, std::string>& given) {
   options.dump_ir_dir = values.text("dump_ir_dir");
   options.profile = values.text("profile");
   options.is_strict = values.text("strict") == "1";
+  options.user_stream = parse_user_stream(values.text(kUserComputeStream));
   return options;
 }
 

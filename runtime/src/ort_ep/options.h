@@ -43,6 +43,8 @@ struct Options {
   std::string dump_ir_dir;
   std::string profile;
   bool is_strict = false;
+  /// A stream of the caller's, on which the session's work on a GPU goes; null where ONNX Runtime shall have its own.
+  hipStream_t user_stream = nullptr;
 };
 
 /// The options a session was given, by key without prefix.

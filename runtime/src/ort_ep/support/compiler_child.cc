@@ -100,13 +100,6 @@ bool is_reply(const nlohmann::json& value) {
   return value.contains("result") || (error != value.end() && error->is_object());
 }
 
-std::string in_seconds(Clock::duration time) {
-  const auto tenths = std::chrono::duration_cast<milliseconds>(time).count() / 100;
-  std::string text = std::to_string(tenths / 10);
-  if (tenths % 10 != 0) text.append(1, '.').append(std::to_string(tenths % 10));
-  return text.append(" s");
-}
-
 }  // namespace
 
 CompilerChild::CompilerChild(const std::string& python, const std::string& package_root)
@@ -126,14 +119,14 @@ nlohmann::json CompilerChild::exchange(std::string_view request, std::span<const
   if (descriptors.size() > kDescriptorLimit) {
     throw CompilerError(CompilerError::Cause::refused, "a request carries at most " + std::to_string(kDescriptorLimit) + " files");
   }
-  // Lines printed for earlier requests must not explain a failure of this one.
-  output_.set_size(0);
   is_in_step_ = false;
   const Deadline deadline{limit, Clock::now() + limit};
   send(message, descriptors, deadline);
   const std::string text = receive_text(deadline);
   nlohmann::json reply = nlohmann::json::parse(text, nullptr, false);
   if (!is_reply(reply)) fail_confused("a reply that is neither a result nor an error");
+  // What was printed for a request that got its answer must not explain a later one's failure.
+  output_.set_size(0);
   is_in_step_ = true;
   return reply;
 }
@@ -191,7 +184,7 @@ void CompilerChild::wait_for(short events, const Deadline& deadline) {
     if (poll(&watched, 1, static_cast<int>(pause.count())) > 0) return;
     if (is_last_look) fail_dead();
     if (left <= milliseconds(0)) {
-      fail(CompilerError::Cause::timed_out, "gave no answer within " + in_seconds(deadline.limit) + " and was stopped",
+      fail(CompilerError::Cause::timed_out, "gave no answer within " + in_words(deadline.limit) + " and was stopped",
            "give it more time, or compile the model ahead of time");
     }
     // The last words of a process that has just ended may be waiting.

@@ -49,7 +49,7 @@ class CompilerChild {
   [[noreturn]] void fail(CompilerError::Cause cause, const std::string& ending, const std::string& remedy);
   [[noreturn]] void fail_dead();
   [[noreturn]] void fail_confused(const std::string& reply);
-  /// The last characters the process printed for the present request.
+  /// The last characters the process printed since the last reply.
   std::string last_output() const;
 
   std::string python_;

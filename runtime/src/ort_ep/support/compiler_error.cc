@@ -9,4 +9,9 @@ CompilerError CompilerError::refused(const std::string& message, std::string kin
   return error;
 }
 
+std::string in_words(std::chrono::milliseconds time) {
+  const auto count = time.count();
+  return count % 1000 == 0 ? std::to_string(count / 1000) + " s" : std::to_string(count) + " ms";
+}
+
 }  // namespace hipdnn_ep

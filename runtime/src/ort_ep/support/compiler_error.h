@@ -1,6 +1,7 @@
 // Why the Python compiler gave no answer.
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "hipdnn_rt/error.h"
@@ -33,5 +34,8 @@ class CompilerError : public hipdnn_rt::Error {
   std::string kind_;
   std::string detail_;
 };
+
+/// "600 s", "1500 ms".
+std::string in_words(std::chrono::milliseconds time);
 
 }  // namespace hipdnn_ep

@@ -132,7 +132,7 @@ class Worker {
     Hold(Worker& worker, milliseconds limit) : worker_(worker) {
       if (worker.turn_.take(limit)) return;
       throw CompilerError(Cause::timed_out, "the compiler (" + worker.python_ + ") was busy with other models for " +
-                                                std::to_string(limit.count()) + " ms; give it more time, or compile the model ahead of time");
+                                                in_words(limit) + "; give it more time, or compile the model ahead of time");
     }
     ~Hold() { worker_.turn_.give_back(); }
     Hold(const Hold&) = delete;
