@@ -19,13 +19,13 @@ endif
 SOURCES := $(shell find -L hipdnn_mlir onnxruntime_ep_hipdnn runtime third_party -type f -not -path '*/__pycache__/*') \
   $(wildcard cmake/*) CMakeLists.txt pyproject.toml
 
-.PHONY: run test bench clean lint types pytest lit cpp cpp-release cpp-sanitize
+.PHONY: run test bench clean lint types pytest oldest lit cpp cpp-release cpp-sanitize
 .DELETE_ON_ERROR:
 
 run: .venv/.examples
 	$(BIN)/python examples/digits/run.py
 
-test: lint types pytest lit cpp
+test: lint types pytest oldest lit cpp
 
 bench: .venv/.test
 	$(BIN)/python bench/main.py --json build/bench.json
@@ -39,6 +39,16 @@ types: .venv/.test
 
 pytest: .venv/.test
 	$(BIN)/pytest
+
+# The provider's tests again, on the oldest ONNX Runtime it supports; the environment has the newest.
+OLDEST_ORT := 1.24.4
+oldest: build/onnxruntime-$(OLDEST_ORT)/.ready
+	PYTHONPATH=$(CURDIR)/build/onnxruntime-$(OLDEST_ORT) HIPDNN_EXPECTED_ORT=$(OLDEST_ORT) $(BIN)/pytest -q \
+	  $(addprefix tests/ort_ep/test_,device_memory.py dynamic_shapes.py ep_context.py options.py version.py)
+
+build/onnxruntime-$(OLDEST_ORT)/.ready: .venv/.test
+	$(BIN)/pip install --disable-pip-version-check --quiet --no-deps --upgrade --target $(@D) onnxruntime==$(OLDEST_ORT)
+	@touch $@
 
 lit: .venv/.test
 	$(BIN)/lit -v -j $(JOBS) lit_tests
