@@ -1,6 +1,7 @@
 // A HIP runtime whose streams do nothing until the host waits: the latest execution that the order between streams allows, so that work
-// which lacks a wait gives wrong results every time. Only copies from or to host memory that is not pinned are done when the call returns, as
-// HIP documents for hipMemcpyAsync. Two devices on host memory. The hipDNN functions that opening a device calls are here too, and do nothing.
+// which lacks a wait gives wrong results every time. Only copies from or to host memory that is not pinned are done when the call returns,
+// as HIP documents for hipMemcpyAsync. Two devices on host memory. The hipDNN functions that opening a device calls are here too, and do
+// nothing.
 #include "fake_hip.h"
 
 #include <cstdlib>
