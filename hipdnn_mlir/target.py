@@ -9,6 +9,7 @@ from .abi import Pointwise as P
 from .dtypes import BF16, BOOL, F16, F32, F64, I8, I32, I64, U8, DType
 from .errors import ModelError
 from .ops.graph import Graph, Node, Tensor
+from .ops.strides import Dims
 
 CONVOLUTION = D.OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR
 BACKWARD_DATA = D.OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
@@ -109,8 +110,10 @@ class Rowwise:
         axes = {_reduced_axes(graph, node) for node in graph.nodes if node.type == REDUCTION}
         if len(axes) > 1:
             return "reductions over different dimensions"
-        if len({len(t.dims) for t in _used(graph) if t.value is None}) > 1:
+        if len(set(map(len, _tensor_dims(graph)))) > 1:
             return "tensors of different rank"
+        if any(len(sizes - {1}) > 1 for sizes in map(set, zip(*_tensor_dims(graph), strict=True))):
+            return "tensors of different sizes in a dimension"
         if axes and not self._rows_match(graph, next(iter(axes))):
             return "tensors that broadcast over a dimension that is not reduced"
         return _bad_tensor(graph, self.dtypes)
@@ -214,6 +217,11 @@ def _name(node: Node) -> str:
 def _used(graph: Graph) -> list[Tensor]:
     indices = {i for node in graph.nodes for i in (*node.inputs.values(), *node.outputs.values())}
     return [graph.tensors[i] for i in sorted(indices)]
+
+
+def _tensor_dims(graph: Graph) -> list[Dims]:
+    """Dims of all tensors but baked numbers."""
+    return [tensor.dims for tensor in _used(graph) if tensor.value is None]
 
 
 def _bad_tensor(graph: Graph, allowed: frozenset[DType]) -> str | None:

@@ -7,7 +7,7 @@ from torch_mlir import ir
 from hipdnn_mlir.dialect import create_graph, create_yield
 from hipdnn_mlir.errors import Reject, UnsupportedError
 from hipdnn_mlir.ir_types import builtin_tensor, strided_memref, tensor_type
-from hipdnn_mlir.ir_view import is_constant, lookup, node_name
+from hipdnn_mlir.ir_view import defining, is_constant, lookup, node_name
 from hipdnn_mlir.ops.spec import Concat, Pad, Permute, Reshape, Slice
 from hipdnn_mlir.ops.strides import Dims, channels_last_order, packed
 
@@ -65,12 +65,17 @@ class _Legalization:
             self._movement(operation)
 
     def _return(self, terminator: Any) -> None:
-        """Return builtin tensors, each value once: bufferization cannot give one buffer to two results."""
+        """Return builtin tensors, each value once: bufferization cannot give one buffer to two results.
+
+        Chains of reshapes that come to the same dims are one value too: MLIR folds them.
+        """
         old = ir.FunctionType(ir.TypeAttr(self._function.attributes["function_type"]).value)
-        values = list(terminator.operands)
-        for index, value in enumerate(values):
+        returned: list[tuple[Any, Any]] = []
+        for index, value in enumerate(list(terminator.operands)):
             tensor = self._tensors[value]
-            terminator.operands[index] = copied(tensor, old.results[index]) if value in values[:index] else tensor
+            form = (_unshaped(tensor), tensor.type)
+            terminator.operands[index] = copied(tensor, old.results[index]) if form in returned else tensor
+            returned.append(form)
         arguments = [argument.type for argument in self._function.regions[0].blocks[0].arguments]
         kind = ir.FunctionType.get(arguments, [value.type for value in terminator.operands])
         self._function.attributes["function_type"] = ir.TypeAttr.get(kind)
@@ -130,6 +135,13 @@ class _Legalization:
         fill_graph(buffer, result.type, pad.value, operation.location)
         whole = read_tensor(buffer, builtin_tensor(result.type), writable=True)
         return whole if 0 in source.type.shape else insert(source, whole, pad.low)
+
+
+def _unshaped(tensor: Any) -> Any:
+    """The tensor that a chain of reshapes starts from."""
+    while (source := defining(tensor)) is not None and source.name in ("tensor.collapse_shape", "tensor.expand_shape"):
+        tensor = source.operands[0]
+    return tensor
 
 
 def _create(name: str, result: Any, *operands: Any, **attributes: Any) -> Any:

@@ -288,6 +288,30 @@ def test_values_of_large_weights_decide_nothing() -> None:
         assert_equals_onnxruntime(model, placement, {"x": normal(1)})
 
 
+def test_rows_of_different_lengths_are_reduced_by_graphs_of_their_own() -> None:
+    text = """g (float[2,5] x, float[2,6] z) => (float[2,1] y) {
+        a = ReduceSum<keepdims=1>(x, axis) b = ReduceMean<keepdims=1>(z, axis) c = Sigmoid(b) y = Add(a, c) }"""
+    model = build(text, axis=np.array([-1]))
+    placement = place(model)
+    assert placement.graphs == 2
+    assert_equals_onnxruntime(model, placement, {"x": normal(2, 5), "z": normal(2, 6)})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "(float[4,8] v, float[4,1,8] u, float[4,8] w) { v = Relu(x) u = Unsqueeze(v, one) w = Squeeze(u, one) }",
+        "(float[4,8] v, float[32] u, float[4,8] w) { v = Relu(x) u = Reshape(v, flat) w = Reshape(u, dims) }",
+        "(float[32] u, float[4,8] v, float[32] w) { r = Relu(x) u = Reshape(r, flat) v = Reshape(u, dims) w = Reshape(v, flat) }",
+    ],
+)
+def test_results_are_apart_when_reshapes_make_them_equal(body: str) -> None:
+    model = build(f"g (float[4,8] x) => {body}", one=np.array([1]), flat=np.array([-1]), dims=np.array([4, 8]))
+    placement = place(model)
+    assert len(placement.partitions) == 1
+    assert_equals_onnxruntime(model, placement, {"x": normal(4, 8)})
+
+
 SUPPORTED = ("Relu", "Tanh", "Neg", "Sigmoid")
 UNSUPPORTED = ("Softsign", "Atan")
 
