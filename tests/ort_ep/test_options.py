@@ -69,9 +69,10 @@ def test_placement_maximal_takes_what_profitable_leaves(cache) -> None:
     ]
 
 
-def test_profile_file_has_every_step(cache, tmp_path) -> None:
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+def test_profile_file_has_every_step(kind, cache, tmp_path) -> None:
     path = tmp_path / "profile.json"
-    session = make_session(convolution(), cache, options={"profile": str(path)})
+    session = make_session(convolution(), cache, kind=kind, options={"profile": str(path)})
     for _ in range(3):
         session.run(None, inputs_for(convolution()))
     assert not path.exists()

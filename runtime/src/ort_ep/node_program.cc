@@ -28,6 +28,14 @@ AlignedArray make_aligned(std::uint64_t bytes) {
   return array;
 }
 
+/// ONNX Runtime hands on an allocation that failed as a tensor without memory.
+void check_memory(const hipdnn_rt::Argument& argument, const void* data) {
+  if (data == nullptr && argument.bytes > 0) {
+    throw hipdnn_rt::DeviceError("'" + argument.name + "' has no memory: " + std::to_string(argument.bytes) +
+                                 " bytes could not be allocated; use a smaller batch or free memory of the device");
+  }
+}
+
 /// Index in `names` of each argument, which all have to be there.
 std::vector<std::size_t> match(const std::vector<hipdnn_rt::Argument>& arguments, const std::vector<std::string>& names, const char* what) {
   std::vector<std::size_t> indices;
@@ -63,13 +71,22 @@ struct NodeProgram::Call {
   };
   std::vector<AlignedArray> stand_ins;
   std::vector<CopyBack> copies;
+  bool has_host_arrays = false;
+
+  void add_input(const void* data, hipdnn_rt::Memory memory) {
+    inputs.push_back({data, memory});
+    has_host_arrays |= memory == hipdnn_rt::Memory::host;
+  }
+  void add_output(void* data, hipdnn_rt::Memory memory) {
+    outputs.push_back({data, memory});
+    has_host_arrays |= memory == hipdnn_rt::Memory::host;
+  }
 };
 
 NodeProgram::NodeProgram(const Ort& ort, const SessionDevice& device, std::shared_ptr<const hipdnn_rt::Program> program,
                          const NodeNames& names, Profile* profile)
     : ort_(ort),
-      memory_(device.is_device_memory ? hipdnn_rt::Memory::device : hipdnn_rt::Memory::host),
-      has_stream_(device.is_device_memory),
+      device_(device),
       pool_(load(device, std::move(program))),
       input_index_(match(this->program().inputs(), names.inputs, "input")),
       output_index_(match(this->program().outputs(), names.outputs, "output")),
@@ -79,6 +96,15 @@ NodeProgram::NodeProgram(const Ort& ort, const SessionDevice& device, std::share
     throw hipdnn_rt::ProgramError("the program computes " + std::to_string(output_index_.size()) + " outputs, the node has " +
                                   std::to_string(names.outputs.size()) + "; compile the model again");
   }
+}
+
+/// On a GPU a tensor still lies on the host where it comes from a node on the CPU or goes to one: no copy stands between the two.
+hipdnn_rt::Memory NodeProgram::memory_of(const OrtValue* value) const {
+  if (!device_.is_device_memory) return hipdnn_rt::Memory::host;
+  const OrtMemoryDevice* place = ort_.ep->Value_GetMemoryDevice(value);
+  const bool is_device = place != nullptr && ort_.ep->MemoryDevice_GetDeviceType(place) == OrtMemoryInfoDeviceType_GPU &&
+                         ort_.ep->MemoryDevice_GetMemoryType(place) == OrtDeviceMemoryType_DEFAULT;
+  return is_device ? hipdnn_rt::Memory::device : hipdnn_rt::Memory::host;
 }
 
 void NodeProgram::bind_inputs(OrtKernelContext* context, Call& call) const {
@@ -96,12 +122,14 @@ void NodeProgram::bind_inputs(OrtKernelContext* context, Call& call) const {
       throw hipdnn_rt::InputError("input '" + arguments[i].name + "' has " + std::to_string(bytes) + " bytes, the program was compiled for " +
                                   std::to_string(arguments[i].bytes));
     }
-    if (memory_ == hipdnn_rt::Memory::host && !is_aligned(data)) {
+    const hipdnn_rt::Memory memory = memory_of(value);
+    check_memory(arguments[i], data);
+    if (memory == hipdnn_rt::Memory::host && !is_aligned(data)) {
       call.stand_ins.push_back(make_aligned(bytes));
       std::memcpy(call.stand_ins.back().get(), data, bytes);
       data = call.stand_ins.back().get();
     }
-    call.inputs.push_back({data, memory_});
+    call.add_input(data, memory);
   }
 }
 
@@ -114,25 +142,41 @@ void NodeProgram::bind_outputs(OrtKernelContext* context, Call& call) const {
     const std::vector<std::int64_t>& dims = arguments[i].dims;
     check(ort_, ort_.api->KernelContext_GetOutput(context, output_index_[i], dims.data(), dims.size(), &value));
     check(ort_, ort_.api->GetTensorMutableData(value, &data));
-    if (memory_ == hipdnn_rt::Memory::host && !is_aligned(data)) {
+    const hipdnn_rt::Memory memory = memory_of(value);
+    check_memory(arguments[i], data);
+    if (memory == hipdnn_rt::Memory::host && !is_aligned(data)) {
       call.stand_ins.push_back(make_aligned(arguments[i].bytes));
       call.copies.push_back({data, call.stand_ins.back().get(), arguments[i].bytes});
       data = call.stand_ins.back().get();
     }
-    call.outputs.push_back({data, memory_});
+    call.add_output(data, memory);
   }
+}
+
+void NodeProgram::run_on_stream(OrtKernelContext* context, const Call& call) {
+  void* raw = nullptr;
+  check(ort_, ort_.api->KernelContext_GetGPUComputeStream(context, &raw));
+  const auto stream = static_cast<hipStream_t>(raw);
+  const hipdnn_rt::HipApi& hip = device_.device->library().hip();
+  const auto wait = [&] { hipdnn_rt::check(hip, hip.stream_synchronize(stream), "hipStreamSynchronize"); };
+  if (profile_ != nullptr) {
+    wait();  // steps are timed on a stream of their own
+    profile_->record(name_, pool_.program(), pool_.run_timed(call.inputs, call.outputs));
+    return;
+  }
+  pool_.enqueue(call.inputs, call.outputs, stream);
+  // ONNX Runtime takes host memory back as soon as this returns.
+  if (call.has_host_arrays) wait();
 }
 
 void NodeProgram::run(OrtKernelContext* context) {
   Call call;
   bind_inputs(context, call);
   bind_outputs(context, call);
-  if (profile_ != nullptr) {
+  if (device_.is_device_memory) {
+    run_on_stream(context, call);
+  } else if (profile_ != nullptr) {
     profile_->record(name_, pool_.program(), pool_.run_timed(call.inputs, call.outputs));
-  } else if (has_stream_) {
-    void* stream = nullptr;
-    check(ort_, ort_.api->KernelContext_GetGPUComputeStream(context, &stream));
-    pool_.enqueue(call.inputs, call.outputs, static_cast<hipStream_t>(stream));
   } else {
     pool_.run(call.inputs, call.outputs);
   }

@@ -44,10 +44,11 @@ class NodeProgram {
 
   void bind_inputs(OrtKernelContext* context, Call& call) const;
   void bind_outputs(OrtKernelContext* context, Call& call) const;
+  void run_on_stream(OrtKernelContext* context, const Call& call);
+  hipdnn_rt::Memory memory_of(const OrtValue* value) const;
 
   Ort ort_;
-  hipdnn_rt::Memory memory_;
-  bool has_stream_;
+  SessionDevice device_;
   hipdnn_rt::ContextPool pool_;
   /// Index of the node's input for each input of the program, likewise of the outputs.
   std::vector<std::size_t> input_index_;
