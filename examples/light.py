@@ -39,7 +39,8 @@ def with_random_weights(model: onnx.ModelProto, seed: int = 0) -> onnx.ModelProt
     result = onnx.ModelProto()
     result.CopyFrom(model)
     result.ir_version = max(model.ir_version, 4)  # the first in which an initializer need not be a graph input
-    del result.graph.node[:], result.graph.initializer[:]
+    del result.graph.node[:], result.graph.initializer[:], result.graph.input[:]
+    result.graph.input.extend(value for value in model.graph.input if value.name not in values)
     result.graph.node.extend(node for node in model.graph.node if node.op_type != "ConstantOfShape")
     result.graph.initializer.extend(tensor for tensor in model.graph.initializer if tensor.name not in dims_of)
     for name, dims in dims_of.items():

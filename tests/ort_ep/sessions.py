@@ -99,10 +99,19 @@ def partitions(session: ort.InferenceSession) -> list[list[str]]:
 
 def reference(model: Model, inputs: Arrays) -> Sequence[Any]:
     """Return the outputs of ONNX Runtime's CPU provider, with its default graph optimizations."""
+    return _reference_session(model).run(None, dict(inputs))
+
+
+def count_nodes(model: Model) -> int:
+    """Return how many nodes ONNX Runtime has for its providers, once it has optimized the model for any of them."""
+    return sum(len(part.get_nodes()) for part in _reference_session(model).get_provider_graph_assignment_info())
+
+
+def _reference_session(model: Model) -> ort.InferenceSession:
     settings = ort.SessionOptions()
     settings.log_severity_level = 4
-    session = ort.InferenceSession(_source(model), settings, providers=["CPUExecutionProvider"])
-    return session.run(None, dict(inputs))
+    settings.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    return ort.InferenceSession(_source(model), settings, providers=["CPUExecutionProvider"])
 
 
 def _source(model: Model) -> bytes | str:
