@@ -23,8 +23,13 @@ struct Fixture {
   Runtime runtime;
 };
 
-/// Inputs for a model by name, different for each seed. `rows` is the first dimension where the model leaves it open.
+/// What a model of that name takes. `rows` is the first dimension where the model leaves it open.
+std::vector<std::int64_t> input_dims(const std::string& model, std::int64_t rows = 1);
+/// Numbers for it, different for each seed.
 Tensor make_input(const Fixture& fixture, const std::string& model, unsigned seed, std::int64_t rows = 1);
+
+/// What a model of that name gives for `rows`.
+std::vector<std::int64_t> output_dims(const std::string& model, std::int64_t rows = 1);
 
 /// Throws check::Failure where the provider did not take `model` as these tests expect.
 void check_placement(const Session& session, const std::string& model);

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "cases.h"
 
 namespace ort_tests {
@@ -9,6 +7,7 @@ constexpr const char* kProvider = "HipDNNExecutionProvider";
 /// The provider then offers a virtual GPU beside the CPU.
 constexpr const char* kRegistration = "tests.virtual";
 
+constexpr std::int64_t kRows = 4;
 constexpr std::int64_t kWidth = 16;
 
 }  // namespace
@@ -22,19 +21,25 @@ SessionSettings Fixture::settings(const std::string& model, std::map<std::string
   return settings;
 }
 
+std::vector<std::int64_t> input_dims(const std::string& model, std::int64_t rows) {
+  if (model == "convolution") return {1, 3, kWidth, kWidth};
+  return {model.starts_with("dynamic") ? rows : kRows, kWidth};
+}
+
+std::vector<std::int64_t> output_dims(const std::string& model, std::int64_t rows) {
+  if (model == "convolution") return {1, 8, kWidth, kWidth};
+  return input_dims(model, rows);
+}
+
 Tensor make_input(const Fixture& fixture, const std::string& model, unsigned seed, std::int64_t rows) {
-  std::vector<std::int64_t> dims{4, kWidth};
-  if (model == "convolution") dims = {1, 3, kWidth, kWidth};
-  if (model == "dynamic") dims = {rows, kWidth};
-  std::size_t count = 1;
-  for (const std::int64_t dim : dims) count *= static_cast<std::size_t>(dim);
-  return {fixture.runtime, dims, random_values(count, seed)};
+  const std::vector<std::int64_t> dims = input_dims(model, rows);
+  return {fixture.runtime, dims, random_values(element_count(dims), seed)};
 }
 
 void check_placement(const Session& session, const std::string& model) {
   const std::vector<std::vector<std::string>> parts = session.parts();
   check::equal(parts.size(), model == "parts" ? 8U : 1U, "parts of the model '" + model + "' on the provider");
-  const std::size_t expected = model == "pointwise" ? 3 : 2;
+  const std::size_t expected = model.ends_with("pointwise") ? 3 : 2;
   for (const std::vector<std::string>& nodes : parts) check::equal(nodes.size(), expected, "nodes in a part of '" + model + "'");
 }
 

@@ -42,6 +42,7 @@ def main(folder: Path) -> None:
 
     pointwise = [make("Add", ["x", "b"], ["s"]), make("Sigmoid", ["s"], ["t"]), make("Mul", ["s", "t"], ["y"])]
     save(folder, "pointwise", pointwise, [4, WIDTH], {"b": weight(WIDTH)})
+    save(folder, "dynamic_pointwise", pointwise, ["n", WIDTH], {"b": weight(WIDTH)})
 
     # Nodes that no engine takes stand between the parts.
     parts: list[onnx.NodeProto] = []

@@ -18,7 +18,7 @@ constexpr int kWarmUpRuns = 300;
 struct Sample {
   Tensor input;
   std::vector<std::int64_t> output_dims;
-  std::vector<float> expected;
+  std::vector<float> expected{};
 };
 
 bool is_equal(std::span<const float> got, const std::vector<float>& expected) {
@@ -40,11 +40,11 @@ int run_all(const Fixture& fixture, const Session& session, const std::vector<Sa
     if (i % 2 == 0) {
       std::ranges::fill(outputs[index].data(), -2.0F);
       OrtValue* output = outputs[index].value();
-      session.run(sample.input, output);
+      session.run(sample.input.value(), output);
       different += is_equal(outputs[index].data(), sample.expected) ? 0 : 1;
     } else {
       OrtValue* output = nullptr;
-      session.run(sample.input, output);
+      session.run(sample.input.value(), output);
       const OrtOwned<OrtValue> owner(output, ort.api->ReleaseValue);
       different += is_equal(session.numbers(output), sample.expected) ? 0 : 1;
     }
@@ -81,11 +81,8 @@ void run_concurrently(const Fixture& fixture, const std::string& model, const Se
   std::vector<Sample> samples;
   for (unsigned seed = 0; seed < kThreads; ++seed) {
     const std::int64_t row = rows[seed % rows.size()];
-    Sample sample{make_input(fixture, model, seed, row), {4, 16}, {}};
-    if (model == "convolution") sample.output_dims = {1, 8, 16, 16};
-    if (model == "dynamic") sample.output_dims = {row, 16};
+    Sample& sample = samples.emplace_back(make_input(fixture, model, seed, row), output_dims(model, row));
     sample.expected = session.run(sample.input);
-    samples.push_back(std::move(sample));
   }
   run_threads(fixture, session, samples, kWarmUpRuns);
   const std::size_t files = open_files();
@@ -113,7 +110,8 @@ void add_run_cases(check::Suite& suite, const Fixture& fixture) {
     run_concurrently(fixture, "dynamic", fixture.settings("dynamic"), kRuns, {1, 2, 3, 5});
   });
   suite.add("runs: equal bits and flat memory when programs drive each other out", [&fixture] {
-    run_concurrently(fixture, "dynamic", fixture.settings("dynamic", {{"max_shapes", "2"}}), kRuns / 20, {1, 2, 3, 5});
+    // Without packed weights: the host library gives those back in blocks of many programs'.
+    run_concurrently(fixture, "dynamic_pointwise", fixture.settings("dynamic_pointwise", {{"max_shapes", "2"}}), kRuns / 10, {1, 2, 3, 5});
   });
 }
 

@@ -8,9 +8,11 @@
 namespace ort_tests {
 namespace {
 
-/// Functions of ONNX Runtime's table that tell where nodes went. This project calls them in tests alone, so that its header has a gap there.
+/// Functions of ONNX Runtime's table that this project calls in tests alone, so that its header has a gap there.
 struct AssignedPart;
 struct AssignedNode;
+constexpr std::size_t kCreateTensor = 48;
+constexpr std::size_t kGetSharedAllocator = 376;
 constexpr std::size_t kGetParts = 407;
 constexpr std::size_t kGetPartProvider = 408;
 constexpr std::size_t kGetPartNodes = 409;
@@ -84,6 +86,12 @@ OrtOwned<OrtSession> Runtime::create_session(const SessionSettings& settings) co
   return {session, ort_.api->ReleaseSession};
 }
 
+std::size_t element_count(const std::vector<std::int64_t>& dims) {
+  std::size_t count = 1;
+  for (const std::int64_t dim : dims) count *= static_cast<std::size_t>(dim);
+  return count;
+}
+
 Tensor::Tensor(const Runtime& runtime, std::vector<std::int64_t> dims, std::vector<float> data)
     : dims_(std::move(dims)), data_(std::move(data)), value_(nullptr, nullptr) {
   const OrtApi* api = runtime.ort().api;
@@ -96,6 +104,20 @@ Tensor::Tensor(const Runtime& runtime, std::vector<std::int64_t> dims, std::vect
   value_ = {value, api->ReleaseValue};
 }
 
+OrtOwned<OrtValue> make_device_tensor(const Runtime& runtime, const std::vector<std::int64_t>& dims) {
+  constexpr std::uint32_t amd = 0x1002;
+  const hipdnn_ep::Ort& ort = runtime.ort();
+  OrtMemoryInfo* memory = nullptr;
+  hipdnn_ep::check(ort, ort.api->CreateMemoryInfo_V2("device", OrtMemoryInfoDeviceType_GPU, amd, 0, OrtDeviceMemoryType_DEFAULT, 0,
+                                                     OrtDeviceAllocator, &memory));
+  const OrtOwned<OrtMemoryInfo> owner(memory, ort.api->ReleaseMemoryInfo);
+  OrtAllocator* allocator = nullptr;
+  call(ort, kGetSharedAllocator, runtime.env(), static_cast<const OrtMemoryInfo*>(memory), &allocator);
+  OrtValue* value = nullptr;
+  call(ort, kCreateTensor, allocator, dims.data(), dims.size(), ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &value);
+  return {value, ort.api->ReleaseValue};
+}
+
 std::vector<float> random_values(std::size_t count, unsigned seed) {
   std::mt19937 generator(seed);
   std::uniform_real_distribution<float> distribution(-1.0F, 1.0F);
@@ -106,16 +128,15 @@ std::vector<float> random_values(std::size_t count, unsigned seed) {
 
 Session::Session(const Runtime& runtime, const SessionSettings& settings) : runtime_(runtime), session_(runtime.create_session(settings)) {}
 
-void Session::run(const Tensor& input, OrtValue*& output) const {
+void Session::run(const OrtValue* input, OrtValue*& output) const {
   const char* const input_name = "x";
   const char* const output_name = "y";
-  const OrtValue* const value = input.value();
-  hipdnn_ep::check(runtime_.ort(), runtime_.ort().api->Run(session_.get(), nullptr, &input_name, &value, 1, &output_name, 1, &output));
+  hipdnn_ep::check(runtime_.ort(), runtime_.ort().api->Run(session_.get(), nullptr, &input_name, &input, 1, &output_name, 1, &output));
 }
 
 std::vector<float> Session::run(const Tensor& input) const {
   OrtValue* output = nullptr;
-  run(input, output);
+  run(input.value(), output);
   const OrtOwned<OrtValue> owner(output, runtime_.ort().api->ReleaseValue);
   const std::span<const float> numbers = this->numbers(output);
   return {numbers.begin(), numbers.end()};

@@ -35,6 +35,7 @@ class Runtime {
   Runtime& operator=(const Runtime&) = delete;
 
   const hipdnn_ep::Ort& ort() const { return ort_; }
+  OrtEnv* env() const { return env_.get(); }
   const std::string& provider() const { return provider_; }
 
   /// Throws OrtFailure with ONNX Runtime's message. The session runs on the calling thread only, but for threads of the provider.
@@ -48,6 +49,8 @@ class Runtime {
   std::string provider_;
   OrtOwned<OrtEnv> env_;
 };
+
+std::size_t element_count(const std::vector<std::int64_t>& dims);
 
 /// A float tensor over memory of its own.
 class Tensor {
@@ -64,6 +67,9 @@ class Tensor {
   OrtOwned<OrtValue> value_;
 };
 
+/// A float tensor in the provider's memory of its virtual GPU, with whatever is there.
+OrtOwned<OrtValue> make_device_tensor(const Runtime& runtime, const std::vector<std::int64_t>& dims);
+
 /// Numbers between -1 and 1 that depend on `seed` alone.
 std::vector<float> random_values(std::size_t count, unsigned seed);
 
@@ -73,8 +79,8 @@ class Session {
   Session(const Runtime& runtime, const SessionSettings& settings);
 
   /// Compute "y" of "x" into `output`, or into memory of ONNX Runtime's that is put there where it is null. Throws OrtFailure.
-  void run(const Tensor& input, OrtValue*& output) const;
-  /// The same as numbers.
+  void run(const OrtValue* input, OrtValue*& output) const;
+  /// The numbers that come out.
   std::vector<float> run(const Tensor& input) const;
   /// The numbers of a value; it lives longer than they are used.
   std::span<const float> numbers(OrtValue* value) const;
