@@ -99,9 +99,3 @@ def test_placement_is_logged_in_one_line(cache, capfd) -> None:
     lines = [line for line in capfd.readouterr().err.splitlines() if "HipDNNExecutionProvider" in line]
     assert len(lines) == 1
     assert "4 of 8 nodes placed in 4 programs of 4 graphs (target host); on the CPU: 4 x Hardmax: " in lines[0]
-
-
-def test_helpers_follow_the_conventions() -> None:
-    assert Path(hipdnn_ep.get_library_path()).is_absolute()
-    assert hipdnn_ep.get_ep_names() == [hipdnn_ep.get_ep_name()]
-    assert hipdnn_ep.get_ep_name().endswith("ExecutionProvider")
