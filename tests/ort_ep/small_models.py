@@ -49,6 +49,15 @@ def alternating(count: int = 4) -> onnx.ModelProto:
     return _model(nodes, [4, 16], {})
 
 
+def many_weights(count: int = 40) -> onnx.ModelProto:
+    """Return `count` additions of a weight each."""
+    rng = np.random.default_rng(2)
+    weights = {f"w{i}": rng.standard_normal((4, 100)).astype(np.float32) for i in range(count)}
+    values = ["x", *(f"v{i}" for i in range(count - 1)), "y"]
+    nodes = [make_node("Add", [values[i], f"w{i}"], [values[i + 1]], name=f"add{i}") for i in range(count)]
+    return _model(nodes, [4, 100], weights)
+
+
 def inputs_for(model: onnx.ModelProto, seed: int = 0, **symbols: int) -> dict[str, np.ndarray]:
     """Return random inputs; `symbols` gives the sizes of named dims."""
     rng = np.random.default_rng(seed)

@@ -13,7 +13,7 @@ import pytest
 
 from .processes import children
 from .sessions import make_session, placed_nodes, reference
-from .small_models import alternating, convolution, inputs_for
+from .small_models import alternating, convolution, inputs_for, many_weights
 
 FAKE_COMPILER = """#!{python}
 import json, os, signal, socket, struct, sys, time
@@ -98,6 +98,13 @@ def test_second_session_needs_no_compiler(tmp_path, fake) -> None:
     assert cached(tmp_path / "cache", "hipdnn")
     broken = {"compiler": "subprocess", "python": fake("sys.exit(7)"), **options}
     check(make_session(model, tmp_path / "cache", options=broken), model, count=4)
+
+
+def test_model_is_found_again_whatever_order_onnxruntime_shows_it_in(tmp_path) -> None:
+    model = many_weights()
+    for _ in range(6):
+        check(make_session(model, tmp_path), model, count=40)
+    assert len(cached(tmp_path, "hipdnn")) == len(cached(tmp_path, "json")) == 1
 
 
 def test_other_weights_are_another_program(tmp_path) -> None:

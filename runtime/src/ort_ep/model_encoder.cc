@@ -94,9 +94,8 @@ class Encoder {
       if (is_main) model_.node_names.push_back(name);
       out.message(graph_field::node, this->node(node, name));
     }
-    for (const OrtValueInfo* value : initializers_of(ort_, graph)) {
-      if (!is_constant(ort_, value) || !known.insert(name_of(ort_, value)).second) continue;
-      initializer(out, value);
+    for (const OrtValueInfo* value : sorted_initializers(graph)) {
+      if (is_constant(ort_, value) && known.insert(name_of(ort_, value)).second) initializer(out, value);
     }
     for (const OrtValueInfo* value : interface.inputs) declare(out, graph_field::input, value, known);
     for (const OrtValueInfo* value : interface.outputs) declare(out, graph_field::output, value, known);
@@ -109,6 +108,13 @@ class Encoder {
   }
 
  private:
+  /// By name: ONNX Runtime's order differs from session to session, and a model is to be encoded the same every time.
+  std::vector<const OrtValueInfo*> sorted_initializers(const OrtGraph* graph) {
+    std::vector<const OrtValueInfo*> values = initializers_of(ort_, graph);
+    std::sort(values.begin(), values.end(), [&](const OrtValueInfo* a, const OrtValueInfo* b) { return name_of(ort_, a) < name_of(ort_, b); });
+    return values;
+  }
+
   /// The node's own name where it has one that no other node has.
   std::string unique_name(const OrtNode* node) {
     std::string wanted = name_of(ort_, node);
