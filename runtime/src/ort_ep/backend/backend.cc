@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-#include <filesystem>
+#include <span>
 #include <utility>
 
 namespace hipdnn_backend {
@@ -40,7 +40,7 @@ OrtStatus* Backend::create(const char* registration_name, const OrtApiBase* base
     return nullptr;
   }
   // Not exactly one: none is handed on, as if nothing had been created.
-  for (std::size_t i = 0; i < std::exchange(*factory_count, 0); ++i) release_(std::exchange(factories[i], nullptr));
+  for (OrtEpFactory*& factory : std::span(factories, std::exchange(*factory_count, 0))) release_(std::exchange(factory, nullptr));
   if (count_ == 0) unload();
   return status != nullptr ? status : base->GetApi(1)->CreateStatus(ORT_FAIL, "the hipDNN execution provider gave no single factory");
 }
