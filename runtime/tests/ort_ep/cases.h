@@ -10,6 +10,8 @@
 
 namespace ort_tests {
 
+inline constexpr const char* kProvider = "HipDNNExecutionProvider";
+
 /// What the cases share; outlives them.
 struct Fixture {
   Fixture(const std::string& onnxruntime, const std::string& library, std::filesystem::path models, std::string python);

@@ -3,7 +3,6 @@
 namespace ort_tests {
 namespace {
 
-constexpr const char* kProvider = "HipDNNExecutionProvider";
 /// The provider then offers a virtual GPU beside the CPU.
 constexpr const char* kRegistration = "tests.virtual";
 
@@ -37,7 +36,7 @@ Tensor make_input(const Fixture& fixture, const std::string& model, unsigned see
 }
 
 void check_placement(const Session& session, const std::string& model) {
-  const std::vector<std::vector<std::string>> parts = session.parts();
+  const std::vector<std::vector<std::string>> parts = session.parts(kProvider);
   check::equal(parts.size(), model == "parts" ? 8U : 1U, "parts of the model '" + model + "' on the provider");
   const std::size_t expected = model.ends_with("pointwise") ? 3 : 2;
   for (const std::vector<std::string>& nodes : parts) check::equal(nodes.size(), expected, "nodes in a part of '" + model + "'");

@@ -76,11 +76,13 @@ OrtOwned<OrtSession> Runtime::create_session(const SessionSettings& settings) co
   for (const auto& [key, value] : settings.entries) {
     hipdnn_ep::check(ort_, ort_.api->AddSessionConfigEntry(options, key.c_str(), value.c_str()));
   }
-  const OrtEpDevice* device = this->device(settings.device);
-  const std::vector<const char*> keys = texts(settings.options, true);
-  const std::vector<const char*> values = texts(settings.options, false);
-  hipdnn_ep::check(ort_, ort_.api->SessionOptionsAppendExecutionProvider_V2(options, env_.get(), &device, 1, keys.data(), values.data(),
-                                                                            keys.size()));
+  if (settings.device != DeviceKind::none) {
+    const OrtEpDevice* device = this->device(settings.device);
+    const std::vector<const char*> keys = texts(settings.options, true);
+    const std::vector<const char*> values = texts(settings.options, false);
+    hipdnn_ep::check(ort_, ort_.api->SessionOptionsAppendExecutionProvider_V2(options, env_.get(), &device, 1, keys.data(), values.data(),
+                                                                              keys.size()));
+  }
   OrtSession* session = nullptr;
   hipdnn_ep::check(ort_, ort_.api->CreateSession(env_.get(), settings.model.c_str(), options, &session));
   return {session, ort_.api->ReleaseSession};
@@ -150,18 +152,18 @@ std::span<const float> Session::numbers(OrtValue* value) const {
   return {static_cast<const float*>(data), bytes / sizeof(float)};
 }
 
-std::vector<std::vector<std::string>> Session::parts() const {
+std::vector<std::vector<std::string>> Session::parts(std::string_view provider) const {
   const hipdnn_ep::Ort& ort = runtime_.ort();
   const AssignedPart* const* parts = nullptr;
   std::size_t part_count = 0;
   call(ort, kGetParts, static_cast<const OrtSession*>(session_.get()), &parts, &part_count);
   std::vector<std::vector<std::string>> result;
   for (const AssignedPart* part : std::span(parts, part_count)) {
-    const char* provider = nullptr;
+    const char* owner = nullptr;
     const AssignedNode* const* nodes = nullptr;
     std::size_t node_count = 0;
-    call(ort, kGetPartProvider, part, &provider);
-    if (provider != runtime_.provider()) continue;
+    call(ort, kGetPartProvider, part, &owner);
+    if (owner != provider) continue;
     call(ort, kGetPartNodes, part, &nodes, &node_count);
     std::vector<std::string>& names = result.emplace_back();
     for (const AssignedNode* node : std::span(nodes, node_count)) {

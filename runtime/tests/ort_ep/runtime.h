@@ -5,6 +5,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ort.h"
@@ -13,7 +14,8 @@ namespace ort_tests {
 
 using hipdnn_ep::OrtOwned;
 
-enum class DeviceKind { cpu, gpu };
+/// Of the provider's devices; `none` leaves the model to ONNX Runtime's own CPU provider.
+enum class DeviceKind { cpu, gpu, none };
 
 /// What a session is made of.
 struct SessionSettings {
@@ -36,7 +38,6 @@ class Runtime {
 
   const hipdnn_ep::Ort& ort() const { return ort_; }
   OrtEnv* env() const { return env_.get(); }
-  const std::string& provider() const { return provider_; }
 
   /// Throws OrtFailure with ONNX Runtime's message. The session runs on the calling thread only, but for threads of the provider.
   OrtOwned<OrtSession> create_session(const SessionSettings& settings) const;
@@ -85,8 +86,8 @@ class Session {
   /// The numbers of a value; it lives longer than they are used.
   std::span<const float> numbers(OrtValue* value) const;
 
-  /// Names of the nodes of each part that the provider took.
-  std::vector<std::vector<std::string>> parts() const;
+  /// Names of the nodes of each part that `provider` took.
+  std::vector<std::vector<std::string>> parts(std::string_view provider) const;
 
  private:
   const Runtime& runtime_;

@@ -3,9 +3,9 @@
 #include <dlfcn.h>
 #include <onnxruntime_c_api.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <string>
 
@@ -37,6 +37,16 @@ class Umbrella final : public OrtEpFactory {
     GetVendor = [](const OrtEpFactory*) noexcept { return "AMD"; };
     GetVendorId = [](const OrtEpFactory*) noexcept { return uint32_t{0x1002}; };
     GetVersion = [](const OrtEpFactory*) noexcept { return "0.0.1"; };
+    // The CPU's memory is ONNX Runtime's own.
+    CreateAllocator = [](OrtEpFactory*, const OrtMemoryInfo*, const OrtKeyValuePairs*, OrtAllocator** allocator) noexcept -> OrtStatus* {
+      *allocator = nullptr;
+      return nullptr;
+    };
+    ReleaseAllocator = [](OrtEpFactory*, OrtAllocator*) noexcept {};
+    CreateDataTransfer = [](OrtEpFactory*, OrtDataTransferImpl** transfer) noexcept -> OrtStatus* {
+      *transfer = nullptr;
+      return nullptr;
+    };
     IsStreamAware = [](const OrtEpFactory*) noexcept { return false; };
     GetSupportedDevices = [](OrtEpFactory* self, const OrtHardwareDevice* const* devices, size_t count, OrtEpDevice** offers, size_t capacity,
                              size_t* offered) noexcept { return of(self)->offer(devices, count, offers, capacity, offered); };
@@ -77,7 +87,7 @@ class Umbrella final : public OrtEpFactory {
     if (library == nullptr) return dlerror();
     backend_ = {library, reinterpret_cast<Backend::Create>(dlsym(library, "CreateEpFactories")),
                 reinterpret_cast<Backend::Release>(dlsym(library, "ReleaseEpFactory"))};
-    return "";
+    return backend_.create != nullptr && backend_.release != nullptr ? "" : backend_path() + " is no backend";
   }
 
   /// A backend's factory per session, with no device passed on.

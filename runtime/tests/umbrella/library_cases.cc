@@ -1,0 +1,111 @@
+// libhipdnn-backend.so as an umbrella opens it, with the hipDNN provider beside it.
+#include <dlfcn.h>
+
+#include "cases.h"
+#include "process.h"
+
+namespace umbrella_tests {
+namespace {
+
+constexpr const char* kBackend = "libhipdnn-backend.so";
+constexpr const char* kProvider = "libhipdnn_ep.so";
+
+/// The backend library in a folder, opened.
+class Library {
+ public:
+  Library(const Paths& paths, const std::filesystem::path& folder)
+      : base_(open_onnxruntime(paths)), handle_(dlopen((folder / kBackend).c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    if (handle_ == nullptr) throw std::runtime_error(dlerror());
+    create_ = reinterpret_cast<decltype(create_)>(dlsym(handle_, "CreateEpFactories"));
+    release_ = reinterpret_cast<decltype(release_)>(dlsym(handle_, "ReleaseEpFactory"));
+  }
+  ~Library() { dlclose(handle_); }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  /// Throws with the library's message.
+  OrtEpFactory* create(std::size_t capacity = 1) const {
+    OrtEpFactory* factory = nullptr;
+    std::size_t count = 0;
+    const std::string message = take_message(base_, create_("tests", base_, nullptr, &factory, capacity, &count));
+    if (!message.empty()) throw std::runtime_error(message);
+    check::equal(count, 1U, "factories");
+    return factory;
+  }
+  void release(OrtEpFactory* factory) const { check::equal(take_message(base_, release_(factory)), std::string()); }
+
+ private:
+  const OrtApiBase* base_;
+  void* handle_;
+  OrtStatus* (*create_)(const char*, const OrtApiBase*, const OrtLogger*, OrtEpFactory**, std::size_t, std::size_t*) = nullptr;
+  OrtStatus* (*release_)(OrtEpFactory*) = nullptr;
+};
+
+std::string failure_of(const Library& library, std::size_t capacity = 1) {
+  try {
+    library.release(library.create(capacity));
+    return {};
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+}
+
+void check_provider(OrtEpFactory* factory) {
+  check::equal(std::string(factory->GetName(factory)), std::string("HipDNNExecutionProvider"));
+  check::equal(std::string(factory->GetVendor(factory)), std::string("AMD"));
+}
+
+void test_factories_in_turn(const Paths& paths) {
+  const std::string provider = paths.libraries / kProvider;
+  const Library library(paths, paths.libraries);
+  for (int i = 0; i < 20; ++i) {
+    check::that(!is_loaded(provider), "the provider is loaded without a factory");
+    OrtEpFactory* factory = library.create();
+    check_provider(factory);
+    check::that(is_loaded(provider), "the provider is not loaded");
+    library.release(factory);
+  }
+  check::that(!is_loaded(provider), "the provider is loaded after the last factory");
+}
+
+void test_factories_of_threads(const Paths& paths) {
+  const Library library(paths, paths.libraries);
+  on_eight_threads([&](unsigned) {
+    for (int i = 0; i < 50; ++i) {
+      OrtEpFactory* factory = library.create();
+      check_provider(factory);
+      library.release(factory);
+    }
+  });
+  check::that(!is_loaded(paths.libraries / kProvider), "the provider is loaded after the last factory");
+}
+
+void test_provider_that_comes_late(const Paths& paths) {
+  const ort_tests::TemporaryFolder folder;
+  std::filesystem::copy_file(paths.libraries / kBackend, folder.path() / kBackend);
+  const Library library(paths, folder.path());
+  check::contains(failure_of(library), "put libhipdnn_ep.so beside libhipdnn-backend.so");
+  check::contains(failure_of(library), (folder.path() / kProvider).string());
+  for (const char* name : {kProvider, "libhipdnn_host.so"}) std::filesystem::create_symlink(paths.libraries / name, folder.path() / name);
+  OrtEpFactory* factory = library.create();
+  check_provider(factory);
+  library.release(factory);
+  check::that(!is_loaded(folder.path() / kProvider), "the provider is loaded after the last factory");
+}
+
+void test_no_room_for_a_factory(const Paths& paths) {
+  const Library library(paths, paths.libraries);
+  check::contains(failure_of(library, 0), "no room for a factory");
+  check::that(!is_loaded(paths.libraries / kProvider), "the provider is loaded after a failure");
+}
+
+}  // namespace
+
+void add_library_cases(check::Suite& suite, const Paths& paths) {
+  suite.add("library: loads and unloads the provider when factories come one after the other", [&] { test_factories_in_turn(paths); });
+  suite.add("library: eight threads create and release", [&] { test_factories_of_threads(paths); });
+  suite.add("library: works when the provider comes late", [&] { test_provider_that_comes_late(paths); });
+  suite.add("library: passes the error on when there is no room for a factory", [&] { test_no_room_for_a_factory(paths); });
+}
+
+}  // namespace umbrella_tests
