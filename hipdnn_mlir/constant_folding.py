@@ -9,6 +9,7 @@ import onnx
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from .onnx_types import BY_ONNX
 from .ops.evaluate import Array
 from .ops.strides import Dims
 
@@ -25,8 +26,8 @@ _RANDOM = frozenset(
 def fold_constants(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, Array]]:
     """Replace nodes whose results are known by initializers, and infer shapes, until nothing changes.
 
-    Shape and Size of static tensors are known; so is every node on known inputs only, evaluated by onnx's reference implementation. An If
-    with a known condition becomes the branch it takes.
+    Shape and Size of static tensors are known, and tensors without elements; so is every node on known inputs only, evaluated by onnx's
+    reference implementation. An If with a known condition becomes the branch it takes.
 
     Args:
         model: without large initializers; not modified.
@@ -52,7 +53,9 @@ class _Folder:
         self._model = model
         graph = model.graph
         self._dims = dict(_static_dims([*graph.input, *graph.output, *graph.value_info]))
-        self._known: dict[str, Array] = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+        values = [*graph.input, *graph.output, *graph.value_info]
+        self._empty = dict(_empty_arrays(values))
+        self._known: dict[str, Array] = self._empty | {t.name: numpy_helper.to_array(t) for t in graph.initializer}
         self._folded: dict[str, Array] = {}
         self._kept: list[onnx.NodeProto] = []
         self._inlined = False
@@ -134,6 +137,8 @@ class _Folder:
         if node.op_type in ("Shape", "Size"):
             dims = self._dims.get(node.input[0])
             return None if dims is None else [_shape(node, dims)]
+        if node.output and all(name in self._empty for name in node.output if name):
+            return [self._empty.get(name, np.empty(0)) for name in node.output]
         if not all(name in self._known for name in node.input if name):
             return None
         return self._fill(node) if node.op_type == "ConstantOfShape" else self._evaluate(node)
@@ -185,6 +190,14 @@ def _static_dims(values: Iterable[Any]) -> Iterable[tuple[str, Dims]]:
         kind = value.type.tensor_type
         if kind.HasField("shape") and all(d.HasField("dim_value") for d in kind.shape.dim):
             yield value.name, tuple(d.dim_value for d in kind.shape.dim)
+
+
+def _empty_arrays(values: Iterable[Any]) -> Iterable[tuple[str, Array]]:
+    """The values that are known because they have no elements."""
+    kinds = {value.name: value.type.tensor_type.elem_type for value in values}
+    for name, dims in _static_dims(values):
+        if 0 in dims and min(dims) >= 0 and kinds[name] in BY_ONNX:
+            yield name, np.empty(dims, onnx.helper.tensor_dtype_to_np_dtype(kinds[name]))
 
 
 def _shape(node: onnx.NodeProto, dims: Dims) -> Array:

@@ -171,14 +171,14 @@ def test_whole_model_is_placed_when(name: str, kind: str, cache_dir: Path) -> No
     assert_equals_cpu(session, model, {port.name: feeds[port.name] for port in session.get_inputs()})
 
 
-def test_tensor_without_elements_stays_on_the_cpu(cache_dir: Path) -> None:
-    model = build(
-        "g (float[0,8] x) => (float[0,8] y, float[8] z) { y = Relu(x) z = ReduceSum<keepdims=0>(x, zero) }",
-        zero=np.array([0]),
-    )
-    session = sessions.make_session(model, cache_dir, options=MAXIMAL)
-    assert sessions.placed_nodes(session)[0] == []
-    assert_equals_cpu(session, model, {"x": normal(0, 8)})
+@pytest.mark.parametrize("rows", ["0", "N"])
+def test_batch_may_be_empty(rows: str, cache_dir: Path) -> None:
+    text = f"g (float[{rows},8] x) => (float[{rows},8] y, float[8] z) {{ a = MatMul(x, w) y = Relu(a) z = ReduceSum<keepdims=0>(y, zero) }}"
+    model = build(text, w=normal(8, 8), zero=np.array([0]))
+    session = sessions.make_session(model, cache_dir, wholly=True)
+    assert len(sessions.placed_nodes(session)[0]) == 3
+    for batch in (0, 3, 0) if rows == "N" else (0,):
+        assert_equals_cpu(session, model, {"x": normal(batch, 8)})
 
 
 BETWEEN_CPU_NODES = "g (float[%(dims)s] x) => (float[%(dims)s] y) { a = Softsign(x) b = %(op)s y = Softsign(b) }"
