@@ -96,6 +96,7 @@ static_assert(slot(offsetof(OrtApi, Graph_GetInitializers)) == 343);
 static_assert(slot(offsetof(OrtApi, Graph_GetNumNodes)) == 344);
 static_assert(slot(offsetof(OrtApi, Graph_GetNodes)) == 345);
 static_assert(slot(offsetof(OrtApi, Graph_GetParentNode)) == 346);
+static_assert(slot(offsetof(OrtApi, Node_GetId)) == 348);
 static_assert(slot(offsetof(OrtApi, Node_GetName)) == 349);
 static_assert(slot(offsetof(OrtApi, Node_GetOperatorType)) == 350);
 static_assert(slot(offsetof(OrtApi, Node_GetDomain)) == 351);

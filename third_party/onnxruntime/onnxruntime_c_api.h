@@ -266,7 +266,8 @@ struct OrtApi {
   OrtStatusPtr (*Graph_GetNumNodes)(const OrtGraph*, size_t*);  // 344
   OrtStatusPtr (*Graph_GetNodes)(const OrtGraph*, const OrtNode**, size_t);  // 345
   OrtStatusPtr (*Graph_GetParentNode)(const OrtGraph*, const OrtNode**);  // 346
-  void* gap_347[2];
+  void* gap_347[1];
+  OrtStatusPtr (*Node_GetId)(const OrtNode*, size_t*);  // 348
   OrtStatusPtr (*Node_GetName)(const OrtNode*, const char**);  // 349
   OrtStatusPtr (*Node_GetOperatorType)(const OrtNode*, const char**);  // 350
   OrtStatusPtr (*Node_GetDomain)(const OrtNode*, const char**);  // 351

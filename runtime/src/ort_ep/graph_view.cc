@@ -77,6 +77,11 @@ std::vector<Subgraph> subgraphs_of(const Ort& ort, const OrtNode* node) {
 }
 
 std::string name_of(const Ort& ort, const OrtNode* node) { return text(ort, node, ort.api->Node_GetName); }
+std::size_t id_of(const Ort& ort, const OrtNode* node) {
+  std::size_t id = 0;
+  check(ort, ort.api->Node_GetId(node, &id));
+  return id;
+}
 std::string op_type_of(const Ort& ort, const OrtNode* node) { return text(ort, node, ort.api->Node_GetOperatorType); }
 std::string domain_of(const Ort& ort, const OrtNode* node) { return text(ort, node, ort.api->Node_GetDomain); }
 std::string model_path_of(const Ort& ort, const OrtGraph* graph) { return text(ort, graph, ort.api->Graph_GetModelPath); }

@@ -40,6 +40,8 @@ struct Subgraph {
 std::vector<Subgraph> subgraphs_of(const Ort& ort, const OrtNode* node);
 
 std::string name_of(const Ort& ort, const OrtNode* node);
+/// The same in all views of a graph.
+std::size_t id_of(const Ort& ort, const OrtNode* node);
 std::string op_type_of(const Ort& ort, const OrtNode* node);
 std::string domain_of(const Ort& ort, const OrtNode* node);
 /// The name of a value, empty for a missing one.

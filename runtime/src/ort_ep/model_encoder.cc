@@ -115,10 +115,10 @@ class Encoder {
     return values;
   }
 
-  /// The node's own name where it has one that no other node has.
+  /// The node's own name where it has one that no other node has; else one that it has in any view of its graph.
   std::string unique_name(const OrtNode* node) {
     std::string wanted = name_of(ort_, node);
-    if (wanted.empty()) wanted = op_type_of(ort_, node) + "_" + std::to_string(names_.size());
+    if (wanted.empty()) wanted = op_type_of(ort_, node) + "_" + std::to_string(id_of(ort_, node));
     std::string name = wanted;
     for (int i = 1; !names_.insert(name).second; ++i) name = wanted + "#" + std::to_string(i);
     return name;
