@@ -111,6 +111,10 @@ void test_least_recently_used_evicted_when_over_the_bound() {
   check::that(is_there(2) && is_there(0) && is_there(4), "an entry was evicted without need");
   check::equal(store(cache, 5, content(5, 1000)), std::string());
   check::that(is_there(5) && !is_there(2) && !is_there(0) && !is_there(4), "the newest entry alone fills the bound");
+  // A clock that was wrong once must not cost the entry just written.
+  set_age(folder.path() / (key(5) + ".bin"), -std::chrono::hours(24));
+  check::equal(store(cache, 6, content(6, 10)), std::string());
+  check::that(is_there(6) && !is_there(5), "the newest entry was evicted");
   check::that(fs::exists(folder.path() / "notes.txt") && fs::exists(folder.path() / (key(9) + ".BAK")), "a file of someone else's is gone");
 }
 

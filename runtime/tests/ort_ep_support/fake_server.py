@@ -59,7 +59,8 @@ def echo(request: dict, descriptors: list[int]) -> dict:
 
 def surroundings() -> dict:
     """What this process was started with."""
-    files = {name: os.readlink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")}
+    # The folder's own descriptor is gone when its link is read.
+    files = {path.name: str(path.readlink()) for path in pathlib.Path("/proc/self/fd").iterdir() if path.is_symlink()}
     return {
         "pythonpath": os.environ.get("PYTHONPATH", ""),
         "files": files,
@@ -73,7 +74,8 @@ def surroundings() -> dict:
 
 def say_last_words() -> None:
     """Print enough to fill any bound, then something to look for."""
-    print("x" * 5000, "last words of the compiler", file=sys.stderr, flush=True)
+    sys.stderr.write("x" * 5000 + " last words of the compiler\n")
+    sys.stderr.flush()
 
 
 def misbehave(connection: Connection, action: str) -> None:
@@ -83,12 +85,15 @@ def misbehave(connection: Connection, action: str) -> None:
         os.kill(os.getpid(), signal.SIGSEGV)
     elif action == "crash_with_heir":
         # The heir keeps the socket open, so that its other end sees no end of stream.
-        if os.fork() != 0:
+        heir = os.fork()
+        if heir != 0:
+            (HERE / "heir").write_text(str(heir))
             os.kill(os.getpid(), signal.SIGSEGV)
-        time.sleep(60)
+        time.sleep(600)
     elif action == "exit":
         sys.exit(7)
     elif action == "hang":
+        (HERE / "hangs").touch()
         time.sleep(600)
     elif action == "close":
         connection.socket.close()
@@ -121,6 +126,9 @@ def perform(request: dict, descriptors: list[int]) -> dict | None:
     if action == "stay":
         (HERE / "stays").touch()
         return {"result": os.getpid()}
+    if action == "chat":
+        sys.stderr.write("chatter about a request that went well\n")
+        return {"result": None}
     if action == "refuse":
         return {"error": {"kind": "ModelError", "message": "model.onnx: no such\nnode", "detail": "line 1\nline 2"}}
     return None
@@ -146,6 +154,10 @@ def main() -> None:
         sys.exit((HERE / "broken").read_text())
     connection = Connection(int(sys.argv[1]))
     while (request := connection.receive()) is not None:
+        if request["action"] == "turn_deaf":
+            connection.send(b'{"result": null}')
+            connection.read(4)
+            sys.exit(3)
         reply = perform(request, connection.descriptors)
         if reply is None:
             misbehave(connection, request["action"])

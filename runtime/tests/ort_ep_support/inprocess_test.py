@@ -30,7 +30,13 @@ class Host:
         numbers = (ctypes.c_int * len(descriptors))(*descriptors)
         text = json.dumps(request).encode()
         status = self.library.host_ask(
-            self.service, int(inprocess), text, numbers, ctypes.c_size_t(len(descriptors)), told, ctypes.c_size_t(len(told))
+            self.service,
+            int(inprocess),
+            text,
+            numbers,
+            ctypes.c_size_t(len(descriptors)),
+            told,
+            ctypes.c_size_t(len(told)),
         )
         assert status == 0
         return json.loads(told.value)
@@ -67,67 +73,80 @@ class InProcessTest(unittest.TestCase):
             del sys.modules[name]
 
     def test_answered_here_when_the_package_is_not_on_the_path(self) -> None:
+        """Its folder goes to the end of the search path, once; the files stay open."""
         with tempfile.TemporaryFile() as file:
             file.write(b"the model")
             file.flush()
             told = self.host.ask({"action": "echo", "payload": "\u4e2d"}, (file.fileno(),))
             os.fstat(file.fileno())
-        self.assertEqual(told["description"], "inprocess")
-        self.assertEqual(told["result"], {"payload": "\u4e2d", "contents": ["the model"], "pid": os.getpid()})
-        self.assertEqual(sys.path, [*self.path, str(self.root)])
+        assert told["description"] == "inprocess"
+        assert told["result"] == {"payload": "中", "contents": ["the model"], "pid": os.getpid()}
+        assert sys.path == [*self.path, str(self.root)]
         self.host.ask({"action": "echo"})
-        self.assertEqual(sys.path, [*self.path, str(self.root)])
+        assert sys.path == [*self.path, str(self.root)]
 
     def test_exception_told_when_the_compiler_raises(self) -> None:
+        """Whatever goes wrong in Python is an error with its text, and the next request works."""
         told = self.host.ask({"action": "raise"})
-        self.assertEqual(told["cause"], "crashed")
-        self.assertIn("the compiler in this process failed: ValueError: a mistake in the compiler; set the option", told["message"])
+        assert told["cause"] == "crashed"
+        assert (
+            "the compiler in this process failed: ValueError: a mistake in the compiler; set the option"
+            in told["message"]
+        )
         told = self.host.ask({"action": "text"})
-        self.assertIn("TypeError: expected bytes, str found", told["message"])
+        assert "TypeError: expected bytes, str found" in told["message"]
         told = self.host.ask({"action": "garbage"})
-        self.assertIn("sent a reply that is no JSON object", told["message"])
+        assert "sent a reply that is no JSON object" in told["message"]
         told = self.host.ask({"action": "refuse"})
-        self.assertEqual((told["cause"], told["kind"], told["message"]), ("refused", "ModelError", "model.onnx: no such node"))
-        self.assertIn("result", self.host.ask({"action": "echo"}))
+        assert (told["cause"], told["kind"], told["message"]) == ("refused", "ModelError", "model.onnx: no such node")
+        assert "result" in self.host.ask({"action": "echo"})
 
-    def test_unavailable_when_the_package_is_missing_or_another_version(self) -> None:
+    def test_unavailable_when_the_package_is_missing(self) -> None:
+        """The reason is that of the import."""
         shutil.rmtree(self.root / "hipdnn_mlir")
-        if "hipdnn_mlir" not in sys.modules:
-            sys.modules["hipdnn_mlir"] = None  # as if no folder on the path had it
+        sys.modules["hipdnn_mlir"] = None  # as if no folder on the path had it
         told = self.host.ask({"action": "echo"})
-        self.assertEqual((told["available"], told["cause"]), (False, "unavailable"))
-        self.assertIn("the compiler in this process cannot be imported: ModuleNotFoundError: ", told["message"])
-        self.assertEqual(told["message"], told["description"])
+        assert (told["available"], told["cause"]) == (False, "unavailable")
+        assert "the compiler in this process cannot be imported: ModuleNotFoundError: " in told["message"]
+        assert told["message"] == told["description"]
 
     def test_unavailable_when_the_version_differs(self) -> None:
+        """As for a process of its own."""
         self.version.write_text("0.0.9")
         told = self.host.ask({"action": "echo"})
-        self.assertEqual((told["available"], told["cause"]), (False, "unavailable"))
-        self.assertIn("this process's Python has hipdnn_mlir 0.0.9, this library needs ", told["message"])
+        assert (told["available"], told["cause"]) == (False, "unavailable")
+        assert "this process's Python has hipdnn_mlir 0.0.9, this library needs " in told["message"]
 
     def test_own_interpreter_started_when_automatic(self) -> None:
+        """A Python host needs no option to say which Python."""
         told = self.host.ask({"action": "echo"}, inprocess=False)
-        self.assertEqual(told["description"], f"subprocess {sys.executable}")
-        self.assertNotEqual(told["result"]["pid"], os.getpid())
+        assert told["description"] == f"subprocess {sys.executable}"
+        assert told["result"]["pid"] != os.getpid()
 
     def test_every_thread_answered_when_requests_are_concurrent(self) -> None:
+        """Nobody waits for the interpreter while holding what its holder waits for."""
+
         def ask(number: int) -> None:
             for inprocess in (True, False):
                 told = self.host.ask({"action": "echo", "payload": number}, inprocess=inprocess)
-                self.assertEqual(told["result"]["payload"], number)
+                assert told["result"]["payload"] == number
 
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             list(pool.map(ask, range(40)))
 
     def test_nothing_leaks_when_asked_often(self) -> None:
+        """Neither descriptors nor references to objects."""
+
         def count() -> tuple[int, int]:
-            return len(os.listdir("/proc/self/fd")), sys.getrefcount(sys.modules["hipdnn_mlir.server"].answer)
+            return len(list(pathlib.Path("/proc/self/fd").iterdir())), sys.getrefcount(
+                sys.modules["hipdnn_mlir.server"].answer
+            )
 
         self.host.ask({"action": "echo"})
         before = count()
         for action in ("echo", "raise", "text", "refuse") * 50:
             self.host.ask({"action": action}, (0,) if action == "raise" else ())
-        self.assertEqual(count(), before)
+        assert count() == before
 
 
 if __name__ == "__main__":

@@ -134,9 +134,13 @@ void test_started_again_when_the_compiler_dies(const Tools& tools) {
   const CompilerError error = setup.fail("crash");
   check::equal(error.detail().size(), std::size_t{1999}, "last words without the line's end");
   check::that(error.detail().ends_with("xxx last words of the compiler"), error.detail());
+  setup.ask({{"action", "chat"}});
+  check::equal(setup.fail("exit").detail(), std::string(), "what was printed before the request");
   check_failure(setup, "exit", Cause::crashed, "ended with status 7 before it answered; the next request starts a new one");
   check_failure(setup, "half", Cause::crashed, "ended with status 0 before it answered");
   check_failure(setup, "crash_with_heir", Cause::crashed, "died of SIGSEGV before it answered");
+  const pid_t heir = std::stoi(read_file(setup.package.inside("heir")));
+  wait_until([&] { return !is_running(heir); }, "the end of what the compiler had started");
 }
 
 void test_stopped_when_the_compiler_talks_nonsense(const Tools& tools) {
@@ -150,7 +154,16 @@ void test_stopped_when_the_compiler_talks_nonsense(const Tools& tools) {
 
 void test_stopped_when_the_compiler_hangs(const Tools& tools) {
   Setup setup(tools);
-  check_failure(setup, "hang", Cause::timed_out, "gave no answer within 0.3 s and was stopped; give it more time", milliseconds(300));
+  check_failure(setup, "hang", Cause::timed_out, "gave no answer within 300 ms and was stopped; give it more time", milliseconds(300));
+}
+
+void test_no_signal_when_the_compiler_dies_during_a_request(const Tools& tools) {
+  Setup setup(tools);
+  setup.ask({{"action", "turn_deaf"}});
+  // More than a socket holds, so that the rest meets a closed one. SIGPIPE would end this process.
+  const CompilerError error = compiler_error_of([&] { setup.ask({{"action", "echo"}, {"payload", std::string(8U << 20, 'p')}}); });
+  check::equal(error.cause(), Cause::crashed);
+  check::contains(error.what(), "ended with status 3 before it answered");
 }
 
 void test_no_request_lost_when_the_compiler_dies_idle(const Tools& tools) {
@@ -207,22 +220,10 @@ void test_timed_out_when_the_compiler_is_busy(const Tools& tools) {
     }
     is_over = true;
   });
-  CompilerOptions impatient = setup.options;
-  impatient.timeout = milliseconds(50);
-  // Until the other thread has its turn, requests are answered.
-  std::string message;
-  wait_until(
-      [&] {
-        try {
-          setup.service.request(impatient, {{"action", "echo"}}, {});
-          return false;
-        } catch (const CompilerError& error) {
-          message = error.what();
-          return error.cause() == Cause::timed_out && message.find("busy") != std::string::npos;
-        }
-      },
-      "a request that waits in vain");
-  check::contains(message, "was busy with other models for 50 ms; give it more time");
+  wait_until([&] { return std::filesystem::exists(setup.package.inside("hangs")); }, "the other thread's turn");
+  const CompilerError error = setup.fail("echo", milliseconds(50));
+  check::equal(error.cause(), Cause::timed_out);
+  check::contains(error.what(), "was busy with other models for 50 ms; give it more time");
   check::that(!is_over && is_running(before), "waiting in vain disturbed the compiler at work");
   kill(before, SIGKILL);
 }
@@ -237,6 +238,7 @@ void test_unavailable_when_the_package_is_not_fit(const Tools& tools) {
     options.mode = mode;
     const Availability found = service.availability(options);
     check::that(!found.is_available() && found.compiler.is_null(), found.description);
+    check::equal(service.availability(options).description, found.description, "asked again");
     const CompilerError error = compiler_error_of([&] { service.request(options, {{"action", "echo"}}, {}); });
     check::equal(error.cause(), Cause::unavailable);
     check::contains(error.what(), found.description);
@@ -280,6 +282,7 @@ void add_service_cases(check::Suite& suite, const Tools& tools) {
   add("started again when the compiler dies", test_started_again_when_the_compiler_dies);
   add("stopped when the compiler talks nonsense", test_stopped_when_the_compiler_talks_nonsense);
   add("stopped when the compiler hangs", test_stopped_when_the_compiler_hangs);
+  add("no signal when the compiler dies during a request", test_no_signal_when_the_compiler_dies_during_a_request);
   add("no request lost when the compiler dies idle", test_no_request_lost_when_the_compiler_dies_idle);
   add("every thread gets its own answer when requests are concurrent", test_every_thread_gets_its_own_answer_when_requests_are_concurrent);
   add("timed out when the compiler is busy", test_timed_out_when_the_compiler_is_busy);
