@@ -245,6 +245,8 @@ def insert(source: Any, destination: Any, offsets: Dims) -> Any:
 def copied(tensor: Any, kind: Any) -> Any:
     """A copy of a tensor, of torch type `kind`, in a buffer of its own."""
     buffer = allocate(kind, CONTIGUOUS)
+    if 0 in tensor.type.shape:
+        return read_tensor(buffer, builtin_tensor(kind))
     graph = create_graph([read_buffer(tensor)], [buffer], [], ir.Location.current)
     block = graph.regions[0].blocks.append(kind, arg_locs=[graph.location])
     with ir.InsertionPoint(block):

@@ -54,6 +54,20 @@ func.func @returned_twice(%x: !v) -> (!v, !v) {
 
 // -----
 
+// Of a value without elements there is nothing to copy.
+
+// CHECK-LABEL: func.func @nothing_returned_twice
+// CHECK-NOT:     hipdnn.graph
+// CHECK:         %[[E:.+]] = memref.alloc() : memref<0xf32>
+// CHECK:         %[[Z:.+]] = bufferization.to_tensor %[[E]]
+// CHECK:         return %arg0, %[[Z]]
+!v = !torch.vtensor<[0],f32>
+func.func @nothing_returned_twice(%x: !v) -> (!v, !v) {
+  return %x, %x : !v, !v
+}
+
+// -----
+
 // Folded constants were evaluated before: their function goes.
 
 // CHECK-NOT:   @hipdnn_constants

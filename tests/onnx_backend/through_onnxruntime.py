@@ -82,14 +82,24 @@ class CaseRunner:
         parts = session.get_provider_graph_assignment_info()
         left = {node.op_type for part in parts if part.ep_name != sessions.EP_NAME for node in part.get_nodes()}
         note = f"{', '.join(sorted(left))} on the CPU"
+        placed = sessions.placed_nodes(session)[0]
         for inputs, expected in self._case.data_sets:
-            outputs = run(session, inputs)
-            try:
-                self._assert_similar(outputs, [to_array(value) for value in expected])
-            except (AssertionError, TypeError):  # a TypeError for what is no array
-                np.testing.assert_equal(outputs, run(self._alone(), inputs))
-                note += "; not the expected results, but those of ONNX Runtime alone"
+            outputs, wanted = run(session, inputs), [to_array(value) for value in expected]
+            if self._is_similar(outputs, wanted):
+                continue
+            note += "; ONNX Runtime alone does not give the expected results either"
+            own = run(self._alone(), inputs)
+            # Its own may be random, or what was in memory; where the provider has a part in them, they are to be the same.
+            if placed or self._is_similar(own, wanted):
+                np.testing.assert_equal(outputs, own)
         return _result("cpu", note)
+
+    def _is_similar(self, outputs: Sequence[Any], expected: Sequence[Any]) -> bool:
+        try:
+            self._assert_similar(outputs, expected)
+        except (AssertionError, TypeError):  # a TypeError for what is no array
+            return False
+        return True
 
     def _alone(self) -> ort.InferenceSession:
         """A session without the provider."""

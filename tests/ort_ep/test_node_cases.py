@@ -10,8 +10,8 @@ import pytest
 
 from onnx_backend import report
 
-LEAST_PASSED = 640
-"""Of the oldest ONNX Runtime that is supported; newer ones read more of the cases."""
+LEAST_PASSED = 690
+"""By any ONNX Runtime that is supported; it runs more than the standalone path where it writes functions out as simpler nodes."""
 
 
 @pytest.fixture(scope="module")
