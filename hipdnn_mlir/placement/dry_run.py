@@ -8,6 +8,7 @@ from ..container import stand_ins
 from ..errors import HipdnnMlirError, PassError, Reject, UnsupportedError
 from .extract import Region
 from .graph import OnnxGraph
+from .plans import refused_plans
 
 logger = logging.getLogger(__name__)
 
@@ -32,9 +33,11 @@ class Failure:
 
 
 def dry_run(graph: OnnxGraph, region: Region, target: str) -> Lowered | Failure:
-    """Compile a region up to the values of its weights, or say why that fails."""
+    """Compile a region up to the values of its weights and build its plans, or say why that fails."""
     try:
-        return lower(region.model, target=target, shapes=region.shapes, external=stand_ins(region.model))
+        lowered = lower(region.model, target=target, shapes=region.shapes, external=stand_ins(region.model))
+        refused = refused_plans(lowered.model)
+        return _attributed(graph, region, tuple(refused)) if refused else lowered
     except UnsupportedError as error:
         return _attributed(graph, region, error.rejects)
     except HipdnnMlirError as error:

@@ -165,6 +165,7 @@ CompiledModel ModelCompiler::request_program(const std::string& key, const Memor
   if (!shapes.empty()) request["shapes"] = shapes;
   if (!options_.dump_ir_dir.empty()) request["dump_ir"] = options_.dump_ir_dir + "/" + name;
   service_.request(options_.compiler, request, std::array{image.fd(), output.fd()});
+  output.seal_size();
   const auto mapping = std::make_shared<const Mapping>(output.map(MemoryFile::Access::read_only));
   CompiledModel compiled{hipdnn_rt::Program::parse_container(mapping->bytes(), mapping), mapping->bytes()};
   store(key, "hipdnn", mapping->bytes());
