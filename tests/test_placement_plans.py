@@ -8,8 +8,7 @@ import pytest
 
 from hipdnn_mlir.errors import DeviceError
 from hipdnn_mlir.placement import place, plans
-
-from tests.ort_ep.small_models import convolution
+from ort_ep.small_models import convolution
 
 
 class PickyDevice:
