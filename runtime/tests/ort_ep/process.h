@@ -3,14 +3,15 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
+
+#include "../check.h"
 
 namespace ort_tests {
 
-/// Memory that the process has in RAM, after the C library gave back what it can.
-std::size_t resident_bytes();
-
-/// Open file descriptors.
-std::size_t open_files();
+/// Throws check::Failure where the process grows with every turn of `work`: by more than `heap_bytes` that are allocated and not freed, or by
+/// open files. Caches may fill in some turns; of a leak none is free.
+void check_settles(std::size_t heap_bytes, const std::function<void()>& work, const check::Location& at = check::Location::current());
 
 /// A new folder that goes with this object.
 class TemporaryFolder {
