@@ -88,7 +88,7 @@ class CaseRunner:
             if self._is_similar(outputs, wanted):
                 continue
             note += "; ONNX Runtime alone does not give the expected results either"
-            own = run(self._alone(), inputs)
+            own = run(sessions.reference_session(self._model), inputs)
             # Its own may be random, or what was in memory; where the provider has a part in them, they are to be the same.
             if placed or self._is_similar(own, wanted):
                 np.testing.assert_equal(outputs, own)
@@ -101,16 +101,10 @@ class CaseRunner:
             return False
         return True
 
-    def _alone(self) -> ort.InferenceSession:
-        """A session without the provider."""
-        settings = ort.SessionOptions()
-        settings.log_severity_level = 4
-        return ort.InferenceSession(self._model, settings, providers=["CPUExecutionProvider"])
-
     def _judge(self, error: Exception) -> Result:
         """Decide whether an error is the provider's or ONNX Runtime's own."""
         try:
-            session = self._alone()
+            session = sessions.reference_session(self._model)
             for inputs, _ in self._case.data_sets:
                 run(session, inputs)
         except NoKernel as own:
@@ -149,13 +143,11 @@ def newest_versions() -> Versions:
 def _newest(versions: Iterable[int], stamp: Callable[[int], Versions]) -> int:
     ports = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in "xy"]
     graph = onnx.helper.make_graph([onnx.helper.make_node("Relu", ["x"], ["y"])], "probe", ports[:1], ports[1:])
-    settings = ort.SessionOptions()
-    settings.log_severity_level = 4
     for version in versions:
         opsets = [onnx.helper.make_opsetid("", stamp(version).opset)]
         model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=stamp(version).ir)
         with contextlib.suppress(Fail, InvalidGraph):
-            ort.InferenceSession(model.SerializeToString(), settings, providers=["CPUExecutionProvider"])
+            sessions.reference_session(model)
             return version
     raise AssertionError("ONNX Runtime reads no version at all")
 

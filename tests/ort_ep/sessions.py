@@ -55,9 +55,7 @@ def session_options(
         entries: Session configuration entries.
         wholly: Refuse a session in which a node is left to the CPU provider.
     """
-    made = ort.SessionOptions()
-    made.log_severity_level = 4
-    made.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    made = _settings()
     if wholly:
         made.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
     for key, value in (entries or {}).items():
@@ -99,19 +97,26 @@ def partitions(session: ort.InferenceSession) -> list[list[str]]:
 
 def reference(model: Model, inputs: Arrays) -> Sequence[Any]:
     """Return the outputs of ONNX Runtime's CPU provider, with its default graph optimizations."""
-    return _reference_session(model).run(None, dict(inputs))
+    return reference_session(model).run(None, dict(inputs))
 
 
 def count_nodes(model: Model) -> int:
     """Return how many nodes ONNX Runtime has for its providers, once it has optimized the model for any of them."""
-    return sum(len(part.get_nodes()) for part in _reference_session(model).get_provider_graph_assignment_info())
+    return sum(len(part.get_nodes()) for part in reference_session(model).get_provider_graph_assignment_info())
 
 
-def _reference_session(model: Model) -> ort.InferenceSession:
+def reference_session(model: Model) -> ort.InferenceSession:
+    """Return a session on ONNX Runtime's CPU provider alone."""
+    return ort.InferenceSession(_source(model), _settings(), providers=["CPUExecutionProvider"])
+
+
+def _settings() -> ort.SessionOptions:
     settings = ort.SessionOptions()
     settings.log_severity_level = 4
     settings.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    return ort.InferenceSession(_source(model), settings, providers=["CPUExecutionProvider"])
+    # Its idle threads would take time from the compiler, which runs in another process.
+    settings.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return settings
 
 
 def _source(model: Model) -> bytes | str:
