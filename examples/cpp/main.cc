@@ -82,12 +82,15 @@ const OrtEpDevice* choose_device(const OrtEnv& env) {
     const bool is_gpu = api().HardwareDevice_Type(api().EpDevice_Device(devices[i])) == OrtHardwareDeviceType_GPU;
     if (chosen == nullptr || is_gpu) chosen = devices[i];
   }
-  if (chosen == nullptr) throw std::runtime_error(std::string("the library offers no device of ") + kProvider + ": reinstall hipdnn-mlir");
+  if (chosen == nullptr) {
+    throw std::runtime_error(std::string("the library offers no device of ") + kProvider + ": reinstall hipdnn-mlir");
+  }
   return chosen;
 }
 
 /// `options` are "OPTION=VALUE", for the provider.
-Owned<OrtSession> create_session(OrtEnv& env, const OrtEpDevice* device, const std::string& model, const std::vector<std::string>& options) {
+Owned<OrtSession> create_session(OrtEnv& env, const OrtEpDevice* device, const std::string& model,
+                                 const std::vector<std::string>& options) {
   std::vector<std::string> keys, values;
   for (const std::string& option : options) {
     const size_t equals = option.find('=');
@@ -102,7 +105,8 @@ Owned<OrtSession> create_session(OrtEnv& env, const OrtEpDevice* device, const s
   OrtSessionOptions* session_options = nullptr;
   check(api().CreateSessionOptions(&session_options));
   const Owned<OrtSessionOptions> owner(session_options);
-  check(api().SessionOptionsAppendExecutionProvider_V2(session_options, &env, &device, 1, key_texts.data(), value_texts.data(), keys.size()));
+  check(api().SessionOptionsAppendExecutionProvider_V2(session_options, &env, &device, 1, key_texts.data(), value_texts.data(),
+                                                       keys.size()));
   OrtSession* session = nullptr;
   check(api().CreateSession(&env, model.c_str(), session_options, &session));
   return Owned<OrtSession>(session);
@@ -123,9 +127,12 @@ double read_as(const void* data, size_t index) {
 
 const ElementType& element_type(ONNXTensorElementDataType type) {
   static constexpr ElementType kTypes[] = {
-      {ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, "float32", 4, read_as<float>}, {ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE, "float64", 8, read_as<double>},
-      {ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64, "int64", 8, read_as<int64_t>}, {ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32, "int32", 4, read_as<int32_t>},
-      {ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8, "uint8", 1, read_as<uint8_t>}, {ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8, "int8", 1, read_as<int8_t>},
+      {ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, "float32", 4, read_as<float>},
+      {ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE, "float64", 8, read_as<double>},
+      {ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64, "int64", 8, read_as<int64_t>},
+      {ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32, "int32", 4, read_as<int32_t>},
+      {ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8, "uint8", 1, read_as<uint8_t>},
+      {ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8, "int8", 1, read_as<int8_t>},
       {ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL, "bool", 1, read_as<bool>},
   };
   for (const ElementType& known : kTypes) {
@@ -168,7 +175,9 @@ TensorType input_type(const OrtSession& session, size_t index) {
   const Owned<OrtTypeInfo> owner(type);
   const OrtTensorTypeAndShapeInfo* info = nullptr;
   check(api().CastTypeInfoToTensorInfo(type, &info));
-  if (info == nullptr) throw std::runtime_error("input " + std::to_string(index) + " of the model is no tensor: this program runs tensors only");
+  if (info == nullptr) {
+    throw std::runtime_error("input " + std::to_string(index) + " of the model is no tensor: this program runs tensors only");
+  }
   TensorType declared = read_type(info);
   // A dimension that the model leaves open is -1; this program takes 1.
   for (int64_t& dim : declared.dims) dim = dim < 0 ? 1 : dim;
@@ -249,7 +258,8 @@ void run_and_print(OrtSession& session, const std::vector<Input>& inputs) {
   for (int i = 0; i < runs; ++i) {
     std::vector<OrtValue*> made(out_names.size(), nullptr);
     const auto start = std::chrono::steady_clock::now();
-    check(api().Run(&session, nullptr, in_names.data(), in_values.data(), in_values.size(), out_names.data(), out_names.size(), made.data()));
+    check(api().Run(&session, nullptr, in_names.data(), in_values.data(), in_values.size(), out_names.data(), out_names.size(),
+                    made.data()));
     best_ms = std::min(best_ms, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
     outputs.clear();
     for (OrtValue* value : made) outputs.emplace_back(value);

@@ -7,7 +7,7 @@
 
 namespace ort_tests {
 
-/// How often the library of the file name `library`, which is loaded, allocates in any thread while `work` runs. What the C and C++ libraries
+/// How often the loaded library of the file name `library` allocates, in any thread, while `work` runs. What the C and C++ libraries
 /// allocate counts for their caller; what ONNX Runtime allocates when it is called back is its own. One count at a time.
 int count_allocations(std::string_view library, const std::function<void()>& work);
 

@@ -11,7 +11,9 @@ PARTS = 8
 WIDTH = 16
 
 
-def save(folder: Path, name: str, nodes: list[onnx.NodeProto], dims: list[int | str], weights: dict[str, np.ndarray]) -> None:
+def save(
+    folder: Path, name: str, nodes: list[onnx.NodeProto], dims: list[int | str], weights: dict[str, np.ndarray]
+) -> None:
     """Save a model of one float input ``x`` of ``dims`` and one output ``y``, whose nodes are named by their operator and place."""
     for index, node in enumerate(nodes):
         node.name = f"{node.op_type}_{index}"

@@ -9,8 +9,8 @@
 
 namespace ort_tests {
 
-/// Throws check::Failure where the process grows with every turn of `work`: by more than `heap_bytes` that are allocated and not freed, or by
-/// open files. Caches may fill in some turns; of a leak none is free.
+/// Throws check::Failure where the process grows with every turn of `work`: by more than `heap_bytes` allocated and not freed, or by open
+/// files. Caches may fill in some turns; of a leak none is free.
 void check_settles(std::size_t heap_bytes, const std::function<void()>& work, const check::Location& at = check::Location::current());
 
 /// A new folder that goes with this object.

@@ -1,5 +1,5 @@
-// A provider library that does as the registration name says: "one" gives a factory, "two" gives two, "none" gives none and no error, "refuse"
-// gives an error, "refuse_late" a factory and an error.
+// A provider library that does as the registration name says: "one" gives a factory, "two" gives two, "none" gives none and no error,
+// "refuse" gives an error, "refuse_late" a factory and an error.
 #include <onnxruntime_c_api.h>
 
 #include <atomic>

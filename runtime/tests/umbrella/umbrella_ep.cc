@@ -1,5 +1,5 @@
 // A small umbrella execution provider, as a test of the backend library: one provider that routes a session to a backend by its option
-// `profile`, in the manner of the AMD GPU umbrella provider. `profile=llm` (also `3`) goes to libhipdnn-backend.so; there is no other backend.
+// `profile`, in the manner of the AMD GPU umbrella provider. `profile=llm` (also `3`) goes to libhipdnn-backend.so, the only backend.
 #include <dlfcn.h>
 #include <onnxruntime_c_api.h>
 
@@ -31,7 +31,8 @@ std::string backend_path() {
 
 class Umbrella final : public OrtEpFactory {
  public:
-  Umbrella(const OrtApiBase* base, const OrtLogger* logger) : OrtEpFactory{}, base_(base), api_(base->GetApi(ORT_API_VERSION)), logger_(logger) {
+  Umbrella(const OrtApiBase* base, const OrtLogger* logger)
+      : OrtEpFactory{}, base_(base), api_(base->GetApi(ORT_API_VERSION)), logger_(logger) {
     ort_version_supported = ORT_API_VERSION;
     GetName = [](const OrtEpFactory*) noexcept { return kName; };
     GetVendor = [](const OrtEpFactory*) noexcept { return "AMD"; };
@@ -48,10 +49,13 @@ class Umbrella final : public OrtEpFactory {
       return nullptr;
     };
     IsStreamAware = [](const OrtEpFactory*) noexcept { return false; };
-    GetSupportedDevices = [](OrtEpFactory* self, const OrtHardwareDevice* const* devices, size_t count, OrtEpDevice** offers, size_t capacity,
-                             size_t* offered) noexcept { return of(self)->offer(devices, count, offers, capacity, offered); };
-    CreateEp = [](OrtEpFactory* self, const OrtHardwareDevice* const*, const OrtKeyValuePairs* const*, size_t, const OrtSessionOptions* options,
-                  const OrtLogger* logger, OrtEp** ep) noexcept { return of(self)->create(options, logger, ep); };
+    GetSupportedDevices = [](OrtEpFactory* self, const OrtHardwareDevice* const* devices, size_t count, OrtEpDevice** offers,
+                             size_t capacity, size_t* offered) noexcept {
+      return of(self)->offer(devices, count, offers, capacity, offered);
+    };
+    CreateEp = [](OrtEpFactory* self, const OrtHardwareDevice* const*, const OrtKeyValuePairs* const*, size_t,
+                  const OrtSessionOptions* options, const OrtLogger* logger,
+                  OrtEp** ep) noexcept { return of(self)->create(options, logger, ep); };
     ReleaseEp = [](OrtEpFactory* self, OrtEp* ep) noexcept { of(self)->release(ep); };
   }
   ~Umbrella() {
