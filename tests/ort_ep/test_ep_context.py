@@ -10,9 +10,11 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+from onnx import TensorProto
 
 import hipdnn_mlir
 
+from .processes import children
 from .sessions import make_session, placed_nodes, reference, session_options
 from .small_models import alternating, convolution, inputs_for
 
@@ -169,6 +171,90 @@ def test_foreign_compatibility_text_is_refused(text, words, cache, tmp_path) -> 
         make_session(path, tmp_path, options=NO_COMPILER)
 
 
+def rewrite(path: Path, change) -> None:
+    model = onnx.load(path)
+    change(model.graph)
+    onnx.save(model, path)
+
+
+LIES = {
+    "smaller output": lambda graph: setattr(graph.output[0].type.tensor_type, "elem_type", TensorProto.INT8),
+    "larger output": lambda graph: setattr(graph.output[0].type.tensor_type, "elem_type", TensorProto.DOUBLE),
+    "other input type": lambda graph: setattr(graph.input[0].type.tensor_type, "elem_type", TensorProto.INT32),
+    "other input size": lambda graph: setattr(graph.input[0].type.tensor_type.shape.dim[1], "dim_value", 1),
+    "transposed input": lambda graph: graph.input[0].type.tensor_type.shape.dim.reverse(),
+    "input twice": lambda graph: graph.node[0].input.append(graph.input[0].name),
+    "no input": lambda graph: graph.node[0].input.pop(),
+}
+
+
+@pytest.mark.parametrize("kind", LIES)
+def test_program_that_is_not_its_nodes_is_refused(kind, cache, tmp_path) -> None:
+    """Everything about the program is right, but the model says something else of the node's values."""
+    path = tmp_path / "ctx.onnx"
+    compile_to(path, convolution(), cache, embed=True)
+    rewrite(path, LIES[kind])
+    with pytest.raises(Exception, match=r"EPContext node.*compile the model again"):
+        make_session(path, tmp_path, options=NO_COMPILER)
+
+
+@pytest.mark.parametrize("mode", [2, -1])
+def test_unknown_embed_mode_is_refused(mode, cache, tmp_path) -> None:
+    path = tmp_path / "ctx.onnx"
+    compile_to(path, convolution(), cache, embed=True)
+    change_attribute(path, "embed_mode", mode)
+    with pytest.raises(Exception, match=rf"EPContext node.*embed_mode is {mode}: expected 0 or 1"):
+        make_session(path, tmp_path, options=NO_COMPILER)
+
+
+def test_blob_as_a_path_is_refused_in_a_short_message(cache, tmp_path) -> None:
+    path = tmp_path / "ctx.onnx"
+    compile_to(path, convolution(), cache, embed=True)
+    change_attribute(path, "embed_mode", 0)
+    change_attribute(path, "ep_cache_context", b"\xff\xfe\x00" * 2000)
+    with pytest.raises(Exception, match="EPContext node") as caught:
+        make_session(path, tmp_path, options=NO_COMPILER)
+    assert len(str(caught.value)) < 1500
+
+
+def test_compiled_model_fits_into_another(cache, tmp_path) -> None:
+    """Values renamed, nodes before and after it: a program's arguments go by position."""
+    model = convolution()
+    path = tmp_path / "ctx.onnx"
+    compile_to(path, model, cache, embed=True)
+    larger = onnx.compose.add_prefix(onnx.load(path), "inner_")
+    graph = larger.graph
+    graph.node.insert(0, onnx.helper.make_node("Hardmax", ["x"], [graph.input[0].name], name="before"))
+    graph.node.append(onnx.helper.make_node("Hardmax", [graph.output[0].name], ["y"], name="after"))
+    graph.value_info.extend([graph.input[0], graph.output[0]])
+    graph.input[0].name, graph.output[0].name = "x", "y"
+    session = make_session(larger, tmp_path, options=NO_COMPILER)
+    assert len(placed_nodes(session)[0]) == 1
+    x = inputs_for(model)
+    inner = reference(model, {"x": reference(hardmax([1, 3, 8, 8]), x)[0]})[0]
+    np.testing.assert_array_equal(session.run(None, x)[0], reference(hardmax([1, 8, 8, 8]), {"x": inner})[0])
+
+
+def hardmax(dims: list[int]) -> onnx.ModelProto:
+    shape = ", ".join(map(str, dims))
+    return onnx.parser.parse_model(
+        f'<ir_version: 10, opset_import: ["": 17]> g (float[{shape}] x) => (float[{shape}] y) {{ y = Hardmax(x) }}'
+    )
+
+
+def test_rest_of_a_compiled_model_needs_no_compiler(cache, tmp_path, capfd) -> None:
+    path = tmp_path / "ctx.onnx"
+    compile_to(path, alternating(), cache, embed=True)
+    before = children()
+    settings = session_options(tmp_path / "fresh")
+    settings.log_severity_level = 2
+    ort.InferenceSession(str(path), sess_options=settings)
+    assert children() == before
+    assert "4 of 8 nodes hold programs compiled ahead; the others run on the CPU" in capfd.readouterr().err
+    with pytest.raises(Exception, match=r"option strict: 4 of 8 nodes"):
+        make_session(path, tmp_path, options={"strict": "1"})
+
+
 @pytest.mark.parametrize("name", ["/etc/passwd", "../escape.hipdnn", "a/../../escape.hipdnn", ".."])
 def test_path_that_leaves_the_folder_is_refused(name, cache, tmp_path) -> None:
     path = tmp_path / "model" / "ctx.onnx"
@@ -222,3 +308,23 @@ def test_unwritable_folder_leaves_nothing_behind(cache, tmp_path) -> None:
     with pytest.raises(Exception, match=r"cannot write|Failed|No such|Not a directory"):
         compile_to(tmp_path / "file" / "ctx.onnx", convolution(), cache, embed=False)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
+def test_several_inputs_and_outputs_keep_their_places(order, cache, tmp_path) -> None:
+    """All values have one type and size, so that only their places tell them apart; the graph lists them in another order."""
+    text = """<ir_version: 10, opset_import: ["": 17]> g (float[4, 8] a, float[4, 8] b, float[4, 8] c)
+        => (float[4, 8] p, float[4, 8] q, float[4, 8] r) { s = Sub(a, b) p = Sub(s, c) q = Relu(s) r = Neg(p) }"""
+    model = onnx.parser.parse_model(text)
+    for values in (model.graph.input, model.graph.output):
+        copies = [onnx.ValueInfoProto.FromString(values[i].SerializeToString()) for i in order]
+        del values[:]
+        values.extend(copies)
+    compile_to(tmp_path / "ctx.onnx", model, cache, embed=True)
+    compile_to(tmp_path / "again.onnx", tmp_path / "ctx.onnx", cache, embed=True)
+    x = inputs_for(model)
+    for name in ("ctx.onnx", "again.onnx"):
+        session = make_session(tmp_path / name, tmp_path, options=NO_COMPILER)
+        names = [value.name for value in model.graph.output]
+        for got, want in zip(session.run(names, x), reference(model, x), strict=True):
+            np.testing.assert_array_equal(got, want)

@@ -99,26 +99,29 @@ void Ep::set_callbacks() {
 }
 
 void Ep::get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
-  // Bodies of control flow stay with their node.
-  if (is_nested(ort_, graph)) return;
-  const std::vector<const OrtNode*> nodes = nodes_of(ort_, graph);
-  const auto is_context = [&](const OrtNode* node) { return is_own_context(ort_, node); };
+  std::vector<const OrtNode*> nodes = nodes_of(ort_, graph);
+  const std::size_t node_count = nodes.size();
   for (const OrtNode* node : nodes) {
-    if (is_context(node)) claim(support, {node});
+    if (is_own_context(ort_, node)) claim(support, {node});
   }
-  if (failure_) return claim_to_fail(nodes, support);
-  if (std::all_of(nodes.begin(), nodes.end(), is_context)) return;
+  std::erase_if(nodes, [&](const OrtNode* node) { return is_own_context(ort_, node); });
+  // Bodies of control flow stay with their node.
+  if (nodes.empty() || is_nested(ort_, graph)) return;
+  if (failure_) return claim(support, {nodes.front()});
   try {
+    if (nodes.size() < node_count) return leave_rest(nodes, node_count);
     place(graph, nodes, support);
   } catch (const std::exception& error) {
     failure_ = error.what();
-    claim_to_fail(nodes, support);
+    claim(support, {nodes.front()});
   }
 }
 
-void Ep::claim_to_fail(const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* support) const {
-  const auto any = std::find_if_not(nodes.begin(), nodes.end(), [&](const OrtNode* node) { return is_own_context(ort_, node); });
-  if (any != nodes.end()) claim(support, {*any});
+void Ep::leave_rest(const std::vector<const OrtNode*>& nodes, std::size_t node_count) const {
+  const std::string line = std::to_string(node_count - nodes.size()) + " of " + std::to_string(node_count) +
+                           " nodes hold programs compiled ahead; the others run on the CPU: compile the original model to have them placed";
+  if (settings_.options.is_strict) throw hipdnn_rt::Error("option strict: " + line);
+  logger_.warning(line);
 }
 
 void Ep::place(const OrtGraph* graph, const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* support) {
@@ -136,7 +139,11 @@ void Ep::place(const OrtGraph* graph, const std::vector<const OrtNode*>& nodes, 
   }
   for (const PlacedModel::Part& part : placed.parts) {
     std::vector<const OrtNode*> members;
-    for (const std::string& name : part.nodes) members.push_back(by_name.at(name));
+    for (const std::string& name : part.nodes) {
+      const auto member = by_name.find(name);
+      if (member == by_name.end()) throw hipdnn_rt::Error("the compiler placed a node '" + name + "' that the model does not have");
+      members.push_back(member->second);
+    }
     claim(support, members);
   }
 }
@@ -190,48 +197,68 @@ void Ep::compile_all(std::span<const OrtGraph* const> graphs, std::span<const Or
   }
 }
 
-NodeNames Ep::names_of(const OrtNode* fused_node) const {
-  NodeNames names;
-  names.node = name_of(ort_, fused_node);
-  for (const OrtValueInfo* value : inputs_of(ort_, fused_node)) names.inputs.push_back(name_of(ort_, value));
-  for (const OrtValueInfo* value : outputs_of(ort_, fused_node)) names.outputs.push_back(name_of(ort_, value));
-  return names;
+NodeSignature Ep::signature_of(const OrtNode* fused_node) const {
+  const auto list = [&](const std::vector<const OrtValueInfo*>& values) {
+    std::vector<NodeValue> found;
+    for (const OrtValueInfo* value : values) {
+      found.push_back({name_of(ort_, value), type_of(ort_, value).value_or(TensorType()), found.size()});
+    }
+    return found;
+  };
+  return {name_of(ort_, fused_node), list(inputs_of(ort_, fused_node)), list(outputs_of(ort_, fused_node))};
+}
+
+NodeSignature Ep::signature_of_context(const OrtNode* node, const NodeSignature& fused) const {
+  // A program's arguments are in the order of its EPContext node, which need not be that of the fused node around it.
+  const auto order = [&](const std::vector<const OrtValueInfo*>& values, const std::vector<NodeValue>& known) {
+    std::vector<NodeValue> found;
+    for (const OrtValueInfo* value : values) {
+      const std::string name = name_of(ort_, value);
+      const auto match = std::find_if(known.begin(), known.end(), [&](const NodeValue& candidate) { return candidate.name == name; });
+      if (match == known.end()) refuse_context(name_of(ort_, node), "nothing gives or takes its value '" + name + "'; compile the model again");
+      found.push_back(*match);
+    }
+    return found;
+  };
+  return {fused.node, order(inputs_of(ort_, node), fused.inputs), order(outputs_of(ort_, node), fused.outputs)};
 }
 
 std::unique_ptr<FusedNode> Ep::compile(const OrtGraph* graph, const OrtNode* fused_node, OrtNode** context_node) {
   if (failure_) throw hipdnn_rt::Error(*failure_);
-  const NodeNames names = names_of(fused_node);
+  const NodeSignature signature = signature_of(fused_node);
   const std::vector<const OrtNode*> nodes = nodes_of(ort_, graph);
-  if (nodes.size() == 1 && is_own_context(ort_, nodes.front())) return load(graph, nodes.front(), names, context_node);
+  if (nodes.size() == 1 && is_own_context(ort_, nodes.front())) return load(graph, nodes.front(), signature_of_context(nodes.front(), signature), context_node);
 
   const Interface interface{inputs_of(ort_, fused_node), outputs_of(ort_, fused_node)};
-  const bool is_static = std::all_of(interface.inputs.begin(), interface.inputs.end(), [&](const OrtValueInfo* value) {
-    const std::optional<TensorType> type = type_of(ort_, value);
-    return type && type->is_static();
-  });
+  const bool is_static = std::all_of(signature.inputs.begin(), signature.inputs.end(), [](const NodeValue& value) { return value.type.is_static(); });
   const EncodedModel model = encode_model(ort_, graph, interface, Weights::included);
   if (!is_static) {
     if (settings_.context.is_enabled) {
-      throw hipdnn_rt::Error("node '" + names.node + "' has inputs of varying size, a compiled model's are fixed: fix the sizes with free " +
+      throw hipdnn_rt::Error("node '" + signature.node + "' has inputs of varying size, a compiled model's are fixed: fix the sizes with free " +
                              "dimension overrides of the session");
     }
-    return std::make_unique<DynamicNode>(ort_, compiler_, compiler_->make_image(model), settings_.device, names, profile_.get(),
+    return std::make_unique<DynamicNode>(ort_, compiler_, compiler_->make_image(model), settings_.device, signature, profile_.get(),
                                          settings_.options.max_shapes);
   }
-  const CompiledModel compiled = compiler_->compile(model, names.node);
-  auto program = std::make_unique<NodeProgram>(ort_, settings_.device, compiled.program, names, profile_.get());
+  const CompiledModel compiled = compiler_->compile(model, signature.node);
+  auto program = std::make_unique<NodeProgram>(ort_, settings_.device, compiled.program, signature, profile_.get());
   if (settings_.context.is_enabled && context_node != nullptr) {
-    *context_node = make_context_node(ort_, names, compiled.container, settings_.context, model_path_of(ort_, graph), compatibility_);
+    *context_node = make_context_node(ort_, signature, compiled.container, settings_.context, model_path_of(ort_, graph), compatibility_);
   }
   return std::make_unique<StaticNode>(ort_, std::move(program));
 }
 
-std::unique_ptr<FusedNode> Ep::load(const OrtGraph* graph, const OrtNode* node, const NodeNames& names, OrtNode** context_node) {
+std::unique_ptr<FusedNode> Ep::load(const OrtGraph* graph, const OrtNode* node, const NodeSignature& signature, OrtNode** context_node) {
   const std::string path = model_path_of(ort_, graph);
   const ContextProgram stored = read_context(ort_, node, path, settings_.context, compatibility_);
-  auto program = std::make_unique<NodeProgram>(ort_, settings_.device, stored.program, names, profile_.get());
+  std::unique_ptr<NodeProgram> program;
+  try {
+    program = std::make_unique<NodeProgram>(ort_, settings_.device, stored.program, signature, profile_.get());
+  } catch (const hipdnn_rt::Error& error) {
+    refuse_context(name_of(ort_, node), error.what());
+  }
   if (settings_.context.is_enabled && context_node != nullptr) {
-    *context_node = make_context_node(ort_, names, stored.container, settings_.context, path, compatibility_);
+    *context_node = make_context_node(ort_, signature, stored.container, settings_.context, path, compatibility_);
   }
   return std::make_unique<StaticNode>(ort_, std::move(program));
 }

@@ -49,7 +49,8 @@ class Ep final : public OrtEp {
  private:
   void set_callbacks();
   void get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* support);
-  void claim_to_fail(const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* support) const;
+  /// A model compiled ahead of time needs no compiler to load, so what it has beside its programs stays on the CPU.
+  void leave_rest(const std::vector<const OrtNode*>& nodes, std::size_t node_count) const;
   void place(const OrtGraph* graph, const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* support);
   /// None where there is no compiler and the session does not insist on one.
   std::optional<PlacedModel> try_place(const EncodedModel& model) const;
@@ -59,8 +60,9 @@ class Ep final : public OrtEp {
   void compile_all(std::span<const OrtGraph* const> graphs, std::span<const OrtNode* const> fused_nodes, OrtNodeComputeInfo** infos,
                    OrtNode** context_nodes);
   std::unique_ptr<FusedNode> compile(const OrtGraph* graph, const OrtNode* fused_node, OrtNode** context_node);
-  std::unique_ptr<FusedNode> load(const OrtGraph* graph, const OrtNode* node, const NodeNames& names, OrtNode** context_node);
-  NodeNames names_of(const OrtNode* fused_node) const;
+  std::unique_ptr<FusedNode> load(const OrtGraph* graph, const OrtNode* node, const NodeSignature& signature, OrtNode** context_node);
+  NodeSignature signature_of(const OrtNode* fused_node) const;
+  NodeSignature signature_of_context(const OrtNode* node, const NodeSignature& fused) const;
 
   Ort ort_;
   Settings settings_;

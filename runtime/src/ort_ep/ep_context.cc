@@ -15,11 +15,26 @@
 namespace hipdnn_ep {
 namespace {
 
+/// An error that names the node already.
+class RefusedContext : public hipdnn_rt::ProgramError {
+ public:
+  using ProgramError::ProgramError;
+};
+
+}  // namespace
+
+void refuse_context(const std::string& node, const std::string& message) {
+  throw RefusedContext("EPContext node '" + node + "': " + message);
+}
+
+namespace {
+
 namespace fs = std::filesystem;
 
 constexpr const char* kDomain = "com.microsoft";
 constexpr const char* kOperator = "EPContext";
 constexpr std::size_t kContainerAlignment = 64;
+constexpr std::size_t kShownPath = 200;
 
 std::string session_entry(const Ort& ort, const OrtSessionOptions* options, const char* key) {
   int is_there = 0;
@@ -31,16 +46,6 @@ std::string session_entry(const Ort& ort, const OrtSessionOptions* options, cons
   check(ort, ort.api->GetSessionConfigEntry(options, key, value.data(), &size));
   value.resize(std::strlen(value.c_str()));
   return value;
-}
-
-/// An error that names the node already.
-class RefusedContext : public hipdnn_rt::ProgramError {
- public:
-  using ProgramError::ProgramError;
-};
-
-[[noreturn]] void refuse(const std::string& node, const std::string& message) {
-  throw RefusedContext("EPContext node '" + node + "': " + message);
 }
 
 std::string describe_wrong_target(const std::string& theirs, const std::string& own) {
@@ -65,10 +70,10 @@ fs::path resolve(const std::string& node, const std::string& name, const std::st
   const fs::path path(name);
   const bool climbs = std::find(path.begin(), path.end(), "..") != path.end();
   if (name.empty() || path.is_absolute() || climbs) {
-    refuse(node, "its program's path is '" + name + "': expected a relative path without '..', to a file beside the model");
+    refuse_context(node, "its program's path is '" + name.substr(0, kShownPath) + "': expected a relative path without '..', to a file beside the model");
   }
   if (model_path.empty()) {
-    refuse(node, "its program lies in the file '" + name + "', but the model was loaded from memory: load it by its path, set the session's " +
+    refuse_context(node, "its program lies in the file '" + name + "', but the model was loaded from memory: load it by its path, set the session's " +
                      "ep.context_file_path, or compile with the program embedded");
   }
   return fs::path(model_path).parent_path() / path;
@@ -174,26 +179,28 @@ ContextProgram read_context(const Ort& ort, const OrtNode* node, const std::stri
   const std::string name = name_of(ort, node);
   if (const auto text = text_attribute(ort, node, "ep_sdk_version")) {
     const Compatibility compatibility = judge_compatibility(*text, own_text);
-    if (compatibility.verdict == OrtCompiledModelCompatibility_EP_UNSUPPORTED) refuse(name, compatibility.reason);
+    if (compatibility.verdict == OrtCompiledModelCompatibility_EP_UNSUPPORTED) refuse_context(name, compatibility.reason);
   }
   const std::optional<std::string> content = text_attribute(ort, node, "ep_cache_context");
-  if (!content || content->empty()) refuse(name, "it has no program: attribute ep_cache_context is missing or empty; compile the model again");
+  if (!content || content->empty()) refuse_context(name, "it has no program: attribute ep_cache_context is missing or empty; compile the model again");
+  const std::int64_t mode = integer_attribute(ort, node, "embed_mode").value_or(1);
+  if (mode != 0 && mode != 1) refuse_context(name, "its embed_mode is " + std::to_string(mode) + ": expected 0 or 1");
   ContextProgram found;
   try {
-    found = integer_attribute(ort, node, "embed_mode").value_or(1) == 1
+    found = mode == 1
                 ? parse_embedded(*content)
                 : map_file(resolve(name, *content, model_path.empty() ? settings.model_path : model_path).string());
   } catch (const RefusedContext&) {
     throw;
   } catch (const hipdnn_rt::ProgramError& error) {
-    refuse(name, error.what());
+    refuse_context(name, error.what());
   }
   const std::string target = fields_of(own_text)["target"];
-  if (found.program->target() != target) refuse(name, describe_wrong_target(found.program->target(), target));
+  if (found.program->target() != target) refuse_context(name, describe_wrong_target(found.program->target(), target));
   return found;
 }
 
-OrtNode* make_context_node(const Ort& ort, const NodeNames& names, std::span<const std::byte> container, const ContextSettings& settings,
+OrtNode* make_context_node(const Ort& ort, const NodeSignature& signature, std::span<const std::byte> container, const ContextSettings& settings,
                            const std::string& source_path, const std::string& own_text) {
   Attributes attributes(ort);
   attributes.integer("main_context", 1);
@@ -206,22 +213,22 @@ OrtNode* make_context_node(const Ort& ort, const NodeNames& names, std::span<con
       throw hipdnn_rt::Error("the compiled model's path is not known, so its programs cannot be put beside it: set ep.context_file_path, or " +
                              std::string("ep.context_embed_mode = 1"));
     }
-    const std::string file = safe_file_name(model.stem().string() + "_" + names.node) + ".hipdnn";
+    const std::string file = safe_file_name(model.stem().string() + "_" + signature.node) + ".hipdnn";
     write_atomically((model.parent_path() / file).string(), container);
     attributes.text("ep_cache_context", file);
   }
   attributes.text("source", kEpName);
-  attributes.text("partition_name", names.node);
+  attributes.text("partition_name", signature.node);
   attributes.text("ep_sdk_version", own_text);
-  const auto pointers = [](const std::vector<std::string>& texts) {
+  const auto pointers = [](const std::vector<NodeValue>& values) {
     std::vector<const char*> found;
-    for (const std::string& text : texts) found.push_back(text.c_str());
+    for (const NodeValue& value : values) found.push_back(value.name.c_str());
     return found;
   };
-  const std::vector<const char*> inputs = pointers(names.inputs);
-  const std::vector<const char*> outputs = pointers(names.outputs);
+  const std::vector<const char*> inputs = pointers(signature.inputs);
+  const std::vector<const char*> outputs = pointers(signature.outputs);
   OrtNode* node = nullptr;
-  check(ort, ort.editor->CreateNode(kOperator, kDomain, (settings.node_prefix + names.node).c_str(), inputs.data(), inputs.size(),
+  check(ort, ort.editor->CreateNode(kOperator, kDomain, (settings.node_prefix + signature.node).c_str(), inputs.data(), inputs.size(),
                                     outputs.data(), outputs.size(), attributes.all().data(), attributes.all().size(), &node));
   return node;
 }

@@ -37,9 +37,12 @@ struct Compatibility {
 };
 Compatibility judge_compatibility(const std::string& text, const std::string& own_text);
 
+/// A program that does not fit its EPContext node, with the node's name before the message.
+[[noreturn]] void refuse_context(const std::string& node, const std::string& message);
+
 /// The program of an EPContext node. `model_path` is the file of the model that has the node, empty where it came from memory; `settings`
 /// may name one instead. Throws ProgramError, naming the node, for a broken program, one of a newer format or for another target, and for a
-/// path that leaves the model's folder.
+/// path that leaves the model's folder (links in that folder are followed).
 struct ContextProgram {
   std::shared_ptr<const hipdnn_rt::Program> program;
   std::span<const std::byte> container;
@@ -49,7 +52,7 @@ ContextProgram read_context(const Ort& ort, const OrtNode* node, const std::stri
 
 /// A new EPContext node that has a program, or, where programs go to files, its name; the file is written here, beside the model that
 /// ONNX Runtime is going to write. `source_path` is the model's own file. The caller owns the node until it hands it to ONNX Runtime.
-OrtNode* make_context_node(const Ort& ort, const NodeNames& names, std::span<const std::byte> container, const ContextSettings& settings,
+OrtNode* make_context_node(const Ort& ort, const NodeSignature& signature, std::span<const std::byte> container, const ContextSettings& settings,
                            const std::string& source_path, const std::string& own_text);
 
 }  // namespace hipdnn_ep

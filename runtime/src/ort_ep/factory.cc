@@ -115,17 +115,26 @@ void Factory::offer_devices(const OrtHardwareDevice* const* devices, std::size_t
   const auto add = [&](OrtEpDevice* device) {
     if (device != nullptr) offers[(*offer_count)++] = device;
   };
-  int amd_gpus = 0;
+  std::vector<const OrtHardwareDevice*> amd_gpus;
   for (std::size_t i = 0; i < count && *offer_count < capacity; ++i) {
     const OrtHardwareDeviceType type = ort_.api->HardwareDevice_Type(devices[i]);
-    if (type == OrtHardwareDeviceType_CPU) {
-      add(offer(devices[i], {"host", 0, false}));
-    } else if (type == OrtHardwareDeviceType_GPU && ort_.api->HardwareDevice_VendorId(devices[i]) == kVendorId && !is_virtual_) {
-      if (amd_gpus < count_amd_gpus()) add(offer_gpu(devices[i], {"hip", amd_gpus, true}));
-      ++amd_gpus;
+    if (type == OrtHardwareDeviceType_CPU) add(offer(devices[i], {"host", 0, false}));
+    if (type == OrtHardwareDeviceType_GPU && ort_.api->HardwareDevice_VendorId(devices[i]) == kVendorId) amd_gpus.push_back(devices[i]);
+  }
+  if (is_virtual_) {
+    if (*offer_count < capacity) add(offer_gpu(virtual_gpu(), {"host", 0, true}));
+    return;
+  }
+  if (amd_gpus.empty()) return;
+  // ONNX Runtime and HIP number GPUs alike unless HIP is told otherwise by its environment; neither names the other's.
+  const auto usable = std::min(amd_gpus.size(), static_cast<std::size_t>(count_amd_gpus()));
+  for (std::size_t i = 0; i < usable && *offer_count < capacity; ++i) {
+    try {
+      add(offer_gpu(amd_gpus[i], {"hip", static_cast<int>(i), true}));
+    } catch (const hipdnn_rt::DeviceError& error) {
+      logger_.warning("AMD GPU " + std::to_string(i) + " is left out: " + error.what());
     }
   }
-  if (is_virtual_ && *offer_count < capacity) add(offer_gpu(virtual_gpu(), {"host", 0, true}));
 }
 
 OrtEpDevice* Factory::offer(const OrtHardwareDevice* hardware, const Choice& choice) {

@@ -36,13 +36,13 @@ FusedNode::FusedNode(const Ort& ort) : OrtNodeComputeInfo{}, ort_(ort) {
 }
 
 DynamicNode::DynamicNode(const Ort& ort, std::shared_ptr<const ModelCompiler> compiler, ModelImage image, SessionDevice device,
-                         NodeNames names, Profile* profile, std::size_t capacity)
+                         NodeSignature signature, Profile* profile, std::size_t capacity)
     : FusedNode(ort),
       ort_(ort),
       compiler_(std::move(compiler)),
       image_(std::move(image)),
       device_(std::move(device)),
-      names_(std::move(names)),
+      signature_(std::move(signature)),
       profile_(profile),
       slots_(capacity) {}
 
@@ -52,8 +52,8 @@ DynamicNode::~DynamicNode() {
 
 void DynamicNode::run(OrtKernelContext* context) {
   const Sizes sizes = read_sizes(context);
-  if (run_known(context, sizes)) return;
-  {
+  // More than once where other threads' new sizes drive these out before they are used.
+  while (!run_known(context, sizes)) {
     const std::lock_guard lock(compiling_);
     const bool is_there = std::any_of(slots_.begin(), slots_.end(), [&](Slot& slot) {
       const Entry* entry = slot.entry.load();  // nothing is deleted while this thread holds the lock
@@ -61,16 +61,14 @@ void DynamicNode::run(OrtKernelContext* context) {
     });
     if (!is_there) insert(compile(sizes));
   }
-  // Another thread's new sizes may have driven these out again already.
-  if (!run_known(context, sizes)) run(context);
 }
 
 DynamicNode::Sizes DynamicNode::read_sizes(OrtKernelContext* context) const {
   Sizes sizes;
-  for (std::size_t i = 0; i < names_.inputs.size(); ++i) {
+  for (std::size_t i = 0; i < signature_.inputs.size(); ++i) {
     const OrtValue* value = nullptr;
     check(ort_, ort_.api->KernelContext_GetInput(context, i, &value));
-    if (value == nullptr) throw hipdnn_rt::InputError("input '" + names_.inputs[i] + "' is missing");
+    if (value == nullptr) throw hipdnn_rt::InputError("input '" + signature_.inputs[i].name + "' is missing");
     OrtTensorTypeAndShapeInfo* raw = nullptr;
     check(ort_, ort_.api->GetTensorTypeAndShape(value, &raw));
     const OrtOwned<OrtTensorTypeAndShapeInfo> info(raw, ort_.api->ReleaseTensorTypeAndShapeInfo);
@@ -100,13 +98,13 @@ bool DynamicNode::run_known(OrtKernelContext* context, const Sizes& sizes) {
 std::unique_ptr<DynamicNode::Entry> DynamicNode::compile(const Sizes& sizes) const {
   InputShapes shapes;
   auto position = sizes.begin();
-  for (const std::string& input : names_.inputs) {
+  for (const NodeValue& input : signature_.inputs) {
     const auto rank = static_cast<std::ptrdiff_t>(*position++);
-    shapes[input] = {position, position + rank};
+    shapes[input.name] = {position, position + rank};
     position += rank;
   }
-  const CompiledModel compiled = compiler_->compile(image_, names_.node, shapes);
-  return std::make_unique<Entry>(Entry{sizes, std::make_unique<NodeProgram>(ort_, device_, compiled.program, names_, profile_)});
+  const CompiledModel compiled = compiler_->compile(image_, signature_.node, shapes);
+  return std::make_unique<Entry>(Entry{sizes, std::make_unique<NodeProgram>(ort_, device_, compiled.program, signature_, profile_)});
 }
 
 void DynamicNode::insert(std::unique_ptr<Entry> entry) {

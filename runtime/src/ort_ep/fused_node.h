@@ -37,11 +37,11 @@ class StaticNode final : public FusedNode {
 };
 
 /// A node whose input sizes are known when it runs: the first run with new sizes compiles a program for them, those that follow find it
-/// without a lock. Programs used least recently go when there are more than `capacity`.
+/// without a lock (reading the sizes allocates: ONNX Runtime tells them in an object of their own). Programs used least recently go when there are more than `capacity`.
 class DynamicNode final : public FusedNode {
  public:
-  DynamicNode(const Ort& ort, std::shared_ptr<const ModelCompiler> compiler, ModelImage image, SessionDevice device, NodeNames names,
-              Profile* profile, std::size_t capacity);
+  DynamicNode(const Ort& ort, std::shared_ptr<const ModelCompiler> compiler, ModelImage image, SessionDevice device,
+              NodeSignature signature, Profile* profile, std::size_t capacity);
   ~DynamicNode() override;
   void run(OrtKernelContext* context) override;
 
@@ -68,7 +68,7 @@ class DynamicNode final : public FusedNode {
   std::shared_ptr<const ModelCompiler> compiler_;
   ModelImage image_;
   SessionDevice device_;
-  NodeNames names_;
+  NodeSignature signature_;
   Profile* profile_;
   std::vector<Slot> slots_;
   std::atomic<std::uint64_t> clock_{0};

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "names.h"
 #include "ort.h"
 
 namespace hipdnn_ep {
@@ -19,7 +20,7 @@ class Logger {
  private:
   void log(OrtLoggingLevel level, const std::string& message) const noexcept {
     if (logger_ == nullptr) return;
-    OrtStatus* status = ort_.api->Logger_LogMessage(logger_, level, message.c_str(), "libhipdnn_ep", 0, "HipDNNExecutionProvider");
+    OrtStatus* status = ort_.api->Logger_LogMessage(logger_, level, message.c_str(), "libhipdnn_ep", 0, kEpName);
     if (status != nullptr) ort_.api->ReleaseStatus(status);
   }
 

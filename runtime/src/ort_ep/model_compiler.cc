@@ -56,10 +56,10 @@ PlacedModel read_placement(const nlohmann::json& result) {
   PlacedModel placed;
   for (const nlohmann::json& part : result.at("partitions")) placed.parts.push_back({part.at("nodes").get<std::vector<std::string>>()});
   for (const nlohmann::json& row : result.at("rejects")) {
-    placed.rejections.push_back({row.at("op"), row.at("reason"), row.at("node")});
+    placed.rejections.push_back({row.at("node"), row.at("reason")});
   }
   for (const nlohmann::json& row : result.at("dropped")) {
-    for (const nlohmann::json& node : row.at("nodes")) placed.rejections.push_back({"", row.at("reason"), node});
+    for (const nlohmann::json& node : row.at("nodes")) placed.rejections.push_back({node, row.at("reason")});
   }
   placed.graph_count = result.at("graphs");
   return placed;

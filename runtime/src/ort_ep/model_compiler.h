@@ -21,9 +21,8 @@ namespace hipdnn_ep {
 
 /// Why a node stays on the CPU.
 struct Rejection {
-  std::string op;
-  std::string reason;
   std::string node;
+  std::string reason;
 };
 
 /// Which nodes of a model run here, by name.

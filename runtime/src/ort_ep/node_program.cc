@@ -36,18 +36,58 @@ void check_memory(const hipdnn_rt::Argument& argument, const void* data) {
   }
 }
 
-/// Index in `names` of each argument, which all have to be there.
-std::vector<std::size_t> match(const std::vector<hipdnn_rt::Argument>& arguments, const std::vector<std::string>& names, const char* what) {
-  std::vector<std::size_t> indices;
-  for (const hipdnn_rt::Argument& argument : arguments) {
-    const auto found = std::find(names.begin(), names.end(), argument.name);
-    if (found == names.end()) {
-      throw hipdnn_rt::ProgramError(std::string("program ") + what + " '" + argument.name +
-                                    "' is not one of the node's: the program is not this node's; compile the model again");
-    }
-    indices.push_back(static_cast<std::size_t>(found - names.begin()));
+ONNXTensorElementDataType element_of(hipdnn_rt::DType dtype) {
+  using hipdnn_rt::DType;
+  switch (dtype) {
+    case DType::f32:
+      return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
+    case DType::f64:
+      return ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE;
+    case DType::f16:
+      return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16;
+    case DType::bf16:
+      return ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16;
+    case DType::i8:
+      return ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8;
+    case DType::u8:
+      return ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8;
+    case DType::i16:
+      return ONNX_TENSOR_ELEMENT_DATA_TYPE_INT16;
+    case DType::u16:
+      return ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT16;
+    case DType::i32:
+      return ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32;
+    case DType::u32:
+      return ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT32;
+    case DType::i64:
+      return ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
+    case DType::u64:
+      return ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT64;
+    case DType::boolean:
+      return ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL;
   }
-  return indices;
+  return ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+}
+
+/// Whether a value of this type can hold the argument; sizes that ONNX Runtime does not know are not compared.
+bool fits(const hipdnn_rt::Argument& argument, const TensorType& type) {
+  if (element_of(argument.dtype) != type.element) return false;
+  if (!type.dims) return true;
+  return std::equal(argument.dims.begin(), argument.dims.end(), type.dims->begin(), type.dims->end(),
+                    [](std::int64_t dim, std::int64_t declared) { return declared < 0 || dim == declared; });
+}
+
+/// The program's arguments must be the node's values: its steps write and read as many bytes as the arguments say.
+void check_signature(const std::vector<hipdnn_rt::Argument>& arguments, const std::vector<NodeValue>& values, const std::string& what) {
+  if (arguments.size() != values.size()) {
+    throw hipdnn_rt::ProgramError("the program has " + std::to_string(arguments.size()) + " " + what + "s, the node " +
+                                  std::to_string(values.size()) + "; compile the model again");
+  }
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (fits(arguments[i], values[i].type)) continue;
+    throw hipdnn_rt::ProgramError("the program's " + what + " '" + arguments[i].name + "' differs in element type or size from the node's '" +
+                                  values[i].name + "'; compile the model again");
+  }
 }
 
 std::shared_ptr<const hipdnn_rt::LoadedProgram> load(const SessionDevice& device, std::shared_ptr<const hipdnn_rt::Program> program) {
@@ -84,18 +124,10 @@ struct NodeProgram::Call {
 };
 
 NodeProgram::NodeProgram(const Ort& ort, const SessionDevice& device, std::shared_ptr<const hipdnn_rt::Program> program,
-                         const NodeNames& names, Profile* profile)
-    : ort_(ort),
-      device_(device),
-      pool_(load(device, std::move(program))),
-      input_index_(match(this->program().inputs(), names.inputs, "input")),
-      output_index_(match(this->program().outputs(), names.outputs, "output")),
-      name_(names.node),
-      profile_(profile) {
-  if (output_index_.size() != names.outputs.size()) {
-    throw hipdnn_rt::ProgramError("the program computes " + std::to_string(output_index_.size()) + " outputs, the node has " +
-                                  std::to_string(names.outputs.size()) + "; compile the model again");
-  }
+                         NodeSignature signature, Profile* profile)
+    : ort_(ort), device_(device), pool_(load(device, std::move(program))), signature_(std::move(signature)), profile_(profile) {
+  check_signature(this->program().inputs(), signature_.inputs, "input");
+  check_signature(this->program().outputs(), signature_.outputs, "output");
 }
 
 /// On a GPU a tensor still lies on the host where it comes from a node on the CPU or goes to one: no copy stands between the two.
@@ -114,7 +146,7 @@ void NodeProgram::bind_inputs(OrtKernelContext* context, Call& call) const {
     const OrtValue* value = nullptr;
     const void* data = nullptr;
     std::size_t bytes = 0;
-    check(ort_, ort_.api->KernelContext_GetInput(context, input_index_[i], &value));
+    check(ort_, ort_.api->KernelContext_GetInput(context, signature_.inputs[i].index, &value));
     if (value == nullptr) throw hipdnn_rt::InputError("input '" + arguments[i].name + "' is missing");
     check(ort_, ort_.api->GetTensorData(value, &data));
     check(ort_, ort_.api->GetTensorSizeInBytes(value, &bytes));
@@ -140,7 +172,7 @@ void NodeProgram::bind_outputs(OrtKernelContext* context, Call& call) const {
     OrtValue* value = nullptr;
     void* data = nullptr;
     const std::vector<std::int64_t>& dims = arguments[i].dims;
-    check(ort_, ort_.api->KernelContext_GetOutput(context, output_index_[i], dims.data(), dims.size(), &value));
+    check(ort_, ort_.api->KernelContext_GetOutput(context, signature_.outputs[i].index, dims.data(), dims.size(), &value));
     check(ort_, ort_.api->GetTensorMutableData(value, &data));
     const hipdnn_rt::Memory memory = memory_of(value);
     check_memory(arguments[i], data);
@@ -161,7 +193,7 @@ void NodeProgram::run_on_stream(OrtKernelContext* context, const Call& call) {
   const auto wait = [&] { hipdnn_rt::check(hip, hip.stream_synchronize(stream), "hipStreamSynchronize"); };
   if (profile_ != nullptr) {
     wait();  // steps are timed on a stream of their own
-    profile_->record(name_, pool_.program(), pool_.run_timed(call.inputs, call.outputs));
+    profile_->record(signature_.node, pool_.program(), pool_.run_timed(call.inputs, call.outputs));
     return;
   }
   pool_.enqueue(call.inputs, call.outputs, stream);
@@ -176,7 +208,7 @@ void NodeProgram::run(OrtKernelContext* context) {
   if (device_.is_device_memory) {
     run_on_stream(context, call);
   } else if (profile_ != nullptr) {
-    profile_->record(name_, pool_.program(), pool_.run_timed(call.inputs, call.outputs));
+    profile_->record(signature_.node, pool_.program(), pool_.run_timed(call.inputs, call.outputs));
   } else {
     pool_.run(call.inputs, call.outputs);
   }

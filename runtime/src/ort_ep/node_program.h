@@ -6,17 +6,26 @@
 #include <string>
 #include <vector>
 
+#include "graph_view.h"
 #include "hipdnn_rt/context_pool.h"
 #include "ort.h"
 #include "profile.h"
 
 namespace hipdnn_ep {
 
-/// Names of a fused node's inputs and outputs, in ONNX Runtime's order.
-struct NodeNames {
+/// A value that a fused node reads or computes.
+struct NodeValue {
+  std::string name;
+  TensorType type;
+  /// Its position among the inputs, or outputs, of the calls.
+  std::size_t index = 0;
+};
+
+/// A fused node: its values in the order of the program's arguments.
+struct NodeSignature {
   std::string node;
-  std::vector<std::string> inputs;
-  std::vector<std::string> outputs;
+  std::vector<NodeValue> inputs;
+  std::vector<NodeValue> outputs;
 };
 
 /// Where a session's programs run.
@@ -29,9 +38,10 @@ struct SessionDevice {
 /// Safe to run from several threads at once. A run whose pointers were seen before neither locks nor allocates.
 class NodeProgram {
  public:
-  /// Build the plans. Throws ProgramError where the program's arguments are not the node's or it is for another target, DeviceError where a
-  /// plan cannot be built. `profile` may be null; it outlives this object.
-  NodeProgram(const Ort& ort, const SessionDevice& device, std::shared_ptr<const hipdnn_rt::Program> program, const NodeNames& names,
+  /// Build the plans. The program's arguments are the signature's values, position by position. Throws ProgramError where they differ in number,
+  /// element type or a known size, or the program is for another target; DeviceError where a plan cannot be built. `profile` may be null; it
+  /// outlives this object.
+  NodeProgram(const Ort& ort, const SessionDevice& device, std::shared_ptr<const hipdnn_rt::Program> program, NodeSignature signature,
               Profile* profile);
 
   /// Throws InputError where a tensor is not as large as the program says, DeviceError where a call fails.
@@ -50,10 +60,7 @@ class NodeProgram {
   Ort ort_;
   SessionDevice device_;
   hipdnn_rt::ContextPool pool_;
-  /// Index of the node's input for each input of the program, likewise of the outputs.
-  std::vector<std::size_t> input_index_;
-  std::vector<std::size_t> output_index_;
-  std::string name_;
+  NodeSignature signature_;
   Profile* profile_;
 };
 

@@ -12,6 +12,21 @@
 namespace hipdnn_ep {
 namespace {
 
+enum class OptionKind { choice, text, integer, flag };
+
+/// One row of the table.
+struct OptionRow {
+  std::string_view key;
+  OptionKind kind;
+  std::string_view fallback;
+  /// Valid values of a choice, separated by '|'.
+  std::string_view choices;
+  std::string_view help;
+  /// Least and greatest value of an integer.
+  std::int64_t least = 0;
+  std::int64_t greatest = 0;
+};
+
 constexpr std::int64_t kMegabyte = 1 << 20;
 
 constexpr std::array kRows{
@@ -31,7 +46,8 @@ constexpr std::array kRows{
               "part that compiles runs here."},
     OptionRow{"precision", OptionKind::choice, "model", "model", "The precision of the arithmetic: `model` computes in the model's own types."},
     OptionRow{"threads", OptionKind::integer, "0", "",
-              "Threads of one run where the device is the CPU; 0 for all CPUs the process may use.", 0, 4096},
+              "Threads of one run where the device is the CPU; 0 for all CPUs the process may use, since ONNX Runtime does not tell a provider the "
+              "session's own setting.", 0, 4096},
     OptionRow{"max_shapes", OptionKind::integer, "16", "",
               "Programs kept per part of the model whose input sizes vary, one for each combination of sizes.", 1, 65536},
     OptionRow{"dump_ir_dir", OptionKind::text, "", "", "Folder for the IR after each compiler step; caches are not read then."},
@@ -39,7 +55,7 @@ constexpr std::array kRows{
     OptionRow{kUserComputeStream, OptionKind::text, "0", "",
               "Handle of a HIP stream, as a number: a session on a GPU queues its work there; the stream outlives the session. 0 for a "
               "stream of ONNX Runtime's."},
-    OptionRow{"strict", OptionKind::flag, "0", "", "1: a node that no engine takes is an error, at the creation of the session."},
+    OptionRow{"strict", OptionKind::flag, "0", "", "1: a node that stays on the CPU, for whatever reason, is an error at the creation of the session."},
 };
 
 std::string quoted_list(const std::vector<std::string>& items) {
@@ -125,8 +141,6 @@ std::string type_of(const OptionRow& row) {
 
 }  // namespace
 
-std::span<const OptionRow> option_rows() { return kRows; }
-
 std::map<std::string, std::string> given_options(const Ort& ort, const OrtSessionOptions* options) {
   OrtKeyValuePairs* raw = nullptr;
   check(ort, ort.api->GetSessionOptionsConfigEntries(options, &raw));
@@ -160,7 +174,11 @@ Options parse_options(const std::map<std::string, std::string>& given) {
   options.dump_ir_dir = values.text("dump_ir_dir");
   options.profile = values.text("profile");
   options.is_strict = values.text("strict") == "1";
-  options.user_stream = parse_user_stream(values.text(kUserComputeStream));
+  try {
+    options.user_stream = parse_user_stream(values.text(kUserComputeStream));
+  } catch (const hipdnn_rt::InputError& error) {
+    throw hipdnn_rt::InputError(std::string(kEpName) + ": " + error.what());
+  }
   return options;
 }
 

@@ -3,32 +3,12 @@
 
 #include <cstdint>
 #include <map>
-#include <span>
 #include <string>
-#include <string_view>
 
 #include "ort.h"
 #include "support/compiler_service.h"
 
 namespace hipdnn_ep {
-
-enum class OptionKind { choice, text, integer, flag };
-
-/// One row of the table.
-struct OptionRow {
-  std::string_view key;
-  OptionKind kind;
-  std::string_view fallback;
-  /// Valid values of a choice, separated by '|'.
-  std::string_view choices;
-  std::string_view help;
-  /// Least and greatest value of an integer.
-  std::int64_t least = 0;
-  std::int64_t greatest = 0;
-};
-
-/// All options, in the order of the documentation.
-std::span<const OptionRow> option_rows();
 
 /// Settings of one session. Text options are empty where not given.
 struct Options {

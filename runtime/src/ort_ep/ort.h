@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "hipdnn_rt/error.h"
@@ -33,10 +34,9 @@ inline void check(const Ort& ort, OrtStatus* status) {
   throw OrtFailure(std::move(message));
 }
 
-/// A new failure status. Never ORT_EP_FAIL: Python would quietly run the model on the CPU provider instead.
-inline OrtStatus* make_status(const Ort& ort, const char* message, OrtErrorCode code = ORT_FAIL) noexcept {
-  return ort.api->CreateStatus(code, message);
-}
+/// A new failure status. Never ORT_EP_FAIL: Python would quietly run the model on the CPU provider instead. It does the same where it
+/// cannot decode a message, so bytes of files do not reach it as they are.
+OrtStatus* make_status(const Ort& ort, std::string_view message) noexcept;
 
 /// Run `body` at the ABI's border: an exception becomes a status, a return is success.
 template <typename Body>
