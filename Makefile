@@ -19,7 +19,7 @@ endif
 SOURCES := $(shell find -L hipdnn_mlir onnxruntime_ep_hipdnn runtime third_party -type f -not -path '*/__pycache__/*') \
   $(wildcard cmake/*) CMakeLists.txt pyproject.toml
 
-.PHONY: run test bench clean lint types pytest oldest lit cpp cpp-release cpp-sanitize
+.PHONY: run test bench clean lint types pytest oldest lit cpp cpp-release cpp-sanitize cpp-thread
 .DELETE_ON_ERROR:
 
 run: .venv/.examples
@@ -44,7 +44,8 @@ pytest: .venv/.test
 OLDEST_ORT := 1.24.4
 oldest: build/onnxruntime-$(OLDEST_ORT)/.ready
 	PYTHONPATH=$(CURDIR)/build/onnxruntime-$(OLDEST_ORT) HIPDNN_EXPECTED_ORT=$(OLDEST_ORT) $(BIN)/pytest -q \
-	  $(addprefix tests/ort_ep/test_,device_memory.py dynamic_shapes.py ep_context.py options.py version.py)
+	  $(addprefix tests/ort_ep/test_,compiler.py device_memory.py dynamic_shapes.py ep_context.py options.py package.py \
+	    placement_in_ort.py version.py)
 
 build/onnxruntime-$(OLDEST_ORT)/.ready: .venv/.test
 	$(BIN)/pip install --disable-pip-version-check --quiet --no-deps --upgrade --target $(@D) onnxruntime==$(OLDEST_ORT)
@@ -54,12 +55,15 @@ lit: .venv/.test
 	$(BIN)/lit -v -j $(JOBS) lit_tests
 
 # The C++ tests run twice: as released, where they count allocations, and under AddressSanitizer and UndefinedBehaviorSanitizer.
+# `make cpp-thread` runs them under ThreadSanitizer; it is no part of `make test` for its time.
 cpp: cpp-release cpp-sanitize
 
 cpp-release: CPP_FLAGS := -DCMAKE_BUILD_TYPE=Release
 cpp-sanitize: CPP_FLAGS := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS=-O1 -DHIPDNN_MLIR_SANITIZE=address,undefined
 
-cpp-release cpp-sanitize: cpp-%: .venv/.test
+cpp-thread: CPP_FLAGS := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS=-O1 -DHIPDNN_MLIR_SANITIZE=thread
+
+cpp-release cpp-sanitize cpp-thread: cpp-%: .venv/.test
 	$(WITH_VENV) cmake -S . -B build/$* -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DHIPDNN_MLIR_BUILD_TESTS=ON -DUSE_HIPDNN=ON \
 	  $(CPP_FLAGS)
 	$(WITH_VENV) cmake --build build/$* -j $(JOBS)

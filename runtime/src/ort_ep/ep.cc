@@ -49,7 +49,8 @@ Ep::Ep(const Ort& ort, Settings settings, CompilerService& service, Logger logge
       ort_(ort),
       settings_(std::move(settings)),
       logger_(logger),
-      compiler_(std::make_shared<const ModelCompiler>(service, settings_.options, settings_.target, logger)),
+      compiler_(std::make_shared<const ModelCompiler>(service, settings_.options, settings_.target,
+                                                      settings_.device.device->library().version(), logger)),
       compatibility_(compatibility_text(settings_.device.device->library(), settings_.target)),
       profile_(settings_.options.profile.empty() ? nullptr : std::make_unique<Profile>()) {
   set_callbacks();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "hipdnn_rt/mapped_file.h"
@@ -43,13 +44,23 @@ std::string content_key_of(const EncodedModel& model) {
   return digest.hex_digest();
 }
 
-/// What a cached result depends on beside the model: this very build of the library, which is installed together with the compiler.
+/// What this very build of the library is: it is installed together with the compiler.
 std::string build_identity() {
   Dl_info info{};
   struct stat status {};
   if (dladdr(reinterpret_cast<const void*>(&build_identity), &info) == 0 || stat(info.dli_fname, &status) != 0) return HIPDNN_MLIR_VERSION;
   return std::string(HIPDNN_MLIR_VERSION) + " " + std::to_string(status.st_size) + " " + std::to_string(status.st_mtim.tv_sec) + "." +
          std::to_string(status.st_mtim.tv_nsec);
+}
+
+/// What the CPU can do: a library on the CPU may take a graph on one and refuse it on another.
+std::string cpu_identity() {
+  std::ifstream info("/proc/cpuinfo");
+  std::string identity;
+  for (std::string line; std::getline(info, line) && !line.empty();) {
+    if (line.starts_with("model name") || line.starts_with("flags")) identity += line;
+  }
+  return identity;
 }
 
 PlacedModel read_placement(const nlohmann::json& result) {
@@ -74,13 +85,13 @@ std::optional<DiskCache> open_cache(const Options& options) {
 
 }  // namespace
 
-ModelCompiler::ModelCompiler(CompilerService& service, const Options& options, std::string target, Logger logger)
+ModelCompiler::ModelCompiler(CompilerService& service, const Options& options, std::string target, const std::string& library, Logger logger)
     : service_(service),
       options_(options),
       target_(std::move(target)),
       logger_(logger),
       cache_(open_cache(options)),
-      identity_(build_identity()) {}
+      identity_(build_identity() + "\n" + library + "\n" + cpu_identity()) {}
 
 bool ModelCompiler::reads_cache() const {
   return cache_.has_value() && options_.dump_ir_dir.empty() && options_.compiler.mode != CompilerMode::none;

@@ -55,7 +55,8 @@ struct ModelImage {
 /// Safe to use from several threads.
 class ModelCompiler {
  public:
-  ModelCompiler(CompilerService& service, const Options& options, std::string target, Logger logger);
+  /// `library` is the version of the hipDNN library that programs run on: results are kept for it alone.
+  ModelCompiler(CompilerService& service, const Options& options, std::string target, const std::string& library, Logger logger);
 
   /// Throws CompilerError, with the cause `unavailable` where neither a cache nor a compiler knows the model.
   PlacedModel place(const EncodedModel& model) const;
@@ -81,6 +82,7 @@ class ModelCompiler {
   std::string target_;
   Logger logger_;
   std::optional<DiskCache> cache_;
+  /// What results depend on beside model and settings.
   std::string identity_;
 };
 
