@@ -40,7 +40,7 @@ def drop_losing(
         worst = min(gains, key=lambda members: gains[members] - costs[members] if hops[members] else 0.0)
         if not hops[worst] or costs[worst] <= gains[worst]:
             break
-        crossing = f"{len(hops[worst])} values to and from the CPU cost {costs[worst]:.1f} us"
+        crossing = f"hops to and from the CPU ({len(hops[worst])}) cost {costs[worst]:.1f} us"
         dropped.append((worst, f"{crossing}, running here gains {gains.pop(worst):.1f} us"))
     return dropped
 

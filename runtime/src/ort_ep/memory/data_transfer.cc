@@ -36,8 +36,8 @@ struct DataTransfer::Copy {
 
   void queue(hipStream_t stream) const {
     const hipdnn_rt::HipApi& hip = lane->memory->hip();
-    hipdnn_rt::check(hip, hip.memcpy_async(destination, source, bytes, kind, stream),
-                     "hipMemcpyAsync(" + std::to_string(bytes) + " bytes)");
+    const hipError_t status = hip.memcpy_async(destination, source, bytes, kind, stream);
+    if (status != hipSuccess) hipdnn_rt::check(hip, status, "hipMemcpyAsync(" + std::to_string(bytes) + " bytes)");
   }
 };
 
