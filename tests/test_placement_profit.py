@@ -38,7 +38,7 @@ TINY_ADD = "g (float[4] x) => (float[4] y) { a = Softsign(x) b = Add(a, a) y = S
 def test_tiny_add_between_cpu_nodes_is_dropped_with_the_numbers() -> None:
     placement = place(build(TINY_ADD))
     assert kept(placement) == []
-    assert placement.dropped == [(["n_b"], "2 values to and from the CPU cost 2.0 us, running here gains 0.0 us")]
+    assert placement.dropped == [(["n_b"], "hops to and from the CPU (2) cost 2.0 us, running here gains 0.0 us")]
     assert placement.graphs == 0
 
 
@@ -72,7 +72,7 @@ def test_data_movement_alone_gains_nothing() -> None:
     text = "g (float[512,512] x) => (float[512,512] y) { a = Softsign(x) b = Transpose(a) y = Softsign(b) }"
     placement = place(build(text))
     assert kept(placement) == []
-    assert placement.dropped == [(["n_b"], "2 values to and from the CPU cost 2.0 us, running here gains 0.0 us")]
+    assert placement.dropped == [(["n_b"], "hops to and from the CPU (2) cost 2.0 us, running here gains 0.0 us")]
 
 
 def test_data_movement_alone_is_kept_without_hops() -> None:

@@ -212,7 +212,9 @@ def test_small_model_is_placed_when_it_has_no_hops(cache_dir: Path) -> None:
     ("options", "reasons"),
     [
         pytest.param(MAXIMAL, ["2 of 3 nodes", "Softsign: ", "Hardmax: "], id="no engine"),
-        pytest.param({}, ["3 of 3 nodes", "Softsign: ", "Hardmax: ", "Add: ", "to and from the CPU cost"], id="hops"),
+        pytest.param(
+            {}, ["3 of 3 nodes", "Softsign: ", "Hardmax: ", "Add: ", "hops to and from the CPU (2) cost"], id="hops"
+        ),
     ],
 )
 def test_session_fails_with_every_reason_when_strict(
