@@ -1,16 +1,24 @@
 #include "ort.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace hipdnn_ep {
 namespace {
 
-constexpr std::size_t kLongestMessage = 4000;
+/// In bytes; ONNX Runtime cuts what is longer than about 4096, wherever that falls.
+constexpr std::size_t kLongestMessage = 3500;
 
-/// Valid UTF-8: what is none becomes the replacement character.
+bool continues_character(char byte) { return (byte & 0xC0) == 0x80; }
+
+/// Valid UTF-8 of that length at most: what is none becomes the replacement character.
 std::string decodable(std::string_view message) {
-  const nlohmann::json text = std::string(message.substr(0, kLongestMessage)) + (message.size() > kLongestMessage ? "..." : "");
-  return nlohmann::json::parse(text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)).get<std::string>();
+  const nlohmann::json raw = std::string(message.substr(0, kLongestMessage));
+  auto text = nlohmann::json::parse(raw.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)).get<std::string>();
+  if (text.size() <= kLongestMessage && message.size() <= kLongestMessage) return text;
+  std::size_t end = std::min(text.size(), kLongestMessage);
+  while (end > 0 && end < text.size() && continues_character(text[end])) --end;
+  return text.substr(0, end) + "...";
 }
 
 }  // namespace
