@@ -1,16 +1,13 @@
 #include "atomic_file.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 
 #include "hipdnn_rt/error.h"
-#include "support/file_descriptor.h"
+#include "support/partial_file.h"
 
 namespace hipdnn_ep {
 namespace {
@@ -24,25 +21,17 @@ mode_t usual_mode() {
   return 0600;
 }
 
-[[noreturn]] void fail(const std::string& path, const std::string& temporary, int error) {
-  if (!temporary.empty()) unlink(temporary.c_str());
-  throw hipdnn_rt::Error(path + ": cannot write: " + std::strerror(error) + (error == ENOSPC || error == EDQUOT ? "; free some space" : "; choose another folder"));
-}
-
 }  // namespace
 
 void write_atomically(const std::string& path, std::span<const std::byte> bytes) {
-  std::string temporary = path + ".XXXXXX";
-  FileDescriptor file(mkostemp(temporary.data(), O_CLOEXEC));
-  if (!file.is_open()) fail(path, "", errno);
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail(path, temporary, errno);
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  PartialFile file(path + ".");
+  file.write(bytes);
+  file.set_mode(usual_mode());
+  file.publish(path);
+  if (const int error = file.error(); error != 0) {
+    throw hipdnn_rt::Error(path + ": cannot write: " + std::strerror(error) +
+                           (error == ENOSPC || error == EDQUOT ? "; free some space" : "; choose another folder"));
   }
-  if (fchmod(file.get(), usual_mode()) != 0) fail(path, temporary, errno);
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) fail(path, temporary, errno);
 }
 
 }  // namespace hipdnn_ep

@@ -72,15 +72,4 @@ void check_settles(std::size_t heap_bytes, const std::function<void()>& work, co
   throw check::Failure("the process grows without end: in the last of " + std::to_string(kTurns) + " turns " + grown, at);
 }
 
-TemporaryFolder::TemporaryFolder() {
-  std::string name = std::filesystem::temp_directory_path() / "hipdnn_ep_test.XXXXXX";
-  if (mkdtemp(name.data()) == nullptr) throw std::system_error(errno, std::generic_category(), "mkdtemp");
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 }  // namespace ort_tests

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
 #include <functional>
 
 #include "../check.h"
+#include "../temporary_folder.h"
 
 namespace ort_tests {
 
@@ -13,18 +13,6 @@ namespace ort_tests {
 /// files. Caches may fill in some turns; of a leak none is free.
 void check_settles(std::size_t heap_bytes, const std::function<void()>& work, const check::Location& at = check::Location::current());
 
-/// A new folder that goes with this object.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
+using ::TemporaryFolder;
 
 }  // namespace ort_tests

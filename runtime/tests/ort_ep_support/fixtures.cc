@@ -16,17 +16,6 @@ namespace support_tests {
 
 namespace fs = std::filesystem;
 
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (fs::temp_directory_path() / "hipdnn_ep_support_XXXXXX").string();
-  check::that(mkdtemp(name.data()) != nullptr, "mkdtemp");
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
-
 FakePackage::FakePackage(const Tools& tools, const std::string& version) {
   fs::create_directory(inside(""));
   write_file(inside("__init__.py"), "");

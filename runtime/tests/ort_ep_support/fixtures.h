@@ -9,6 +9,7 @@
 #include <string>
 
 #include "../check.h"
+#include "../temporary_folder.h"
 #include "support/compiler_service.h"
 
 namespace support_tests {
@@ -19,17 +20,7 @@ struct Tools {
   std::string fake_server;
 };
 
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
+using ::TemporaryFolder;
 
 /// A folder with a package hipdnn_mlir whose server is the fake one.
 class FakePackage {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "hipdnn_rt/error.h"
-#include "support/file_descriptor.h"
+#include "support/partial_file.h"
 
 namespace hipdnn_ep {
 namespace {
@@ -68,43 +68,6 @@ std::array<timespec, 2> used_now() {
   clock_gettime(CLOCK_REALTIME, &now);
   return {now, now};
 }
-
-/// A file under a name that no other writer has, deleted at the end of life unless published.
-class PartialFile {
- public:
-  explicit PartialFile(const fs::path& directory) : path_((directory / (std::string(kPartialPrefix) + "XXXXXX")).string()) {
-    file_ = FileDescriptor(mkostemp(path_.data(), O_CLOEXEC));
-    if (!file_.is_open()) error_ = errno;
-  }
-  ~PartialFile() {
-    if (file_.is_open() && !is_published_) unlink(path_.c_str());
-  }
-  PartialFile(const PartialFile&) = delete;
-  PartialFile& operator=(const PartialFile&) = delete;
-
-  void write(std::span<const std::byte> bytes) {
-    while (error_ == 0 && !bytes.empty()) {
-      const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
-      if (written >= 0) {
-        bytes = bytes.subspan(static_cast<std::size_t>(written));
-      } else if (errno != EINTR) {
-        error_ = errno;
-      }
-    }
-  }
-  void publish(const fs::path& target) {
-    if (error_ == 0) futimens(file_.get(), used_now().data());
-    if (error_ == 0 && rename(path_.c_str(), target.c_str()) != 0) error_ = errno;
-    is_published_ = error_ == 0;
-  }
-  int error() const { return error_; }
-
- private:
-  std::string path_;
-  FileDescriptor file_;
-  int error_ = 0;
-  bool is_published_ = false;
-};
 
 /// An entry as the directory shows it; sorts by time of use, names deciding between equals.
 struct Entry {
@@ -171,8 +134,9 @@ std::string DiskCache::store(std::string_view key, std::string_view suffix, std:
     return directory_.string() + ": cannot create the cache directory: " + reason_of(error);
   }
   if (std::string reason = distrust(directory_); !reason.empty()) return reason;
-  PartialFile file(directory_);
+  PartialFile file((directory_ / kPartialPrefix).string());
   file.write(bytes);
+  if (file.error() == 0) futimens(file.fd(), used_now().data());
   file.publish(path);
   if (file.error() != 0) return directory_.string() + ": cannot store a cache entry: " + reason_of(file.error());
   evict(path);
