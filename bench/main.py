@@ -136,7 +136,9 @@ def measure(scratch: Path, threads: int, repeat: int, report: Callable[[str], No
         report(f"allocations and memory of {name}")
         rows += [allocations_per_run(name, program, threads), arena(name, program)]
     report("the ONNX Runtime provider")
-    return rows + onnxruntime_ep.measure(scratch, files["ResNet-50"][0])
+    return rows + onnxruntime_ep.measure(
+        scratch, {name: (files[name][0], limit) for name, (_, limit) in MODELS.items()}, threads, repeat
+    )
 
 
 def to_table(rows: list[Row]) -> Table:

@@ -1,4 +1,4 @@
-"""The ONNX Runtime provider's own cost: per fused node and run, and per session made from a compiled model. One thread.
+"""The ONNX Runtime provider: whole models against the CPU provider, and its own cost per fused node and per session.
 
 ``python bench/onnxruntime_ep.py MODEL.onnx`` prints its rows; ``bench/main.py`` makes them part of the table.
 """
@@ -9,7 +9,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_te
 
 import hipdnn_mlir
 import onnxruntime_ep_hipdnn as hipdnn_ep
+from hipdnn_mlir.tools.measure import interleave
 from row import Row
 
 RUNS, TURNS, SESSIONS = 2000, 15, 15
@@ -141,11 +142,53 @@ def session_from_context(name: str, model: onnx.ModelProto | Path, scratch: Path
     return Row(label, LIMIT_SESSION_MS, measured, "ms", note, {"created_ms": created, "loaded_ms": loaded})
 
 
-def measure(scratch: Path, large_model: Path) -> list[Row]:
-    """Return all rows; files go to ``scratch``."""
+def whole_model(name: str, model: Path, limit: float, cache: Path, threads: int, repeat: int) -> Row:
+    """Time a model's runs on the provider and on the CPU provider, in turns, and the creation of their sessions."""
+
+    def make(provider: dict[str, str] | None) -> tuple[ort.InferenceSession, float]:
+        options = _options(provider)
+        options.intra_op_num_threads = threads
+        start = time.perf_counter()
+        session = ort.InferenceSession(str(model), sess_options=options)
+        return session, time.perf_counter() - start
+
+    provider = {"cache_dir": str(cache), "threads": str(threads), "strict": "1"}
+    _, new_s = make(provider)
+    session, known_s = make(provider)
+    reference, cpu_s = make(None)
+    rng = np.random.default_rng(0)
+    feeds = {
+        given.name: rng.standard_normal(given.shape).astype(np.float32)
+        if "float" in given.type
+        else rng.integers(0, 8, given.shape)
+        for given in session.get_inputs()
+    }
+    timings = interleave(
+        {"provider": lambda: session.run(None, feeds), "cpu": lambda: reference.run(None, feeds)}, repeat
+    )
+    ours, theirs = timings["provider"].median_ms, timings["cpu"].median_ms
+    sessions = (
+        f"session of a new model {new_s:.2f} s, of a known one {known_s:.2f} s, on the CPU provider {cpu_s:.2f} s"
+    )
+    label = f"ONNX Runtime EP: {name}, time / CPU provider's time"
+    return Row(label, limit, ours / theirs, "x", f"{ours:.2f} ms / {theirs:.2f} ms; {sessions}")
+
+
+def measure(scratch: Path, models: Mapping[str, tuple[Path, float]], threads: int = 2, repeat: int = 20) -> list[Row]:
+    """Return all rows; files go to ``scratch``.
+
+    Args:
+        scratch: An existing folder.
+        models: Name -> file and largest ratio of times that counts as reached; the first is compiled ahead too.
+        threads: CPU threads of the whole models' runs, on either side.
+        repeat: Timed runs of each.
+    """
     ort.register_execution_provider_library("hipdnn", hipdnn_ep.get_library_path())
     cache = scratch / "ep_cache"
+    large_model = next(file for file, _ in models.values())
+    whole = [whole_model(name, file, limit, cache, threads, repeat) for name, (file, limit) in models.items()]
     return [
+        *whole,
         per_fused_node(1, cache),
         per_fused_node(8, cache),
         session_from_context("one node", _chain(1, with_relu=True), scratch, cache),
@@ -157,7 +200,8 @@ def measure(scratch: Path, large_model: Path) -> list[Row]:
 def main() -> None:
     """Measure and print one line per row."""
     with tempfile.TemporaryDirectory() as scratch:
-        for row in measure(Path(scratch), Path(sys.argv[1])):
+        model = Path(sys.argv[1])
+        for row in measure(Path(scratch), {model.stem: (model, 1.10)}):
             verdict = "reached" if row.is_reached else "missed"
             print(f"{row.name}: {row.measured:.2f} {row.unit} (<= {row.target:.2f}, {verdict}); {row.note}")
 
