@@ -3,26 +3,32 @@
 import json
 import logging
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import onnx
 
 from .dialect import make_context
-from .errors import UnsupportedError
-from .importer import Imported, Weights, import_model, read_model
+from .errors import ModelError, UnsupportedError
+from .importer import Imported, Slim, Weights, import_model, read_model, slim_models
 from .ops.evaluate import Array
-from .ops.strides import Dims
 from .passes.evaluate_constants import ConstantPlan, plan_constants
+from .passes.mark_varying import mark_varying
 from .passes.offload import rejects
 from .passes.pipeline import OFFLOAD_STEPS, TORCH_STEPS, Runner
 from .passes.registration import body, functions
 from .program.emit import emit
+from .program.generalize import generalize
 from .program.schema import ProgramModel
 from .program.writer import write
-from .target import find_target
+from .sizes.known_sizes import tell_sizes
+from .sizes.open_sizes import InputSizes, Shapes, input_sizes
+from .sizes.samples import meaning, samples
+from .sizes.solver import Solver
+from .target import Target, find_target
 from .versions import producers
 
 if TYPE_CHECKING:
@@ -78,7 +84,7 @@ def compile(  # noqa: A001 - the public name
     model: ModelLike,
     *,
     target: str = "host",
-    shapes: Mapping[str, Dims] | None = None,
+    shapes: Shapes | None = None,
     dump_ir: str | Path | None = None,
 ) -> Program:
     """Compile an ONNX model into a hipDNN program, in this process.
@@ -86,11 +92,12 @@ def compile(  # noqa: A001 - the public name
     Args:
         model: path, serialized bytes or loaded model.
         target: whose engines to compile for.
-        shapes: input name -> dims, for inputs that the model leaves dynamic.
+        shapes: sizes that the model leaves open, or other sizes than it states: input name -> dims, each a number, the name of an open size
+            or `"?"`; or the name of an open size -> a number or another name. What stays open is a symbol of the program.
         dump_ir: folder for the IR after each step, `NN-<step>.mlir`.
 
     Raises:
-        ModelError: missing, broken or dynamic model; unknown target or input name.
+        ModelError: missing or broken model; unknown target, input or size; sizes that do not fit the model.
         UnsupportedError: operations outside every engine, all of them listed.
         PassError: a defect of this compiler.
     """
@@ -130,7 +137,7 @@ class Lowered:
         start = time.perf_counter()
         weights = self.constants.evaluate(self.weights | dict(external or {}))
         elapsed_ms = {**self.elapsed_ms, "evaluate-constants": (time.perf_counter() - start) * 1e3}
-        used = {constant.tensor for constant in self.model.constants}
+        used = {constant.tensor for constant in self.model.constants if constant.values is None}
         return Program(self.model, {name: weights[name] for name in used}, elapsed_ms)
 
 
@@ -138,7 +145,7 @@ def lower(
     proto: onnx.ModelProto,
     *,
     target: str = "host",
-    shapes: Mapping[str, Dims] | None = None,
+    shapes: Shapes | None = None,
     dump_ir: str | Path | None = None,
     where: str = "model",
     external: Mapping[str, Array] | None = None,
@@ -149,7 +156,7 @@ def lower(
         proto: the model; not modified.
         target: as for `compile`.
         shapes: as for `compile`.
-        dump_ir: as for `compile`.
+        dump_ir: as for `compile`; of a model with open sizes the IR at the first sample point.
         where: the model's file, for messages.
         external: arrays of the initializers whose data is outside the model, or stand-ins of the same dims and dtype.
 
@@ -157,38 +164,95 @@ def lower(
         HipdnnMlirError: as for `compile`.
     """
     library = find_target(target)
-    runner = Runner(target=target, dump_ir=Path(dump_ir) if dump_ir else None)
-    imported = lower_to_torch(proto, runner, shapes, where, external)
+    sizes = input_sizes(proto, shapes or {}, where)
+    dump = Path(dump_ir) if dump_ir else None
+    failure: ModelError | None = None
+    for points in points_for(sizes):
+        runner = Runner(target=target, dump_ir=dump)
+        try:
+            slims = slim_models(proto, [sizes.at(point) for point in points], where, external)
+            return _lower(slims, runner, library, None if sizes.is_static else Solver(sizes.table, points))
+        except ModelError as error:
+            failure = failure or _explained(error, sizes, points[0])
+    assert failure is not None
+    raise failure
+
+
+def points_for(sizes: InputSizes) -> Iterable[list[tuple[int, ...]]]:
+    """Sets of sample points to be tried; one point without values for a static model."""
+    return [[()]] if sizes.is_static else samples(len(sizes.table.symbols))
+
+
+def _explained(error: ModelError, sizes: InputSizes, point: tuple[int, ...]) -> ModelError:
+    """The error with what the numbers in it stand for."""
+    if not sizes.is_static:
+        error.hint = f"{meaning(point, sizes.table.symbols)}; give sizes that are fixed or equal with --shape"
+    return error
+
+
+def _lower(slims: Sequence[Slim], runner: Runner, library: Target, solver: Solver | None) -> Lowered:
+    """From models with static sizes to a program: theirs, or the one of which theirs are instances."""
+    imported = lower_to_torch(slims, runner)
+    parts = [_lower_torch(imported[0], runner, library)]
+    parts += [_lower_torch(sample, Runner(target=runner.target), library) for sample in imported[1:]]
+    if solver is None:
+        return parts[0]
+    start = time.perf_counter()
+    tell_sizes([slim.model for slim in slims], solver)
+    literals = [part.constants.stored_literals() for part in parts]
+    program = generalize([part.model for part in parts], solver, _differing(literals))
+    runner.elapsed_ms["generalize"] = (time.perf_counter() - start) * 1e3
+    return replace(parts[0], model=program)
+
+
+def _differing(constants: Sequence[Mapping[str, Array]]) -> list[dict[str, Array]]:
+    """Per sample point the constants that are not the same at all of them."""
+    first = constants[0]
+    names = [
+        name
+        for name in first
+        if not all(np.array_equal(first[name], other[name], equal_nan=True) for other in constants)
+    ]
+    return [{name: arrays[name] for name in names} for arrays in constants]
+
+
+def _lower_torch(imported: Imported, runner: Runner, target: Target) -> Lowered:
+    """From the torch dialect to a program for the sizes that the module has."""
     with imported.module.context:
         module = imported.module.operation
         constants = plan_constants(module)
         runner.run(module, OFFLOAD_STEPS[:1])
-        left = rejects(module, library)
+        left = rejects(module, target)
         if left:
-            raise UnsupportedError(left, target=target)
+            raise UnsupportedError(left, target=target.name)
         graphs = sum(op.name == "hipdnn.graph" for function in functions(module) for op in body(function))
         runner.run(module, OFFLOAD_STEPS[1:])
         start = time.perf_counter()
-        program = emit(imported, target, producers())
+        program = emit(imported, target.name, producers())
         runner.elapsed_ms["emit"] = (time.perf_counter() - start) * 1e3
     return Lowered(program, imported.weights, constants, graphs, runner.elapsed_ms)
 
 
-def lower_to_torch(
-    proto: onnx.ModelProto,
-    runner: Runner,
-    shapes: Mapping[str, Dims] | None,
-    where: str,
-    external: Mapping[str, Array] | None = None,
-) -> Imported:
-    """Import a model and run the torch-dialect steps."""
+def lower_to_torch(slims: Sequence[Slim], runner: Runner) -> list[Imported]:
+    """Import a model and run the torch-dialect steps.
+
+    Args:
+        slims: the model at one or more sizes of its inputs.
+        runner: for the first of them; it keeps the times.
+    """
     start = time.perf_counter()
     context = make_context()
     runner.elapsed_ms["context"] = (time.perf_counter() - start) * 1e3
-    imported = import_model(proto, context, runner, shapes, where, external)
+    runners = [runner, *(Runner(target=runner.target) for _ in slims[1:])]
+    made = [import_model(slim, context, each) for slim, each in zip(slims, runners, strict=True)]
     with context:
-        runner.run(imported.module.operation, TORCH_STEPS[1:])
-    return imported
+        modules = [imported.module.operation for imported in made]
+        for module, each in zip(modules, runners, strict=True):
+            each.run(module, TORCH_STEPS[1:-1])
+        mark_varying(modules)
+        for module, each in zip(modules, runners, strict=True):
+            each.run(module, TORCH_STEPS[-1:])
+    return made
 
 
 def _where(model: ModelLike) -> str:

@@ -1,7 +1,8 @@
 """Folds what an ONNX graph computes from constants and static shapes, before it is imported."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,47 +24,67 @@ _RANDOM = frozenset(
 )
 
 
-def fold_constants(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, Array]]:
+MAX_SIZES = 1024
+"""Elements of a result that differs with the sizes a model leaves open and is known nevertheless: shapes, and parts of them."""
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A model with constants folded.
+
+    Attributes:
+        model: with shapes inferred.
+        large: results too large for an initializer, which are inputs of the model.
+    """
+
+    model: onnx.ModelProto
+    large: dict[str, Array]
+
+
+def fold_constants(models: Sequence[onnx.ModelProto]) -> list[Folded]:
     """Replace nodes whose results are known by initializers, and infer shapes, until nothing changes.
 
     Shape and Size of static tensors are known, and tensors without elements; so is every node on known inputs only, evaluated by onnx's
     reference implementation. An If with a known condition becomes the branch it takes.
 
     Args:
-        model: without large initializers; not modified.
+        models: one model, or the same at several sizes of its inputs; without large initializers; not modified. Models at several sizes are
+            folded alike: a result has to be the same for all of them, but integers, which may be computed from sizes.
 
-    Returns:
-        A model with shapes inferred, and results too large for an initializer, which are inputs of it.
+    Raises:
+        onnx.shape_inference.InferenceError: shapes do not fit.
     """
-    large: dict[str, Array] = {}
+    large: list[dict[str, Array]] = [{} for _ in models]
     for _ in range(_MAX_ROUNDS):
-        model = onnx.shape_inference.infer_shapes(model, data_prop=True)
-        folder = _Folder(model)
+        models = [onnx.shape_inference.infer_shapes(model, data_prop=True) for model in models]
+        folder = _Folder(models)
         if not folder.run():
             break
-        model = folder.rebuilt()
-        large |= folder.large
-    return model, large
+        models = folder.rebuilt()
+        for found, more in zip(large, folder.large, strict=True):
+            found.update(more)
+    return [Folded(model, arrays) for model, arrays in zip(models, large, strict=True)]
 
 
 class _Folder:
-    """One pass over a graph's nodes in order."""
+    """One pass over a graph's nodes in order. What is known of a value is one array per model."""
 
-    def __init__(self, model: onnx.ModelProto) -> None:
-        self._model = model
-        graph = model.graph
-        self._dims = dict(_static_dims([*graph.input, *graph.output, *graph.value_info]))
-        values = [*graph.input, *graph.output, *graph.value_info]
-        self._empty = dict(_empty_arrays(values))
-        self._known: dict[str, Array] = self._empty | {t.name: numpy_helper.to_array(t) for t in graph.initializer}
-        self._folded: dict[str, Array] = {}
+    def __init__(self, models: Sequence[onnx.ModelProto]) -> None:
+        self._models = models
+        values = [[*m.graph.input, *m.graph.output, *m.graph.value_info] for m in models]
+        self._dims = [dict(_static_dims(found)) for found in values]
+        empty = [dict(_empty_arrays(found)) for found in values]
+        self._empty = {name: [arrays[name] for arrays in empty] for name in empty[0] if all(name in e for e in empty)}
+        initializers = [{t.name: numpy_helper.to_array(t) for t in m.graph.initializer} for m in models]
+        self._known = self._empty | {name: [arrays[name] for arrays in initializers] for name in initializers[0]}
+        self._folded: dict[str, list[Array]] = {}
         self._kept: list[onnx.NodeProto] = []
         self._inlined = False
-        self.large: dict[str, Array] = {}
+        self.large: list[dict[str, Array]] = [{} for _ in models]
 
     def run(self) -> bool:
         """Fold what can be; returns whether anything was."""
-        for node in self._model.graph.node:
+        for node in self._models[0].graph.node:
             branch = self._branch(node)
             if branch is not None:
                 self._inline(node, branch)
@@ -72,39 +93,46 @@ class _Folder:
             if results is None:
                 self._kept.append(node)
                 continue
-            for name, array in zip(node.output, results, strict=False):
+            for name, arrays in zip(node.output, results, strict=False):
                 if name:
-                    self._known[name] = self._folded[name] = array
+                    self._known[name] = self._folded[name] = arrays
         return bool(self._folded) or self._inlined
 
     def _branch(self, node: onnx.NodeProto) -> onnx.GraphProto | None:
         """The branch that an If with a known condition takes."""
         if node.op_type != "If" or node.input[0] not in self._known:
             return None
-        taken = "then_branch" if bool(self._known[node.input[0]].any()) else "else_branch"
+        conditions = {bool(array.any()) for array in self._known[node.input[0]]}
+        if len(conditions) > 1:
+            return None
+        taken = "then_branch" if conditions.pop() else "else_branch"
         branch: onnx.GraphProto = next(attribute.g for attribute in node.attribute if attribute.name == taken)
         return branch
 
     def _inline(self, node: onnx.NodeProto, branch: onnx.GraphProto) -> None:
         """Put a branch's nodes in the place of the If; ONNX keeps names unique across subgraphs."""
         self._inlined = True
-        self._model.graph.initializer.extend(branch.initializer)
+        for model in self._models:
+            model.graph.initializer.extend(branch.initializer)
         self._kept.extend(branch.node)
         for value, name in zip(branch.output, node.output, strict=True):
             self._kept.append(onnx.helper.make_node("Identity", [value.name], [name], name=f"{node.name}.{name}"))
 
-    def rebuilt(self) -> onnx.ModelProto:
-        """The model with folded results as initializers."""
+    def rebuilt(self) -> list[onnx.ModelProto]:
+        """The models with folded results as initializers."""
+        return [self._rebuilt(index) for index in range(len(self._models))]
+
+    def _rebuilt(self, index: int) -> onnx.ModelProto:
         result = onnx.ModelProto()
-        result.CopyFrom(self._model)
+        result.CopyFrom(self._models[index])
         graph = result.graph
         del graph.node[:]
         del graph.value_info[:]
         outputs = {value.name for value in graph.output}
-        for name, array in self._folded.items():
-            stored = f"{name}.constant" if name in outputs else name
+        for name, arrays in self._folded.items():
+            array, stored = arrays[index], f"{name}.constant" if name in outputs else name
             if array.size > MAX_FOLDED_ELEMENTS:
-                self.large[stored] = array
+                self.large[index][stored] = array
                 graph.input.append(
                     onnx.helper.make_tensor_value_info(
                         stored, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
@@ -125,54 +153,84 @@ class _Folder:
         graph.initializer.extend(kept)
         return result
 
-    def _results(self, node: onnx.NodeProto) -> list[Array] | None:
+    def _results(self, node: onnx.NodeProto) -> list[list[Array]] | None:
+        """Per output one array per model, or None where the node stays."""
         if (
             node.domain not in ("", "ai.onnx")
             or node.op_type in _RANDOM
             or any(a.g.node or a.graphs for a in node.attribute)
         ):
             return None
-        if node.op_type == "Identity" and node.output[0] in {value.name for value in self._model.graph.output}:
+        if node.op_type == "Identity" and node.output[0] in {value.name for value in self._models[0].graph.output}:
             return None
+        per_model = []
+        for index in range(len(self._models)):
+            results = self._evaluated(node, index)
+            if results is None:
+                return None
+            per_model.append(results)
+        per_output = [list(arrays) for arrays in zip(*per_model, strict=True)]
+        return per_output if all(map(_is_known, per_output)) else None
+
+    def _evaluated(self, node: onnx.NodeProto, index: int) -> list[Array] | None:
         if node.op_type in ("Shape", "Size"):
-            dims = self._dims.get(node.input[0])
+            dims = self._dims[index].get(node.input[0])
             return None if dims is None else [_shape(node, dims)]
         if node.output and all(name in self._empty for name in node.output if name):
-            return [self._empty.get(name, np.empty(0)) for name in node.output]
+            return [self._empty[name][index] if name else np.empty(0) for name in node.output]
         if not all(name in self._known for name in node.input if name):
             return None
-        return self._fill(node) if node.op_type == "ConstantOfShape" else self._evaluate(node)
+        if node.op_type == "ConstantOfShape":
+            return _filled(node, self._known[node.input[0]][index])
+        feeds = {name: self._known[name][index] for name in node.input if name}
+        return _evaluate(node, feeds, self._models[index])
 
-    def _fill(self, node: onnx.NodeProto) -> list[Array]:
-        """A constant of any size: one number in memory."""
-        value = next(
-            (numpy_helper.to_array(a.t).reshape(()) for a in node.attribute if a.name == "value"),
-            np.zeros((), np.float32),
-        )
-        return [np.broadcast_to(value, tuple(self._known[node.input[0]].tolist()))]
 
-    def _evaluate(self, node: onnx.NodeProto) -> list[Array] | None:
-        feeds = {name: self._known[name] for name in node.input if name}
-        if sum(array.size for array in feeds.values()) > MAX_FOLDED_ELEMENTS:
-            return None
-        inputs = [
-            onnx.helper.make_tensor_value_info(n, onnx.helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
-            for n, a in feeds.items()
-        ]
-        outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
-        graph = onnx.helper.make_graph([node], "constant", inputs, outputs)
-        single = onnx.helper.make_model(
-            graph, opset_imports=list(self._model.opset_import), ir_version=self._model.ir_version
-        )
-        try:
-            results = ReferenceEvaluator(single).run(None, feeds)
-        except Exception as error:  # noqa: BLE001 - onnx's evaluator raises anything; what it cannot fold is left in the graph
-            logger.debug("%s %s is not folded: %s", node.op_type, node.name, error)
-            return None
-        if not all(isinstance(r, (np.ndarray, np.generic)) and r.size <= MAX_FOLDED_ELEMENTS for r in results):
-            return None
-        named = iter(np.asarray(result) for result in results)
-        return [next(named) if name else np.empty(0) for name in node.output]
+def _is_known(arrays: Sequence[Array]) -> bool:
+    """Whether one result at several sizes counts as known: it is the same, or it is a shape or something like it."""
+    first = arrays[0]
+    if all(array is first or _same(array, first) for array in arrays):
+        return True
+    return first.dtype.kind in "iu" and first.size <= MAX_SIZES and all(array.shape == first.shape for array in arrays)
+
+
+def _same(a: Array, b: Array) -> bool:
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    if a.size > MAX_FOLDED_ELEMENTS:  # a number at every place of a shape
+        a, b = a.flat[:1], b.flat[:1]
+    return bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))
+
+
+def _filled(node: onnx.NodeProto, dims: Array) -> list[Array]:
+    """A constant of any size: one number in memory."""
+    value = next(
+        (numpy_helper.to_array(a.t).reshape(()) for a in node.attribute if a.name == "value"),
+        np.zeros((), np.float32),
+    )
+    return [np.broadcast_to(value, tuple(dims.tolist()))]
+
+
+def _evaluate(node: onnx.NodeProto, feeds: dict[str, Array], model: onnx.ModelProto) -> list[Array] | None:
+    """A node's results by onnx's reference implementation; None where it fails or they are large."""
+    if sum(array.size for array in feeds.values()) > MAX_FOLDED_ELEMENTS:
+        return None
+    inputs = [
+        onnx.helper.make_tensor_value_info(n, onnx.helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+        for n, a in feeds.items()
+    ]
+    outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
+    graph = onnx.helper.make_graph([node], "constant", inputs, outputs)
+    single = onnx.helper.make_model(graph, opset_imports=list(model.opset_import), ir_version=model.ir_version)
+    try:
+        results = ReferenceEvaluator(single).run(None, feeds)
+    except Exception as error:  # noqa: BLE001 - onnx's evaluator raises anything; what it cannot fold is left in the graph
+        logger.debug("%s %s is not folded: %s", node.op_type, node.name, error)
+        return None
+    if not all(isinstance(r, (np.ndarray, np.generic)) and r.size <= MAX_FOLDED_ELEMENTS for r in results):
+        return None
+    named = iter(np.asarray(result) for result in results)
+    return [next(named) if name else np.empty(0) for name in node.output]
 
 
 def _captured(node: onnx.NodeProto) -> Iterable[str]:

@@ -100,6 +100,10 @@ class ModelError(HipdnnMlirError):
     """The user's model, inputs or arguments are wrong."""
 
 
+class OpenSizeError(ModelError):
+    """What a model computes has no one form for all values of a size that it leaves open."""
+
+
 class ProgramError(HipdnnMlirError):
     """A ``.hipdnn`` file is broken, too new, or for another target."""
 

@@ -4,7 +4,7 @@ import hashlib
 import logging
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,10 @@ from onnx import numpy_helper
 from torch_mlir import ir
 from torch_mlir.extras import onnx_importer
 
-from .constant_folding import fold_constants
 from .dtypes import DType
 from .errors import ModelError, PassError, Reject, UnsupportedError
 from .onnx_conversions import drop_dropout, split_to_slices, wrong_conversions
+from .onnx_functions import expand_and_fold, inline_local_functions
 from .onnx_types import BY_ONNX
 from .ops.evaluate import Array
 from .ops.strides import Dims
@@ -107,40 +107,79 @@ def _parse(data: bytes, where: str) -> onnx.ModelProto:
     return proto
 
 
-def import_model(
+@dataclass
+class Slim:
+    """A model without large initializers (they become inputs), upgraded, with static shapes and constants folded.
+
+    Attributes:
+        model: the model.
+        weights: the constants: initializer -> array.
+        where: the model's file, for messages.
+    """
+
+    model: onnx.ModelProto
+    weights: Weights
+    where: str
+
+
+def slim_models(
     model: onnx.ModelProto,
-    context: ir.Context,
-    runner: Runner,
-    shapes: Mapping[str, Dims] | None = None,
+    points: Sequence[Mapping[str, Dims]],
     where: str = "model",
     external: Mapping[str, Array] | None = None,
-) -> Imported:
-    """Bring a model into the torch dialect and run the ONNX conversion step.
+) -> list[Slim]:
+    """The model as it is imported, with given dims of its inputs.
 
     Args:
         model: the model; not modified.
-        context: from dialect.make_context().
-        runner: runs the conversion, dumps IR.
-        shapes: input name -> dims that replace the model's.
+        points: input name -> dims that replace the model's; several for a model with open sizes, which is then prepared alike for each.
         where: the model's file, for messages.
         external: arrays of the initializers whose data is outside the model. Their values take no part in the conversion, so that arrays
             of the right dims and dtype may stand in for them.
 
     Raises:
-        ModelError: invalid model, unknown input name, dims that stay dynamic, dtypes without a row.
-        UnsupportedError: results of unknown shape, or torch-mlir's conversion stops for a reason that leaving an op aside does not mend.
+        ModelError: invalid model, unknown input name, shapes that do not fit.
     """
     _check_initializers(model.graph, external or {}, where)
     _check_outputs(model.graph, where)
-    slim, weights = _slim(model, shapes or {}, external or {}, where)
-    inputs, outputs = _signature(slim, weights, where)
-    data_dependent = _data_dependent(slim)
+    prepared = [_without_weights(model, shapes, external or {}, where) for shapes in points]
+    try:
+        folded = expand_and_fold([slim for slim, _ in prepared])
+        for found in folded:
+            split_to_slices(found.model)
+    except onnx.shape_inference.InferenceError as error:
+        raise ModelError(f"shapes do not fit: {error}", where=where, hint="run onnx.checker on the model") from error
+    made = []
+    for found, (_, weights) in zip(folded, prepared, strict=True):
+        keep, small = _split_initializers(found.model.graph, MAX_LITERAL_ELEMENTS, {})
+        del found.model.graph.initializer[:]
+        found.model.graph.initializer.extend(keep)
+        _add_inputs(found.model.graph, small)
+        made.append(Slim(found.model, weights | found.large | small, where))
+    return made
+
+
+def import_model(slim: Slim, context: ir.Context, runner: Runner) -> Imported:
+    """Bring a model into the torch dialect and run the ONNX conversion step.
+
+    Args:
+        slim: from `slim_models`.
+        context: from dialect.make_context().
+        runner: runs the conversion, dumps IR.
+
+    Raises:
+        ModelError: dims that are not known, dtypes without a row.
+        UnsupportedError: results of unknown shape, or torch-mlir's conversion stops for a reason that leaving an op aside does not mend.
+    """
+    model, weights, where = slim.model, slim.weights, slim.where
+    inputs, outputs = _signature(model, weights, where)
+    data_dependent = _data_dependent(model)
     if data_dependent:
         raise UnsupportedError(data_dependent)
-    renamed = wrong_conversions(slim)
+    renamed = wrong_conversions(model)
     while True:
-        module = _to_mlir(slim, context, where)
-        _annotate(module, slim, weights)
+        module = _to_mlir(model, context, where)
+        _annotate(module, model, weights)
         with context, ir.Location.unknown():
             PASSES["hipdnn-rename-unconverted-ops"].run(module.operation, ops=",".join(renamed))
             try:
@@ -162,10 +201,10 @@ def _unconverted(report: str) -> str | None:
     return match.group(1) if match else None
 
 
-def _slim(
+def _without_weights(
     model: onnx.ModelProto, shapes: Mapping[str, Dims], external: Mapping[str, Array], where: str
 ) -> tuple[onnx.ModelProto, Weights]:
-    """A copy without large initializers (they become inputs), upgraded, with constants folded and shapes inferred."""
+    """A copy in which large initializers are inputs, upgraded, and the initializers."""
     keep, weights = _split_initializers(model.graph, LARGE_ELEMENTS, external)
     slim = onnx.ModelProto()
     slim.ir_version = max(model.ir_version, 8)  # before 4, initializers had to be inputs
@@ -180,20 +219,11 @@ def _slim(
     graph.output.extend(model.graph.output)
     graph.value_info.extend(model.graph.value_info)
     graph.initializer.extend(keep)
-    _set_shapes(slim, shapes, where)
+    _set_shapes(slim, shapes)
     _add_inputs(graph, weights)
-    slim = _upgrade(slim, where)
+    slim = _upgrade(inline_local_functions(slim), where)
     drop_dropout(slim)
-    try:
-        slim, filled = fold_constants(slim)
-        split_to_slices(slim)
-    except onnx.shape_inference.InferenceError as error:
-        raise ModelError(f"shapes do not fit: {error}", where=where, hint="run onnx.checker on the model") from error
-    keep, small = _split_initializers(slim.graph, MAX_LITERAL_ELEMENTS, {})
-    del slim.graph.initializer[:]
-    slim.graph.initializer.extend(keep)
-    _add_inputs(slim.graph, small)
-    return slim, weights | filled | small
+    return slim, weights
 
 
 def _name_nodes(graph: onnx.GraphProto) -> None:
@@ -229,22 +259,14 @@ def _split_initializers(
     return keep, weights
 
 
-def _set_shapes(model: onnx.ModelProto, shapes: Mapping[str, Dims], where: str) -> None:
+def _set_shapes(model: onnx.ModelProto, shapes: Mapping[str, Dims]) -> None:
     """Give inputs new dims; what the model declares of other values is dropped where that changes anything."""
     inputs = {value.name: value for value in model.graph.input}
     changes = False
     for name, dims in shapes.items():
-        if name not in inputs:
-            raise ModelError(f"no input named {name!r}", where=where, expected=f"one of {', '.join(inputs)}")
-        if not all(0 <= size < MAX_BYTES for size in dims):
-            raise ModelError(f"input {name!r} cannot have the shape {'x'.join(map(str, dims))}", where=where)
-        shape = inputs[name].type.tensor_type.shape
-        if shape.dim and len(shape.dim) != len(dims):
-            raise ModelError(
-                f"input {name!r} has rank {len(shape.dim)}", where=where, got=f"shape {'x'.join(map(str, dims))}"
-            )
         changes |= static_dims(inputs[name]) != tuple(dims)
-        del shape.dim[:]
+        shape = inputs[name].type.tensor_type.shape
+        shape.ClearField("dim")
         for size in dims:
             shape.dim.add().dim_value = size
     if changes:

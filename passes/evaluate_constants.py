@@ -47,6 +47,10 @@ class ConstantPlan:
             values[number] = result
         return dict(weights) | {name: np.ascontiguousarray(values[n]) for name, n in self.results.items()}
 
+    def stored_literals(self) -> dict[str, Array]:
+        """The constants that are literals of the model: all that may depend on open sizes."""
+        return {name: self.literals[number] for name, number in self.results.items() if number in self.literals}
+
 
 def plan_constants(module: Any) -> ConstantPlan:
     """Read `@hipdnn_constants`; the plan is empty where there is none.

@@ -10,6 +10,7 @@ from hipdnn_mlir.ir_view import defining, is_constant, lookup
 from hipdnn_mlir.ops.evaluate import prepare
 from hipdnn_mlir.ops.spec import OpRow
 
+from .mark_varying import VARIES
 from .registration import body, clone_into, erase_dead, functions, module_pass
 
 CONSTANT = "hipdnn.constant"
@@ -101,8 +102,11 @@ def _classify(operation: Any, constant: dict[Any, bool]) -> bool | None:
     if len(operation.results) != 1 or not is_tensor(operation.results[0].type):
         return None
     if operation.name == "torch.vtensor.literal":
+        stored = tensor_type(operation.results[0].type).dims or VARIES in operation.attributes
         returned = any(use.owner.operation.name == "func.return" for use in operation.results[0].uses)
-        return True if returned or tensor_type(operation.results[0].type).dims else None
+        return True if returned or stored else None
+    if VARIES in operation.attributes:
+        return None
     tensors = _tensor_operands(operation)
     if not tensors or not all(value in constant or _is_scalar_literal(value) for value in tensors):
         return None

@@ -19,10 +19,13 @@ from . import (  # noqa: F401 - importing a pass registers it
     canonicalize_torch,
     finalize_memrefs,
     fold_batch_norm,
+    fuse_activations,
     graph_to_executable,
+    launch_to_kernel,
     legalize,
     offload,
     outline_constants,
+    outline_launches,
     refine_shapes,
     rename_unconverted_ops,
     write_in_place,
@@ -56,6 +59,7 @@ TORCH_STEPS = (
     Step("refine-shapes", "hipdnn-refine-shapes", "torch-mlir leaves `?` on ops it made itself"),
     Step("canonicalize-torch", "hipdnn-canonicalize-torch,func.func(canonicalize,cse)", "one form per meaning"),
     Step("fold-batch-norm", "hipdnn-fold-batch-norm", "constant statistics belong into the weights"),
+    Step("fuse-activations", "hipdnn-fuse-activations", "activations written out in arithmetic are one operation"),
     Step(
         "outline-constants",
         "hipdnn-outline-constants,func.func(canonicalize,cse)",
@@ -63,13 +67,14 @@ TORCH_STEPS = (
     ),
 )
 OFFLOAD_STEPS = (
-    Step("offload", "hipdnn-offload", "regions that one engine takes"),
+    Step("offload", "hipdnn-offload,hipdnn-outline-launches", "regions that one engine takes, kernels for the rest"),
     Step("assign-layout", "hipdnn-assign-layout,func.func(cse)", "channels-last where engines want it"),
-    Step("backend-legalize", "hipdnn-backend-legalize", "destinations for graphs, tensor ops for data movement"),
+    Step("backend-legalize", "hipdnn-backend-legalize", "destinations for regions, tensor ops for data movement"),
     Step("bufferize", BUFFERIZE, "values become buffers, results the caller's"),
     Step("absorb-transposes", "hipdnn-absorb-transposes,canonicalize", "transposes are strides"),
     Step("write-in-place", "hipdnn-write-in-place,canonicalize", "concatenations and results without copies"),
-    Step("finalize-memrefs", "hipdnn-finalize-memrefs,cse", "remaining data movement becomes graphs"),
+    Step("finalize-memrefs", "hipdnn-finalize-memrefs,cse", "remaining data movement becomes regions"),
+    Step("launch-to-kernel", "hipdnn-launch-to-kernel", "kernels with the strides buffers have"),
     Step("graph-to-executable", "hipdnn-graph-to-executable", "descriptors with the strides buffers have"),
 )
 STEPS = TORCH_STEPS + OFFLOAD_STEPS
@@ -142,6 +147,7 @@ class Runner:
     """Runs steps one after the other on a module, dumping IR and naming the step that fails."""
 
     def __init__(self, *, target: str = "host", dump_ir: Path | None = None) -> None:
+        self.target = target
         self._defaults = {"target": target}
         self._dump_ir = dump_ir
         self.elapsed_ms: dict[str, float] = {}

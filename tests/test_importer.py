@@ -13,9 +13,10 @@ from hipdnn_mlir.compile import compile as compile_model
 from hipdnn_mlir.compile import lower_to_torch
 from hipdnn_mlir.dialect import make_context
 from hipdnn_mlir.errors import ModelError, UnsupportedError
-from hipdnn_mlir.importer import Imported, import_model, read_model
+from hipdnn_mlir.importer import Imported, import_model, read_model, slim_models
 from hipdnn_mlir.passes.pipeline import Runner
 from hipdnn_mlir.passes.registration import body, functions
+from hipdnn_mlir.sizes.open_sizes import input_sizes
 
 
 def model(text: str, opset: int = 21, **weights: np.ndarray) -> onnx.ModelProto:
@@ -30,7 +31,8 @@ OPEN = "g (float[N,3] x) => (float[N,3] y) { y = Relu(x) }"
 
 
 def imported(proto: onnx.ModelProto, shapes: dict[str, tuple[int, ...]] | None = None) -> Imported:
-    return import_model(proto, make_context(), Runner(), shapes, "m.onnx")
+    sizes = input_sizes(proto, shapes or {}, "m.onnx")
+    return import_model(slim_models(proto, [sizes.at(())], "m.onnx")[0], make_context(), Runner())
 
 
 def names_of_ops(found: Imported) -> list[str]:
@@ -70,14 +72,6 @@ def test_digest_is_of_the_bytes(tmp_path: Path) -> None:
     data = model(RELU).SerializeToString()
     (tmp_path / "m.onnx").write_bytes(data)
     assert read_model(data)[1] == read_model(tmp_path / "m.onnx")[1] != ""
-
-
-def test_dynamic_input_asks_for_a_shape() -> None:
-    with pytest.raises(ModelError) as caught:
-        imported(model(OPEN))
-    assert str(caught.value) == (
-        "m.onnx: 'x' has the dynamic shape Nx3: expected static sizes; give the inputs' sizes: --shape x=..."
-    )
 
 
 def test_dynamic_input_is_static_when_a_shape_is_given() -> None:
@@ -152,5 +146,5 @@ def test_operator_that_is_not_converted_is_rejected_by_name() -> None:
 def test_node_names_reach_the_ops() -> None:
     proto = model(RELU)
     proto.graph.node[0].name = "first/Relu"
-    found = lower_to_torch(proto, Runner(), None, "m.onnx")
+    (found,) = lower_to_torch(slim_models(proto, [{}]), Runner())
     assert 'loc("first/Relu")' in found.module.operation.get_asm(enable_debug_info=True)

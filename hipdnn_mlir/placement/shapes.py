@@ -95,7 +95,7 @@ def _inferences(model: onnx.ModelProto) -> Iterable[onnx.ModelProto]:
     yield model
     try:
         yield infer_shapes(model, data_prop=True)
-        yield fold_constants(model)[0]
+        yield fold_constants([model])[0].model
     except InferenceError as error:
         logger.debug("types are the declared ones: %s", error)
 

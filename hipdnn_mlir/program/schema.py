@@ -1,11 +1,16 @@
 """A hipDNN program in memory, field by field as docs/program-format.md describes the file."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from ..ops.strides import Dims
+from ..sizes.expressions import Size, encode
 
 FORMAT = 1
+OPEN_SIZES_FORMAT = 2
+"""The first format with symbols."""
+KERNELS_FORMAT = 2
+"""The first format with kernels."""
 METADATA_KEY = "hipdnn_program"
 CHECKSUM_KEY = "hipdnn_checksum"
 
@@ -18,16 +23,23 @@ class Port:
 
     name: str
     dtype: str
-    dims: Dims
+    dims: Sequence[Size]
     buffer: int
 
 
 @dataclass
 class Constant:
-    """A tensor of the file and the buffer that shows it."""
+    """A tensor and the buffer that shows it.
+
+    The tensor is one of the file, or, where `values` is set, of that dtype and those dims with elements computed from the open sizes: one
+    that stands for all, or each one in C order.
+    """
 
     tensor: str
     buffer: int
+    dtype: str = ""
+    dims: Sequence[Size] = ()
+    values: Sequence[Any] | None = None
 
 
 @dataclass
@@ -60,6 +72,17 @@ class Executable:
 
 
 @dataclass
+class Kernel:
+    """A kernel: name (digest), one line for people, function, tensors (operands first) and attributes as the file has them."""
+
+    name: str
+    summary: str
+    function: str
+    tensors: list[dict[str, Any]]
+    attributes: dict[str, Any]
+
+
+@dataclass
 class Execute:
     """Run an executable; `operands` match the executable's."""
 
@@ -67,6 +90,16 @@ class Execute:
     name: str
     operands: list[Location]
     kind: str = "execute"
+
+
+@dataclass
+class Launch:
+    """Run a kernel; `operands` match the kernel's tensors."""
+
+    kernel: int
+    name: str
+    operands: list[Location]
+    kind: str = "launch"
 
 
 @dataclass
@@ -80,12 +113,15 @@ class Copy:
     kind: str = "copy"
 
 
-Step = Execute | Copy
+Step = Execute | Launch | Copy
 
 
 @dataclass
 class ProgramModel:
-    """Everything but the weights."""
+    """Everything but the weights.
+
+    `symbols` names the open sizes; where there are any, every number may be an expression of them, an entry of `expressions`.
+    """
 
     target: str
     producer: dict[str, str]
@@ -95,21 +131,44 @@ class ProgramModel:
     constants: list[Constant] = field(default_factory=list)
     buffers: list[Buffer] = field(default_factory=list)
     executables: list[Executable] = field(default_factory=list)
+    kernels: list[Kernel] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
+    symbols: list[str] = field(default_factory=list)
+    expressions: list[list[Any]] = field(default_factory=list)
     format: int = FORMAT
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object of the file."""
-        return {"format": self.format, **{key: value for key, value in asdict(self).items() if key != "format"}}
+        """The JSON object of the file; what only programs with open sizes have is left out of others."""
+        data = asdict(self)
+        for constant in data["constants"]:
+            if constant["values"] is None:
+                del constant["dtype"], constant["dims"], constant["values"]
+        if self.kernels:
+            data["format"] = max(self.format, KERNELS_FORMAT)
+        else:
+            del data["kernels"]
+        if not self.symbols:
+            del data["symbols"], data["expressions"]
+            return data
+        return {**encode(data), "format": OPEN_SIZES_FORMAT}
 
     @property
     def copies(self) -> int:
-        """Number of steps that only move data, by themselves or as a graph."""
-        return sum(isinstance(step, Copy) or self.executables[step.executable].summary == "copy" for step in self.steps)
+        """Number of steps that only move data, by themselves, as a graph or as a kernel."""
+        return sum(self.summary(step) in ("", "copy") for step in self.steps)
+
+    def summary(self, step: Step) -> str:
+        """What a step computes, in one line for people; empty for a copy."""
+        match step:
+            case Execute():
+                return self.executables[step.executable].summary
+            case Launch():
+                return self.kernels[step.kernel].summary
+        return ""
 
     def touched(self, step: Step) -> list[Location]:
         """Every place a step reads or writes."""
-        return step.operands if isinstance(step, Execute) else [step.src, step.dst]
+        return [step.src, step.dst] if isinstance(step, Copy) else step.operands
 
     def set_liveness(self) -> None:
         """Fill in the first and last step that touch each buffer."""

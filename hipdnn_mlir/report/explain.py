@@ -1,22 +1,21 @@
 """Which nodes of a model form which graph on which engine, and why the others do not."""
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from torch_mlir import ir
 
-from ..compile import ModelLike, lower_to_torch
+from ..compile import ModelLike, lower_to_torch, points_for
 from ..errors import Reject
-from ..importer import read_model
+from ..importer import read_model, slim_models
 from ..ir_view import node_name, node_names
-from ..ops.strides import Dims
 from ..passes.graph_to_executable import summary
 from ..passes.offload import ENGINE, rejects
 from ..passes.pipeline import OFFLOAD_STEPS, Runner
 from ..passes.registration import body, functions
 from ..region import region_graph
+from ..sizes.open_sizes import Shapes, input_sizes
 from ..target import find_target
 
 
@@ -54,13 +53,13 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(model: ModelLike, *, target: str = "host", shapes: Mapping[str, Dims] | None = None) -> Explanation:
+def explain(model: ModelLike, *, target: str = "host", shapes: Shapes | None = None) -> Explanation:
     """Dry-run the placement of a model, in this process.
 
     Args:
         model: path, serialized bytes or loaded model.
         target: whose engines to ask.
-        shapes: input name -> dims, for inputs that the model leaves dynamic.
+        shapes: as for `compile`; a size that stays open is shown at a sample of it.
 
     Raises:
         ModelError: missing, broken or dynamic model; unknown target or input name.
@@ -69,7 +68,9 @@ def explain(model: ModelLike, *, target: str = "host", shapes: Mapping[str, Dims
     library = find_target(target)
     proto, _ = read_model(model)
     runner = Runner(target=target)
-    imported = lower_to_torch(proto, runner, shapes, where=str(model) if isinstance(model, (str, Path)) else "model")
+    where = str(model) if isinstance(model, (str, Path)) else "model"
+    sizes = input_sizes(proto, shapes or {}, where)
+    imported = lower_to_torch(slim_models(proto, [sizes.at(next(iter(points_for(sizes)))[0])], where), runner)[0]
     with imported.module.context:
         module = imported.module.operation
         runner.run(module, OFFLOAD_STEPS[:1])

@@ -1,0 +1,110 @@
+"""Operators that the ONNX standard itself defines by others: its function bodies, instantiated for a node's types."""
+
+from collections.abc import Sequence
+
+import onnx
+from onnx import numpy_helper
+
+from ..ops.spec import Refusal
+from .call import Call
+
+
+def write_body(call: Call) -> Sequence[str | None]:
+    """Write the body that the operator's schema has.
+
+    Source: the schemas of the installed onnx package.
+    """
+    schema = onnx.defs.get_schema(call.node.op_type, call.opset if not call.node.domain else 1, call.node.domain)
+    function = _function(call, schema)
+    names = {formal: call.arg(index) or "" for index, formal in enumerate(function.input)}
+    defaults = (a.default_value for a in schema.attributes.values() if a.default_value.type)
+    attributes = {a.name: a for a in (*defaults, *call.node.attribute)}
+    for node in function.node:
+        _write(call, node, names, attributes)
+    return [names.get(formal) for formal in function.output]
+
+
+def _function(call: Call, schema: onnx.defs.OpSchema) -> onnx.FunctionProto:
+    node = call.node
+    if schema.has_function:
+        versions, read = schema.function_opset_versions, schema.get_function_with_opset_version
+        return onnx.FunctionProto.FromString(read(_newest(versions, call.opset)))
+    types = [call.type(name) if name else None for name in node.input]
+    if any(name and kind is None for name, kind in zip(node.input, types, strict=True)):
+        raise Refusal("type", "the type of an operand is not known")
+    texts = [kind.SerializeToString() if kind is not None else b"" for kind in types]
+    version = _newest(schema.context_dependent_function_opset_versions, call.opset)
+    body = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), texts)
+    if not body:
+        raise Refusal("operand", "its definition does not cover these operands")
+    return onnx.FunctionProto.FromString(body)
+
+
+def _newest(versions: Sequence[int], opset: int) -> int:
+    """The body written for the newest operator set that is not newer than the model's."""
+    return max((version for version in versions if version <= opset), default=min(versions))
+
+
+def _write(
+    call: Call, node: onnx.NodeProto, names: dict[str, str], attributes: dict[str, onnx.AttributeProto]
+) -> None:
+    bound = _bound(node, attributes)
+    if node.op_type == "Constant":
+        names[node.output[0]] = call.const(_constant(bound.attribute[0]))
+        return
+    names.update({name: call.fresh() for name in node.output if name})
+    bound.name = call.node.name
+    for field in (bound.input, bound.output):
+        renamed = [names.get(name, "") for name in field]
+        del field[:]
+        field.extend(renamed)
+    for attribute in bound.attribute:
+        if attribute.HasField("g"):
+            attribute.g.CopyFrom(_subgraph(call, attribute.g, dict(names), attributes))
+    call.emit(bound)
+
+
+def _bound(node: onnx.NodeProto, attributes: dict[str, onnx.AttributeProto]) -> onnx.NodeProto:
+    """The node with the attributes of the call in the place of references to them."""
+    bound = onnx.NodeProto()
+    bound.CopyFrom(node)
+    del bound.attribute[:]
+    for attribute in node.attribute:
+        source = attributes.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
+        if source is not None:
+            copy = bound.attribute.add()
+            copy.CopyFrom(source)
+            copy.name = attribute.name
+    return bound
+
+
+def _constant(attribute: onnx.AttributeProto) -> object:
+    if attribute.name == "value":
+        return numpy_helper.to_array(attribute.t)
+    node = onnx.helper.make_node("Constant", [], ["value"])
+    node.attribute.append(attribute)
+    return onnx.reference.ReferenceEvaluator(node).run(None, {})[0]
+
+
+def _subgraph(
+    call: Call, graph: onnx.GraphProto, names: dict[str, str], attributes: dict[str, onnx.AttributeProto]
+) -> onnx.GraphProto:
+    """The body of a node with names of this call."""
+    result = onnx.GraphProto()
+    result.CopyFrom(graph)
+    inner = [*(value.name for value in graph.input), *(name for node in graph.node for name in node.output if name)]
+    names.update({name: call.fresh() for name in inner})
+    del result.node[:]
+    for node in graph.node:
+        bound = _bound(node, attributes)
+        for field in (bound.input, bound.output):
+            renamed = [names.get(name, "") for name in field]
+            del field[:]
+            field.extend(renamed)
+        for attribute in bound.attribute:
+            if attribute.HasField("g"):
+                attribute.g.CopyFrom(_subgraph(call, attribute.g, dict(names), attributes))
+        result.node.append(bound)
+    for value in (*result.input, *result.output):
+        value.name = names[value.name]
+    return result

@@ -1,0 +1,151 @@
+"""Integer expressions over symbols, as program files hold them: a table whose entries refer to earlier ones."""
+
+import ast
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import ModelError
+
+OPERATORS: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "*": operator.mul,
+    "floordiv": operator.floordiv,
+    "ceildiv": lambda a, b: -(-a // b),
+    "mod": operator.mod,
+}
+REFERENCE = "expr"
+_PYTHON = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "floordiv", ast.Mod: "mod"}
+
+
+class Ref:
+    """Entry `index` of a table. Not a dataclass: `dataclasses.asdict` leaves it as it is."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ref) and other.index == self.index
+
+    def __hash__(self) -> int:
+        return hash((Ref, self.index))
+
+    def __repr__(self) -> str:
+        return f"Ref({self.index})"
+
+
+Size = int | Ref
+"""A number, or an expression of a table."""
+
+
+@dataclass
+class Expressions:
+    """A table of expressions, each one entered once.
+
+    Attributes:
+        symbols: names, in the order of their values.
+        entries: `("symbol", i)` or `(operator, a, b)` with numbers or earlier entries as operands.
+    """
+
+    symbols: tuple[str, ...]
+    entries: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def symbol(self, name: str) -> Size:
+        """The value of a symbol."""
+        return self._enter(("symbol", self.symbols.index(name)))
+
+    def make(self, name: str, a: Size, b: Size) -> Size:
+        """The operator on two sizes, simplified where an operand is known."""
+        if isinstance(a, int) and isinstance(b, int):
+            return OPERATORS[name](a, b)
+        if name in ("+", "*") and isinstance(a, int):
+            a, b = b, a
+        if b == {"+": 0, "*": 1, "floordiv": 1, "ceildiv": 1}.get(name):
+            return a
+        if b == 0 and name == "*":
+            return 0
+        return self._enter((name, a, b))
+
+    def _enter(self, entry: tuple[Any, ...]) -> Ref:
+        if entry not in self.entries:
+            self.entries.append(entry)
+        return Ref(self.entries.index(entry))
+
+    def value(self, size: Size, symbols: Sequence[int]) -> int:
+        """A size where the symbols have the given values."""
+        if isinstance(size, int):
+            return size
+        name, *operands = self.entries[size.index]
+        if name == "symbol":
+            return symbols[operands[0]]
+        return OPERATORS[name](*(self.value(operand, symbols) for operand in operands))
+
+    def text(self, size: Size) -> str:
+        """A size for people: `batch`, `2*batch + 1`."""
+        if isinstance(size, int):
+            return str(size)
+        name, *operands = self.entries[size.index]
+        if name == "symbol":
+            return self.symbols[operands[0]]
+        a, b = (self.text(operand) for operand in operands)
+        if name == "+":
+            return f"{a} - {b.removeprefix('-')}" if b.startswith("-") else f"{a} + {b}"
+        a, b = (f"({part})" if " " in part else part for part in (a, b))
+        if name == "*":
+            return f"{b}*{a}" if isinstance(operands[1], int) else f"{a}*{b}"
+        return f"{a} {name} {b}"
+
+    def to_list(self) -> list[list[Any]]:
+        """The table as JSON."""
+        return [[name, *(encode(operand) for operand in operands)] for name, *operands in self.entries]
+
+    def parse(self, text: str, named: Callable[[str], Size]) -> Size:
+        """A size written with names, numbers, `+ - * // %` and parentheses, as exporters write `dim_param`.
+
+        Args:
+            text: what is written.
+            named: the size of each name.
+
+        Raises:
+            ModelError: anything else.
+        """
+        try:
+            return self._parsed(ast.parse(text, mode="eval").body, named)
+        except (SyntaxError, KeyError, ValueError, ZeroDivisionError) as error:
+            raise ModelError(
+                f"the size {text!r} is not understood", expected="names, numbers and + - * // %"
+            ) from error
+
+    def _parsed(self, node: ast.expr, named: Callable[[str], Size]) -> Size:
+        match node:
+            case ast.Name(id=name):
+                return named(name)
+            case ast.Constant(value=int(number)):
+                return number
+            case ast.BinOp(left=left, op=op, right=right):
+                a, b, name = self._parsed(left, named), self._parsed(right, named), _PYTHON[type(op)]
+                return self.make("+", a, self.make("*", b, -1)) if name == "-" else self.make(name, a, b)
+        raise ValueError(ast.dump(node))
+
+
+def encode(value: Any) -> Any:
+    """A value as JSON, with a reference to the table for each expression in it."""
+    if isinstance(value, Ref):
+        return {REFERENCE: value.index}
+    if isinstance(value, dict):
+        return {key: encode(item) for key, item in value.items()}
+    return [encode(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def names_in(text: str) -> list[str]:
+    """The symbols of a written expression; empty where a text is none. A `dim_param` may be any text."""
+    try:
+        nodes = list(ast.walk(ast.parse(text, mode="eval").body))
+    except SyntaxError:
+        return []
+    if not all(isinstance(node, (ast.BinOp, ast.Name, ast.Constant, ast.Load, *_PYTHON)) for node in nodes):
+        return []
+    return [node.id for node in nodes if isinstance(node, ast.Name)]

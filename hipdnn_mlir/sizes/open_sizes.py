@@ -1,0 +1,137 @@
+"""Which sizes of a model's inputs are open, and under what names."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx
+
+from ..errors import ModelError
+from .expressions import Expressions, Size, names_in
+
+OPEN = "?"
+MAX_SIZE = 1 << 48
+Given = int | str | None
+"""A size as a user gives it: a number, the name of a symbol, or `?` (None) for one that stays open."""
+Shapes = Mapping[str, Sequence[Given] | Given]
+"""What a user says of sizes: input name -> dims, or symbol -> number, another symbol, or `?`."""
+
+
+@dataclass(frozen=True)
+class InputSizes:
+    """The dims of a model's inputs.
+
+    Attributes:
+        inputs: input name -> dims; those of a static model are numbers.
+        table: the symbols, and the expressions that dims are.
+    """
+
+    inputs: Mapping[str, tuple[Size, ...]]
+    table: Expressions
+
+    @property
+    def is_static(self) -> bool:
+        """Whether every size is a number."""
+        return not self.table.symbols
+
+    def at(self, symbols: Sequence[int]) -> dict[str, tuple[int, ...]]:
+        """The dims where the symbols have the given values."""
+        return {name: tuple(self.table.value(size, symbols) for size in dims) for name, dims in self.inputs.items()}
+
+
+def input_sizes(model: onnx.ModelProto, shapes: Shapes, where: str) -> InputSizes:
+    """Read the dims of a model's inputs and put in what the user says of them.
+
+    A dim of the model without name or number is called `input.axis`. A number that the user gives for a named dim of one input holds
+    wherever the name occurs.
+
+    Raises:
+        ModelError: unknown input or symbol, a rank that differs, sizes that contradict the model or each other.
+    """
+    initialized = {tensor.name for tensor in model.graph.initializer}
+    tensors = (value for value in model.graph.input if value.type.HasField("tensor_type"))
+    declared = {value.name: value for value in tensors if value.name not in initialized}
+    dims = {name: _declared_dims(value) for name, value in declared.items()}
+    known = {
+        symbol for sizes in dims.values() for size in sizes or () if isinstance(size, str) for symbol in _names(size)
+    }
+    fixed: dict[str, Given] = {}
+    for name, given in shapes.items():
+        if isinstance(given, (int, str)) or given is None:
+            fixed[name] = OPEN if given is None else given
+        elif name not in declared:
+            raise ModelError(f"no input named {name!r}", where=where, expected=f"one of {', '.join(declared)}")
+        else:
+            dims[name] = _replaced(name, dims[name], tuple(given), fixed, where)
+    for name in fixed:
+        if name not in known:
+            expected = (
+                f"an input ({', '.join(declared)}) or an open size ({', '.join(sorted(known)) or 'there is none'})"
+            )
+            raise ModelError(f"no input or size named {name!r}", where=where, expected=expected)
+    return _resolved(dims, fixed, where)
+
+
+def _declared_dims(value: onnx.ValueInfoProto) -> tuple[int | str, ...] | None:
+    kind = value.type.tensor_type
+    if not kind.HasField("shape"):
+        return None
+    return tuple(
+        d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else d.dim_param or f"{value.name}.{axis}"
+        for axis, d in enumerate(kind.shape.dim)
+    )
+
+
+def _names(size: str) -> list[str]:
+    return names_in(size) or [size]
+
+
+def _replaced(
+    name: str, old: tuple[int | str, ...] | None, given: tuple[Given, ...], fixed: dict[str, Given], where: str
+) -> tuple[int | str, ...]:
+    """An input's dims with those of the user; numbers for named dims are noted in `fixed`."""
+    shown = "x".join(OPEN if size is None else str(size) for size in given)
+    if old is not None and len(old) != len(given):
+        raise ModelError(f"input {name!r} has rank {len(old)}", where=where, got=f"shape {shown}")
+    made: list[int | str] = []
+    for axis, size in enumerate(given):
+        before = old[axis] if old is not None else f"{name}.{axis}"
+        if isinstance(size, int):
+            if not 0 <= size < MAX_SIZE:
+                raise ModelError(f"input {name!r} cannot have the shape {shown}", where=where)
+            is_symbol = isinstance(before, str) and _names(before) == [before]
+            if is_symbol and fixed.setdefault(str(before), size) != size:
+                message = f"dimension {axis} of input {name!r} is {size}"
+                raise ModelError(message, where=where, expected=f"{fixed[str(before)]}, as {before!r} is elsewhere")
+            made.append(size)
+        else:
+            opened = before if isinstance(before, str) else f"{name}.{axis}"
+            made.append(opened if size in (None, OPEN) else str(size))
+    return tuple(made)
+
+
+def _resolved(dims: Mapping[str, tuple[int | str, ...] | None], fixed: Mapping[str, Given], where: str) -> InputSizes:
+    """Fixed symbols replaced by their numbers, renamed ones by their new names; the rest are the program's symbols.
+
+    A written expression is one only where each of its names is the size of a dim too; else the text as a whole is a name.
+    """
+    for name, sizes in dims.items():
+        if sizes is None:
+            hint = f"give its sizes: --shape {name}=..."
+            raise ModelError(f"input {name!r} has no declared rank", where=where, expected="known ranks", hint=hint)
+    texts = [size for sizes in dims.values() for size in sizes or () if isinstance(size, str)]
+    alone = {text for text in texts if _names(text) == [text]}
+    names = dict.fromkeys(text for text in texts if text in alone or not alone.issuperset(_names(text)))
+    meaning: dict[str, Given] = {name: fixed.get(name, OPEN) for name in names}
+    final = {name: to if isinstance(to, str) and to != OPEN else name for name, to in meaning.items()}
+    numbers = {final[name]: to for name, to in meaning.items() if isinstance(to, int)}
+    table = Expressions(tuple(name for name in dict.fromkeys(final.values()) if name not in numbers))
+
+    def named(name: str) -> Size:
+        return numbers[final[name]] if final[name] in numbers else table.symbol(final[name])
+
+    def size(given: int | str) -> Size:
+        if isinstance(given, int):
+            return given
+        return named(given) if given in names else table.parse(given, named)
+
+    return InputSizes({name: tuple(size(d) for d in sizes or ()) for name, sizes in dims.items()}, table)

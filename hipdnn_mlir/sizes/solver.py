@@ -1,0 +1,126 @@
+"""Finds the expression over symbols that has given values at the sample points."""
+
+import itertools
+import math
+from collections.abc import Sequence
+
+from .expressions import Expressions, Size
+
+Values = tuple[int, ...]
+"""One number per sample point."""
+MAX_DEGREE, MAX_PAIR_DEGREE = 4, 3
+MAX_DIVISOR = 4096
+
+
+class Solver:
+    """Expressions by their values at sample points: products of atoms, and sums of two of them with a constant.
+
+    Atoms are the symbols, and sizes that were told (`tell`).
+
+    Args:
+        table: where found expressions are entered.
+        points: the sample points, one value per symbol each.
+    """
+
+    def __init__(self, table: Expressions, points: Sequence[Sequence[int]]) -> None:
+        self.table = table
+        self._points = points
+        self._found: dict[Values, Size | None] = {}
+        self._atoms: dict[Values, Size] = {}
+        self._monomials: list[tuple[Values, tuple[Size, ...]]] = []
+        for name in table.symbols:
+            self.tell(table.symbol(name))
+
+    def values(self, size: Size) -> Values:
+        """A size's values at the sample points."""
+        return tuple(self.table.value(size, point) for point in self._points)
+
+    def tell(self, size: Size) -> None:
+        """Make a size an atom: what has its values is this expression, and products may contain it."""
+        values = self.values(size)
+        if len(set(values)) > 1 and values not in self._atoms:
+            self._atoms[values] = self._found[values] = size
+            self._monomials = sorted(self._products(), key=lambda product: len(product[1]))
+            self._found = {known: found for known, found in self._found.items() if found is not None}
+
+    def _products(self) -> list[tuple[Values, tuple[Size, ...]]]:
+        atoms = list(self._atoms.items())
+        chosen = (
+            combination
+            for degree in range(1, MAX_DEGREE + 1)
+            for combination in itertools.combinations_with_replacement(atoms, degree)
+        )
+        return [
+            (
+                tuple(math.prod(column) for column in zip(*(v for v, _ in combination), strict=True)),
+                tuple(s for _, s in combination),
+            )
+            for combination in chosen
+        ]
+
+    def solve(self, values: Values) -> Size | None:
+        """The expression with these values, the number where they are all the same, or None."""
+        if len(set(values)) == 1:
+            return values[0]
+        if values not in self._found:
+            self._found[values] = self._product(values) or self._affine(values) or self._sum_of_two(values)
+        return self._found[values]
+
+    def _product(self, values: Values) -> Size | None:
+        for powers, factors in self._monomials:
+            divisor = powers[0] // math.gcd(powers[0], values[0])
+            factor = values[0] * divisor // powers[0]
+            if (
+                factor > 0
+                and divisor <= MAX_DIVISOR
+                and all(v * divisor == p * factor for v, p in zip(values, powers, strict=True))
+            ):
+                return self.table.make("floordiv", self._multiplied(factors, factor), divisor)
+        return None
+
+    def _affine(self, values: Values) -> Size | None:
+        for powers, factors in self._monomials:
+            run, rise = powers[1] - powers[0], values[1] - values[0]
+            if run == 0 or rise == 0 or rise % run:
+                continue
+            factor = rise // run
+            constant = values[0] - factor * powers[0]
+            if all(v == factor * p + constant for v, p in zip(values, powers, strict=True)):
+                return self.table.make("+", self._multiplied(factors, factor), constant)
+        return None
+
+    def _sum_of_two(self, values: Values) -> Size | None:
+        """Two products with factors, and a constant where samples suffice: one of them has to be left to tell right from wrong."""
+        short = [entry for entry in self._monomials if len(entry[1]) <= MAX_PAIR_DEGREE]
+        for (a, left), (b, right) in itertools.combinations(short, 2):
+            for constant in (0,) if len(values) < 4 else (0, None):
+                found = _solved(values, a, b, constant)
+                if found is not None:
+                    x, y, rest = found
+                    return self.table.make(
+                        "+", self.table.make("+", self._multiplied(left, x), self._multiplied(right, y)), rest
+                    )
+        return None
+
+    def _multiplied(self, factors: Sequence[Size], number: int) -> Size:
+        result: Size = 1
+        for factor in factors:
+            result = self.table.make("*", result, factor)
+        return self.table.make("*", result, number)
+
+
+def _solved(values: Values, a: Values, b: Values, constant: int | None) -> tuple[int, int, int] | None:
+    """Whole x, y, rest with values = x * a + y * b + rest at every sample; rest is `constant` where that is given."""
+    v, p, q = values, a, b
+    if constant is None:
+        v, p, q = (tuple(n - row[0] for n in row[1:]) for row in (values, a, b))
+    determinant = p[0] * q[1] - p[1] * q[0]
+    if determinant == 0:
+        return None
+    x, x_rest = divmod(v[0] * q[1] - v[1] * q[0], determinant)
+    y, y_rest = divmod(p[0] * v[1] - p[1] * v[0], determinant)
+    if x_rest or y_rest or x == 0 or y == 0:
+        return None
+    rest = values[0] - x * a[0] - y * b[0]
+    fits = all(n == x * m + y * k + rest for n, m, k in zip(values, a, b, strict=True))
+    return (x, y, rest) if fits and (constant is None or rest == constant) else None
