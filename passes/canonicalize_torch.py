@@ -157,6 +157,22 @@ def constant_int(number: int) -> Any:
     ).result
 
 
+def constant_float(number: float) -> Any:
+    """A `torch.constant.float` at the current insertion point."""
+    return ir.Operation.create(
+        "torch.constant.float",
+        results=[ir.Type.parse("!torch.float")],
+        attributes={"value": ir.FloatAttr.get(ir.F64Type.get(), number)},
+    ).result
+
+
+def constant_str(text: str) -> Any:
+    """A `torch.constant.str` at the current insertion point."""
+    return ir.Operation.create(
+        "torch.constant.str", results=[ir.Type.parse("!torch.str")], attributes={"value": ir.StringAttr.get(text)}
+    ).result
+
+
 def constant_list(numbers: tuple[int, ...]) -> Any:
     """A `!torch.list<int>` at the current insertion point."""
     items = [constant_int(number) for number in numbers]
