@@ -127,4 +127,5 @@ def _short_name(graph: Graph, node: Node) -> str:
         Descriptor.OPERATION_LAYERNORM_DESCRIPTOR_EXT: "layer_norm",
         Descriptor.OPERATION_BATCHNORM_INFERENCE_VARIANCE_DESCRIPTOR_EXT: "batch_norm",
     }
-    return names[Descriptor(node.type)]
+    kind = Descriptor(node.type)
+    return names.get(kind, kind.name.removeprefix("OPERATION_").split("_DESCRIPTOR")[0].lower())

@@ -14,6 +14,7 @@ from ..dtypes import DType
 from .spec import OpView, TensorArg, TensorType
 
 ONEDNN, ROWWISE, REDUCTION = "HOST_ONEDNN_ENGINE", "HOST_ROWWISE_ENGINE", "HOST_REDUCTION_ENGINE"
+SDPA = "HOST_SDPA_ENGINE"
 MOVEMENT = ""
 
 
@@ -111,8 +112,8 @@ def bools(*dims: int) -> TensorType:
 def samples() -> list[Sample]:
     """Every sample, in the order of the families."""
     found: list[Sample] = []
-    for family in (_convolution, _matmul, _reshapes, _views, _joins, _normalization, _unary, _binary, _compositions, _casts, _fills,
-                   _pooling,
+    for family in (_convolution, _matmul, _attention, _reshapes, _views, _joins, _normalization, _unary, _binary, _compositions, _casts,
+                   _fills, _pooling,
                    _reductions, _softmaxes):  # fmt: skip
         found += family()
     return found
@@ -155,6 +156,21 @@ def _matmul() -> Iterator[Sample]:
     yield _reject("aten.matmul", "shape", [f32(2, 3), f32(4, 3)], f32(2, 3))
     yield _accept("aten.addmm", ONEDNN, [f32(4), f32(2, 3), f32(3, 4), 1, 1], f32(2, 4))
     yield _reject("aten.addmm", "dtype", [f64(4), f64(2, 3), f64(3, 4), 1, 1], f64(2, 4))
+
+
+def _attention() -> Iterator[Sample]:
+    op, q, kv = "aten.scaled_dot_product_attention", f32(2, 4, 5, 8), f32(2, 2, 7, 8)
+    plain = [0.0, False, None, False]
+    yield _accept(op, SDPA, [q, q, q, None, 0.0, True, 0.5, False], q)
+    yield _accept(op, SDPA, [q, kv, kv, f32(5, 7), 0.0, False, None, True], q)
+    yield _accept(op, SDPA, [q, q, q, bools(2, 1, 1, 5), *plain], q)
+    yield _accept(op, SDPA, [f32(2, 5, 8), f32(2, 7, 8), f32(2, 7, 6), f32(2, 5, 7), *plain], f32(2, 5, 6))
+    yield _reject(op, "shape", [q, kv, kv, None, *plain], q)
+    yield _reject(op, "mask", [q, q, q, f32(4, 5), *plain], q)
+    yield _reject(op, "mask", [q, q, q, i32(5, 5), *plain], q)
+    yield _reject(op, "attribute", [q, q, q, None, 0.5, False, None, False], q)
+    yield _reject(op, "rank", [f32(5, 8), f32(5, 8), f32(5, 8), None, *plain], f32(5, 8))
+    yield _reject(op, "dtype", [f64(2, 4, 5, 8)] * 3 + [None, *plain], f64(2, 4, 5, 8))
 
 
 def _reshapes() -> Iterator[Sample]:

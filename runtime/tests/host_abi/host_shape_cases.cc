@@ -67,6 +67,24 @@ std::vector<Misfit> other_misfits() {
   };
 }
 
+std::vector<Misfit> attention_misfits() {
+  const std::string sdpa = "attention forward";
+  return {
+      {sdpa, HIPDNN_ATTR_OPERATION_SDPA_FWD_QDESC, Tensors{{2, 8, 16}}, "rank 4"},
+      {sdpa, HIPDNN_ATTR_OPERATION_SDPA_FWD_KDESC, Tensors{{1, 2, 8, 15}}, "last dims"},
+      {sdpa, HIPDNN_ATTR_OPERATION_SDPA_FWD_KDESC, Tensors{{2, 2, 8, 16}}, "batch of"},
+      {sdpa, HIPDNN_ATTR_OPERATION_SDPA_FWD_KDESC, Tensors{{1, 3, 8, 16}}, "multiple"},
+      {sdpa, HIPDNN_ATTR_OPERATION_SDPA_FWD_VDESC, Tensors{{1, 2, 9, 16}}, "as many keys as values"},
+      {sdpa, HIPDNN_ATTR_OPERATION_SDPA_FWD_ODESC, Tensors{{1, 2, 8, 17}}, "expected dims [1, 2, 8, 16]"},
+      {sdpa, HIPDNN_ATTR_OPERATION_SDPA_FWD_ATTN_MASK_EXT, Tensors{{8, 8}}, "each dim must be 1 or that of [1, 2, 8, 8]"},
+      {sdpa, HIPDNN_ATTR_OPERATION_SDPA_FWD_ATTN_MASK_EXT, Tensors{{1, 1, 8, 7}}, "each dim must be 1 or that of [1, 2, 8, 8]"},
+      {sdpa, HIPDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC, Tensors{{2}}, "one element"},
+      {sdpa, HIPDNN_ATTR_OPERATION_SDPA_FWD_STATSDESC, Tensors{{1, 2, 8, 8}}, "expected dims [1, 2, 8, 1]"},
+      {sdpa, HIPDNN_ATTR_SDPA_FWD_LEFT_BOUND_EXT, longs({0}), "at least 1"},
+      {sdpa, HIPDNN_ATTR_SDPA_FWD_PADDING_MASK_EXT, Integers{HIPDNN_TYPE_BOOLEAN, {1}}, "exactly when"},
+  };
+}
+
 OperationSample sample_named(const std::string& name) {
   for (OperationSample& sample : operation_samples()) {
     if (sample.name == name) return std::move(sample);
@@ -166,7 +184,7 @@ void test_odd_graphs_are_refused(const Library& library) {
 
 void add_host_shape_cases(check::Suite& suite, const Library& library) {
   int index = 0;
-  for (const auto& misfits : {window_misfits(), other_misfits()}) {
+  for (const auto& misfits : {window_misfits(), other_misfits(), attention_misfits()}) {
     for (const Misfit& misfit : misfits) {
       std::string name = std::string("host shape: misfit ") + std::to_string(index++) + ": " + misfit.operation + ": " + misfit.message;
       suite.add(std::move(name), [&library, misfit] { test_misfit_is_refused(library, misfit); });

@@ -5,11 +5,12 @@
 #include "engines/onednn_engine.h"
 #include "engines/reduction_engine.h"
 #include "engines/rowwise_engine.h"
+#include "engines/sdpa_engine.h"
 
 namespace hipdnn_host {
 
 const std::vector<const Engine*>& engines() {
-  static const std::vector<const Engine*> ranked{&onednn_engine(), &rowwise_engine(), &reduction_engine()};
+  static const std::vector<const Engine*> ranked{&onednn_engine(), &sdpa_engine(), &rowwise_engine(), &reduction_engine()};
   return ranked;
 }
 

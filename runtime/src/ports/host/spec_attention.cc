@@ -1,5 +1,6 @@
 // Rows of scaled dot product attention and its gradient.
 #include "spec.h"
+#include "validate.h"
 
 namespace hipdnn_host {
 namespace {
@@ -88,7 +89,7 @@ constexpr AttributeSpec sdpa_backward[] = {
 };
 
 constexpr DescriptorSpec specs[] = {
-    {HIPDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR, sdpa_forward, HIPDNN_OPERATION_TYPE_SDPA_FORWARD_EXT, nullptr, true},
+    {HIPDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR, sdpa_forward, HIPDNN_OPERATION_TYPE_SDPA_FORWARD_EXT, validate_sdpa_forward, true},
     {HIPDNN_BACKEND_OPERATION_SDPA_BWD_DESCRIPTOR_EXT, sdpa_backward, HIPDNN_OPERATION_TYPE_SDPA_BACKWARD_EXT, nullptr, true},
 };
 

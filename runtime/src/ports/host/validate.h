@@ -16,5 +16,6 @@ void validate_batchnorm_inference(const OperationDescriptor& operation);
 void validate_batchnorm_inference_variance(const OperationDescriptor& operation);
 void validate_layernorm(const OperationDescriptor& operation);
 void validate_rmsnorm(const OperationDescriptor& operation);
+void validate_sdpa_forward(const OperationDescriptor& operation);
 
 }  // namespace hipdnn_host

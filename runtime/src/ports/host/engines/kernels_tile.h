@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "hipdnn_backend.h"
+#include "kernels_attention.h"
 
 namespace hipdnn_host {
 
@@ -71,6 +72,7 @@ struct TileKernels {
   TileKernel (*fold)(Fold fold, Prepare prepare, Reg reg, bool along_rows);
   /// dst = param[0] + row * src_row[0] + col * src_col[0], as i64.
   TileKernel iota;
+  AttentionKernels attention;
 };
 
 /// The best kernels this CPU runs, chosen once.

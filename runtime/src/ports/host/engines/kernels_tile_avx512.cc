@@ -10,10 +10,14 @@
 
 namespace hipdnn_host::tile_avx512 {
 constexpr const char* isa_name = "avx512";
+constexpr int register_bytes = 64;
+constexpr int tile_rows = 6;     // of the products of attention: as many accumulators as leave registers for the operands
+constexpr int tile_vectors = 4;
 #include "kernels_math.inc"
 #include "kernels_elementwise.inc"
 #include "kernels_convert.inc"
 #include "kernels_fold.inc"
+#include "kernels_attention.inc"
 #include "kernels_lookup.inc"
 }  // namespace hipdnn_host::tile_avx512
 

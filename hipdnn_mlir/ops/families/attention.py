@@ -1,0 +1,88 @@
+"""Scaled dot product attention."""
+
+import math
+
+from ... import dtypes
+from ...abi import Attribute as A
+from ...abi import AttributeType as T
+from ...abi import DataType, Descriptor
+from ..emitter import Emitter, Value
+from ..registry import compute
+from ..spec import OpView, Refusal
+
+_TOP_LEFT = 0
+"""HIPDNN_DIAGONAL_ALIGNMENT_TOP_LEFT_EXT."""
+_AUTOMATIC = 0
+"""HIPDNN_ATTENTION_IMPLEMENTATION_AUTO_EXT."""
+
+
+def _with_heads(e: Emitter, x: Value) -> Value:
+    """X as (batch, head, sequence, feature); one of rank 3 has one head."""
+    if x.rank not in (3, 4):
+        raise Refusal("rank", f"attention of an operand of rank {x.rank}, expected 3 or 4")
+    return x if x.rank == 4 else e.view(x, (x.dims[0], 1, *x.dims[1:]))
+
+
+def _mask(e: Emitter, mask: Value, q: Value, k: Value, was_rank: int) -> Value:
+    """The mask as rank 4 beside the scores; a rank 3 attention's mask has no head."""
+    if mask.rank > was_rank or mask.dtype not in (dtypes.BOOL, dtypes.F32, q.dtype):
+        raise Refusal("mask", f"a mask of {mask.dtype}{list(mask.dims)} on {q.dtype}: expected bool, f32 or {q.dtype}")
+    full = (*q.dims[:3], k.dims[2])
+    dims = (1,) * (was_rank - mask.rank) + mask.dims
+    dims = dims if was_rank == len(full) else (dims[0], 1, *dims[1:])
+    if any(size not in (1, wanted) for size, wanted in zip(dims, full, strict=True)):
+        raise Refusal("mask", f"a mask of dims {mask.dims} does not broadcast to {full}")
+    return e.view(mask, dims)
+
+
+def _check(q: Value, k: Value, v: Value, *, grouped: bool) -> None:
+    if {q.dtype, k.dtype, v.dtype} - {q.dtype} or q.dtype not in (dtypes.F32, dtypes.F16, dtypes.BF16):
+        raise Refusal("dtype", f"attention of {q.dtype}, {k.dtype} and {v.dtype}")
+    fits = q.dims[3] == k.dims[3] and k.dims[2] == v.dims[2] and q.dims[0] == k.dims[0] == v.dims[0]
+    for heads in (k.dims[1], v.dims[1]):
+        fits = fits and (heads == q.dims[1] or (grouped and q.dims[1] % heads == 0))
+    if not fits:
+        raise Refusal("shape", f"query {q.dims}, key {k.dims} and value {v.dims} do not fit")
+
+
+@compute(
+    "aten.scaled_dot_product_attention",
+    becomes="scaled dot product attention forward",
+    onnx=("Attention", "MultiHeadAttention", "GroupQueryAttention"),
+    source="PyTorch: torch.nn.functional.scaled_dot_product_attention",
+)
+def attention(e: Emitter, op: OpView) -> Value:
+    """(query, key, value, mask or None, dropout, is_causal, scale or None, enable_gqa), in any strides.
+
+    Query (b, h, s_q, d), key (b, h_kv, s_kv, d) and value (b, h_kv, s_kv, d_v) of f32, f16 or bf16; without h where all have rank 3.
+    The mask broadcasts to (b, h, s_q, s_kv): bool, true where a query attends a key, or f32 or the query's type, added to the scaled
+    scores. `is_causal` aligns the diagonal at the top left and may join a mask. A query that attends no key gets 0. With `enable_gqa`
+    h is a multiple of h_kv. The scale is 1 / sqrt(d) where it is None.
+    """
+    mask_arg, dropout, causal, scale = op.args[3:7]
+    operands = [e.value(arg) for arg in op.args[:3]]
+    rank = operands[0].rank
+    if any(x.rank != rank for x in operands):
+        raise Refusal("rank", f"query, key and value of rank {', '.join(str(x.rank) for x in operands)}")
+    if dropout != 0:
+        raise Refusal("attribute", f"dropout of {dropout}")
+    q, k, v = (_with_heads(e, x) for x in operands)
+    _check(q, k, v, grouped=len(op.args) > 7 and bool(op.args[7]))
+    inputs = {A.OPERATION_SDPA_FWD_QDESC: q, A.OPERATION_SDPA_FWD_KDESC: k, A.OPERATION_SDPA_FWD_VDESC: v}
+    if mask_arg is not None:
+        inputs[A.OPERATION_SDPA_FWD_ATTN_MASK_EXT] = _mask(e, e.value(mask_arg), q, k, rank)
+    return e.node(
+        Descriptor.OPERATION_SDPA_FWD_DESCRIPTOR,
+        inputs,
+        {A.OPERATION_SDPA_FWD_ODESC: ((*q.dims[:3], v.dims[3]), q.dtype)},
+        [
+            (A.SDPA_FWD_ALIBI_MASK_EXT, T.BOOLEAN, [False]),
+            (A.SDPA_FWD_PADDING_MASK_EXT, T.BOOLEAN, [False]),
+            (A.SDPA_FWD_CAUSAL_MASK_EXT, T.BOOLEAN, [bool(causal)]),
+            (A.SDPA_FWD_CAUSAL_MASK_BOTTOM_RIGHT_EXT, T.BOOLEAN, [False]),
+            (A.SDPA_FWD_ATTN_SCALE_VALUE_EXT, T.FLOAT, [1 / math.sqrt(q.dims[3]) if scale is None else float(scale)]),
+            (A.SDPA_FWD_DIAGONAL_ALIGNMENT_EXT, T.DIAGONAL_ALIGNMENT_EXT, [_TOP_LEFT]),
+            (A.SDPA_FWD_IMPLEMENTATION_EXT, T.ATTENTION_IMPLEMENTATION_EXT, [_AUTOMATIC]),
+            (A.SDPA_FWD_COMP_TYPE_EXT, T.DATA_TYPE, [int(DataType.FLOAT)]),
+        ],
+    )[0]

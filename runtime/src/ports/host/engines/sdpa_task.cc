@@ -1,0 +1,300 @@
+#include "sdpa_task.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+namespace hipdnn_host {
+namespace {
+
+constexpr std::int64_t kKeyBlock = 256;   ///< keys whose scores, features and values stay in the second-level cache
+constexpr std::int64_t kRowBlock = 48;    ///< rows whose scores do
+constexpr std::int64_t kFewRows = 3;      ///< up to here keys are read as they lie instead of being transposed first
+constexpr std::int64_t kRowsToPackFor = 12;  ///< fewer rows read values where they are
+
+std::int64_t padded(std::int64_t count) { return (count + kColumnStep - 1) / kColumnStep * kColumnStep; }
+
+/// Rows and columns of a matrix in memory, strides in elements.
+struct Matrix {
+  const void* from = nullptr;
+  hipdnnDataType_t dtype = HIPDNN_DATA_FLOAT;
+  std::int64_t row = 0;
+  std::int64_t col = 0;
+};
+
+/// to[r * to_row + c] = float(from[r, c]).
+void widen(const Matrix& m, std::int64_t rows, std::int64_t cols, float* to, std::int64_t to_row) {
+  TileArgs args{.rows = rows, .cols = cols, .dst = to, .dst_row = to_row, .dst_col = 1};
+  args.src[0] = m.from;
+  args.src_row[0] = m.row;
+  args.src_col[0] = m.col;
+  tile_kernels().convert(m.dtype, HIPDNN_DATA_FLOAT)(args);
+}
+
+void clear_columns(float* block, std::int64_t rows, std::int64_t row, std::int64_t first, std::int64_t last) {
+  if (first == last) return;
+  for (std::int64_t r = 0; r < rows; ++r) std::fill(block + r * row + first, block + r * row + last, 0.0f);
+}
+
+float element_as_float(const SdpaOperand& operand, void* const* pointers) {
+  float value = 0.0f;
+  widen({.from = operand.at(pointers, 0, 0, 0), .dtype = operand.dtype}, 1, 1, &value, 1);
+  return value;
+}
+
+}  // namespace
+
+/// One task under way.
+class SdpaRun {
+ public:
+  SdpaRun(const SdpaBlocks& blocks, const SdpaTask& task, void* const* pointers, float* scratch)
+      : b_(blocks),
+        p_(blocks.problem_),
+        task_(task),
+        pointers_(pointers),
+        scratch_(scratch),
+        rows_(task.last - task.first),
+        query_length_(p_.query_length(pointers, task.batch)),
+        key_length_(p_.key_length(pointers, task.batch)) {}
+
+  void run() {
+    pack_queries();
+    std::fill_n(scratch_ + b_.results_, rows_ * b_.value_depth_, 0.0f);
+    std::fill_n(scratch_ + b_.max_, rows_, -std::numeric_limits<float>::infinity());
+    std::fill_n(scratch_ + b_.sum_, rows_, 0.0f);
+    const KeyRange all = attended_by(0, rows_);
+    for (std::int64_t first = all.first; first < all.last; first += kKeyBlock) {
+      attend({first, std::min(first + kKeyBlock, all.last)});
+    }
+    write_results();
+  }
+
+ private:
+  std::int64_t head_of(std::int64_t row) const { return task_.first_head + (task_.first + row) / p_.queries; }
+  std::int64_t query_of(std::int64_t row) const { return (task_.first + row) % p_.queries; }
+
+  KeyRange attended(std::int64_t row) const {
+    const std::int64_t query = query_of(row);
+    return query < query_length_ ? p_.attended(query, query_length_, key_length_) : KeyRange{};
+  }
+
+  /// The smallest range with the keys of all rows in [first, last).
+  KeyRange attended_by(std::int64_t first, std::int64_t last) const {
+    if (!p_.left_bound && !p_.right_bound && query_length_ == p_.queries) return {0, key_length_};
+    KeyRange all{p_.keys, 0};
+    for (std::int64_t row = first; row < last; ++row) {
+      const KeyRange one = attended(row);
+      if (one.first >= one.last) continue;
+      all = {std::min(all.first, one.first), std::max(all.last, one.last)};
+    }
+    return all;
+  }
+
+  /// Calls body(row, count) for the runs of rows of one head.
+  template <class Body>
+  void for_each_head(const Body& body) const {
+    for (std::int64_t row = 0; row < rows_;) {
+      const std::int64_t count = std::min(rows_ - row, p_.queries - query_of(row));
+      body(row, count);
+      row += count;
+    }
+  }
+
+  void pack_queries() {
+    float* const packed = scratch_ + b_.queries_;
+    for_each_head([&](std::int64_t row, std::int64_t count) {
+      const Matrix from{.from = p_.q.at(pointers_, task_.batch, head_of(row), query_of(row)),
+                        .dtype = p_.q.dtype,
+                        .row = p_.q.strides[2],
+                        .col = p_.q.strides[3]};
+      widen(from, count, p_.depth, packed + row * b_.depth_, b_.depth_);
+    });
+    clear_columns(packed, rows_, b_.depth_, p_.depth, b_.depth_);
+    auto scale = static_cast<float>(p_.scale);
+    if (p_.scale_tensor) scale *= element_as_float(*p_.scale_tensor, pointers_);
+    b_.kernels_.scale(packed, rows_ * b_.depth_, scale);
+  }
+
+  Matrix keys(std::int64_t first) const {
+    return {.from = p_.k.at(pointers_, task_.batch, task_.first_head / p_.heads_per_key_head, first),
+            .dtype = p_.k.dtype,
+            .row = p_.k.strides[2],
+            .col = p_.k.strides[3]};
+  }
+
+  /// Keys in rows that the dot products read: as they lie, or widened and padded.
+  Matrix key_rows(const KeyRange& block) {
+    Matrix from = keys(block.first);
+    if (from.dtype == HIPDNN_DATA_FLOAT && from.col == 1 && b_.depth_ == p_.depth) return from;
+    const std::int64_t count = block.last - block.first;
+    float* const rows = scratch_ + b_.rows_;
+    widen(from, count, p_.depth, rows, b_.depth_);
+    clear_columns(rows, count, b_.depth_, p_.depth, b_.depth_);
+    return {.from = rows, .row = b_.depth_, .col = 1};
+  }
+
+  /// Keys in columns.
+  void transpose_keys(const KeyRange& block) {
+    const std::int64_t count = block.last - block.first;
+    float* const columns = scratch_ + b_.keys_;
+    Matrix from = keys(block.first);
+    if (from.dtype != HIPDNN_DATA_FLOAT && from.col == 1) {  // transposing is quick for float32
+      widen(from, count, p_.depth, scratch_ + b_.rows_, b_.depth_);
+      from = {.from = scratch_ + b_.rows_, .row = b_.depth_, .col = 1};
+    }
+    std::swap(from.row, from.col);
+    widen(from, p_.depth, count, columns, kKeyBlock);
+    clear_columns(columns, p_.depth, kKeyBlock, count, padded(count));
+  }
+
+  Matrix value_rows(const KeyRange& block) {
+    const Matrix from{.from = p_.v.at(pointers_, task_.batch, task_.first_head / p_.heads_per_value_head, block.first),
+                      .dtype = p_.v.dtype,
+                      .row = p_.v.strides[2],
+                      .col = p_.v.strides[3]};
+    const bool is_plain = from.dtype == HIPDNN_DATA_FLOAT && from.col == 1 && b_.value_depth_ == p_.value_depth;
+    if (is_plain && rows_ < kRowsToPackFor) return from;
+    const std::int64_t count = block.last - block.first;
+    float* const rows = scratch_ + b_.values_;
+    widen(from, count, p_.value_depth, rows, b_.value_depth_);
+    clear_columns(rows, count, b_.value_depth_, p_.value_depth, b_.value_depth_);
+    return {.from = rows, .row = b_.value_depth_, .col = 1};
+  }
+
+  void attend(const KeyRange& block) {
+    const std::int64_t count = block.last - block.first;
+    const bool transposes = rows_ > kFewRows;
+    Matrix key_matrix{.from = scratch_ + b_.keys_, .row = kKeyBlock, .col = 1};
+    if (transposes) {
+      transpose_keys(block);
+    } else {
+      key_matrix = key_rows(block);
+    }
+    const Matrix values = value_rows(block);
+    float* const scores = scratch_ + b_.scores_;
+    for (std::int64_t row = 0; row < rows_; row += kRowBlock) {
+      const std::int64_t rows = std::min(kRowBlock, rows_ - row);
+      const KeyRange seen = attended_by(row, row + rows);
+      if (seen.last <= block.first || seen.first >= block.last) continue;
+      const ProductArgs products{.rows = rows,
+                                 .columns = transposes ? padded(count) : count,
+                                 .depth = transposes ? p_.depth : b_.depth_,
+                                 .a = scratch_ + b_.queries_ + row * b_.depth_,
+                                 .a_row = b_.depth_,
+                                 .b = static_cast<const float*>(key_matrix.from),
+                                 .b_row = key_matrix.row,
+                                 .c = scores,
+                                 .c_row = kKeyBlock};
+      (transposes ? b_.kernels_.product : b_.kernels_.dots)(products);
+      for (std::int64_t r = 0; r < rows; ++r) weigh(row + r, scores + r * kKeyBlock, block);
+      b_.kernels_.product({.rows = rows,
+                           .columns = b_.value_depth_,
+                           .depth = count,
+                           .a = scores,
+                           .a_row = kKeyBlock,
+                           .b = static_cast<const float*>(values.from),
+                           .b_row = values.row,
+                           .c = scratch_ + b_.results_ + row * b_.value_depth_,
+                           .c_row = b_.value_depth_,
+                           .accumulates = true});
+    }
+  }
+
+  /// The scores of a row become weights.
+  void weigh(std::int64_t row, float* scores, const KeyRange& block) {
+    const KeyRange seen = attended(row);
+    const std::int64_t count = block.last - block.first;
+    b_.kernels_.softmax({.scores = scores,
+                         .count = count,
+                         .first = std::clamp<std::int64_t>(seen.first - block.first, 0, count),
+                         .last = std::clamp<std::int64_t>(seen.last - block.first, 0, count),
+                         .mask = p_.mask ? mask_of(row, block) : nullptr,
+                         .mask_selects = p_.mask && p_.mask->dtype == HIPDNN_DATA_BOOLEAN,
+                         .max = scratch_ + b_.max_ + row,
+                         .sum = scratch_ + b_.sum_ + row,
+                         .out = scratch_ + b_.results_ + row * b_.value_depth_,
+                         .out_count = b_.value_depth_});
+  }
+
+  /// The mask of a row for a block of keys, in the mask's memory where that is float32 without gaps.
+  const float* mask_of(std::int64_t row, const KeyRange& block) {
+    const SdpaOperand& mask = *p_.mask;
+    const std::byte* from = mask.at(pointers_, task_.batch, head_of(row), query_of(row)) +
+                            block.first * mask.strides[3] * static_cast<std::int64_t>(element_bytes(mask.dtype));
+    if (mask.dtype == HIPDNN_DATA_FLOAT && mask.strides[3] == 1) return reinterpret_cast<const float*>(from);
+    float* const widened = scratch_ + b_.mask_;
+    if (from != widened_mask_) widen({.from = from, .dtype = mask.dtype, .col = mask.strides[3]}, 1, block.last - block.first, widened, kKeyBlock);
+    widened_mask_ = mask.strides[3] == 0 ? nullptr : from;
+    return widened;
+  }
+
+  void write_results() {
+    float* const results = scratch_ + b_.results_;
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      const float sum = scratch_[b_.sum_ + row];
+      // No key attended: the weights are 0, not 0 / 0.
+      b_.kernels_.scale(results + row * b_.value_depth_, b_.value_depth_, sum == 0.0f ? 0.0f : 1.0f / sum);
+      write_statistics(row);
+    }
+    for_each_head([&](std::int64_t row, std::int64_t count) {
+      TileArgs args{.rows = count,
+                    .cols = p_.value_depth,
+                    .dst = p_.o.at_output(pointers_, task_.batch, head_of(row), query_of(row)),
+                    .dst_row = p_.o.strides[2],
+                    .dst_col = p_.o.strides[3]};
+      args.src[0] = results + row * b_.value_depth_;
+      args.src_row[0] = b_.value_depth_;
+      args.src_col[0] = 1;
+      tile_kernels().convert(HIPDNN_DATA_FLOAT, p_.o.dtype)(args);
+    });
+  }
+
+  void write_statistics(std::int64_t row) {
+    const auto write = [&](const std::optional<SdpaOperand>& to, float value) {
+      if (to) std::memcpy(to->at_output(pointers_, task_.batch, head_of(row), query_of(row)), &value, sizeof value);
+    };
+    const float max = scratch_[b_.max_ + row];
+    const float sum = scratch_[b_.sum_ + row];
+    write(p_.max, max);
+    write(p_.sum_exp, sum);
+    if (p_.stats) write(p_.stats, sum == 0.0f ? max : max + std::log(sum));
+  }
+
+  const SdpaBlocks& b_;
+  const SdpaProblem& p_;
+  const SdpaTask& task_;
+  void* const* pointers_;
+  float* scratch_;
+  std::int64_t rows_;
+  std::int64_t query_length_;
+  std::int64_t key_length_;
+  const std::byte* widened_mask_ = nullptr;  ///< source of what the mask's scratch holds
+};
+
+SdpaBlocks::SdpaBlocks(SdpaProblem problem, std::int64_t most_rows)
+    : problem_(std::move(problem)),
+      kernels_(tile_kernels().attention),
+      depth_(padded(problem_.depth)),
+      value_depth_(padded(problem_.value_depth)) {
+  const auto place = [&](std::int64_t& offset, std::int64_t floats) {
+    offset = scratch_floats_;
+    scratch_floats_ += padded(floats);
+  };
+  place(queries_, most_rows * depth_);
+  place(scores_, std::min(kRowBlock, most_rows) * kKeyBlock);
+  place(keys_, problem_.depth * kKeyBlock);
+  place(rows_, kKeyBlock * depth_);
+  place(values_, kKeyBlock * value_depth_);
+  place(results_, most_rows * value_depth_);
+  place(max_, most_rows);
+  place(sum_, most_rows);
+  place(mask_, kKeyBlock);
+}
+
+void SdpaBlocks::run(const SdpaTask& task, void* const* pointers, std::byte* scratch) const {
+  SdpaRun(*this, task, pointers, reinterpret_cast<float*>(scratch)).run();
+}
+
+}  // namespace hipdnn_host
