@@ -1,4 +1,4 @@
-"""The `hipdnn` dialect: regions for hipDNN (graph, yield), compiled graphs (executable) and their calls (execute).
+"""The `hipdnn` dialect: regions for hipDNN (graph) and for kernels (launch), what they compile to (executable, kernel) and its calls.
 
 IRDL variadics force one type on all elements, so operands and results are a fixed number of optional slots; a region that needs more is
 split by the offload pass.
@@ -16,6 +16,8 @@ from .ir_types import same_storage
 
 MAX_INPUTS = 24
 MAX_RESULTS = 8
+REGIONS = ("hipdnn.graph", "hipdnn.launch")
+"""Ops with a body of torch ops that becomes one step."""
 
 
 class HipDNN(ext.Dialect, name="hipdnn"):
@@ -74,6 +76,16 @@ class GraphOp(HipDNN.Operation, name="graph", traits=[ir.IsIsolatedFromAboveTrai
         return _verify_graph(self.operation)
 
 
+class LaunchOp(HipDNN.Operation, name="launch", traits=[ir.IsIsolatedFromAboveTrait, _BufferEffects]):
+    """One kernel: torch ops on block arguments, in the two forms of `hipdnn.graph`."""
+
+    __annotations__ = dict(GraphOp.__annotations__)
+
+    def verify_invariants(self) -> bool:
+        """As for a graph."""
+        return _verify_graph(self.operation)
+
+
 class ExecutableOp(HipDNN.Operation, name="executable", traits=[_NoEffects]):
     """A compiled graph: its backend descriptors as JSON text (docs/program-format.md), one line for people, and its operands."""
 
@@ -93,8 +105,26 @@ class ExecuteOp(HipDNN.Operation, name="execute", traits=[_BufferEffects]):
     }
 
 
+class KernelOp(HipDNN.Operation, name="kernel", traits=[_NoEffects]):
+    """A kernel: function, tensors and attributes as JSON text (docs/program-format.md), one line for people, and its operands."""
+
+    sym_name: ir.StringAttr
+    summary: ir.StringAttr
+    operands_json: ir.StringAttr
+    description: ir.StringAttr
+
+
+class LaunchKernelOp(HipDNN.Operation, name="launch_kernel", traits=[_BufferEffects]):
+    """Run a kernel on buffers: ins are read, outs are written."""
+
+    __annotations__ = {
+        **_slots(ins=(Operand, MAX_INPUTS), outs=(Operand, MAX_RESULTS)),
+        "kernel": ir.FlatSymbolRefAttr,
+    }
+
+
 def input_count(operation: Any) -> int:
-    """Number of `ins` of a graph or execute."""
+    """Number of `ins` of a region or a call."""
     sizes = ir.DenseI32ArrayAttr(operation.attributes["operandSegmentSizes"])
     return sum(list(sizes)[:MAX_INPUTS])
 
@@ -104,10 +134,12 @@ def segments(*counts: tuple[int, int]) -> ir.DenseI32ArrayAttr:
     return ir.DenseI32ArrayAttr.get([size for used, slots in counts for size in [1] * used + [0] * (slots - used)])
 
 
-def create_graph(ins: list[Any], outs: list[Any], results: list[Any], location: Any) -> Any:
-    """An empty hipdnn.graph at the current insertion point; the caller fills its region."""
+def create_graph(
+    ins: list[Any], outs: list[Any], results: list[Any], location: Any, *, name: str = "hipdnn.graph"
+) -> Any:
+    """An empty graph, or another of REGIONS, at the current insertion point; the caller fills its region."""
     return ir.Operation.create(
-        "hipdnn.graph",
+        name,
         results=results,
         operands=[*ins, *outs],
         regions=1,
@@ -131,11 +163,20 @@ def create_yield(values: list[Any], location: Any) -> None:
 
 def create_execute(symbol: str, ins: list[Any], outs: list[Any], location: Any) -> Any:
     """A call of an executable, at the current insertion point."""
+    return _create_call("execute", "executable", symbol, ins, outs, location)
+
+
+def create_launch_kernel(symbol: str, ins: list[Any], outs: list[Any], location: Any) -> Any:
+    """A call of a kernel, at the current insertion point."""
+    return _create_call("launch_kernel", "kernel", symbol, ins, outs, location)
+
+
+def _create_call(name: str, callee: str, symbol: str, ins: list[Any], outs: list[Any], location: Any) -> Any:
     return ir.Operation.create(
-        "hipdnn.execute",
+        f"hipdnn.{name}",
         operands=[*ins, *outs],
         attributes={
-            "executable": ir.FlatSymbolRefAttr.get(symbol),
+            callee: ir.FlatSymbolRefAttr.get(symbol),
             "operandSegmentSizes": segments((len(ins), MAX_INPUTS), (len(outs), MAX_RESULTS)),
         },
         loc=location,
@@ -144,7 +185,7 @@ def create_execute(symbol: str, ins: list[Any], outs: list[Any], location: Any) 
 
 def _verify_graph(operation: Any) -> bool:
     def fail(message: str) -> bool:
-        operation.location.emit_error(f"'hipdnn.graph' op {message}")
+        operation.location.emit_error(f"'{operation.name}' op {message}")
         return False
 
     if len(operation.regions[0].blocks) != 1:

@@ -20,8 +20,10 @@ from .dtypes import DType
 from .errors import ModelError, PassError, Reject, UnsupportedError
 from .onnx_conversions import drop_dropout, split_to_slices, wrong_conversions
 from .onnx_functions import expand_and_fold, inline_local_functions
+from .onnx_operands import attach_known_operands, derive_shape_operands, known_operand_names
 from .onnx_types import BY_ONNX
 from .ops.evaluate import Array
+from .ops.registry import own_operators
 from .ops.strides import Dims
 from .passes.outline_constants import CONSTANT
 from .passes.pipeline import TORCH_STEPS, Runner
@@ -146,6 +148,7 @@ def slim_models(
     try:
         folded = expand_and_fold([slim for slim, _ in prepared])
         for found in folded:
+            derive_shape_operands(found.model)
             split_to_slices(found.model)
     except onnx.shape_inference.InferenceError as error:
         raise ModelError(f"shapes do not fit: {error}", where=where, hint="run onnx.checker on the model") from error
@@ -176,7 +179,8 @@ def import_model(slim: Slim, context: ir.Context, runner: Runner) -> Imported:
     data_dependent = _data_dependent(model)
     if data_dependent:
         raise UnsupportedError(data_dependent)
-    renamed = wrong_conversions(model)
+    attach_known_operands(model)
+    renamed = sorted({*wrong_conversions(model), *own_operators()})
     while True:
         module = _to_mlir(model, context, where)
         _annotate(module, model, weights)
@@ -245,6 +249,7 @@ def _split_initializers(
 ) -> tuple[list[onnx.TensorProto], Weights]:
     """Initializers that stay in the IR (numbers, shapes, axes), and the constants: external ones, floats of more than `limit` elements."""
     shape_like = {name for node in graph.node if node.op_type in _SHAPE_LIKE for name in node.input}
+    shape_like |= known_operand_names(graph)
     keep, weights = [], {}
     for tensor in graph.initializer:
         if tensor.data_location == onnx.TensorProto.EXTERNAL:

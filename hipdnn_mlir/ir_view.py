@@ -11,6 +11,9 @@ from .ir_types import is_tensor, tensor_type
 from .ops.registry import find
 from .ops.spec import OpRow, OpView, Refusal, TensorArg
 
+KNOWN = "operand_"
+"""Attributes named so, with its position, hold an operand that is known at compile time (see OpRow.known)."""
+_ONNX_ATTRIBUTE = "torch.onnx."
 _CONSTANTS = ("torch.constant.", "torch.prim.ListConstruct", "torch.vtensor.literal")
 
 
@@ -87,21 +90,48 @@ def op_name(operation: Any) -> str:
     return str(operation.name)
 
 
+def row_name(operation: Any) -> str:
+    """The name under which the table knows an op: the operator's own inside `torch.operator`."""
+    is_operator = operation.name == "torch.operator"
+    return str(ir.StringAttr(operation.attributes["name"]).value if is_operator else operation.name)
+
+
 def view(operation: Any) -> OpView:
     """The table's view of a torch op; raises Refusal where an operand is not readable."""
+    attributes = onnx_attributes(operation)
+    known = {name: attributes.pop(name) for name in list(attributes) if name.startswith(KNOWN)}
     return OpView(
-        operation.name,
-        [argument(value) for value in operation.operands],
+        row_name(operation),
+        [known.get(f"{KNOWN}{i}", argument(value)) for i, value in enumerate(operation.operands)],
         [tensor_type(value.type) for value in operation.results],
         node_name(operation),
         [bool(list(result.uses)) for result in operation.results],
+        attributes,
     )
+
+
+def onnx_attributes(operation: Any) -> dict[str, Any]:
+    """The attributes of an ONNX operator in a `torch.operator`, as Python values."""
+    if operation.name != "torch.operator":
+        return {}
+    names = [name for name in map(str, operation.attributes) if name.startswith(_ONNX_ATTRIBUTE)]
+    return {name.removeprefix(_ONNX_ATTRIBUTE): _attribute(operation.attributes[name]) for name in names}
+
+
+def _attribute(attribute: Any) -> Any:
+    if isinstance(attribute, ir.ArrayAttr):
+        return [_attribute(item) for item in attribute]
+    if isinstance(attribute, ir.IntegerAttr):
+        return int(attribute.value)
+    if isinstance(attribute, ir.FloatAttr):
+        return float(attribute.value)
+    return str(ir.StringAttr(attribute).value) if isinstance(attribute, ir.StringAttr) else attribute
 
 
 def lookup(operation: Any) -> tuple[OpRow, OpView] | Reject:
     """Row and view of an op, or why there is none."""
     name = op_name(operation)
-    row = find(operation.name)
+    row = find(row_name(operation))
     if row is None:
         return Reject(name, "no-row", "no hipDNN operation or data movement expresses it", node_name(operation))
     try:

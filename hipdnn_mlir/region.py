@@ -1,7 +1,7 @@
-"""A `hipdnn.graph` operation seen as the op table's Graph."""
+"""A `hipdnn.graph` operation seen as the op table's Graph, a `hipdnn.launch` as its Kernel."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from torch_mlir import ir
 
@@ -10,6 +10,7 @@ from .ir_types import tensor_type
 from .ir_view import is_constant, lookup, node_name, splat_number
 from .ops.emitter import Operand, Storage, emit_region
 from .ops.graph import Graph
+from .ops.kernels import Kernel, kernel_region
 from .ops.spec import OpView, TensorArg, TensorType
 
 
@@ -39,6 +40,9 @@ def fill_view(literal: Any) -> OpView:
     return OpView("torch.aten.broadcast_to", [scalar, list(kind.static_dims())], [kind], node_name(literal))
 
 
+Made = TypeVar("Made")
+
+
 def region_graph(
     operation: Any, operands_stored: Sequence[Storage] | None = None, results_stored: Sequence[Storage] | None = None
 ) -> Graph | Reject:
@@ -49,6 +53,22 @@ def region_graph(
         operands_stored: how each `ins` buffer stores its tensor.
         results_stored: how each result's buffer does.
     """
+    return _region(emit_region, operation, operands_stored, results_stored)
+
+
+def region_kernel(
+    operation: Any, operands_stored: Sequence[Storage] | None = None, results_stored: Sequence[Storage] | None = None
+) -> Kernel | Reject:
+    """The kernel of a `hipdnn.launch`; arguments as for `region_graph`."""
+    return _region(kernel_region, operation, operands_stored, results_stored)
+
+
+def _region(
+    make: Callable[..., Made | Reject],
+    operation: Any,
+    operands_stored: Sequence[Storage] | None,
+    results_stored: Sequence[Storage] | None,
+) -> Made | Reject:
     block = operation.regions[0].blocks[0]
     operands = {}
     for index, argument in enumerate(block.arguments):
@@ -61,4 +81,4 @@ def region_graph(
         return pairs
     yielded = list(block.operations[len(block.operations) - 1].operation.operands)
     results = [(value, tensor_type(value.type)) for value in yielded]
-    return emit_region(pairs, operands, results, results_stored)
+    return make(pairs, operands, results, results_stored)

@@ -194,12 +194,14 @@ class Target:
         name: as in `--target`.
         engines: preferred first.
         channels_last: node types that run best (or only) with channels-last activations.
+        kernels: functions that its port has kernels for (docs/program-format.md).
         cost: what decides whether a part of a model is worth bringing here.
     """
 
     name: str
     engines: tuple[Engine, ...]
     channels_last: frozenset[D]
+    kernels: frozenset[str]
     cost: CostModel
 
     def engine_for(self, graph: Graph) -> Engine | None:
@@ -257,6 +259,10 @@ def _is_hard_swish(graph: Graph, nodes: list[Node], x: int) -> bool:
 
 
 _FLOATS = frozenset({F32, F16, BF16})
+HOST_KERNELS = frozenset({
+    "map", "gather", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd", "top_k", "arg_reduce", "scan", "reduce", "pad",
+    "slice", "resize", "grid_sample", "reverse_sequence",
+})  # fmt: skip
 _CORE = Rates(start_us=1.0, flops_per_us=50e3, bytes_per_us=10e3)
 """One core of a present-day CPU, in order of magnitude: both sides of the host target run on it."""
 HOST_TIME_SHARE = 0.9
@@ -274,6 +280,7 @@ HOST = Target(
         Engine("HOST_REDUCTION_ENGINE", Reduction(ROWWISE_TYPES)),
     ),
     frozenset({CONVOLUTION, BACKWARD_DATA, RESAMPLE}),
+    HOST_KERNELS,
     CostModel(
         cpu=_CORE,
         device=Rates(_CORE.start_us, _CORE.flops_per_us / HOST_TIME_SHARE, _CORE.bytes_per_us / HOST_TIME_SHARE),

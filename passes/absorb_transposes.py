@@ -4,6 +4,7 @@ from typing import Any
 
 from torch_mlir import ir
 
+from hipdnn_mlir.dialect import REGIONS
 from hipdnn_mlir.ir_types import memref_strides, strided_memref
 from hipdnn_mlir.ops.strides import Strides
 
@@ -30,9 +31,9 @@ def absorb_transposes(module: Any) -> None:
 
 
 def strip_casts(function: Any) -> None:
-    """Let graphs and copies use what a memref.cast was made from."""
+    """Let regions and copies use what a memref.cast was made from."""
     for operation in body(function):
-        if operation.name not in ("hipdnn.graph", "memref.copy"):
+        if operation.name not in (*REGIONS, "memref.copy"):
             continue
         for index, value in enumerate(operation.operands):
             source = value

@@ -6,11 +6,13 @@ from typing import Any
 from torch_mlir import ir
 
 from hipdnn_mlir.dialect import create_graph, create_yield
+from hipdnn_mlir.dtypes import DType
 from hipdnn_mlir.errors import Reject
 from hipdnn_mlir.ir_types import is_tensor, tensor_type
 from hipdnn_mlir.ops.graph import Graph
+from hipdnn_mlir.ops.kernels import MAP, Kernel
 from hipdnn_mlir.ops.strides import Dims
-from hipdnn_mlir.region import region_graph
+from hipdnn_mlir.region import region_graph, region_kernel
 from hipdnn_mlir.target import Target, find_target
 
 from .outline_constants import constant_name
@@ -65,6 +67,8 @@ class _Assignment:
         for operation in body(function):
             if operation.name == "hipdnn.graph":
                 self._graph(operation)
+            elif operation.name == "hipdnn.launch":
+                self._launch(operation)
             elif operation.name.startswith("torch.aten."):
                 self._movement(operation)
 
@@ -75,7 +79,16 @@ class _Assignment:
         spatial = any(node.type in self._target.channels_last for node in graph.nodes)
         if spatial:
             self._convert_operands(operation, graph)
-        wanted = spatial or any(value in self._channels_last for value in operation.operands)
+        self._mark(operation, spatial, spatial or any(value in self._channels_last for value in operation.operands))
+
+    def _launch(self, operation: Any) -> None:
+        """A map follows its operands; other kernels write C order."""
+        kernel = region_kernel(operation)
+        if isinstance(kernel, Kernel) and kernel.function == MAP:
+            self._mark(operation, False, any(value in self._channels_last for value in operation.operands))
+
+    def _mark(self, operation: Any, spatial: bool, wanted: bool) -> None:
+        """Mark the results that are stored channels-last, where that is wanted."""
         layouts = []
         for result in operation.results:
             dims = tensor_type(result.type).static_dims()
@@ -142,12 +155,17 @@ def _only_returned(value: Any) -> bool:
 
 
 def copy_graph(value: Any, location: Any) -> Any:
-    """A graph that copies one tensor, in tensor form, at the current insertion point."""
-    graph = create_graph([value], [], [value.type], location)
+    """A region that copies one tensor, in tensor form, at the current insertion point."""
+    graph = create_graph([value], [], [value.type], location, name=moving_region(tensor_type(value.type).dtype))
     block = graph.regions[0].blocks.append(value.type, arg_locs=[location])
     with ir.InsertionPoint(block), location:
         fill_copy_body(block)
     return graph
+
+
+def moving_region(dtype: DType) -> str:
+    """The kind of region that copies and fills tensors of a dtype: a graph where hipDNN has the dtype."""
+    return "hipdnn.launch" if dtype.hipdnn is None else "hipdnn.graph"
 
 
 def fill_copy_body(block: Any) -> None:

@@ -1,4 +1,4 @@
-"""hipdnn-finalize-memrefs: what still moves data becomes a graph that copies; contiguous copies stay `memref.copy`."""
+"""hipdnn-finalize-memrefs: what still moves data becomes a region that copies; contiguous copies stay `memref.copy`."""
 
 from typing import Any
 
@@ -6,21 +6,20 @@ from torch_mlir import ir
 
 from hipdnn_mlir.dialect import create_graph
 from hipdnn_mlir.dtypes import ALL
-from hipdnn_mlir.errors import Reject, UnsupportedError
 from hipdnn_mlir.ir_types import torch_tensor
-from hipdnn_mlir.ir_view import node_name
 
 from .absorb_transposes import transposed_view
-from .assign_layout import fill_copy_body
+from .assign_layout import fill_copy_body, moving_region
 from .registration import body, functions, module_pass
 from .views import VIEWS, is_contiguous
 
-_STORED = {d.builtin: d for d in reversed(ALL) if d.hipdnn is not None}  # signedness does not matter to a copy
+_STORED = {d.builtin: d for d in sorted(reversed(ALL), key=lambda d: d.hipdnn is not None)}
+"""The dtype to copy elements as: signedness does not matter to a copy, so one that hipDNN has, if any."""
 
 
 @module_pass("hipdnn-finalize-memrefs")
 def finalize_memrefs(module: Any) -> None:
-    """Replace `linalg.transpose` and strided `memref.copy` by graphs in buffer form, and erase unused views and allocations.
+    """Replace `linalg.transpose` and strided `memref.copy` by regions in buffer form, and erase unused views and allocations.
 
     Before: `memref.copy %a, %b : memref<2x3xf32, strided<[1, 2]>> to memref<2x3xf32>`.
     After: `"hipdnn.graph"(%a, %b) ({ ^bb0(%x): %y = torch.aten.clone %x, %none; "hipdnn.yield"(%y) })`.
@@ -55,17 +54,9 @@ def _copy_strided(operation: Any) -> None:
 
 
 def copy_buffer(source: Any, destination: Any, origin: Any) -> Any:
-    """A graph in buffer form that copies one buffer to another for the op `origin`, at the current insertion point.
-
-    Raises:
-        UnsupportedError: hipDNN has no data type for the elements.
-    """
-    element = str(source.type.element_type)
-    if element not in _STORED:
-        reason = f"data of {element} has to move, hipDNN has no data type for it"
-        raise UnsupportedError([Reject("copy", "dtype", reason, node_name(origin))])
-    kind = _STORED[element]
-    graph = create_graph([source], [destination], [], origin.location)
+    """A region in buffer form that copies one buffer to another for the op `origin`, at the current insertion point."""
+    kind = _STORED[str(source.type.element_type)]
+    graph = create_graph([source], [destination], [], origin.location, name=moving_region(kind))
     block = graph.regions[0].blocks.append(torch_tensor(tuple(source.type.shape), kind), arg_locs=[origin.location])
     with ir.InsertionPoint(block), origin.location:
         fill_copy_body(block)

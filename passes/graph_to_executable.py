@@ -46,7 +46,8 @@ def graph_to_executable(module: Any, *, target: str = "host") -> None:
 def _compile(module: Any, operation: Any, target: Target, made: dict[str, Any]) -> None:
     graph = _emit(operation)
     if isinstance(graph, Reject) or target.engine_for(graph) is None:
-        _copy_operands(operation, target, made, module)
+        for copy in packed_operands(operation):
+            _compile(module, copy, target, made)
         graph = _emit(operation)
     if isinstance(graph, Reject):
         raise PassError(f"a claimed region does not compile: {graph}", pass_name=NAME)
@@ -62,7 +63,8 @@ def _compile(module: Any, operation: Any, target: Target, made: dict[str, Any]) 
     operation.erase()
 
 
-def _storage(value: Any) -> Storage:
+def storage(value: Any) -> Storage:
+    """How a buffer keeps its tensor."""
     layout = memref_strides(value.type)
     if layout is None:
         raise PassError(f"a buffer of type {value.type} has no static strides", pass_name=NAME)
@@ -70,12 +72,14 @@ def _storage(value: Any) -> Storage:
 
 
 def _emit(operation: Any) -> Graph | Reject:
-    stored = [_storage(value) for value in operation.operands]
+    stored = [storage(value) for value in operation.operands]
     ins = input_count(operation)
     return region_graph(operation, stored[:ins], stored[ins:])
 
 
-def _copy_operands(operation: Any, target: Target, made: dict[str, Any], module: Any) -> None:
+def packed_operands(operation: Any) -> list[Any]:
+    """Let a region read copies in C order of the operands that are not; returns the regions that copy."""
+    copies = []
     for index in range(input_count(operation)):
         value = operation.operands[index]
         if is_contiguous(value.type):
@@ -85,9 +89,9 @@ def _copy_operands(operation: Any, target: Target, made: dict[str, Any], module:
             packed = ir.Operation.create(
                 "memref.alloc", results=[kind], attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])}
             ).result
-            copy = copy_buffer(value, packed, operation)
+            copies.append(copy_buffer(value, packed, operation))
         operation.operands[index] = packed
-        _compile(module, copy, target, made)
+    return copies
 
 
 def _executable(module: Any, symbol: str, graph: Graph, engine: str, operation: Any) -> Any:

@@ -1,17 +1,17 @@
-"""hipdnn-backend-legalize: give every graph a destination and turn data movement into tensor ops that bufferize to views."""
+"""hipdnn-backend-legalize: give every region a destination and turn data movement into tensor ops that bufferize to views."""
 
 from typing import Any
 
 from torch_mlir import ir
 
-from hipdnn_mlir.dialect import create_graph, create_yield
+from hipdnn_mlir.dialect import REGIONS, create_graph, create_yield
 from hipdnn_mlir.errors import Reject, UnsupportedError
 from hipdnn_mlir.ir_types import builtin_tensor, strided_memref, tensor_type
 from hipdnn_mlir.ir_view import defining, is_constant, lookup, node_name
 from hipdnn_mlir.ops.spec import Concat, Pad, Permute, Reshape, Slice
 from hipdnn_mlir.ops.strides import Dims, channels_last_order, packed
 
-from .assign_layout import CHANNELS_LAST, CONTIGUOUS, fill_copy_body, layout_of
+from .assign_layout import CHANNELS_LAST, CONTIGUOUS, fill_copy_body, layout_of, moving_region
 from .canonicalize_torch import splat
 from .offload import ENGINE
 from .reassociation import common_dims, groups
@@ -59,8 +59,8 @@ class _Legalization:
     def _operation(self, operation: Any) -> None:
         if operation.name == "func.return":
             self._return(operation)
-        elif operation.name == "hipdnn.graph":
-            self._graph(operation)
+        elif operation.name in REGIONS:
+            self._region(operation)
         elif not is_constant(operation):
             self._movement(operation)
 
@@ -80,10 +80,10 @@ class _Legalization:
         kind = ir.FunctionType.get(arguments, [value.type for value in terminator.operands])
         self._function.attributes["function_type"] = ir.TypeAttr.get(kind)
 
-    def _graph(self, graph: Any) -> None:
+    def _region(self, graph: Any) -> None:
         ins = [read_buffer(self._tensors[value]) for value in graph.operands]
         outs = [allocate(result.type, layout_of(graph, index)) for index, result in enumerate(graph.results)]
-        made = create_graph(ins, outs, [], graph.location)
+        made = create_graph(ins, outs, [], graph.location, name=graph.name)
         graph.regions[0].blocks[0].append_to(made.regions[0])
         if ENGINE in graph.attributes:
             made.attributes[ENGINE] = graph.attributes[ENGINE]
@@ -247,7 +247,8 @@ def copied(tensor: Any, kind: Any) -> Any:
     buffer = allocate(kind, CONTIGUOUS)
     if 0 in tensor.type.shape:
         return read_tensor(buffer, builtin_tensor(kind))
-    graph = create_graph([read_buffer(tensor)], [buffer], [], ir.Location.current)
+    region = moving_region(tensor_type(kind).dtype)
+    graph = create_graph([read_buffer(tensor)], [buffer], [], ir.Location.current, name=region)
     block = graph.regions[0].blocks.append(kind, arg_locs=[graph.location])
     with ir.InsertionPoint(block):
         fill_copy_body(block)
@@ -255,8 +256,8 @@ def copied(tensor: Any, kind: Any) -> Any:
 
 
 def fill_graph(buffer: Any, kind: Any, number: float, location: Any) -> None:
-    """A graph in buffer form that writes one number everywhere."""
+    """A region in buffer form that writes one number everywhere."""
     shape = tensor_type(kind)
-    graph = create_graph([], [buffer], [], location)
+    graph = create_graph([], [buffer], [], location, name=moving_region(shape.dtype))
     with ir.InsertionPoint(graph.regions[0].blocks.append()), location:
         create_yield([splat(number, shape.static_dims(), shape.dtype)], location)

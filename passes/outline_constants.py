@@ -8,7 +8,7 @@ from hipdnn_mlir.errors import Reject
 from hipdnn_mlir.ir_types import is_tensor, tensor_type
 from hipdnn_mlir.ir_view import defining, is_constant, lookup
 from hipdnn_mlir.ops.evaluate import prepare
-from hipdnn_mlir.ops.spec import OpRow
+from hipdnn_mlir.ops.spec import OpRow, moves
 
 from .mark_varying import VARIES
 from .registration import body, clone_into, erase_dead, functions, module_pass
@@ -103,8 +103,8 @@ def _classify(operation: Any, constant: dict[Any, bool]) -> bool | None:
         return None
     if operation.name == "torch.vtensor.literal":
         stored = tensor_type(operation.results[0].type).dims or VARIES in operation.attributes
-        returned = any(use.owner.operation.name == "func.return" for use in operation.results[0].uses)
-        return True if returned or stored else None
+        needs_buffer = any(_needs_buffer(use.owner.operation) for use in operation.results[0].uses)
+        return True if needs_buffer or stored else None
     if VARIES in operation.attributes:
         return None
     tensors = _tensor_operands(operation)
@@ -114,6 +114,14 @@ def _classify(operation: Any, constant: dict[Any, bool]) -> bool | None:
     if isinstance(found, Reject) or isinstance(prepare(found[1]), Reject):
         return None
     return _stores(found[0]) or any(constant.get(value, True) for value in tensors)
+
+
+def _needs_buffer(reader: Any) -> bool:
+    """Whether an op reads numbers from buffers only: a kernel of its own does, and the caller."""
+    if reader.name == "func.return":
+        return True
+    found = lookup(reader)
+    return not isinstance(found, Reject) and found[0].call is not None and not moves(*found)
 
 
 def _stores(row: OpRow) -> bool:

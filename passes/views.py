@@ -4,6 +4,7 @@ from typing import Any
 
 from torch_mlir import ir
 
+from hipdnn_mlir.dialect import REGIONS
 from hipdnn_mlir.ir_types import memref_strides, strided_memref
 from hipdnn_mlir.ops.strides import Dims, Strides, restride
 
@@ -115,7 +116,7 @@ def can_retype(value: Any, source: Any, ignored: Any = None) -> bool:
     """
     for use in value.uses:
         user = use.owner.operation
-        if (ignored is not None and user == ignored) or user.name in ("hipdnn.graph", "memref.copy"):
+        if (ignored is not None and user == ignored) or user.name in (*REGIONS, "memref.copy"):
             continue
         if user.name == "linalg.transpose" and use.operand_number == 0:
             continue

@@ -4,6 +4,8 @@ from typing import Any
 
 from torch_mlir import ir
 
+from hipdnn_mlir.dialect import REGIONS
+
 from .absorb_transposes import erase_allocation, hoist
 from .registration import body, functions, module_pass
 from .views import RESHAPES, VIEWS, allocation, base, can_retype, reshaped_back, retype_uses
@@ -68,11 +70,11 @@ def _move_reshapes(copy: Any) -> None:
 
 
 def _writers(root: Any) -> list[Any]:
-    """Graphs that write the whole of `root`, as it is or through views of all its elements."""
+    """Regions that write the whole of `root`, as it is or through views of all its elements."""
     found = []
     for use in root.uses:
         user = use.owner.operation
-        if user.name == "hipdnn.graph" and _writes(user, root):
+        if user.name in REGIONS and _writes(user, root):
             found.append(user)
         elif user.name in VIEWS and user.name != "memref.subview":
             found += _writers(user.results[0])

@@ -1,50 +1,109 @@
 """The one table of operations: torch op name -> row, filled by the family modules."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from .spec import Emission, Movement, OpRow, OpView
+from .spec import Call, Emission, MapEmission, Movement, OpRow, OpView
 
+ONNX = "hipdnn.onnx."
+"""What the names of ONNX operators with a row of their own start with."""
 _ROWS: dict[str, OpRow] = {}
 
 
 def add(row: OpRow) -> None:
-    """Enter a row; a name may appear once."""
-    if row.name in _ROWS:
+    """Enter a row. A name may appear twice: once for hipDNN or movement, once for a kernel."""
+    old = _ROWS.get(row.name)
+    if old is None:
+        _ROWS[row.name] = row
+        return
+    first, second = (row, old) if _is_kernel(old) else (old, row)
+    if _is_kernel(first) or not _is_kernel(second):
         raise ValueError(f"two rows for {row.name}")
-    _ROWS[row.name] = row
+    _ROWS[row.name] = replace(
+        first,
+        becomes=f"{first.becomes}; else a {second.becomes}",
+        onnx=first.onnx or second.onnx,
+        known=first.known or second.known,
+        launch=second.launch,
+        call=second.call,
+    )
+
+
+def _is_kernel(row: OpRow) -> bool:
+    """Whether the row has nothing but a kernel."""
+    return row.emit is None and row.move is None
+
+
+def _full(name: str) -> str:
+    return name if name.startswith(ONNX) else f"torch.{name}"
 
 
 def compute(*names: str, becomes: str, onnx: tuple[str, ...] = (), source: str = "") -> Callable[[Emission], Emission]:
-    """Enter the decorated emission under every torch op name given."""
+    """Enter the decorated emission under every op name given, torch ops without `torch.`."""
 
     def enter(emit: Emission) -> Emission:
         for name in names:
-            add(OpRow(f"torch.{name}", becomes, emit=emit, onnx=onnx, source=source))
+            add(OpRow(_full(name), becomes, emit=emit, onnx=onnx, source=source))
         return emit
 
     return enter
 
 
 def movement(
-    *names: str, becomes: str, onnx: tuple[str, ...] = (), emit: Emission | None = None
+    *names: str,
+    becomes: str,
+    onnx: tuple[str, ...] = (),
+    emit: Emission | None = None,
+    known: tuple[int, ...] = (),
 ) -> Callable[[Callable[[OpView], Movement]], Callable[[OpView], Movement]]:
-    """Enter the decorated movement under every torch op name given; `emit` absorbs it into a region."""
+    """Enter the decorated movement under every op name given; `emit` absorbs it into a region."""
 
     def enter(move: Callable[[OpView], Movement]) -> Callable[[OpView], Movement]:
         for name in names:
-            add(OpRow(f"torch.{name}", becomes, emit=emit, move=move, onnx=onnx))
+            add(OpRow(_full(name), becomes, emit=emit, move=move, onnx=onnx, known=known))
         return move
 
     return enter
 
 
+def elementwise(
+    *names: str, onnx: tuple[str, ...] = (), known: tuple[int, ...] = ()
+) -> Callable[[MapEmission], MapEmission]:
+    """Enter the decorated map under every op name given, beside the emission or movement that a row has already."""
+
+    def enter(launch: MapEmission) -> MapEmission:
+        for name in names:
+            add(OpRow(_full(name), "map kernel", onnx=onnx, launch=launch, known=known))
+        return launch
+
+    return enter
+
+
+def kernel(
+    *names: str, function: str, onnx: tuple[str, ...] = (), known: tuple[int, ...] = ()
+) -> Callable[[Callable[[OpView], Call]], Callable[[OpView], Call]]:
+    """Enter the decorated description of one kernel under every op name given, beside what a row has already."""
+
+    def enter(call: Callable[[OpView], Call]) -> Callable[[OpView], Call]:
+        for name in names:
+            add(OpRow(_full(name), f"{function} kernel", onnx=onnx, call=call, known=known))
+        return call
+
+    return enter
+
+
 def find(name: str) -> OpRow | None:
-    """The row of a torch op, or None."""
+    """The row of an op, or None."""
     return rows().get(name)
 
 
 def rows() -> dict[str, OpRow]:
-    """All rows by torch op name."""
+    """All rows by op name."""
     if not _ROWS:
         from . import families  # noqa: F401 - the families import this module
     return _ROWS
+
+
+def own_operators() -> list[str]:
+    """ONNX operators with a row of their own."""
+    return [name.removeprefix(ONNX) for name in rows() if name.startswith(ONNX)]

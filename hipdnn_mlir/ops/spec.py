@@ -1,6 +1,6 @@
 """What a row of the operation table is, and how an operation looks to it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +10,10 @@ from .strides import Dims
 
 if TYPE_CHECKING:
     from .emitter import Emitter, Value
+    from .kernels import MapBuilder
 
 __all__ = [
+    "Call",
     "Concat",
     "Movement",
     "OpRow",
@@ -71,7 +73,8 @@ class TensorArg:
 class OpView:
     """One torch op seen without MLIR: name, arguments (TensorArg, numbers, strings, lists, None), results, ONNX node name.
 
-    `used` says of each result whether anything reads it.
+    `used` says of each result whether anything reads it. Attributes are those of an ONNX operator with a row of its own; an operand that
+    such a row wants to know at compile time arrives in `args` as a flat list of numbers.
     """
 
     name: str
@@ -79,6 +82,7 @@ class OpView:
     results: Sequence[TensorType]
     node: str = ""
     used: Sequence[bool] = ()
+    attributes: Mapping[str, Any] = field(default_factory=dict)
 
     def uses_only_first(self) -> bool:
         """Whether nothing reads a result but the first."""
@@ -86,6 +90,7 @@ class OpView:
 
 
 Emission = Callable[["Emitter", OpView], "Value | list[Value]"]
+MapEmission = Callable[["MapBuilder", OpView], "Value | list[Value]"]
 
 
 @dataclass(frozen=True)
@@ -131,16 +136,45 @@ Movement = Reshape | Permute | Slice | Concat | Pad
 
 
 @dataclass(frozen=True)
-class OpRow:
-    """One row of the table.
-
-    Exactly one of `emit` and `move` is set, or both where a movement can also be absorbed into a region.
+class Call:
+    """One whole kernel.
 
     Attributes:
-        name: torch op.
+        function: of docs/program-format.md.
+        operands: tensors in the function's order, each seen under other dims of as many elements where a pair states them.
+        results: dims under which the function sees the results, where they differ from the op's.
+        attributes: of the function, as JSON values.
+    """
+
+    function: str
+    operands: Sequence[TensorArg | tuple[TensorArg, Dims]]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    results: Sequence[Dims] | None = None
+
+
+def moves(row: "OpRow", op: OpView) -> bool:
+    """Whether the row sees the op as a data movement."""
+    try:
+        return row.move is not None and bool(row.move(op))
+    except Refusal:
+        return False
+
+
+@dataclass(frozen=True)
+class OpRow:
+    """One row of the table: what hipDNN's operations, data movement or kernels make of an op.
+
+    At least one of `emit`, `move`, `launch` and `call` is set. hipDNN comes first, then movement, then a kernel; a movement with an emission
+    can also be absorbed into a region. An emission of nothing but pointwise nodes serves as a map too, for dtypes that hipDNN lacks.
+
+    Attributes:
+        name: torch op, or `hipdnn.onnx.X` for an ONNX operator that torch-mlir's conversion is kept from.
         becomes: the hipDNN operations or data movement, for people.
         emit: builds the nodes of one op; refuses by raising Refusal.
         move: describes the op as a data movement; refuses by raising Refusal.
+        launch: writes the op as instructions of a map kernel; refuses by raising Refusal.
+        call: describes the op as one kernel of its own; refuses by raising Refusal.
+        known: operands of an ONNX operator that have to be known at compile time, by position.
         source: the document its semantics come from.
         onnx: ONNX operators that arrive as this op, for the docs.
     """
@@ -151,3 +185,6 @@ class OpRow:
     move: Callable[[OpView], Movement] | None = None
     source: str = ""
     onnx: tuple[str, ...] = field(default=())
+    launch: "MapEmission | None" = None
+    call: Callable[[OpView], Call] | None = None
+    known: tuple[int, ...] = ()

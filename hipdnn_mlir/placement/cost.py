@@ -8,10 +8,10 @@ import onnx
 
 from ..abi import Attribute as A
 from ..abi import Descriptor as D
-from ..dtypes import ALL
+from ..dtypes import ALL, BY_NAME
 from ..onnx_types import BY_ONNX
-from ..ops.strides import Dims
-from ..program.schema import Executable, Execute, ProgramModel
+from ..ops.strides import Dims, extent
+from ..program.schema import Executable, Execute, Kernel, Launch, ProgramModel, Step
 from ..target import CostModel, Rates
 from .graph import OnnxGraph
 from .shapes import Types
@@ -64,10 +64,29 @@ def _node_flops(node: onnx.NodeProto, dims: Callable[[str], Dims]) -> float:
 def program_us(program: ProgramModel, model: CostModel) -> float:
     """Estimated time of a program: its steps one after the other, values inside a graph not moved."""
     executables = [_executable_us(executable, model.device) for executable in program.executables]
-    return sum(
-        executables[step.executable] if isinstance(step, Execute) else model.device.time_us(0, 2 * step.bytes)
-        for step in program.steps
-    )
+    kernels = [_kernel_us(kernel, model.device) for kernel in program.kernels]
+
+    def step_us(step: Step) -> float:
+        match step:
+            case Execute():
+                return executables[step.executable]
+            case Launch():
+                return kernels[step.kernel]
+        return model.device.time_us(0, 2 * step.bytes)
+
+    return sum(map(step_us, program.steps))
+
+
+def _kernel_us(kernel: Kernel, rates: Rates) -> float:
+    """Of a kernel, which waits for memory: what it writes, and as much of each operand as it can read for that."""
+    sizes = [(t["role"], prod(t["dims"]), BY_NAME[t["dtype"]].bytes, _extent(t)) for t in kernel.tensors]
+    most = sum(count for role, count, _, _ in sizes if role == "out")
+    moved = sum(width * (count if role == "out" else min(most, extent)) for role, count, width, extent in sizes)
+    return rates.time_us(0, moved)
+
+
+def _extent(tensor: dict[str, Any]) -> int:
+    return extent(tensor["dims"], tensor["strides"])
 
 
 def _executable_us(executable: Executable, rates: Rates) -> float:

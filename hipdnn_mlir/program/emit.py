@@ -13,7 +13,7 @@ from ..ir_types import memref_strides
 from ..ir_view import node_name
 from ..passes.outline_constants import constant_name
 from ..passes.views import VIEWS, base
-from .schema import Buffer, Constant, Copy, Executable, Execute, Location, Port, ProgramModel
+from .schema import Buffer, Constant, Copy, Executable, Execute, Kernel, Launch, Location, Port, ProgramModel
 
 _BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16, "i64": 64, "i32": 32, "i16": 16, "i8": 8, "i1": 8}
 
@@ -33,12 +33,15 @@ class _Emission:
         self._program = ProgramModel(target, producer, {"name": imported.name, "sha256": imported.sha256})
         self._buffers: dict[Any, int] = {}
         self._executables: dict[str, int] = {}
+        self._kernels: dict[str, tuple[int, list[dict[str, Any]]]] = {}
 
     def run(self) -> ProgramModel:
         operations = [op.operation for op in self._imported.module.body.operations]
         for operation in operations:
             if operation.name == "hipdnn.executable":
                 self._executable(operation)
+            elif operation.name == "hipdnn.kernel":
+                self._kernel(operation)
         main = next(op for op in operations if op.name == "func.func")
         self._arguments(main.regions[0].blocks[0].arguments)
         for item in main.regions[0].blocks[0].operations:
@@ -61,6 +64,14 @@ class _Emission:
                 json.loads(text["descriptors"]),
             )
         )
+
+    def _kernel(self, operation: Any) -> None:
+        name, summary, operands, description = (
+            str(ir.StringAttr(operation.attributes[key]).value)
+            for key in ("sym_name", "summary", "operands_json", "description")
+        )
+        self._kernels[name] = len(self._program.kernels), json.loads(operands)
+        self._program.kernels.append(Kernel(name, summary, **json.loads(description)))
 
     def _arguments(self, arguments: Any) -> None:
         """Inputs come first, constants where marked, destinations of results last."""
@@ -96,27 +107,35 @@ class _Emission:
             self._buffer(operation.results[0], "temp")
         elif name == "hipdnn.execute":
             self._execute(operation)
+        elif name == "hipdnn.launch_kernel":
+            self._launch(operation)
         elif name == "memref.copy":
             self._copy(operation)
         elif name not in (*VIEWS, "func.return"):
             raise PassError(f"{name} is left in the program", pass_name="emit", where=node_name(operation) or None)
 
-    def _place(self, value: Any) -> Location:
+    def _place(self, value: Any, offset: int = 0) -> Location:
+        """Where a buffer lies, or what is `offset` elements behind its first one."""
         layout = memref_strides(value.type)
         if layout is None:
             raise PassError(f"a buffer of type {value.type} has no static strides", pass_name="emit")
-        return Location(self._buffers[base(value)], layout[1] * _element_bytes(ir.MemRefType(value.type)))
+        return Location(self._buffers[base(value)], (layout[1] + offset) * _element_bytes(ir.MemRefType(value.type)))
 
     def _execute(self, operation: Any) -> None:
         symbol = str(ir.FlatSymbolRefAttr(operation.attributes["executable"]).value)
         index = self._executables[symbol]
-        ins = input_count(operation)
-        values = list(operation.operands)
-        places = [
-            self._place(values[o["index"] if o["role"] == "in" else ins + o["index"]])
-            for o in self._program.executables[index].operands
-        ]
+        places = self._places(operation, self._program.executables[index].operands)
         self._program.steps.append(Execute(index, node_name(operation), places))
+
+    def _launch(self, operation: Any) -> None:
+        index, operands = self._kernels[str(ir.FlatSymbolRefAttr(operation.attributes["kernel"]).value)]
+        self._program.steps.append(Launch(index, node_name(operation), self._places(operation, operands)))
+
+    def _places(self, operation: Any, operands: list[dict[str, Any]]) -> list[Location]:
+        """Where the operands of a call lie, in the callee's order."""
+        ins, values = input_count(operation), list(operation.operands)
+        found = [(values[o["index"] + (0 if o["role"] == "in" else ins)], o.get("offset", 0)) for o in operands]
+        return [self._place(value, offset) for value, offset in found]
 
     def _copy(self, operation: Any) -> None:
         source, destination = operation.operands

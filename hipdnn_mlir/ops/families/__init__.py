@@ -1,5 +1,29 @@
 """The rows, one module per family; importing this package fills the registry."""
 
-from . import attention, convolution, matmul, movement, normalization, pointwise, pooling, reduction
+from . import (
+    attention,
+    convolution,
+    elementwise_residual,
+    indexing,
+    matmul,
+    movement,
+    normalization,
+    pointwise,
+    pooling,
+    reduction,
+    sorting,
+)
 
-__all__ = ["attention", "convolution", "matmul", "movement", "normalization", "pointwise", "pooling", "reduction"]
+__all__ = [
+    "attention",
+    "convolution",
+    "elementwise_residual",
+    "indexing",
+    "matmul",
+    "movement",
+    "normalization",
+    "pointwise",
+    "pooling",
+    "reduction",
+    "sorting",
+]

@@ -1,0 +1,327 @@
+"""Kernels for what hipDNN has no operation for: maps, written instruction by instruction, and calls of whole functions."""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from .. import dtypes
+from ..abi import Attribute, AttributeType, Descriptor
+from ..abi import Pointwise as P
+from ..dtypes import BOOL, DType
+from .emitter import Emitter, Operand, Storage, Value
+from .graph import json_number
+from .registry import find
+from .spec import Call, OpView, Refusal, Reject, TensorArg, TensorType
+from .strides import Dims, Strides, broadcast, packed, restride
+
+MAP = "map"
+_MODES = {
+    P.ADD: "add", P.SUB: "sub", P.MUL: "mul", P.DIV: "div", P.MIN: "min", P.MAX: "max", P.NEG: "neg", P.ABS: "abs", P.CMP_EQ: "eq",
+    P.CMP_NEQ: "ne", P.CMP_LT: "lt", P.CMP_LE: "le", P.CMP_GT: "gt", P.CMP_GE: "ge", P.LOGICAL_AND: "and", P.LOGICAL_OR: "or",
+    P.LOGICAL_NOT: "not", P.CEIL: "ceil", P.FLOOR: "floor",
+}  # fmt: skip
+"""hipDNN's modes that are one instruction of a map."""
+_UNCHANGED_INTEGERS = frozenset({"ceil", "floor"})
+
+
+@dataclass(frozen=True)
+class KernelTensor:
+    """One tensor of a kernel.
+
+    Attributes:
+        role, index: which operand or result of the region it is.
+        dims, strides: how it is seen; strides in elements, 0 broadcasts.
+        offset: elements from the operand's first one to the first that is seen.
+    """
+
+    role: Literal["in", "out"]
+    index: int
+    dtype: DType
+    dims: Dims
+    strides: Strides
+    offset: int = 0
+
+
+@dataclass
+class Kernel:
+    """A kernel as docs/program-format.md describes it: function, tensors (operands first), attributes."""
+
+    function: str
+    tensors: list[KernelTensor] = field(default_factory=list)
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+    def description(self) -> dict[str, Any]:
+        """The JSON object of the program, without name and summary."""
+        tensors = [
+            {"role": t.role, "dtype": t.dtype.name, "dims": list(t.dims), "strides": list(t.strides)}
+            for t in self.tensors
+        ]
+        return {"function": self.function, "tensors": tensors, "attributes": self.attributes}
+
+    def digest(self) -> str:
+        """First 16 hex digits of SHA-256 over the canonical description: equal kernels have equal digests."""
+        canonical = json.dumps(self.description(), separators=(",", ":"), sort_keys=True)
+        return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+    def summary(self) -> str:
+        """One line for people: the function, or what a map computes."""
+        if self.function != MAP:
+            return self.function
+        names = [step[0] for step in self.attributes["code"] if step[0] not in ("load", "store", "const", "index")]
+        return " + ".join(names) or "copy"
+
+
+class MapBuilder(Emitter):
+    """Writes rows as the instructions of one map kernel; a Value's `tensor` is a register. One per region; not reusable.
+
+    Emissions for hipDNN work here too as far as they are made of pointwise nodes.
+    """
+
+    def __init__(self, space: Dims) -> None:
+        super().__init__(dtypes.F32)
+        self.space = space
+        self.code: list[list[Any]] = []
+        self.tensors: list[KernelTensor] = []
+        self._operands: dict[Any, tuple[int, Operand]] = {}
+        self._registers: dict[str, int] = {}
+        self._loads: dict[int, tuple[int, Operand]] = {}
+
+    def _append(self, instruction: list[Any], dims: Dims, dtype: DType) -> Value:
+        """A new register, or the one that holds the same already."""
+        spelled = json.dumps(instruction)
+        if spelled not in self._registers:
+            self._registers[spelled] = len(self.code)
+            self.code.append(instruction)
+        return Value(self._registers[spelled], dims, dtype)
+
+    def bind(self, key: Any, operand: Operand, index: int) -> None:
+        """Make SSA value `key` mean region operand `index`, loaded when it is read."""
+        self._operands[key] = index, operand
+
+    def value(self, arg: Any, *, pads: bool = False) -> Value:
+        """The value of a tensor argument; a known scalar is a constant."""
+        if isinstance(arg, TensorArg) and arg.key in self._operands:
+            return self.load(arg, arg.type.static_dims() or (1,))
+        return super().value(arg, pads=pads)
+
+    def load(self, arg: TensorArg, dims: Dims) -> Value:
+        """A tensor argument seen under other dims of as many elements."""
+        if arg.key not in self._operands:
+            return self.view(super().value(arg), dims)
+        return self._load(*self._operands[arg.key], dims)
+
+    def element(self, arg: TensorArg, position: int) -> Value:
+        """One element of a tensor argument of rank 1."""
+        if arg.key not in self._operands:
+            raise Refusal("operand", "an element of an intermediate")
+        index, operand = self._operands[arg.key]
+        (step,) = operand.storage.strides if operand.storage else (1,)
+        return self._loaded(
+            index, operand, (1,), KernelTensor("in", index, operand.dtype, self.space, self._still, position * step)
+        )
+
+    @property
+    def _still(self) -> Strides:
+        """Strides of what is one number everywhere."""
+        return (0,) * len(self.space)
+
+    def _load(self, index: int, operand: Operand, dims: Dims) -> Value:
+        strides = broadcast_strides(dims, _seen(operand.dims, operand.storage, dims), self.space)
+        return self._loaded(index, operand, dims, KernelTensor("in", index, operand.dtype, self.space, strides))
+
+    def _loaded(self, index: int, operand: Operand, dims: Dims, tensor: KernelTensor) -> Value:
+        if tensor not in self.tensors:
+            self.tensors.append(tensor)
+        value = self._append(["load", self.tensors.index(tensor)], dims, operand.dtype)
+        self._loads[value.tensor] = (index, operand)
+        return value
+
+    def scalar(self, number: float | int | bool, dtype: DType) -> Value:
+        """A constant of dims (1,)."""
+        exact = np.asarray(number).astype(dtype.numpy)
+        spelled = json_number(float(exact)) if dtype.is_float else int(exact)
+        return self._append(["const", dtype.name, spelled], (1,), dtype)
+
+    def view(self, value: Value, dims: Dims) -> Value:
+        """`value` under other dims: free where they align from the right, another load of an operand else."""
+        if _unpadded(value.dims) == _unpadded(dims):
+            return Value(value.tensor, dims, value.dtype)
+        if value.tensor not in self._loads:
+            raise Refusal("virtual-view", f"an intermediate of dims {value.dims} cannot be seen as {dims}")
+        return self._load(*self._loads[value.tensor], dims)
+
+    def node(
+        self,
+        kind: Descriptor,
+        inputs: Mapping[Attribute, Value],
+        outputs: Mapping[Attribute, tuple[Dims, DType]],
+        attributes: Sequence[tuple[Attribute, AttributeType, list[Any]]],
+    ) -> list[Value]:
+        """No node but pointwise ones is a map."""
+        raise Refusal("kernel", f"no kernel expresses {kind.name.removesuffix('_DESCRIPTOR').lower()}")
+
+    def pointwise(
+        self, mode: P, *operands: Value, dtype: DType | None = None, dims: Dims | None = None, **options: float
+    ) -> Value:
+        """What a pointwise node of hipDNN computes."""
+        if mode is P.IDENTITY:
+            source = operands[0] if dtype is None else self.cast(operands[0], dtype)
+            return self.expand(source, dims) if dims else source
+        if mode is P.BINARY_SELECT:
+            return self.op("where", operands[2], *operands[:2])
+        if mode is P.RELU_FWD and not options:
+            return self.op("max", operands[0], self.scalar(0, operands[0].dtype))
+        if mode not in _MODES or options:
+            raise Refusal("kernel", f"no kernel expresses {mode.name} with options {', '.join(options) or 'none'}")
+        name = _MODES[mode]
+        if name in _UNCHANGED_INTEGERS and not operands[0].dtype.is_float:
+            return operands[0]
+        made = self.op(name, *operands)
+        return made if dtype is None else self.cast(made, dtype)
+
+    # -- instructions ---------------------------------------------------------------------------------------------
+
+    def op(self, name: str, *operands: Value, dtype: DType | None = None) -> Value:
+        """One instruction on operands that broadcast; comparisons give booleans, others `dtype` or the last operand's."""
+        shape = broadcast(*(value.dims for value in operands))
+        if shape is None:
+            raise Refusal("broadcast", f"shapes {', '.join(str(v.dims) for v in operands)} do not broadcast")
+        kinds = {value.dtype for value in (operands[1:] if name == "where" else operands)}
+        if len(kinds) > 1:
+            raise Refusal("dtype", f"{name} of {' and '.join(sorted(kind.name for kind in kinds))}")
+        result = dtype or (BOOL if name in _TESTS else operands[-1].dtype)
+        return self._append([name, *(value.tensor for value in operands)], shape, result)
+
+    def cast(self, value: Value, dtype: DType, *, saturate: bool = False) -> Value:
+        """Another element type; `saturate` rounds halves to even and clamps to the range."""
+        if value.dtype is dtype:
+            return value
+        return self._append(["saturate" if saturate else "cast", dtype.name, value.tensor], value.dims, dtype)
+
+    def position(self, axis: int, dims: Dims) -> Value:
+        """The position (i64) along an axis of `dims`, which broadcast to the map's space."""
+        if dims[axis] == 1:
+            return self.scalar(0, dtypes.I64)
+        shape = tuple(size if index == axis else 1 for index, size in enumerate(dims))
+        return self._append(["index", axis + len(self.space) - len(dims)], shape, dtypes.I64)
+
+    def expand(self, value: Value, dims: Dims) -> Value:
+        """A value in broadcast dims."""
+        shape = broadcast(value.dims, dims)
+        if shape is None:
+            raise Refusal("broadcast", f"dims {value.dims} do not broadcast to {dims}")
+        return Value(value.tensor, shape, value.dtype)
+
+    def store(self, key: Any, kind: TensorType, stored: Storage | None, index: int) -> None:
+        """Write region result `index`, which has every position of the map's space."""
+        value, dims = self._values[key], kind.static_dims()
+        if _unpadded(dims) != _unpadded(self.space):
+            raise Refusal("space", f"a result of dims {dims} in a map over {self.space}")
+        strides = _seen(dims, stored, self.space)
+        self.tensors.append(KernelTensor("out", index, kind.dtype, self.space, strides))
+        self.code.append(["store", len(self.tensors) - 1, value.tensor])
+
+
+def broadcast_strides(dims: Dims, strides: Strides, space: Dims) -> Strides:
+    """Strides that show a tensor of `dims` at every position of a space that it broadcasts to."""
+    if broadcast(dims, space) != space:
+        raise Refusal("space", f"an operand of dims {dims} in a map over {space}")
+    shown = tuple(0 if size == 1 else stride for size, stride in zip(dims, strides, strict=True))
+    return (0,) * (len(space) - len(dims)) + shown
+
+
+_TESTS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_nan", "is_inf", "is_pos_inf", "is_neg_inf"})
+
+
+def _unpadded(dims: Dims) -> Dims:
+    """Dims without leading ones."""
+    first = next((axis for axis, size in enumerate(dims) if size != 1), len(dims))
+    return dims[first:]
+
+
+def is_map(name: str) -> bool:
+    """Whether an op may share a map kernel with others."""
+    row = find(name)
+    return (
+        row is not None and row.call is None and (row.launch is not None or (row.emit is not None and row.move is None))
+    )
+
+
+def kernel_region(
+    ops: Sequence[tuple[OpView, Sequence[Any]]],
+    operands: Mapping[Any, Operand],
+    results: Sequence[tuple[Any, TensorType]],
+    storage: Sequence[Storage | None] | None = None,
+) -> Kernel | Reject:
+    """Build the kernel of a region, or say which op refused and why; arguments as for `emit_region`."""
+    stored = storage if storage is not None else [None] * len(results)
+    view = ops[-1][0] if ops else OpView("hipdnn.launch", (), ())  # a copy yields its operand
+    try:
+        row = find(view.name)
+        if len(ops) == 1 and row is not None and row.call is not None:
+            return _call(row.call(view), view, operands, results, ops[0][1], stored)
+        builder = MapBuilder(_space(results))
+        for index, (key, operand) in enumerate(operands.items()):
+            builder.bind(key, operand, index)
+        for view, keys in ops:
+            row = find(view.name)
+            emission = None if row is None or not is_map(view.name) else row.launch or row.emit
+            if emission is None:
+                return Reject(view.name, "no-row", "no kernel expresses it", view.node)
+            made = emission(builder, view)
+            for key, kind, value in zip(keys, view.results, made if isinstance(made, list) else [made], strict=False):
+                builder.define(key, value, kind)
+        for index, (key, kind) in enumerate(results):
+            builder.store(key, kind, stored[index], index)
+        return Kernel(MAP, builder.tensors, {"code": builder.code})
+    except Refusal as refusal:
+        return Reject(view.name, refusal.rule, refusal.reason, view.node)
+
+
+def _space(results: Sequence[tuple[Any, TensorType]]) -> Dims:
+    """The positions that a map computes: those of its results."""
+    shapes = [kind.static_dims() for _, kind in results]
+    return max(shapes, key=lambda dims: (math.prod(dims), len(dims))) or (1,)
+
+
+def _call(
+    call: Call,
+    op: OpView,
+    operands: Mapping[Any, Operand],
+    results: Sequence[tuple[Any, TensorType]],
+    keys: Sequence[Any],
+    storage: Sequence[Storage | None],
+) -> Kernel:
+    positions = {key: index for index, key in enumerate(operands)}
+    tensors = []
+    for item in call.operands:
+        arg, dims = item if isinstance(item, tuple) else (item, item.type.static_dims())
+        if arg.key not in positions:
+            raise Refusal("operand", "a number that is known at compile time has no buffer")
+        operand = operands[arg.key]
+        strides = _seen(operand.dims, operand.storage, dims)
+        if call.function == MAP and call.results is not None:
+            dims, strides = call.results[0], broadcast_strides(dims, strides, call.results[0])
+        tensors.append(KernelTensor("in", positions[arg.key], operand.dtype, dims, strides))
+    places = {key: index for index, (key, _) in enumerate(results)}
+    for number, (key, kind) in enumerate(zip(keys, op.results, strict=False)):
+        if key not in places:
+            raise Refusal("result", "a result that nothing reads")
+        stored = storage[places[key]]
+        dims = call.results[number] if call.results is not None else kind.static_dims()
+        tensors.append(KernelTensor("out", places[key], kind.dtype, dims, _seen(kind.static_dims(), stored, dims)))
+    return Kernel(call.function, tensors, dict(call.attributes))
+
+
+def _seen(dims: Dims, stored: Storage | None, shown: Dims) -> Strides:
+    """Strides that show a stored tensor under other dims."""
+    strides = stored.strides if stored else packed(dims)
+    seen = strides if dims == shown else restride(dims, strides, shown)
+    if seen is None:
+        raise Refusal("view", f"dims {dims} with strides {strides} cannot be seen as {shown} without a copy")
+    return seen
