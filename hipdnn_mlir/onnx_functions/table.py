@@ -5,16 +5,16 @@ from dataclasses import dataclass
 
 import onnx
 
-from . import attention, rotary
+from . import activation, attention, contrib_attention, gemm, normalization, rotary
 from .call import Expansion
 from .schema_body import write_body
 
 CONTRIB = "com.microsoft"
-_FAMILIES = (attention, rotary)
+_FAMILIES = (activation, attention, contrib_attention, gemm, normalization, rotary)
 
 BODIES = frozenset({
     "AffineGrid", "BlackmanWindow", "CastLike", "CausalConvWithState", "CenterCropPad", "FlexAttention", "HammingWindow", "HannWindow",
-    "Mish", "NegativeLogLikelihoodLoss", "Range", "SoftmaxCrossEntropyLoss", "SwiGLU", "Swish",
+    "Mish", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "SwiGLU", "Swish",
 })  # fmt: skip
 """Operators written as their ONNX function bodies."""
 

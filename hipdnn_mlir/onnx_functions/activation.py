@@ -1,0 +1,105 @@
+"""Activations, alone and with what stands before them."""
+
+import math
+from collections.abc import Sequence
+
+from .call import Call
+
+CONTRIB = "com.microsoft"
+
+
+def gelu(call: Call, x: str, approximate: str = "none") -> str:
+    """GELU, as the operator where the model's operator set has it."""
+    if call.opset >= 20:
+        return call.op("Gelu", x, approximate=approximate)
+    half, one = call.op("Mul", x, call.number(0.5, x)), call.number(1.0, x)
+    if approximate == "none":
+        inner = call.op("Erf", call.op("Mul", x, call.number(math.sqrt(0.5), x)))
+    else:
+        cube = call.op("Mul", call.op("Mul", x, x), call.op("Mul", x, call.number(0.044715, x)))
+        inner = call.op("Tanh", call.op("Mul", call.op("Add", x, cube), call.number(math.sqrt(2 / math.pi), x)))
+    return call.op("Mul", half, call.op("Add", inner, one))
+
+
+def _biased(call: Call) -> str:
+    x, bias = call.need(0), call.arg(1)
+    return call.op("Add", x, bias) if bias else x
+
+
+def contrib_gelu(call: Call) -> Sequence[str | None]:
+    """Gelu and BiasGelu of com.microsoft: by erf.
+
+    Source: ONNX Runtime, ContribOperators.md, com.microsoft.Gelu and BiasGelu.
+    """
+    return [gelu(call, _biased(call))]
+
+
+def fast_gelu(call: Call) -> Sequence[str | None]:
+    """FastGelu: by tanh, with an optional bias.
+
+    Source: ONNX Runtime, ContribOperators.md, com.microsoft.FastGelu.
+    """
+    return [gelu(call, _biased(call), "tanh")]
+
+
+def quick_gelu(call: Call) -> Sequence[str | None]:
+    """QuickGelu: x * sigmoid(alpha * x).
+
+    Source: ONNX Runtime, ContribOperators.md, com.microsoft.QuickGelu.
+    """
+    return [swish(call, call.need(0), call.attr("alpha", 1.702))]
+
+
+def swish(call: Call, x: str, alpha: float) -> str:
+    """x * sigmoid(alpha * x)."""
+    scaled = x if alpha == 1.0 else call.op("Mul", x, call.number(alpha, x))
+    return call.op("Mul", x, call.op("Sigmoid", scaled))
+
+
+def onnx_swish(call: Call) -> Sequence[str | None]:
+    """Swish: x * sigmoid(alpha * x).
+
+    Source: ONNX, Swish-24.
+    """
+    return [swish(call, call.need(0), call.attr("alpha", 1.0))]
+
+
+def bias_add(call: Call) -> Sequence[str | None]:
+    """x + bias + skip.
+
+    Source: ONNX Runtime, ContribOperators.md, com.microsoft.BiasAdd.
+    """
+    return [call.op("Add", _biased(call), call.need(2))]
+
+
+def bias_split_gelu(call: Call) -> Sequence[str | None]:
+    """The first half of x + bias times GELU of the second.
+
+    Source: ONNX Runtime, ContribOperators.md, com.microsoft.BiasSplitGelu.
+    """
+    x = _biased(call)
+    half = call.size(x, -1) // 2
+    first, second = call.split(x, call.rank(x) - 1, (half, half))
+    return [call.op("Mul", first, gelu(call, second))]
+
+
+def activate(call: Call, x: str, name: str, parameters: Sequence[float]) -> str:
+    """A fused node's activation, with its parameters in the order of ONNX's attributes."""
+    if name == "HardSigmoid":
+        return call.op(name, x, alpha=parameters[0], beta=parameters[1])
+    if name == "Clip":
+        return call.op(name, x, call.number(parameters[0], x), call.number(parameters[1], x))
+    if name in ("LeakyRelu", "Elu"):
+        return call.op(name, x, alpha=parameters[0])
+    return call.op(name, x) if name else x
+
+
+EXPANSIONS = {
+    ("", "Swish"): (onnx_swish, "ONNX"),
+    (CONTRIB, "Gelu"): (contrib_gelu, "ONNX Runtime"),
+    (CONTRIB, "BiasGelu"): (contrib_gelu, "ONNX Runtime"),
+    (CONTRIB, "FastGelu"): (fast_gelu, "ONNX Runtime"),
+    (CONTRIB, "QuickGelu"): (quick_gelu, "ONNX Runtime"),
+    (CONTRIB, "BiasAdd"): (bias_add, "ONNX Runtime"),
+    (CONTRIB, "BiasSplitGelu"): (bias_split_gelu, "ONNX Runtime"),
+}
