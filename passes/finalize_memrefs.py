@@ -13,7 +13,7 @@ from .assign_layout import fill_copy_body, moving_region
 from .registration import body, functions, module_pass
 from .views import VIEWS, is_contiguous
 
-_STORED = {d.builtin: d for d in sorted(reversed(ALL), key=lambda d: d.hipdnn is not None)}
+_STORED = {d.builtin: d for d in reversed(ALL)} | {d.builtin: d for d in reversed(ALL) if d.hipdnn is not None}
 """The dtype to copy elements as: signedness does not matter to a copy, so one that hipDNN has, if any."""
 
 

@@ -12,7 +12,7 @@ from hipdnn_mlir.ops.spec import OpView, Refusal, TensorType
 from hipdnn_mlir.target import Target, find_target
 
 from .outline_launches import Launches
-from .outlining import Found, outline, try_region
+from .outlining import Found, Region, outline, try_members
 from .registration import body, functions, module_pass
 
 ENGINE = "hipdnn.engine"
@@ -69,6 +69,11 @@ class Graphs:
         return {ENGINE: ir.StringAttr.get(engine.name)}
 
 
+def try_region(members: list[Any], views: dict[Any, Any], target: Target) -> Region | Reject:
+    """Dry-run the emission of `members` as one graph and ask the target's engines; `views` are what `lookup` finds."""
+    return try_members(members, views, Graphs(target))
+
+
 def rejects(module: Any, target: Target) -> list[Reject]:
     """Every op left outside regions that is not a data movement either, with the reason."""
     found = []
@@ -95,5 +100,5 @@ def _why_outside(operation: Any, found: Found, target: Target) -> Reject | None:
             return Reject(op.name, refusal.rule, refusal.reason, op.node)
         return None
     taker = Graphs(target) if row.emit is not None else Launches(target)
-    region = try_region([operation], {operation: found}, taker)
+    region = try_members([operation], {operation: found}, taker)
     return region if isinstance(region, Reject) else None

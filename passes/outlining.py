@@ -20,9 +20,11 @@ Found = tuple[OpRow, OpView]
 
 
 class Taker(Protocol):
-    """What decides which ops form a region: `operation` is the op that a region becomes."""
+    """What decides which ops form a region."""
 
-    operation: str
+    @property
+    def operation(self) -> str:
+        """Name of the op that a region becomes."""
 
     def joins(self, found: Found) -> bool:
         """Whether an op may be in a region at all."""
@@ -80,7 +82,7 @@ def _place(operation: Any, partition: Partition, views: dict[Any, Any], taker: T
         members = partition.members(groups, [*borders, operation])
         if len(members) > MAX_OPS or not partition.is_convex(members):
             continue
-        region = try_region(members, views, taker)
+        region = try_members(members, views, taker)
         if isinstance(region, Region):
             return region
     return None
@@ -97,7 +99,7 @@ def _absorbable(value: Any, views: dict[Any, Any], taker: Taker) -> Any | None:
     return source if taker.absorbs(found) else None
 
 
-def try_region(members: list[Any], views: dict[Any, Any], taker: Taker) -> Region | Reject:
+def try_members(members: list[Any], views: dict[Any, Any], taker: Taker) -> Region | Reject:
     """Ask the taker about `members` as one region."""
     inside = set(members)
     inputs: dict[Any, Operand] = {}

@@ -163,6 +163,7 @@ class MapBuilder(Emitter):
         attributes: Sequence[tuple[Attribute, AttributeType, list[Any]]],
     ) -> list[Value]:
         """No node but pointwise ones is a map."""
+        del inputs, outputs, attributes
         raise Refusal("kernel", f"no kernel expresses {kind.name.removesuffix('_DESCRIPTOR').lower()}")
 
     def pointwise(

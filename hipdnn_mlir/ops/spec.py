@@ -164,8 +164,9 @@ def moves(row: "OpRow", op: OpView) -> bool:
 class OpRow:
     """One row of the table: what hipDNN's operations, data movement or kernels make of an op.
 
-    At least one of `emit`, `move`, `launch` and `call` is set. hipDNN comes first, then movement, then a kernel; a movement with an emission
-    can also be absorbed into a region. An emission of nothing but pointwise nodes serves as a map too, for dtypes that hipDNN lacks.
+    At least one of `emit`, `move`, `launch` and `call` is set. hipDNN comes first, then movement, then a kernel; a movement with an
+    emission can also be absorbed into a region. An emission of nothing but pointwise nodes serves as a map too, for dtypes that hipDNN
+    lacks.
 
     Attributes:
         name: torch op, or `hipdnn.onnx.X` for an ONNX operator that torch-mlir's conversion is kept from.

@@ -36,6 +36,8 @@ def generalize(
     made: ProgramModel = merger.merge([_unnamed(program) for program in programs], "program")
     for executable in made.executables:
         executable.name = f"g_{_digest(executable.descriptors)}"
+    for kernel in made.kernels:
+        kernel.name = f"k_{_digest([kernel.function, kernel.tensors, kernel.attributes])}"
     made.constants = [
         _computed(constant, [arrays[constant.tensor] for arrays in constants], merger)
         if constant.tensor in constants[0]
@@ -48,8 +50,9 @@ def generalize(
 
 
 def _unnamed(program: ProgramModel) -> ProgramModel:
-    """Without the names that are digests of descriptors: they differ with the sizes."""
-    return replace(program, executables=[replace(executable, name="") for executable in program.executables])
+    """Without the names that are digests: they differ with the sizes."""
+    executables = [replace(executable, name="") for executable in program.executables]
+    return replace(program, executables=executables, kernels=[replace(kernel, name="") for kernel in program.kernels])
 
 
 def _digest(value: Any) -> str:
