@@ -44,19 +44,18 @@ def multi_head_attention(call: Call) -> Sequence[str | None]:
 
     Source: ONNX Runtime, ContribOperators.md, com.microsoft.MultiHeadAttention and DecoderMaskedMultiHeadAttention.
     """
-    is_masked_decoder = call.node.op_type == "DecoderMaskedMultiHeadAttention"
-    mask, bias_after = (3, 4) if is_masked_decoder else (4, 5)
-    past = (5, 6) if is_masked_decoder else (6, 7)
-    bias = call.arg(10 if is_masked_decoder else 3)
-    if call.attr("past_present_share_buffer", 0) or call.arg(9 if not is_masked_decoder else 8):
+    is_decoder = call.node.op_type == "DecoderMaskedMultiHeadAttention"
+    mask, bias_after, past_key, past_value, indirection, bias = (
+        call.arg(index) for index in ((3, 4, 5, 6, 8, 10) if is_decoder else (4, 5, 6, 7, 9, 3))
+    )
+    if call.attr("past_present_share_buffer", 0) or indirection:
         raise Refusal("attribute", "a shared buffer or the indirection of a beam search")
     q, k, v = _heads(call, call.attr("num_heads"), bias)
-    past_key, past_value = call.arg(past[0]), call.arg(past[1])
     state = call.ints(0)
     if past_key and past_value:
         state = call.length(past_key, 2)
         k, v = call.concat(2, past_key, k), call.concat(2, past_value, v)
-    y, steps = _attend(call, q, k, v, state, call.arg(mask), call.arg(bias_after))
+    y, steps = _attend(call, q, k, v, state, mask, bias_after)
     return [merge_heads(call, y), k, v, steps[2]]
 
 
@@ -131,7 +130,10 @@ def _from_lengths(call: Call, lengths: str, k: str) -> str:
 
 
 def group_query_attention(call: Call) -> Sequence[str | None]:
-    """GroupQueryAttention; the cache grows by concatenation, so all rows of a batch have the same past.
+    """GroupQueryAttention with a cache that grows by what is new, as without a shared buffer.
+
+    As in ONNX Runtime, rows of a batch differ in their past in the step of one token only; there a row's new key takes the place behind
+    its own past.
 
     Source: ONNX Runtime, ContribOperators.md, com.microsoft.GroupQueryAttention.
     """
@@ -139,11 +141,11 @@ def group_query_attention(call: Call) -> Sequence[str | None]:
     if any(call.arg(index) for index in (12, 13)) or call.wants(3):
         raise Refusal("operand", "a quantized cache, or scores as a result")
     query, key, value = call.need(0), call.arg(1), call.arg(2)
-    past_key, past_value, last = call.arg(3), call.arg(4), call.need(5)
+    past_key, past_value = call.arg(3), call.arg(4)
     if key is None or value is None:
         d = call.size(query, 2) // (heads + 2 * kv_heads)
         query, key, value = call.split(query, 2, (heads * d, kv_heads * d, kv_heads * d))
-    past = call.length(past_key, 2) if past_key else call.ints(0)
+    past = _past(call, query, past_key)
     if call.attr("do_rotary", 0):
         cos, sin = (_at_positions(call, call.need(index), query, past) for index in (7, 8))
         is_interleaved = bool(call.attr("rotary_interleaved", 0))
@@ -153,25 +155,44 @@ def group_query_attention(call: Call) -> Sequence[str | None]:
         q, k = split_heads(call, query, heads), split_heads(call, key, kv_heads)
     v = split_heads(call, value, kv_heads)
     if past_key and past_value:
-        k, v = call.concat(2, past_key, k), call.concat(2, past_value, v)
+        k, v = _extended(call, past_key, k, past), _extended(call, past_value, v, past)
     window = call.attr("local_window_size", -1)
     sees = visible(call, q, k, past, left=window - 1 if window > 0 else -1, right=0)
-    ends = call.reshape(call.cast(last, INT64), -1, 1, 1, 1)
-    exists = call.op("LessOrEqual", call.range(call.length(k, 2)), ends)
-    biases = [additive(call, call.op("And", sees, exists), q)]
-    if call.arg(10):
-        biases.append(call.need(10))
+    biases = [additive(call, sees, q), *([call.need(10)] if call.arg(10) else [])]
     sink = call.arg(11) or (call.number(0.0, q) if call.attr("smooth_softmax", 0) == 1 else None)
     scale = call.attr("scale", 0.0) or 1 / math.sqrt(call.size(q, 3))
-    scores = Scores(scale, call.attr("softcap", 0.0), tuple(biases), may_mask_all=True, sink=sink)
+    scores = Scores(scale, call.attr("softcap", 0.0), tuple(biases), sink=sink)
     return [merge_heads(call, attend(call, q, k, v, scores)[0]), k, v]
+
+
+def _past(call: Call, query: str, past_key: str | None) -> str:
+    """Number of keys before the queries: a list of one, or [b, 1, 1, 1] where rows of the batch may differ."""
+    if past_key is None:
+        return call.ints(0)
+    if call.dims(past_key)[0] == 1:
+        return call.length(past_key, 2)
+    last = call.reshape(call.cast(call.need(5), INT64), -1, 1, 1, 1)
+    before = call.op("Sub", call.op("Add", last, call.ints(1)), call.length(query, 1))
+    return call.op("Max", before, call.ints(0))  # a padded prompt is shorter than its row
+
+
+def _extended(call: Call, past: str, new: str, count: str) -> str:
+    """The cache [b, heads, s, d] with what is new; behind `count` of the past where rows of the batch may differ."""
+    joined = call.concat(2, past, new)
+    if call.dims(past)[0] == 1:
+        return joined
+    if call.dims(new)[2] not in (None, 1):
+        return joined
+    places = call.unsqueeze(call.range(call.length(joined, 2)), 1)
+    return call.op("Where", call.op("Equal", places, count), new, joined)
 
 
 def _at_positions(call: Call, cache: str, query: str, past: str) -> str:
     """Rows of a cache [positions, d / 2] for the queries, as [b, s, d / 2]."""
     positions = call.arg(9)
     if positions is None:
-        positions = call.unsqueeze(call.op("Add", call.range(call.length(query, 1)), past), 0)
+        steps = call.unsqueeze(call.range(call.length(query, 1)), 0)
+        positions = call.op("Add", steps, call.reshape(past, -1, 1))
     return call.op("Gather", cache, positions)
 
 
