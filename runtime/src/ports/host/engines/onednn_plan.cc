@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "onednn_threads.h"
-#include "packed_memory.h"
+#include "packed_weights.h"
 
 namespace hipdnn_host::onednn {
 
@@ -160,12 +160,7 @@ int PlanBuilder::scratch(const dnnl::memory::desc& desc) {
 }
 
 int PlanBuilder::packed(const void* from, const dnnl::memory::desc& stored, const dnnl::memory::desc& wanted) {
-  // oneDNN takes a mutable pointer for a source it only reads.
-  dnnl::memory source(stored, cpu_engine(), const_cast<void*>(from));
-  const std::shared_ptr<void>& bytes = owned_.emplace_back(packed_memory(wanted.get_size()));
-  dnnl::memory target(wanted, cpu_engine(), bytes.get());
-  dnnl::stream stream(cpu_engine());
-  dnnl::reorder(source, target).execute(stream, source, target);
+  const std::shared_ptr<void>& bytes = owned_.emplace_back(packed_weights(from, stored, wanted));
   return add({wanted, Source::kOwned, 0, bytes.get()});
 }
 
