@@ -58,20 +58,6 @@ def fused_conv(call: Call) -> Sequence[str | None]:
     return [activate(call, y, call.attr("activation", ""), call.attr("activation_params", []))]
 
 
-def nhwc_conv(call: Call) -> Sequence[str | None]:
-    """Conv with channels last in x and y.
-
-    Source: ONNX Runtime, ContribOperators.md, com.microsoft.NhwcConv.
-    """
-    x = call.need(0)
-    rank = call.rank(x)
-    names = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
-    w = call.transpose(call.need(1), 0, rank - 1, *range(1, rank - 1)) if call.node.op_type == "NhwcFusedConv" else call.need(1)
-    first = call.transpose(x, 0, rank - 1, *range(1, rank - 1))
-    y = call.op("Conv", first, w, call.arg(2), **{name: call.attr(name) for name in names})
-    return [call.transpose(y, 0, *range(2, rank), 1)]
-
-
 def einsum(call: Call) -> Sequence[str | None]:
     """Einsum by operands from left to right: sums, transpositions and one matrix product each.
 
@@ -181,5 +167,4 @@ EXPANSIONS = {
     (CONTRIB, "FusedMatMul"): (fused_matmul, "ONNX Runtime"),
     (CONTRIB, "FusedGemm"): (fused_gemm, "ONNX Runtime"),
     (CONTRIB, "FusedConv"): (fused_conv, "ONNX Runtime"),
-    (CONTRIB, "NhwcConv"): (nhwc_conv, "ONNX Runtime"),
 }

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 
 import onnx
 
-from . import activation, attention, contrib_attention, gemm, normalization, rotary
+from . import activation, attention, contrib_attention, gemm, normalization, quantized, quantized_products, rotary
 from .call import Expansion
 from .schema_body import write_body
 
 CONTRIB = "com.microsoft"
-_FAMILIES = (activation, attention, contrib_attention, gemm, normalization, rotary)
+_FAMILIES = (activation, attention, contrib_attention, gemm, normalization, quantized, quantized_products, rotary)
 
 BODIES = frozenset({
-    "AffineGrid", "BlackmanWindow", "CastLike", "CausalConvWithState", "CenterCropPad", "FlexAttention", "HammingWindow", "HannWindow",
+    "AffineGrid", "BlackmanWindow", "CastLike", "CausalConvWithState", "CenterCropPad", "DynamicQuantizeLinear", "FlexAttention", "HammingWindow", "HannWindow",
     "Mish", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "SwiGLU", "Swish",
 })  # fmt: skip
 """Operators written as their ONNX function bodies."""
