@@ -25,6 +25,7 @@ from .onnx_types import BY_ONNX
 from .ops.evaluate import Array
 from .ops.registry import own_operators
 from .ops.strides import Dims
+from .passes.attention_masks import CAUSAL_MASK, is_causal_mask
 from .passes.outline_constants import CONSTANT
 from .passes.pipeline import TORCH_STEPS, Runner
 from .passes.registration import PASSES
@@ -388,12 +389,17 @@ def _to_mlir(model: onnx.ModelProto, context: ir.Context, where: str) -> ir.Modu
 
 
 def _annotate(module: ir.Module, model: onnx.ModelProto, weights: Weights) -> None:
-    """Name the function @main and mark its constant arguments."""
+    """Name the function @main, mark its constant arguments and, among them, causal masks."""
     function = module.body.operations[0].operation
     initializers = {tensor.name for tensor in model.graph.initializer}
     names = [value.name for value in model.graph.input if value.name not in initializers]
     with module.context:
         function.attributes["sym_name"] = ir.StringAttr.get("main")
-        marks = [ir.DictAttr.get({CONSTANT: ir.StringAttr.get(name)} if name in weights else {}) for name in names]
+        marks = [ir.DictAttr.get(_marks(name, weights[name]) if name in weights else {}) for name in names]
         if marks:
             function.attributes["arg_attrs"] = ir.ArrayAttr.get(marks)
+
+
+def _marks(name: str, array: Array) -> dict[str, ir.Attribute]:
+    causal = {CAUSAL_MASK: ir.UnitAttr.get()} if is_causal_mask(array) else {}
+    return {CONSTANT: ir.StringAttr.get(name), **causal}

@@ -173,6 +173,18 @@ def constant_str(text: str) -> Any:
     ).result
 
 
+def constant_bool(*, value: bool) -> Any:
+    """A `torch.constant.bool` at the current insertion point."""
+    return ir.Operation.create(
+        "torch.constant.bool", results=[ir.Type.parse("!torch.bool")], attributes={"value": ir.BoolAttr.get(value)}
+    ).result
+
+
+def constant_none() -> Any:
+    """A `torch.constant.none` at the current insertion point."""
+    return ir.Operation.create("torch.constant.none", results=[ir.Type.parse("!torch.none")]).result
+
+
 def constant_list(numbers: tuple[int, ...]) -> Any:
     """A `!torch.list<int>` at the current insertion point."""
     items = [constant_int(number) for number in numbers]

@@ -20,6 +20,7 @@ from . import (  # noqa: F401 - importing a pass registers it
     finalize_memrefs,
     fold_batch_norm,
     fuse_activations,
+    fuse_attention,
     graph_to_executable,
     launch_to_kernel,
     legalize,
@@ -60,6 +61,7 @@ TORCH_STEPS = (
     Step("canonicalize-torch", "hipdnn-canonicalize-torch,func.func(canonicalize,cse)", "one form per meaning"),
     Step("fold-batch-norm", "hipdnn-fold-batch-norm", "constant statistics belong into the weights"),
     Step("fuse-activations", "hipdnn-fuse-activations", "activations written out in arithmetic are one operation"),
+    Step("fuse-attention", "hipdnn-fuse-attention", "attention written out is one operation where an engine has it"),
     Step(
         "outline-constants",
         "hipdnn-outline-constants,func.func(canonicalize,cse)",

@@ -1,24 +1,20 @@
 // RUN: hipdnn-opt %s --hipdnn-offload-pipeline | filecheck %s
 
-// Self-attention is four graphs: the split of the product into heads, the transposed keys and the merge of heads are strides of their
-// operands, and the last product writes into the caller's buffer.
+// Self-attention is two graphs: the split of the product into heads, the transposed keys and the merge of heads are strides of their
+// operands, and attention writes into the caller's buffer.
 
-// CHECK-COUNT-4: "hipdnn.executable"()
+// CHECK-COUNT-2: "hipdnn.executable"()
 // CHECK-NOT:     "hipdnn.executable"()
 // CHECK-LABEL: func.func @main(%arg0: memref<2x5x8xf32>, %arg1: memref<8x24xf32> {hipdnn.constant = "w"}, %arg2: memref<2x5x8xf32> {bufferize.result})
 // CHECK-NOT:     memref.copy
 // CHECK:         %[[QKV:.+]] = memref.alloc() : memref<2x5x24xf32>
 // CHECK:         "hipdnn.execute"(%arg0, %arg1, %[[QKV]])
 // CHECK-DAG:     %[[Q:.+]] = memref.transpose %{{.+}} to memref<2x2x5x4xf32, strided<[120, 4, 24, 1]>>
-// CHECK-DAG:     %[[K:.+]] = memref.transpose %{{.+}} to memref<2x2x4x5xf32, strided<[120, 4, 1, 24], offset: 8>>
+// CHECK-DAG:     %[[K:.+]] = memref.transpose %{{.+}} to memref<2x2x5x4xf32, strided<[120, 4, 24, 1], offset: 8>>
 // CHECK-DAG:     %[[V:.+]] = memref.transpose %{{.+}} to memref<2x2x5x4xf32, strided<[120, 4, 24, 1], offset: 16>>
-// CHECK:         %[[SCORES:.+]] = memref.alloc() : memref<2x2x5x5xf32>
-// CHECK:         "hipdnn.execute"(%[[Q]], %[[K]], %[[SCORES]])
-// CHECK:         %[[WEIGHTS:.+]] = memref.alloc() : memref<2x2x5x5xf32>
-// CHECK:         "hipdnn.execute"(%[[SCORES]], %[[WEIGHTS]])
 // CHECK:         %[[HEADS:.+]] = memref.expand_shape %arg2
 // CHECK:         %[[OUT:.+]] = memref.transpose %[[HEADS]] {{.+}} to memref<2x2x5x4xf32, strided<[40, 4, 8, 1]>>
-// CHECK:         "hipdnn.execute"(%[[WEIGHTS]], %[[V]], %[[OUT]])
+// CHECK:         "hipdnn.execute"(%[[Q]], %[[K]], %[[V]], %[[OUT]])
 // CHECK-NEXT:    return
 !x = !torch.vtensor<[2,5,8],f32>
 !w = !torch.vtensor<[8,24],f32>
