@@ -72,7 +72,9 @@ class Stats:
         constant_bytes: Weights.
         steps: Steps of the program.
         copy_steps: Those of them that copy.
+        launch_steps: Those of them that run a kernel.
         executables: Operation graphs.
+        kernels: Kernels for what no operation graph expresses.
         plans: Plans built or shared: graphs, once per set of constants where the library binds them.
         contexts: Contexts alive, at most one per concurrent run so far.
         plan_ms: Time spent building plans.
@@ -84,7 +86,9 @@ class Stats:
     constant_bytes: int
     steps: int
     copy_steps: int
+    launch_steps: int
     executables: int
+    kernels: int
     plans: int
     contexts: int
     plan_ms: float
@@ -97,9 +101,9 @@ class StepProfile:
 
     Attributes:
         name: The step, named after the ONNX nodes in it.
-        kind: ``execute`` or ``copy``.
-        summary: What its executable computes; empty for a copy.
-        engine: Engine of its plan; empty for a copy.
+        kind: ``execute``, ``launch`` or ``copy``.
+        summary: What its executable or kernel computes; empty for a copy.
+        engine: Engine of its plan; empty where there is none.
         description: The library's line about the plan, where it has one.
         workspace_bytes: Workspace of the plan.
         median_us: Median over the repetitions, in microseconds.
@@ -168,7 +172,7 @@ class Session:
 
     @property
     def steps(self) -> list[dict[str, Any]]:
-        """Per step: name, kind and, for an execution, executable, summary and the plan's engine, description, times."""
+        """Per step: name and kind; an execution has executable, summary, engine and more of its plan, a launch kernel, function."""
         return self._session.steps()
 
     def run(

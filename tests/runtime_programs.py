@@ -160,10 +160,11 @@ def document(
     constants: Sequence[dict[str, Any]],
     buffers: Sequence[tuple[str, int, int, int]],
     steps: Sequence[dict[str, Any]],
+    kernels: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
     """Return a program's JSON document for target ``host``. A buffer is (kind, bytes, first step, last step)."""
     return {
-        "format": 1,
+        "format": 2 if kernels else 1,
         "target": "host",
         "producer": {},
         "model": {"name": "handmade", "sha256": hashlib.sha256(b"").hexdigest()},
@@ -172,6 +173,7 @@ def document(
         "constants": list(constants),
         "buffers": [dict(zip(("kind", "bytes", "first", "last"), row, strict=True)) for row in buffers],
         "executables": list(executables),
+        **({"kernels": list(kernels)} if kernels else {}),
         "steps": list(steps),
     }
 
@@ -184,6 +186,77 @@ def execute(executable: int, name: str, *buffers: int) -> dict[str, Any]:
         "name": name,
         "operands": [{"buffer": buffer, "offset": 0} for buffer in buffers],
     }
+
+
+def launch(kernel: int, name: str, *buffers: int) -> dict[str, Any]:
+    """Return a launch step whose operands start where their buffers do."""
+    return {
+        "kind": "launch",
+        "kernel": kernel,
+        "name": name,
+        "operands": [{"buffer": buffer, "offset": 0} for buffer in buffers],
+    }
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """A kernel's tensor: dtype name, dims, strides in elements (dense in C order where None)."""
+
+    dtype: str
+    dims: tuple[int, ...]
+    strides: tuple[int, ...] | None = None
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The strides, in elements."""
+        return tuple(dense_strides(self.dims)) if self.strides is None else self.strides
+
+    @property
+    def extent(self) -> int:
+        """Elements from the first to the end of the last."""
+        if 0 in self.dims:
+            return 0
+        return 1 + sum((dim - 1) * step for dim, step in zip(self.dims, self.steps, strict=True))
+
+    def to_json(self, role: str) -> dict[str, Any]:
+        """Return the tensor as a kernel lists it."""
+        return {"role": role, "dtype": self.dtype, "dims": list(self.dims), "strides": list(self.steps)}
+
+
+def kernel(
+    function: str, ins: Sequence[TensorSpec], outs: Sequence[TensorSpec], attributes: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a kernel entry."""
+    return {
+        "name": f"k_{function}",
+        "summary": function,
+        "function": function,
+        "tensors": [t.to_json("in") for t in ins] + [t.to_json("out") for t in outs],
+        "attributes": dict(attributes),
+    }
+
+
+def kernel_program(
+    function: str, ins: Sequence[TensorSpec], outs: Sequence[TensorSpec], attributes: Mapping[str, Any]
+) -> ProgramText:
+    """Return a program of one launch: inputs ``x0``, ``x1``, ... and outputs ``y0``, ... are the tensors' memory, flat."""
+    tensors = [*ins, *outs]
+    names = [f"x{i}" for i in range(len(ins))] + [f"y{i}" for i in range(len(outs))]
+    ports = [argument(name, t.dtype, [t.extent], i) for i, (name, t) in enumerate(zip(names, tensors, strict=True))]
+    buffers = [
+        ("input" if i < len(ins) else "output", t.extent * BY_NAME[t.dtype].bytes, 0, 0) for i, t in enumerate(tensors)
+    ]
+    return ProgramText(
+        document(
+            [],
+            ports[: len(ins)],
+            ports[len(ins) :],
+            [],
+            buffers,
+            [launch(0, f"{function} step", *range(len(tensors)))],
+            [kernel(function, ins, outs, attributes)],
+        )
+    )
 
 
 def argument(name: str, dtype: str, dims: Sequence[int], buffer: int) -> dict[str, Any]:

@@ -46,6 +46,11 @@ nb::dict plan_row(const Plan& plan) {
   return row;
 }
 
+const char* kind_of(const Step& step) {
+  if (std::holds_alternative<ExecuteStep>(step.action)) return "execute";
+  return std::holds_alternative<LaunchStep>(step.action) ? "launch" : "copy";
+}
+
 nb::dict build_plan(const Device& device, const std::string& text) {
   const nlohmann::json json = parse_json(text, "executable");
   const Executable executable = parse_executable(Field(json, "executable"));
@@ -121,8 +126,10 @@ class Session {
     row["largest_live_bytes"] = loaded.largest_live_bytes();
     row["constant_bytes"] = loaded.constant_bytes();
     row["steps"] = program_->steps().size();
-    row["copy_steps"] = count_copies();
+    row["copy_steps"] = count_steps<CopyStep>();
+    row["launch_steps"] = count_steps<LaunchStep>();
     row["executables"] = program_->executables().size();
+    row["kernels"] = program_->kernels().size();
     row["plans"] = loaded.plan_count();
     row["contexts"] = pool_.context_count();
     row["plan_ms"] = loaded.plan_ms();
@@ -137,10 +144,15 @@ class Session {
       const Plan* plan = pool_.program().plan(s);
       nb::dict row = plan ? plan_row(*plan) : nb::dict();
       row["name"] = step.name;
-      row["kind"] = plan ? "execute" : "copy";
+      row["kind"] = kind_of(step);
       if (const auto* execute = std::get_if<ExecuteStep>(&step.action)) {
         row["executable"] = program_->executables()[execute->executable].name;
         row["summary"] = program_->executables()[execute->executable].summary;
+      } else if (const auto* launch = std::get_if<LaunchStep>(&step.action)) {
+        const Kernel& kernel = program_->kernels()[launch->kernel];
+        row["kernel"] = kernel.name;
+        row["function"] = kernel.function;
+        row["summary"] = kernel.summary.empty() ? kernel.function : kernel.summary;
       }
       rows.append(row);
     }
@@ -189,9 +201,10 @@ class Session {
     return LoadedProgram::load(device, program);
   }
 
-  std::size_t count_copies() const {
+  template <typename Action>
+  std::size_t count_steps() const {
     std::size_t count = 0;
-    for (const Step& step : program_->steps()) count += std::holds_alternative<CopyStep>(step.action) ? 1 : 0;
+    for (const Step& step : program_->steps()) count += std::holds_alternative<Action>(step.action) ? 1 : 0;
     return count;
   }
 

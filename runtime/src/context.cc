@@ -44,6 +44,7 @@ Context::Context(std::shared_ptr<const LoadedProgram> program) : program_(std::m
                                                                : arena_ + program_->buffer_offset(i));
   }
   executions_ = std::vector<Execution>(program_->program().steps().size());
+  launches_ = std::vector<Launch>(executions_.size());
   for (std::size_t s = 0; s < executions_.size(); ++s) prepare_step(s);
 }
 
@@ -53,9 +54,14 @@ Context::~Context() {
 }
 
 void Context::prepare_step(std::size_t step) {
+  const Program& program = program_->program();
+  if (const auto* action = std::get_if<LaunchStep>(&program.steps()[step].action)) {
+    Launch& launch = launches_[step];
+    launch.pointers.resize(action->operands.size());
+    for (void*& pointer : launch.pointers) launch.parameters.push_back(&pointer);
+  }
   const Plan* plan = program_->plan(step);
   if (plan == nullptr) return;
-  const Program& program = program_->program();
   const auto& action = std::get<ExecuteStep>(program.steps()[step].action);
   Execution& execution = executions_[step];
   execution.views = action.operands;
@@ -196,10 +202,24 @@ void Context::run_step(std::size_t step) {
     copy(resolve(action->destination), resolve(action->source), action->bytes, hipMemcpyDeviceToDevice);
     return;
   }
+  if (const auto* action = std::get_if<LaunchStep>(&description.action)) {
+    launch(step, *action);
+    return;
+  }
   const HipdnnApi& api = stream_.library().hipdnn();
   const Descriptor& pack = find_pack(step);
   const hipdnnStatus_t status = api.execute(handle_.get(), program_->plan(step)->descriptor().get(), pack.get());
   if (status != HIPDNN_STATUS_SUCCESS) check(api, status, "hipdnnBackendExecute(step " + description.name + ")");
+}
+
+void Context::launch(std::size_t step, const LaunchStep& action) {
+  Launch& arguments = launches_[step];
+  for (std::size_t i = 0; i < arguments.pointers.size(); ++i) arguments.pointers[i] = resolve(action.operands[i]);
+  const HipApi& hip = stream_.library().hip();
+  const hipError_t status = hip.module_launch_kernel(program_->function(action.kernel), 1, 1, 1, 1, 1, 1, 0, current_,
+                                                     arguments.parameters.data(), nullptr);
+  if (status == hipSuccess) return;
+  throw DeviceError("hipModuleLaunchKernel(step " + program_->program().steps()[step].name + "): " + describe_kernel_failure(hip, status));
 }
 
 void Context::copy(void* destination, const void* source, std::size_t bytes, hipMemcpyKind kind) {

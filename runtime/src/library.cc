@@ -100,9 +100,15 @@ HipApi load_hip(const Opened& library) {
   load(library, "hipEventSynchronize", api.event_synchronize);
   load(library, "hipEventElapsedTime", api.event_elapsed_time);
   load(library, "hipEventDestroy", api.event_destroy);
+  load(library, "hipModuleLoadData", api.module_load_data);
+  load(library, "hipModuleUnload", api.module_unload);
+  load(library, "hipModuleGetFunction", api.module_get_function);
+  load(library, "hipModuleLaunchKernel", api.module_launch_kernel);
   load_optional(library, "hipHostMalloc", api.host_malloc);
   load_optional(library, "hipHostFree", api.host_free);
   load_optional(library, "hipMemGetInfo", api.mem_get_info);
+  load_optional(library, "hipdnnHostLastKernelError_ext", api.last_kernel_error);
+  load_optional(library, "hipdnnHostSetModuleThreads_ext", api.set_module_threads);
   return api;
 }
 

@@ -79,6 +79,7 @@ std::shared_ptr<const LoadedProgram> LoadedProgram::load(std::shared_ptr<const D
   loaded->program_ = std::move(program);
   loaded->place_constants();
   loaded->build_plans();
+  loaded->load_kernels();
   loaded->lay_out();
   loaded->load_ms_ = milliseconds_since(start);
   return loaded;
@@ -140,6 +141,28 @@ void LoadedProgram::build_plans() {
   for (const PlanJob* job : by_step) plans_.push_back(job ? job->plan : nullptr);
   plan_count_ = jobs.size();
   plan_ms_ = milliseconds_since(start);
+}
+
+void LoadedProgram::load_kernels() {
+  if (program_->kernels().empty()) return;
+  device_->activate();
+  const HipApi& hip = device_->library().hip();
+  for (const Kernel& kernel : program_->kernels()) {
+    const std::string what = kernel.name + " (" + (kernel.summary.empty() ? kernel.function : kernel.summary) + ")";
+    hipModule_t module = nullptr;
+    if (const hipError_t status = hip.module_load_data(&module, kernel.image.c_str()); status != hipSuccess) {
+      throw ProgramError("kernel " + what + ": hipModuleLoadData: " + describe_kernel_failure(hip, status));
+    }
+    modules_.emplace_back(device_->shared_library(), module);
+    if (device_->options().threads > 0 && hip.set_module_threads != nullptr) {
+      check(hip, hip.set_module_threads(module, device_->options().threads), "hipdnnHostSetModuleThreads_ext");
+    }
+    hipFunction_t function = nullptr;
+    if (const hipError_t status = hip.module_get_function(&function, module, kernel.function.c_str()); status != hipSuccess) {
+      throw ProgramError("kernel " + what + ": hipModuleGetFunction(" + kernel.function + "): " + describe_kernel_failure(hip, status));
+    }
+    functions_.push_back(function);
+  }
 }
 
 void LoadedProgram::lay_out() {

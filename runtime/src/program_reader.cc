@@ -65,6 +65,7 @@ class ProgramReader {
     const Field executables = root["executables"];
     const std::size_t count = executables.array_size(kListLimit);
     for (std::size_t i = 0; i < count; ++i) program_.executables_.push_back(parse_executable(executables.at(i)));
+    if (const auto kernels = root.find("kernels")) read_kernels(*kernels);
     read_steps(root["steps"]);
     check_outputs_written(root["outputs"]);
     check_liveness(root["buffers"]);
@@ -144,6 +145,11 @@ class ProgramReader {
     }
   }
 
+  void read_kernels(const Field& field) {
+    const std::size_t count = field.array_size(kListLimit);
+    for (std::size_t i = 0; i < count; ++i) program_.kernels_.push_back(parse_kernel(field.at(i)));
+  }
+
   void read_steps(const Field& field) {
     const std::size_t count = field.array_size(kListLimit);
     for (std::size_t i = 0; i < count; ++i) {
@@ -153,37 +159,47 @@ class ProgramReader {
       if (const auto name = entry.find("name")) step.name = name->text();
       if (kind.text() == "execute") {
         step.action = read_execute(entry, static_cast<std::uint32_t>(i));
+      } else if (kind.text() == "launch") {
+        step.action = read_launch(entry, static_cast<std::uint32_t>(i));
       } else if (kind.text() == "copy") {
         step.action = read_copy(entry, static_cast<std::uint32_t>(i));
       } else {
-        kind.fail("\"execute\" or \"copy\"");
+        kind.fail("\"execute\", \"launch\" or \"copy\"");
       }
       program_.steps_.push_back(std::move(step));
     }
   }
 
   ExecuteStep read_execute(const Field& entry, std::uint32_t step) {
-    ExecuteStep execute;
     const auto limit = static_cast<std::int64_t>(program_.executables_.size()) - 1;
-    execute.executable = static_cast<std::uint32_t>(entry["executable"].integer(0, limit));
-    const std::vector<Operand>& operands = program_.executables_[execute.executable].operands;
-    const Field views = entry["operands"];
+    const auto index = static_cast<std::uint32_t>(entry["executable"].integer(0, limit));
+    return {index, read_operands(entry["operands"], program_.executables_[index].operands, step)};
+  }
+
+  LaunchStep read_launch(const Field& entry, std::uint32_t step) {
+    const auto limit = static_cast<std::int64_t>(program_.kernels_.size()) - 1;
+    const auto index = static_cast<std::uint32_t>(entry["kernel"].integer(0, limit));
+    return {index, read_operands(entry["operands"], program_.kernels_[index].operands, step)};
+  }
+
+  std::vector<View> read_operands(const Field& views, const std::vector<Operand>& operands, std::uint32_t step) {
     if (views.array_size(kListLimit) != operands.size()) views.fail(std::to_string(operands.size()) + " operands");
+    std::vector<View> places;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const Field field = views.at(i);
-      execute.operands.push_back(read_view(field, operands[i].extent_bytes));
-      if (execute.operands.back().offset % operands[i].alignment != 0) {
+      places.push_back(read_view(field, operands[i].extent_bytes));
+      if (places.back().offset % operands[i].alignment != 0) {
         field["offset"].fail("a multiple of " + std::to_string(operands[i].alignment) + ", the tensor's byte alignment");
       }
     }
-    // Reads before writes: a step may read a buffer that it also writes.
+    // Reads before writes: a step may read a buffer that it also writes. A tensor of no elements is neither read nor written.
     for (std::size_t i = 0; i < operands.size(); ++i) {
-      if (!operands[i].is_output) note_read(views.at(i), execute.operands[i], step);
+      if (!operands[i].is_output && operands[i].extent_bytes != 0) note_read(views.at(i), places[i], step);
     }
     for (std::size_t i = 0; i < operands.size(); ++i) {
-      if (operands[i].is_output) note_write(views.at(i), execute.operands[i], step);
+      if (operands[i].is_output && operands[i].extent_bytes != 0) note_write(views.at(i), places[i], step);
     }
-    return execute;
+    return places;
   }
 
   CopyStep read_copy(const Field& entry, std::uint32_t step) {

@@ -106,7 +106,7 @@ def test_compiled_model_states_its_compatibility(cache, tmp_path) -> None:
     compile_to(tmp_path / "ctx.onnx", convolution(), cache, embed=True)
     metadata = {entry.key: entry.value for entry in onnx.load(tmp_path / "ctx.onnx").metadata_props}
     text = metadata["ep_compatibility_info.HipDNNExecutionProvider"]
-    assert "format=1" in text
+    assert "format=2" in text
     assert "target=host" in text
     judge = getattr(ort, "get_model_compatibility_for_ep_devices", None)
     if judge is not None:
@@ -114,7 +114,7 @@ def test_compiled_model_states_its_compatibility(cache, tmp_path) -> None:
         kinds = ort.OrtCompiledModelCompatibility
         assert judge(devices, text) == kinds.EP_SUPPORTED_OPTIMAL
         assert judge(devices, text.replace("hipdnn_mlir=", "hipdnn_mlir=9.")) == kinds.EP_SUPPORTED_PREFER_RECOMPILATION
-        assert judge(devices, text.replace("format=1", "format=2")) == kinds.EP_UNSUPPORTED
+        assert judge(devices, text.replace("format=2", "format=3")) == kinds.EP_UNSUPPORTED
         assert judge(devices, text.replace("target=host", "target=gfx942")) == kinds.EP_UNSUPPORTED
 
 

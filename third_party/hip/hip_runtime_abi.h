@@ -1,6 +1,6 @@
 /* The part of the HIP runtime C ABI that this project calls, declared by hand for a library opened at run time.
  *
- * Source: AMD's public HIP runtime API reference, ROCm 6 and 7 (the functions below kept their signatures).
+ * Source: AMD's public HIP runtime API reference, ROCm 6 and 7 (the functions below kept their signatures), module management included.
  * hipError_t is a 32-bit int; 0 is success.
  */
 #pragma once
@@ -14,9 +14,12 @@ extern "C" {
 typedef int hipError_t;
 typedef struct ihipStream_t* hipStream_t;
 typedef struct ihipEvent_t* hipEvent_t;
+typedef struct ihipModule_t* hipModule_t;
+typedef struct ihipModuleSymbol_t* hipFunction_t;
 
 enum { hipSuccess = 0, hipErrorInvalidValue = 1, hipErrorOutOfMemory = 2, hipErrorNotInitialized = 3, hipErrorInvalidDevice = 101,
-       hipErrorInvalidHandle = 400, hipErrorNotReady = 600 };
+       hipErrorInvalidImage = 200, hipErrorInvalidHandle = 400, hipErrorNotFound = 500, hipErrorNotReady = 600,
+       hipErrorLaunchFailure = 719 };
 typedef enum { hipMemcpyHostToHost = 0, hipMemcpyHostToDevice = 1, hipMemcpyDeviceToHost = 2, hipMemcpyDeviceToDevice = 3,
                hipMemcpyDefault = 4 } hipMemcpyKind;
 enum { hipStreamDefault = 0, hipStreamNonBlocking = 1 };
@@ -51,6 +54,15 @@ hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream);
 hipError_t hipEventSynchronize(hipEvent_t event);
 hipError_t hipEventElapsedTime(float* elapsed_ms, hipEvent_t start, hipEvent_t stop);
 hipError_t hipEventDestroy(hipEvent_t event);
+
+/* An image is a code object that tells its own size; here also a text that ends in NUL (docs/host-library.md). A function lives as long as
+ * its module. In a launch kernel_params[i] is the address of argument i, and extra is null. */
+hipError_t hipModuleLoadData(hipModule_t* module, const void* image);
+hipError_t hipModuleUnload(hipModule_t module);
+hipError_t hipModuleGetFunction(hipFunction_t* function, hipModule_t module, const char* name);
+hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                                 unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_memory_bytes,
+                                 hipStream_t stream, void** kernel_params, void** extra);
 
 #ifdef __cplusplus
 }

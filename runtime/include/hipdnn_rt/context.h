@@ -59,10 +59,19 @@ class Context {
     Descriptor pack;
   };
 
+  /// A launch step's arguments.
+  struct Launch {
+    /// Resolved at each run.
+    std::vector<void*> pointers;
+    /// The address of each pointer, as the ABI takes them.
+    std::vector<void*> parameters;
+  };
+
   void prepare_step(std::size_t step);
   void bind(std::span<const InputArray> inputs, std::span<const OutputArray> outputs);
   void* resolve(const View& view) const { return buffers_[view.buffer] + view.offset; }
   const Descriptor& find_pack(std::size_t step);
+  void launch(std::size_t step, const LaunchStep& action);
   void run_step(std::size_t step);
   void run_all(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, std::span<const Event> events);
   void begin(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, hipStream_t stream);
@@ -85,6 +94,7 @@ class Context {
   /// Address of each buffer; those of inputs and outputs change with each run.
   std::vector<std::byte*> buffers_;
   std::vector<Execution> executions_;
+  std::vector<Launch> launches_;
   /// Scratch for the pointers of one step, sized ahead.
   std::vector<void*> pointers_;
 };

@@ -51,6 +51,9 @@ struct StreamTraits {
 struct EventTraits {
   static void destroy(const Library& library, hipEvent_t raw) { library.hip().event_destroy(raw); }
 };
+struct ModuleTraits {
+  static void destroy(const Library& library, hipModule_t raw) { library.hip().module_unload(raw); }
+};
 struct HandleTraits {
   static void destroy(const Library& library, hipdnnHandle_t raw) { library.hipdnn().destroy(raw); }
 };
@@ -63,6 +66,8 @@ using PinnedBuffer = Owned<void*, PinnedTraits>;
 using Stream = Owned<hipStream_t, StreamTraits>;
 /// A point in a stream that others can wait for, and that can be timed where it was created so.
 using Event = Owned<hipEvent_t, EventTraits>;
+/// Kernels loaded on a device.
+using Module = Owned<hipModule_t, ModuleTraits>;
 /// A hipDNN handle, bound to at most one stream, used by one thread at a time.
 using Handle = Owned<hipdnnHandle_t, HandleTraits>;
 

@@ -42,6 +42,9 @@ class InputError : public Error {
 void check(const HipApi& api, hipError_t status, std::string_view call);
 void check(const HipdnnApi& api, hipdnnStatus_t status, std::string_view call);
 
+/// Why a module call failed, in the library's own words where it has some.
+std::string describe_kernel_failure(const HipApi& api, hipError_t status);
+
 /// The library's last error on this thread, which is cleared; empty where there is none.
 std::string take_last_error(const HipdnnApi& api);
 

@@ -28,11 +28,19 @@ struct HipApi {
   decltype(&::hipEventSynchronize) event_synchronize = nullptr;
   decltype(&::hipEventElapsedTime) event_elapsed_time = nullptr;
   decltype(&::hipEventDestroy) event_destroy = nullptr;
+  decltype(&::hipModuleLoadData) module_load_data = nullptr;
+  decltype(&::hipModuleUnload) module_unload = nullptr;
+  decltype(&::hipModuleGetFunction) module_get_function = nullptr;
+  decltype(&::hipModuleLaunchKernel) module_launch_kernel = nullptr;
 
   // Optional.
   decltype(&::hipHostMalloc) host_malloc = nullptr;
   decltype(&::hipHostFree) host_free = nullptr;
   decltype(&::hipMemGetInfo) mem_get_info = nullptr;
+  /// Why the calling thread's last module call failed, for people; empty where it did not.
+  const char* (*last_kernel_error)() = nullptr;
+  /// Threads that launches of the module's functions may use.
+  hipError_t (*set_module_threads)(hipModule_t module, int threads) = nullptr;
 };
 
 /// The hipDNN functions the runtime calls. Members under "optional" are null where the library lacks them.

@@ -16,13 +16,15 @@ namespace hipdnn_rt {
 /// Shared by all its contexts. Immutable, safe to use from several threads.
 class LoadedProgram {
  public:
-  /// Throws ProgramError where the program is for another target, DeviceError where a plan cannot be built.
+  /// Throws ProgramError where the program is for another target or the port refuses a kernel, DeviceError where a plan cannot be built.
   static std::shared_ptr<const LoadedProgram> load(std::shared_ptr<const Device> device, std::shared_ptr<const Program> program);
 
   const Device& device() const { return *device_; }
   const Program& program() const { return *program_; }
   /// The plan of an execute step; null for other steps.
   const Plan* plan(std::size_t step) const { return plans_[step].get(); }
+  /// The function of a launch step's kernel.
+  hipFunction_t function(std::uint32_t kernel) const { return functions_[kernel]; }
   /// Address of a constant buffer, null for other kinds. Never written through.
   void* constant(std::size_t buffer) const { return constants_[buffer]; }
   /// Arena offset of a temp buffer, and, where arrays of the host are staged, of an input or output.
@@ -44,6 +46,7 @@ class LoadedProgram {
   LoadedProgram() = default;
   void place_constants();
   void build_plans();
+  void load_kernels();
   void lay_out();
 
   std::shared_ptr<const Device> device_;
@@ -53,6 +56,9 @@ class LoadedProgram {
   std::uint64_t constant_bytes_ = 0;
   std::vector<std::shared_ptr<const Plan>> plans_;
   std::size_t plan_count_ = 0;
+  /// One for each kernel of the program.
+  std::vector<Module> modules_;
+  std::vector<hipFunction_t> functions_;
   ArenaLayout layout_;
   double load_ms_ = 0;
   double plan_ms_ = 0;

@@ -19,7 +19,7 @@ namespace hipdnn_rt {
 class Field;
 
 /// The newest format this runtime reads.
-inline constexpr std::int64_t kProgramFormat = 1;
+inline constexpr std::int64_t kProgramFormat = 2;
 
 /// An input or output of the model: a dense array in C order.
 struct Argument {
@@ -47,11 +47,12 @@ struct Buffer {
   std::uint32_t last_step;
 };
 
-/// A tensor of an executable that needs a pointer at run time.
+/// A tensor of an executable or kernel that needs a pointer at run time.
 struct Operand {
+  /// Of a kernel's tensor: its position, counted from 1.
   std::int64_t uid;
   bool is_output;
-  /// Bytes from its pointer that the executable may touch.
+  /// Bytes from its pointer that may be touched.
   std::uint64_t extent_bytes;
   /// What its pointer must be a multiple of, in bytes.
   std::uint64_t alignment;
@@ -67,6 +68,17 @@ struct Executable {
   std::string canonical;
 };
 
+/// One kernel for what no operation graph expresses.
+struct Kernel {
+  std::string name;
+  std::string summary;
+  std::string function;
+  /// Ins first.
+  std::vector<Operand> operands;
+  /// What the port's module is loaded from.
+  std::string image;
+};
+
 /// A place in a buffer.
 struct View {
   std::uint32_t buffer;
@@ -79,6 +91,12 @@ struct ExecuteStep {
   std::vector<View> operands;
 };
 
+struct LaunchStep {
+  std::uint32_t kernel;
+  /// In the order of the kernel's operands.
+  std::vector<View> operands;
+};
+
 struct CopyStep {
   std::uint64_t bytes;
   View source;
@@ -87,7 +105,7 @@ struct CopyStep {
 
 struct Step {
   std::string name;
-  std::variant<ExecuteStep, CopyStep> action;
+  std::variant<ExecuteStep, LaunchStep, CopyStep> action;
 };
 
 /// A whole program. Everything in it has been checked: an index is in range, an extent lies in its buffer, a step reads only what has been written.
@@ -111,6 +129,7 @@ class Program {
   const std::vector<Constant>& constants() const { return constants_; }
   const std::vector<Buffer>& buffers() const { return buffers_; }
   const std::vector<Executable>& executables() const { return executables_; }
+  const std::vector<Kernel>& kernels() const { return kernels_; }
   const std::vector<Step>& steps() const { return steps_; }
 
  private:
@@ -124,11 +143,15 @@ class Program {
   std::vector<Constant> constants_;
   std::vector<Buffer> buffers_;
   std::vector<Executable> executables_;
+  std::vector<Kernel> kernels_;
   std::vector<Step> steps_;
   std::shared_ptr<const void> owner_;
 };
 
 /// Parse one member of a program's `executables`. Throws ProgramError naming the field.
 Executable parse_executable(const Field& field);
+
+/// Parse one member of a program's `kernels`. Attributes and what a function asks of its tensors are the port's to check. Throws ProgramError.
+Kernel parse_kernel(const Field& field);
 
 }  // namespace hipdnn_rt

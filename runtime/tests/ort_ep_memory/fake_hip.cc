@@ -294,6 +294,14 @@ FAKE_EXPORT hipError_t hipEventDestroy(hipEvent_t event) {
   return hipSuccess;
 }
 
+FAKE_EXPORT hipError_t hipModuleLoadData(hipModule_t*, const void*) { return hipErrorInvalidImage; }
+FAKE_EXPORT hipError_t hipModuleUnload(hipModule_t) { return hipErrorInvalidHandle; }
+FAKE_EXPORT hipError_t hipModuleGetFunction(hipFunction_t*, hipModule_t, const char*) { return hipErrorNotFound; }
+FAKE_EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,
+                                             unsigned int, hipStream_t, void**, void**) {
+  return hipErrorInvalidHandle;
+}
+
 FAKE_EXPORT hipdnnStatus_t hipdnnCreate(hipdnnHandle_t* handle) {
   *handle = reinterpret_cast<hipdnnHandle_t>(&fake());
   return HIPDNN_STATUS_SUCCESS;

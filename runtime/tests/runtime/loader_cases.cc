@@ -76,7 +76,7 @@ struct Edit {
 void test_refused_when_a_field_is_wrong() {
   const json huge = 9'223'372'036'854'775'807;
   const std::vector<Edit> edits{
-      {"/format", 2, "program.format: 2 is newer than 1"},
+      {"/format", 3, "program.format: 3 is newer than 2"},
       {"/format", 0, "program.format: expected an integer of at least 1, got 0"},
       {"/format", "1", "program.format: expected an integer"},
       {"/target", 3, "program.target: expected a string, got 3"},
@@ -126,7 +126,8 @@ void test_refused_when_a_field_is_wrong() {
       {"/executables/0/operands/2/role", "in", "operands[2].role: expected \"out\": an operation writes it"},
       {"/executables/0/operands/0/uid", 2, "operands[1].uid: expected each tensor once, got 2"},
       {"/executables/0/operands/0/uid", 4, "operands[0].uid"},
-      {"/steps/0/kind", "launch", "program.steps[0].kind: expected \"execute\" or \"copy\""},
+      {"/steps/0/kind", "run", "program.steps[0].kind: expected \"execute\", \"launch\" or \"copy\""},
+      {"/steps/0/kind", "launch", "program.steps[0].kernel: missing"},
       {"/steps/0/kind", "copy", "program.steps[0].bytes: missing"},
       {"/steps/0/executable", 1, "program.steps[0].executable: expected an integer from 0 to 0, got 1"},
       {"/steps/0/operands", json::array(), "program.steps[0].operands: expected 3 operands"},

@@ -29,14 +29,17 @@ namespace {
 constexpr std::size_t allocation_alignment = 64;
 constexpr int reported_runtime_version = 70000000;  // the calls above keep the signatures of ROCm 7.0
 
-constexpr std::array<std::pair<hipError_t, std::array<const char*, 2>>, 7> errors{{
+constexpr std::array<std::pair<hipError_t, std::array<const char*, 2>>, 10> errors{{
     {hipSuccess, {"hipSuccess", "no error"}},
     {hipErrorInvalidValue, {"hipErrorInvalidValue", "invalid argument"}},
     {hipErrorOutOfMemory, {"hipErrorOutOfMemory", "out of memory"}},
     {hipErrorNotInitialized, {"hipErrorNotInitialized", "initialization error"}},
     {hipErrorInvalidDevice, {"hipErrorInvalidDevice", "invalid device ordinal"}},
+    {hipErrorInvalidImage, {"hipErrorInvalidImage", "device kernel image is invalid"}},
     {hipErrorInvalidHandle, {"hipErrorInvalidHandle", "invalid resource handle"}},
+    {hipErrorNotFound, {"hipErrorNotFound", "named symbol not found"}},
     {hipErrorNotReady, {"hipErrorNotReady", "device not ready"}},
+    {hipErrorLaunchFailure, {"hipErrorLaunchFailure", "unspecified launch failure"}},
 }};
 
 const char* error_text(hipError_t error, std::size_t column) {

@@ -1,0 +1,16 @@
+// Loops of `map` compiled for the instruction set the build targets, for every type.
+#include "map_loops.h"
+
+#include <cstdint>
+#include <type_traits>
+
+#pragma GCC optimize("O3")
+
+namespace hipdnn_host::kernels::map_baseline {
+constexpr bool is_complete = true;
+#include "../engines/kernels_math.inc"
+#include "map_functors.inc"
+#include "map_tiles.inc"
+}  // namespace hipdnn_host::kernels::map_baseline
+
+const hipdnn_host::kernels::MapLoops& hipdnn_host::kernels::map_loops_baseline() { return map_baseline::loops; }
