@@ -18,6 +18,7 @@ POINTWISE = D.OPERATION_POINTWISE_DESCRIPTOR
 REDUCTION = D.OPERATION_REDUCTION_DESCRIPTOR
 RESAMPLE = D.OPERATION_RESAMPLE_FWD_DESCRIPTOR
 LAYER_NORM = D.OPERATION_LAYERNORM_DESCRIPTOR_EXT
+RMS_NORM = D.OPERATION_RMSNORM_DESCRIPTOR_EXT
 BATCH_NORM = D.OPERATION_BATCHNORM_INFERENCE_VARIANCE_DESCRIPTOR_EXT
 ATTENTION = D.OPERATION_SDPA_FWD_DESCRIPTOR
 
@@ -97,18 +98,18 @@ class Single:
 
 @dataclass(frozen=True)
 class Rowwise:
-    """A DAG of pointwise nodes and of reductions that all reduce the same dimensions."""
+    """A DAG of pointwise nodes, of reductions and RMS norms that all reduce the same dimensions."""
 
     dtypes: frozenset[DType]
     max_nodes: int
 
     def refuses(self, graph: Graph) -> str | None:
         """Why the graph is not taken, or None."""
-        if any(node.type not in (POINTWISE, REDUCTION) for node in graph.nodes):
-            return "takes pointwise and reduction nodes only"
+        if any(node.type not in (POINTWISE, REDUCTION, RMS_NORM) for node in graph.nodes):
+            return "takes pointwise, reduction and RMS norm nodes only"
         if len(graph.nodes) > self.max_nodes:
             return f"{len(graph.nodes)} nodes, at most {self.max_nodes}"
-        axes = {_reduced_axes(graph, node) for node in graph.nodes if node.type == REDUCTION}
+        axes = {_reduced_axes(graph, node) for node in graph.nodes if node.type in (REDUCTION, RMS_NORM)}
         if len(axes) > 1:
             return "reductions over different dimensions"
         if len(set(map(len, _tensor_dims(graph)))) > 1:
@@ -237,6 +238,9 @@ def _bad_tensor(graph: Graph, allowed: frozenset[DType]) -> str | None:
 
 
 def _reduced_axes(graph: Graph, node: Node) -> tuple[int, ...]:
+    if node.type == RMS_NORM:  # over the dims that its scale spans
+        scale = graph.tensors[node.inputs[A.OPERATION_RMSNORM_SCALE_EXT]].dims
+        return tuple(axis for axis, size in enumerate(scale) if size != 1)
     x = graph.tensors[node.inputs[A.OPERATION_REDUCTION_XDESC]].dims
     y = graph.tensors[node.outputs[A.OPERATION_REDUCTION_YDESC]].dims
     return tuple(axis for axis in range(len(x)) if x[axis] != y[axis])

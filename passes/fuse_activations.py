@@ -11,7 +11,7 @@ from hipdnn_mlir.ir_view import defining
 
 from .canonicalize_torch import constant_float, constant_str
 from .registration import body, erase_dead, functions, module_pass
-from .terms import Product, fused_location, is_float_tensor, is_private, number, product, total
+from .terms import Product, fused_location, is_float_tensor, is_private, is_read, number, product, total
 
 _ROOTS = ("torch.aten.mul.Tensor", "torch.aten.mul.Scalar", "torch.aten.div.Tensor", "torch.aten.div.Scalar")
 _TOLERANCE = 2e-3
@@ -40,7 +40,7 @@ def fuse_activations(module: Any) -> None:
     """
     for function in functions(module):
         for operation in reversed(body(function)):
-            if operation.name in _ROOTS and is_float_tensor(operation.results[0]):
+            if operation.name in _ROOTS and is_read(operation) and is_float_tensor(operation.results[0]):
                 match = _match(operation)
                 if match is not None:
                     _replace(operation, match)

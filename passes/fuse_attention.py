@@ -5,17 +5,15 @@ from typing import Any
 
 from torch_mlir import ir
 
-from hipdnn_mlir.errors import Reject
 from hipdnn_mlir.ir_types import is_tensor, tensor_type, torch_tensor
-from hipdnn_mlir.ir_view import argument, defining, lookup
-from hipdnn_mlir.ops.emitter import Operand
+from hipdnn_mlir.ir_view import argument, defining
 from hipdnn_mlir.ops.spec import Reshape
 from hipdnn_mlir.ops.strides import Dims
 from hipdnn_mlir.target import Target, find_target
 
 from .attention_masks import Masks, combined
 from .canonicalize_torch import constant_bool, constant_float, constant_none
-from .offload import Graphs
+from .offload import is_taken
 from .registration import body, erase_dead, functions, module_pass
 from .terms import fused_location, is_float_tensor, is_private, number
 from .view_chains import dims_of, movement_of, permuted, reshaped, simplified
@@ -180,7 +178,7 @@ def _replace(root: Any, match: Attention, target: Target) -> None:
     """Put the one op in the root's place, unless no engine takes it."""
     with ir.InsertionPoint(root), fused_location(match.operations):
         made = _attention(match)
-        if made is None or not _is_taken(made, target):
+        if made is None or not is_taken(made, target):
             return
         result = reshaped(made.results[0], dims_of(root.results[0]))
     root.results[0].replace_all_uses_with(result)
@@ -244,18 +242,3 @@ def _ungrouped(value: Any) -> Any:
     if not groups or before != (b, groups, 1, s, d) or after != (b, groups, heads // groups, s, d):
         return value
     return simplified(reshaped(repeat.operands[0], (b, groups, s, d)))
-
-
-def _is_taken(operation: Any, target: Target) -> bool:
-    """Whether an engine takes an op as a graph of its own."""
-    found = lookup(operation)
-    if isinstance(found, Reject):
-        return False
-    operands = {
-        value: Operand(kind.static_dims(), kind.dtype)
-        for value in operation.operands
-        if is_tensor(value.type) and (kind := tensor_type(value.type)).is_static
-    }
-    results = [(value, tensor_type(value.type)) for value in operation.results]
-    taken = Graphs(target).take([(found[1], list(operation.results))], operands, results)
-    return not isinstance(taken, Reject)

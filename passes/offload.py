@@ -6,6 +6,7 @@ from typing import Any
 from torch_mlir import ir
 
 from hipdnn_mlir.errors import Reject
+from hipdnn_mlir.ir_types import is_tensor, tensor_type
 from hipdnn_mlir.ir_view import is_constant, lookup
 from hipdnn_mlir.ops.emitter import Operand, emit_region
 from hipdnn_mlir.ops.spec import OpView, Refusal, TensorType
@@ -72,6 +73,21 @@ class Graphs:
 def try_region(members: list[Any], views: dict[Any, Any], target: Target) -> Region | Reject:
     """Dry-run the emission of `members` as one graph and ask the target's engines; `views` are what `lookup` finds."""
     return try_members(members, views, Graphs(target))
+
+
+def is_taken(operation: Any, target: Target) -> bool:
+    """Whether an engine takes an op as a graph of its own."""
+    found = lookup(operation)
+    if isinstance(found, Reject):
+        return False
+    operands = {
+        value: Operand(kind.static_dims(), kind.dtype)
+        for value in operation.operands
+        if is_tensor(value.type) and (kind := tensor_type(value.type)).is_static
+    }
+    results = [(value, tensor_type(value.type)) for value in operation.results]
+    taken = Graphs(target).take([(found[1], list(operation.results))], operands, results)
+    return not isinstance(taken, Reject)
 
 
 def rejects(module: Any, target: Target) -> list[Reject]:

@@ -21,6 +21,7 @@ from . import (  # noqa: F401 - importing a pass registers it
     fold_batch_norm,
     fuse_activations,
     fuse_attention,
+    fuse_rms_norm,
     graph_to_executable,
     launch_to_kernel,
     legalize,
@@ -61,6 +62,7 @@ TORCH_STEPS = (
     Step("canonicalize-torch", "hipdnn-canonicalize-torch,func.func(canonicalize,cse)", "one form per meaning"),
     Step("fold-batch-norm", "hipdnn-fold-batch-norm", "constant statistics belong into the weights"),
     Step("fuse-activations", "hipdnn-fuse-activations", "activations written out in arithmetic are one operation"),
+    Step("fuse-rms-norm", "hipdnn-fuse-rms-norm", "RMS norm written out is one operation where an engine has it"),
     Step("fuse-attention", "hipdnn-fuse-attention", "attention written out is one operation where an engine has it"),
     Step(
         "outline-constants",

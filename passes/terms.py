@@ -6,11 +6,16 @@ from typing import Any
 
 from torch_mlir import ir
 
-from hipdnn_mlir.ir_types import is_tensor, tensor_type
+from hipdnn_mlir.dtypes import BF16, F16, F32, F64, DType
+from hipdnn_mlir.ir_types import is_tensor, tensor_type, torch_tensor
 from hipdnn_mlir.ir_view import defining, literal_scalar
+
+from .canonicalize_torch import constant_bool, constant_int, constant_none
 
 MAX_POWER = 4
 _CAST = "torch.aten.to.dtype"
+_TORCH_CODES = {F16: 5, F32: 6, F64: 7, BF16: 15}
+"""PyTorch's numbers of the float types, which casts name them by."""
 _MUL = ("torch.aten.mul.Tensor", "torch.aten.mul.Scalar")
 _DIV = ("torch.aten.div.Tensor", "torch.aten.div.Scalar")
 _ADD = ("torch.aten.add.Tensor", "torch.aten.add.Scalar")
@@ -61,6 +66,21 @@ def without_casts(value: Any) -> Any:
     while (source := defining(value)) is not None and source.name == _CAST and is_float_tensor(source.operands[0]):
         value = source.operands[0]
     return value
+
+
+def cast_to(value: Any, dtype: DType) -> Any:
+    """The value in another element type, made at the current insertion point where it differs."""
+    kind = tensor_type(value.type)
+    if kind.dtype is dtype:
+        return value
+    operands = [
+        value,
+        constant_int(_TORCH_CODES[dtype]),
+        constant_bool(value=False),
+        constant_bool(value=False),
+        constant_none(),
+    ]
+    return ir.Operation.create(_CAST, results=[torch_tensor(kind.static_dims(), dtype)], operands=operands).result
 
 
 def product(value: Any, leaves: Collection[Any] = (), *, casts: bool = False) -> Product:
@@ -143,6 +163,11 @@ def _add(found: Sum, value: Any) -> None:
         return
     if source not in found.operations:
         found.operations.append(source)
+
+
+def is_read(operation: Any) -> bool:
+    """Whether anything uses a result of an op."""
+    return any(list(result.uses) for result in operation.results)
 
 
 def is_private(operations: list[Any], root: Any) -> bool:

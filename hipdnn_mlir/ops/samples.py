@@ -235,6 +235,9 @@ def _normalization() -> Iterator[Sample]:
     yield _reject("aten.native_layer_norm", "shape", [f32(2, 8), [4], f32(4), f32(4), 1e-5], f32(2, 8), row, row)
     normalized = (f32(2, 8), [8], f32(8), f32(8), 1e-5)
     yield Sample("torch.aten.native_layer_norm", normalized, (f32(2, 8), row, row), ROWWISE, uses_all=True)
+    yield _accept("aten.rms_norm", ROWWISE, [f32(2, 8), [8], f32(8), 1e-5], f32(2, 8))
+    yield _reject("aten.rms_norm", "operand", [f32(2, 8), [8], None, 1e-5], f32(2, 8))
+    yield _reject("aten.rms_norm", "shape", [f32(2, 8), [4], f32(4), 1e-5], f32(2, 8))
     for rule, use_input in ((None, True), ("attribute", False)):
         args = [f32(2, 4, 8), f32(4), f32(4), None, None, use_input, 0.1, 1e-5, False]
         yield Sample(

@@ -1,8 +1,9 @@
-"""Normalizations with learned scale and bias: batch norm (inference), layer norm."""
+"""Normalizations with learned scale and bias: batch norm (inference), instance norm, layer norm, RMS norm."""
 
 from collections.abc import Sequence
 from math import prod
 
+from ... import dtypes
 from ...abi import Attribute as A
 from ...abi import AttributeType as T
 from ...abi import DataType, Descriptor, NormPhase
@@ -99,3 +100,29 @@ def layer_norm(e: Emitter, op: OpView) -> list[Value]:
         ],
     )[0]
     return [y]
+
+
+@compute("aten.rms_norm", becomes="RMS norm (inference)", source="PyTorch: torch.nn.functional.rms_norm")
+def rms_norm(e: Emitter, op: OpView) -> Value:
+    """(x, normalized dims, scale, eps) over trailing dims: x / sqrt(mean(x^2) + eps) * scale, computed in f32."""
+    x, shape, epsilon = e.value(op.args[0]), tuple(op.args[1]), op.args[3]
+    if op.args[2] is None or epsilon is None:
+        raise Refusal("operand", "RMS norm without scale or epsilon")
+    if not shape or x.dims[-len(shape) :] != shape or prod(shape) < 2:
+        raise Refusal("shape", f"normalized dims {shape} of {x.dims}")
+    scale = e.value(op.args[2])
+    if not x.dtype.is_float or scale.dtype is not x.dtype:
+        raise Refusal("dtype", f"x of {x.dtype}, scale of {scale.dtype}")
+    return e.node(
+        Descriptor.OPERATION_RMSNORM_DESCRIPTOR_EXT,
+        {
+            A.OPERATION_RMSNORM_X_EXT: x,
+            A.OPERATION_RMSNORM_SCALE_EXT: e.view(scale, (1,) * (x.rank - len(shape)) + shape),
+            A.OPERATION_RMSNORM_EPSILON_EXT: e.scalar(epsilon, dtypes.F64 if x.dtype is dtypes.F64 else dtypes.F32),
+        },
+        {A.OPERATION_RMSNORM_Y_EXT: (x.dims, x.dtype)},
+        [
+            (A.OPERATION_RMSNORM_FWD_PHASE_EXT, T.NORM_FWD_PHASE, [int(NormPhase.INFERENCE)]),
+            (A.RMSNORM_COMP_TYPE_EXT, T.DATA_TYPE, [int(DataType.DOUBLE if x.dtype is dtypes.F64 else DataType.FLOAT)]),
+        ],
+    )[0]
