@@ -66,7 +66,7 @@ class Graphs:
             return graph
         engine = self.target.engine_for(graph)
         if engine is None:
-            return Reject(pairs[-1][0].name, "engine", self.target.why_not(graph), pairs[-1][0].node)
+            return Reject(pairs[-1][0].label, "engine", self.target.why_not(graph), pairs[-1][0].node)
         return {ENGINE: ir.StringAttr.get(engine.name)}
 
 
@@ -109,12 +109,12 @@ def rejects(module: Any, target: Target) -> list[Reject]:
 def _why_outside(operation: Any, found: Found, target: Target) -> Reject | None:
     """None for a data movement that legalization takes; else the reason, hipDNN's before a kernel's."""
     row, op = found
-    if row.move is not None:
-        try:
-            row.move(op)
-        except Refusal as refusal:
-            return Reject(op.name, refusal.rule, refusal.reason, op.node)
-        return None
-    taker = Graphs(target) if row.emit is not None else Launches(target)
+    try:
+        if row.move is not None and row.move(op):
+            return None
+    except Refusal as refusal:
+        if row.call is None and row.launch is None:
+            return Reject(op.label, refusal.rule, refusal.reason, op.node)
+    taker = Graphs(target) if row.emit is not None and row.move is None else Launches(target)
     region = try_members([operation], {operation: found}, taker)
     return region if isinstance(region, Reject) else None

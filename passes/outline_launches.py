@@ -60,5 +60,5 @@ class Launches:
             return kernel
         if kernel.function not in self.target.kernels:
             op = pairs[-1][0]
-            return Reject(op.name, "kernel", f"target {self.target.name} has no {kernel.function} kernel", op.node)
+            return Reject(op.label, "kernel", f"target {self.target.name} has no {kernel.function} kernel", op.node)
         return {}

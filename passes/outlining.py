@@ -108,11 +108,11 @@ def try_members(members: list[Any], views: dict[Any, Any], taker: Taker) -> Regi
             if is_tensor(value.type) and value not in inputs and not _is_inside(value, inside):
                 kind = tensor_type(value.type)
                 if not kind.is_static:
-                    return Reject(member.name, "dynamic-shape", f"operand {kind}", views[member][1].node)
+                    return Reject(views[member][1].label, "dynamic-shape", f"operand {kind}", views[member][1].node)
                 inputs[value] = Operand(kind.static_dims(), kind.dtype)
     results = [r for op in members for r in op.results if any(use.owner.operation not in inside for use in r.uses)]
     if len(inputs) > MAX_INPUTS or len(results) > MAX_RESULTS or not results:
-        return Reject(members[-1].name, "size", f"{len(inputs)} operands and {len(results)} results")
+        return Reject(views[members[-1]][1].label, "size", f"{len(inputs)} operands and {len(results)} results")
     pairs = [(views[op][1], list(op.results)) for op in members]
     taken = taker.take(pairs, inputs, [(value, tensor_type(value.type)) for value in results])
     return taken if isinstance(taken, Reject) else Region(members, list(inputs), results, taken)

@@ -9,8 +9,9 @@ from torch_mlir import ir
 
 import torch_ir
 from hipdnn_mlir.dialect import make_context
-from hipdnn_mlir.ops.registry import rows
-from hipdnn_mlir.ops.samples import MOVEMENT, Sample, samples
+from hipdnn_mlir.ir_view import row_name
+from hipdnn_mlir.ops.registry import ONNX, rows
+from hipdnn_mlir.ops.samples import KERNEL, MOVEMENT, Sample, samples
 from hipdnn_mlir.passes.offload import ENGINE, rejects
 from hipdnn_mlir.passes.pipeline import OFFLOAD_STEPS, Runner
 from hipdnn_mlir.passes.registration import body, functions
@@ -52,12 +53,15 @@ def test_accepted_sample_is_placed_whole(sample: Sample) -> None:
     module = offloaded(sample)
     (main,) = functions(module.operation)
     graphs = [op for op in body(main) if op.name == "hipdnn.graph"]
-    left = [op for op in body(main) if op.name == sample.op]
+    launches = [op for op in body(main) if op.name == "hipdnn.launch"]
+    left = [op for op in body(main) if row_name(op) == sample.op]
     assert rejects(module.operation, HOST) == []
     if sample.engine == MOVEMENT:
-        assert (len(graphs), len(left)) == (0, 1)
+        assert (len(graphs), len(launches), len(left)) == (0, 0, 1)
+    elif sample.engine == KERNEL:
+        assert (len(graphs), len(launches), len(left)) == (0, 1, 0)
     else:
-        assert (len(graphs), len(left)) == (1, 0)
+        assert (len(graphs), len(launches), len(left)) == (1, 0, 0)
         assert str(ir.StringAttr(graphs[0].attributes[ENGINE]).value) == sample.engine
 
 
@@ -68,12 +72,12 @@ def test_accepted_sample_lowers_to_calls_and_copies(sample: Sample) -> None:
     Runner().run(module.operation, OFFLOAD_STEPS[1:])
     (main,) = functions(module.operation)
     left = {str(op.name) for op in body(main)}
-    assert left <= {"hipdnn.execute", "func.return", "memref.alloc", "memref.copy", *VIEWS}
+    assert left <= {"hipdnn.execute", "hipdnn.launch_kernel", "func.return", "memref.alloc", "memref.copy", *VIEWS}
 
 
 @pytest.mark.usefixtures("context")
 @pytest.mark.parametrize("sample", REJECTED, ids=str)
 def test_rejected_sample_names_its_rule(sample: Sample) -> None:
     found = rejects(offloaded(sample).operation, HOST)
-    assert [(reject.op, reject.rule) for reject in found] == [(sample.op, sample.rule)]
+    assert [(reject.op, reject.rule) for reject in found] == [(sample.op.removeprefix(ONNX), sample.rule)]
     assert found[0].reason

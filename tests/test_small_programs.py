@@ -168,14 +168,7 @@ REJECTED = [
         "torch.aten.max_pool2d_with_indices",
         "result",
     ),
-    ("(int16[2,3] x) => (int16[3,2] y) { y = Transpose<perm=[1,0]>(x) }", "copy", "dtype"),
-    (
-        """(float[4,3] x) => (float[4,3] y) {
-             s = Constant<value_ints=[-1]>() e = Constant<value_ints=[-9]>() a = Constant<value_ints=[0]>()
-             y = Slice(x, s, e, a, s) }""",
-        "torch.aten.slice.Tensor",
-        "attribute",
-    ),
+    ("(float[4,3] x, float[4] s) => (float[8,6] y) { y = Resize(x, , s) }", "Resize", "operand"),
     ("(double[4,4] x) => (double[4,4] y) { y = MatMul(x, x) }", "torch.aten.matmul", "dtype"),
 ]
 

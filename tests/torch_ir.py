@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hipdnn_mlir.dtypes import DType
+from hipdnn_mlir.ir_view import KNOWN
+from hipdnn_mlir.ops.registry import ONNX
 from hipdnn_mlir.ops.samples import Number, Sample
 from hipdnn_mlir.ops.spec import TensorType
 
@@ -17,10 +19,13 @@ def tensor(kind: TensorType) -> str:
 def module(sample: Sample) -> str:
     """A module whose @main makes the sample's call and returns its results."""
     text = _Text()
-    operands = [text.value(arg) for arg in sample.args]
     results = [tensor(kind) for kind in sample.results]
     names = [f"%r{index}" for index in range(len(results))]
-    text.op(", ".join(names), sample.op, operands, f"({', '.join(results)})")
+    if sample.op.startswith(ONNX):
+        text.onnx(", ".join(names), sample, f"({', '.join(results)})")
+    else:
+        operands = [text.value(arg) for arg in sample.args]
+        text.op(", ".join(names), sample.op, operands, f"({', '.join(results)})")
     used = len(results) if sample.uses_all else 1
     arguments = ", ".join(f"{name}: {kind}" for name, kind in text.arguments)
     outputs = ", ".join(results[:used])
@@ -39,6 +44,16 @@ class _Text:
     def op(self, result: str, name: str, operands: list[tuple[str, str]], results: str, attributes: str = "") -> None:
         values, kinds = ", ".join(v for v, _ in operands), ", ".join(k for _, k in operands)
         self.lines.append(f'{result} = "{name}"({values}) {attributes}: ({kinds}) -> {results}')
+
+    def onnx(self, result: str, sample: Sample, results: str) -> None:
+        """An ONNX operator; operands given as lists are attributes."""
+        known = {f"{KNOWN}{index}": arg for index, arg in enumerate(sample.args) if isinstance(arg, list)}
+        operands = [self.value(None if isinstance(arg, list) else arg) for arg in sample.args]
+        given = {**sample.attributes, **known}
+        attributes = ", ".join(f"torch.onnx.{name} = {_attribute(value)}" for name, value in given.items())
+        self.op(
+            result, "torch.operator", operands, results, f'{{name = "{sample.op}"{", " * bool(given)}{attributes}}} '
+        )
 
     def value(self, arg: Any) -> tuple[str, str]:
         """Name and type of an argument, its definition appended."""
@@ -62,6 +77,14 @@ class _Text:
         kind = "!torch.list<vtensor>" if isinstance(items[0], TensorType) else "!torch.list<int>"
         self.op(name, "torch.prim.ListConstruct", values, kind)
         return name, kind
+
+
+def _attribute(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_attribute, value))}]"
+    if isinstance(value, float):
+        return f"{value:e} : f32"
+    return f'"{value}"' if isinstance(value, str) else f"{value} : si64"
 
 
 def _number(number: Number) -> str:

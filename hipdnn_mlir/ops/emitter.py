@@ -287,10 +287,10 @@ def emit_region(
         for view, keys in ops:
             row = find(view.name)
             if row is None or row.emit is None:
-                return Reject(view.name, "no-row", "no hipDNN operation expresses it", view.node)
+                return Reject(view.label, "no-row", "no hipDNN operation expresses it", view.node)
             made = row.emit(emitter, view)
             for key, kind, value in zip(keys, view.results, made if isinstance(made, list) else [made], strict=False):
                 emitter.define(key, value, kind)
         return emitter.finish(results, storage if storage is not None else [None] * len(results))
     except Refusal as refusal:
-        return Reject(view.name, refusal.rule, refusal.reason, view.node)
+        return Reject(view.label, refusal.rule, refusal.reason, view.node)

@@ -187,15 +187,18 @@ class MapBuilder(Emitter):
 
     # -- instructions ---------------------------------------------------------------------------------------------
 
-    def op(self, name: str, *operands: Value, dtype: DType | None = None) -> Value:
-        """One instruction on operands that broadcast; comparisons give booleans, others `dtype` or the last operand's."""
+    def op(self, name: str, *operands: Value) -> Value:
+        """One instruction on operands of one dtype that broadcast; tests give booleans, others that dtype."""
         shape = broadcast(*(value.dims for value in operands))
         if shape is None:
             raise Refusal("broadcast", f"shapes {', '.join(str(v.dims) for v in operands)} do not broadcast")
         kinds = {value.dtype for value in (operands[1:] if name == "where" else operands)}
         if len(kinds) > 1:
             raise Refusal("dtype", f"{name} of {' and '.join(sorted(kind.name for kind in kinds))}")
-        result = dtype or (BOOL if name in _TESTS else operands[-1].dtype)
+        operand = operands[-1].dtype
+        if not _is_defined(name, operand):
+            raise Refusal("dtype", f"{name} of {operand}")
+        result = BOOL if name in _TESTS else operand
         return self._append([name, *(value.tensor for value in operands)], shape, result)
 
     def cast(self, value: Value, dtype: DType, *, saturate: bool = False) -> Value:
@@ -236,7 +239,22 @@ def broadcast_strides(dims: Dims, strides: Strides, space: Dims) -> Strides:
     return (0,) * (len(space) - len(dims)) + shown
 
 
-_TESTS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_nan", "is_inf", "is_pos_inf", "is_neg_inf"})
+_COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+_TESTS = _COMPARISONS | {"is_nan", "is_inf", "is_pos_inf", "is_neg_inf"}
+_NUMBERS = frozenset({"neg", "abs", "sign", "add", "sub", "mul", "div", "mod", "fmod", "pow"})
+_LOGIC = frozenset({"not", "and", "or", "xor"})
+_BITS = frozenset({"bit_not", "bit_and", "bit_or", "bit_xor", "shl", "shr"})
+
+
+def _is_defined(name: str, dtype: DType) -> bool:
+    """Whether an instruction takes operands of a dtype (docs/program-format.md)."""
+    if name in _COMPARISONS or name in ("min", "max", "where"):
+        return True
+    if name in _NUMBERS:
+        return dtype is not BOOL
+    if name in _LOGIC:
+        return dtype is BOOL
+    return not dtype.is_float and dtype is not BOOL if name in _BITS else dtype.is_float
 
 
 def _unpadded(dims: Dims) -> Dims:
@@ -273,7 +291,7 @@ def kernel_region(
             row = find(view.name)
             emission = None if row is None or not is_map(view.name) else row.launch or row.emit
             if emission is None:
-                return Reject(view.name, "no-row", "no kernel expresses it", view.node)
+                return Reject(view.label, "no-row", "no kernel expresses it", view.node)
             made = emission(builder, view)
             for key, kind, value in zip(keys, view.results, made if isinstance(made, list) else [made], strict=False):
                 builder.define(key, value, kind)
@@ -281,7 +299,7 @@ def kernel_region(
             builder.store(key, kind, stored[index], index)
         return Kernel(MAP, builder.tensors, {"code": builder.code})
     except Refusal as refusal:
-        return Reject(view.name, refusal.rule, refusal.reason, view.node)
+        return Reject(view.label, refusal.rule, refusal.reason, view.node)
 
 
 def _space(results: Sequence[tuple[Any, TensorType]]) -> Dims:

@@ -4,8 +4,8 @@ The tests turn each into torch IR and ask the offload pass; a row without both k
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -16,6 +16,7 @@ from .spec import OpView, TensorArg, TensorType
 ONEDNN, ROWWISE, REDUCTION = "HOST_ONEDNN_ENGINE", "HOST_ROWWISE_ENGINE", "HOST_REDUCTION_ENGINE"
 SDPA = "HOST_SDPA_ENGINE"
 MOVEMENT = ""
+KERNEL = "kernel"
 
 
 @dataclass(frozen=True)
@@ -28,15 +29,17 @@ class Number:
 
 @dataclass(frozen=True)
 class Sample:
-    """One call of a torch op.
+    """One call of an op.
 
     Attributes:
         op: as in the table.
-        args: a TensorType for an operand of the caller, a Number, or a Python value (None, numbers, strings, lists).
+        args: a TensorType for an operand of the caller, a Number, or a Python value (None, numbers, strings, lists); for an ONNX operator
+            a list stands for an operand that is known at compile time.
         results: types of the results, the first of which is used (all where `uses_all`).
-        engine: of target `host` where accepted; MOVEMENT for data movement.
+        engine: of target `host` where accepted; MOVEMENT for data movement, KERNEL for a launch.
         rule: that refuses it, or None where it is accepted.
         uses_all: whether the caller takes every result.
+        attributes: of an ONNX operator.
     """
 
     op: str
@@ -45,6 +48,7 @@ class Sample:
     engine: str = MOVEMENT
     rule: str | None = None
     uses_all: bool = False
+    attributes: Mapping[str, Any] = field(default_factory=dict)
 
     def with_dtype(self, old: DType, new: DType) -> "Sample":
         """The same call with every tensor of dtype `old` in `new`."""
@@ -72,12 +76,12 @@ class Sample:
             return TensorArg(next(keys), TensorType((), arg.dtype), arg.value) if isinstance(arg, Number) else arg
 
         used = [index == 0 or self.uses_all for index in range(len(self.results))]
-        return OpView(self.op, [seen(arg) for arg in self.args], self.results, used=used)
+        return OpView(self.op, [seen(arg) for arg in self.args], self.results, used=used, attributes=self.attributes)
 
     def __str__(self) -> str:
         """A name for test reports."""
         shown = ",".join(str(a) for a in self.args if isinstance(a, TensorType))
-        return f"{self.op.removeprefix('torch.')}({shown})-{self.rule or 'accepted'}"
+        return f"{self.op.removeprefix('torch.').removeprefix('hipdnn.')}({shown})-{self.rule or 'accepted'}"
 
 
 def _kind(dtype: DType, *dims: int | None) -> TensorType:
@@ -99,6 +103,11 @@ def i16(*dims: int) -> TensorType:
     return _kind(dtypes.I16, *dims)
 
 
+def i64(*dims: int | None) -> TensorType:
+    """A tensor type of i64."""
+    return _kind(dtypes.I64, *dims)
+
+
 def i32(*dims: int) -> TensorType:
     """A tensor type of i32."""
     return _kind(dtypes.I32, *dims)
@@ -114,17 +123,24 @@ def samples() -> list[Sample]:
     found: list[Sample] = []
     for family in (_convolution, _matmul, _attention, _reshapes, _views, _joins, _normalization, _unary, _binary, _compositions, _casts,
                    _fills, _pooling,
-                   _reductions, _softmaxes):  # fmt: skip
+                   _reductions, _softmaxes, _maps, _indexing, _sorting, _rearranging):  # fmt: skip
         found += family()
     return found
 
 
-def _accept(op: str, engine: str, args: Sequence[Any], *results: TensorType) -> Sample:
-    return Sample(f"torch.{op}", tuple(args), results, engine)
+def _accept(op: str, engine: str, args: Sequence[Any], *results: TensorType, **attributes: Any) -> Sample:
+    return Sample(_row(op), tuple(args), results, engine, attributes=attributes)
 
 
-def _reject(op: str, rule: str, args: Sequence[Any], *results: TensorType, uses_all: bool = False) -> Sample:
-    return Sample(f"torch.{op}", tuple(args), results, rule=rule, uses_all=uses_all)
+def _reject(
+    op: str, rule: str, args: Sequence[Any], *results: TensorType, uses_all: bool = False, **attributes: Any
+) -> Sample:
+    return Sample(_row(op), tuple(args), results, rule=rule, uses_all=uses_all, attributes=attributes)
+
+
+def _row(op: str) -> str:
+    """The name of a row: `aten.relu` is a torch op, `Gather` an ONNX operator."""
+    return f"torch.{op}" if op[0].islower() or op[0] == "_" else f"hipdnn.onnx.{op}"
 
 
 def _convolution() -> Iterator[Sample]:
@@ -218,7 +234,7 @@ def _joins() -> Iterator[Sample]:
     yield _accept("aten.constant_pad_nd", MOVEMENT, [f32(2, 3), [1, 2, 0, 1], 0.5], f32(3, 6))
     yield _reject("aten.constant_pad_nd", "attribute", [f32(2, 3), [-1, 0], 0.5], f32(2, 2))
     yield _accept("aten.pad", MOVEMENT, [f32(2, 3), [1, 2], "constant", 1.0], f32(2, 6))
-    yield _reject("aten.pad", "attribute", [f32(1, 2, 3), [1, 2], "reflect", None], f32(1, 2, 6))
+    yield _reject("aten.pad", "attribute", [f32(1, 2, 3), [-1, 0], "constant", 1.0], f32(1, 2, 2))
 
 
 def _normalization() -> Iterator[Sample]:
@@ -252,12 +268,12 @@ _ANY_UNARY = ("relu", "abs", "neg", "ceil", "floor")
 def _unary() -> Iterator[Sample]:
     for name in (*_FLOAT_UNARY, *_ANY_UNARY):
         yield _accept(f"aten.{name}", ROWWISE, [f32(2, 3)], f32(2, 3))
-        yield _reject(f"aten.{name}", "dtype", [i16(2, 3)], i16(2, 3))
+        yield _reject(f"aten.{name}", "dynamic-shape", [f32(None, 3)], f32(None, 3))
     for name in _FLOAT_UNARY:
         yield _reject(f"aten.{name}", "dtype", [i32(2, 3)], i32(2, 3))
     for name, extra in (("clone", None), ("contiguous", 0)):
         yield _accept(f"aten.{name}", ROWWISE, [f32(2, 3), extra], f32(2, 3))
-        yield _reject(f"aten.{name}", "dtype", [i16(2, 3), extra], i16(2, 3))
+        yield _reject(f"aten.{name}", "dynamic-shape", [f32(None, 3), extra], f32(None, 3))
 
 
 def _binary() -> Iterator[Sample]:
@@ -276,12 +292,12 @@ def _binary() -> Iterator[Sample]:
         yield _accept(f"aten.{name}.Tensor", ROWWISE, [x, y], bools(2, 3))
         yield _reject(f"aten.{name}.Tensor", "dtype", [x, other], bools(2, 3))
         yield _accept(f"aten.{name}.Scalar", ROWWISE, [x, 0.5], bools(2, 3))
-        yield _reject(f"aten.{name}.Scalar", "dtype", [i16(2, 3), 1], bools(2, 3))
+        yield _reject(f"aten.{name}.Scalar", "dynamic-shape", [f32(None, 3), 0.5], _kind(dtypes.BOOL, None, 3))
     for name in ("logical_and", "logical_or", "logical_xor"):
         yield _accept(f"aten.{name}", ROWWISE, [bools(2, 3), bools(3)], bools(2, 3))
         yield _reject(f"aten.{name}", "dtype", [bools(2, 3), x], bools(2, 3))
     yield _accept("aten.logical_not", ROWWISE, [bools(2, 3)], bools(2, 3))
-    yield _reject("aten.logical_not", "dtype", [i16(2, 3)], bools(2, 3))
+    yield _reject("aten.logical_not", "dynamic-shape", [_kind(dtypes.BOOL, None)], _kind(dtypes.BOOL, None))
     yield _accept("aten.add.Tensor", ROWWISE, [x, y, 3], x)
     yield _accept("aten.rsub.Scalar", ROWWISE, [x, 1.0, 1], x)
     yield _reject("aten.rsub.Scalar", "attribute", [x, 1.0, 2], x)
@@ -290,23 +306,28 @@ def _binary() -> Iterator[Sample]:
     yield _reject("aten.div.Tensor_mode", "attribute", [x, y, "trunc"], x)
     yield _accept("aten.pow.Tensor_Scalar", ROWWISE, [x, 3], x)
     yield _accept("aten.pow.Tensor_Scalar", ROWWISE, [x, 2.5], x)
-    yield _reject("aten.pow.Tensor_Scalar", "attribute", [x, 5], x)
+    yield _accept("aten.pow.Tensor_Scalar", KERNEL, [x, 5], x)
+    yield _reject("aten.pow.Tensor_Scalar", "dynamic-shape", [f32(None, 3), 5], f32(None, 3))
     yield _accept("aten.fmod.Tensor", ROWWISE, [i32(2, 3), i32(3)], i32(2, 3))
-    yield _reject("aten.fmod.Tensor", "dtype", [x, y], x)
+    yield _accept("aten.fmod.Tensor", KERNEL, [x, y], x)
+    yield _reject("aten.fmod.Tensor", "dtype", [x, other], x)
     yield _accept("aten.remainder.Tensor", ROWWISE, [i32(2, 3), i32(3)], i32(2, 3))
-    yield _reject("aten.remainder.Tensor", "dtype", [x, y], x)
+    yield _accept("aten.remainder.Tensor", KERNEL, [x, y], x)
+    yield _reject("aten.remainder.Tensor", "dtype", [x, other], x)
     for name in ("and", "or", "xor"):
         yield _accept(f"aten.bitwise_{name}.Tensor", ROWWISE, [bools(2, 3), bools(3)], bools(2, 3))
-        yield _reject(f"aten.bitwise_{name}.Tensor", "dtype", [i32(2, 3), other], i32(2, 3))
+        yield _accept(f"aten.bitwise_{name}.Tensor", KERNEL, [i32(2, 3), other], i32(2, 3))
+        yield _reject(f"aten.bitwise_{name}.Tensor", "dtype", [x, y], x)
     yield _accept("aten.bitwise_not", ROWWISE, [bools(2, 3)], bools(2, 3))
-    yield _reject("aten.bitwise_not", "dtype", [i32(2, 3)], i32(2, 3))
+    yield _accept("aten.bitwise_not", KERNEL, [i32(2, 3)], i32(2, 3))
+    yield _reject("aten.bitwise_not", "dynamic-shape", [_kind(dtypes.BOOL, None)], _kind(dtypes.BOOL, None))
     for name in ("clamp_min", "clamp_max"):
         yield _accept(f"aten.{name}.Tensor", ROWWISE, [x, f32()], x)
         yield _reject(f"aten.{name}.Tensor", "dtype", [x, other], x)
 
 
 def _compositions() -> Iterator[Sample]:
-    x, wrong = f32(2, 3), i16(2, 3)
+    x, wrong = f32(2, 3), f32(None, 3)
     extras: dict[str, list[Any]] = {
         "clamp": [0.0, 1.0], "hardtanh": [-1.0, 1.0], "relu6": [], "leaky_relu": [0.1], "elu": [1.0, 1.0, 1.0], "softplus": [1, 20],
         "mish": [], "gelu": ["tanh"], "hardsigmoid": [], "hardswish": [], "sign": [], "sgn": [], "cos": [], "sinh": [], "cosh": [],
@@ -314,17 +335,17 @@ def _compositions() -> Iterator[Sample]:
     }  # fmt: skip
     for name, extra in extras.items():
         yield _accept(f"aten.{name}", ROWWISE, [x, *extra], x)
-        yield _reject(f"aten.{name}", "dtype", [wrong, *extra], wrong)
+        yield _reject(f"aten.{name}", "dynamic-shape", [wrong, *extra], wrong)
     yield _accept("aten.clamp.Tensor", ROWWISE, [x, Number(0.0), Number(6.0)], x)
     yield _accept("aten.clamp.Tensor", ROWWISE, [x, f32(), None], x)
-    yield _reject("aten.clamp.Tensor", "dtype", [wrong, None, Number(1, dtypes.I16)], wrong)
+    yield _reject("aten.clamp.Tensor", "dynamic-shape", [wrong, None, Number(1.0)], wrong)
     yield _accept("aten.prelu", ROWWISE, [x, f32(3)], x)
     yield _reject("aten.prelu", "dtype", [x, f64(3)], x)
     yield _accept("aten.where.self", ROWWISE, [bools(2, 3), f32(3), x], x)
     yield _reject("aten.where.self", "dtype", [bools(2, 3), f64(3), x], x)
     for name in ("isnan", "isinf"):
         yield _accept(f"aten.{name}", ROWWISE, [x], bools(2, 3))
-        yield _reject(f"aten.{name}", "dtype", [wrong], bools(2, 3))
+        yield _reject(f"aten.{name}", "dynamic-shape", [wrong], _kind(dtypes.BOOL, None, 3))
     for name, extra in (("expand", [False]), ("broadcast_to", [])):
         yield _accept(f"aten.{name}", ROWWISE, [f32(2, 1), [2, 3], *extra], x)
         yield _reject(f"aten.{name}", "dynamic-shape", [f32(None, 1), [-1, 3], *extra], f32(None, 3))
@@ -332,14 +353,17 @@ def _compositions() -> Iterator[Sample]:
 
 def _fills() -> Iterator[Sample]:
     yield _accept("aten.full", ROWWISE, [[2, 3], 1.5, None, None, None, None], f32(2, 3))
-    yield _reject("aten.full", "dtype", [[2, 3], 1, None, None, None, None], i16(2, 3))
+    yield _accept("aten.full", KERNEL, [[2, 3], 1, None, None, None, None], i16(2, 3))
+    yield _reject("aten.full", "dynamic-shape", [[2, 3], 1.0, None, None, None, None], f32(None, 3))
 
 
 def _casts() -> Iterator[Sample]:
     f64_in_torch = 7
     i16_in_torch = 2
     yield _accept("aten.to.dtype", ROWWISE, [f32(2, 3), f64_in_torch, False, False, None], f64(2, 3))
-    yield _reject("aten.to.dtype", "dtype", [f32(2, 3), i16_in_torch, False, False, None], i16(2, 3))
+    yield _accept("aten.to.dtype", KERNEL, [f32(2, 3), i16_in_torch, False, False, None], i16(2, 3))
+    open_sizes = _kind(dtypes.F64, None, 3)
+    yield _reject("aten.to.dtype", "dynamic-shape", [f32(None, 3), f64_in_torch, False, False, None], open_sizes)
 
 
 def _pooling() -> Iterator[Sample]:
@@ -371,12 +395,13 @@ def _reductions() -> Iterator[Sample]:
     for name, extra in (("sum.dim_IntList", [None]), ("mean.dim", [None]), ("amax", []), ("amin", [])):
         yield _accept(f"aten.{name}", ROWWISE, [x, [-1], True, *extra], f32(2, 3, 1))
         yield _accept(f"aten.{name}", ROWWISE, [x, [0, 2], False, *extra], f32(3))
-        yield _reject(f"aten.{name}", "dtype", [wrong, [-1], True, *extra], i16(2, 3, 1))
+        yield _reject(f"aten.{name}", "dynamic-shape", [f32(None, 3, 4), [-1], True, *extra], f32(None, 3, 1))
     yield _accept("aten.prod.dim_int", ROWWISE, [x, 1, False, None], f32(2, 4))
-    yield _reject("aten.prod.dim_int", "dtype", [wrong, 1, False, None], i16(2, 4))
+    yield _reject("aten.prod.dim_int", "dynamic-shape", [f32(None, 3, 4), 1, False, None], f32(None, 4))
+    yield _reject("aten.mean.dim", "dtype", [wrong, [-1], True, None], i16(2, 3, 1))
     for name, extra in (("sum", [None]), ("mean", [None]), ("max", []), ("min", [])):
         yield _accept(f"aten.{name}", ROWWISE, [x, *extra], f32())
-        yield _reject(f"aten.{name}", "dtype", [wrong, *extra], i16())
+        yield _reject(f"aten.{name}", "dynamic-shape", [f32(None, 3), *extra], f32())
     yield _accept("aten.linalg_vector_norm", ROWWISE, [x, 2.0, [1], True, None], f32(2, 1, 4))
     yield _accept("aten.linalg_vector_norm", ROWWISE, [x, math.inf, None, False, None], f32())
     yield _reject("aten.linalg_vector_norm", "attribute", [x, 3.0, [1], True, None], f32(2, 1, 4))
@@ -393,3 +418,80 @@ def _softmaxes() -> Iterator[Sample]:
         yield _reject(f"aten.{name}", "dtype", [wrong, -1, extra], wrong)
     yield _accept("aten.logsumexp", ROWWISE, [x, [1], True], f32(2, 1))
     yield _reject("aten.logsumexp", "dtype", [wrong, [1], True], i32(2, 1))
+
+
+def _maps() -> Iterator[Sample]:
+    x, y, wrong = f32(2, 3), i16(2, 3), f32(None, 3)
+    for name in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "trunc"):
+        yield _accept(f"aten.{name}", KERNEL, [x], x)
+        yield _reject(f"aten.{name}", "dtype", [y], y)
+    for name in ("left", "right"):
+        yield _accept(f"aten.bitwise_{name}_shift.Tensor", KERNEL, [y, i16(3)], y)
+        yield _reject(f"aten.bitwise_{name}_shift.Tensor", "dtype", [x, x], x)
+    yield _accept("aten.add.Tensor", KERNEL, [y, i16(3), 1], y)
+    yield _accept("aten.pow.Tensor_Tensor", KERNEL, [x, i64(3)], x)
+    yield _reject("aten.pow.Tensor_Tensor", "dynamic-shape", [wrong, i64(3)], wrong)
+    yield _accept("aten.pow.Scalar", KERNEL, [2.0, x], x)
+    yield _reject("aten.pow.Scalar", "dynamic-shape", [2.0, wrong], wrong)
+    chosen: dict[str, list[Any]] = {"Scalar": [1.0, 0.0], "ScalarOther": [x, 0.0], "ScalarSelf": [1.0, x]}
+    for form, extra in chosen.items():
+        yield _accept(f"aten.where.{form}", KERNEL, [bools(2, 3), *extra], x)
+        yield _reject(f"aten.where.{form}", "dynamic-shape", [_kind(dtypes.BOOL, None, 3), *extra], wrong)
+    yield _accept("EyeLike", KERNEL, [x], y, k=1)
+    yield _reject("EyeLike", "dynamic-shape", [wrong], wrong)
+    yield _accept("Trilu", KERNEL, [x, i64()], x, upper=0)
+    yield _reject("Trilu", "dynamic-shape", [wrong, None], wrong)
+    yield _accept("Range", KERNEL, [f32(), f32(), f32()], f32(5))
+    yield _reject("Range", "dynamic-shape", [f32(), f32(), f32()], f32(None))
+    yield _accept("OneHot", KERNEL, [i32(2, 3), [4], f32(2)], f32(2, 4, 3), axis=1)
+    yield _reject("OneHot", "dynamic-shape", [i64(None), [4], f32(2)], f32(None, 4))
+    yield _accept("Cast", ROWWISE, [x], f64(2, 3))
+    yield _accept("Cast", KERNEL, [x], y)
+    yield _reject("Cast", "dynamic-shape", [wrong], _kind(dtypes.F64, None, 3))
+
+
+def _indexing() -> Iterator[Sample]:
+    data, indices, wrong = f32(5, 4), i64(2, 3), f32(2, 3)
+    yield _accept("Gather", KERNEL, [data, indices], f32(2, 3, 4), axis=0)
+    yield _accept("Gather", MOVEMENT, [data, Number(-1, dtypes.I64)], f32(5), axis=1)
+    yield _reject("Gather", "dtype", [data, wrong], f32(2, 3, 4), axis=0)
+    yield _accept("GatherElements", KERNEL, [data, indices], f32(2, 3), axis=1)
+    yield _reject("GatherElements", "dtype", [data, wrong], f32(2, 3), axis=1)
+    yield _accept("GatherND", KERNEL, [data, i64(3, 2)], f32(3))
+    yield _reject("GatherND", "dtype", [data, f32(3, 2)], f32(3))
+    for name in ("ScatterElements", "Scatter"):
+        yield _accept(name, KERNEL, [data, indices, f32(2, 3)], data, axis=1)
+        yield _reject(name, "attribute", [data, indices, f32(2, 3)], data, axis=2)
+    yield _accept("ScatterND", KERNEL, [data, i64(3, 1), f32(3, 4)], data, reduction="add")
+    yield _reject("ScatterND", "attribute", [data, i64(3, 1), f32(3, 4)], data, reduction="mean")
+    yield _accept("Slice", MOVEMENT, [f32(6, 3), [1], [5], [0], [2]], f32(2, 3))
+    yield _accept("Slice", KERNEL, [f32(6, 3), [-1], [-7], [0], [-2]], f32(3, 3))
+    yield _reject("Slice", "operand", [f32(6, 3), i64(1), i64(1), [0], None], f32(2, 3))
+
+
+def _sorting() -> Iterator[Sample]:
+    x, flat = f32(3, 4), f32(3)
+    yield Sample("hipdnn.onnx.TopK", (x, [2]), (f32(3, 2), i64(3, 2)), KERNEL, uses_all=True)
+    yield _reject("TopK", "dynamic-shape", [f32(None, 4), [2]], f32(None, 2), i64(None, 2))
+    for name in ("ArgMax", "ArgMin"):
+        yield _accept(name, KERNEL, [x], i64(3), axis=1, keepdims=0)
+        yield _reject(name, "attribute", [x], i64(3), axis=2, keepdims=0)
+    for name in ("CumSum", "CumProd"):
+        yield _accept(name, KERNEL, [x, [-1]], x, exclusive=1)
+        yield _accept(name, KERNEL, [flat, i64()], flat)
+        yield _reject(name, "operand", [x, i64()], x)
+    yield _accept("ReverseSequence", KERNEL, [x, i64(4)], x)
+    yield _reject("ReverseSequence", "dynamic-shape", [f32(None, 4), i64(4)], f32(None, 4))
+
+
+def _rearranging() -> Iterator[Sample]:
+    x, image = f32(2, 3), f32(1, 2, 4, 4)
+    yield _accept("aten.pad", KERNEL, [f32(1, 2, 3), [1, 2], "reflect", None], f32(1, 2, 6))
+    for name in ("tile", "repeat"):
+        yield _accept(f"aten.{name}", KERNEL, [x, [2, 2]], f32(4, 6))
+        yield _reject(f"aten.{name}", "dynamic-shape", [f32(None, 3), [2, 1]], f32(None, 3))
+    yield _accept("aten.sum.dim_IntList", KERNEL, [i16(2, 3), [1], False, None], i16(2))
+    yield _accept("Resize", KERNEL, [image, None, [1.0, 1.0, 2.0, 2.0], None], f32(1, 2, 8, 8), mode="linear")
+    yield _reject("Resize", "operand", [image, None, f32(4), None], f32(1, 2, 8, 8))
+    yield _accept("GridSample", KERNEL, [image, f32(1, 3, 3, 2)], f32(1, 2, 3, 3))
+    yield _reject("GridSample", "dynamic-shape", [image, f32(1, None, 3, 2)], f32(1, 2, None, 3))

@@ -84,6 +84,11 @@ class OpView:
     used: Sequence[bool] = ()
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def label(self) -> str:
+        """The op as users know it: an ONNX operator without the prefix of its row."""
+        return self.name.removeprefix("hipdnn.onnx.")
+
     def uses_only_first(self) -> bool:
         """Whether nothing reads a result but the first."""
         return not any(self.used[1:])

@@ -4,32 +4,36 @@ Dtypes and engines are what a dry run of each row's samples finds, limits are th
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from .. import dtypes
 from ..dtypes import ALL
 from ..errors import Reject
 from ..ops.emitter import Operand, emit_region
 from ..ops.graph import Graph
-from ..ops.registry import rows
+from ..ops.kernels import Kernel, kernel_region
+from ..ops.registry import ONNX, rows
 from ..ops.samples import Sample, samples
 from ..ops.spec import OpRow, Refusal, TensorArg
 from ..target import HOST
 
 _GENERAL = frozenset({"dtype", "dynamic-shape", "engine", "no-row"})
+Made = TypeVar("Made")
 _HEADER = """# Supported operations
 
 Made by `python -m hipdnn_mlir.report.ops_doc docs/ops.md` from the table that the compiler itself uses (`hipdnn_mlir/ops`);
 a test compares.
 
-An ONNX operator is converted to torch ops by torch-mlir; each then becomes one or more hipDNN operations, or data movement. Neighbouring
-operations share a graph where one engine takes them together. ONNX operators that torch-mlir writes with the ops below work too. Shapes
-are static. `hipdnn-mlir explain MODEL.onnx` says which engine takes which node of a model, and why one is left out.
+An ONNX operator is converted to torch ops by torch-mlir, or has a row of its own. Each op then becomes one or more hipDNN operations,
+data movement, or, where hipDNN has no operation or dtype for it, a kernel of the target's port. Neighbouring operations share a graph where
+one engine takes them together; elementwise ones that are left share a map kernel. ONNX operators that torch-mlir writes with the ops below
+work too. Shapes are static. `hipdnn-mlir explain MODEL.onnx` says what takes which node of a model, and why one is left out.
 
-Engines are those of target `host`. A dtype is listed where the sample calls of the row are taken in it; f16 and bf16 products and
-convolutions also need a processor for which oneDNN has them.
+Engines are those of target `host`; `kernel` stands for its kernels. A dtype is listed where the sample calls of the row are taken in it; f16
+and bf16 products and convolutions also need a processor for which oneDNN has them.
 """
 
 
@@ -57,8 +61,7 @@ def markdown() -> str:
         "## Torch ops without an ONNX operator of their own\n",
         _table([row for row in computed if not row.onnx], cases),
         "## Data movement\n",
-        "Views are strides of what reads them; where no view can show a value, it is copied. Any dtype can be viewed, copies need one of",
-        f"{_joined(d.name for d in ALL if d.hipdnn is not None)}.\n",
+        "Views are strides of what reads them; where no view can show a value, it is copied. Any dtype can be viewed and copied.\n",
         _movements(moved),
     ])  # fmt: skip
 
@@ -102,14 +105,14 @@ def _limits(cases: Iterable[Sample]) -> list[str]:
 def _dtypes(accepted: list[Sample]) -> tuple[str, ...]:
     """Dtypes of the first operand in which some accepted call is taken."""
     bases = [(sample, _first(sample)) for sample in accepted]
-    return tuple(d.name for d in ALL if any(base and _engine(sample.with_dtype(base, d)) for sample, base in bases))
+    return tuple(d.name for d in ALL if any(base and _is_taken(sample.with_dtype(base, d)) for sample, base in bases))
 
 
 def _first(sample: Sample) -> dtypes.DType | None:
     return next((arg.type.dtype for arg in sample.view().args if isinstance(arg, TensorArg)), None)
 
 
-def _emitted(sample: Sample) -> Graph | Reject:
+def _made(sample: Sample, make: Callable[..., Made | Reject]) -> Made | Reject:
     op = sample.view()
     tensors = [arg for arg in op.args if isinstance(arg, TensorArg) and arg.scalar is None]
     keys = [("result", index) for index in range(len(op.results))]
@@ -118,22 +121,27 @@ def _emitted(sample: Sample) -> Graph | Reject:
         operands = {arg.key: Operand(arg.type.static_dims(), arg.type.dtype) for arg in tensors}
     except Refusal as refusal:
         return Reject(op.name, refusal.rule, refusal.reason)
-    return emit_region([(op, keys)], operands, used)
+    return make([(op, keys)], operands, used)
 
 
-def _engine(sample: Sample) -> str | None:
-    graph = _emitted(sample)
-    engine = HOST.engine_for(graph) if isinstance(graph, Graph) else None
-    return engine.name if engine else None
+def _is_taken(sample: Sample) -> bool:
+    graph = _made(sample, emit_region)
+    if isinstance(graph, Graph) and HOST.engine_for(graph) is not None:
+        return True
+    return isinstance(_made(sample, kernel_region), Kernel)
 
 
 def _reason(sample: Sample) -> str:
-    graph = _emitted(sample)
+    row = rows()[sample.op]
+    if row.emit is None:
+        kernel = _made(sample, kernel_region)
+        return kernel.reason if isinstance(kernel, Reject) else ""
+    graph = _made(sample, emit_region)
     return graph.reason if isinstance(graph, Reject) else HOST.why_not(graph)
 
 
 def _short(names: Iterable[str]) -> list[str]:
-    return [f"`{name.removeprefix('torch.')}`" for name in names]
+    return [f"`{name.removeprefix('torch.').removeprefix(ONNX)}`" for name in names]
 
 
 def _joined(parts: Iterable[str]) -> str:

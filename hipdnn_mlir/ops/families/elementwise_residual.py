@@ -33,10 +33,7 @@ def values(m: MapBuilder, op: OpView, count: int = 2) -> list[Value]:
 
 def _unary(name: str) -> MapEmission:
     def launch(m: MapBuilder, op: OpView) -> Value:
-        x = m.value(op.args[0])
-        if not x.dtype.is_float:
-            raise Refusal("dtype", f"{op.name} of {x.dtype}")
-        return m.op(name, x)
+        return m.op(name, m.value(op.args[0]))
 
     return launch
 
@@ -44,8 +41,6 @@ def _unary(name: str) -> MapEmission:
 def _bits(name: str) -> MapEmission:
     def launch(m: MapBuilder, op: OpView) -> Value:
         a, b = values(m, op)
-        if a.dtype.is_float:
-            raise Refusal("dtype", f"{op.name} of {a.dtype}")
         return m.op(_LOGIC.get(name, name) if a.dtype is BOOL else name, a, b)
 
     return launch
@@ -64,7 +59,7 @@ def bitwise_not(m: MapBuilder, op: OpView) -> Value:
     return m.op("not" if x.dtype is BOOL else "bit_not", x)
 
 
-@elementwise("aten.to.dtype", onnx=("Cast",))
+@elementwise("aten.to.dtype", "hipdnn.onnx.Cast", onnx=("Cast",))
 def cast(m: MapBuilder, op: OpView) -> Value:
     """Another element type, as ONNX's Cast."""
     return m.cast(m.value(op.args[0]), op.results[0].dtype)

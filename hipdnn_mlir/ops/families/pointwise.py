@@ -332,7 +332,7 @@ def where(e: Emitter, op: OpView) -> Value:
     return e.pointwise(P.BINARY_SELECT, a, b, condition, dtype=a.dtype)
 
 
-@compute("aten.to.dtype", becomes="pointwise IDENTITY to another type", onnx=("Cast",))
+@compute("aten.to.dtype", "hipdnn.onnx.Cast", becomes="pointwise IDENTITY to another type", onnx=("Cast",))
 def cast(e: Emitter, op: OpView) -> Value:
     """Another element type; to bool it is x != 0."""
     x, kind = e.value(op.args[0]), op.results[0].dtype

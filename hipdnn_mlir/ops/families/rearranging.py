@@ -1,0 +1,65 @@
+"""Kernels for data that is repeated, mirrored or reduced, where neither a view nor hipDNN does it."""
+
+from ...dtypes import BOOL
+from ..kernels import MAP
+from ..registry import kernel
+from ..spec import Call, OpView, Refusal
+from .indexing import tensor
+from .reduction import axes_of
+
+_PAD_MODES = {"reflect": "reflect", "replicate": "edge", "edge": "edge", "circular": "wrap", "wrap": "wrap"}
+
+
+@kernel("aten.pad", function="pad", onnx=("Pad",))
+def pad(op: OpView) -> Call:
+    """(x, pads of the last dims first, mode): the border is made of the operand's own elements."""
+    x, flat, mode = tensor(op, 0), [int(size) for size in op.args[1]], op.args[2]
+    if mode == "constant":
+        raise Refusal("attribute", f"negative padding {flat}")
+    if mode not in _PAD_MODES:
+        raise Refusal("attribute", f"pad mode {mode!r}")
+    low = [0] * len(x.type.static_dims())
+    for pair in range(len(flat) // 2):
+        low[-1 - pair] = flat[2 * pair]
+    return Call("pad", [x], {"low": low, "mode": _PAD_MODES[mode]})
+
+
+@kernel("aten.tile", "aten.repeat", function=MAP, onnx=("Tile",))
+def tile(op: OpView) -> Call:
+    """(x, repeats): read with stride 0 along a dim for the repeats of each dim."""
+    x, repeats = tensor(op, 0), [int(count) for count in op.args[1]]
+    dims = x.type.static_dims()
+    dims = (1,) * (len(repeats) - len(dims)) + dims
+    repeats = [1] * (len(dims) - len(repeats)) + repeats
+    shown, result = [], []
+    for size, count in zip(dims, repeats, strict=True):
+        shown += [size] if count == 1 else [1, size]
+        result += [size] if count == 1 else [count, size]
+    code = [["load", 0], ["store", 1, 0]]
+    return Call(MAP, [(x, tuple(shown))], {"code": code}, [tuple(result)])
+
+
+_REDUCTIONS = {
+    "aten.sum.dim_IntList": ("add", "ReduceSum", 1), "aten.amax": ("max", "ReduceMax", 1), "aten.amin": ("min", "ReduceMin", 1),
+    "aten.prod.dim_int": ("mul", "ReduceProd", 1), "aten.sum": ("add", "ReduceSum", 9), "aten.max": ("max", "ReduceMax", 9),
+    "aten.min": ("min", "ReduceMin", 9),
+}  # fmt: skip
+_OF_BOOLEANS = {"max": "or", "min": "and"}
+
+
+def _reduction(operator: str, where: int, op: OpView) -> Call:
+    x, kind = tensor(op, 0), op.results[0].dtype
+    dims = x.type.static_dims()
+    if x.type.dtype is not kind:
+        raise Refusal("dtype", f"reduction of {x.type.dtype} to {kind}")
+    axes = axes_of(op.args[where] if where < len(op.args) else None, len(dims))
+    kept = tuple(1 if axis in axes else size for axis, size in enumerate(dims))
+    return Call("reduce", [x], {"operator": _OF_BOOLEANS.get(operator, operator) if kind is BOOL else operator}, [kept])
+
+
+def _enter(name: str, operator: str, onnx: str, where: int) -> None:
+    kernel(name, function="reduce", onnx=(onnx,))(lambda op: _reduction(operator, where, op))
+
+
+for _name, (_operator, _onnx, _where) in _REDUCTIONS.items():
+    _enter(_name, _operator, _onnx, _where)
