@@ -10,7 +10,9 @@ from . import (
     normalization,
     pointwise,
     pooling,
+    rearranging,
     reduction,
+    sampling,
     sorting,
 )
 
@@ -24,6 +26,8 @@ __all__ = [
     "normalization",
     "pointwise",
     "pooling",
+    "rearranging",
     "reduction",
+    "sampling",
     "sorting",
 ]
