@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import onnx
+from onnx import inliner
 
 from ..constant_folding import Folded, fold_constants
 from ..errors import UnsupportedError
@@ -10,7 +11,9 @@ from ..ops.evaluate import Array
 from .expand import expand
 
 _CONTRIB = "com.microsoft"
-_WITHOUT_DOMAIN = frozenset({"SimplifiedLayerNormalization", "SkipSimplifiedLayerNormalization", "SkipLayerNormalization"})
+_WITHOUT_DOMAIN = frozenset(
+    {"SimplifiedLayerNormalization", "SkipSimplifiedLayerNormalization", "SkipLayerNormalization"}
+)
 """ONNX Runtime's operators that its optimizer writes without their domain."""
 
 
@@ -21,7 +24,7 @@ def inline_local_functions(model: onnx.ModelProto) -> onnx.ModelProto:
         model: changed where it has no functions of its own.
     """
     if model.functions:
-        model = onnx.inliner.inline_local_functions(model)
+        model = inliner.inline_local_functions(model)
     for node in model.graph.node:
         if node.op_type in _WITHOUT_DOMAIN and not node.domain:
             node.domain = _CONTRIB

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from .call import Call
+from .call import Call, Expansion
 
 CONTRIB = "com.microsoft"
 
@@ -51,7 +51,7 @@ def quick_gelu(call: Call) -> Sequence[str | None]:
 
 
 def swish(call: Call, x: str, alpha: float) -> str:
-    """x * sigmoid(alpha * x)."""
+    """The product x * sigmoid(alpha * x)."""
     scaled = x if alpha == 1.0 else call.op("Mul", x, call.number(alpha, x))
     return call.op("Mul", x, call.op("Sigmoid", scaled))
 
@@ -65,7 +65,7 @@ def onnx_swish(call: Call) -> Sequence[str | None]:
 
 
 def bias_add(call: Call) -> Sequence[str | None]:
-    """x + bias + skip.
+    """The sum x + bias + skip.
 
     Source: ONNX Runtime, ContribOperators.md, com.microsoft.BiasAdd.
     """
@@ -94,12 +94,12 @@ def activate(call: Call, x: str, name: str, parameters: Sequence[float]) -> str:
     return call.op(name, x) if name else x
 
 
-EXPANSIONS = {
-    ("", "Swish"): (onnx_swish, "ONNX"),
-    (CONTRIB, "Gelu"): (contrib_gelu, "ONNX Runtime"),
-    (CONTRIB, "BiasGelu"): (contrib_gelu, "ONNX Runtime"),
-    (CONTRIB, "FastGelu"): (fast_gelu, "ONNX Runtime"),
-    (CONTRIB, "QuickGelu"): (quick_gelu, "ONNX Runtime"),
-    (CONTRIB, "BiasAdd"): (bias_add, "ONNX Runtime"),
-    (CONTRIB, "BiasSplitGelu"): (bias_split_gelu, "ONNX Runtime"),
+EXPANSIONS: dict[tuple[str, str], Expansion] = {
+    ("", "Swish"): onnx_swish,
+    (CONTRIB, "Gelu"): contrib_gelu,
+    (CONTRIB, "BiasGelu"): contrib_gelu,
+    (CONTRIB, "FastGelu"): fast_gelu,
+    (CONTRIB, "QuickGelu"): quick_gelu,
+    (CONTRIB, "BiasAdd"): bias_add,
+    (CONTRIB, "BiasSplitGelu"): bias_split_gelu,
 }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..ops.spec import Refusal
-from .call import BOOL, INT64, Call
+from .call import BOOL, INT64, Call, Expansion
 
 BSHD_TO_BHSD = (0, 2, 1, 3)
 _RAW, _CAPPED, _BIASED, _PROBABILITIES = range(4)
@@ -113,7 +113,11 @@ def attend(call: Call, q: str, k: str, v: str, scores: Scores) -> tuple[str, lis
 def _softmax(call: Call, scores: str, heads: int, sink: str | None) -> str:
     if sink is None:
         return call.op("Softmax", scores, axis=-1)
-    column = call.op("Expand", call.reshape(sink, 1, -1, 1, 1), call.concat(0, call.length(scores, 0), call.ints(heads), call.length(scores, 2), call.ints(1)))
+    column = call.op(
+        "Expand",
+        call.reshape(sink, 1, -1, 1, 1),
+        call.concat(0, call.length(scores, 0), call.ints(heads), call.length(scores, 2), call.ints(1)),
+    )
     joined = call.op("Softmax", call.concat(-1, scores, column), axis=-1)
     return call.slice(joined, 3, 0, -1)
 
@@ -134,9 +138,7 @@ def attention(call: Call) -> Sequence[str | None]:
         k, v = call.concat(2, past_key, k), call.concat(2, past_value, v)
     scale = call.attr("scale") or 1 / math.sqrt(call.size(q, 3))
     biases, may_mask_all = _biases(call, q, k, past, lengths)
-    scores = Scores(
-        scale, call.attr("softcap", 0.0), biases, call.attr("softmax_precision", 0), may_mask_all
-    )
+    scores = Scores(scale, call.attr("softcap", 0.0), biases, call.attr("softmax_precision", 0), may_mask_all)
     y, steps = attend(call, q, k, v, scores)
     return [merge_heads(call, y) if is_merged else y, k, v, steps[call.attr("qk_matmul_output_mode", _RAW)]]
 
@@ -174,4 +176,4 @@ def _padded(call: Call, mask: str, k: str) -> str:
     return call.op("Pad", mask, pads, call.number(-math.inf, mask))
 
 
-EXPANSIONS = {("", "Attention"): (attention, "ONNX")}
+EXPANSIONS: dict[tuple[str, str], Expansion] = {("", "Attention"): attention}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from ..ops.spec import Refusal
 from .attention import BSHD_TO_BHSD, Scores, additive, attend, merge_heads, split_heads, visible
-from .call import BOOL, INT64, Call
+from .call import BOOL, INT64, Call, Expansion
 from .rotary import rotated_heads
 
 CONTRIB = "com.microsoft"
@@ -63,7 +63,8 @@ def _heads(call: Call, heads: int, bias: str | None) -> tuple[str, str, str]:
     """Queries, keys and values as [b, heads, s, d], from any of the packings, with biases added."""
     query, key, value = call.need(0), call.arg(1), call.arg(2)
     if call.rank(query) == 5:
-        return _unpacked(call, query, 3)
+        q, k, v = _unpacked(call, query, 3)
+        return q, k, v
     width = call.size(query, 2)
     q = _with_bias(call, query, bias, 0, width)
     if key is None:
@@ -89,9 +90,7 @@ def _unpacked(call: Call, packed: str, count: int) -> list[str]:
     return [call.transpose(part, *BSHD_TO_BHSD) for part in parts]
 
 
-def _attend(
-    call: Call, q: str, k: str, v: str, past: str, mask: str | None, bias: str | None
-) -> tuple[str, list[str]]:
+def _attend(call: Call, q: str, k: str, v: str, past: str, mask: str | None, bias: str | None) -> tuple[str, list[str]]:
     masked = call.attr("mask_filter_value", _MASKED)
     biases = []
     if mask:
@@ -196,9 +195,9 @@ def _at_positions(call: Call, cache: str, query: str, past: str) -> str:
     return call.op("Gather", cache, positions)
 
 
-EXPANSIONS = {
-    (CONTRIB, "Attention"): (contrib_attention, "ONNX Runtime"),
-    (CONTRIB, "MultiHeadAttention"): (multi_head_attention, "ONNX Runtime"),
-    (CONTRIB, "DecoderMaskedMultiHeadAttention"): (multi_head_attention, "ONNX Runtime"),
-    (CONTRIB, "GroupQueryAttention"): (group_query_attention, "ONNX Runtime"),
+EXPANSIONS: dict[tuple[str, str], Expansion] = {
+    (CONTRIB, "Attention"): contrib_attention,
+    (CONTRIB, "MultiHeadAttention"): multi_head_attention,
+    (CONTRIB, "DecoderMaskedMultiHeadAttention"): multi_head_attention,
+    (CONTRIB, "GroupQueryAttention"): group_query_attention,
 }

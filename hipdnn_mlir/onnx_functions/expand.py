@@ -33,7 +33,7 @@ def expand(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[Reject]]:
     Raises:
         onnx.shape_inference.InferenceError: shapes do not fit.
     """
-    if not any(expansion(node, _opset(model)) for node in _all_nodes(model.graph)):
+    if not any(expansion(node) for node in _all_nodes(model.graph)):
         return model, []
     expander = _Expander(onnx.shape_inference.infer_shapes(model, data_prop=True))
     return expander.run(), expander.rejects
@@ -121,7 +121,9 @@ class _Expander:
         key = (array.dtype.str + array.dtype.name, array.shape, array.tobytes())
         if key not in self._pool:
             name = self._pool[key] = self.fresh("constant")
-            self._constants[name] = tensor = numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
+            self._constants[name] = tensor = numpy_helper.from_array(
+                np.ascontiguousarray(array).reshape(array.shape), name
+            )
             self._types[name] = onnx.helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
         return self._pool[key]
 
@@ -134,7 +136,7 @@ class _Expander:
                 return name
 
     def emit(self, node: onnx.NodeProto) -> None:
-        write = expansion(node, self._versions.get(node.domain, self.opset))
+        write = expansion(node)
         if write is None or self._depth == MAX_DEPTH:
             self._append(node)
             return
@@ -149,7 +151,9 @@ class _Expander:
             return
         finally:
             self._depth -= 1
-        logger.debug("%s %s: %d nodes, %d constants", node.op_type, node.name, len(self._nodes) - start, len(self._pool) - used)
+        logger.debug(
+            "%s %s: %d nodes, %d constants", node.op_type, node.name, len(self._nodes) - start, len(self._pool) - used
+        )
         self._bind(node, results, start)
 
     def _bind(self, node: onnx.NodeProto, results: Sequence[str | None], start: int) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from ..ops.spec import Refusal
 from .activation import activate
-from .call import Call
+from .call import Call, Expansion
 
 CONTRIB = "com.microsoft"
 
@@ -22,7 +22,7 @@ def _swapped(call: Call, x: str, is_batch: bool, is_last: bool) -> str:
 
 
 def fused_matmul(call: Call) -> Sequence[str | None]:
-    """alpha * op(A) x op(B).
+    """The product alpha * op(A) x op(B).
 
     Source: ONNX Runtime, ContribOperators.md, com.microsoft.FusedMatMul; the batch form follows its MatMul helper.
     """
@@ -67,8 +67,8 @@ def einsum(call: Call) -> Sequence[str | None]:
     terms, result = _terms(call, call.attr("equation").replace(" ", ""), operands)
     value, labels = operands[0], terms[0]
     value, labels = _diagonal(call, value, labels)
-    for position, operand in enumerate(operands[1:], 1):
-        operand, term = _diagonal(call, operand, terms[position])
+    for position in range(1, len(operands)):
+        operand, term = _diagonal(call, operands[position], terms[position])
         later = set(result).union(*terms[position + 1 :])
         value, labels = _product(call, value, labels, operand, term, later)
     value, labels = _summed(call, value, labels, set(result))
@@ -84,7 +84,10 @@ def _terms(call: Call, equation: str, operands: list[str]) -> tuple[list[str], s
     spare = [letter for letter in string.printable if not letter.isspace() and letter not in equation]
     widths = [call.rank(x) - len(part.replace("...", "")) for x, part in zip(operands, parts, strict=True)]
     batch = "".join(spare[: max((w for w, part in zip(widths, parts, strict=True) if "..." in part), default=0)])
-    terms = [part.replace("...", batch[len(batch) - width :] if width else "") for part, width in zip(parts, widths, strict=True)]
+    terms = [
+        part.replace("...", batch[len(batch) - width :] if width else "")
+        for part, width in zip(parts, widths, strict=True)
+    ]
     if arrow:
         return terms, right.replace("...", batch)
     every = "".join(terms)
@@ -98,7 +101,11 @@ def _diagonal(call: Call, x: str, labels: str) -> tuple[str, str]:
         first, second = labels.index(label), labels.rindex(label)
         order = [axis for axis in range(len(labels)) if axis not in (first, second)]
         x = call.transpose(x, *order, first, second)
-        eye = call.op("EyeLike", call.op("ConstantOfShape", call.concat(0, call.length(x, -2), call.length(x, -1))), dtype=call.kind(x))
+        eye = call.op(
+            "EyeLike",
+            call.op("ConstantOfShape", call.concat(0, call.length(x, -2), call.length(x, -1))),
+            dtype=call.kind(x),
+        )
         x = call.reduce("ReduceSum", call.op("Mul", x, eye), [-1], keepdims=False)
         labels = "".join(labels[axis] for axis in order) + label
     return x, labels
@@ -162,9 +169,9 @@ def _merged(call: Call, x: str, batch: int, first: int, second: int) -> str:
     return call.op("Reshape", x, call.concat(0, *sizes, product))
 
 
-EXPANSIONS = {
-    ("", "Einsum"): (einsum, "ONNX"),
-    (CONTRIB, "FusedMatMul"): (fused_matmul, "ONNX Runtime"),
-    (CONTRIB, "FusedGemm"): (fused_gemm, "ONNX Runtime"),
-    (CONTRIB, "FusedConv"): (fused_conv, "ONNX Runtime"),
+EXPANSIONS: dict[tuple[str, str], Expansion] = {
+    ("", "Einsum"): einsum,
+    (CONTRIB, "FusedMatMul"): fused_matmul,
+    (CONTRIB, "FusedGemm"): fused_gemm,
+    (CONTRIB, "FusedConv"): fused_conv,
 }

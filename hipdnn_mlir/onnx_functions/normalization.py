@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from ..ops.spec import Refusal
-from .call import BFLOAT16, FLOAT, FLOAT16, Call
+from .call import BFLOAT16, FLOAT, FLOAT16, Call, Expansion
 
 CONTRIB = "com.microsoft"
 
 
 def rms_norm(call: Call, x: str, scale: str, axes: Sequence[int], epsilon: float, precision: int) -> str:
-    """x / sqrt(mean(x * x) + epsilon) * scale, the norm in another precision."""
+    """The quotient x / sqrt(mean(x * x) + epsilon) * scale, the norm in another precision."""
     precise = call.cast(x, precision)
     mean = call.reduce("ReduceMean", call.op("Mul", precise, precise), axes)
     root = call.op("Sqrt", call.op("Add", mean, call.const(epsilon, precision)))
@@ -55,9 +55,7 @@ def skip_layer_normalization(call: Call) -> Sequence[str | None]:
     Source: ONNX Runtime, ContribOperators.md, com.microsoft.SkipLayerNormalization.
     """
     total = _skip_sum(call, call.arg(4))
-    y = call.op(
-        "LayerNormalization", total, call.need(2), call.arg(3), axis=-1, epsilon=call.attr("epsilon", 1e-12)
-    )
+    y = call.op("LayerNormalization", total, call.need(2), call.arg(3), axis=-1, epsilon=call.attr("epsilon", 1e-12))
     return [y, None, None, total]
 
 
@@ -67,7 +65,12 @@ def skip_simplified_layer_normalization(call: Call) -> Sequence[str | None]:
     Source: ONNX Runtime, ContribOperators.md, com.microsoft.SkipSimplifiedLayerNormalization.
     """
     total = _skip_sum(call, call.arg(3))
-    return [rms_norm(call, total, call.need(2), [-1], call.attr("epsilon", 1e-12), _precision(call, total)), None, None, total]
+    return [
+        rms_norm(call, total, call.need(2), [-1], call.attr("epsilon", 1e-12), _precision(call, total)),
+        None,
+        None,
+        total,
+    ]
 
 
 def embed_layer_normalization(call: Call) -> Sequence[str | None]:
@@ -82,9 +85,7 @@ def embed_layer_normalization(call: Call) -> Sequence[str | None]:
     total = call.op("Add", call.op("Gather", words, ids), call.op("Gather", positions, order))
     if segments and types:
         total = call.op("Add", total, call.op("Gather", types, segments))
-    y = call.op(
-        "LayerNormalization", total, call.need(5), call.arg(6), axis=-1, epsilon=call.attr("epsilon", 1e-12)
-    )
+    y = call.op("LayerNormalization", total, call.need(5), call.arg(6), axis=-1, epsilon=call.attr("epsilon", 1e-12))
     mask = call.arg(7)
     lengths = None
     if call.wants(1):
@@ -162,7 +163,7 @@ def mean_variance_normalization(call: Call) -> Sequence[str | None]:
 
 
 def lp_normalization(call: Call) -> Sequence[str | None]:
-    """x / |x|, zero where the norm is.
+    """LpNormalization: x / norm of x, zero where the norm is.
 
     Source: ONNX, LpNormalization-22.
     """
@@ -172,15 +173,15 @@ def lp_normalization(call: Call) -> Sequence[str | None]:
     return [call.op("Div", x, call.op("Where", is_zero, call.number(1.0, x), norm))]
 
 
-EXPANSIONS = {
-    ("", "RMSNormalization"): (rms_normalization, "ONNX"),
-    ("", "GroupNormalization"): (group_normalization, "ONNX"),
-    ("", "MeanVarianceNormalization"): (mean_variance_normalization, "ONNX"),
-    ("", "LpNormalization"): (lp_normalization, "ONNX"),
-    (CONTRIB, "SimplifiedLayerNormalization"): (simplified_layer_normalization, "ONNX Runtime"),
-    (CONTRIB, "SkipLayerNormalization"): (skip_layer_normalization, "ONNX Runtime"),
-    (CONTRIB, "SkipSimplifiedLayerNormalization"): (skip_simplified_layer_normalization, "ONNX Runtime"),
-    (CONTRIB, "EmbedLayerNormalization"): (embed_layer_normalization, "ONNX Runtime"),
-    (CONTRIB, "GroupNorm"): (contrib_group_norm, "ONNX Runtime"),
-    (CONTRIB, "SkipGroupNorm"): (contrib_group_norm, "ONNX Runtime"),
+EXPANSIONS: dict[tuple[str, str], Expansion] = {
+    ("", "RMSNormalization"): rms_normalization,
+    ("", "GroupNormalization"): group_normalization,
+    ("", "MeanVarianceNormalization"): mean_variance_normalization,
+    ("", "LpNormalization"): lp_normalization,
+    (CONTRIB, "SimplifiedLayerNormalization"): simplified_layer_normalization,
+    (CONTRIB, "SkipLayerNormalization"): skip_layer_normalization,
+    (CONTRIB, "SkipSimplifiedLayerNormalization"): skip_simplified_layer_normalization,
+    (CONTRIB, "EmbedLayerNormalization"): embed_layer_normalization,
+    (CONTRIB, "GroupNorm"): contrib_group_norm,
+    (CONTRIB, "SkipGroupNorm"): contrib_group_norm,
 }

@@ -7,12 +7,10 @@ import onnx
 from onnx import TensorProto
 
 from ..ops.spec import Refusal
-from .call import FLOAT, Call
+from .call import FLOAT, Call, Expansion
 
 CONTRIB = "com.microsoft"
-_INTEGERS = frozenset(
-    {TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16, TensorProto.INT32}
-)
+_INTEGERS = frozenset({TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16, TensorProto.INT32})
 
 
 def _along(call: Call, factor: str, rank: int, axis: int) -> str:
@@ -28,7 +26,9 @@ def _spread(call: Call, factor: str, x: str, axis: int, block: int) -> str:
     """A scale or zero point of blocks of an axis, repeated for each of its elements."""
     rank = call.rank(x)
     axis %= rank
-    wide = call.op("Expand", call.unsqueeze(factor, axis + 1), call.ints(*[1] * (axis + 1), block, *[1] * (rank - axis - 1)))
+    wide = call.op(
+        "Expand", call.unsqueeze(factor, axis + 1), call.ints(*[1] * (axis + 1), block, *[1] * (rank - axis - 1))
+    )
     dims = [0] * rank
     if axis + 1 < rank:  # 0 would take the size of another dim behind the one that is merged
         return call.op("Reshape", wide, call.op("Shape", x))
@@ -47,7 +47,7 @@ def dequantized(call: Call, x: str, scale: str, zero: str | None, axis: int = 1)
 
 
 def centred(call: Call, x: str, zero: str | None, axis: int = 1) -> str:
-    """x - zero as f32."""
+    """The difference x - zero as f32."""
     if call.kind(x) not in _INTEGERS:
         raise Refusal("dtype", f"quantized values of type {TensorProto.DataType.Name(call.kind(x))}")
     value = call.cast(x, FLOAT)
@@ -131,13 +131,10 @@ def qlinear_concat(call: Call) -> Sequence[str | None]:
     return [_quantized(call, call.concat(call.attr("axis"), *parts), call.need(0), call.arg(1))]
 
 
-EXPANSIONS = {
-    ("", "QuantizeLinear"): (quantize_linear, "ONNX"),
-    ("", "DequantizeLinear"): (dequantize_linear, "ONNX"),
-    **{(CONTRIB, f"QLinear{op}"): (qlinear_binary, "ONNX Runtime") for op in ("Add", "Mul")},
-    **{
-        (CONTRIB, f"QLinear{op}"): (qlinear_unary, "ONNX Runtime")
-        for op in ("LeakyRelu", "Sigmoid", "GlobalAveragePool")
-    },
-    (CONTRIB, "QLinearConcat"): (qlinear_concat, "ONNX Runtime"),
+EXPANSIONS: dict[tuple[str, str], Expansion] = {
+    ("", "QuantizeLinear"): quantize_linear,
+    ("", "DequantizeLinear"): dequantize_linear,
+    **{(CONTRIB, f"QLinear{op}"): qlinear_binary for op in ("Add", "Mul")},
+    **{(CONTRIB, f"QLinear{op}"): qlinear_unary for op in ("LeakyRelu", "Sigmoid", "GlobalAveragePool")},
+    (CONTRIB, "QLinearConcat"): qlinear_concat,
 }

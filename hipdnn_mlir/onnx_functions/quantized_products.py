@@ -6,7 +6,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ..ops.spec import Refusal
-from .call import FLOAT, INT32, Call
+from .call import FLOAT, INT32, Call, Expansion
 from .quantized import centred, rounded
 
 CONTRIB = "com.microsoft"
@@ -132,7 +132,11 @@ def matmul_integer_to_float(call: Call) -> Sequence[str | None]:
     Source: ONNX Runtime, ContribOperators.md, com.microsoft.MatMulIntegerToFloat.
     """
     a, b, a_scale, b_scale = (call.need(index) for index in range(4))
-    return [_to_float(call, centred(call, a, call.arg(4), -2), b, call.op("Mul", a_scale, b_scale), call.arg(5), call.arg(6))]
+    return [
+        _to_float(
+            call, centred(call, a, call.arg(4), -2), b, call.op("Mul", a_scale, b_scale), call.arg(5), call.arg(6)
+        )
+    ]
 
 
 def dynamic_quantize_matmul(call: Call) -> Sequence[str | None]:
@@ -188,13 +192,13 @@ def _unpacked(call: Call, packed: str, bits: int) -> str:
     return call.concat(-1, call.unsqueeze(low, -1), call.unsqueeze(high, -1))
 
 
-EXPANSIONS = {
-    ("", "MatMulInteger"): (matmul_integer, "ONNX"),
-    ("", "ConvInteger"): (conv_integer, "ONNX"),
-    ("", "QLinearConv"): (qlinear_conv, "ONNX"),
-    ("", "QLinearMatMul"): (qlinear_matmul, "ONNX"),
-    (CONTRIB, "QGemm"): (qgemm, "ONNX Runtime"),
-    (CONTRIB, "MatMulIntegerToFloat"): (matmul_integer_to_float, "ONNX Runtime"),
-    (CONTRIB, "DynamicQuantizeMatMul"): (dynamic_quantize_matmul, "ONNX Runtime"),
-    (CONTRIB, "MatMulNBits"): (matmul_nbits, "ONNX Runtime"),
+EXPANSIONS: dict[tuple[str, str], Expansion] = {
+    ("", "MatMulInteger"): matmul_integer,
+    ("", "ConvInteger"): conv_integer,
+    ("", "QLinearConv"): qlinear_conv,
+    ("", "QLinearMatMul"): qlinear_matmul,
+    (CONTRIB, "QGemm"): qgemm,
+    (CONTRIB, "MatMulIntegerToFloat"): matmul_integer_to_float,
+    (CONTRIB, "DynamicQuantizeMatMul"): dynamic_quantize_matmul,
+    (CONTRIB, "MatMulNBits"): matmul_nbits,
 }

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from .attention import split_heads
-from .call import INT64, Call
+from .call import INT64, Call, Expansion
 
 
 def rotate(call: Call, x: str, cos: str, sin: str, width: int, is_interleaved: bool) -> str:
@@ -76,10 +76,12 @@ def contrib_rotary_embedding(call: Call) -> Sequence[str | None]:
 def rotated_heads(call: Call, x: str, heads: int, cos: str, sin: str, is_interleaved: bool) -> str:
     """[b, s, heads * d] -> rotated [b, heads, s, d]; cos and sin are [b, s, width / 2]."""
     width = 2 * call.size(cos, 2)
-    return rotate(call, split_heads(call, x, heads), call.unsqueeze(cos, 1), call.unsqueeze(sin, 1), width, is_interleaved)
+    return rotate(
+        call, split_heads(call, x, heads), call.unsqueeze(cos, 1), call.unsqueeze(sin, 1), width, is_interleaved
+    )
 
 
-EXPANSIONS = {
-    ("", "RotaryEmbedding"): (rotary_embedding, "ONNX"),
-    ("com.microsoft", "RotaryEmbedding"): (contrib_rotary_embedding, "ONNX Runtime"),
+EXPANSIONS: dict[tuple[str, str], Expansion] = {
+    ("", "RotaryEmbedding"): rotary_embedding,
+    ("com.microsoft", "RotaryEmbedding"): contrib_rotary_embedding,
 }

@@ -1,7 +1,9 @@
 """Operators that the ONNX standard itself defines by others: its function bodies, instantiated for a node's types."""
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import onnx
 from onnx import numpy_helper
 
@@ -24,11 +26,11 @@ def write_body(call: Call) -> Sequence[str | None]:
     return [names.get(formal) for formal in function.output]
 
 
-def _function(call: Call, schema: onnx.defs.OpSchema) -> onnx.FunctionProto:
+def _function(call: Call, schema: Any) -> onnx.FunctionProto:
     node = call.node
     if schema.has_function:
         versions, read = schema.function_opset_versions, schema.get_function_with_opset_version
-        return onnx.FunctionProto.FromString(read(_newest(versions, call.opset)))
+        return _parsed(read(_newest(versions, call.opset)))
     types = [call.type(name) if name else None for name in node.input]
     if any(name and kind is None for name, kind in zip(node.input, types, strict=True)):
         raise Refusal("type", "the type of an operand is not known")
@@ -37,7 +39,13 @@ def _function(call: Call, schema: onnx.defs.OpSchema) -> onnx.FunctionProto:
     body = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), texts)
     if not body:
         raise Refusal("operand", "its definition does not cover these operands")
-    return onnx.FunctionProto.FromString(body)
+    return _parsed(body)
+
+
+def _parsed(body: bytes) -> onnx.FunctionProto:
+    function = onnx.FunctionProto()
+    function.ParseFromString(body)
+    return function
 
 
 def _newest(versions: Sequence[int], opset: int) -> int:
@@ -45,9 +53,7 @@ def _newest(versions: Sequence[int], opset: int) -> int:
     return max((version for version in versions if version <= opset), default=min(versions))
 
 
-def _write(
-    call: Call, node: onnx.NodeProto, names: dict[str, str], attributes: dict[str, onnx.AttributeProto]
-) -> None:
+def _write(call: Call, node: onnx.NodeProto, names: dict[str, str], attributes: dict[str, onnx.AttributeProto]) -> None:
     bound = _bound(node, attributes)
     if node.op_type == "Constant":
         names[node.output[0]] = call.const(_constant(bound.attribute[0]))
@@ -81,9 +87,8 @@ def _bound(node: onnx.NodeProto, attributes: dict[str, onnx.AttributeProto]) -> 
 def _constant(attribute: onnx.AttributeProto) -> object:
     if attribute.name == "value":
         return numpy_helper.to_array(attribute.t)
-    node = onnx.helper.make_node("Constant", [], ["value"])
-    node.attribute.append(attribute)
-    return onnx.reference.ReferenceEvaluator(node).run(None, {})[0]
+    value = onnx.helper.get_attribute_value(attribute)
+    return np.asarray(value, np.float32 if attribute.name.startswith("value_float") else np.int64)
 
 
 def _subgraph(

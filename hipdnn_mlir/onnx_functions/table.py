@@ -1,30 +1,65 @@
 """Which operators are replaced by others before import, and by what."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-
 import onnx
 
-from . import activation, attention, contrib_attention, gemm, normalization, quantized, quantized_products, rotary
+from . import (
+    activation,
+    attention,
+    contrib_attention,
+    gemm,
+    linear_attention,
+    normalization,
+    pooling,
+    quantized,
+    quantized_products,
+    rotary,
+    spectral,
+)
 from .call import Expansion
 from .schema_body import write_body
 
-CONTRIB = "com.microsoft"
-_FAMILIES = (activation, attention, contrib_attention, gemm, normalization, quantized, quantized_products, rotary)
+_FAMILIES = (
+    activation,
+    attention,
+    contrib_attention,
+    gemm,
+    linear_attention,
+    normalization,
+    pooling,
+    quantized,
+    quantized_products,
+    rotary,
+    spectral,
+)
 
-BODIES = frozenset({
-    "AffineGrid", "BlackmanWindow", "CastLike", "CausalConvWithState", "CenterCropPad", "DynamicQuantizeLinear", "FlexAttention", "HammingWindow", "HannWindow",
-    "Mish", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "SwiGLU", "Swish",
-})  # fmt: skip
-"""Operators written as their ONNX function bodies."""
+BODIES = (
+    ("", "CastLike"), ("", "CausalConvWithState"), ("", "DynamicQuantizeLinear"), ("ai.onnx.preview", "FlexAttention"), ("", "Mish"),
+    ("", "NegativeLogLikelihoodLoss"), ("", "SoftmaxCrossEntropyLoss"), ("", "SwiGLU"),
+)  # fmt: skip
+"""Operators for which the function body in their schema is good."""
 
-_WRITTEN: dict[tuple[str, str], Expansion] = {key: write for family in _FAMILIES for key, (write, _) in family.EXPANSIONS.items()}
+KEPT = {
+    **dict.fromkeys(
+        (
+            "Celu", "Clip", "DepthToSpace", "Elu", "Gelu", "GreaterOrEqual", "HardSigmoid", "HardSwish", "LayerNormalization", "LeakyRelu",
+            "LessOrEqual", "LogSoftmax", "PRelu", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare", "Relu",
+            "Selu", "Shrink", "Softmax", "Softplus", "Softsign", "SpaceToDepth", "ThresholdedRelu",
+        ),
+        "the compiler has it, or what torch-mlir makes of it",
+    ),
+    "Range": "its body is a loop; the compiler has it",
+    "Bernoulli": "random numbers",
+    "SequenceMap": "sequences",
+}  # fmt: skip
+"""Operators that stay although their schema has a function body, and why."""
+
+EXPANSIONS: dict[tuple[str, str], Expansion] = {
+    **dict.fromkeys(BODIES, write_body),
+    **{key: write for family in _FAMILIES for key, write in family.EXPANSIONS.items()},
+}
+"""(domain, operator) -> what writes it by others."""
 
 
-def expansion(node: onnx.NodeProto, opset: int) -> Expansion | None:
+def expansion(node: onnx.NodeProto) -> Expansion | None:
     """What writes the node by others, None where it stays."""
-    domain = "" if node.domain == "ai.onnx" else node.domain
-    found = _WRITTEN.get((domain, node.op_type))
-    if found is None and domain in ("", "ai.onnx.preview") and node.op_type in BODIES:
-        return write_body
-    return found
+    return EXPANSIONS.get(("" if node.domain == "ai.onnx" else node.domain, node.op_type))
