@@ -28,6 +28,7 @@ struct SoftmaxArgs {
   std::int64_t count = 0;
   std::int64_t first = 0;        ///< keys outside of [first, last) are not attended
   std::int64_t last = 0;
+  float scale = 1.0f;            ///< of the scores as they come
   const float* mask = nullptr;   ///< per key, or null
   bool mask_selects = false;     ///< mask is 0 for keys not attended; else it is added to the scores
   float* max = nullptr;          ///< greatest score so far, -inf before the first

@@ -57,16 +57,22 @@ class SdpaRun {
         scratch_(scratch),
         rows_(task.last - task.first),
         query_length_(p_.query_length(pointers, task.batch)),
-        key_length_(p_.key_length(pointers, task.batch)) {}
+        key_length_(p_.key_length(pointers, task.batch)),
+        scale_(static_cast<float>(p_.scale)),
+        is_uniform_(!p_.left_bound && !p_.right_bound && query_length_ == p_.queries) {}
 
   void run() {
-    pack_queries();
-    std::fill_n(scratch_ + b_.results_, rows_ * b_.value_depth_, 0.0f);
+    find_queries();
+    if (p_.scale_tensor) scale_ *= element_as_float(*p_.scale_tensor, pointers_);
     std::fill_n(scratch_ + b_.max_, rows_, -std::numeric_limits<float>::infinity());
     std::fill_n(scratch_ + b_.sum_, rows_, 0.0f);
     const KeyRange all = attended_by(0, rows_);
+    // The first block of keys writes the results where all rows see it.
+    has_results_ = !is_uniform_ || all.first >= all.last;
+    if (has_results_) std::fill_n(scratch_ + b_.results_, rows_ * b_.value_depth_, 0.0f);
     for (std::int64_t first = all.first; first < all.last; first += kKeyBlock) {
       attend({first, std::min(first + kKeyBlock, all.last)});
+      has_results_ = true;
     }
     write_results();
   }
@@ -76,13 +82,14 @@ class SdpaRun {
   std::int64_t query_of(std::int64_t row) const { return (task_.first + row) % p_.queries; }
 
   KeyRange attended(std::int64_t row) const {
+    if (is_uniform_) return {0, key_length_};
     const std::int64_t query = query_of(row);
     return query < query_length_ ? p_.attended(query, query_length_, key_length_) : KeyRange{};
   }
 
   /// The smallest range with the keys of all rows in [first, last).
   KeyRange attended_by(std::int64_t first, std::int64_t last) const {
-    if (!p_.left_bound && !p_.right_bound && query_length_ == p_.queries) return {0, key_length_};
+    if (is_uniform_) return {0, key_length_};
     KeyRange all{p_.keys, 0};
     for (std::int64_t row = first; row < last; ++row) {
       const KeyRange one = attended(row);
@@ -102,8 +109,15 @@ class SdpaRun {
     }
   }
 
-  void pack_queries() {
+  /// Queries in rows: as they lie where the kernels can read that, else widened and padded.
+  void find_queries() {
+    const bool is_plain = p_.q.dtype == HIPDNN_DATA_FLOAT && p_.q.strides[3] == 1 && b_.depth_ == p_.depth;
+    if (is_plain && head_of(0) == head_of(rows_ - 1)) {
+      queries_ = {.from = p_.q.at(pointers_, task_.batch, head_of(0), query_of(0)), .row = p_.q.strides[2], .col = 1};
+      return;
+    }
     float* const packed = scratch_ + b_.queries_;
+    queries_ = {.from = packed, .row = b_.depth_, .col = 1};
     for_each_head([&](std::int64_t row, std::int64_t count) {
       const Matrix from{.from = p_.q.at(pointers_, task_.batch, head_of(row), query_of(row)),
                         .dtype = p_.q.dtype,
@@ -112,9 +126,6 @@ class SdpaRun {
       widen(from, count, p_.depth, packed + row * b_.depth_, b_.depth_);
     });
     clear_columns(packed, rows_, b_.depth_, p_.depth, b_.depth_);
-    auto scale = static_cast<float>(p_.scale);
-    if (p_.scale_tensor) scale *= element_as_float(*p_.scale_tensor, pointers_);
-    b_.kernels_.scale(packed, rows_ * b_.depth_, scale);
   }
 
   Matrix keys(std::int64_t first) const {
@@ -181,8 +192,8 @@ class SdpaRun {
       const ProductArgs products{.rows = rows,
                                  .columns = transposes ? padded(count) : count,
                                  .depth = transposes ? p_.depth : b_.depth_,
-                                 .a = scratch_ + b_.queries_ + row * b_.depth_,
-                                 .a_row = b_.depth_,
+                                 .a = static_cast<const float*>(queries_.from) + row * queries_.row,
+                                 .a_row = queries_.row,
                                  .b = static_cast<const float*>(key_matrix.from),
                                  .b_row = key_matrix.row,
                                  .c = scores,
@@ -198,7 +209,7 @@ class SdpaRun {
                            .b_row = values.row,
                            .c = scratch_ + b_.results_ + row * b_.value_depth_,
                            .c_row = b_.value_depth_,
-                           .accumulates = true});
+                           .accumulates = has_results_});
     }
   }
 
@@ -210,6 +221,7 @@ class SdpaRun {
                          .count = count,
                          .first = std::clamp<std::int64_t>(seen.first - block.first, 0, count),
                          .last = std::clamp<std::int64_t>(seen.last - block.first, 0, count),
+                         .scale = scale_,
                          .mask = p_.mask ? mask_of(row, block) : nullptr,
                          .mask_selects = p_.mask && p_.mask->dtype == HIPDNN_DATA_BOOLEAN,
                          .max = scratch_ + b_.max_ + row,
@@ -221,7 +233,8 @@ class SdpaRun {
   /// The mask of a row for a block of keys, in the mask's memory where that is float32 without gaps.
   const float* mask_of(std::int64_t row, const KeyRange& block) {
     const SdpaOperand& mask = *p_.mask;
-    const std::byte* from = mask.at(pointers_, task_.batch, head_of(row), query_of(row)) +
+    const bool is_common = mask.strides[1] == 0 && mask.strides[2] == 0;  // saves two divisions a row
+    const std::byte* from = mask.at(pointers_, task_.batch, is_common ? 0 : head_of(row), is_common ? 0 : query_of(row)) +
                             block.first * mask.strides[3] * static_cast<std::int64_t>(element_bytes(mask.dtype));
     if (mask.dtype == HIPDNN_DATA_FLOAT && mask.strides[3] == 1) return reinterpret_cast<const float*>(from);
     float* const widened = scratch_ + b_.mask_;
@@ -270,6 +283,10 @@ class SdpaRun {
   std::int64_t rows_;
   std::int64_t query_length_;
   std::int64_t key_length_;
+  float scale_;
+  Matrix queries_;
+  bool is_uniform_;            ///< every query attends the same keys
+  bool has_results_ = false;   ///< results hold something to add to
   const std::byte* widened_mask_ = nullptr;  ///< source of what the mask's scratch holds
 };
 
