@@ -14,13 +14,14 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from .errors import PassError, error_from_dict
 from .reproducer import Reproducer, as_package_error
+from .sizes.open_sizes import Given, Shapes
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +31,6 @@ DEFAULT_TIMEOUT_S = 600.0
 _DETAIL_LIMIT_CHARS = 20_000
 
 Progress = Callable[[str], None]
-Shapes = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Request:
         action: ``compile`` writes a program file, ``explain`` returns an explanation.
         model: Absolute path of the ONNX file.
         target: Target to compile for.
-        shapes: Dims of inputs that the model leaves open.
+        shapes: As for ``hipdnn_mlir.compile``.
         output: Absolute path of the program file to write (``compile``).
         dump_ir: Absolute path of the directory for the IR after each step, or None.
     """
@@ -49,7 +49,7 @@ class Request:
     action: Literal["compile", "explain"]
     model: str
     target: str
-    shapes: dict[str, list[int]] = field(default_factory=dict)
+    shapes: dict[str, list[Given] | Given] = field(default_factory=dict)
     output: str | None = None
     dump_ir: str | None = None
 
@@ -81,13 +81,25 @@ class Request:
     def command(self, model: str) -> list[str]:
         """Return the command line that does the same in one process, on ``model``."""
         command = ["hipdnn-mlir", self.action, model, "--in-process", "--target", self.target]
-        for name, dims in self.shapes.items():
-            command += ["--shape", f"{name}={'x'.join(map(str, dims))}"]
+        command += shape_options(self.shapes)
         return [*command, "-o", "out.hipdnn"] if self.action == "compile" else command
 
 
-def _lists(shapes: Shapes | None) -> dict[str, list[int]]:
-    return {name: list(dims) for name, dims in (shapes or {}).items()}
+def shape_options(shapes: Shapes) -> list[str]:
+    """Return the options of the command line that say the same as ``shapes``."""
+    options = []
+    for name, sizes in shapes.items():
+        text = str(sizes) if isinstance(sizes, (int, str)) or sizes is None else ",".join(map(str, sizes))
+        options += ["--shape", f"{name}={text}"]
+    return options
+
+
+def _lists(shapes: Shapes | None) -> dict[str, list[Given] | Given]:
+    """Return ``shapes`` in a form that JSON has."""
+    return {
+        name: sizes if isinstance(sizes, (int, str)) or sizes is None else list(sizes)
+        for name, sizes in (shapes or {}).items()
+    }
 
 
 def compile_in_child(
@@ -106,7 +118,7 @@ def compile_in_child(
         model: The ONNX file.
         output: The program file to write, atomically.
         target: Target to compile for.
-        shapes: Dims of inputs that the model leaves open.
+        shapes: As for ``hipdnn_mlir.compile``.
         dump_ir: Directory for the IR after each step.
         timeout_s: Seconds after which the child is killed.
         on_progress: Called with a line of text as compilation moves on.
@@ -225,7 +237,7 @@ def _serve(request: Request) -> dict[str, Any]:
     """Do what a request asks, in this process."""
     import hipdnn_mlir
 
-    shapes = {name: tuple(dims) for name, dims in request.shapes.items()}
+    shapes = request.shapes
     model = Path(request.model)
     if request.action == "explain":
         return hipdnn_mlir.explain(model, target=request.target, shapes=shapes).to_dict()

@@ -29,6 +29,7 @@ import threading
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from .child import shape_options
 from .errors import HipdnnMlirError, PassError
 from .reproducer import COPY_LIMIT_BYTES, MODEL, Reproducer, as_package_error
 
@@ -81,8 +82,7 @@ class Request:
         """Return the command line that does the same, or the most of it, to a model in a file."""
         command = ["hipdnn-mlir", "compile" if self.action == "compile" else "explain", MODEL, "--in-process"]
         command += ["--target", self.target]
-        for name, dims in self.shapes.items():
-            command += ["--shape", f"{name}={'x'.join(map(str, dims))}"]
+        command += shape_options(self.shapes)
         return [*command, "-o", "out.hipdnn"] if self.action == "compile" else command
 
 

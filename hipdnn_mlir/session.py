@@ -6,8 +6,8 @@ import functools
 import logging
 import os
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,6 +22,9 @@ _log = logging.getLogger(__name__)
 
 _ALIGNMENT = 16
 """Bytes: what hipDNN asks of a tensor's pointer unless its descriptor says otherwise."""
+
+DEFAULT_INSTANCES = 16
+"""Combinations of open sizes that a session keeps loaded."""
 
 Array = npt.NDArray[Any]
 
@@ -45,12 +48,12 @@ class Port:
     Attributes:
         name: Name as in the ONNX model.
         dtype: Element type as program files spell it, such as ``f32``.
-        shape: Dims.
+        shape: Dims; an open one is the name of its size, or an expression of such names.
     """
 
     name: str
     dtype: str
-    shape: tuple[int, ...]
+    shape: tuple[int | str, ...]
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
@@ -79,6 +82,7 @@ class Stats:
         contexts: Contexts alive, at most one per concurrent run so far.
         plan_ms: Time spent building plans.
         load_ms: Time spent making the program ready, plans included.
+        instances: Combinations of sizes that the program is loaded for.
     """
 
     arena_bytes: int
@@ -93,6 +97,7 @@ class Stats:
     contexts: int
     plan_ms: float
     load_ms: float
+    instances: int
 
 
 @dataclass(frozen=True)
@@ -136,12 +141,14 @@ class Session:
     Attributes:
         inputs: Inputs of the model, in order.
         outputs: Outputs of the model, in order.
+        symbols: Names of the sizes that are open: those of a run are read from its inputs.
 
     Args:
         source: Path of a ``.hipdnn`` file, or a program in memory, whose tensors are used where they lie if dense and
             aligned to 16 bytes.
         port: Where to run: ``host`` or ``hip``; the program's target by default.
         threads: Threads of one run where the port computes on the CPU; 0 for all CPUs the process may use.
+        instances: Combinations of open sizes that stay loaded; the one used least recently goes first.
 
     Raises:
         ProgramError: The file is not a program, is broken, too new, or for another target.
@@ -149,21 +156,29 @@ class Session:
     """
 
     def __init__(
-        self, source: str | os.PathLike[str] | ProgramInMemory, *, port: str | None = None, threads: int = 0
+        self,
+        source: str | os.PathLike[str] | ProgramInMemory,
+        *,
+        port: str | None = None,
+        threads: int = 0,
+        instances: int = DEFAULT_INSTANCES,
     ) -> None:
         if threads < 0:
             raise ModelError("threads must be 0 (all CPUs) or more", got=str(threads))
+        if instances < 1:
+            raise ModelError("instances must be at least 1", got=str(instances))
         program = _read(source)
-        self._session = _runtime.Session(
-            _open_device(port or _runtime.port_for_target(program.target), threads), program
-        )
+        device = _open_device(port or _runtime.port_for_target(program.target), threads)
+        self._sessions = _runtime.Sessions(device, program, instances)
+        self.symbols = list(program.symbols)
+        self._latest = None if self.symbols else self._sessions.at([])
         self.inputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.inputs]
         self.outputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.outputs]
 
     @property
     def stats(self) -> Stats:
-        """Memory, steps, plans and load times."""
-        return Stats(**self._session.stats())
+        """Memory, steps, plans and load times; of the sizes used last where some are open."""
+        return Stats(**self._loaded.stats(), instances=self._sessions.count)
 
     @property
     def arena_bytes(self) -> int:
@@ -173,7 +188,34 @@ class Session:
     @property
     def steps(self) -> list[dict[str, Any]]:
         """Per step: name and kind; an execution has executable, summary, engine and more of its plan, a launch kernel, function."""
-        return self._session.steps()
+        return self._loaded.steps()
+
+    @property
+    def _loaded(self) -> _runtime.Session:
+        if self._latest is None:
+            raise ModelError(f"the sizes {', '.join(self.symbols)} are open", hint="run the program, or prewarm it")
+        return self._latest
+
+    def prewarm(self, sizes: Iterable[Mapping[str, int]]) -> None:
+        """Load the program for combinations of its open sizes ahead of the runs that need them.
+
+        Args:
+            sizes: A value per symbol each; the last ones stay where there are more than the session keeps.
+
+        Raises:
+            ModelError: A symbol is missing or unknown, or the program does not hold for the sizes.
+            DeviceError: As for the session.
+        """
+        for chosen in sizes:
+            if sorted(chosen) != sorted(self.symbols):
+                raise ModelError("wrong sizes", expected=_sizes_text(self.symbols), got=_sizes_text(chosen))
+            self._latest = self._sessions.at_sizes([chosen[name] for name in self.symbols])
+
+    def _session_for(self, inputs: Sequence[Any]) -> _runtime.Session:
+        """Return the session for inputs of these shapes."""
+        if self.symbols:
+            self._latest = self._sessions.at([list(array.shape) for array in inputs])
+        return self._loaded
 
     def run(
         self,
@@ -197,8 +239,10 @@ class Session:
             DeviceError: A call into the device library failed.
         """
         wanted = self._select(output_names)
-        given = self._import_outputs(out or {})
-        results = self._session.run(self._import_inputs(feeds), [given.get(port.name) for port in self.outputs])
+        inputs = self._import_inputs(feeds)
+        session = self._session_for(inputs)
+        given = self._import_outputs(out or {}, session)
+        results = session.run(inputs, [given.get(port.name) for port in self.outputs])
         return [
             (out or {})[port.name] if port.name in given else _from_native(results[index], port)
             for index, port in ((index, self.outputs[index]) for index in wanted)
@@ -220,7 +264,9 @@ class Session:
         """
         if repeat < 1:
             raise ModelError("repeat must be at least 1", got=str(repeat))
-        runs = self._session.profile(self._import_inputs(feeds), repeat + 1)[1:]
+        inputs = self._import_inputs(feeds)
+        session = self._session_for(inputs)
+        runs = session.profile(inputs, repeat + 1)[1:]
         return [
             StepProfile(
                 name=step["name"],
@@ -232,7 +278,7 @@ class Session:
                 median_us=statistics.median(elapsed_us),
                 min_us=min(elapsed_us),
             )
-            for step, elapsed_us in zip(self.steps, zip(*runs, strict=True), strict=True)
+            for step, elapsed_us in zip(session.steps(), zip(*runs, strict=True), strict=True)
         ]
 
     def _select(self, names: Sequence[str] | None) -> list[int]:
@@ -255,15 +301,17 @@ class Session:
             raise ModelError(message, expected=_names(self.inputs))
         return [_to_native(feeds[port.name], port) for port in self.inputs]
 
-    def _import_outputs(self, out: Mapping[str, Array]) -> dict[str, Any]:
+    def _import_outputs(self, out: Mapping[str, Array], session: _runtime.Session) -> dict[str, Any]:
         """Return the caller's output arrays by name, in the form the runtime takes."""
+        if not out:
+            return {}
         self._select(list(out))
         given = {}
-        for port in self.outputs:
+        for port, dims in zip(self.outputs, session.outputs, strict=True):
             if port.name in out:
                 array = out[port.name]
                 if isinstance(array, np.ndarray):
-                    _check(array, port)
+                    _check(array, replace(port, shape=tuple(dims)))
                     if not (array.flags.c_contiguous and array.flags.writeable and _is_aligned(array)):
                         expected = "a writable, dense array aligned to 16 bytes"
                         raise ModelError("cannot be written in place", where=f"'{port.name}'", expected=expected)
@@ -282,11 +330,19 @@ def _names(ports: Sequence[Port]) -> str:
 
 
 def _check(array: Array, port: Port) -> None:
-    """Refuse an array whose dtype or shape is not the port's."""
-    if array.dtype != port.numpy_dtype or array.shape != port.shape:
+    """Refuse an array whose dtype or shape is not the port's; the runtime checks open dims."""
+    if array.dtype != port.numpy_dtype or (array.shape != port.shape and not _may_fit(array.shape, port.shape)):
         known = BY_NUMPY.get(array.dtype)
         got = f"{known.name if known else array.dtype}[{','.join(map(str, array.shape))}]"
         raise ModelError("wrong array", where=f"'{port.name}'", expected=str(port), got=got)
+
+
+def _may_fit(got: tuple[int, ...], shape: tuple[int | str, ...]) -> bool:
+    return len(got) == len(shape) and all(isinstance(b, str) or a == b for a, b in zip(got, shape, strict=True))
+
+
+def _sizes_text(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
 
 
 def _is_aligned(array: Array) -> bool:
@@ -323,6 +379,12 @@ def _as_bytes(array: Array) -> Array:
     return array.reshape(-1).view(np.uint8)
 
 
-def load(program: str | os.PathLike[str] | ProgramInMemory, *, port: str | None = None, threads: int = 0) -> Session:
+def load(
+    program: str | os.PathLike[str] | ProgramInMemory,
+    *,
+    port: str | None = None,
+    threads: int = 0,
+    instances: int = DEFAULT_INSTANCES,
+) -> Session:
     """Load a program file; arguments and errors as for ``Session``."""
-    return Session(program, port=port, threads=threads)
+    return Session(program, port=port, threads=threads, instances=instances)

@@ -70,11 +70,11 @@ class _Merger:
         """What the same place holds in all programs."""
         first = parts[0]
         kinds = {type(part) for part in parts}
-        if len(kinds) == 1 and is_dataclass(first):
+        if len(kinds) == 1 and is_dataclass(first) and not isinstance(first, type):
             merged = {
                 f.name: self.merge([getattr(part, f.name) for part in parts], f"{path}.{f.name}") for f in fields(first)
             }
-            return type(first)(**merged)
+            return replace(first, **merged)
         if kinds == {dict} and all(part.keys() == first.keys() for part in parts):
             return {key: self.merge([part[key] for part in parts], f"{path}.{key}") for key in first}
         if kinds <= {list, tuple} and all(len(part) == len(first) for part in parts):

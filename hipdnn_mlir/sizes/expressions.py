@@ -51,7 +51,7 @@ class Expressions:
     """
 
     symbols: tuple[str, ...]
-    entries: list[tuple[Any, ...]] = field(default_factory=list)
+    entries: list[tuple[str, *tuple[Size, ...]]] = field(default_factory=list)
 
     def symbol(self, name: str) -> Size:
         """The value of a symbol."""
@@ -78,25 +78,12 @@ class Expressions:
         """A size where the symbols have the given values."""
         if isinstance(size, int):
             return size
-        name, *operands = self.entries[size.index]
-        if name == "symbol":
-            return symbols[operands[0]]
-        return OPERATORS[name](*(self.value(operand, symbols) for operand in operands))
-
-    def text(self, size: Size) -> str:
-        """A size for people: `batch`, `2*batch + 1`."""
-        if isinstance(size, int):
-            return str(size)
-        name, *operands = self.entries[size.index]
-        if name == "symbol":
-            return self.symbols[operands[0]]
-        a, b = (self.text(operand) for operand in operands)
-        if name == "+":
-            return f"{a} - {b.removeprefix('-')}" if b.startswith("-") else f"{a} + {b}"
-        a, b = (f"({part})" if " " in part else part for part in (a, b))
-        if name == "*":
-            return f"{b}*{a}" if isinstance(operands[1], int) else f"{a}*{b}"
-        return f"{a} {name} {b}"
+        match self.entries[size.index]:
+            case ("symbol", int(number)):
+                return symbols[number]
+            case (name, a, b):
+                return OPERATORS[name](self.value(a, symbols), self.value(b, symbols))
+        raise ValueError(f"entry {size.index} is no expression")
 
     def to_list(self) -> list[list[Any]]:
         """The table as JSON."""

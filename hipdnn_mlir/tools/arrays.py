@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ..dtypes import BY_NAME
 from ..errors import ModelError
+from ..sizes.expressions import Expressions, names_in
 
 Array = npt.NDArray[Any]
 
@@ -41,8 +42,8 @@ class Port(Protocol):
         """Element type as program files spell it, such as ``f32``."""
 
     @property
-    def shape(self) -> Sequence[int]:
-        """Dims."""
+    def shape(self) -> Sequence[int | str]:
+        """Dims; an open one is a text."""
 
 
 @dataclass(frozen=True)
@@ -70,18 +71,27 @@ class Difference:
         return asdict(self)
 
 
-def random_input(port: Port, rng: np.random.Generator) -> Array:
+def random_input(port: Port, rng: np.random.Generator, dims: Sequence[int]) -> Array:
     """Return an array for an input: standard normal floats, small integers, zeros and ones for masks and bools."""
     dtype = BY_NAME[port.dtype].numpy
     if dtype == np.bool_:
-        return rng.integers(0, 2, port.shape).astype(np.bool_)
+        return rng.integers(0, 2, dims).astype(np.bool_)
     if dtype.kind in "iu":
-        return rng.integers(0, 2 if "mask" in port.name else _INTEGER_LIMIT, port.shape).astype(dtype)
-    return rng.standard_normal(port.shape).astype(dtype)
+        return rng.integers(0, 2 if "mask" in port.name else _INTEGER_LIMIT, dims).astype(dtype)
+    return rng.standard_normal(dims).astype(dtype)
 
 
-def gather_inputs(ports: Sequence[Port], files: Mapping[str, Path], seed: int) -> dict[str, Array]:
+def gather_inputs(
+    ports: Sequence[Port], files: Mapping[str, Path], seed: int, sizes: Mapping[str, Any] | None = None
+) -> dict[str, Array]:
     """Return every input by name: from its file where one is named, else at random.
+
+    Args:
+        ports: The inputs.
+        files: Input name -> file.
+        seed: Of random inputs.
+        sizes: Sizes of random inputs that the program leaves open, by their name, or dims by input name; 1 where neither says anything, nor
+            an input from a file.
 
     Raises:
         ModelError: A file is named for an input that does not exist, or cannot be read as an array.
@@ -96,9 +106,42 @@ def gather_inputs(ports: Sequence[Port], files: Mapping[str, Path], seed: int) -
                 got=repr(name),
             )
     rng = np.random.default_rng(seed)
+    given = {port.name: read_array(files[port.name]) for port in ports if port.name in files}
+    known = _known_sizes(ports, {name: array.shape for name, array in given.items()}, sizes or {})
     return {
-        port.name: read_array(files[port.name]) if port.name in files else random_input(port, rng) for port in ports
+        port.name: given[port.name] if port.name in given else random_input(port, rng, _dims(port, known))
+        for port in ports
     }
+
+
+def _known_sizes(
+    ports: Sequence[Port], shapes: Mapping[str, Sequence[Any]], sizes: Mapping[str, Any]
+) -> dict[str, int]:
+    """Return the open sizes that arrays, dims of inputs or the user state."""
+    pairs = (
+        (size, dim)
+        for port in ports
+        for size, dim in zip(port.shape, _listed(shapes.get(port.name, sizes.get(port.name, ()))), strict=False)
+    )
+    known = {size: dim for size, dim in pairs if isinstance(size, str) and isinstance(dim, int)}
+    return known | {name: size for name, size in sizes.items() if isinstance(size, int)}
+
+
+def _listed(dims: Any) -> Sequence[Any]:
+    """Return dims of which a single one may have been given by itself."""
+    return dims if isinstance(dims, (tuple, list)) else [dims]
+
+
+def _dims(port: Port, known: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the dims of an input where the open sizes are as known, or 1."""
+    return tuple(size if isinstance(size, int) else _value(size, known) for size in port.shape)
+
+
+def _value(text: str, known: Mapping[str, int]) -> int:
+    table = Expressions(())
+    if not names_in(text) or text in known:
+        return known.get(text, 1)
+    return table.value(table.parse(text, lambda name: known.get(name, 1)), ())
 
 
 def read_array(path: Path) -> Array:

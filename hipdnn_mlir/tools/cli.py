@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 import tempfile
 import time
@@ -22,6 +23,7 @@ from rich.logging import RichHandler
 
 from ..child import DEFAULT_TIMEOUT_S, Request, perform_here, perform_in_child
 from ..errors import COMPILER_DEFECT, USER_ERROR, HipdnnMlirError, ModelError
+from ..sizes.open_sizes import Given, Shapes
 
 app = typer.Typer(
     help="Compile ONNX models to hipDNN programs and run them.",
@@ -34,8 +36,14 @@ _err = Console(stderr=True)
 
 ModelPath = Annotated[Path, typer.Argument(help="ONNX file.", show_default=False)]
 Target = Annotated[str, typer.Option(help="What to compile for.")]
+_SHAPE_FORM = "INPUT=1x3x224x224, INPUT=batch,3,?,? or SIZE=4"
 ShapeOptions = Annotated[
-    list[str], typer.Option("--shape", metavar="NAME=1x3x224x224", help="Dims of an input that the model leaves open.")
+    list[str],
+    typer.Option(
+        "--shape",
+        metavar="NAME=SIZES",
+        help="Sizes that the model leaves open: x=1x3x224x224, x=batch,3,?,? (names and ? stay open), or batch=4, batch=?, batch=n.",
+    ),
 ]
 InProcess = Annotated[bool, typer.Option("--in-process", help="Compile in this process instead of a child.")]
 Timeout = Annotated[float, typer.Option(metavar="SECONDS", help="Stop a child that has not answered after this time.")]
@@ -116,6 +124,7 @@ def run(
         repeat=repeat,
         threads=threads,
         seed=seed,
+        sizes=parse_shapes(shape) if is_program(model) else {},
     )
     if is_program(model):
         report = execution.execute(model, options)
@@ -171,21 +180,20 @@ def is_program(path: Path) -> bool:
     return path.suffix == ".hipdnn"
 
 
-def parse_shapes(texts: list[str]) -> dict[str, tuple[int, ...]]:
-    """Return dims by input name from texts such as ``x=1x3x224x224``; ``x=`` is a scalar.
+def parse_shapes(texts: list[str]) -> dict[str, tuple[Given, ...] | Given]:
+    """Return what is said of sizes from texts such as ``x=1x3x224x224``, ``ids=batch,?`` or ``batch=4``; ``x=`` is a scalar.
 
     Raises:
         ModelError: A text is not of this form.
     """
-    shapes = {}
+    shapes: dict[str, tuple[Given, ...] | Given] = {}
     for text in texts:
-        name, dims = _split(text, "--shape", "NAME=1x3x224x224", empty=True)
-        try:
-            shapes[name] = tuple(int(dim) for dim in dims.split("x")) if dims else ()
-        except ValueError:
-            shapes[name] = (-1,)
-        if any(dim < 0 for dim in shapes[name]):
-            raise ModelError("bad dims", where="--shape", expected="NAME=1x3x224x224", got=repr(text))
+        name, value = _split(text, "--shape", _SHAPE_FORM, empty=True)
+        parts = value.split(",") if "," in value else value.split("x") if re.fullmatch(r"[\dx?-]*", value) else [value]
+        sizes = tuple(int(part) if re.fullmatch(r"-?\d+", part) else part.strip() for part in parts) if value else ()
+        if any(size == "" or (isinstance(size, int) and size < 0) for size in sizes):
+            raise ModelError("bad dims", where="--shape", expected=_SHAPE_FORM, got=repr(text))
+        shapes[name] = sizes[0] if len(sizes) == 1 else sizes
     return shapes
 
 
@@ -216,7 +224,7 @@ def _compile(
     model: Path,
     output: Path,
     target: str,
-    shapes: dict[str, tuple[int, ...]],
+    shapes: Shapes,
     dump_ir: Path | None,
     in_process: bool,
     timeout_s: float,

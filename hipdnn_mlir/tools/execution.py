@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ class Options:
         repeat: Timed runs.
         threads: CPU threads on either side; 0 for all.
         seed: Seed of random inputs.
+        sizes: Sizes of random inputs, where the program leaves them open.
     """
 
     inputs: Mapping[str, Path]
@@ -41,6 +42,7 @@ class Options:
     repeat: int = 0
     threads: int = 0
     seed: int = 0
+    sizes: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def execute(program: Path, options: Options) -> Report:
         HipdnnMlirError: The program, its inputs or the reference model are wrong.
     """
     session = Session(program, threads=options.threads)
-    feeds = arrays.gather_inputs(session.inputs, options.inputs, options.seed)
+    feeds = arrays.gather_inputs(session.inputs, options.inputs, options.seed, options.sizes)
     names = [port.name for port in session.outputs]
     outputs = dict(zip(names, session.run(None, feeds), strict=True))
     subjects: dict[str, Callable[[], object]] = {_HERE: lambda: session.run(None, feeds)}

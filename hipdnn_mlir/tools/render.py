@@ -60,8 +60,9 @@ def explanation(data: Mapping[str, Any]) -> RenderableType:
     return Group(*parts)
 
 
-def _dims(dims: Iterable[int]) -> str:
-    return "x".join(map(str, dims)) or "scalar"
+def _dims(dims: Iterable[int | str]) -> str:
+    sizes = list(dims)
+    return ("x" if all(isinstance(size, int) for size in sizes) else " x ").join(map(str, sizes)) or "scalar"
 
 
 def program(data: Mapping[str, Any]) -> RenderableType:
@@ -82,14 +83,16 @@ def program(data: Mapping[str, Any]) -> RenderableType:
     steps = _table(f"{len(data['steps'])} steps", "#", "kind", "name", "operations", "engine", right=["#"])
     for index, step in enumerate(data["steps"]):
         steps.add_row(str(index), step["kind"], escape(step["name"]), escape(step["summary"]), step["engine"])
-    memory = data["memory"]
+    return Group(ports, executables, steps, Text(_memory(data["memory"], data["symbols"])))
+
+
+def _memory(memory: Mapping[str, int], symbols: Sequence[str]) -> str:
+    constants = f"constants {bytes_text(memory['constant_bytes'])}"
+    if symbols:
+        return f"{constants}; open sizes: {', '.join(symbols)}"
     arena, lower_bound = memory["arena_bytes"], memory["largest_live_set_bytes"]
     ratio = f" ({arena / lower_bound:.2f} times)" if lower_bound else ""
-    text = (
-        f"constants {bytes_text(memory['constant_bytes'])}; "
-        f"arena {bytes_text(arena)} for a largest live set of {bytes_text(lower_bound)}{ratio}"
-    )
-    return Group(ports, executables, steps, Text(text))
+    return f"{constants}; arena {bytes_text(arena)} for a largest live set of {bytes_text(lower_bound)}{ratio}"
 
 
 def program_summary(data: Mapping[str, Any]) -> str:

@@ -15,7 +15,9 @@
 #include "hipdnn_rt/context_pool.h"
 #include "hipdnn_rt/error.h"
 #include "hipdnn_rt/json_field.h"
+#include "hipdnn_rt/open_program.h"
 #include "hipdnn_rt/plan_cache.h"
+#include "hipdnn_rt/size_cache.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -23,11 +25,20 @@ using namespace nb::literals;
 namespace hipdnn_rt::bindings {
 namespace {
 
-using ArgumentTuple = std::tuple<std::string, std::string, std::vector<std::int64_t>>;
-
-std::vector<ArgumentTuple> describe(const std::vector<Argument>& arguments) {
-  std::vector<ArgumentTuple> rows;
-  for (const Argument& argument : arguments) rows.emplace_back(argument.name, info_of(argument.dtype).name, argument.dims);
+/// (name, dtype, dims) of each argument; an open dim is the text of its expression.
+nb::list describe(const OpenProgram& program, const std::vector<OpenArgument>& arguments) {
+  nb::list rows;
+  for (const OpenArgument& argument : arguments) {
+    nb::list dims;
+    for (const Expression& dim : argument.dims) {
+      if (dim.entry) {
+        dims.append(program.text_of(dim));
+      } else {
+        dims.append(dim.number);
+      }
+    }
+    rows.append(nb::make_tuple(argument.name, std::string(info_of(argument.dtype).name), dims));
+  }
   return rows;
 }
 
@@ -58,9 +69,9 @@ nb::dict build_plan(const Device& device, const std::string& text) {
   return plan_row(*Plan::build(device, handle, executable.name, executable.descriptors, {}));
 }
 
-std::shared_ptr<const Program> load_program(const std::string& path) {
+std::shared_ptr<const OpenProgram> load_program(const std::string& path) {
   const nb::gil_scoped_release unlocked;
-  return Program::load(path);
+  return OpenProgram::load(path);
 }
 
 /// Arrays of Python kept alive by a program; released under the GIL, whichever thread drops the program.
@@ -76,7 +87,7 @@ struct ArrayKeeper {
   }
 };
 
-std::shared_ptr<const Program> parse_program(const std::string& text, const nb::dict& arrays) {
+std::shared_ptr<const OpenProgram> parse_program(const std::string& text, const nb::dict& arrays) {
   const auto keeper = std::make_shared<ArrayKeeper>();
   Program::Tensors tensors;
   for (const auto& [name, object] : arrays) {
@@ -88,7 +99,7 @@ std::shared_ptr<const Program> parse_program(const std::string& text, const nb::
     tensors[key] = {static_cast<const std::byte*>(array.data()), array.size()};
     keeper->arrays.push_back(std::move(array));
   }
-  return Program::parse(text, tensors, keeper);
+  return OpenProgram::parse(text, tensors, keeper);
 }
 
 /// A loaded program with its contexts and the memory of its outputs.
@@ -98,7 +109,7 @@ class Session {
       : device_(std::move(device)),
         program_(std::move(program)),
         outputs_(std::make_shared<OutputPool>(program_->outputs())),
-        pool_(load(device_, program_)) {}
+        pool_(LoadedProgram::load(device_, program_)) {}
 
   nb::list run(const nb::list& inputs, const nb::list& outputs) {
     const Call call(*this, inputs, outputs);
@@ -117,6 +128,12 @@ class Session {
     std::vector<std::vector<double>> runs;
     for (int i = 0; i < repeat; ++i) runs.push_back(pool_.run_timed(call.inputs, call.outputs));
     return runs;
+  }
+
+  std::vector<std::vector<std::int64_t>> output_dims() const {
+    std::vector<std::vector<std::int64_t>> dims;
+    for (const Argument& output : program_->outputs()) dims.push_back(output.dims);
+    return dims;
   }
 
   nb::dict stats() const {
@@ -196,11 +213,6 @@ class Session {
     nb::list results;
   };
 
-  static std::shared_ptr<const LoadedProgram> load(const std::shared_ptr<const Device>& device, const std::shared_ptr<const Program>& program) {
-    const nb::gil_scoped_release unlocked;
-    return LoadedProgram::load(device, program);
-  }
-
   template <typename Action>
   std::size_t count_steps() const {
     std::size_t count = 0;
@@ -212,6 +224,52 @@ class Session {
   std::shared_ptr<const Program> program_;
   std::shared_ptr<OutputPool> outputs_;
   ContextPool pool_;
+};
+
+/// Sessions of one program for the sizes that were asked for; a static program has one.
+class Sessions {
+ public:
+  Sessions(std::shared_ptr<const Device> device, std::shared_ptr<const OpenProgram> program, std::size_t capacity)
+      : device_(std::move(device)), program_(std::move(program)), cache_(capacity) {}
+
+  /// The session for inputs of these dims.
+  std::shared_ptr<Session> at(const std::vector<std::vector<std::int64_t>>& dims) {
+    // Making a session may wait for another thread that makes one.
+    const nb::gil_scoped_release unlocked;
+    if (program_->is_static()) return for_sizes({});
+    if (dims.size() != program_->inputs().size()) {
+      throw InputError("expected the dims of " + std::to_string(program_->inputs().size()) + " inputs, got " + std::to_string(dims.size()));
+    }
+    const std::vector<std::span<const std::int64_t>> spans(dims.begin(), dims.end());
+    return for_sizes(program_->sizes_of(spans));
+  }
+
+  /// The session for these values of the symbols.
+  std::shared_ptr<Session> at_sizes(const Sizes& sizes) {
+    const nb::gil_scoped_release unlocked;
+    if (sizes.size() != program_->symbols().size()) {
+      throw InputError("expected " + std::to_string(program_->symbols().size()) + " sizes, got " + std::to_string(sizes.size()));
+    }
+    return for_sizes(sizes);
+  }
+
+  std::size_t count() const { return cache_.count(); }
+
+ private:
+  std::shared_ptr<Session> for_sizes(const Sizes& sizes) {
+    return cache_.get(sizes, [&] {
+      try {
+        return std::make_shared<Session>(device_, program_->at(sizes));
+      } catch (const DeviceError& error) {
+        if (program_->is_static()) throw;
+        throw InputError("the device does not take " + program_->describe(sizes) + ": " + error.what());
+      }
+    });
+  }
+
+  std::shared_ptr<const Device> device_;
+  std::shared_ptr<const OpenProgram> program_;
+  SizeCache<Session> cache_;
 };
 
 /// Raise the class of hipdnn_mlir.errors that stands for a C++ exception. `payload` is that module.
@@ -252,16 +310,25 @@ NB_MODULE(_runtime, m) {
   m.def("port_for_target", [](const std::string& target) { return std::string(Library::port_for_target(target).name); }, "target"_a,
         "Name of the port that runs programs compiled for a target.");
 
-  nb::class_<Program>(m, "Program", "A parsed and checked program.")
+  nb::class_<OpenProgram>(m, "Program", "A parsed and checked program.")
       .def_static("load", &load_program, "path"_a)
       .def_static("parse", &parse_program, "text"_a, "tensors"_a)
-      .def_prop_ro("target", &Program::target)
-      .def_prop_ro("text", &Program::text)
-      .def_prop_ro("inputs", [](const Program& program) { return describe(program.inputs()); }, "(name, dtype, dims) of each input.")
-      .def_prop_ro("outputs", [](const Program& program) { return describe(program.outputs()); }, "(name, dtype, dims) of each output.");
+      .def_prop_ro("target", &OpenProgram::target)
+      .def_prop_ro("text", &OpenProgram::text)
+      .def_prop_ro("symbols", &OpenProgram::symbols, "Names of the open sizes.")
+      .def_prop_ro("inputs", [](const OpenProgram& program) { return describe(program, program.inputs()); },
+                   "(name, dtype, dims) of each input; an open dim is a text.")
+      .def_prop_ro("outputs", [](const OpenProgram& program) { return describe(program, program.outputs()); },
+                   "(name, dtype, dims) of each output; an open dim is a text.");
 
-  nb::class_<Session>(m, "Session", "A program loaded on a device.")
-      .def(nb::init<std::shared_ptr<const Device>, std::shared_ptr<const Program>>(), "device"_a, "program"_a)
+  nb::class_<Sessions>(m, "Sessions", "A program on a device, loaded for the sizes that are asked for.")
+      .def(nb::init<std::shared_ptr<const Device>, std::shared_ptr<const OpenProgram>, std::size_t>(), "device"_a, "program"_a, "capacity"_a)
+      .def("at", &Sessions::at, "dims"_a, "The session for inputs of these dims.")
+      .def("at_sizes", &Sessions::at_sizes, "sizes"_a, "The session for these values of the symbols.")
+      .def_prop_ro("count", &Sessions::count);
+
+  nb::class_<Session>(m, "Session", "A program loaded on a device, for one combination of sizes.")
+      .def_prop_ro("outputs", &Session::output_dims, "Dims of each output.")
       .def("run", &Session::run, "inputs"_a, "outputs"_a)
       .def("profile", &Session::profile, "inputs"_a, "repeat"_a)
       .def("stats", &Session::stats)

@@ -51,11 +51,7 @@ class ProgramReader {
   ProgramReader(const Program::Tensors& tensors, Program& program) : tensors_(tensors), program_(program) {}
 
   void read(const Field& root) {
-    const Field format = root["format"];
-    if (format.integer(1, kInt64Max) > kProgramFormat) {
-      throw ProgramError(format.path() + ": " + std::to_string(format.integer(1, kInt64Max)) + " is newer than " +
-                         std::to_string(kProgramFormat) + ", the newest this version reads; update hipdnn_mlir or compile the model again");
-    }
+    Program::check_format(root);
     program_.target_ = root["target"].text();
     read_buffers(root["buffers"]);
     read_arguments(root["inputs"], BufferKind::input, program_.inputs_);
@@ -292,23 +288,39 @@ void check_contents(const Safetensors& container, const std::string& text) {
 
 }  // namespace
 
-std::shared_ptr<const Program> Program::parse(std::string_view text, const Tensors& tensors, std::shared_ptr<const void> owner) {
-  const nlohmann::json json = parse_json(text, "program");
+void Program::check_format(const Field& root) {
+  const Field format = root["format"];
+  if (format.integer(1, kInt64Max) <= kProgramFormat) return;
+  throw ProgramError(format.path() + ": " + std::to_string(format.integer(1, kInt64Max)) + " is newer than " +
+                     std::to_string(kProgramFormat) + ", the newest this version reads; update hipdnn_mlir or compile the model again");
+}
+
+std::shared_ptr<const Program> Program::read(const nlohmann::json& json, std::string text, const Tensors& tensors,
+                                             std::shared_ptr<const void> owner) {
   std::shared_ptr<Program> program(new Program());
   program->owner_ = std::move(owner);
-  program->text_ = text;
+  program->text_ = std::move(text);
   ProgramReader(tensors, *program).read(Field(json, "program"));
   return program;
 }
 
-std::shared_ptr<const Program> Program::parse_container(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
+std::shared_ptr<const Program> Program::parse(std::string_view text, const Tensors& tensors, std::shared_ptr<const void> owner) {
+  return read(parse_json(text, "program"), std::string(text), tensors, std::move(owner));
+}
+
+Contents open_container(std::span<const std::byte> bytes) {
   const Safetensors container = parse_safetensors(bytes);
   const auto text = container.metadata.find("hipdnn_program");
   if (text == container.metadata.end()) {
     throw ProgramError("__metadata__.hipdnn_program: missing; a safetensors file, but not a .hipdnn program");
   }
   check_contents(container, text->second);
-  return parse(text->second, container.tensors, std::move(owner));
+  return {text->second, container.tensors};
+}
+
+std::shared_ptr<const Program> Program::parse_container(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
+  const Contents contents = open_container(bytes);
+  return parse(contents.text, contents.tensors, std::move(owner));
 }
 
 std::shared_ptr<const Program> Program::load(const std::string& path) {

@@ -11,6 +11,8 @@
 #include <variant>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "hipdnn_rt/descriptor.h"
 #include "hipdnn_rt/dtype.h"
 
@@ -108,12 +110,23 @@ struct Step {
   std::variant<ExecuteStep, LaunchStep, CopyStep> action;
 };
 
+/// Named tensors outside a file; the owner keeps the memory alive.
+using Tensors = std::map<std::string, std::span<const std::byte>, std::less<>>;
+
+/// What a container holds: a program's text, and its tensors.
+struct Contents {
+  std::string text;
+  Tensors tensors;
+};
+
+/// Take a container apart and compare its checksum. Throws ProgramError.
+Contents open_container(std::span<const std::byte> bytes);
+
 /// A whole program. Everything in it has been checked: an index is in range, an extent lies in its buffer, a step reads only what has been written.
 /// Immutable, safe to share between threads.
 class Program {
  public:
-  /// Named tensors outside a file; the owner keeps the memory alive.
-  using Tensors = std::map<std::string, std::span<const std::byte>, std::less<>>;
+  using Tensors = hipdnn_rt::Tensors;
 
   /// Map a program file. Throws ProgramError, which names the file and the field.
   static std::shared_ptr<const Program> load(const std::string& path);
@@ -121,6 +134,11 @@ class Program {
   static std::shared_ptr<const Program> parse_container(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
   /// Parse a program's text with its tensors; `owner` keeps them alive.
   static std::shared_ptr<const Program> parse(std::string_view text, const Tensors& tensors, std::shared_ptr<const void> owner);
+  /// Read a program that is parsed already; `text` is what it was parsed from.
+  static std::shared_ptr<const Program> read(const nlohmann::json& json, std::string text, const Tensors& tensors,
+                                             std::shared_ptr<const void> owner);
+  /// Throw ProgramError where the program's format is newer than kProgramFormat.
+  static void check_format(const Field& root);
 
   const std::string& target() const { return target_; }
   const std::string& text() const { return text_; }

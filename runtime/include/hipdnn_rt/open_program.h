@@ -1,0 +1,68 @@
+// A program as stored: one Program for every combination of the sizes that its model leaves open.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hipdnn_rt/expressions.h"
+#include "hipdnn_rt/program.h"
+
+namespace hipdnn_rt {
+
+/// A value per symbol.
+using Sizes = std::vector<std::int64_t>;
+
+/// An input or output whose dims may be open.
+struct OpenArgument {
+  std::string name;
+  DType dtype;
+  std::vector<Expression> dims;
+};
+
+/// Immutable, safe to share between threads. A static program is one without symbols.
+class OpenProgram {
+ public:
+  /// As the functions of Program of the same names. What depends on sizes is checked by `at`.
+  static std::shared_ptr<const OpenProgram> load(const std::string& path);
+  static std::shared_ptr<const OpenProgram> parse_container(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
+  static std::shared_ptr<const OpenProgram> parse(std::string_view text, const Program::Tensors& tensors, std::shared_ptr<const void> owner);
+
+  bool is_static() const { return expressions_.symbols().empty(); }
+  const std::string& target() const { return target_; }
+  const std::string& text() const { return text_; }
+  const std::vector<std::string>& symbols() const { return expressions_.symbols(); }
+  const std::vector<OpenArgument>& inputs() const { return inputs_; }
+  const std::vector<OpenArgument>& outputs() const { return outputs_; }
+  /// A dim for people: "3", "batch", "past + seq".
+  std::string text_of(const Expression& dim) const { return expressions_.text(dim); }
+
+  /// The values of the symbols where the inputs have these dims. Throws InputError, naming input and dimension, for dims that differ from
+  /// the program's or contradict each other.
+  Sizes sizes_of(std::span<const std::span<const std::int64_t>> dims) const;
+  /// "batch=3, seq=17".
+  std::string describe(const Sizes& sizes) const;
+
+  /// The program for these sizes, checked as a whole. Throws InputError where the program does not hold for them, ProgramError where the file
+  /// is broken.
+  std::shared_ptr<const Program> at(const Sizes& sizes) const;
+
+ private:
+  OpenProgram() = default;
+  nlohmann::json instance(const std::vector<std::int64_t>& values) const;
+
+  std::string target_;
+  std::string text_;
+  nlohmann::json json_;
+  Expressions expressions_;
+  std::vector<OpenArgument> inputs_;
+  std::vector<OpenArgument> outputs_;
+  Program::Tensors tensors_;
+  std::shared_ptr<const void> owner_;
+  /// The only instance of a static program.
+  std::shared_ptr<const Program> static_;
+};
+
+}  // namespace hipdnn_rt

@@ -1,0 +1,281 @@
+#include "hipdnn_rt/open_program.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "hipdnn_rt/checked.h"
+#include "hipdnn_rt/error.h"
+#include "hipdnn_rt/mapped_file.h"
+
+namespace hipdnn_rt {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kListLimit = 65'536;
+constexpr std::size_t kRankLimit = 64;
+/// Elements of the constants that an instance computes.
+constexpr std::uint64_t kComputedBytesLimit = std::uint64_t{1} << 40;
+constexpr const char* kValues = "values";
+
+/// `value` with every reference to the table replaced by its number.
+Json substituted(const Json& value, const std::vector<std::int64_t>& numbers) {
+  if (const std::optional<std::size_t> entry = Expressions::referred(value)) {
+    if (*entry >= numbers.size()) throw ProgramError("program.expressions: entry " + std::to_string(*entry) + " is missing");
+    return numbers[*entry];
+  }
+  if (!value.is_structured()) return value;
+  Json result = value.is_array() ? Json::array() : Json::object();
+  if (value.is_array()) {
+    result.get_ref<Json::array_t&>().reserve(value.size());
+    for (const Json& item : value) result.push_back(substituted(item, numbers));
+  } else {
+    for (const auto& [key, item] : value.items()) result.emplace(key, substituted(item, numbers));
+  }
+  return result;
+}
+
+/// Write one number, a whole one or one of the type's own, as an element.
+void write_element(const Json& value, DType dtype, const std::string& path, std::byte* to) {
+  const auto put = [&](auto number) { std::memcpy(to, &number, sizeof(number)); };
+  if (!value.is_number() && !value.is_boolean()) throw ProgramError(path + ": expected numbers");
+  const auto real = [&] { return value.is_boolean() ? (value.get<bool>() ? 1.0 : 0.0) : value.get<double>(); };
+  const auto whole = [&] { return value.is_boolean() ? static_cast<std::int64_t>(value.get<bool>()) : value.get<std::int64_t>(); };
+  switch (dtype) {
+    case DType::f64: return put(real());
+    case DType::f32: return put(static_cast<float>(real()));
+    case DType::i8:
+    case DType::u8:
+    case DType::boolean: return put(static_cast<std::uint8_t>(whole()));
+    case DType::i16:
+    case DType::u16: return put(static_cast<std::uint16_t>(whole()));
+    case DType::i32:
+    case DType::u32: return put(static_cast<std::uint32_t>(whole()));
+    case DType::i64:
+    case DType::u64: return put(whole());
+    case DType::f16:
+    case DType::bf16: break;
+  }
+  throw ProgramError(path + ": elements of this type are not computed");
+}
+
+/// The elements of a constant that is computed from the sizes; aligned as tensors of a file are.
+std::shared_ptr<const std::vector<std::max_align_t>> compute(const Field& constant, std::uint64_t& bytes) {
+  const std::optional<DType> dtype = dtype_from_name(constant["dtype"].text());
+  if (!dtype) constant["dtype"].fail("an element type of the format");
+  const std::uint64_t element = info_of(*dtype).bytes;
+  std::optional<std::uint64_t> total = element;
+  for (const std::int64_t dim : constant["dims"].integers(kRankLimit, 0, std::numeric_limits<std::int64_t>::max())) {
+    total = total ? checked_multiply(*total, static_cast<std::uint64_t>(dim)) : std::nullopt;
+  }
+  if (!total || *total > kComputedBytesLimit) constant["dims"].fail("dims of less than 2^40 bytes");
+  const Field values = constant[kValues];
+  const std::size_t count = values.array_size(kListLimit);
+  bytes = *total;
+  if (count != 1 && count != bytes / element) values.fail("one element, or as many as the dims have");
+  auto memory = std::make_shared<std::vector<std::max_align_t>>((bytes + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t));
+  auto* to = reinterpret_cast<std::byte*>(memory->data());
+  for (std::uint64_t i = 0; i < bytes / element; ++i) {
+    if (count == 1 && i > 0) {
+      std::memcpy(to + i * element, to, element);
+    } else {
+      write_element(values.at(i).json(), *dtype, values.path(), to + i * element);
+    }
+  }
+  return memory;
+}
+
+bool has_zero(const Json& dims) {
+  return std::any_of(dims.begin(), dims.end(), [](const Json& dim) { return dim.is_number_integer() && dim.get<std::int64_t>() == 0; });
+}
+
+/// Whether a tensor descriptor of an executable has no elements: hipDNN takes none such, and there is nothing to do.
+bool is_empty(const Json& executable) {
+  for (const Json& descriptor : executable.at("descriptors")) {
+    if (descriptor.at(0) != static_cast<int>(HIPDNN_BACKEND_TENSOR_DESCRIPTOR)) continue;
+    for (const Json& attribute : descriptor.at(1)) {
+      if (attribute.at(0) == static_cast<int>(HIPDNN_ATTR_TENSOR_DIMENSIONS) && has_zero(attribute.at(2))) return true;
+    }
+  }
+  return false;
+}
+
+/// Take out graphs on tensors without elements, and the steps that run them.
+void drop_empty(Json& program) {
+  Json::array_t kept_executables;
+  std::vector<std::int64_t> positions;
+  for (Json& executable : program.at("executables")) {
+    const bool drops = is_empty(executable);
+    positions.push_back(drops ? -1 : static_cast<std::int64_t>(kept_executables.size()));
+    if (!drops) kept_executables.push_back(std::move(executable));
+  }
+  if (kept_executables.size() == positions.size()) {
+    program["executables"] = std::move(kept_executables);
+    return;
+  }
+  Json::array_t kept_steps;
+  for (Json& step : program.at("steps")) {
+    if (step.at("kind") == "execute") {
+      const std::int64_t position = positions.at(step.at("executable").get<std::size_t>());
+      if (position < 0) continue;
+      step["executable"] = position;
+    }
+    kept_steps.push_back(std::move(step));
+  }
+  const auto last = static_cast<std::int64_t>(kept_steps.size());
+  for (Json& buffer : program.at("buffers")) {
+    buffer["first"] = 0;
+    buffer["last"] = std::max<std::int64_t>(last - 1, 0);
+  }
+  program["executables"] = std::move(kept_executables);
+  program["steps"] = std::move(kept_steps);
+}
+
+std::vector<OpenArgument> read_arguments(const Field& field, const Expressions& expressions) {
+  std::vector<OpenArgument> arguments;
+  const std::size_t count = field.array_size(kListLimit);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Field entry = field.at(i);
+    const std::optional<DType> dtype = dtype_from_name(entry["dtype"].text());
+    if (!dtype) entry["dtype"].fail("an element type of the format");
+    OpenArgument argument{entry["name"].text(), *dtype, {}};
+    const Field dims = entry["dims"];
+    const std::size_t rank = dims.array_size(kRankLimit);
+    for (std::size_t axis = 0; axis < rank; ++axis) argument.dims.push_back(expressions.reference(dims.at(axis), 0));
+    arguments.push_back(std::move(argument));
+  }
+  return arguments;
+}
+
+/// What an instance's program refers to: the owner of the file, and its computed constants.
+struct Keeper {
+  std::shared_ptr<const void> file;
+  std::vector<std::shared_ptr<const void>> computed;
+};
+
+}  // namespace
+
+std::shared_ptr<const OpenProgram> OpenProgram::parse(std::string_view text, const Program::Tensors& tensors,
+                                                      std::shared_ptr<const void> owner) {
+  std::shared_ptr<OpenProgram> program(new OpenProgram());
+  Json json = parse_json(text, "program");
+  const Field root(json, "program");
+  program->expressions_ = Expressions::read(root);
+  program->text_ = text;
+  if (program->is_static()) {
+    program->static_ = Program::read(json, program->text_, tensors, std::move(owner));
+  } else {
+    Program::check_format(root);
+  }
+  program->target_ = root["target"].text();
+  program->inputs_ = read_arguments(root["inputs"], program->expressions_);
+  program->outputs_ = read_arguments(root["outputs"], program->expressions_);
+  if (program->is_static()) return program;
+  for (std::size_t symbol = 0; symbol < program->symbols().size(); ++symbol) {
+    const auto is_it = [&](const Expression& dim) { return program->expressions_.symbol(dim) == symbol; };
+    const bool is_bound = std::any_of(program->inputs_.begin(), program->inputs_.end(),
+                                      [&](const OpenArgument& input) { return std::any_of(input.dims.begin(), input.dims.end(), is_it); });
+    if (!is_bound) root["symbols"].at(symbol).fail("the size of a dimension of an input");
+  }
+  program->json_ = std::move(json);
+  program->tensors_ = tensors;
+  program->owner_ = std::move(owner);
+  return program;
+}
+
+std::shared_ptr<const OpenProgram> OpenProgram::parse_container(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
+  const Contents contents = open_container(bytes);
+  return parse(contents.text, contents.tensors, std::move(owner));
+}
+
+std::shared_ptr<const OpenProgram> OpenProgram::load(const std::string& path) {
+  const auto file = std::make_shared<const MappedFile>(path);
+  try {
+    return parse_container(file->bytes(), file);
+  } catch (const ProgramError& error) {
+    throw ProgramError(path + ": " + error.what());
+  }
+}
+
+Sizes OpenProgram::sizes_of(std::span<const std::span<const std::int64_t>> dims) const {
+  Sizes sizes(symbols().size(), -1);
+  std::vector<std::string> origins(sizes.size());
+  const auto place = [&](std::size_t input, std::size_t axis) {
+    return "'" + inputs_[input].name + "', dimension " + std::to_string(axis);
+  };
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (dims[i].size() != inputs_[i].dims.size()) {
+      throw InputError("'" + inputs_[i].name + "': expected rank " + std::to_string(inputs_[i].dims.size()) + ", got " +
+                       std::to_string(dims[i].size()));
+    }
+    for (std::size_t axis = 0; axis < dims[i].size(); ++axis) {
+      const std::optional<std::size_t> symbol = expressions_.symbol(inputs_[i].dims[axis]);
+      if (!symbol) continue;
+      if (sizes[*symbol] >= 0 && sizes[*symbol] != dims[i][axis]) {
+        throw InputError(place(i, axis) + " ('" + symbols()[*symbol] + "'): expected " + std::to_string(sizes[*symbol]) + " as in " +
+                         origins[*symbol] + ", got " + std::to_string(dims[i][axis]));
+      }
+      if (sizes[*symbol] < 0) origins[*symbol] = place(i, axis);
+      sizes[*symbol] = dims[i][axis];
+    }
+  }
+  const std::vector<std::int64_t> values = expressions_.evaluate(sizes);
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    for (std::size_t axis = 0; axis < dims[i].size(); ++axis) {
+      const Expression& dim = inputs_[i].dims[axis];
+      const std::int64_t expected = dim.entry ? values[*dim.entry] : dim.number;
+      if (expected == dims[i][axis]) continue;
+      const std::string meaning = dim.entry ? " (" + text_of(dim) + ")" : "";
+      throw InputError(place(i, axis) + meaning + ": expected " + std::to_string(expected) + ", got " + std::to_string(dims[i][axis]));
+    }
+  }
+  return sizes;
+}
+
+std::string OpenProgram::describe(const Sizes& sizes) const {
+  std::string text;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += symbols()[i];
+    text += '=';
+    text += std::to_string(sizes[i]);
+  }
+  return text;
+}
+
+Json OpenProgram::instance(const std::vector<std::int64_t>& values) const {
+  Json program = Json::object();
+  for (const auto& [key, value] : json_.items()) {
+    if (key != "symbols" && key != "expressions") program.emplace(key, substituted(value, values));
+  }
+  drop_empty(program);
+  return program;
+}
+
+std::shared_ptr<const Program> OpenProgram::at(const Sizes& sizes) const {
+  if (is_static()) return static_;
+  try {
+    Json program = instance(expressions_.evaluate(sizes));
+    auto keeper = std::make_shared<Keeper>();
+    keeper->file = owner_;
+    Program::Tensors tensors = tensors_;
+    const Field constants = Field(program, "program")["constants"];
+    const std::size_t count = constants.array_size(kListLimit);
+    for (std::size_t i = 0; i < count; ++i) {
+      const Field constant = constants.at(i);
+      if (!constant.find(kValues)) continue;
+      std::uint64_t bytes = 0;
+      const auto memory = compute(constant, bytes);
+      tensors[constant["tensor"].text()] = {reinterpret_cast<const std::byte*>(memory->data()), bytes};
+      keeper->computed.push_back(memory);
+    }
+    return Program::read(program, program.dump(), tensors, keeper);
+  } catch (const Json::exception& error) {
+    throw ProgramError(std::string("program: ") + error.what());
+  } catch (const ProgramError& error) {
+    throw InputError("the program does not hold for " + describe(sizes) + ": " + error.what());
+  }
+}
+
+}  // namespace hipdnn_rt
