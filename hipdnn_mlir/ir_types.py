@@ -7,7 +7,7 @@ from torch_mlir import ir
 
 from .dtypes import BY_TORCH, DType
 from .ops.spec import Refusal, TensorType
-from .ops.strides import Strides
+from .ops.strides import Strides, packed
 
 _PREFIX = "!torch.vtensor<"
 
@@ -59,7 +59,9 @@ def same_storage(torch_kind: Any, other: Any) -> bool:
 
 
 def memref_strides(kind: Any) -> tuple[Strides, int] | None:
-    """Strides and offset (in elements) of a memref, or None where one is not static."""
+    """Strides and offset (in elements) of a memref, or None where one is not static; packed where it has no elements."""
+    if 0 in ir.MemRefType(kind).shape:
+        return packed(ir.MemRefType(kind).shape), 0
     strides, offset = ir.MemRefType(kind).get_strides_and_offset()
     dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
     if offset == dynamic or dynamic in strides:

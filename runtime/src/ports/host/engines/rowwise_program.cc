@@ -30,11 +30,12 @@ class StepFuser {
 
   void run() {
     const std::vector<bool> after = after_fold(program_);
+    const bool may_round = std::ranges::none_of(program_.steps, is_step_function);
     for (RowStep& step : program_.steps) {
       if (step.is_fold || program_.values[index(step.result)].reg == Reg::i64) continue;
       if (step.op == TileOp::exp) absorb_difference(step);
       if (step.op == TileOp::add) absorb_product(step);
-      if (step.op == TileOp::div) divide_by_reciprocal(step, after);
+      if (step.op == TileOp::div && may_round) divide_by_reciprocal(step, after);
     }
     std::erase_if(program_.steps, [](const RowStep& step) { return step.result < 0; });
     place_reciprocals();
@@ -42,6 +43,9 @@ class StepFuser {
 
  private:
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+  /// Whether a last place of the operand may decide about the whole result.
+  static bool is_step_function(const RowStep& step) { return step.op == TileOp::floor || step.op == TileOp::ceil; }
 
   /// The step that makes `value`, where this is the value's only use and the step has that operation.
   RowStep* sole_maker(int value, TileOp op) {
