@@ -84,7 +84,7 @@ cpp-release cpp-sanitize cpp-thread: cpp-%: .venv/.test
 	@touch $@
 
 .venv/.test: .venv/.ready $(SOURCES)
-	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(INSTALL) '.[test]'
+	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(INSTALL) '.[test,export]'
 	@touch $@ .venv/.examples
 
 clean:

@@ -30,6 +30,7 @@ from . import (  # noqa: F401 - importing a pass registers it
     outline_launches,
     refine_shapes,
     rename_unconverted_ops,
+    split_rotary,
     write_in_place,
 )
 from .registration import PASSES
@@ -62,6 +63,7 @@ TORCH_STEPS = (
     Step("canonicalize-torch", "hipdnn-canonicalize-torch,func.func(canonicalize,cse)", "one form per meaning"),
     Step("fold-batch-norm", "hipdnn-fold-batch-norm", "constant statistics belong into the weights"),
     Step("fuse-activations", "hipdnn-fuse-activations", "activations written out in arithmetic are one operation"),
+    Step("split-rotary", "hipdnn-split-rotary", "rotary embedding without a rotated copy"),
     Step("fuse-rms-norm", "hipdnn-fuse-rms-norm", "RMS norm written out is one operation where an engine has it"),
     Step("fuse-attention", "hipdnn-fuse-attention", "attention written out is one operation where an engine has it"),
     Step(

@@ -1,0 +1,1 @@
+"""Models in plain torch.nn, exported to ONNX as their users do."""

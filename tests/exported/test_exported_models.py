@@ -1,0 +1,56 @@
+"""Models exported by PyTorch run wholly in one program and equal ONNX Runtime and PyTorch itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+
+import hipdnn_mlir
+
+pytest.importorskip("torch", reason="PyTorch is not installed: pip install '.[export]'")
+
+from . import cases
+
+TOLERANCE = 1e-4
+"""Of the largest value of an output, in f32."""
+
+
+def assert_close(got: list[np.ndarray], want: list[np.ndarray]) -> None:
+    """Fail where an output is further from its reference than the tolerance."""
+    assert len(got) == len(want)
+    for index, (mine, theirs) in enumerate(zip(got, want, strict=True)):
+        assert mine.shape == theirs.shape
+        assert np.isfinite(theirs).all()
+        scale = np.abs(theirs).max()
+        assert scale > 0
+        error = np.abs(mine.astype(np.float64) - theirs).max() / scale
+        assert error < TOLERANCE, f"output {index}: {error:.1e}"
+
+
+@pytest.mark.parametrize("name", cases.CASES)
+def test_exported_model_equals_onnxruntime_and_pytorch_when_compiled_whole(name: str) -> None:
+    exported = cases.exported(name)
+    reference = ort.InferenceSession(exported.model.SerializeToString(), providers=["CPUExecutionProvider"])
+    got = hipdnn_mlir.compile(exported.model).session().run(None, exported.feeds)
+    assert_close(got, reference.run(None, exported.feeds))
+    assert_close(got, exported.eager)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected", "most"),
+    [
+        ("layer_encoder", {"sdpa_fwd": 2, "layer_norm": 4}, 20),
+        ("encoder", {"sdpa_fwd": 2, "layer_norm": 5}, 19),
+        ("decoder", {"sdpa_fwd": 2, "rmsnorm": 5, "matmul + swish": 2}, 37),
+        ("causal_decoder", {"sdpa_fwd": 2, "layer_norm": 5, "matmul + add + gelu_approx_tanh": 2}, 18),
+        ("vit", {"sdpa_fwd": 2, "layer_norm": 5}, 21),
+        ("speech_encoder", {"sdpa_fwd": 2, "layer_norm": 10, "matmul + add + swish": 4, "conv1d + add + swish": 2}, 44),
+        ("unet_transposed", {"sdpa_fwd": 1}, 68),
+    ],
+)
+def test_exported_model_has_a_step_per_layer_when_written_out(name: str, expected: dict[str, int], most: int) -> None:
+    steps = [step["summary"] for step in hipdnn_mlir.compile(cases.export(name)).session().steps]
+    assert {summary: steps.count(summary) for summary in expected} == expected
+    assert not [summary for summary in steps if "exp" in summary or "neg" in summary]
+    assert len(steps) <= most
