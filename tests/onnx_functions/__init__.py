@@ -1,0 +1,1 @@
+"""The provider in the stock ONNX Runtime: models, placement, conformance cases."""

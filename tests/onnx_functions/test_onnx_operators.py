@@ -1,0 +1,136 @@
+"""Operators of the ONNX standard: what is written out, what stays, and against which reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import hipdnn_mlir
+from hipdnn_mlir.errors import UnsupportedError
+from hipdnn_mlir.onnx_functions import inline_local_functions
+from hipdnn_mlir.onnx_functions.expand import expand
+from hipdnn_mlir.onnx_functions.table import BODIES, EXPANSIONS, KEPT
+from onnx_functions.node_models import CONTRIB, assert_expands, expanded, node_model, run
+
+
+def numbers(*dims: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng([seed, *dims]).standard_normal(dims).astype(np.float32)
+
+
+def test_every_operator_that_onnx_defines_by_others_is_written_out_or_stays_for_a_reason() -> None:
+    functions = {
+        (schema.domain, schema.name)
+        for schema in onnx.defs.get_all_schemas_with_history()
+        if schema.has_function or schema.has_context_dependent_function
+    }
+    kept = {("", op) for op in KEPT}
+    assert functions - set(EXPANSIONS) - kept == set()
+    assert kept & set(EXPANSIONS) == set()
+    assert set(BODIES) - functions == set()
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("length", [None, 4, 9])
+def test_dft_is_that_of_numpy(axis: int, length: int | None) -> None:
+    x = numbers(3, 5, 6, 2)
+    inputs = {"x": x, "axis": np.array(axis)} | ({} if length is None else {"length": np.array(length)})
+    operands = ["x", "length" if length else "", "axis"]
+    constants = [name for name in inputs if name != "x"]
+    model = node_model("DFT", inputs, domain="", operands=operands, constants=constants)
+    (got,) = run(expanded(model), inputs)
+    np.testing.assert_allclose(
+        got[..., 0] + 1j * got[..., 1], np.fft.fft(x[..., 0] + 1j * x[..., 1], length, axis), atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("length", [7, 8])
+def test_half_spectrum_is_that_of_numpy_when_taken_and_inverted(length: int) -> None:
+    x = numbers(2, length, 1)
+    half = run(expanded(node_model("DFT", {"x": x}, domain="", onesided=1)), {"x": x})[0]
+    np.testing.assert_allclose(half[..., 0] + 1j * half[..., 1], np.fft.rfft(x[..., 0]), atol=1e-5)
+    inputs = {"x": half, "length": np.array(length)}
+    model = node_model("DFT", inputs, domain="", constants=["length"], onesided=1, inverse=1)
+    np.testing.assert_allclose(run(expanded(model), inputs)[0], x, atol=1e-5)
+
+
+@pytest.mark.parametrize("has_window", [False, True])
+@pytest.mark.parametrize("onesided", [0, 1])
+def test_stft_is_transforms_of_frames(has_window: bool, onesided: int) -> None:
+    length, step, x = 16, 5, numbers(2, 64, 1)
+    window = np.hanning(length).astype(np.float32) if has_window else np.ones(length, np.float32)
+    inputs = {"x": x, "step": np.array(step), "window": window, "length": np.array(length)}
+    operands = ["x", "step", "window" if has_window else "", "length"]
+    constants = ["step", "window", "length"] if has_window else ["step", "length"]
+    model = node_model("STFT", inputs, domain="", operands=operands, constants=constants, onesided=onesided)
+    frames = np.stack([x[:, s : s + length, 0] * window for s in range(0, 64 - length + 1, step)], 1)
+    want = np.fft.rfft(frames) if onesided else np.fft.fft(frames)
+    (got,) = run(expanded(model), inputs)
+    np.testing.assert_allclose(got[..., 0] + 1j * got[..., 1], want, atol=1e-4)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {},
+        {"pads": [1, 0, 1, 1]},
+        {"strides": [2, 3], "ceil_mode": 1},
+        {"dilations": [2, 1]},
+        {"auto_pad": "SAME_UPPER"},
+    ],
+    ids=str,
+)
+def test_lp_pool_gives_the_same(p: int, attributes: dict[str, Any]) -> None:
+    assert_expands("LpPool", {"x": numbers(2, 3, 7, 8)}, domain="", kernel_shape=[2, 3], p=p, **attributes)
+
+
+def test_linear_attention_is_refused_when_long() -> None:
+    inputs = {name: numbers(1, 300, 8) for name in "qkv"}
+    heads = {"q_num_heads": 2, "kv_num_heads": 2, "update_rule": "linear"}
+    _, (reject,) = expand(node_model("LinearAttention", inputs, ("y", "state"), domain="", opset=27, **heads))
+    assert "300 tokens" in reject.reason
+
+
+def test_functions_of_the_model_are_put_in_place() -> None:
+    text = """<ir_version: 10, opset_import: ["": 21, "own": 1]>
+    main (float[2, 4] x) => (float[2, 4] y) { y = own.Twice (x) }
+    <domain: "own", opset_import: ["": 21, "com.microsoft": 1]> Twice (a) => (c) { b = Add (a, a) c = com.microsoft.QuickGelu (b) }"""
+    model = onnx.parser.parse_model(text)
+    model.opset_import.append(onnx.helper.make_opsetid(CONTRIB, 1))
+    written, rejects = expand(inline_local_functions(model))
+    assert not rejects
+    assert {node.op_type for node in written.graph.node} == {"Add", "Mul", "Sigmoid"}
+
+
+def test_operators_in_branches_are_written_out() -> None:
+    text = """<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]>
+    main (float[2, 4] x, bool c) => (float[2, 4] y) {
+        y = If (c) <then_branch = a () => (float[2, 4] t) { t = com.microsoft.QuickGelu (x) },
+                    else_branch = b () => (float[2, 4] e) { e = Identity (x) }>
+    }"""
+    model = onnx.parser.parse_model(text)
+    written, rejects = expand(model)
+    assert not rejects
+    feeds = {"x": numbers(2, 4), "c": np.array(True)}
+    np.testing.assert_allclose(run(written, feeds)[0], run(model, feeds)[0], rtol=1e-6)
+
+
+def test_unknown_operator_is_named_when_compiled() -> None:
+    model = node_model("Nonesuch", {"x": numbers(2, 4)})
+    model.graph.output[0].CopyFrom(onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [2, 4]))
+    with pytest.raises(UnsupportedError, match=r"Nonesuch at 'the_Nonesuch'"):
+        hipdnn_mlir.compile(model)
+
+
+def test_uncovered_operator_is_named_with_its_reason_when_compiled() -> None:
+    inputs = {"q": numbers(1, 4, 32), "last": np.array([3], np.int32), "total": np.array(4, np.int32)}
+    operands = ["q", "", "", "", "", "last", "total"]
+    outputs = ("y", "k", "v", "scores")
+    model = node_model("GroupQueryAttention", inputs, outputs, operands=operands, num_heads=2, kv_num_heads=1)
+    with pytest.raises(
+        UnsupportedError, match=r"GroupQueryAttention at 'the_GroupQueryAttention': .*scores as a result"
+    ):
+        hipdnn_mlir.compile(model)
