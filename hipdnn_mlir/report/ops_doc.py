@@ -19,6 +19,7 @@ from ..ops.registry import ONNX, rows
 from ..ops.samples import Sample, samples
 from ..ops.spec import OpRow, Refusal, TensorArg
 from ..target import HOST
+from .expansions_doc import expansion_rows
 
 _GENERAL = frozenset({"dtype", "dynamic-shape", "engine", "no-row"})
 Made = TypeVar("Made")
@@ -63,6 +64,10 @@ def markdown() -> str:
         "## Data movement\n",
         "Views are strides of what reads them; where no view can show a value, it is copied. Any dtype can be viewed and copied.\n",
         _movements(moved),
+        "## Operators written out before import\n",
+        "These are compositions of the operators above; a node is written out for its types, operands and attributes; its parts then run as",
+        "they do in a model that has them. A node that an expansion does not cover is rejected with the reason.\n",
+        _markdown_table(["operator", "written out as", "source"], list(expansion_rows())),
     ])  # fmt: skip
 
 
