@@ -65,8 +65,8 @@ def markdown() -> str:
         "Views are strides of what reads them; where no view can show a value, it is copied. Any dtype can be viewed and copied.\n",
         _movements(moved),
         "## Operators written out before import\n",
-        "These are compositions of the operators above; a node is written out for its types, operands and attributes; its parts then run as",
-        "they do in a model that has them. A node that an expansion does not cover is rejected with the reason.\n",
+        "These are compositions of the operators above; a node is written out for its types, operands and attributes; its parts then run",
+        "as they do in a model that has them. A node that an expansion does not cover is rejected with the reason.\n",
         _markdown_table(["operator", "written out as", "source"], list(expansion_rows())),
     ])  # fmt: skip
 
