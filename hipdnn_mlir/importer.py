@@ -39,6 +39,8 @@ MAX_BYTES = 1 << 48
 LARGE_ELEMENTS = 1024
 """Initializers up to this size take part in constant folding; larger ones never leave NumPy."""
 _SHAPE_LIKE = frozenset({"Resize", "Upsample", "ConstantOfShape", "Range"})
+DATA_DEPENDENT = "dynamic-shape"
+"""The rule for results of unknown dims; it names every node behind the first one as well."""
 Weights = dict[str, Array]
 
 
@@ -311,7 +313,7 @@ def _data_dependent(model: onnx.ModelProto) -> list[Reject]:
     known = static | {tensor.name for tensor in model.graph.initializer}
     reason = "the shape of its result is not known at compile time"
     return [
-        Reject(node.op_type, "dynamic-shape", reason, node.name)
+        Reject(node.op_type, DATA_DEPENDENT, reason, node.name)
         for node in model.graph.node
         if any(name and name not in known for name in node.output)
     ]

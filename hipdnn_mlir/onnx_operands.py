@@ -44,15 +44,29 @@ def _is_float(tensor: onnx.TensorProto) -> bool:
     return tensor.data_type in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16)
 
 
-Derivation = Callable[[onnx.NodeProto, Dims, Dims], "Sequence[int] | None"]
+Derivation = Callable[[onnx.NodeProto, Dims, Sequence[Dims]], "Sequence[int] | None"]
 
 
-def _as_result(_: onnx.NodeProto, __: Dims, result: Dims) -> Sequence[int]:
-    return result
+def _as_result(_: onnx.NodeProto, __: Dims, results: Sequence[Dims]) -> Sequence[int]:
+    return results[0]
 
 
-def _reduced_axes(node: onnx.NodeProto, data: Dims, result: Dims) -> Sequence[int] | None:
+def _repeats(_: onnx.NodeProto, data: Dims, results: Sequence[Dims]) -> Sequence[int] | None:
+    """How often a Tile repeats each dim."""
+    if 0 in data or len(data) != len(results[0]):
+        return None
+    return [after // before for before, after in zip(data, results[0], strict=True)]
+
+
+def _parts(node: onnx.NodeProto, _: Dims, results: Sequence[Dims]) -> Sequence[int] | None:
+    """The sizes that a Split gives its results."""
+    axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
+    return [dims[axis] for dims in results]
+
+
+def _reduced_axes(node: onnx.NodeProto, data: Dims, results: Sequence[Dims]) -> Sequence[int] | None:
     """The axes that a reduction with this result goes over, where only one answer fits."""
+    result = results[0]
     flags = {attribute.name: attribute.i for attribute in node.attribute}
     if flags.get("keepdims", 1):
         if len(result) != len(data):
@@ -76,7 +90,8 @@ def _subsets(data: Dims, result: Dims, axis: int) -> Iterator[list[int]]:
 
 
 _SHAPE_OPERANDS: dict[str, tuple[int, Derivation]] = {
-    "Reshape": (1, _as_result), "Expand": (1, _as_result), "ConstantOfShape": (0, _as_result),
+    "Reshape": (1, _as_result), "Expand": (1, _as_result), "ConstantOfShape": (0, _as_result), "Tile": (1, _repeats),
+    "Split": (1, _parts),
     **{f"Reduce{name}": (1, _reduced_axes) for name in
        ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare")},
 }  # fmt: skip
@@ -103,9 +118,9 @@ def derive_shape_operands(model: onnx.ModelProto) -> None:
         position, derive = _SHAPE_OPERANDS.get(node.op_type, (0, _as_result))
         if node.op_type not in _SHAPE_OPERANDS or node.domain not in ("", "ai.onnx"):
             continue
-        if not _is_computed(node, position, constants) or not {node.input[0], node.output[0]} <= set(dims):
+        if not _is_computed(node, position, constants) or not {node.input[0], *node.output} <= set(dims):
             continue
-        numbers = derive(node, dims[node.input[0]], dims[node.output[0]])
+        numbers = derive(node, dims[node.input[0]], [dims[name] for name in node.output])
         if numbers is not None:
             name = f"{node.output[0]}.operand_{position}"
             graph.initializer.append(numpy_helper.from_array(np.array(numbers, np.int64), name))

@@ -23,7 +23,8 @@ MAP = "map"
 _MODES = {
     P.ADD: "add", P.SUB: "sub", P.MUL: "mul", P.DIV: "div", P.MIN: "min", P.MAX: "max", P.NEG: "neg", P.ABS: "abs", P.CMP_EQ: "eq",
     P.CMP_NEQ: "ne", P.CMP_LT: "lt", P.CMP_LE: "le", P.CMP_GT: "gt", P.CMP_GE: "ge", P.LOGICAL_AND: "and", P.LOGICAL_OR: "or",
-    P.LOGICAL_NOT: "not", P.CEIL: "ceil", P.FLOOR: "floor",
+    P.LOGICAL_NOT: "not", P.CEIL: "ceil", P.FLOOR: "floor", P.SQRT: "sqrt", P.RSQRT: "rsqrt", P.EXP: "exp", P.LOG: "log", P.SIN: "sin",
+    P.TAN: "tan", P.ERF: "erf", P.TANH_FWD: "tanh", P.RECIPROCAL: "reciprocal",
 }  # fmt: skip
 """hipDNN's modes that are one instruction of a map."""
 _UNCHANGED_INTEGERS = frozenset({"ceil", "floor"})
@@ -226,8 +227,7 @@ class MapBuilder(Emitter):
         value, dims = self._values[key], kind.static_dims()
         if _unpadded(dims) != _unpadded(self.space):
             raise Refusal("space", f"a result of dims {dims} in a map over {self.space}")
-        strides = _seen(dims, stored, self.space)
-        self.tensors.append(KernelTensor("out", index, kind.dtype, self.space, strides))
+        self.tensors.append(_out(index, kind, stored, self.space))
         self.code.append(["store", len(self.tensors) - 1, value.tensor])
 
 
@@ -323,18 +323,25 @@ def _call(
         if arg.key not in positions:
             raise Refusal("operand", "a number that is known at compile time has no buffer")
         operand = operands[arg.key]
+        dtype = call.dtype or operand.dtype
         strides = _seen(operand.dims, operand.storage, dims)
         if call.function == MAP and call.results is not None:
             dims, strides = call.results[0], broadcast_strides(dims, strides, call.results[0])
-        tensors.append(KernelTensor("in", positions[arg.key], operand.dtype, dims, strides))
+        tensors.append(KernelTensor("in", positions[arg.key], dtype, dims, strides))
     places = {key: index for index, (key, _) in enumerate(results)}
     for number, (key, kind) in enumerate(zip(keys, op.results, strict=False)):
         if key not in places:
             raise Refusal("result", "a result that nothing reads")
         stored = storage[places[key]]
         dims = call.results[number] if call.results is not None else kind.static_dims()
-        tensors.append(KernelTensor("out", places[key], kind.dtype, dims, _seen(kind.static_dims(), stored, dims)))
+        tensors.append(_out(places[key], kind, stored, dims))
     return Kernel(call.function, tensors, dict(call.attributes))
+
+
+def _out(index: int, kind: TensorType, stored: Storage | None, dims: Dims) -> KernelTensor:
+    """A result seen under other dims; one without elements has no strides of 0 either."""
+    strides = packed([max(size, 1) for size in dims]) if 0 in dims else _seen(kind.static_dims(), stored, dims)
+    return KernelTensor("out", index, kind.dtype, dims, strides)
 
 
 def _seen(dims: Dims, stored: Storage | None, shown: Dims) -> Strides:

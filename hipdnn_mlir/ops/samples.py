@@ -490,6 +490,8 @@ def _rearranging() -> Iterator[Sample]:
     for name in ("tile", "repeat"):
         yield _accept(f"aten.{name}", KERNEL, [x, [2, 2]], f32(4, 6))
         yield _reject(f"aten.{name}", "dynamic-shape", [f32(None, 3), [2, 1]], f32(None, 3))
+    yield _accept("BitCast", KERNEL, [x], i32(2, 3))
+    yield _reject("BitCast", "dtype", [x], i16(2, 3))
     yield _accept("aten.sum.dim_IntList", KERNEL, [i16(2, 3), [1], False, None], i16(2))
     yield _accept("Resize", KERNEL, [image, None, [1.0, 1.0, 2.0, 2.0], None], f32(1, 2, 8, 8), mode="linear")
     yield _reject("Resize", "operand", [image, None, f32(4), None], f32(1, 2, 8, 8))

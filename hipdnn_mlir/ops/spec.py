@@ -149,12 +149,14 @@ class Call:
         operands: tensors in the function's order, each seen under other dims of as many elements where a pair states them.
         results: dims under which the function sees the results, where they differ from the op's.
         attributes: of the function, as JSON values.
+        dtype: that the operands' elements are read as, of their size; their own where it is None.
     """
 
     function: str
     operands: Sequence[TensorArg | tuple[TensorArg, Dims]]
     attributes: Mapping[str, Any] = field(default_factory=dict)
     results: Sequence[Dims] | None = None
+    dtype: DType | None = None
 
 
 def moves(row: "OpRow", op: OpView) -> bool:

@@ -1,6 +1,6 @@
 """Which nodes of a model form which graph on which engine, and why the others do not."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,16 @@ from ..passes.graph_to_executable import summary
 from ..passes.offload import ENGINE, rejects
 from ..passes.pipeline import OFFLOAD_STEPS, Runner
 from ..passes.registration import body, functions
-from ..region import region_graph
+from ..region import region_graph, region_kernel
 from ..sizes.open_sizes import Shapes, input_sizes
 from ..target import find_target
+
+KERNEL = "kernel"
 
 
 @dataclass(frozen=True)
 class GraphReport:
-    """One graph: a name, the engine that takes it, the ONNX nodes in it, its operations in one line."""
+    """One graph or kernel: a name, the engine that takes it (KERNEL for a kernel), the ONNX nodes in it, its operations in one line."""
 
     name: str
     engine: str
@@ -35,20 +37,23 @@ class Explanation:
 
     Attributes:
         graphs: in the order they run.
-        rejects: operations that no engine takes; empty where the whole model is one program.
+        rejects: operations that neither an engine nor a kernel takes; empty where the whole model is one program.
         movements: data movement that becomes views or copies, by ONNX node name.
+        launches: kernels for what no engine takes, in the order they run.
     """
 
     graphs: list[GraphReport]
     rejects: list[Reject]
     movements: list[str]
+    launches: list[GraphReport] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
-        lines = [f"{graph.name}  {graph.engine}  {graph.summary}  ({', '.join(graph.nodes)})" for graph in self.graphs]
+        regions = [*self.graphs, *self.launches]
+        lines = [f"{found.name}  {found.engine}  {found.summary}  ({', '.join(found.nodes)})" for found in regions]
         lines += [f"rejected  {reject}" for reject in self.rejects]
         return "\n".join(lines)
 
@@ -75,6 +80,7 @@ def explain(model: ModelLike, *, target: str = "host", shapes: Shapes | None = N
         module = imported.module.operation
         runner.run(module, OFFLOAD_STEPS[:1])
         graphs: list[GraphReport] = []
+        launches: list[GraphReport] = []
         movements: list[str] = []
         for function in functions(module):
             if "sym_visibility" in function.attributes:
@@ -82,11 +88,13 @@ def explain(model: ModelLike, *, target: str = "host", shapes: Shapes | None = N
             for operation in body(function):
                 if operation.name == "hipdnn.graph":
                     graphs.append(_report(operation, len(graphs)))
+                elif operation.name == "hipdnn.launch":
+                    launches.append(_launch_report(operation, len(launches)))
                 elif operation.name.startswith(("torch.aten.", "torch.prims.")):
                     movements.append(node_name(operation))
         left = rejects(module, library)
     rejected = {reject.node for reject in left}
-    return Explanation(graphs, left, [name for name in movements if name not in rejected])
+    return Explanation(graphs, left, [name for name in movements if name not in rejected], launches)
 
 
 def _report(operation: Any, index: int) -> GraphReport:
@@ -94,3 +102,9 @@ def _report(operation: Any, index: int) -> GraphReport:
     text = str(graph) if isinstance(graph, Reject) else summary(graph)
     engine = str(ir.StringAttr(operation.attributes[ENGINE]).value)
     return GraphReport(f"graph_{index}", engine, node_names(operation), text)
+
+
+def _launch_report(operation: Any, index: int) -> GraphReport:
+    kernel = region_kernel(operation)
+    text = str(kernel) if isinstance(kernel, Reject) else kernel.summary()
+    return GraphReport(f"kernel_{index}", KERNEL, node_names(operation), text)

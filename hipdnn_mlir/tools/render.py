@@ -37,15 +37,16 @@ def _table(title: str, *columns: str, right: Iterable[str] = ()) -> Table:
 
 
 def explanation(data: Mapping[str, Any]) -> RenderableType:
-    """Return the placement of a model's nodes: graphs with engine and nodes, then what is left out and why.
+    """Return the placement of a model's nodes: graphs with engine and nodes, kernels, then what is left out and why.
 
     Args:
         data: ``Explanation.to_dict()``.
     """
     graphs: Sequence[Mapping[str, Any]] = data["graphs"]
     rejects: Sequence[Mapping[str, Any]] = data["rejects"]
-    table = _table(f"{len(graphs)} graphs", "graph", "engine", "operations", "nodes")
-    for graph in graphs:
+    launches: Sequence[Mapping[str, Any]] = data["launches"]
+    table = _table(f"{len(graphs)} graphs, {len(launches)} kernels", "name", "engine", "operations", "nodes")
+    for graph in (*graphs, *launches):
         table.add_row(
             *(escape(str(graph[key])) for key in ("name", "engine", "summary")), escape(", ".join(graph["nodes"]))
         )

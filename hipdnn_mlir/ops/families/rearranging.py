@@ -39,6 +39,15 @@ def tile(op: OpView) -> Call:
     return Call(MAP, [(x, tuple(shown))], {"code": code}, [tuple(result)])
 
 
+@kernel("hipdnn.onnx.BitCast", function=MAP, onnx=("BitCast",))
+def bit_cast(op: OpView) -> Call:
+    """The same bits as another dtype of the same size."""
+    x, kind = tensor(op, 0), op.results[0].dtype
+    if x.type.dtype.bytes != kind.bytes:
+        raise Refusal("dtype", f"bits of {x.type.dtype} as {kind}")
+    return Call(MAP, [x], {"code": [["load", 0], ["store", 1, 0]]}, dtype=kind)
+
+
 _REDUCTIONS = {
     "aten.sum.dim_IntList": ("add", "ReduceSum", 1), "aten.amax": ("max", "ReduceMax", 1), "aten.amin": ("min", "ReduceMin", 1),
     "aten.prod.dim_int": ("mul", "ReduceProd", 1), "aten.sum": ("add", "ReduceSum", 9), "aten.max": ("max", "ReduceMax", 9),
