@@ -1,6 +1,7 @@
 """Replaces operators that are compositions of others, node by node in the graph's order, with types inferred on the way."""
 
 import logging
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -111,11 +112,12 @@ class _Expander:
         return tuple(d.dim_value if d.HasField("dim_value") else None for d in kind.tensor_type.shape.dim)
 
     def value(self, name: str) -> Array | None:
+        tensor = self._small(name)
+        return None if tensor is None else numpy_helper.to_array(tensor)
+
+    def _small(self, name: str) -> onnx.TensorProto | None:
         tensor = self._constants.get(name)
-        if tensor is None or np.prod(tensor.dims, dtype=np.int64) > _VALUE_ELEMENTS:
-            return None
-        array: Array = numpy_helper.to_array(tensor)
-        return array
+        return tensor if tensor is not None and math.prod(tensor.dims) <= _VALUE_ELEMENTS else None
 
     def constant(self, array: Array) -> str:
         key = (array.dtype.str + array.dtype.name, array.shape, array.tobytes())
@@ -206,7 +208,7 @@ class _Expander:
         if not all(kind.WhichOneof("value") for kind in types.values()):
             return
         schema = onnx.defs.get_schema(node.op_type, version, node.domain if node.domain not in DEFAULT else "")
-        data = {name: self._constants[name] for name in node.input if self.value(name) is not None}
+        data = {name: tensor for name in node.input if (tensor := self._small(name)) is not None}
         found = onnx.shape_inference.infer_node_outputs(schema, node, types, data, opset_imports=self._imports)
         self._types.update({name: kind for name, kind in found.items() if kind.WhichOneof("value")})
 
