@@ -181,7 +181,8 @@ def main() -> None:
                 f"  ort f32 {row['ort_f32']:8.1f} ({row['sdpa'] / row['ort_f32']:.2f})" if "ort_f32" in row else ""
             )
             ratio = row["sdpa"] / row["three"]
-            line = f"{threads} {row['case']:32s} sdpa {row['sdpa']:8.1f} us {row['flops_per_ns']:6.1f} GF/s  three {row['three']:8.1f} ({ratio:.2f})"
+            line = f"{threads} {row['case']:32s} sdpa {row['sdpa']:8.1f} us {row['flops_per_ns']:6.1f} GF/s"
+            line += f"  three {row['three']:8.1f} ({ratio:.2f})"
             sys.stdout.write(line + ort_text + "\n")
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=2))

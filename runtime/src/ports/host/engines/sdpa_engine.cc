@@ -8,6 +8,7 @@
 #include "../status.h"
 #include "rowwise_parallel.h"
 #include "rowwise_program.h"
+#include "sdpa_products.h"
 #include "sdpa_task.h"
 
 namespace hipdnn_host {
@@ -100,7 +101,9 @@ class SdpaEngine final : public Engine {
   }
 
   std::unique_ptr<Plan> build(const Graph& graph, const PlanOptions& options) const override {
-    return std::make_unique<SdpaPlan>(read_sdpa(graph), options.threads);
+    const SdpaProblem problem = read_sdpa(graph);
+    if (auto plan = build_sdpa_products(problem, options.threads)) return plan;
+    return std::make_unique<SdpaPlan>(problem, options.threads);
   }
 };
 

@@ -70,8 +70,10 @@ class SdpaRun {
     // The first block of keys writes the results where all rows see it.
     has_results_ = !is_uniform_ || all.first >= all.last;
     if (has_results_) std::fill_n(scratch_ + b_.results_, rows_ * b_.value_depth_, 0.0f);
-    for (std::int64_t first = all.first; first < all.last; first += kKeyBlock) {
-      attend({first, std::min(first + kKeyBlock, all.last)});
+    // Widened keys and values of few rows are used once: smaller blocks stay in the first-level cache.
+    const std::int64_t step = rows_ <= kFewRows && p_.k.dtype != HIPDNN_DATA_FLOAT ? kKeyBlock / 4 : kKeyBlock;
+    for (std::int64_t first = all.first; first < all.last; first += step) {
+      attend({first, std::min(first + step, all.last)});
       has_results_ = true;
     }
     write_results();
