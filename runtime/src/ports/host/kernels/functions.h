@@ -9,5 +9,18 @@ namespace hipdnn_host::kernels {
 
 std::unique_ptr<Kernel> make_map(const Image& image);
 std::unique_ptr<Kernel> make_gather(const Image& image);
+std::unique_ptr<Kernel> make_gather_elements(const Image& image);
+std::unique_ptr<Kernel> make_gather_nd(const Image& image);
+std::unique_ptr<Kernel> make_scatter_elements(const Image& image);
+std::unique_ptr<Kernel> make_scatter_nd(const Image& image);
+std::unique_ptr<Kernel> make_top_k(const Image& image);
+std::unique_ptr<Kernel> make_arg_reduce(const Image& image);
+std::unique_ptr<Kernel> make_scan(const Image& image);
+std::unique_ptr<Kernel> make_reduce(const Image& image);
+std::unique_ptr<Kernel> make_pad(const Image& image);
+std::unique_ptr<Kernel> make_slice(const Image& image);
+std::unique_ptr<Kernel> make_resize(const Image& image);
+std::unique_ptr<Kernel> make_grid_sample(const Image& image);
+std::unique_ptr<Kernel> make_reverse_sequence(const Image& image);
 
 }  // namespace hipdnn_host::kernels

@@ -81,6 +81,9 @@ class IndexCheck {
 /// Indices are i32 or i64.
 void expect_index_dtype(const Image& image, std::size_t tensor);
 
+/// Refuses tensor `index` unless it has the rank of tensor `data`, and no dim but `axis` is larger than there.
+void expect_inside(const Image& image, std::size_t index, std::size_t data, std::size_t axis);
+
 /// Element `at` of a tensor of indices.
 inline std::int64_t read_index(const std::byte* base, DType dtype, std::int64_t at) {
   return dtype == DType::i32 ? std::int64_t{reinterpret_cast<const std::int32_t*>(base)[at]} : reinterpret_cast<const std::int64_t*>(base)[at];

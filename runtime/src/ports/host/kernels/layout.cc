@@ -52,7 +52,7 @@ void BlockCopy::run(const std::byte* source, std::byte* destination, int threads
 }
 
 void BlockCopy::copy_rows(const std::byte* source, std::byte* destination, std::int64_t first, std::int64_t last) const {
-  if (dims_.back() == 0) return;
+  if (first >= last || dims_.back() == 0) return;
   const std::size_t inner = dims_.size() - 1;
   std::array<std::int64_t, max_rank> position{};
   std::int64_t rest = first;

@@ -35,6 +35,7 @@ struct Walk {
   /// `offset` on, inner_stride() apart.
   template <class Body>
   void for_runs(std::int64_t first, std::int64_t count, const Body& body) const {
+    if (count <= 0) return;
     std::array<std::int64_t, max_rank> position;
     const std::size_t inner = dims.size() - 1;
     std::int64_t offset = 0;

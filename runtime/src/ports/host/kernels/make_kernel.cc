@@ -11,9 +11,22 @@ namespace {
 
 using Maker = std::unique_ptr<Kernel> (*)(const Image&);
 
-constexpr std::array<std::pair<std::string_view, Maker>, 2> makers{{
+constexpr std::array<std::pair<std::string_view, Maker>, 15> makers{{
     {"map", make_map},
     {"gather", make_gather},
+    {"gather_elements", make_gather_elements},
+    {"gather_nd", make_gather_nd},
+    {"scatter_elements", make_scatter_elements},
+    {"scatter_nd", make_scatter_nd},
+    {"top_k", make_top_k},
+    {"arg_reduce", make_arg_reduce},
+    {"scan", make_scan},
+    {"reduce", make_reduce},
+    {"pad", make_pad},
+    {"slice", make_slice},
+    {"resize", make_resize},
+    {"grid_sample", make_grid_sample},
+    {"reverse_sequence", make_reverse_sequence},
 }};
 
 }  // namespace
@@ -46,6 +59,14 @@ void Kernel::launch(void** addresses, int threads) const {
 void expect_index_dtype(const Image& image, std::size_t tensor) {
   const DType dtype = image.tensors[tensor].dtype;
   if (dtype != DType::i32 && dtype != DType::i64) refuse("tensors[", tensor, "].dtype: expected i32 or i64, got ", info_of(dtype).name);
+}
+
+void expect_inside(const Image& image, std::size_t index, std::size_t data, std::size_t axis) {
+  const Dims& inner = image.tensors[index].dims;
+  const Dims& outer = image.tensors[data].dims;
+  bool fits = inner.size() == outer.size();
+  for (std::size_t d = 0; fits && d < inner.size(); ++d) fits = d == axis || inner[d] <= outer[d];
+  if (!fits) refuse("tensors[", index, "].dims: expected dims within ", show(outer), " but for dim ", axis, ", got ", show(inner));
 }
 
 }  // namespace hipdnn_host::kernels
