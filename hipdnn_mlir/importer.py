@@ -29,6 +29,7 @@ from .passes.attention_masks import CAUSAL_MASK, is_causal_mask
 from .passes.outline_constants import CONSTANT
 from .passes.pipeline import TORCH_STEPS, Runner
 from .passes.registration import PASSES
+from .sizes.assumptions import Fact
 
 logger = logging.getLogger(__name__)
 
@@ -120,11 +121,13 @@ class Slim:
         model: the model.
         weights: the constants: initializer -> array.
         where: the model's file, for messages.
+        facts: what is assumed of open sizes.
     """
 
     model: onnx.ModelProto
     weights: Weights
     where: str
+    facts: tuple[Fact, ...] = ()
 
 
 def slim_models(
@@ -161,7 +164,7 @@ def slim_models(
         del found.model.graph.initializer[:]
         found.model.graph.initializer.extend(keep)
         _add_inputs(found.model.graph, small)
-        made.append(Slim(found.model, weights | found.large | small, where))
+        made.append(Slim(found.model, weights | found.large | small, where, found.facts))
     return made
 
 

@@ -45,6 +45,7 @@ class Graphs:
 
     target: Target
     operation: str = "hipdnn.graph"
+    writes_all: bool = False
 
     def joins(self, found: Found) -> bool:
         """Ops that hipDNN has operations for."""

@@ -36,6 +36,7 @@ class Launches:
 
     target: Target
     operation: str = "hipdnn.launch"
+    writes_all: bool = True
 
     def joins(self, found: Found) -> bool:
         """Ops with a kernel that no view shows."""

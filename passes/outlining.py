@@ -26,6 +26,10 @@ class Taker(Protocol):
     def operation(self) -> str:
         """Name of the op that a region becomes."""
 
+    @property
+    def writes_all(self) -> bool:
+        """Whether a region of one call has all results of its op, read or not."""
+
     def joins(self, found: Found) -> bool:
         """Whether an op may be in a region at all."""
 
@@ -110,12 +114,18 @@ def try_members(members: list[Any], views: dict[Any, Any], taker: Taker) -> Regi
                 if not kind.is_static:
                     return Reject(views[member][1].label, "dynamic-shape", f"operand {kind}", views[member][1].node)
                 inputs[value] = Operand(kind.static_dims(), kind.dtype)
-    results = [r for op in members for r in op.results if any(use.owner.operation not in inside for use in r.uses)]
+    results = [result for op in members for result in op.results if _leaves(result, inside, views, taker)]
     if len(inputs) > MAX_INPUTS or len(results) > MAX_RESULTS or not results:
         return Reject(views[members[-1]][1].label, "size", f"{len(inputs)} operands and {len(results)} results")
     pairs = [(views[op][1], list(op.results)) for op in members]
     taken = taker.take(pairs, inputs, [(value, tensor_type(value.type)) for value in results])
     return taken if isinstance(taken, Reject) else Region(members, list(inputs), results, taken)
+
+
+def _leaves(result: Any, inside: set[Any], views: dict[Any, Any], taker: Taker) -> bool:
+    """Whether a region has a result: something outside reads it, or the kernel writes it all the same."""
+    is_written = taker.writes_all and views[result.owner.operation][0].call is not None
+    return is_written or any(use.owner.operation not in inside for use in result.uses)
 
 
 def _is_inside(value: Any, inside: set[Any]) -> bool:

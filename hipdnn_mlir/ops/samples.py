@@ -471,6 +471,7 @@ def _indexing() -> Iterator[Sample]:
 
 def _sorting() -> Iterator[Sample]:
     x, flat = f32(3, 4), f32(3)
+    yield _accept("TopK", KERNEL, [x, [2]], f32(3, 2), i64(3, 2))
     yield Sample("hipdnn.onnx.TopK", (x, [2]), (f32(3, 2), i64(3, 2)), KERNEL, uses_all=True)
     yield _reject("TopK", "dynamic-shape", [f32(None, 4), [2]], f32(None, 2), i64(None, 2))
     for name in ("ArgMax", "ArgMin"):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ...dtypes import I32, I64
+from ...dtypes import BOOL, I32, I64
 from ..registry import kernel, movement
 from ..spec import Call, OpView, Refusal, Slice, TensorArg
 from ..strides import Dims
@@ -22,6 +22,12 @@ def tensors(op: OpView, count: int) -> list[TensorArg]:
     for arg in found:
         arg.type.static_dims()
     return found
+
+
+def refuse_booleans(arg: TensorArg) -> None:
+    """Refuse what is no number."""
+    if arg.type.dtype is BOOL:
+        raise Refusal("dtype", "booleans, expected numbers")
 
 
 def axis_of(number: Any, rank: int) -> int:
@@ -88,17 +94,20 @@ def scatter_elements(op: OpView) -> Call:
     """(data, indices, updates), axis, reduction: data with updates at the indices."""
     operands = indexed(op, 3)
     axis = axis_of(op.attributes.get("axis", 0), len(operands[0].type.dims))
-    return Call("scatter_elements", operands, {"axis": axis, "reduction": _reduction(op)})
+    return Call("scatter_elements", operands, {"axis": axis, "reduction": _reduction(op, operands[0])})
 
 
 @kernel("hipdnn.onnx.ScatterND", function="scatter_nd", onnx=("ScatterND",))
 def scatter_nd(op: OpView) -> Call:
     """(data, indices, updates), reduction: data with slices replaced at the rows of indices."""
-    return Call("scatter_nd", indexed(op, 3), {"reduction": _reduction(op)})
+    operands = indexed(op, 3)
+    return Call("scatter_nd", operands, {"reduction": _reduction(op, operands[0])})
 
 
-def _reduction(op: OpView) -> str:
+def _reduction(op: OpView, data: TensorArg) -> str:
     found = str(op.attributes.get("reduction", "none"))
+    if found != "none":
+        refuse_booleans(data)
     if found not in ("none", "add", "mul", "min", "max"):
         raise Refusal("attribute", f"reduction {found!r}")
     return found

@@ -61,6 +61,8 @@ def _reduction(operator: str, where: int, op: OpView) -> Call:
     dims = x.type.static_dims()
     if x.type.dtype is not kind:
         raise Refusal("dtype", f"reduction of {x.type.dtype} to {kind}")
+    if kind is BOOL and operator not in _OF_BOOLEANS:
+        raise Refusal("dtype", f"{op.name} of {kind}")
     axes = axes_of(op.args[where] if where < len(op.args) else None, len(dims))
     kept = tuple(1 if axis in axes else size for axis, size in enumerate(dims))
     return Call("reduce", [x], {"operator": _OF_BOOLEANS.get(operator, operator) if kind is BOOL else operator}, [kept])

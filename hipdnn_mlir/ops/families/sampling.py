@@ -5,7 +5,7 @@ from typing import Any
 from ..registry import kernel
 from ..spec import Call, OpView, Refusal
 from ..strides import Dims
-from .indexing import axis_of, tensor, tensors
+from .indexing import axis_of, refuse_booleans, tensor, tensors
 
 _CUBIC = -0.75
 
@@ -26,6 +26,8 @@ def resize(op: OpView) -> Call:
         "antialias": bool(given.get("antialias", 0)),
         "scales": _scales(op, dims, result, axes),
     }
+    if attributes["mode"] != "nearest":
+        refuse_booleans(x)
     if attributes["coordinates"] == "tf_crop_and_resize":
         attributes["roi"] = _region(op.args[1], len(dims), axes)
     return Call("resize", [x], attributes)
@@ -69,4 +71,7 @@ def grid_sample(op: OpView) -> Call:
         "padding": op.attributes.get("padding_mode", "zeros"),
         "align_corners": bool(op.attributes.get("align_corners", 0)),
     }
-    return Call("grid_sample", tensors(op, 2), attributes)
+    operands = tensors(op, 2)
+    if not all(arg.type.dtype.is_float for arg in operands):
+        raise Refusal("dtype", f"samples of {operands[0].type.dtype} at {operands[1].type.dtype}")
+    return Call("grid_sample", operands, attributes)

@@ -2,13 +2,14 @@
 
 from ..registry import kernel
 from ..spec import Call, OpView, Refusal, TensorArg
-from .indexing import axis_of, tensor, tensors
+from .indexing import axis_of, indexed, refuse_booleans, tensor, tensors
 
 
 @kernel("hipdnn.onnx.TopK", function="top_k", onnx=("TopK",), known=(1,))
 def top_k(op: OpView) -> Call:
     """(x, k), axis, largest, sorted: k is the result's size along the axis."""
     x = tensor(op, 0)
+    refuse_booleans(x)
     axis = axis_of(op.attributes.get("axis", -1), len(x.type.static_dims()))
     flags = {name: bool(op.attributes.get(name, 1)) for name in ("largest", "sorted")}
     return Call("top_k", [x], {"axis": axis, **flags})
@@ -18,6 +19,7 @@ def top_k(op: OpView) -> Call:
 def arg_reduce(op: OpView) -> Call:
     """(x), axis, keepdims, select_last_index."""
     (x,) = tensors(op, 1)
+    refuse_booleans(x)
     dims = x.type.static_dims()
     axis = axis_of(op.attributes.get("axis", 0), len(dims))
     mode = "max" if op.name.endswith("ArgMax") else "min"
@@ -30,6 +32,7 @@ def arg_reduce(op: OpView) -> Call:
 def scan(op: OpView) -> Call:
     """(x, axis), exclusive, reverse."""
     x = tensor(op, 0)
+    refuse_booleans(x)
     rank = len(x.type.static_dims())
     if isinstance(op.args[1], TensorArg) and rank > 1:
         raise Refusal("operand", "the axis has to be known at compile time")
@@ -42,4 +45,4 @@ def scan(op: OpView) -> Call:
 def reverse_sequence(op: OpView) -> Call:
     """(x, lengths), batch_axis, time_axis."""
     axes = {name: int(op.attributes.get(name, default)) for name, default in (("batch_axis", 1), ("time_axis", 0))}
-    return Call("reverse_sequence", tensors(op, 2), axes)
+    return Call("reverse_sequence", indexed(op, 2), axes)
