@@ -12,8 +12,8 @@ import numpy as np
 import onnx
 
 from .dialect import make_context
-from .errors import ModelError, UnsupportedError
-from .importer import Imported, Slim, Weights, import_model, read_model, slim_models
+from .errors import HipdnnMlirError, ModelError, UnsupportedError
+from .importer import DATA_DEPENDENT, Imported, Slim, Weights, import_model, read_model, slim_models
 from .ops.evaluate import Array
 from .passes.evaluate_constants import ConstantPlan, plan_constants
 from .passes.mark_varying import mark_varying
@@ -24,7 +24,7 @@ from .program.emit import emit
 from .program.generalize import generalize
 from .program.schema import ProgramModel
 from .program.writer import write
-from .sizes.known_sizes import tell_sizes
+from .sizes.known_sizes import slice_facts, tell_sizes
 from .sizes.open_sizes import InputSizes, Shapes, input_sizes
 from .sizes.samples import meaning, samples
 from .sizes.solver import Solver
@@ -166,16 +166,25 @@ def lower(
     library = find_target(target)
     sizes = input_sizes(proto, shapes or {}, where)
     dump = Path(dump_ir) if dump_ir else None
-    failure: ModelError | None = None
+    failure: HipdnnMlirError | None = None
     for points in points_for(sizes):
         runner = Runner(target=target, dump_ir=dump)
         try:
             slims = slim_models(proto, [sizes.at(point) for point in points], where, external)
             return _lower(slims, runner, library, None if sizes.is_static else Solver(sizes.table, points))
-        except ModelError as error:
+        except (ModelError, UnsupportedError) as error:
+            if not _is_of_sizes(error):
+                raise
             failure = failure or _explained(error, sizes, points[0])
     assert failure is not None
     raise failure
+
+
+def _is_of_sizes(error: HipdnnMlirError) -> bool:
+    """Whether a model that fails at one set of sample sizes may do at another."""
+    if isinstance(error, UnsupportedError):
+        return all(reject.rule == DATA_DEPENDENT for reject in error.rejects)
+    return True
 
 
 def points_for(sizes: InputSizes) -> Iterable[list[tuple[int, ...]]]:
@@ -183,7 +192,7 @@ def points_for(sizes: InputSizes) -> Iterable[list[tuple[int, ...]]]:
     return [[()]] if sizes.is_static else samples(len(sizes.table.symbols))
 
 
-def _explained(error: ModelError, sizes: InputSizes, point: tuple[int, ...]) -> ModelError:
+def _explained(error: HipdnnMlirError, sizes: InputSizes, point: tuple[int, ...]) -> HipdnnMlirError:
     """The error with what the numbers in it stand for."""
     if not sizes.is_static:
         error.hint = f"{meaning(point, sizes.table.symbols)}; give sizes that are fixed or equal with --shape"
@@ -192,13 +201,17 @@ def _explained(error: ModelError, sizes: InputSizes, point: tuple[int, ...]) -> 
 
 def _lower(slims: Sequence[Slim], runner: Runner, library: Target, solver: Solver | None) -> Lowered:
     """From models with static sizes to a program: theirs, or the one of which theirs are instances."""
+    if solver is not None:
+        models = [slim.model for slim in slims]
+        solver.learn(slims[0].facts)
+        tell_sizes(models, solver)
+        solver.learn(slice_facts(models))
     imported = lower_to_torch(slims, runner)
     parts = [_lower_torch(imported[0], runner, library)]
     parts += [_lower_torch(sample, Runner(target=runner.target), library) for sample in imported[1:]]
     if solver is None:
         return parts[0]
     start = time.perf_counter()
-    tell_sizes([slim.model for slim in slims], solver)
     literals = [part.constants.stored_literals() for part in parts]
     program = generalize([part.model for part in parts], solver, _differing(literals))
     runner.elapsed_ms["generalize"] = (time.perf_counter() - start) * 1e3

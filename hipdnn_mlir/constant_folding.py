@@ -13,6 +13,7 @@ from onnx.reference import ReferenceEvaluator
 from .onnx_types import BY_ONNX
 from .ops.evaluate import Array
 from .ops.strides import Dims
+from .sizes.assumptions import Fact, facts_of
 
 logger = logging.getLogger(__name__)
 
@@ -35,10 +36,12 @@ class Folded:
     Attributes:
         model: with shapes inferred.
         large: results too large for an initializer, which are inputs of the model.
+        facts: what is assumed of open sizes, the same for the model at all sizes.
     """
 
     model: onnx.ModelProto
     large: dict[str, Array]
+    facts: tuple[Fact, ...] = ()
 
 
 def fold_constants(models: Sequence[onnx.ModelProto]) -> list[Folded]:
@@ -55,15 +58,17 @@ def fold_constants(models: Sequence[onnx.ModelProto]) -> list[Folded]:
         onnx.shape_inference.InferenceError: shapes do not fit.
     """
     large: list[dict[str, Array]] = [{} for _ in models]
+    facts: list[Fact] = []
     for _ in range(_MAX_ROUNDS):
         models = [onnx.shape_inference.infer_shapes(model, data_prop=True) for model in models]
         folder = _Folder(models)
         if not folder.run():
             break
         models = folder.rebuilt()
+        facts += folder.facts
         for found, more in zip(large, folder.large, strict=True):
             found.update(more)
-    return [Folded(model, arrays) for model, arrays in zip(models, large, strict=True)]
+    return [Folded(model, arrays, tuple(facts)) for model, arrays in zip(models, large, strict=True)]
 
 
 class _Folder:
@@ -80,6 +85,7 @@ class _Folder:
         self._folded: dict[str, list[Array]] = {}
         self._kept: list[onnx.NodeProto] = []
         self._inlined = False
+        self.facts: list[Fact] = []
         self.large: list[dict[str, Array]] = [{} for _ in models]
 
     def run(self) -> bool:
@@ -139,7 +145,7 @@ class _Folder:
                     )
                 )
             else:
-                graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(array), stored))
+                graph.initializer.append(numpy_helper.from_array(np.asarray(array, order="C"), stored))
             if name in outputs:
                 graph.node.append(onnx.helper.make_node("Identity", [stored], [name], name=name))
         graph.node.extend(self._kept)
@@ -170,7 +176,13 @@ class _Folder:
                 return None
             per_model.append(results)
         per_output = [list(arrays) for arrays in zip(*per_model, strict=True)]
-        return per_output if all(map(_is_known, per_output)) else None
+        if not all(map(_is_known, per_output)):
+            return None
+        facts = facts_of(node, [self._known[name] for name in node.input if name in self._known], per_output)
+        if facts is None:
+            return None
+        self.facts += facts
+        return per_output
 
     def _evaluated(self, node: onnx.NodeProto, index: int) -> list[Array] | None:
         if node.op_type in ("Shape", "Size"):

@@ -213,9 +213,10 @@ class Session:
 
     def _session_for(self, inputs: Sequence[Any]) -> _runtime.Session:
         """Return the session for inputs of these shapes."""
-        if self.symbols:
-            self._latest = self._sessions.at([list(array.shape) for array in inputs])
-        return self._loaded
+        if not self.symbols:
+            return self._loaded
+        session = self._latest = self._sessions.at([list(array.shape) for array in inputs])
+        return session
 
     def run(
         self,

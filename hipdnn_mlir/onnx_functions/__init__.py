@@ -8,6 +8,7 @@ from onnx import inliner
 from ..constant_folding import Folded, fold_constants
 from ..errors import UnsupportedError
 from ..ops.evaluate import Array
+from ..sizes.assumptions import Fact
 from .expand import expand
 
 _CONTRIB = "com.microsoft"
@@ -45,6 +46,7 @@ def expand_and_fold(models: Sequence[onnx.ModelProto]) -> list[Folded]:
         onnx.shape_inference.InferenceError: shapes do not fit.
     """
     large: list[dict[str, Array]] = [{} for _ in models]
+    facts: list[Fact] = []
     left = None
     while True:
         expanded = [expand(model) for model in models]
@@ -52,7 +54,8 @@ def expand_and_fold(models: Sequence[onnx.ModelProto]) -> list[Folded]:
         if left is not None and len(rejects) >= left:
             raise UnsupportedError(rejects)
         folded = fold_constants([model for model, _ in expanded])
+        facts += folded[0].facts
         large = [before | found.large for before, found in zip(large, folded, strict=True)]
         if not rejects:
-            return [Folded(found.model, arrays) for found, arrays in zip(folded, large, strict=True)]
+            return [Folded(found.model, arrays, tuple(facts)) for found, arrays in zip(folded, large, strict=True)]
         models, left = [found.model for found in folded], len(rejects)

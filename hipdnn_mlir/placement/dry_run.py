@@ -6,14 +6,12 @@ from dataclasses import dataclass, replace
 from ..compile import Lowered, lower
 from ..container import stand_ins
 from ..errors import HipdnnMlirError, PassError, Reject, UnsupportedError
+from ..importer import DATA_DEPENDENT
 from .extract import Region
 from .graph import OnnxGraph
 from .plans import refused_plans
 
 logger = logging.getLogger(__name__)
-
-DATA_DEPENDENT = "dynamic-shape"
-"""The importer's rule for results of unknown dims; it names every node behind the first one as well."""
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ import onnx
 
 from ..compile import Lowered
 from ..errors import ModelError, Reject
-from ..importer import read_model
+from ..importer import DATA_DEPENDENT, read_model
 from ..onnx_types import BY_ONNX
 from ..target import find_target
-from .dry_run import DATA_DEPENDENT, Failure, dry_run
+from .dry_run import Failure, dry_run
 from .extract import Region, extract
 from .graph import OnnxGraph, read_graph
 from .profit import drop_losing

@@ -11,8 +11,9 @@ import numpy as np
 from ..dtypes import BY_NUMPY
 from ..errors import OpenSizeError
 from ..ops.evaluate import Array
+from ..sizes.assumptions import Values
 from ..sizes.expressions import Size, encode
-from ..sizes.solver import Solver, Values
+from ..sizes.solver import Solver
 from .schema import Constant, ProgramModel
 
 MAX_VALUES = 4096
@@ -45,6 +46,7 @@ def generalize(
         for constant in made.constants
     ]
     made.symbols = list(solver.table.symbols)
+    made.conditions = [[*condition, node] for condition, node in solver.conditions.items()]
     made.expressions = solver.table.to_list()
     return made
 

@@ -120,7 +120,8 @@ Step = Execute | Launch | Copy
 class ProgramModel:
     """Everything but the weights.
 
-    `symbols` names the open sizes; where there are any, every number may be an expression of them, an entry of `expressions`.
+    `symbols` names the open sizes; where there are any, every number may be an expression of them, an entry of `expressions`. The program
+    holds where all `conditions` do: (relation, a, b, node that needs it).
     """
 
     target: str
@@ -135,6 +136,7 @@ class ProgramModel:
     steps: list[Step] = field(default_factory=list)
     symbols: list[str] = field(default_factory=list)
     expressions: list[list[Any]] = field(default_factory=list)
+    conditions: list[list[Any]] = field(default_factory=list)
     format: int = FORMAT
 
     def to_dict(self) -> dict[str, Any]:
@@ -148,7 +150,7 @@ class ProgramModel:
         else:
             del data["kernels"]
         if not self.symbols:
-            del data["symbols"], data["expressions"]
+            del data["symbols"], data["expressions"], data["conditions"]
             return data
         return {**encode(data), "format": OPEN_SIZES_FORMAT}
 

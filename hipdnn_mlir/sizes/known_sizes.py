@@ -3,12 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import onnx
+from onnx import numpy_helper
 
+from .assumptions import Assumption, Values
 from .expressions import Expressions, Size
-from .solver import Solver, Values
+from .solver import Solver
 
 _WINDOWED = frozenset({"Conv", "ConvInteger", "MaxPool", "AveragePool", "LpPool"})
+_STEPS = 4
+"""The input of a Slice that has its steps."""
+FAR = 2**31 - 1
+"""From this number on a bound of a slice means the end, however long the dim."""
 MAX_ATOMS = 8
 """Sums that become atoms: each multiplies the products that the solver tries."""
 
@@ -25,6 +32,8 @@ def tell_sizes(models: Sequence[onnx.ModelProto], solver: Solver) -> None:
     for node in models[0].graph.node:
         if node.op_type in _WINDOWED and all(node.input[0] in known and node.output[0] in known for known in dims):
             _tell_window(node, dims, solver)
+        elif node.op_type == "Slice" and len(node.input) > _STEPS:
+            _tell_slice(node, models[0], dims, solver)
         for name in node.output:
             for values in _varying(name, dims):
                 size = solver.solve(values)
@@ -62,6 +71,56 @@ def _tell_window(node: onnx.NodeProto, dims: Sequence[Mapping[str, tuple[int, ..
         told = _window_size(solver.table, size, attributes, axis, rank, window[axis])
         if solver.values(told) == tuple(shape[axis + 2] for shape in made):
             solver.tell(told)
+
+
+def _tell_slice(
+    node: onnx.NodeProto, model: onnx.ModelProto, dims: Sequence[Mapping[str, tuple[int, ...]]], solver: Solver
+) -> None:
+    """The sizes of a slice with steps, from its start to the end of the dim."""
+    numbers = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer if t.name in node.input[1:]}
+    if not all(name in numbers for name in node.input[1:]):
+        return
+    starts, _, axes, steps = (numbers[name].tolist() for name in node.input[1:])
+    for start, axis, step in zip(starts, axes, steps, strict=True):
+        read, made = (tuple(known[name][axis] for known in dims) for name in (node.input[0], node.output[0]))
+        size = solver.solve(read)
+        if step < 2 or start < 0 or size is None or isinstance(size, int):
+            continue
+        told = solver.table.make("ceildiv", solver.table.make("+", size, -start), step)
+        if solver.values(told) == made:
+            solver.tell(told)
+
+
+def slice_facts(models: Sequence[onnx.ModelProto]) -> list[Assumption]:
+    """Where the ends of slices lie, inside or outside of what they cut: ONNX moves those outside to the border.
+
+    Args:
+        models: as for `tell_sizes`.
+    """
+    dims = [_dims(model) for model in models]
+    numbers = [{t.name: t for t in model.graph.initializer} for model in models]
+    facts: list[Assumption] = []
+    for node in models[0].graph.node:
+        if node.op_type != "Slice" or not all(name in numbers[0] for name in node.input[1:]):
+            continue
+        starts, ends, axes, *steps = (
+            np.stack([numpy_helper.to_array(known[name]) for known in numbers], 1).tolist() for name in node.input[1:]
+        )
+        for start, end, axis, step in zip(starts, ends, axes, *(steps or [[[1]] * len(axes)]), strict=True):
+            if step[0] > 0 and all(node.input[0] in known for known in dims):
+                size = tuple(known[node.input[0]][axis[0]] for known in dims)
+                facts += [*_bounded(tuple(start), size, node.name), *_bounded(tuple(end), size, node.name)]
+    return facts
+
+
+def _bounded(bound: Values, size: Values, node: str) -> list[Assumption]:
+    if len({*bound}) == len({*size}) == 1 or min(bound) >= FAR:
+        return []
+    if max(bound) < 0:
+        return [Assumption("<=", tuple(-b for b in bound), size, node)]
+    if all(b <= s for b, s in zip(bound, size, strict=True)):
+        return [Assumption("<=", bound, size, node)] if max(bound) > 0 else []
+    return [Assumption("<=", size, bound, node)]
 
 
 def _window_size(

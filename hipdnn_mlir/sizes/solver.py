@@ -2,12 +2,12 @@
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from ..errors import OpenSizeError
+from .assumptions import Assumption, Fact, Values
 from .expressions import Expressions, Size
 
-Values = tuple[int, ...]
-"""One number per sample point."""
 MAX_DEGREE, MAX_PAIR_DEGREE = 4, 3
 MAX_DIVISOR = 4096
 
@@ -16,6 +16,10 @@ class Solver:
     """Expressions by their values at sample points: products of atoms, and sums of two of them with a constant.
 
     Atoms are the symbols, and sizes that were told (`tell`).
+
+    Attributes:
+        table: the expressions found.
+        conditions: (relation, a, b) -> the node that needs it.
 
     Args:
         table: where found expressions are entered.
@@ -28,8 +32,32 @@ class Solver:
         self._found: dict[Values, Size | None] = {}
         self._atoms: dict[Values, Size] = {}
         self._monomials: list[tuple[Values, tuple[Size, ...]]] = []
+        self.conditions: dict[tuple[str, Size, Size], str] = {}
         for name in table.symbols:
             self.tell(table.symbol(name))
+
+    def learn(self, facts: Iterable[Fact]) -> None:
+        """Make quotients atoms, and note assumptions as conditions of the program.
+
+        Raises:
+            OpenSizeError: something compared or divided is no expression of the open sizes.
+        """
+        for fact in dict.fromkeys(facts):
+            a, b = (self._side(side, fact) for side in (fact.a, fact.b))
+            if not isinstance(fact, Assumption):
+                self.tell(self.table.make(fact.operator, a, b))
+            elif not _is_certain(fact.relation, a, b):
+                self.conditions.setdefault((fact.relation, a, b), fact.node)
+
+    def _side(self, values: Values, fact: Fact) -> Size:
+        size = self.solve(values)
+        if size is None:
+            node = fact.node if isinstance(fact, Assumption) else None
+            shown = ", ".join(map(str, values))
+            raise OpenSizeError(
+                "no expression of the open sizes gives a number", where=node, got=f"{shown} at the sample sizes"
+            )
+        return size
 
     def values(self, size: Size) -> Values:
         """A size's values at the sample points."""
@@ -107,6 +135,15 @@ class Solver:
         for factor in factors:
             result = self.table.make("*", result, factor)
         return self.table.make("*", result, number)
+
+
+def _is_certain(relation: str, a: Size, b: Size) -> bool:
+    """Whether a condition holds for all sizes: numbers, or a size against a negative number."""
+    if isinstance(a, int) and isinstance(b, int):
+        return True
+    is_below = isinstance(a, int) and a < 0
+    is_above = isinstance(b, int) and b < 0 and relation == "!="
+    return relation != "==" and (is_below or is_above)
 
 
 def _solved(values: Values, a: Values, b: Values, constant: int | None) -> tuple[int, int, int] | None:

@@ -1,8 +1,10 @@
 #include "hipdnn_rt/open_program.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "hipdnn_rt/checked.h"
 #include "hipdnn_rt/error.h"
@@ -148,6 +150,37 @@ std::vector<OpenArgument> read_arguments(const Field& field, const Expressions& 
   return arguments;
 }
 
+constexpr std::array<std::pair<std::string_view, Condition::Relation>, 4> kRelations{{{"<", Condition::Relation::less},
+                                                                                     {"<=", Condition::Relation::less_or_equal},
+                                                                                     {"==", Condition::Relation::equal},
+                                                                                     {"!=", Condition::Relation::not_equal}}};
+
+std::vector<Condition> read_conditions(const Field& field, const Expressions& expressions) {
+  std::vector<Condition> conditions;
+  const std::size_t count = field.array_size(kListLimit);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Field entry = field.at(i);
+    if (entry.array_size(4) != 4) entry.fail("a relation, two sizes and a name");
+    const std::string& name = entry.at(0).text();
+    const auto relation = std::find_if(kRelations.begin(), kRelations.end(), [&](const auto& known) { return known.first == name; });
+    if (relation == kRelations.end()) entry.at(0).fail("one of \"<\", \"<=\", \"==\", \"!=\"");
+    constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::min();
+    conditions.push_back({relation->second, expressions.reference(entry.at(1), kAny), expressions.reference(entry.at(2), kAny),
+                          entry.at(3).text()});
+  }
+  return conditions;
+}
+
+bool holds(Condition::Relation relation, std::int64_t a, std::int64_t b) {
+  switch (relation) {
+    case Condition::Relation::less: return a < b;
+    case Condition::Relation::less_or_equal: return a <= b;
+    case Condition::Relation::equal: return a == b;
+    case Condition::Relation::not_equal: return a != b;
+  }
+  return false;
+}
+
 /// What an instance's program refers to: the owner of the file, and its computed constants.
 struct Keeper {
   std::shared_ptr<const void> file;
@@ -168,6 +201,7 @@ std::shared_ptr<const OpenProgram> OpenProgram::parse(std::string_view text, con
   } else {
     Program::check_format(root);
   }
+  program->format_ = root["format"].integer(1, kProgramFormat);
   program->target_ = root["target"].text();
   program->inputs_ = read_arguments(root["inputs"], program->expressions_);
   program->outputs_ = read_arguments(root["outputs"], program->expressions_);
@@ -177,6 +211,9 @@ std::shared_ptr<const OpenProgram> OpenProgram::parse(std::string_view text, con
     const bool is_bound = std::any_of(program->inputs_.begin(), program->inputs_.end(),
                                       [&](const OpenArgument& input) { return std::any_of(input.dims.begin(), input.dims.end(), is_it); });
     if (!is_bound) root["symbols"].at(symbol).fail("the size of a dimension of an input");
+  }
+  if (const std::optional<Field> conditions = root.find("conditions")) {
+    program->conditions_ = read_conditions(*conditions, program->expressions_);
   }
   program->json_ = std::move(json);
   program->tensors_ = tensors;
@@ -244,10 +281,20 @@ std::string OpenProgram::describe(const Sizes& sizes) const {
   return text;
 }
 
+void OpenProgram::check_conditions(const Sizes& sizes, const std::vector<std::int64_t>& values) const {
+  const auto value = [&](const Expression& side) { return side.entry ? values[*side.entry] : side.number; };
+  for (const Condition& condition : conditions_) {
+    if (holds(condition.relation, value(condition.a), value(condition.b))) continue;
+    const auto relation = std::find_if(kRelations.begin(), kRelations.end(), [&](const auto& known) { return known.second == condition.relation; });
+    throw InputError("the program does not hold for " + describe(sizes) + ": node '" + condition.node + "' needs " + text_of(condition.a) + " " +
+                     std::string(relation->first) + " " + text_of(condition.b) + "; compile the model for these sizes");
+  }
+}
+
 Json OpenProgram::instance(const std::vector<std::int64_t>& values) const {
   Json program = Json::object();
   for (const auto& [key, value] : json_.items()) {
-    if (key != "symbols" && key != "expressions") program.emplace(key, substituted(value, values));
+    if (key != "symbols" && key != "expressions" && key != "conditions") program.emplace(key, substituted(value, values));
   }
   drop_empty(program);
   return program;
@@ -255,8 +302,10 @@ Json OpenProgram::instance(const std::vector<std::int64_t>& values) const {
 
 std::shared_ptr<const Program> OpenProgram::at(const Sizes& sizes) const {
   if (is_static()) return static_;
+  const std::vector<std::int64_t> values = expressions_.evaluate(sizes);
+  check_conditions(sizes, values);
   try {
-    Json program = instance(expressions_.evaluate(sizes));
+    Json program = instance(values);
     auto keeper = std::make_shared<Keeper>();
     keeper->file = owner_;
     Program::Tensors tensors = tensors_;
@@ -276,6 +325,24 @@ std::shared_ptr<const Program> OpenProgram::at(const Sizes& sizes) const {
   } catch (const ProgramError& error) {
     throw InputError("the program does not hold for " + describe(sizes) + ": " + error.what());
   }
+}
+
+std::vector<std::span<const std::byte>> OpenProgram::stored_constants() const {
+  std::vector<std::span<const std::byte>> found;
+  if (is_static()) {
+    for (const Constant& constant : static_->constants()) found.push_back(constant.data);
+    return found;
+  }
+  const Field constants = Field(json_, "program")["constants"];
+  const std::size_t count = constants.array_size(kListLimit);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (constants.at(i).find(kValues)) continue;
+    const Field name = constants.at(i)["tensor"];
+    const auto tensor = tensors_.find(name.text());
+    if (tensor == tensors_.end()) name.fail("the name of a stored tensor");
+    found.push_back(tensor->second);
+  }
+  return found;
 }
 
 }  // namespace hipdnn_rt

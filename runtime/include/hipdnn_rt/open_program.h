@@ -22,6 +22,16 @@ struct OpenArgument {
   std::vector<Expression> dims;
 };
 
+/// What sizes have to fulfil for a program to hold.
+struct Condition {
+  enum class Relation { less, less_or_equal, equal, not_equal };
+  Relation relation;
+  Expression a;
+  Expression b;
+  /// What needs it, for messages.
+  std::string node;
+};
+
 /// Immutable, safe to share between threads. A static program is one without symbols.
 class OpenProgram {
  public:
@@ -32,6 +42,8 @@ class OpenProgram {
 
   bool is_static() const { return expressions_.symbols().empty(); }
   const std::string& target() const { return target_; }
+  /// Of the file: programs that need nothing newer keep an older one.
+  std::int64_t format() const { return format_; }
   const std::string& text() const { return text_; }
   const std::vector<std::string>& symbols() const { return expressions_.symbols(); }
   const std::vector<OpenArgument>& inputs() const { return inputs_; }
@@ -49,16 +61,22 @@ class OpenProgram {
   /// is broken.
   std::shared_ptr<const Program> at(const Sizes& sizes) const;
 
+  /// The constants that the file has: every instance refers to this memory.
+  std::vector<std::span<const std::byte>> stored_constants() const;
+
  private:
   OpenProgram() = default;
+  void check_conditions(const Sizes& sizes, const std::vector<std::int64_t>& values) const;
   nlohmann::json instance(const std::vector<std::int64_t>& values) const;
 
   std::string target_;
+  std::int64_t format_ = 0;
   std::string text_;
   nlohmann::json json_;
   Expressions expressions_;
   std::vector<OpenArgument> inputs_;
   std::vector<OpenArgument> outputs_;
+  std::vector<Condition> conditions_;
   Program::Tensors tensors_;
   std::shared_ptr<const void> owner_;
   /// The only instance of a static program.

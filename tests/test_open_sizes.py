@@ -1,0 +1,298 @@
+"""Models with open sizes: one program for all of them, equal to ONNX Runtime at sizes that were no samples."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import numpy_helper, parser
+
+import hipdnn_mlir
+from hipdnn_mlir.errors import ModelError
+
+RELU = "g (float[batch,3] x) => (float[batch,3] y) { y = Relu(x) }"
+
+
+def model(text: str, opset: int = 21, **weights: np.ndarray) -> onnx.ModelProto:
+    made = parser.parse_model(f'<ir_version: 10, opset_import: ["" : {opset}]>\n{text}')
+    made.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
+    return made
+
+
+def check(proto: onnx.ModelProto, session: Any, feeds: Mapping[str, np.ndarray]) -> None:
+    reference = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    for got, want in zip(session.run(None, feeds), reference.run(None, feeds), strict=True):
+        assert got.shape == want.shape
+        assert got.dtype == want.dtype
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+def floats(*dims: int) -> np.ndarray:
+    return np.random.default_rng(sum(dims)).standard_normal(dims).astype(np.float32)
+
+
+W8 = floats(8, 8)
+K3 = floats(4, 3, 3, 3)
+MODELS: dict[str, tuple[onnx.ModelProto, dict[str, tuple[int | str, ...]]]] = {
+    "elementwise": (model(RELU), {"x": ("b", 3)}),
+    "matrix product": (
+        model("g (float[b,s,8] x) => (float[b,s,8] y) { t = MatMul(x, w) y = Softmax(t) }", w=W8),
+        {"x": ("b", "s", 8)},
+    ),
+    "heads split and merged": (
+        model(
+            """g (float[b,s,8] x) => (float[b,s,8] y) <int64[4] split = {0,0,2,4}, int64[3] merged = {0,0,8}> {
+            r = Reshape(x, split) t = Transpose<perm=[0,2,1,3]>(r) k = Transpose<perm=[0,2,3,1]>(r)
+            p = MatMul(t, k) q = Softmax(p) v = MatMul(q, t) u = Transpose<perm=[0,2,1,3]>(v) y = Reshape(u, merged) }"""
+        ),
+        {"x": ("b", "s", 8)},
+    ),
+    "shape arithmetic": (
+        model(
+            """g (float[b,s,8] x) => (float[n,8] y) <int64[1] i = {0}, int64[1] j = {1}, int64[1] eight = {8}> {
+            d = Shape(x) p = Gather<axis=0>(d, i) q = Gather<axis=0>(d, j) m = Mul(p, q) t = Concat<axis=0>(m, eight)
+            r = Reshape(x, t) y = Relu(r) }"""
+        ),
+        {"x": ("b", "s", 8)},
+    ),
+    "past and present": (
+        model(
+            """g (float[b,past,8] c, float[b,s,8] x) => (float[b,total,8] y) {
+            z = Relu(x) y = Concat<axis=1>(c, z) }"""
+        ),
+        {"c": ("b", "p", 8), "x": ("b", "s", 8)},
+    ),
+    "last position": (
+        model(
+            """g (float[b,s,8] x) => (float[b,1,8] y) <int64[1] a = {-1}, int64[1] e = {9223372036854775807},
+            int64[1] one = {1}> { l = Slice(x, a, e, one) y = Relu(l) }"""
+        ),
+        {"x": ("b", "s", 8)},
+    ),
+    "convolutions of open images": (
+        model(
+            """g (float[b,3,h,w] x) => (float[b,4,m,n] y) {
+            a = Conv<strides=[2,2], pads=[1,1,1,1]>(x, k) r = Relu(a) y = MaxPool<kernel_shape=[3,3], strides=[2,2]>(r) }""",
+            k=K3,
+        ),
+        {"x": ("b", 3, "h", "w")},
+    ),
+    "mean over an open axis": (
+        model("g (float[b,s,8] x) => (float[b,8] y) <int64[1] a = {1}> { y = ReduceMean<keepdims=0>(x, a) }"),
+        {"x": ("b", "s", 8)},
+    ),
+    "every second position": (
+        model(
+            """g (float[b,s,8] x) => (float[b,n,8] y) <int64[1] a = {0}, int64[1] e = {9223372036854775807},
+            int64[1] one = {1}, int64[1] two = {2}> { l = Slice(x, a, e, one, two) y = Relu(l) }"""
+        ),
+        {"x": ("b", "s", 8)},
+    ),
+}
+SMALLEST = {"h": 9, "w": 9}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_one_program_holds_for_all_sizes(name: str) -> None:
+    proto, inputs = MODELS[name]
+    program = hipdnn_mlir.compile(proto, shapes=inputs)
+    session = program.session()
+
+    @hypothesis.settings(max_examples=12, deadline=None, derandomize=True)
+    @hypothesis.given(st.data())
+    def run(data: st.DataObject) -> None:
+        smallest = {symbol: SMALLEST.get(symbol, 1) for symbol in session.symbols}
+        sizes = {symbol: data.draw(st.integers(low, low + 20)) for symbol, low in smallest.items()}
+        feeds = {n: floats(*(sizes.get(d, d) for d in dims)) for n, dims in inputs.items()}  # type: ignore[arg-type]
+        check(proto, session, feeds)
+
+    run()
+
+
+def test_an_input_may_be_empty_where_it_is_open() -> None:
+    proto, inputs = MODELS["past and present"]
+    session = hipdnn_mlir.compile(proto, shapes=inputs).session()
+    check(proto, session, {"c": floats(2, 0, 8), "x": floats(2, 3, 8)})
+    check(proto, session, {"c": floats(0, 4, 8), "x": floats(0, 3, 8)})
+
+
+def test_names_of_the_model_are_the_programs_symbols(tmp_path: Path) -> None:
+    program = hipdnn_mlir.compile(model(RELU))
+    program.save(tmp_path / "m.hipdnn")
+    session = hipdnn_mlir.load(tmp_path / "m.hipdnn")
+    assert session.symbols == ["batch"]
+    assert [str(port) for port in (*session.inputs, *session.outputs)] == ["f32[batch,3]", "f32[batch,3]"]
+    assert json.loads(program.text)["format"] == 2
+
+
+def test_a_dim_without_a_name_is_named_after_its_place() -> None:
+    proto = model("g (float[?,3] x) => (float[?,3] y) { y = Relu(x) }")
+    assert hipdnn_mlir.compile(proto).session().symbols == ["x.0"]
+
+
+def test_written_sizes_are_expressions_of_the_others() -> None:
+    proto = model(
+        "g (float[p,2] c, float[s,2] x, float[n,2] m) => (float[n,2] y) { z = Concat<axis=0>(c, x) y = Add(z, m) }"
+    )
+    proto.graph.input[2].type.tensor_type.shape.dim[0].dim_param = "p + s"
+    session = hipdnn_mlir.compile(proto).session()
+    assert session.symbols == ["p", "s"]
+    check(proto, session, {"c": floats(3, 2), "x": floats(4, 2), "m": floats(7, 2)})
+    with pytest.raises(ModelError, match=r"'m', dimension 0 \(p \+ s\): expected 7, got 6"):
+        session.run(None, {"c": floats(3, 2), "x": floats(4, 2), "m": floats(6, 2)})
+
+
+@pytest.mark.parametrize(
+    ("shapes", "symbols"),
+    [
+        ({}, ["batch"]),
+        ({"batch": 4}, []),
+        ({"x": (4, 3)}, []),
+        ({"batch": "n"}, ["n"]),
+        ({"batch": "?"}, ["batch"]),
+        ({"x": ("n", 3)}, ["n"]),
+        ({"x": ("?", "?")}, ["batch", "x.1"]),
+    ],
+)
+def test_sizes_are_fixed_renamed_or_opened(shapes: dict[str, Any], symbols: list[str]) -> None:
+    assert hipdnn_mlir.compile(model(RELU), shapes=shapes).session().symbols == symbols
+
+
+def test_a_number_for_a_name_holds_for_all_inputs() -> None:
+    proto = model("g (float[n,3] x, float[n,3] z) => (float[n,3] y) { y = Add(x, z) }")
+    session = hipdnn_mlir.compile(proto, shapes={"x": (5, 3)}).session()
+    assert [port.shape for port in session.inputs] == [(5, 3), (5, 3)]
+    with pytest.raises(ModelError, match=r"dimension 0 of input 'z' is 6: expected 5, as 'n' is elsewhere"):
+        hipdnn_mlir.compile(proto, shapes={"x": (5, 3), "z": (6, 3)})
+
+
+def test_unknown_names_list_the_known_ones() -> None:
+    with pytest.raises(
+        ModelError, match=r"no input or size named 'seq': expected an input \(x\) or an open size \(batch\)"
+    ):
+        hipdnn_mlir.compile(model(RELU), shapes={"seq": 4})
+
+
+def test_an_open_size_that_reaches_a_fixed_one_is_named() -> None:
+    proto = model("g (float[b,3] x) => (float[b,4] y) { y = MatMul(x, w) }", w=floats(3, 4))
+    with pytest.raises(ModelError, match=r"stands for 'k'; give sizes that are fixed or equal with --shape"):
+        hipdnn_mlir.compile(proto, shapes={"x": ("b", "k")})
+
+
+BRANCH = """g (float[n,3] x) => (float[n,3] y) <int64 i = {0}, int64 limit = {70}> {
+    s = Shape(x) d = Gather<axis=0>(s, i) c = Less(d, limit)
+    y = If(c) <then_branch = t () => (float[n,3] p) { p = Relu(x) }, else_branch = e () => (float[n,3] q) { q = Neg(x) }> }"""
+SHORTER = """g (float[n,3] x) => (float[m,3] y) <int64[1] i = {0}, int64[1] zero = {0}, int64[1] limit = {70}> {
+    s = Shape(x) d = Gather<axis=0>(s, i) e = Min(d, limit) l = Slice(x, zero, e, zero) y = Relu(l) }"""
+CLAMPED = """g (float[n,3] x) => (float[m,3] y) <int64[1] zero = {0}, int64[1] limit = {70}> {
+    l = Slice(x, zero, limit, zero) y = Relu(l) }"""
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [(BRANCH, r"node '.*' needs n < 70"), (SHORTER, r"node '.*' needs n <= 70"), (CLAMPED, r"node '.*' needs n <= 70")],
+)
+def test_what_a_model_decides_by_its_sizes_is_a_condition(text: str, condition: str) -> None:
+    """The sample sizes are below 70: whatever is true of them alone must not be taken for granted."""
+    proto = model(text)
+    session = hipdnn_mlir.compile(proto).session()
+    check(proto, session, {"x": floats(69, 3)})
+    with pytest.raises(
+        ModelError, match=f"the program does not hold for n=71: {condition}; compile the model for these sizes"
+    ):
+        session.run(None, {"x": floats(71, 3)})
+    check(proto, hipdnn_mlir.compile(proto, shapes={"n": 71}).session(), {"x": floats(71, 3)})
+
+
+def test_quotients_of_sizes_are_exact() -> None:
+    text = """g (float[n,3] x) => (float[m,3] y) <int64[1] i = {0}, int64[1] zero = {0}, int64[1] seven = {7}> {
+        s = Shape(x) d = Gather<axis=0>(s, i) e = Div(d, seven) l = Slice(x, zero, e, zero) y = Relu(l) }"""
+    proto = model(text)
+    session = hipdnn_mlir.compile(proto).session()
+    for n in range(7, 40):
+        check(proto, session, {"x": floats(n, 3)})
+
+
+@pytest.mark.parametrize(
+    ("feeds", "message"),
+    [
+        (
+            {"c": floats(3, 1, 8), "x": floats(2, 1, 8)},
+            r"'x', dimension 0 \('b'\): expected 3 as in 'c', dimension 0, got 2",
+        ),
+        ({"c": floats(2, 1, 7), "x": floats(2, 1, 8)}, r"'c': wrong array: expected f32\[b,p,8\], got f32\[2,1,7\]"),
+        ({"c": floats(2, 8), "x": floats(2, 1, 8)}, r"'c': wrong array: expected f32\[b,p,8\], got f32\[2,8\]"),
+    ],
+)
+def test_sizes_of_a_run_that_contradict_are_named(feeds: dict[str, np.ndarray], message: str) -> None:
+    proto, inputs = MODELS["past and present"]
+    session = hipdnn_mlir.compile(proto, shapes=inputs).session()
+    with pytest.raises(ModelError, match=message):
+        session.run(None, feeds)
+    check(proto, session, {"c": floats(2, 1, 8), "x": floats(2, 1, 8)})
+
+
+def test_a_size_beyond_a_table_is_an_error_of_the_run() -> None:
+    text = """g (float[s,4] x) => (float[s,4] y) <int64[1] zero = {0}, int64[1] one = {0}> {
+        d = Shape<start=0, end=1>(x) p = Slice(table, zero, d, one) y = Add(x, p) }"""
+    proto = model(text, table=floats(300, 4))
+    session = hipdnn_mlir.compile(proto).session()
+    check(proto, session, {"x": floats(299, 4)})
+    with pytest.raises(ModelError, match=r"the program does not hold for s=301"):
+        session.run(None, {"x": floats(301, 4)})
+
+
+def test_sizes_that_leave_64_bits_are_refused() -> None:
+    proto, inputs = MODELS["past and present"]
+    session = hipdnn_mlir.compile(proto, shapes=inputs).session()
+    with pytest.raises(ModelError, match=r"leaves the range of 64 bits where b is 1099511627776"):
+        session.prewarm([{"b": 1 << 40, "p": 1 << 40, "s": 1}])
+
+
+def test_prewarmed_sizes_are_loaded() -> None:
+    proto, inputs = MODELS["matrix product"]
+    session = hipdnn_mlir.compile(proto, shapes=inputs).session()
+    with pytest.raises(ModelError, match=r"the sizes b, s are open; run the program, or prewarm it"):
+        session.stats  # noqa: B018 - the property raises
+    session.prewarm({"b": b, "s": s} for b, s in itertools.product((1, 2), (3, 4)))
+    assert session.stats.instances == 4
+    check(proto, session, {"x": floats(2, 3, 8)})
+    assert session.stats.instances == 4
+    with pytest.raises(ModelError, match=r"wrong sizes: expected b, s, got b"):
+        session.prewarm([{"b": 1}])
+
+
+def test_instances_are_bounded() -> None:
+    proto, inputs = MODELS["matrix product"]
+    session = hipdnn_mlir.load(hipdnn_mlir.compile(proto, shapes=inputs), instances=3)
+    for s in (1, 2, 3, 4, 5, 1, 5):
+        check(proto, session, {"x": floats(2, s, 8)})
+        assert session.stats.instances <= 3
+
+
+def test_threads_with_different_sizes_run_at_once() -> None:
+    proto, inputs = MODELS["matrix product"]
+    session = hipdnn_mlir.load(hipdnn_mlir.compile(proto, shapes=inputs), instances=2)
+    feeds = [{"x": floats(1 + i % 3, 1 + i % 5, 8)} for i in range(60)]
+    with ThreadPoolExecutor(4) as pool:
+        for case, got in zip(feeds, pool.map(lambda case: session.run(None, case)[0], feeds), strict=True):
+            np.testing.assert_array_equal(got, session.run(None, case)[0])
+
+
+def test_output_arrays_are_checked_against_the_sizes_of_the_run() -> None:
+    session = hipdnn_mlir.compile(model(RELU)).session()
+    out = np.empty((2, 3), np.float32)
+    session.run(None, {"x": floats(2, 3)}, out={"y": out})
+    np.testing.assert_array_equal(out, np.maximum(floats(2, 3), 0))
+    with pytest.raises(ModelError, match=r"'y': wrong array: expected f32\[4,3\], got f32\[2,3\]"):
+        session.run(None, {"x": floats(4, 3)}, out={"y": out})
