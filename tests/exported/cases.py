@@ -144,14 +144,14 @@ def make(name: str) -> nn.Module:
     return module
 
 
-def run(name: str, module: nn.Module, sizes: dict[str, int]) -> tuple[Tensors, dict[str, np.ndarray], list[np.ndarray]]:
-    """Return arguments of the given sizes, the same as feeds, and the module's results."""
+def run(name: str, module: nn.Module, sizes: dict[str, int]) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
+    """Return inputs of the given sizes and the module's results."""
     case = CASES[name]
     arguments = case.inputs(**sizes)
     with torch.no_grad():
         results = module(*arguments)
     feeds = {port: tensor.numpy() for port, tensor in zip(case.names, _flat(arguments), strict=True)}
-    return arguments, feeds, [tensor.numpy() for tensor in _flat(results)]
+    return feeds, [tensor.numpy() for tensor in _flat(results)]
 
 
 @cache
@@ -159,21 +159,19 @@ def export(name: str, *, dynamic: bool = False) -> onnx.ModelProto:
     """Return the ONNX model of a case."""
     case = CASES[name]
     module = make(name)
-    dims = _named(case.dims, case.open) if dynamic else None
     program = torch.onnx.export(
-        module, case.inputs(**case.open), dynamo=True, dynamic_shapes=dims, input_names=case.names, verbose=False
+        module,
+        case.inputs(**case.open),
+        dynamo=True,
+        dynamic_shapes=case.dims if dynamic else None,
+        input_names=case.names,
+        verbose=False,
     )
     return program.model_proto
 
 
-def _named(dims: Any, open_dims: dict[str, int]) -> Any:
-    if isinstance(dims, dict):
-        return {axis: torch.export.Dim.DYNAMIC for axis, name in dims.items()}
-    return type(dims)(_named(item, open_dims) for item in dims)
-
-
-def exported(name: str) -> Exported:
-    """Return a case exported with static shapes, inputs, and PyTorch's results."""
+def exported(name: str, sizes: dict[str, int] | None = None) -> Exported:
+    """Return a case exported with static shapes, or with open ones for inputs of the given sizes; and PyTorch's results."""
     torch.manual_seed(1)
-    _, feeds, eager = run(name, make(name), CASES[name].open)
-    return Exported(export(name), feeds, eager)
+    feeds, eager = run(name, make(name), CASES[name].open | (sizes or {}))
+    return Exported(export(name, dynamic=sizes is not None), feeds, eager)

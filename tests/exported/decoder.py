@@ -129,7 +129,7 @@ class Decoder(nn.Module):
 class CausalDecoder(nn.Module):
     """Without a cache: tokens i64[batch, s] -> logits, masked by a constant triangle of -inf as GPT-2 has it, with tanh GELU."""
 
-    def __init__(self, layers: int = 2, width: int = 32, heads: int = 4, longest: int = 24) -> None:
+    def __init__(self, layers: int = 2, width: int = 32, heads: int = 4, longest: int = 64) -> None:
         super().__init__()
         self.heads = heads
         self.tokens, self.positions = nn.Embedding(60, width), nn.Parameter(torch.randn(longest, width))

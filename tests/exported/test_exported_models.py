@@ -38,6 +38,32 @@ def test_exported_model_equals_onnxruntime_and_pytorch_when_compiled_whole(name:
 
 
 @pytest.mark.parametrize(
+    ("name", "runs"),
+    [
+        ("mlp", [{"batch": 1}, {"batch": 7}]),
+        ("cnn", [{"batch": 1, "h": 40, "w": 56}, {"batch": 3, "h": 64, "w": 33}]),
+        ("encoder", [{"batch": 1, "s": 5}, {"batch": 3, "s": 26}]),
+        ("decoder", [{"batch": 1, "s": 6, "s_past": 2}, {"batch": 2, "s": 1, "s_past": 30}]),
+        ("causal_decoder", [{"batch": 1, "s": 33}, {"batch": 4, "s": 2}]),
+        ("vit", [{"batch": 1}, {"batch": 5}]),
+        ("speech_encoder", [{"batch": 1, "t": 37}, {"batch": 3, "t": 90}]),
+        ("unet_nearest", [{"batch": 1}, {"batch": 3}]),
+    ],
+)
+def test_exported_model_equals_onnxruntime_and_pytorch_when_sizes_are_open(
+    name: str, runs: list[dict[str, int]]
+) -> None:
+    model = cases.export(name, dynamic=True)
+    reference = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = hipdnn_mlir.compile(model).session()
+    for sizes in runs:
+        exported = cases.exported(name, sizes)
+        got = session.run(None, exported.feeds)
+        assert_close(got, reference.run(None, exported.feeds))
+        assert_close(got, exported.eager)
+
+
+@pytest.mark.parametrize(
     ("name", "expected", "most"),
     [
         ("layer_encoder", {"sdpa_fwd": 2, "layer_norm": 4}, 20),
