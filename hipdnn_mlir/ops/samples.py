@@ -242,7 +242,11 @@ def _normalization() -> Iterator[Sample]:
         return [_kind(dtype, 2, 4, 8, 8), *[_kind(dtype, 4)] * 4, training, 0.1, 1e-5, False]
 
     yield _accept("aten.batch_norm", ONEDNN, batch(), f32(2, 4, 8, 8))
-    yield _reject("aten.batch_norm", "attribute", batch(training=True), f32(2, 4, 8, 8))
+    yield _accept("aten.batch_norm", ROWWISE, batch(training=True), f32(2, 4, 8, 8))
+    yield _reject("aten.batch_norm", "rank", [f32(4), *batch()[1:]], f32(4))
+    saved = (f32(2, 4, 8, 8), f32(4), f32(4))
+    yield Sample("torch.aten.native_batch_norm", tuple(batch(training=True)[:-1]), saved, ROWWISE, uses_all=True)
+    yield _reject("aten.native_batch_norm", "attribute", batch()[:-1], *saved)
     yield _reject("aten.batch_norm", "engine", batch(dtype=dtypes.F64), f64(2, 4, 8, 8))
     row = f32(2, 1)
     yield _accept("aten.layer_norm", ONEDNN, [f32(2, 8), [8], f32(8), f32(8), 1e-5, False], f32(2, 8))

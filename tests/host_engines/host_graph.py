@@ -244,6 +244,15 @@ class HostGraph:
         self.operations.append(operation.finalize())
         return y
 
+    def batch_norm(self, tensors: dict[str, Operand]) -> None:
+        """A batch norm of training; tensors by their attribute's name: "X", "NEXT_RUNNING_MEAN"."""
+        operation = Backend(Descriptor.OPERATION_BATCHNORM_DESCRIPTOR_EXT)
+        for name, operand in tensors.items():
+            key = Attribute[f"OPERATION_BATCHNORM_{name}_EXT"]
+            operation.set(key, AttributeType.BACKEND_DESCRIPTOR, [operand.descriptor])
+        operation.set(Attribute.BATCHNORM_COMP_TYPE_EXT, AttributeType.DATA_TYPE, [DataType.FLOAT])
+        self.operations.append(operation.finalize())
+
     def softmax(self, x: Operand, y: Operand, axis: int = -1, *, log: bool = False) -> Operand:
         """The node sequence of a (log-)softmax over one axis."""
         reduced = list(x.shape)

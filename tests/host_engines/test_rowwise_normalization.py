@@ -224,3 +224,47 @@ def test_plans_run_from_several_threads_at_once() -> None:
         list(pool.map(lambda plan: [plan.execute() for _ in range(20)], plans))
     for x, out in zip(inputs, outputs, strict=True):
         np.testing.assert_allclose(out, ort_node("Softmax", [x], axis=-1), rtol=3e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize(
+    ("shape", "order"),
+    [((3, 5, 6, 7), (0, 1, 2, 3)), ((3, 5, 6, 7), (0, 2, 3, 1)), ((9, 4), (0, 1)), ((1, 3, 1), (0, 1, 2))],
+)
+def test_batch_norm_of_training_equals_float64(shape: tuple[int, ...], order: tuple[int, ...], dtype: type) -> None:
+    rng = np.random.default_rng(3)
+    x = strided_like(shape, dtype, order)
+    x[...] = rng.standard_normal(shape) * 2 + 1
+    channels = (1, shape[1], *(1,) * (len(shape) - 2))
+    scale, bias, mean_before = (rng.standard_normal(channels).astype(dtype) for _ in range(3))
+    variance_before = rng.uniform(0.5, 2, channels).astype(dtype)
+    y = strided_like(shape, dtype, order)
+    mean, inverse, mean_after, variance_after = (np.zeros(channels, dtype) for _ in range(4))
+    graph = HostGraph()
+    tensors = {
+        "X": x, "SCALE": scale, "BIAS": bias, "PREV_RUNNING_MEAN": mean_before, "PREV_RUNNING_VARIANCE": variance_before, "Y": y,
+        "MEAN": mean, "INV_VARIANCE": inverse, "NEXT_RUNNING_MEAN": mean_after, "NEXT_RUNNING_VARIANCE": variance_after,
+    }  # fmt: skip
+    named = {name: graph.tensor(array) for name, array in tensors.items()}
+    graph.batch_norm(named | {"EPSILON": graph.scalar(1e-3), "MOMENTUM": graph.scalar(0.25)})
+    graph.run(ROWWISE)
+
+    axes = tuple(axis for axis in range(len(shape)) if axis != 1)
+    wide = x.astype(np.float64)
+    batch_mean, batch_variance = wide.mean(axes, keepdims=True), wide.var(axes, keepdims=True)
+    count = wide.size // shape[1]
+    deviation = np.sqrt(batch_variance + 1e-3)
+    expected = {
+        "Y": (wide - batch_mean) / deviation * scale + bias,
+        "MEAN": batch_mean,
+        "INV_VARIANCE": 1 / deviation,
+        "NEXT_RUNNING_MEAN": 0.75 * mean_before + 0.25 * batch_mean,
+        "NEXT_RUNNING_VARIANCE": 0.75 * variance_before + 0.25 * batch_variance * count / max(count - 1, 1),
+    }
+    tolerance = {np.float32: 1e-5, np.float64: 1e-7, np.float16: 4e-3}[
+        dtype
+    ]  # epsilon and momentum are float32 numbers
+    for name, wanted in expected.items():
+        np.testing.assert_allclose(
+            tensors[name].astype(np.float64), wanted, rtol=tolerance, atol=4 * tolerance, err_msg=name
+        )

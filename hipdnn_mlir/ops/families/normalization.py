@@ -1,7 +1,8 @@
-"""Normalizations with learned scale and bias: batch norm (inference), instance norm, layer norm, RMS norm."""
+"""Normalizations with learned scale and bias: batch norm (inference and training), instance norm, layer norm, RMS norm."""
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 from ... import dtypes
 from ...abi import Attribute as A
@@ -14,19 +15,55 @@ from ..registry import compute
 from ..spec import OpView, Refusal
 
 
+def _of_training(e: Emitter, x: Value, scale: Any, bias: Any, epsilon: float, *, saves: bool) -> list[Value]:
+    """[y], and where it `saves` them mean and 1 / deviation of the batch as (1, c, 1, ...)."""
+    if scale is None or bias is None:
+        raise Refusal("operand", "batch norm without scale and bias")
+    if not x.dtype.is_float:
+        raise Refusal("dtype", f"batch norm of {x.dtype}")
+    shape = (1, x.dims[1], *(1,) * (x.rank - 2))
+    is_wide = x.dtype is dtypes.F64
+    outputs = {A.OPERATION_BATCHNORM_Y_EXT: (x.dims, x.dtype)}
+    if saves:
+        outputs[A.OPERATION_BATCHNORM_MEAN_EXT] = (shape, x.dtype)
+        outputs[A.OPERATION_BATCHNORM_INV_VARIANCE_EXT] = (shape, x.dtype)
+    return e.node(
+        Descriptor.OPERATION_BATCHNORM_DESCRIPTOR_EXT,
+        {
+            A.OPERATION_BATCHNORM_X_EXT: x,
+            A.OPERATION_BATCHNORM_SCALE_EXT: e.view(e.value(scale), shape),
+            A.OPERATION_BATCHNORM_BIAS_EXT: e.view(e.value(bias), shape),
+            A.OPERATION_BATCHNORM_EPSILON_EXT: e.scalar(epsilon, dtypes.F64 if is_wide else dtypes.F32),
+        },
+        outputs,
+        [(A.BATCHNORM_COMP_TYPE_EXT, T.DATA_TYPE, [int(DataType.DOUBLE if is_wide else DataType.FLOAT)])],
+    )
+
+
+@compute("aten.native_batch_norm", becomes="batch norm (training)", source="PyTorch: torch.native_batch_norm")
+def native_batch_norm(e: Emitter, op: OpView) -> list[Value]:
+    """(x, scale, bias, mean, variance, training, momentum, eps) in training: the batch's mean and 1 / deviation too."""
+    x = e.value(op.args[0])
+    if not op.args[5]:
+        raise Refusal("attribute", "saved statistics of inference")
+    if x.rank < 2:
+        raise Refusal("rank", "batch norm of a vector")
+    return _of_training(e, x, op.args[1], op.args[2], op.args[7], saves=True)
+
+
 @compute(
     "aten.batch_norm",
-    becomes="batch norm inference with variance",
+    becomes="batch norm inference with variance, or batch norm (training)",
     onnx=("BatchNormalization",),
     source="PyTorch: torch.batch_norm",
 )
 def batch_norm(e: Emitter, op: OpView) -> Value:
     """(x, scale, bias, mean, variance, training, momentum, eps, cudnn) per channel (dim 1)."""
     x, epsilon = e.value(op.args[0]), op.args[7]
-    if op.args[5]:
-        raise Refusal("attribute", "training mode")
     if x.rank < 2:
         raise Refusal("rank", "batch norm of a vector")
+    if op.args[5]:
+        return _of_training(e, x, op.args[1], op.args[2], epsilon, saves=False)[0]
     shape = (1, x.dims[1], *(1,) * (x.rank - 2))
     scale, bias, mean, variance = (e.view(e.value(arg), shape) for arg in op.args[1:5])
     kind = DataType.DOUBLE if x.dtype.name == "f64" else DataType.FLOAT

@@ -57,6 +57,8 @@ std::vector<Misfit> other_misfits() {
       {"batch norm inference", HIPDNN_ATTR_OPERATION_BATCHNORM_INFERENCE_SCALE_EXT, Tensors{{1, 9, 1, 1}}, "expected dims [1, 8, 1, 1]"},
       {"batch norm inference", HIPDNN_ATTR_OPERATION_BATCHNORM_INFERENCE_Y_EXT, Tensors{{2, 8, 9, 8}}, "expected dims [2, 8, 9, 9]"},
       {"batch norm inference with variance", HIPDNN_ATTR_OPERATION_BATCHNORM_INFERENCE_VARIANCE_EPSILON_EXT, Tensors{{2}}, "one element"},
+      {"batch norm", HIPDNN_ATTR_OPERATION_BATCHNORM_BIAS_EXT, Tensors{{1, 9, 1, 1}}, "expected dims [1, 8, 1, 1]"},
+      {"batch norm", HIPDNN_ATTR_OPERATION_BATCHNORM_EPSILON_EXT, Tensors{{2}}, "one element"},
       {"layer norm", HIPDNN_ATTR_OPERATION_LAYERNORM_NORMALIZED_DIM_COUNT_EXT, longs({4}), "expected 1 to 3"},
       {"layer norm", HIPDNN_ATTR_OPERATION_LAYERNORM_NORMALIZED_DIM_COUNT_EXT, longs({2}), "expected dims [1, 16, 32]"},
       {"layer norm", HIPDNN_ATTR_OPERATION_LAYERNORM_MEAN_EXT, Tensors{{4, 16, 32}}, "expected dims [4, 16, 1]"},

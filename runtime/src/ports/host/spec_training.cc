@@ -1,4 +1,4 @@
-// Rows of the operations of training; no engine of this library takes them, the API does.
+// Rows of the operations of training; of these engines take batch norm alone, the API all.
 #include "spec.h"
 #include "validate.h"
 
@@ -87,7 +87,7 @@ constexpr AttributeSpec layernorm_backward[] = {
 constexpr DescriptorSpec specs[] = {
     {HIPDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, convolution_backward_filter,
      HIPDNN_OPERATION_TYPE_CONVOLUTION_BACKWARD_WEIGHTS_EXT, validate_convolution_backward_filter, true},
-    {HIPDNN_BACKEND_OPERATION_BATCHNORM_DESCRIPTOR_EXT, batchnorm, HIPDNN_OPERATION_TYPE_BATCHNORM_EXT, nullptr, true},
+    {HIPDNN_BACKEND_OPERATION_BATCHNORM_DESCRIPTOR_EXT, batchnorm, HIPDNN_OPERATION_TYPE_BATCHNORM_EXT, validate_batchnorm, true},
     {HIPDNN_BACKEND_OPERATION_BATCHNORM_BACKWARD_DESCRIPTOR_EXT, batchnorm_backward, HIPDNN_OPERATION_TYPE_BATCHNORM_BACKWARD_EXT,
      nullptr, true},
     {HIPDNN_BACKEND_OPERATION_RMSNORM_BACKWARD_DESCRIPTOR_EXT, rmsnorm_backward, HIPDNN_OPERATION_TYPE_RMSNORM_BACKWARD_EXT, nullptr,

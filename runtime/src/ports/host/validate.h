@@ -14,6 +14,7 @@ void validate_pointwise(const OperationDescriptor& operation);
 void validate_reduction(const OperationDescriptor& operation);
 void validate_batchnorm_inference(const OperationDescriptor& operation);
 void validate_batchnorm_inference_variance(const OperationDescriptor& operation);
+void validate_batchnorm(const OperationDescriptor& operation);
 void validate_layernorm(const OperationDescriptor& operation);
 void validate_rmsnorm(const OperationDescriptor& operation);
 void validate_sdpa_forward(const OperationDescriptor& operation);

@@ -1,6 +1,7 @@
 // Shape checks of scaled dot product attention.
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "names.h"

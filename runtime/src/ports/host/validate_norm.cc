@@ -1,5 +1,6 @@
 // Shape checks of normalizations.
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "names.h"
@@ -64,6 +65,29 @@ void validate_batchnorm_inference_variance(const OperationDescriptor& operation)
   }
   expect_one_element(operation, HIPDNN_ATTR_OPERATION_BATCHNORM_INFERENCE_VARIANCE_EPSILON_EXT);
   expect_dims(operation, HIPDNN_ATTR_OPERATION_BATCHNORM_INFERENCE_VARIANCE_Y_EXT, x.dims);
+}
+
+void validate_batchnorm(const OperationDescriptor& operation) {
+  const Tensor& x = operation.tensor(HIPDNN_ATTR_OPERATION_BATCHNORM_X_EXT);
+  const Dims channels = per_channel(operation, x);
+  for (const int name :
+       {HIPDNN_ATTR_OPERATION_BATCHNORM_SCALE_EXT, HIPDNN_ATTR_OPERATION_BATCHNORM_BIAS_EXT, HIPDNN_ATTR_OPERATION_BATCHNORM_MEAN_EXT,
+        HIPDNN_ATTR_OPERATION_BATCHNORM_INV_VARIANCE_EXT, HIPDNN_ATTR_OPERATION_BATCHNORM_PREV_RUNNING_MEAN_EXT,
+        HIPDNN_ATTR_OPERATION_BATCHNORM_PREV_RUNNING_VARIANCE_EXT, HIPDNN_ATTR_OPERATION_BATCHNORM_NEXT_RUNNING_MEAN_EXT,
+        HIPDNN_ATTR_OPERATION_BATCHNORM_NEXT_RUNNING_VARIANCE_EXT}) {
+    expect_dims(operation, name, channels);
+  }
+  expect_dims(operation, HIPDNN_ATTR_OPERATION_BATCHNORM_Y_EXT, x.dims);
+  expect_one_element(operation, HIPDNN_ATTR_OPERATION_BATCHNORM_EPSILON_EXT);
+  expect_one_element(operation, HIPDNN_ATTR_OPERATION_BATCHNORM_MOMENTUM_EXT);
+  for (const auto& [next, before] :
+       {std::pair{HIPDNN_ATTR_OPERATION_BATCHNORM_NEXT_RUNNING_MEAN_EXT, HIPDNN_ATTR_OPERATION_BATCHNORM_PREV_RUNNING_MEAN_EXT},
+        {HIPDNN_ATTR_OPERATION_BATCHNORM_NEXT_RUNNING_VARIANCE_EXT, HIPDNN_ATTR_OPERATION_BATCHNORM_PREV_RUNNING_VARIANCE_EXT}}) {
+    if (operation.has(next) && (!operation.has(before) || !operation.has(HIPDNN_ATTR_OPERATION_BATCHNORM_MOMENTUM_EXT))) {
+      fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": ", attribute_name(next), " needs ", attribute_name(before), " and ",
+           attribute_name(HIPDNN_ATTR_OPERATION_BATCHNORM_MOMENTUM_EXT));
+    }
+  }
 }
 
 void validate_layernorm(const OperationDescriptor& operation) {

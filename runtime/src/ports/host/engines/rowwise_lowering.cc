@@ -125,7 +125,8 @@ void RowLowering::lower_node(const Node& node) {
     case HIPDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR: return lower_reduction(node);
     case HIPDNN_BACKEND_OPERATION_LAYERNORM_DESCRIPTOR_EXT: return lower_layernorm(node);
     case HIPDNN_BACKEND_OPERATION_RMSNORM_DESCRIPTOR_EXT: return lower_rmsnorm(node);
-    default: refuse(text(descriptor_name(node.type), " is neither pointwise, reduction, layer norm nor RMS norm"));
+    case HIPDNN_BACKEND_OPERATION_BATCHNORM_DESCRIPTOR_EXT: return lower_batchnorm(node);
+    default: refuse(text(descriptor_name(node.type), " is neither pointwise, reduction, layer norm, RMS norm nor batch norm"));
   }
 }
 

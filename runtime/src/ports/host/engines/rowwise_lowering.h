@@ -33,6 +33,9 @@ class RowLowering {
   void lower_reduction(const Node& node);
   void lower_layernorm(const Node& node);
   void lower_rmsnorm(const Node& node);
+  void lower_batchnorm(const Node& node);
+  /// Running statistics moved towards those of the batch.
+  void lower_running(const Node& node, hipdnnBackendAttributeName_t before, hipdnnBackendAttributeName_t after, int of_batch, Reg reg);
 
   /// Register type a pointwise node is computed in.
   Reg compute_reg(const Node& node, const PointwiseMode& mode, std::span<const int> inputs, int output) const;
