@@ -105,4 +105,7 @@ def _operation_flops(kind: int, attributes: _Attributes, descriptors: Sequence[t
         return 2.0 * prod(dims(outer)) * prod(dims(weight)[1:])
     if kind == D.OPERATION_MATMUL_DESCRIPTOR:
         return 2.0 * prod(dims(A.OPERATION_MATMUL_CDESC)) * dims(A.OPERATION_MATMUL_ADESC)[-1]
+    if kind == D.OPERATION_SDPA_FWD_DESCRIPTOR:
+        q, v = dims(A.OPERATION_SDPA_FWD_QDESC), dims(A.OPERATION_SDPA_FWD_VDESC)
+        return 2.0 * prod(q[:3]) * v[2] * (q[3] + v[3])
     return 0.0

@@ -3,6 +3,7 @@
 #include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,67 @@ void test_refusals_reach_the_user(const Library& library) {
   engine.refer(HIPDNN_ATTR_ENGINE_OPERATION_GRAPH, {&made}).integers(HIPDNN_ATTR_ENGINE_GLOBAL_INDEX, {id});
   check::equal(engine.try_finalize(), HIPDNN_STATUS_NOT_SUPPORTED);
   check::equal(id_by_name(handle.get(), "NO_ENGINE", &id), HIPDNN_STATUS_BAD_PARAM);
+}
+
+/// A custom operation "scale by DATA's first character" on f32 vectors: out = x * (data[0] - '0').
+struct CustomScale {
+  CustomScale(const Library& library, const Handle& handle, std::int64_t length = 4)
+      : in(tensor(library, 1, {length})), out(tensor(library, 2, {length})), node(library, HIPDNN_BACKEND_OPERATION_CUSTOM_OP_DESCRIPTOR_EXT) {
+    node.refer(HIPDNN_ATTR_OPERATION_CUSTOM_OP_INPUTS_EXT, {&in})
+        .refer(HIPDNN_ATTR_OPERATION_CUSTOM_OP_OUTPUTS_EXT, {&out})
+        .characters(HIPDNN_ATTR_OPERATION_CUSTOM_OP_ID_EXT, "test.scale")
+        .characters(HIPDNN_ATTR_OPERATION_CUSTOM_OP_DATA_EXT, "3")
+        .data_type(HIPDNN_ATTR_CUSTOM_OP_COMP_TYPE_EXT, HIPDNN_DATA_FLOAT)
+        .finalize();
+    graph.emplace(finalized_graph(library, handle, {&node}));
+  }
+
+  static const char* refuses(const hipdnnHostCustomCall_ext_t* call, void*) {
+    return call->inputs[0].dims[0] == 5 ? "five is too many" : nullptr;
+  }
+  static int execute(const hipdnnHostCustomCall_ext_t* call, int, void* user) {
+    if (call->input_count != 1 || call->output_count != 1 || call->attribute_bytes != 1 || call->inputs[0].strides[0] != 1) return 7;
+    const auto* x = static_cast<const float*>(call->inputs[0].data);
+    auto* y = static_cast<float*>(call->outputs[0].data);
+    for (std::int64_t i = 0; i < call->outputs[0].dims[0]; ++i) y[i] = x[i] * static_cast<float>(call->attributes[0] - '0');
+    return *static_cast<int*>(user);
+  }
+
+  Descriptor in, out, node;
+  std::optional<Descriptor> graph;
+};
+
+void test_custom_operation_runs_once_registered(const Library& library) {
+  const Handle handle(library);
+  const CustomScale model(library, handle);
+  check::equal(results(library, heuristic(library, *model.graph)).size(), std::size_t{0});
+  check::contains(library.last_error(), "no custom operation 'test.scale' is registered");
+
+  const auto register_op = library.backend.get<decltype(::hipdnnHostRegisterCustomOp_ext)>("hipdnnHostRegisterCustomOp_ext");
+  int status = 0;
+  hipdnnHostCustomOp_ext_t operation{&CustomScale::refuses, &CustomScale::execute, &status};
+  check::equal(register_op("test.scale", &operation), HIPDNN_STATUS_SUCCESS);
+  const Descriptor built = plan(library, *model.graph);
+  const Buffer x(library, std::vector<float>{1, 2, 3, 4});
+  const Buffer y(library, std::vector<float>(4, 0.0F));
+  const Descriptor bound = pack(library, {1, 2}, {x.get(), y.get()});
+  check::equal(library.execute(handle.get(), built.get(), bound.get()), HIPDNN_STATUS_SUCCESS, library.last_error());
+  check::equal(y.read<float>(), std::vector<float>{3, 6, 9, 12});
+
+  status = 42;
+  check::equal(library.execute(handle.get(), built.get(), bound.get()), HIPDNN_STATUS_EXECUTION_FAILED);
+  check::contains(library.last_error(), "'test.scale' returned 42");
+  const CustomScale refused(library, handle, 5);
+  check::equal(results(library, heuristic(library, *refused.graph)).size(), std::size_t{0});
+  check::contains(library.last_error(), "five is too many");
+
+  check::equal(register_op("test.scale", nullptr), HIPDNN_STATUS_SUCCESS);
+  check::equal(results(library, heuristic(library, *model.graph)).size(), std::size_t{0});
+  status = 0;
+  check::equal(library.execute(handle.get(), built.get(), bound.get()), HIPDNN_STATUS_SUCCESS, "a plan keeps its operation");
+  operation.execute = nullptr;
+  check::equal(register_op("test.scale", &operation), HIPDNN_STATUS_BAD_PARAM_NULL_POINTER);
+  check::equal(register_op(nullptr, &operation), HIPDNN_STATUS_BAD_PARAM_NULL_POINTER);
 }
 
 void test_engine_tells_its_name_and_has_no_knobs(const Library& library) {
@@ -240,6 +302,7 @@ void test_plugin_paths_are_not_supported(const Library& library) {
 
 void add_host_symbol_cases(check::Suite& suite, const Library& library) {
   suite.add("host symbol: refusals reach the user", [&] { test_refusals_reach_the_user(library); });
+  suite.add("host symbol: a custom operation runs once registered", [&] { test_custom_operation_runs_once_registered(library); });
   suite.add("host symbol: engine tells its name and has no knobs", [&] { test_engine_tells_its_name_and_has_no_knobs(library); });
   suite.add("host symbol: plan describes itself", [&] { test_plan_describes_itself(library); });
   suite.add("host symbol: threads must be positive", [&] { test_threads_must_be_positive(library); });

@@ -14,6 +14,38 @@ hipdnnStatus_t hipdnnHostSetThreads_ext(hipdnnHandle_t handle, int threads);
 /* One line on a finalized execution plan: the primitive or kernel chosen. Cut to capacity, always terminated. */
 hipdnnStatus_t hipdnnHostDescribePlan_ext(hipdnnBackendDescriptor_t plan, char* text, size_t capacity);
 
+/* A tensor of a custom operation. Dims and strides (in elements) have `rank` entries; data is null until execution. */
+typedef struct {
+  hipdnnDataType_t data_type;
+  int64_t rank;
+  const int64_t* dims;
+  const int64_t* strides;
+  void* data;
+} hipdnnHostTensor_ext_t;
+
+/* One call of a custom operation: its tensors in the order of the descriptor's attributes, and the bytes of its DATA attribute. */
+typedef struct {
+  const hipdnnHostTensor_ext_t* inputs;
+  size_t input_count;
+  const hipdnnHostTensor_ext_t* outputs;
+  size_t output_count;
+  const char* attributes;
+  size_t attribute_bytes;
+} hipdnnHostCustomCall_ext_t;
+
+/* What a custom operation does. `refuses` (may be null) returns why a call is not taken, or null; the text must stay valid until the calling
+   thread's next call of it. `execute` returns 0 on success, uses at most `threads` threads, and may run on several threads at once. No
+   exception may leave either. */
+typedef struct {
+  const char* (*refuses)(const hipdnnHostCustomCall_ext_t* call, void* user);
+  int (*execute)(const hipdnnHostCustomCall_ext_t* call, int threads, void* user);
+  void* user;
+} hipdnnHostCustomOp_ext_t;
+
+/* Makes graphs of one custom operation with this ID run here: HOST_CUSTOM_OP_ENGINE. Replaces an earlier operation of that ID; null takes it
+   away. Plans built before keep the operation they were built with. Process-wide, thread-safe. */
+hipdnnStatus_t hipdnnHostRegisterCustomOp_ext(const char* id, const hipdnnHostCustomOp_ext_t* operation);
+
 /* Why the calling thread's last hipModule call failed; empty where it did not. Valid until the thread's next one. */
 const char* hipdnnHostLastKernelError_ext(void);
 

@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "engine.h"
+#include "engines/custom_op_engine.h"
 #include "engines/onednn_engine.h"
 #include "engines/reduction_engine.h"
 #include "engines/rowwise_engine.h"
@@ -10,7 +11,7 @@
 namespace hipdnn_host {
 
 const std::vector<const Engine*>& engines() {
-  static const std::vector<const Engine*> ranked{&onednn_engine(), &sdpa_engine(), &rowwise_engine(), &reduction_engine()};
+  static const std::vector<const Engine*> ranked{&onednn_engine(), &sdpa_engine(), &rowwise_engine(), &reduction_engine(), &custom_op_engine()};
   return ranked;
 }
 
