@@ -1,6 +1,6 @@
 """Operators that the ONNX standard itself defines by others: its function bodies, instantiated for a node's types."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,26 @@ def write_body(call: Call) -> Sequence[str | None]:
     names = {formal: call.arg(index) or "" for index, formal in enumerate(function.input)}
     defaults = (a.default_value for a in schema.attributes.values() if a.default_value.type)
     attributes = {a.name: a for a in (*defaults, *call.node.attribute)}
-    for node in function.node:
-        _write(call, node, names, attributes)
+    instantiate(call, function.node, names, attributes)
     return [names.get(formal) for formal in function.output]
+
+
+def instantiate(
+    call: Call,
+    nodes: Iterable[onnx.NodeProto],
+    names: dict[str, str],
+    attributes: Mapping[str, onnx.AttributeProto],
+) -> None:
+    """Write a copy of nodes.
+
+    Args:
+        call: the call.
+        nodes: in order.
+        names: what values of the body are here; gets the results of the nodes. Names that it lacks stay.
+        attributes: what attributes that the nodes refer to are here.
+    """
+    for node in nodes:
+        _write(call, node, names, attributes)
 
 
 def _function(call: Call, schema: Any) -> onnx.FunctionProto:
@@ -53,7 +70,9 @@ def _newest(versions: Sequence[int], opset: int) -> int:
     return max((version for version in versions if version <= opset), default=min(versions))
 
 
-def _write(call: Call, node: onnx.NodeProto, names: dict[str, str], attributes: dict[str, onnx.AttributeProto]) -> None:
+def _write(
+    call: Call, node: onnx.NodeProto, names: dict[str, str], attributes: Mapping[str, onnx.AttributeProto]
+) -> None:
     bound = _bound(node, attributes)
     if node.op_type == "Constant":
         names[node.output[0]] = call.const(_constant(bound.attribute[0]))
@@ -61,7 +80,7 @@ def _write(call: Call, node: onnx.NodeProto, names: dict[str, str], attributes: 
     names.update({name: call.fresh() for name in node.output if name})
     bound.name = call.node.name
     for field in (bound.input, bound.output):
-        renamed = [names.get(name, "") for name in field]
+        renamed = [names.get(name, name) for name in field]
         del field[:]
         field.extend(renamed)
     for attribute in bound.attribute:
@@ -70,7 +89,7 @@ def _write(call: Call, node: onnx.NodeProto, names: dict[str, str], attributes: 
     call.emit(bound)
 
 
-def _bound(node: onnx.NodeProto, attributes: dict[str, onnx.AttributeProto]) -> onnx.NodeProto:
+def _bound(node: onnx.NodeProto, attributes: Mapping[str, onnx.AttributeProto]) -> onnx.NodeProto:
     """The node with the attributes of the call in the place of references to them."""
     bound = onnx.NodeProto()
     bound.CopyFrom(node)
@@ -92,7 +111,7 @@ def _constant(attribute: onnx.AttributeProto) -> object:
 
 
 def _subgraph(
-    call: Call, graph: onnx.GraphProto, names: dict[str, str], attributes: dict[str, onnx.AttributeProto]
+    call: Call, graph: onnx.GraphProto, names: dict[str, str], attributes: Mapping[str, onnx.AttributeProto]
 ) -> onnx.GraphProto:
     """The body of a node with names of this call."""
     result = onnx.GraphProto()
@@ -103,7 +122,7 @@ def _subgraph(
     for node in graph.node:
         bound = _bound(node, attributes)
         for field in (bound.input, bound.output):
-            renamed = [names.get(name, "") for name in field]
+            renamed = [names.get(name, name) for name in field]
             del field[:]
             field.extend(renamed)
         for attribute in bound.attribute:

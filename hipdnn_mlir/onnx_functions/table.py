@@ -13,6 +13,7 @@ from . import (
     quantized,
     quantized_products,
     rotary,
+    scan,
     spectral,
 )
 from .call import Expansion
@@ -29,6 +30,7 @@ _FAMILIES = (
     quantized,
     quantized_products,
     rotary,
+    scan,
     spectral,
 )
 
