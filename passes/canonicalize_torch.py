@@ -7,7 +7,7 @@ from torch_mlir import ir
 from hipdnn_mlir.dtypes import DType
 from hipdnn_mlir.errors import Reject
 from hipdnn_mlir.ir_types import is_tensor, tensor_type, torch_tensor
-from hipdnn_mlir.ir_view import lookup, view
+from hipdnn_mlir.ir_view import defining, lookup, view
 from hipdnn_mlir.ops.spec import OpView, Permute, Refusal, Reshape, TensorArg
 from hipdnn_mlir.ops.strides import broadcast
 
@@ -27,13 +27,14 @@ def canonicalize_torch(module: Any) -> None:
     - a cast to the own type, a reshape to the own dims, an identity transpose, a copy: gone
     - `add(x, b, alpha)` becomes `add(x, mul(b, alpha), 1)`, so that a constant b is scaled at compile time
     - a broadcast whose only readers broadcast anyway: gone
+    - layer norm of a 16-bit x that was cast to f32 reads x itself: it is computed in f32 anyway
     - layer norm without scale or bias gets constant ones or zeros
 
     Before: `torch.aten.add.Tensor %x, %b, %float2`. After: `%s = torch.aten.mul.Scalar %b, %float2`; `torch.aten.add.Tensor %x, %s, %int1`.
     """
     for function in functions(module):
         for operation in body(function):
-            for rule in (_drop_noop, _split_alpha, _drop_broadcast, _complete_layer_norm):
+            for rule in (_drop_noop, _split_alpha, _drop_broadcast, _narrow_layer_norm, _complete_layer_norm):
                 if rule(operation):
                     break
         erase_dead(function)
@@ -116,6 +117,16 @@ def _still_broadcasts(op: OpView, old: Any, new: Any) -> bool:
         if isinstance(a, TensorArg)
     ]
     return broadcast(*shapes) == op.results[0].dims
+
+
+def _narrow_layer_norm(operation: Any) -> bool:
+    """Drop the cast in front of a layer norm whose result has the type from before it; always False: the norm may lack operands too."""
+    if operation.name not in ("torch.aten.native_layer_norm", "torch.aten.layer_norm"):
+        return False
+    source = defining(operation.operands[0])
+    if source is not None and source.name == "torch.aten.to.dtype" and source.operands[0].type == operation.results[0].type:
+        operation.operands[0] = source.operands[0]
+    return False
 
 
 def _complete_layer_norm(operation: Any) -> bool:

@@ -115,9 +115,9 @@ class Decoder(nn.Module):
         """`past` holds keys and values of the layers by turns."""
         s, s_past = tokens.shape[1], past[0].shape[2]
         positions = torch.arange(s_past, s_past + s, device=tokens.device)
-        angles = positions[None, :, None].to(torch.float32) * self.rates
+        angles = positions[None, :, None].to(torch.float32) * self.rates.to(torch.float32)
         angles = torch.cat([angles, angles], dim=-1)
-        turn = torch.cos(angles), torch.sin(angles)
+        turn = tuple(part.to(past[0].dtype) for part in (torch.cos(angles), torch.sin(angles)))
         mask = torch.arange(s_past + s, device=tokens.device)[None, :] <= positions[:, None]
         x, present = self.tokens(tokens), []
         for index, layer in enumerate(self.layers):
