@@ -19,5 +19,6 @@ void add_host_execution_cases(check::Suite& suite, const Library& library);
 void add_host_symbol_cases(check::Suite& suite, const Library& library);
 void add_host_robustness_cases(check::Suite& suite, const Library& library);
 void add_host_hip_cases(check::Suite& suite, const Library& library);
+void add_host_module_cases(check::Suite& suite, const Library& library);
 
 }  // namespace abi

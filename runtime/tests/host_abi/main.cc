@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
     abi::add_host_symbol_cases(suite, library);
     abi::add_host_robustness_cases(suite, library);
     abi::add_host_hip_cases(suite, library);
+    abi::add_host_module_cases(suite, library);
   }
   return suite.run(filter);
 }

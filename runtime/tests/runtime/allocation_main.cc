@@ -216,6 +216,10 @@ int main(int argc, char** argv) {
       const Counts counts = count_in_steady_state(folder, relu_of_sum({64, 64}), threads);
       check::equal(counts.of_others + counts.of_onednn, 0);
     });
+    suite.add("allocation: none in steady state when steps are launches, threads " + std::to_string(threads), [=] {
+      const Counts counts = count_in_steady_state(folder, doubled_rows(1024, 512, std::vector<std::int32_t>(1024, 5)), threads);
+      check::equal(counts.of_others + counts.of_onednn, 0);
+    });
     // oneDNN makes a table of a primitive's arguments in each of its calls.
     suite.add("allocation: oneDNN's own in steady state when steps are convolutions, threads " + std::to_string(threads), [=] {
       const Counts counts = count_in_steady_state(folder, two_convolutions(16, 12, false), threads);

@@ -10,10 +10,13 @@
 #include <deque>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "hipdnn_backend.h"
 
@@ -122,6 +125,16 @@ std::vector<Element> read(hipdnnBackendDescriptor_t pack, hipdnnBackendAttribute
   return elements;
 }
 
+/// Arguments of the functions of modules loaded so far; a launch has to copy them.
+std::map<hipFunction_t, std::size_t>& argument_counts() {
+  static std::map<hipFunction_t, std::size_t> counts;
+  return counts;
+}
+std::mutex& argument_counts_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 using Pack = std::unique_ptr<std::remove_pointer_t<hipdnnBackendDescriptor_t>, decltype(&hipdnnBackendDestroyDescriptor)>;
 
 /// A pack of the same contents: the caller may destroy its own as soon as the call has returned.
@@ -206,6 +219,35 @@ DEFERRED_EXPORT hipError_t hipEventDestroy(hipEvent_t event) {
 DEFERRED_EXPORT hipError_t hipMemcpyAsync(void* destination, const void* source, size_t bytes, hipMemcpyKind kind, hipStream_t stream) {
   static const auto copy = next<decltype(hipMemcpyAsync)>("hipMemcpyAsync");
   queue_of(stream).push([=] { copy(destination, source, bytes, kind, nullptr); });
+  return hipSuccess;
+}
+
+DEFERRED_EXPORT hipError_t hipModuleLoadData(hipModule_t* module, const void* image) {
+  static const auto load = next<decltype(hipModuleLoadData)>("hipModuleLoadData");
+  static const auto find = next<decltype(hipModuleGetFunction)>("hipModuleGetFunction");
+  const hipError_t status = load(module, image);
+  if (status != hipSuccess) return status;
+  const auto json = nlohmann::json::parse(static_cast<const char*>(image));
+  hipFunction_t function = nullptr;
+  find(&function, *module, json["function"].get_ref<const std::string&>().c_str());
+  const std::lock_guard lock(argument_counts_mutex());
+  argument_counts()[function] = json["tensors"].size();
+  return hipSuccess;
+}
+
+DEFERRED_EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,
+                                                 unsigned int, unsigned int, hipStream_t stream, void** kernel_params, void**) {
+  static const auto launch = next<decltype(hipModuleLaunchKernel)>("hipModuleLaunchKernel");
+  std::vector<void*> arguments;
+  {
+    const std::lock_guard lock(argument_counts_mutex());
+    for (std::size_t i = 0; i < argument_counts()[function]; ++i) arguments.push_back(*static_cast<void**>(kernel_params[i]));
+  }
+  queue_of(stream).push([=]() mutable {
+    std::vector<void*> addresses;
+    for (void*& argument : arguments) addresses.push_back(&argument);
+    launch(function, 1, 1, 1, 1, 1, 1, 0, nullptr, addresses.data(), nullptr);
+  });
   return hipSuccess;
 }
 

@@ -58,7 +58,7 @@ void try_bytes(const std::shared_ptr<const hipdnn_rt::Device>& device, const std
 void test_no_crash_when_bits_flip(const Libraries& libraries) {
   const auto device = open_host(libraries);
   Tally tally;
-  for (const Sample& sample : {relu_of_sum({3, 5}), two_convolutions(2, 4, true)}) {
+  for (const Sample& sample : {relu_of_sum({3, 5}), two_convolutions(2, 4, true), doubled_rows(3, 5, {2, 0})}) {
     const std::vector<std::byte> good = sample.container();
     for (std::size_t i = 0; i < good.size(); ++i) {
       std::vector<std::byte> bytes = good;
@@ -82,7 +82,9 @@ void test_no_crash_when_values_are_hostile(const Libraries& libraries) {
   std::mt19937 generator(3);
   Tally tally;
   for (int trial = 0; trial < 3000; ++trial) {
-    Sample sample = trial % 2 == 0 ? relu_of_sum({3, 5}) : two_convolutions(2, 4, trial % 4 == 1);
+    Sample sample = trial % 3 == 0   ? relu_of_sum({3, 5})
+                    : trial % 3 == 1 ? two_convolutions(2, 4, trial % 2 == 1)
+                                     : doubled_rows(3, 5, {2, 0, -1});
     const json flat = sample.program.flatten();
     const int edits = static_cast<int>(generator() % 3) + 1;
     for (int edit = 0; edit < edits; ++edit) {

@@ -1,5 +1,6 @@
 #include "sample_program.h"
 
+#include <bit>
 #include <cstring>
 #include <functional>
 #include <numeric>
@@ -183,6 +184,39 @@ Sample two_convolutions(std::int64_t channels, std::int64_t size, bool is_shared
     sample.constants["w1"] = random_values(elements, 2);
   }
   return sample;
+}
+
+Sample doubled_rows(std::int64_t rows, std::int64_t columns, const std::vector<std::int32_t>& indices) {
+  const auto count = static_cast<std::int64_t>(indices.size());
+  const Dims x{rows, columns}, y{count, columns};
+  const auto dense = [](const char* role, const char* dtype, const Dims& dims) {
+    return json{{"role", role}, {"dtype", dtype}, {"dims", dims}, {"strides", dense_strides(dims)}};
+  };
+  const auto kernel = [](const char* function, json tensors, json attributes) {
+    return json{{"name", std::string("k_") + function}, {"function", function}, {"tensors", std::move(tensors)}, {"attributes", std::move(attributes)}};
+  };
+  const json doubling = json::array({json::array({"load", 0}), json::array({"add", 0, 0}), json::array({"store", 1, 1})});
+  const auto launch = [](int kernel_index, const std::string& name, const std::vector<int>& buffers) {
+    json step = execute(0, name, buffers);
+    step.erase("executable");
+    step["kind"] = "launch";
+    step["kernel"] = kernel_index;
+    return step;
+  };
+  std::vector<float> stored;
+  for (const std::int32_t index : indices) stored.push_back(std::bit_cast<float>(index));
+  return {{{"format", 2},
+           {"target", "host"},
+           {"inputs", {argument("x", x, 0)}},
+           {"outputs", {argument("y", y, 3)}},
+           {"constants", {{{"tensor", "indices"}, {"buffer", 1}}}},
+           {"buffers", {buffer("input", bytes_of(x), 0, 0), buffer("constant", 4 * count, 0, 0), buffer("temp", bytes_of(y), 0, 1),
+                        buffer("output", bytes_of(y), 1, 1)}},
+           {"executables", json::array()},
+           {"kernels", {kernel("gather", {dense("in", "f32", x), dense("in", "i32", {count}), dense("out", "f32", y)}, {{"axis", 0}}),
+                        kernel("map", {dense("in", "f32", y), dense("out", "f32", y)}, {{"code", doubling}})}},
+           {"steps", {launch(0, "rows", {0, 1, 2}), launch(1, "double", {2, 3})}}},
+          {{"indices", stored}}};
 }
 
 std::vector<float> two_convolutions_reference(const Sample& sample, std::int64_t channels, std::int64_t size, const std::vector<float>& x) {

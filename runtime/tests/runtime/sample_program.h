@@ -42,6 +42,9 @@ Sample relu_of_sum(const Dims& dims);
 /// With `is_shared` both steps use w0.
 Sample two_convolutions(std::int64_t channels, std::int64_t size, bool is_shared);
 
+/// y = 2 * x[indices], x of `rows` x `columns`: a gather into a temp, then a map. The indices are constants.
+Sample doubled_rows(std::int64_t rows, std::int64_t columns, const std::vector<std::int32_t>& indices);
+
 /// What two_convolutions computes for one image, in double.
 std::vector<float> two_convolutions_reference(const Sample& sample, std::int64_t channels, std::int64_t size, const std::vector<float>& x);
 

@@ -1,0 +1,160 @@
+// Kernels and launch steps: what the loader refuses, values, pointers that change, failures at load and at run.
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "cases.h"
+#include "hipdnn_rt/error.h"
+#include "sample_program.h"
+#include "session.h"
+
+namespace runtime_tests {
+namespace {
+
+using hipdnn_rt::Context;
+using hipdnn_rt::LoadedProgram;
+using hipdnn_rt::ProgramError;
+using nlohmann::json;
+
+constexpr std::int64_t kRows = 4;
+constexpr std::int64_t kColumns = 3;
+
+std::vector<float> expected_rows(const std::vector<float>& x, const std::vector<std::int32_t>& indices) {
+  std::vector<float> y;
+  for (const std::int32_t index : indices) {
+    const auto row = static_cast<std::ptrdiff_t>(index < 0 ? index + kRows : index) * kColumns;
+    std::transform(x.begin() + row, x.begin() + row + kColumns, std::back_inserter(y), [](float value) { return 2 * value; });
+  }
+  return y;
+}
+
+void test_read_when_well_formed() {
+  const auto program = doubled_rows(kRows, kColumns, {3, -4}).parse();
+  check::equal(program->kernels().size(), std::size_t{2});
+  const hipdnn_rt::Kernel& gather = program->kernels()[0];
+  check::equal(gather.function, std::string("gather"));
+  check::equal(gather.operands[0].extent_bytes, std::uint64_t{48});
+  check::equal(gather.operands[1].alignment, std::uint64_t{4});
+  check::that(gather.operands[2].is_output && !gather.operands[1].is_output, "roles");
+  check::that(json::parse(gather.image) == json{{"function", "gather"}, {"tensors", json::parse(program->text())["kernels"][0]["tensors"]}, {"attributes", {{"axis", 0}}}},
+              "the image is function, tensors and attributes");
+  check::equal(std::get<hipdnn_rt::LaunchStep>(program->steps()[1].action).kernel, std::uint32_t{1});
+}
+
+void test_refused_when_a_field_is_wrong() {
+  const json huge = 9'223'372'036'854'775'807;
+  const std::vector<std::pair<std::pair<const char*, json>, const char*>> edits{
+      {{"/kernels", 5}, "program.kernels: expected an array, got 5"},
+      {{"/kernels/0/name", nullptr}, "program.kernels[0].name"},
+      {{"/kernels/0/function", 1}, "program.kernels[0].function: expected a string"},
+      {{"/kernels/0/attributes", 1}, "program.kernels[0].attributes: expected an object"},
+      {{"/kernels/0/tensors", json::object()}, "program.kernels[0].tensors: expected an array"},
+      {{"/kernels/0/tensors/0/role", "inout"}, "program.kernels[0].tensors[0].role: expected \"in\" or \"out\""},
+      {{"/kernels/0/tensors/0/role", "out"}, "program.kernels[0].tensors[1].role: expected \"out\": ins come first"},
+      {{"/kernels/0/tensors/0/dtype", "f8"}, "program.kernels[0].tensors[0].dtype: expected an element type"},
+      {{"/kernels/0/tensors/0/dims/0", -1}, "program.kernels[0].tensors[0].dims[0]: expected an integer of at least 0, got -1"},
+      {{"/kernels/0/tensors/0/dims", json::array({12})}, "program.kernels[0].tensors[0].strides: expected 1 strides"},
+      {{"/kernels/0/tensors/0/strides/0", -3}, "program.kernels[0].tensors[0].strides[0]: expected an integer of at least 0"},
+      {{"/kernels/0/tensors/0/strides/0", huge}, "program.kernels[0].tensors[0]: expected a tensor whose extent fits 63 bits"},
+      {{"/kernels/0/tensors/2/strides/0", 0}, "program.kernels[0].tensors[2].strides[0]: expected a stride of at least 1"},
+      {{"/kernels/0/tensors/0/strides/0", 4}, "program.steps[0].operands[0]: 60 bytes from offset 0 pass the end of buffer 0 (48 bytes)"},
+      {{"/steps/0/kernel", 2}, "program.steps[0].kernel: expected an integer from 0 to 1, got 2"},
+      {{"/steps/0/operands", json::array()}, "program.steps[0].operands: expected 3 operands"},
+      {{"/steps/0/operands/1/offset", 2}, "pass the end of buffer 1"},
+      {{"/steps/0/operands/2/buffer", 1}, "pass the end of buffer 1"},
+      {{"/steps/0/operands/2/buffer", 0}, "program.steps[0].operands[2]: writes buffer 0 of kind input"},
+      {{"/steps/0/operands/0/buffer", 3}, "pass the end of buffer 3"},
+      {{"/steps/1/operands/0/buffer", 3}, "program.steps[1].operands[0]: reads buffer 3, which no earlier step has written"},
+  };
+  for (const auto& [edit, expected] : edits) {
+    Sample sample = doubled_rows(kRows, kColumns, {3, 0});
+    sample.program[json::json_pointer(edit.first)] = edit.second;
+    const std::string message = error_of<ProgramError>([&] { sample.parse(); });
+    check::that(message.find(expected) != std::string::npos, std::string(edit.first) + ": message '" + message + "' lacks '" + expected + "'");
+  }
+  Sample unaligned = doubled_rows(kRows, kColumns, {3, 0});
+  unaligned.program["buffers"][2]["bytes"] = 32;
+  unaligned.program["steps"][0]["operands"][2]["offset"] = 2;
+  check::contains(error_of<ProgramError>([&] { unaligned.parse(); }), "operands[2].offset: expected a multiple of 4");
+}
+
+void test_values_when_pointers_change(const Libraries& libraries) {
+  const std::vector<std::int32_t> indices{3, -4, 1, -1, 2};
+  for (const bool is_disguised : {false, true}) {
+    Sample sample = doubled_rows(kRows, kColumns, indices);
+    if (is_disguised) sample.program["target"] = "hip";
+    const auto program = sample.parse();
+    Context context(LoadedProgram::load(is_disguised ? open_disguised(libraries) : open_host(libraries), program));
+    for (std::uint32_t seed = 0; seed < 5; ++seed) {
+      const auto x = random_values(kRows * kColumns, seed);
+      check::equal(run_once(context, *program, {x}), expected_rows(x, indices));
+    }
+  }
+}
+
+void test_values_when_streams_work_on_their_own_time(const Libraries& libraries) {
+  const std::vector<std::int32_t> indices{2, 2, -1};
+  Sample sample = doubled_rows(kRows, kColumns, indices);
+  sample.program["target"] = "hip";
+  const auto program = sample.parse();
+  const auto device = open_deferred(libraries);
+  Context context(LoadedProgram::load(device, program));
+  const hipdnn_rt::Stream stream = device->create_stream();
+  const auto x = random_values(kRows * kColumns, 1), z = random_values(kRows * kColumns, 2);
+  const Array first(x), second(z), first_result(3 * kColumns * sizeof(float)), second_result(3 * kColumns * sizeof(float));
+  const auto enqueue = [&](const Array& in, const Array& out) {
+    const hipdnn_rt::InputArray input{in.data()};
+    const hipdnn_rt::OutputArray output{out.data()};
+    context.enqueue({&input, 1}, {&output, 1}, stream.get());
+  };
+  // The second call's pointers must not reach the first call's launches.
+  enqueue(first, first_result);
+  enqueue(second, second_result);
+  hipdnn_rt::check(device->library().hip(), device->library().hip().stream_synchronize(stream.get()), "hipStreamSynchronize");
+  check::equal(first_result.values(), expected_rows(x, indices));
+  check::equal(second_result.values(), expected_rows(z, indices));
+}
+
+void test_large_launches_use_threads(const Libraries& libraries) {
+  const std::vector<std::int32_t> indices(6000, 1);
+  const auto program = doubled_rows(2, 100, indices).parse();
+  const auto x = random_values(200, 1);
+  std::vector<std::vector<float>> results;
+  for (const int threads : {1, 3}) {
+    Context context(LoadedProgram::load(open_host(libraries, threads), program));
+    results.push_back(run_once(context, *program, {x}));
+  }
+  check::equal(results[0][123], 2 * x[123]);
+  check::that(results[0] == results[1], "results depend on the threads");
+}
+
+void test_refused_when_the_port_refuses_a_kernel(const Libraries& libraries) {
+  Sample sample = doubled_rows(kRows, kColumns, {0});
+  sample.program["kernels"][0]["attributes"]["axis"] = 7;
+  const auto load = [&] { LoadedProgram::load(open_host(libraries), sample.parse()); };
+  check::contains(error_of<ProgramError>(load), "kernel k_gather (gather): hipModuleLoadData: attributes.axis: expected an integer from 0 to 1, got 7");
+}
+
+void test_step_named_when_a_launch_fails(const Libraries& libraries) {
+  const auto program = doubled_rows(kRows, kColumns, {0, 4}).parse();
+  Context context(LoadedProgram::load(open_host(libraries), program));
+  const auto x = random_values(kRows * kColumns, 1);
+  for (int i = 0; i < 2; ++i) {
+    const auto run = [&] { run_once(context, *program, {x}); };
+    check::contains(error_of<hipdnn_rt::DeviceError>(run), "hipModuleLaunchKernel(step rows): tensors[1]: index 4 is out of range for a dim of 4");
+  }
+}
+
+}  // namespace
+
+void add_kernel_cases(check::Suite& suite, const Libraries& libraries) {
+  suite.add("kernels: read when well formed", test_read_when_well_formed);
+  suite.add("kernels: refused when a field is wrong", test_refused_when_a_field_is_wrong);
+  suite.add("kernels: values when pointers change", [=] { test_values_when_pointers_change(libraries); });
+  suite.add("kernels: values when streams work on their own time", [=] { test_values_when_streams_work_on_their_own_time(libraries); });
+  suite.add("kernels: large launches use threads", [=] { test_large_launches_use_threads(libraries); });
+  suite.add("kernels: refused when the port refuses a kernel", [=] { test_refused_when_the_port_refuses_a_kernel(libraries); });
+  suite.add("kernels: step named when a launch fails", [=] { test_step_named_when_a_launch_fails(libraries); });
+}
+
+}  // namespace runtime_tests
