@@ -49,9 +49,8 @@ def _reshaped_type(source: Any, shape: Dims, groups: list[list[int]]) -> Any | N
         new = _expanded(shape, strides, groups)
     if new is None:
         return None
-    if not isinstance(
-        ir.MemRefType(source).layout, ir.StridedLayoutAttr
-    ):  # MLIR keeps the identity layout through reshapes
+    is_identity = not isinstance(ir.MemRefType(source).layout, ir.StridedLayoutAttr)
+    if is_identity or (offset == 0 and strides in ((), (1,))):  # MLIR keeps an identity layout, however it is written
         return ir.MemRefType.get(list(shape), source.element_type)
     return strided_memref(shape, source.element_type, new, offset)
 

@@ -104,3 +104,36 @@ func.func @result(%x: memref<2xf32>, %y: memref<2xf32>) {
   memref.copy %a, %y : memref<2xf32> to memref<2xf32>
   return
 }
+
+// -----
+
+// The first slot of a stack is a vector of stride 1 at the start, which MLIR takes for a packed one; its reader sees it as a matrix.
+
+// CHECK-LABEL: func.func @stack
+// CHECK:         %[[SLOT:.+]] = memref.collapse_shape
+// CHECK:         "hipdnn.graph"(%arg0, %[[SLOT]])
+// CHECK-NOT:     memref.copy
+// CHECK:         memref.expand_shape %[[SLOT]]
+// CHECK-SAME:      into memref<1x2xf32>
+#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
+#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
+#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
+!v = !torch.vtensor<[2],f32>
+!m = !torch.vtensor<[1,2],f32>
+func.func @stack(%x: memref<2xf32>, %whole: memref<3x2xf32>, %y: memref<1x2xf32>) {
+  %a = memref.alloc() : memref<2xf32>
+  "hipdnn.graph"(%x, %a) ({
+  ^bb0(%v: !v):
+    %r = torch.aten.relu %v : !v -> !v
+    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!v) -> ()
+  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (memref<2xf32>, memref<2xf32>) -> ()
+  %shown = memref.expand_shape %a [[0, 1]] output_shape [1, 2] : memref<2xf32> into memref<1x2xf32>
+  %slot = memref.subview %whole[0, 0] [1, 2] [1, 1] : memref<3x2xf32> to memref<1x2xf32, strided<[2, 1]>>
+  memref.copy %shown, %slot : memref<1x2xf32> to memref<1x2xf32, strided<[2, 1]>>
+  "hipdnn.graph"(%shown, %y) ({
+  ^bb0(%v: !m):
+    %r = torch.aten.exp %v : !m -> !m
+    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!m) -> ()
+  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (memref<1x2xf32>, memref<1x2xf32>) -> ()
+  return
+}
