@@ -36,9 +36,8 @@ class Gather : public Kernel {
   void run(const Operands& operands, int threads) const override {
     IndexCheck check;
     const std::int64_t chunks = (index_count_ + move_chunk - 1) / move_chunk;
-    const std::int64_t elements = outer_count_ * index_count_ * slice_.bytes() / tensor(0).bytes();
     const bool by_index = chunks >= outer_count_;
-    const int used = useful_threads(threads, std::max(chunks, outer_count_), elements, 1);
+    const int used = useful_threads(threads, std::max(chunks, outer_count_), tensor(2).elements(), 1);
     parallel_ranges(used, by_index ? chunks : outer_count_, [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t c = by_index ? first : 0; c < (by_index ? last : chunks) && !check.failed(); ++c) {
         run_chunk(operands, c * move_chunk, std::min(move_chunk, index_count_ - c * move_chunk), by_index ? 0 : first, by_index ? outer_count_ : last, check);
