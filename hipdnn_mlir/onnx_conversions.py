@@ -5,12 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
-from onnx import TensorProto, numpy_helper
-
-from .onnx_types import BY_ONNX
+from onnx import numpy_helper
 
 TRAINING_MODE = 2
-_QUANTIZED = frozenset({TensorProto.INT8, TensorProto.UINT8, TensorProto.INT32})
 
 
 @dataclass(frozen=True)
@@ -18,7 +15,7 @@ class WrongConversion:
     """One defect: operator, when it shows, and what happens (torch-mlir 20261001)."""
 
     op: str
-    applies: Callable[[onnx.NodeProto, dict[str, int]], bool]
+    applies: Callable[[onnx.NodeProto], bool]
     what: str
 
 
@@ -26,31 +23,16 @@ def _attribute(node: onnx.NodeProto, name: str, default: object = None) -> objec
     return next((onnx.helper.get_attribute_value(a) for a in node.attribute if a.name == name), default)
 
 
-def _other_integers(node: onnx.NodeProto, kinds: dict[str, int]) -> bool:
-    """Quantized types outside int8, uint8 and int32."""
-    return any(
-        kinds.get(name, TensorProto.FLOAT) not in _QUANTIZED and not _is_float(kinds.get(name, TensorProto.FLOAT))
-        for name in (*node.input, *node.output)
-    )
-
-
-def _is_float(kind: int) -> bool:
-    return kind in BY_ONNX and BY_ONNX[kind].is_float
-
-
 WRONG: tuple[WrongConversion, ...] = (
-    WrongConversion("SpaceToDepth", lambda node, _: _attribute(node, "mode", b"DCR") != b"DCR", "mode CRD is ignored"),
+    WrongConversion("SpaceToDepth", lambda node: _attribute(node, "mode", b"DCR") != b"DCR", "mode CRD is ignored"),
     WrongConversion(
         "AveragePool",
-        lambda node, _: bool(_attribute(node, "ceil_mode", 0)) and bool(_attribute(node, "count_include_pad", 0)),
+        lambda node: bool(_attribute(node, "ceil_mode", 0)) and bool(_attribute(node, "count_include_pad", 0)),
         "windows over the end are divided by their full size",
     ),
-    WrongConversion("LpNormalization", lambda *_: True, "a zero norm gives NaN, not zero"),
-    WrongConversion("QuantizeLinear", _other_integers, "aborts on 16-bit types"),
-    WrongConversion("DequantizeLinear", _other_integers, "aborts on 16-bit types"),
-    WrongConversion("If", lambda *_: True, "crashes on some branches; an If with a known condition is inlined before"),
+    WrongConversion("If", lambda _: True, "crashes on some branches; an If with a known condition is inlined before"),
     WrongConversion(
-        "Split", lambda node, _: len(node.input) > 1 and bool(node.input[1]), "crashes on sizes, see split_to_slices"
+        "Split", lambda node: len(node.input) > 1 and bool(node.input[1]), "crashes on sizes, see split_to_slices"
     ),
 )
 
@@ -58,16 +40,9 @@ WRONG: tuple[WrongConversion, ...] = (
 def wrong_conversions(model: onnx.ModelProto) -> list[str]:
     """Operators of the model that must not reach torch-mlir's conversion."""
     graph = model.graph
-    kinds = {value.name: value.type.tensor_type.elem_type for value in (*graph.input, *graph.output, *graph.value_info)}
-    kinds |= {tensor.name: tensor.data_type for tensor in graph.initializer}
     return sorted(
         {"Dropout" for node in graph.node if node.op_type == "Dropout"}
-        | {
-            node.op_type
-            for node in graph.node
-            for wrong in WRONG
-            if node.op_type == wrong.op and wrong.applies(node, kinds)
-        }
+        | {node.op_type for node in graph.node for wrong in WRONG if node.op_type == wrong.op and wrong.applies(node)}
     )
 
 

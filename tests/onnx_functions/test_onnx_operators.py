@@ -134,3 +134,24 @@ def test_uncovered_operator_is_named_with_its_reason_when_compiled() -> None:
         UnsupportedError, match=r"GroupQueryAttention at 'the_GroupQueryAttention': .*scores as a result"
     ):
         hipdnn_mlir.compile(model)
+
+
+def test_scan_gives_the_same_when_its_length_is_known() -> None:
+    text = """<ir_version: 10, opset_import: ["": 21]>
+    main (float[2] start, float[3, 2] x, float[2, 3] z, float[1] outer) => (float[2] last, float[2, 3] sums) {
+        last, sums = Scan <num_scan_inputs = 2, scan_input_axes = [0, 1], scan_input_directions = [1, 0], scan_output_axes = [1],
+            body = step (float[2] s, float[2] a, float[2] b) => (float[2] s2, float[2] o) {
+                t = Mul (s, a) u = Add (t, b) s2 = Add (u, outer) o = Identity (s2) }> (start, x, z)
+    }"""
+    model = onnx.parser.parse_model(text)
+    feeds = {"start": numbers(2), "x": numbers(3, 2), "z": numbers(2, 3), "outer": numbers(1)}
+    written = expanded(model)
+    assert "Scan" not in {node.op_type for node in written.graph.node}
+    for got, want in zip(run(written, feeds), run(model, feeds), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("axis", [-1, 0, 1])
+def test_hardmax_gives_the_same(axis: int) -> None:
+    x = np.round(numbers(3, 4, 5))  # with equal maxima
+    assert_expands("Hardmax", {"x": x}, domain="", axis=axis)
