@@ -59,7 +59,14 @@ class OnednnEngine final : public Engine {
   std::unique_ptr<Plan> build(const Graph& graph, const PlanOptions& options) const override {
     if (const auto reason = refuses(graph)) throw std::runtime_error(*reason);
     const Builder& builder = *builder_for(graph);
-    if (!needs_widening(builder, graph)) return build_primitives(builder, graph, options);
+    if (!needs_widening(builder, graph)) {
+      try {
+        return build_primitives(builder, graph, options);
+      } catch (const std::runtime_error&) {
+        // Which 16-bit convolutions oneDNN has on a CPU depends on sizes, layouts and epilogue; float32 has them all.
+        if (!has_narrow_tensors(graph) || builder.refuses(widened(graph)) || refuses_conversions(graph)) throw;
+      }
+    }
     return build_widened(graph, options, [&](const Graph& wide, const PlanOptions& wide_options) {
       return build_primitives(builder, wide, wide_options);
     });
