@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "engine.h"
+#include "engines/block_scale_engine.h"
 #include "engines/custom_op_engine.h"
 #include "engines/onednn_engine.h"
 #include "engines/reduction_engine.h"
@@ -11,7 +12,8 @@
 namespace hipdnn_host {
 
 const std::vector<const Engine*>& engines() {
-  static const std::vector<const Engine*> ranked{&onednn_engine(), &sdpa_engine(), &rowwise_engine(), &reduction_engine(), &custom_op_engine()};
+  static const std::vector<const Engine*> ranked{&onednn_engine(), &sdpa_engine(), &rowwise_engine(), &reduction_engine(), &custom_op_engine(),
+                                                  &block_scale_engine()};
   return ranked;
 }
 
