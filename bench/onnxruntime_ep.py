@@ -29,13 +29,13 @@ LIMIT_PER_NODE_US, LIMIT_SESSION_MS = 1.0, 5.0
 
 
 def _chain(count: int, *, with_relu: bool) -> onnx.ModelProto:
-    """Return `count` times Hardmax, which stays on the CPU, each after a Relu, which the provider takes, or alone."""
+    """Return `count` times Softsign, which stays on the CPU, each after a Relu, which the provider takes, or alone."""
     nodes, last = [], "x"
     for i in range(count):
         if with_relu:
             nodes.append(make_node("Relu", [last], [f"r{i}"]))
             last = f"r{i}"
-        nodes.append(make_node("Hardmax", [last], ["y" if i == count - 1 else f"h{i}"]))
+        nodes.append(make_node("Softsign", [last], ["y" if i == count - 1 else f"h{i}"]))
         last = f"h{i}"
     value = [make_tensor_value_info(name, TensorProto.FLOAT, DIMS) for name in ("x", "y")]
     return make_model(

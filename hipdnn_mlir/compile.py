@@ -117,6 +117,7 @@ class Lowered:
         constants: the arithmetic on weights.
         graphs: hipDNN graphs that the target's engines have taken.
         elapsed_ms: compile time per step.
+        sample: of a program with open sizes the instance at one of the sample points, else the program.
     """
 
     model: ProgramModel
@@ -124,6 +125,7 @@ class Lowered:
     constants: ConstantPlan
     graphs: int
     elapsed_ms: dict[str, float]
+    sample: ProgramModel
 
     def with_weights(self, external: Mapping[str, Array] | None = None) -> Program:
         """The program with its weights.
@@ -243,7 +245,7 @@ def _lower_torch(imported: Imported, runner: Runner, target: Target) -> Lowered:
         start = time.perf_counter()
         program = emit(imported, target.name, producers())
         runner.elapsed_ms["emit"] = (time.perf_counter() - start) * 1e3
-    return Lowered(program, imported.weights, constants, graphs, runner.elapsed_ms)
+    return Lowered(program, imported.weights, constants, graphs, runner.elapsed_ms, program)
 
 
 def lower_to_torch(slims: Sequence[Slim], runner: Runner) -> list[Imported]:

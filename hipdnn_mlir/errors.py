@@ -209,7 +209,8 @@ def _grouped(rejects: Iterable[Reject]) -> list[str]:
 
 
 _CLASSES: Mapping[str, type[HipdnnMlirError]] = {
-    cls.__name__: cls for cls in (HipdnnMlirError, ModelError, ProgramError, DeviceError, PassError, UnsupportedError)
+    cls.__name__: cls
+    for cls in (HipdnnMlirError, ModelError, OpenSizeError, ProgramError, DeviceError, PassError, UnsupportedError)
 }
 
 

@@ -10,7 +10,8 @@ travel with its first bytes (SCM_RIGHTS). Requests, with the descriptors they br
 - ``{"action": "place", "target", "placement"}`` and a model -> ``{"partitions": [{"nodes", "dynamic"}], "rejects": [{"op", "rule",
   "reason", "node"}], "dropped": [{"nodes", "reason"}], "graphs", "nodes"}``.
 - ``{"action": "compile", "target", "name", "shapes", "dump_ir"}`` and a model, an output -> ``{"bytes", "steps", "copies"}``; the output
-  holds the program file afterwards. ``shapes`` (input -> dims, for what the model leaves open) and ``dump_ir`` (a folder) may be missing.
+  holds the program file afterwards. ``shapes`` (input -> dims) and ``dump_ir`` (a folder) may be missing; without ``shapes`` what the model
+  leaves open stays open.
 
 Models come as ``hipdnn_mlir.container`` describes. A reply is ``{"result": ...}`` or ``{"error": {"kind", "message"}}``: kind is the class
 of this package's error, or ``defect`` where something else was raised; that and ``PassError`` bring ``detail`` and ``reproducer`` too.
@@ -117,7 +118,7 @@ class _Compiler:
 
         placement = place(container.read_model(model), target=request.target, mode=request.placement)
         for partition in placement.partitions:
-            if not partition.is_dynamic:
+            if partition.is_whole:
                 self._memory.add(partition.model, request.target, partition.lowered)
         return {
             "partitions": [{"nodes": part.nodes, "dynamic": part.is_dynamic} for part in placement.partitions],

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from ..compile import Lowered, lower
 from ..container import stand_ins
-from ..errors import HipdnnMlirError, PassError, Reject, UnsupportedError
+from ..errors import HipdnnMlirError, ModelError, PassError, Reject, UnsupportedError
 from ..importer import DATA_DEPENDENT
 from .extract import Region
 from .graph import OnnxGraph
@@ -33,8 +33,8 @@ class Failure:
 def dry_run(graph: OnnxGraph, region: Region, target: str) -> Lowered | Failure:
     """Compile a region up to the values of its weights and build its plans, or say why that fails."""
     try:
-        lowered = lower(region.model, target=target, shapes=region.shapes, external=stand_ins(region.model))
-        refused = refused_plans(lowered.model)
+        lowered = _lowered(graph, region, target)
+        refused = refused_plans(lowered.sample)
         return _attributed(graph, region, tuple(refused)) if refused else lowered
     except UnsupportedError as error:
         return _attributed(graph, region, error.rejects)
@@ -45,6 +45,20 @@ def dry_run(graph: OnnxGraph, region: Region, target: str) -> Lowered | Failure:
         # Whatever a library under the compiler raises, the host can run the node itself.
         logger.warning("%d nodes are left to the host, their dry run failed", len(region.members), exc_info=True)
         return Failure({}, rule="defect", reason=f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+
+
+def _lowered(graph: OnnxGraph, region: Region, target: str) -> Lowered:
+    """The program of a region, with numbers in the place of open sizes; of a whole model the one for all sizes, where there is one.
+
+    That takes several times as long, so it is left to the request to compile where it might only show what has to stay outside.
+    """
+    external = stand_ins(region.model)
+    if region.is_dynamic and len(region.members) == len(graph.nodes):
+        try:
+            return lower(region.model, target=target, external=external)
+        except (ModelError, UnsupportedError) as error:
+            logger.info("the model has no one program for all sizes: %s", error)
+    return lower(region.model, target=target, shapes=region.shapes, external=external)
 
 
 def _attributed(graph: OnnxGraph, region: Region, rejects: tuple[Reject, ...]) -> Failure:

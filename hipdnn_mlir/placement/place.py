@@ -31,15 +31,20 @@ class Partition:
 
     Attributes:
         nodes: names, in topological order.
-        is_dynamic: whether the model leaves sizes of its inputs open, so that it is compiled for those of a run.
+        is_dynamic: whether the model leaves sizes of its inputs open.
         model: the nodes as a model of their own, large weights external.
-        lowered: the model compiled up to the values of its weights; for a dynamic one with numbers in the place of open sizes.
+        lowered: the model compiled up to the values of its weights, or, of a dynamic one, possibly with numbers in the place of open sizes.
     """
 
     nodes: list[str]
     is_dynamic: bool
     model: onnx.ModelProto = field(repr=False)
     lowered: Lowered = field(repr=False)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether `lowered` is what a request to compile the model as it is asks for."""
+        return self.is_dynamic == bool(self.lowered.model.symbols)
 
 
 @dataclass(frozen=True)

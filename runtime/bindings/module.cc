@@ -105,11 +105,11 @@ std::shared_ptr<const OpenProgram> parse_program(const std::string& text, const 
 /// A loaded program with its contexts and the memory of its outputs.
 class Session {
  public:
-  Session(std::shared_ptr<const Device> device, std::shared_ptr<const Program> program)
+  Session(std::shared_ptr<const Device> device, std::shared_ptr<const Program> program, std::shared_ptr<const ConstantMemory> constants)
       : device_(std::move(device)),
         program_(std::move(program)),
         outputs_(std::make_shared<OutputPool>(program_->outputs())),
-        pool_(LoadedProgram::load(device_, program_)) {}
+        pool_(LoadedProgram::load(device_, program_, std::move(constants))) {}
 
   nb::list run(const nb::list& inputs, const nb::list& outputs) {
     const Call call(*this, inputs, outputs);
@@ -230,7 +230,9 @@ class Session {
 class Sessions {
  public:
   Sessions(std::shared_ptr<const Device> device, std::shared_ptr<const OpenProgram> program, std::size_t capacity)
-      : device_(std::move(device)), program_(std::move(program)), cache_(capacity) {}
+      : device_(std::move(device)), program_(std::move(program)), cache_(capacity) {
+    if (!program_->is_static()) constants_ = std::make_shared<const ConstantMemory>(*device_, program_->stored_constants());
+  }
 
   /// The session for inputs of these dims.
   std::shared_ptr<Session> at(const std::vector<std::vector<std::int64_t>>& dims) {
@@ -259,7 +261,7 @@ class Sessions {
   std::shared_ptr<Session> for_sizes(const Sizes& sizes) {
     return cache_.get(sizes, [&] {
       try {
-        return std::make_shared<Session>(device_, program_->at(sizes));
+        return std::make_shared<Session>(device_, program_->at(sizes), constants_);
       } catch (const DeviceError& error) {
         if (program_->is_static()) throw;
         throw InputError("the device does not take " + program_->describe(sizes) + ": " + error.what());
@@ -269,6 +271,8 @@ class Sessions {
 
   std::shared_ptr<const Device> device_;
   std::shared_ptr<const OpenProgram> program_;
+  /// Of all instances; null for a static program.
+  std::shared_ptr<const ConstantMemory> constants_;
   SizeCache<Session> cache_;
 };
 
@@ -322,7 +326,8 @@ NB_MODULE(_runtime, m) {
                    "(name, dtype, dims) of each output; an open dim is a text.");
 
   nb::class_<Sessions>(m, "Sessions", "A program on a device, loaded for the sizes that are asked for.")
-      .def(nb::init<std::shared_ptr<const Device>, std::shared_ptr<const OpenProgram>, std::size_t>(), "device"_a, "program"_a, "capacity"_a)
+      .def(nb::init<std::shared_ptr<const Device>, std::shared_ptr<const OpenProgram>, std::size_t>(), "device"_a, "program"_a, "capacity"_a,
+           nb::call_guard<nb::gil_scoped_release>())
       .def("at", &Sessions::at, "dims"_a, "The session for inputs of these dims.")
       .def("at_sizes", &Sessions::at_sizes, "sizes"_a, "The session for these values of the symbols.")
       .def_prop_ro("count", &Sessions::count);

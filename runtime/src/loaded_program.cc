@@ -67,7 +67,8 @@ void build_all(const Device& device, std::vector<PlanJob*> jobs) {
 
 }  // namespace
 
-std::shared_ptr<const LoadedProgram> LoadedProgram::load(std::shared_ptr<const Device> device, std::shared_ptr<const Program> program) {
+std::shared_ptr<const LoadedProgram> LoadedProgram::load(std::shared_ptr<const Device> device, std::shared_ptr<const Program> program,
+                                                          std::shared_ptr<const ConstantMemory> shared) {
   const auto start = Clock::now();
   const Port& port = device->port();
   if (program->target() != port.target) {
@@ -77,7 +78,7 @@ std::shared_ptr<const LoadedProgram> LoadedProgram::load(std::shared_ptr<const D
   std::shared_ptr<LoadedProgram> loaded(new LoadedProgram());
   loaded->device_ = std::move(device);
   loaded->program_ = std::move(program);
-  loaded->place_constants();
+  loaded->place_constants(std::move(shared));
   loaded->build_plans();
   loaded->load_kernels();
   loaded->lay_out();
@@ -85,15 +86,9 @@ std::shared_ptr<const LoadedProgram> LoadedProgram::load(std::shared_ptr<const D
   return loaded;
 }
 
-void LoadedProgram::place_constants() {
+void LoadedProgram::place_constants(std::shared_ptr<const ConstantMemory> shared) {
   constants_.resize(program_->buffers().size(), nullptr);
-  const std::uint64_t alignment = device_->port().arena_alignment;
-  const auto padded = [&](const Constant& constant) { return (constant.data.size() + alignment - 1) / alignment * alignment; };
-  std::uint64_t total = 0;
-  for (const Constant& constant : program_->constants()) {
-    constant_bytes_ += constant.data.size();
-    total += padded(constant);
-  }
+  for (const Constant& constant : program_->constants()) constant_bytes_ += constant.data.size();
   if (device_->port().device_memory_is_host_memory) {
     for (const Constant& constant : program_->constants()) {
       // The ABI's pointers are not const; the loader has checked that no step writes a constant.
@@ -101,18 +96,16 @@ void LoadedProgram::place_constants() {
     }
     return;
   }
-  if (total == 0) return;
-  uploaded_ = device_->allocate(total);
-  const Stream stream = device_->create_stream();
-  const HipApi& hip = device_->library().hip();
-  auto* position = static_cast<std::byte*>(uploaded_.get());
+  shared_ = std::move(shared);
+  std::vector<ConstantMemory::Tensor> own;
   for (const Constant& constant : program_->constants()) {
-    constants_[constant.buffer] = position;
-    check(hip, hip.memcpy_async(position, constant.data.data(), constant.data.size(), hipMemcpyHostToDevice, stream.get()),
-          "hipMemcpyAsync(constant " + constant.tensor + ")");
-    position += padded(constant);
+    if (shared_ != nullptr) constants_[constant.buffer] = shared_->find(constant.data);
+    if (constants_[constant.buffer] == nullptr) own.push_back(constant.data);
   }
-  check(hip, hip.stream_synchronize(stream.get()), "hipStreamSynchronize");
+  own_.emplace(*device_, own);
+  for (const Constant& constant : program_->constants()) {
+    if (constants_[constant.buffer] == nullptr) constants_[constant.buffer] = own_->find(constant.data);
+  }
 }
 
 void LoadedProgram::build_plans() {

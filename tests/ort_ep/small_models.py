@@ -37,13 +37,13 @@ def convolution(dims: Dims | None = None) -> onnx.ModelProto:
 
 
 def alternating(count: int = 4) -> onnx.ModelProto:
-    """Return `count` pairs of a Relu, which the provider takes, and a Hardmax, which it does not: one program each under `maximal`."""
+    """Return `count` pairs of a Relu, which the provider takes, and a Softsign, which it does not: one program each under `maximal`."""
     nodes, last = [], "x"
     for i in range(count):
         result = "y" if i == count - 1 else f"h{i}"
         nodes += [
             make_node("Relu", [last], [f"r{i}"], name=f"relu{i}"),
-            make_node("Hardmax", [f"r{i}"], [result], name=f"hardmax{i}"),
+            make_node("Softsign", [f"r{i}"], [result], name=f"softsign{i}"),
         ]
         last = result
     return _model(nodes, [4, 16], {})
@@ -56,6 +56,12 @@ def many_weights(count: int = 40) -> onnx.ModelProto:
     values = ["x", *(f"v{i}" for i in range(count - 1)), "y"]
     nodes = [make_node("Add", [values[i], f"w{i}"], [values[i + 1]], name=f"add{i}") for i in range(count)]
     return _model(nodes, [4, 100], weights)
+
+
+def without_one_form() -> onnx.ModelProto:
+    """Return Relu and a Reshape to 4 x 6 on `x` of shape batch 12: it has a meaning for one batch only."""
+    return onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 17]>
+        g (float[batch, 12] x) => (float[4, 6] y) <int64[2] s = {4, 6}> { r = Relu(x) y = Reshape(r, s) }""")
 
 
 def inputs_for(model: onnx.ModelProto, seed: int = 0, **symbols: int) -> dict[str, np.ndarray]:

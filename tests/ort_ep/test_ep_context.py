@@ -16,7 +16,7 @@ import hipdnn_mlir
 
 from .processes import children
 from .sessions import make_session, placed_nodes, reference, session_options
-from .small_models import alternating, convolution, inputs_for
+from .small_models import alternating, convolution, inputs_for, without_one_form
 
 NO_COMPILER = {"compiler": "none"}
 
@@ -106,7 +106,7 @@ def test_compiled_model_states_its_compatibility(cache, tmp_path) -> None:
     compile_to(tmp_path / "ctx.onnx", convolution(), cache, embed=True)
     metadata = {entry.key: entry.value for entry in onnx.load(tmp_path / "ctx.onnx").metadata_props}
     text = metadata["ep_compatibility_info.HipDNNExecutionProvider"]
-    assert "format=2" in text
+    assert "format=1" in text  # as old as the program allows
     assert "target=host" in text
     judge = getattr(ort, "get_model_compatibility_for_ep_devices", None)
     if judge is not None:
@@ -114,7 +114,7 @@ def test_compiled_model_states_its_compatibility(cache, tmp_path) -> None:
         kinds = ort.OrtCompiledModelCompatibility
         assert judge(devices, text) == kinds.EP_SUPPORTED_OPTIMAL
         assert judge(devices, text.replace("hipdnn_mlir=", "hipdnn_mlir=9.")) == kinds.EP_SUPPORTED_PREFER_RECOMPILATION
-        assert judge(devices, text.replace("format=2", "format=3")) == kinds.EP_UNSUPPORTED
+        assert judge(devices, text.replace("format=1", "format=99")) == kinds.EP_UNSUPPORTED
         assert judge(devices, text.replace("target=host", "target=gfx942")) == kinds.EP_UNSUPPORTED
 
 
@@ -158,7 +158,7 @@ def test_broken_blob_is_refused_and_a_retry_works(kind, cache, tmp_path) -> None
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("hipdnn_mlir=9.0.0;format=2;target=host;hipdnn=1", "newer.*update hipdnn_mlir"),
+        ("hipdnn_mlir=9.0.0;format=99;target=host;hipdnn=1", "newer.*update hipdnn_mlir"),
         ("hipdnn_mlir=0.1.0;format=1;target=gfx942;hipdnn=1", "gfx942.*compile the model again"),
         ("nonsense", "states no program format"),
     ],
@@ -289,10 +289,38 @@ def test_model_from_memory_needs_a_path_for_its_program_file(cache, tmp_path) ->
     assert session.run(None, inputs_for(convolution()))
 
 
-def test_open_sizes_cannot_be_compiled_ahead(cache, tmp_path) -> None:
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+@pytest.mark.parametrize("embed", [True, False])
+def test_open_sizes_stay_open_without_compiler(embed, kind, cache, tmp_path) -> None:
     model = convolution(["batch", 3, 8, 8])
-    with pytest.raises(Exception, match="free dimension overrides"):
-        compile_to(tmp_path / "ctx.onnx", model, cache, embed=True)
+    path = tmp_path / "ctx.onnx"
+    compile_to(path, model, cache, embed=embed)
+    (node,) = contexts(path)
+    assert b"format=2" in attribute(node, "ep_sdk_version")
+    metadata = {entry.key: entry.value for entry in onnx.load(path).metadata_props}
+    assert "format=2" in metadata["ep_compatibility_info.HipDNNExecutionProvider"]
+    before = children()
+    session = make_session(path, tmp_path, kind=kind, options=NO_COMPILER)
+    for batch in (2, 5, 1):
+        x = inputs_for(model, batch=batch)
+        np.testing.assert_allclose(session.run(None, x)[0], reference(model, x)[0], rtol=1e-5, atol=1e-5)
+    assert children() == before
+    compile_to(tmp_path / "again.onnx", path, cache, embed=True, options=NO_COMPILER)
+    again = make_session(tmp_path / "again.onnx", tmp_path, options=NO_COMPILER)
+    np.testing.assert_allclose(again.run(None, x)[0], reference(model, x)[0], rtol=1e-5, atol=1e-5)
+
+
+def test_open_program_that_is_not_its_nodes_is_refused(cache, tmp_path) -> None:
+    path = tmp_path / "ctx.onnx"
+    compile_to(path, convolution(["batch", 3, 8, 8]), cache, embed=True)
+    rewrite(path, LIES["other input size"])
+    with pytest.raises(Exception, match=r"EPContext node.*compile the model again"):
+        make_session(path, tmp_path, options=NO_COMPILER)
+
+
+def test_model_without_one_form_cannot_be_compiled_ahead(cache, tmp_path) -> None:
+    with pytest.raises(Exception, match=r"no one program for all sizes.*free dimension overrides"):
+        compile_to(tmp_path / "ctx.onnx", without_one_form(), cache, embed=True)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "hipdnn_rt/arena.h"
+#include "hipdnn_rt/constant_memory.h"
 #include "hipdnn_rt/device.h"
 #include "hipdnn_rt/plan.h"
 #include "hipdnn_rt/program.h"
@@ -16,8 +18,10 @@ namespace hipdnn_rt {
 /// Shared by all its contexts. Immutable, safe to use from several threads.
 class LoadedProgram {
  public:
-  /// Throws ProgramError where the program is for another target or the port refuses a kernel, DeviceError where a plan cannot be built.
-  static std::shared_ptr<const LoadedProgram> load(std::shared_ptr<const Device> device, std::shared_ptr<const Program> program);
+  /// Constants that `shared`, made for the same device, has copies of are not uploaded again. Throws ProgramError where the program is for
+  /// another target or the port refuses a kernel, DeviceError where a plan cannot be built.
+  static std::shared_ptr<const LoadedProgram> load(std::shared_ptr<const Device> device, std::shared_ptr<const Program> program,
+                                                   std::shared_ptr<const ConstantMemory> shared = nullptr);
 
   const Device& device() const { return *device_; }
   const Program& program() const { return *program_; }
@@ -44,14 +48,16 @@ class LoadedProgram {
 
  private:
   LoadedProgram() = default;
-  void place_constants();
+  void place_constants(std::shared_ptr<const ConstantMemory> shared);
   void build_plans();
   void load_kernels();
   void lay_out();
 
   std::shared_ptr<const Device> device_;
   std::shared_ptr<const Program> program_;
-  DeviceBuffer uploaded_;
+  std::shared_ptr<const ConstantMemory> shared_;
+  /// What is in no shared memory.
+  std::optional<ConstantMemory> own_;
   std::vector<void*> constants_;
   std::uint64_t constant_bytes_ = 0;
   std::vector<std::shared_ptr<const Plan>> plans_;

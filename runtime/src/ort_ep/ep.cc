@@ -51,7 +51,7 @@ Ep::Ep(const Ort& ort, Settings settings, CompilerService& service, Logger logge
       logger_(logger),
       compiler_(std::make_shared<const ModelCompiler>(service, settings_.options, settings_.target,
                                                       settings_.device.device->library().version(), logger)),
-      compatibility_(compatibility_text(settings_.device.device->library(), settings_.target)),
+      compatibility_(compatibility_text(settings_.device.device->library(), settings_.target, context_format_)),
       profile_(settings_.options.profile.empty() ? nullptr : std::make_unique<Profile>()) {
   set_callbacks();
 }
@@ -233,35 +233,49 @@ std::unique_ptr<FusedNode> Ep::compile(const OrtGraph* graph, const OrtNode* fus
   const Interface interface{inputs_of(ort_, fused_node), outputs_of(ort_, fused_node)};
   const bool is_static = std::all_of(signature.inputs.begin(), signature.inputs.end(), [](const NodeValue& value) { return value.type.is_static(); });
   const EncodedModel model = encode_model(ort_, graph, interface, Weights::included);
-  if (!is_static) {
-    if (settings_.context.is_enabled) {
-      throw hipdnn_rt::Error("node '" + signature.node + "' has inputs of varying size, a compiled model's are fixed: fix the sizes with free " +
-                             "dimension overrides of the session");
-    }
-    return std::make_unique<DynamicNode>(ort_, compiler_, compiler_->make_image(model), settings_.device, signature, profile_.get(),
-                                         settings_.options.max_shapes);
-  }
+  if (!is_static) return compile_open(graph, model, signature, context_node);
   const CompiledModel compiled = compiler_->compile(model, signature.node);
-  auto program = std::make_unique<NodeProgram>(ort_, settings_.device, compiled.program, signature, profile_.get());
-  if (settings_.context.is_enabled && context_node != nullptr) {
-    *context_node = make_context_node(ort_, signature, compiled.container, settings_.context, model_path_of(ort_, graph), compatibility_);
+  std::unique_ptr<FusedNode> node = make_node(node_settings(), compiled.program, signature);
+  put_in_context(graph, signature, *compiled.program, compiled.container, context_node);
+  return node;
+}
+
+std::unique_ptr<FusedNode> Ep::compile_open(const OrtGraph* graph, const EncodedModel& model, const NodeSignature& signature,
+                                            OrtNode** context_node) {
+  try {
+    const CompiledModel compiled = compiler_->compile_open(model, signature.node);
+    std::unique_ptr<FusedNode> node = make_node(node_settings(), compiled.program, signature);
+    put_in_context(graph, signature, *compiled.program, compiled.container, context_node);
+    return node;
+  } catch (const NoOpenForm& error) {
+    const std::string line = "node '" + signature.node + "' has no one program for all sizes of its inputs: " + error.what();
+    if (settings_.context.is_enabled) {
+      throw hipdnn_rt::Error(line + "; a compiled model needs one: fix the sizes with free dimension overrides of the session");
+    }
+    logger_.warning(line + "; a program is compiled for each combination of sizes that it runs with");
+    return std::make_unique<DynamicNode>(node_settings(), compiler_, compiler_->make_image(model), signature);
   }
-  return std::make_unique<StaticNode>(ort_, std::move(program));
 }
 
 std::unique_ptr<FusedNode> Ep::load(const OrtGraph* graph, const OrtNode* node, const NodeSignature& signature, OrtNode** context_node) {
-  const std::string path = model_path_of(ort_, graph);
-  const ContextProgram stored = read_context(ort_, node, path, settings_.context, compatibility_);
-  std::unique_ptr<NodeProgram> program;
+  const ContextProgram stored = read_context(ort_, node, model_path_of(ort_, graph), settings_.context, compatibility_);
+  std::unique_ptr<FusedNode> made;
   try {
-    program = std::make_unique<NodeProgram>(ort_, settings_.device, stored.program, signature, profile_.get());
+    made = make_node(node_settings(), stored.program, signature);
   } catch (const hipdnn_rt::Error& error) {
     refuse_context(name_of(ort_, node), error.what());
   }
-  if (settings_.context.is_enabled && context_node != nullptr) {
-    *context_node = make_context_node(ort_, signature, stored.container, settings_.context, path, compatibility_);
-  }
-  return std::make_unique<StaticNode>(ort_, std::move(program));
+  put_in_context(graph, signature, *stored.program, stored.container, context_node);
+  return made;
+}
+
+void Ep::put_in_context(const OrtGraph* graph, const NodeSignature& signature, const hipdnn_rt::OpenProgram& program,
+                        std::span<const std::byte> container, OrtNode** context_node) {
+  if (!settings_.context.is_enabled || context_node == nullptr) return;
+  const auto text = [&](std::int64_t format) { return compatibility_text(settings_.device.device->library(), settings_.target, format); };
+  context_format_ = std::max(context_format_, program.format());
+  compatibility_ = text(context_format_);
+  *context_node = make_context_node(ort_, signature, container, settings_.context, model_path_of(ort_, graph), text(program.format()));
 }
 
 }  // namespace hipdnn_ep

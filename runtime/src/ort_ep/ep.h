@@ -60,6 +60,10 @@ class Ep final : public OrtEp {
   void compile_all(std::span<const OrtGraph* const> graphs, std::span<const OrtNode* const> fused_nodes, OrtNodeComputeInfo** infos,
                    OrtNode** context_nodes);
   std::unique_ptr<FusedNode> compile(const OrtGraph* graph, const OrtNode* fused_node, OrtNode** context_node);
+  std::unique_ptr<FusedNode> compile_open(const OrtGraph* graph, const EncodedModel& model, const NodeSignature& signature, OrtNode** context_node);
+  void put_in_context(const OrtGraph* graph, const NodeSignature& signature, const hipdnn_rt::OpenProgram& program,
+                      std::span<const std::byte> container, OrtNode** context_node);
+  NodeSettings node_settings() const { return {ort_, settings_.device, profile_.get(), settings_.options.max_shapes}; }
   std::unique_ptr<FusedNode> load(const OrtGraph* graph, const OrtNode* node, const NodeSignature& signature, OrtNode** context_node);
   NodeSignature signature_of(const OrtNode* fused_node) const;
   NodeSignature signature_of_context(const OrtNode* node, const NodeSignature& fused) const;
@@ -68,6 +72,8 @@ class Ep final : public OrtEp {
   Settings settings_;
   Logger logger_;
   std::shared_ptr<const ModelCompiler> compiler_;
+  /// The newest format among the programs that the session has put into a compiled model.
+  std::int64_t context_format_ = 1;
   std::string compatibility_;
   std::unique_ptr<Profile> profile_;
   /// Why the session must not come about. ONNX Runtime takes failures from Compile alone, so GetCapability leaves it here.

@@ -87,12 +87,12 @@ ContextProgram parse_embedded(const std::string& bytes) {
   if (!memory) throw std::bad_alloc();
   std::memcpy(memory.get(), bytes.data(), bytes.size());
   const std::span<const std::byte> container(memory.get(), bytes.size());
-  return {hipdnn_rt::Program::parse_container(container, memory), container};
+  return {hipdnn_rt::OpenProgram::parse_container(container, memory), container};
 }
 
 ContextProgram map_file(const std::string& path) {
   const auto file = std::make_shared<const hipdnn_rt::MappedFile>(path);
-  return {hipdnn_rt::Program::parse_container(file->bytes(), file), file->bytes()};
+  return {hipdnn_rt::OpenProgram::parse_container(file->bytes(), file), file->bytes()};
 }
 
 /// Attributes under construction; released here, since ONNX Runtime copies them.
@@ -151,8 +151,8 @@ bool is_own_context(const Ort& ort, const OrtNode* node) {
   return op_type_of(ort, node) == kOperator && domain_of(ort, node) == kDomain && text_attribute(ort, node, "source") == kEpName;
 }
 
-std::string compatibility_text(const hipdnn_rt::Library& library, const std::string& target) {
-  return "hipdnn_mlir=" HIPDNN_MLIR_VERSION ";format=" + std::to_string(hipdnn_rt::kProgramFormat) + ";target=" + target +
+std::string compatibility_text(const hipdnn_rt::Library& library, const std::string& target, std::int64_t format) {
+  return "hipdnn_mlir=" HIPDNN_MLIR_VERSION ";format=" + std::to_string(format) + ";target=" + target +
          ";hipdnn=" + library.version();
 }
 
@@ -165,7 +165,7 @@ Compatibility judge_compatibility(const std::string& text, const std::string& ow
   }
   if (std::stoll(format) > hipdnn_rt::kProgramFormat) {
     return {OrtCompiledModelCompatibility_EP_UNSUPPORTED,
-            "program format " + format + " is newer than " + own["format"] + ", the newest this library reads; update hipdnn_mlir"};
+            "program format " + format + " is newer than " + std::to_string(hipdnn_rt::kProgramFormat) + ", the newest this library reads; update hipdnn_mlir"};
   }
   if (theirs["target"] != own["target"]) {
     return {OrtCompiledModelCompatibility_EP_UNSUPPORTED, describe_wrong_target(theirs["target"], own["target"])};
@@ -201,7 +201,7 @@ ContextProgram read_context(const Ort& ort, const OrtNode* node, const std::stri
 }
 
 OrtNode* make_context_node(const Ort& ort, const NodeSignature& signature, std::span<const std::byte> container, const ContextSettings& settings,
-                           const std::string& source_path, const std::string& own_text) {
+                           const std::string& source_path, const std::string& text) {
   Attributes attributes(ort);
   attributes.integer("main_context", 1);
   attributes.integer("embed_mode", settings.is_embedded ? 1 : 0);
@@ -219,7 +219,7 @@ OrtNode* make_context_node(const Ort& ort, const NodeSignature& signature, std::
   }
   attributes.text("source", kEpName);
   attributes.text("partition_name", signature.node);
-  attributes.text("ep_sdk_version", own_text);
+  attributes.text("ep_sdk_version", text);
   const auto pointers = [](const std::vector<NodeValue>& values) {
     std::vector<const char*> found;
     for (const NodeValue& value : values) found.push_back(value.name.c_str());

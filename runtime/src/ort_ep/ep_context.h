@@ -7,7 +7,7 @@
 #include <string>
 
 #include "hipdnn_rt/library.h"
-#include "hipdnn_rt/program.h"
+#include "hipdnn_rt/open_program.h"
 #include "node_program.h"
 #include "ort.h"
 
@@ -27,8 +27,8 @@ ContextSettings read_context_settings(const Ort& ort, const OrtSessionOptions* o
 /// Whether a node is an EPContext node of this provider.
 bool is_own_context(const Ort& ort, const OrtNode* node);
 
-/// What made a program and where it runs: "hipdnn_mlir=0.1.0;format=1;target=host;hipdnn=1.2.3".
-std::string compatibility_text(const hipdnn_rt::Library& library, const std::string& target);
+/// What made a program of this format and where it runs: "hipdnn_mlir=0.1.0;format=1;target=host;hipdnn=1.2.3".
+std::string compatibility_text(const hipdnn_rt::Library& library, const std::string& target, std::int64_t format);
 
 /// What ONNX Runtime should do with a compiled model whose compatibility text is `text`; the reason where it is refused.
 struct Compatibility {
@@ -44,15 +44,15 @@ Compatibility judge_compatibility(const std::string& text, const std::string& ow
 /// may name one instead. Throws ProgramError, naming the node, for a broken program, one of a newer format or for another target, and for a
 /// path that leaves the model's folder (links in that folder are followed).
 struct ContextProgram {
-  std::shared_ptr<const hipdnn_rt::Program> program;
+  std::shared_ptr<const hipdnn_rt::OpenProgram> program;
   std::span<const std::byte> container;
 };
 ContextProgram read_context(const Ort& ort, const OrtNode* node, const std::string& model_path, const ContextSettings& settings,
                             const std::string& own_text);
 
 /// A new EPContext node that has a program, or, where programs go to files, its name; the file is written here, beside the model that
-/// ONNX Runtime is going to write. `source_path` is the model's own file. The caller owns the node until it hands it to ONNX Runtime.
+/// ONNX Runtime is going to write. `source_path` is the model's own file, `text` the program's compatibility text. The caller owns the node until it hands it to ONNX Runtime.
 OrtNode* make_context_node(const Ort& ort, const NodeSignature& signature, std::span<const std::byte> container, const ContextSettings& settings,
-                           const std::string& source_path, const std::string& own_text);
+                           const std::string& source_path, const std::string& text);
 
 }  // namespace hipdnn_ep

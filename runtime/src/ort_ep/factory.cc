@@ -232,7 +232,7 @@ OrtCompiledModelCompatibility Factory::judge(const OrtHardwareDevice* const* dev
   });
   const std::string port = wants_gpu && !is_virtual_ ? "hip" : "host";
   const auto device = open_device(port, 0, 0);
-  const Compatibility found = judge_compatibility(text, compatibility_text(device->library(), std::string(device->port().target)));
+  const Compatibility found = judge_compatibility(text, compatibility_text(device->library(), std::string(device->port().target), hipdnn_rt::kProgramFormat));
   if (!found.reason.empty()) logger_.warning("a compiled model is not compatible: " + found.reason);
   return found.verdict;
 }

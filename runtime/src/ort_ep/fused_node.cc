@@ -1,25 +1,10 @@
 #include "fused_node.h"
 
-#include <algorithm>
-#include <limits>
-#include <thread>
+#include <array>
+
+#include "hipdnn_rt/error.h"
 
 namespace hipdnn_ep {
-namespace {
-
-/// Counts itself among a slot's readers.
-class Reader {
- public:
-  explicit Reader(std::atomic<int>& readers) : readers_(readers) { ++readers_; }
-  ~Reader() { --readers_; }
-  Reader(const Reader&) = delete;
-  Reader& operator=(const Reader&) = delete;
-
- private:
-  std::atomic<int>& readers_;
-};
-
-}  // namespace
 
 FusedNode::FusedNode(const Ort& ort) : OrtNodeComputeInfo{}, ort_(ort) {
   ort_version_supported = ORT_API_VERSION;
@@ -35,85 +20,76 @@ FusedNode::FusedNode(const Ort& ort) : OrtNodeComputeInfo{}, ort_(ort) {
   ReleaseState = [](OrtNodeComputeInfo*, void*) noexcept {};
 }
 
-DynamicNode::DynamicNode(const Ort& ort, std::shared_ptr<const ModelCompiler> compiler, ModelImage image, SessionDevice device,
-                         NodeSignature signature, Profile* profile, std::size_t capacity)
-    : FusedNode(ort),
-      ort_(ort),
-      compiler_(std::move(compiler)),
-      image_(std::move(image)),
-      device_(std::move(device)),
-      signature_(std::move(signature)),
-      profile_(profile),
-      slots_(capacity) {}
+SizedNode::SizedNode(const NodeSettings& settings, NodeSignature signature)
+    : FusedNode(settings.ort), settings_(settings), signature_(std::move(signature)), programs_(settings.max_shapes) {}
 
-DynamicNode::~DynamicNode() {
-  for (Slot& slot : slots_) delete slot.entry.load();
-}
-
-void DynamicNode::run(OrtKernelContext* context) {
-  const Sizes sizes = read_sizes(context);
-  // More than once where other threads' new sizes drive these out before they are used.
-  while (!run_known(context, sizes)) {
-    const std::lock_guard lock(compiling_);
-    const bool is_there = std::any_of(slots_.begin(), slots_.end(), [&](Slot& slot) {
-      const Entry* entry = slot.entry.load();  // nothing is deleted while this thread holds the lock
-      return entry != nullptr && entry->sizes == sizes;
-    });
-    if (!is_there) insert(compile(sizes));
+void SizedNode::run(OrtKernelContext* context) {
+  /// Room for the dims of some dozens of inputs.
+  std::array<std::byte, 2048> room;
+  std::pmr::monotonic_buffer_resource memory(room.data(), room.size());
+  Key key(&memory);
+  key.reserve(room.size() / sizeof(std::int64_t) / 2);
+  read_key(context, key);
+  std::shared_ptr<NodeProgram> program = programs_.find(key);
+  if (!program) {
+    InputDims dims;
+    for (auto position = key.begin(); position != key.end();) {
+      const auto rank = static_cast<std::size_t>(*position++);
+      dims.emplace_back(position, rank);
+      position += static_cast<std::ptrdiff_t>(rank);
+    }
+    check_dims(dims);
+    program = programs_.get(key, [&] { return make(dims); });
   }
+  program->run(context);
 }
 
-DynamicNode::Sizes DynamicNode::read_sizes(OrtKernelContext* context) const {
-  Sizes sizes;
-  for (std::size_t i = 0; i < signature_.inputs.size(); ++i) {
-    const OrtValue* value = nullptr;
-    check(ort_, ort_.api->KernelContext_GetInput(context, i, &value));
-    if (value == nullptr) throw hipdnn_rt::InputError("input '" + signature_.inputs[i].name + "' is missing");
-    OrtTensorTypeAndShapeInfo* raw = nullptr;
-    check(ort_, ort_.api->GetTensorTypeAndShape(value, &raw));
-    const OrtOwned<OrtTensorTypeAndShapeInfo> info(raw, ort_.api->ReleaseTensorTypeAndShapeInfo);
-    std::size_t rank = 0;
-    check(ort_, ort_.api->GetDimensionsCount(raw, &rank));
-    sizes.push_back(static_cast<std::int64_t>(rank));
-    sizes.resize(sizes.size() + rank);
-    if (rank > 0) check(ort_, ort_.api->GetDimensions(raw, sizes.data() + sizes.size() - rank, rank));
-  }
-  return sizes;
-}
-
-bool DynamicNode::run_known(OrtKernelContext* context, const Sizes& sizes) {
-  for (Slot& slot : slots_) {
-    if (slot.entry.load() == nullptr) continue;
-    const Reader reader(slot.readers);
-    // Loaded after the reader is counted: who takes the entry out sees either the reader or is seen here.
-    Entry* entry = slot.entry.load();
-    if (entry == nullptr || entry->sizes != sizes) continue;
-    slot.last_use = ++clock_;
-    entry->program->run(context);
-    return true;
-  }
-  return false;
-}
-
-std::unique_ptr<DynamicNode::Entry> DynamicNode::compile(const Sizes& sizes) const {
-  InputShapes shapes;
-  auto position = sizes.begin();
+void SizedNode::read_key(OrtKernelContext* context, Key& key) const {
+  const OrtApi& api = *settings_.ort.api;
   for (const NodeValue& input : signature_.inputs) {
-    const auto rank = static_cast<std::ptrdiff_t>(*position++);
-    shapes[input.name] = {position, position + rank};
-    position += rank;
+    const OrtValue* value = nullptr;
+    check(settings_.ort, api.KernelContext_GetInput(context, input.index, &value));
+    if (value == nullptr) throw hipdnn_rt::InputError("input '" + input.name + "' is missing");
+    OrtTensorTypeAndShapeInfo* raw = nullptr;
+    check(settings_.ort, api.GetTensorTypeAndShape(value, &raw));
+    const OrtOwned<OrtTensorTypeAndShapeInfo> info(raw, api.ReleaseTensorTypeAndShapeInfo);
+    std::size_t rank = 0;
+    check(settings_.ort, api.GetDimensionsCount(raw, &rank));
+    key.push_back(static_cast<std::int64_t>(rank));
+    key.resize(key.size() + rank);
+    if (rank > 0) check(settings_.ort, api.GetDimensions(raw, key.data() + key.size() - rank, rank));
   }
-  const CompiledModel compiled = compiler_->compile(image_, signature_.node, shapes);
-  return std::make_unique<Entry>(Entry{sizes, std::make_unique<NodeProgram>(ort_, device_, compiled.program, signature_, profile_)});
 }
 
-void DynamicNode::insert(std::unique_ptr<Entry> entry) {
-  const auto age = [](const Slot& slot) { return slot.entry.load() == nullptr ? 0 : slot.last_use.load(); };
-  Slot& slot = *std::min_element(slots_.begin(), slots_.end(), [&](const Slot& a, const Slot& b) { return age(a) < age(b); });
-  const std::unique_ptr<Entry> evicted(slot.entry.exchange(nullptr));
-  while (slot.readers.load() > 0) std::this_thread::yield();
-  slot.last_use = ++clock_;
-  slot.entry = entry.release();
+OpenNode::OpenNode(const NodeSettings& settings, std::shared_ptr<const hipdnn_rt::OpenProgram> program, NodeSignature signature)
+    : SizedNode(settings, std::move(signature)), program_(std::move(program)) {
+  check_arguments(*program_, this->signature());
+  constants_ = std::make_shared<const hipdnn_rt::ConstantMemory>(*settings.device.device, program_->stored_constants());
+}
+
+void OpenNode::check_dims(const InputDims& dims) const { static_cast<void>(program_->sizes_of(dims)); }
+
+std::shared_ptr<NodeProgram> OpenNode::make(const InputDims& dims) const {
+  const hipdnn_rt::Sizes sizes = program_->sizes_of(dims);
+  try {
+    return std::make_shared<NodeProgram>(settings().ort, settings().device, program_->at(sizes), signature(), settings().profile, constants_);
+  } catch (const hipdnn_rt::DeviceError& error) {
+    throw hipdnn_rt::InputError("the device does not take " + program_->describe(sizes) + ": " + error.what());
+  }
+}
+
+std::shared_ptr<NodeProgram> DynamicNode::make(const InputDims& dims) const {
+  InputShapes shapes;
+  for (std::size_t i = 0; i < dims.size(); ++i) shapes[signature().inputs[i].name] = {dims[i].begin(), dims[i].end()};
+  const CompiledModel compiled = compiler_->compile(image_, signature().node, shapes);
+  return std::make_shared<NodeProgram>(settings().ort, settings().device, compiled.program->at({}), signature(), settings().profile);
+}
+
+std::unique_ptr<FusedNode> make_node(const NodeSettings& settings, std::shared_ptr<const hipdnn_rt::OpenProgram> program,
+                                     NodeSignature signature) {
+  if (!program->is_static()) return std::make_unique<OpenNode>(settings, std::move(program), std::move(signature));
+  auto only = std::make_unique<NodeProgram>(settings.ort, settings.device, program->at({}), std::move(signature), settings.profile);
+  return std::make_unique<StaticNode>(settings.ort, std::move(only));
 }
 
 }  // namespace hipdnn_ep

@@ -1,12 +1,14 @@
 // What ONNX Runtime calls to run a fused node: one program, or one per combination of input sizes.
 #pragma once
 
-#include <atomic>
 #include <memory>
-#include <mutex>
+#include <memory_resource>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "hipdnn_rt/open_program.h"
+#include "hipdnn_rt/size_cache.h"
 #include "model_compiler.h"
 #include "node_program.h"
 
@@ -36,44 +38,76 @@ class StaticNode final : public FusedNode {
   std::unique_ptr<NodeProgram> program_;
 };
 
-/// A node whose input sizes are known when it runs: the first run with new sizes compiles a program for them, those that follow find it
-/// without a lock (reading the sizes allocates: ONNX Runtime tells them in an object of their own). Programs used least recently go when there are more than `capacity`.
-class DynamicNode final : public FusedNode {
+/// What the nodes of one session that are fused have in common.
+struct NodeSettings {
+  Ort ort;
+  SessionDevice device;
+  /// May be null; outlives the nodes.
+  Profile* profile;
+  /// Programs kept by a node whose input sizes vary.
+  std::size_t max_shapes;
+};
+
+/// A node whose input sizes are known when it runs. The first run with new sizes makes a program for them, those that follow find it: under a
+/// lock that is held for the search alone, and without an allocation beside those of ONNX Runtime, which tells sizes in an object of its own.
+/// Programs used least recently go when there are more than `max_shapes`.
+class SizedNode : public FusedNode {
  public:
-  DynamicNode(const Ort& ort, std::shared_ptr<const ModelCompiler> compiler, ModelImage image, SessionDevice device,
-              NodeSignature signature, Profile* profile, std::size_t capacity);
-  ~DynamicNode() override;
+  SizedNode(const NodeSettings& settings, NodeSignature signature);
   void run(OrtKernelContext* context) override;
 
+ protected:
+  /// Dims of each input.
+  using InputDims = std::vector<std::span<const std::int64_t>>;
+
+  /// Throw InputError for dims that no program fits, before one makes way for theirs.
+  virtual void check_dims(const InputDims&) const {}
+  /// The program for these dims. Called by one thread at a time.
+  virtual std::shared_ptr<NodeProgram> make(const InputDims& dims) const = 0;
+
+  const NodeSettings& settings() const { return settings_; }
+  const NodeSignature& signature() const { return signature_; }
+
  private:
-  using Sizes = std::vector<std::int64_t>;
-  /// A program and the sizes it is for: rank and dims of every input, one after the other.
-  struct Entry {
-    Sizes sizes;
-    std::unique_ptr<NodeProgram> program;
-  };
-  /// A place for an entry. An entry is deleted after it has left its slot and the slot's readers have gone.
-  struct Slot {
-    std::atomic<Entry*> entry{nullptr};
-    std::atomic<int> readers{0};
-    std::atomic<std::uint64_t> last_use{0};
-  };
+  /// Rank and dims of every input, one after the other.
+  using Key = std::pmr::vector<std::int64_t>;
+  void read_key(OrtKernelContext* context, Key& key) const;
 
-  Sizes read_sizes(OrtKernelContext* context) const;
-  bool run_known(OrtKernelContext* context, const Sizes& sizes);
-  std::unique_ptr<Entry> compile(const Sizes& sizes) const;
-  void insert(std::unique_ptr<Entry> entry);
+  NodeSettings settings_;
+  NodeSignature signature_;
+  hipdnn_rt::SizeCache<NodeProgram> programs_;
+};
 
-  Ort ort_;
+/// A node with one program for all sizes: a run with new ones lays it out and builds its plans.
+class OpenNode final : public SizedNode {
+ public:
+  /// Throws ProgramError where the program's arguments are not the node's.
+  OpenNode(const NodeSettings& settings, std::shared_ptr<const hipdnn_rt::OpenProgram> program, NodeSignature signature);
+
+ private:
+  void check_dims(const InputDims& dims) const override;
+  std::shared_ptr<NodeProgram> make(const InputDims& dims) const override;
+
+  std::shared_ptr<const hipdnn_rt::OpenProgram> program_;
+  /// Of all instances.
+  std::shared_ptr<const hipdnn_rt::ConstantMemory> constants_;
+};
+
+/// A node that has no one form for all sizes: a run with new ones compiles it.
+class DynamicNode final : public SizedNode {
+ public:
+  DynamicNode(const NodeSettings& settings, std::shared_ptr<const ModelCompiler> compiler, ModelImage image, NodeSignature signature)
+      : SizedNode(settings, std::move(signature)), compiler_(std::move(compiler)), image_(std::move(image)) {}
+
+ private:
+  std::shared_ptr<NodeProgram> make(const InputDims& dims) const override;
+
   std::shared_ptr<const ModelCompiler> compiler_;
   ModelImage image_;
-  SessionDevice device_;
-  NodeSignature signature_;
-  Profile* profile_;
-  std::vector<Slot> slots_;
-  std::atomic<std::uint64_t> clock_{0};
-  /// One new program at a time, so that threads that meet the same new sizes compile once.
-  std::mutex compiling_;
 };
+
+/// The node that runs a program. Throws as NodeProgram and OpenNode do.
+std::unique_ptr<FusedNode> make_node(const NodeSettings& settings, std::shared_ptr<const hipdnn_rt::OpenProgram> program,
+                                     NodeSignature signature);
 
 }  // namespace hipdnn_ep

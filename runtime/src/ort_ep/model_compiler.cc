@@ -16,6 +16,15 @@ namespace hipdnn_ep {
 namespace {
 
 constexpr std::uint64_t kLengthBytes = 8;
+/// Cache entries: a placement, a program, and why there is no program for all sizes.
+constexpr const char* kPlaced = "json";
+constexpr const char* kCompiled = "hipdnn";
+constexpr const char* kRefused = "refused";
+
+/// Whether the compiler understood a model and says that this one cannot be.
+bool is_about_the_model(const CompilerError& error) {
+  return error.kind() == "OpenSizeError" || error.kind() == "ModelError" || error.kind() == "UnsupportedError";
+}
 
 std::uint64_t weights_start(const EncodedModel& model) {
   return (kLengthBytes + model.proto.size() + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;
@@ -113,16 +122,27 @@ void ModelCompiler::store(const std::string& key, const char* suffix, std::span<
 }
 
 std::optional<PlacedModel> ModelCompiler::find_placed(const std::string& key) const {
+  const std::optional<std::string> text = find_text(key, kPlaced);
+  if (!text) return std::nullopt;
+  try {
+    return read_placement(nlohmann::json::parse(*text));
+  } catch (const std::exception& error) {
+    logger_.info(std::string("a cached placement is broken and made again: ") + error.what());
+    cache_->remove(key, kPlaced);
+    return std::nullopt;
+  }
+}
+
+std::optional<std::string> ModelCompiler::find_text(const std::string& key, const char* suffix) const {
   if (!reads_cache()) return std::nullopt;
-  const auto path = cache_->find(key, "json");
+  const auto path = cache_->find(key, suffix);
   if (!path) return std::nullopt;
   try {
     const hipdnn_rt::MappedFile file(*path);
-    const auto* text = reinterpret_cast<const char*>(file.bytes().data());
-    return read_placement(nlohmann::json::parse(text, text + file.bytes().size()));
+    return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
   } catch (const std::exception& error) {
-    logger_.info(std::string("a cached placement is broken and made again: ") + error.what());
-    cache_->remove(key, "json");
+    logger_.info(std::string("a cache entry cannot be read and is made again: ") + error.what());
+    cache_->remove(key, suffix);
     return std::nullopt;
   }
 }
@@ -137,7 +157,7 @@ PlacedModel ModelCompiler::place(const EncodedModel& model) const {
   const nlohmann::json result = service_.request(options_.compiler, request, std::array{file.fd()});
   PlacedModel placed = read_placement(result);
   const std::string text = result.dump();
-  store(key, "json", std::as_bytes(std::span(text)));
+  store(key, kPlaced, std::as_bytes(std::span(text)));
   return placed;
 }
 
@@ -145,14 +165,14 @@ ModelImage ModelCompiler::make_image(const EncodedModel& model) const { return {
 
 std::optional<CompiledModel> ModelCompiler::find_compiled(const std::string& key) const {
   if (!reads_cache()) return std::nullopt;
-  const auto path = cache_->find(key, "hipdnn");
+  const auto path = cache_->find(key, kCompiled);
   if (!path) return std::nullopt;
   try {
     const auto file = std::make_shared<const hipdnn_rt::MappedFile>(*path);
-    return CompiledModel{hipdnn_rt::Program::parse_container(file->bytes(), file), file->bytes()};
+    return CompiledModel{hipdnn_rt::OpenProgram::parse_container(file->bytes(), file), file->bytes()};
   } catch (const std::exception& error) {
     logger_.info(std::string("a cached program is broken and compiled again: ") + error.what());
-    cache_->remove(key, "hipdnn");
+    cache_->remove(key, kCompiled);
     return std::nullopt;
   }
 }
@@ -161,6 +181,20 @@ CompiledModel ModelCompiler::compile(const EncodedModel& model, const std::strin
   const std::string key = key_of("compile", content_key_of(model), "");
   if (std::optional<CompiledModel> found = find_compiled(key)) return *std::move(found);
   return request_program(key, write_image(model, true), name, {});
+}
+
+CompiledModel ModelCompiler::compile_open(const EncodedModel& model, const std::string& name) const {
+  const std::string key = key_of("compile", content_key_of(model), "");
+  if (std::optional<CompiledModel> found = find_compiled(key)) return *std::move(found);
+  if (const std::optional<std::string> reason = find_text(key, kRefused)) throw NoOpenForm(*reason);
+  try {
+    return request_program(key, write_image(model, true), name, {});
+  } catch (const CompilerError& error) {
+    if (!is_about_the_model(error)) throw;
+    const NoOpenForm refused(error.what());
+    store(key, kRefused, std::as_bytes(std::span(std::string_view(refused.what()))));
+    throw refused;
+  }
 }
 
 CompiledModel ModelCompiler::compile(const ModelImage& image, const std::string& name, const InputShapes& shapes) const {
@@ -178,8 +212,8 @@ CompiledModel ModelCompiler::request_program(const std::string& key, const Memor
   service_.request(options_.compiler, request, std::array{image.fd(), output.fd()});
   output.seal_size();
   const auto mapping = std::make_shared<const Mapping>(output.map(MemoryFile::Access::read_only));
-  CompiledModel compiled{hipdnn_rt::Program::parse_container(mapping->bytes(), mapping), mapping->bytes()};
-  store(key, "hipdnn", mapping->bytes());
+  CompiledModel compiled{hipdnn_rt::OpenProgram::parse_container(mapping->bytes(), mapping), mapping->bytes()};
+  store(key, kCompiled, mapping->bytes());
   // The file's pages can leave memory under pressure, those of a memory file cannot.
   return find_compiled(key).value_or(std::move(compiled));
 }

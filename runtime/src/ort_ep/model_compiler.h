@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "hipdnn_rt/program.h"
+#include "hipdnn_rt/open_program.h"
 #include "logger.h"
 #include "model_encoder.h"
 #include "options.h"
@@ -38,8 +38,14 @@ struct PlacedModel {
 
 /// A program and its container's bytes, which the program keeps alive.
 struct CompiledModel {
-  std::shared_ptr<const hipdnn_rt::Program> program;
+  std::shared_ptr<const hipdnn_rt::OpenProgram> program;
   std::span<const std::byte> container;
+};
+
+/// A model that leaves sizes open has no one program for all of them; the message is the compiler's reason.
+class NoOpenForm : public hipdnn_rt::Error {
+ public:
+  using Error::Error;
 };
 
 /// Input name -> dims.
@@ -65,7 +71,10 @@ class ModelCompiler {
   /// back is broken.
   CompiledModel compile(const EncodedModel& model, const std::string& name) const;
 
-  /// The same for a model with open sizes: keep it as an image, compile it for sizes when they are known.
+  /// The same for a model with open sizes, which are the program's too. Throws NoOpenForm beside what `compile` throws.
+  CompiledModel compile_open(const EncodedModel& model, const std::string& name) const;
+
+  /// For a model without a form for all sizes: keep it as an image, compile it for sizes when they are known.
   ModelImage make_image(const EncodedModel& model) const;
   CompiledModel compile(const ModelImage& image, const std::string& name, const InputShapes& shapes) const;
 
@@ -73,6 +82,7 @@ class ModelCompiler {
   std::string key_of(const char* action, const std::string& content_key, const std::string& detail) const;
   std::optional<PlacedModel> find_placed(const std::string& key) const;
   std::optional<CompiledModel> find_compiled(const std::string& key) const;
+  std::optional<std::string> find_text(const std::string& key, const char* suffix) const;
   CompiledModel request_program(const std::string& key, const MemoryFile& image, const std::string& name, const InputShapes& shapes) const;
   void store(const std::string& key, const char* suffix, std::span<const std::byte> bytes) const;
   bool reads_cache() const;

@@ -69,29 +69,41 @@ ONNXTensorElementDataType element_of(hipdnn_rt::DType dtype) {
   return ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
 }
 
-/// Whether a value of this type can hold the argument; sizes that ONNX Runtime does not know are not compared.
-bool fits(const hipdnn_rt::Argument& argument, const TensorType& type) {
+/// An argument of a program; sizes that are open are -1.
+struct KnownArgument {
+  const std::string& name;
+  hipdnn_rt::DType dtype;
+  std::vector<std::int64_t> dims;
+};
+
+KnownArgument known(const hipdnn_rt::Argument& argument) { return {argument.name, argument.dtype, argument.dims}; }
+
+KnownArgument known(const hipdnn_rt::OpenArgument& argument) {
+  KnownArgument found{argument.name, argument.dtype, {}};
+  for (const hipdnn_rt::Expression& dim : argument.dims) found.dims.push_back(dim.entry ? -1 : dim.number);
+  return found;
+}
+
+/// Whether a value of this type can hold the argument; sizes that one of the two does not know are not compared.
+bool fits(const KnownArgument& argument, const TensorType& type) {
   if (element_of(argument.dtype) != type.element) return false;
   if (!type.dims) return true;
   return std::equal(argument.dims.begin(), argument.dims.end(), type.dims->begin(), type.dims->end(),
-                    [](std::int64_t dim, std::int64_t declared) { return declared < 0 || dim == declared; });
+                    [](std::int64_t dim, std::int64_t declared) { return dim < 0 || declared < 0 || dim == declared; });
 }
 
 /// The program's arguments must be the node's values: its steps write and read as many bytes as the arguments say.
-void check_signature(const std::vector<hipdnn_rt::Argument>& arguments, const std::vector<NodeValue>& values, const std::string& what) {
+template <typename Arguments>
+void check_values(const Arguments& arguments, const std::vector<NodeValue>& values, const std::string& what) {
   if (arguments.size() != values.size()) {
     throw hipdnn_rt::ProgramError("the program has " + std::to_string(arguments.size()) + " " + what + "s, the node " +
                                   std::to_string(values.size()) + "; compile the model again");
   }
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (fits(arguments[i], values[i].type)) continue;
+    if (fits(known(arguments[i]), values[i].type)) continue;
     throw hipdnn_rt::ProgramError("the program's " + what + " '" + arguments[i].name + "' differs in element type or size from the node's '" +
                                   values[i].name + "'; compile the model again");
   }
-}
-
-std::shared_ptr<const hipdnn_rt::LoadedProgram> load(const SessionDevice& device, std::shared_ptr<const hipdnn_rt::Program> program) {
-  return hipdnn_rt::LoadedProgram::load(device.device, std::move(program));
 }
 
 }  // namespace
@@ -123,11 +135,20 @@ struct NodeProgram::Call {
   }
 };
 
+void check_arguments(const hipdnn_rt::OpenProgram& program, const NodeSignature& signature) {
+  check_values(program.inputs(), signature.inputs, "input");
+  check_values(program.outputs(), signature.outputs, "output");
+}
+
 NodeProgram::NodeProgram(const Ort& ort, const SessionDevice& device, std::shared_ptr<const hipdnn_rt::Program> program,
-                         NodeSignature signature, Profile* profile)
-    : ort_(ort), device_(device), pool_(load(device, std::move(program))), signature_(std::move(signature)), profile_(profile) {
-  check_signature(this->program().inputs(), signature_.inputs, "input");
-  check_signature(this->program().outputs(), signature_.outputs, "output");
+                         NodeSignature signature, Profile* profile, std::shared_ptr<const hipdnn_rt::ConstantMemory> constants)
+    : ort_(ort),
+      device_(device),
+      pool_(hipdnn_rt::LoadedProgram::load(device.device, std::move(program), std::move(constants))),
+      signature_(std::move(signature)),
+      profile_(profile) {
+  check_values(this->program().inputs(), signature_.inputs, "input");
+  check_values(this->program().outputs(), signature_.outputs, "output");
 }
 
 /// On a GPU a tensor still lies on the host where it comes from a node on the CPU or goes to one: no copy stands between the two.

@@ -8,6 +8,7 @@
 
 #include "graph_view.h"
 #include "hipdnn_rt/context_pool.h"
+#include "hipdnn_rt/open_program.h"
 #include "ort.h"
 #include "profile.h"
 
@@ -35,14 +36,18 @@ struct SessionDevice {
   bool is_device_memory = false;
 };
 
+/// Throw ProgramError where an open program's arguments are not the signature's values, position by position, in number, element type or a size
+/// that both know.
+void check_arguments(const hipdnn_rt::OpenProgram& program, const NodeSignature& signature);
+
 /// Safe to run from several threads at once. A run whose pointers were seen before neither locks nor allocates.
 class NodeProgram {
  public:
   /// Build the plans. The program's arguments are the signature's values, position by position. Throws ProgramError where they differ in number,
   /// element type or a known size, or the program is for another target; DeviceError where a plan cannot be built. `profile` may be null; it
-  /// outlives this object.
+  /// outlives this object. `constants` as for LoadedProgram.
   NodeProgram(const Ort& ort, const SessionDevice& device, std::shared_ptr<const hipdnn_rt::Program> program, NodeSignature signature,
-              Profile* profile);
+              Profile* profile, std::shared_ptr<const hipdnn_rt::ConstantMemory> constants = nullptr);
 
   /// Throws InputError where a tensor is not as large as the program says, DeviceError where a call fails.
   void run(OrtKernelContext* context);
