@@ -35,8 +35,8 @@ def random_feeds(model: onnx.ModelProto) -> Arrays:
         kind = value.type.tensor_type
         dims = [dim.dim_value for dim in kind.shape.dim]
         dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
-        feeds[value.name] = rng.standard_normal(dims).astype(dtype) if dtype != bool else rng.random(dims) < 0.75
-        if dtype == bool:
+        feeds[value.name] = rng.standard_normal(dims).astype(dtype) if dtype.kind == "f" else rng.random(dims) < 0.75
+        if dtype.kind == "b":
             feeds[value.name][..., 0] = True
     return feeds
 
@@ -91,7 +91,10 @@ ATTENTION = {
         "t = Transpose<perm = [0, 2, 1]>(k) a = MatMul(q, t) b = Softmax(a) y = MatMul(b, v)",
         "float[8,6,8] q, float[8,5,8] k, float[8,5,4] v",
     ),
-    "one head for all": (f"{KEYS} a = MatMul(q, t) b = Softmax(a) y = MatMul(b, v)", "float[2,4,6,8] q, float[2,1,5,8] k, float[2,1,5,8] v"),
+    "one head for all": (
+        f"{KEYS} a = MatMul(q, t) b = Softmax(a) y = MatMul(b, v)",
+        "float[2,4,6,8] q, float[2,1,5,8] k, float[2,1,5,8] v",
+    ),
     "groups": (
         "c = Unsqueeze(k, two) e = Expand(c, many) r = Reshape(e, all) w = Unsqueeze(v, two) f = Expand(w, many) h = Reshape(f, all) "
         "t = Transpose<perm = [0, 1, 3, 2]>(r) a = MatMul(q, t) b = Softmax(a) y = MatMul(b, h)",
@@ -158,7 +161,8 @@ ACTIVATIONS = {
 ACTIVATION_CONSTANTS = {
     name: scalar(number)
     for name, number in {
-        "root": 2**0.5, "one": 1, "half": 0.5, "three": 3, "cubic": 0.044715, "factor": (2 / np.pi) ** 0.5, "beta": 1.702, "nought": 0, "six": 6,
+        "root": 2**0.5, "one": 1, "half": 0.5, "three": 3, "cubic": 0.044715, "factor": (2 / np.pi) ** 0.5, "beta": 1.702, "nought": 0,
+        "six": 6,
     }.items()
 }  # fmt: skip
 

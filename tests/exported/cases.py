@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import torch
@@ -131,6 +132,31 @@ class Exported:
 
 def _flat(arguments: Any) -> list[torch.Tensor]:
     return [arguments] if isinstance(arguments, torch.Tensor) else [t for item in arguments for t in _flat(item)]
+
+
+def narrowed(arguments: Any, dtype: torch.dtype) -> Any:
+    """Return arguments with their floats in another type."""
+    if isinstance(arguments, torch.Tensor):
+        return arguments.to(dtype) if arguments.is_floating_point() else arguments
+    return type(arguments)(narrowed(item, dtype) for item in arguments)
+
+
+def narrow(name: str, dtype: torch.dtype) -> Exported:
+    """Return a case exported in a 16-bit type, its inputs, and what PyTorch computes in f32."""
+    torch.manual_seed(1)
+    case, module = CASES[name], make(name)
+    arguments = case.inputs(**case.open)
+    with torch.no_grad():
+        results = module(*arguments)
+    short = narrowed(arguments, dtype)
+    program = torch.onnx.export(module.to(dtype), short, dynamo=True, input_names=case.names, verbose=False)
+    flat = [_numpy(tensor) for tensor in _flat(short)]
+    feeds = dict(zip(case.names, flat, strict=True))
+    return Exported(program.model_proto, feeds, [tensor.numpy() for tensor in _flat(results)])
+
+
+def _numpy(tensor: torch.Tensor) -> np.ndarray:
+    return tensor.float().numpy().astype(ml_dtypes.bfloat16) if tensor.dtype is torch.bfloat16 else tensor.numpy()
 
 
 def make(name: str) -> nn.Module:

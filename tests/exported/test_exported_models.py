@@ -8,15 +8,19 @@ import pytest
 
 import hipdnn_mlir
 
-pytest.importorskip("torch", reason="PyTorch is not installed: pip install '.[export]'")
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install '.[export]'")
 
-from . import cases
+from . import cases  # noqa: E402 - it imports PyTorch
 
 TOLERANCE = 1e-4
 """Of the largest value of an output, in f32."""
 
 
-def assert_close(got: list[np.ndarray], want: list[np.ndarray]) -> None:
+F16_TOLERANCE, BF16_TOLERANCE = 3e-3, 2.5e-2
+"""The same in 16-bit types, against f32: what PyTorch's own results in these types are off by, about twice."""
+
+
+def assert_close(got: list[np.ndarray], want: list[np.ndarray], tolerance: float = TOLERANCE) -> None:
     """Fail where an output is further from its reference than the tolerance."""
     assert len(got) == len(want)
     for index, (mine, theirs) in enumerate(zip(got, want, strict=True)):
@@ -25,7 +29,7 @@ def assert_close(got: list[np.ndarray], want: list[np.ndarray]) -> None:
         scale = np.abs(theirs).max()
         assert scale > 0
         error = np.abs(mine.astype(np.float64) - theirs).max() / scale
-        assert error < TOLERANCE, f"output {index}: {error:.1e}"
+        assert error < tolerance, f"output {index}: {error:.1e}"
 
 
 @pytest.mark.parametrize("name", cases.CASES)
@@ -61,6 +65,21 @@ def test_exported_model_equals_onnxruntime_and_pytorch_when_sizes_are_open(
         got = session.run(None, exported.feeds)
         assert_close(got, reference.run(None, exported.feeds))
         assert_close(got, exported.eager)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "tolerance"),
+    [
+        ("encoder", "float16", F16_TOLERANCE),
+        ("decoder", "float16", F16_TOLERANCE),
+        ("cnn", "bfloat16", BF16_TOLERANCE),
+        ("speech_encoder", "bfloat16", BF16_TOLERANCE),
+        ("vit", "bfloat16", BF16_TOLERANCE),
+    ],
+)
+def test_exported_model_is_near_pytorch_in_f32_when_it_is_narrow(name: str, dtype: str, tolerance: float) -> None:
+    exported = cases.narrow(name, getattr(torch, dtype))
+    assert_close(hipdnn_mlir.compile(exported.model).session().run(None, exported.feeds), exported.eager, tolerance)
 
 
 @pytest.mark.parametrize(
