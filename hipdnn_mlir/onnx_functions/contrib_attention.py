@@ -180,10 +180,8 @@ def _extended(call: Call, past: str, new: str, count: str) -> str:
     joined = call.concat(2, past, new)
     if call.dims(past)[0] == 1:
         return joined
-    if call.dims(new)[2] not in (None, 1):
-        return joined
     places = call.unsqueeze(call.range(call.length(joined, 2)), 1)
-    return call.op("Where", call.op("Equal", places, count), new, joined)
+    return call.op("Where", call.op("Equal", places, count), call.slice(new, 2, 0, 1), joined)
 
 
 def _at_positions(call: Call, cache: str, query: str, past: str) -> str:

@@ -41,6 +41,28 @@ def test_group_query_attention_runs(queries: int, past: int | None, batch: int) 
     compiled_steps(model, inputs)
 
 
+def test_group_query_attention_runs_when_batch_sequence_and_past_are_open() -> None:
+    inputs, operands = group_query(1, 3, 2, is_rotated=True)
+    weights = ["cos", "sin"]
+    model = node_model(
+        "GroupQueryAttention", inputs, CACHE, operands=operands, constants=weights, do_rotary=1, **GROUPS
+    )
+    symbols = {"q": "bs", "k": "bs", "v": "bs", "past_k": "b p", "past_val": "b p", "last": "b"}
+    for value in model.graph.input:
+        for dim, symbol in zip(value.type.tensor_type.shape.dim, symbols.get(value.name, ""), strict=False):
+            if symbol != " ":
+                dim.dim_param = symbol
+    session = hipdnn_mlir.compile(model).session()
+    for queries, past, last in ((1, 3, [3, 3]), (1, 9, [9, 2, 5, 0]), (6, 2, [7])):
+        fed, _ = group_query(queries, past, len(last), is_rotated=True, last=last)
+        got = session.run(None, {port.name: fed[port.name] for port in session.inputs})
+        want = run(model, fed)
+        np.testing.assert_allclose(got[0], want[0], rtol=1e-4, atol=1e-5)
+        for mine, theirs in zip(got[1:], want[1:], strict=True):
+            for row, end in enumerate(last):
+                np.testing.assert_allclose(mine[row, :, : end + 1], theirs[row, :, : end + 1], rtol=1e-5, atol=1e-6)
+
+
 def test_norms_and_activations_are_few_graphs() -> None:
     gamma = {"gamma": numbers(8)}
     skip = {"x": numbers(2, 5, 8), "skip": numbers(2, 5, 8, seed=1), **gamma, "bias": numbers(8, seed=2)}
