@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from torch_mlir import ir
 
-from hipdnn_mlir.dtypes import BF16, BOOL, DType
+from hipdnn_mlir.dtypes import BF16, BOOL, F32, DType
 from hipdnn_mlir.ir_types import is_tensor, tensor_type, torch_tensor
 from hipdnn_mlir.ir_view import defining
 from hipdnn_mlir.ops.evaluate import Array
@@ -46,6 +46,12 @@ class Masks:
             return None
         scores, mask = taken
         if dims_of(scores) != dims or not _fits(mask[0], dims):
+            return None
+        if (
+            len(mask) == 1
+            and self.added
+            and tensor_type(mask[0].type).dtype is not tensor_type(self.added[0].type).dtype
+        ):
             return None
         causal = _hides(mask) if len(mask) == 1 else _shows_triangle(mask)
         if causal:
@@ -120,8 +126,8 @@ def _shows_triangle(mask: tuple[Any, float, bool]) -> bool:
 
 
 def _lower_triangle(array: Array) -> Array | None:
-    """True up to the diagonal, for an array with more than one row."""
-    if array.ndim < 2 or array.shape[-2] < 2:
+    """True up to the diagonal, for an array with more than one row and column: others broadcast."""
+    if array.ndim < 2 or min(array.shape[-2:]) < 2:
         return None
     return np.tri(*array.shape[-2:], dtype=bool)
 
@@ -170,14 +176,15 @@ def _is_marked_causal(value: Any) -> bool:
         keeps = move.offsets[-2:-1] == move.offsets[-1:] and set(move.steps) == {1}
     else:
         return False
-    return keeps and len(rows) == 2 and rows[0] > 1 and _is_marked_causal(source.operands[0])
+    return keeps and len(rows) == 2 and min(rows) > 1 and _is_marked_causal(source.operands[0])
 
 
-def combined(masks: Masks, dtype: DType) -> Any | None:
-    """One mask operand, made at the current insertion point: bool where conditions say it all, else added to scores of `dtype`."""
+def combined(masks: Masks) -> Any | None:
+    """One mask operand, made at the current insertion point: bool where conditions say it all, else added to the scores."""
     if not masks.added and all(fill == -math.inf for _, fill, _ in masks.visible):
         conditions = [_inverted(condition) if inverted else condition for condition, _, inverted in masks.visible]
         return _joined("torch.aten.logical_and", conditions, BOOL)
+    dtype = tensor_type(masks.added[0].type).dtype if masks.added else F32
     penalties = [_penalty(*condition, dtype) for condition in masks.visible]
     return _joined("torch.aten.add.Tensor", [*masks.added, *penalties], dtype, constant_int(1))
 

@@ -186,20 +186,18 @@ def _replace(root: Any, match: Attention, target: Target) -> None:
 
 def _attention(match: Attention) -> Any | None:
     """The op, at the current insertion point; None where q, k and v do not have the batch dims of the scores."""
-    rows, columns = dims_of(match.q)[-2], dims_of(match.keys)[-1]
     q = _with_batch(match.q, match.batch)
     k = _with_batch(_transposed(match.keys), match.batch)
     v = _with_batch(match.v, match.batch)
     if q is None or k is None or v is None or tensor_type(match.q.type).dtype is not tensor_type(v.type).dtype:
         return None
-    causal = match.masks.is_causal and rows > 1 and columns > 1
     dims, dtype = (*dims_of(q)[:-1], dims_of(v)[-1]), tensor_type(q.type).dtype
-    mask = combined(match.masks, dtype)
+    mask = combined(match.masks)
     return ir.Operation.create(
         ATTENTION,
         results=[torch_tensor(dims, dtype)],
         operands=[
-            q, k, v, constant_none() if mask is None else mask, constant_float(0.0), constant_bool(value=causal),
+            q, k, v, constant_none() if mask is None else mask, constant_float(0.0), constant_bool(value=match.masks.is_causal),
             constant_float(match.scale), constant_bool(value=dims_of(k)[:-2] != dims_of(q)[:-2] or dims_of(v)[:-2] != dims_of(q)[:-2]),
         ],
     )  # fmt: skip

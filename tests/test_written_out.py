@@ -119,6 +119,21 @@ def test_attention_is_one_step_when_written_out(form: str) -> None:
     assert [step for step in steps if step != "sdpa_fwd"] == []
 
 
+def test_mask_of_zeros_in_one_column_is_not_causal() -> None:
+    body = f"{KEYS} a = MatMul(q, t) m = Add(a, column) b = Softmax(m) y = MatMul(b, v)"
+    constants = {"column": np.zeros((6, 1), np.float32)}
+    assert steps_when_equal(model_of(body, HEADS, "float y", constants)) == ["sdpa_fwd"]
+
+
+def test_masks_of_f16_attention_are_f32_when_applied_after_the_cast() -> None:
+    body = (
+        f"{KEYS} a = MatMul(q, t) c = Cast<to = 1>(a) m = Where(seen, c, finite) n = Add(m, bias) b = Softmax(n) e = Cast<to = 10>(b) "
+        "y = MatMul(e, v)"
+    )
+    inputs = "float16[2,4,6,8] q, float16[2,4,6,8] k, float16[2,4,6,8] v, bool[2,1,1,6] seen, float[6,6] bias"
+    assert "sdpa_fwd" in steps_when_equal(model_of(body, inputs, "float16 y", NUMBERS))
+
+
 def test_hidden_scores_keep_their_number_when_it_is_finite() -> None:
     body = f"{KEYS} a = MatMul(q, t) m = Where(seen, a, finite) b = Softmax(m) y = MatMul(b, v)"
     model = model_of(body, f"{HEADS}, bool[2,1,6,6] seen", "float y", ATTENTION_CONSTANTS)
