@@ -49,7 +49,8 @@ constexpr std::array kRows{
               "Threads of one run where the device is the CPU; 0 for all CPUs the process may use, since ONNX Runtime does not tell a provider the "
               "session's own setting.", 0, 4096},
     OptionRow{"max_shapes", OptionKind::integer, "16", "",
-              "Programs kept per part of the model whose input sizes vary, one for each combination of sizes.", 1, 65536},
+              "Combinations of input sizes kept ready to run, per part of the model whose input sizes vary; the one used least recently goes.", 1,
+              65536},
     OptionRow{"dump_ir_dir", OptionKind::text, "", "", "Folder for the IR after each compiler step; caches are not read then."},
     OptionRow{"profile", OptionKind::text, "", "", "File for the time of each step, written when the session ends; runs become slower."},
     OptionRow{kUserComputeStream, OptionKind::text, "0", "",

@@ -19,6 +19,7 @@ struct Options {
   std::string cache_dir;
   std::uint64_t cache_limit_bytes = 0;
   int threads = 0;
+  /// Programs, or instances of one, per part of the model whose input sizes vary.
   std::size_t max_shapes = 0;
   std::string dump_ir_dir;
   std::string profile;
