@@ -1,17 +1,14 @@
 """ONNX model -> module in the torch dialect, large initializers outside the IR."""
 
-import hashlib
 import logging
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 from torch_mlir import ir
 from torch_mlir.extras import onnx_importer
@@ -73,44 +70,6 @@ class Imported:
     name: str
     sha256: str = ""
     unconverted: list[str] = field(default_factory=list)
-
-
-def read_model(model: str | Path | bytes | onnx.ModelProto) -> tuple[onnx.ModelProto, str]:
-    """Load a model and the SHA-256 of its bytes.
-
-    Raises:
-        ModelError: missing, unreadable, truncated or not ONNX.
-    """
-    if isinstance(model, onnx.ModelProto):
-        return model, ""
-    if isinstance(model, bytes):
-        return _parse(model, "model bytes"), hashlib.sha256(model).hexdigest()
-    path = Path(model)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ModelError(f"cannot read the model: {error.strerror}", where=str(path), hint="check the path") from error
-    proto = _parse(data, str(path))
-    try:
-        onnx.load_external_data_for_model(proto, str(path.parent))
-    except (OSError, ValueError, onnx.checker.ValidationError) as error:
-        raise ModelError(
-            f"cannot read external weights: {error}", where=str(path), hint="keep the data files beside the model"
-        ) from error
-    return proto, hashlib.sha256(data).hexdigest()
-
-
-def _parse(data: bytes, where: str) -> onnx.ModelProto:
-    hint = "export the model again, or check that the file is complete"
-    try:
-        proto = onnx.load_model_from_string(data)
-    except DecodeError as error:
-        raise ModelError(
-            "not a complete ONNX model", where=where, expected="a serialized onnx.ModelProto", hint=hint
-        ) from error
-    if not proto.graph.node and not proto.graph.output:
-        raise ModelError("not an ONNX model", where=where, expected="a graph with nodes and outputs", hint=hint)
-    return proto
 
 
 @dataclass
@@ -302,11 +261,18 @@ def _upgrade(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
     if version >= OLDEST_OPSET:
         return model
     logger.info("upgrading from opset %d to %d", version, UPGRADED_OPSET)
+    message, hint = (
+        f"cannot be upgraded from opset {version} to {UPGRADED_OPSET}",
+        f"export it with opset {UPGRADED_OPSET}",
+    )
     try:
-        return onnx.version_converter.convert_version(model, UPGRADED_OPSET)
+        upgraded = onnx.version_converter.convert_version(model, UPGRADED_OPSET)
     except (RuntimeError, ValueError) as error:
-        message = f"cannot be upgraded from opset {version} to {UPGRADED_OPSET}: {str(error).splitlines()[0]}"
-        raise ModelError(message, where=where, hint=f"export it with opset {UPGRADED_OPSET}") from error
+        raise ModelError(f"{message}: {str(error).splitlines()[0]}", where=where, hint=hint) from error
+    for before, after in zip(model.graph.input, upgraded.graph.input, strict=True):
+        if static_dims(before) != static_dims(after):  # what onnx's converter does to Scan-8
+            raise ModelError(f"{message}: the dims of {before.name!r} change", where=where, hint=hint)
+    return upgraded
 
 
 def _data_dependent(model: onnx.ModelProto) -> list[Reject]:

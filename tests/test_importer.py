@@ -13,7 +13,8 @@ from hipdnn_mlir.compile import compile as compile_model
 from hipdnn_mlir.compile import lower_to_torch
 from hipdnn_mlir.dialect import make_context
 from hipdnn_mlir.errors import ModelError, UnsupportedError
-from hipdnn_mlir.importer import Imported, import_model, read_model, slim_models
+from hipdnn_mlir.importer import Imported, import_model, slim_models
+from hipdnn_mlir.model_file import read_model
 from hipdnn_mlir.passes.pipeline import Runner
 from hipdnn_mlir.passes.registration import body, functions
 from hipdnn_mlir.sizes.open_sizes import input_sizes
@@ -71,7 +72,7 @@ def test_missing_external_weights_are_named(tmp_path: Path) -> None:
 def test_digest_is_of_the_bytes(tmp_path: Path) -> None:
     data = model(RELU).SerializeToString()
     (tmp_path / "m.onnx").write_bytes(data)
-    assert read_model(data)[1] == read_model(tmp_path / "m.onnx")[1] != ""
+    assert read_model(data).sha256 == read_model(tmp_path / "m.onnx").sha256 != ""
 
 
 def test_dynamic_input_is_static_when_a_shape_is_given() -> None:
@@ -133,6 +134,14 @@ def test_model_is_not_changed() -> None:
 def test_old_opset_is_upgraded() -> None:
     found = imported(model("g (float[2,3] x) => (float[2,1] y) { y = ReduceSum<axes=[1]>(x) }", opset=9))
     assert "torch.aten.sum.dim_IntList" in names_of_ops(found)
+
+
+def test_upgrade_that_changes_an_input_is_refused() -> None:
+    body = "b (float[2] i, float[2] n) => (float[2] o, float[2] c) { o = Add(i, n) c = Identity(o) }"
+    scan = f'y, all = Scan <num_scan_inputs=1, body={body}> ("", s, x)'
+    proto = model(f"g (float[1,2] s, float[1,3,2] x) => (float[1,2] y) {{ {scan} }}", opset=8)
+    with pytest.raises(ModelError, match="cannot be upgraded from opset 8 to 21: the dims of 's' change"):
+        imported(proto)
 
 
 def test_operator_that_is_not_converted_is_rejected_by_name() -> None:
