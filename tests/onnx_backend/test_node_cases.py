@@ -9,7 +9,7 @@ import pytest
 
 from onnx_backend import report
 
-LEAST_PASSED = 500
+LEAST_PASSED = 1400
 
 
 @pytest.fixture(scope="module")
