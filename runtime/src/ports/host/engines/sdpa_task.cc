@@ -12,7 +12,6 @@ namespace {
 constexpr std::int64_t kKeyBlock = 256;   ///< keys whose scores, features and values stay in the second-level cache
 constexpr std::int64_t kRowBlock = 48;    ///< rows whose scores do
 constexpr std::int64_t kFewRows = 3;      ///< up to here keys are read as they lie instead of being transposed first
-constexpr std::int64_t kRowsToPackFor = 12;  ///< fewer rows read values where they are
 
 std::int64_t padded(std::int64_t count) { return (count + kColumnStep - 1) / kColumnStep * kColumnStep; }
 
@@ -168,7 +167,7 @@ class SdpaRun {
                       .row = p_.v.strides[2],
                       .col = p_.v.strides[3]};
     const bool is_plain = from.dtype == HIPDNN_DATA_FLOAT && from.col == 1 && b_.value_depth_ == p_.value_depth;
-    if (is_plain && rows_ < kRowsToPackFor) return from;
+    if (is_plain) return from;
     const std::int64_t count = block.last - block.first;
     float* const rows = scratch_ + b_.values_;
     widen(from, count, p_.value_depth, rows, b_.value_depth_);
