@@ -120,7 +120,7 @@ CASES = [
              qt = Transpose<perm=[0,2,1,3]>(q4) kt = Transpose<perm=[0,2,3,1]>(k4) vt = Transpose<perm=[0,2,1,3]>(v4)
              s = MatMul(qt, kt) p = Softmax<axis=-1>(s) o = MatMul(p, vt) ot = Transpose<perm=[0,2,1,3]>(o)
              joined = Constant<value_ints=[2,5,8]>() z = Reshape(ot, joined) }""",
-        4,
+        2,
     ),
     Case(
         "slice_with_steps",
