@@ -13,13 +13,15 @@ import onnx
 
 from .dialect import make_context
 from .errors import HipdnnMlirError, ModelError, UnsupportedError
-from .importer import DATA_DEPENDENT, Imported, Slim, Weights, import_model, read_model, slim_models
+from .importer import DATA_DEPENDENT, Imported, Slim, Weights, import_model, slim_models
+from .model_file import read_model
 from .ops.evaluate import Array
 from .passes.evaluate_constants import ConstantPlan, plan_constants
 from .passes.mark_varying import mark_varying
 from .passes.offload import rejects
 from .passes.pipeline import OFFLOAD_STEPS, TORCH_STEPS, Runner
 from .passes.registration import body, functions
+from .precision import MODEL, find_precision
 from .program.emit import emit
 from .program.generalize import generalize
 from .program.schema import ProgramModel
@@ -84,6 +86,7 @@ def compile(  # noqa: A001 - the public name
     model: ModelLike,
     *,
     target: str = "host",
+    precision: str = MODEL,
     shapes: Shapes | None = None,
     dump_ir: str | Path | None = None,
 ) -> Program:
@@ -92,18 +95,27 @@ def compile(  # noqa: A001 - the public name
     Args:
         model: path, serialized bytes or loaded model.
         target: whose engines to compile for.
+        precision: `model`, or `f16` or `bf16`: what an f32 model runs in where the op table allows it; inputs and outputs keep their types.
         shapes: sizes that the model leaves open, or other sizes than it states: input name -> dims, each a number, the name of an open size
             or `"?"`; or the name of an open size -> a number or another name. What stays open is a symbol of the program.
         dump_ir: folder for the IR after each step, `NN-<step>.mlir`.
 
     Raises:
-        ModelError: missing or broken model; unknown target, input or size; sizes that do not fit the model.
+        ModelError: missing or broken model; unknown target, precision, input or size; sizes that do not fit the model.
         UnsupportedError: operations outside every engine, all of them listed.
         PassError: a defect of this compiler.
     """
-    proto, digest = read_model(model)
-    lowered = lower(proto, target=target, shapes=shapes, dump_ir=dump_ir, where=_where(model))
-    lowered.model.model["sha256"] = digest
+    file = read_model(model)
+    lowered = lower(
+        file.proto,
+        target=target,
+        precision=precision,
+        shapes=shapes,
+        dump_ir=dump_ir,
+        where=_where(model),
+        external=file.external,
+    )
+    lowered.model.model["sha256"] = file.sha256
     return lowered.with_weights()
 
 
@@ -147,6 +159,7 @@ def lower(
     proto: onnx.ModelProto,
     *,
     target: str = "host",
+    precision: str = MODEL,
     shapes: Shapes | None = None,
     dump_ir: str | Path | None = None,
     where: str = "model",
@@ -157,6 +170,7 @@ def lower(
     Args:
         proto: the model; not modified.
         target: as for `compile`.
+        precision: as for `compile`.
         shapes: as for `compile`.
         dump_ir: as for `compile`; of a model with open sizes the IR at the first sample point.
         where: the model's file, for messages.
@@ -166,11 +180,12 @@ def lower(
         HipdnnMlirError: as for `compile`.
     """
     library = find_target(target)
+    find_precision(precision)
     sizes = input_sizes(proto, shapes or {}, where)
     dump = Path(dump_ir) if dump_ir else None
     failure: HipdnnMlirError | None = None
     for points in points_for(sizes):
-        runner = Runner(target=target, dump_ir=dump)
+        runner = Runner(target=target, precision=precision, dump_ir=dump)
         try:
             slims = slim_models(proto, [sizes.at(point) for point in points], where, external)
             return _lower(slims, runner, library, None if sizes.is_static else Solver(sizes.table, points))
@@ -210,7 +225,7 @@ def _lower(slims: Sequence[Slim], runner: Runner, library: Target, solver: Solve
         solver.learn(slice_facts(models))
     imported = lower_to_torch(slims, runner)
     parts = [_lower_torch(imported[0], runner, library)]
-    parts += [_lower_torch(sample, Runner(target=runner.target), library) for sample in imported[1:]]
+    parts += [_lower_torch(sample, runner.sibling(), library) for sample in imported[1:]]
     if solver is None:
         return parts[0]
     start = time.perf_counter()
@@ -258,7 +273,7 @@ def lower_to_torch(slims: Sequence[Slim], runner: Runner) -> list[Imported]:
     start = time.perf_counter()
     context = make_context()
     runner.elapsed_ms["context"] = (time.perf_counter() - start) * 1e3
-    runners = [runner, *(Runner(target=runner.target) for _ in slims[1:])]
+    runners = [runner, *(runner.sibling() for _ in slims[1:])]
     made = [import_model(slim, context, each) for slim, each in zip(slims, runners, strict=True)]
     with context:
         modules = [imported.module.operation for imported in made]

@@ -10,7 +10,8 @@ import onnx
 
 from ..compile import Lowered
 from ..errors import ModelError, Reject
-from ..importer import DATA_DEPENDENT, read_model
+from ..importer import DATA_DEPENDENT
+from ..model_file import read_model
 from ..onnx_types import BY_ONNX
 from ..target import find_target
 from .dry_run import Failure, dry_run
@@ -86,8 +87,7 @@ def place(model: str | Path | onnx.ModelProto, *, target: str = "host", mode: st
     library = find_target(target)
     if mode not in MODES:
         raise ModelError(f"unknown placement {mode!r}: expected one of {', '.join(MODES)}")
-    proto, _ = read_model(model) if not isinstance(model, onnx.ModelProto) else (model, "")
-    graph = read_graph(proto)
+    graph = read_graph(read_model(model).proto)
     declare_all(graph)
     search = _Search(graph, target)
     verified = search.run()

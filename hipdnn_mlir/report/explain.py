@@ -8,13 +8,15 @@ from torch_mlir import ir
 
 from ..compile import ModelLike, lower_to_torch, points_for
 from ..errors import Reject
-from ..importer import read_model, slim_models
+from ..importer import slim_models
 from ..ir_view import node_name, node_names
+from ..model_file import read_model
 from ..passes.graph_to_executable import summary
 from ..passes.offload import ENGINE, rejects
 from ..passes.pipeline import OFFLOAD_STEPS, Runner
 from ..passes.registration import body, functions
 from ..region import region_graph, region_kernel
+from ..precision import MODEL, find_precision
 from ..sizes.open_sizes import Shapes, input_sizes
 from ..target import find_target
 
@@ -58,24 +60,29 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(model: ModelLike, *, target: str = "host", shapes: Shapes | None = None) -> Explanation:
+def explain(
+    model: ModelLike, *, target: str = "host", precision: str = MODEL, shapes: Shapes | None = None
+) -> Explanation:
     """Dry-run the placement of a model, in this process.
 
     Args:
         model: path, serialized bytes or loaded model.
         target: whose engines to ask.
+        precision: as for `compile`.
         shapes: as for `compile`; a size that stays open is shown at a sample of it.
 
     Raises:
-        ModelError: missing, broken or dynamic model; unknown target or input name.
+        ModelError: missing, broken or dynamic model; unknown target, precision or input name.
         PassError: a defect of this compiler.
     """
     library = find_target(target)
-    proto, _ = read_model(model)
-    runner = Runner(target=target)
+    find_precision(precision)
+    file = read_model(model)
+    runner = Runner(target=target, precision=precision)
     where = str(model) if isinstance(model, (str, Path)) else "model"
-    sizes = input_sizes(proto, shapes or {}, where)
-    imported = lower_to_torch(slim_models(proto, [sizes.at(next(iter(points_for(sizes)))[0])], where), runner)[0]
+    sizes = input_sizes(file.proto, shapes or {}, where)
+    point = next(iter(points_for(sizes)))[0]
+    imported = lower_to_torch(slim_models(file.proto, [sizes.at(point)], where, file.external), runner)[0]
     with imported.module.context:
         module = imported.module.operation
         runner.run(module, OFFLOAD_STEPS[:1])
