@@ -12,11 +12,13 @@ from torch_mlir import ir
 from torch_mlir.passmanager import PassManager
 
 from hipdnn_mlir.errors import HipdnnMlirError, PassError
+from hipdnn_mlir.precision import MODEL
 
 from . import (  # noqa: F401 - importing a pass registers it
     absorb_transposes,
     assign_layout,
     canonicalize_torch,
+    convert_precision,
     finalize_memrefs,
     fold_batch_norm,
     fuse_activations,
@@ -68,6 +70,7 @@ TORCH_STEPS = (
     Step("split-rotary", "hipdnn-split-rotary", "rotary embedding without a rotated copy"),
     Step("fuse-rms-norm", "hipdnn-fuse-rms-norm", "RMS norm written out is one operation where an engine has it"),
     Step("fuse-attention", "hipdnn-fuse-attention", "attention written out is one operation where an engine has it"),
+    Step("convert-precision", "hipdnn-convert-precision", "the 16-bit type asked for, where it costs little accuracy"),
     Step(
         "outline-constants",
         "hipdnn-outline-constants,func.func(canonicalize,cse)",
@@ -154,11 +157,14 @@ def build(pipeline: str, defaults: dict[str, str] | None = None) -> PassManager:
 class Runner:
     """Runs steps one after the other on a module, dumping IR and naming the step that fails."""
 
-    def __init__(self, *, target: str = "host", dump_ir: Path | None = None) -> None:
-        self.target = target
-        self._defaults = {"target": target}
+    def __init__(self, *, target: str = "host", precision: str = MODEL, dump_ir: Path | None = None) -> None:
+        self._defaults = {"target": target, "precision": precision}
         self._dump_ir = dump_ir
         self.elapsed_ms: dict[str, float] = {}
+
+    def sibling(self) -> "Runner":
+        """A runner with the same options that dumps nothing."""
+        return Runner(target=self._defaults["target"], precision=self._defaults["precision"])
 
     def run(self, module: Any, steps: Sequence[Step]) -> None:
         """Run the steps.

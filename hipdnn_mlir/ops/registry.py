@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from .spec import Call, Emission, MapEmission, Movement, OpRow, OpView
+from .spec import Call, Emission, MapEmission, Movement, OpRow, OpView, Precision
 
 ONNX = "hipdnn.onnx."
 """What the names of ONNX operators with a row of their own start with."""
@@ -26,6 +26,7 @@ def add(row: OpRow) -> None:
         known=first.known or second.known,
         launch=second.launch,
         call=second.call,
+        precision=second.precision if first.precision == "follow" else first.precision,
     )
 
 
@@ -38,12 +39,19 @@ def _full(name: str) -> str:
     return name if name.startswith(ONNX) else f"torch.{name}"
 
 
-def compute(*names: str, becomes: str, onnx: tuple[str, ...] = (), source: str = "") -> Callable[[Emission], Emission]:
+def compute(
+    *names: str,
+    becomes: str,
+    onnx: tuple[str, ...] = (),
+    source: str = "",
+    precision: Precision = "follow",
+    keeps: tuple[int, ...] = (),
+) -> Callable[[Emission], Emission]:
     """Enter the decorated emission under every op name given, torch ops without `torch.`."""
 
     def enter(emit: Emission) -> Emission:
         for name in names:
-            add(OpRow(_full(name), becomes, emit=emit, onnx=onnx, source=source))
+            add(OpRow(_full(name), becomes, emit, onnx=onnx, source=source, precision=precision, keeps=keeps))
         return emit
 
     return enter
@@ -67,26 +75,30 @@ def movement(
 
 
 def elementwise(
-    *names: str, onnx: tuple[str, ...] = (), known: tuple[int, ...] = ()
+    *names: str, onnx: tuple[str, ...] = (), known: tuple[int, ...] = (), precision: Precision = "follow"
 ) -> Callable[[MapEmission], MapEmission]:
     """Enter the decorated map under every op name given, beside the emission or movement that a row has already."""
 
     def enter(launch: MapEmission) -> MapEmission:
         for name in names:
-            add(OpRow(_full(name), "map kernel", onnx=onnx, launch=launch, known=known))
+            add(OpRow(_full(name), "map kernel", onnx=onnx, launch=launch, known=known, precision=precision))
         return launch
 
     return enter
 
 
 def kernel(
-    *names: str, function: str, onnx: tuple[str, ...] = (), known: tuple[int, ...] = ()
+    *names: str,
+    function: str,
+    onnx: tuple[str, ...] = (),
+    known: tuple[int, ...] = (),
+    precision: Precision = "follow",
 ) -> Callable[[Callable[[OpView], Call]], Callable[[OpView], Call]]:
     """Enter the decorated description of one kernel under every op name given, beside what a row has already."""
 
     def enter(call: Callable[[OpView], Call]) -> Callable[[OpView], Call]:
         for name in names:
-            add(OpRow(_full(name), f"{function} kernel", onnx=onnx, call=call, known=known))
+            add(OpRow(_full(name), f"{function} kernel", onnx=onnx, call=call, known=known, precision=precision))
         return call
 
     return enter

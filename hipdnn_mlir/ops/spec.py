@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..dtypes import DType
 from ..errors import Reject
@@ -20,6 +20,7 @@ __all__ = [
     "OpView",
     "Pad",
     "Permute",
+    "Precision",
     "Refusal",
     "Reject",
     "Reshape",
@@ -94,6 +95,8 @@ class OpView:
         return not any(self.used[1:])
 
 
+Precision = Literal["narrow", "wide", "follow"]
+"""What an f32 op of a model that is compiled for a 16-bit type runs in: that type, f32, or what its operands have."""
 Emission = Callable[["Emitter", OpView], "Value | list[Value]"]
 MapEmission = Callable[["MapBuilder", OpView], "Value | list[Value]"]
 
@@ -185,6 +188,8 @@ class OpRow:
         known: operands of an ONNX operator that have to be known at compile time, by position.
         source: the document its semantics come from.
         onnx: ONNX operators that arrive as this op, for the docs.
+        precision: what hipdnn-convert-precision lets it run in.
+        keeps: operands that stay f32 beside narrow ones, by position; a wide op with such reads the others, and writes, in either type.
     """
 
     name: str
@@ -196,3 +201,5 @@ class OpRow:
     launch: "MapEmission | None" = None
     call: Callable[[OpView], Call] | None = None
     known: tuple[int, ...] = ()
+    precision: Precision = "follow"
+    keeps: tuple[int, ...] = ()

@@ -12,6 +12,8 @@ from ..spec import OpView, Refusal
 
 _TOP_LEFT = 0
 """HIPDNN_DIAGONAL_ALIGNMENT_TOP_LEFT_EXT."""
+_MASK = 3
+"""Position of the mask, which may reach the least f32."""
 _AUTOMATIC = 0
 """HIPDNN_ATTENTION_IMPLEMENTATION_AUTO_EXT."""
 
@@ -50,6 +52,8 @@ def _check(q: Value, k: Value, v: Value, *, grouped: bool) -> None:
     becomes="scaled dot product attention forward",
     onnx=("Attention", "MultiHeadAttention", "GroupQueryAttention"),
     source="PyTorch: torch.nn.functional.scaled_dot_product_attention",
+    precision="narrow",
+    keeps=(_MASK,),
 )
 def attention(e: Emitter, op: OpView) -> Value:
     """(query, key, value, mask or None, dropout, is_causal, scale or None, enable_gqa), in any strides.

@@ -26,6 +26,7 @@ def spatial_attributes(low: Dims, high: Dims, strides: Dims, dilations: Dims) ->
     becomes="convolution forward; convolution backward-data where transposed",
     onnx=("Conv", "ConvTranspose"),
     source="PyTorch: torch.nn.functional.conv2d, conv_transpose2d",
+    precision="narrow",
 )
 def convolution(e: Emitter, op: OpView) -> Value:
     """(x, w, bias, strides, pads, dilations, transposed, output_padding, groups) with 1 to 3 spatial dims."""

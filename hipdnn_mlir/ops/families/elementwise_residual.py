@@ -47,7 +47,7 @@ def _bits(name: str) -> MapEmission:
 
 
 for _name, _onnx in _UNARY.items():
-    elementwise(f"aten.{_name}", onnx=(_onnx,) if _onnx else ())(_unary(_name))
+    elementwise(f"aten.{_name}", onnx=(_onnx,) if _onnx else (), precision="wide")(_unary(_name))
 for _name, _instruction in _BITS.items():
     elementwise(f"aten.{_name}", onnx=(_BIT_OPERATORS[_instruction],))(_bits(_instruction))
 
@@ -59,7 +59,7 @@ def bitwise_not(m: MapBuilder, op: OpView) -> Value:
     return m.op("not" if x.dtype is BOOL else "bit_not", x)
 
 
-@elementwise("aten.to.dtype", "hipdnn.onnx.Cast", onnx=("Cast",))
+@elementwise("aten.to.dtype", "hipdnn.onnx.Cast", onnx=("Cast",), precision="wide")
 def cast(m: MapBuilder, op: OpView) -> Value:
     """Another element type, as ONNX's Cast."""
     return m.cast(m.value(op.args[0]), op.results[0].dtype)
@@ -77,7 +77,7 @@ def fmod(m: MapBuilder, op: OpView) -> Value:
     return m.op("fmod", *values(m, op))
 
 
-@elementwise("aten.pow.Tensor_Tensor", "aten.pow.Tensor_Scalar", "aten.pow.Scalar", onnx=("Pow",))
+@elementwise("aten.pow.Tensor_Tensor", "aten.pow.Tensor_Scalar", "aten.pow.Scalar", onnx=("Pow",), precision="wide")
 def power(m: MapBuilder, op: OpView) -> Value:
     """Operands of any dtypes: computed in the wider float where one is a float, rounded to the result's dtype."""
     kind = op.results[0].dtype
@@ -140,7 +140,7 @@ def _column_less_row(m: MapBuilder, op: OpView, k: Value, test: str) -> Value:
     return m.expand(m.op(test, m.op("sub", column, row), k), dims)
 
 
-@elementwise("hipdnn.onnx.Range", onnx=("Range",))
+@elementwise("hipdnn.onnx.Range", onnx=("Range",), precision="wide")
 def range_(m: MapBuilder, op: OpView) -> Value:
     """(start, limit, delta): as many as the result has, which has to be known."""
     kind = op.results[0]

@@ -29,7 +29,7 @@ def product(e: Emitter, a: Value, b: Value) -> Value:
 
 @compute(
     "aten.mm", "aten.bmm", "aten.matmul",
-    becomes="matmul", onnx=("MatMul", "Gemm"), source="PyTorch: torch.matmul",
+    becomes="matmul", onnx=("MatMul", "Gemm"), source="PyTorch: torch.matmul", precision="narrow",
 )  # fmt: skip
 def matmul(e: Emitter, op: OpView) -> Value:
     """(a, b); vectors become matrices of one row or column."""
@@ -41,7 +41,13 @@ def matmul(e: Emitter, op: OpView) -> Value:
     return product(e, a, b)
 
 
-@compute("aten.addmm", becomes="matmul, pointwise mul and add", onnx=("Gemm",), source="PyTorch: torch.addmm")
+@compute(
+    "aten.addmm",
+    becomes="matmul, pointwise mul and add",
+    onnx=("Gemm",),
+    source="PyTorch: torch.addmm",
+    precision="narrow",
+)
 def addmm(e: Emitter, op: OpView) -> Value:
     """Beta * c + alpha * (a @ b)."""
     c, a, b, beta, alpha = op.args

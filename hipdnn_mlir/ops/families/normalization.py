@@ -40,7 +40,12 @@ def _of_training(e: Emitter, x: Value, scale: Any, bias: Any, epsilon: float, *,
     )
 
 
-@compute("aten.native_batch_norm", becomes="batch norm (training)", source="PyTorch: torch.native_batch_norm")
+@compute(
+    "aten.native_batch_norm",
+    becomes="batch norm (training)",
+    source="PyTorch: torch.native_batch_norm",
+    precision="wide",
+)
 def native_batch_norm(e: Emitter, op: OpView) -> list[Value]:
     """(x, scale, bias, mean, variance, training, momentum, eps) in training: the batch's mean and 1 / deviation too."""
     x = e.value(op.args[0])
@@ -56,6 +61,8 @@ def native_batch_norm(e: Emitter, op: OpView) -> list[Value]:
     becomes="batch norm inference with variance, or batch norm (training)",
     onnx=("BatchNormalization",),
     source="PyTorch: torch.batch_norm",
+    precision="wide",
+    keeps=(1, 2, 3, 4),
 )
 def batch_norm(e: Emitter, op: OpView) -> Value:
     """(x, scale, bias, mean, variance, training, momentum, eps, cudnn) per channel (dim 1)."""
@@ -75,9 +82,11 @@ def batch_norm(e: Emitter, op: OpView) -> Value:
             A.OPERATION_BATCHNORM_INFERENCE_VARIANCE_VARIANCE_EXT: variance,
             A.OPERATION_BATCHNORM_INFERENCE_VARIANCE_SCALE_EXT: scale,
             A.OPERATION_BATCHNORM_INFERENCE_VARIANCE_BIAS_EXT: bias,
-            A.OPERATION_BATCHNORM_INFERENCE_VARIANCE_EPSILON_EXT: e.scalar(epsilon, x.dtype),
+            A.OPERATION_BATCHNORM_INFERENCE_VARIANCE_EPSILON_EXT: e.scalar(
+                epsilon, dtypes.F64 if x.dtype is dtypes.F64 else dtypes.F32
+            ),
         },
-        {A.OPERATION_BATCHNORM_INFERENCE_VARIANCE_Y_EXT: (x.dims, x.dtype)},
+        {A.OPERATION_BATCHNORM_INFERENCE_VARIANCE_Y_EXT: (x.dims, op.results[0].dtype)},
         [(A.BATCHNORM_INF_VAR_COMP_TYPE_EXT, T.DATA_TYPE, [int(kind)])],
     )[0]
 
@@ -96,6 +105,7 @@ def standardized(e: Emitter, x: Value, axes: Sequence[int], epsilon: float, scal
     "aten.instance_norm",
     becomes="reduction AVG, SUB, MUL, reduction AVG, ADD, RSQRT, MUL, MUL, ADD",
     onnx=("InstanceNormalization",),
+    precision="wide",
 )
 def instance_norm(e: Emitter, op: OpView) -> Value:
     """(x, scale, bias, mean, variance, use input, momentum, eps, cudnn) over the spatial dims of each sample and channel."""
@@ -109,7 +119,14 @@ def instance_norm(e: Emitter, op: OpView) -> Value:
     return standardized(e, x, range(2, x.rank), epsilon, scale, bias)[0]
 
 
-@compute("aten.layer_norm", "aten.native_layer_norm", becomes="layer norm (inference)", onnx=("LayerNormalization",))
+@compute(
+    "aten.layer_norm",
+    "aten.native_layer_norm",
+    becomes="layer norm (inference)",
+    onnx=("LayerNormalization",),
+    precision="wide",
+    keeps=(2, 3),
+)
 def layer_norm(e: Emitter, op: OpView) -> list[Value]:
     """(x, normalized dims, scale, bias, eps) over trailing dims; written out where mean or 1 / deviation are read too."""
     x, shape, epsilon = e.value(op.args[0]), tuple(op.args[1]), op.args[4]
@@ -127,9 +144,9 @@ def layer_norm(e: Emitter, op: OpView) -> list[Value]:
             A.OPERATION_LAYERNORM_X_EXT: x,
             A.OPERATION_LAYERNORM_SCALE_EXT: e.view(e.value(op.args[2]), dims),
             A.OPERATION_LAYERNORM_BIAS_EXT: e.view(e.value(op.args[3]), dims),
-            A.OPERATION_LAYERNORM_EPSILON_EXT: e.scalar(epsilon, x.dtype),
+            A.OPERATION_LAYERNORM_EPSILON_EXT: e.scalar(epsilon, dtypes.F64 if x.dtype is dtypes.F64 else dtypes.F32),
         },
-        {A.OPERATION_LAYERNORM_Y_EXT: (x.dims, x.dtype)},
+        {A.OPERATION_LAYERNORM_Y_EXT: (x.dims, op.results[0].dtype)},
         [
             (A.OPERATION_LAYERNORM_FWD_PHASE_EXT, T.NORM_FWD_PHASE, [int(NormPhase.INFERENCE)]),
             (A.OPERATION_LAYERNORM_NORMALIZED_DIM_COUNT_EXT, T.INT64, [len(shape)]),
@@ -139,7 +156,12 @@ def layer_norm(e: Emitter, op: OpView) -> list[Value]:
     return [y]
 
 
-@compute("aten.rms_norm", becomes="RMS norm (inference)", source="PyTorch: torch.nn.functional.rms_norm")
+@compute(
+    "aten.rms_norm",
+    becomes="RMS norm (inference)",
+    source="PyTorch: torch.nn.functional.rms_norm",
+    precision="wide",
+)
 def rms_norm(e: Emitter, op: OpView) -> Value:
     """(x, normalized dims, scale, eps) over trailing dims: x / sqrt(mean(x^2) + eps) * scale, computed in f32."""
     x, shape, epsilon = e.value(op.args[0]), tuple(op.args[1]), op.args[3]

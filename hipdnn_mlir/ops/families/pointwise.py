@@ -25,6 +25,8 @@ COMPARE = {
     "aten.gt": (P.CMP_GT, "Greater"), "aten.ge": (P.CMP_GE, "GreaterOrEqual"), "aten.logical_and": (P.LOGICAL_AND, "And"),
     "aten.logical_or": (P.LOGICAL_OR, "Or"), "aten.logical_xor": (P.CMP_NEQ, "Xor"),
 }  # fmt: skip
+SENSITIVE = {P.EXP, P.LOG, P.SQRT, P.RSQRT, P.SIN, P.TAN, P.ERF, P.RECIPROCAL}
+"""Functions that need f32: of large operands, or with results that a 16-bit type spoils."""
 FLOAT_ONLY = {P.SIGMOID_FWD, P.TANH_FWD, P.EXP, P.LOG, P.SQRT, P.RSQRT, P.SIN, P.TAN, P.ERF, P.RECIPROCAL, P.SWISH_FWD}
 
 
@@ -68,6 +70,7 @@ for _name, (_mode, _onnx) in UNARY.items():
             _unary(_mode),
             source=_SOURCE.format(_name),
             onnx=(_onnx,) if _onnx else (),
+            precision="wide" if _mode in SENSITIVE else "follow",
         )
     )
 for _name, (_mode, _onnx) in BINARY.items():
@@ -332,7 +335,13 @@ def where(e: Emitter, op: OpView) -> Value:
     return e.pointwise(P.BINARY_SELECT, a, b, condition, dtype=a.dtype)
 
 
-@compute("aten.to.dtype", "hipdnn.onnx.Cast", becomes="pointwise IDENTITY to another type", onnx=("Cast",))
+@compute(
+    "aten.to.dtype",
+    "hipdnn.onnx.Cast",
+    becomes="pointwise IDENTITY to another type",
+    onnx=("Cast",),
+    precision="wide",
+)
 def cast(e: Emitter, op: OpView) -> Value:
     """Another element type; to bool it is x != 0."""
     x, kind = e.value(op.args[0]), op.results[0].dtype
@@ -368,14 +377,20 @@ def isinf(e: Emitter, op: OpView) -> Value:
     return e.pointwise(P.CMP_EQ, e.pointwise(P.ABS, x), e.scalar(math.inf, x.dtype), dtype=BOOL)
 
 
-@compute("aten.cos", becomes="pointwise ADD, SIN", onnx=("Cos",))
+@compute("aten.cos", becomes="pointwise ADD, SIN", onnx=("Cos",), precision="wide")
 def cos(e: Emitter, op: OpView) -> Value:
     """sin(x + pi/2)."""
     x = floating(e, op)
     return e.pointwise(P.SIN, e.pointwise(P.ADD, x, e.scalar(math.pi / 2, x.dtype)))
 
 
-@compute("aten.sinh", "aten.cosh", becomes="pointwise EXP, NEG, SUB or ADD, MUL", onnx=("Sinh", "Cosh"))
+@compute(
+    "aten.sinh",
+    "aten.cosh",
+    becomes="pointwise EXP, NEG, SUB or ADD, MUL",
+    onnx=("Sinh", "Cosh"),
+    precision="wide",
+)
 def sinh_cosh(e: Emitter, op: OpView) -> Value:
     """(exp(x) -/+ exp(-x)) / 2."""
     x = floating(e, op)

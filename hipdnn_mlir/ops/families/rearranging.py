@@ -39,7 +39,7 @@ def tile(op: OpView) -> Call:
     return Call(MAP, [(x, tuple(shown))], {"code": code}, [tuple(result)])
 
 
-@kernel("hipdnn.onnx.BitCast", function=MAP, onnx=("BitCast",))
+@kernel("hipdnn.onnx.BitCast", function=MAP, onnx=("BitCast",), precision="wide")
 def bit_cast(op: OpView) -> Call:
     """The same bits as another dtype of the same size."""
     x, kind = tensor(op, 0), op.results[0].dtype

@@ -26,7 +26,13 @@ def reduced(e: Emitter, op: OpView, operator: R, axes_argument: Any) -> Value:
 
 
 def _entry(name: str, operator: R, onnx: str, where: int) -> None:
-    @compute(name, becomes=f"reduction {operator.name}", onnx=(onnx,), source=f"PyTorch: torch.{name}")
+    @compute(
+        name,
+        becomes=f"reduction {operator.name}",
+        onnx=(onnx,),
+        source=f"PyTorch: torch.{name}",
+        precision="follow" if operator in (R.MAX, R.MIN) else "wide",
+    )
     def emit(e: Emitter, op: OpView) -> Value:
         return reduced(e, op, operator, op.args[where] if where < len(op.args) else None)
 
@@ -41,7 +47,7 @@ for _name, _operator, _onnx, _where in (
 
 @compute(
     "aten.linalg_vector_norm", "aten.norm.ScalarOpt_dim", "aten.frobenius_norm.dim",
-    becomes="reduction NORM1, NORM2 or AMAX", onnx=("ReduceL1", "ReduceL2"),
+    becomes="reduction NORM1, NORM2 or AMAX", onnx=("ReduceL1", "ReduceL2"), precision="wide",
 )  # fmt: skip
 def vector_norm(e: Emitter, op: OpView) -> Value:
     """Norms 1, 2 and infinity over dims."""
@@ -61,7 +67,13 @@ def _stable(e: Emitter, op: OpView) -> tuple[Value, tuple[int, ...], Value]:
     return x, axes, e.pointwise(P.SUB, x, e.reduction(R.MAX, x, axes))
 
 
-@compute("aten.softmax.int", "aten._softmax", becomes="reduction MAX, SUB, EXP, reduction ADD, DIV", onnx=("Softmax",))
+@compute(
+    "aten.softmax.int",
+    "aten._softmax",
+    becomes="reduction MAX, SUB, EXP, reduction ADD, DIV",
+    onnx=("Softmax",),
+    precision="wide",
+)
 def softmax(e: Emitter, op: OpView) -> Value:
     """exp(x - max) / sum, the five nodes that engines recognize."""
     _, axes, shifted = _stable(e, op)
@@ -74,6 +86,7 @@ def softmax(e: Emitter, op: OpView) -> Value:
     "aten._log_softmax",
     becomes="reduction MAX, SUB, EXP, reduction ADD, LOG, SUB",
     onnx=("LogSoftmax",),
+    precision="wide",
 )
 def log_softmax(e: Emitter, op: OpView) -> Value:
     """X - max - log(sum(exp(x - max)))."""
@@ -81,7 +94,12 @@ def log_softmax(e: Emitter, op: OpView) -> Value:
     return e.pointwise(P.SUB, shifted, e.pointwise(P.LOG, e.reduction(R.ADD, e.pointwise(P.EXP, shifted), axes)))
 
 
-@compute("aten.logsumexp", becomes="reduction MAX, SUB, EXP, reduction ADD, LOG, ADD", onnx=("ReduceLogSumExp",))
+@compute(
+    "aten.logsumexp",
+    becomes="reduction MAX, SUB, EXP, reduction ADD, LOG, ADD",
+    onnx=("ReduceLogSumExp",),
+    precision="wide",
+)
 def logsumexp(e: Emitter, op: OpView) -> Value:
     """Max + log(sum(exp(x - max)))."""
     x, axes, shifted = _stable(e, op)

@@ -10,7 +10,7 @@ from .indexing import axis_of, refuse_booleans, tensor, tensors
 _CUBIC = -0.75
 
 
-@kernel("hipdnn.onnx.Resize", function="resize", onnx=("Resize", "Upsample"), known=(1, 2, 3))
+@kernel("hipdnn.onnx.Resize", function="resize", onnx=("Resize", "Upsample"), known=(1, 2, 3), precision="wide")
 def resize(op: OpView) -> Call:
     """(x, roi, scales, sizes), the last three known; a scale of 0 means result size over operand size."""
     x, given = tensor(op, 0), op.attributes
@@ -62,7 +62,7 @@ def _region(roi: Any, rank: int, axes: list[int]) -> list[float]:
     return starts + ends
 
 
-@kernel("hipdnn.onnx.GridSample", function="grid_sample", onnx=("GridSample",))
+@kernel("hipdnn.onnx.GridSample", function="grid_sample", onnx=("GridSample",), precision="wide")
 def grid_sample(op: OpView) -> Call:
     """(x, grid), mode, padding_mode, align_corners."""
     mode = str(op.attributes.get("mode", "linear"))

@@ -28,7 +28,14 @@ def arg_reduce(op: OpView) -> Call:
     return Call("arg_reduce", [x], {"axis": axis, "mode": mode, "select_last": last}, [kept])
 
 
-@kernel("hipdnn.onnx.CumSum", "hipdnn.onnx.CumProd", function="scan", onnx=("CumSum", "CumProd"), known=(1,))
+@kernel(
+    "hipdnn.onnx.CumSum",
+    "hipdnn.onnx.CumProd",
+    function="scan",
+    onnx=("CumSum", "CumProd"),
+    known=(1,),
+    precision="wide",
+)
 def scan(op: OpView) -> Call:
     """(x, axis), exclusive, reverse."""
     x = tensor(op, 0)

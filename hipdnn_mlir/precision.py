@@ -1,0 +1,16 @@
+"""What an f32 model is run in: `--precision`."""
+
+from .dtypes import BF16, F16, DType
+from .errors import ModelError
+
+MODEL = "model"
+"""As the model is."""
+_NARROW = {F16.name: F16, BF16.name: BF16}
+PRECISIONS = (MODEL, *_NARROW)
+
+
+def find_precision(name: str) -> DType | None:
+    """The 16-bit type of a name, None for `model`; raises ModelError listing the known ones."""
+    if name not in PRECISIONS:
+        raise ModelError(f"unknown precision {name!r}: expected one of {', '.join(PRECISIONS)}")
+    return _NARROW.get(name)

@@ -1,0 +1,222 @@
+"""hipdnn-convert-precision: an f32 model runs in f16 or bf16 where that costs little accuracy."""
+
+import math
+from typing import Any
+
+import ml_dtypes
+from torch_mlir import ir
+
+from hipdnn_mlir.dtypes import F32, DType
+from hipdnn_mlir.errors import Reject
+from hipdnn_mlir.ir_types import is_tensor, tensor_type, torch_tensor
+from hipdnn_mlir.ir_view import defining, literal_scalar, lookup
+from hipdnn_mlir.ops.spec import OpRow, OpView, Pad, Permute, Precision, Reshape, Slice
+from hipdnn_mlir.precision import MODEL, find_precision
+
+from .canonicalize_torch import splat
+from .outline_constants import constant_name
+from .registration import body, erase_dead, functions, module_pass
+from .terms import cast_to
+from .view_chains import movement_of
+
+_LIST = "torch.prim.ListConstruct"
+
+
+@module_pass("hipdnn-convert-precision")
+def convert_precision(module: Any, *, precision: str = MODEL) -> None:
+    """Give the f32 ops of a model the 16-bit type that the op table allows them.
+
+    A row says `narrow` (convolutions, products, attention), `wide` (norms, softmax, sums, sensitive functions) or `follow`: narrow where
+    every float operand but constants is narrow already. A value is cast once, right after it is made, in front of data movement where
+    nothing else reads that; constants are cast at compile time. A norm reads either type, keeps its parameters in f32 and writes what
+    its readers want. Inputs and outputs of the model keep their types, as does all that is not f32.
+
+    Before: `%y = torch.aten.mm %x, %w`; `%z = torch.aten.add.Tensor %y, %r, %int1`, all f32.
+    After: `%y = torch.aten.mm %x_bf16, %w_bf16 -> bf16`; `%y_f32 = torch.aten.to.dtype %y`; `%z = torch.aten.add.Tensor %y_f32, %r, %int1`.
+
+    Args:
+        module: the module operation, its constants not yet outlined.
+        precision: `f16`, `bf16`, or `model` to change nothing.
+    """
+    narrow = find_precision(precision)
+    if narrow is None:
+        return
+    for function in functions(module):
+        _Conversion(narrow).run(function)
+        erase_dead(function)
+
+
+class _Conversion:
+    """One walk over a function: what is constant, what has become narrow, and the other version of values that are read in both types."""
+
+    def __init__(self, narrow: DType) -> None:
+        self._narrow_type = narrow
+        self._constant: set[Any] = set()
+        self._is_narrow: set[Any] = set()
+        self._narrow_version: dict[Any, Any] = {}
+        self._wide_version: dict[Any, Any] = {}
+
+    def run(self, function: Any) -> None:
+        arguments = function.regions[0].blocks[0].arguments
+        self._constant.update(value for value in arguments if constant_name(value) is not None)
+        for operation in body(function):
+            if operation.name == "func.return":
+                self._set_operands(operation, narrow=False)
+            elif operation.name.startswith("torch.") and operation.name != _LIST:
+                self._visit(operation)
+
+    def _visit(self, operation: Any) -> None:
+        tensors = _tensors(operation)
+        if all(value in self._constant for value in tensors):
+            self._constant.update(operation.results)
+            return
+        found = lookup(operation)
+        if isinstance(found, Reject) or not all(map(self._was_wide, self._floats(tensors))):
+            self._set_operands(operation, narrow=False)
+        elif found[0].precision == "wide" and found[0].keeps and found[1].uses_only_first():
+            self._convert_norm(operation, found[0])
+        elif self._runs_narrow(operation, *found):
+            self._set_operands(operation, narrow=True, keeps=found[0].keeps)
+            for result in operation.results:
+                self._narrow_result(result)
+        else:
+            self._set_operands(operation, narrow=False)
+
+    def _floats(self, tensors: list[Any]) -> list[Any]:
+        return [v for v in tensors if v not in self._constant and tensor_type(v.type).dtype.is_float]
+
+    def _was_wide(self, value: Any) -> bool:
+        """Whether the model has the value in f32."""
+        return value in self._is_narrow or tensor_type(value.type).dtype is F32
+
+    def _runs_narrow(self, operation: Any, row: OpRow, op: OpView) -> bool:
+        kept = {operation.operands[index] for index in row.keeps if index < len(op.args)}
+        floats = [value for value in self._floats(_tensors(operation)) if value not in kept]
+        if row.precision == "follow":
+            return bool(floats) and all(value in self._is_narrow for value in floats)
+        return row.precision == "narrow" and bool(floats)
+
+    def _convert_norm(self, operation: Any, row: OpRow) -> None:
+        """It computes in f32 whatever it reads and writes: neither side needs a cast."""
+        for index in row.keeps:
+            operation.operands[index] = self._wide(operation.operands[index])
+        wanted = _wanted(operation.results[0])
+        if wanted == {"narrow"} or (operation.operands[0] in self._is_narrow and "wide" not in wanted):
+            self._narrow_result(operation.results[0])
+
+    def _narrow_result(self, result: Any) -> None:
+        if is_tensor(result.type) and tensor_type(result.type).dtype is F32:
+            self._retype(result, self._narrow_type)
+            self._is_narrow.add(result)
+
+    @staticmethod
+    def _retype(value: Any, dtype: DType) -> None:
+        value.set_type(torch_tensor(tensor_type(value.type).static_dims(), dtype))
+
+    def _set_operands(self, operation: Any, *, narrow: bool, keeps: tuple[int, ...] = ()) -> None:
+        """Let an op read its f32 operands in one type."""
+        for index, operand in enumerate(operation.operands):
+            version = self._narrow if narrow and index not in keeps else self._wide
+            source = defining(operand)
+            if is_tensor(operand.type):
+                operation.operands[index] = version(operand)
+            elif source is not None and source.name == _LIST and any(is_tensor(item.type) for item in source.operands):
+                items = [version(item) if is_tensor(item.type) else item for item in source.operands]
+                with ir.InsertionPoint(operation), operation.location:
+                    made = ir.Operation.create(_LIST, results=[ir.Type.parse("!torch.list<vtensor>")], operands=items)
+                operation.operands[index] = made.result
+
+    def _narrow(self, value: Any) -> Any:
+        """The value in the narrow type, if it is f32."""
+        if value in self._is_narrow or tensor_type(value.type).dtype is not F32:
+            return value
+        if value not in self._narrow_version:
+            source: Any = defining(value)
+            if _is_scalar_literal(source):
+                made = self._literal(source)
+            elif _moves_for_one_reader(source):
+                source.operands[0] = self._narrow(source.operands[0])
+                self._retype(value, self._narrow_type)
+                self._is_narrow.add(value)
+                return value
+            else:
+                made = _cast(value, self._narrow_type)
+            self._narrow_version[value] = made
+            self._wide_version[made] = value
+            self._is_narrow.add(made)
+        return self._narrow_version[value]
+
+    def _wide(self, value: Any) -> Any:
+        """The value in the type that the model gives it."""
+        if value not in self._is_narrow:
+            return value
+        if value not in self._wide_version:
+            source: Any = defining(value)
+            if _moves_for_one_reader(source):
+                source.operands[0] = self._wide(source.operands[0])
+                self._retype(value, F32)
+                self._is_narrow.discard(value)
+                return value
+            self._wide_version[value] = _cast(value, F32)
+        return self._wide_version[value]
+
+    def _literal(self, literal: Any) -> Any:
+        """A number of rank 0 in the narrow type; finite ones stay finite."""
+        number = float(literal_scalar(literal) or 0.0)
+        limit = float(ml_dtypes.finfo(self._narrow_type.numpy).max)
+        finite = min(max(number, -limit), limit) if math.isfinite(number) else number
+        with ir.InsertionPoint.after(literal), literal.location:
+            return splat(finite, (), self._narrow_type)
+
+
+def _tensors(operation: Any) -> list[Any]:
+    """Tensor operands, those inside a list operand included."""
+    found = []
+    for operand in operation.operands:
+        source = defining(operand)
+        if is_tensor(operand.type):
+            found.append(operand)
+        elif source is not None and source.name == _LIST:
+            found += [item for item in source.operands if is_tensor(item.type)]
+    return found
+
+
+def _is_scalar_literal(operation: Any) -> bool:
+    if operation is None or operation.name != "torch.vtensor.literal":
+        return False
+    return not tensor_type(operation.results[0].type).dims
+
+
+def _moves_for_one_reader(operation: Any) -> bool:
+    """Whether an op moves the elements of its first operand and one op reads the result."""
+    if operation is None or len(operation.results) != 1 or len(list(operation.results[0].uses)) != 1:
+        return False
+    return isinstance(movement_of(operation), Reshape | Permute | Slice | Pad)
+
+
+def _cast(value: Any, dtype: DType) -> Any:
+    """The value in another type, made right after it."""
+    source = defining(value)
+    point = ir.InsertionPoint.at_block_begin(value.owner) if source is None else ir.InsertionPoint.after(source)
+    location = value.owner.owner.location if source is None else source.location
+    with point, location:
+        return cast_to(value, dtype)
+
+
+def _wanted(value: Any) -> set[Precision]:
+    """What the readers of a value run in; those behind data movement count as its own."""
+    found: set[Precision] = set()
+    for use in value.uses:
+        reader = use.owner.operation
+        row = lookup(reader) if reader.name.startswith("torch.") else None
+        if reader.name == _LIST:
+            found.add("follow")
+        elif row is None or isinstance(row, Reject):
+            found.add("wide")
+        elif isinstance(movement_of(reader), Reshape | Permute | Slice | Pad):
+            found |= _wanted(reader.results[0])
+        elif row[0].keeps and row[0].precision == "wide":
+            found.add("follow")
+        else:
+            found.add("wide" if use.operand_number in row[0].keeps else row[0].precision)
+    return found
