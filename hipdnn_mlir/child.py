@@ -89,8 +89,9 @@ def shape_options(shapes: Shapes) -> list[str]:
     """Return the options of the command line that say the same as ``shapes``."""
     options = []
     for name, sizes in shapes.items():
-        text = str(sizes) if isinstance(sizes, (int, str)) or sizes is None else ",".join(map(str, sizes))
-        options += ["--shape", f"{name}={text}"]
+        dims = [sizes] if isinstance(sizes, (int, str)) or sizes is None else list(sizes)
+        separator = "x" if all(isinstance(size, int) for size in dims) else ","
+        options += ["--shape", f"{name}={separator.join('?' if size is None else str(size) for size in dims)}"]
     return options
 
 

@@ -84,10 +84,10 @@ def test_two_regions_do_not_wait_for_each_other_when_each_alone_is_convex() -> N
 
 
 def test_nothing_is_placed_when_no_node_is_taken() -> None:
-    model = build("g (float[4] x) => (float[4] y) { a = Softsign(x) y = Acos(a) }")
+    model = build("g (float[4,4] x) => (float y, float z) { y = Det(x) a = Relu(x) z = Det(a) }")
     placement = place(model)
     assert nodes_of(placement) == []
-    assert set(rejected(placement)) == {"n_a", "n_y"}
+    assert set(rejected(placement)) >= {"n_y", "n_z"}
     assert placement.graphs == 0
 
 
@@ -194,13 +194,13 @@ def test_context_node_is_left_alone() -> None:
 
 
 def test_operator_of_another_domain_is_rejected_by_name() -> None:
-    text = "g (float[2,4] x) => (float[2,4] y) { a = Relu(x) b = com.microsoft.QuickGelu(a) y = Tanh(b) }"
+    text = "g (float[4,4] x) => (float[4,4] y) { a = Relu(x) b = com.microsoft.Inverse(a) y = Tanh(b) }"
     model = build(text)
-    model.graph.value_info.append(helper.make_tensor_value_info("b", TensorProto.FLOAT, [2, 4]))
+    model.graph.value_info.append(helper.make_tensor_value_info("b", TensorProto.FLOAT, [4, 4]))
     placement = place(model, mode="maximal")
     assert nodes_of(placement) == [["n_a"], ["n_y"]]
     assert set(rejected(placement)) == {"n_b"}
-    assert_equals_onnxruntime(model, placement, {"x": normal(2, 4)})
+    assert_equals_onnxruntime(model, placement, {"x": np.eye(4, dtype=np.float32) + 0.1 * np.abs(normal(4, 4))})
 
 
 def test_old_opset_is_placed_when_some_nodes_are_not_taken() -> None:

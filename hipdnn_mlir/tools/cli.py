@@ -36,7 +36,7 @@ _err = Console(stderr=True)
 
 ModelPath = Annotated[Path, typer.Argument(help="ONNX file.", show_default=False)]
 Target = Annotated[str, typer.Option(help="What to compile for.")]
-_SHAPE_FORM = "INPUT=1x3x224x224, INPUT=batch,3,?,? or SIZE=4"
+_SHAPE_FORM = "NAME=1x3x224x224, NAME=batch,3,?,? or SIZE=4"
 ShapeOptions = Annotated[
     list[str],
     typer.Option(
@@ -190,9 +190,9 @@ def parse_shapes(texts: list[str]) -> dict[str, tuple[Given, ...] | Given]:
     for text in texts:
         name, value = _split(text, "--shape", _SHAPE_FORM, empty=True)
         parts = value.split(",") if "," in value else value.split("x") if re.fullmatch(r"[\dx?-]*", value) else [value]
-        sizes = tuple(int(part) if re.fullmatch(r"-?\d+", part) else part.strip() for part in parts) if value else ()
-        if any(size == "" or (isinstance(size, int) and size < 0) for size in sizes):
-            raise ModelError("bad dims", where="--shape", expected=_SHAPE_FORM, got=repr(text))
+        if not all(re.fullmatch(r"\d+|\?|[A-Za-z_][\w.]*", part.strip()) for part in parts if value):
+            raise ModelError("bad sizes", where="--shape", expected=_SHAPE_FORM, got=repr(text))
+        sizes = tuple(int(part) if part.isdigit() else part.strip() for part in parts) if value else ()
         shapes[name] = sizes[0] if len(sizes) == 1 else sizes
     return shapes
 
