@@ -29,6 +29,7 @@ import fresh
 import hipdnn_mlir
 import models
 import onnxruntime_ep
+import open_sizes
 from hipdnn_mlir.tools import arrays
 from hipdnn_mlir.tools.execution import reference_runner
 from hipdnn_mlir.tools.measure import interleave
@@ -136,9 +137,10 @@ def measure(scratch: Path, threads: int, repeat: int, report: Callable[[str], No
         report(f"allocations and memory of {name}")
         rows += [allocations_per_run(name, program, threads), arena(name, program)]
     report("the ONNX Runtime provider")
-    return rows + onnxruntime_ep.measure(
+    rows += onnxruntime_ep.measure(
         scratch, {name: (files[name][0], limit) for name, (_, limit) in MODELS.items()}, threads, repeat
     )
+    return rows + open_sizes.measure(scratch, threads, report)
 
 
 def to_table(rows: list[Row]) -> Table:
