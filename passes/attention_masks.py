@@ -47,6 +47,8 @@ class Masks:
         scores, mask = taken
         if dims_of(scores) != dims or not _fits(mask[0], dims):
             return None
+        if len(mask) == 1 and (constant := number(mask[0])) is not None and math.isfinite(constant):
+            return scores  # softmax is the same for scores that are all higher
         if (
             len(mask) == 1
             and self.added

@@ -91,6 +91,7 @@ ATTENTION = {
         "t = Transpose<perm = [0, 2, 1]>(k) a = MatMul(q, t) b = Softmax(a) y = MatMul(b, v)",
         "float[8,6,8] q, float[8,5,8] k, float[8,5,4] v",
     ),
+    "number added": (f"{KEYS} a = MatMul(q, t) m = Add(a, d) b = Softmax(m) y = MatMul(b, v)", HEADS),
     "one head for all": (
         f"{KEYS} a = MatMul(q, t) b = Softmax(a) y = MatMul(b, v)",
         "float[2,4,6,8] q, float[2,1,5,8] k, float[2,1,5,8] v",
