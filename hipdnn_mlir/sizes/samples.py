@@ -1,4 +1,4 @@
-"""The sizes at which a model with open sizes is compiled, to see how its program depends on them (adr/0007)."""
+"""The sizes at which a model with open sizes is compiled, to see how its program depends on them (adr/0008)."""
 
 import math
 from collections.abc import Iterator, Sequence
