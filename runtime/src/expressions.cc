@@ -94,7 +94,7 @@ std::vector<std::int64_t> Expressions::evaluate(std::span<const std::int64_t> sy
         if (result && *result != kInt64Min) result = -*result;
         break;
       case Operator::modulo:
-        if (b > 0) result = (a % b + b) % b;
+        if (b > 0) result = a % b + (a % b < 0 ? b : 0);
         break;
     }
     if (!result) {
@@ -114,12 +114,13 @@ std::optional<std::size_t> Expressions::symbol(const Expression& expression) con
   return static_cast<std::size_t>(entries_[*expression.entry].a.number);
 }
 
-std::string Expressions::text(const Expression& expression) const {
+std::string Expressions::text(const Expression& expression, int depth) const {
   if (!expression.entry) return std::to_string(expression.number);
   const Entry& entry = entries_[*expression.entry];
   if (entry.action == Operator::symbol) return symbols_[static_cast<std::size_t>(entry.a.number)];
+  if (depth == 0) return "...";
   const auto operand = [&](const Expression& part) {
-    std::string inner = text(part);
+    std::string inner = text(part, depth - 1);
     if (inner.find(' ') == std::string::npos) return inner;
     inner.insert(0, 1, '(');
     inner += ')';

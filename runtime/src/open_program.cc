@@ -43,7 +43,11 @@ void write_element(const Json& value, DType dtype, const std::string& path, std:
   const auto put = [&](auto number) { std::memcpy(to, &number, sizeof(number)); };
   if (!value.is_number() && !value.is_boolean()) throw ProgramError(path + ": expected numbers");
   const auto real = [&] { return value.is_boolean() ? (value.get<bool>() ? 1.0 : 0.0) : value.get<double>(); };
-  const auto whole = [&] { return value.is_boolean() ? static_cast<std::int64_t>(value.get<bool>()) : value.get<std::int64_t>(); };
+  const auto whole = [&] {
+    if (value.is_boolean()) return static_cast<std::int64_t>(value.get<bool>());
+    if (!value.is_number_integer()) throw ProgramError(path + ": expected whole numbers");
+    return value.get<std::int64_t>();
+  };
   switch (dtype) {
     case DType::f64: return put(real());
     case DType::f32: return put(static_cast<float>(real()));

@@ -36,7 +36,8 @@ class Expressions {
   std::vector<std::int64_t> evaluate(std::span<const std::int64_t> symbols) const;
   /// The symbol that an expression is, by itself.
   std::optional<std::size_t> symbol(const Expression& expression) const;
-  std::string text(const Expression& expression) const;
+  /// For people: "past + seq"; what is nested deeper than any real size is left out.
+  std::string text(const Expression& expression) const { return text(expression, kShownDepth); }
 
  private:
   enum class Operator { symbol, add, multiply, floor_divide, ceil_divide, modulo };
@@ -45,7 +46,9 @@ class Expressions {
     Expression a;
     Expression b;
   };
+  static constexpr int kShownDepth = 8;
   static Operator read_operator(const Field& field);
+  std::string text(const Expression& expression, int depth) const;
 
   std::vector<std::string> symbols_;
   std::vector<Entry> entries_;

@@ -54,8 +54,8 @@ def main(folder: Path) -> None:
         parts += [make("MatMul", [value, "w"], [f"product{part}"]), make("Tanh", [f"product{part}"], [following])]
         if part < PARTS - 1:
             value = f"sum{part}"
-            parts.append(make("CumSum", [following, "axis"], [value]))
-    save(folder, "parts", parts, [4, WIDTH], {"w": weight(WIDTH, WIDTH), "axis": np.array(1, np.int64)})
+            parts.append(make("Softsign", [following], [value]))
+    save(folder, "parts", parts, [4, WIDTH], {"w": weight(WIDTH, WIDTH)})
 
     dynamic = [make("MatMul", ["x", "w"], ["p"]), make("Tanh", ["p"], ["y"])]
     save(folder, "dynamic", dynamic, ["n", WIDTH], {"w": weight(WIDTH, WIDTH)})

@@ -24,7 +24,9 @@ void add_fuzz_cases(check::Suite& suite, const Libraries& libraries);
 void add_run_cases(check::Suite& suite, const Libraries& libraries);
 void add_concurrency_cases(check::Suite& suite, const Libraries& libraries);
 void add_memory_cases(check::Suite& suite, const Libraries& libraries);
+void add_open_program_cases(check::Suite& suite, const Libraries& libraries);
 void add_pool_cases(check::Suite& suite, const Libraries& libraries);
+void add_size_cache_cases(check::Suite& suite);
 void add_stream_cases(check::Suite& suite, const Libraries& libraries);
 
 }  // namespace runtime_tests

@@ -1,0 +1,265 @@
+// Programs with open sizes: instances for sizes, and tables, sizes and constants that are refused.
+#include "hipdnn_rt/open_program.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "cases.h"
+#include "hipdnn_rt/error.h"
+#include "sample_program.h"
+#include "session.h"
+
+namespace runtime_tests {
+namespace {
+
+using hipdnn_rt::ConstantMemory;
+using hipdnn_rt::InputError;
+using hipdnn_rt::LoadedProgram;
+using hipdnn_rt::OpenProgram;
+using hipdnn_rt::ProgramError;
+using nlohmann::json;
+
+constexpr std::int64_t kColumns = 4;
+
+json reference(int entry) { return {{"expr", entry}}; }
+
+/// A sample whose tensors are `batch` times `bytes` large: the given descriptors of all executables, all inputs, outputs and temps.
+Sample with_open_batch(Sample sample, std::int64_t bytes, const std::vector<std::string>& tensors) {
+  json& program = sample.program;
+  program["format"] = 2;
+  program["symbols"] = {"batch"};
+  program["expressions"] = json::array({json::array({"symbol", 0}), json::array({"*", reference(0), bytes})});
+  for (const char* list : {"inputs", "outputs"}) {
+    for (json& argument : program[list]) argument["dims"][0] = reference(0);
+  }
+  for (json& buffer : program["buffers"]) {
+    if (buffer["kind"] != "constant") buffer["bytes"] = reference(1);
+  }
+  for (json& executable : program["executables"]) {
+    for (const std::string& tensor : tensors) executable[json::json_pointer("/descriptors/" + tensor + "/1/2/2/0")] = reference(0);
+  }
+  return sample;
+}
+
+/// y = relu(x) of batch x 4.
+Sample open_relu() { return with_open_batch(relu({1, kColumns}), 4 * kColumns, {"0", "1"}); }
+
+Sample open_convolution() { return with_open_batch(one_convolution(2, 5), 2 * 5 * 5 * 4, {"0", "2"}); }
+
+/// y = relu(a + k), k of batch x 4 with `values` as elements.
+Sample sum_with_computed(json values) {
+  Sample sample = with_open_batch(relu_of_sum({1, kColumns}), 4 * kColumns, {"0", "1"});
+  json& program = sample.program;
+  program["inputs"].erase(1);
+  program["buffers"][1]["kind"] = "constant";
+  program["executables"][0][json::json_pointer("/descriptors/2/1/2/2/0")] = reference(0);
+  program["constants"] = {
+      {{"tensor", "k"}, {"buffer", 1}, {"dtype", "f32"}, {"dims", {reference(0), kColumns}}, {"values", std::move(values)}}};
+  return sample;
+}
+
+std::shared_ptr<const OpenProgram> parse(const Sample& sample) {
+  const auto bytes = std::make_shared<std::vector<std::byte>>(sample.container());
+  return OpenProgram::parse_container(*bytes, bytes);
+}
+
+std::vector<float> relu_of(std::vector<float> values, float added = 0) {
+  for (float& value : values) value = std::max(value + added, 0.0F);
+  return values;
+}
+
+void test_instances_run_for_their_sizes(const Libraries& libraries) {
+  const auto device = open_host(libraries);
+  const auto program = parse(open_relu());
+  check::equal(program->symbols(), std::vector<std::string>{"batch"});
+  for (const std::int64_t batch : {1, 3, 64}) {
+    hipdnn_rt::ContextPool pool(LoadedProgram::load(device, program->at({batch})));
+    const std::vector<float> x = random_values(static_cast<std::size_t>(batch * kColumns), 7);
+    check::equal(run_once(pool, pool.program().program(), {x}), relu_of(x));
+  }
+}
+
+void test_nothing_is_done_when_there_are_no_elements(const Libraries& libraries) {
+  const auto program = parse(open_relu())->at({0});
+  check::equal(program->steps().size(), std::size_t{0}, "steps");
+  hipdnn_rt::ContextPool pool(LoadedProgram::load(open_host(libraries), program));
+  check::that(run_once(pool, *program, {{}}).empty(), "no results");
+}
+
+void test_constants_are_computed_from_sizes(const Libraries& libraries) {
+  const auto device = open_host(libraries);
+  const auto one = parse(sum_with_computed({reference(0)}));
+  for (const std::int64_t batch : {1, 2, 3}) {
+    hipdnn_rt::ContextPool pool(LoadedProgram::load(device, one->at({batch})));
+    const std::vector<float> x = random_values(static_cast<std::size_t>(batch * kColumns), 3);
+    check::equal(run_once(pool, pool.program().program(), {x}), relu_of(x, static_cast<float>(batch)));
+  }
+  const auto each = parse(sum_with_computed({0.5, 0.5, 0.5, 0.5}));
+  hipdnn_rt::ContextPool pool(LoadedProgram::load(device, each->at({1})));
+  const std::vector<float> x = random_values(kColumns, 3);
+  check::equal(run_once(pool, pool.program().program(), {x}), relu_of(x, 0.5F));
+  check::contains(error_of<InputError>([&] { each->at({2}); }), "values: expected one element, or as many as the dims have");
+}
+
+void test_refused_when_computed_constants_are_wrong() {
+  const auto refuse = [](const char* pointer, json value, const char* expected) {
+    Sample sample = sum_with_computed({reference(0)});
+    sample.program[json::json_pointer(pointer)] = std::move(value);
+    check::contains(error_of<hipdnn_rt::Error>([&] { parse(sample)->at({3}); }), expected);
+  };
+  refuse("/constants/0/dtype", "f33", "constants[0].dtype");
+  refuse("/constants/0/dtype", "f16", "elements of this type are not computed");
+  refuse("/constants/0/dtype", "f64", "buffer 1 has 48 bytes, its contents 96");
+  refuse("/constants/0/dims/0", -1, "constants[0].dims[0]");
+  refuse("/constants/0/dims/0", std::numeric_limits<std::int64_t>::max(), "constants[0].dims");
+  refuse("/constants/0/values", {"1"}, "expected numbers");
+  refuse("/constants/0/values", json::array(), "expected one element");
+  Sample fraction = sum_with_computed({0.5});
+  fraction.program["constants"][0]["dtype"] = "i32";
+  check::contains(error_of<hipdnn_rt::Error>([&] { parse(fraction)->at({3}); }), "expected whole numbers");
+}
+
+void test_refused_when_the_table_is_wrong() {
+  struct Edit {
+    const char* pointer;
+    json value;
+    const char* expected;
+  };
+  const std::vector<Edit> edits{
+      {"/format", 99, "program.format: 99 is newer than"},
+      {"/symbols", 3, "program.symbols: expected an array"},
+      {"/symbols", {"batch", "batch"}, "program.symbols[1]: expected a name used once"},
+      {"/symbols", {"batch", "free"}, "program.symbols[1]: expected the size of a dimension of an input"},
+      {"/expressions/0", {"symbol", 1}, "program.expressions[0][1]: expected an integer from 0 to 0, got 1"},
+      {"/expressions/0", {"symbol", 0, 0}, "program.expressions[0]: expected an operator and its operands"},
+      {"/expressions/1", {"*", reference(0)}, "program.expressions[1]: expected an operator and its operands"},
+      {"/expressions/1", {"^", reference(0), 2}, "program.expressions[1][0]: expected one of \"symbol\""},
+      {"/expressions/1", {"*", reference(1), 16}, "program.expressions[1][1].expr: expected an integer from 0 to 0, got 1"},
+      {"/expressions/1", {"*", reference(-1), 16}, "program.expressions[1][1].expr"},
+      {"/expressions/1", {"*", 0.5, 16}, "program.expressions[1][1]"},
+      {"/expressions", json::array(), "program.inputs[0].dims[0].expr"},
+      {"/inputs/0/dims/0", reference(2), "program.inputs[0].dims[0].expr: expected an integer from 0 to 1, got 2"},
+      {"/inputs/0/dims/0", -1, "program.inputs[0].dims[0]"},
+      {"/inputs/0/dims/0", 1, "program.symbols[0]: expected the size of a dimension of an input"},
+      {"/conditions", {{"<", reference(0), 4}}, "program.conditions[0]: expected a relation, two sizes and a name"},
+      {"/conditions", {{">", reference(0), 4, "n"}}, "program.conditions[0][0]: expected one of"},
+      {"/conditions", {{"<", reference(9), 4, "n"}}, "program.conditions[0][1].expr"},
+  };
+  for (const Edit& edit : edits) {
+    Sample sample = open_relu();
+    sample.program[json::json_pointer(edit.pointer)] = edit.value;
+    const std::string message = error_of<ProgramError>([&] { parse(sample); });
+    check::that(message.find(edit.expected) != std::string::npos,
+                std::string(edit.pointer) + ": message '" + message + "' lacks '" + edit.expected + "'");
+  }
+}
+
+void test_instance_refused_when_the_program_does_not_hold() {
+  const auto refuse = [](const char* pointer, json value, std::int64_t batch, const char* expected) {
+    Sample sample = open_relu();
+    sample.program[json::json_pointer(pointer)] = std::move(value);
+    const auto program = parse(sample);
+    check::contains(error_of<hipdnn_rt::Error>([&] { program->at({batch}); }), expected);
+  };
+  refuse("/expressions/1", {"*", reference(0), 12}, 3, "the program does not hold for batch=3: program.inputs[0].buffer");
+  refuse("/expressions/1", {"*", reference(0), std::numeric_limits<std::int64_t>::max()}, 3, "leaves the range of 64 bits where batch is 3");
+  refuse("/expressions/1", {"floordiv", 48, reference(0)}, 0, "the size 48 floordiv batch leaves");
+  refuse("/expressions/1", {"+", reference(0), -9}, 3, "program.buffers[0].bytes: expected an integer of at least 0");
+  refuse("/buffers/0/bytes", reference(2), 3, "entry 2 is missing");
+  refuse("/steps/0/executable", reference(0), 3, "program.steps[0].executable: expected an integer from 0 to 0");
+  refuse("/executables/0/descriptors/1/1/2/2/0", 4, 3, "pass the end of buffer 1");
+  refuse("/conditions", {{"<", reference(0), 3, "Concat_7"}}, 3, "node 'Concat_7' needs batch < 3");
+}
+
+void test_deep_tables_are_shown_in_short() {
+  Sample sample = open_relu();
+  json& table = sample.program["expressions"];
+  for (int i = 2; i < 60'000; ++i) table.push_back({"+", reference(i - 1), reference(i - 1)});
+  sample.program["conditions"] = {{"<", reference(59'999), 0, "n"}};
+  const std::string message = error_of<InputError>([&] { parse(sample)->at({1}); });
+  check::that(message.size() < 10'000, "a message of " + std::to_string(message.size()) + " characters");
+  sample.program["expressions"][2] = {"*", 0, 0};
+  check::that(error_of<InputError>([&] { parse(sample)->at({1}); }).size() < 10'000, "a short message");
+}
+
+void test_sizes_read_from_inputs() {
+  Sample sample = with_open_batch(relu_of_sum({1, kColumns}), 4 * kColumns, {"0", "1"});
+  sample.program["expressions"].push_back({"+", reference(0), 1});
+  sample.program["inputs"][1]["dims"][0] = reference(2);
+  const auto program = parse(sample);
+  const auto sizes = [&](std::vector<std::int64_t> a, std::vector<std::int64_t> b) {
+    const std::vector<std::span<const std::int64_t>> dims{a, b};
+    return program->sizes_of(dims);
+  };
+  check::equal(sizes({3, 4}, {4, 4}), hipdnn_rt::Sizes{3});
+  const auto refuse = [&](std::vector<std::int64_t> a, std::vector<std::int64_t> b, const char* expected) {
+    check::contains(error_of<InputError>([&] { sizes(a, b); }), expected);
+  };
+  refuse({3, 4}, {3, 4}, "'b', dimension 0 (batch + 1): expected 4, got 3");
+  refuse({3, 5}, {4, 4}, "'a', dimension 1: expected 4, got 5");
+  refuse({3}, {4, 4}, "'a': expected rank 2, got 1");
+  sample.program["inputs"][1]["dims"][0] = reference(0);
+  const auto same = parse(sample);
+  const std::vector<std::int64_t> a{3, 4}, b{2, 4};
+  const std::vector<std::span<const std::int64_t>> dims{a, b};
+  check::contains(error_of<InputError>([&] { same->sizes_of(dims); }),
+                  "'b', dimension 0 ('batch'): expected 3 as in 'a', dimension 0, got 2");
+}
+
+void test_operators_round_as_they_say() {
+  const json root = {{"symbols", {"n"}},
+                     {"expressions",
+                      {{"symbol", 0}, {"floordiv", reference(0), 3}, {"ceildiv", reference(0), 3}, {"mod", reference(0), 3},
+                       {"mod", reference(0), std::numeric_limits<std::int64_t>::max()}}}};
+  const auto table = hipdnn_rt::Expressions::read(hipdnn_rt::Field(root, "program"));
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  const auto at = [&](std::int64_t n) { return table.evaluate(std::array{n}); };
+  check::equal(at(7), std::vector<std::int64_t>{7, 2, 3, 1, 7});
+  check::equal(at(6), std::vector<std::int64_t>{6, 2, 2, 0, 6});
+  check::equal(at(-7), std::vector<std::int64_t>{-7, -3, -2, 2, most - 7});
+  check::equal(at(most - 1)[4], most - 1);
+}
+
+/// Two instances on a device with memory of its own: weights are there once, computed constants each time.
+void test_instances_share_uploaded_constants(const Libraries& libraries) {
+  const auto device = open_disguised(libraries);
+  Sample sample = open_convolution();
+  sample.program["target"] = "hip";
+  const auto program = parse(sample);
+  const auto shared = std::make_shared<const ConstantMemory>(*device, program->stored_constants());
+  const auto small = LoadedProgram::load(device, program->at({1}), shared);
+  const auto large = LoadedProgram::load(device, program->at({2}), shared);
+  const auto alone = LoadedProgram::load(device, program->at({2}));
+  check::equal(small->constant(2), large->constant(2), "address of the weights");
+  check::that(alone->constant(2) != large->constant(2), "weights of their own");
+  check::that(small->constant(2) != program->stored_constants().at(0).data(), "weights were uploaded");
+  hipdnn_rt::ContextPool with(large), without(alone);
+  const std::vector<float> x = random_values(2 * 2 * 5 * 5, 5);
+  check::equal(run_once(with, large->program(), {x}), run_once(without, alone->program(), {x}));
+
+  Sample computed = sum_with_computed({reference(0)});
+  computed.program["target"] = "hip";
+  const auto second = parse(computed);
+  check::that(second->stored_constants().empty(), "nothing stored");
+  const auto none = std::make_shared<const ConstantMemory>(*device, second->stored_constants());
+  hipdnn_rt::ContextPool pool(LoadedProgram::load(device, second->at({2}), none));
+  const std::vector<float> a = random_values(2 * kColumns, 3);
+  check::equal(run_once(pool, pool.program().program(), {a}), relu_of(a, 2.0F));
+}
+
+}  // namespace
+
+void add_open_program_cases(check::Suite& suite, const Libraries& libraries) {
+  suite.add("open program: instances run for their sizes", [=] { test_instances_run_for_their_sizes(libraries); });
+  suite.add("open program: nothing is done when there are no elements", [=] { test_nothing_is_done_when_there_are_no_elements(libraries); });
+  suite.add("open program: constants are computed from sizes", [=] { test_constants_are_computed_from_sizes(libraries); });
+  suite.add("open program: refused when computed constants are wrong", test_refused_when_computed_constants_are_wrong);
+  suite.add("open program: refused when the table is wrong", test_refused_when_the_table_is_wrong);
+  suite.add("open program: instance refused when the program does not hold", test_instance_refused_when_the_program_does_not_hold);
+  suite.add("open program: deep tables are shown in short", test_deep_tables_are_shown_in_short);
+  suite.add("open program: sizes read from inputs", test_sizes_read_from_inputs);
+  suite.add("open program: operators round as they say", test_operators_round_as_they_say);
+  suite.add("open program: instances share uploaded constants", [=] { test_instances_share_uploaded_constants(libraries); });
+}
+
+}  // namespace runtime_tests
