@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .errors import PassError, error_from_dict
+from .precision import UNCHANGED
 from .reproducer import Reproducer, as_package_error
 from .sizes.open_sizes import Given, Shapes
 
@@ -44,6 +45,7 @@ class Request:
         shapes: As for ``hipdnn_mlir.compile``.
         output: Absolute path of the program file to write (``compile``).
         dump_ir: Absolute path of the directory for the IR after each step, or None.
+        precision: As for ``hipdnn_mlir.compile``.
     """
 
     action: Literal["compile", "explain"]
@@ -52,6 +54,7 @@ class Request:
     shapes: dict[str, list[Given] | Given] = field(default_factory=dict)
     output: str | None = None
     dump_ir: str | None = None
+    precision: str = UNCHANGED
 
     @classmethod
     def to_compile(
@@ -60,6 +63,7 @@ class Request:
         output: Path,
         *,
         target: str = "host",
+        precision: str = UNCHANGED,
         shapes: Shapes | None = None,
         dump_ir: Path | None = None,
     ) -> Request:
@@ -71,18 +75,26 @@ class Request:
             _lists(shapes),
             str(output.absolute()),
             None if dump_ir is None else str(dump_ir.absolute()),
+            precision,
         )
 
     @classmethod
-    def to_explain(cls, model: Path, *, target: str = "host", shapes: Shapes | None = None) -> Request:
+    def to_explain(
+        cls, model: Path, *, target: str = "host", precision: str = UNCHANGED, shapes: Shapes | None = None
+    ) -> Request:
         """Return the request to explain a model; its result is ``Explanation.to_dict()``."""
-        return cls("explain", str(model.absolute()), target, _lists(shapes))
+        return cls("explain", str(model.absolute()), target, _lists(shapes), precision=precision)
 
     def command(self, model: str) -> list[str]:
         """Return the command line that does the same in one process, on ``model``."""
         command = ["hipdnn-mlir", self.action, model, "--in-process", "--target", self.target]
-        command += shape_options(self.shapes)
+        command += precision_options(self.precision) + shape_options(self.shapes)
         return [*command, "-o", "out.hipdnn"] if self.action == "compile" else command
+
+
+def precision_options(precision: str) -> list[str]:
+    """Return the options of the command line that say the same as ``precision``."""
+    return [] if precision == UNCHANGED else ["--precision", precision]
 
 
 def shape_options(shapes: Shapes) -> list[str]:
@@ -108,6 +120,7 @@ def compile_in_child(
     output: Path,
     *,
     target: str = "host",
+    precision: str = UNCHANGED,
     shapes: Shapes | None = None,
     dump_ir: Path | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
@@ -119,6 +132,7 @@ def compile_in_child(
         model: The ONNX file.
         output: The program file to write, atomically.
         target: Target to compile for.
+        precision: As for ``hipdnn_mlir.compile``.
         shapes: As for ``hipdnn_mlir.compile``.
         dump_ir: Directory for the IR after each step.
         timeout_s: Seconds after which the child is killed.
@@ -128,7 +142,7 @@ def compile_in_child(
         HipdnnMlirError: Whatever ``hipdnn_mlir.compile`` raised in the child, as the class it was.
         PassError: The child crashed or hung; the error names a saved reproducer.
     """
-    request = Request.to_compile(model, output, target=target, shapes=shapes, dump_ir=dump_ir)
+    request = Request.to_compile(model, output, target=target, precision=precision, shapes=shapes, dump_ir=dump_ir)
     perform_in_child(request, timeout_s=timeout_s, on_progress=on_progress)
 
 
@@ -241,10 +255,13 @@ def _serve(request: Request) -> dict[str, Any]:
     shapes = request.shapes
     model = Path(request.model)
     if request.action == "explain":
-        return hipdnn_mlir.explain(model, target=request.target, shapes=shapes).to_dict()
+        return hipdnn_mlir.explain(model, target=request.target, precision=request.precision, shapes=shapes).to_dict()
     assert request.output is not None
     dump_ir = None if request.dump_ir is None else Path(request.dump_ir)
-    hipdnn_mlir.compile(model, target=request.target, shapes=shapes, dump_ir=dump_ir).save(Path(request.output))
+    program = hipdnn_mlir.compile(
+        model, target=request.target, precision=request.precision, shapes=shapes, dump_ir=dump_ir
+    )
+    program.save(Path(request.output))
     return {}
 
 

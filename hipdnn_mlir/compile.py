@@ -21,7 +21,7 @@ from .passes.mark_varying import mark_varying
 from .passes.offload import rejects
 from .passes.pipeline import OFFLOAD_STEPS, TORCH_STEPS, Runner
 from .passes.registration import body, functions
-from .precision import MODEL, find_precision
+from .precision import UNCHANGED, find_precision
 from .program.emit import emit
 from .program.generalize import generalize
 from .program.schema import ProgramModel
@@ -86,7 +86,7 @@ def compile(  # noqa: A001 - the public name
     model: ModelLike,
     *,
     target: str = "host",
-    precision: str = MODEL,
+    precision: str = UNCHANGED,
     shapes: Shapes | None = None,
     dump_ir: str | Path | None = None,
 ) -> Program:
@@ -159,7 +159,7 @@ def lower(
     proto: onnx.ModelProto,
     *,
     target: str = "host",
-    precision: str = MODEL,
+    precision: str = UNCHANGED,
     shapes: Shapes | None = None,
     dump_ir: str | Path | None = None,
     where: str = "model",

@@ -3,10 +3,10 @@
 from .dtypes import BF16, F16, DType
 from .errors import ModelError
 
-MODEL = "model"
+UNCHANGED = "model"
 """As the model is."""
 _NARROW = {F16.name: F16, BF16.name: BF16}
-PRECISIONS = (MODEL, *_NARROW)
+PRECISIONS = (UNCHANGED, *_NARROW)
 
 
 def find_precision(name: str) -> DType | None:

@@ -26,23 +26,23 @@ class Remembered:
     def __init__(self) -> None:
         self._found: OrderedDict[bytes, Lowered] = OrderedDict()
 
-    def add(self, model: onnx.ModelProto, target: str, lowered: Lowered) -> None:
-        """Keep what a model compiled to."""
-        self._found[_key(model, target)] = lowered
+    def add(self, model: onnx.ModelProto, options: str, lowered: Lowered) -> None:
+        """Keep what a model compiled to with some options."""
+        self._found[_key(model, options)] = lowered
         while len(self._found) > CAPACITY:
             self._found.popitem(last=False)
 
-    def find(self, model: onnx.ModelProto, target: str) -> Lowered | None:
-        """What an equal model compiled to, or None."""
-        key = _key(model, target)
+    def find(self, model: onnx.ModelProto, options: str) -> Lowered | None:
+        """What an equal model compiled to with the same options, or None."""
+        key = _key(model, options)
         if key in self._found:
             self._found.move_to_end(key)
         return self._found.get(key)
 
 
-def _key(model: onnx.ModelProto, target: str) -> bytes:
+def _key(model: onnx.ModelProto, options: str) -> bytes:
     graph = model.graph
-    digest = hashlib.sha256(f"{target} {model.ir_version}".encode())
+    digest = hashlib.sha256(f"{options} {model.ir_version}".encode())
     for messages in (
         model.opset_import,
         model.functions,

@@ -7,11 +7,11 @@ A message is a UTF-8 JSON object; on the socket (AF_UNIX, SOCK_STREAM) its lengt
 travel with its first bytes (SCM_RIGHTS). Requests, with the descriptors they bring:
 
 - ``{"action": "hello"}`` -> ``{"version", "producers", "targets"}``; quick, for nothing of the compiler is loaded yet.
-- ``{"action": "place", "target", "placement"}`` and a model -> ``{"partitions": [{"nodes", "dynamic"}], "rejects": [{"op", "rule",
-  "reason", "node"}], "dropped": [{"nodes", "reason"}], "graphs", "nodes"}``.
-- ``{"action": "compile", "target", "name", "shapes", "dump_ir"}`` and a model, an output -> ``{"bytes", "steps", "copies"}``; the output
-  holds the program file afterwards. ``shapes`` (input -> dims) and ``dump_ir`` (a folder) may be missing; without ``shapes`` what the model
-  leaves open stays open.
+- ``{"action": "place", "target", "precision", "placement"}`` and a model -> ``{"partitions": [{"nodes", "dynamic"}], "rejects": [{"op",
+  "rule", "reason", "node"}], "dropped": [{"nodes", "reason"}], "graphs", "nodes"}``.
+- ``{"action": "compile", "target", "precision", "name", "shapes", "dump_ir"}`` and a model, an output -> ``{"bytes", "steps", "copies"}``;
+  the output holds the program file afterwards. ``shapes`` (input -> dims) and ``dump_ir`` (a folder) may be missing; without ``shapes``
+  what the model leaves open stays open.
 
 Models come as ``hipdnn_mlir.container`` describes. A reply is ``{"result": ...}`` or ``{"error": {"kind", "message"}}``: kind is the class
 of this package's error, or ``defect`` where something else was raised; that and ``PassError`` bring ``detail`` and ``reproducer`` too.
@@ -30,8 +30,9 @@ import threading
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from .child import shape_options
+from .child import precision_options, shape_options
 from .errors import HipdnnMlirError, PassError
+from .precision import UNCHANGED
 from .reproducer import COPY_LIMIT_BYTES, MODEL, Reproducer, as_package_error
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Request:
 
     action: str
     target: str = "host"
+    precision: str = UNCHANGED
     placement: str = "profitable"
     name: str = "model"
     shapes: dict[str, list[int]] = field(default_factory=dict)
@@ -79,11 +81,16 @@ class Request:
             )
         return cls(**data)
 
+    @property
+    def options(self) -> str:
+        """What a placement and its compilations have to agree in."""
+        return f"{self.target} {self.precision}"
+
     def command(self) -> list[str]:
         """Return the command line that does the same, or the most of it, to a model in a file."""
         command = ["hipdnn-mlir", "compile" if self.action == "compile" else "explain", MODEL, "--in-process"]
         command += ["--target", self.target]
-        command += shape_options(self.shapes)
+        command += precision_options(self.precision) + shape_options(self.shapes)
         return [*command, "-o", "out.hipdnn"] if self.action == "compile" else command
 
 
@@ -116,10 +123,11 @@ class _Compiler:
         from . import container
         from .placement import place
 
-        placement = place(container.read_model(model), target=request.target, mode=request.placement)
+        proto = container.read_model(model)
+        placement = place(proto, target=request.target, precision=request.precision, mode=request.placement)
         for partition in placement.partitions:
             if partition.is_whole:
-                self._memory.add(partition.model, request.target, partition.lowered)
+                self._memory.add(partition.model, request.options, partition.lowered)
         return {
             "partitions": [{"nodes": part.nodes, "dynamic": part.is_dynamic} for part in placement.partitions],
             "rejects": [asdict(reject) for reject in placement.rejects],
@@ -150,10 +158,11 @@ class _Compiler:
 
         declared = {value.name: static_dims(value) for value in proto.graph.input}
         shapes = {n: tuple(dims) for n, dims in request.shapes.items() if declared.get(n) != tuple(dims)}
-        found = None if shapes or request.dump_ir else self._memory.find(proto, request.target)
+        found = None if shapes or request.dump_ir else self._memory.find(proto, request.options)
         return found or lower(
             proto,
             target=request.target,
+            precision=request.precision,
             shapes=shapes,
             dump_ir=request.dump_ir,
             where=request.name,

@@ -3,15 +3,14 @@
 import math
 from typing import Any
 
-import ml_dtypes
 from torch_mlir import ir
 
-from hipdnn_mlir.dtypes import F32, DType
+from hipdnn_mlir.dtypes import BF16, F16, F32, DType
 from hipdnn_mlir.errors import Reject
 from hipdnn_mlir.ir_types import is_tensor, tensor_type, torch_tensor
 from hipdnn_mlir.ir_view import defining, literal_scalar, lookup
 from hipdnn_mlir.ops.spec import OpRow, OpView, Pad, Permute, Precision, Reshape, Slice
-from hipdnn_mlir.precision import MODEL, find_precision
+from hipdnn_mlir.precision import UNCHANGED, find_precision
 
 from .canonicalize_torch import splat
 from .outline_constants import constant_name
@@ -20,10 +19,12 @@ from .terms import cast_to
 from .view_chains import movement_of
 
 _LIST = "torch.prim.ListConstruct"
+_LARGEST = {F16: 65504.0, BF16: (2 - 2**-7) * 2.0**127}
+"""The largest finite number of a type."""
 
 
 @module_pass("hipdnn-convert-precision")
-def convert_precision(module: Any, *, precision: str = MODEL) -> None:
+def convert_precision(module: Any, *, precision: str = UNCHANGED) -> None:
     """Give the f32 ops of a model the 16-bit type that the op table allows them.
 
     A row says `narrow` (convolutions, products, attention), `wide` (norms, softmax, sums, sensitive functions) or `follow`: narrow where
@@ -163,7 +164,7 @@ class _Conversion:
     def _literal(self, literal: Any) -> Any:
         """A number of rank 0 in the narrow type; finite ones stay finite."""
         number = float(literal_scalar(literal) or 0.0)
-        limit = float(ml_dtypes.finfo(self._narrow_type.numpy).max)
+        limit = _LARGEST[self._narrow_type]
         finite = min(max(number, -limit), limit) if math.isfinite(number) else number
         with ir.InsertionPoint.after(literal), literal.location:
             return splat(finite, (), self._narrow_type)

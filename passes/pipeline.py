@@ -12,7 +12,7 @@ from torch_mlir import ir
 from torch_mlir.passmanager import PassManager
 
 from hipdnn_mlir.errors import HipdnnMlirError, PassError
-from hipdnn_mlir.precision import MODEL
+from hipdnn_mlir.precision import UNCHANGED
 
 from . import (  # noqa: F401 - importing a pass registers it
     absorb_transposes,
@@ -157,7 +157,7 @@ def build(pipeline: str, defaults: dict[str, str] | None = None) -> PassManager:
 class Runner:
     """Runs steps one after the other on a module, dumping IR and naming the step that fails."""
 
-    def __init__(self, *, target: str = "host", precision: str = MODEL, dump_ir: Path | None = None) -> None:
+    def __init__(self, *, target: str = "host", precision: str = UNCHANGED, dump_ir: Path | None = None) -> None:
         self._defaults = {"target": target, "precision": precision}
         self._dump_ir = dump_ir
         self.elapsed_ms: dict[str, float] = {}
@@ -192,6 +192,8 @@ class Runner:
                 ) from error
             self.elapsed_ms[step.name] = (time.perf_counter() - start) * 1e3
             self._dump(module, step)
+            added = [known.name for known in PASSES.values() if known.after == step.name]
+            self.run(module, [Step(name, name, "added by an extension") for name in added])
 
     def _dump(self, module: Any, step: Step) -> None:
         if self._dump_ir is None:

@@ -30,10 +30,10 @@ class Failure:
     reason: str = ""
 
 
-def dry_run(graph: OnnxGraph, region: Region, target: str) -> Lowered | Failure:
+def dry_run(graph: OnnxGraph, region: Region, target: str, precision: str) -> Lowered | Failure:
     """Compile a region up to the values of its weights and build its plans, or say why that fails."""
     try:
-        lowered = _lowered(graph, region, target)
+        lowered = _lowered(graph, region, target, precision)
         refused = refused_plans(lowered.sample)
         return _attributed(graph, region, tuple(refused)) if refused else lowered
     except UnsupportedError as error:
@@ -47,7 +47,7 @@ def dry_run(graph: OnnxGraph, region: Region, target: str) -> Lowered | Failure:
         return Failure({}, rule="defect", reason=f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
 
 
-def _lowered(graph: OnnxGraph, region: Region, target: str) -> Lowered:
+def _lowered(graph: OnnxGraph, region: Region, target: str, precision: str) -> Lowered:
     """The program of a region, with numbers in the place of open sizes; of a whole model the one for all sizes, where there is one.
 
     That takes several times as long, so it is left to the request to compile where it might only show what has to stay outside.
@@ -55,10 +55,10 @@ def _lowered(graph: OnnxGraph, region: Region, target: str) -> Lowered:
     external = stand_ins(region.model)
     if region.is_dynamic and len(region.members) == len(graph.nodes):
         try:
-            return lower(region.model, target=target, external=external)
+            return lower(region.model, target=target, precision=precision, external=external)
         except (ModelError, UnsupportedError) as error:
             logger.info("the model has no one program for all sizes: %s", error)
-    return lower(region.model, target=target, shapes=region.shapes, external=external)
+    return lower(region.model, target=target, precision=precision, shapes=region.shapes, external=external)
 
 
 def _attributed(graph: OnnxGraph, region: Region, rejects: tuple[Reject, ...]) -> Failure:

@@ -13,6 +13,7 @@ from ..errors import ModelError, Reject
 from ..importer import DATA_DEPENDENT
 from ..model_file import read_model
 from ..onnx_types import BY_ONNX
+from ..precision import UNCHANGED, find_precision
 from ..target import find_target
 from .dry_run import Failure, dry_run
 from .extract import Region, extract
@@ -70,7 +71,9 @@ class Placement:
         return sum(partition.lowered.graphs for partition in self.partitions)
 
 
-def place(model: str | Path | onnx.ModelProto, *, target: str = "host", mode: str = "profitable") -> Placement:
+def place(
+    model: str | Path | onnx.ModelProto, *, target: str = "host", precision: str = UNCHANGED, mode: str = "profitable"
+) -> Placement:
     """Decide which nodes of a model become hipDNN programs, as partitions that are known to compile.
 
     The compiler itself is asked: the whole model first, then convex regions of what is left without the nodes that it refuses. Values of
@@ -79,17 +82,19 @@ def place(model: str | Path | onnx.ModelProto, *, target: str = "host", mode: st
     Args:
         model: path or loaded model; not modified.
         target: whose engines to ask.
+        precision: as for `compile`.
         mode: "profitable" applies the hop rule (see placement.profit), "maximal" keeps every partition.
 
     Raises:
-        ModelError: missing or broken model, unknown target or mode.
+        ModelError: missing or broken model, unknown target, precision or mode.
     """
     library = find_target(target)
+    find_precision(precision)
     if mode not in MODES:
         raise ModelError(f"unknown placement {mode!r}: expected one of {', '.join(MODES)}")
     graph = read_graph(read_model(model).proto)
     declare_all(graph)
-    search = _Search(graph, target)
+    search = _Search(graph, target, precision)
     verified = search.run()
     losing = (
         drop_losing(graph, search.types, verified, library.cost) if mode == "profitable" and search.rejected else []
@@ -106,9 +111,10 @@ def place(model: str | Path | onnx.ModelProto, *, target: str = "host", mode: st
 class _Search:
     """Finds regions that compile: nodes that the compiler names are left out, regions it refuses without naming any are halved."""
 
-    def __init__(self, graph: OnnxGraph, target: str) -> None:
+    def __init__(self, graph: OnnxGraph, target: str, precision: str) -> None:
         self._graph = graph
         self._target = target
+        self._precision = precision
         self._colours = [0] * len(graph.nodes)
         self._sources = [graph.sources(index) for index in range(len(graph.nodes))]
         self._late = _shape_arithmetic(graph)
@@ -174,7 +180,7 @@ class _Search:
             if not region.model.graph.output:
                 self._outcomes[members] = Failure({}, rule="unused", reason="nothing reads its results")
             else:
-                self._outcomes[members] = dry_run(self._graph, region, self._target)
+                self._outcomes[members] = dry_run(self._graph, region, self._target, self._precision)
         return self._outcomes[members]
 
     def _refine(self, members: tuple[int, ...], failure: Failure) -> None:

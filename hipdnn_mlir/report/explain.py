@@ -15,8 +15,8 @@ from ..passes.graph_to_executable import summary
 from ..passes.offload import ENGINE, rejects
 from ..passes.pipeline import OFFLOAD_STEPS, Runner
 from ..passes.registration import body, functions
+from ..precision import UNCHANGED, find_precision
 from ..region import region_graph, region_kernel
-from ..precision import MODEL, find_precision
 from ..sizes.open_sizes import Shapes, input_sizes
 from ..target import find_target
 
@@ -61,7 +61,7 @@ class Explanation:
 
 
 def explain(
-    model: ModelLike, *, target: str = "host", precision: str = MODEL, shapes: Shapes | None = None
+    model: ModelLike, *, target: str = "host", precision: str = UNCHANGED, shapes: Shapes | None = None
 ) -> Explanation:
     """Dry-run the placement of a model, in this process.
 

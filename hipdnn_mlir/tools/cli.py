@@ -1,4 +1,4 @@
-"""The command ``hipdnn-mlir``: compile, run, explain and inspect.
+"""The command ``hipdnn-mlir``: compile, run, explain, verify and inspect.
 
 Results go to standard output, progress and errors to standard error. Exit codes: 0 done, 1 outputs differ from the
 reference, 2 the user's error, 3 a defect of the compiler.
@@ -23,6 +23,7 @@ from rich.logging import RichHandler
 
 from ..child import DEFAULT_TIMEOUT_S, Request, perform_here, perform_in_child
 from ..errors import COMPILER_DEFECT, USER_ERROR, HipdnnMlirError, ModelError
+from ..precision import UNCHANGED
 from ..sizes.open_sizes import Given, Shapes
 
 app = typer.Typer(
@@ -36,6 +37,9 @@ _err = Console(stderr=True)
 
 ModelPath = Annotated[Path, typer.Argument(help="ONNX file.", show_default=False)]
 Target = Annotated[str, typer.Option(help="What to compile for.")]
+Precision = Annotated[
+    str, typer.Option(metavar="model|f16|bf16", help="What an f32 model runs in where that costs little accuracy.")
+]
 _SHAPE_FORM = "NAME=1x3x224x224, NAME=batch,3,?,? or SIZE=4"
 ShapeOptions = Annotated[
     list[str],
@@ -65,6 +69,7 @@ def compile_(
         Path | None, typer.Option("--output", "-o", help="Program file; default: the model's name with .hipdnn.")
     ] = None,
     target: Target = "host",
+    precision: Precision = UNCHANGED,
     shape: ShapeOptions = [],  # noqa: B006 - typer copies it
     dump_ir: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the IR after each step here.")] = None,
     in_process: InProcess = False,
@@ -76,7 +81,7 @@ def compile_(
 
     output = output or model.with_suffix(".hipdnn")
     start = time.perf_counter()
-    _compile(model, output, target, parse_shapes(shape), dump_ir, in_process, timeout)
+    _compile(model, output, target, precision, parse_shapes(shape), dump_ir, in_process, timeout)
     elapsed_s = time.perf_counter() - start
     data = inspection.inspect(output)
     if as_json:
@@ -99,7 +104,7 @@ def run(
         str | None, typer.Option(metavar="ort", help="Compare with ONNX Runtime's CPU provider.")
     ] = None,
     reference: Annotated[
-        Path | None, typer.Option(metavar="MODEL.onnx", help="The model to compare a program file with.")
+        Path | None, typer.Option(metavar="UNCHANGED.onnx", help="The model to compare a program file with.")
     ] = None,
     rtol: Annotated[float | None, typer.Option(help="Relative tolerance; default by element type.")] = None,
     atol: Annotated[float | None, typer.Option(help="Absolute tolerance; default by element type.")] = None,
@@ -107,6 +112,7 @@ def run(
     threads: Annotated[int, typer.Option(min=0, help="CPU threads of the host target; 0: all.")] = 0,
     seed: Annotated[int, typer.Option(help="Seed of random inputs.")] = 0,
     target: Target = "host",
+    precision: Precision = UNCHANGED,
     shape: ShapeOptions = [],  # noqa: B006 - typer copies it
     in_process: InProcess = False,
     timeout: Timeout = DEFAULT_TIMEOUT_S,
@@ -131,7 +137,7 @@ def run(
     else:
         with tempfile.TemporaryDirectory(prefix="hipdnn-mlir-") as scratch:
             program = Path(scratch, f"{model.stem}.hipdnn")
-            _compile(model, program, target, parse_shapes(shape), None, in_process, timeout)
+            _compile(model, program, target, precision, parse_shapes(shape), None, in_process, timeout)
             report = execution.execute(program, options)
     if as_json:
         _print_json(report.to_dict())
@@ -145,6 +151,7 @@ def run(
 def explain(
     model: ModelPath,
     target: Target = "host",
+    precision: Precision = UNCHANGED,
     shape: ShapeOptions = [],  # noqa: B006 - typer copies it
     in_process: InProcess = False,
     timeout: Timeout = DEFAULT_TIMEOUT_S,
@@ -153,12 +160,47 @@ def explain(
     """Show which nodes form which graph on which engine, and why others are left out."""
     from . import render
 
-    request = Request.to_explain(model, target=target, shapes=parse_shapes(shape))
+    request = Request.to_explain(model, target=target, precision=precision, shapes=parse_shapes(shape))
     data = _perform(request, f"explaining {model.name}", in_process, timeout)
     if as_json:
         _print_json(data)
     else:
         _out.print(render.explanation(data))
+
+
+@app.command()
+def verify(
+    model: ModelPath,
+    precision: Precision = UNCHANGED,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            help="Largest error, relative to the output's scale; default 1e-4, with f16 5e-3, with bf16 3e-2."
+        ),
+    ] = None,
+    threads: Annotated[int, typer.Option(min=0, help="CPU threads of the host target; 0: all.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the inputs.")] = 0,
+    target: Target = "host",
+    shape: ShapeOptions = [],  # noqa: B006 - typer copies it
+    in_process: InProcess = False,
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: Json = False,
+) -> None:
+    """Compare a model, as it is and in another precision, with ONNX Runtime on random inputs."""
+    from . import verification
+
+    shapes = parse_shapes(shape)
+    with tempfile.TemporaryDirectory(prefix="hipdnn-mlir-") as scratch:
+        programs = {name: Path(scratch, f"{name}.hipdnn") for name in dict.fromkeys((UNCHANGED, precision))}
+        for name, program in programs.items():
+            _compile(model, program, target, name, shapes, None, in_process, timeout)
+        report = verification.verify(model, programs, tolerance=tolerance, threads=threads, seed=seed, sizes=shapes)
+    if as_json:
+        _print_json(report.to_dict())
+    else:
+        _out.print(report)
+    if not report.is_within_tolerance:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -215,7 +257,7 @@ def _reference_model(model: Path, compare: str | None, reference: Path | None) -
         raise ModelError(
             "a program file does not hold its ONNX model",
             where="--compare",
-            hint="name the model: --reference MODEL.onnx",
+            hint="name the model: --reference UNCHANGED.onnx",
         )
     return reference or model
 
@@ -224,6 +266,7 @@ def _compile(
     model: Path,
     output: Path,
     target: str,
+    precision: str,
     shapes: Shapes,
     dump_ir: Path | None,
     in_process: bool,
@@ -232,7 +275,7 @@ def _compile(
     """Compile a model to a file, in a child unless told otherwise."""
     if not output.parent.is_dir():
         raise ModelError("no such directory", where=str(output.parent), hint="create it, or choose another --output")
-    request = Request.to_compile(model, output, target=target, shapes=shapes, dump_ir=dump_ir)
+    request = Request.to_compile(model, output, target=target, precision=precision, shapes=shapes, dump_ir=dump_ir)
     _perform(request, f"compiling {model.name}", in_process, timeout_s)
 
 

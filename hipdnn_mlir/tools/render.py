@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich import box
@@ -15,6 +15,9 @@ from rich.text import Text
 
 from .arrays import Array, Difference
 from .measure import Timing
+
+if TYPE_CHECKING:
+    from .verification import OutputError
 
 
 def bytes_text(count: int) -> str:
@@ -124,6 +127,17 @@ def differences(found: Sequence[Difference], reference: str) -> Table:
         verdict = "[green]equal[/]" if row.within else "[red]differs[/]"
         tolerance = f"{row.atol:g} + {row.rtol:g} |reference|"
         table.add_row(escape(row.output), f"{row.absolute:.3g}", f"{row.relative:.3g}", tolerance, verdict)
+    return table
+
+
+def errors(found: Sequence[OutputError]) -> Table:
+    """Return one row per program and output: its errors relative to ONNX Runtime's output."""
+    numbers = ["largest error", "rms error", "tolerance"]
+    table = _table("errors, relative to the output's scale", "precision", "output", *numbers, "", right=numbers)
+    for row in found:
+        verdict = "[green]within[/]" if row.within else "[red]beyond[/]"
+        figures = (row.largest, row.rms, row.tolerance)
+        table.add_row(row.precision, escape(row.output), *(f"{figure:.2g}" for figure in figures), verdict)
     return table
 
 
