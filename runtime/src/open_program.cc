@@ -17,8 +17,8 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kListLimit = 65'536;
 constexpr std::size_t kRankLimit = 64;
-/// Elements of the constants that an instance computes.
-constexpr std::uint64_t kComputedBytesLimit = std::uint64_t{1} << 40;
+/// Bytes of a constant that an instance computes.
+constexpr std::uint64_t kComputedBytesLimit = std::uint64_t{1} << 31;
 constexpr const char* kValues = "values";
 
 /// `value` with every reference to the table replaced by its number.
@@ -75,7 +75,7 @@ std::shared_ptr<const std::vector<std::max_align_t>> compute(const Field& consta
   for (const std::int64_t dim : constant["dims"].integers(kRankLimit, 0, std::numeric_limits<std::int64_t>::max())) {
     total = total ? checked_multiply(*total, static_cast<std::uint64_t>(dim)) : std::nullopt;
   }
-  if (!total || *total > kComputedBytesLimit) constant["dims"].fail("dims of less than 2^40 bytes");
+  if (!total || *total > kComputedBytesLimit) constant["dims"].fail("dims of at most 2^31 bytes");
   const Field values = constant[kValues];
   const std::size_t count = values.array_size(kListLimit);
   bytes = *total;

@@ -19,44 +19,7 @@ using hipdnn_rt::OpenProgram;
 using hipdnn_rt::ProgramError;
 using nlohmann::json;
 
-constexpr std::int64_t kColumns = 4;
-
-json reference(int entry) { return {{"expr", entry}}; }
-
-/// A sample whose tensors are `batch` times `bytes` large: the given descriptors of all executables, all inputs, outputs and temps.
-Sample with_open_batch(Sample sample, std::int64_t bytes, const std::vector<std::string>& tensors) {
-  json& program = sample.program;
-  program["format"] = 2;
-  program["symbols"] = {"batch"};
-  program["expressions"] = json::array({json::array({"symbol", 0}), json::array({"*", reference(0), bytes})});
-  for (const char* list : {"inputs", "outputs"}) {
-    for (json& argument : program[list]) argument["dims"][0] = reference(0);
-  }
-  for (json& buffer : program["buffers"]) {
-    if (buffer["kind"] != "constant") buffer["bytes"] = reference(1);
-  }
-  for (json& executable : program["executables"]) {
-    for (const std::string& tensor : tensors) executable[json::json_pointer("/descriptors/" + tensor + "/1/2/2/0")] = reference(0);
-  }
-  return sample;
-}
-
-/// y = relu(x) of batch x 4.
-Sample open_relu() { return with_open_batch(relu({1, kColumns}), 4 * kColumns, {"0", "1"}); }
-
-Sample open_convolution() { return with_open_batch(one_convolution(2, 5), 2 * 5 * 5 * 4, {"0", "2"}); }
-
-/// y = relu(a + k), k of batch x 4 with `values` as elements.
-Sample sum_with_computed(json values) {
-  Sample sample = with_open_batch(relu_of_sum({1, kColumns}), 4 * kColumns, {"0", "1"});
-  json& program = sample.program;
-  program["inputs"].erase(1);
-  program["buffers"][1]["kind"] = "constant";
-  program["executables"][0][json::json_pointer("/descriptors/2/1/2/2/0")] = reference(0);
-  program["constants"] = {
-      {{"tensor", "k"}, {"buffer", 1}, {"dtype", "f32"}, {"dims", {reference(0), kColumns}}, {"values", std::move(values)}}};
-  return sample;
-}
+constexpr std::int64_t kColumns = kOpenColumns;
 
 std::shared_ptr<const OpenProgram> parse(const Sample& sample) {
   const auto bytes = std::make_shared<std::vector<std::byte>>(sample.container());

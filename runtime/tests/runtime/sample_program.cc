@@ -219,6 +219,40 @@ Sample doubled_rows(std::int64_t rows, std::int64_t columns, const std::vector<s
           {{"indices", stored}}};
 }
 
+json reference(int entry) { return {{"expr", entry}}; }
+
+Sample with_open_batch(Sample sample, std::int64_t bytes, const std::vector<std::string>& tensors) {
+  json& program = sample.program;
+  program["format"] = 2;
+  program["symbols"] = {"batch"};
+  program["expressions"] = json::array({json::array({"symbol", 0}), json::array({"*", reference(0), bytes})});
+  for (const char* list : {"inputs", "outputs"}) {
+    for (json& argument : program[list]) argument["dims"][0] = reference(0);
+  }
+  for (json& buffer : program["buffers"]) {
+    if (buffer["kind"] != "constant") buffer["bytes"] = reference(1);
+  }
+  for (json& executable : program["executables"]) {
+    for (const std::string& tensor : tensors) executable[json::json_pointer("/descriptors/" + tensor + "/1/2/2/0")] = reference(0);
+  }
+  return sample;
+}
+
+Sample open_relu() { return with_open_batch(relu({1, kOpenColumns}), 4 * kOpenColumns, {"0", "1"}); }
+
+Sample open_convolution() { return with_open_batch(one_convolution(2, 5), 2 * 5 * 5 * 4, {"0", "2"}); }
+
+Sample sum_with_computed(json values) {
+  Sample sample = with_open_batch(relu_of_sum({1, kOpenColumns}), 4 * kOpenColumns, {"0", "1"});
+  json& program = sample.program;
+  program["inputs"].erase(1);
+  program["buffers"][1]["kind"] = "constant";
+  program["executables"][0][json::json_pointer("/descriptors/2/1/2/2/0")] = reference(0);
+  program["constants"] = {
+      {{"tensor", "k"}, {"buffer", 1}, {"dtype", "f32"}, {"dims", {reference(0), kOpenColumns}}, {"values", std::move(values)}}};
+  return sample;
+}
+
 std::vector<float> two_convolutions_reference(const Sample& sample, std::int64_t channels, std::int64_t size, const std::vector<float>& x) {
   const auto convolve = [&](const std::vector<double>& input, const std::vector<float>& w) {
     std::vector<double> output(input.size(), 0.0);

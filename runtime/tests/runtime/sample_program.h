@@ -45,6 +45,23 @@ Sample two_convolutions(std::int64_t channels, std::int64_t size, bool is_shared
 /// y = 2 * x[indices], x of `rows` x `columns`: a gather into a temp, then a map. The indices are constants.
 Sample doubled_rows(std::int64_t rows, std::int64_t columns, const std::vector<std::int32_t>& indices);
 
+/// A reference to an entry of a program's table of expressions.
+nlohmann::json reference(int entry);
+
+/// A sample whose tensors are `batch` times `bytes` large: the given descriptors of all executables, all inputs, outputs and temps.
+Sample with_open_batch(Sample sample, std::int64_t bytes, const std::vector<std::string>& tensors);
+
+constexpr std::int64_t kOpenColumns = 4;
+
+/// y = relu(x) of batch x 4.
+Sample open_relu();
+
+/// one_convolution of 2 channels and size 5, of any batch.
+Sample open_convolution();
+
+/// y = relu(a + k), k of batch x 4 with `values` as elements.
+Sample sum_with_computed(nlohmann::json values);
+
 /// What two_convolutions computes for one image, in double.
 std::vector<float> two_convolutions_reference(const Sample& sample, std::int64_t channels, std::int64_t size, const std::vector<float>& x);
 
