@@ -12,11 +12,15 @@ PassFunction = Callable[..., None]
 
 @dataclass(frozen=True)
 class ModulePass:
-    """A registered pass: command-line name, function (module operation, **options), option names with defaults."""
+    """A registered pass: command-line name, function (module operation, **options), option names with defaults.
+
+    `after` names the step that a pass of an extension follows in every compilation; it is empty for those of the pipeline.
+    """
 
     name: str
     run: PassFunction
     options: dict[str, str]
+    after: str = ""
 
     @property
     def summary(self) -> str:
@@ -27,12 +31,12 @@ class ModulePass:
 PASSES: dict[str, ModulePass] = {}
 
 
-def module_pass(name: str) -> Callable[[PassFunction], PassFunction]:
+def module_pass(name: str, *, after: str = "") -> Callable[[PassFunction], PassFunction]:
     """Enter the decorated function as pass `name`; its keyword-only parameters are the pass's options, all strings."""
 
     def enter(run: PassFunction) -> PassFunction:
         keywords = [p for p in inspect.signature(run).parameters.values() if p.kind is p.KEYWORD_ONLY]
-        PASSES[name] = ModulePass(name, run, {p.name: p.default for p in keywords})
+        PASSES[name] = ModulePass(name, run, {p.name: p.default for p in keywords}, after)
         return run
 
     return enter
