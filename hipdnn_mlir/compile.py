@@ -13,6 +13,7 @@ import onnx
 
 from .dialect import make_context
 from .errors import HipdnnMlirError, ModelError, UnsupportedError
+from .extension import load_extensions
 from .importer import DATA_DEPENDENT, Imported, Slim, Weights, import_model, slim_models
 from .model_file import read_model
 from .ops.evaluate import Array
@@ -179,6 +180,7 @@ def lower(
     Raises:
         HipdnnMlirError: as for `compile`.
     """
+    load_extensions()
     library = find_target(target)
     find_precision(precision)
     sizes = input_sizes(proto, shapes or {}, where)

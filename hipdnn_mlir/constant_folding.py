@@ -13,6 +13,7 @@ from onnx.reference import ReferenceEvaluator
 from .onnx_types import BY_ONNX
 from .ops.evaluate import Array
 from .ops.strides import Dims
+from .shape_inference import infer_shapes
 from .sizes.assumptions import Fact, facts_of
 
 logger = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ def fold_constants(models: Sequence[onnx.ModelProto]) -> list[Folded]:
     large: list[dict[str, Array]] = [{} for _ in models]
     facts: list[Fact] = []
     for _ in range(_MAX_ROUNDS):
-        models = [onnx.shape_inference.infer_shapes(model, data_prop=True) for model in models]
+        models = [infer_shapes(model) for model in models]
         folder = _Folder(models)
         if not folder.run():
             break

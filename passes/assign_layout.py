@@ -5,6 +5,7 @@ from typing import Any
 
 from torch_mlir import ir
 
+from hipdnn_mlir.abi import Attribute
 from hipdnn_mlir.dialect import create_graph, create_yield
 from hipdnn_mlir.dtypes import DType
 from hipdnn_mlir.errors import Reject
@@ -102,7 +103,7 @@ class _Assignment:
     def _convert_operands(self, operation: Any, graph: Graph) -> None:
         """Give a spatial region channels-last data operands: the input of its anchor, and full-size operands of its epilogue."""
         weights = {
-            next(t for name, t in node.inputs.items() if name.name.endswith("_W"))
+            next(t for key, t in node.inputs.items() if isinstance(key, Attribute) and key.name.endswith("_W"))
             for node in graph.nodes
             if _has_weight(node)
         }

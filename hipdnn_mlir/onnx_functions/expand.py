@@ -11,6 +11,7 @@ from onnx import numpy_helper
 from ..errors import Reject
 from ..ops.evaluate import Array
 from ..ops.spec import Refusal
+from ..shape_inference import infer_shapes
 from .call import Call
 from .table import expansion
 
@@ -36,7 +37,7 @@ def expand(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[Reject]]:
     """
     if not any(expansion(node) for node in _all_nodes(model.graph)):
         return model, []
-    expander = _Expander(onnx.shape_inference.infer_shapes(model, data_prop=True))
+    expander = _Expander(infer_shapes(model))
     return expander.run(), expander.rejects
 
 

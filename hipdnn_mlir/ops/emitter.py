@@ -10,7 +10,7 @@ import numpy as np
 from .. import dtypes
 from ..abi import Attribute, AttributeType, Descriptor, Pointwise, Reduce
 from ..dtypes import DType
-from .graph import DEFAULT_ALIGNMENT, Graph, Node, Tensor
+from .graph import DEFAULT_ALIGNMENT, Graph, Node, Tensor, TensorKey
 from .spec import OpView, Refusal, Reject, TensorArg, TensorType
 from .strides import Dims, Strides, broadcast, memory_order, packed, restride
 
@@ -130,9 +130,9 @@ class Emitter:
     def node(
         self,
         kind: Descriptor,
-        inputs: Mapping[Attribute, Value],
-        outputs: Mapping[Attribute, tuple[Dims, DType]],
-        attributes: Sequence[tuple[Attribute, AttributeType, list[Any]]],
+        inputs: Mapping[TensorKey, Value],
+        outputs: Mapping[TensorKey, tuple[Dims, DType]],
+        attributes: Sequence[tuple[Attribute, AttributeType, Any]],
     ) -> list[Value]:
         """Append one operation and return its results, all virtual until the region's results are bound."""
         for value in inputs.values():

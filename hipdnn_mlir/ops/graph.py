@@ -43,14 +43,18 @@ class Tensor:
         return self.operand is None and self.result is None and self.value is None
 
 
+TensorKey = Attribute | tuple[Attribute, int]
+"""An attribute that holds one tensor, or one that holds a list with the position in it."""
+
+
 @dataclass
 class Node:
     """One operation: descriptor type, tensors by attribute (indices into Graph.tensors), other attributes in setting order."""
 
     type: Descriptor
-    inputs: dict[Attribute, int]
-    outputs: dict[Attribute, int]
-    attributes: list[tuple[Attribute, AttributeType, list[Any]]]
+    inputs: dict[TensorKey, int]
+    outputs: dict[TensorKey, int]
+    attributes: list[tuple[Attribute, AttributeType, Any]]
 
     def get(self, attribute: Attribute, default: Any = None) -> Any:
         """First value of an attribute, or `default` where it is not set."""
@@ -143,12 +147,16 @@ def _encode_tensor(tensor: Tensor, uid: int) -> JsonDescriptor:
 
 
 def _encode_node(node: Node, position: dict[int, int]) -> JsonDescriptor:
-    tensors = [
-        _attribute(name, AttributeType.BACKEND_DESCRIPTOR, [position[index]])
-        for name, index in (*node.inputs.items(), *node.outputs.items())
-    ]
+    lists: dict[Attribute, list[int]] = {}
+    for key, index in (*node.inputs.items(), *node.outputs.items()):
+        lists.setdefault(key[0] if isinstance(key, tuple) else key, []).append(position[index])
+    tensors = [_attribute(name, AttributeType.BACKEND_DESCRIPTOR, indices) for name, indices in lists.items()]
     rest = [
-        _attribute(name, kind, [json_number(v) if isinstance(v, float) else v for v in values])
+        _attribute(
+            name,
+            kind,
+            [json_number(v) if isinstance(v, float) else v for v in values] if isinstance(values, list) else values,
+        )
         for name, kind, values in node.attributes
     ]
     return [int(node.type), tensors + rest]

@@ -14,7 +14,7 @@ from ..abi import Attribute, AttributeType, Descriptor
 from ..abi import Pointwise as P
 from ..dtypes import BOOL, DType
 from .emitter import Emitter, Operand, Storage, Value
-from .graph import json_number
+from .graph import TensorKey, json_number
 from .registry import find
 from .spec import Call, OpView, Refusal, Reject, TensorArg, TensorType
 from .strides import Dims, Strides, broadcast, packed, restride
@@ -159,9 +159,9 @@ class MapBuilder(Emitter):
     def node(
         self,
         kind: Descriptor,
-        inputs: Mapping[Attribute, Value],
-        outputs: Mapping[Attribute, tuple[Dims, DType]],
-        attributes: Sequence[tuple[Attribute, AttributeType, list[Any]]],
+        inputs: Mapping[TensorKey, Value],
+        outputs: Mapping[TensorKey, tuple[Dims, DType]],
+        attributes: Sequence[tuple[Attribute, AttributeType, Any]],
     ) -> list[Value]:
         """No node but pointwise ones is a map."""
         del inputs, outputs, attributes

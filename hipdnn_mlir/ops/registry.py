@@ -111,8 +111,8 @@ def find(name: str) -> OpRow | None:
 
 def rows() -> dict[str, OpRow]:
     """All rows by op name."""
-    if not _ROWS:
-        from . import families  # noqa: F401 - the families import this module
+    from . import families  # noqa: F401 - the families import this module
+
     return _ROWS
 
 

@@ -10,6 +10,7 @@ import onnx
 
 from ..compile import Lowered
 from ..errors import ModelError, Reject
+from ..extension import load_extensions
 from ..importer import DATA_DEPENDENT
 from ..model_file import read_model
 from ..onnx_types import BY_ONNX
@@ -88,6 +89,7 @@ def place(
     Raises:
         ModelError: missing or broken model, unknown target, precision or mode.
     """
+    load_extensions()
     library = find_target(target)
     find_precision(precision)
     if mode not in MODES:

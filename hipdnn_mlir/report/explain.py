@@ -8,6 +8,7 @@ from torch_mlir import ir
 
 from ..compile import ModelLike, lower_to_torch, points_for
 from ..errors import Reject
+from ..extension import load_extensions
 from ..importer import slim_models
 from ..ir_view import node_name, node_names
 from ..model_file import read_model
@@ -75,6 +76,7 @@ def explain(
         ModelError: missing, broken or dynamic model; unknown target, precision or input name.
         PassError: a defect of this compiler.
     """
+    load_extensions()
     library = find_target(target)
     find_precision(precision)
     file = read_model(model)

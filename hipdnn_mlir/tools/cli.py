@@ -56,10 +56,18 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instea
 
 @app.callback()
 def _options(
-    *, verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log to standard error.")] = False
+    *,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log to standard error.")] = False,
+    extension: Annotated[
+        list[str], typer.Option(metavar="MODULE", help="Import a module that adds passes or operators to the compiler.")
+    ] = [],  # noqa: B006 - typer copies it
 ) -> None:
     if verbose:
         logging.basicConfig(level=logging.DEBUG, format="%(message)s", handlers=[RichHandler(console=_err)])
+    if extension:
+        from ..extension import load_extensions
+
+        load_extensions(extension)
 
 
 @app.command(name="compile")

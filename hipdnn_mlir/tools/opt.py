@@ -10,6 +10,7 @@ from torch_mlir import ir
 
 from ..dialect import make_context
 from ..errors import HipdnnMlirError
+from ..extension import load_extensions
 from ..ops.spec import Refusal
 from ..passes.pipeline import PIPELINES, build, split_top_level
 from ..passes.registration import PASSES
@@ -20,15 +21,23 @@ _WRAPPED = re.compile(r"\s*builtin\.module\((.*)\)\s*", re.DOTALL)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, run, print; returns the exit code."""
-    parser = _parser()
-    options, flags = parser.parse_known_args(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        load_extensions(_extensions(given))
+        options, flags = _parser().parse_known_args(given)
         pipeline = options.pass_pipeline if options.pass_pipeline is not None else _from_flags(flags)
         wrapped = _WRAPPED.fullmatch(pipeline)
         return _run(options, expand(wrapped.group(1) if wrapped else pipeline))
     except HipdnnMlirError as error:
         sys.stderr.write(f"hipdnn-opt: error: {error}\n")
         return error.exit_code
+
+
+def _extensions(arguments: Sequence[str]) -> list[str]:
+    """The extensions that the command line names: read first, because they add passes to the rest of it."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--extension", action="append", default=[])
+    return list(parser.parse_known_args(arguments)[0].extension)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -45,6 +54,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("file", nargs="?", default="-", help="input, - for standard input")
     parser.add_argument("-o", dest="output", default="-", help="output, - for standard output")
+    parser.add_argument(
+        "--extension", action="append", metavar="MODULE", help="import a module that adds passes (docs/extending.md)"
+    )
     parser.add_argument("--pass-pipeline", help="textual pipeline: builtin.module(a,b{option=value},func.func(c))")
     parser.add_argument(
         "--split-input-file", action="store_true", help="treat each part between // ----- lines as a module of its own"

@@ -7,6 +7,7 @@ from ...abi import Attribute as A
 from ...abi import AttributeType as T
 from ...abi import DataType, Descriptor
 from ..emitter import Emitter, Value
+from ..graph import TensorKey
 from ..registry import compute
 from ..spec import OpView, Refusal
 
@@ -74,7 +75,11 @@ def attention(e: Emitter, op: OpView) -> Value:
         raise Refusal("attribute", f"dropout of {dropout}")
     q, k, v = (_with_heads(e, x) for x in operands)
     _check(q, k, v, grouped=len(op.args) > 7 and bool(op.args[7]))
-    inputs = {A.OPERATION_SDPA_FWD_QDESC: q, A.OPERATION_SDPA_FWD_KDESC: k, A.OPERATION_SDPA_FWD_VDESC: v}
+    inputs: dict[TensorKey, Value] = {
+        A.OPERATION_SDPA_FWD_QDESC: q,
+        A.OPERATION_SDPA_FWD_KDESC: k,
+        A.OPERATION_SDPA_FWD_VDESC: v,
+    }
     if mask_arg is not None:
         inputs[A.OPERATION_SDPA_FWD_ATTN_MASK_EXT] = _mask(e, e.value(mask_arg), q, k, rank)
     return e.node(

@@ -10,9 +10,12 @@ from ...abi import AttributeType as T
 from ...abi import DataType, Descriptor, NormPhase
 from ...abi import Pointwise as P
 from ...abi import Reduce as R
+from ...dtypes import DType
 from ..emitter import Emitter, Value
+from ..graph import TensorKey
 from ..registry import compute
 from ..spec import OpView, Refusal
+from ..strides import Dims
 
 
 def _of_training(e: Emitter, x: Value, scale: Any, bias: Any, epsilon: float, *, saves: bool) -> list[Value]:
@@ -23,7 +26,7 @@ def _of_training(e: Emitter, x: Value, scale: Any, bias: Any, epsilon: float, *,
         raise Refusal("dtype", f"batch norm of {x.dtype}")
     shape = (1, x.dims[1], *(1,) * (x.rank - 2))
     is_wide = x.dtype is dtypes.F64
-    outputs = {A.OPERATION_BATCHNORM_Y_EXT: (x.dims, x.dtype)}
+    outputs: dict[TensorKey, tuple[Dims, DType]] = {A.OPERATION_BATCHNORM_Y_EXT: (x.dims, x.dtype)}
     if saves:
         outputs[A.OPERATION_BATCHNORM_MEAN_EXT] = (shape, x.dtype)
         outputs[A.OPERATION_BATCHNORM_INV_VARIANCE_EXT] = (shape, x.dtype)

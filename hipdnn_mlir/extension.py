@@ -1,0 +1,186 @@
+"""What packages outside add to the compiler: passes, fusion patterns, operators of their own. docs/extending.md has a worked example.
+
+An extension is a module that calls the functions below when it is imported. It is named by `--extension`, or by the environment variable
+HIPDNN_MLIR_EXTENSIONS, a list with commas, which child processes and ONNX Runtime's provider read too.
+"""
+
+import importlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import onnx
+from torch_mlir import ir
+
+from .abi import Attribute as A
+from .abi import AttributeType as T
+from .abi import DataType, Descriptor
+from .errors import HipdnnMlirError, ModelError
+from .ir_types import tensor_type
+from .onnx_functions.call import Call, Expansion
+from .onnx_functions.table import EXPANSIONS
+from .ops.emitter import Emitter, Value
+from .ops.registry import ONNX, add
+from .ops.spec import OpRow, OpView, Refusal, TensorArg, TensorType
+from .passes.pipeline import TORCH_STEPS
+from .passes.registration import PASSES, PassFunction, body, erase_dead, functions, module_pass
+from .shape_inference import RESULTS, Results
+
+__all__ = [
+    "VARIABLE",
+    "Call",
+    "OpView",
+    "Refusal",
+    "TensorArg",
+    "TensorType",
+    "custom_op",
+    "expansion",
+    "load_extensions",
+    "pattern",
+    "torch_pass",
+]
+
+VARIABLE = "HIPDNN_MLIR_EXTENSIONS"
+Rewrite = Callable[[Any], Sequence[Any] | None]
+
+
+def torch_pass(name: str, *, after: str) -> Callable[[PassFunction], PassFunction]:
+    """Register a pass over the module in the torch dialect and run it in every compilation.
+
+    `hipdnn-opt --extension MODULE --NAME` runs it alone. A model with open sizes passes by several times, at several sizes, and has to be
+    treated alike each time.
+
+    Args:
+        name: the pass's name on the command line; not one of this package's.
+        after: the step it follows, by the name that `--dump-ir` shows.
+
+    Raises:
+        HipdnnMlirError: the name is taken, or there is no such step.
+    """
+    steps = [step.name for step in TORCH_STEPS[:-1]]
+    if name in PASSES:
+        raise HipdnnMlirError(f"a pass is called {name!r} already", hint="choose another name")
+    if after not in steps:
+        raise HipdnnMlirError(f"no step {after!r} in the torch dialect", expected=f"one of {', '.join(steps)}")
+    return module_pass(name, after=after)
+
+
+def pattern(name: str, *, roots: Sequence[str], after: str) -> Callable[[Rewrite], Rewrite]:
+    """Register a fusion pattern as a pass: the decorated function sees each op of the given names, last one first.
+
+    It returns None where the pattern does not match, else the values that take the place of the op's results; ops that it creates go in
+    front of the op, with its location. What nothing reads any more is erased.
+
+    Args:
+        name: as for `torch_pass`.
+        roots: names of torch ops, `torch.aten.mul.Tensor`.
+        after: as for `torch_pass`.
+
+    Raises:
+        HipdnnMlirError: as for `torch_pass`.
+    """
+
+    def enter(rewrite: Rewrite) -> Rewrite:
+        def run(module: Any) -> None:
+            for function in functions(module):
+                for operation in reversed([op for op in body(function) if op.name in roots]):
+                    _replace(operation, rewrite)
+                erase_dead(function)
+
+        run.__doc__ = rewrite.__doc__
+        torch_pass(name, after=after)(run)
+        return rewrite
+
+    return enter
+
+
+def _replace(operation: Any, rewrite: Rewrite) -> None:
+    with ir.InsertionPoint(operation), operation.location:
+        made = rewrite(operation)
+    if made is None:
+        return
+    for result, value in zip(operation.results, made, strict=True):
+        if result.type != value.type:
+            kinds = f"{tensor_type(result.type)} by {tensor_type(value.type)}"
+            raise HipdnnMlirError(f"a pattern replaces {kinds}", where=str(operation.name), hint="keep dims and dtype")
+        result.replace_all_uses_with(value)
+
+
+def expansion(domain: str, operator: str) -> Callable[[Expansion], Expansion]:
+    """Register how an ONNX operator is written by others; the decorated function writes nodes on a Call and returns its results.
+
+    Args:
+        domain: the node's domain.
+        operator: the node's type.
+    """
+
+    def enter(write: Callable[[Call], Any]) -> Callable[[Call], Any]:
+        EXPANSIONS[domain, operator] = write
+        return write
+
+    return enter
+
+
+def custom_op(domain: str, operator: str, *, id: str) -> Callable[[Results], Results]:  # noqa: A002 - hipDNN's word
+    """Register an ONNX operator that becomes hipDNN's custom operation.
+
+    The library that runs the program has to know the ID: by a plugin of AMD's, or on the host port by `hipdnnHostRegisterCustomOp_ext`. The
+    node's attributes go along as JSON text. The decorated function takes the operands' types and the attributes, and returns the results'
+    types.
+
+    Args:
+        domain: the node's domain.
+        operator: the node's type, none of ONNX's own.
+        id: hipDNN's ID of the custom operation.
+
+    Raises:
+        HipdnnMlirError: the operator is one of ONNX's, or registered already.
+    """
+    if any(schema.name == operator and not schema.domain for schema in onnx.defs.get_all_schemas()):
+        raise HipdnnMlirError(f"{operator!r} is an operator of ONNX", hint="give yours another name")
+    if (domain, operator) in RESULTS:
+        raise HipdnnMlirError(f"operator {domain}::{operator} is registered already")
+
+    def emit(e: Emitter, op: OpView) -> list[Value]:
+        """Operands and results in the order of the node's."""
+        operands = [e.value(arg) for arg in op.args if isinstance(arg, TensorArg)]
+        attributes = json.dumps(op.attributes, sort_keys=True, separators=(",", ":")).encode()
+        return e.node(
+            Descriptor.OPERATION_CUSTOM_OP_DESCRIPTOR_EXT,
+            {(A.OPERATION_CUSTOM_OP_INPUTS_EXT, index): value for index, value in enumerate(operands)},
+            {
+                (A.OPERATION_CUSTOM_OP_OUTPUTS_EXT, index): (kind.static_dims() or (1,), kind.dtype)
+                for index, kind in enumerate(op.results)
+            },
+            [
+                (A.OPERATION_CUSTOM_OP_ID_EXT, T.CHAR, id),
+                (A.OPERATION_CUSTOM_OP_DATA_EXT, T.CHAR, {"hex": attributes.hex()}),
+                (A.CUSTOM_OP_COMP_TYPE_EXT, T.DATA_TYPE, [int(DataType.FLOAT)]),
+            ],
+        )
+
+    def enter(results: Results) -> Results:
+        RESULTS[domain, operator] = results
+        add(OpRow(f"{ONNX}{operator}", f"custom operation {id}", emit=emit, onnx=(f"{domain}.{operator}",)))
+        return results
+
+    return enter
+
+
+def load_extensions(names: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> None:
+    """Import extensions once, those of the environment and the given ones; child processes then import them too.
+
+    Raises:
+        ModelError: a module cannot be imported.
+    """
+    stated = (os.environ if environment is None else environment).get(VARIABLE, "").split(",")
+    wanted = list(dict.fromkeys(name.strip() for name in (*stated, *names) if name.strip()))
+    for name in wanted:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            hint = "install it, or put its folder on PYTHONPATH"
+            raise ModelError(f"the extension cannot be imported: {error}", where=name, hint=hint) from error
+    if wanted:
+        os.environ[VARIABLE] = ",".join(wanted)

@@ -1,0 +1,72 @@
+"""Shape inference by onnx, with the results of operators that only an extension knows."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import onnx
+
+from .onnx_types import BY_ONNX
+from .ops.spec import TensorType
+
+Results = Callable[[Sequence[TensorType], dict[str, Any]], Sequence[TensorType]]
+"""Types of an operator's results, from those of its operands and its attributes."""
+RESULTS: dict[tuple[str, str], Results] = {}
+"""(domain, operator) -> the types of its results."""
+
+
+def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with the types of all values that follow from its inputs.
+
+    Raises:
+        onnx.shape_inference.InferenceError: shapes do not fit.
+    """
+    while True:
+        model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+        if not RESULTS or not _declare_own(model):
+            return model
+
+
+def _declare_own(model: onnx.ModelProto) -> bool:
+    """Declare the results of operators whose operands are known by now; whether there were any."""
+    graph = model.graph
+    kinds = {value.name: value.type.tensor_type for value in (*graph.input, *graph.value_info, *graph.output)}
+    types = {name: _type(kind) for name, kind in kinds.items() if _is_known(kind)}
+    types |= {
+        t.name: TensorType(tuple(t.dims), BY_ONNX[t.data_type]) for t in graph.initializer if t.data_type in BY_ONNX
+    }
+    found = False
+    for node in graph.node:
+        results = RESULTS.get((node.domain, node.op_type))
+        if results is None or all(name in types for name in node.output) or any(n not in types for n in node.input):
+            continue
+        attributes = {a.name: _plain(onnx.helper.get_attribute_value(a)) for a in node.attribute}
+        for name, kind in zip(node.output, results([types[n] for n in node.input], attributes), strict=True):
+            _declare(graph, name, kind)
+        found = True
+    return found
+
+
+def _declare(graph: onnx.GraphProto, name: str, kind: TensorType) -> None:
+    element = onnx.TensorProto.DataType.Value(kind.dtype.onnx)
+    value = onnx.helper.make_tensor_value_info(name, element, kind.static_dims())
+    for output in graph.output:
+        if output.name == name:
+            output.CopyFrom(value)
+            return
+    known = [old for old in graph.value_info if old.name == name]
+    (known[0] if known else graph.value_info.add()).CopyFrom(value)
+
+
+def _is_known(kind: Any) -> bool:
+    return kind.elem_type in BY_ONNX and kind.HasField("shape") and all(d.HasField("dim_value") for d in kind.shape.dim)
+
+
+def _type(kind: Any) -> TensorType:
+    return TensorType(tuple(d.dim_value for d in kind.shape.dim), BY_ONNX[kind.elem_type])
+
+
+def _plain(value: Any) -> Any:
+    """An attribute's value as JSON has it."""
+    if isinstance(value, bytes):
+        return value.decode()
+    return list(value) if isinstance(value, (list, tuple)) or type(value).__name__.startswith("Repeated") else value

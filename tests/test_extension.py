@@ -1,0 +1,186 @@
+"""What packages outside add: passes, patterns, operators; with the example of docs/extending.md."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+
+import hipdnn_mlir
+from hipdnn_mlir import extension
+from hipdnn_mlir.errors import HipdnnMlirError, ModelError, UnsupportedError
+from hipdnn_mlir.onnx_functions.table import EXPANSIONS
+from hipdnn_mlir.ops.registry import rows
+from hipdnn_mlir.passes.registration import PASSES
+from hipdnn_mlir.shape_inference import RESULTS
+
+EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "extension"
+
+
+class HostTensor(ctypes.Structure):
+    """`hipdnnHostTensor_ext_t`."""
+
+    _fields_ = (
+        ("data_type", ctypes.c_int),
+        ("rank", ctypes.c_int64),
+        ("dims", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("data", ctypes.POINTER(ctypes.c_float)),
+    )
+
+
+class HostCall(ctypes.Structure):
+    """`hipdnnHostCustomCall_ext_t`."""
+
+    _fields_ = (
+        ("inputs", ctypes.POINTER(HostTensor)),
+        ("input_count", ctypes.c_size_t),
+        ("outputs", ctypes.POINTER(HostTensor)),
+        ("output_count", ctypes.c_size_t),
+        ("attributes", ctypes.POINTER(ctypes.c_char)),
+        ("attribute_bytes", ctypes.c_size_t),
+    )
+
+
+REFUSES = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.POINTER(HostCall), ctypes.c_void_p)
+EXECUTE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(HostCall), ctypes.c_int, ctypes.c_void_p)
+
+
+class HostOp(ctypes.Structure):
+    """`hipdnnHostCustomOp_ext_t`."""
+
+    _fields_ = (("refuses", REFUSES), ("execute", EXECUTE), ("user", ctypes.c_void_p))
+
+
+def array(tensor: HostTensor) -> np.ndarray:
+    dims = tuple(tensor.dims[i] for i in range(tensor.rank))
+    assert [tensor.strides[i] for i in range(tensor.rank)] == [int(np.prod(dims[i + 1 :])) for i in range(tensor.rank)]
+    return np.ctypeslib.as_array(tensor.data, dims)
+
+
+@EXECUTE
+def sort_rows(call: ctypes._Pointer[HostCall], threads: int, user: object) -> int:
+    """The example's custom operation, as a plugin of the host port would have it."""
+    del threads, user
+    attributes = ctypes.string_at(call.contents.attributes, call.contents.attribute_bytes)
+    rows = np.sort(array(call.contents.inputs[0]), axis=-1)
+    array(call.contents.outputs[0])[...] = rows[:, ::-1] if b'"descending":1' in attributes else rows
+    return 0
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _acme() -> Iterator[None]:
+    """The example, loaded as the command line loads it; what it registers is gone afterwards."""
+    sys.path.insert(0, str(EXAMPLE))
+    before = os.environ.get(extension.VARIABLE)
+    tables: list[tuple[dict[Any, Any], dict[Any, Any]]] = [(t, dict(t)) for t in (rows(), PASSES, EXPANSIONS, RESULTS)]
+    extension.load_extensions(["acme"])
+    library = ctypes.CDLL(str(Path(hipdnn_mlir.__file__).parent / "lib" / "libhipdnn_host.so"))
+    operation = HostOp(REFUSES(0), sort_rows, None)
+    assert library.hipdnnHostRegisterCustomOp_ext(b"acme.sort_rows", ctypes.byref(operation)) == 0
+    yield
+    sys.path.remove(str(EXAMPLE))
+    del sys.modules["acme"]
+    if before is None:
+        del os.environ[extension.VARIABLE]
+    for table, entries in tables:
+        table.clear()
+        table.update(entries)
+
+
+def model(text: str) -> onnx.ModelProto:
+    return parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21, "acme" : 1]>\n{text}')
+
+
+def floats(*dims: int) -> np.ndarray:
+    return np.random.default_rng(3).standard_normal(dims).astype(np.float32)
+
+
+def test_pattern_takes_part_in_every_compilation(tmp_path: Path) -> None:
+    proto = model("g (float[4,3] x) => (float[4,3] y) <float four = {4.0}> { r = Relu(x) y = Div(r, four) }")
+    session = hipdnn_mlir.compile(proto, dump_ir=tmp_path).session()
+    x = floats(4, 3)
+    np.testing.assert_array_equal(session.run(None, {"x": x})[0], np.maximum(x, 0) / 4)
+    dumped = next(tmp_path.glob("*-acme-reciprocal.mlir")).read_text()
+    assert "aten.div" not in dumped
+    assert "aten.mul" in dumped
+
+
+def test_operator_is_written_by_others() -> None:
+    proto = model("g (float[n,3] x) => (float[n,3] y) { y = acme.SoftCap<limit=5.0>(x) }")
+    session = hipdnn_mlir.compile(proto).session()
+    for n in (2, 7):
+        x = 10 * floats(n, 3)
+        np.testing.assert_allclose(session.run(None, {"x": x})[0], 5 * np.tanh(x / 5), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("descending", [0, 1])
+def test_operator_becomes_a_custom_operation(descending: int) -> None:
+    text = (
+        f"g (float[n,6] x) => (float[n,6] y) {{ r = Relu(x) s = acme.SortRows<descending={descending}>(r) y = Neg(s) }}"
+    )
+    session = hipdnn_mlir.compile(model(text)).session()
+    for n in (4, 9):
+        x = floats(n, 6)
+        want = np.sort(np.maximum(x, 0), axis=-1)
+        np.testing.assert_array_equal(session.run(None, {"x": x})[0], -(want[:, ::-1] if descending else want))
+    assert [step["summary"] for step in session.steps] == ["relu", "custom_op", "neg"]
+
+
+def test_custom_operation_that_nothing_implements_is_refused_by_the_library() -> None:
+    extension.custom_op("acme", "Nowhere", id="acme.nowhere")(lambda operands, attributes: operands)
+    program = hipdnn_mlir.compile(model("g (float[2,6] x) => (float[2,6] y) { y = acme.Nowhere(x) }"))
+    with pytest.raises(hipdnn_mlir.errors.DeviceError, match=r"acme\.nowhere"):
+        program.session()
+
+
+def test_operator_that_nobody_registered_is_rejected() -> None:
+    proto = model("g (float[2,6] x) => (float[2,6] y) { r = Relu(x) y = acme.Unknown(r) }")
+    with pytest.raises((UnsupportedError, ModelError), match="Unknown"):
+        hipdnn_mlir.compile(proto)
+
+
+def test_registration_refuses_what_would_hide_something_else() -> None:
+    with pytest.raises(HipdnnMlirError, match="'Relu' is an operator of ONNX"):
+        extension.custom_op("acme", "Relu", id="x")
+    with pytest.raises(HipdnnMlirError, match="registered already"):
+        extension.custom_op("acme", "SortRows", id="x")
+    with pytest.raises(HipdnnMlirError, match="a pass is called 'hipdnn-offload' already"):
+        extension.torch_pass("hipdnn-offload", after="refine-shapes")
+    with pytest.raises(HipdnnMlirError, match="no step 'soon' in the torch dialect: expected one of onnx-to-torch, "):
+        extension.torch_pass("acme-other", after="soon")
+
+
+def test_command_line_imports_extensions_in_its_child_too(tmp_path: Path) -> None:
+    onnx.save(model("g (float[2,3] x) => (float[2,3] y) { y = acme.SoftCap(x) }"), tmp_path / "m.onnx")
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "hipdnn_mlir.tools.cli",
+        "--extension",
+        "acme",
+        "compile",
+        "m.onnx",
+        "-o",
+        "m.hipdnn",
+    ]
+    path = os.pathsep.join([str(EXAMPLE), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path}
+    environment.pop(extension.VARIABLE, None)
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "m.hipdnn").exists()
+    command[5] = "no_such_extension"
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "no_such_extension: the extension cannot be imported" in done.stderr
