@@ -110,7 +110,7 @@ int main(int argc, char** argv) {
     suite.add(std::string("allocation: counted when a session is made, ") + library,
               [&fixture, library] { test_counter_sees_a_library(fixture, library); });
   }
-  for (const std::string model : {"pointwise", "convolution", "parts"}) {
+  for (const std::string model : {"pointwise", "convolution", "parts", "dynamic"}) {
     for (const std::string threads : {"1", "2"}) {
       suite.add("allocation: none in steady state, " + model + ", threads " + threads,
                 [&fixture, model, threads] { test_steady_state(fixture, model, threads); });
@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
     suite.add("allocation: none in steady state of threads that share a session, " + model,
               [&fixture, model] { test_steady_state_of_threads(fixture, model); });
   }
-  for (const std::string model : {"pointwise", "convolution"}) {
+  for (const std::string model : {"pointwise", "convolution", "dynamic"}) {
     suite.add("allocation: none in steady state, " + model + " on a virtual GPU",
               [&fixture, model] { test_steady_state_on_gpu(fixture, model); });
   }
