@@ -331,6 +331,16 @@ std::shared_ptr<const Program> OpenProgram::at(const Sizes& sizes) const {
   }
 }
 
+bool OpenProgram::is_partial() const {
+  if (!conditions_.empty()) return true;
+  try {
+    at(Sizes(symbols().size(), 0));
+    return false;
+  } catch (const InputError&) {
+    return true;
+  }
+}
+
 std::vector<std::span<const std::byte>> OpenProgram::stored_constants() const {
   std::vector<std::span<const std::byte>> found;
   if (is_static()) {

@@ -131,3 +131,13 @@ def test_fixed_by_override_is_static(tmp_path) -> None:
     session = ort.InferenceSession(model.SerializeToString(), sess_options=settings)
     assert programs(tmp_path) == 1
     check(session, model, batch=2)
+
+
+def test_size_for_which_the_program_does_not_hold_is_compiled(tmp_path) -> None:
+    # A sum over nothing is 0, which no graph computes.
+    model = parse("""g (float[batch,8] x) => (float[1,8] y) <int64[1] a = {0}> {
+        r = Relu(x) y = ReduceSum<keepdims=1>(r, a) }""")
+    session = make_session(model, tmp_path, wholly=True)
+    for batch in (3, 0, 2):
+        check(session, model, batch=batch)
+    assert programs(tmp_path) == 2

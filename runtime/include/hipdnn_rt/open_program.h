@@ -48,6 +48,8 @@ class OpenProgram {
   const std::vector<std::string>& symbols() const { return expressions_.symbols(); }
   const std::vector<OpenArgument>& inputs() const { return inputs_; }
   const std::vector<OpenArgument>& outputs() const { return outputs_; }
+  /// Whether there may be sizes for which the program does not hold: there are conditions, or it needs elements to compute anything.
+  bool is_partial() const;
   /// A dim for people: "3", "batch", "past + seq".
   std::string text_of(const Expression& dim) const { return expressions_.text(dim); }
 

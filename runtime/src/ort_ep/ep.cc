@@ -244,7 +244,9 @@ std::unique_ptr<FusedNode> Ep::compile_open(const OrtGraph* graph, const Encoded
                                             OrtNode** context_node) {
   try {
     const CompiledModel compiled = compiler_->compile_open(model, signature.node);
-    std::unique_ptr<FusedNode> node = make_node(node_settings(), compiled.program, signature);
+    std::optional<SizeCompiler> rest;
+    if (compiled.program->is_partial()) rest = SizeCompiler{compiler_, compiler_->make_image(model)};
+    std::unique_ptr<FusedNode> node = make_node(node_settings(), compiled.program, signature, std::move(rest));
     put_in_context(graph, signature, *compiled.program, compiled.container, context_node);
     return node;
   } catch (const NoOpenForm& error) {
@@ -253,7 +255,7 @@ std::unique_ptr<FusedNode> Ep::compile_open(const OrtGraph* graph, const Encoded
       throw hipdnn_rt::Error(line + "; a compiled model needs one: fix the sizes with free dimension overrides of the session");
     }
     logger_.warning(line + "; a program is compiled for each combination of sizes that it runs with");
-    return std::make_unique<DynamicNode>(node_settings(), compiler_, compiler_->make_image(model), signature);
+    return std::make_unique<DynamicNode>(node_settings(), SizeCompiler{compiler_, compiler_->make_image(model)}, signature);
   }
 }
 

@@ -61,8 +61,16 @@ void SizedNode::read_key(OrtKernelContext* context, Key& key) const {
   }
 }
 
-OpenNode::OpenNode(const NodeSettings& settings, std::shared_ptr<const hipdnn_rt::OpenProgram> program, NodeSignature signature)
-    : SizedNode(settings, std::move(signature)), program_(std::move(program)) {
+std::shared_ptr<NodeProgram> SizedNode::compile(const SizeCompiler& compiler, const InputDims& dims) const {
+  InputShapes shapes;
+  for (std::size_t i = 0; i < dims.size(); ++i) shapes[signature_.inputs[i].name] = {dims[i].begin(), dims[i].end()};
+  const CompiledModel compiled = compiler.compiler->compile(compiler.image, signature_.node, shapes);
+  return std::make_shared<NodeProgram>(settings_.ort, settings_.device, compiled.program->at({}), signature_, settings_.profile);
+}
+
+OpenNode::OpenNode(const NodeSettings& settings, std::shared_ptr<const hipdnn_rt::OpenProgram> program, NodeSignature signature,
+                   std::optional<SizeCompiler> rest)
+    : SizedNode(settings, std::move(signature)), program_(std::move(program)), rest_(std::move(rest)) {
   check_arguments(*program_, this->signature());
   constants_ = std::make_shared<const hipdnn_rt::ConstantMemory>(*settings.device.device, program_->stored_constants());
 }
@@ -71,23 +79,23 @@ void OpenNode::check_dims(const InputDims& dims) const { static_cast<void>(progr
 
 std::shared_ptr<NodeProgram> OpenNode::make(const InputDims& dims) const {
   const hipdnn_rt::Sizes sizes = program_->sizes_of(dims);
+  std::shared_ptr<const hipdnn_rt::Program> instance;
   try {
-    return std::make_shared<NodeProgram>(settings().ort, settings().device, program_->at(sizes), signature(), settings().profile, constants_);
+    instance = program_->at(sizes);
+  } catch (const hipdnn_rt::InputError&) {
+    if (!rest_) throw;
+    return compile(*rest_, dims);
+  }
+  try {
+    return std::make_shared<NodeProgram>(settings().ort, settings().device, instance, signature(), settings().profile, constants_);
   } catch (const hipdnn_rt::DeviceError& error) {
     throw hipdnn_rt::InputError("the device does not take " + program_->describe(sizes) + ": " + error.what());
   }
 }
 
-std::shared_ptr<NodeProgram> DynamicNode::make(const InputDims& dims) const {
-  InputShapes shapes;
-  for (std::size_t i = 0; i < dims.size(); ++i) shapes[signature().inputs[i].name] = {dims[i].begin(), dims[i].end()};
-  const CompiledModel compiled = compiler_->compile(image_, signature().node, shapes);
-  return std::make_shared<NodeProgram>(settings().ort, settings().device, compiled.program->at({}), signature(), settings().profile);
-}
-
 std::unique_ptr<FusedNode> make_node(const NodeSettings& settings, std::shared_ptr<const hipdnn_rt::OpenProgram> program,
-                                     NodeSignature signature) {
-  if (!program->is_static()) return std::make_unique<OpenNode>(settings, std::move(program), std::move(signature));
+                                     NodeSignature signature, std::optional<SizeCompiler> rest) {
+  if (!program->is_static()) return std::make_unique<OpenNode>(settings, std::move(program), std::move(signature), std::move(rest));
   auto only = std::make_unique<NodeProgram>(settings.ort, settings.device, program->at({}), std::move(signature), settings.profile);
   return std::make_unique<StaticNode>(settings.ort, std::move(only));
 }

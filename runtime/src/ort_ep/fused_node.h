@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <memory_resource>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,6 +49,12 @@ struct NodeSettings {
   std::size_t max_shapes;
 };
 
+/// A model that is compiled for the sizes of a run.
+struct SizeCompiler {
+  std::shared_ptr<const ModelCompiler> compiler;
+  ModelImage image;
+};
+
 /// A node whose input sizes are known when it runs. The first run with new sizes makes a program for them, those that follow find it: under a
 /// lock that is held for the search alone, and without an allocation beside those of ONNX Runtime, which tells sizes in an object of its own.
 /// Programs used least recently go when there are more than `max_shapes`.
@@ -64,6 +71,7 @@ class SizedNode : public FusedNode {
   virtual void check_dims(const InputDims&) const {}
   /// The program for these dims. Called by one thread at a time.
   virtual std::shared_ptr<NodeProgram> make(const InputDims& dims) const = 0;
+  std::shared_ptr<NodeProgram> compile(const SizeCompiler& compiler, const InputDims& dims) const;
 
   const NodeSettings& settings() const { return settings_; }
   const NodeSignature& signature() const { return signature_; }
@@ -81,8 +89,10 @@ class SizedNode : public FusedNode {
 /// A node with one program for all sizes: a run with new ones lays it out and builds its plans.
 class OpenNode final : public SizedNode {
  public:
-  /// Throws ProgramError where the program's arguments are not the node's.
-  OpenNode(const NodeSettings& settings, std::shared_ptr<const hipdnn_rt::OpenProgram> program, NodeSignature signature);
+  /// `rest` compiles for sizes for which the program does not hold; none where that is an error. Throws ProgramError where the program's
+  /// arguments are not the node's.
+  OpenNode(const NodeSettings& settings, std::shared_ptr<const hipdnn_rt::OpenProgram> program, NodeSignature signature,
+           std::optional<SizeCompiler> rest);
 
  private:
   void check_dims(const InputDims& dims) const override;
@@ -91,23 +101,23 @@ class OpenNode final : public SizedNode {
   std::shared_ptr<const hipdnn_rt::OpenProgram> program_;
   /// Of all instances.
   std::shared_ptr<const hipdnn_rt::ConstantMemory> constants_;
+  std::optional<SizeCompiler> rest_;
 };
 
 /// A node that has no one form for all sizes: a run with new ones compiles it.
 class DynamicNode final : public SizedNode {
  public:
-  DynamicNode(const NodeSettings& settings, std::shared_ptr<const ModelCompiler> compiler, ModelImage image, NodeSignature signature)
-      : SizedNode(settings, std::move(signature)), compiler_(std::move(compiler)), image_(std::move(image)) {}
+  DynamicNode(const NodeSettings& settings, SizeCompiler compiler, NodeSignature signature)
+      : SizedNode(settings, std::move(signature)), compiler_(std::move(compiler)) {}
 
  private:
-  std::shared_ptr<NodeProgram> make(const InputDims& dims) const override;
+  std::shared_ptr<NodeProgram> make(const InputDims& dims) const override { return compile(compiler_, dims); }
 
-  std::shared_ptr<const ModelCompiler> compiler_;
-  ModelImage image_;
+  SizeCompiler compiler_;
 };
 
 /// The node that runs a program. Throws as NodeProgram and OpenNode do.
 std::unique_ptr<FusedNode> make_node(const NodeSettings& settings, std::shared_ptr<const hipdnn_rt::OpenProgram> program,
-                                     NodeSignature signature);
+                                     NodeSignature signature, std::optional<SizeCompiler> rest = std::nullopt);
 
 }  // namespace hipdnn_ep
