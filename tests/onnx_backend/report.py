@@ -1,7 +1,8 @@
 """Runs every node case in worker processes and reports passed, rejected with reasons, and failed.
 
-``python tests/onnx_backend/report.py [--through-onnxruntime] [--json FILE] [--filter TEXT]`` prints the report as markdown. Through ONNX
-Runtime, on the provider, every case that passes standalone is to pass wholly placed; the report names those that do not.
+``python tests/onnx_backend/report.py [--through-onnxruntime] [--json FILE] [--coverage FILE] [--filter TEXT]`` prints the report as
+markdown. Through ONNX Runtime, on the provider, every case that passes standalone is to pass wholly placed; the report names those that
+do not.
 """
 
 from __future__ import annotations
@@ -211,6 +212,7 @@ def main() -> None:
     """Run the cases that a filter selects and write the report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, help="write all results to this file")
+    parser.add_argument("--coverage", type=Path, help="write the page of all operators to this file")
     parser.add_argument("--filter", default="", help="only cases whose name contains this text")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument(
@@ -223,6 +225,11 @@ def main() -> None:
     if arguments.through_onnxruntime:
         standalone, results = results, run_through_onnxruntime(names, arguments.workers)
         text = compare_to_markdown(standalone, results)
+    if arguments.coverage:
+        sys.path.insert(0, str(_TESTS))  # as a script this file is outside its package
+        from onnx_backend.coverage import to_coverage
+
+        arguments.coverage.write_text(to_coverage(results))
     if arguments.json:
         arguments.json.parent.mkdir(parents=True, exist_ok=True)
         arguments.json.write_text(json.dumps(results, indent=1))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from onnx_backend import report
+from onnx_backend.coverage import to_coverage
 
 LEAST_PASSED = 1400
 
@@ -30,6 +31,11 @@ def test_no_node_case_fails_when_all_are_run(results: report.Results) -> None:
 def test_enough_node_cases_pass_when_all_are_run(results: report.Results) -> None:
     passed = sum(result["status"] == "passed" for result in results.values())
     assert passed >= LEAST_PASSED, report.to_markdown(results)
+
+
+def test_coverage_page_is_current(results: report.Results, pytestconfig: pytest.Config) -> None:
+    page = (pytestconfig.rootpath / "docs" / "coverage.md").read_text()
+    assert page == to_coverage(results), "run: python tests/onnx_backend/report.py --coverage docs/coverage.md"
 
 
 def test_every_rejection_names_a_reason_when_all_are_run(results: report.Results) -> None:

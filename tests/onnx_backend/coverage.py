@@ -1,0 +1,62 @@
+"""The table of docs/coverage.md: onnx's node cases by operator, passed and rejected with reasons."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import onnx
+from onnx.backend.test.loader import load_node_model_tests
+
+Results = Mapping[str, Mapping[str, Any]]
+
+_EXPANDED = re.compile(r"_expanded(_ver\d+)?$")
+MOST_REASONS = 3
+
+_HEAD = f"""# Conformance: the node cases of onnx
+
+Made by `python tests/onnx_backend/report.py --coverage docs/coverage.md` from a run of every node case of onnx {onnx.__version__}; a test
+compares. A case passes where the whole model is one program on target `host` and its results are those that onnx states. Whatever does not
+pass is rejected before it runs, with a reason that names the node; none is wrong. Cases that onnx writes out in other operators count for
+the operator that they write out.
+
+"""
+
+
+@functools.cache
+def _operators() -> dict[str, str]:
+    """Case -> its operator; that of the case it writes out for those of several nodes."""
+    models = {case.name: case.model for case in load_node_model_tests()}
+    single = {name: model.graph.node[0].op_type for name, model in models.items() if len(model.graph.node) == 1}
+    return {name: single.get(name, single.get(_EXPANDED.sub("", name), "several operators")) for name in models}
+
+
+def to_coverage(results: Results) -> str:
+    """Return the page for the results of all cases."""
+    operators = _operators()
+    by_operator: dict[str, list[str]] = defaultdict(list)
+    for name in results:
+        by_operator[operators[name]].append(name)
+    counts = Counter(result["status"] for result in results.values())
+    lines = [
+        f"{len(results)} cases: {counts['passed']} passed, {counts['rejected']} rejected, {counts['failed']} wrong.",
+        "",
+        "| operator | cases | passed | the others are rejected because |",
+        "| --- | ---: | ---: | --- |",
+    ]
+    for operator in sorted(by_operator):
+        names = by_operator[operator]
+        passed = sum(results[name]["status"] == "passed" for name in names)
+        lines.append(f"| {operator} | {len(names)} | {passed} | {_reasons(results, names)} |")
+    return _HEAD + "\n".join(lines) + "\n"
+
+
+def _reasons(results: Results, names: list[str]) -> str:
+    """Return the first reason of each case that is rejected, the most frequent ones in full."""
+    first = (sorted(results[name]["reasons"])[0] for name in names if results[name]["status"] != "passed")
+    found = sorted(Counter(first).items(), key=lambda item: (-item[1], item[0]))
+    texts = [reason.replace("|", "/") for reason, _ in found[:MOST_REASONS]]
+    return "; ".join([*texts, *([f"{len(found) - MOST_REASONS} more"] if len(found) > MOST_REASONS else [])])
