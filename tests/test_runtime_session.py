@@ -168,6 +168,18 @@ def test_constants_outlive_their_dict_when_program_is_in_memory() -> None:
     np.testing.assert_allclose(session.run(None, {"x": x})[0], want, rtol=1e-4, atol=1e-4)
 
 
+def test_constants_are_read_anew_when_others_lay_at_their_address_before() -> None:
+    kept = Session(convolution(random_array((16, 8, 3, 3), 1)))  # its packed weights lie beside the others'
+    weights, x = random_array((16, 8, 3, 3), 3), random_array((1, 8, 8, 8), 4)
+    program = convolution(weights)
+    Session(program).run(None, {"x": x})
+    weights *= -2
+    np.testing.assert_allclose(
+        Session(program).run(None, {"x": x})[0], ort_convolution(weights, x), rtol=1e-4, atol=1e-4
+    )
+    del kept
+
+
 def test_written_in_place_when_out_is_given(session: Session, feeds: dict[str, Array]) -> None:
     out = np.full(SHAPE, np.nan, np.float32)
     (y,) = session.run(["y"], feeds, out={"y": out})

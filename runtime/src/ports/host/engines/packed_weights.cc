@@ -62,7 +62,9 @@ std::shared_ptr<void> packed_weights(const void* from, const dnnl::memory::desc&
   const std::shared_ptr<Packed> form = registry().find(from, stored, wanted);
   const std::lock_guard lock(form->mutex);
   if (std::shared_ptr<void> known = form->bytes.lock()) return known;
-  std::shared_ptr<void> bytes = packed_memory(wanted.get_size());
+  // Owned apart: the memory's own owner is the block it lies in, which lives on with the weights beside these.
+  const auto owner = std::make_shared<const std::shared_ptr<void>>(packed_memory(wanted.get_size()));
+  const std::shared_ptr<void> bytes(owner, owner->get());
   // oneDNN takes a mutable pointer for a source it only reads.
   dnnl::memory source(stored, cpu_engine(), const_cast<void*>(from));
   dnnl::memory target(wanted, cpu_engine(), bytes.get());
