@@ -124,7 +124,11 @@ def _narrow_layer_norm(operation: Any) -> bool:
     if operation.name not in ("torch.aten.native_layer_norm", "torch.aten.layer_norm"):
         return False
     source = defining(operation.operands[0])
-    if source is not None and source.name == "torch.aten.to.dtype" and source.operands[0].type == operation.results[0].type:
+    if (
+        source is not None
+        and source.name == "torch.aten.to.dtype"
+        and source.operands[0].type == operation.results[0].type
+    ):
         operation.operands[0] = source.operands[0]
     return False
 
