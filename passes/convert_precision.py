@@ -1,6 +1,8 @@
 """hipdnn-convert-precision: an f32 model runs in f16 or bf16 where that costs little accuracy."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from torch_mlir import ir
@@ -77,6 +79,8 @@ class _Conversion:
         elif found[0].precision == "wide" and found[0].keeps and found[1].uses_only_first():
             self._convert_norm(operation, found[0])
         elif self._runs_narrow(operation, *found):
+            if found[0].precision == "follow":
+                self._saturate([value for value in tensors if value in self._constant])
             self._set_operands(operation, narrow=True, keeps=found[0].keeps)
             for result in operation.results:
                 self._narrow_result(result)
@@ -142,10 +146,27 @@ class _Conversion:
                 return value
             else:
                 made = _cast(value, self._narrow_type)
-            self._narrow_version[value] = made
-            self._wide_version[made] = value
-            self._is_narrow.add(made)
+            self._remember(value, made)
         return self._narrow_version[value]
+
+    def _saturate(self, constants: list[Any]) -> None:
+        """Constants of arithmetic stay finite: a mask may hold the least f32, and infinities of it would make NaN."""
+        limit = _LARGEST[self._narrow_type]
+        for value in constants:
+            source = defining(value)
+            if value in self._narrow_version or tensor_type(value.type).dtype is not F32 or _is_scalar_literal(source):
+                continue
+            with _after(value):
+                bound = value
+                for name, number in (("torch.aten.maximum", -limit), ("torch.aten.minimum", limit)):
+                    operands = [bound, splat(number, (), F32)]
+                    bound = ir.Operation.create(name, results=[value.type], operands=operands).result
+                self._remember(value, cast_to(bound, self._narrow_type))
+
+    def _remember(self, value: Any, narrow: Any) -> None:
+        self._narrow_version[value] = narrow
+        self._wide_version[narrow] = value
+        self._is_narrow.add(narrow)
 
     def _wide(self, value: Any) -> Any:
         """The value in the type that the model gives it."""
@@ -195,12 +216,18 @@ def _moves_for_one_reader(operation: Any) -> bool:
     return isinstance(movement_of(operation), Reshape | Permute | Slice | Pad)
 
 
-def _cast(value: Any, dtype: DType) -> Any:
-    """The value in another type, made right after it."""
+@contextmanager
+def _after(value: Any) -> Iterator[None]:
+    """Operations are made right after the value, in its name."""
     source = defining(value)
     point = ir.InsertionPoint.at_block_begin(value.owner) if source is None else ir.InsertionPoint.after(source)
     location = value.owner.owner.location if source is None else source.location
     with point, location:
+        yield
+
+
+def _cast(value: Any, dtype: DType) -> Any:
+    with _after(value):
         return cast_to(value, dtype)
 
 

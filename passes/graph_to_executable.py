@@ -120,7 +120,8 @@ def summary(graph: Graph) -> str:
 def _short_name(graph: Graph, node: Node) -> str:
     if node.type == Descriptor.OPERATION_POINTWISE_DESCRIPTOR:
         mode = Pointwise(node.get(Attribute.POINTWISE_MODE)).name.lower().removesuffix("_fwd")
-        return {"identity": "copy"}.get(mode, mode)
+        kinds = {graph.tensors[index].dtype for index in (*node.inputs.values(), *node.outputs.values())}
+        return mode if mode != "identity" else "copy" if len(kinds) == 1 else "cast"
     rank = len(graph.tensors[next(iter(node.outputs.values()))].dims)
     names = {
         Descriptor.OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR: f"conv{rank - 2}d",

@@ -35,6 +35,10 @@ work too. Shapes are static. `hipdnn-mlir explain MODEL.onnx` says what takes wh
 
 Engines are those of target `host`; `kernel` stands for its kernels. A dtype is listed where the sample calls of the row are taken in it;
 f16 and bf16 products and convolutions also need a processor for which oneDNN has them.
+
+With `--precision f16` or `bf16` an f32 model runs in that type where the last column says `narrow`, in f32 where it says `wide`, and
+elsewhere (data movement too) in the 16-bit type if all operands but constants have it. Layer norm and batch norm read and write either
+type and compute in f32. Products and sums are carried in f32 in any case.
 """
 
 
@@ -46,6 +50,7 @@ class _Line:
     becomes: str
     engines: tuple[str, ...]
     dtypes: tuple[str, ...]
+    precision: str
 
 
 def markdown() -> str:
@@ -75,12 +80,12 @@ def _table(found: list[OpRow], cases: dict[str, list[Sample]]) -> str:
     lines: dict[_Line, list[str]] = {}
     for row in found:
         lines.setdefault(_line(row, cases[row.name]), []).append(row.name)
-    head = ["ONNX", "torch", "hipDNN", "engine", "dtypes", "not taken"]
+    head = ["ONNX", "torch", "hipDNN", "engine", "dtypes", "not taken", "precision"]
     body = []
     for line, names in sorted(lines.items(), key=lambda item: (item[0].onnx, item[1])):
         limits = _limits(case for name in names for case in cases[name])
         cells = [_joined(line.onnx), _joined(_short(names)), line.becomes, _joined(line.engines), _joined(line.dtypes)]
-        body.append([*cells, "; ".join(limits)])
+        body.append([*cells, "; ".join(limits), line.precision])
     return _markdown_table(head, body)
 
 
@@ -95,7 +100,8 @@ def _movements(found: list[OpRow]) -> str:
 def _line(row: OpRow, cases: list[Sample]) -> _Line:
     accepted = [sample for sample in cases if sample.rule is None]
     engines = {sample.engine.removeprefix("HOST_").removesuffix("_ENGINE").lower() for sample in accepted}
-    return _Line(row.onnx, row.becomes, tuple(sorted(engines)), _dtypes(accepted))
+    precision = "" if row.precision == "follow" else row.precision
+    return _Line(row.onnx, row.becomes, tuple(sorted(engines)), _dtypes(accepted), precision)
 
 
 def _limits(cases: Iterable[Sample]) -> list[str]:

@@ -1,11 +1,14 @@
 // RUN: hipdnn-opt %s --hipdnn-convert-precision=precision=bf16 | filecheck %s
 
-// A product with its bias and activation is narrow, a residual in f32 stays f32; weights are cast in front of their views.
+// A product with its bias and activation is narrow, a residual in f32 stays f32; weights are cast in front of their views,
+// the bias without leaving the type's range.
 // CHECK-LABEL: func.func @residual
 // CHECK-SAME: %[[X:.*]]: !torch.vtensor<[4,8],f32>, %[[W:.*]]: !torch.vtensor<[8,8],f32>{{.*}}, %[[B:.*]]: !torch.vtensor<[8],f32>
 // CHECK-DAG: %[[XN:.*]] = torch.aten.to.dtype %[[X]], {{.*}} -> !torch.vtensor<[4,8],bf16>
 // CHECK-DAG: %[[WN:.*]] = torch.aten.to.dtype %[[W]], {{.*}} -> !torch.vtensor<[8,8],bf16>
-// CHECK-DAG: %[[BN:.*]] = torch.aten.to.dtype %[[B]], {{.*}} -> !torch.vtensor<[8],bf16>
+// CHECK-DAG: %[[BL:.*]] = torch.aten.maximum %[[B]], {{.*}} -> !torch.vtensor<[8],f32>
+// CHECK-DAG: %[[BU:.*]] = torch.aten.minimum %[[BL]], {{.*}} -> !torch.vtensor<[8],f32>
+// CHECK-DAG: %[[BN:.*]] = torch.aten.to.dtype %[[BU]], {{.*}} -> !torch.vtensor<[8],bf16>
 // CHECK: %[[WT:.*]] = torch.aten.t %[[WN]] {{.*}} -> !torch.vtensor<[8,8],bf16>
 // CHECK: %[[MM:.*]] = torch.aten.mm %[[XN]], %[[WT]] {{.*}} -> !torch.vtensor<[4,8],bf16>
 // CHECK: %[[S:.*]] = torch.aten.add.Tensor %[[MM]], %[[BN]], {{.*}} -> !torch.vtensor<[4,8],bf16>

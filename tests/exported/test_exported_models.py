@@ -82,6 +82,15 @@ def test_exported_model_is_near_pytorch_in_f32_when_it_is_narrow(name: str, dtyp
     assert_close(hipdnn_mlir.compile(exported.model).session().run(None, exported.feeds), exported.eager, tolerance)
 
 
+@pytest.mark.parametrize(("precision", "tolerance"), [("f16", F16_TOLERANCE), ("bf16", BF16_TOLERANCE)])
+@pytest.mark.parametrize("name", cases.CASES)
+def test_exported_model_is_near_onnxruntime_when_it_is_run_narrow(name: str, precision: str, tolerance: float) -> None:
+    exported = cases.exported(name)
+    reference = ort.InferenceSession(exported.model.SerializeToString(), providers=["CPUExecutionProvider"])
+    got = hipdnn_mlir.compile(exported.model, precision=precision).session().run(None, exported.feeds)
+    assert_close(got, reference.run(None, exported.feeds), tolerance)
+
+
 @pytest.mark.parametrize(
     ("name", "expected", "most"),
     [

@@ -48,6 +48,18 @@ def test_unknown_target_lists_the_known_ones(cache) -> None:
         make_session(convolution(), cache, options={"target": "gfx000"})
 
 
+def test_precision_has_programs_of_its_own_with_a_small_error(cache) -> None:
+    model = convolution([2, 3, 32, 32])
+    x = inputs_for(model)
+    (want,) = reference(model, x)
+    errors = {}
+    for precision in ("model", "bf16", "f16"):
+        (got,) = make_session(model, cache, options={"precision": precision}).run(None, x)
+        assert got.dtype == np.float32
+        errors[precision] = np.abs(got - want).max() / np.abs(want).max()
+    assert errors["model"] < 1e-5 < errors["f16"] < 2e-3 < errors["bf16"] < 2e-2
+
+
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_threads_do_not_change_results(threads, cache) -> None:
     model = convolution([2, 3, 32, 32])

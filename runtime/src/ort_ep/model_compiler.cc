@@ -153,7 +153,8 @@ PlacedModel ModelCompiler::place(const EncodedModel& model) const {
   const std::string key = key_of("place", digest.hex_digest(), options_.placement);
   if (std::optional<PlacedModel> found = find_placed(key)) return *std::move(found);
   const MemoryFile file = write_image(model, false);
-  const nlohmann::json request{{"action", "place"}, {"target", target_}, {"placement", options_.placement}};
+  const nlohmann::json request{
+      {"action", "place"}, {"target", target_}, {"precision", options_.precision}, {"placement", options_.placement}};
   const nlohmann::json result = service_.request(options_.compiler, request, std::array{file.fd()});
   PlacedModel placed = read_placement(result);
   const std::string text = result.dump();
@@ -206,7 +207,7 @@ CompiledModel ModelCompiler::compile(const ModelImage& image, const std::string&
 CompiledModel ModelCompiler::request_program(const std::string& key, const MemoryFile& image, const std::string& name,
                                              const InputShapes& shapes) const {
   MemoryFile output("hipdnn_mlir program");
-  nlohmann::json request{{"action", "compile"}, {"target", target_}, {"name", name}};
+  nlohmann::json request{{"action", "compile"}, {"target", target_}, {"precision", options_.precision}, {"name", name}};
   if (!shapes.empty()) request["shapes"] = shapes;
   if (!options_.dump_ir_dir.empty()) request["dump_ir"] = options_.dump_ir_dir + "/" + name;
   service_.request(options_.compiler, request, std::array{image.fd(), output.fd()});

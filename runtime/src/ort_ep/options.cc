@@ -44,7 +44,8 @@ constexpr std::array kRows{
     OptionRow{"placement", OptionKind::choice, "profitable", "profitable|maximal",
               "`profitable`: parts of the model that cost more in hops to and from the CPU than they gain stay on the CPU. `maximal`: every "
               "part that compiles runs here."},
-    OptionRow{"precision", OptionKind::choice, "model", "model", "The precision of the arithmetic: `model` computes in the model's own types."},
+    OptionRow{"precision", OptionKind::choice, "model", "model|f16|bf16",
+              "What f32 models run in: `model` computes in the model's own types, the others in a 16-bit type where that costs little accuracy."},
     OptionRow{"threads", OptionKind::integer, "0", "",
               "Threads of one run where the device is the CPU; 0 for all CPUs the process may use, since ONNX Runtime does not tell a provider the "
               "session's own setting.", 0, 4096},
