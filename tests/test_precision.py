@@ -196,6 +196,14 @@ def test_verify_reports_both_and_exits_1_beyond_the_tolerance(command: Command, 
     assert "within" in strict.stdout
 
 
+def test_run_compares_with_the_tolerance_of_the_precision(command: Command, tmp_path: Path) -> None:
+    model = tmp_path / "cnn.onnx"
+    onnx.save(small_cnn(), model)
+    options = ("--precision", "bf16", "--compare", "ort", "--in-process")
+    assert command("run", model, *options).returncode == 0
+    assert command("run", model, *options, "--rtol", 1e-4, "--atol", 1e-6).returncode == 1
+
+
 def test_distances_are_relative_to_the_scale_of_the_reference() -> None:
     want = np.array([0.0, -4.0, 2.0, np.nan], np.float32)
     largest, rms = distances(np.array([0.2, -4.0, 2.0, np.nan], np.float32), want)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ..dtypes import BY_NAME
 from ..errors import ModelError
+from ..precision import find_precision
 from ..sizes.expressions import Expressions, names_in
 
 Array = npt.NDArray[Any]
@@ -181,6 +182,12 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
         raise ModelError(f"cannot write the outputs: {error.strerror or error}", where=str(path)) from error
     finally:
         partial.unlink(missing_ok=True)
+
+
+def tolerances(precision: str) -> tuple[float, float] | tuple[None, None]:
+    """Return relative and absolute tolerance for what was computed in a precision; nothing where the outputs' own types decide."""
+    narrow = find_precision(precision)
+    return (None, None) if narrow is None else _TOLERANCES[narrow.numpy]
 
 
 def compare(output: str, got: Array, want: Array, rtol: float | None = None, atol: float | None = None) -> Difference:

@@ -127,14 +127,15 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run a model or a program, on given or random inputs."""
-    from . import execution
+    from . import arrays, execution
 
+    default_rtol, default_atol = arrays.tolerances(precision)
     options = execution.Options(
         inputs={name: Path(file) for name, file in (_split(text, "--input", "NAME=FILE.npy") for text in input_)},
         output=output,
         reference=_reference_model(model, compare, reference),
-        rtol=rtol,
-        atol=atol,
+        rtol=default_rtol if rtol is None else rtol,
+        atol=default_atol if atol is None else atol,
         repeat=repeat,
         threads=threads,
         seed=seed,
