@@ -27,9 +27,9 @@ from .program.emit import emit
 from .program.generalize import generalize
 from .program.schema import ProgramModel
 from .program.writer import write
-from .sizes.known_sizes import slice_facts, tell_sizes
+from .sizes.known_sizes import WINDOWED, check_sizes, slice_facts, tell_sizes
 from .sizes.open_sizes import InputSizes, Shapes, input_sizes
-from .sizes.samples import meaning, samples
+from .sizes.samples import Samples, meaning, samples
 from .sizes.solver import Solver
 from .target import Target, find_target
 from .versions import producers
@@ -185,18 +185,42 @@ def lower(
     find_precision(precision)
     sizes = input_sizes(proto, shapes or {}, where)
     dump = Path(dump_ir) if dump_ir else None
+    if sizes.is_static:
+        runner = Runner(target=target, precision=precision, dump_ir=dump)
+        return _lower(slim_models(proto, [sizes.at(())], where, external), runner, library, None)
     failure: HipdnnMlirError | None = None
-    for points in points_for(sizes):
+    for chosen in samples_for(proto, sizes):
         runner = Runner(target=target, precision=precision, dump_ir=dump)
         try:
-            slims = slim_models(proto, [sizes.at(point) for point in points], where, external)
-            return _lower(slims, runner, library, None if sizes.is_static else Solver(sizes.table, points))
+            slims = slim_models(proto, [sizes.at(point) for point in chosen.points], where, external)
+            solver = _solved(slims, Solver(sizes.table, chosen.points))
+            (other,) = slim_models(proto, [sizes.at(chosen.held_out)], where, external)
+            check_sizes([slim.model for slim in slims], other.model, chosen.held_out, solver)
+            return _lower(slims, runner, library, solver)
         except (ModelError, UnsupportedError) as error:
             if not _is_of_sizes(error):
                 raise
-            failure = failure or _explained(error, sizes, points[0])
+            error.hint = (
+                f"{meaning(chosen.points[0], sizes.table.symbols)}; give sizes that are fixed or equal with --shape"
+            )
+            failure = failure or error
     assert failure is not None
     raise failure
+
+
+def samples_for(proto: onnx.ModelProto, sizes: InputSizes) -> Iterable[Samples]:
+    """Sets of sample points for a model's open sizes, to be tried in order."""
+    has_windows = any(node.op_type in WINDOWED for node in proto.graph.node)
+    return samples(len(sizes.table.symbols), has_windows=has_windows)
+
+
+def _solved(slims: Sequence[Slim], solver: Solver) -> Solver:
+    """The solver with what the model's nodes say of its sizes."""
+    models = [slim.model for slim in slims]
+    solver.learn(slims[0].facts)
+    tell_sizes(models, solver)
+    solver.learn(slice_facts(models))
+    return solver
 
 
 def _is_of_sizes(error: HipdnnMlirError) -> bool:
@@ -206,25 +230,8 @@ def _is_of_sizes(error: HipdnnMlirError) -> bool:
     return True
 
 
-def points_for(sizes: InputSizes) -> Iterable[list[tuple[int, ...]]]:
-    """Sets of sample points to be tried; one point without values for a static model."""
-    return [[()]] if sizes.is_static else samples(len(sizes.table.symbols))
-
-
-def _explained(error: HipdnnMlirError, sizes: InputSizes, point: tuple[int, ...]) -> HipdnnMlirError:
-    """The error with what the numbers in it stand for."""
-    if not sizes.is_static:
-        error.hint = f"{meaning(point, sizes.table.symbols)}; give sizes that are fixed or equal with --shape"
-    return error
-
-
 def _lower(slims: Sequence[Slim], runner: Runner, library: Target, solver: Solver | None) -> Lowered:
     """From models with static sizes to a program: theirs, or the one of which theirs are instances."""
-    if solver is not None:
-        models = [slim.model for slim in slims]
-        solver.learn(slims[0].facts)
-        tell_sizes(models, solver)
-        solver.learn(slice_facts(models))
     imported = lower_to_torch(slims, runner)
     parts = [_lower_torch(imported[0], runner, library)]
     parts += [_lower_torch(sample, runner.sibling(), library) for sample in imported[1:]]

@@ -87,6 +87,18 @@ MODELS: dict[str, tuple[onnx.ModelProto, dict[str, tuple[int | str, ...]]]] = {
         ),
         {"x": ("b", 3, "h", "w")},
     ),
+    "images that become small": (
+        model(
+            """g (float[b,3,h,w] x) => (float[b,4] y) <int64[2] s = {2, 3}> {
+            a = Conv<strides=[2,2], pads=[1,1,1,1]>(x, k) c = Conv<strides=[2,2], pads=[1,1,1,1]>(a, m)
+            d = Conv<strides=[2,2], pads=[1,1,1,1]>(c, m) e = Conv<strides=[2,2], pads=[1,1,1,1]>(d, m) r = Relu(e)
+            f = Conv<strides=[2,2]>(r, n) y = ReduceMean<keepdims=0>(f, s) }""",
+            k=K3,
+            m=floats(4, 4, 3, 3),
+            n=floats(4, 4, 1, 1),
+        ),
+        {"x": ("b", 3, "h", "w")},
+    ),
     "mean over an open axis": (
         model("g (float[b,s,8] x) => (float[b,8] y) <int64[1] a = {1}> { y = ReduceMean<keepdims=0>(x, a) }"),
         {"x": ("b", "s", 8)},

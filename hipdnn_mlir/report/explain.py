@@ -6,7 +6,7 @@ from typing import Any
 
 from torch_mlir import ir
 
-from ..compile import ModelLike, lower_to_torch, points_for
+from ..compile import ModelLike, lower_to_torch, samples_for
 from ..errors import Reject
 from ..extension import load_extensions
 from ..importer import slim_models
@@ -83,7 +83,7 @@ def explain(
     runner = Runner(target=target, precision=precision)
     where = str(model) if isinstance(model, (str, Path)) else "model"
     sizes = input_sizes(file.proto, shapes or {}, where)
-    point = next(iter(points_for(sizes)))[0]
+    point = () if sizes.is_static else next(iter(samples_for(file.proto, sizes))).points[0]
     imported = lower_to_torch(slim_models(file.proto, [sizes.at(point)], where, file.external), runner)[0]
     with imported.module.context:
         module = imported.module.operation

@@ -67,6 +67,10 @@ class Expressions:
             return a
         if b == 0 and name == "*":
             return 0
+        if name == "+" and isinstance(a, Ref) and isinstance(b, int):
+            match self.entries[a.index]:
+                case ("+", inner, int(number)):
+                    return self.make("+", inner, number + b)
         return self._enter((name, a, b))
 
     def _enter(self, entry: tuple[Any, ...]) -> Ref:

@@ -7,11 +7,12 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from ..errors import OpenSizeError
 from .assumptions import Assumption, Values
 from .expressions import Expressions, Size
 from .solver import Solver
 
-_WINDOWED = frozenset({"Conv", "ConvInteger", "MaxPool", "AveragePool", "LpPool"})
+WINDOWED = frozenset({"Conv", "ConvInteger", "MaxPool", "AveragePool", "LpPool"})
 _STEPS = 4
 """The input of a Slice that has its steps."""
 FAR = 2**31 - 1
@@ -30,7 +31,7 @@ def tell_sizes(models: Sequence[onnx.ModelProto], solver: Solver) -> None:
     dims = [_dims(model) for model in models]
     atoms = len(solver.table.symbols)
     for node in models[0].graph.node:
-        if node.op_type in _WINDOWED and all(node.input[0] in known and node.output[0] in known for known in dims):
+        if node.op_type in WINDOWED and all(node.input[0] in known and node.output[0] in known for known in dims):
             _tell_window(node, dims, solver)
         elif node.op_type == "Slice" and len(node.input) > _STEPS:
             _tell_slice(node, models[0], dims, solver)
@@ -42,6 +43,32 @@ def tell_sizes(models: Sequence[onnx.ModelProto], solver: Solver) -> None:
                 if solver.table.entries[size.index][0] == "+":
                     solver.tell(size)
                     atoms += 1
+
+
+def check_sizes(
+    models: Sequence[onnx.ModelProto], held_out: onnx.ModelProto, point: Sequence[int], solver: Solver
+) -> None:
+    """The sizes of a model's values at one more point are those that the expressions found give.
+
+    Args:
+        models: as for `tell_sizes`.
+        held_out: the model at the other point.
+        point: that point.
+        solver: after `tell_sizes`.
+
+    Raises:
+        OpenSizeError: an expression that holds at the sample points only.
+    """
+    dims, other = [_dims(model) for model in models], _dims(held_out)
+    for node in models[0].graph.node:
+        for name in node.output:
+            shapes = [known.get(name, ()) for known in (*dims, other)]
+            if len({len(shape) for shape in shapes}) > 1:
+                continue
+            for *values, actual in zip(*shapes, strict=True):
+                size = solver.solve(tuple(values))
+                if size is not None and solver.table.value(size, point) != actual:
+                    raise OpenSizeError(f"a size of {name!r} is not what it seems at the sample sizes", where=node.name)
 
 
 def _dims(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:

@@ -2,7 +2,9 @@
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
 
 from ..errors import OpenSizeError
 from .assumptions import Assumption, Fact, Values
@@ -10,6 +12,9 @@ from .expressions import Expressions, Size
 
 MAX_DEGREE, MAX_PAIR_DEGREE = 4, 3
 MAX_DIVISOR = 4096
+_ROUNDING = 1e-9
+_ELSEWHERE = (96, 127, 160, 225, 1000, 2049, 4099)
+"""Sizes that are no samples."""
 
 
 class Solver:
@@ -32,6 +37,7 @@ class Solver:
         self._found: dict[Values, Size | None] = {}
         self._atoms: dict[Values, Size] = {}
         self._monomials: list[tuple[Values, tuple[Size, ...]]] = []
+        self._powers = np.empty((0, len(points)))
         self.conditions: dict[tuple[str, Size, Size], str] = {}
         for name in table.symbols:
             self.tell(table.symbol(name))
@@ -64,12 +70,27 @@ class Solver:
         return tuple(self.table.value(size, point) for point in self._points)
 
     def tell(self, size: Size) -> None:
-        """Make a size an atom: what has its values is this expression, and products may contain it."""
+        """Make a size an atom: what has its values is this expression, and products may contain it.
+
+        Raises:
+            OpenSizeError: at the sample points it cannot be told from a number, or from another size.
+        """
         values = self.values(size)
-        if len(set(values)) > 1 and values not in self._atoms:
+        known = self._atoms.get(values, values[0] if len(set(values)) == 1 else None)
+        if known is not None:
+            if self._differ(size, known):
+                raise OpenSizeError("two sizes are the same at all sample sizes, and not everywhere")
+            return
+        if len(set(values)) > 1:
             self._atoms[values] = self._found[values] = size
             self._monomials = sorted(self._products(), key=lambda product: len(product[1]))
             self._found = {known: found for known, found in self._found.items() if found is not None}
+
+    def _differ(self, a: Size, b: Size) -> bool:
+        """Whether two sizes are different somewhere."""
+        count = len(self.table.symbols)
+        points = (tuple(start + 3 * index for index in range(count)) for start in _ELSEWHERE)
+        return any(self.table.value(a, point) != self.table.value(b, point) for point in points)
 
     def _products(self) -> list[tuple[Values, tuple[Size, ...]]]:
         atoms = list(self._atoms.items())
@@ -95,16 +116,37 @@ class Solver:
         return self._found[values]
 
     def _product(self, values: Values) -> Size | None:
-        for powers, factors in self._monomials:
+        """A product with a whole factor, else with a quotient: the one of fewest atoms.
+
+        Raises:
+            OpenSizeError: several such products, which differ elsewhere.
+        """
+        found = [(len(factors), *ratio, factors) for ratio, factors in self._multiples(values)]
+        whole = [entry for entry in found if entry[2] == 1]
+        candidates = whole or found
+        shortest = min((entry[0] for entry in candidates), default=0)
+        sizes = [
+            self.table.make("floordiv", self._multiplied(factors, factor), divisor)
+            for length, factor, divisor, factors in candidates
+            if length == shortest
+        ]
+        if any(self._differ(size, sizes[0]) for size in sizes[1:]):
+            raise OpenSizeError("two sizes are the same at all sample sizes, and not everywhere")
+        return sizes[0] if sizes else None
+
+    def _multiples(self, values: Values) -> Iterator[tuple[tuple[int, int], tuple[Size, ...]]]:
+        """The products of which these values are multiples: factor and divisor, and the product's atoms."""
+        if self._powers.shape[0] != len(self._monomials):
+            self._powers = np.array([powers for powers, _ in self._monomials], np.float64)
+        ratios = np.array(values, np.float64) / self._powers
+        spread = ratios.max(1) - ratios.min(1)
+        for index in np.flatnonzero(spread <= _ROUNDING * np.abs(ratios[:, 0])):
+            powers, factors = self._monomials[index]
             divisor = powers[0] // math.gcd(powers[0], values[0])
             factor = values[0] * divisor // powers[0]
-            if (
-                factor > 0
-                and divisor <= MAX_DIVISOR
-                and all(v * divisor == p * factor for v, p in zip(values, powers, strict=True))
-            ):
-                return self.table.make("floordiv", self._multiplied(factors, factor), divisor)
-        return None
+            is_exact = all(v * divisor == p * factor for v, p in zip(values, powers, strict=True))
+            if factor > 0 and divisor <= MAX_DIVISOR and is_exact:
+                yield (factor, divisor), factors
 
     def _affine(self, values: Values) -> Size | None:
         for powers, factors in self._monomials:
