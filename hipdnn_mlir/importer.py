@@ -26,6 +26,7 @@ from .passes.attention_masks import CAUSAL_MASK, is_causal_mask
 from .passes.outline_constants import CONSTANT
 from .passes.pipeline import TORCH_STEPS, Runner
 from .passes.registration import PASSES
+from .shape_inference import RESULTS
 from .sizes.assumptions import Fact
 
 logger = logging.getLogger(__name__)
@@ -141,9 +142,9 @@ def import_model(slim: Slim, context: ir.Context, runner: Runner) -> Imported:
     """
     model, weights, where = slim.model, slim.weights, slim.where
     inputs, outputs = _signature(model, weights, where)
-    data_dependent = _data_dependent(model)
-    if data_dependent:
-        raise UnsupportedError(data_dependent)
+    left = _foreign(model) or _data_dependent(model)
+    if left:
+        raise UnsupportedError(left)
     attach_known_operands(model)
     renamed = sorted({*wrong_conversions(model), *own_operators()})
     while True:
@@ -285,6 +286,15 @@ def _data_dependent(model: onnx.ModelProto) -> list[Reject]:
         Reject(node.op_type, DATA_DEPENDENT, reason, node.name)
         for node in model.graph.node
         if any(name and name not in known for name in node.output)
+    ]
+
+
+def _foreign(model: onnx.ModelProto) -> list[Reject]:
+    """Nodes of other domains that nothing has replaced: past this point operators are known by name alone."""
+    return [
+        Reject(node.op_type, "no-row", "no hipDNN operation or data movement expresses it", node.name)
+        for node in model.graph.node
+        if node.domain not in ("", "ai.onnx") and (node.domain, node.op_type) not in RESULTS
     ]
 
 

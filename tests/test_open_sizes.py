@@ -87,6 +87,13 @@ MODELS: dict[str, tuple[onnx.ModelProto, dict[str, tuple[int | str, ...]]]] = {
         ),
         {"x": ("b", 3, "h", "w")},
     ),
+    "slice without axes": (
+        model(
+            """g (float[b,s,8] x) => (float[b,n,4] y) <int64[3] a = {0,1,2}, int64[3] e = {9223372036854775807, -1, 6}> {
+            l = Slice(x, a, e) y = Relu(l) }"""
+        ),
+        {"x": ("b", "s", 8)},
+    ),
     "images that become small": (
         model(
             """g (float[b,3,h,w] x) => (float[b,4] y) <int64[2] s = {2, 3}> {
@@ -111,7 +118,7 @@ MODELS: dict[str, tuple[onnx.ModelProto, dict[str, tuple[int | str, ...]]]] = {
         {"x": ("b", "s", 8)},
     ),
 }
-SMALLEST = {"h": 9, "w": 9}
+SMALLEST = {"h": 9, "w": 9, "s": 3}
 
 
 @pytest.mark.parametrize("name", MODELS)

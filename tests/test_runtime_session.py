@@ -313,8 +313,8 @@ def test_never_other_results_when_file_is_altered(tmp_path: Path, small_model: P
 
 def test_refused_when_format_is_newer() -> None:
     program = relu_of_sum(SHAPE)
-    program.document["format"] = 2
-    with pytest.raises(ProgramError, match="format: 2 is newer than 1"):
+    program.document["format"] = 3
+    with pytest.raises(ProgramError, match="format: 3 is newer than 2"):
         Session(program)
 
 

@@ -1,9 +1,9 @@
 """Sizes that follow from a model's nodes: told to the solver, so that a quotient is known and not guessed."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import onnx
 from onnx import numpy_helper
 
@@ -13,8 +13,6 @@ from .expressions import Expressions, Size
 from .solver import Solver
 
 WINDOWED = frozenset({"Conv", "ConvInteger", "MaxPool", "AveragePool", "LpPool"})
-_STEPS = 4
-"""The input of a Slice that has its steps."""
 FAR = 2**31 - 1
 """From this number on a bound of a slice means the end, however long the dim."""
 MAX_ATOMS = 8
@@ -29,12 +27,13 @@ def tell_sizes(models: Sequence[onnx.ModelProto], solver: Solver) -> None:
         solver: for those sample points.
     """
     dims = [_dims(model) for model in models]
+    tensors = [_tensors(model) for model in models]
     atoms = len(solver.table.symbols)
     for node in models[0].graph.node:
         if node.op_type in WINDOWED and all(node.input[0] in known and node.output[0] in known for known in dims):
             _tell_window(node, dims, solver)
-        elif node.op_type == "Slice" and len(node.input) > _STEPS:
-            _tell_slice(node, models[0], dims, solver)
+        elif node.op_type == "Slice":
+            _tell_slice(node, tensors, dims, solver)
         for name in node.output:
             for values in _varying(name, dims):
                 size = solver.solve(values)
@@ -100,20 +99,56 @@ def _tell_window(node: onnx.NodeProto, dims: Sequence[Mapping[str, tuple[int, ..
             solver.tell(told)
 
 
+@dataclass(frozen=True)
+class _Cut:
+    """What a Slice does to one axis, at each sample point."""
+
+    axis: int
+    start: Values
+    end: Values
+    step: int
+
+
+def _cuts(node: onnx.NodeProto, tensors: Sequence[Mapping[str, onnx.TensorProto]]) -> list[_Cut]:
+    """A Slice axis by axis; empty where an operand, or what is the same at all points, is not known."""
+    names = dict(zip(("starts", "ends", "axes", "steps"), node.input[1:], strict=False))
+    given = {role: name for role, name in names.items() if name}
+    if node.op_type != "Slice" or not all(name in tensors[0] for name in given.values()):
+        return []
+    rows = {
+        role: [
+            tuple(column)
+            for column in zip(*(numpy_helper.to_array(known[name]).tolist() for known in tensors), strict=True)
+        ]
+        for role, name in given.items()
+    }
+    points = len(tensors)
+    axes = rows.get("axes", [(axis,) * points for axis in range(len(rows["starts"]))])
+    steps = rows.get("steps", [(1,) * points] * len(axes))
+    if any(len(set(values)) > 1 for values in (*axes, *steps)):
+        return []
+    return [
+        _Cut(axis[0], start, end, step[0])
+        for axis, start, end, step in zip(axes, rows["starts"], rows["ends"], steps, strict=True)
+    ]
+
+
 def _tell_slice(
-    node: onnx.NodeProto, model: onnx.ModelProto, dims: Sequence[Mapping[str, tuple[int, ...]]], solver: Solver
+    node: onnx.NodeProto,
+    tensors: Sequence[Mapping[str, onnx.TensorProto]],
+    dims: Sequence[Mapping[str, tuple[int, ...]]],
+    solver: Solver,
 ) -> None:
     """The sizes of a slice with steps, from its start to the end of the dim."""
-    numbers = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer if t.name in node.input[1:]}
-    if not all(name in numbers for name in node.input[1:]):
-        return
-    starts, _, axes, steps = (numbers[name].tolist() for name in node.input[1:])
-    for start, axis, step in zip(starts, axes, steps, strict=True):
-        read, made = (tuple(known[name][axis] for known in dims) for name in (node.input[0], node.output[0]))
-        size = solver.solve(read)
-        if step < 2 or start < 0 or size is None or isinstance(size, int):
+    for cut in _cuts(node, tensors):
+        start = cut.start[0]
+        if cut.step < 2 or start < 0 or len(set(cut.start)) > 1:
             continue
-        told = solver.table.make("ceildiv", solver.table.make("+", size, -start), step)
+        read, made = (tuple(known[name][cut.axis] for known in dims) for name in (node.input[0], node.output[0]))
+        size = solver.solve(read)
+        if size is None or isinstance(size, int):
+            continue
+        told = solver.table.make("ceildiv", solver.table.make("+", size, -start), cut.step)
         if solver.values(told) == made:
             solver.tell(told)
 
@@ -125,19 +160,18 @@ def slice_facts(models: Sequence[onnx.ModelProto]) -> list[Assumption]:
         models: as for `tell_sizes`.
     """
     dims = [_dims(model) for model in models]
-    numbers = [{t.name: t for t in model.graph.initializer} for model in models]
+    tensors = [_tensors(model) for model in models]
     facts: list[Assumption] = []
     for node in models[0].graph.node:
-        if node.op_type != "Slice" or not all(name in numbers[0] for name in node.input[1:]):
-            continue
-        starts, ends, axes, *steps = (
-            np.stack([numpy_helper.to_array(known[name]) for known in numbers], 1).tolist() for name in node.input[1:]
-        )
-        for start, end, axis, step in zip(starts, ends, axes, *(steps or [[[1]] * len(axes)]), strict=True):
-            if step[0] > 0 and all(node.input[0] in known for known in dims):
-                size = tuple(known[node.input[0]][axis[0]] for known in dims)
-                facts += [*_bounded(tuple(start), size, node.name), *_bounded(tuple(end), size, node.name)]
+        for cut in _cuts(node, tensors):
+            if cut.step > 0 and all(node.input[0] in known for known in dims):
+                size = tuple(known[node.input[0]][cut.axis] for known in dims)
+                facts += [*_bounded(cut.start, size, node.name), *_bounded(cut.end, size, node.name)]
     return facts
+
+
+def _tensors(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
+    return {tensor.name: tensor for tensor in model.graph.initializer}
 
 
 def _bounded(bound: Values, size: Values, node: str) -> list[Assumption]:

@@ -98,7 +98,7 @@ def _replaced(
         if isinstance(size, int):
             if not 0 <= size < MAX_SIZE:
                 raise ModelError(f"input {name!r} cannot have the shape {shown}", where=where)
-            is_symbol = isinstance(before, str) and _names(before) == [before]
+            is_symbol = old is not None and isinstance(before, str) and _names(before) == [before]
             if is_symbol and fixed.setdefault(str(before), size) != size:
                 message = f"dimension {axis} of input {name!r} is {size}"
                 raise ModelError(message, where=where, expected=f"{fixed[str(before)]}, as {before!r} is elsewhere")
