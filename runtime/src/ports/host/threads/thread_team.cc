@@ -91,7 +91,7 @@ class Crew {
  public:
   void offer(Region& region) {
     const std::lock_guard lock(mutex_);
-    while (threads_.size() + 1 < static_cast<std::size_t>(region.count)) threads_.emplace_back([this] { help(); });
+    while (threads_.size() + 1 < static_cast<std::size_t>(region.count)) add_thread();
     (last_ ? last_->later : first_) = &region;
     last_ = &region;
     news_.fetch_add(1, std::memory_order_release);
@@ -108,7 +108,16 @@ class Crew {
   }
 
  private:
+  /// A thread that has all it needs: what it allocates when it starts is not allocated in the middle of a later run.
+  void add_thread() {
+    threads_.emplace_back([this] { help(); });
+    for (std::size_t started = started_.load(); started < threads_.size(); started = started_.load()) started_.wait(started);
+  }
+
   void help() {
+    state().depth = 0;  // written, so that the thread's memory is there
+    started_.fetch_add(1);
+    started_.notify_one();
     std::uint32_t seen = 0;
     for (;;) {
       const auto [region, part] = take();
@@ -157,6 +166,7 @@ class Crew {
   Region* last_ = nullptr;
   int sleeping_ = 0;
   std::atomic<std::uint32_t> news_{0};
+  std::atomic<std::size_t> started_{0};
   std::vector<std::thread> threads_;
 };
 
