@@ -1,38 +1,17 @@
 """Which operators are replaced by others before import, and by what."""
 
+from importlib import import_module
+
 import onnx
 
-from . import (
-    activation,
-    attention,
-    contrib_attention,
-    gemm,
-    linear_attention,
-    normalization,
-    pooling,
-    quantized,
-    quantized_products,
-    rotary,
-    scan,
-    spectral,
-)
 from .call import Expansion
 from .schema_body import write_body
 
 _FAMILIES = (
-    activation,
-    attention,
-    contrib_attention,
-    gemm,
-    linear_attention,
-    normalization,
-    pooling,
-    quantized,
-    quantized_products,
-    rotary,
-    scan,
-    spectral,
-)
+    "activation", "attention", "contrib_attention", "gemm", "linear_attention", "normalization", "pooling", "quantized",
+    "quantized_products", "rotary", "scan", "spectral",
+)  # fmt: skip
+"""Modules with a dict EXPANSIONS."""
 
 BODIES = (
     ("", "CastLike"), ("", "CausalConvWithState"), ("", "DynamicQuantizeLinear"), ("ai.onnx.preview", "FlexAttention"), ("", "Mish"),
@@ -57,7 +36,9 @@ KEPT = {
 
 EXPANSIONS: dict[tuple[str, str], Expansion] = {
     **dict.fromkeys(BODIES, write_body),
-    **{key: write for family in _FAMILIES for key, write in family.EXPANSIONS.items()},
+    **{
+        key: write for family in _FAMILIES for key, write in import_module(f".{family}", __package__).EXPANSIONS.items()
+    },
 }
 """(domain, operator) -> what writes it by others."""
 

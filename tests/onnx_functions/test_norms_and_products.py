@@ -48,7 +48,7 @@ def test_embed_layer_normalization_gives_the_same(left_out: tuple[str, ...]) -> 
 
 @pytest.mark.parametrize("is_last", [0, 1])
 def test_group_norm_is_that_of_torch(is_last: int) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install '.[export]'")
     x, gamma, beta = numbers(2, 8, 4, 4), numbers(8), numbers(8, seed=1)
     norm = torch.nn.functional.group_norm(*(torch.tensor(a) for a in (x,)), 2, torch.tensor(gamma), torch.tensor(beta))
     want = torch.nn.functional.silu(norm).numpy()
