@@ -16,8 +16,9 @@ from .errors import HipdnnMlirError, ModelError, UnsupportedError
 from .extension import load_extensions
 from .importer import DATA_DEPENDENT, Imported, Slim, Weights, import_model, slim_models
 from .model_file import read_model
+from .ops.constant_plan import ConstantPlan
 from .ops.evaluate import Array
-from .passes.evaluate_constants import ConstantPlan, plan_constants
+from .passes.evaluate_constants import plan_constants
 from .passes.mark_varying import mark_varying
 from .passes.offload import rejects
 from .passes.pipeline import OFFLOAD_STEPS, TORCH_STEPS, Runner

@@ -1,55 +1,20 @@
-"""Evaluates `@hipdnn_constants` on the weights: not a pass, since its input is data."""
+"""Reads `@hipdnn_constants`, which is evaluated on the weights: not a pass, since its input is data."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from torch_mlir import ir
 
-from hipdnn_mlir.errors import PassError, Reject
 from hipdnn_mlir.ir_types import tensor_type
 from hipdnn_mlir.ir_view import is_constant, splat_number, view
-from hipdnn_mlir.ops.evaluate import Array, evaluate
-from hipdnn_mlir.ops.spec import OpView, TensorArg
+from hipdnn_mlir.ops.constant_plan import ConstantPlan
+from hipdnn_mlir.ops.evaluate import Array
+from hipdnn_mlir.ops.spec import TensorArg
 
 from .outline_constants import CONSTANT, CONSTANTS_FUNCTION
 from .registration import body, functions
-
-
-@dataclass
-class ConstantPlan:
-    """The arithmetic on weights that is done at compile time, seen without MLIR: later passes erase the function, weights may come later.
-
-    Attributes:
-        arguments: weight -> number of its value.
-        literals: number of a value -> array.
-        ops: operations in order, each with the number of its result; the keys of their operands are such numbers.
-        results: constant -> number of its value.
-    """
-
-    arguments: dict[str, int] = field(default_factory=dict)
-    literals: dict[int, Array] = field(default_factory=dict)
-    ops: list[tuple[OpView, int]] = field(default_factory=list)
-    results: dict[str, int] = field(default_factory=dict)
-
-    def evaluate(self, weights: Mapping[str, Array]) -> dict[str, Array]:
-        """The weights with the results added under their names.
-
-        Raises:
-            PassError: an operation is not evaluated, which is a defect.
-        """
-        values = self.literals | {number: weights[name] for name, number in self.arguments.items()}
-        for op, number in self.ops:
-            result = evaluate(op, values)
-            if isinstance(result, Reject):
-                raise PassError(f"a constant is not evaluated: {result}", pass_name="evaluate-constants")
-            values[number] = result
-        return dict(weights) | {name: np.ascontiguousarray(values[n]) for name, n in self.results.items()}
-
-    def stored_literals(self) -> dict[str, Array]:
-        """The constants that are literals of the model: all that may depend on open sizes."""
-        return {name: self.literals[number] for name, number in self.results.items() if number in self.literals}
 
 
 def plan_constants(module: Any) -> ConstantPlan:

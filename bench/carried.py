@@ -1,0 +1,142 @@
+"""Programs for a machine that has the runtime but not the compiler: packed without their weights, which are made again there from the seed.
+
+``python bench/carried.py pack DIRECTORY [--target TARGET]`` writes one file for each of ``PROGRAMS``; ``unpack`` loads one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import pickle
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+# The models live with the tests, which this directory is not a part of.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from onnx import numpy_helper
+
+import models
+from hipdnn_mlir.ops.constant_plan import ConstantPlan
+
+Array = npt.NDArray[np.generic]
+
+MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
+    "bert12": models.encoder,
+    "resnet50": models.resnet50,
+    "mobilenet_v2": models.mobilenet_v2,
+}
+"""Models whose weights come from a seed."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What travels.
+
+    Attributes:
+        model: Key of ``MODELS``.
+        precision: As it was compiled.
+        text: The program.
+        plan: The arithmetic on weights.
+        weights: Names of the initializers that the program and the plan use.
+        digest: SHA-256 over those initializers, so that another generator of random numbers does not go unnoticed.
+    """
+
+    model: str
+    precision: str
+    text: str
+    plan: ConstantPlan
+    weights: tuple[str, ...]
+    digest: str
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """A program as ``hipdnn_mlir.load`` takes it, and the model that it was compiled from."""
+
+    text: str
+    tensors: Mapping[str, Array]
+    model: onnx.ModelProto
+
+
+def pack(name: str, precision: str, target: str) -> Carried:
+    """Compile one of ``MODELS``.
+
+    Raises:
+        ValueError: A weight of the program is no initializer of the model.
+    """
+    from hipdnn_mlir.compile import lower
+
+    model = MODELS[name]()
+    lowered = lower(model, target=target, precision=precision)
+    initializers = _initializers(model)
+    needed = {*lowered.constants.arguments, *(c.tensor for c in lowered.model.constants if c.values is None)} - set(
+        lowered.constants.results
+    )
+    if unknown := sorted(needed - set(initializers)):
+        raise ValueError(f"{name}: {', '.join(unknown)} cannot be made again: no initializer has that name")
+    weights = tuple(sorted(needed))
+    text = lowered.with_weights().text
+    return Carried(name, precision, text, lowered.constants, weights, _digest(initializers, weights))
+
+
+def unpack(carried: Carried) -> InMemory:
+    """Make the weights again.
+
+    Raises:
+        ValueError: They are not those that the program was compiled from.
+    """
+    model = MODELS[carried.model]()
+    initializers = _initializers(model)
+    if _digest(initializers, carried.weights) != carried.digest:
+        raise ValueError(f"{carried.model}: the seed gives other weights here; use the version of NumPy that packed it")
+    tensors = carried.plan.evaluate({name: initializers[name] for name in carried.weights})
+    return InMemory(carried.text, tensors, model)
+
+
+def load(path: Path) -> Carried:
+    """Read a file that ``main`` wrote on one's own machine: a pickle, which is code."""
+    carried = pickle.loads(path.read_bytes())  # noqa: S301
+    assert isinstance(carried, Carried)
+    return carried
+
+
+def _initializers(model: onnx.ModelProto) -> dict[str, Array]:
+    return {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+
+
+def _digest(initializers: Mapping[str, Array], names: tuple[str, ...]) -> str:
+    digest = hashlib.sha256()
+    for name in names:
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(initializers[name]).tobytes())
+    return digest.hexdigest()
+
+
+def main() -> None:
+    """Pack what the command line names."""
+    parser = argparse.ArgumentParser(description="Pack programs without their weights.")
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--target", default="host")
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--precisions", nargs="+", default=["model", "bf16"])
+    asked = parser.parse_args()
+    asked.directory.mkdir(parents=True, exist_ok=True)
+    for name in asked.models:
+        for precision in asked.precisions:
+            path = asked.directory / f"{name}-{precision}.pkl"
+            path.write_bytes(pickle.dumps(pack(name, precision, asked.target)))
+            print(f"{path}: {path.stat().st_size / 1024:.0f} KiB")
+
+
+if __name__ == "__main__":
+    # Pickles name their classes by module: the one that other scripts import, not __main__.
+    import carried
+
+    carried.main()
