@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -19,7 +20,10 @@ constexpr std::size_t kListLimit = 65'536;
 constexpr std::size_t kRankLimit = 64;
 /// Bytes of a constant that an instance computes.
 constexpr std::uint64_t kComputedBytesLimit = std::uint64_t{1} << 31;
+/// Sizes that one symbol is rounded up to.
+constexpr std::size_t kBucketLimit = 1024;
 constexpr const char* kValues = "values";
+constexpr const char* kBuckets = "buckets";
 
 /// `value` with every reference to the table replaced by its number.
 Json substituted(const Json& value, const std::vector<std::int64_t>& numbers) {
@@ -185,6 +189,18 @@ bool holds(Condition::Relation relation, std::int64_t a, std::int64_t b) {
   return false;
 }
 
+std::vector<Sizes> read_buckets(const Field& field, std::size_t symbols) {
+  if (field.array_size(kListLimit) != symbols) field.fail("a list for each symbol");
+  std::vector<Sizes> buckets;
+  for (std::size_t symbol = 0; symbol < symbols; ++symbol) {
+    const Field sizes = field.at(symbol);
+    buckets.push_back(sizes.integers(kBucketLimit, 1, std::numeric_limits<std::int64_t>::max()));
+    const bool rises = std::adjacent_find(buckets.back().begin(), buckets.back().end(), std::greater_equal<>()) == buckets.back().end();
+    if (!rises) sizes.fail("sizes that rise");
+  }
+  return buckets;
+}
+
 /// What an instance's program refers to: the owner of the file, and its computed constants.
 struct Keeper {
   std::shared_ptr<const void> file;
@@ -219,6 +235,7 @@ std::shared_ptr<const OpenProgram> OpenProgram::parse(std::string_view text, con
   if (const std::optional<Field> conditions = root.find("conditions")) {
     program->conditions_ = read_conditions(*conditions, program->expressions_);
   }
+  if (const std::optional<Field> buckets = root.find(kBuckets)) program->buckets_ = read_buckets(*buckets, program->symbols().size());
   program->json_ = std::move(json);
   program->tensors_ = tensors;
   program->owner_ = std::move(owner);
@@ -285,6 +302,45 @@ std::string OpenProgram::describe(const Sizes& sizes) const {
   return text;
 }
 
+bool OpenProgram::has_buckets() const {
+  return std::any_of(buckets_.begin(), buckets_.end(), [](const Sizes& sizes) { return !sizes.empty(); });
+}
+
+std::int64_t OpenProgram::rounded(std::size_t symbol, std::int64_t size) const {
+  const Sizes& sizes = buckets_[symbol];
+  if (sizes.empty() || size == 0) return size;
+  const auto found = std::lower_bound(sizes.begin(), sizes.end(), size);
+  if (found != sizes.end()) return *found;
+  std::string place = "size '" + symbols()[symbol] + "'";
+  for (std::size_t i = inputs_.size(); i-- > 0;) {
+    for (std::size_t axis = inputs_[i].dims.size(); axis-- > 0;) {
+      if (expressions_.symbol(inputs_[i].dims[axis]) != symbol) continue;
+      place = "'" + inputs_[i].name + "', dimension " + std::to_string(axis) + " ('" + symbols()[symbol] + "')";
+    }
+  }
+  throw InputError(place + ": " + std::to_string(size) + " is above the largest bucket, " + std::to_string(sizes.back()) +
+                   "; run it in parts, or compile the model with a larger bucket");
+}
+
+Sizes OpenProgram::rounded(const Sizes& sizes) const {
+  if (!has_buckets()) return sizes;
+  // The instance is checked for its own sizes only, and a model may go another way at those asked for.
+  check_conditions(sizes, expressions_.evaluate(sizes));
+  Sizes found;
+  for (std::size_t symbol = 0; symbol < sizes.size(); ++symbol) found.push_back(rounded(symbol, sizes[symbol]));
+  return found;
+}
+
+std::vector<std::vector<std::int64_t>> OpenProgram::output_dims(const Sizes& sizes) const {
+  const std::vector<std::int64_t> values = expressions_.evaluate(sizes);
+  std::vector<std::vector<std::int64_t>> found;
+  for (const OpenArgument& output : outputs_) {
+    std::vector<std::int64_t>& dims = found.emplace_back();
+    for (const Expression& dim : output.dims) dims.push_back(dim.entry ? values[*dim.entry] : dim.number);
+  }
+  return found;
+}
+
 void OpenProgram::check_conditions(const Sizes& sizes, const std::vector<std::int64_t>& values) const {
   const auto value = [&](const Expression& side) { return side.entry ? values[*side.entry] : side.number; };
   for (const Condition& condition : conditions_) {
@@ -298,7 +354,9 @@ void OpenProgram::check_conditions(const Sizes& sizes, const std::vector<std::in
 Json OpenProgram::instance(const std::vector<std::int64_t>& values) const {
   Json program = Json::object();
   for (const auto& [key, value] : json_.items()) {
-    if (key != "symbols" && key != "expressions" && key != "conditions") program.emplace(key, substituted(value, values));
+    if (key != "symbols" && key != "expressions" && key != "conditions" && key != kBuckets) {
+      program.emplace(key, substituted(value, values));
+    }
   }
   drop_empty(program);
   return program;
