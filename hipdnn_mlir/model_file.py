@@ -3,6 +3,7 @@
 import hashlib
 import mmap
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -31,12 +32,17 @@ class ModelFile:
     Attributes:
         proto: the model; initializers whose data stays in a file have the data location EXTERNAL.
         external: arrays of those initializers.
-        sha256: digest of the model file, without external data; empty for a model in memory.
+        digest: what becomes the digest of the model file, without external data; None for a model in memory.
     """
 
     proto: onnx.ModelProto
     external: dict[str, Array] = field(default_factory=dict)
-    sha256: str = ""
+    digest: "Future[str] | None" = None
+
+    @property
+    def sha256(self) -> str:
+        """The digest, waited for; empty for a model in memory."""
+        return self.digest.result() if self.digest else ""
 
 
 def read_model(model: str | Path | bytes | onnx.ModelProto) -> ModelFile:
@@ -51,11 +57,10 @@ def read_model(model: str | Path | bytes | onnx.ModelProto) -> ModelFile:
     if isinstance(model, onnx.ModelProto):
         return ModelFile(model)
     if isinstance(model, bytes):
-        return ModelFile(_parse(model, "model bytes"), {}, hashlib.sha256(model).hexdigest())
+        return ModelFile(_parse(model, "model bytes"), {}, _digest(model))
     path = Path(model)
     data = _mapped(path)
-    with memoryview(data) as view:
-        digest = hashlib.sha256(view).hexdigest()
+    digest = _digest(data)
     slim, external = _without_data(data)
     proto = _parse(slim, str(path))
     try:
@@ -67,13 +72,32 @@ def read_model(model: str | Path | bytes | onnx.ModelProto) -> ModelFile:
     return ModelFile(proto, external, digest)
 
 
+def _digest(data: mmap.mmap | bytes) -> "Future[str]":
+    """Start a thread on the digest: a second per gigabyte, and nothing needs it before the end."""
+    executor = ThreadPoolExecutor(1)
+    digest = executor.submit(lambda: hashlib.sha256(data).hexdigest())
+    executor.shutdown(wait=False)
+    return digest
+
+
 def _mapped(path: Path) -> mmap.mmap | bytes:
     try:
-        with path.open("rb") as file:
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else b""
+        return _map(path) if path.stat().st_size else b""
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ModelError(f"cannot read the model: {reason}", where=str(path), hint="check the path") from error
+
+
+def _map(path: Path) -> mmap.mmap:
+    """The file's pages; they are read when the program is written, so the disk may start now.
+
+    Raises:
+        OSError, ValueError: as for `mmap.mmap`.
+    """
+    with path.open("rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    data.madvise(mmap.MADV_WILLNEED)
+    return data
 
 
 def _parse(data: bytes, where: str) -> onnx.ModelProto:
@@ -149,10 +173,11 @@ def _external_data(model: onnx.ModelProto, folder: Path, mapped: set[str]) -> di
         OSError, ValueError, onnx.checker.ValidationError: as onnx's own loader.
     """
     external = {}
+    files: dict[Path, mmap.mmap] = {}
     for tensor in model.graph.initializer:
         if tensor.data_location != onnx.TensorProto.EXTERNAL or tensor.name in mapped:
             continue
-        array = _mapped_tensor(tensor, folder)
+        array = _mapped_tensor(tensor, folder, files)
         if array is None:
             _load(tensor, folder)
         else:
@@ -169,8 +194,14 @@ def _load(tensor: onnx.TensorProto, folder: Path) -> None:
     del tensor.external_data[:]
 
 
-def _mapped_tensor(tensor: onnx.TensorProto, folder: Path) -> Array | None:
-    """An array on the file of a large tensor; None for what onnx's own loader had better look at."""
+def _mapped_tensor(tensor: onnx.TensorProto, folder: Path, files: dict[Path, mmap.mmap]) -> Array | None:
+    """An array on the file of a large tensor; None for what onnx's own loader had better look at.
+
+    Args:
+        tensor: with its data in a file of its own.
+        folder: the model's.
+        files: what has been mapped before.
+    """
     info = ExternalDataInfo(tensor)
     kind = BY_ONNX.get(tensor.data_type)
     location = Path(info.location)
@@ -181,9 +212,9 @@ def _mapped_tensor(tensor: onnx.TensorProto, folder: Path) -> Array | None:
         return None
     if offset + size > path.stat().st_size:
         raise ValueError(f"{path} has {path.stat().st_size} bytes, tensor {tensor.name!r} ends at {offset + size}")
-    with path.open("rb") as file:
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return np.frombuffer(data, kind.numpy, prod(tensor.dims), offset).reshape(tuple(tensor.dims))
+    if path not in files:
+        files[path] = _map(path)
+    return np.frombuffer(files[path], kind.numpy, prod(tensor.dims), offset).reshape(tuple(tensor.dims))
 
 
 def _attribute_tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:

@@ -4,8 +4,8 @@ import numpy as np
 import numpy.typing as npt
 
 WORD_BYTES = 8
-_BLOCK = 1 << 16
-"""Words summed at a time, so that intermediates stay in cache."""
+_BLOCK = 1 << 14
+"""Words summed at a time, so that they are still in cache for the second sum."""
 _MODULUS = 1 << 64
 
 
@@ -25,7 +25,7 @@ def checksum(data: bytes | npt.NDArray[np.uint8], first_word: int = 0) -> int:
     for part, start in ((raw[:whole].view("<u8"), first_word), (rest.view("<u8"), first_word + whole // WORD_BYTES)):
         for begin in range(0, part.size, _BLOCK):
             words = part[begin : begin + _BLOCK]
-            inner = int((words * odd[: words.size]).sum(dtype=np.uint64))
+            inner = int(np.dot(words, odd[: words.size]))
             total += inner + 2 * (start + begin) * int(words.sum(dtype=np.uint64))
     return total % _MODULUS
 
