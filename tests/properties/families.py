@@ -1,0 +1,6 @@
+"""All strategies: importing a family enters its operators."""
+
+from . import elementwise, movement
+from .operators import OPERATORS
+
+__all__ = ["OPERATORS", "elementwise", "movement"]
