@@ -10,7 +10,7 @@ cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DPython_EXECUT
   cat "$build.log" >&2
   exit 1
 }
-cmake --build "$build" >>"$build.log" || {
+cmake --build "$build" -- -k 0 >>"$build.log" || {
   tail -60 "$build.log" >&2
   exit 1
 }

@@ -169,7 +169,7 @@ std::vector<Condition> read_conditions(const Field& field, const Expressions& ex
   for (std::size_t i = 0; i < count; ++i) {
     const Field entry = field.at(i);
     if (entry.array_size(4) != 4) entry.fail("a relation, two sizes and a name");
-    const std::string& name = entry.at(0).text();
+    const std::string name = entry.at(0).text();
     const auto relation = std::find_if(kRelations.begin(), kRelations.end(), [&](const auto& known) { return known.first == name; });
     if (relation == kRelations.end()) entry.at(0).fail("one of \"<\", \"<=\", \"==\", \"!=\"");
     constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::min();
