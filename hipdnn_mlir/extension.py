@@ -8,6 +8,7 @@ import importlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import onnx
@@ -18,6 +19,8 @@ from .abi import AttributeType as T
 from .abi import DataType, Descriptor
 from .errors import HipdnnMlirError, ModelError
 from .ir_types import tensor_type
+from .mlir_functions.function import FUNCTIONS, MlirFunction, check_function
+from .mlir_functions.specialize import specialize
 from .onnx_functions.call import Call, Expansion
 from .onnx_functions.table import EXPANSIONS
 from .ops.emitter import Emitter, Value
@@ -25,7 +28,7 @@ from .ops.registry import ONNX, add
 from .ops.spec import OpRow, OpView, Refusal, TensorArg, TensorType
 from .passes.pipeline import TORCH_STEPS
 from .passes.registration import PASSES, PassFunction, body, erase_dead, functions, module_pass
-from .shape_inference import RESULTS, Results
+from .shape_inference import RESULTS
 
 __all__ = [
     "VARIABLE",
@@ -37,12 +40,14 @@ __all__ = [
     "custom_op",
     "expansion",
     "load_extensions",
+    "mlir_function",
     "pattern",
     "torch_pass",
 ]
 
 VARIABLE = "HIPDNN_MLIR_EXTENSIONS"
 Rewrite = Callable[[Any], Sequence[Any] | None]
+CustomResults = Callable[[Sequence[TensorType], dict[str, Any]], Sequence[TensorType]]
 
 
 def torch_pass(name: str, *, after: str) -> Callable[[PassFunction], PassFunction]:
@@ -122,7 +127,7 @@ def expansion(domain: str, operator: str) -> Callable[[Expansion], Expansion]:
     return enter
 
 
-def custom_op(domain: str, operator: str, *, id: str) -> Callable[[Results], Results]:  # noqa: A002 - hipDNN's word
+def custom_op(domain: str, operator: str, *, id: str) -> Callable[[CustomResults], CustomResults]:  # noqa: A002 - hipDNN's word
     """Register an ONNX operator that becomes hipDNN's custom operation.
 
     The library that runs the program has to know the ID: by a plugin of AMD's, or on the host port by `hipdnnHostRegisterCustomOp_ext`. The
@@ -137,10 +142,7 @@ def custom_op(domain: str, operator: str, *, id: str) -> Callable[[Results], Res
     Raises:
         HipdnnMlirError: the operator is one of ONNX's, or registered already.
     """
-    if any(schema.name == operator and not schema.domain for schema in onnx.defs.get_all_schemas()):
-        raise HipdnnMlirError(f"{operator!r} is an operator of ONNX", hint="give yours another name")
-    if (domain, operator) in RESULTS:
-        raise HipdnnMlirError(f"operator {domain}::{operator} is registered already")
+    _check_name(domain, operator)
 
     def emit(e: Emitter, op: OpView) -> list[Value]:
         """Operands and results in the order of the node's."""
@@ -160,12 +162,55 @@ def custom_op(domain: str, operator: str, *, id: str) -> Callable[[Results], Res
             ],
         )
 
-    def enter(results: Results) -> Results:
-        RESULTS[domain, operator] = results
+    def enter(results: CustomResults) -> CustomResults:
+        def checked(operands: Sequence[TensorType | None], attributes: dict[str, Any]) -> Sequence[TensorType]:
+            given = [kind for kind in operands if kind is not None]
+            if len(given) < len(operands):
+                raise Refusal("operands", "a custom operation has no operands that may be left out")
+            return results(given, attributes)
+
+        RESULTS[domain, operator] = checked
         add(OpRow(f"{ONNX}{operator}", f"custom operation {id}", emit=emit, onnx=(f"{domain}.{operator}",)))
         return results
 
     return enter
+
+
+def mlir_function(domain: str, operator: str, function: str | Path, *, symbol: str) -> None:
+    """Register an ONNX operator for which a function in MLIR stands: torch ops on value tensors.
+
+    Nodes are replaced by the function's body, whose types follow from the node's operands: dims in the text may be `?`. Its tensor
+    arguments are the node's inputs in order; arguments of other types are attributes, named by `hipdnn.attribute` (docs/extending.md).
+
+    Args:
+        domain: the node's domain.
+        operator: the node's type, none of ONNX's own.
+        function: MLIR text, or the path of a file with it.
+        symbol: the function's name in the text.
+
+    Raises:
+        HipdnnMlirError: the operator is one of ONNX's, or registered already; the file cannot be read; the text does not parse, lacks the
+            function, is not of the torch dialect, or recursive.
+    """
+    _check_name(domain, operator)
+    where, text = f"the MLIR of {domain}::{operator}", str(function)
+    if isinstance(function, Path):
+        where = str(function)
+        try:
+            text = function.read_text()
+        except OSError as error:
+            raise HipdnnMlirError(f"cannot read: {error.strerror}", where=where, hint="check the path") from error
+    found = MlirFunction(f"{domain}.{operator}", symbol, text, where)
+    check_function(found)
+    FUNCTIONS[found.operator] = found
+    RESULTS[domain, operator] = lambda operands, attributes: specialize(found, operands, attributes).results
+
+
+def _check_name(domain: str, operator: str) -> None:
+    if any(schema.name == operator and not schema.domain for schema in onnx.defs.get_all_schemas()):
+        raise HipdnnMlirError(f"{operator!r} is an operator of ONNX", hint="give yours another name")
+    if (domain, operator) in RESULTS or (domain, operator) in EXPANSIONS:
+        raise HipdnnMlirError(f"operator {domain}::{operator} is registered already")
 
 
 def load_extensions(names: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> None:

@@ -15,6 +15,7 @@ from torch_mlir.extras import onnx_importer
 
 from .dtypes import DType
 from .errors import ModelError, PassError, Reject, UnsupportedError
+from .mlir_functions.function import FUNCTIONS
 from .onnx_conversions import drop_dropout, split_to_slices, wrong_conversions
 from .onnx_functions import expand_and_fold, inline_local_functions
 from .onnx_operands import attach_known_operands, derive_shape_operands, known_operand_names
@@ -146,7 +147,8 @@ def import_model(slim: Slim, context: ir.Context, runner: Runner) -> Imported:
     if left:
         raise UnsupportedError(left)
     attach_known_operands(model)
-    renamed = sorted({*wrong_conversions(model), *own_operators()})
+    model = _with_full_names(model)
+    renamed = sorted({*wrong_conversions(model), *own_operators(), *FUNCTIONS})
     while True:
         module = _to_mlir(model, context, where)
         _annotate(module, model, weights)
@@ -163,6 +165,18 @@ def import_model(slim: Slim, context: ir.Context, runner: Runner) -> Imported:
                 renamed.append(name)
                 continue
         return Imported(module, weights, inputs, outputs, model.graph.name or "model", unconverted=renamed)
+
+
+def _with_full_names(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with operators for which MLIR functions stand called by domain and type: the importer forgets domains."""
+    if not any(f"{node.domain}.{node.op_type}" in FUNCTIONS for node in model.graph.node):
+        return model
+    named = onnx.ModelProto()
+    named.CopyFrom(model)
+    for node in named.graph.node:
+        full = f"{node.domain}.{node.op_type}"
+        node.op_type = full if full in FUNCTIONS else node.op_type
+    return named
 
 
 def _unconverted(report: str) -> str | None:

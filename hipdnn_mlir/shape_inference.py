@@ -5,28 +5,40 @@ from typing import Any
 
 import onnx
 
+from .errors import Reject, UnsupportedError
 from .onnx_types import BY_ONNX
-from .ops.spec import TensorType
+from .ops.spec import Refusal, TensorType
 
-Results = Callable[[Sequence[TensorType], dict[str, Any]], Sequence[TensorType]]
-"""Types of an operator's results, from those of its operands and its attributes."""
+Results = Callable[[Sequence[TensorType | None], dict[str, Any]], Sequence[TensorType]]
+"""Types of an operator's results, from its operands' (None for one that is left out) and its attributes; refuses by raising Refusal."""
 RESULTS: dict[tuple[str, str], Results] = {}
 """(domain, operator) -> the types of its results."""
 
 
-def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
+def infer_shapes(model: onnx.ModelProto, refused: list[Reject] | None = None) -> onnx.ModelProto:
     """The model with the types of all values that follow from its inputs.
+
+    Args:
+        model: not modified.
+        refused: gets the nodes that an extension refuses, whose results stay without types then.
 
     Raises:
         onnx.shape_inference.InferenceError: shapes do not fit.
+        UnsupportedError: an extension refuses nodes, and `refused` is not given.
     """
     while True:
         model = onnx.shape_inference.infer_shapes(model, data_prop=True)
-        if not RESULTS or not _declare_own(model):
+        rejects: list[Reject] = []
+        found = bool(RESULTS) and _declare_own(model, rejects)
+        if rejects and refused is None:
+            raise UnsupportedError(rejects)
+        if not found:
+            if refused is not None:
+                refused += rejects
             return model
 
 
-def _declare_own(model: onnx.ModelProto) -> bool:
+def _declare_own(model: onnx.ModelProto, rejects: list[Reject]) -> bool:
     """Declare the results of operators whose operands are known by now; whether there were any."""
     graph = model.graph
     kinds = {value.name: value.type.tensor_type for value in (*graph.input, *graph.value_info, *graph.output)}
@@ -37,13 +49,26 @@ def _declare_own(model: onnx.ModelProto) -> bool:
     found = False
     for node in graph.node:
         results = RESULTS.get((node.domain, node.op_type))
-        if results is None or all(name in types for name in node.output) or any(n not in types for n in node.input):
+        wanted = [name for name in node.output if name]
+        if results is None or all(name in types for name in wanted) or any(n and n not in types for n in node.input):
             continue
-        attributes = {a.name: _plain(onnx.helper.get_attribute_value(a)) for a in node.attribute}
-        for name, kind in zip(node.output, results([types[n] for n in node.input], attributes), strict=True):
-            _declare(graph, name, kind)
+        try:
+            made = _results(node, results, [types.get(name) for name in node.input])
+        except Refusal as refusal:
+            rejects.append(Reject(f"{node.domain}.{node.op_type}", refusal.rule, refusal.reason, node.name))
+            continue
+        for name, kind in zip(node.output, made, strict=False):
+            if name:
+                _declare(graph, name, kind)
         found = True
     return found
+
+
+def _results(node: onnx.NodeProto, results: Results, operands: Sequence[TensorType | None]) -> Sequence[TensorType]:
+    kinds = results(operands, {a.name: _plain(onnx.helper.get_attribute_value(a)) for a in node.attribute})
+    if len(kinds) < len(node.output):
+        raise Refusal("results", f"the operator gives {len(kinds)} results, the node has {len(node.output)}")
+    return kinds
 
 
 def _declare(graph: onnx.GraphProto, name: str, kind: TensorType) -> None:

@@ -29,10 +29,11 @@ def refine_shapes(module: Any) -> None:
     for function in functions(module):
         for operation in body(function):
             _refine(operation)
-        _retype(function)
+        retype(function)
 
 
-def _retype(function: Any) -> None:
+def retype(function: Any) -> None:
+    """Give the function the result types of what it returns."""
     old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     kind = ir.FunctionType.get(list(old.inputs), [value.type for value in body(function)[-1].operands])
     function.attributes["function_type"] = ir.TypeAttr.get(kind)

@@ -8,6 +8,7 @@ from onnx import inliner
 from ..constant_folding import Folded, fold_constants
 from ..errors import UnsupportedError
 from ..ops.evaluate import Array
+from ..shape_inference import RESULTS
 from ..sizes.assumptions import Fact
 from .expand import expand
 
@@ -21,11 +22,14 @@ _WITHOUT_DOMAIN = frozenset(
 def inline_local_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     """Put the bodies of the model's own functions in the place of their calls, and ONNX Runtime's operators into their domain.
 
+    What an extension registered for an operator comes before the model's own function of that name.
+
     Args:
         model: changed where it has no functions of its own.
     """
     if model.functions:
-        model = inliner.inline_local_functions(model)
+        model = inliner.inline_selected_functions(model, list(RESULTS), exclude=True)
+        del model.functions[:]
     for node in model.graph.node:
         if node.op_type in _WITHOUT_DOMAIN and not node.domain:
             node.domain = _CONTRIB

@@ -8,8 +8,10 @@ import onnx
 from onnx.shape_inference import InferenceError, infer_shapes
 
 from ..constant_folding import fold_constants
+from ..errors import UnsupportedError
 from ..importer import static_dims
 from ..ops.strides import Dims
+from ..shape_inference import infer_shapes as infer_all_shapes
 from .graph import OnnxGraph
 
 logger = logging.getLogger(__name__)
@@ -94,9 +96,9 @@ def _inferences(model: onnx.ModelProto) -> Iterable[onnx.ModelProto]:
     """The model with types as declared, inferred, and inferred with constants folded."""
     yield model
     try:
-        yield infer_shapes(model, data_prop=True)
+        yield infer_all_shapes(model, refused=[])
         yield fold_constants([model])[0].model
-    except InferenceError as error:
+    except (InferenceError, UnsupportedError) as error:
         logger.debug("types are the declared ones: %s", error)
 
 
