@@ -22,7 +22,7 @@ from typing import Any, Literal
 from .errors import PassError, error_from_dict
 from .precision import UNCHANGED
 from .reproducer import Reproducer, as_package_error
-from .sizes.open_sizes import Given, Shapes
+from .sizes.open_sizes import Buckets, Given, Shapes
 
 _log = logging.getLogger(__name__)
 
@@ -46,6 +46,7 @@ class Request:
         output: Absolute path of the program file to write (``compile``).
         dump_ir: Absolute path of the directory for the IR after each step, or None.
         precision: As for ``hipdnn_mlir.compile``.
+        buckets: As for ``hipdnn_mlir.compile``.
     """
 
     action: Literal["compile", "explain"]
@@ -55,6 +56,7 @@ class Request:
     output: str | None = None
     dump_ir: str | None = None
     precision: str = UNCHANGED
+    buckets: dict[str, list[int]] = field(default_factory=dict)
 
     @classmethod
     def to_compile(
@@ -65,6 +67,7 @@ class Request:
         target: str = "host",
         precision: str = UNCHANGED,
         shapes: Shapes | None = None,
+        buckets: Buckets | None = None,
         dump_ir: Path | None = None,
     ) -> Request:
         """Return the request to compile a model to a file; arguments as for ``compile_in_child``."""
@@ -76,6 +79,7 @@ class Request:
             str(output.absolute()),
             None if dump_ir is None else str(dump_ir.absolute()),
             precision,
+            {name: list(sizes) for name, sizes in (buckets or {}).items()},
         )
 
     @classmethod
@@ -89,6 +93,7 @@ class Request:
         """Return the command line that does the same in one process, on ``model``."""
         command = ["hipdnn-mlir", self.action, model, "--in-process", "--target", self.target]
         command += precision_options(self.precision) + shape_options(self.shapes)
+        command += [f"--bucket={name}={','.join(map(str, sizes))}" for name, sizes in self.buckets.items()]
         return [*command, "-o", "out.hipdnn"] if self.action == "compile" else command
 
 
@@ -122,6 +127,7 @@ def compile_in_child(
     target: str = "host",
     precision: str = UNCHANGED,
     shapes: Shapes | None = None,
+    buckets: Buckets | None = None,
     dump_ir: Path | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
     on_progress: Progress | None = None,
@@ -134,6 +140,7 @@ def compile_in_child(
         target: Target to compile for.
         precision: As for ``hipdnn_mlir.compile``.
         shapes: As for ``hipdnn_mlir.compile``.
+        buckets: As for ``hipdnn_mlir.compile``.
         dump_ir: Directory for the IR after each step.
         timeout_s: Seconds after which the child is killed.
         on_progress: Called with a line of text as compilation moves on.
@@ -142,7 +149,9 @@ def compile_in_child(
         HipdnnMlirError: Whatever ``hipdnn_mlir.compile`` raised in the child, as the class it was.
         PassError: The child crashed or hung; the error names a saved reproducer.
     """
-    request = Request.to_compile(model, output, target=target, precision=precision, shapes=shapes, dump_ir=dump_ir)
+    request = Request.to_compile(
+        model, output, target=target, precision=precision, shapes=shapes, buckets=buckets, dump_ir=dump_ir
+    )
     perform_in_child(request, timeout_s=timeout_s, on_progress=on_progress)
 
 
@@ -259,7 +268,12 @@ def _serve(request: Request) -> dict[str, Any]:
     assert request.output is not None
     dump_ir = None if request.dump_ir is None else Path(request.dump_ir)
     program = hipdnn_mlir.compile(
-        model, target=request.target, precision=request.precision, shapes=shapes, dump_ir=dump_ir
+        model,
+        target=request.target,
+        precision=request.precision,
+        shapes=shapes,
+        buckets=request.buckets,
+        dump_ir=dump_ir,
     )
     program.save(Path(request.output))
     return {}

@@ -3,7 +3,7 @@
 import json
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +12,13 @@ import numpy as np
 import onnx
 
 from .dialect import make_context
-from .errors import HipdnnMlirError, ModelError, UnsupportedError
+from .errors import HipdnnMlirError, ModelError, PaddingError, UnsupportedError
 from .extension import load_extensions
 from .importer import DATA_DEPENDENT, Imported, Slim, Weights, import_model, slim_models
 from .model_file import read_model
 from .ops.constant_plan import ConstantPlan
 from .ops.evaluate import Array
+from .passes.check_padding import check_padding
 from .passes.evaluate_constants import plan_constants
 from .passes.mark_varying import mark_varying
 from .passes.offload import rejects
@@ -28,8 +29,9 @@ from .program.emit import emit
 from .program.generalize import generalize
 from .program.schema import ProgramModel
 from .program.writer import write
+from .sizes.buckets import BucketedSizes, check_buckets
 from .sizes.known_sizes import WINDOWED, check_sizes, slice_facts, tell_sizes
-from .sizes.open_sizes import InputSizes, Shapes, input_sizes
+from .sizes.open_sizes import Buckets, InputSizes, Shapes, input_sizes
 from .sizes.samples import Samples, meaning, samples
 from .sizes.solver import Solver
 from .target import Target, find_target
@@ -90,6 +92,7 @@ def compile(  # noqa: A001 - the public name
     target: str = "host",
     precision: str = UNCHANGED,
     shapes: Shapes | None = None,
+    buckets: Buckets | None = None,
     dump_ir: str | Path | None = None,
 ) -> Program:
     """Compile an ONNX model into a hipDNN program, in this process.
@@ -100,10 +103,13 @@ def compile(  # noqa: A001 - the public name
         precision: `model`, or `f16` or `bf16`: what an f32 model runs in where the op table allows it; inputs and outputs keep their types.
         shapes: sizes that the model leaves open, or other sizes than it states: input name -> dims, each a number, the name of an open size
             or `"?"`; or the name of an open size -> a number or another name. What stays open is a symbol of the program.
+        buckets: open size -> rising sizes that it is rounded up to when the program runs: inputs are padded, outputs cut back, and the
+            program is loaded for these sizes alone.
         dump_ir: folder for the IR after each step, `NN-<step>.mlir`.
 
     Raises:
         ModelError: missing or broken model; unknown target, precision, input or size; sizes that do not fit the model.
+        PaddingError: the model mixes elements along a size with buckets, so that padding would change what it computes.
         UnsupportedError: operations outside every engine, all of them listed.
         PassError: a defect of this compiler.
     """
@@ -113,6 +119,7 @@ def compile(  # noqa: A001 - the public name
         target=target,
         precision=precision,
         shapes=shapes,
+        buckets=buckets,
         dump_ir=dump_ir,
         where=_where(model),
         external=file.external,
@@ -163,6 +170,7 @@ def lower(
     target: str = "host",
     precision: str = UNCHANGED,
     shapes: Shapes | None = None,
+    buckets: Buckets | None = None,
     dump_ir: str | Path | None = None,
     where: str = "model",
     external: Mapping[str, Array] | None = None,
@@ -174,6 +182,7 @@ def lower(
         target: as for `compile`.
         precision: as for `compile`.
         shapes: as for `compile`.
+        buckets: as for `compile`.
         dump_ir: as for `compile`; of a model with open sizes the IR at the first sample point.
         where: the model's file, for messages.
         external: arrays of the initializers whose data is outside the model, or stand-ins of the same dims and dtype.
@@ -185,6 +194,8 @@ def lower(
     library = find_target(target)
     find_precision(precision)
     sizes = input_sizes(proto, shapes or {}, where)
+    rounded = buckets or {}
+    check_buckets(rounded, sizes)
     dump = Path(dump_ir) if dump_ir else None
     if sizes.is_static:
         runner = Runner(target=target, precision=precision, dump_ir=dump)
@@ -197,7 +208,7 @@ def lower(
             solver = _solved(slims, Solver(sizes.table, chosen.points))
             (other,) = slim_models(proto, [sizes.at(chosen.held_out)], where, external)
             check_sizes([slim.model for slim in slims], other.model, chosen.held_out, solver)
-            return _lower(slims, runner, library, solver)
+            return _lower(slims, runner, library, solver, rounded)
         except (ModelError, UnsupportedError) as error:
             if not _is_of_sizes(error):
                 raise
@@ -226,21 +237,30 @@ def _solved(slims: Sequence[Slim], solver: Solver) -> Solver:
 
 def _is_of_sizes(error: HipdnnMlirError) -> bool:
     """Whether a model that fails at one set of sample sizes may do at another."""
+    if isinstance(error, PaddingError):
+        return False
     if isinstance(error, UnsupportedError):
         return all(reject.rule == DATA_DEPENDENT for reject in error.rejects)
     return True
 
 
-def _lower(slims: Sequence[Slim], runner: Runner, library: Target, solver: Solver | None) -> Lowered:
+def _lower(
+    slims: Sequence[Slim], runner: Runner, library: Target, solver: Solver | None, buckets: Buckets | None = None
+) -> Lowered:
     """From models with static sizes to a program: theirs, or the one of which theirs are instances."""
-    imported = lower_to_torch(slims, runner)
+    padding = BucketedSizes(solver, buckets) if solver and buckets else None
+    refusals: list[PaddingError | None] = []
+    imported = lower_to_torch(slims, runner, lambda made: refusals.append(_check_padding(made, runner, padding)))
     parts = [_lower_torch(imported[0], runner, library)]
     parts += [_lower_torch(sample, runner.sibling(), library) for sample in imported[1:]]
+    for refusal in filter(None, refusals):  # behind the parts: what cannot be compiled at all is the better message
+        raise refusal
     if solver is None:
         return parts[0]
     start = time.perf_counter()
     literals = [part.constants.stored_literals() for part in parts]
     program = generalize([part.model for part in parts], solver, _differing(literals))
+    program.buckets = [list((buckets or {}).get(name, ())) for name in program.symbols]
     runner.elapsed_ms["generalize"] = (time.perf_counter() - start) * 1e3
     return replace(parts[0], model=program)
 
@@ -273,12 +293,15 @@ def _lower_torch(imported: Imported, runner: Runner, target: Target) -> Lowered:
     return Lowered(program, imported.weights, constants, graphs, runner.elapsed_ms, program)
 
 
-def lower_to_torch(slims: Sequence[Slim], runner: Runner) -> list[Imported]:
+def lower_to_torch(
+    slims: Sequence[Slim], runner: Runner, look: Callable[[Sequence[Imported]], None] | None = None
+) -> list[Imported]:
     """Import a model and run the torch-dialect steps.
 
     Args:
         slims: the model at one or more sizes of its inputs.
         runner: for the first of them; it keeps the times.
+        look: is shown the modules while the arithmetic on their weights is still in them.
     """
     start = time.perf_counter()
     context = make_context()
@@ -290,9 +313,22 @@ def lower_to_torch(slims: Sequence[Slim], runner: Runner) -> list[Imported]:
         for module, each in zip(modules, runners, strict=True):
             each.run(module, TORCH_STEPS[1:-1])
         mark_varying(modules)
+        if look is not None:
+            look(made)
         for module, each in zip(modules, runners, strict=True):
             each.run(module, TORCH_STEPS[-1:])
     return made
+
+
+def _check_padding(made: Sequence[Imported], runner: Runner, padding: BucketedSizes | None) -> PaddingError | None:
+    """Why sizes with buckets must not be rounded up, if so."""
+    if padding is None:
+        return None
+    start = time.perf_counter()
+    inputs, outputs = ([info.name for info in infos] for infos in (made[0].inputs, made[0].outputs))
+    refused = check_padding([imported.module.operation for imported in made], inputs, outputs, padding)
+    runner.elapsed_ms["check-padding"] = (time.perf_counter() - start) * 1e3
+    return refused
 
 
 def _where(model: ModelLike) -> str:

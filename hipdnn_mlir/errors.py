@@ -104,6 +104,10 @@ class OpenSizeError(ModelError):
     """What a model computes has no one form for all values of a size that it leaves open."""
 
 
+class PaddingError(ModelError):
+    """A model mixes elements along an open size that was to be rounded up to a bucket."""
+
+
 class ProgramError(HipdnnMlirError):
     """A ``.hipdnn`` file is broken, too new, or for another target."""
 
@@ -210,7 +214,16 @@ def _grouped(rejects: Iterable[Reject]) -> list[str]:
 
 _CLASSES: Mapping[str, type[HipdnnMlirError]] = {
     cls.__name__: cls
-    for cls in (HipdnnMlirError, ModelError, OpenSizeError, ProgramError, DeviceError, PassError, UnsupportedError)
+    for cls in (
+        HipdnnMlirError,
+        ModelError,
+        OpenSizeError,
+        PaddingError,
+        ProgramError,
+        DeviceError,
+        PassError,
+        UnsupportedError,
+    )
 }
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import logging
+import math
 import os
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +19,7 @@ import numpy.typing as npt
 from . import _runtime
 from .dtypes import BF16, BY_NAME, BY_NUMPY
 from .errors import ModelError
+from .sizes.padded_arrays import cut, padded
 
 _log = logging.getLogger(__name__)
 
@@ -142,6 +145,7 @@ class Session:
         inputs: Inputs of the model, in order.
         outputs: Outputs of the model, in order.
         symbols: Names of the sizes that are open: those of a run are read from its inputs.
+        buckets: Open size -> rising sizes that it is rounded up to; missing where it is taken as it is.
 
     Args:
         source: Path of a ``.hipdnn`` file, or a program in memory, whose tensors are used where they lie if dense and
@@ -170,7 +174,9 @@ class Session:
         program = _read(source)
         device = _open_device(port or _runtime.port_for_target(program.target), threads)
         self._sessions = _runtime.Sessions(device, program, instances)
+        self._instances = instances
         self.symbols = list(program.symbols)
+        self.buckets = {name: sizes for name, sizes in zip(program.symbols, program.buckets, strict=False) if sizes}
         self._latest = None if self.symbols else self._sessions.at([])
         self.inputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.inputs]
         self.outputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.outputs]
@@ -196,27 +202,58 @@ class Session:
             raise ModelError(f"the sizes {', '.join(self.symbols)} are open", hint="run the program, or prewarm it")
         return self._latest
 
-    def prewarm(self, sizes: Iterable[Mapping[str, int]]) -> None:
+    def prewarm(self, sizes: Iterable[Mapping[str, int]] | None = None) -> None:
         """Load the program for combinations of its open sizes ahead of the runs that need them.
 
         Args:
-            sizes: A value per symbol each; the last ones stay where there are more than the session keeps.
+            sizes: A value per symbol each, rounded up to buckets; the last ones stay where there are more than the session keeps. Without
+                them every combination of buckets.
 
         Raises:
-            ModelError: A symbol is missing or unknown, or the program does not hold for the sizes.
+            ModelError: A symbol is missing or unknown, or the program does not hold for the sizes; without sizes, a symbol has no buckets,
+                or there are more combinations than the session keeps.
             DeviceError: As for the session.
         """
-        for chosen in sizes:
+        for chosen in self._all_buckets() if sizes is None else sizes:
             if sorted(chosen) != sorted(self.symbols):
                 raise ModelError("wrong sizes", expected=_sizes_text(self.symbols), got=_sizes_text(chosen))
-            self._latest = self._sessions.at_sizes([chosen[name] for name in self.symbols])
+            wanted = [chosen[name] for name in self.symbols]
+            self._latest = self._sessions.at_sizes(self._sessions.rounded(wanted) if self.buckets else wanted)
 
-    def _session_for(self, inputs: Sequence[Any]) -> _runtime.Session:
-        """Return the session for inputs of these shapes."""
+    def _all_buckets(self) -> list[dict[str, int]]:
+        """Return every combination of buckets."""
+        without = [name for name in self.symbols if name not in self.buckets]
+        if without:
+            hint = "give the sizes to load for, or compile with buckets for all"
+            raise ModelError(f"no buckets for {_sizes_text(without)}", hint=hint)
+        count = math.prod(len(chosen) for chosen in self.buckets.values())
+        if count > self._instances:
+            hint = f"load it with instances={count}"
+            raise ModelError(f"{count} combinations of buckets, the session keeps {self._instances}", hint=hint)
+        return [dict(zip(self.buckets, chosen, strict=True)) for chosen in itertools.product(*self.buckets.values())]
+
+    def _session_for(self, inputs: list[Any]) -> tuple[_runtime.Session, list[list[int]] | None]:
+        """Return the session for inputs of these shapes, which are padded in place where that is for larger sizes.
+
+        Returns:
+            The session, and the dims that the outputs are cut back to, if they are.
+        """
         if not self.symbols:
-            return self._loaded
-        session = self._latest = self._sessions.at([list(array.shape) for array in inputs])
-        return session
+            return self._loaded, None
+        dims = [list(array.shape) for array in inputs]
+        if not self.buckets:
+            session = self._latest = self._sessions.at(dims)
+            return session, None
+        sizes, rounded = self._sessions.sizes_of(dims)
+        session = self._latest = self._sessions.at_sizes(rounded)
+        if sizes == rounded:
+            return session, None
+        larger = dict(zip(self.symbols, rounded, strict=True))
+        for index, port in enumerate(self.inputs):
+            wanted = [larger.get(str(dim), size) for dim, size in zip(port.shape, dims[index], strict=True)]
+            if wanted != dims[index]:
+                inputs[index] = padded(inputs[index], wanted, port.name)
+        return session, self._sessions.output_dims(sizes)
 
     def run(
         self,
@@ -241,13 +278,27 @@ class Session:
         """
         wanted = self._select(output_names)
         inputs = self._import_inputs(feeds)
-        session = self._session_for(inputs)
-        given = self._import_outputs(out or {}, session)
-        results = session.run(inputs, [given.get(port.name) for port in self.outputs])
+        session, asked = self._session_for(inputs)
+        given = self._import_outputs(out or {}, session.outputs if asked is None else asked)
+        if asked is not None:
+            results = self._cut(session.run(inputs, [None] * len(self.outputs)), asked, given)
+        else:
+            results = session.run(inputs, [given.get(port.name) for port in self.outputs])
         return [
             (out or {})[port.name] if port.name in given else _from_native(results[index], port)
             for index, port in ((index, self.outputs[index]) for index in wanted)
         ]
+
+    def _cut(self, results: Sequence[Array], asked: Sequence[Sequence[int]], given: Mapping[str, Any]) -> list[Array]:
+        """Return padded outputs without their padding, and write those that the caller has arrays for."""
+        made = [cut(result, dims) for result, dims in zip(results, asked, strict=True)]
+        for port, result in zip(self.outputs, made, strict=True):
+            if port.name not in given:
+                continue
+            if not isinstance(given[port.name], np.ndarray):
+                raise ModelError("only NumPy arrays take outputs that are cut back", where=f"'{port.name}'")
+            given[port.name][...] = result
+        return made
 
     def profile(self, feeds: Mapping[str, Any], repeat: int = 20) -> list[StepProfile]:
         """Time each step with device events.
@@ -266,7 +317,7 @@ class Session:
         if repeat < 1:
             raise ModelError("repeat must be at least 1", got=str(repeat))
         inputs = self._import_inputs(feeds)
-        session = self._session_for(inputs)
+        session, _ = self._session_for(inputs)
         runs = session.profile(inputs, repeat + 1)[1:]
         return [
             StepProfile(
@@ -302,13 +353,13 @@ class Session:
             raise ModelError(message, expected=_names(self.inputs))
         return [_to_native(feeds[port.name], port) for port in self.inputs]
 
-    def _import_outputs(self, out: Mapping[str, Array], session: _runtime.Session) -> dict[str, Any]:
+    def _import_outputs(self, out: Mapping[str, Array], shapes: Sequence[Sequence[int]]) -> dict[str, Any]:
         """Return the caller's output arrays by name, in the form the runtime takes."""
         if not out:
             return {}
         self._select(list(out))
         given = {}
-        for port, dims in zip(self.outputs, session.outputs, strict=True):
+        for port, dims in zip(self.outputs, shapes, strict=True):
             if port.name in out:
                 array = out[port.name]
                 if isinstance(array, np.ndarray):

@@ -121,7 +121,7 @@ class ProgramModel:
     """Everything but the weights.
 
     `symbols` names the open sizes; where there are any, every number may be an expression of them, an entry of `expressions`. The program
-    holds where all `conditions` do: (relation, a, b, node that needs it).
+    holds where all `conditions` do: (relation, a, b, node that needs it). `buckets` are, per symbol, the sizes that it is rounded up to.
     """
 
     target: str
@@ -137,6 +137,7 @@ class ProgramModel:
     symbols: list[str] = field(default_factory=list)
     expressions: list[list[Any]] = field(default_factory=list)
     conditions: list[list[Any]] = field(default_factory=list)
+    buckets: list[list[int]] = field(default_factory=list)
     format: int = FORMAT
 
     def to_dict(self) -> dict[str, Any]:
@@ -149,6 +150,8 @@ class ProgramModel:
             data["format"] = max(self.format, KERNELS_FORMAT)
         else:
             del data["kernels"]
+        if not any(self.buckets):
+            del data["buckets"]
         if not self.symbols:
             del data["symbols"], data["expressions"], data["conditions"]
             return data

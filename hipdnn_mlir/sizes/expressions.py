@@ -89,6 +89,17 @@ class Expressions:
                 return OPERATORS[name](self.value(a, symbols), self.value(b, symbols))
         raise ValueError(f"entry {size.index} is no expression")
 
+    def names(self, size: Size) -> set[str]:
+        """The symbols that a size is computed from."""
+        if isinstance(size, int):
+            return set()
+        match self.entries[size.index]:
+            case ("symbol", int(number)):
+                return {self.symbols[number]}
+            case (_, *operands):
+                return set().union(*map(self.names, operands))
+        raise ValueError(f"entry {size.index} is no expression")
+
     def to_list(self) -> list[list[Any]]:
         """The table as JSON."""
         return [[name, *(encode(operand) for operand in operands)] for name, *operands in self.entries]

@@ -24,7 +24,7 @@ from rich.logging import RichHandler
 from ..child import DEFAULT_TIMEOUT_S, Request, perform_here, perform_in_child
 from ..errors import COMPILER_DEFECT, USER_ERROR, HipdnnMlirError, ModelError
 from ..precision import UNCHANGED
-from ..sizes.open_sizes import Given, Shapes
+from ..sizes.open_sizes import Buckets, Given, Shapes
 
 app = typer.Typer(
     help="Compile ONNX models to hipDNN programs and run them.",
@@ -47,6 +47,15 @@ ShapeOptions = Annotated[
         "--shape",
         metavar="NAME=SIZES",
         help="Sizes that the model leaves open: x=1x3x224x224, x=batch,3,?,? (names and ? stay open), or batch=4, batch=?, batch=n.",
+    ),
+]
+_BUCKET_FORM = "SIZE=1,2,4,8"
+BucketOptions = Annotated[
+    list[str],
+    typer.Option(
+        "--bucket",
+        metavar=_BUCKET_FORM,
+        help="Round an open size up to one of these: inputs are padded, outputs cut back, and the program is loaded for these sizes alone.",
     ),
 ]
 InProcess = Annotated[bool, typer.Option("--in-process", help="Compile in this process instead of a child.")]
@@ -79,6 +88,7 @@ def compile_(
     target: Target = "host",
     precision: Precision = UNCHANGED,
     shape: ShapeOptions = [],  # noqa: B006 - typer copies it
+    bucket: BucketOptions = [],  # noqa: B006 - typer copies it
     dump_ir: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the IR after each step here.")] = None,
     in_process: InProcess = False,
     timeout: Timeout = DEFAULT_TIMEOUT_S,
@@ -89,7 +99,7 @@ def compile_(
 
     output = output or model.with_suffix(".hipdnn")
     start = time.perf_counter()
-    _compile(model, output, target, precision, parse_shapes(shape), dump_ir, in_process, timeout)
+    _compile(model, output, target, precision, parse_shapes(shape), parse_buckets(bucket), dump_ir, in_process, timeout)
     elapsed_s = time.perf_counter() - start
     data = inspection.inspect(output)
     if as_json:
@@ -122,6 +132,7 @@ def run(
     target: Target = "host",
     precision: Precision = UNCHANGED,
     shape: ShapeOptions = [],  # noqa: B006 - typer copies it
+    bucket: BucketOptions = [],  # noqa: B006 - typer copies it
     in_process: InProcess = False,
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: Json = False,
@@ -141,12 +152,17 @@ def run(
         seed=seed,
         sizes=parse_shapes(shape) if is_program(model) else {},
     )
+    buckets = parse_buckets(bucket)
     if is_program(model):
+        if buckets:
+            raise ModelError(
+                "a program file has its buckets already", where="--bucket", hint="compile the model with it"
+            )
         report = execution.execute(model, options)
     else:
         with tempfile.TemporaryDirectory(prefix="hipdnn-mlir-") as scratch:
             program = Path(scratch, f"{model.stem}.hipdnn")
-            _compile(model, program, target, precision, parse_shapes(shape), None, in_process, timeout)
+            _compile(model, program, target, precision, parse_shapes(shape), buckets, None, in_process, timeout)
             report = execution.execute(program, options)
     if as_json:
         _print_json(report.to_dict())
@@ -202,7 +218,7 @@ def verify(
     with tempfile.TemporaryDirectory(prefix="hipdnn-mlir-") as scratch:
         programs = {name: Path(scratch, f"{name}.hipdnn") for name in dict.fromkeys((UNCHANGED, precision))}
         for name, program in programs.items():
-            _compile(model, program, target, name, shapes, None, in_process, timeout)
+            _compile(model, program, target, name, shapes, {}, None, in_process, timeout)
         report = verification.verify(model, programs, tolerance=tolerance, threads=threads, seed=seed, sizes=shapes)
     if as_json:
         _print_json(report.to_dict())
@@ -248,6 +264,23 @@ def parse_shapes(texts: list[str]) -> dict[str, tuple[Given, ...] | Given]:
     return shapes
 
 
+def parse_buckets(texts: list[str]) -> dict[str, list[int]]:
+    """Return the buckets that texts such as ``batch=1,2,4,8`` name.
+
+    Raises:
+        ModelError: A text is not of this form, or a size has two.
+    """
+    buckets: dict[str, list[int]] = {}
+    for text in texts:
+        name, value = _split(text, "--bucket", _BUCKET_FORM)
+        if not re.fullmatch(r"-?\d{1,18}(,-?\d{1,18})*", value):
+            raise ModelError("bad value", where="--bucket", expected=_BUCKET_FORM, got=repr(text))
+        if name in buckets:
+            raise ModelError(f"two lists of buckets for {name!r}", where="--bucket", expected=_BUCKET_FORM)
+        buckets[name] = [int(size) for size in value.split(",")]
+    return buckets
+
+
 def _split(text: str, option: str, form: str, *, empty: bool = False) -> tuple[str, str]:
     """Split NAME=VALUE at the first sign of equality."""
     name, equals, value = text.partition("=")
@@ -277,6 +310,7 @@ def _compile(
     target: str,
     precision: str,
     shapes: Shapes,
+    buckets: Buckets,
     dump_ir: Path | None,
     in_process: bool,
     timeout_s: float,
@@ -284,7 +318,9 @@ def _compile(
     """Compile a model to a file, in a child unless told otherwise."""
     if not output.parent.is_dir():
         raise ModelError("no such directory", where=str(output.parent), hint="create it, or choose another --output")
-    request = Request.to_compile(model, output, target=target, precision=precision, shapes=shapes, dump_ir=dump_ir)
+    request = Request.to_compile(
+        model, output, target=target, precision=precision, shapes=shapes, buckets=buckets, dump_ir=dump_ir
+    )
     _perform(request, f"compiling {model.name}", in_process, timeout_s)
 
 

@@ -239,25 +239,50 @@ class Sessions {
     // Making a session may wait for another thread that makes one.
     const nb::gil_scoped_release unlocked;
     if (program_->is_static()) return for_sizes({});
-    if (dims.size() != program_->inputs().size()) {
-      throw InputError("expected the dims of " + std::to_string(program_->inputs().size()) + " inputs, got " + std::to_string(dims.size()));
-    }
+    check_count(dims);
     const std::vector<std::span<const std::int64_t>> spans(dims.begin(), dims.end());
     return for_sizes(program_->sizes_of(spans));
+  }
+
+  /// What inputs of these dims make of the symbols, and the values that those are rounded up to.
+  std::pair<Sizes, Sizes> sizes_of(const std::vector<std::vector<std::int64_t>>& dims) const {
+    check_count(dims);
+    const std::vector<std::span<const std::int64_t>> spans(dims.begin(), dims.end());
+    Sizes sizes = program_->sizes_of(spans);
+    Sizes rounded = program_->rounded(sizes);
+    return {std::move(sizes), std::move(rounded)};
+  }
+
+  Sizes rounded(const Sizes& sizes) const {
+    check_symbols(sizes);
+    return program_->rounded(sizes);
+  }
+
+  std::vector<std::vector<std::int64_t>> output_dims(const Sizes& sizes) const {
+    check_symbols(sizes);
+    return program_->output_dims(sizes);
   }
 
   /// The session for these values of the symbols.
   std::shared_ptr<Session> at_sizes(const Sizes& sizes) {
     const nb::gil_scoped_release unlocked;
-    if (sizes.size() != program_->symbols().size()) {
-      throw InputError("expected " + std::to_string(program_->symbols().size()) + " sizes, got " + std::to_string(sizes.size()));
-    }
+    check_symbols(sizes);
     return for_sizes(sizes);
   }
 
   std::size_t count() const { return cache_.count(); }
 
  private:
+  void check_symbols(const Sizes& sizes) const {
+    if (sizes.size() == program_->symbols().size()) return;
+    throw InputError("expected " + std::to_string(program_->symbols().size()) + " sizes, got " + std::to_string(sizes.size()));
+  }
+
+  void check_count(const std::vector<std::vector<std::int64_t>>& dims) const {
+    if (dims.size() == program_->inputs().size()) return;
+    throw InputError("expected the dims of " + std::to_string(program_->inputs().size()) + " inputs, got " + std::to_string(dims.size()));
+  }
+
   std::shared_ptr<Session> for_sizes(const Sizes& sizes) {
     return cache_.get(sizes, [&] {
       try {
@@ -320,6 +345,7 @@ NB_MODULE(_runtime, m) {
       .def_prop_ro("target", &OpenProgram::target)
       .def_prop_ro("text", &OpenProgram::text)
       .def_prop_ro("symbols", &OpenProgram::symbols, "Names of the open sizes.")
+      .def_prop_ro("buckets", &OpenProgram::buckets, "Per symbol the sizes that it is rounded up to; empty where none has any.")
       .def_prop_ro("inputs", [](const OpenProgram& program) { return describe(program, program.inputs()); },
                    "(name, dtype, dims) of each input; an open dim is a text.")
       .def_prop_ro("outputs", [](const OpenProgram& program) { return describe(program, program.outputs()); },
@@ -329,6 +355,9 @@ NB_MODULE(_runtime, m) {
       .def(nb::init<std::shared_ptr<const Device>, std::shared_ptr<const OpenProgram>, std::size_t>(), "device"_a, "program"_a, "capacity"_a,
            nb::call_guard<nb::gil_scoped_release>())
       .def("at", &Sessions::at, "dims"_a, "The session for inputs of these dims.")
+      .def("sizes_of", &Sessions::sizes_of, "dims"_a, "The symbols' values for inputs of these dims, and what they are rounded up to.")
+      .def("rounded", &Sessions::rounded, "sizes"_a, "What these values of the symbols are rounded up to.")
+      .def("output_dims", &Sessions::output_dims, "sizes"_a, "The dims of each output for these values of the symbols.")
       .def("at_sizes", &Sessions::at_sizes, "sizes"_a, "The session for these values of the symbols.")
       .def_prop_ro("count", &Sessions::count);
 

@@ -318,7 +318,9 @@ std::int64_t OpenProgram::rounded(std::size_t symbol, std::int64_t size) const {
       place = "'" + inputs_[i].name + "', dimension " + std::to_string(axis) + " ('" + symbols()[symbol] + "')";
     }
   }
-  throw InputError(place + ": " + std::to_string(size) + " is above the largest bucket, " + std::to_string(sizes.back()) +
+  std::string known;
+  for (const std::int64_t bucket : sizes) known += (known.empty() ? "" : ", ") + std::to_string(bucket);
+  throw InputError(place + ": " + std::to_string(size) + " is above the buckets " + known +
                    "; run it in parts, or compile the model with a larger bucket");
 }
 

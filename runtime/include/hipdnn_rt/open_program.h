@@ -56,6 +56,14 @@ class OpenProgram {
   /// The values of the symbols where the inputs have these dims. Throws InputError, naming input and dimension, for dims that differ from
   /// the program's or contradict each other.
   Sizes sizes_of(std::span<const std::span<const std::int64_t>> dims) const;
+  /// Per symbol the sizes that it is rounded up to, rising; empty where it is taken as it is.
+  const std::vector<Sizes>& buckets() const { return buckets_; }
+  bool has_buckets() const;
+  /// The sizes of the instance that serves these: each rounded up to a bucket of its symbol, where that has any; 0 stays. Throws InputError for
+  /// sizes above the largest bucket, and for those that the program does not hold for.
+  Sizes rounded(const Sizes& sizes) const;
+  /// The dims of each output where the symbols have these values.
+  std::vector<std::vector<std::int64_t>> output_dims(const Sizes& sizes) const;
   /// "batch=3, seq=17".
   std::string describe(const Sizes& sizes) const;
 
@@ -68,6 +76,7 @@ class OpenProgram {
 
  private:
   OpenProgram() = default;
+  std::int64_t rounded(std::size_t symbol, std::int64_t size) const;
   void check_conditions(const Sizes& sizes, const std::vector<std::int64_t>& values) const;
   nlohmann::json instance(const std::vector<std::int64_t>& values) const;
 
@@ -79,6 +88,7 @@ class OpenProgram {
   std::vector<OpenArgument> inputs_;
   std::vector<OpenArgument> outputs_;
   std::vector<Condition> conditions_;
+  std::vector<Sizes> buckets_;
   Program::Tensors tensors_;
   std::shared_ptr<const void> owner_;
   /// The only instance of a static program.

@@ -1,0 +1,86 @@
+"""Sizes that an open size is rounded up to, as a user gives them, and what numbers say of the sizes that have such."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import ModelError
+from .expressions import Ref
+from .open_sizes import MAX_SIZE, Buckets, InputSizes
+from .solver import Solver
+
+MAX_BUCKETS = 1024
+_OPTION = "--bucket"
+
+
+def check_buckets(buckets: Buckets, sizes: InputSizes) -> None:
+    """Whether buckets fit a model's inputs.
+
+    Args:
+        buckets: what the user gives.
+        sizes: the model's inputs.
+
+    Raises:
+        ModelError: a size that is not open, buckets that do not rise, or an input whose dim is computed from a size with buckets.
+    """
+    known = ", ".join(sizes.table.symbols) or "there is none"
+    for name, chosen in buckets.items():
+        if name not in sizes.table.symbols:
+            hint = "open it with --shape, or leave its buckets out"
+            raise ModelError(
+                f"no open size named {name!r}", where=_OPTION, expected=f"an open size ({known})", hint=hint
+            )
+        check_sizes_rise(name, chosen)
+    for name, dims in sizes.inputs.items():
+        for axis, size in enumerate(dims):
+            if not isinstance(size, Ref) or sizes.table.entries[size.index][0] == "symbol":
+                continue
+            symbol = next((symbol for symbol in sizes.table.names(size) if symbol in buckets), None)
+            if symbol is not None:
+                message = f"dimension {axis} of input {name!r} is computed from {symbol!r}"
+                hint = f"leave out the buckets of {symbol!r}"
+                raise ModelError(message, where=_OPTION, expected="a size by itself", hint=hint)
+
+
+def check_sizes_rise(name: str, chosen: Sequence[int]) -> None:
+    """Whether buckets are numbers from 1 on, each greater than the one before.
+
+    Raises:
+        ModelError: they are not.
+    """
+    is_right = 0 < len(chosen) <= MAX_BUCKETS and all(
+        isinstance(size, int) and not isinstance(size, bool) and 1 <= size < MAX_SIZE for size in chosen
+    )
+    if not is_right or any(a >= b for a, b in itertools.pairwise(chosen)):
+        expected = f"1 to {MAX_BUCKETS} numbers from 1 on, each greater than the one before"
+        shown = ",".join(map(str, chosen)) or "none"
+        raise ModelError(f"bad buckets for {name!r}", where=_OPTION, expected=expected, got=shown)
+
+
+class BucketedSizes:
+    """What numbers at the sample points say of the sizes with buckets.
+
+    Args:
+        solver: for those sample points.
+        buckets: whose sizes matter.
+    """
+
+    def __init__(self, solver: Solver, buckets: Buckets) -> None:
+        self._solver = solver
+        self._names = [name for name in solver.table.symbols if name in buckets]
+
+    def symbol_in(self, column: Sequence[Any]) -> str | None:
+        """A size with buckets on which a number depends; any of them where no expression gives the number."""
+        if all(number == column[0] for number in column):
+            return None
+        whole = [int(number) for number in column if isinstance(number, int) or float(number).is_integer()]
+        size = self._solver.solve(tuple(whole)) if len(whole) == len(column) else None
+        if size is None:
+            return self._names[0]
+        used = self._solver.table.names(size)
+        return next((name for name in self._names if name in used), None)
+
+    def symbol_of(self, column: tuple[int, ...]) -> str | None:
+        """The size with buckets that a number is."""
+        table = self._solver.table
+        return next((name for name in self._names if self._solver.values(table.symbol(name)) == column), None)
