@@ -6,7 +6,7 @@ where a node lacks it; without a default an `!torch.optional<...>` is none then.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -157,8 +157,7 @@ def _check_calls(function: MlirFunction, named: Mapping[str, Any], symbol: str, 
         blocks = "more than one block" if len(operation.regions[0].blocks) else "no body"
         raise _error(function, operation, f"@{symbol} has {blocks}", expected="one block of torch ops")
 
-    def check(inner: Any) -> Any:
-        op = inner.operation
+    for op in _nested(operation):
         if not op.name.startswith("torch.") and op.name not in _STRUCTURE:
             raise _error(function, op, f"@{symbol} has the op {op.name}", expected="ops of the torch dialect")
         values = [*op.operands, *op.results]
@@ -168,6 +167,12 @@ def _check_calls(function: MlirFunction, named: Mapping[str, Any], symbol: str, 
         if op.name == "func.call":
             callee = str(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
             _check_calls(function, named, callee, (*callers, symbol))
-        return ir.WalkResult.ADVANCE
 
-    operation.walk(check)
+
+def _nested(operation: Any) -> Iterator[Any]:
+    """An op and those in its regions; an exception cannot leave MLIR's own walk as itself."""
+    yield operation
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield from _nested(inner.operation)

@@ -239,6 +239,8 @@ def _structural(node: onnx.NodeProto) -> Reject | None:
 def _untyped(graph: OnnxGraph, types: Types, index: int) -> Reject | None:
     """Why the values of a node cannot enter or leave a program."""
     node = graph.nodes[index]
+    if node.name in types.refused:
+        return types.refused[node.name]
     for name in (*graph.reads[index], *graph.writes(index)):
         kind = types.kinds.get(name, 0)
         if not kind:

@@ -2,13 +2,13 @@
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import onnx
 from onnx.shape_inference import InferenceError, infer_shapes
 
 from ..constant_folding import fold_constants
-from ..errors import UnsupportedError
+from ..errors import Reject, UnsupportedError
 from ..importer import static_dims
 from ..ops.strides import Dims
 from ..shape_inference import infer_shapes as infer_all_shapes
@@ -28,11 +28,13 @@ class Types:
         dims: value -> its sizes; none for a value whose sizes depend on data.
         kinds: value -> ONNX element type, 0 for what is no tensor.
         probe: the number that stands for open sizes.
+        refused: node -> why an extension refuses it.
     """
 
     dims: dict[str, Dims]
     kinds: dict[str, int]
     probe: int
+    refused: dict[str, Reject] = field(default_factory=dict)
 
 
 def infer_types(graph: OnnxGraph) -> Types:
@@ -79,7 +81,8 @@ def _types(graph: OnnxGraph, probe: int) -> Types:
     model = _probed(graph, probe)
     dims: dict[str, Dims] = {}
     kinds: dict[str, int] = {}
-    for inferred in _inferences(model):
+    refused: list[Reject] = []
+    for inferred in _inferences(model, refused):
         for value in (*inferred.graph.value_info, *inferred.graph.output, *inferred.graph.input):
             known = static_dims(value)
             if known is not None and min(known, default=0) >= 0:
@@ -89,14 +92,14 @@ def _types(graph: OnnxGraph, probe: int) -> Types:
         for tensor in inferred.graph.initializer:
             dims.setdefault(tensor.name, tuple(tensor.dims))
             kinds.setdefault(tensor.name, tensor.data_type)
-    return Types(dims, kinds, probe)
+    return Types(dims, kinds, probe, {reject.node: reject for reject in refused})
 
 
-def _inferences(model: onnx.ModelProto) -> Iterable[onnx.ModelProto]:
-    """The model with types as declared, inferred, and inferred with constants folded."""
+def _inferences(model: onnx.ModelProto, refused: list[Reject]) -> Iterable[onnx.ModelProto]:
+    """The model with types as declared, inferred, and inferred with constants folded; `refused` gets what extensions refuse."""
     yield model
     try:
-        yield infer_all_shapes(model, refused=[])
+        yield infer_all_shapes(model, refused)
         yield fold_constants([model])[0].model
     except (InferenceError, UnsupportedError) as error:
         logger.debug("types are the declared ones: %s", error)
