@@ -5,7 +5,9 @@
 #include <utility>
 
 #if defined(__x86_64__)
+#ifndef HIPDNN_MLIR_SANITIZED
 #pragma GCC optimize("O3")
+#endif
 #pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,prefer-vector-width=512")
 
 namespace hipdnn_host::tile_avx512 {

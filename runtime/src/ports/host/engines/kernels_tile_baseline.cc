@@ -4,7 +4,9 @@
 #include <type_traits>
 #include <utility>
 
+#ifndef HIPDNN_MLIR_SANITIZED
 #pragma GCC optimize("O3")
+#endif
 
 namespace hipdnn_host::tile_baseline {
 constexpr const char* isa_name = "baseline";

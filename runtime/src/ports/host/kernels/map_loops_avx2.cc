@@ -5,7 +5,9 @@
 #include <type_traits>
 
 #if defined(__x86_64__)
+#ifndef HIPDNN_MLIR_SANITIZED
 #pragma GCC optimize("O3")
+#endif
 #pragma GCC target("avx2,fma")
 
 namespace hipdnn_host::kernels::map_avx2 {

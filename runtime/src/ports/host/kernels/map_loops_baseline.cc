@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <type_traits>
 
+#ifndef HIPDNN_MLIR_SANITIZED
 #pragma GCC optimize("O3")
+#endif
 
 namespace hipdnn_host::kernels::map_baseline {
 constexpr bool is_complete = true;
