@@ -146,6 +146,7 @@ def custom_op(domain: str, operator: str, *, id: str) -> Callable[[CustomResults
 
     def emit(e: Emitter, op: OpView) -> list[Value]:
         """Operands and results in the order of the node's."""
+        _need_all(op.args)
         operands = [e.value(arg) for arg in op.args if isinstance(arg, TensorArg)]
         attributes = json.dumps(op.attributes, sort_keys=True, separators=(",", ":")).encode()
         return e.node(
@@ -164,16 +165,19 @@ def custom_op(domain: str, operator: str, *, id: str) -> Callable[[CustomResults
 
     def enter(results: CustomResults) -> CustomResults:
         def checked(operands: Sequence[TensorType | None], attributes: dict[str, Any]) -> Sequence[TensorType]:
-            given = [kind for kind in operands if kind is not None]
-            if len(given) < len(operands):
-                raise Refusal("operands", "a custom operation has no operands that may be left out")
-            return results(given, attributes)
+            _need_all(operands)
+            return results([kind for kind in operands if kind is not None], attributes)
 
         RESULTS[domain, operator] = checked
         add(OpRow(f"{ONNX}{operator}", f"custom operation {id}", emit=emit, onnx=(f"{domain}.{operator}",)))
         return results
 
     return enter
+
+
+def _need_all(operands: Sequence[Any]) -> None:
+    if None in operands:
+        raise Refusal("operands", "a custom operation has no operands that may be left out")
 
 
 def mlir_function(domain: str, operator: str, function: str | Path, *, symbol: str) -> None:

@@ -18,6 +18,7 @@ from onnx import parser
 import hipdnn_mlir
 from hipdnn_mlir import extension
 from hipdnn_mlir.errors import HipdnnMlirError, ModelError, UnsupportedError
+from hipdnn_mlir.mlir_functions.function import FUNCTIONS
 from hipdnn_mlir.onnx_functions.table import EXPANSIONS
 from hipdnn_mlir.ops.registry import rows
 from hipdnn_mlir.passes.registration import PASSES
@@ -82,7 +83,8 @@ def _acme() -> Iterator[None]:
     """The example, loaded as the command line loads it; what it registers is gone afterwards."""
     sys.path.insert(0, str(EXAMPLE))
     before = os.environ.get(extension.VARIABLE)
-    tables: list[tuple[dict[Any, Any], dict[Any, Any]]] = [(t, dict(t)) for t in (rows(), PASSES, EXPANSIONS, RESULTS)]
+    changed = (rows(), PASSES, EXPANSIONS, RESULTS, FUNCTIONS)
+    tables: list[tuple[dict[Any, Any], dict[Any, Any]]] = [(table, dict(table)) for table in changed]
     extension.load_extensions(["acme"])
     library = ctypes.CDLL(str(Path(hipdnn_mlir.__file__).parent / "lib" / "libhipdnn_host.so"))
     operation = HostOp(REFUSES(0), sort_rows, None)
@@ -121,6 +123,21 @@ def test_operator_is_written_by_others() -> None:
     for n in (2, 7):
         x = 10 * floats(n, 3)
         np.testing.assert_allclose(session.run(None, {"x": x})[0], 5 * np.tanh(x / 5), rtol=1e-5, atol=1e-6)
+
+
+def test_operator_is_a_function_in_mlir() -> None:
+    proto = model("g (float[n,3] x, float[3] b) => (float[n,3] y) { y = acme.BiasQuickGelu<alpha=0.5>(x, b) }")
+    session = hipdnn_mlir.compile(proto).session()
+    for n in (2, 7):
+        x, b = floats(n, 3), floats(3)
+        z = x.astype(np.float64) + b
+        np.testing.assert_allclose(session.run(None, {"x": x, "b": b})[0], z / (1 + np.exp(-z / 2)), rtol=1e-5)
+
+
+def test_custom_operation_has_no_operands_that_are_left_out() -> None:
+    for declared in ("float[2,6] y", "y"):
+        with pytest.raises(UnsupportedError, match="no operands that may be left out"):
+            hipdnn_mlir.compile(model(f"g (float[2,6] x) => ({declared}) {{ y = acme.SortRows(x, , x) }}"))
 
 
 @pytest.mark.parametrize("descending", [0, 1])

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -85,8 +86,14 @@ PlacedModel read_placement(const nlohmann::json& result) {
   return placed;
 }
 
+/// Whether the compiler loads extensions: what it makes then depends on files that no key of the cache covers.
+bool has_extensions() {
+  const char* names = std::getenv("HIPDNN_MLIR_EXTENSIONS");
+  return names != nullptr && *names != '\0';
+}
+
 std::optional<DiskCache> open_cache(const Options& options) {
-  if (options.cache_limit_bytes == 0) return std::nullopt;
+  if (options.cache_limit_bytes == 0 || has_extensions()) return std::nullopt;
   const std::string directory = options.cache_dir.empty() ? default_cache_directory() : options.cache_dir;
   if (directory.empty()) return std::nullopt;
   return std::make_optional<DiskCache>(directory, options.cache_limit_bytes);

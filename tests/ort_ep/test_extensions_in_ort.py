@@ -1,0 +1,57 @@
+"""Operators of extensions in ONNX Runtime, which knows them as functions of the model."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+
+from .sessions import make_session, placed_nodes, reference
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "extension"
+MODEL = """
+<ir_version: 10, opset_import: ["" : 21, "acme" : 1]>
+g (float[n,6] x, float[6] b) => (float[n,6] y) {
+    r = Relu(x)
+    q = acme.BiasQuickGelu<alpha=0.7>(r, b)
+    s = Softsign(q)
+    t = acme.BiasQuickGelu(s, b)
+    y = Neg(t)
+}
+<domain: "acme", opset_import: ["" : 21]>
+BiasQuickGelu <alpha: float = 1.702> (x, bias) => (y)
+{ z = Add(x, bias) a = Constant<value_float: float = @alpha>() s = Mul(z, a) g = Sigmoid(s) y = Mul(z, g) }
+"""
+
+
+def model() -> onnx.ModelProto:
+    made = parser.parse_model(MODEL)
+    for node in made.graph.node:
+        node.name = f"n_{node.output[0]}"
+    return made
+
+
+def python_of_its_own(folder: Path) -> str:
+    """An interpreter under a name that no compiler runs under yet, so that it reads the environment anew."""
+    path = folder / "python"
+    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_nodes_are_taken_as_they_are_and_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HIPDNN_MLIR_EXTENSIONS", "acme")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(EXAMPLE), os.environ.get("PYTHONPATH")])))
+    options = {"placement": "maximal", "compiler": "subprocess", "python": python_of_its_own(tmp_path)}
+    session = make_session(model(), tmp_path / "cache", options=options)
+    assert placed_nodes(session) == (["n_r", "n_q", "n_t", "n_y"], ["n_s"])
+    rng = np.random.default_rng(2)
+    for n in (3, 8):
+        feeds = {"x": rng.standard_normal((n, 6), np.float32), "b": rng.standard_normal(6, np.float32)}
+        np.testing.assert_allclose(session.run(None, feeds)[0], reference(model(), feeds)[0], rtol=1e-5, atol=1e-6)
+    assert not list((tmp_path / "cache").rglob("*.*")), "what is kept on disk does not know the extension's files"
