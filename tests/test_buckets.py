@@ -1,0 +1,487 @@
+"""Open sizes rounded up to buckets: what is asked for equals ONNX Runtime, and models that mix padding in are refused by name."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import numpy_helper, parser
+
+import hipdnn_mlir
+from conftest import Command
+from hipdnn_mlir.errors import ModelError, PaddingError, ProgramError
+from hipdnn_mlir.sizes import padded_arrays
+from models import encoder
+
+SIZES = (1, 2, 3, 5, 8, 6, 4, 7)
+BUCKETS = [2, 5, 8]
+RELU = "g (float[b,3] x) => (float[b,3] y) { y = Relu(x) }"
+ADD = "g (float[b,3] x, float[b,3] z) => (float[b,3] y) { y = Add(x, z) }"
+
+
+def model(text: str, opset: int = 21, **weights: np.ndarray) -> onnx.ModelProto:
+    made = parser.parse_model(f'<ir_version: 10, opset_import: ["" : {opset}]>\n{text}')
+    made.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
+    return made
+
+
+def floats(*dims: int) -> np.ndarray:
+    return np.random.default_rng(sum(dims)).standard_normal(dims).astype(np.float32)
+
+
+def feeds_of(session: Any, sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
+    """Random inputs; integers are 1 to 3, so that they divide and are positions."""
+    rng = np.random.default_rng(sum(sizes.values()))
+    feeds = {}
+    for port in session.inputs:
+        dims = [sizes.get(str(dim), dim) for dim in port.shape]
+        draw = rng.standard_normal(dims) if port.numpy_dtype.kind == "f" else rng.integers(1, 4, dims)
+        feeds[port.name] = np.asarray(draw).astype(port.numpy_dtype)
+    return feeds
+
+
+def reference(proto: onnx.ModelProto) -> ort.InferenceSession:
+    settings = ort.SessionOptions()
+    settings.log_severity_level = 3
+    return ort.InferenceSession(proto.SerializeToString(), settings, providers=["CPUExecutionProvider"])
+
+
+def check(want: ort.InferenceSession, session: Any, feeds: Mapping[str, np.ndarray]) -> None:
+    for got, expected in zip(session.run(None, feeds), want.run(None, feeds), strict=True):
+        assert got.shape == expected.shape
+        assert got.dtype == expected.dtype
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+
+def open_encoder() -> onnx.ModelProto:
+    proto = encoder(layers=1, s=6, d=16, heads=2, ffn=24)
+    for value in (*proto.graph.input, *proto.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_param = "b"
+    del proto.graph.value_info[:]
+    return proto
+
+
+SAFE: dict[str, tuple[onnx.ModelProto, str]] = {
+    "perceptron": (
+        model(
+            "g (float[b,8] x) => (float[b,4] y) { h = Gemm(x, w, c) r = Relu(h) t = MatMul(r, v) y = Softmax(t) }",
+            w=floats(8, 8), c=floats(8), v=floats(8, 4),
+        ),
+        "b",
+    ),
+    "convolutions": (
+        model(
+            """g (float[b,3,12,12] x) => (float[b,5] y) <int64[2] s = {2, 3}> {
+            h = Conv<pads=[1,1,1,1]>(x, k) n = BatchNormalization(h, g1, g2, g3, g4) r = Relu(n)
+            p = MaxPool<kernel_shape=[2,2], strides=[2,2]>(r) a = GlobalAveragePool(p) f = Flatten(a) y = Gemm(f, w) }""",
+            k=floats(4, 3, 3, 3), g1=floats(4), g2=floats(4), g3=floats(4), g4=abs(floats(4)) + 1, w=floats(4, 5),
+        ),
+        "b",
+    ),
+    "encoder": (open_encoder(), "b"),
+    "batch merged into rows": (
+        model(
+            """g (float[b,s,8] x) => (float[n,8] y) <int64[2] rows = {-1, 8}> { r = Reshape(x, rows) y = MatMul(r, w) }""",
+            w=floats(8, 8),
+        ),
+        "b",
+    ),
+    "embedding and positions": (
+        model(
+            """g (int64[b,s] ids) => (float[b,s,8] y) <int64[1] zero = {0}> {
+            d = Shape<start=1, end=2>(ids) e = Gather(words, ids) p = Slice(table, zero, d, zero) y = Add(e, p) }""",
+            words=floats(16, 8), table=floats(300, 8),
+        ),
+        "s",
+    ),
+    "positions counted": (
+        model(
+            """g (float[s,3] x) => (float[s,3] y) <int64 zero = {0}, int64 one = {1}, int64[2] column = {-1, 1}> {
+            d = Shape(x) n = Gather<axis=0>(d, zero) r = Range(zero, n, one) f = Cast<to=1>(r) c = Reshape(f, column)
+            y = Add(x, c) }"""
+        ),
+        "s",
+    ),
+    "running sum": (
+        model("g (float[s,3] x) => (float[s,3] y) <int64 axis = {0}> { y = CumSum(x, axis) }"),
+        "s",
+    ),
+    "integer division": (
+        model("g (int64[b,3] x, int64[b,3] z) => (int64[b,3] y) { y = Div(x, z) }"),
+        "b",
+    ),
+    "a size written out": (
+        model(
+            """g (float[b,2,3] x, float[b,2,3] z) => (float[b,6] y) <int64 zero = {0}, int64[1] six = {6}, int64[1] first = {0}> {
+            d = Shape(x) n = Gather<axis=0>(d, first) o = ConstantOfShape(n) u = Unsqueeze(o, six0) t = Concat<axis=0>(n, six)
+            r = Reshape(x, t) y = Add(r, u) }""",
+            six0=np.array([1]),
+        ),
+        "b",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAFE)
+def test_results_are_those_of_the_sizes_asked_for(name: str) -> None:
+    proto, symbol = SAFE[name]
+    session = hipdnn_mlir.compile(proto, buckets={symbol: BUCKETS}).session()
+    want = reference(proto)
+    others = {other: 3 for other in session.symbols if other != symbol}
+    for size in SIZES:
+        check(want, session, feeds_of(session, {symbol: size, **others}))
+    assert session.stats.instances == len(BUCKETS)
+
+
+def test_two_sizes_have_buckets_of_their_own() -> None:
+    proto = model("g (float[b,s,8] x) => (float[b,s,8] y) { t = MatMul(x, w) y = Relu(t) }", w=floats(8, 8))
+    session = hipdnn_mlir.compile(proto, buckets={"b": [2, 4], "s": [3, 6]}).session()
+    want = reference(proto)
+    for b, s in itertools.product((1, 2, 4), (1, 3, 5, 6)):
+        check(want, session, feeds_of(session, {"b": b, "s": s}))
+    assert session.stats.instances == 4
+
+
+UNSAFE = {
+    "softmax over the sequence": (
+        """g (float[b,s,8] x) => (float[b,s,s] y) { k = Transpose<perm=[0,2,1]>(x) p = MatMul(x, k) y = Softmax(p) }""",
+        "s", "Softmax_2", "mixes elements along dimension 2",
+    ),
+    "attention with a mask": (
+        """g (float[b,2,s,4] q, float[b,2,s,4] k, float[b,2,s,4] v) => (float[b,2,s,4] y) {
+        y = Attention<is_causal=1>(q, k, v) }""",
+        "s", "Attention_0", "mixes elements",
+    ),
+    "mean over the batch": (
+        "g (float[b,8] x) => (float[1,8] y) <int64[1] a = {0}> { y = ReduceMean(x, a) }",
+        "b", "ReduceMean_0", "mixes elements along dimension 0",
+    ),
+    "mean by a size": (
+        """g (float[b,8] x) => (float[b,8] y) <int64 zero = {0}> {
+        d = Shape(x) n = Gather<axis=0>(d, zero) f = Cast<to=1>(n) y = Div(x, f) }""",
+        "b", "Div_3", "computes with a number that follows from 'b'",
+    ),
+    "sum of everything": (
+        "g (float[b,8] x) => (float y) { y = ReduceSum<keepdims=0>(x) }", "b", "ReduceSum_0", "mixes elements"),
+    "last position": (
+        """g (float[s,8] x) => (float[1,8] y) <int64[1] last = {-1}, int64[1] far = {9223372036854775807}, int64[1] zero = {0}> {
+        y = Slice(x, last, far, zero) }""",
+        "s", "Slice_0", "'s'",
+    ),
+    "what is past and what is new": (
+        "g (float[p,8] c, float[s,8] x) => (float[t,8] y) { y = Concat<axis=0>(c, x) }", "p", "Concat_0", "joins dimension 0"),
+    "the best of the batch": (
+        "g (float[b,8] x) => (int64[1,8] y) { y = ArgMax<axis=0>(x) }", "b", "ArgMax_0", "mixes elements"),
+    "scale of everything": (
+        """g (float[b,8] x) => (uint8[b,8] y, float scale, uint8 zero) { y, scale, zero = DynamicQuantizeLinear(x) }""",
+        "b", "DynamicQuantizeLinear_0", "mixes elements",
+    ),
+    "convolution along the sequence": (
+        "g (float[1,3,s] x) => (float[1,4,s] y) { y = Conv<pads=[1,1]>(x, filter) }", "s", "Conv_0", "mixes elements along dimension 2"),
+    "backwards": (
+        """g (float[s,8] x) => (float[s,8] y) <int64[1] last = {-1}, int64[1] far = {-9223372036854775807}, int64[1] zero = {0}> {
+        y = Slice(x, last, far, zero, last) }""",
+        "s", "Slice_0", "'s'",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNSAFE)
+def test_a_model_that_mixes_padding_in_is_refused(name: str) -> None:
+    text, symbol, node, reason = UNSAFE[name]
+    proto = model(text, opset=23, **({"filter": floats(4, 3, 3)} if "filter" in text else {}))
+    with pytest.raises(PaddingError) as found:
+        hipdnn_mlir.compile(proto, buckets={symbol: BUCKETS})
+    for part in (node, f"'{symbol}' cannot be rounded up", reason, f"compile without buckets for '{symbol}'"):
+        assert part in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("g (float[b,8] x) => (int64[2] y) { y = Shape(x) }", "output 'y': it follows from 'b' itself"),
+        ("g (float[s,b,8] x) => (float[n,8] y) <int64[2] rows = {-1, 8}> { y = Reshape(x, rows) }",
+         "output 'y': padding lies between what was asked for along dimension 0"),
+    ],
+)  # fmt: skip
+def test_an_output_that_cannot_be_cut_is_named(text: str, reason: str) -> None:
+    with pytest.raises(PaddingError, match=reason):
+        hipdnn_mlir.compile(model(text), buckets={"b": BUCKETS})
+
+
+def test_an_encoder_is_not_padded_along_its_sequence() -> None:
+    proto = open_encoder()
+    shapes = {"hidden": ("b", "s", 16), "mask": ("b", 1, 1, "s")}
+    hipdnn_mlir.compile(proto, shapes=shapes, buckets={"b": BUCKETS})
+    with pytest.raises(PaddingError, match="'s' cannot be rounded up"):
+        hipdnn_mlir.compile(proto, shapes=shapes, buckets={"s": BUCKETS})
+
+
+def test_a_size_above_the_buckets_is_named() -> None:
+    session = hipdnn_mlir.compile(model(ADD), buckets={"b": [2, 4]}).session()
+    message = r"'x', dimension 0 \('b'\): 5 is above the buckets 2, 4; run it in parts"
+    with pytest.raises(ModelError, match=message):
+        session.run(None, {"x": floats(5, 3), "z": floats(5, 3)})
+    with pytest.raises(ModelError, match=message):
+        session.prewarm([{"b": 5}])
+
+
+def test_contradicting_sizes_are_named_before_they_are_padded() -> None:
+    session = hipdnn_mlir.compile(model(ADD), buckets={"b": [4]}).session()
+    with pytest.raises(ModelError, match=r"'z', dimension 0 \('b'\): expected 2 as in 'x', dimension 0, got 3"):
+        session.run(None, {"x": floats(2, 3), "z": floats(3, 3)})
+
+
+def test_what_a_model_decides_by_a_size_is_decided_by_the_one_asked_for() -> None:
+    """At 3 the model goes the other way, and at 8, where the program would run, it does not."""
+    text = """g (float[b,3] x) => (float[b,3] y) <int64 i = {0}, int64 limit = {4}> {
+    s = Shape(x) d = Gather<axis=0>(s, i) c = Less(d, limit)
+    y = If(c) <then_branch = t () => (float[n,3] p) { p = Relu(x) }, else_branch = e () => (float[n,3] q) { q = Neg(x) }> }"""
+    proto = model(text)
+    session = hipdnn_mlir.compile(proto, buckets={"b": [8]}).session()
+    check(reference(proto), session, {"x": floats(5, 3)})
+    with pytest.raises(ModelError, match=r"the program does not hold for b=3: node '.*' needs 4 <= b"):
+        session.run(None, {"x": floats(3, 3)})
+
+
+@pytest.mark.parametrize("sizes", [[], [4, 2], [2, 2], [0, 2], [-1], [1 << 50], [True], [1.5], list(range(1, 2000))])
+def test_bad_buckets_are_refused(sizes: Sequence[int]) -> None:
+    with pytest.raises(ModelError, match="bad buckets for 'b': expected 1 to 1024 numbers from 1 on, each greater"):
+        hipdnn_mlir.compile(model(RELU), buckets={"b": sizes})
+
+
+def test_buckets_of_a_size_that_is_not_open_are_refused() -> None:
+    with pytest.raises(ModelError, match=r"no open size named 'seq': expected an open size \(b\)"):
+        hipdnn_mlir.compile(model(RELU), buckets={"seq": [2]})
+    with pytest.raises(ModelError, match=r"no open size named 'b': expected an open size \(there is none\)"):
+        hipdnn_mlir.compile(model(RELU), shapes={"b": 2}, buckets={"b": [2]})
+
+
+def test_an_input_of_a_computed_size_is_not_padded() -> None:
+    proto = model(
+        "g (float[p,2] c, float[s,2] x, float[n,2] m) => (float[n,2] y) { z = Concat<axis=0>(c, x) y = Add(z, m) }"
+    )
+    proto.graph.input[2].type.tensor_type.shape.dim[0].dim_param = "p + s"
+    with pytest.raises(ModelError, match="dimension 0 of input 'm' is computed from 's'"):
+        hipdnn_mlir.compile(proto, buckets={"s": [2]})
+
+
+def test_an_empty_input_is_not_padded() -> None:
+    session = hipdnn_mlir.compile(model(RELU), buckets={"b": [2]}).session()
+    (got,) = session.run(None, {"x": floats(0, 3)})
+    assert got.shape == (0, 3)
+
+
+def test_a_program_file_keeps_its_buckets(tmp_path: Path) -> None:
+    proto = model(RELU)
+    hipdnn_mlir.compile(proto, buckets={"b": [2, 4]}).save(tmp_path / "m.hipdnn")
+    session = hipdnn_mlir.load(tmp_path / "m.hipdnn")
+    assert session.buckets == {"b": [2, 4]}
+    check(reference(proto), session, {"x": floats(3, 3)})
+    assert "buckets" not in json.loads(hipdnn_mlir.compile(proto).text)
+
+
+@pytest.mark.parametrize(
+    ("buckets", "message"),
+    [
+        ([], r"program.buckets: .*a list for each symbol"),
+        ([[2], [3]], r"program.buckets: .*a list for each symbol"),
+        ([[4, 2]], r"program.buckets\[0\]: .*sizes that rise"),
+        ([[2, 2]], r"program.buckets\[0\]: .*sizes that rise"),
+        ([[0]], r"program.buckets\[0\]"),
+        ([["2"]], r"program.buckets\[0\]"),
+        (2, r"program.buckets"),
+    ],
+)
+def test_broken_buckets_of_a_program_are_refused(buckets: object, message: str) -> None:
+    program = hipdnn_mlir.compile(model(RELU))
+    text = json.dumps({**json.loads(program.text), "buckets": buckets})
+    with pytest.raises(ProgramError, match=message):
+        hipdnn_mlir.load(SimpleNamespace(text=text, tensors=program.tensors))
+
+
+def test_a_size_that_is_a_bucket_is_used_where_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = hipdnn_mlir.compile(model(RELU), buckets={"b": [4]}).session()
+    monkeypatch.setattr("hipdnn_mlir.session.padded", None)
+    out = np.empty((4, 3), np.float32)
+    (got,) = session.run(None, {"x": floats(4, 3)}, out={"y": out})
+    assert got is out
+    np.testing.assert_array_equal(out, np.maximum(floats(4, 3), 0))
+
+
+def test_results_go_into_the_callers_arrays() -> None:
+    session = hipdnn_mlir.compile(model(RELU), buckets={"b": [4]}).session()
+    out = np.empty((3, 3), np.float32)
+    (got,) = session.run(None, {"x": floats(3, 3)}, out={"y": out})
+    assert got is out
+    np.testing.assert_array_equal(out, np.maximum(floats(3, 3), 0))
+    with pytest.raises(ModelError, match=r"'y': wrong array: expected f32\[3,3\], got f32\[4,3\]"):
+        session.run(None, {"x": floats(3, 3)}, out={"y": np.empty((4, 3), np.float32)})
+
+
+class Exported:
+    """An array that is no NumPy array."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array
+        self.shape = array.shape
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+
+class OnDevice(Exported):
+    """One whose memory NumPy cannot read."""
+
+    def __dlpack__(self, **options: Any) -> Any:
+        raise BufferError("the array is in the memory of a device")
+
+
+def test_arrays_of_other_libraries_are_padded_in_host_memory() -> None:
+    session = hipdnn_mlir.compile(model(RELU), buckets={"b": [4]}).session()
+    (got,) = session.run(None, {"x": Exported(floats(3, 3))})
+    np.testing.assert_array_equal(got, np.maximum(floats(3, 3), 0))
+    with pytest.raises(ModelError, match=r"'x': cannot be padded: .*expected an array in host memory"):
+        session.run(None, {"x": OnDevice(floats(3, 3))})
+
+
+def test_the_last_elements_are_repeated() -> None:
+    got = padded_arrays.padded(np.array([[1, 2], [3, 4]]), (3, 4), "x")
+    np.testing.assert_array_equal(got, [[1, 2, 2, 2], [3, 4, 4, 4], [3, 4, 4, 4]])
+
+
+def test_all_buckets_are_loaded_ahead() -> None:
+    proto = model("g (float[b,s,8] x) => (float[b,s,8] y) { y = Relu(x) }")
+    session = hipdnn_mlir.compile(proto, buckets={"b": [2, 4], "s": [3, 6, 9]}).session()
+    session.prewarm()
+    assert session.stats.instances == 6
+    check(reference(proto), session, feeds_of(session, {"b": 3, "s": 7}))
+    assert session.stats.instances == 6
+    few = hipdnn_mlir.compile(proto, buckets={"b": [2, 4], "s": [3, 6, 9]}).session(instances=5)
+    with pytest.raises(ModelError, match="6 combinations of buckets, the session keeps 5; load it with instances=6"):
+        few.prewarm()
+    half = hipdnn_mlir.compile(proto, buckets={"b": [2, 4]}).session()
+    with pytest.raises(ModelError, match="no buckets for s; give the sizes to load for"):
+        half.prewarm()
+    half.prewarm([{"b": 1, "s": 5}, {"b": 2, "s": 5}])
+    assert half.stats.instances == 1
+
+
+def test_threads_with_different_sizes_run_at_once() -> None:
+    proto = SAFE["perceptron"][0]
+    session = hipdnn_mlir.compile(proto, buckets={"b": BUCKETS}).session()
+    want = reference(proto)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda size: check(want, session, {"x": floats(size, 8)}), [1 + i % 8 for i in range(40)]))
+
+
+STEPS = {
+    "relu": "Relu({x})",
+    "weights": "MatMul({x}, w)",
+    "bias": "Add({x}, c)",
+    "softmax": "Softmax<axis={axis}>({x})",
+    "mean": "Sub({x}, m{n})",
+    "swap": "Transpose<perm={perm}>({x})",
+    "sum": "CumSum({x}, i{axis})",
+    "reverse": "Slice({x}, last, far, a{axis}, last)",
+}
+AXES = "int64 i0 = {0}, int64 i1 = {1}, int64 i2 = {2}, int64[1] a0 = {0}, int64[1] a1 = {1}, int64[1] a2 = {2}"
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> str:
+    """A chain of operations on b x 4 x 4, some of which mix the batch."""
+    lines, name, order = [], "x", [0, 1, 2]
+    for number in range(draw(st.integers(1, 5))):
+        kind = draw(st.sampled_from([*STEPS, "twice"]))
+        axis = draw(st.integers(0, 2))
+        perm = draw(st.permutations(range(3)))
+        if kind in ("weights", "bias") and order[2] == 0:
+            continue  # they are 4 wide
+        if kind == "swap":
+            order = [order[i] for i in perm]
+        if kind == "mean":
+            lines.append(f"m{number} = ReduceMean({name}, a{axis})")
+        if kind == "twice":
+            lines.append(f"d{number} = Concat<axis={axis}>({name}, {name})")
+            line = f"Slice(d{number}, two, six, a{axis})" if order[axis] != 0 else f"Relu(d{number})"
+        else:
+            line = STEPS[kind].format(x=name, n=number, axis=axis, perm=list(perm))
+        lines.append(f"v{number} = {line}")
+        name = f"v{number}"
+    bounds = "int64[1] last = {-1}, int64[1] far = {-9223372036854775807}, int64[1] two = {2}, int64[1] six = {6}"
+    return f"g (float[b,4,4] x) => (float[p,q,r] y) <{AXES}, {bounds}> {{ {' '.join(lines)} y = Identity({name}) }}"
+
+
+@hypothesis.settings(
+    max_examples=40, deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+@hypothesis.given(graphs(), st.integers(1, 7))
+def test_a_model_is_refused_or_computes_what_was_asked(text: str, size: int) -> None:
+    proto = model(text, w=floats(4, 4), c=floats(4))
+    try:
+        session = hipdnn_mlir.compile(proto, buckets={"b": [8]}).session()
+    except PaddingError:
+        hypothesis.event("refused")
+        return
+    hypothesis.event("taken")
+    check(reference(proto), session, {"x": floats(size, 4, 4)})
+
+
+def test_command_runs_sizes_between_buckets(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.save(SAFE["perceptron"][0], path)
+    made = command("compile", path, "--bucket", "b=2,4", "-o", tmp_path / "m.hipdnn")
+    assert made.returncode == 0, made.stderr
+    ran = command("run", tmp_path / "m.hipdnn", "--shape", "b=3", "--compare", "ort", "--reference", path, "--json")
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["outputs"][0]["dims"] == [3, 4]
+    above = command("run", tmp_path / "m.hipdnn", "--shape", "b=5")
+    assert (above.returncode, above.stderr.count("\n")) == (2, 1)
+    assert "'x', dimension 0 ('b'): 5 is above the buckets 2, 4" in above.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--bucket", "b"], "--bucket: bad value: expected SIZE=1,2,4,8, got 'b'"),
+        (["--bucket", "b=1,x"], "--bucket: bad value: expected SIZE=1,2,4,8, got 'b=1,x'"),
+        (["--bucket", "b="], "--bucket: bad value"),
+        (["--bucket", "b=4,2"], "bad buckets for 'b'"),
+        (["--bucket", "b=2,2"], "bad buckets for 'b'"),
+        (["--bucket", "b=0,2"], "bad buckets for 'b'"),
+        (["--bucket", "b=-1"], "bad buckets for 'b'"),
+        (["--bucket", "b=1", "--bucket", "b=2"], "two lists of buckets for 'b'"),
+        (["--bucket", "n=1"], "no open size named 'n'"),
+    ],
+)
+def test_command_names_what_is_wrong_with_buckets(
+    command: Command, tmp_path: Path, options: list[str], message: str
+) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.save(model(RELU), path)
+    result = command("compile", path, "--in-process", *options)
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1), result.stderr
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_command_keeps_the_buckets_of_a_program_file(command: Command, tmp_path: Path) -> None:
+    hipdnn_mlir.compile(model(RELU)).save(tmp_path / "m.hipdnn")
+    result = command("run", tmp_path / "m.hipdnn", "--bucket", "b=2")
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+    assert "a program file has its buckets already; compile the model with it" in result.stderr
