@@ -24,7 +24,6 @@ def _attribute(node: onnx.NodeProto, name: str, default: object = None) -> objec
 
 
 WRONG: tuple[WrongConversion, ...] = (
-    WrongConversion("SpaceToDepth", lambda node: _attribute(node, "mode", b"DCR") != b"DCR", "mode CRD is ignored"),
     WrongConversion(
         "AveragePool",
         lambda node: bool(_attribute(node, "ceil_mode", 0)) and bool(_attribute(node, "count_include_pad", 0)),

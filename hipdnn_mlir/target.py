@@ -9,7 +9,7 @@ from .abi import Pointwise as P
 from .dtypes import BF16, BOOL, F16, F32, F64, I8, I32, I64, U8, DType
 from .errors import ModelError
 from .ops.graph import Graph, Node, Tensor
-from .ops.strides import Dims
+from .ops.strides import Dims, packed
 
 CONVOLUTION = D.OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR
 BACKWARD_DATA = D.OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
@@ -86,7 +86,7 @@ class AnchorEpilogue:
 
 @dataclass(frozen=True)
 class Single:
-    """Exactly one node of the given types."""
+    """Exactly one node of the given types; what it reads beside its first operand (scale, bias, statistics) lies in C order."""
 
     types: frozenset[D]
     dtypes: frozenset[DType]
@@ -95,7 +95,13 @@ class Single:
         """Why the graph is not taken, or None."""
         if len(graph.nodes) != 1 or graph.nodes[0].type not in self.types:
             return "takes single nodes only"
-        return _bad_tensor(graph, self.dtypes)
+        return _bad_tensor(graph, self.dtypes) or self._strided(graph)
+
+    def _strided(self, graph: Graph) -> str | None:
+        if graph.nodes[0].type not in (LAYER_NORM, BATCH_NORM):
+            return None
+        _, *vectors = (graph.tensors[index] for index in graph.nodes[0].inputs.values())
+        return None if all(map(_is_packed, vectors)) else "takes scale, bias and statistics in C order only"
 
 
 @dataclass(frozen=True)
@@ -237,6 +243,11 @@ def _bad_tensor(graph: Graph, allowed: frozenset[DType]) -> str | None:
         if max(tensor.dims) > MAX_DIM:
             return f"has a dim of {max(tensor.dims)}, at most {MAX_DIM}"
     return None
+
+
+def _is_packed(tensor: Tensor) -> bool:
+    plain = packed(tensor.dims)
+    return all(a == b for size, a, b in zip(tensor.dims, tensor.strides, plain, strict=True) if size != 1)
 
 
 def _reduced_axes(graph: Graph, node: Node) -> tuple[int, ...]:

@@ -65,6 +65,8 @@ def literal_array(operation: Any) -> Array:
     """The data of a `torch.vtensor.literal`."""
     kind = tensor_type(operation.results[0].type)
     dims = kind.static_dims()
+    if 0 in dims:  # of some dtypes there is no array to be had
+        return np.empty(dims, kind.dtype.numpy)
     attribute = operation.attributes["value"]
     if ir.DenseElementsAttr(attribute).is_splat:
         return np.full(dims, splat_number(ir.DenseElementsAttr(attribute)), kind.dtype.numpy)

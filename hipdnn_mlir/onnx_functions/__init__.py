@@ -33,6 +33,10 @@ def inline_local_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     for node in model.graph.node:
         if node.op_type in _WITHOUT_DOMAIN and not node.domain:
             node.domain = _CONTRIB
+    if any(node.domain == _CONTRIB for node in model.graph.node) and all(
+        entry.domain != _CONTRIB for entry in model.opset_import
+    ):
+        model.opset_import.append(onnx.helper.make_opsetid(_CONTRIB, 1))
     return model
 
 

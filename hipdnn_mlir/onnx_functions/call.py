@@ -210,5 +210,5 @@ class Call:
         return self.op("Range", self.const(np.int64(0)), self.squeeze(length, 0), self.const(np.int64(1)))
 
 
-Expansion = Callable[[Call], Sequence[str | None]]
-"""Writes the nodes of a call; returns the value of each result, None for one that is not used."""
+Expansion = Callable[[Call], Sequence[str | None] | None]
+"""Writes the nodes of a call; returns the value of each result, None for one that is not used, or None alone where the node stays."""

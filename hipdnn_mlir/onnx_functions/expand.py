@@ -154,6 +154,9 @@ class _Expander:
             return
         finally:
             self._depth -= 1
+        if results is None:
+            self._append(node)
+            return
         logger.debug(
             "%s %s: %d nodes, %d constants", node.op_type, node.name, len(self._nodes) - start, len(self._pool) - used
         )

@@ -34,6 +34,22 @@ def fused_matmul(call: Call) -> Sequence[str | None]:
     return [y if alpha == 1.0 else call.op("Mul", y, call.number(alpha, y))]
 
 
+def gemm(call: Call) -> Sequence[str | None] | None:
+    """Gemm without a third operand, of which torch-mlir's conversion forgets alpha; all others stay.
+
+    Source: ONNX, Gemm-13.
+    """
+    alpha = call.attr("alpha", 1.0)
+    if call.arg(2) is not None or alpha == 1.0:
+        return None
+    a, b = (
+        _swapped(call, call.need(index), is_batch=False, is_last=bool(call.attr(f"trans{name}", 0)))
+        for index, name in enumerate("AB")
+    )
+    y = call.op("MatMul", a, b)
+    return [call.op("Mul", y, call.number(alpha, y))]
+
+
 def fused_gemm(call: Call) -> Sequence[str | None]:
     """Gemm with an activation.
 
@@ -170,6 +186,7 @@ def _merged(call: Call, x: str, batch: int, first: int, second: int) -> str:
 
 
 EXPANSIONS: dict[tuple[str, str], Expansion] = {
+    ("", "Gemm"): gemm,
     ("", "Einsum"): einsum,
     (CONTRIB, "FusedMatMul"): fused_matmul,
     (CONTRIB, "FusedGemm"): fused_gemm,

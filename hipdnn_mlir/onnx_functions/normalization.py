@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from ..ops.spec import Refusal
-from .call import BFLOAT16, FLOAT, FLOAT16, Call, Expansion
+from .call import BFLOAT16, DOUBLE, FLOAT, FLOAT16, Call, Expansion
+from .schema_body import write_body
 
 CONTRIB = "com.microsoft"
 
@@ -28,6 +29,14 @@ def rms_normalization(call: Call) -> Sequence[str | None]:
     x, rank = call.need(0), call.rank(call.need(0))
     axes = range(call.attr("axis", -1) % rank, rank)
     return [rms_norm(call, x, call.need(1), [*axes], call.attr("epsilon", 1e-5), call.attr("stash_type", FLOAT))]
+
+
+def layer_normalization(call: Call) -> Sequence[str | None] | None:
+    """LayerNormalization in f64, of which hipDNN has the training phase only: its function body.
+
+    Source: the schemas of the installed onnx package.
+    """
+    return write_body(call) if call.kind(call.need(0)) == DOUBLE else None
 
 
 def simplified_layer_normalization(call: Call) -> Sequence[str | None]:
@@ -174,6 +183,7 @@ def lp_normalization(call: Call) -> Sequence[str | None]:
 
 
 EXPANSIONS: dict[tuple[str, str], Expansion] = {
+    ("", "LayerNormalization"): layer_normalization,
     ("", "RMSNormalization"): rms_normalization,
     ("", "GroupNormalization"): group_normalization,
     ("", "MeanVarianceNormalization"): mean_variance_normalization,

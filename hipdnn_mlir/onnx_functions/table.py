@@ -8,8 +8,8 @@ from .call import Expansion
 from .schema_body import write_body
 
 _FAMILIES = (
-    "activation", "attention", "contrib_attention", "gemm", "linear_attention", "normalization", "pooling", "quantized",
-    "quantized_products", "rotary", "scan", "spectral",
+    "activation", "arithmetic", "attention", "blocks", "contrib_attention", "gemm", "linear_attention", "normalization", "pooling",
+    "quantized", "quantized_products", "reductions", "rotary", "scan", "spectral",
 )  # fmt: skip
 """Modules with a dict EXPANSIONS."""
 
@@ -22,9 +22,9 @@ BODIES = (
 KEPT = {
     **dict.fromkeys(
         (
-            "Celu", "Clip", "DepthToSpace", "Elu", "Gelu", "GreaterOrEqual", "HardSigmoid", "HardSwish", "LayerNormalization", "LeakyRelu",
-            "LessOrEqual", "LogSoftmax", "PRelu", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare", "Relu",
-            "Selu", "Shrink", "Softmax", "Softplus", "Softsign", "SpaceToDepth", "ThresholdedRelu",
+            "Celu", "Clip", "Elu", "Gelu", "GreaterOrEqual", "HardSigmoid", "HardSwish", "LeakyRelu",
+            "LessOrEqual", "LogSoftmax", "PRelu", "Relu",
+            "Shrink", "Softmax", "Softplus", "ThresholdedRelu",
         ),
         "the compiler has it, or what torch-mlir makes of it",
     ),

@@ -14,6 +14,7 @@ from onnx import helper, numpy_helper
 Array = npt.NDArray[Any]
 CONTRIB = "com.microsoft"
 OPSET = 21
+_SHOWN = 24
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,7 @@ class Case:
         self.model, self.feeds, self.call = model, feeds, call
 
     def __repr__(self) -> str:
-        with np.printoptions(threshold=60, edgeitems=3):
-            fed = "\n".join(f"{name} {array.dtype}{list(array.shape)} = {array}" for name, array in self.feeds.items())
+        fed = "\n".join(f"{name} = {_shown(array)}" for name, array in self.feeds.items())
         return f"\n{onnx.printer.to_text(self.model)}\n{fed}\n"
 
 
@@ -139,6 +139,11 @@ class CaseBuilder:
     def _append(self, op: str, inputs: Sequence[str], output: str, **attributes: Any) -> str:
         self._nodes.append(helper.make_node(op, list(inputs), [output], **attributes))
         return output
+
+
+def _shown(array: Array) -> str:
+    """An array of a few numbers, the size of a larger one."""
+    return f"{array.tolist()}" if array.size <= _SHOWN else f"{array.size} numbers"
 
 
 def _value(name: str, array: Array) -> onnx.ValueInfoProto:

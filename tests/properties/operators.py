@@ -56,18 +56,20 @@ def cases(draw: Draw, domain: str, op: str) -> Case:
 def case_of(draw: Draw, call: Call) -> Case:
     """A model of the call; operands that need not be known are inputs, constants or views of inputs."""
     builder = CaseBuilder(call)
-    is_plain = draw(st.booleans())
+    way = draw(st.sampled_from(["fed", "mixed", "mixed", "constant"]))
     for operand in call.operands:
         if operand is None:
             builder.leave_out()
         elif isinstance(operand, Known):
             builder.constant(operand.array)
-        elif is_plain:
+        elif way == "fed":
             builder.fed(operand)
+        elif way == "constant":
+            builder.constant(operand)
         else:
             _present(draw, builder, operand)
     case = builder.build()
-    return case if is_plain else builder.build(draw(st.sampled_from(["", *_epilogues(case.model)])))
+    return case if way != "mixed" else builder.build(draw(st.sampled_from(["", *_epilogues(case.model)])))
 
 
 def _epilogues(model: onnx.ModelProto) -> list[str]:

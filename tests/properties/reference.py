@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -9,6 +10,7 @@ import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
 
 from .call import Array, Case
 
@@ -51,7 +53,41 @@ def _by_onnxruntime(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> list[
 
 def _by_evaluator(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> list[Array]:
     with np.errstate(all="ignore"):
-        return [np.asarray(result) for result in ReferenceEvaluator(model).run(None, dict(feeds))]
+        return [np.asarray(result) for result in ReferenceEvaluator(model, new_ops=_CORRECTED).run(None, dict(feeds))]
+
+
+class Mean(OpRun):
+    """The evaluator adds in place, which not all dims allow."""
+
+    def _run(self, *operands: Array) -> tuple[Array]:
+        return (np.asarray(sum(operands) / len(operands), operands[0].dtype),)
+
+
+class Softsign(OpRun):
+    """The evaluator takes no tensor of rank 0."""
+
+    def _run(self, x: Array) -> tuple[Array]:
+        return (np.asarray(x / (1 + np.abs(x))),)
+
+
+class Erf(OpRun):
+    """The evaluator rounds to f32."""
+
+    def _run(self, x: Array) -> tuple[Array]:
+        return (np.vectorize(math.erf, otypes=[x.dtype])(x),)
+
+
+class OneHot(OpRun):
+    """The evaluator calculates with the values, which may be booleans."""
+
+    def _run(self, indices: Array, depth: Array, values: Array, axis: int = -1) -> tuple[Array]:
+        count = int(np.asarray(depth).item())
+        places = np.where(indices < 0, indices + count, indices)
+        hot = np.expand_dims(places, axis) == np.moveaxis(np.arange(count).reshape(-1, *[1] * indices.ndim), 0, axis)
+        return (np.where(hot, values[1], values[0]),)
+
+
+_CORRECTED = [Mean, Softsign, Erf, OneHot]
 
 
 def _arrays(feeds: Mapping[str, Array], wider: Mapping[int, int]) -> dict[str, Array]:

@@ -100,7 +100,7 @@ def reverse_dims(op: OpView) -> Permute:
     return Permute(tuple(reversed(range(len(operand_dims(op))))))
 
 
-@movement("aten.permute", becomes="view", onnx=("Transpose", "DepthToSpace", "SpaceToDepth"))
+@movement("aten.permute", becomes="view", onnx=("Transpose",))
 def permute(op: OpView) -> Permute:
     """(x, order)."""
     rank = len(operand_dims(op))

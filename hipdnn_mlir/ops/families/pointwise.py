@@ -276,7 +276,7 @@ def prelu(e: Emitter, op: OpView) -> Value:
     return e.pointwise(P.ADD, e.pointwise(P.MAX, x, e.scalar(0, x.dtype)), negative)
 
 
-@compute("aten.elu", becomes="pointwise ELU_FWD", onnx=("Elu", "Selu", "Celu"))
+@compute("aten.elu", becomes="pointwise ELU_FWD", onnx=("Elu", "Celu"))
 def elu(e: Emitter, op: OpView) -> Value:
     """Scale * (x where positive, alpha * (exp(input_scale * x) - 1) elsewhere)."""
     x, alpha, scale, input_scale = floating(e, op), *op.args[1:4]

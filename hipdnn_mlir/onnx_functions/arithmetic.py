@@ -1,0 +1,73 @@
+"""Elementwise operators of several operands, and those whose constants torch-mlir rounds."""
+
+from collections.abc import Sequence
+
+from .call import Call, Expansion
+
+SELU_ALPHA, SELU_GAMMA = 1.67326319217681884765625, 1.05070102214813232421875
+"""Defaults of the schema."""
+
+
+def onnx_sum(call: Call) -> Sequence[str | None]:
+    """Sum: each partial sum has the dims that its operands broadcast to, not those of the result.
+
+    Source: ONNX, Sum-13.
+    """
+    return [_total(call)]
+
+
+def mean(call: Call) -> Sequence[str | None]:
+    """Mean: the sum over the number of operands.
+
+    Source: ONNX, Mean-13.
+    """
+    total = _total(call)
+    return [call.op("Div", total, call.number(len(call.node.input), total))]
+
+
+def extreme(call: Call) -> Sequence[str | None] | None:
+    """Max and Min of other than two operands: as for Sum.
+
+    Source: ONNX, Max-13 and Min-13.
+    """
+    most, *others = call.node.input
+    if len(others) == 1:
+        return None
+    for operand in others:
+        most = call.op(call.node.op_type, most, operand)
+    return [most]
+
+
+def _total(call: Call) -> str:
+    total, *others = call.node.input
+    for operand in others:
+        total = call.op("Add", total, operand)
+    return str(total)
+
+
+def selu(call: Call) -> Sequence[str | None]:
+    """Selu: gamma times ELU; torch-mlir's default of gamma has five digits.
+
+    Source: ONNX, Selu-22.
+    """
+    raised = call.op("Elu", call.need(0), alpha=call.attr("alpha", SELU_ALPHA))
+    return [call.op("Mul", raised, call.number(call.attr("gamma", SELU_GAMMA), raised))]
+
+
+def softsign(call: Call) -> Sequence[str | None]:
+    """Softsign: x / (1 + |x|); torch-mlir converts it from operator set 22 on only.
+
+    Source: ONNX, Softsign-22.
+    """
+    x = call.need(0)
+    return [call.op("Div", x, call.op("Add", call.op("Abs", x), call.number(1.0, x)))]
+
+
+EXPANSIONS: dict[tuple[str, str], Expansion] = {
+    ("", "Sum"): onnx_sum,
+    ("", "Mean"): mean,
+    ("", "Max"): extreme,
+    ("", "Min"): extreme,
+    ("", "Selu"): selu,
+    ("", "Softsign"): softsign,
+}
