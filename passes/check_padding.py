@@ -8,8 +8,10 @@ import numpy as np
 from hipdnn_mlir.errors import PaddingError, Reject
 from hipdnn_mlir.ir_types import is_tensor, tensor_type
 from hipdnn_mlir.ir_view import lookup, node_name, op_name
-from hipdnn_mlir.ops.follow_padding import Dims, Mixes, Sizes, follow, tensors_of
+from hipdnn_mlir.ops.follow_padding import follow
 from hipdnn_mlir.ops.padded_dims import Dim, Factor, is_prefix, padded_by, plain
+from hipdnn_mlir.ops.padded_regions import tensors_of
+from hipdnn_mlir.ops.padding_rules import Dims, Mixes, Sizes
 from hipdnn_mlir.ops.spec import OpView, Refusal, TensorArg
 
 from .evaluate_constants import literal_array

@@ -20,9 +20,11 @@ from hipdnn_mlir.dtypes import BF16, BOOL, DType
 from hipdnn_mlir.importer import Imported, TensorInfo
 from hipdnn_mlir.ops.dependence import FUNCTIONS, OPERATIONS
 from hipdnn_mlir.ops.emitter import Operand, emit_region
-from hipdnn_mlir.ops.follow_padding import Dims, Mixes, follow, tensors_of
+from hipdnn_mlir.ops.follow_padding import follow
 from hipdnn_mlir.ops.graph import Graph
 from hipdnn_mlir.ops.padded_dims import Factor, plain
+from hipdnn_mlir.ops.padded_regions import tensors_of
+from hipdnn_mlir.ops.padding_rules import Dims, Mixes
 from hipdnn_mlir.ops.registry import ONNX
 from hipdnn_mlir.ops.samples import Sample, samples
 from hipdnn_mlir.ops.spec import TensorType
