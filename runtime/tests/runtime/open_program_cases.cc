@@ -169,6 +169,37 @@ void test_sizes_read_from_inputs() {
                   "'b', dimension 0 ('batch'): expected 3 as in 'a', dimension 0, got 2");
 }
 
+void test_sizes_are_rounded_up_to_buckets() {
+  using hipdnn_rt::Sizes;
+  Sample sample = open_relu();
+  sample.program["buckets"] = {{2, 5}};
+  const auto program = parse(sample);
+  check::that(program->has_buckets(), "has buckets");
+  check::equal(program->rounded({1}), Sizes{2});
+  check::equal(program->rounded({2}), Sizes{2});
+  check::equal(program->rounded({3}), Sizes{5});
+  check::equal(program->rounded({0}), Sizes{0}, "an empty input stays");
+  check::contains(error_of<InputError>([&] { program->rounded({6}); }), "dimension 0 ('batch'): 6 is above the buckets 2, 5");
+  check::equal(program->output_dims({3}), std::vector<std::vector<std::int64_t>>{{3, kColumns}});
+  sample.program["conditions"] = {{"<=", 3, reference(0), "Relu_0"}};
+  check::contains(error_of<InputError>([&] { parse(sample)->rounded({2}); }), "node 'Relu_0' needs 3 <= batch");
+  check::that(!parse(open_relu())->has_buckets(), "has none");
+  check::equal(parse(open_relu())->rounded({6}), Sizes{6});
+}
+
+void test_refused_when_buckets_are_wrong() {
+  const auto refuse = [](json buckets, const char* expected) {
+    Sample sample = open_relu();
+    sample.program["buckets"] = std::move(buckets);
+    check::contains(error_of<ProgramError>([&] { parse(sample); }), expected);
+  };
+  refuse(json::array(), "program.buckets: expected a list for each symbol");
+  refuse(json::array({json::array({5, 2})}), "program.buckets[0]: expected sizes that rise");
+  refuse(json::array({json::array({2, 2})}), "program.buckets[0]: expected sizes that rise");
+  refuse(json::array({json::array({0})}), "program.buckets[0]");
+  refuse(json::array({json::array({reference(0)})}), "program.buckets[0]");
+}
+
 void test_operators_round_as_they_say() {
   const json root = {{"symbols", {"n"}},
                      {"expressions",
@@ -221,6 +252,8 @@ void add_open_program_cases(check::Suite& suite, const Libraries& libraries) {
   suite.add("open program: instance refused when the program does not hold", test_instance_refused_when_the_program_does_not_hold);
   suite.add("open program: deep tables are shown in short", test_deep_tables_are_shown_in_short);
   suite.add("open program: sizes read from inputs", test_sizes_read_from_inputs);
+  suite.add("open program: sizes are rounded up to buckets", test_sizes_are_rounded_up_to_buckets);
+  suite.add("open program: refused when buckets are wrong", test_refused_when_buckets_are_wrong);
   suite.add("open program: operators round as they say", test_operators_round_as_they_say);
   suite.add("open program: instances share uploaded constants", [=] { test_instances_share_uploaded_constants(libraries); });
 }
