@@ -1,0 +1,44 @@
+"""What a generator decides about a launch, and the kernel that is compiled from it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .arch import Architecture
+from .builder import KernelBuilder, build_module
+from .kernel import GpuKernel
+from .lower import compile_module
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch before it is compiled.
+
+    Attributes:
+        write: writes the kernel's body; its arguments are the tensors' pointers.
+        blocks, threads: of the grid, of a block; both one-dimensional. No blocks: there is nothing to do.
+        shared_bytes: of a block's shared memory.
+        wide: whether positions need 64 bits.
+    """
+
+    write: Callable[[KernelBuilder], None]
+    blocks: int
+    threads: int
+    shared_bytes: int = 0
+    wide: bool = False
+
+
+EMPTY = Launch(lambda _: None, 0, 1)
+"""Of a kernel whose outs have no elements."""
+
+
+def module_of(launch: Launch, name: str, pointers: int) -> Any:
+    """The MLIR module of a launch."""
+    return build_module(name, pointers, launch.threads, launch.shared_bytes, launch.wide, launch.write)
+
+
+def assembled(launch: Launch, name: str, arguments: Sequence[int], architecture: Architecture) -> GpuKernel:
+    """Compile a launch."""
+    code = compile_module(module_of(launch, name, len(arguments)), architecture)
+    grid, block = (launch.blocks, 1, 1), (launch.threads, 1, 1)
+    return GpuKernel(name, architecture.name, code, grid, block, launch.shared_bytes, tuple(arguments))

@@ -1,0 +1,88 @@
+"""A `gpu.module` -> LLVM IR -> PTX text or an AMDGPU object."""
+
+import re
+from functools import lru_cache
+from types import ModuleType
+from typing import Any
+
+from torch_mlir import ir
+from torch_mlir.dialects import llvm
+from torch_mlir.passmanager import PassManager
+
+from ..errors import ModelError, PassError
+from .arch import Architecture
+from .float_literals import respelled
+
+_CODE_OBJECT_VERSION = 500
+"""Of the code object that AMD's driver loads; 5 is what ROCm 5.7 to 7 read."""
+
+
+def compile_module(module: Any, architecture: Architecture) -> str | bytes:
+    """Compile the one `gpu.module` of a module.
+
+    Raises:
+        ModelError: llvmlite is not installed.
+        PassError: MLIR or LLVM refused the code, or it calls a function that nothing defines.
+    """
+    return _assemble(_llvm_text(module, architecture), architecture)
+
+
+def _llvm_text(module: Any, architecture: Architecture) -> str:
+    conversion = (
+        "convert-gpu-to-nvvm"
+        if architecture.vendor == "nvidia"
+        else f"convert-gpu-to-rocdl{{chipset={architecture.name}}}"
+    )
+    pipeline = f"builtin.module(gpu.module(canonicalize,cse,convert-scf-to-cf,{conversion},reconcile-unrealized-casts))"
+    with module.context, ir.Location.unknown():
+        try:
+            PassManager.parse(pipeline).run(module.operation)
+        except ir.MLIRError as error:
+            raise PassError("MLIR does not lower a kernel", pass_name=conversion, detail=str(error)) from error
+        plain = ir.Module.create()
+        for operation in list(module.body.operations[0].operation.regions[0].blocks[0].operations):
+            plain.body.append(operation)
+        return respelled(str(llvm.translate_module_to_llvmir(plain.operation)))
+
+
+@lru_cache(maxsize=1)
+def _backend() -> ModuleType:
+    """LLVM with its GPU backends; torch-mlir's has none."""
+    try:
+        from llvmlite import binding  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise ModelError(
+            "GPU kernels are compiled with llvmlite, which is not installed", hint="pip install 'hipdnn-mlir[gpu]'"
+        ) from error
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    return binding  # type: ignore[no-any-return]
+
+
+def _assemble(text: str, architecture: Architecture) -> str | bytes:
+    binding = _backend()
+    if architecture.vendor == "amd":
+        text = _with_code_object_version(text)
+    try:
+        module = binding.parse_assembly(text)
+        target = binding.Target.from_triple(architecture.triple)
+        machine = target.create_target_machine(cpu=architecture.name, opt=3)
+        module.triple, module.data_layout = architecture.triple, str(machine.target_data)
+        passes = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=3))
+        passes.getModulePassManager().run(module, passes)
+    except RuntimeError as error:
+        raise PassError("LLVM refuses a kernel", pass_name="llvm", detail=str(error)) from error
+    missing = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
+    if missing:
+        raise PassError(f"a kernel calls {', '.join(missing)}, which nothing defines", pass_name="llvm")
+    return machine.emit_object(module) if architecture.code == "object" else str(machine.emit_assembly(module))
+
+
+def _with_code_object_version(text: str) -> str:
+    """The module with the flag that says which code object it becomes."""
+    flags = re.search(r"^!llvm\.module\.flags = !\{(.*)\}$", text, re.MULTILINE)
+    number = 1 + max((int(n) for n in re.findall(r"^!(\d+) =", text, re.MULTILINE)), default=-1)
+    entry = f'!{number} = !{{i32 1, !"amdhsa_code_object_version", i32 {_CODE_OBJECT_VERSION}}}\n'
+    listed = f"!llvm.module.flags = !{{{flags[1] + ', ' if flags else ''}!{number}}}"
+    text = text.replace(flags[0], listed) if flags else f"{text}\n{listed}\n"
+    return f"{text}\n{entry}"

@@ -1,0 +1,122 @@
+"""What a kernel computes at each position: the instructions of a `map`, and `reduce` over dims that end with it.
+
+A `map`, a `reduce` and every graph of pointwise nodes, reductions and norms is one such program.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..dtypes import BY_NAME, I64, DType
+from ..ops.strides import Dims
+from .instructions import result_dtype
+from .kernel import Operand
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction.
+
+    Attributes:
+        name: `load`, `store`, `const`, `index`, `cast`, `saturate`, `reduce`, or an instruction of docs/host-library.md.
+        dtype: of its result; of a store, of what is stored.
+        operands: numbers of instructions.
+        data: the tensor of a load or store, the value of a constant, the dim of an index, the operator of a reduction.
+    """
+
+    name: str
+    dtype: DType
+    operands: tuple[int, ...] = ()
+    data: Any = None
+
+
+@dataclass
+class Program:
+    """Instructions over positions of `dims`; tensors have those dims, with stride 0 where they broadcast or were reduced.
+
+    Attributes:
+        reduced: dims that `reduce` folds.
+        rounds: whether every result of a 16-bit type is rounded to it.
+    """
+
+    dims: Dims
+    operands: list[Operand] = field(default_factory=list)
+    code: list[Instruction] = field(default_factory=list)
+    reduced: frozenset[int] = frozenset()
+    rounds: bool = False
+
+    def append(self, name: str, dtype: DType, *operands: int, data: Any = None) -> int:
+        """A new instruction's number, or that of an equal one."""
+        made = Instruction(name, dtype, operands, data)
+        if made in self.code:
+            return self.code.index(made)
+        self.code.append(made)
+        return len(self.code) - 1
+
+    def apply(self, name: str, *operands: int) -> int:
+        """An instruction whose type follows from its operands'."""
+        return self.append(name, result_dtype(name, [self.code[o].dtype for o in operands]), *operands)
+
+    def constant(self, value: float, dtype: DType) -> int:
+        """A number."""
+        return self.append("const", dtype, data=value)
+
+    def cast(self, value: int, dtype: DType) -> int:
+        """A value in another type."""
+        return value if self.code[value].dtype is dtype else self.append("cast", dtype, value)
+
+    def stages(self) -> list[int]:
+        """Per instruction how many reductions lie one behind the other before its result is known."""
+        found: list[int] = []
+        for step in self.code:
+            before = max((found[o] for o in step.operands), default=0)
+            found.append(before + (step.name == "reduce"))
+        return found
+
+    def varying(self) -> list[bool]:
+        """Per instruction whether its result differs between positions of one row, that is along the reduced dims."""
+        found: list[bool] = []
+        for step in self.code:
+            if step.name in ("load", "store"):
+                strides = self.operands[step.data].strides
+                varies = any(strides[axis] and self.dims[axis] > 1 for axis in self.reduced)
+                found.append(varies or (step.name == "store" and found[step.operands[0]]))
+            elif step.name == "index":
+                found.append(step.data in self.reduced and self.dims[step.data] > 1)
+            else:
+                found.append(step.name != "reduce" and any(found[o] for o in step.operands))
+        return found
+
+
+def map_program(operands: Sequence[Operand], attributes: Mapping[str, Any]) -> Program:
+    """The program of a `map`."""
+    program = Program(operands[0].dims, list(operands), rounds=True)
+    for name, *rest in attributes["code"]:
+        code = program.code
+        if name == "load":
+            code.append(Instruction(name, operands[rest[0]].dtype, data=rest[0]))
+        elif name == "store":
+            code.append(Instruction(name, operands[rest[0]].dtype, (rest[1],), rest[0]))
+        elif name == "const":
+            code.append(Instruction(name, BY_NAME[rest[0]], data=rest[1]))
+        elif name == "index":
+            code.append(Instruction(name, I64, data=rest[0]))
+        elif name in ("cast", "saturate"):
+            code.append(Instruction(name, BY_NAME[rest[0]], (rest[1],)))
+        else:
+            code.append(Instruction(name, result_dtype(name, [code[o].dtype for o in rest]), tuple(rest)))
+    return program
+
+
+def reduce_program(operands: Sequence[Operand], attributes: Mapping[str, Any]) -> Program:
+    """The program of a `reduce`."""
+    x, y = operands
+    reduced = frozenset(axis for axis, (a, b) in enumerate(zip(x.dims, y.dims, strict=True)) if a != b)
+    shown = Operand(
+        y.role, y.dtype, x.dims, tuple(0 if a in reduced else s for a, s in enumerate(y.strides)), y.alignment
+    )
+    program = Program(x.dims, [x, shown], reduced=reduced)
+    value = program.append("load", x.dtype, data=0)
+    value = program.append("reduce", x.dtype, value, data=attributes["operator"])
+    program.append("store", x.dtype, value, data=1)
+    return program

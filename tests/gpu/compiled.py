@@ -1,0 +1,40 @@
+"""What is checked of compiled code without a GPU."""
+
+from __future__ import annotations
+
+import re
+import struct
+
+from hipdnn_mlir.gpu import ARCHITECTURES, GpuKernel
+
+ALL = sorted(ARCHITECTURES)
+_AMDGPU = 224
+
+
+def undefined_symbols(code: bytes) -> list[str]:
+    """Names of an ELF object's symbols that nothing defines."""
+    sections, size, count = struct.unpack_from("<Q10xHH", code, 40)
+    headers = [struct.unpack_from("<IIQQQQIIQQ", code, sections + size * i) for i in range(count)]
+    found = []
+    for header in headers:
+        if header[1] != 2:  # SHT_SYMTAB
+            continue
+        names = headers[header[6]][4]
+        for place in range(header[4] + 24, header[4] + header[5], 24):
+            name, _, _, section = struct.unpack_from("<IBBH", code, place)
+            if section == 0:
+                found.append(code[names + name : code.index(b"\0", names + name)].decode())
+    return found
+
+
+def check(kernel: GpuKernel) -> None:
+    """The code is of the architecture, has the kernel, and calls nothing from outside."""
+    if isinstance(kernel.code, str):
+        assert f".target {kernel.architecture}" in kernel.code
+        assert f".entry {kernel.name}(" in kernel.code
+        assert not re.search(r"^\s*(\.extern|call)", kernel.code, re.MULTILINE)
+        return
+    machine, flags = struct.unpack_from("<H", kernel.code, 18)[0], kernel.code[:4]
+    assert (flags, machine) == (b"\x7fELF", _AMDGPU)
+    assert undefined_symbols(kernel.code) == []
+    assert f"{kernel.name}.kd".encode() in kernel.code

@@ -1,0 +1,351 @@
+"""Runs a `gpu.module` on the CPU: NumPy arrays with one element per thread of the whole grid, all in lockstep.
+
+Strict where a GPU is silent: an access outside of a tensor or not aligned to its size fails, and so does a barrier or shuffle that not all
+threads reach, a shift by the width or more, an integer division by zero.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+SHARED = -1
+
+_DTYPES = {
+    "i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "index": np.int64, "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
+}  # fmt: skip
+
+
+def _dtype(kind: Any) -> np.dtype[Any]:
+    return np.dtype(_DTYPES[str(kind)])
+
+
+def _unsigned(x: Array) -> Array:
+    return x if x.dtype == np.bool_ else x.view(np.dtype(f"u{x.dtype.itemsize}"))
+
+
+def _as_unsigned(function: Callable[..., Array]) -> Callable[..., Array]:
+    return lambda *xs: function(*map(_unsigned, xs)).view(xs[0].dtype)
+
+
+def _shift(function: Callable[..., Array], x: Array, y: Array) -> Array:
+    assert np.all(_unsigned(y) < x.dtype.itemsize * 8), "shift by the width or more"
+    return function(x, y)
+
+
+def _cut_toward_zero(function: Callable[..., Array], a: Array, b: Array) -> Array:
+    assert np.all(b != 0), "division by zero"
+    return function(a, b)
+
+
+def _signed_div(a: Array, b: Array) -> Array:
+    quotient = np.floor_divide(a, b)
+    return quotient + ((quotient < 0) & (quotient * b != a)).astype(a.dtype)
+
+
+def _to_integer(x: Array, kind: Any) -> Array:
+    info = np.iinfo(_dtype(kind))
+    assert np.all((x >= info.min) & (x < 2.0**63)), "a float outside of the integer's range is poison"
+    return x.astype(_dtype(kind))
+
+
+_BINARY: dict[str, Callable[[Array, Array], Array]] = {
+    "arith.addi": np.add, "arith.subi": np.subtract, "arith.muli": np.multiply, "arith.andi": np.bitwise_and,
+    "arith.ori": np.bitwise_or, "arith.xori": np.bitwise_xor, "arith.minui": _as_unsigned(np.minimum),
+    "arith.divui": lambda a, b: _cut_toward_zero(_as_unsigned(np.floor_divide), a, b),
+    "arith.remui": lambda a, b: _cut_toward_zero(_as_unsigned(np.remainder), a, b),
+    "arith.divsi": lambda a, b: _cut_toward_zero(_signed_div, a, b), "arith.remsi": lambda a, b: _cut_toward_zero(np.fmod, a, b),
+    "arith.shli": lambda a, b: _shift(np.left_shift, a, b), "arith.shrsi": lambda a, b: _shift(np.right_shift, a, b),
+    "arith.shrui": lambda a, b: _shift(_as_unsigned(np.right_shift), a, b),
+    "arith.addf": np.add, "arith.subf": np.subtract, "arith.mulf": np.multiply, "arith.divf": np.divide,
+}  # fmt: skip
+_INTEGER_TESTS = [np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal]
+_FLOAT_TESTS = {1: np.equal, 2: np.greater, 3: np.greater_equal, 4: np.less, 5: np.less_equal, 13: np.not_equal}
+
+
+def _fma(x: Array, y: Array, z: Array) -> Array:
+    if x.dtype == np.float32:  # the product is exact in double
+        return (x.astype(np.float64) * y.astype(np.float64) + z.astype(np.float64)).astype(np.float32)
+    product = x * y
+    a, b = _halves(x), _halves(y)
+    lost = ((a[0] * b[0] - product) + a[0] * b[1] + a[1] * b[0]) + a[1] * b[1]
+    total = product + z
+    other = total - product
+    rest = (product - (total - other)) + (z - other)
+    exact = total + (rest + np.where(np.isfinite(lost), lost, 0))
+    return np.where(np.isfinite(total), exact, total)
+
+
+def _halves(x: Array) -> tuple[Array, Array]:
+    """A double as a sum of two of 26 bits."""
+    high = x * 134217729.0
+    high = high - (high - x)
+    return high, x - high
+
+
+_INTRINSICS: dict[str, Callable[..., Array]] = {
+    "fma": _fma, "fabs": np.abs, "sqrt": np.sqrt, "copysign": np.copysign, "floor": np.floor, "ceil": np.ceil, "rint": np.rint,
+    "trunc": np.trunc,
+}  # fmt: skip
+
+
+class Emulator:
+    """One launch.
+
+    Args:
+        memory: per argument the bytes it points to.
+        blocks, threads: of the grid, of a block.
+        wave: threads that shuffle among themselves.
+    """
+
+    def __init__(self, memory: Sequence[Array], blocks: int, threads: int, wave: int) -> None:
+        self.memory = list(memory)
+        self.blocks, self.threads, self.wave = blocks, threads, wave
+        self.lanes = blocks * threads
+        self.values: dict[Any, Any] = {}
+        self.mask = np.ones(self.lanes, np.bool_)
+        self.shared = np.zeros(0, np.uint8)
+        self.written: list[Array] = [np.zeros(len(m), np.uint8) for m in memory]
+
+    def run(self, module: Any) -> None:
+        """Execute the module's kernel."""
+        for operation in module.body.operations[0].operation.regions[0].blocks[0].operations:
+            op = operation.operation
+            if op.name == "llvm.mlir.global":
+                found = re.search(r"array<(\d+) x i8>", str(op.attributes["global_type"]))
+                assert found
+                self.shared_bytes = int(found[1])
+                self.shared = np.full(self.blocks * self.shared_bytes, 0xAB, np.uint8)
+            if op.name == "gpu.func":
+                block = op.regions[0].blocks[0]
+                for number, argument in enumerate(block.arguments):
+                    self.values[argument] = (number, np.zeros(self.lanes, np.int64))
+                with np.errstate(all="ignore"):
+                    self._block(block)
+
+    def _block(self, block: Any) -> list[Any]:
+        for operation in block.operations:
+            op = operation.operation
+            if op.name in ("scf.yield", "gpu.return"):
+                return [self.values[v] for v in op.operands]
+            made = self._operation(op, [self.values[v] for v in op.operands])
+            for result, value in zip(op.results, made, strict=True):
+                self.values[result] = value
+        return []
+
+    def _operation(self, op: Any, xs: list[Any]) -> list[Any]:
+        name = str(op.name)
+        if name in _BINARY:
+            return [self._guarded(_BINARY[name], *xs)]
+        special = getattr(self, "_" + name.replace(".", "_"), None)
+        assert special is not None, f"{name} is not emulated"
+        made = special(op, *xs)
+        return made if isinstance(made, list) else [] if made is None else [made]
+
+    def _guarded(self, function: Callable[..., Array], *xs: Array) -> Array:
+        """What inactive threads compute is not looked at."""
+        if self.mask.all():
+            return function(*xs)
+        made = function(*(x[self.mask] for x in xs))
+        whole = np.zeros(self.lanes, made.dtype)
+        whole[self.mask] = made
+        return whole
+
+    # -- arith ----------------------------------------------------------------------------------------------------
+
+    def _arith_constant(self, op: Any) -> Array:
+        kind, text = op.results[0].type, op.attributes["value"]
+        if str(kind) == "i1":
+            return np.full(self.lanes, bool(text.value))
+        value = text.value
+        return np.full(self.lanes, value, _dtype(kind))
+
+    def _arith_cmpi(self, op: Any, a: Array, b: Array) -> Array:
+        predicate = op.attributes["predicate"].value
+        if predicate > 5:
+            return _INTEGER_TESTS[predicate - 4](_unsigned(a), _unsigned(b))  # type: ignore[no-any-return]
+        return _INTEGER_TESTS[predicate](a, b)  # type: ignore[no-any-return]
+
+    def _arith_cmpf(self, op: Any, a: Array, b: Array) -> Array:
+        predicate = op.attributes["predicate"].value
+        if predicate == 14:
+            return np.isnan(a) | np.isnan(b)
+        return _FLOAT_TESTS[predicate](a, b)  # type: ignore[no-any-return]
+
+    def _arith_select(self, op: Any, c: Array, a: Array, b: Array) -> Array:
+        return np.where(c, a, b)
+
+    def _arith_negf(self, op: Any, x: Array) -> Array:
+        return -x
+
+    def _convert(self, op: Any, x: Array) -> Array:
+        kind = _dtype(op.results[0].type)
+        if kind == ml_dtypes.bfloat16 and x.dtype == np.float64:  # ml_dtypes rounds twice
+            near = x.astype(np.float32)
+            inexact = (near.astype(np.float64) != x) & np.isfinite(near)
+            outside = np.abs(near.astype(np.float64)) > np.abs(x)
+            odd = ((near.view(np.int32) - outside) | 1).view(np.float32)
+            return np.where(inexact, odd, near).astype(kind)
+        return x.astype(kind)
+
+    _arith_extf = _arith_truncf = _arith_trunci = _arith_sitofp = _arith_index_cast = _convert
+
+    def _arith_extsi(self, op: Any, x: Array) -> Array:
+        return (-x.astype(np.int8) if x.dtype == np.bool_ else x).astype(_dtype(op.results[0].type))
+
+    def _arith_extui(self, op: Any, x: Array) -> Array:
+        return _unsigned(x).astype(_dtype(op.results[0].type))
+
+    def _arith_uitofp(self, op: Any, x: Array) -> Array:
+        return _unsigned(x).astype(_dtype(op.results[0].type))
+
+    def _arith_fptosi(self, op: Any, x: Array) -> Array:
+        return self._guarded(lambda y: _to_integer(y, op.results[0].type), x)
+
+    def _arith_bitcast(self, op: Any, x: Array) -> Array:
+        return x.view(_dtype(op.results[0].type))
+
+    def _llvm_call_intrinsic(self, op: Any, *xs: Array) -> Array:
+        return _INTRINSICS[op.attributes["intrin"].value.split(".")[1]](*xs).astype(xs[0].dtype)
+
+    # -- threads --------------------------------------------------------------------------------------------------
+
+    def _gpu_thread_id(self, op: Any) -> Array:
+        return np.tile(np.arange(self.threads), self.blocks)
+
+    def _gpu_block_id(self, op: Any) -> Array:
+        return np.repeat(np.arange(self.blocks), self.threads)
+
+    def _gpu_barrier(self, op: Any) -> None:
+        assert self._is_uniform(self.threads), "not all threads of a block reach a barrier"
+
+    def _is_uniform(self, group: int) -> bool:
+        together = self.mask.reshape(-1, min(group, self.threads))
+        return bool(np.all(together == together[:, :1]))
+
+    def _gpu_shuffle(self, op: Any, x: Array, offset: Array, width: Array) -> list[Array]:
+        assert "xor" in str(op.attributes["mode"])
+        assert np.all(width == self.wave), "shuffles have the wave's width"
+        assert self._is_uniform(self.wave), "not all threads of a wave reach a shuffle"
+        return [x[np.arange(self.lanes) ^ offset], np.ones(self.lanes, np.bool_)]
+
+    # -- control flow ---------------------------------------------------------------------------------------------
+
+    def _scf_if(self, op: Any, condition: Array) -> list[Any]:
+        before = self.mask
+        results = []
+        for region, taken in zip(op.regions, (condition, ~condition), strict=True):
+            if len(region.blocks) == 0:
+                continue
+            self.mask = before & taken
+            results.append(self._block(region.blocks[0]))
+        self.mask = before
+        return [np.where(condition, a, b) for a, b in zip(*results, strict=True)] if op.results else []
+
+    def _scf_for(self, op: Any, start: Array, stop: Array, step: Array, *carried: Array) -> list[Array]:
+        before, block, at = self.mask, op.regions[0].blocks[0], start.copy()
+        state = list(carried)
+        while True:
+            self.mask = before & (at < stop)
+            if not self.mask.any():
+                break
+            for argument, value in zip(block.arguments, [at, *state], strict=True):
+                self.values[argument] = value
+            made = self._block(block)
+            state = [np.where(self.mask, new, old) for new, old in zip(made, state, strict=True)]
+            at = np.where(self.mask, at + step, at)
+        self.mask = before
+        return state
+
+    def _scf_while(self, op: Any, *carried: Array) -> list[Array]:
+        before, state = self.mask, list(carried)
+        test, body = op.regions[0].blocks[0], op.regions[1].blocks[0]
+        while True:
+            for argument, value in zip(test.arguments, state, strict=True):
+                self.values[argument] = value
+            for operation in test.operations:
+                if operation.operation.name == "scf.condition":
+                    condition, *passed = (self.values[v] for v in operation.operation.operands)
+                    break
+                made = self._operation(operation.operation, [self.values[v] for v in operation.operation.operands])
+                for result, value in zip(operation.operation.results, made, strict=True):
+                    self.values[result] = value
+            state = [np.where(self.mask, new, old) for new, old in zip(passed, state, strict=True)]
+            self.mask = self.mask & condition
+            if not self.mask.any():
+                self.mask = before
+                return state
+            for argument, value in zip(body.arguments, state, strict=True):
+                self.values[argument] = value
+            made = self._block(body)
+            state = [np.where(self.mask, new, old) for new, old in zip(made, state, strict=True)]
+
+    # -- memory ---------------------------------------------------------------------------------------------------
+
+    def _llvm_mlir_addressof(self, op: Any) -> tuple[int, Array]:
+        return SHARED, self._gpu_block_id(op) * self.shared_bytes
+
+    def _llvm_getelementptr(self, op: Any, base: tuple[int, Array], offset: Array) -> tuple[int, Array]:
+        return base[0], base[1] + offset * _dtype(op.attributes["elem_type"].value).itemsize
+
+    def _places(self, pointer: tuple[int, Array], size: int, alignment: int) -> tuple[Array, Array]:
+        """Memory and, per active thread, the positions of its bytes."""
+        where, offsets = pointer[0], pointer[1][self.mask]
+        memory = self.shared if where == SHARED else self.memory[where]
+        low = np.repeat(np.arange(self.blocks), self.threads)[self.mask] * self.shared_bytes if where == SHARED else 0
+        high = low + self.shared_bytes if where == SHARED else len(memory)
+        assert np.all((offsets >= low) & (offsets + size <= high)), f"access outside of argument {where}"
+        assert np.all(offsets % alignment == 0), f"access to argument {where} not aligned to {alignment}"
+        return memory, offsets[:, None] + np.arange(size)
+
+    def _llvm_load(self, op: Any, pointer: tuple[int, Array]) -> Array:
+        kind, count = _element(op.results[0].type)
+        memory, places = self._places(pointer, kind.itemsize * count, op.attributes["alignment"].value)
+        whole = np.zeros((self.lanes, count), kind)
+        whole[self.mask] = np.ascontiguousarray(memory[places]).view(kind)
+        return whole if count > 1 else whole[:, 0]
+
+    def _llvm_store(self, op: Any, value: Array, pointer: tuple[int, Array]) -> None:
+        kind, count = _element(op.operands[0].type)
+        memory, places = self._places(pointer, kind.itemsize * count, op.attributes["alignment"].value)
+        whole = np.ascontiguousarray(value.reshape(self.lanes, count)[self.mask])
+        memory[places] = whole.view(np.uint8).reshape(places.shape)
+        if pointer[0] != SHARED:
+            np.add.at(self.written[pointer[0]], places, 1)
+
+    def _llvm_mlir_poison(self, op: Any) -> Array:
+        kind, count = _element(op.results[0].type)
+        return np.zeros((self.lanes, count), kind)
+
+    def _llvm_extractelement(self, op: Any, vector: Array, position: Array) -> Array:
+        return vector[:, position[0]]
+
+    def _llvm_insertelement(self, op: Any, vector: Array, value: Array, position: Array) -> Array:
+        made = vector.copy()
+        made[:, position[0]] = value
+        return made
+
+    def _llvm_atomicrmw(self, op: Any, pointer: tuple[int, Array], value: Array) -> Array:
+        memory, places = self._places(pointer, value.dtype.itemsize, op.attributes["alignment"].value)
+        old = np.zeros_like(value)
+        kind = op.attributes["bin_op"].value
+        for lane, at in zip(np.nonzero(self.mask)[0], places, strict=True):
+            current = memory[at].view(value.dtype)[0]
+            old[lane] = current
+            memory[at] = np.array([_ATOMICS[kind](current, value[lane])], value.dtype).view(np.uint8)
+        return old
+
+
+def _element(kind: Any) -> tuple[np.dtype[Any], int]:
+    """Element type and count of a scalar or vector type."""
+    found = re.fullmatch(r"vector<(\d+)x(\w+)>", str(kind))
+    return (_dtype(found[2]), int(found[1])) if found else (_dtype(kind), 1)
+
+
+_ATOMICS: dict[int, Callable[[Any, Any], Any]] = {1: lambda a, b: a + b, 11: lambda a, b: a + b}
