@@ -15,6 +15,7 @@ from .dialect import make_context
 from .errors import HipdnnMlirError, ModelError, PaddingError, UnsupportedError
 from .extension import load_extensions
 from .importer import DATA_DEPENDENT, Imported, Slim, Weights, import_model, slim_models
+from .mlir_functions.open_sizes import check_functions, function_facts
 from .model_file import read_model
 from .ops.constant_plan import ConstantPlan
 from .ops.evaluate import Array
@@ -207,7 +208,9 @@ def lower(
             slims = slim_models(proto, [sizes.at(point) for point in chosen.points], where, external)
             solver = _solved(slims, Solver(sizes.table, chosen.points))
             (other,) = slim_models(proto, [sizes.at(chosen.held_out)], where, external)
-            check_sizes([slim.model for slim in slims], other.model, chosen.held_out, solver)
+            models = [slim.model for slim in slims]
+            check_sizes(models, other.model, chosen.held_out, solver)
+            check_functions(models, other.model, chosen.held_out, solver)
             return _lower(slims, runner, library, solver, rounded)
         except (ModelError, UnsupportedError) as error:
             if not _is_of_sizes(error):
@@ -232,6 +235,7 @@ def _solved(slims: Sequence[Slim], solver: Solver) -> Solver:
     solver.learn(slims[0].facts)
     tell_sizes(models, solver)
     solver.learn(slice_facts(models))
+    solver.learn(function_facts(models))
     return solver
 
 

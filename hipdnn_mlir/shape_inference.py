@@ -40,12 +40,7 @@ def infer_shapes(model: onnx.ModelProto, refused: list[Reject] | None = None) ->
 
 def _declare_own(model: onnx.ModelProto, rejects: list[Reject]) -> bool:
     """Declare the results of operators whose operands are known by now; whether there were any."""
-    graph = model.graph
-    kinds = {value.name: value.type.tensor_type for value in (*graph.input, *graph.value_info, *graph.output)}
-    types = {name: _type(kind) for name, kind in kinds.items() if _is_known(kind)}
-    types |= {
-        t.name: TensorType(tuple(t.dims), BY_ONNX[t.data_type]) for t in graph.initializer if t.data_type in BY_ONNX
-    }
+    graph, types = model.graph, known_types(model)
     found = False
     for node in graph.node:
         results = RESULTS.get((node.domain, node.op_type))
@@ -64,8 +59,23 @@ def _declare_own(model: onnx.ModelProto, rejects: list[Reject]) -> bool:
     return found
 
 
+def known_types(model: onnx.ModelProto) -> dict[str, TensorType]:
+    """The values of which dims and element type are known."""
+    graph = model.graph
+    kinds = {value.name: value.type.tensor_type for value in (*graph.input, *graph.value_info, *graph.output)}
+    types = {name: _type(kind) for name, kind in kinds.items() if _is_known(kind)}
+    return types | {
+        t.name: TensorType(tuple(t.dims), BY_ONNX[t.data_type]) for t in graph.initializer if t.data_type in BY_ONNX
+    }
+
+
+def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
+    """The attributes of a node as JSON has them."""
+    return {a.name: _plain(onnx.helper.get_attribute_value(a)) for a in node.attribute}
+
+
 def _results(node: onnx.NodeProto, results: Results, operands: Sequence[TensorType | None]) -> Sequence[TensorType]:
-    kinds = results(operands, {a.name: _plain(onnx.helper.get_attribute_value(a)) for a in node.attribute})
+    kinds = results(operands, attributes_of(node))
     if len(kinds) < len(node.output):
         raise Refusal("results", f"the operator gives {len(kinds)} results, the node has {len(node.output)}")
     return kinds

@@ -163,10 +163,10 @@ def test_same_operator_of_two_domains() -> None:
 
 
 def test_placement_knows_the_types_around_nodes_that_it_leaves_out() -> None:
-    text = """g (float[n,6] x, float[6] b) => (y) {
-        q = own.QuickGelu(x, b) s = Softsign(q) t = own.QuickGelu(s, b) y = Relu(t) bad = own.QuickGelu<beta=1.0>(t, b) z = Neg(bad)
+    text = """g (float[n,6] x, float[6] b) => (y, z) <float[n,6] s> {
+        q = own.QuickGelu(x, b) s = own.NobodyKnows(q) t = own.QuickGelu(s, b) y = Relu(t) bad = own.QuickGelu<beta=1.0>(t, b) z = Neg(bad)
     }"""
-    found = place(model(text.replace("=> (y)", "=> (y, z)")), mode="maximal")
+    found = place(model(text), mode="maximal")
     assert [partition.nodes for partition in found.partitions] == [["n_q"], ["n_t", "n_y"]]
     reasons = {reject.node: reject for reject in found.rejects}
     assert "no argument for attribute 'beta'" in reasons["n_bad"].reason
@@ -292,3 +292,72 @@ def test_command_line_says_what_is_wrong_in_one_line(
     assert done.returncode == 2, done.stderr
     assert expected in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
+
+
+def of_sizes(body: str) -> str:
+    """A function of `%x`, a matrix with `%rows` rows, whose result is `%y`."""
+    return f"""
+    func.func @f(%x: !torch.vtensor) -> !torch.vtensor {{
+      %zero = torch.constant.int 0
+      %one = torch.constant.int 1
+      %three = torch.constant.int 3
+      %rows = torch.aten.size.int %x, %zero : !torch.vtensor, !torch.int -> !torch.int
+      {body}
+      return %y : !torch.vtensor
+    }}"""
+
+
+def cut(start: str, end: str) -> str:
+    kinds = "!torch.vtensor, !torch.int, !torch.int, !torch.int, !torch.int"
+    return f"%y = torch.aten.slice.Tensor %x, %zero, {start}, {end}, %one : {kinds} -> !torch.vtensor"
+
+
+def test_slice_holds_for_sizes_on_one_side_of_its_end() -> None:
+    extension.mlir_function("own", "Three", of_sizes(cut("%zero", "%three")), symbol="f")
+    session = hipdnn_mlir.compile(model("g (float[n,2] x) => (y) { y = own.Three(x) }")).session()
+    x = floats(40, 2)
+    for n in (3, 40):
+        np.testing.assert_array_equal(session.run(None, {"x": x[:n]})[0], x[:3])
+    with pytest.raises(HipdnnMlirError, match="node 'n_y' needs 3 <= n"):
+        session.run(None, {"x": x[:2]})
+
+
+def test_slice_behind_an_open_size_is_refused() -> None:
+    """It takes all of the sample sizes, which is no reason to take all of others."""
+    far = "%far = torch.constant.int 1000"
+    extension.mlir_function("own", "Thousand", of_sizes(f"{far}\n{cut('%zero', '%far')}"), symbol="f")
+    with pytest.raises(HipdnnMlirError, match="n_y: a slice in its function in line 8 ends behind a size"):
+        hipdnn_mlir.compile(model("g (float[n,2] x) => (y) { y = own.Thousand(x) }"))
+    session = hipdnn_mlir.compile(model("g (float[7,2] x) => (y) { y = own.Thousand(x) }")).session()
+    x = floats(7, 2)
+    np.testing.assert_array_equal(session.run(None, {"x": x})[0], x)
+
+
+def test_quotient_that_the_sample_sizes_do_not_tell_apart_is_refused() -> None:
+    """59, 58 and 57 thirds are all 19; one more size, which is no sample, shows that it is no number."""
+    third = "%third = torch.aten.floordiv.int %rows, %three : !torch.int, !torch.int -> !torch.int"
+    extension.mlir_function("own", "Third", of_sizes(f"{third}\n{cut('%zero', '%third')}"), symbol="f")
+    proto = model("g (float[n,2] x) => (y) { y = own.Third(x) }")
+    with pytest.raises(HipdnnMlirError, match="not what it seems at the sample sizes"):
+        hipdnn_mlir.compile(proto)
+    assert hipdnn_mlir.compile(proto, shapes={"n": 9}).model.outputs[0].dims == (3, 2)
+
+
+def test_function_that_pytorch_s_exporter_wrote() -> None:
+    torch = pytest.importorskip("torch", reason="the extra `export` is not installed")
+    fx = pytest.importorskip("torch_mlir.fx", reason="the extra `export` is not installed")
+
+    class Module(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, a: Any) -> Any:
+            parts = torch.stack(torch.split(a, 4, dim=1), dim=1)
+            return torch.nn.functional.layer_norm(parts.softmax(-1).reshape(-1, 4), (4,))
+
+    example = torch.zeros(5, 8)
+    sizes = {"a": {0: torch.export.Dim("n")}}
+    text = fx.export_and_import(Module(), example, dynamic_shapes=sizes, func_name="f", output_type="raw")
+    extension.mlir_function("own", "Exported", str(text), symbol="f")
+    session = hipdnn_mlir.compile(model("g (float[n,8] x) => (y) { y = own.Exported(x) }")).session()
+    for n in (3, 11):
+        x = floats(n, 8)
+        want = Module()(torch.from_numpy(x.astype(np.float64))).numpy()
+        np.testing.assert_allclose(session.run(None, {"x": x})[0], want, rtol=1e-4, atol=1e-5)

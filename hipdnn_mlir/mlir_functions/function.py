@@ -91,7 +91,12 @@ def named_functions(module: Any) -> dict[str, Any]:
 
 def line_of(operation: Any) -> str:
     """Where an op stands in the text, for messages: ` in line 5`."""
-    found = _PLACE.search(str(operation.location))
+    return line(operation.location)
+
+
+def line(location: Any) -> str:
+    """A place in the text, for messages."""
+    found = _PLACE.search(str(location))
     return f" in line {found.group(1)}" if found else ""
 
 
@@ -142,9 +147,19 @@ def _check_arguments(function: MlirFunction, entry: Any) -> None:
         if ATTRIBUTE not in given:
             hint = f'write {{{ATTRIBUTE} = "name"}} behind its type'
             raise _error(function, entry, f"{what} names no attribute of the operator", hint=hint)
-        names.append(str(ir.StringAttr(given[ATTRIBUTE]).value))
+        if not isinstance(given[ATTRIBUTE], ir.StringAttr):
+            raise _error(function, entry, f"{ATTRIBUTE} of {what} is no text", expected='the name in ""')
+        if DEFAULT in given and not _is_plain(given[DEFAULT]):
+            raise _error(function, entry, f"{DEFAULT} of {what} is no number, text or list of them")
+        names.append(str(given[ATTRIBUTE].value))
         if names.count(names[-1]) > 1:
             raise _error(function, entry, f"two arguments of @{function.symbol} are the attribute {names[-1]!r}")
+
+
+def _is_plain(attribute: Any) -> bool:
+    if isinstance(attribute, ir.ArrayAttr):
+        return all(_is_plain(item) for item in attribute)
+    return isinstance(attribute, (ir.BoolAttr, ir.FloatAttr, ir.IntegerAttr, ir.StringAttr))
 
 
 def _check_calls(function: MlirFunction, named: Mapping[str, Any], symbol: str, callers: tuple[str, ...]) -> None:

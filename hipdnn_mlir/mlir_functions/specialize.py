@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -12,9 +12,10 @@ from torch_mlir.passmanager import PassManager
 
 from hipdnn_mlir.dialect import make_context
 from hipdnn_mlir.ir_types import is_tensor, tensor_type, torch_tensor
-from hipdnn_mlir.ir_view import is_constant, row_name
+from hipdnn_mlir.ir_view import defining, is_constant, row_name
 from hipdnn_mlir.ops.registry import find, rows
 from hipdnn_mlir.ops.spec import Refusal, TensorType
+from hipdnn_mlir.sizes.known_sizes import FAR
 
 from .function import (
     ATTRIBUTE,
@@ -40,6 +41,8 @@ _OF_SIZES = frozenset(
     )
 )  # fmt: skip
 """What may be computed from sizes: nothing that takes another form at other sizes, such as a comparison or a maximum."""
+_NOTES = ("torch.bind_symbolic_shape", "torch.symbolic_int")
+"""What PyTorch's exporter says of sizes that it leaves open."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +53,19 @@ class Specialized:
         text: a module with nothing but the function.
         results: types of the results.
         operands: the arguments that are the operands, by position; nothing reads the others.
+        ops: names of the ops, constants left out.
+        numbers: integers that they read and the sizes of what they compute, in order.
+        cuts: of ops that take a part of a dim, in order: its size, and where the part starts and ends.
+        whole: the slices with ends that the text states, by line, which turned out to take all of their dim.
     """
 
     text: str
     results: tuple[TensorType, ...]
     operands: tuple[int, ...]
+    ops: tuple[str, ...]
+    numbers: tuple[int, ...]
+    cuts: tuple[tuple[int, int, int], ...]
+    whole: tuple[str, ...]
 
 
 def specialize(
@@ -89,15 +100,27 @@ def _specialize(function: MlirFunction, operands: tuple[TensorType | None, ...],
         for other in named_functions(module).values():
             if other != entry:
                 other.erase()
+        for note in [operation for operation in reversed(_body(entry)) if operation.name in _NOTES]:
+            note.erase()
         _check_sizes(entry)
         _forget_types(entry, dict(zip(positions, operands, strict=False)))
+        slices = [str(operation.location) for operation in _body(entry) if _states_ends(operation)]
         written = {str(operation.location): str(operation.name) for operation in _body(entry)}
         legal = ",".join(name.removeprefix("torch.") for name in rows() if name.startswith("torch."))
         options = f"shape-dtype-refine=true decompose-complex-ops=true backend-legal-ops={legal}"
         _run(function, module, f"torch-simplification-pipeline{{{options}}}")
         _check_ops(function, entry, written)
         results = _checked_results(function, entry, declared)
-        return Specialized(module.operation.get_asm(), results, tuple(positions))
+        ops = [operation for operation in _body(entry) if not is_constant(operation)]
+        return Specialized(
+            module.operation.get_asm(),
+            results,
+            tuple(positions),
+            tuple(str(operation.name) for operation in ops),
+            tuple(number for operation in ops for number in _numbers(operation)),
+            tuple(cut for operation in ops for cut in _cuts(operation)),
+            tuple(sorted(set(slices) - {str(operation.location) for operation in ops})),
+        )
 
 
 def _run(function: MlirFunction, module: Any, pipeline: str) -> None:
@@ -229,9 +252,13 @@ def _check_sizes(entry: Any) -> None:
     for operation in _body(entry):
         name = operation.name
         is_plain = name in _OF_SIZES or is_constant(operation) or name == "torch.derefine"
-        is_compute = len(operation.results) > 0 and all(is_tensor_type(value.type) for value in operation.results)
+        is_compute = len(operation.results) > 0 and all(_holds_tensors(value.type) for value in operation.results)
         if len(operation.regions) > 0 or not (is_plain or is_compute):
             raise Refusal("control-flow", f"{name}{line_of(operation)} decides by sizes or data")
+
+
+def _holds_tensors(kind: Any) -> bool:
+    return is_tensor_type(kind) or str(kind).startswith("!torch.list<vtensor")
 
 
 def _body(entry: Any) -> list[Any]:
@@ -278,3 +305,41 @@ def _checked_results(function: MlirFunction, entry: Any, declared: Sequence[Any]
 
 def _is_static(kind: Any) -> bool:
     return is_tensor(kind) and str(kind).startswith("!torch.vtensor<[") and tensor_type(kind).is_static
+
+
+def _numbers(operation: Any) -> Iterator[int]:
+    for value in operation.operands:
+        yield from _integers(value)
+    for value in operation.results:
+        yield from tensor_type(value.type).static_dims()
+
+
+def _integers(value: Any) -> Iterator[int]:
+    source = defining(value)
+    if source is not None and source.name == "torch.constant.int":
+        yield int(source.attributes["value"].value)
+    elif source is not None and source.name == "torch.prim.ListConstruct":
+        for item in source.operands:
+            yield from _integers(item)
+
+
+def _states_ends(operation: Any) -> bool:
+    """Whether a slice has ends that are numbers and might lie outside of its dim."""
+    if operation.name != "torch.aten.slice.Tensor":
+        return False
+    start, end = (next(_integers(value), None) for value in list(operation.operands)[2:4])
+    return (start is not None and start < 0) or (end is not None and 0 <= end < FAR)
+
+
+def _cuts(operation: Any) -> Iterator[tuple[int, int, int]]:
+    """The part of a dim that a slice takes; that of a select ends behind the index."""
+    if operation.name not in ("torch.aten.slice.Tensor", "torch.aten.select.int"):
+        return
+    dims = tensor_type(operation.operands[0].type).static_dims()
+    axis, *ends = (next(_integers(value), None) for value in list(operation.operands)[1:4])
+    size = dims[axis or 0]
+    start = ends[0] or 0
+    if operation.name == "torch.aten.select.int":
+        yield size, start, start + 1 if start >= 0 else start
+    else:
+        yield size, start, size if ends[1] is None else ends[1]

@@ -166,7 +166,7 @@ def slice_facts(models: Sequence[onnx.ModelProto]) -> list[Assumption]:
         for cut in _cuts(node, tensors):
             if cut.step > 0 and all(node.input[0] in known for known in dims):
                 size = tuple(known[node.input[0]][cut.axis] for known in dims)
-                facts += [*_bounded(cut.start, size, node.name), *_bounded(cut.end, size, node.name)]
+                facts += [*bounded(cut.start, size, node.name), *bounded(cut.end, size, node.name)]
     return facts
 
 
@@ -174,7 +174,8 @@ def _tensors(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
     return {tensor.name: tensor for tensor in model.graph.initializer}
 
 
-def _bounded(bound: Values, size: Values, node: str) -> list[Assumption]:
+def bounded(bound: Values, size: Values, node: str) -> list[Assumption]:
+    """Where one end of a slice lies, with the numbers at the sample points."""
     if len({*bound}) == len({*size}) == 1 or min(bound) >= FAR:
         return []
     if max(bound) < 0:
