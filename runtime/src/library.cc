@@ -107,7 +107,7 @@ HipApi load_hip(const Opened& library) {
   load_optional(library, "hipHostMalloc", api.host_malloc);
   load_optional(library, "hipHostFree", api.host_free);
   load_optional(library, "hipMemGetInfo", api.mem_get_info);
-  load_optional(library, "hipdnnHostLastKernelError_ext", api.last_kernel_error);
+  load_optional(library, "hipdnnPortLastKernelError_ext", api.last_kernel_error);
   load_optional(library, "hipdnnHostSetModuleThreads_ext", api.set_module_threads);
   return api;
 }
@@ -129,7 +129,7 @@ HipdnnApi load_hipdnn(const Opened& library) {
   load_optional(library, "hipdnnGetEngineInfo_ext", api.get_engine_info);
   load_optional(library, "hipdnnVersionString_ext", api.version_string);
   load_optional(library, "hipdnnHostSetThreads_ext", api.set_threads);
-  load_optional(library, "hipdnnHostDescribePlan_ext", api.describe_plan);
+  load_optional(library, "hipdnnPortDescribePlan_ext", api.describe_plan);
   return api;
 }
 

@@ -57,7 +57,7 @@ std::string name_engine(const Device& device, std::int64_t id) {
 std::string describe(const Library& library, const Descriptor& plan) {
   std::array<char, 512> text{};
   if (library.hipdnn().describe_plan == nullptr) return {};
-  check(library.hipdnn(), library.hipdnn().describe_plan(plan.get(), text.data(), text.size()), "hipdnnHostDescribePlan_ext");
+  check(library.hipdnn(), library.hipdnn().describe_plan(plan.get(), text.data(), text.size()), "hipdnnPortDescribePlan_ext");
   text.back() = '\0';
   return text.data();
 }

@@ -79,7 +79,7 @@ def _library() -> ctypes.CDLL:
         getattr(library, name).argtypes = [ctypes.c_void_p]
     library.hipdnnBackendExecute.argtypes = [ctypes.c_void_p] * 3
     library.hipdnnHostSetThreads_ext.argtypes = [ctypes.c_void_p, ctypes.c_int]
-    library.hipdnnHostDescribePlan_ext.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
+    library.hipdnnPortDescribePlan_ext.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
     library.hipdnnGetEngineIdByName_ext.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
     return library
 
@@ -336,7 +336,7 @@ class HostPlan:
 
     def describe(self) -> str:
         text = ctypes.create_string_buffer(512)
-        _check(_library().hipdnnHostDescribePlan_ext(self._plan.pointer, text, len(text)))
+        _check(_library().hipdnnPortDescribePlan_ext(self._plan.pointer, text, len(text)))
         return text.value.decode()
 
     def execute(self, binding: Binding | None = None) -> None:

@@ -23,7 +23,7 @@ struct Modules {
         unload(library.hip.get<decltype(::hipModuleUnload)>("hipModuleUnload")),
         find(library.hip.get<decltype(::hipModuleGetFunction)>("hipModuleGetFunction")),
         launch(library.hip.get<decltype(::hipModuleLaunchKernel)>("hipModuleLaunchKernel")),
-        last_error(library.hip.get<decltype(::hipdnnHostLastKernelError_ext)>("hipdnnHostLastKernelError_ext")),
+        last_error(library.hip.get<decltype(::hipdnnPortLastKernelError_ext)>("hipdnnPortLastKernelError_ext")),
         set_threads(library.hip.get<decltype(::hipdnnHostSetModuleThreads_ext)>("hipdnnHostSetModuleThreads_ext")) {}
 
   hipError_t run(hipFunction_t function, std::vector<void*> pointers) const {
@@ -36,7 +36,7 @@ struct Modules {
   decltype(&::hipModuleUnload) unload;
   decltype(&::hipModuleGetFunction) find;
   decltype(&::hipModuleLaunchKernel) launch;
-  decltype(&::hipdnnHostLastKernelError_ext) last_error;
+  decltype(&::hipdnnPortLastKernelError_ext) last_error;
   decltype(&::hipdnnHostSetModuleThreads_ext) set_threads;
 };
 

@@ -119,7 +119,7 @@ void test_plan_describes_itself(const Library& library) {
   const Handle handle(library);
   const AddRelu model(library, handle);
   const Descriptor built = plan(library, model.graph);
-  const auto describe = library.backend.get<decltype(::hipdnnHostDescribePlan_ext)>("hipdnnHostDescribePlan_ext");
+  const auto describe = library.backend.get<decltype(::hipdnnPortDescribePlan_ext)>("hipdnnPortDescribePlan_ext");
   std::array<char, 512> text{};
   check::equal(describe(built.get(), text.data(), text.size()), HIPDNN_STATUS_SUCCESS);
   check::that(text[0] != '\0', "a description");

@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-#include "export.h"
+#include "backend/export.h"
 #include "hip_runtime_abi.h"
 
 /// Work ordered on a stream is done when the ordering call returns, so a stream has nothing to hold. Its address tells streams apart.
@@ -61,40 +61,40 @@ hipError_t allocate(void** pointer, std::size_t bytes) {
 
 extern "C" {
 
-HIPDNN_HOST_EXPORT hipError_t hipInit(unsigned int flags) { return flags == 0 ? hipSuccess : hipErrorInvalidValue; }
+HIPDNN_PORT_EXPORT hipError_t hipInit(unsigned int flags) { return flags == 0 ? hipSuccess : hipErrorInvalidValue; }
 
-HIPDNN_HOST_EXPORT hipError_t hipGetDeviceCount(int* count) {
+HIPDNN_PORT_EXPORT hipError_t hipGetDeviceCount(int* count) {
   if (count == nullptr) return hipErrorInvalidValue;
   *count = 1;
   return hipSuccess;
 }
 
-HIPDNN_HOST_EXPORT hipError_t hipSetDevice(int device) { return device == 0 ? hipSuccess : hipErrorInvalidDevice; }
+HIPDNN_PORT_EXPORT hipError_t hipSetDevice(int device) { return device == 0 ? hipSuccess : hipErrorInvalidDevice; }
 
-HIPDNN_HOST_EXPORT hipError_t hipGetDevice(int* device) {
+HIPDNN_PORT_EXPORT hipError_t hipGetDevice(int* device) {
   if (device == nullptr) return hipErrorInvalidValue;
   *device = 0;
   return hipSuccess;
 }
 
-HIPDNN_HOST_EXPORT hipError_t hipRuntimeGetVersion(int* version) {
+HIPDNN_PORT_EXPORT hipError_t hipRuntimeGetVersion(int* version) {
   if (version == nullptr) return hipErrorInvalidValue;
   *version = reported_runtime_version;
   return hipSuccess;
 }
 
-HIPDNN_HOST_EXPORT const char* hipGetErrorName(hipError_t error) { return error_text(error, 0); }
+HIPDNN_PORT_EXPORT const char* hipGetErrorName(hipError_t error) { return error_text(error, 0); }
 
-HIPDNN_HOST_EXPORT const char* hipGetErrorString(hipError_t error) { return error_text(error, 1); }
+HIPDNN_PORT_EXPORT const char* hipGetErrorString(hipError_t error) { return error_text(error, 1); }
 
-HIPDNN_HOST_EXPORT hipError_t hipMalloc(void** pointer, size_t bytes) { return allocate(pointer, bytes); }
+HIPDNN_PORT_EXPORT hipError_t hipMalloc(void** pointer, size_t bytes) { return allocate(pointer, bytes); }
 
-HIPDNN_HOST_EXPORT hipError_t hipFree(void* pointer) {
+HIPDNN_PORT_EXPORT hipError_t hipFree(void* pointer) {
   std::free(pointer);
   return hipSuccess;
 }
 
-HIPDNN_HOST_EXPORT hipError_t hipMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
+HIPDNN_PORT_EXPORT hipError_t hipMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
   if (free_bytes == nullptr || total_bytes == nullptr) return hipErrorInvalidValue;
   const auto page_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   *free_bytes = page_bytes * static_cast<size_t>(sysconf(_SC_AVPHYS_PAGES));
@@ -102,13 +102,13 @@ HIPDNN_HOST_EXPORT hipError_t hipMemGetInfo(size_t* free_bytes, size_t* total_by
   return hipSuccess;
 }
 
-HIPDNN_HOST_EXPORT hipError_t hipHostMalloc(void** pointer, size_t bytes, unsigned int /*flags: all memory is pinned here*/) {
+HIPDNN_PORT_EXPORT hipError_t hipHostMalloc(void** pointer, size_t bytes, unsigned int /*flags: all memory is pinned here*/) {
   return allocate(pointer, bytes);
 }
 
-HIPDNN_HOST_EXPORT hipError_t hipHostFree(void* pointer) { return hipFree(pointer); }
+HIPDNN_PORT_EXPORT hipError_t hipHostFree(void* pointer) { return hipFree(pointer); }
 
-HIPDNN_HOST_EXPORT hipError_t hipMemcpyAsync(void* destination, const void* source, size_t bytes, hipMemcpyKind kind, hipStream_t) {
+HIPDNN_PORT_EXPORT hipError_t hipMemcpyAsync(void* destination, const void* source, size_t bytes, hipMemcpyKind kind, hipStream_t) {
   if (kind < hipMemcpyHostToHost || kind > hipMemcpyDefault) return hipErrorInvalidValue;
   if (bytes == 0) return hipSuccess;
   if (destination == nullptr || source == nullptr) return hipErrorInvalidValue;
@@ -116,47 +116,47 @@ HIPDNN_HOST_EXPORT hipError_t hipMemcpyAsync(void* destination, const void* sour
   return hipSuccess;
 }
 
-HIPDNN_HOST_EXPORT hipError_t hipMemsetAsync(void* destination, int value, size_t bytes, hipStream_t) {
+HIPDNN_PORT_EXPORT hipError_t hipMemsetAsync(void* destination, int value, size_t bytes, hipStream_t) {
   if (bytes == 0) return hipSuccess;
   if (destination == nullptr) return hipErrorInvalidValue;
   std::memset(destination, value, bytes);
   return hipSuccess;
 }
 
-HIPDNN_HOST_EXPORT hipError_t hipStreamCreateWithFlags(hipStream_t* stream, unsigned int flags) {
+HIPDNN_PORT_EXPORT hipError_t hipStreamCreateWithFlags(hipStream_t* stream, unsigned int flags) {
   if (stream == nullptr || flags > hipStreamNonBlocking) return hipErrorInvalidValue;
   *stream = new (std::nothrow) ihipStream_t;
   return *stream == nullptr ? hipErrorOutOfMemory : hipSuccess;
 }
 
-HIPDNN_HOST_EXPORT hipError_t hipStreamDestroy(hipStream_t stream) {
+HIPDNN_PORT_EXPORT hipError_t hipStreamDestroy(hipStream_t stream) {
   if (stream == nullptr) return hipErrorInvalidHandle;
   delete stream;
   return hipSuccess;
 }
 
-HIPDNN_HOST_EXPORT hipError_t hipStreamSynchronize(hipStream_t) { return hipSuccess; }
+HIPDNN_PORT_EXPORT hipError_t hipStreamSynchronize(hipStream_t) { return hipSuccess; }
 
-HIPDNN_HOST_EXPORT hipError_t hipStreamWaitEvent(hipStream_t, hipEvent_t event, unsigned int flags) {
+HIPDNN_PORT_EXPORT hipError_t hipStreamWaitEvent(hipStream_t, hipEvent_t event, unsigned int flags) {
   if (event == nullptr) return hipErrorInvalidHandle;
   return flags == 0 ? hipSuccess : hipErrorInvalidValue;
 }
 
-HIPDNN_HOST_EXPORT hipError_t hipEventCreateWithFlags(hipEvent_t* event, unsigned int flags) {
+HIPDNN_PORT_EXPORT hipError_t hipEventCreateWithFlags(hipEvent_t* event, unsigned int flags) {
   if (event == nullptr || (flags & ~static_cast<unsigned int>(hipEventDisableTiming)) != 0) return hipErrorInvalidValue;
   *event = new (std::nothrow) ihipEvent_t{.has_timing = (flags & hipEventDisableTiming) == 0, .recorded = std::nullopt};
   return *event == nullptr ? hipErrorOutOfMemory : hipSuccess;
 }
 
-HIPDNN_HOST_EXPORT hipError_t hipEventRecord(hipEvent_t event, hipStream_t) {
+HIPDNN_PORT_EXPORT hipError_t hipEventRecord(hipEvent_t event, hipStream_t) {
   if (event == nullptr) return hipErrorInvalidHandle;
   if (event->has_timing) event->recorded = std::chrono::steady_clock::now();
   return hipSuccess;
 }
 
-HIPDNN_HOST_EXPORT hipError_t hipEventSynchronize(hipEvent_t event) { return event == nullptr ? hipErrorInvalidHandle : hipSuccess; }
+HIPDNN_PORT_EXPORT hipError_t hipEventSynchronize(hipEvent_t event) { return event == nullptr ? hipErrorInvalidHandle : hipSuccess; }
 
-HIPDNN_HOST_EXPORT hipError_t hipEventElapsedTime(float* elapsed_ms, hipEvent_t start, hipEvent_t stop) {
+HIPDNN_PORT_EXPORT hipError_t hipEventElapsedTime(float* elapsed_ms, hipEvent_t start, hipEvent_t stop) {
   if (elapsed_ms == nullptr) return hipErrorInvalidValue;
   if (start == nullptr || stop == nullptr) return hipErrorInvalidHandle;
   if (!start->has_timing || !stop->has_timing || !start->recorded || !stop->recorded) return hipErrorInvalidHandle;
@@ -164,7 +164,7 @@ HIPDNN_HOST_EXPORT hipError_t hipEventElapsedTime(float* elapsed_ms, hipEvent_t 
   return hipSuccess;
 }
 
-HIPDNN_HOST_EXPORT hipError_t hipEventDestroy(hipEvent_t event) {
+HIPDNN_PORT_EXPORT hipError_t hipEventDestroy(hipEvent_t event) {
   if (event == nullptr) return hipErrorInvalidHandle;
   delete event;
   return hipSuccess;

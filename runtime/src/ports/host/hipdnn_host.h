@@ -1,4 +1,5 @@
-/* What this library offers beyond the C APIs of HIP and hipDNN. The symbols are optional for a caller: look them up, do without them. */
+/* What the host library offers beyond the C APIs of HIP and hipDNN and what every port does (backend/port_extensions.h). The symbols are
+   optional for a caller: look them up, do without them. */
 #pragma once
 
 #include "hip_runtime_abi.h"
@@ -10,9 +11,6 @@ extern "C" {
 
 /* Threads used by executions through this handle and by plans built for its graphs from now on. Default: the CPUs this process may use. */
 hipdnnStatus_t hipdnnHostSetThreads_ext(hipdnnHandle_t handle, int threads);
-
-/* One line on a finalized execution plan: the primitive or kernel chosen. Cut to capacity, always terminated. */
-hipdnnStatus_t hipdnnHostDescribePlan_ext(hipdnnBackendDescriptor_t plan, char* text, size_t capacity);
 
 /* A tensor of a custom operation. Dims and strides (in elements) have `rank` entries; data is null until execution. */
 typedef struct {
@@ -45,9 +43,6 @@ typedef struct {
 /* Makes graphs of one custom operation with this ID run here: HOST_CUSTOM_OP_ENGINE. Replaces an earlier operation of that ID; null takes it
    away. Plans built before keep the operation they were built with. Process-wide, thread-safe. */
 hipdnnStatus_t hipdnnHostRegisterCustomOp_ext(const char* id, const hipdnnHostCustomOp_ext_t* operation);
-
-/* Why the calling thread's last hipModule call failed; empty where it did not. Valid until the thread's next one. */
-const char* hipdnnHostLastKernelError_ext(void);
 
 /* Threads used by launches of a module's function from now on. Default: the CPUs this process may use. */
 hipError_t hipdnnHostSetModuleThreads_ext(hipModule_t module, int threads);

@@ -1,15 +1,23 @@
-// The engines of this library, preferred first.
-#include <cstdint>
-
-#include "engine.h"
+// What the host library gives to the front of the C API: its name, its engines (preferred first), and the setting that only it has.
+#include "backend/engine.h"
+#include "backend/export.h"
+#include "backend/handle.h"
+#include "backend/status.h"
 #include "engines/block_scale_engine.h"
 #include "engines/custom_op_engine.h"
 #include "engines/onednn_engine.h"
 #include "engines/reduction_engine.h"
 #include "engines/rowwise_engine.h"
 #include "engines/sdpa_engine.h"
+#include "hipdnn_host.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
+
+std::string_view library_name() { return "hipdnn_host"; }
+
+const char* library_version() { return HIPDNN_HOST_VERSION; }
+
+std::shared_ptr<void> make_vendor_handle() { return nullptr; }
 
 const std::vector<const Engine*>& engines() {
   static const std::vector<const Engine*> ranked{&onednn_engine(), &sdpa_engine(), &rowwise_engine(), &reduction_engine(), &custom_op_engine(),
@@ -17,10 +25,18 @@ const std::vector<const Engine*>& engines() {
   return ranked;
 }
 
-std::int64_t engine_id(std::string_view name) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return static_cast<std::int64_t>(hash);
+}  // namespace hipdnn_port
+
+using namespace hipdnn_port;
+
+extern "C" {
+
+HIPDNN_PORT_EXPORT hipdnnStatus_t hipdnnHostSetThreads_ext(hipdnnHandle_t handle, int threads) {
+  return guard(__func__, [&] {
+    HandleState& state = *require_argument(handle, "handle").state;
+    if (threads < 1) fail(HIPDNN_STATUS_BAD_PARAM, "expected at least 1 thread, got ", threads);
+    state.threads = threads;
+  });
 }
 
-}  // namespace hipdnn_host
+}  // extern "C"

@@ -6,15 +6,15 @@
 #include <cmath>
 #include <cstring>
 
-#include "../names.h"
-#include "../status.h"
+#include "backend/names.h"
+#include "backend/status.h"
 #include "kernels_tile.h"
 #include "narrow_floats.h"
 #include "rowwise_engine.h"
 #include "rowwise_parallel.h"
 #include "rowwise_program.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 namespace {
 
 constexpr std::size_t kMostRank = 8;
@@ -100,7 +100,8 @@ class BlockScalePlan final : public Plan {
 
   std::string describe() const override { return text("block scale ", b_.quantizes ? "quantize" : "dequantize"); }
 
-  void execute(void* const* pointers, void*, int threads) const override {
+  void execute(void* const* pointers, void*, const Launch& launch) const override {
+    const int threads = launch.threads;
     const auto at = [&](const Tensor& t) { return static_cast<std::byte*>(pointers[std::ranges::find(uids_, t.uid) - uids_.begin()]); };
     const Memory memory{at(b_.wide), at(b_.narrow), at(b_.scale)};
     const std::int64_t count = b_.scale.element_count();
@@ -234,4 +235,4 @@ const Engine& block_scale_engine() {
   return engine;
 }
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

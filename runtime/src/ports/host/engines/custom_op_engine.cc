@@ -7,12 +7,12 @@
 #include <mutex>
 #include <string>
 
-#include "../export.h"
+#include "backend/export.h"
 #include "../hipdnn_host.h"
-#include "../status.h"
+#include "backend/status.h"
 #include "rowwise_engine.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 namespace {
 
 /// Tensors of one call live on the stack while it runs, so that executing allocates nothing.
@@ -75,7 +75,8 @@ class CustomOpPlan final : public Plan {
     return text("custom operation '", id_, "': ", reason);
   }
 
-  void execute(void* const* pointers, void*, int threads) const override {
+  void execute(void* const* pointers, void*, const Launch& launch) const override {
+    const int threads = launch.threads;
     std::array<hipdnnHostTensor_ext_t, kMostTensors> seen;  // NOLINT: filled up to tensors_.size() by call()
     const hipdnnHostCustomCall_ext_t made = call(seen, pointers);
     const int status = operation_.execute(&made, threads, operation_.user);
@@ -138,10 +139,10 @@ const Engine& custom_op_engine() {
   return engine;
 }
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port
 
-extern "C" HIPDNN_HOST_EXPORT hipdnnStatus_t hipdnnHostRegisterCustomOp_ext(const char* id, const hipdnnHostCustomOp_ext_t* operation) {
-  using namespace hipdnn_host;
+extern "C" HIPDNN_PORT_EXPORT hipdnnStatus_t hipdnnHostRegisterCustomOp_ext(const char* id, const hipdnnHostCustomOp_ext_t* operation) {
+  using namespace hipdnn_port;
   return guard(__func__, [&] {
     const std::string name = &require_argument(id, "id");
     if (operation != nullptr && operation->execute == nullptr) fail(HIPDNN_STATUS_BAD_PARAM_NULL_POINTER, "operation->execute is null");

@@ -1,11 +1,11 @@
 // The engine for operations that a user's library brings.
 #pragma once
 
-#include "../engine.h"
+#include "backend/engine.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 /// HOST_CUSTOM_OP_ENGINE: one custom operation whose ID was registered through hipdnnHostRegisterCustomOp_ext.
 const Engine& custom_op_engine();
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

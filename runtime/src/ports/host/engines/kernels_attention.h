@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 /// c = a * b, or c += a * b. Row-major; the columns of b and c are adjacent and a multiple of `kColumnStep`.
 struct ProductArgs {
@@ -46,4 +46,4 @@ struct AttentionKernels {
   void (*scale)(float* values, std::int64_t count, float factor);
 };
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

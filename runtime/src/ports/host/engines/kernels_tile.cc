@@ -1,7 +1,7 @@
 // Choice of the instruction set of the tile kernels.
 #include "kernels_tile.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 const TileKernels& tile_kernels() {
 #if defined(__x86_64__)
@@ -19,4 +19,4 @@ const TileKernels& tile_kernels() {
 #endif
 }
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

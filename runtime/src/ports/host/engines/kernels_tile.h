@@ -8,7 +8,7 @@
 #include "hipdnn_backend.h"
 #include "kernels_attention.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 /// How tile elements are held while computed on. Booleans are f32 with the values 0 and 1.
 enum class Reg : std::uint8_t { f32, f64, i64 };
@@ -82,4 +82,4 @@ const TileKernels& tile_kernels_baseline();
 const TileKernels& tile_kernels_avx2();
 const TileKernels& tile_kernels_avx512();
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

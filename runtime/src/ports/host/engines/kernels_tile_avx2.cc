@@ -10,7 +10,7 @@
 #endif
 #pragma GCC target("avx2,fma")
 
-namespace hipdnn_host::tile_avx2 {
+namespace hipdnn_port::tile_avx2 {
 constexpr const char* isa_name = "avx2";
 constexpr int register_bytes = 32;
 constexpr int tile_rows = 6;     // of the products of attention: as many accumulators as leave registers for the operands
@@ -21,7 +21,7 @@ constexpr int tile_vectors = 2;
 #include "kernels_fold.inc"
 #include "kernels_attention.inc"
 #include "kernels_lookup.inc"
-}  // namespace hipdnn_host::tile_avx2
+}  // namespace hipdnn_port::tile_avx2
 
-const hipdnn_host::TileKernels& hipdnn_host::tile_kernels_avx2() { return tile_avx2::kernels; }
+const hipdnn_port::TileKernels& hipdnn_port::tile_kernels_avx2() { return tile_avx2::kernels; }
 #endif

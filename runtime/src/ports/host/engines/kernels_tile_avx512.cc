@@ -10,7 +10,7 @@
 #endif
 #pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,prefer-vector-width=512")
 
-namespace hipdnn_host::tile_avx512 {
+namespace hipdnn_port::tile_avx512 {
 constexpr const char* isa_name = "avx512";
 constexpr int register_bytes = 64;
 constexpr int tile_rows = 6;     // of the products of attention: as many accumulators as leave registers for the operands
@@ -21,7 +21,7 @@ constexpr int tile_vectors = 4;
 #include "kernels_fold.inc"
 #include "kernels_attention.inc"
 #include "kernels_lookup.inc"
-}  // namespace hipdnn_host::tile_avx512
+}  // namespace hipdnn_port::tile_avx512
 
-const hipdnn_host::TileKernels& hipdnn_host::tile_kernels_avx512() { return tile_avx512::kernels; }
+const hipdnn_port::TileKernels& hipdnn_port::tile_kernels_avx512() { return tile_avx512::kernels; }
 #endif

@@ -8,7 +8,7 @@
 #pragma GCC optimize("O3")
 #endif
 
-namespace hipdnn_host::tile_baseline {
+namespace hipdnn_port::tile_baseline {
 constexpr const char* isa_name = "baseline";
 constexpr int register_bytes = 16;
 constexpr int tile_rows = 6;     // of the products of attention: as many accumulators as leave registers for the operands
@@ -19,6 +19,6 @@ constexpr int tile_vectors = 2;
 #include "kernels_fold.inc"
 #include "kernels_attention.inc"
 #include "kernels_lookup.inc"
-}  // namespace hipdnn_host::tile_baseline
+}  // namespace hipdnn_port::tile_baseline
 
-const hipdnn_host::TileKernels& hipdnn_host::tile_kernels_baseline() { return tile_baseline::kernels; }
+const hipdnn_port::TileKernels& hipdnn_port::tile_kernels_baseline() { return tile_baseline::kernels; }

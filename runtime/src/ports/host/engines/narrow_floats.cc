@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 namespace {
 
 constexpr std::uint8_t sign_bit = 0x80;
@@ -67,4 +67,4 @@ std::uint8_t NarrowFloats::nearest(float x) const {
   return type_ == HIPDNN_DATA_INT8 ? static_cast<std::uint8_t>(-code) : static_cast<std::uint8_t>(code | sign_bit);
 }
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

@@ -6,7 +6,7 @@
 
 #include "hipdnn_backend.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 /// The values of a type's codes 0 to 127 (the positive ones; negative codes follow with the sign bit) or, for e8m0, of all 256.
 class NarrowFloats {
@@ -29,4 +29,4 @@ class NarrowFloats {
   std::uint8_t nan_ = 0;
 };
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

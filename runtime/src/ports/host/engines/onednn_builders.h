@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "../engine.h"
+#include "backend/engine.h"
 
-namespace hipdnn_host::onednn {
+namespace hipdnn_port::onednn {
 
 /// Rules and construction for graphs that start with one operation. Stateless; graphs given to it have their anchor as node 0.
 struct Builder {
@@ -34,4 +34,4 @@ std::unique_ptr<Plan> build_layernorm(const Graph& graph, const PlanOptions& opt
 std::optional<std::string> batchnorm_refuses(const Graph& graph);
 std::unique_ptr<Plan> build_batchnorm(const Graph& graph, const PlanOptions& options);
 
-}  // namespace hipdnn_host::onednn
+}  // namespace hipdnn_port::onednn

@@ -6,7 +6,7 @@
 #include "onednn_builders.h"
 #include "onednn_fusion.h"
 
-namespace hipdnn_host::onednn {
+namespace hipdnn_port::onednn {
 
 namespace {
 
@@ -166,4 +166,4 @@ std::unique_ptr<Plan> build_convolution(const Graph& graph, const PlanOptions& o
 std::optional<std::string> transposed_convolution_refuses(const Graph& graph) { return refuses(graph, true); }
 std::unique_ptr<Plan> build_transposed_convolution(const Graph& graph, const PlanOptions& options) { return build(graph, options, true); }
 
-}  // namespace hipdnn_host::onednn
+}  // namespace hipdnn_port::onednn

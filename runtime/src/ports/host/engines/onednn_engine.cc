@@ -8,7 +8,7 @@
 #include "onednn_builders.h"
 #include "widened_plan.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 namespace {
 
@@ -80,4 +80,4 @@ const Engine& onednn_engine() {
   return engine;
 }
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

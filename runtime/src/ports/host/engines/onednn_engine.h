@@ -1,11 +1,11 @@
 // The engine of convolutions, matrix products, pooling and norms: every graph becomes oneDNN primitives with fused epilogues.
 #pragma once
 
-#include "../engine.h"
+#include "backend/engine.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 /// The one instance, stateless and usable from any thread.
 const Engine& onednn_engine();
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

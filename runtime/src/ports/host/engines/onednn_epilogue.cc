@@ -6,7 +6,7 @@
 #include "onednn_memory.h"
 #include "onednn_pointwise.h"
 
-namespace hipdnn_host::onednn {
+namespace hipdnn_port::onednn {
 
 namespace {
 
@@ -217,4 +217,4 @@ std::string words(const std::vector<EpilogueStep>& steps) {
   return text;
 }
 
-}  // namespace hipdnn_host::onednn
+}  // namespace hipdnn_port::onednn

@@ -6,9 +6,9 @@
 #include <variant>
 #include <vector>
 
-#include "../graph.h"
+#include "backend/graph.h"
 
-namespace hipdnn_host::onednn {
+namespace hipdnn_port::onednn {
 
 /// One step on the running value v: an elementwise function of v, or v combined with a tensor.
 struct EpilogueStep {
@@ -34,4 +34,4 @@ std::variant<Epilogue, std::string> read_epilogue(const Graph& graph, int anchor
 /// "bias + relu"-like words for the steps, in order, each preceded by " + ".
 std::string words(const std::vector<EpilogueStep>& steps);
 
-}  // namespace hipdnn_host::onednn
+}  // namespace hipdnn_port::onednn

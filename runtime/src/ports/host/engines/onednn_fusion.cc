@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace hipdnn_host::onednn {
+namespace hipdnn_port::onednn {
 
 namespace {
 
@@ -14,6 +14,19 @@ bool is_bias(const Tensor& operand, const Tensor& result, std::size_t axis) {
     if (full.dims[d] != (d == axis ? result.dims[d] : 1)) return false;
   }
   return full.dims[axis] == 1 || full.strides[axis] == 1;
+}
+
+/// Do elements lie apart in memory, whatever their order?
+bool has_gaps(const dnnl::memory::desc& desc) {
+  const auto dims = desc.get_dims();
+  const auto strides = desc.get_strides();
+  std::int64_t last = 0;
+  std::int64_t count = 1;
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    last += (dims[d] - 1) * strides[d];
+    count *= dims[d];
+  }
+  return last + 1 != count;
 }
 
 void load_operands(PlanBuilder& builder, const PostOperations& post, std::vector<std::pair<int, int>>& arguments) {
@@ -69,6 +82,9 @@ PostOperations post_operations(const std::vector<EpilogueStep>& steps, const Ope
     // Generated code walks a full operand in step with the result, so the two need one layout.
     if (stored.get_dims() == result.get_dims() && stored.get_strides() != result.get_strides()) {
       wanted = memory_of(result.get_dims(), stored.get_data_type(), result.get_strides());
+    } else if (stored.get_dims() != result.get_dims() && has_gaps(stored)) {
+      // It counts elements of one that broadcasts, without regard to strides.
+      wanted = memory_of(stored.get_dims(), stored.get_data_type(), plain_strides(stored.get_dims()));
     }
     const int argument = DNNL_ARG_ATTR_MULTIPLE_POST_OP(post.operations.len()) | DNNL_ARG_SRC_1;
     post.operations.append_binary(step.algorithm, wanted);
@@ -127,4 +143,4 @@ std::unique_ptr<Plan> finish_fused(PlanBuilder& builder, const FusedPrimitive& c
   return builder.finish(chosen.implementation + (bias.tensor >= 0 ? " + bias" : "") + words(chosen.fused) + unfused);
 }
 
-}  // namespace hipdnn_host::onednn
+}  // namespace hipdnn_port::onednn

@@ -12,7 +12,7 @@
 #include "onednn_epilogue.h"
 #include "onednn_plan.h"
 
-namespace hipdnn_host::onednn {
+namespace hipdnn_port::onednn {
 
 /// A tensor's memory as the primitive's result sees it: as many dimensions as the result, one or equal in each.
 using OperandView = std::function<dnnl::memory::desc(int tensor)>;
@@ -75,4 +75,4 @@ struct FusedOperands {
 std::unique_ptr<Plan> finish_fused(PlanBuilder& builder, const FusedPrimitive& chosen, const FusedOperands& operands,
                                    const OperandView& view);
 
-}  // namespace hipdnn_host::onednn
+}  // namespace hipdnn_port::onednn

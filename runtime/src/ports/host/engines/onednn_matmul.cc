@@ -6,7 +6,7 @@
 #include "onednn_builders.h"
 #include "onednn_fusion.h"
 
-namespace hipdnn_host::onednn {
+namespace hipdnn_port::onednn {
 
 namespace {
 
@@ -202,4 +202,4 @@ std::unique_ptr<Plan> build_matmul(const Graph& graph, const PlanOptions& option
   return finish_fused(builder, best.chosen, operands, [&](int t) { return best.product.other(t); });
 }
 
-}  // namespace hipdnn_host::onednn
+}  // namespace hipdnn_port::onednn

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <stdexcept>
 
-namespace hipdnn_host::onednn {
+namespace hipdnn_port::onednn {
 
 namespace {
 
@@ -136,4 +136,4 @@ dnnl::memory::desc memory_of(const Tensor& tensor, bool prefer_plain) {
 
 dnnl::memory::desc memory_of(const Dims& dims, dnnl::memory::data_type type, const Dims& strides) { return {dims, type, strides}; }
 
-}  // namespace hipdnn_host::onednn
+}  // namespace hipdnn_port::onednn

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "../graph.h"
+#include "backend/graph.h"
 
-namespace hipdnn_host::onednn {
+namespace hipdnn_port::onednn {
 
 using Dims = std::vector<std::int64_t>;
 
@@ -45,4 +45,4 @@ Dims normalized_strides(const Dims& dims, const Dims& strides, bool prefer_plain
 dnnl::memory::desc memory_of(const Tensor& tensor, bool prefer_plain = false);
 dnnl::memory::desc memory_of(const Dims& dims, dnnl::memory::data_type type, const Dims& strides);
 
-}  // namespace hipdnn_host::onednn
+}  // namespace hipdnn_port::onednn

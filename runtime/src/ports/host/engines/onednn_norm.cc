@@ -6,7 +6,7 @@
 #include "onednn_epilogue.h"
 #include "onednn_plan.h"
 
-namespace hipdnn_host::onednn {
+namespace hipdnn_port::onednn {
 
 namespace {
 
@@ -186,4 +186,4 @@ std::unique_ptr<Plan> build_batchnorm(const Graph& graph, const PlanOptions& opt
   return builder.finish(desc.impl_info_str() + words(epilogue.steps));
 }
 
-}  // namespace hipdnn_host::onednn
+}  // namespace hipdnn_port::onednn

@@ -11,7 +11,7 @@
 #include "onednn_threads.h"
 #include "packed_weights.h"
 
-namespace hipdnn_host::onednn {
+namespace hipdnn_port::onednn {
 
 namespace {
 
@@ -74,7 +74,8 @@ class OnednnPlan final : public Plan {
 
   std::string describe() const override { return description_; }
 
-  void execute(void* const* pointers, void* workspace, int threads) const override {
+  void execute(void* const* pointers, void* workspace, const Launch& launch) const override {
+    const int threads = launch.threads;
     const int wanted = std::clamp(threads, 1, threads_);
     if (onednn::threads() != wanted) set_threads(wanted);
     const ArgumentLease lease(sets_);
@@ -212,4 +213,4 @@ std::unique_ptr<Plan> PlanBuilder::finish(std::string description) {
                                       std::move(steps_), std::move(owned_), std::move(description));
 }
 
-}  // namespace hipdnn_host::onednn
+}  // namespace hipdnn_port::onednn

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "../engine.h"
+#include "backend/engine.h"
 #include "onednn_memory.h"
 
-namespace hipdnn_host::onednn {
+namespace hipdnn_port::onednn {
 
 /// Sets the number of threads oneDNN uses for the calling thread for as long as the object lives.
 class ThreadCountScope {
@@ -94,4 +94,4 @@ class PlanBuilder {
   std::int64_t workspace_bytes_ = 0;
 };
 
-}  // namespace hipdnn_host::onednn
+}  // namespace hipdnn_port::onednn

@@ -6,7 +6,7 @@
 
 #include "onednn_memory.h"
 
-namespace hipdnn_host::onednn {
+namespace hipdnn_port::onednn {
 
 namespace {
 
@@ -243,4 +243,4 @@ Steps product_of(const Steps& left, const Steps& right) {
   return {};
 }
 
-}  // namespace hipdnn_host::onednn
+}  // namespace hipdnn_port::onednn

@@ -7,7 +7,7 @@
 
 #include "onednn_epilogue.h"
 
-namespace hipdnn_host::onednn {
+namespace hipdnn_port::onednn {
 
 using Steps = std::vector<EpilogueStep>;
 
@@ -26,4 +26,4 @@ void append_step(Steps& steps, const EpilogueStep& step);
 /// an empty answer where oneDNN has no such function.
 Steps product_of(const Steps& left, const Steps& right);
 
-}  // namespace hipdnn_host::onednn
+}  // namespace hipdnn_port::onednn

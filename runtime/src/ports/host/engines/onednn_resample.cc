@@ -5,7 +5,7 @@
 #include "onednn_builders.h"
 #include "onednn_fusion.h"
 
-namespace hipdnn_host::onednn {
+namespace hipdnn_port::onednn {
 
 namespace {
 
@@ -131,4 +131,4 @@ std::unique_ptr<Plan> build_resample(const Graph& graph, const PlanOptions& opti
   return builder.finish(choice.implementation);
 }
 
-}  // namespace hipdnn_host::onednn
+}  // namespace hipdnn_port::onednn

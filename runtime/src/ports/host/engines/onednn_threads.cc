@@ -6,7 +6,7 @@
 
 #include "../threads/thread_team.h"
 
-namespace hipdnn_host::onednn {
+namespace hipdnn_port::onednn {
 
 namespace {
 
@@ -31,4 +31,4 @@ void set_threads(int count) {
 
 int threads() { return default_parts(); }
 
-}  // namespace hipdnn_host::onednn
+}  // namespace hipdnn_port::onednn

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <new>
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 namespace {
 
@@ -58,4 +58,4 @@ std::shared_ptr<void> packed_memory(std::size_t bytes) {
   return rounded > kBlockBytes / 4 ? block_of(rounded) : filler.take(rounded);
 }
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

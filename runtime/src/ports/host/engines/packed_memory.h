@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <memory>
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 /// `bytes` on a 64-byte boundary, for as long as a copy of the pointer lives. Thread-safe. Requests share large blocks, because the first
 /// touch of a small page costs more than packing its 4 KB does; a block goes back to the system with the last pointer into it.
 std::shared_ptr<void> packed_memory(std::size_t bytes);
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

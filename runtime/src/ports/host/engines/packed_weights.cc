@@ -8,7 +8,7 @@
 #include "onednn_memory.h"
 #include "packed_memory.h"
 
-namespace hipdnn_host::onednn {
+namespace hipdnn_port::onednn {
 namespace {
 
 /// One order of a constant; `mutex` is held while it is made.
@@ -74,4 +74,4 @@ std::shared_ptr<void> packed_weights(const void* from, const dnnl::memory::desc&
   return bytes;
 }
 
-}  // namespace hipdnn_host::onednn
+}  // namespace hipdnn_port::onednn

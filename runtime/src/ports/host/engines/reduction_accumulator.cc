@@ -3,7 +3,7 @@
 
 #include <limits>
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 namespace {
 
 template <class T>
@@ -77,4 +77,4 @@ void Accumulator::finish(const std::byte* accumulators, std::byte* result, std::
   }
 }
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

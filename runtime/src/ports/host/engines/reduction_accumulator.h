@@ -6,7 +6,7 @@
 
 #include "kernels_tile.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 /// Bytes that `count` accumulators take, a multiple of a cache line.
 constexpr std::int64_t accumulator_bytes(std::int64_t count) { return (count * 8 + 63) / 64 * 64; }
@@ -28,4 +28,4 @@ class Accumulator {
   Reg reg_;
 };
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
-#include "../status.h"
+#include "backend/status.h"
 #include "reduction_accumulator.h"
 #include "rowwise_engine.h"
 #include "rowwise_parallel.h"
 #include "rowwise_tiles.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 namespace {
 
 RowProgram prepared(const Graph& graph) {
@@ -51,7 +51,8 @@ class ReductionPlan final : public Plan {
                 " instruction(s) on tiles of ", tiles_.tiling().rows.most(), " x ", tiles_.tiling().cols.most(), ", ", tile_kernels().isa);
   }
 
-  void execute(void* const* pointers, void* workspace, int threads) const override {
+  void execute(void* const* pointers, void* workspace, const Launch& launch) const override {
+    const int threads = launch.threads;
     auto* scratch = static_cast<std::byte*>(workspace);
     const std::int64_t tiles = kept_tiles_ * reduced_tiles_;
     const int useful = useful_threads(std::min(threads, threads_), tiles, elements_, tiles_.instructions().size());
@@ -151,4 +152,4 @@ const Engine& reduction_engine() {
   return engine;
 }
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

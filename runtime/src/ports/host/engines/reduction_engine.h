@@ -1,11 +1,11 @@
 // The engine for one reduction over any axes, with pointwise nodes before and after it.
 #pragma once
 
-#include "../engine.h"
+#include "backend/engine.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 /// HOST_REDUCTION_ENGINE.
 const Engine& reduction_engine();
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

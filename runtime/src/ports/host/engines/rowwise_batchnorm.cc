@@ -1,9 +1,9 @@
 // Batch norm of training: statistics of the batch, the normalized batch, running statistics.
-#include "../names.h"
-#include "../status.h"
+#include "backend/names.h"
+#include "backend/status.h"
 #include "rowwise_lowering.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 void RowLowering::lower_running(const Node& node, hipdnnBackendAttributeName_t before, hipdnnBackendAttributeName_t after, int of_batch,
                                 Reg reg) {
@@ -43,4 +43,4 @@ void RowLowering::lower_batchnorm(const Node& node) {
          normalized(centred, inverse, node, HIPDNN_ATTR_OPERATION_BATCHNORM_SCALE_EXT, HIPDNN_ATTR_OPERATION_BATCHNORM_BIAS_EXT, reg), false);
 }
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

@@ -6,10 +6,10 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "../status.h"
+#include "backend/status.h"
 #include "rowwise_tiles.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
@@ -305,4 +305,4 @@ void TileCompiler::emit_stores(int index, const RowOutput* written) {
   }
 }
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "../status.h"
+#include "backend/status.h"
 #include "rowwise_parallel.h"
 #include "rowwise_tiles.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 namespace {
 
 /// Above this the rows no longer stay in any cache and the memory would be per thread.
@@ -41,7 +41,8 @@ class RowwisePlan final : public Plan {
                 tiles_.tiling().cols.most(), ", ", tile_kernels().isa);
   }
 
-  void execute(void* const* pointers, void* workspace, int threads) const override {
+  void execute(void* const* pointers, void* workspace, const Launch& launch) const override {
+    const int threads = launch.threads;
     const int useful = useful_threads(std::min(threads, threads_), tile_count_, elements_, tiles_.instructions().size());
     auto* scratch = static_cast<std::byte*>(workspace);
     parallel_ranges(useful, tile_count_, [&](std::int64_t first, std::int64_t last, int thread) {
@@ -100,4 +101,4 @@ const Engine& rowwise_engine() {
   return engine;
 }
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

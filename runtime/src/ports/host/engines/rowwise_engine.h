@@ -1,9 +1,9 @@
 // The engine for pointwise graphs with reductions that come back to the rows they were taken from.
 #pragma once
 
-#include "../engine.h"
+#include "backend/engine.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 /// HOST_ROWWISE_ENGINE. A graph with one output may write it over an input of the same dims, strides and type: within a tile every read
 /// comes before the write, and tiles do not overlap. Any other sharing of memory between operands is the caller's error.
@@ -16,4 +16,4 @@ std::vector<std::int64_t> pointer_uids(const Graph& graph);
 struct RowProgram;
 std::int64_t wanted_tile_elements(const RowProgram& program, int threads);
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

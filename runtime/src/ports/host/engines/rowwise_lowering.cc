@@ -5,10 +5,10 @@
 #include <bit>
 #include <limits>
 
-#include "../names.h"
-#include "../status.h"
+#include "backend/names.h"
+#include "backend/status.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 namespace {
 
 std::string tensor_label(const Tensor& t) { return t.name.empty() ? text("tensor ", t.uid) : text("tensor ", t.uid, " (", t.name, ")"); }
@@ -240,4 +240,4 @@ void RowLowering::define(int t, int index, bool rounds) {
   value_of_[static_cast<std::size_t>(t)] = index;
 }
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

@@ -8,7 +8,7 @@
 #include "rowwise_modes.h"
 #include "rowwise_program.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 /// The register type whose values a memory type loads into.
 Reg natural_reg(hipdnnDataType_t type);
@@ -78,4 +78,4 @@ class RowLowering {
   std::size_t node_ = 0;       // being lowered, for messages
 };
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

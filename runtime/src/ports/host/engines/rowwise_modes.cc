@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <array>
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 namespace {
 
 constexpr auto modes = std::to_array<PointwiseMode>({
@@ -63,4 +63,4 @@ const PointwiseMode* find_pointwise_mode(hipdnnPointwiseMode_t mode) {
   return row == modes.end() ? nullptr : &*row;
 }
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

@@ -4,7 +4,7 @@
 #include "hipdnn_backend.h"
 #include "kernels_tile.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 /// Which register types a mode is computed in.
 enum class ModeClass : std::uint8_t {
@@ -28,4 +28,4 @@ struct PointwiseMode {
 /// The row of a forward mode, nullptr for a backward or unknown one.
 const PointwiseMode* find_pointwise_mode(hipdnnPointwiseMode_t mode);
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

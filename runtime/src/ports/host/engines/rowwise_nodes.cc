@@ -3,11 +3,11 @@
 #include <bit>
 #include <limits>
 
-#include "../names.h"
-#include "../status.h"
+#include "backend/names.h"
+#include "backend/status.h"
 #include "rowwise_lowering.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 namespace {
 
 hipdnnDataType_t data_type(std::int64_t value) { return static_cast<hipdnnDataType_t>(value); }
@@ -241,4 +241,4 @@ void RowLowering::lower_rmsnorm(const Node& node) {
          normalized(from, inverse, node, HIPDNN_ATTR_OPERATION_RMSNORM_SCALE_EXT, HIPDNN_ATTR_OPERATION_RMSNORM_BIAS_EXT, reg), false);
 }
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

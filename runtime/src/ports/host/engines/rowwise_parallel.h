@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 /// Threads worth starting for `elements` elements through `steps` instructions each: waking one costs some microseconds.
 inline int useful_threads(int threads, std::int64_t tiles, std::int64_t elements, std::size_t steps) {
@@ -24,4 +24,4 @@ void parallel_ranges(int threads, std::int64_t count, const Body& body) {
   for (int thread = 0; thread < threads; ++thread) body(count * thread / threads, count * (thread + 1) / threads, thread);
 }
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 namespace {
 
 /// Which values depend on a fold's result.
@@ -141,4 +141,4 @@ std::int64_t RowProgram::size() const {
 
 void fuse_steps(RowProgram& program) { StepFuser(program).run(); }
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "../graph.h"
+#include "backend/graph.h"
 #include "kernels_tile.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 /// The graph is not one these engines take; the message says which node and why.
 struct Refusal : std::runtime_error {
@@ -77,4 +77,4 @@ void fuse_steps(RowProgram& program);
 /// "node 3 (softmax_max)": how refusals name a node.
 std::string node_label(const Graph& graph, std::size_t node);
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 TileState TileProgram::start() const {
   TileState state;
@@ -129,4 +129,4 @@ void TileProgram::run(std::size_t first, std::size_t last, const TileState& stat
   }
 }
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

@@ -9,7 +9,7 @@
 #include "rowwise_program.h"
 #include "rowwise_tiling.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 constexpr std::size_t max_operands = 64;
 
@@ -102,4 +102,4 @@ class TileProgram {
   std::int64_t col_inner_ = 1;
 };
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

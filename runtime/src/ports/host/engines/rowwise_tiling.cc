@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 namespace {
 
 constexpr std::int64_t whole_axis = std::int64_t{1} << 40;  // more elements than any tile axis has
@@ -178,4 +178,4 @@ TileAccess access_of(const Tiling& tiling, std::size_t operand) {
   return access;
 }
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

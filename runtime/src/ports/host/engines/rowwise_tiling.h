@@ -6,7 +6,7 @@
 
 #include "rowwise_program.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 /// Strides, in elements, of one operand along the axes of the iteration space; 0 where it does not vary.
 using AxisStrides = std::vector<std::int64_t>;
@@ -76,4 +76,4 @@ struct TileAccess {
 
 TileAccess access_of(const Tiling& tiling, std::size_t operand);
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

@@ -5,13 +5,13 @@
 #include <atomic>
 #include <utility>
 
-#include "../status.h"
+#include "backend/status.h"
 #include "rowwise_parallel.h"
 #include "rowwise_program.h"
 #include "sdpa_products.h"
 #include "sdpa_task.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 namespace {
 
 constexpr std::int64_t kMostRows = 512;   ///< of a task: their queries and results fit the cache beside a block of keys
@@ -42,7 +42,8 @@ class SdpaPlan final : public Plan {
     return text("attention: ", groups_ * chunks_, " task(s) of up to ", task_rows_, " rows, ", tile_kernels().isa);
   }
 
-  void execute(void* const* pointers, void* workspace, int threads) const override {
+  void execute(void* const* pointers, void* workspace, const Launch& launch) const override {
+    const int threads = launch.threads;
     auto* const scratch = static_cast<std::byte*>(workspace);
     std::atomic<std::int64_t> next{0};
     const int useful = threads_for(threads);
@@ -114,4 +115,4 @@ const Engine& sdpa_engine() {
   return engine;
 }
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

@@ -4,12 +4,12 @@
 #include <cstring>
 #include <span>
 
-#include "../names.h"
-#include "../status.h"
+#include "backend/names.h"
+#include "backend/status.h"
 #include "rowwise_engine.h"
 #include "rowwise_program.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 namespace {
 
 constexpr hipdnnBackendAttributeName_t not_computed[] = {
@@ -34,8 +34,8 @@ class Reader {
   /// The operand under `name`, which must have one of the types.
   SdpaOperand operand(hipdnnBackendAttributeName_t name, std::span<const hipdnnDataType_t> types) const {
     const Tensor& t = tensor(name);
-    if (std::ranges::find(types, t.dtype) == types.end()) throw Refusal(text(attribute_name(name), " is ", hipdnn_host::describe(t)));
-    if (!t.has_pointer()) throw Refusal(text(attribute_name(name), " is baked or virtual: ", hipdnn_host::describe(t)));
+    if (std::ranges::find(types, t.dtype) == types.end()) throw Refusal(text(attribute_name(name), " is ", hipdnn_port::describe(t)));
+    if (!t.has_pointer()) throw Refusal(text(attribute_name(name), " is baked or virtual: ", hipdnn_port::describe(t)));
     SdpaOperand operand{.pointer = static_cast<std::size_t>(std::ranges::find(uids_, t.uid) - uids_.begin()), .dtype = t.dtype};
     const std::size_t missing = operand.strides.size() - std::min(t.dims.size(), operand.strides.size());
     for (std::size_t d = missing; d < operand.strides.size(); ++d) {
@@ -159,4 +159,4 @@ SdpaProblem read_sdpa(const Graph& graph) {
   return problem;
 }
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

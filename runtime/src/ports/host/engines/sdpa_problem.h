@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "../graph.h"
+#include "backend/graph.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 /// A tensor of rank 4 (batch, head, query or key, feature) and which of the plan's pointers it is. A dim of 1 that is broadcast has stride 0.
 struct SdpaOperand {
@@ -55,4 +55,4 @@ struct SdpaProblem {
 /// Throws Refusal where the graph is no attention this engine computes.
 SdpaProblem read_sdpa(const Graph& graph);
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

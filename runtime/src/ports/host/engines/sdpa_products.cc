@@ -9,14 +9,14 @@
 #include <map>
 #include <utility>
 
-#include "../status.h"
+#include "backend/status.h"
 #include "onednn_engine.h"
 #include "packed_memory.h"
 #include "rowwise_engine.h"
 #include "rowwise_parallel.h"
 #include "widened_plan.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 namespace {
 
 constexpr std::int64_t kFewQueries = 16;             ///< fewer wait for memory, not for arithmetic
@@ -177,7 +177,8 @@ class SdpaProductsPlan final : public Plan {
                 whole_.softmax->describe(), ", ", whole_.values->describe());
   }
 
-  void execute(void* const* pointers, void* workspace, int threads) const override {
+  void execute(void* const* pointers, void* workspace, const Launch& launch) const override {
+    const int threads = launch.threads;
     auto* const bytes = static_cast<std::byte*>(workspace);
     std::atomic<std::int64_t> next{0};
     const int useful = static_cast<int>(std::min<std::int64_t>({threads, threads_, tasks()}));
@@ -260,4 +261,4 @@ std::unique_ptr<Plan> build_sdpa_products(const SdpaProblem& p, int threads) {
   return std::make_unique<SdpaProductsPlan>(p, threads);
 }
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

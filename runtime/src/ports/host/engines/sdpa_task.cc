@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 namespace {
 
 constexpr std::int64_t kKeyBlock = 256;   ///< keys whose scores, features and values stay in the second-level cache
@@ -315,4 +315,4 @@ void SdpaBlocks::run(const SdpaTask& task, void* const* pointers, std::byte* scr
   SdpaRun(*this, task, pointers, reinterpret_cast<float*>(scratch)).run();
 }
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

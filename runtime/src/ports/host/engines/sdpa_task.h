@@ -7,7 +7,7 @@
 #include "kernels_tile.h"
 #include "sdpa_problem.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 /// Rows [first, last) of one group of heads with common keys and values; row r is query r % queries of the group's head r / queries.
 struct SdpaTask {
@@ -38,4 +38,4 @@ class SdpaBlocks {
   std::int64_t queries_ = 0, scores_ = 0, keys_ = 0, rows_ = 0, values_ = 0, results_ = 0, max_ = 0, sum_ = 0, mask_ = 0;  ///< offsets
 };
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

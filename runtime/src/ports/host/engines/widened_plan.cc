@@ -10,7 +10,7 @@
 #include "packed_memory.h"
 #include "rowwise_engine.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 namespace {
 
@@ -121,7 +121,7 @@ class WidenedPlan final : public Plan {
       if (constant != options.constants.end()) wide_options.constants.insert(*constant);
     }
     for (std::size_t t = 0; t < graph.tensors.size(); ++t) widen_constant(graph, t, wide_options);
-    const Graph wide = hipdnn_host::widened(graph);
+    const Graph wide = hipdnn_port::widened(graph);
     inner_ = build(wide, wide_options);
     workspace_bytes_ = aligned(static_cast<std::int64_t>(inner_->uids().size() * sizeof(void*)));
     for (const std::int64_t uid : inner_->uids()) add_operand(graph, uid, options.threads);
@@ -131,7 +131,8 @@ class WidenedPlan final : public Plan {
 
   std::string describe() const override { return inner_->describe() + " through f32"; }
 
-  void execute(void* const* pointers, void* workspace, int threads) const override {
+  void execute(void* const* pointers, void* workspace, const Launch& launch) const override {
+    const int threads = launch.threads;
     auto* const bytes = static_cast<std::byte*>(workspace);
     auto* const wide = static_cast<void**>(workspace);
     void* const shared = bytes + shared_offset_;
@@ -221,4 +222,4 @@ std::unique_ptr<Plan> build_widened(const Graph& graph, const PlanOptions& optio
   return std::make_unique<WidenedPlan>(graph, options, build);
 }
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

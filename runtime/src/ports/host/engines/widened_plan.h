@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "../engine.h"
+#include "backend/engine.h"
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 /// Is any tensor of the graph float16 or bfloat16?
 bool has_narrow_tensors(const Graph& graph);
@@ -27,4 +27,4 @@ using WidePlanBuild = std::function<std::unique_ptr<Plan>(const Graph& widened, 
 /// now, into memory of the plan. Requires refuses_conversions to let the graph pass; throws what `build` throws.
 std::unique_ptr<Plan> build_widened(const Graph& graph, const PlanOptions& options, const WidePlanBuild& build);
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

@@ -3,7 +3,7 @@
 #include "functions.h"
 #include "lines.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 namespace {
 
 class ArgReduce : public Kernel {
@@ -57,4 +57,4 @@ class ArgReduce : public Kernel {
 
 std::unique_ptr<Kernel> make_arg_reduce(const Image& image) { return std::make_unique<ArgReduce>(image); }
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

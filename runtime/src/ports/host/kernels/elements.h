@@ -8,7 +8,7 @@
 
 #include "image.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 
 namespace scalar {
 #include "../engines/kernels_math.inc"
@@ -134,4 +134,4 @@ T from_real(double x) {
   }
 }
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

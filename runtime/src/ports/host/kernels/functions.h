@@ -5,7 +5,7 @@
 
 #include "kernel.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 
 std::unique_ptr<Kernel> make_map(const Image& image);
 std::unique_ptr<Kernel> make_gather(const Image& image);
@@ -23,4 +23,4 @@ std::unique_ptr<Kernel> make_resize(const Image& image);
 std::unique_ptr<Kernel> make_grid_sample(const Image& image);
 std::unique_ptr<Kernel> make_reverse_sequence(const Image& image);
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

@@ -3,7 +3,7 @@
 #include "functions.h"
 #include "moves.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 namespace {
 
 class Gather : public Kernel {
@@ -75,4 +75,4 @@ class Gather : public Kernel {
 
 std::unique_ptr<Kernel> make_gather(const Image& image) { return std::make_unique<Gather>(image); }
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

@@ -3,7 +3,7 @@
 #include "functions.h"
 #include "moves.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 namespace {
 
 class GatherElements : public Kernel {
@@ -123,4 +123,4 @@ class GatherNd : public Kernel {
 std::unique_ptr<Kernel> make_gather_elements(const Image& image) { return std::make_unique<GatherElements>(image); }
 std::unique_ptr<Kernel> make_gather_nd(const Image& image) { return std::make_unique<GatherNd>(image); }
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

@@ -9,7 +9,7 @@
 #include "layout.h"
 #include "moves.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 namespace {
 
 enum class SampleMode : std::uint8_t { nearest, linear, cubic };
@@ -152,4 +152,4 @@ class GridSample : public Kernel {
 
 std::unique_ptr<Kernel> make_grid_sample(const Image& image) { return std::make_unique<GridSample>(image); }
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 namespace {
 
 using nlohmann::json;
@@ -202,4 +202,4 @@ void Image::expect_dims(std::size_t tensor, const Dims& dims) const {
   if (tensors[tensor].dims != dims) refuse("tensors[", tensor, "].dims: expected ", show(dims), ", got ", show(tensors[tensor].dims));
 }
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

@@ -15,7 +15,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 
 /// What is wrong with an image, or with the values a launch met. The message names the field or tensor.
 class KernelError : public std::runtime_error {
@@ -118,4 +118,4 @@ DType read_dtype(const nlohmann::json& value, std::string_view what);
 /// Throws KernelError: "<what>: expected <expected>, got <value>".
 [[noreturn]] void refuse_value(std::string_view what, std::string_view expected, const nlohmann::json& value);
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

@@ -3,7 +3,7 @@
 
 #include <array>
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 
 /// Of the elements around a point `ratio` beyond the second of four: cubic convolution with coefficient `a` (Keys, 1981).
 inline std::array<double, 4> cubic_weights(double ratio, double a) {
@@ -12,4 +12,4 @@ inline std::array<double, 4> cubic_weights(double ratio, double a) {
   return {far(1 + ratio), near(ratio), near(1 - ratio), far(2 - ratio)};
 }
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

@@ -9,7 +9,7 @@
 
 #include "image.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 
 /// The pointers of one launch, one per tensor of the image; each is aligned to its element, and null only where the tensor is empty.
 class Operands {
@@ -89,4 +89,4 @@ inline std::int64_t read_index(const std::byte* base, DType dtype, std::int64_t 
   return dtype == DType::i32 ? std::int64_t{reinterpret_cast<const std::int32_t*>(base)[at]} : reinterpret_cast<const std::int64_t*>(base)[at];
 }
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

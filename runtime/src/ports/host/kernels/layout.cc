@@ -2,7 +2,7 @@
 
 #include "../engines/rowwise_parallel.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 
 void join_dims(Dims& dims, std::span<Dims* const> strides) {
   std::size_t kept = 0;
@@ -89,4 +89,4 @@ void BlockCopy::copy_row(const std::byte* source, std::byte* destination, std::i
   });
 }
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

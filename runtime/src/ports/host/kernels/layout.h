@@ -11,7 +11,7 @@
 
 #include "image.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 
 /// Drops dims of size 1 and joins neighbours that every one of `strides` lets advance as one. At least one dim stays.
 void join_dims(Dims& dims, std::span<Dims* const> strides);
@@ -109,4 +109,4 @@ inline std::int64_t offset_of(std::span<const std::int64_t> dims, std::span<cons
   return offset;
 }
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

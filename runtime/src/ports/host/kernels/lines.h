@@ -5,7 +5,7 @@
 #include "kernel.h"
 #include "layout.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 
 /// The lines of tensors that agree in all dims but `axis`.
 class Lines {
@@ -54,4 +54,4 @@ inline void expect_i64(const Image& image, std::size_t index) {
   if (image.tensors[index].dtype != DType::i64) refuse("tensors[", index, "].dtype: expected i64, got ", info_of(image.tensors[index].dtype).name);
 }
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

@@ -6,7 +6,7 @@
 #include "functions.h"
 #include "kernel.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 namespace {
 
 using Maker = std::unique_ptr<Kernel> (*)(const Image&);
@@ -69,4 +69,4 @@ void expect_inside(const Image& image, std::size_t index, std::size_t data, std:
   if (!fits) refuse("tensors[", index, "].dims: expected dims within ", show(outer), " but for dim ", axis, ", got ", show(inner));
 }
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

@@ -3,7 +3,7 @@
 #include "functions.h"
 #include "map_program.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 namespace {
 
 /// One thread's share of a launch: scratch for the registers of a tile, and where each register lies.
@@ -117,4 +117,4 @@ class Map : public Kernel {
 
 std::unique_ptr<Kernel> make_map(const Image& image) { return std::make_unique<Map>(image); }
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

@@ -1,7 +1,7 @@
 // Choice of the instruction set of a loop.
 #include "map_loops.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 namespace {
 
 const MapLoops& best_loops() {
@@ -30,4 +30,4 @@ MapLoop find_map_loop(MapOp op, DType operand, DType result) {
 MapMove find_map_load(DType dtype) { return best_loops().load(dtype); }
 MapMove find_map_store(DType dtype) { return best_loops().store(dtype); }
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

@@ -6,7 +6,7 @@
 
 #include "image.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 
 /// How a register holds elements of a type: float16 and bfloat16 as float.
 constexpr DType register_type(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype; }
@@ -51,4 +51,4 @@ const MapLoops& map_loops_baseline();
 const MapLoops& map_loops_avx2();
 const MapLoops& map_loops_avx512();
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

@@ -10,12 +10,12 @@
 #endif
 #pragma GCC target("avx2,fma")
 
-namespace hipdnn_host::kernels::map_avx2 {
+namespace hipdnn_port::kernels::map_avx2 {
 constexpr bool is_complete = false;
 #include "../engines/kernels_math.inc"
 #include "map_functors.inc"
 #include "map_tiles.inc"
-}  // namespace hipdnn_host::kernels::map_avx2
+}  // namespace hipdnn_port::kernels::map_avx2
 
-const hipdnn_host::kernels::MapLoops& hipdnn_host::kernels::map_loops_avx2() { return map_avx2::loops; }
+const hipdnn_port::kernels::MapLoops& hipdnn_port::kernels::map_loops_avx2() { return map_avx2::loops; }
 #endif

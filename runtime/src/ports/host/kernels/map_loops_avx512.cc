@@ -10,12 +10,12 @@
 #endif
 #pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,prefer-vector-width=512")
 
-namespace hipdnn_host::kernels::map_avx512 {
+namespace hipdnn_port::kernels::map_avx512 {
 constexpr bool is_complete = false;
 #include "../engines/kernels_math.inc"
 #include "map_functors.inc"
 #include "map_tiles.inc"
-}  // namespace hipdnn_host::kernels::map_avx512
+}  // namespace hipdnn_port::kernels::map_avx512
 
-const hipdnn_host::kernels::MapLoops& hipdnn_host::kernels::map_loops_avx512() { return map_avx512::loops; }
+const hipdnn_port::kernels::MapLoops& hipdnn_port::kernels::map_loops_avx512() { return map_avx512::loops; }
 #endif

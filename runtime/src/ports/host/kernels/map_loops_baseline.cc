@@ -8,11 +8,11 @@
 #pragma GCC optimize("O3")
 #endif
 
-namespace hipdnn_host::kernels::map_baseline {
+namespace hipdnn_port::kernels::map_baseline {
 constexpr bool is_complete = true;
 #include "../engines/kernels_math.inc"
 #include "map_functors.inc"
 #include "map_tiles.inc"
-}  // namespace hipdnn_host::kernels::map_baseline
+}  // namespace hipdnn_port::kernels::map_baseline
 
-const hipdnn_host::kernels::MapLoops& hipdnn_host::kernels::map_loops_baseline() { return map_baseline::loops; }
+const hipdnn_port::kernels::MapLoops& hipdnn_port::kernels::map_loops_baseline() { return map_baseline::loops; }

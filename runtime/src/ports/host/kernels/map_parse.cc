@@ -6,7 +6,7 @@
 
 #include "map_program.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 namespace {
 
 using nlohmann::json;
@@ -176,4 +176,4 @@ std::vector<MapInstruction> parse_map_code(const Image& image) {
   return instructions;
 }
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

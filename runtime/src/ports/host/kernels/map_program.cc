@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 namespace {
 
 constexpr std::int64_t preferred_tile = 512;
@@ -178,4 +178,4 @@ MapProgram compile_map(const Image& image) {
   return Compiler(image).compile();
 }
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

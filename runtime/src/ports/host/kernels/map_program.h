@@ -8,7 +8,7 @@
 #include "layout.h"
 #include "map_loops.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 
 /// One instruction as the image has it; register numbers are positions in the code.
 struct MapInstruction {
@@ -74,4 +74,4 @@ inline constexpr std::int64_t map_scratch_bytes = 64 * 1024;
 
 MapProgram compile_map(const Image& image);
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

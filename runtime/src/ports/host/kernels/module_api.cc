@@ -7,15 +7,16 @@
 #include <string>
 #include <string_view>
 
-#include "../export.h"
-#include "../handle.h"
 #include "../hipdnn_host.h"
+#include "backend/export.h"
+#include "backend/handle.h"
+#include "backend/port_extensions.h"
 #include "hip_runtime_abi.h"
 #include "kernel.h"
 
 /// The only function of a module.
 struct ihipModuleSymbol_t {
-  std::unique_ptr<const hipdnn_host::kernels::Kernel> kernel;
+  std::unique_ptr<const hipdnn_port::kernels::Kernel> kernel;
   std::string name;
   std::atomic<int> threads;
 };
@@ -26,7 +27,7 @@ struct ihipModule_t {
 
 namespace {
 
-using namespace hipdnn_host;
+using namespace hipdnn_port;
 
 std::array<char, 1024>& last_error() {
   thread_local std::array<char, 1024> message{};
@@ -62,7 +63,7 @@ hipError_t guarded(hipError_t failure, Body&& body) noexcept {
 
 extern "C" {
 
-HIPDNN_HOST_EXPORT hipError_t hipModuleLoadData(hipModule_t* module, const void* image) {
+HIPDNN_PORT_EXPORT hipError_t hipModuleLoadData(hipModule_t* module, const void* image) {
   return guarded(hipErrorInvalidImage, [&] {
     if (module == nullptr || image == nullptr) return hipErrorInvalidValue;
     *module = nullptr;
@@ -72,13 +73,13 @@ HIPDNN_HOST_EXPORT hipError_t hipModuleLoadData(hipModule_t* module, const void*
   });
 }
 
-HIPDNN_HOST_EXPORT hipError_t hipModuleUnload(hipModule_t module) {
+HIPDNN_PORT_EXPORT hipError_t hipModuleUnload(hipModule_t module) {
   if (module == nullptr) return hipErrorInvalidHandle;
   delete module;
   return hipSuccess;
 }
 
-HIPDNN_HOST_EXPORT hipError_t hipModuleGetFunction(hipFunction_t* function, hipModule_t module, const char* name) {
+HIPDNN_PORT_EXPORT hipError_t hipModuleGetFunction(hipFunction_t* function, hipModule_t module, const char* name) {
   return guarded(hipErrorNotFound, [&] {
     if (function == nullptr || name == nullptr) return hipErrorInvalidValue;
     *function = nullptr;
@@ -90,7 +91,7 @@ HIPDNN_HOST_EXPORT hipError_t hipModuleGetFunction(hipFunction_t* function, hipM
 }
 
 // One block is the whole launch: the kernel divides its work among threads itself.
-HIPDNN_HOST_EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+HIPDNN_PORT_EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
                                                     unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int,
                                                     hipStream_t, void** kernel_params, void** extra) {
   return guarded(hipErrorLaunchFailure, [&] {
@@ -104,9 +105,9 @@ HIPDNN_HOST_EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsi
   });
 }
 
-HIPDNN_HOST_EXPORT const char* hipdnnHostLastKernelError_ext(void) { return last_error().data(); }
+HIPDNN_PORT_EXPORT const char* hipdnnPortLastKernelError_ext(void) { return last_error().data(); }
 
-HIPDNN_HOST_EXPORT hipError_t hipdnnHostSetModuleThreads_ext(hipModule_t module, int threads) {
+HIPDNN_PORT_EXPORT hipError_t hipdnnHostSetModuleThreads_ext(hipModule_t module, int threads) {
   if (module == nullptr) return hipErrorInvalidHandle;
   if (threads < 1) return hipErrorInvalidValue;
   module->function.threads = threads;

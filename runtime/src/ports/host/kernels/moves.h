@@ -7,7 +7,7 @@
 #include "kernel.h"
 #include "layout.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 
 /// Where a slice comes from and goes to, in elements.
 struct Move {
@@ -54,4 +54,4 @@ inline void move_slices(const BlockCopy& slice, std::int64_t element_bytes, std:
   }
 }
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

@@ -3,7 +3,7 @@
 #include "functions.h"
 #include "layout.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 namespace {
 
 enum class Border : std::uint8_t { reflect, edge, wrap };
@@ -96,4 +96,4 @@ class Pad : public Kernel {
 
 std::unique_ptr<Kernel> make_pad(const Image& image) { return std::make_unique<Pad>(image); }
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

@@ -4,7 +4,7 @@
 #include "functions.h"
 #include "layout.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 namespace {
 
 class Reduce : public Kernel {
@@ -116,4 +116,4 @@ class Reduce : public Kernel {
 
 std::unique_ptr<Kernel> make_reduce(const Image& image) { return std::make_unique<Reduce>(image); }
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

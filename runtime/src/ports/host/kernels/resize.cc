@@ -9,7 +9,7 @@
 #include "layout.h"
 #include "resize_axis.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 namespace {
 
 /// Combinations of taps of all dims but the innermost.
@@ -163,4 +163,4 @@ class Resize : public Kernel {
 
 std::unique_ptr<Kernel> make_resize(const Image& image) { return std::make_unique<Resize>(image); }
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

@@ -5,7 +5,7 @@
 
 #include "interpolation.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 namespace {
 
 /// Entries of a table: 128 MiB each for positions and weights.
@@ -141,4 +141,4 @@ ResizeAxis make_resize_axis(const ResizeRule& rule, std::int64_t in_size, std::i
   });
 }
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

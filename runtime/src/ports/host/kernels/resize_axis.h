@@ -6,7 +6,7 @@
 
 #include "image.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 
 enum class ResizeMode : std::uint8_t { nearest, linear, cubic };
 enum class Coordinates : std::uint8_t { half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric, tf_crop_and_resize };
@@ -38,4 +38,4 @@ struct ResizeAxis {
 /// Throws KernelError where that takes too many taps.
 ResizeAxis make_resize_axis(const ResizeRule& rule, std::int64_t in_size, std::int64_t out_size, double scale, double start, double end);
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

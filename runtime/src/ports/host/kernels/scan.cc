@@ -3,7 +3,7 @@
 #include "functions.h"
 #include "lines.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 namespace {
 
 class Scan : public Kernel {
@@ -56,4 +56,4 @@ class Scan : public Kernel {
 
 std::unique_ptr<Kernel> make_scan(const Image& image) { return std::make_unique<Scan>(image); }
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

@@ -3,7 +3,7 @@
 #include "functions.h"
 #include "moves.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 namespace {
 
 enum class Reduction : std::uint8_t { none, add, mul, min, max };
@@ -164,4 +164,4 @@ class ScatterNd : public Scatter {
 std::unique_ptr<Kernel> make_scatter_elements(const Image& image) { return std::make_unique<ScatterElements>(image); }
 std::unique_ptr<Kernel> make_scatter_nd(const Image& image) { return std::make_unique<ScatterNd>(image); }
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

@@ -3,7 +3,7 @@
 #include "functions.h"
 #include "moves.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 namespace {
 
 class Slice : public Kernel {
@@ -96,4 +96,4 @@ class ReverseSequence : public Kernel {
 std::unique_ptr<Kernel> make_slice(const Image& image) { return std::make_unique<Slice>(image); }
 std::unique_ptr<Kernel> make_reverse_sequence(const Image& image) { return std::make_unique<ReverseSequence>(image); }
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

@@ -3,7 +3,7 @@
 #include "functions.h"
 #include "lines.h"
 
-namespace hipdnn_host::kernels {
+namespace hipdnn_port::kernels {
 namespace {
 
 /// One line's results, which are also the only scratch: a heap with its worst entry first.
@@ -104,4 +104,4 @@ class TopK : public Kernel {
 
 std::unique_ptr<Kernel> make_top_k(const Image& image) { return std::make_unique<TopK>(image); }
 
-}  // namespace hipdnn_host::kernels
+}  // namespace hipdnn_port::kernels

@@ -7,7 +7,7 @@
 
 #define HIPDNN_HOST_OPENMP __attribute__((visibility("default")))
 
-using hipdnn_host::PartFunction;
+using hipdnn_port::PartFunction;
 
 namespace {
 
@@ -28,8 +28,8 @@ StaticLoop& loop() {
 /// The calling part's next piece of `l` in iterations [*from, *to), or false where there is none.
 bool next_piece(StaticLoop& l, long* from, long* to) {
   const long total = l.step > 0 ? (l.last - l.first + l.step - 1) / l.step : (l.first - l.last - l.step - 1) / -l.step;
-  const long parts = hipdnn_host::part_count();
-  const long part = hipdnn_host::part_number();
+  const long parts = hipdnn_port::part_count();
+  const long part = hipdnn_port::part_number();
   const long chunk = l.chunk > 0 ? l.chunk : (total + parts - 1) / parts;
   const long begin = (l.next_chunk * parts + part) * chunk;
   if (total <= 0 || begin >= total) return false;
@@ -45,10 +45,10 @@ bool next_piece(StaticLoop& l, long* from, long* to) {
 extern "C" {
 
 HIPDNN_HOST_OPENMP void GOMP_parallel_start(PartFunction function, void* data, unsigned count) {
-  hipdnn_host::start_region(function, data, count == 0 ? hipdnn_host::default_parts() : static_cast<int>(count));
+  hipdnn_port::start_region(function, data, count == 0 ? hipdnn_port::default_parts() : static_cast<int>(count));
 }
 
-HIPDNN_HOST_OPENMP void GOMP_parallel_end() { hipdnn_host::finish_region(); }
+HIPDNN_HOST_OPENMP void GOMP_parallel_end() { hipdnn_port::finish_region(); }
 
 HIPDNN_HOST_OPENMP void GOMP_parallel(PartFunction function, void* data, unsigned count, unsigned) {
   GOMP_parallel_start(function, data, count);
@@ -56,7 +56,7 @@ HIPDNN_HOST_OPENMP void GOMP_parallel(PartFunction function, void* data, unsigne
   GOMP_parallel_end();
 }
 
-HIPDNN_HOST_OPENMP void GOMP_barrier() { hipdnn_host::team_barrier(); }
+HIPDNN_HOST_OPENMP void GOMP_barrier() { hipdnn_port::team_barrier(); }
 
 HIPDNN_HOST_OPENMP bool GOMP_loop_static_next(long* from, long* to) { return next_piece(loop(), from, to); }
 
@@ -67,10 +67,10 @@ HIPDNN_HOST_OPENMP bool GOMP_loop_static_start(long first, long last, long step,
 
 HIPDNN_HOST_OPENMP void GOMP_loop_end_nowait() {}
 
-HIPDNN_HOST_OPENMP int omp_get_max_threads() { return hipdnn_host::default_parts(); }
-HIPDNN_HOST_OPENMP void omp_set_num_threads(int count) { hipdnn_host::set_default_parts(count); }
-HIPDNN_HOST_OPENMP int omp_get_num_threads() { return hipdnn_host::part_count(); }
-HIPDNN_HOST_OPENMP int omp_get_thread_num() { return hipdnn_host::part_number(); }
-HIPDNN_HOST_OPENMP int omp_in_parallel() { return hipdnn_host::in_region() ? 1 : 0; }
+HIPDNN_HOST_OPENMP int omp_get_max_threads() { return hipdnn_port::default_parts(); }
+HIPDNN_HOST_OPENMP void omp_set_num_threads(int count) { hipdnn_port::set_default_parts(count); }
+HIPDNN_HOST_OPENMP int omp_get_num_threads() { return hipdnn_port::part_count(); }
+HIPDNN_HOST_OPENMP int omp_get_thread_num() { return hipdnn_port::part_number(); }
+HIPDNN_HOST_OPENMP int omp_in_parallel() { return hipdnn_port::in_region() ? 1 : 0; }
 
 }  // extern "C"

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 namespace {
 
@@ -247,4 +247,4 @@ int default_parts() {
 
 void set_default_parts(int count) { state().default_parts = std::max(count, 1); }
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

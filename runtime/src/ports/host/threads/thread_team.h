@@ -1,7 +1,7 @@
 // Threads for data-parallel work that stay quick when they have the machine to themselves and do no harm when they do not.
 #pragma once
 
-namespace hipdnn_host {
+namespace hipdnn_port {
 
 /// Work cut into `count` parts: `function(data)` is called once for each, with part_number() telling which.
 /// All parts of a region may wait for each other (team_barrier), so every part gets a thread of its own where it needs one.
@@ -26,4 +26,4 @@ void team_barrier();
 int default_parts();
 void set_default_parts(int count);
 
-}  // namespace hipdnn_host
+}  // namespace hipdnn_port

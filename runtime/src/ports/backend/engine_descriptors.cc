@@ -1,0 +1,122 @@
+// Asks the engines which of them take a graph, and keeps the choice.
+#include "engine_descriptors.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "log.h"
+#include "names.h"
+#include "status.h"
+
+namespace hipdnn_port {
+namespace {
+
+/// Bytes of all virtual tensors: what a graph needs beyond its operands if nothing in it is fused. The largest number where it overflows.
+std::int64_t estimate_workspace(const Graph& graph) {
+  std::int64_t total = 0;
+  for (const Tensor& tensor : graph.tensors) {
+    if (!tensor.is_virtual) continue;
+    std::int64_t bytes = 0;
+    if (__builtin_mul_overflow(tensor.element_count(), static_cast<std::int64_t>(element_bytes(tensor.dtype)), &bytes) ||
+        __builtin_add_overflow(total, bytes, &total)) {
+      return std::numeric_limits<std::int64_t>::max();
+    }
+  }
+  return total;
+}
+
+}  // namespace
+
+std::int64_t engine_id(std::string_view name) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return static_cast<std::int64_t>(hash);
+}
+
+std::shared_ptr<EngineDescriptor> EngineDescriptor::accepted(std::shared_ptr<GraphDescriptor> graph, const Engine& engine) {
+  auto made = std::make_shared<EngineDescriptor>(*find_spec(HIPDNN_BACKEND_ENGINE_DESCRIPTOR));
+  made->store_descriptor(HIPDNN_ATTR_ENGINE_OPERATION_GRAPH, std::move(graph));
+  made->store_integers(HIPDNN_ATTR_ENGINE_GLOBAL_INDEX, HIPDNN_TYPE_INT64, {engine_id(engine.name())});
+  made->engine_ = &engine;
+  made->finalize();
+  return made;
+}
+
+void EngineDescriptor::on_finalize() {
+  if (engine_ == nullptr) {
+    const std::int64_t id = integer(HIPDNN_ATTR_ENGINE_GLOBAL_INDEX);
+    const auto found = std::ranges::find(engines(), id, [](const Engine* engine) { return engine_id(engine->name()); });
+    if (found == engines().end()) {
+      fail(HIPDNN_STATUS_BAD_PARAM, attribute_name(HIPDNN_ATTR_ENGINE_GLOBAL_INDEX), ": no engine has id ", id);
+    }
+    if (const auto reason = (*found)->refuses(*graph()->graph())) {
+      fail(HIPDNN_STATUS_NOT_SUPPORTED, (*found)->name(), " does not take the graph: ", *reason);
+    }
+    engine_ = *found;
+  }
+  store_string(HIPDNN_ATTR_ENGINE_NAME_EXT, std::string(engine_->name()));
+}
+
+void EngineHeuristicDescriptor::on_finalize() {
+  const auto graph = descriptor<GraphDescriptor>(HIPDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+  const bool find_first = integer_or(HIPDNN_ATTR_ENGINEHEUR_FIND_FIRST_EXT, 0) != 0;
+  std::vector<std::shared_ptr<EngineDescriptor>> results;
+  std::string refusals;
+  for (const Engine* engine : engines()) {
+    if (const auto reason = engine->refuses(*graph->graph())) {
+      refusals += text("\n  ", engine->name(), ": ", *reason);
+      continue;
+    }
+    results.push_back(EngineDescriptor::accepted(graph, *engine));
+    if (find_first) break;
+  }
+  results_ = std::move(results);
+  if (refusals.empty()) return;
+  const std::string message = text("graph '", graph->graph()->name, "' is taken by ", results_.size(), " of the engines; refused by", refusals);
+  if (results_.empty()) set_last_error(message);  // success without engines: the reasons must not be lost
+  log(results_.empty() ? HIPDNN_SEV_WARN : HIPDNN_SEV_INFO, message);
+}
+
+void EngineHeuristicDescriptor::get(int name, hipdnnBackendAttributeType_t type, std::int64_t requested, std::int64_t* actual,
+                                    void* data) const {
+  if (name != HIPDNN_ATTR_ENGINEHEUR_RESULTS) return Descriptor::get(name, type, requested, actual, data);
+  require_readable();
+  require_row(name, type);
+  if (requested < 0) fail(HIPDNN_STATUS_BAD_PARAM, attribute_name(name), ": requested count ", requested, " is negative");
+  const auto available = static_cast<std::int64_t>(results_.size());
+  if (requested == 0 || data == nullptr) {
+    require_argument(actual, "element count") = available;
+    return;
+  }
+  const std::span handles(static_cast<const hipdnnBackendDescriptor_t*>(data), static_cast<std::size_t>(std::min(requested, available)));
+  std::vector<EngineConfigDescriptor*> configs;
+  for (const hipdnnBackendDescriptor_t handle : handles) {
+    auto* config = dynamic_cast<EngineConfigDescriptor*>(require_argument(handle, "engine configuration in the array").object.get());
+    if (config == nullptr || config->finalized()) {
+      fail(HIPDNN_STATUS_BAD_PARAM, attribute_name(name), ": element ", configs.size(), " must be an unfinalized ",
+           descriptor_name(HIPDNN_BACKEND_ENGINECFG_DESCRIPTOR));
+    }
+    configs.push_back(config);
+  }
+  for (std::size_t i = 0; i < configs.size(); ++i) configs[i]->assign(results_[i]);
+  if (actual != nullptr) *actual = static_cast<std::int64_t>(configs.size());
+}
+
+void EngineConfigDescriptor::assign(std::shared_ptr<EngineDescriptor> engine) {
+  store_descriptor(HIPDNN_ATTR_ENGINECFG_ENGINE, std::move(engine));
+}
+
+void EngineConfigDescriptor::on_finalize() {
+  const auto chosen = engine();
+  if (has(HIPDNN_ATTR_ENGINECFG_KNOB_CHOICES)) {
+    const Descriptor& choice = *value(HIPDNN_ATTR_ENGINECFG_KNOB_CHOICES).descriptors.front();
+    fail(HIPDNN_STATUS_BAD_PARAM, chosen->engine().name(), " has no knob '", choice.string(HIPDNN_ATTR_KNOB_CHOICE_KNOB_TYPE), "'");
+  }
+  store_integers(HIPDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, HIPDNN_TYPE_INT64, {estimate_workspace(*chosen->graph()->graph())});
+}
+
+}  // namespace hipdnn_port

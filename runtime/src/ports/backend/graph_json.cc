@@ -1,0 +1,216 @@
+// Writes the JSON form: attribute names and enumerators in lower case, without the parts that repeat the node's type.
+#include "graph_json.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "graph_descriptor.h"
+#include "names.h"
+#include "spec.h"
+#include "status.h"
+
+namespace hipdnn_port {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct NodeForm {
+  hipdnnBackendDescriptorType_t type;
+  std::string_view name;
+  std::string_view tensors;     // what precedes a tensor's name in its attribute's
+  std::string_view parameters;  // the same for parameters
+};
+
+constexpr std::array node_forms{
+    NodeForm{HIPDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, "ConvolutionFwdAttributes", "OPERATION_CONVOLUTION_FORWARD_",
+             "CONVOLUTION_"},
+    NodeForm{HIPDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, "ConvolutionBwdAttributes", "OPERATION_CONVOLUTION_BWD_DATA_",
+             "CONVOLUTION_"},
+    NodeForm{HIPDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, "ConvolutionWrwAttributes",
+             "OPERATION_CONVOLUTION_BWD_FILTER_", "CONVOLUTION_"},
+    NodeForm{HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "PointwiseAttributes", "OPERATION_POINTWISE_", "POINTWISE_"},
+    NodeForm{HIPDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, "MatmulAttributes", "OPERATION_MATMUL_", "MATMUL_"},
+    NodeForm{HIPDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, "ReductionAttributes", "OPERATION_REDUCTION_", "REDUCTION_"},
+    NodeForm{HIPDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR, "ResampleFwdAttributes", "OPERATION_RESAMPLE_FWD_", "RESAMPLE_"},
+    NodeForm{HIPDNN_BACKEND_OPERATION_BATCHNORM_INFERENCE_DESCRIPTOR_EXT, "BatchnormInferenceAttributes",
+             "OPERATION_BATCHNORM_INFERENCE_", "BATCHNORM_INF_"},
+    NodeForm{HIPDNN_BACKEND_OPERATION_BATCHNORM_INFERENCE_VARIANCE_DESCRIPTOR_EXT, "BatchnormInferenceAttributesVarianceExt",
+             "OPERATION_BATCHNORM_INFERENCE_VARIANCE_", "BATCHNORM_INF_VAR_"},
+    NodeForm{HIPDNN_BACKEND_OPERATION_BATCHNORM_DESCRIPTOR_EXT, "BatchnormAttributes", "OPERATION_BATCHNORM_", "BATCHNORM_"},
+    NodeForm{HIPDNN_BACKEND_OPERATION_BATCHNORM_BACKWARD_DESCRIPTOR_EXT, "BatchnormBackwardAttributes", "OPERATION_BATCHNORM_BACKWARD_",
+             "BATCHNORM_BACKWARD_"},
+    NodeForm{HIPDNN_BACKEND_OPERATION_LAYERNORM_DESCRIPTOR_EXT, "LayernormAttributes", "OPERATION_LAYERNORM_", "LAYERNORM_"},
+    NodeForm{HIPDNN_BACKEND_OPERATION_LAYERNORM_BACKWARD_DESCRIPTOR_EXT, "LayernormBackwardAttributes", "OPERATION_LAYERNORM_BACKWARD_",
+             "LAYERNORM_BACKWARD_"},
+    NodeForm{HIPDNN_BACKEND_OPERATION_RMSNORM_DESCRIPTOR_EXT, "RMSNormAttributes", "OPERATION_RMSNORM_", "RMSNORM_"},
+    NodeForm{HIPDNN_BACKEND_OPERATION_RMSNORM_BACKWARD_DESCRIPTOR_EXT, "RMSNormBackwardAttributes", "OPERATION_RMSNORM_BACKWARD_",
+             "RMSNORM_BACKWARD_"},
+    NodeForm{HIPDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR, "SdpaAttributes", "OPERATION_SDPA_FWD_", "SDPA_FWD_"},
+    NodeForm{HIPDNN_BACKEND_OPERATION_SDPA_BWD_DESCRIPTOR_EXT, "SdpaBackwardAttributes", "OPERATION_SDPA_BWD_", "SDPA_BWD_"},
+    NodeForm{HIPDNN_BACKEND_OPERATION_CUSTOM_OP_DESCRIPTOR_EXT, "CustomOpAttributes", "OPERATION_CUSTOM_OP_", "CUSTOM_OP_"},
+    NodeForm{HIPDNN_BACKEND_OPERATION_BLOCK_SCALE_QUANTIZE_DESCRIPTOR, "BlockScaleQuantizeAttributes", "OPERATION_BLOCK_SCALE_QUANTIZE_",
+             "BLOCK_SCALE_QUANTIZE_"},
+    NodeForm{HIPDNN_BACKEND_OPERATION_BLOCK_SCALE_DEQUANTIZE_DESCRIPTOR, "BlockScaleDequantizeAttributes",
+             "OPERATION_BLOCK_SCALE_DEQUANTIZE_", "BLOCK_SCALE_DEQUANTIZE_"},
+};
+
+// Where the JSON form's word is not the attribute's.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> renamed{{{"pre_paddings", "pre_padding"},
+                                                                                {"post_paddings", "post_padding"},
+                                                                                {"filter_strides", "stride"},
+                                                                                {"strides", "stride"},
+                                                                                {"dilations", "dilation"},
+                                                                                {"window_dims", "window"}}};
+
+std::string lower(std::string_view from) {
+  std::string lowered(from);
+  std::ranges::transform(lowered, lowered.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lowered;
+}
+
+/// The attribute's own word: without the ABI's prefix, the node's, and the suffixes _EXT and DESC.
+std::string attribute_word(const NodeForm& form, hipdnnBackendAttributeName_t attribute) {
+  const std::string full = attribute_name(attribute);
+  std::string_view word = full;
+  word.remove_prefix(std::string_view("HIPDNN_ATTR_").size());
+  for (const std::string_view prefix : {form.tensors, form.parameters}) {
+    if (word.starts_with(prefix)) word.remove_prefix(prefix.size());
+  }
+  for (const std::string_view suffix : {"_EXT", "_DESC", "DESC"}) {
+    if (word.ends_with(suffix)) word.remove_suffix(suffix.size());
+  }
+  return lower(word);
+}
+
+/// JSON has no infinities and no NaN: they are written as words.
+Json real(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return value;
+}
+
+/// "relu_fwd", "CROSS_CORRELATION", 3, [1, 1], true: a parameter by the type its attribute has.
+Json parameter(const AttributeSpec& row, const AttributeValue& value) {
+  if (const auto* characters = std::get_if<std::string>(&value)) {
+    return row.is_binary ? Json(std::vector<unsigned char>(characters->begin(), characters->end())) : Json(*characters);
+  }
+  if (const auto* reals = std::get_if<std::vector<double>>(&value)) return real(reals->at(0));
+  const auto& integers = std::get<std::vector<std::int64_t>>(value);
+  if (row.count == Count::vector) return integers;
+  if (row.type == HIPDNN_TYPE_BOOLEAN) return integers.at(0) != 0;
+  if (row.type == HIPDNN_TYPE_DATA_TYPE) return data_type_name(static_cast<int>(integers.at(0)));
+  const auto name = enumerator_name(row.type, static_cast<int>(integers.at(0)));
+  if (!name) return integers.at(0);
+  if (row.type == HIPDNN_TYPE_POINTWISE_MODE) return lower(name->substr(std::string_view("HIPDNN_POINTWISE_").size()));
+  return name->substr(std::string_view("HIPDNN_").size());
+}
+
+bool is_compute_type(std::string_view word) { return word == "comp_type" || word == "math_prec"; }
+
+std::string parameter_word(const NodeForm& form, hipdnnBackendAttributeName_t attribute) {
+  const std::string word = attribute_word(form, attribute);
+  if (form.type == HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR) {
+    return word == "mode" ? "operation" : word == "axis" ? "axis_tensor_uid" : word;
+  }
+  const auto found = std::ranges::find(renamed, word, &std::pair<std::string_view, std::string_view>::first);
+  return found == renamed.end() ? word : std::string(found->second);
+}
+
+Json tensor_uids(const Graph& graph, const AttributeSpec& row, const std::vector<int>& indices) {
+  Json uids = Json::array();
+  for (const int index : indices) uids.push_back(graph.tensors[static_cast<std::size_t>(index)].uid);
+  return row.count == Count::scalar ? uids.at(0) : uids;
+}
+
+void add_attribute(Json& json, const Graph& graph, const Node& node, const NodeForm& form, const AttributeSpec& row) {
+  const auto name = static_cast<hipdnnBackendAttributeName_t>(row.name);
+  const bool is_pointwise = form.type == HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR;
+  if (row.type == HIPDNN_TYPE_BACKEND_DESCRIPTOR) {
+    const char* side = row.refers == Refers::output ? "outputs" : "inputs";
+    const std::string key = attribute_word(form, name) + "_tensor_uid";
+    if (node.has_tensor(name)) json[side][key] = tensor_uids(graph, row, node.tensors.at(name));
+    else if (is_pointwise) json[side][key] = nullptr;  // readers want every key of a pointwise node
+    return;
+  }
+  const std::string word = parameter_word(form, name);
+  const char* side = is_pointwise ? "inputs" : "parameters";
+  if (node.has(name)) {
+    (is_compute_type(word) ? json["compute_data_type"] : json[side][word]) = parameter(row, node.attributes.at(name));
+  } else if (is_pointwise) {
+    json[side][word] = nullptr;
+  }
+}
+
+Json node_to_json(const Graph& graph, const Node& node) {
+  const auto form = std::ranges::find(node_forms, node.type, &NodeForm::type);
+  if (form == node_forms.end()) fail(HIPDNN_STATUS_INTERNAL_ERROR, descriptor_name(node.type), " has no JSON form");
+  Json json{{"name", node.name}, {"type", form->name}, {"compute_data_type", data_type_name(graph.compute_type)},
+            {"inputs", Json::object()}, {"outputs", Json::object()}};
+  for (const AttributeSpec& row : find_spec(node.type)->attributes) {
+    if (row.need != Need::read_only && row.name != HIPDNN_ATTR_OPERATION_NAME_EXT) add_attribute(json, graph, node, *form, row);
+  }
+  return json;
+}
+
+const char* value_type(hipdnnDataType_t type) {
+  switch (type) {
+    case HIPDNN_DATA_FLOAT: return "Float32Value";
+    case HIPDNN_DATA_DOUBLE: return "Float64Value";
+    case HIPDNN_DATA_HALF: return "Float16Value";
+    case HIPDNN_DATA_BFLOAT16: return "BFloat16Value";
+    case HIPDNN_DATA_INT32: return "Int32Value";
+    case HIPDNN_DATA_INT64: return "Int64Value";
+    case HIPDNN_DATA_BOOLEAN: return "BoolValue";
+    default: return "Float8Value";  // every 8-bit type: the byte itself
+  }
+}
+
+Json baked_value(const Tensor& tensor) {
+  switch (tensor.dtype) {
+    case HIPDNN_DATA_INT64: return static_cast<std::int64_t>(tensor.scalar());
+    case HIPDNN_DATA_INT32: return static_cast<std::int32_t>(tensor.scalar());
+    case HIPDNN_DATA_BOOLEAN: return tensor.scalar() != 0;
+    case HIPDNN_DATA_FLOAT:
+    case HIPDNN_DATA_DOUBLE:
+    case HIPDNN_DATA_HALF:
+    case HIPDNN_DATA_BFLOAT16: return real(tensor.scalar());
+    default: return std::to_integer<int>(tensor.value->front());
+  }
+}
+
+Json tensor_to_json(const Tensor& tensor) {
+  Json json{{"uid", tensor.uid},         {"name", tensor.name},       {"data_type", data_type_name(tensor.dtype)},
+            {"dims", tensor.dims},       {"strides", tensor.strides}, {"virtual", tensor.is_virtual},
+            {"alignment", tensor.byte_alignment}};
+  if (tensor.value) {
+    json["value_type"] = value_type(tensor.dtype);
+    json["value"] = baked_value(tensor);
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string graph_to_json(const Descriptor& graph_descriptor) {
+  if (!graph_descriptor.has(HIPDNN_ATTR_OPERATIONGRAPH_OPS)) fail(HIPDNN_STATUS_BAD_PARAM, "the graph has no operations");
+  const Graph graph = build_graph(graph_descriptor);
+  Json json{{"name", graph.name},
+            {"compute_data_type", data_type_name(graph.compute_type)},
+            {"io_data_type", data_type_name(graph.io_type)},
+            {"intermediate_data_type", data_type_name(graph.intermediate_type)},
+            {"nodes", Json::array()},
+            {"tensors", Json::array()}};
+  if (graph_descriptor.has(HIPDNN_ATTR_OPERATIONGRAPH_PREFERRED_ENGINE_ID_EXT)) {
+    json["preferred_engine_id"] = graph_descriptor.integer(HIPDNN_ATTR_OPERATIONGRAPH_PREFERRED_ENGINE_ID_EXT);
+  }
+  for (const Node& node : graph.nodes) json["nodes"].push_back(node_to_json(graph, node));
+  for (const Tensor& tensor : graph.tensors) json["tensors"].push_back(tensor_to_json(tensor));
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace hipdnn_port

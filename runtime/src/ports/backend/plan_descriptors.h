@@ -1,0 +1,64 @@
+// The descriptors of execution: plan and variant pack.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "descriptor.h"
+#include "engine.h"
+#include "engine_descriptors.h"
+
+namespace hipdnn_port {
+
+class VariantPackDescriptor final : public Descriptor {
+ public:
+  using Descriptor::Descriptor;
+  struct Binding {
+    std::int64_t uid;
+    void* pointer;
+  };
+  /// Sorted by uid; valid once finalized, like the rest.
+  const std::vector<Binding>& bindings() const { return bindings_; }
+  void* workspace() const { return workspace_; }
+  bool overrides_shapes() const { return overrides_shapes_; }
+
+ protected:
+  void on_finalize() override;
+
+ private:
+  void check_overrides() const;
+
+  std::vector<Binding> bindings_;
+  void* workspace_ = nullptr;
+  bool overrides_shapes_ = false;
+};
+
+class ExecutionPlanDescriptor final : public Descriptor {
+ public:
+  using Descriptor::Descriptor;
+  /// Runs the plan on the calling thread; any number of threads may, each with its own pointers. Allocates and locks nothing.
+  /// BAD_PARAM names the uid whose pointer is missing, null or not aligned as its tensor promises.
+  void execute(const VariantPackDescriptor& pack, const Launch& launch) const;
+  const Plan& plan() const { return *plan_; }
+
+ protected:
+  void on_finalize() override;
+
+ private:
+  struct Operand {
+    std::int64_t uid;
+    std::uintptr_t alignment_mask;
+    void* constant;  // used where the pack does not bind the uid; else null
+  };
+
+  Constants read_constants(const Graph& graph) const;
+  void resolve_operands(const Graph& graph, const Constants& constants);
+  void* operand_pointer(const Operand& operand, const VariantPackDescriptor& pack) const;
+
+  std::shared_ptr<GraphDescriptor> graph_;
+  std::unique_ptr<const Plan> plan_;
+  std::vector<Operand> operands_;  // in the plan's order, then those of the graph that the plan does not read
+};
+
+}  // namespace hipdnn_port

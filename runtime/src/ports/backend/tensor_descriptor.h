@@ -1,0 +1,22 @@
+// The tensor descriptor.
+#pragma once
+
+#include "descriptor.h"
+
+namespace hipdnn_port {
+
+class TensorDescriptor final : public Descriptor {
+ public:
+  using Descriptor::Descriptor;
+  /// Valid once finalized.
+  const Tensor& tensor() const { return tensor_; }
+
+ protected:
+  void on_set(int name) override;
+  void on_finalize() override;
+
+ private:
+  Tensor tensor_;
+};
+
+}  // namespace hipdnn_port

@@ -1,0 +1,108 @@
+// Shape checks of scaled dot product attention.
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "names.h"
+#include "operation_descriptor.h"
+#include "status.h"
+#include "validate.h"
+
+namespace hipdnn_port {
+namespace {
+
+using Dims = std::vector<std::int64_t>;
+
+const Tensor& rank_4(const OperationDescriptor& operation, int name) {
+  const Tensor& tensor = operation.tensor(name);
+  if (tensor.rank() != 4) {
+    fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": ", attribute_name(name), " must have rank 4 (batch, head, sequence, feature), got ",
+         describe(tensor));
+  }
+  return tensor;
+}
+
+void expect_dims(const OperationDescriptor& operation, int name, const Dims& expected) {
+  const Tensor* tensor = operation.find_tensor(name);
+  if (tensor != nullptr && tensor->dims != expected) {
+    fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": ", attribute_name(name), " is ", describe(*tensor), ", expected dims ",
+         show(expected));
+  }
+}
+
+void expect_broadcastable(const OperationDescriptor& operation, int name, const Dims& full) {
+  const Tensor* tensor = operation.find_tensor(name);
+  if (tensor == nullptr) return;
+  bool fits = tensor->dims.size() == full.size();
+  for (std::size_t d = 0; fits && d < full.size(); ++d) fits = tensor->dims[d] == 1 || tensor->dims[d] == full[d];
+  if (!fits) {
+    fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": ", attribute_name(name), " is ", describe(*tensor), ", each dim must be 1 or that of ",
+         show(full));
+  }
+}
+
+/// Key or value heads are shared by equal groups of query heads.
+void expect_grouped(const OperationDescriptor& operation, int name, const Tensor& q) {
+  const Tensor& tensor = operation.tensor(name);
+  if (tensor.dims[0] != q.dims[0]) {
+    fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": ", attribute_name(name), " is ", describe(tensor), ", expected the batch of ", describe(q));
+  }
+  if (q.dims[1] % tensor.dims[1] != 0) {
+    fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": the heads of ", describe(q), " must be a multiple of those of ", describe(tensor));
+  }
+}
+
+void check_lengths(const OperationDescriptor& operation, std::int64_t batches) {
+  const bool is_padded = operation.integer_or(HIPDNN_ATTR_SDPA_FWD_PADDING_MASK_EXT, 0) != 0;
+  for (const int name : {HIPDNN_ATTR_OPERATION_SDPA_FWD_SEQ_LEN_QDESC, HIPDNN_ATTR_OPERATION_SDPA_FWD_SEQ_LEN_KVDESC}) {
+    expect_dims(operation, name, {batches, 1, 1, 1});
+    if (operation.has(name) != is_padded) {
+      fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": ", attribute_name(name), " must be given exactly when ",
+           attribute_name(HIPDNN_ATTR_SDPA_FWD_PADDING_MASK_EXT), " is true");
+    }
+  }
+}
+
+void check_band(const OperationDescriptor& operation) {
+  for (const auto& [name, least] : {std::pair{HIPDNN_ATTR_SDPA_FWD_LEFT_BOUND_EXT, 1}, {HIPDNN_ATTR_SDPA_FWD_RIGHT_BOUND_EXT, 0}}) {
+    if (operation.has(name) && operation.integer(name) < least) {
+      fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": ", attribute_name(name), " = ", operation.integer(name), ", expected at least ", least);
+    }
+  }
+}
+
+}  // namespace
+
+void validate_sdpa_forward(const OperationDescriptor& operation) {
+  const Tensor& q = rank_4(operation, HIPDNN_ATTR_OPERATION_SDPA_FWD_QDESC);
+  const Tensor& k = rank_4(operation, HIPDNN_ATTR_OPERATION_SDPA_FWD_KDESC);
+  const Tensor& v = rank_4(operation, HIPDNN_ATTR_OPERATION_SDPA_FWD_VDESC);
+  rank_4(operation, HIPDNN_ATTR_OPERATION_SDPA_FWD_ODESC);
+  // Paged keys and values are laid out by the page tables.
+  if (operation.has(HIPDNN_ATTR_OPERATION_SDPA_FWD_PAGE_TABLE_KDESC) || operation.has(HIPDNN_ATTR_OPERATION_SDPA_FWD_PAGE_TABLE_VDESC)) return;
+  expect_grouped(operation, HIPDNN_ATTR_OPERATION_SDPA_FWD_KDESC, q);
+  expect_grouped(operation, HIPDNN_ATTR_OPERATION_SDPA_FWD_VDESC, q);
+  if (k.dims[3] != q.dims[3]) {
+    fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": the last dims of ", describe(q), " and ", describe(k), " must be equal");
+  }
+  if (v.dims[2] != k.dims[2]) {
+    fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": ", describe(k), " and ", describe(v), " must have as many keys as values");
+  }
+  const std::int64_t batches = q.dims[0], heads = q.dims[1], queries = q.dims[2];
+  expect_dims(operation, HIPDNN_ATTR_OPERATION_SDPA_FWD_ODESC, {batches, heads, queries, v.dims[3]});
+  expect_broadcastable(operation, HIPDNN_ATTR_OPERATION_SDPA_FWD_ATTN_MASK_EXT, {batches, heads, queries, k.dims[2]});
+  for (const int name :
+       {HIPDNN_ATTR_OPERATION_SDPA_FWD_STATSDESC, HIPDNN_ATTR_OPERATION_SDPA_FWD_MAX_EXT, HIPDNN_ATTR_OPERATION_SDPA_FWD_SUM_EXP_EXT}) {
+    expect_dims(operation, name, {batches, heads, queries, 1});
+  }
+  const Tensor* scale = operation.find_tensor(HIPDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC);
+  if (scale != nullptr && scale->element_count() != 1) {
+    fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": ", attribute_name(HIPDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC), " is ", describe(*scale),
+         ", expected one element");
+  }
+  check_lengths(operation, batches);
+  check_band(operation);
+}
+
+}  // namespace hipdnn_port

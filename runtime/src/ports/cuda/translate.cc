@@ -1,0 +1,365 @@
+#include "translate.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "backend/names.h"
+#include "backend/status.h"
+#include "tensors.h"
+#include "values.h"
+
+namespace hipdnn_cuda {
+namespace {
+
+using hipdnn_port::Graph;
+using hipdnn_port::Node;
+using hipdnn_port::Tensor;
+using hipdnn_port::text;
+using Name = hipdnnBackendAttributeName_t;
+
+int data_type(hipdnnDataType_t type) { return cudnn_data_type(type).value(); }
+int data_type(const Node& node, Name name) { return data_type(static_cast<hipdnnDataType_t>(node.integer(name))); }
+
+/// Builds the descriptors of one graph.
+class Translator {
+ public:
+  Translator(const Graph& graph, cudnnHandle_t handle) : graph_(graph), handle_(handle), fill_(rank_fill(graph)) {
+    for (const Tensor& tensor : graph.tensors) next_uid_ = std::max(next_uid_, tensor.uid + 1);
+  }
+
+  CudnnGraph run() {
+    for (const Tensor& tensor : graph_.tensors) tensors_.push_back(add_tensor(tensor));
+    for (const Node& node : graph_.nodes) add(node);
+    CudnnDescriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle_);
+    graph.set_descriptors(CUDNN_ATTR_OPERATIONGRAPH_OPS, operations_);
+    graph.finalize("the operation graph");
+    return {std::move(parts_), std::move(graph), std::move(uids_), std::move(scalars_)};
+  }
+
+ private:
+  cudnnBackendDescriptor_t tensor(const Node& node, Name name) const { return tensors_[static_cast<std::size_t>(node.tensor(name))]; }
+
+  cudnnBackendDescriptor_t keep(CudnnDescriptor&& made, std::string_view what) {
+    made.finalize(what);
+    parts_.push_back(std::move(made));
+    return parts_.back().raw();
+  }
+
+  cudnnBackendDescriptor_t add_tensor(const Tensor& tensor) {
+    const Shape shape = filled(tensor, fill_);
+    CudnnDescriptor made = plain_tensor(tensor.uid, data_type(tensor.dtype), shape, tensor.is_virtual, tensor.byte_alignment);
+    if (tensor.value) {
+      made.set_flag(CUDNN_ATTR_TENSOR_IS_BY_VALUE, true);
+      scalars_.emplace_back(tensor.uid, *tensor.value);
+    } else if (!tensor.is_virtual) {
+      uids_.push_back(tensor.uid);
+    }
+    return keep(std::move(made), "tensor " + hipdnn_port::describe(tensor));
+  }
+
+  static CudnnDescriptor plain_tensor(std::int64_t uid, int type, const Shape& shape, bool is_virtual, std::int64_t alignment) {
+    CudnnDescriptor made(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    made.set_enumerator(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type);
+    made.set_integers(CUDNN_ATTR_TENSOR_DIMENSIONS, shape.dims);
+    made.set_integers(CUDNN_ATTR_TENSOR_STRIDES, shape.strides);
+    made.set_integer(CUDNN_ATTR_TENSOR_UNIQUE_ID, uid);
+    made.set_integer(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, alignment);
+    made.set_flag(CUDNN_ATTR_TENSOR_IS_VIRTUAL, is_virtual);
+    return made;
+  }
+
+  void add(const Node& node) {
+    switch (node.type) {
+      case HIPDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR: return add_convolution(node);
+      case HIPDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR: return add_backward_data(node);
+      case HIPDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR: return add_matmul(node);
+      case HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR: return add_pointwise(node);
+      case HIPDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR: return add_reduction(node);
+      case HIPDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR: return add_resample(node);
+      case HIPDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR: return add_attention(node);
+      default: throw std::runtime_error(hipdnn_port::descriptor_name(node.type) + " is not translated");
+    }
+  }
+
+  void add_operation(CudnnDescriptor&& operation, const Node& node) {
+    operations_.push_back(keep(std::move(operation), node.name.empty() ? hipdnn_port::descriptor_name(node.type) : "node '" + node.name + "'"));
+  }
+
+  /// One value per spatial dim, with `one` for the dims that were put in.
+  std::vector<std::int64_t> spatial(const Node& node, Name name, std::int64_t one) const {
+    std::vector<std::int64_t> values = node.ints(name);
+    values.insert(values.begin(), fill_.count, one);
+    return values;
+  }
+
+  cudnnBackendDescriptor_t convolution(const Node& node) {
+    CudnnDescriptor made(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+    const auto strides = spatial(node, HIPDNN_ATTR_CONVOLUTION_FILTER_STRIDES, 1);
+    made.set_integer(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, static_cast<std::int64_t>(strides.size()));
+    made.set_enumerator(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, data_type(node, HIPDNN_ATTR_CONVOLUTION_COMP_TYPE));
+    made.set_enumerator(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE,
+                        node.integer(HIPDNN_ATTR_CONVOLUTION_CONV_MODE) == HIPDNN_CONVOLUTION ? CUDNN_CONVOLUTION : CUDNN_CROSS_CORRELATION);
+    made.set_integers(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, strides);
+    made.set_integers(CUDNN_ATTR_CONVOLUTION_DILATIONS, spatial(node, HIPDNN_ATTR_CONVOLUTION_DILATIONS, 1));
+    made.set_integers(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, spatial(node, HIPDNN_ATTR_CONVOLUTION_PRE_PADDINGS, 0));
+    made.set_integers(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, spatial(node, HIPDNN_ATTR_CONVOLUTION_POST_PADDINGS, 0));
+    return keep(std::move(made), "the convolution");
+  }
+
+  /// cuDNN's scale of the result and of what was there before.
+  static void set_scales(CudnnDescriptor& operation, cudnnBackendAttributeName_t alpha, cudnnBackendAttributeName_t beta) {
+    const float one = 1, zero = 0;
+    operation.set(alpha, CUDNN_TYPE_FLOAT, 1, &one);
+    operation.set(beta, CUDNN_TYPE_FLOAT, 1, &zero);
+  }
+
+  void add_convolution(const Node& node) {
+    CudnnDescriptor made(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
+    made.set_descriptor(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, convolution(node));
+    made.set_descriptor(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, tensor(node, HIPDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X));
+    made.set_descriptor(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, tensor(node, HIPDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W));
+    made.set_descriptor(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, tensor(node, HIPDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y));
+    set_scales(made, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA);
+    add_operation(std::move(made), node);
+  }
+
+  void add_backward_data(const Node& node) {
+    CudnnDescriptor made(CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR);
+    made.set_descriptor(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, convolution(node));
+    made.set_descriptor(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, tensor(node, HIPDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY));
+    made.set_descriptor(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, tensor(node, HIPDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W));
+    made.set_descriptor(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, tensor(node, HIPDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX));
+    set_scales(made, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA);
+    add_operation(std::move(made), node);
+  }
+
+  cudnnBackendDescriptor_t matmul(int compute_type) {
+    CudnnDescriptor made(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+    made.set_enumerator(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, compute_type);
+    return keep(std::move(made), "the matrix product");
+  }
+
+  void add_matmul(int compute_type, cudnnBackendDescriptor_t a, cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t c, const Node& node) {
+    CudnnDescriptor made(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
+    made.set_descriptor(CUDNN_ATTR_OPERATION_MATMUL_DESC, matmul(compute_type));
+    made.set_descriptor(CUDNN_ATTR_OPERATION_MATMUL_ADESC, a);
+    made.set_descriptor(CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
+    made.set_descriptor(CUDNN_ATTR_OPERATION_MATMUL_CDESC, c);
+    add_operation(std::move(made), node);
+  }
+
+  void add_matmul(const Node& node) {
+    add_matmul(data_type(node, HIPDNN_ATTR_MATMUL_COMP_TYPE), tensor(node, HIPDNN_ATTR_OPERATION_MATMUL_ADESC),
+               tensor(node, HIPDNN_ATTR_OPERATION_MATMUL_BDESC), tensor(node, HIPDNN_ATTR_OPERATION_MATMUL_CDESC), node);
+  }
+
+  void add_pointwise(int mode, int precision, std::initializer_list<cudnnBackendDescriptor_t> inputs, cudnnBackendDescriptor_t output,
+                     const Node& node, const Node* settings = nullptr) {
+    CudnnDescriptor function(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    function.set_enumerator(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode);
+    function.set_enumerator(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, precision);
+    if (settings != nullptr) set_function(function, *settings);
+    CudnnDescriptor made(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    made.set_descriptor(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, keep(std::move(function), "the pointwise function"));
+    constexpr cudnnBackendAttributeName_t names[] = {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
+                                                     CUDNN_ATTR_OPERATION_POINTWISE_TDESC};
+    const cudnnBackendAttributeName_t* name = names;
+    for (const cudnnBackendDescriptor_t input : inputs) made.set_descriptor(*name++, input);
+    made.set_descriptor(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, output);
+    add_operation(std::move(made), node);
+  }
+
+  static void set_function(CudnnDescriptor& function, const Node& node) {
+    constexpr std::pair<Name, cudnnBackendAttributeName_t> numbers[] = {
+        {HIPDNN_ATTR_POINTWISE_RELU_LOWER_CLIP, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP},
+        {HIPDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP},
+        {HIPDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE},
+        {HIPDNN_ATTR_POINTWISE_ELU_ALPHA, CUDNN_ATTR_POINTWISE_ELU_ALPHA},
+        {HIPDNN_ATTR_POINTWISE_SOFTPLUS_BETA, CUDNN_ATTR_POINTWISE_SOFTPLUS_BETA},
+        {HIPDNN_ATTR_POINTWISE_SWISH_BETA, CUDNN_ATTR_POINTWISE_SWISH_BETA},
+    };
+    for (const auto& [ours, theirs] : numbers) {
+      if (node.has(ours)) function.set_number(theirs, node.real_or(ours, 0));
+    }
+    if (node.has(HIPDNN_ATTR_POINTWISE_AXIS)) function.set_integer(CUDNN_ATTR_POINTWISE_AXIS, node.integer(HIPDNN_ATTR_POINTWISE_AXIS));
+  }
+
+  void add_pointwise(const Node& node) {
+    const int mode = cudnn_pointwise(static_cast<int>(node.integer(HIPDNN_ATTR_POINTWISE_MODE))).value();
+    const int precision = data_type(node, HIPDNN_ATTR_POINTWISE_MATH_PREC);
+    const auto input = [&](Name name) { return tensor(node, name); };
+    const auto output = input(HIPDNN_ATTR_OPERATION_POINTWISE_OUT_0_EXT);
+    const auto first = input(HIPDNN_ATTR_OPERATION_POINTWISE_IN_0_EXT);
+    if (node.has_tensor(HIPDNN_ATTR_OPERATION_POINTWISE_IN_2_EXT)) {
+      add_pointwise(mode, precision,
+                    {first, input(HIPDNN_ATTR_OPERATION_POINTWISE_IN_1_EXT), input(HIPDNN_ATTR_OPERATION_POINTWISE_IN_2_EXT)}, output, node,
+                    &node);
+    } else if (node.has_tensor(HIPDNN_ATTR_OPERATION_POINTWISE_IN_1_EXT)) {
+      add_pointwise(mode, precision, {first, input(HIPDNN_ATTR_OPERATION_POINTWISE_IN_1_EXT)}, output, node, &node);
+    } else {
+      add_pointwise(mode, precision, {first}, output, node, &node);
+    }
+  }
+
+  void add_reduction(int operation, int precision, cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t y, const Node& node) {
+    CudnnDescriptor function(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+    function.set_enumerator(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, operation);
+    function.set_enumerator(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, precision);
+    CudnnDescriptor made(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
+    made.set_descriptor(CUDNN_ATTR_OPERATION_REDUCTION_DESC, keep(std::move(function), "the reduction"));
+    made.set_descriptor(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
+    made.set_descriptor(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y);
+    add_operation(std::move(made), node);
+  }
+
+  void add_reduction(const Node& node) {
+    add_reduction(cudnn_reduction(static_cast<int>(node.integer(HIPDNN_ATTR_REDUCTION_OPERATOR))).value(),
+                  data_type(node, HIPDNN_ATTR_REDUCTION_COMP_TYPE), tensor(node, HIPDNN_ATTR_OPERATION_REDUCTION_XDESC),
+                  tensor(node, HIPDNN_ATTR_OPERATION_REDUCTION_YDESC), node);
+  }
+
+  void add_resample(const Node& node) {
+    CudnnDescriptor function(CUDNN_BACKEND_RESAMPLE_DESCRIPTOR);
+    const auto window = spatial(node, HIPDNN_ATTR_RESAMPLE_WINDOW_DIMS, 1);
+    const int mode = cudnn_resample(static_cast<int>(node.integer(HIPDNN_ATTR_RESAMPLE_MODE))).value();
+    const bool is_max = mode == CUDNN_RESAMPLE_MAXPOOL;
+    function.set_enumerator(CUDNN_ATTR_RESAMPLE_MODE, CUDNN_TYPE_RESAMPLE_MODE, mode);
+    function.set_enumerator(CUDNN_ATTR_RESAMPLE_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, data_type(node, HIPDNN_ATTR_RESAMPLE_COMP_TYPE));
+    function.set_enumerator(CUDNN_ATTR_RESAMPLE_NAN_PROPAGATION, CUDNN_TYPE_NAN_PROPOGATION, CUDNN_PROPAGATE_NAN);
+    function.set_enumerator(CUDNN_ATTR_RESAMPLE_PADDING_MODE, CUDNN_TYPE_PADDING_MODE, is_max ? CUDNN_NEG_INF_PAD : CUDNN_ZERO_PAD);
+    function.set_integer(CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS, static_cast<std::int64_t>(window.size()));
+    function.set_integers(CUDNN_ATTR_RESAMPLE_WINDOW_DIMS, window);
+    function.set_integers(CUDNN_ATTR_RESAMPLE_STRIDES, spatial(node, HIPDNN_ATTR_RESAMPLE_STRIDES, 1));
+    function.set_integers(CUDNN_ATTR_RESAMPLE_PRE_PADDINGS, spatial(node, HIPDNN_ATTR_RESAMPLE_PRE_PADDINGS, 0));
+    function.set_integers(CUDNN_ATTR_RESAMPLE_POST_PADDINGS, spatial(node, HIPDNN_ATTR_RESAMPLE_POST_PADDINGS, 0));
+    CudnnDescriptor made(CUDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR);
+    made.set_descriptor(CUDNN_ATTR_OPERATION_RESAMPLE_FWD_DESC, keep(std::move(function), "the resampling"));
+    made.set_descriptor(CUDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC, tensor(node, HIPDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC));
+    made.set_descriptor(CUDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC, tensor(node, HIPDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC));
+    add_operation(std::move(made), node);
+  }
+
+  cudnnBackendDescriptor_t inner(int type, std::vector<std::int64_t> dims) {
+    Shape shape{std::move(dims), {}};
+    shape.strides.resize(shape.dims.size());
+    std::int64_t extent = 1;
+    for (std::size_t i = shape.dims.size(); i-- > 0;) {
+      shape.strides[i] = extent;
+      extent *= shape.dims[i];
+    }
+    return keep(plain_tensor(next_uid_++, type, shape, true, 16), "a tensor inside attention");
+  }
+
+  cudnnBackendDescriptor_t scalar(float value, std::size_t rank) {
+    const std::vector<std::int64_t> ones(rank, 1);
+    CudnnDescriptor made = plain_tensor(next_uid_, CUDNN_DATA_FLOAT, {ones, ones}, false, 4);
+    made.set_flag(CUDNN_ATTR_TENSOR_IS_BY_VALUE, true);
+    const auto* bytes = reinterpret_cast<const std::byte*>(&value);
+    scalars_.emplace_back(next_uid_++, std::vector<std::byte>(bytes, bytes + sizeof value));
+    return keep(std::move(made), "a number inside attention");
+  }
+
+  /// The products and the softmax between them, which cuDNN's engines know as one kernel: scores in f32, probabilities in the type of V.
+  void add_attention(const Node& node) {
+    const auto described = [&](Name name) -> const Tensor& { return graph_.tensors[static_cast<std::size_t>(node.tensor(name))]; };
+    const Tensor& q = described(HIPDNN_ATTR_OPERATION_SDPA_FWD_QDESC);
+    const Tensor& k = described(HIPDNN_ATTR_OPERATION_SDPA_FWD_KDESC);
+    const std::size_t rank = q.dims.size();
+    std::vector<std::int64_t> scores = q.dims, rows = q.dims;
+    scores.back() = k.dims[rank - 2];
+    rows.back() = 1;
+    Shape turned = filled(k, fill_);
+    std::swap(turned.dims[rank - 2], turned.dims[rank - 1]);
+    std::swap(turned.strides[rank - 2], turned.strides[rank - 1]);
+    // The same tensor seen the other way round: cuDNN wants a descriptor per uid, so K itself is not described a second time.
+    const auto k_turned = keep(plain_tensor(k.uid, data_type(k.dtype), turned, false, k.byte_alignment), "K");
+    constexpr int f32 = CUDNN_DATA_FLOAT;
+    auto current = inner(f32, scores);
+    add_matmul(f32, tensor(node, HIPDNN_ATTR_OPERATION_SDPA_FWD_QDESC), k_turned, current, node);
+    const auto apply = [&](int mode, cudnnBackendDescriptor_t other) {
+      const auto next = inner(f32, scores);
+      add_pointwise(mode, f32, {current, other}, next, node);
+      current = next;
+    };
+    apply(CUDNN_POINTWISE_MUL, scalar(static_cast<float>(node.real_or(HIPDNN_ATTR_SDPA_FWD_ATTN_SCALE_VALUE_EXT, 1.0)), rank));
+    if (node.has_tensor(HIPDNN_ATTR_OPERATION_SDPA_FWD_ATTN_MASK_EXT)) {
+      apply(CUDNN_POINTWISE_ADD, tensor(node, HIPDNN_ATTR_OPERATION_SDPA_FWD_ATTN_MASK_EXT));
+    }
+    const auto largest = inner(f32, rows);
+    add_reduction(CUDNN_REDUCE_TENSOR_MAX, f32, current, largest, node);
+    apply(CUDNN_POINTWISE_SUB, largest);
+    const auto powers = inner(f32, scores);
+    add_pointwise(CUDNN_POINTWISE_EXP, f32, {current}, powers, node);
+    const auto total = inner(f32, rows);
+    add_reduction(CUDNN_REDUCE_TENSOR_ADD, f32, powers, total, node);
+    const auto probabilities = inner(data_type(q.dtype), scores);
+    add_pointwise(CUDNN_POINTWISE_DIV, f32, {powers, total}, probabilities, node);
+    add_matmul(f32, probabilities, tensor(node, HIPDNN_ATTR_OPERATION_SDPA_FWD_VDESC), tensor(node, HIPDNN_ATTR_OPERATION_SDPA_FWD_ODESC),
+               node);
+  }
+
+  const Graph& graph_;
+  cudnnHandle_t handle_;
+  RankFill fill_;
+  std::int64_t next_uid_ = 1;
+  std::vector<CudnnDescriptor> parts_;
+  std::vector<cudnnBackendDescriptor_t> tensors_;
+  std::vector<cudnnBackendDescriptor_t> operations_;
+  std::vector<std::int64_t> uids_;
+  std::vector<std::pair<std::int64_t, std::vector<std::byte>>> scalars_;
+};
+
+std::optional<std::string> why_not_attention(const Graph& graph, const Node& node) {
+  static constexpr Name taken[] = {HIPDNN_ATTR_OPERATION_SDPA_FWD_QDESC, HIPDNN_ATTR_OPERATION_SDPA_FWD_KDESC,
+                                   HIPDNN_ATTR_OPERATION_SDPA_FWD_VDESC, HIPDNN_ATTR_OPERATION_SDPA_FWD_ODESC,
+                                   HIPDNN_ATTR_OPERATION_SDPA_FWD_ATTN_MASK_EXT};
+  if (graph.nodes.size() != 1) return "attention is translated alone";
+  for (const auto& [name, tensors] : node.tensors) {
+    if (std::ranges::find(taken, name) == std::end(taken)) return text(hipdnn_port::attribute_name(name), " is not translated");
+  }
+  for (const Name flag : {HIPDNN_ATTR_SDPA_FWD_CAUSAL_MASK_EXT, HIPDNN_ATTR_SDPA_FWD_CAUSAL_MASK_BOTTOM_RIGHT_EXT,
+                          HIPDNN_ATTR_SDPA_FWD_ALIBI_MASK_EXT, HIPDNN_ATTR_SDPA_FWD_PADDING_MASK_EXT}) {
+    if (node.integer_or(flag, 0) != 0) return text(hipdnn_port::attribute_name(flag), " is not translated");
+  }
+  for (const Name bound : {HIPDNN_ATTR_SDPA_FWD_LEFT_BOUND_EXT, HIPDNN_ATTR_SDPA_FWD_RIGHT_BOUND_EXT}) {
+    if (node.has(bound)) return text(hipdnn_port::attribute_name(bound), " is not translated");
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> why_not(const Graph& graph, const Node& node) {
+  switch (node.type) {
+    case HIPDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+    case HIPDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
+    case HIPDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR: return std::nullopt;
+    case HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
+      if (!cudnn_pointwise(static_cast<int>(node.integer(HIPDNN_ATTR_POINTWISE_MODE)))) return "cuDNN has no such pointwise mode";
+      return std::nullopt;
+    case HIPDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
+      if (!cudnn_reduction(static_cast<int>(node.integer(HIPDNN_ATTR_REDUCTION_OPERATOR)))) return "cuDNN has no such reduction";
+      return std::nullopt;
+    case HIPDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR:
+      if (node.has_tensor(HIPDNN_ATTR_OPERATION_RESAMPLE_FWD_IDXDESC)) return "indices of maxima are not translated";
+      return std::nullopt;
+    case HIPDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR: return why_not_attention(graph, node);
+    default: return hipdnn_port::descriptor_name(node.type) + " is not translated";
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> why_not_expressible(const Graph& graph) {
+  for (const Tensor& tensor : graph.tensors) {
+    if (!cudnn_data_type(tensor.dtype)) return text("cuDNN has no ", hipdnn_port::data_type_name(tensor.dtype));
+    if (tensor.rank() > 8) return text("rank ", tensor.rank(), ", at most 8");
+  }
+  for (const Node& node : graph.nodes) {
+    if (auto reason = why_not(graph, node)) return reason;
+  }
+  return std::nullopt;
+}
+
+CudnnGraph translate(const Graph& graph, cudnnHandle_t handle) { return Translator(graph, handle).run(); }
+
+}  // namespace hipdnn_cuda
