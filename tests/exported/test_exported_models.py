@@ -68,6 +68,20 @@ def test_exported_model_equals_onnxruntime_and_pytorch_when_sizes_are_open(
 
 
 @pytest.mark.parametrize(
+    ("name", "size", "runs"),
+    [("vit", "batch", [1, 3, 4]), ("decoder", "batch", [3, 1]), ("causal_decoder", "s", [7, 4, 12])],
+)
+def test_exported_model_equals_onnxruntime_when_a_size_is_rounded_up(name: str, size: str, runs: list[int]) -> None:
+    model = cases.export(name, dynamic=True)
+    reference = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = hipdnn_mlir.compile(model, buckets={size: [4, 12]}).session()
+    for number in runs:
+        exported = cases.exported(name, {size: number})
+        assert_close(session.run(None, exported.feeds), reference.run(None, exported.feeds))
+    assert session.stats.instances <= 2
+
+
+@pytest.mark.parametrize(
     ("name", "dtype", "tolerance"),
     [
         ("encoder", "float16", F16_TOLERANCE),
