@@ -17,20 +17,8 @@ from hipdnn_mlir.ops.registry import find, rows
 from hipdnn_mlir.ops.spec import Refusal, TensorType
 from hipdnn_mlir.sizes.known_sizes import FAR
 
-from .function import (
-    ATTRIBUTE,
-    DEFAULT,
-    LISTS,
-    SCALARS,
-    MlirFunction,
-    inside_optional,
-    is_tensor_type,
-    line_of,
-    marks,
-    named_functions,
-    parsed,
-    result_types,
-)
+from .bind import bind, check_fits, name_of, retype
+from .function import MlirFunction, is_tensor_type, line_of, named_functions, parsed, result_types
 
 _TYPED = re.compile(r"vtensor<[^>]*>")
 _OF_SIZES = frozenset(
@@ -95,7 +83,7 @@ def _specialize(function: MlirFunction, operands: tuple[TensorType | None, ...],
         if "sym_visibility" in entry.attributes:  # MLIR erases private functions that nothing calls
             del entry.attributes["sym_visibility"]
         declared = result_types(entry)
-        positions = _bind(function, entry, operands, json.loads(attributes))
+        positions = bind(function, entry, operands, json.loads(attributes))
         _run(function, module, "inline,func.func(canonicalize,cse)")
         for other in named_functions(module).values():
             if other != entry:
@@ -129,122 +117,7 @@ def _run(function: MlirFunction, module: Any, pipeline: str) -> None:
     except ir.MLIRError as error:
         found = error.error_diagnostics[0] if error.error_diagnostics else None
         reason = f"{found.message}{line_of(found)}" if found else str(error).splitlines()[0]
-        raise Refusal("function", f"{_name(function)} cannot be specialized: {reason}") from error
-
-
-def _name(function: MlirFunction) -> str:
-    return f"@{function.symbol} of {function.where}"
-
-
-def _bind(
-    function: MlirFunction, entry: Any, operands: Sequence[TensorType | None], attributes: dict[str, Any]
-) -> list[int]:
-    """Put constants in the place of attributes and of operands that are left out; returns the positions of the tensor arguments."""
-    block = entry.regions[0].blocks[0]
-    arguments = list(block.arguments)
-    tensors = [index for index, argument in enumerate(arguments) if is_tensor_type(argument.type)]
-    needed = max((n + 1 for n, i in enumerate(tensors) if not inside_optional(arguments[i].type)), default=0)
-    given = [*operands, *[None] * (len(tensors) - len(operands))]
-    if not needed <= len(operands) <= len(tensors):
-        takes = str(needed) if needed == len(tensors) else f"{needed} to {len(tensors)}"
-        raise Refusal("operands", f"{_name(function)} takes {takes} tensors, the node has {len(operands)}")
-    with ir.InsertionPoint.at_block_begin(block):
-        for number, (index, kind) in enumerate(zip(tensors, given, strict=True)):
-            _bind_tensor(function, arguments[index], number, kind)
-        for index, (argument, mark) in enumerate(zip(arguments, marks(entry), strict=True)):
-            if index not in tensors:
-                argument.replace_all_uses_with(_attribute(function, argument, mark, attributes))
-    if attributes:
-        raise Refusal("attribute", f"{_name(function)} has no argument for attribute {next(iter(attributes))!r}")
-    _retype(entry)
-    return tensors
-
-
-def _bind_tensor(function: MlirFunction, argument: Any, number: int, kind: TensorType | None) -> None:
-    inner = inside_optional(argument.type)
-    if kind is None and not inner:
-        raise Refusal("operands", f"{_name(function)} needs input {number}, which the node leaves out")
-    if kind is not None:
-        _check_fits(f"input {number} is", kind, ir.Type.parse(inner or str(argument.type)), f"{_name(function)} takes")
-    if not inner:
-        return
-    wrapped = argument.type
-    if kind is None:
-        none = _create("torch.constant.none", "!torch.none")
-        argument.replace_all_uses_with(_create("torch.derefine", wrapped, [none]))
-        return
-    argument.set_type(ir.Type.parse(inner))
-    derefined = _create("torch.derefine", wrapped, [argument])
-    argument.replace_all_uses_except(derefined, derefined.owner.operation)
-
-
-def _check_fits(what: str, kind: TensorType, declared: Any, who: str) -> None:
-    """Check a static type against one that may leave dims and element type open."""
-    text = str(declared)
-    if text == "!torch.vtensor":
-        return
-    dims, _, element = text.removeprefix("!torch.vtensor<").removesuffix(">").rpartition(",")
-    if element not in ("unk", kind.dtype.torch):
-        raise Refusal("dtype", f"{what} {kind}, {who} {element}")
-    sizes = [] if dims in ("*", "[]") else dims[1:-1].split(",")
-    ranks = dims == "*" or len(sizes) == len(kind.dims)
-    if not ranks or any(size not in ("?", str(found)) for size, found in zip(sizes, kind.dims, strict=False)):
-        raise Refusal("shape", f"{what} {kind}, {who} {dims}")
-
-
-def _create(name: str, kind: Any, operands: Sequence[Any] = (), **attributes: Any) -> Any:
-    result = ir.Type.parse(kind) if isinstance(kind, str) else kind
-    return ir.Operation.create(name, results=[result], operands=list(operands), attributes=attributes).result
-
-
-def _attribute(function: MlirFunction, argument: Any, mark: dict[str, Any], attributes: dict[str, Any]) -> Any:
-    """The value of an attribute as constants; takes it out of `attributes`."""
-    name = str(ir.StringAttr(mark[ATTRIBUTE]).value)
-    inner = inside_optional(argument.type)
-    kind = inner or str(argument.type)
-    value = attributes.pop(name, _plain(mark[DEFAULT]) if DEFAULT in mark else None)
-    if value is None:
-        if not inner:
-            raise Refusal("attribute", f"{_name(function)} needs the attribute {name!r}, which the node lacks")
-        made = _create("torch.constant.none", "!torch.none")
-    elif (kind in LISTS) != isinstance(value, list):
-        raise Refusal("attribute", f"attribute {name!r} is {value!r}, {_name(function)} takes a {kind}")
-    elif kind in LISTS:
-        made = _create(
-            "torch.prim.ListConstruct", kind, [_constant(function, name, LISTS[kind], item) for item in value]
-        )
-    else:
-        made = _constant(function, name, kind, value)
-    return _create("torch.derefine", argument.type, [made]) if inner else made
-
-
-def _plain(attribute: Any) -> Any:
-    if isinstance(attribute, ir.ArrayAttr):
-        return [_plain(item) for item in attribute]
-    return attribute.value
-
-
-def _constant(function: MlirFunction, name: str, kind: str, value: Any) -> Any:
-    fits = isinstance(value, str) == (kind == "!torch.str") and not (
-        isinstance(value, float) and kind != "!torch.float"
-    )
-    if not fits:
-        raise Refusal("attribute", f"attribute {name!r} has the value {value!r}, {_name(function)} takes a {kind}")
-    held = {
-        "!torch.int": lambda: ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value),
-        "!torch.float": lambda: ir.FloatAttr.get(ir.F64Type.get(), float(value)),
-        "!torch.bool": lambda: ir.BoolAttr.get(bool(value)),
-        "!torch.str": lambda: ir.StringAttr.get(value),
-    }[kind]()
-    return _create(f"torch.constant.{SCALARS[kind]}", kind, value=held)
-
-
-def _retype(entry: Any) -> None:
-    """Bring the function's type in line with its arguments and what it returns."""
-    block = entry.regions[0].blocks[0]
-    returned = block.operations[len(block.operations) - 1].operation
-    kind = ir.FunctionType.get([a.type for a in block.arguments], [value.type for value in returned.operands])
-    entry.attributes["function_type"] = ir.TypeAttr.get(kind)
+        raise Refusal("function", f"{name_of(function)} cannot be specialized: {reason}") from error
 
 
 def _check_sizes(entry: Any) -> None:
@@ -279,7 +152,7 @@ def _forget_types(entry: Any, operands: Mapping[int, TensorType | None]) -> None
         elif operation.name != "torch.vtensor.literal":
             for value in operation.results:
                 value.set_type(ir.Type.parse(_TYPED.sub("vtensor", str(value.type))))
-    _retype(entry)
+    retype(entry)
 
 
 def _check_ops(function: MlirFunction, entry: Any, written: Mapping[str, str]) -> None:
@@ -299,7 +172,7 @@ def _checked_results(function: MlirFunction, entry: Any, declared: Sequence[Any]
     returned = block.operations[len(block.operations) - 1].operation
     kinds = tuple(tensor_type(value.type) for value in returned.operands)
     for index, (kind, stated) in enumerate(zip(kinds, declared, strict=True)):
-        _check_fits(f"result {index} is", kind, stated, f"{_name(function)} states")
+        check_fits(f"result {index} is", kind, stated, f"{name_of(function)} states")
     return kinds
 
 
