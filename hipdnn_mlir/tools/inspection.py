@@ -21,8 +21,8 @@ def inspect(path: Path) -> dict[str, Any]:
     Returns:
         ``model``, ``target``, ``format``, ``producer``; ``inputs`` and ``outputs`` (name, dtype, dims); ``executables``
         (name, summary, steps that use it); ``steps`` (kind, name, summary, engine; a copy has its bytes for summary);
-        ``memory`` (bytes of constants, of the arena, of the largest live set). Of a program with open sizes ``symbols`` names them, and
-        engines and memory, which depend on them, are left out.
+        ``memory`` (bytes of constants, of the arena, of the largest live set). Of a program with open sizes ``symbols`` names them,
+        ``buckets`` has what some are rounded up to, and engines and memory, which depend on them, are left out.
 
     Raises:
         ProgramError: The file is not a program, is broken, or is newer than this package.
@@ -35,6 +35,7 @@ def inspect(path: Path) -> dict[str, Any]:
     steps = [{}] * len(program["steps"]) if session.symbols else session.steps
     return {
         "symbols": session.symbols,
+        "buckets": session.buckets,
         "model": program["model"]["name"],
         "target": program["target"],
         "format": program["format"],

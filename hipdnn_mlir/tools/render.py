@@ -87,7 +87,13 @@ def program(data: Mapping[str, Any]) -> RenderableType:
     steps = _table(f"{len(data['steps'])} steps", "#", "kind", "name", "operations", "engine", right=["#"])
     for index, step in enumerate(data["steps"]):
         steps.add_row(str(index), step["kind"], escape(step["name"]), escape(step["summary"]), step["engine"])
-    return Group(ports, executables, steps, Text(_memory(data["memory"], data["symbols"])))
+    return Group(ports, executables, steps, Text(_memory(data["memory"], _open_sizes(data))))
+
+
+def _open_sizes(data: Mapping[str, Any]) -> list[str]:
+    """Return the open sizes with their buckets."""
+    buckets = {name: f" (rounded up to {', '.join(map(str, sizes))})" for name, sizes in data["buckets"].items()}
+    return [name + buckets.get(name, "") for name in data["symbols"]]
 
 
 def _memory(memory: Mapping[str, int], symbols: Sequence[str]) -> str:
