@@ -1,7 +1,7 @@
 """Floats in the text of LLVM IR, from how torch-mlir's LLVM prints them to how llvmlite's reads them.
 
-The newer LLVM prints the shortest decimals that round to a float (the older one wants decimals that are exact), bits in the float's own width
-(`f0x3FB8AA3B`) and words (`+inf`, `+qnan`). Once llvmlite has that LLVM this file can go.
+The newer LLVM prints the shortest decimals that round to a float (the older one wants decimals that are exact), bits in the float's own
+width (`f0x3FB8AA3B`) and words (`+inf`, `+qnan`). Once llvmlite has that LLVM this file can go.
 """
 
 import re

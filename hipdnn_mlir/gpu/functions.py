@@ -99,7 +99,7 @@ class Functions:
     # -- exponentials ---------------------------------------------------------------------------------------------
 
     def _nearest(self, x: Value) -> tuple[Value, Value]:
-        """The nearest integer to a number below 2^(mantissa - 2), as float and as integer; no conversion, so no undefined result for NaN."""
+        """The nearest integer to a number below 2^(mantissa - 2), as float and as integer; without a conversion, which NaN has none of."""
         shift = self.number(1.5 * 2.0**self.mantissa)
         moved = self.add(x, shift)
         whole = self.b.same("arith.subi", self.bits_of(moved), self.bits_of(shift))
@@ -351,7 +351,7 @@ NAMES: dict[str, Callable[..., Value]] = {
     name: getattr(Functions, name)
     for name in (
         "exp", "log", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "sqrt",
-        "atan2", "pow", "fmod",
+        "log1p", "atan2", "pow", "fmod",
     )
 }  # fmt: skip
 """Functions by the names of a map's instructions."""

@@ -5,13 +5,18 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..abi import Descriptor
 from ..errors import Reject
+from ..ops.graph import Graph
 from ..ops.spec import Refusal
 from .arch import Architecture
 from .assemble import EMPTY, Launch, assembled
+from .graph_program import graph_program
 from .kernel import GpuKernel, Operand, operands_of
 from .map import map_launch
-from .program import map_program
+from .program import map_program, reduce_program
+from .rowwise import program_launch
+from .window import pooling_launch
 
 Attributes = Mapping[str, Any]
 Generator = Callable[[Sequence[Operand], Attributes, Architecture], Launch]
@@ -21,7 +26,11 @@ def _map(operands: Sequence[Operand], attributes: Attributes, architecture: Arch
     return map_launch(map_program(operands, attributes), architecture)
 
 
-GENERATORS: dict[str, Generator] = {"map": _map}
+def _reduce(operands: Sequence[Operand], attributes: Attributes, architecture: Architecture) -> Launch:
+    return program_launch(reduce_program(operands, attributes), architecture)
+
+
+GENERATORS: dict[str, Generator] = {"map": _map, "reduce": _reduce}
 """Functions of docs/host-library.md that have code for GPUs."""
 
 
@@ -48,6 +57,40 @@ def generate(
         return Reject(description["function"], refusal.rule, refusal.reason)
     digest = hashlib.sha256(json.dumps([description, alignments], sort_keys=True).encode()).hexdigest()[:16]
     return assembled(launch, f"k_{digest}", range(len(description["tensors"])), architecture)
+
+
+def generate_graph(graph: Graph, architecture: Architecture) -> GpuKernel | Reject:
+    """Compile a hipDNN operation graph of pointwise nodes, reductions over the same dims, norms, or of one pooling.
+
+    Args:
+        graph: with strides and alignments of its buffers.
+        architecture: of the GPU.
+
+    Returns:
+        The kernel, whose arguments are numbers of `graph.operands()`, or why there is none.
+
+    Raises:
+        ModelError, PassError: as `generate`.
+    """
+    try:
+        launch = launch_of_graph(graph, architecture)
+    except Refusal as refusal:
+        return Reject(_summary(graph), refusal.rule, refusal.reason)
+    return assembled(launch, f"g_{graph.digest()}", range(len(graph.operands())), architecture)
+
+
+def _summary(graph: Graph) -> str:
+    names = [
+        Descriptor(node.type).name.removeprefix("OPERATION_").split("_DESCRIPTOR")[0].lower() for node in graph.nodes
+    ]
+    return " + ".join(names)
+
+
+def launch_of_graph(graph: Graph, architecture: Architecture) -> Launch:
+    """The launch of a graph, not compiled yet; raises Refusal."""
+    if len(graph.nodes) == 1 and graph.nodes[0].type == Descriptor.OPERATION_RESAMPLE_FWD_DESCRIPTOR:
+        return pooling_launch(graph, architecture)
+    return program_launch(graph_program(graph), architecture)
 
 
 def launch_of(

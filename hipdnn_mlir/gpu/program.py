@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ..dtypes import BY_NAME, I64, DType
 from ..ops.strides import Dims
 from .instructions import result_dtype
@@ -108,9 +110,25 @@ def map_program(operands: Sequence[Operand], attributes: Mapping[str, Any]) -> P
     return program
 
 
+def identity(operator: str, dtype: DType) -> float:
+    """What a reduction of nothing is."""
+    if operator in ("add", "or"):
+        return 0
+    if operator in ("mul", "and"):
+        return 1
+    if dtype.is_float:
+        return float("inf") if operator == "min" else float("-inf")
+    info = np.iinfo(dtype.numpy)
+    return int(info.max if operator == "min" else info.min)
+
+
 def reduce_program(operands: Sequence[Operand], attributes: Mapping[str, Any]) -> Program:
     """The program of a `reduce`."""
     x, y = operands
+    if x.elements == 0:
+        program = Program(y.dims, [x, y])
+        program.append("store", y.dtype, program.constant(identity(attributes["operator"], y.dtype), y.dtype), data=1)
+        return program
     reduced = frozenset(axis for axis, (a, b) in enumerate(zip(x.dims, y.dims, strict=True)) if a != b)
     shown = Operand(
         y.role, y.dtype, x.dims, tuple(0 if a in reduced else s for a, s in enumerate(y.strides)), y.alignment

@@ -9,6 +9,8 @@ from .kernel import Operand
 
 ACCESS_BYTES = 16
 """Of the widest access of one thread."""
+_MAX_LANES = 8
+"""Adjacent positions of one thread, but where all elements are bytes."""
 
 
 @dataclass(frozen=True)
@@ -45,22 +47,22 @@ def arranged(dims: Dims, functions: Sequence[Strides], leaders: Sequence[int]) -
     return Space(tuple(size for size, _ in joined), strides)
 
 
-def vector_size(space: Space, operands: Sequence[Operand], *, at_most: int = 8) -> int:
+def vector_size(space: Space, operands: Sequence[Operand], *, divides: bool = False) -> int:
     """Adjacent positions of the last dim that one thread computes, so that an access has 16 bytes where memory allows.
 
     Args:
         space: of positions; its first functions are the operands' offsets.
         operands: the tensors.
-        at_most: positions.
+        divides: whether the last dim must be a multiple of it, even where it is the only one.
     """
     if not space.dims:
         return 1
     adjacent = [(o, strides) for o, strides in zip(operands, space.strides, strict=False) if strides[-1] == 1]
     bytes_each = [operand.dtype.bytes for operand, _ in adjacent]
-    wanted = min(ACCESS_BYTES // min(bytes_each, default=ACCESS_BYTES), at_most)
+    wanted = min(ACCESS_BYTES // min(bytes_each, default=ACCESS_BYTES), _MAX_LANES)
     if bytes_each and max(bytes_each) == 1:
         wanted = ACCESS_BYTES
-    while space.dims[-1] % wanted and (len(space.dims) > 1 or space.dims[-1] < wanted):
+    while space.dims[-1] % wanted and (divides or len(space.dims) > 1 or space.dims[-1] < wanted):
         wanted //= 2
     while any(access_size(o, strides, wanted) < min(wanted, ACCESS_BYTES // o.dtype.bytes) for o, strides in adjacent):
         wanted //= 2  # a wave that reads single elements of many groups touches every line of memory many times

@@ -30,13 +30,29 @@ def describe(
 
 
 def run_launch(
-    launch: Launch, arrays: Sequence[Array], outs: Sequence[TensorSpec], wave: int, *, writes_once: bool = True
+    launch: Launch,
+    arrays: Sequence[Array],
+    outs: Sequence[TensorSpec],
+    wave: int,
+    *,
+    order: Sequence[int] | None = None,
+    writes_once: bool = True,
 ) -> list[Array]:
-    """Run a launch in the emulator; every element of the outs is written, and once."""
+    """Run a launch in the emulator; every element of the outs is written, and once.
+
+    Args:
+        launch: what to run.
+        arrays: its ins.
+        outs: its outs.
+        wave: threads of a wave.
+        order: of the arguments, as numbers of ins and outs; ins before outs where nothing is said.
+        writes_once: whether a second write of an element is an error.
+    """
     memory = [memory_of(array, spec_of(array)).view(np.uint8).copy() for array in arrays]
     sizes = [extent(out.dims, out.steps) * numpy_dtype(out.dtype).itemsize for out in outs]
     memory += [np.full(size, 0xCD, np.uint8) for size in sizes]
-    emulator = Emulator(memory, launch.blocks, launch.threads, wave)
+    order = range(len(memory)) if order is None else order
+    emulator = Emulator([memory[place] for place in order], launch.blocks, launch.threads, wave)
     if launch.blocks:
         emulator.run(module_of(launch, "k", len(memory)))
     results = []
@@ -45,7 +61,7 @@ def run_launch(
         strides = [step * dtype.itemsize for step in out.steps]
         results.append(np.lib.stride_tricks.as_strided(memory[number].view(dtype), out.dims, strides))
         counts = np.lib.stride_tricks.as_strided(
-            emulator.written[number][:: dtype.itemsize].copy(), out.dims, out.steps
+            emulator.written[list(order).index(number)][:: dtype.itemsize].copy(), out.dims, out.steps
         )
         assert counts.size == 0 or counts.min() >= 1, "an element is not written"
         assert not writes_once or counts.size == 0 or counts.max() == 1, "an element is written twice"

@@ -58,6 +58,7 @@ def _to_integer(x: Array, kind: Any) -> Array:
 _BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "arith.addi": np.add, "arith.subi": np.subtract, "arith.muli": np.multiply, "arith.andi": np.bitwise_and,
     "arith.ori": np.bitwise_or, "arith.xori": np.bitwise_xor, "arith.minui": _as_unsigned(np.minimum),
+    "arith.minsi": np.minimum, "arith.maxsi": np.maximum,
     "arith.divui": lambda a, b: _cut_toward_zero(_as_unsigned(np.floor_divide), a, b),
     "arith.remui": lambda a, b: _cut_toward_zero(_as_unsigned(np.remainder), a, b),
     "arith.divsi": lambda a, b: _cut_toward_zero(_signed_div, a, b), "arith.remsi": lambda a, b: _cut_toward_zero(np.fmod, a, b),
