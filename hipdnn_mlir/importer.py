@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 OLDEST_OPSET, UPGRADED_OPSET = 17, 21
 """torch-mlir's conversions are complete from about opset 17; older models are upgraded by onnx's own converter."""
+RESIZE_HAS_MODES = 11
 MAX_LITERAL_ELEMENTS = 1
 MAX_BYTES = 1 << 48
 LARGE_ELEMENTS = 1024
@@ -287,7 +288,17 @@ def _upgrade(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
     for before, after in zip(model.graph.input, upgraded.graph.input, strict=True):
         if static_dims(before) != static_dims(after):  # what onnx's converter does to Scan-8
             raise ModelError(f"{message}: the dims of {before.name!r} change", where=where, hint=hint)
+    if version < RESIZE_HAS_MODES:
+        _keep_coordinates(upgraded.graph)
     return upgraded
+
+
+def _keep_coordinates(graph: onnx.GraphProto) -> None:
+    """Have a Resize that was an Upsample, or one of opset 10, find its pixels as those did, which onnx's converter forgets."""
+    for node in graph.node:
+        if node.op_type == "Resize" and all(a.name != "coordinate_transformation_mode" for a in node.attribute):
+            node.attribute.append(onnx.helper.make_attribute("coordinate_transformation_mode", "asymmetric"))
+            node.attribute.append(onnx.helper.make_attribute("nearest_mode", "floor"))
 
 
 def _data_dependent(model: onnx.ModelProto) -> list[Reject]:

@@ -16,7 +16,10 @@ def write_body(call: Call) -> Sequence[str | None]:
 
     Source: the schemas of the installed onnx package.
     """
-    schema = onnx.defs.get_schema(call.node.op_type, call.opset if not call.node.domain else 1, call.node.domain)
+    node, version = call.node, call.opset if not call.node.domain else 1
+    if not onnx.defs.has(node.op_type, version, node.domain):
+        raise Refusal("operand", f"operator set {version} does not have it")
+    schema = onnx.defs.get_schema(node.op_type, version, node.domain)
     function = _function(call, schema)
     names = {formal: call.arg(index) or "" for index, formal in enumerate(function.input)}
     defaults = (a.default_value for a in schema.attributes.values() if a.default_value.type)

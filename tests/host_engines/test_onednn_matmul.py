@@ -213,6 +213,18 @@ def test_operand_of_the_epilogue_broadcasts(shape: tuple[int, ...], pointwise: P
     assert_close(y, function(value, other) if value_first else function(other, value))
 
 
+@pytest.mark.parametrize("shape", BROADCASTS[:6], ids=str)
+def test_operand_of_the_epilogue_broadcasts_when_its_elements_lie_apart(shape: tuple[int, ...]) -> None:
+    a, b, y = random(2, 3, 5, 9), random(2, 3, 9, 7), np.full((2, 3, 5, 7), np.nan, np.float32)
+    other = random(*shape[:-1], 14)[..., ::2]
+    graph = AnchorGraph()
+    product = graph.virtual(y.shape)
+    graph.matmul(graph.tensor(a), graph.tensor(b), product)
+    graph.pointwise(Pointwise.ADD, [product, graph.tensor(other)], graph.tensor(y))
+    graph.run(ONEDNN)
+    assert_close(y, np.matmul(a.astype(np.float64), b.astype(np.float64)) + other)
+
+
 def test_bias_gelu_and_residual_of_a_flattened_batch() -> None:
     x, w, bias = random(2, 16, 32), 0.2 * random(1, 32, 48), random(1, 1, 48)
     residual, y = random(2, 16, 48), np.zeros((2, 16, 48), np.float32)

@@ -1,6 +1,6 @@
 """All strategies: importing a family enters its operators."""
 
-from . import elementwise, movement, products, reductions
+from . import elementwise, movement, products, quantized, reductions, sampling, transformers
 from .operators import OPERATORS
 
-__all__ = ["OPERATORS", "elementwise", "movement", "products", "reductions"]
+__all__ = ["OPERATORS", "elementwise", "movement", "products", "quantized", "reductions", "sampling", "transformers"]

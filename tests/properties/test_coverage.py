@@ -1,0 +1,38 @@
+"""No operator without its property: what the compiler takes is read from its own tables and from the conformance page."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from hipdnn_mlir.onnx_functions.table import EXPANSIONS
+from hipdnn_mlir.ops.registry import ONNX, rows
+
+from .families import OPERATORS
+
+WITHOUT = {
+    "BiasAdd": "neither ONNX Runtime's CPU provider nor onnx has it",
+    "BiasSplitGelu": "neither ONNX Runtime's CPU provider nor onnx has it",
+    "Constant": "constant operands of all others are",
+    "GroupNorm": "neither ONNX Runtime's CPU provider nor onnx has it",
+    "OptionalGetElement": "of tensors it does nothing",
+    "OptionalHasElement": "of tensors it is true",
+    "Scan": "its body is a graph, which tests/onnx_functions has",
+    "SkipGroupNorm": "neither ONNX Runtime's CPU provider nor onnx has it",
+}
+"""Operators that have no property, and why."""
+_PASSED = re.compile(r"^\| (\w+) \| \d+ \| [1-9]\d* \|", re.MULTILINE)
+
+
+def test_operator_has_a_property_when_the_compiler_takes_it(pytestconfig: pytest.Config) -> None:
+    page = (pytestconfig.rootpath / "docs" / "coverage.md").read_text()
+    of_rows = {name for row in rows().values() for name in row.onnx}
+    own = {name.removeprefix(ONNX) for name in rows() if name.startswith(ONNX)}
+    taken = of_rows | own | set(_PASSED.findall(page))
+    assert taken - {name for _, name in OPERATORS} - set(WITHOUT) == set()
+    assert {key for key in EXPANSIONS if key[1] not in WITHOUT} - set(OPERATORS) == set()
+
+
+def test_operator_has_no_property_when_a_reason_says_so() -> None:
+    assert {name for _, name in OPERATORS} & set(WITHOUT) == set()
