@@ -16,7 +16,7 @@ class Launch:
 
     Attributes:
         write: writes the kernel's body; its arguments are the tensors' pointers.
-        blocks, threads: of the grid, of a block; both one-dimensional. No blocks: there is nothing to do.
+        blocks, threads: of the grid, of a block; both one-dimensional. No blocks: there is nothing to launch.
         shared_bytes: of a block's shared memory.
         wide: whether positions need 64 bits.
     """

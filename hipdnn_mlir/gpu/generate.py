@@ -3,17 +3,18 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..abi import Descriptor
 from ..errors import Reject
 from ..ops.graph import Graph
 from ..ops.spec import Refusal
+from . import move, scatter
 from .arch import Architecture
 from .assemble import EMPTY, Launch, assembled
 from .graph_program import graph_program
 from .kernel import GpuKernel, Operand, operands_of
-from .map import map_launch
 from .program import map_program, reduce_program
 from .rowwise import program_launch
 from .window import pooling_launch
@@ -22,16 +23,36 @@ Attributes = Mapping[str, Any]
 Generator = Callable[[Sequence[Operand], Attributes, Architecture], Launch]
 
 
+@dataclass(frozen=True)
+class Part:
+    """One launch of a kernel and the tensors that are its arguments."""
+
+    launch: Launch
+    arguments: tuple[int, ...]
+
+
 def _map(operands: Sequence[Operand], attributes: Attributes, architecture: Architecture) -> Launch:
-    return map_launch(map_program(operands, attributes), architecture)
+    return program_launch(map_program(operands, attributes), architecture)
 
 
 def _reduce(operands: Sequence[Operand], attributes: Attributes, architecture: Architecture) -> Launch:
     return program_launch(reduce_program(operands, attributes), architecture)
 
 
-GENERATORS: dict[str, Generator] = {"map": _map, "reduce": _reduce}
-"""Functions of docs/host-library.md that have code for GPUs."""
+GENERATORS: dict[str, Generator] = {
+    "map": _map,
+    "reduce": _reduce,
+    "gather": move.gather_launch,
+    "gather_elements": move.gather_elements_launch,
+    "gather_nd": move.gather_nd_launch,
+    "slice": move.slice_launch,
+    "pad": move.pad_launch,
+    "reverse_sequence": move.reverse_sequence_launch,
+}
+"""Functions of docs/host-library.md that are one launch."""
+_SCATTERS = {"scatter_elements": scatter.scatter_elements_launch, "scatter_nd": scatter.scatter_nd_launch}
+FUNCTIONS = frozenset({*GENERATORS, *_SCATTERS})
+"""Functions that have code for GPUs."""
 
 
 def generate(
@@ -52,11 +73,34 @@ def generate(
         PassError: code that should compile does not.
     """
     try:
-        launch = launch_of(description, architecture, alignments)
+        parts = parts_of(description, architecture, alignments)
     except Refusal as refusal:
         return Reject(description["function"], refusal.rule, refusal.reason)
     digest = hashlib.sha256(json.dumps([description, alignments], sort_keys=True).encode()).hexdigest()[:16]
-    return assembled(launch, f"k_{digest}", range(len(description["tensors"])), architecture)
+    *before, last = [
+        assembled(part.launch, f"k_{digest}_{number}", part.arguments, architecture)
+        for number, part in enumerate(parts)
+    ]
+    return replace(last, preceded_by=tuple(before))
+
+
+def parts_of(
+    description: Mapping[str, Any], architecture: Architecture, alignments: Sequence[int] | None = None
+) -> list[Part]:
+    """The launches of a kernel, not compiled yet; raises Refusal."""
+    function, attributes = description["function"], description["attributes"]
+    operands = operands_of(description["tensors"], alignments)
+    if function not in FUNCTIONS:
+        raise Refusal("kernel", f"no code for {function} on GPUs")
+    if all(operand.elements == 0 for operand in operands if operand.role == "out"):
+        return [Part(EMPTY, tuple(range(len(operands))))]
+    if function in GENERATORS:
+        return [Part(GENERATORS[function](operands, attributes, architecture), tuple(range(len(operands))))]
+    data, out = operands[0], operands[-1]
+    copy = move.move_launch(move.Move(0, 1, data.strides), [data, out], architecture)
+    update = _SCATTERS[function](operands, attributes)
+    parts = [Part(copy, (0, len(operands) - 1)), Part(update, tuple(range(len(operands))))]
+    return [part for part in parts if part.launch.blocks]
 
 
 def generate_graph(graph: Graph, architecture: Architecture) -> GpuKernel | Reject:
@@ -91,15 +135,3 @@ def launch_of_graph(graph: Graph, architecture: Architecture) -> Launch:
     if len(graph.nodes) == 1 and graph.nodes[0].type == Descriptor.OPERATION_RESAMPLE_FWD_DESCRIPTOR:
         return pooling_launch(graph, architecture)
     return program_launch(graph_program(graph), architecture)
-
-
-def launch_of(
-    description: Mapping[str, Any], architecture: Architecture, alignments: Sequence[int] | None = None
-) -> Launch:
-    """The launch of a kernel, not compiled yet; raises Refusal."""
-    operands = operands_of(description["tensors"], alignments)
-    if description["function"] not in GENERATORS:
-        raise Refusal("kernel", f"no code for {description['function']} on GPUs")
-    if all(operand.elements == 0 for operand in operands if operand.role == "out"):
-        return EMPTY
-    return GENERATORS[description["function"]](operands, description["attributes"], architecture)

@@ -46,7 +46,9 @@ class GpuKernel:
         grid: blocks in x, y, z; (0, 1, 1) where there is nothing to do and nothing may be launched.
         block: threads of a block in x, y, z.
         shared_bytes: shared memory that the code declares by itself; a launch passes no dynamic shared memory.
-        arguments: per argument the number of the description's tensor whose device pointer it is.
+        arguments: per argument the number of the tensor (of the description, or of `Graph.operands()`) whose device pointer it is.
+        preceded_by: launches that come first, on the same stream: of a scatter the copy of the data, which is left out where the data lies in
+            the out's memory.
     """
 
     name: str
@@ -56,6 +58,7 @@ class GpuKernel:
     block: tuple[int, int, int]
     shared_bytes: int
     arguments: tuple[int, ...]
+    preceded_by: tuple["GpuKernel", ...] = ()
 
 
 def operands_of(tensors: Sequence[Mapping[str, Any]], alignments: Sequence[int] | None = None) -> list[Operand]:

@@ -41,13 +41,10 @@ def pooling_launch(graph: Graph, architecture: Architecture) -> Launch:
     node = graph.nodes[0]
     if set(node.outputs) != {A.OPERATION_RESAMPLE_FWD_YDESC}:
         raise Refusal("kernel", "no code for pooling with positions on GPUs")
-    found = (
-        graph.tensors[node.inputs[A.OPERATION_RESAMPLE_FWD_XDESC]],
-        graph.tensors[node.outputs[A.OPERATION_RESAMPLE_FWD_YDESC]],
-    )
-    x, y = (
-        Operand(role, t.dtype, t.dims, t.strides, t.alignment) for role, t in zip(("in", "out"), found, strict=True)
-    )
+    source = graph.tensors[node.inputs[A.OPERATION_RESAMPLE_FWD_XDESC]]
+    target = graph.tensors[node.outputs[A.OPERATION_RESAMPLE_FWD_YDESC]]
+    x = Operand("in", source.dtype, source.dims, source.strides, source.alignment)
+    y = Operand("out", target.dtype, target.dims, target.strides, target.alignment)
     if x.dtype is not y.dtype or not x.dtype.is_float:
         raise Refusal("dtype", f"pooling of {x.dtype} to {y.dtype}")
     order = [operand["role"] for operand in graph.operands()]

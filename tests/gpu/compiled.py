@@ -28,7 +28,9 @@ def undefined_symbols(code: bytes) -> list[str]:
 
 
 def check(kernel: GpuKernel) -> None:
-    """The code is of the architecture, has the kernel, and calls nothing from outside."""
+    """The code is of the architecture, has the kernel, and calls nothing from outside; so do the launches before it."""
+    for first in kernel.preceded_by:
+        check(first)
     if isinstance(kernel.code, str):
         assert f".target {kernel.architecture}" in kernel.code
         assert f".entry {kernel.name}(" in kernel.code

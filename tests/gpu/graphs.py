@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpu.emulated import run_launch
+from gpu.emulated import check_writes, memory_for, results_in, run_launch
 from hipdnn_mlir import dtypes
 from hipdnn_mlir.dtypes import BY_NAME
 from hipdnn_mlir.gpu.arch import find_architecture
@@ -67,4 +67,7 @@ def run_graph(
     assert len(order) == len(arrays) + len(outs)
     launch = launch_of_graph(graph, arch)
     places = [index if role == "in" else len(arrays) + index for role, index in order]
-    return run_launch(launch, arrays, outs, arch.wave_size, order=places)
+    memory = memory_for(arrays, outs)
+    written = run_launch(launch, [memory[place] for place in places], arch.wave_size)
+    check_writes([written[places.index(len(arrays) + i)] for i in range(len(outs))], outs)
+    return results_in(memory[len(arrays) :], outs)

@@ -12,11 +12,11 @@ from gpu.emulated import run_kernel
 
 
 def cases_of(module: ModuleType, *left_out: str) -> dict[str, Callable[..., Any]]:
-    """The tests of a module of `host_kernels` but those of refusals, which are the library's own, and those named."""
+    """The tests of a module of `host_kernels` but those of refusals and errors, which are the library's own, and those named."""
     return {
         name: test
         for name, test in vars(module).items()
-        if name.startswith("test_") and "refused" not in name and name not in left_out
+        if name.startswith("test_") and "refused" not in name and "error" not in name and name not in left_out
     }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from gpu.emulated import describe, run_kernel
 from gpu.host_cases import cases_of, emulation_of
 from hipdnn_mlir.errors import Reject
 from hipdnn_mlir.gpu import find_architecture, generate
-from hipdnn_mlir.gpu.generate import launch_of
+from hipdnn_mlir.gpu.generate import parts_of
 from host_kernels import kernel_runs as runs
 from host_kernels import test_map as cases
 from host_kernels.kernel_runs import DTYPES, Array, TensorSpec, numpy_dtype
@@ -19,6 +21,11 @@ emulated = emulation_of(cases)
 globals().update(cases_of(cases))
 
 ADD = [["load", 0], ["load", 1], ["add", 0, 1], ["store", 2, 2]]
+
+
+def code_of(description: dict[str, Any], alignments: list[int] | None = None) -> str:
+    """The PTX text of a kernel that is one launch."""
+    return generate(description, find_architecture("sm_90"), alignments).code
 
 
 def added(a: Array, b: Array, out: TensorSpec) -> Array:
@@ -52,18 +59,16 @@ def test_sum_when_threads_take_several_groups(size: int) -> None:
 def test_accesses_have_16_bytes_when_memory_allows() -> None:
     a = np.zeros((4096,), np.float16)
     description = describe("map", [a, a], [TensorSpec("f16", (4096,))], {"code": ADD})
-    code = generate(description, find_architecture("sm_90")).code
+    code = code_of(description)
     assert code.count("ld.global.v4.b32") == 2
     assert code.count("st.global.v4.b32") == 1
-    narrow = generate(description, find_architecture("sm_90"), [2, 16, 16]).code
+    narrow = code_of(description, [2, 16, 16])
     assert "v4" not in narrow
 
 
 def test_access_follows_alignment_of_rows() -> None:
     a = np.zeros((64, 12), np.float32)[:, :8]
-    code = generate(
-        describe("map", [a, a], [TensorSpec("f32", (64, 8))], {"code": ADD}), find_architecture("sm_80")
-    ).code
+    code = code_of(describe("map", [a, a], [TensorSpec("f32", (64, 8))], {"code": ADD}))
     assert code.count("ld.global.v4.b32") == 2
 
 
@@ -95,8 +100,9 @@ def test_code_is_whole_when_types_are_converted(name: str) -> None:
 
 def test_nothing_is_launched_when_empty() -> None:
     a = np.zeros((0, 3), np.float32)
-    kernel = generate(describe("map", [a, a], [TensorSpec("f32", (0, 3))], {"code": ADD}), find_architecture("sm_90"))
-    assert kernel.grid == (0, 1, 1)
+    made = generate(describe("map", [a, a], [TensorSpec("f32", (0, 3))], {"code": ADD}), find_architecture("sm_90"))
+    assert made.grid == (0, 1, 1)
+    compiled.check(made)
 
 
 def test_an_unknown_function_is_a_value_with_a_reason() -> None:
@@ -109,6 +115,6 @@ def test_positions_have_64_bits_when_a_tensor_is_large() -> None:
     tensors = [
         {"role": role, "dtype": "i8", "dims": [2**20, 2**12], "strides": [2**12, 1]} for role in ("in", "in", "out")
     ]
-    assert launch_of(
-        {"function": "map", "tensors": tensors, "attributes": {"code": ADD}}, find_architecture("sm_90")
-    ).wide
+    description = {"function": "map", "tensors": tensors, "attributes": {"code": ADD}}
+    (part,) = parts_of(description, find_architecture("sm_90"))
+    assert part.launch.wide
