@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hipdnn_mlir.errors import PaddingError, Reject
+from hipdnn_mlir.errors import OpenSizeError, PaddingError, Reject
 from hipdnn_mlir.ir_types import is_tensor, tensor_type
 from hipdnn_mlir.ir_view import lookup, node_name, op_name
 from hipdnn_mlir.ops.follow_padding import follow
@@ -30,6 +30,9 @@ def check_padding(
         inputs: the model's inputs: the first arguments.
         outputs: the model's outputs.
         sizes: which sizes are rounded up.
+
+    Raises:
+        OpenSizeError: the modules differ in more than numbers.
     """
     try:
         for parts in zip(*map(functions, modules), strict=True):
@@ -69,7 +72,9 @@ class _Follower:
         for index, arguments in enumerate(zip(*(block.arguments for block in blocks), strict=True)):
             self._bind(arguments, is_input=index < inputs)
         bodies = [[op for op in body(part) if op.name == _RETURN or _makes_tensors(op)] for part in parts]
-        for operations in zip(*bodies, strict=False):
+        if any(len(operations) != len(bodies[0]) for operations in bodies):
+            raise OpenSizeError("what the model does depends on an open size")
+        for operations in zip(*bodies, strict=True):
             if operations[0].name == _RETURN:
                 self._outputs(operations[0], outputs)
             elif operations[0].name == "torch.vtensor.literal":
@@ -126,13 +131,16 @@ class _Follower:
         first = operations[0]
         found = [lookup(operation) for operation in operations]
         views = [each[1] for each in found if not isinstance(each, Reject)]
-        for results in zip(*(op.results for op in operations), strict=True):
+        for results in _tensor_results(operations):
             self._dims[results[0]] = [plain(column) for column in self._columns(results)]
-        if len(views) < len(operations):  # no program comes of this model; whoever finds that lists all such ops
+        if len(views) < len(operations):  # no program comes of this model, unless a later step takes the op away
+            known = (self._symbol(value) for value in first.operands if value in self._dims)
+            symbol = next(filter(None, known), None)
+            self._tainted.update({result: symbol for result in first.results if symbol is not None})
             return
         keys = [arg.key for arg in tensors_of(views[0])]
         symbol = next(filter(None, (self._symbol(key) for key in keys)), None) or self._symbol_made(operations)
-        if symbol is not None or any(_numbers(view.args) != _numbers(views[0].args) for view in views):
+        if symbol is not None or any(_numbers(view) != _numbers(views[0]) for view in views):
             self._follow(first, views, keys, symbol or "")
 
     def _follow(self, first: Any, views: Sequence[OpView], keys: Sequence[Any], symbol: str) -> None:
@@ -158,7 +166,7 @@ class _Follower:
 
     def _symbol_made(self, operations: Sequence[Any]) -> str | None:
         """The same of the dims of an op's results."""
-        for results in zip(*(op.results for op in operations), strict=True):
+        for results in _tensor_results(operations):
             symbol = self._symbol_in_dims(self._columns(results))
             if symbol is not None:
                 return symbol
@@ -180,12 +188,21 @@ class _Follower:
         return list(zip(*(tensor_type(value.type).static_dims() for value in values), strict=True))
 
 
+def _tensor_results(operations: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Each result that is a tensor, of the op at all sample points."""
+    return [each for each in zip(*(op.results for op in operations), strict=True) if is_tensor(each[0].type)]
+
+
 def _makes_tensors(operation: Any) -> bool:
     return any(is_tensor(result.type) for result in operation.results)
 
 
-def _numbers(args: Any) -> Any:
-    """Arguments without the tensors among them."""
-    if isinstance(args, (list, tuple)):
-        return [_numbers(arg) for arg in args]
-    return args.scalar if isinstance(args, TensorArg) else args
+def _numbers(view: OpView) -> Any:
+    """What an op is given beside tensors."""
+    return [_without_tensors(arg) for arg in view.args], view.attributes
+
+
+def _without_tensors(arg: Any) -> Any:
+    if isinstance(arg, (list, tuple)):
+        return [_without_tensors(item) for item in arg]
+    return arg.scalar if isinstance(arg, TensorArg) else arg
