@@ -10,6 +10,7 @@ import onnx
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from .errors import OpenSizeError
 from .onnx_types import BY_ONNX
 from .ops.evaluate import Array
 from .ops.strides import Dims
@@ -59,6 +60,7 @@ def fold_constants(models: Sequence[onnx.ModelProto]) -> list[Folded]:
 
     Raises:
         onnx.shape_inference.InferenceError: shapes do not fit.
+        OpenSizeError: what operators were written out as depends on the sizes.
     """
     large: list[dict[str, Array]] = [{} for _ in models]
     facts: list[Fact] = []
@@ -84,6 +86,8 @@ class _Folder:
         empty = [dict(_empty_arrays(found)) for found in values]
         self._empty = {name: [arrays[name] for arrays in empty] for name in empty[0] if all(name in e for e in empty)}
         initializers = [{t.name: numpy_helper.to_array(t) for t in m.graph.initializer} for m in models]
+        if any(arrays.keys() != initializers[0].keys() for arrays in initializers):
+            raise OpenSizeError("what operators of the model are written out as depends on an open size")
         self._known = self._empty | {name: [arrays[name] for arrays in initializers] for name in initializers[0]}
         self._folded: dict[str, list[Array]] = {}
         self._kept: list[onnx.NodeProto] = []

@@ -208,6 +208,16 @@ def test_an_open_size_that_reaches_a_fixed_one_is_named() -> None:
         hipdnn_mlir.compile(proto, shapes={"x": ("b", "k")})
 
 
+def test_an_operator_that_is_written_out_token_by_token_is_refused() -> None:
+    text = """g (float[1,n,8] q, float[1,n,8] k, float[1,n,8] v) => (float[1,n,8] y, float[1,2,4,4] s) {
+        y, s = LinearAttention<q_num_heads=2, kv_num_heads=2, update_rule="linear">(q, k, v) }"""
+    message = "what operators of the model are written out as depends on an open size"
+    with pytest.raises(ModelError, match=message):
+        hipdnn_mlir.compile(model(text, opset=27))
+    session = hipdnn_mlir.compile(model(text, opset=27), shapes={"n": 3}).session()
+    assert [port.shape for port in session.outputs] == [(1, 3, 8), (1, 2, 4, 4)]
+
+
 BRANCH = """g (float[n,3] x) => (float[n,3] y) <int64 i = {0}, int64 limit = {70}> {
     s = Shape(x) d = Gather<axis=0>(s, i) c = Less(d, limit)
     y = If(c) <then_branch = t () => (float[n,3] p) { p = Relu(x) }, else_branch = e () => (float[n,3] q) { q = Neg(x) }> }"""
