@@ -47,8 +47,8 @@ class GpuKernel:
         block: threads of a block in x, y, z.
         shared_bytes: shared memory that the code declares by itself; a launch passes no dynamic shared memory.
         arguments: per argument the number of the tensor (of the description, or of `Graph.operands()`) whose device pointer it is.
-        preceded_by: launches that come first, on the same stream: of a scatter the copy of the data, which is left out where the data lies in
-            the out's memory.
+        preceded_by: launches that come first, on the same stream: of a scatter the copy of the data, which is left out where the data
+            lies in the out's memory.
     """
 
     name: str

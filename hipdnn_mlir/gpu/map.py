@@ -8,6 +8,7 @@ from .builder import KernelBuilder, Value
 from .evaluate import Evaluator, Lanes, functions_of, leaders_of
 from .program import Program
 from .space import Space, arranged, is_wide, vector_size
+from .transpose import tiled_launch, tiles_of
 
 THREADS = 256
 _BLOCKS_PER_UNIT = 8
@@ -18,6 +19,9 @@ _MAX_GROUPS = 4
 def map_launch(program: Program, architecture: Architecture) -> Launch:
     """The launch of a program without reductions."""
     space = arranged(program.dims, functions_of(program), leaders_of(program.operands))
+    tiles = tiles_of(program, space, architecture)
+    if tiles is not None:
+        return tiled_launch(program, tiles)
     lanes = vector_size(space, program.operands)
     groups = space.size // lanes
     each = min(_MAX_GROUPS, max(1, groups // (THREADS * architecture.units * _BLOCKS_PER_UNIT)))
