@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from ..ops.spec import Refusal
 from .call import BFLOAT16, DOUBLE, FLOAT, FLOAT16, Call, Expansion
-from .schema_body import write_body
 
 CONTRIB = "com.microsoft"
 
@@ -32,11 +31,19 @@ def rms_normalization(call: Call) -> Sequence[str | None]:
 
 
 def layer_normalization(call: Call) -> Sequence[str | None] | None:
-    """LayerNormalization in f64, of which hipDNN has the training phase only: its function body.
+    """LayerNormalization in f64 without its statistics, of which hipDNN has the training phase only.
 
-    Source: the schemas of the installed onnx package.
+    Source: ONNX, LayerNormalization-17.
     """
-    return write_body(call) if call.kind(call.need(0)) == DOUBLE else None
+    x, scale, bias = call.need(0), call.need(1), call.arg(2)
+    if call.kind(x) != DOUBLE or call.wants(1) or call.wants(2):
+        return None
+    axes = [*range(call.attr("axis", -1) % call.rank(x), call.rank(x))]
+    centred = call.op("Sub", x, call.reduce("ReduceMean", x, axes))
+    variance = call.reduce("ReduceMean", call.op("Mul", centred, centred), axes)
+    deviation = call.op("Sqrt", call.op("Add", variance, call.number(call.attr("epsilon", 1e-5), x)))
+    y = call.op("Mul", call.op("Div", centred, deviation), scale)
+    return [call.op("Add", y, bias) if bias else y]
 
 
 def simplified_layer_normalization(call: Call) -> Sequence[str | None]:
