@@ -129,9 +129,9 @@ class StepProfile:
 
 
 @functools.lru_cache(maxsize=8)
-def _open_device(port: str, threads: int) -> _runtime.Device:
+def _open_device(port: str, threads: int, graphs: bool) -> _runtime.Device:
     """Return the device that sessions with these settings share, so that equal graphs share plans across them."""
-    device = _runtime.open_device(port, threads)
+    device = _runtime.open_device(port, threads, graphs=graphs)
     _log.info("port %s: hipDNN %s, engines %s", port, device.version, ", ".join(device.engines.values()))
     return device
 
@@ -150,9 +150,10 @@ class Session:
     Args:
         source: Path of a ``.hipdnn`` file, or a program in memory, whose tensors are used where they lie if dense and
             aligned to 16 bytes.
-        port: Where to run: ``host`` or ``hip``; the program's target by default.
+        port: Where to run: ``host``, ``hip`` or ``cuda``; the program's target by default.
         threads: Threads of one run where the port computes on the CPU; 0 for all CPUs the process may use.
         instances: Combinations of open sizes that stay loaded; the one used least recently goes first.
+        graph: On a GPU, record runs as graphs of the device and replay them while arrays keep their addresses.
 
     Raises:
         ProgramError: The file is not a program, is broken, too new, or for another target.
@@ -166,13 +167,14 @@ class Session:
         port: str | None = None,
         threads: int = 0,
         instances: int = DEFAULT_INSTANCES,
+        graph: bool = False,
     ) -> None:
         if threads < 0:
             raise ModelError("threads must be 0 (all CPUs) or more", got=str(threads))
         if instances < 1:
             raise ModelError("instances must be at least 1", got=str(instances))
         program = _read(source)
-        device = _open_device(port or _runtime.port_for_target(program.target), threads)
+        device = _open_device(port or _runtime.port_for_target(program.target), threads, graph)
         self._sessions = _runtime.Sessions(device, program, instances)
         self._instances = instances
         self.symbols = list(program.symbols)
@@ -279,7 +281,7 @@ class Session:
         wanted = self._select(output_names)
         inputs = self._import_inputs(feeds)
         session, asked = self._session_for(inputs)
-        given = self._import_outputs(out or {}, session.outputs if asked is None else asked)
+        given = self._import_outputs(out or {}, asked if asked is not None else self._dims_of(session))
         if asked is not None:
             results = self._cut(session.run(inputs, [None] * len(self.outputs)), asked, given)
         else:
@@ -288,6 +290,32 @@ class Session:
             (out or {})[port.name] if port.name in given else _from_native(results[index], port)
             for index, port in ((index, self.outputs[index]) for index in wanted)
         ]
+
+    def enqueue(self, feeds: Mapping[str, Any], out: Mapping[str, Any], *, stream: int) -> None:
+        """Queue one run on a stream of the device and return at once; outputs are there when the stream gets past it.
+
+        Args:
+            feeds: Every input by name: device arrays with ``__dlpack__`` that stay as they are until then.
+            out: Every output by name, of the output's dtype and shape: device arrays with ``__dlpack__``.
+            stream: Address of the stream (``hipStream_t``, ``CUstream``), as an int.
+
+        Raises:
+            ModelError: A name, dtype, shape or layout does not fit, or an output is missing.
+            DeviceError: A call into the device library failed.
+        """
+        missing = [port.name for port in self.outputs if port.name not in out]
+        if missing:
+            raise ModelError(f"no array for the outputs {', '.join(missing)}", expected=_names(self.outputs))
+        inputs = self._import_inputs(feeds)
+        session, asked = self._session_for(inputs)
+        if asked is not None:
+            raise ModelError("sizes between buckets are run by run() alone", hint="give arrays of a bucket's sizes")
+        given = self._import_outputs(out, self._dims_of(session))
+        session.enqueue(inputs, [given[port.name] for port in self.outputs], stream)
+
+    def _dims_of(self, session: _runtime.Session) -> Sequence[Sequence[int | str]]:
+        """Return the dims of each output; those of fixed sizes without asking the runtime, which would allocate them anew."""
+        return session.outputs if self.symbols else [port.shape for port in self.outputs]
 
     def _cut(self, results: Sequence[Array], asked: Sequence[Sequence[int]], given: Mapping[str, Any]) -> list[Array]:
         """Return padded outputs without their padding, and write those that the caller has arrays for."""
@@ -353,7 +381,7 @@ class Session:
             raise ModelError(message, expected=_names(self.inputs))
         return [_to_native(feeds[port.name], port) for port in self.inputs]
 
-    def _import_outputs(self, out: Mapping[str, Array], shapes: Sequence[Sequence[int]]) -> dict[str, Any]:
+    def _import_outputs(self, out: Mapping[str, Array], shapes: Sequence[Sequence[int | str]]) -> dict[str, Any]:
         """Return the caller's output arrays by name, in the form the runtime takes."""
         if not out:
             return {}
@@ -437,6 +465,7 @@ def load(
     port: str | None = None,
     threads: int = 0,
     instances: int = DEFAULT_INSTANCES,
+    graph: bool = False,
 ) -> Session:
     """Load a program file; arguments and errors as for ``Session``."""
-    return Session(program, port=port, threads=threads, instances=instances)
+    return Session(program, port=port, threads=threads, instances=instances, graph=graph)

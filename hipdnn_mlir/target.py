@@ -149,11 +149,39 @@ class Reduction:
 
 
 @dataclass(frozen=True)
+class CudnnAttention:
+    """Attention as cuDNN's fused kernels have it: 16-bit operands, an additive mask at most."""
+
+    dtypes: frozenset[DType]
+    max_head_dim: int
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Why the graph is not taken, or None."""
+        if len(graph.nodes) != 1 or graph.nodes[0].type != ATTENTION:
+            return "takes one attention"
+        node = graph.nodes[0]
+        q = graph.tensors[node.inputs[A.OPERATION_SDPA_FWD_QDESC]]
+        if q.dtype not in self.dtypes:
+            return f"attention of {q.dtype}"
+        if q.dims[-1] > self.max_head_dim or q.dims[-1] % 8:
+            return f"heads of {q.dims[-1]}, a multiple of 8 up to {self.max_head_dim} is taken"
+        if node.get(A.SDPA_FWD_CAUSAL_MASK_EXT) or node.get(A.SDPA_FWD_CAUSAL_MASK_BOTTOM_RIGHT_EXT):
+            return "a causal mask"
+        mask = node.inputs.get(A.OPERATION_SDPA_FWD_ATTN_MASK_EXT)
+        return "a mask of truth values" if mask is not None and graph.tensors[mask].dtype == BOOL else None
+
+
+@dataclass(frozen=True)
 class Engine:
-    """A named engine and the graphs it takes."""
+    """A named engine and the graphs it takes.
+
+    Attributes:
+        is_generated: it is no library's: the compiler writes a kernel for the graph.
+    """
 
     name: str
-    accepts: AnchorEpilogue | Single | Rowwise | Reduction
+    accepts: AnchorEpilogue | Single | Rowwise | Reduction | CudnnAttention
+    is_generated: bool = False
 
 
 @dataclass(frozen=True)
@@ -203,7 +231,8 @@ class Target:
         name: as in `--target`.
         engines: preferred first.
         channels_last: node types that run best (or only) with channels-last activations.
-        kernels: functions that its port has kernels for (docs/program-format.md).
+        kernels: functions that its port, or code for its architecture, has kernels for (docs/program-format.md).
+        architecture: of the GPU that code is generated for, as `hipdnn_mlir.gpu` names it; None on the host.
         cost: what decides whether a part of a model is worth bringing here.
     """
 
@@ -212,6 +241,7 @@ class Target:
     channels_last: frozenset[D]
     kernels: frozenset[str]
     cost: CostModel
+    architecture: str | None = None
 
     def engine_for(self, graph: Graph) -> Engine | None:
         """The first engine that takes the graph, or None."""
@@ -280,6 +310,7 @@ HOST_KERNELS = frozenset({
     "map", "gather", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd", "top_k", "arg_reduce", "scan", "reduce", "pad",
     "slice", "resize", "grid_sample", "reverse_sequence",
 })  # fmt: skip
+GPU_KERNELS = frozenset({"map", "reduce"})
 _CORE = Rates(start_us=1.0, flops_per_us=50e3, bytes_per_us=10e3)
 """One core of a present-day CPU, in order of magnitude: both sides of the host target run on it."""
 HOST_TIME_SHARE = 0.9
@@ -307,7 +338,35 @@ HOST = Target(
         link_bytes_per_us=math.inf,
     ),
 )
-TARGETS: dict[str, Target] = {HOST.name: HOST}
+_GPU_COST = CostModel(
+    cpu=_CORE, device=Rates(start_us=3.0, flops_per_us=50e6, bytes_per_us=2e6), hop_us=10.0, link_bytes_per_us=20e3
+)
+"""A data-centre GPU behind PCI Express, in order of magnitude."""
+GENERATED_TYPES = frozenset({F32, F16, BF16, I8, U8, I32, I64, BOOL})
+
+
+def _cudnn(architecture: str) -> Target:
+    """NVIDIA's cuDNN, with generated kernels for what it is not asked for."""
+    return Target(
+        architecture,
+        (
+            Engine(
+                "CUDNN_ENGINE",
+                AnchorEpilogue(frozenset({CONVOLUTION, BACKWARD_DATA, MATMUL}), EPILOGUE_MODES, _FLOATS, 16),
+            ),
+            Engine("CUDNN_ENGINE", CudnnAttention(frozenset({F16, BF16}), 128)),
+            Engine("GENERATED", Rowwise(GENERATED_TYPES, 32), is_generated=True),
+            Engine("GENERATED", Single(frozenset({RESAMPLE, LAYER_NORM, BATCH_NORM}), _FLOATS), is_generated=True),
+            Engine("GENERATED", Reduction(GENERATED_TYPES), is_generated=True),
+        ),
+        frozenset({CONVOLUTION, BACKWARD_DATA, RESAMPLE}),
+        GPU_KERNELS,
+        _GPU_COST,
+        architecture,
+    )
+
+
+TARGETS: dict[str, Target] = {target.name: target for target in (HOST, _cudnn("sm_80"), _cudnn("sm_90"))}
 
 
 def find_target(name: str) -> Target:

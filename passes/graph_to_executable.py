@@ -6,8 +6,9 @@ from typing import Any
 from torch_mlir import ir
 
 from hipdnn_mlir.abi import Attribute, Descriptor, Pointwise
-from hipdnn_mlir.dialect import create_execute, input_count
+from hipdnn_mlir.dialect import create_execute, create_launch_kernel, input_count
 from hipdnn_mlir.errors import PassError, Reject
+from hipdnn_mlir.gpu import generate_graph
 from hipdnn_mlir.ir_types import memref_strides
 from hipdnn_mlir.ops.emitter import Storage
 from hipdnn_mlir.ops.graph import Graph, Node
@@ -15,6 +16,7 @@ from hipdnn_mlir.region import region_graph
 from hipdnn_mlir.target import Target, find_target
 
 from .finalize_memrefs import copy_buffer
+from .gpu_code import create_kernel, generated_code
 from .registration import body, functions, module_pass
 from .views import is_contiguous
 
@@ -56,10 +58,15 @@ def _compile(module: Any, operation: Any, target: Target, made: dict[str, Any]) 
         raise PassError(f"no engine takes a claimed region: {target.why_not(graph)}", pass_name=NAME)
     symbol = f"g_{graph.digest()}"
     if symbol not in made:
-        made[symbol] = _executable(module, symbol, graph, engine.name, operation)
+        made[symbol] = (
+            _kernel(module, symbol, graph, target.architecture, operation)
+            if engine.is_generated
+            else _executable(module, symbol, graph, engine.name, operation)
+        )
+    create_call = create_launch_kernel if engine.is_generated else create_execute
     ins = input_count(operation)
     with ir.InsertionPoint(operation):
-        create_execute(symbol, list(operation.operands)[:ins], list(operation.operands)[ins:], operation.location)
+        create_call(symbol, list(operation.operands)[:ins], list(operation.operands)[ins:], operation.location)
     operation.erase()
 
 
@@ -106,6 +113,29 @@ def _executable(module: Any, symbol: str, graph: Graph, engine: str, operation: 
                 "descriptors": ir.StringAttr.get(_compact(graph.descriptors())),
             },
         )
+
+
+def _kernel(module: Any, symbol: str, graph: Graph, architecture: str, operation: Any) -> Any:
+    """A graph that no library runs, as a generated kernel; its tensors with a pointer are the kernel's, ins first as in every kernel."""
+    operands = sorted(graph.operands(), key=lambda operand: operand["role"] == "out")
+    order = [operands.index(operand) for operand in graph.operands()]
+    tensors = dict(graph.by_uid())
+    description = {
+        "function": "graph",
+        "tensors": [
+            {
+                "role": operand["role"],
+                "dtype": tensors[operand["uid"]].dtype.name,
+                "dims": tensors[operand["uid"]].dims,
+                "strides": tensors[operand["uid"]].strides,
+            }
+            for operand in operands
+        ],
+        "attributes": {},
+        "code": generated_code(lambda found: generate_graph(graph, found), architecture, order, operation),
+    }
+    places = [{"role": operand["role"], "index": operand["index"]} for operand in operands]
+    return create_kernel(module, symbol, summary(graph), places, description, operation)
 
 
 def _compact(value: Any) -> str:

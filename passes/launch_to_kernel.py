@@ -1,21 +1,25 @@
 """hipdnn-launch-to-kernel: launches on buffers become calls of kernels; equal ones share one `hipdnn.kernel`."""
 
-import json
+from math import gcd
 from typing import Any
 
 from torch_mlir import ir
 
 from hipdnn_mlir.dialect import create_launch_kernel, input_count
 from hipdnn_mlir.errors import PassError, Reject, UnsupportedError
+from hipdnn_mlir.gpu import generate
 from hipdnn_mlir.ir_view import node_name
-from hipdnn_mlir.ops.kernels import Kernel
+from hipdnn_mlir.ops.kernels import Kernel, KernelTensor
 from hipdnn_mlir.region import region_kernel
 from hipdnn_mlir.target import Target, find_target
 
+from .gpu_code import create_kernel, generated_code
 from .graph_to_executable import packed_operands, storage
 from .registration import body, functions, module_pass
 
 NAME = "hipdnn-launch-to-kernel"
+ALIGNMENT = 16
+"""Bytes: what every buffer's address is a multiple of."""
 
 
 @module_pass(NAME)
@@ -52,9 +56,12 @@ def _compile(module: Any, operation: Any, target: Target, made: dict[str, Any]) 
     if kernel.function not in target.kernels:
         reason = f"target {target.name} has no {kernel.function} kernel"
         raise UnsupportedError([Reject(kernel.summary(), "kernel", reason, node_name(operation))])
+    alignments = [_alignment(operation, tensor) for tensor in kernel.tensors]
     symbol = f"k_{kernel.digest()}"
+    if target.architecture is not None and min(alignments) < ALIGNMENT:  # code is written for the alignment
+        symbol += "_" + "_".join(map(str, alignments))
     if symbol not in made:
-        made[symbol] = _kernel(module, symbol, kernel, operation)
+        made[symbol] = _kernel(module, symbol, kernel, alignments, operation, target)
     ins = input_count(operation)
     with ir.InsertionPoint(operation):
         create_launch_kernel(symbol, list(operation.operands)[:ins], list(operation.operands)[ins:], operation.location)
@@ -67,15 +74,19 @@ def _described(operation: Any) -> Kernel | Reject:
     return region_kernel(operation, stored[:ins], stored[ins:])
 
 
-def _kernel(module: Any, symbol: str, kernel: Kernel, operation: Any) -> Any:
+def _alignment(operation: Any, tensor: KernelTensor) -> int:
+    """Bytes, at most ALIGNMENT, that the address of a kernel's tensor is a multiple of: buffers are, what a view skips may not be."""
+    ins = input_count(operation)
+    value = operation.operands[tensor.index + (0 if tensor.role == "in" else ins)]
+    return gcd(ALIGNMENT, (storage(value).offset + tensor.offset) * tensor.dtype.numpy.itemsize)
+
+
+def _kernel(module: Any, symbol: str, kernel: Kernel, alignments: list[int], operation: Any, target: Target) -> Any:
     operands = [{"role": t.role, "index": t.index, "offset": t.offset} for t in kernel.tensors]
-    with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]), operation.location:
-        return ir.Operation.create(
-            "hipdnn.kernel",
-            attributes={
-                "sym_name": ir.StringAttr.get(symbol),
-                "summary": ir.StringAttr.get(kernel.summary()),
-                "operands_json": ir.StringAttr.get(json.dumps(operands, separators=(",", ":"))),
-                "description": ir.StringAttr.get(json.dumps(kernel.description(), separators=(",", ":"))),
-            },
+    description = kernel.description()
+    if target.architecture is not None:
+        order = range(len(kernel.tensors))
+        description["code"] = generated_code(
+            lambda architecture: generate(description, architecture, alignments), target.architecture, order, operation
         )
+    return create_kernel(module, symbol, kernel.summary(), operands, description, operation)

@@ -91,6 +91,10 @@ class Graph:
                 found.append({"uid": uid, "role": "out", "index": tensor.result})
         return found
 
+    def by_uid(self) -> list[tuple[int, "Tensor"]]:
+        """The tensors that some node names, with their uids."""
+        return [(uid, self.tensors[index]) for uid, index in enumerate(self._used(), 1)]
+
     def _used(self) -> list[int]:
         """Indices of the tensors that some node names, in order of first appearance (uid = position + 1)."""
         seen: dict[int, None] = {}

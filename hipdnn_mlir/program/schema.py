@@ -73,13 +73,17 @@ class Executable:
 
 @dataclass
 class Kernel:
-    """A kernel: name (digest), one line for people, function, tensors (operands first) and attributes as the file has them."""
+    """A kernel: name (digest), one line for people, function, tensors (operands first) and attributes as the file has them.
+
+    `code` is set for a GPU: the image, the name of its function, `grid` and `block`.
+    """
 
     name: str
     summary: str
     function: str
     tensors: list[dict[str, Any]]
     attributes: dict[str, Any]
+    code: dict[str, Any] | None = None
 
 
 @dataclass
@@ -146,6 +150,9 @@ class ProgramModel:
         for constant in data["constants"]:
             if constant["values"] is None:
                 del constant["dtype"], constant["dims"], constant["values"]
+        for kernel in data.get("kernels", ()):
+            if kernel["code"] is None:
+                del kernel["code"]
         if self.kernels:
             data["format"] = max(self.format, KERNELS_FORMAT)
         else:

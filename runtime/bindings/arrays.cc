@@ -78,9 +78,10 @@ void check_array(const Array& array, const Argument& argument) {
                      shape_text(dims.data(), dims.size()));
   }
   if (array.size() != 0 && !is_dense(array)) throw InputError("'" + argument.name + "': the array must be contiguous in C order");
-  if (array.device_type() != nb::device::cpu::value && array.device_type() != nb::device::rocm::value) {
-    throw InputError("'" + argument.name + "': the array lies on a device of type " + std::to_string(array.device_type()) +
-                     "; expected host or ROCm memory");
+  const int device = array.device_type();
+  if (device != nb::device::cpu::value && device != nb::device::rocm::value && device != nb::device::cuda::value) {
+    throw InputError("'" + argument.name + "': the array lies on a device of type " + std::to_string(device) +
+                     "; expected memory of the host, ROCm or CUDA");
   }
 }
 

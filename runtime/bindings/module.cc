@@ -42,9 +42,9 @@ nb::list describe(const OpenProgram& program, const std::vector<OpenArgument>& a
   return rows;
 }
 
-std::shared_ptr<const Device> open_device(const std::string& port, int threads, int ordinal, const std::string& directory) {
+std::shared_ptr<const Device> open_device(const std::string& port, int threads, int ordinal, const std::string& directory, bool graphs) {
   const nb::gil_scoped_release unlocked;
-  return std::make_shared<const Device>(Library::open(port, directory), Device::Options{ordinal, threads});
+  return std::make_shared<const Device>(Library::open(port, directory), Device::Options{ordinal, threads, graphs});
 }
 
 nb::dict plan_row(const Plan& plan) {
@@ -118,6 +118,12 @@ class Session {
       pool_.run(call.inputs, call.outputs);
     }
     return call.results;
+  }
+
+  void enqueue(const nb::list& inputs, const nb::list& outputs, std::uintptr_t stream) {
+    const Call call(*this, inputs, outputs);
+    const nb::gil_scoped_release unlocked;
+    pool_.enqueue(call.inputs, call.outputs, reinterpret_cast<hipStream_t>(stream));
   }
 
   std::vector<std::vector<double>> profile(const nb::list& inputs, int repeat) {
@@ -326,7 +332,7 @@ NB_MODULE(_runtime, m) {
 
   nb::class_<Device>(m, "Device", "One device of a port, with the plans built on it.")
       .def_prop_ro("port", [](const Device& device) { return std::string(device.port().name); })
-      .def_prop_ro("target", [](const Device& device) { return std::string(device.port().target); })
+      .def_prop_ro("target", [](const Device& device) { return device.target(); })
       .def_prop_ro("threads", [](const Device& device) { return device.options().threads; })
       .def_prop_ro("version", [](const Device& device) { return device.library().version(); })
       .def_prop_ro("takes_constants", &Device::takes_constants)
@@ -334,7 +340,7 @@ NB_MODULE(_runtime, m) {
       .def_prop_ro("plan_count", [](const Device& device) { return device.plans().size(); })
       .def("build_plan", &build_plan, "executable"_a,
            "Build the plan of one executable (JSON as in a program), to learn whether and by which engine it is taken.");
-  m.def("open_device", &open_device, "port"_a, "threads"_a = 0, "ordinal"_a = 0, "directory"_a = "");
+  m.def("open_device", &open_device, "port"_a, "threads"_a = 0, "ordinal"_a = 0, "directory"_a = "", "graphs"_a = false);
 
   m.def("port_for_target", [](const std::string& target) { return std::string(Library::port_for_target(target).name); }, "target"_a,
         "Name of the port that runs programs compiled for a target.");
@@ -364,6 +370,7 @@ NB_MODULE(_runtime, m) {
   nb::class_<Session>(m, "Session", "A program loaded on a device, for one combination of sizes.")
       .def_prop_ro("outputs", &Session::output_dims, "Dims of each output.")
       .def("run", &Session::run, "inputs"_a, "outputs"_a)
+      .def("enqueue", &Session::enqueue, "inputs"_a, "outputs"_a, "stream"_a)
       .def("profile", &Session::profile, "inputs"_a, "repeat"_a)
       .def("stats", &Session::stats)
       .def("steps", &Session::steps);

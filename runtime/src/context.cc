@@ -46,6 +46,7 @@ Context::Context(std::shared_ptr<const LoadedProgram> program) : program_(std::m
   executions_ = std::vector<Execution>(program_->program().steps().size());
   launches_ = std::vector<Launch>(executions_.size());
   for (std::size_t s = 0; s < executions_.size(); ++s) prepare_step(s);
+  if (device.uses_graphs()) graphs_.emplace(device);
 }
 
 Context::~Context() {
@@ -58,7 +59,9 @@ void Context::prepare_step(std::size_t step) {
   if (const auto* action = std::get_if<LaunchStep>(&program.steps()[step].action)) {
     Launch& launch = launches_[step];
     launch.pointers.resize(action->operands.size());
-    for (void*& pointer : launch.pointers) launch.parameters.push_back(&pointer);
+    for (const std::size_t argument : program.kernels()[action->kernel].arguments) {
+      launch.parameters.push_back(&launch.pointers[argument]);
+    }
   }
   const Plan* plan = program_->plan(step);
   if (plan == nullptr) return;
@@ -152,7 +155,10 @@ void Context::queue_steps(std::span<const InputArray> inputs, std::span<const Ou
     const Argument& input = program.inputs()[i];
     if (is_staged(inputs[i].memory)) copy(buffers_[input.buffer], inputs[i].pointer, input.bytes, hipMemcpyHostToDevice);
   }
-  for (std::size_t s = 0; s < executions_.size(); ++s) {
+  // A stream that is only a name, the default one, cannot be recorded.
+  const bool is_recorded = graphs_ && events.empty() && current_ != nullptr && current_ != hipStreamPerThread;
+  if (is_recorded) run_recorded();
+  for (std::size_t s = 0; !is_recorded && s < executions_.size(); ++s) {
     if (!events.empty()) check(hip, hip.event_record(events[s].get(), current_), "hipEventRecord");
     run_step(s);
   }
@@ -196,6 +202,15 @@ const Descriptor& Context::find_pack(std::size_t step) {
                              "variant pack of step " + program_->program().steps()[step].name));
 }
 
+void Context::run_recorded() {
+  addresses_.clear();
+  for (const Argument& input : program_->program().inputs()) addresses_.push_back(buffers_[input.buffer]);
+  for (const Argument& output : program_->program().outputs()) addresses_.push_back(buffers_[output.buffer]);
+  graphs_->run(addresses_, current_, [&] {
+    for (std::size_t s = 0; s < executions_.size(); ++s) run_step(s);
+  });
+}
+
 void Context::run_step(std::size_t step) {
   const Step& description = program_->program().steps()[step];
   if (const auto* action = std::get_if<CopyStep>(&description.action)) {
@@ -216,8 +231,13 @@ void Context::launch(std::size_t step, const LaunchStep& action) {
   Launch& arguments = launches_[step];
   for (std::size_t i = 0; i < arguments.pointers.size(); ++i) arguments.pointers[i] = resolve(action.operands[i]);
   const HipApi& hip = stream_.library().hip();
-  const hipError_t status = hip.module_launch_kernel(program_->function(action.kernel), 1, 1, 1, 1, 1, 1, 0, current_,
-                                                     arguments.parameters.data(), nullptr);
+  const Kernel& kernel = program_->program().kernels()[action.kernel];
+  const auto& blocks = kernel.grid;
+  const auto& threads = kernel.block;
+  if (blocks[0] == 0 || blocks[1] == 0 || blocks[2] == 0) return;
+  const hipError_t status =
+      hip.module_launch_kernel(program_->function(action.kernel), blocks[0], blocks[1], blocks[2], threads[0], threads[1], threads[2], 0,
+                               current_, arguments.parameters.data(), nullptr);
   if (status == hipSuccess) return;
   throw DeviceError("hipModuleLaunchKernel(step " + program_->program().steps()[step].name + "): " + describe_kernel_failure(hip, status));
 }

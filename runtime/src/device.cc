@@ -1,5 +1,7 @@
 #include "hipdnn_rt/device.h"
 
+#include <array>
+
 #include "hipdnn_rt/descriptor.h"
 #include "hipdnn_rt/error.h"
 #include "hipdnn_rt/plan_cache.h"
@@ -16,6 +18,13 @@ int check_ordinal(const Library& library, int ordinal) {
                       std::to_string(count) + " found");
   }
   return count;
+}
+
+std::string read_architecture(const Library& library, int ordinal) {
+  std::array<char, 64> text{};
+  if (library.hip().architecture == nullptr) return {};
+  check(library.hip(), library.hip().architecture(ordinal, text.data(), text.size()), "hipdnnPortArchitecture_ext");
+  return text.data();
 }
 
 /// Try the extension on an unfinalized plan: a library without it refuses the attribute and nothing else happens.
@@ -55,11 +64,18 @@ Device::Device(std::shared_ptr<const Library> library, Options options)
   has_choice_ = check_ordinal(*library_, options_.ordinal) > 1;
   activate();
   const Handle handle = create_handle(nullptr);
+  architecture_ = read_architecture(*library_, options_.ordinal);
   takes_constants_ = probe_constants(library_);
   engine_names_ = list_engines(library_->hipdnn(), handle.get());
 }
 
 Device::~Device() = default;
+
+bool Device::uses_graphs() const {
+  const HipApi& hip = library_->hip();
+  return options_.uses_graphs && hip.stream_begin_capture != nullptr && hip.stream_end_capture != nullptr && hip.graph_instantiate != nullptr &&
+         hip.graph_launch != nullptr && hip.graph_exec_destroy != nullptr && hip.graph_destroy != nullptr;
+}
 
 void Device::activate() const {
   if (has_choice_) check(library_->hip(), library_->hip().set_device(options_.ordinal), "hipSetDevice");

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kTensorLimit = 1'024;
 constexpr std::size_t kRankLimit = 64;
+constexpr std::int64_t kBlockLimit = 1'024;
 constexpr std::int64_t kInt64Max = std::numeric_limits<std::int64_t>::max();
 
 bool is_output(const Field& role) {
@@ -50,6 +51,41 @@ Operand read_tensor(const Field& field, std::int64_t position) {
   return operand;
 }
 
+std::array<std::uint32_t, 3> read_sizes(const Field& field, std::int64_t minimum, std::int64_t maximum) {
+  const std::vector<std::int64_t> sizes = field.integers(3, minimum, maximum);
+  if (sizes.size() != 3) field.fail("3 sizes: x, y, z");
+  return {static_cast<std::uint32_t>(sizes[0]), static_cast<std::uint32_t>(sizes[1]), static_cast<std::uint32_t>(sizes[2])};
+}
+
+std::string decode_base64(const Field& field) {
+  static constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string bytes;
+  std::uint32_t bits = 0;
+  int count = 0;
+  const std::string& text = field.text();
+  for (const char c : std::string_view(text).substr(0, text.find('='))) {
+    const std::size_t value = kAlphabet.find(c);
+    if (value == std::string_view::npos) field.fail("base64");
+    bits = bits << 6 | static_cast<std::uint32_t>(value);
+    count += 6;
+    if (count >= 8) bytes.push_back(static_cast<char>(bits >> (count -= 8) & 0xFF));
+  }
+  return bytes;
+}
+
+/// Code for a GPU.
+void read_code(const Field& field, Kernel& kernel) {
+  kernel.symbol = field["function"].text();
+  kernel.grid = read_sizes(field["grid"], 0, std::numeric_limits<std::int32_t>::max());
+  kernel.block = read_sizes(field["block"], 1, kBlockLimit);
+  for (const std::int64_t position : field["arguments"].integers(kTensorLimit, 0, static_cast<std::int64_t>(kernel.operands.size()) - 1)) {
+    kernel.arguments.push_back(static_cast<std::size_t>(position));
+  }
+  const Field encoding = field["encoding"];
+  if (encoding.text() != "text" && encoding.text() != "base64") encoding.fail("\"text\" or \"base64\"");
+  kernel.image = encoding.text() == "text" ? field["image"].text() : decode_base64(field["image"]);
+}
+
 }  // namespace
 
 Kernel parse_kernel(const Field& field) {
@@ -65,6 +101,12 @@ Kernel parse_kernel(const Field& field) {
   }
   const Field attributes = field["attributes"];
   if (!attributes.json().is_object()) attributes.fail("an object");
+  if (const auto code = field.find("code")) {
+    read_code(*code, kernel);
+    return kernel;
+  }
+  kernel.symbol = kernel.function;
+  for (std::size_t i = 0; i < count; ++i) kernel.arguments.push_back(i);
   kernel.image = nlohmann::json{{"function", kernel.function}, {"tensors", tensors.json()}, {"attributes", attributes.json()}}.dump();
   return kernel;
 }

@@ -23,13 +23,14 @@ struct PortLibraries {
   const char* remedy;
 };
 
-constexpr std::array<PortLibraries, 2> kPorts{{
-    {{"host", "host", true, 64}, true, {"libhipdnn_host.so"}, {"libhipdnn_host.so"}, "reinstall the package"},
-    {{"hip", "hip", false, 256},
+constexpr std::array<PortLibraries, 3> kPorts{{
+    {{"host", "", true, 64}, true, {"libhipdnn_host.so"}, {"libhipdnn_host.so"}, "reinstall the package"},
+    {{"hip", "gfx", false, 256},
      false,
      {"libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so"},
      {"libhipdnn_backend.so", "libhipdnn_backend.so.1", "libhipdnn_backend.so.0", "/opt/rocm/lib/libhipdnn_backend.so"},
      "install ROCm with hipDNN and put its lib folder on LD_LIBRARY_PATH, or use the port 'host'"},
+    {{"cuda", "sm_", false, 256}, true, {"libhipdnn_cuda.so"}, {"libhipdnn_cuda.so"}, "reinstall the package"},
 }};
 
 /// One opened library and the name it was found under.
@@ -107,6 +108,13 @@ HipApi load_hip(const Opened& library) {
   load_optional(library, "hipHostMalloc", api.host_malloc);
   load_optional(library, "hipHostFree", api.host_free);
   load_optional(library, "hipMemGetInfo", api.mem_get_info);
+  load_optional(library, "hipStreamBeginCapture", api.stream_begin_capture);
+  load_optional(library, "hipStreamEndCapture", api.stream_end_capture);
+  load_optional(library, "hipGraphInstantiateWithFlags", api.graph_instantiate);
+  load_optional(library, "hipGraphLaunch", api.graph_launch);
+  load_optional(library, "hipGraphExecDestroy", api.graph_exec_destroy);
+  load_optional(library, "hipGraphDestroy", api.graph_destroy);
+  load_optional(library, "hipdnnPortArchitecture_ext", api.architecture);
   load_optional(library, "hipdnnPortLastKernelError_ext", api.last_kernel_error);
   load_optional(library, "hipdnnHostSetModuleThreads_ext", api.set_module_threads);
   return api;
@@ -158,8 +166,9 @@ std::shared_ptr<const Library> Library::open(std::string_view port, const std::s
 const Port& Library::port_for_target(std::string_view target) {
   std::string known;
   for (const PortLibraries& port : kPorts) {
-    if (port.port.target == target) return port.port;
-    known += (known.empty() ? "'" : ", '") + std::string(port.port.target) + "'";
+    if (port.port.runs(target)) return port.port;
+    known += (known.empty() ? "'" : ", '") + std::string(port.port.architectures.empty() ? port.port.name : port.port.architectures) +
+             (port.port.architectures.empty() ? "'" : "*'");
   }
   throw ProgramError("program.target: no port runs target '" + std::string(target) + "': known are " + known +
                      "; update hipdnn_mlir or compile the model again");

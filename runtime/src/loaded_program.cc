@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -65,15 +66,25 @@ void build_all(const Device& device, std::vector<PlanJob*> jobs) {
   if (failure) std::rethrow_exception(failure);
 }
 
+/// PTX for an older NVIDIA architecture runs on a newer one; everything else runs on its own architecture alone.
+bool runs_code_for(const std::string& architecture, const std::string& target) {
+  if (architecture.empty() || target == architecture) return true;
+  if (!architecture.starts_with("sm_") || !target.starts_with("sm_")) return false;
+  return std::atoi(target.c_str() + 3) <= std::atoi(architecture.c_str() + 3);
+}
+
 }  // namespace
 
 std::shared_ptr<const LoadedProgram> LoadedProgram::load(std::shared_ptr<const Device> device, std::shared_ptr<const Program> program,
                                                           std::shared_ptr<const ConstantMemory> shared) {
   const auto start = Clock::now();
   const Port& port = device->port();
-  if (program->target() != port.target) {
-    throw ProgramError("program.target: compiled for '" + program->target() + "', port '" + std::string(port.name) + "' runs '" +
-                       std::string(port.target) + "'; compile the model again with --target " + std::string(port.target));
+  const std::string& target = program->target();
+  const std::string& architecture = device->architecture();
+  if (!port.runs(target) || !runs_code_for(architecture, target)) {
+    const std::string wanted = device->target();
+    throw ProgramError("program.target: compiled for '" + target + "', port '" + std::string(port.name) + "' runs '" + wanted +
+                       "'; compile the model again with --target " + wanted);
   }
   std::shared_ptr<LoadedProgram> loaded(new LoadedProgram());
   loaded->device_ = std::move(device);
@@ -151,8 +162,8 @@ void LoadedProgram::load_kernels() {
       check(hip, hip.set_module_threads(module, device_->options().threads), "hipdnnHostSetModuleThreads_ext");
     }
     hipFunction_t function = nullptr;
-    if (const hipError_t status = hip.module_get_function(&function, module, kernel.function.c_str()); status != hipSuccess) {
-      throw ProgramError("kernel " + what + ": hipModuleGetFunction(" + kernel.function + "): " + describe_kernel_failure(hip, status));
+    if (const hipError_t status = hip.module_get_function(&function, module, kernel.symbol.c_str()); status != hipSuccess) {
+      throw ProgramError("kernel " + what + ": hipModuleGetFunction(" + kernel.symbol + "): " + describe_kernel_failure(hip, status));
     }
     functions_.push_back(function);
   }

@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "hipdnn_rt/graph_cache.h"
 #include "hipdnn_rt/loaded_program.h"
 #include "hipdnn_rt/variant_pack.h"
 
@@ -73,6 +75,7 @@ class Context {
   const Descriptor& find_pack(std::size_t step);
   void launch(std::size_t step, const LaunchStep& action);
   void run_step(std::size_t step);
+  void run_recorded();
   void run_all(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, std::span<const Event> events);
   void begin(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, hipStream_t stream);
   void abandon();
@@ -95,6 +98,10 @@ class Context {
   std::vector<std::byte*> buffers_;
   std::vector<Execution> executions_;
   std::vector<Launch> launches_;
+  /// Where runs are recorded.
+  std::optional<GraphCache> graphs_;
+  /// Scratch: the addresses of the run's arrays.
+  std::vector<std::byte*> addresses_;
   /// Scratch for the pointers of one step, sized ahead.
   std::vector<void*> pointers_;
 };

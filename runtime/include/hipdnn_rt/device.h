@@ -86,6 +86,8 @@ class Device {
     int ordinal = 0;
     /// Threads that one execution may use where the library computes on CPU threads; 0 leaves the library's default.
     int threads = 0;
+    /// Record runs as graphs of the device and replay them where addresses repeat. Ports without graphs run step by step.
+    bool uses_graphs = false;
   };
 
   Device(std::shared_ptr<const Library> library, Options options);
@@ -97,10 +99,16 @@ class Device {
   const std::shared_ptr<const Library>& shared_library() const { return library_; }
   const Port& port() const { return library_->port(); }
   const Options& options() const { return options_; }
+  /// Whether runs are recorded: asked for, and the port can.
+  bool uses_graphs() const;
   /// Whether plans take the constants extension: pointers that never change, known at plan time.
   bool takes_constants() const { return takes_constants_; }
   /// Engine names by id, empty where the library does not tell.
   const std::map<std::int64_t, std::string>& engine_names() const { return engine_names_; }
+  /// The instruction set, as targets are named; empty where the port does not tell.
+  const std::string& architecture() const { return architecture_; }
+  /// What to compile for to run here.
+  std::string target() const { return architecture_.empty() ? std::string(port().name) : architecture_; }
   PlanCache& plans() const { return *plans_; }
 
   /// Make this the calling thread's device. Everything below does so itself.
@@ -123,6 +131,7 @@ class Device {
   /// With one device there is nothing to choose: it is every thread's from the start.
   bool has_choice_ = true;
   bool takes_constants_ = false;
+  std::string architecture_;
   std::map<std::int64_t, std::string> engine_names_;
   std::unique_ptr<PlanCache> plans_;
 };

@@ -37,6 +37,14 @@ struct HipApi {
   decltype(&::hipHostMalloc) host_malloc = nullptr;
   decltype(&::hipHostFree) host_free = nullptr;
   decltype(&::hipMemGetInfo) mem_get_info = nullptr;
+  decltype(&::hipStreamBeginCapture) stream_begin_capture = nullptr;
+  decltype(&::hipStreamEndCapture) stream_end_capture = nullptr;
+  decltype(&::hipGraphInstantiateWithFlags) graph_instantiate = nullptr;
+  decltype(&::hipGraphLaunch) graph_launch = nullptr;
+  decltype(&::hipGraphExecDestroy) graph_exec_destroy = nullptr;
+  decltype(&::hipGraphDestroy) graph_destroy = nullptr;
+  /// The instruction set of a device, as targets are named.
+  hipError_t (*architecture)(int device, char* text, std::size_t capacity) = nullptr;
   /// Why the calling thread's last module call failed, for people; empty where it did not.
   const char* (*last_kernel_error)() = nullptr;
   /// Threads that launches of the module's functions may use.
@@ -70,18 +78,23 @@ struct HipdnnApi {
 /// What the runtime needs to know about a port beyond its two function tables.
 struct Port {
   std::string_view name;
-  /// Programs compiled for this target run on the port.
-  std::string_view target;
+  /// Architectures whose programs run on the port start with this; empty where there are none, and programs are compiled for the name.
+  std::string_view architectures;
   /// True where a device pointer and a host pointer are the same thing, so nothing is uploaded or staged.
   bool device_memory_is_host_memory;
   /// Alignment of every buffer in the arena, in bytes.
   std::size_t arena_alignment;
+
+  /// Whether programs compiled for `target` may run here: it is the port's name, or one of its architectures.
+  bool runs(std::string_view target) const {
+    return target == name || (!architectures.empty() && target.starts_with(architectures));
+  }
 };
 
 /// Both tables of one port. Immutable and safe to share between threads; the libraries stay loaded for the life of the process.
 class Library {
  public:
-  /// Open a port by name ("host", "hip"). Libraries that come with this package are looked up in `directory` first, or, where that is
+  /// Open a port by name ("host", "hip", "cuda"). Libraries that come with this package are looked up in `directory` first, or, where that is
   /// empty, beside the module this code is linked into and in its `lib` folder.
   /// Throws DeviceError for an unknown port, a missing library or a missing required symbol.
   static std::shared_ptr<const Library> open(std::string_view port, const std::string& directory = {});

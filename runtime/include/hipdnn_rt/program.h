@@ -1,6 +1,7 @@
 // A program as loaded from a file or from text: parsed, checked, immutable.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -77,8 +78,14 @@ struct Kernel {
   std::string function;
   /// Ins first.
   std::vector<Operand> operands;
-  /// What the port's module is loaded from.
+  /// What the port's module is loaded from, and its function there.
   std::string image;
+  std::string symbol;
+  /// Positions in `operands` of the function's arguments.
+  std::vector<std::size_t> arguments;
+  /// Blocks of the launch and threads of a block, in x, y, z. No blocks: nothing is launched.
+  std::array<std::uint32_t, 3> grid{1, 1, 1};
+  std::array<std::uint32_t, 3> block{1, 1, 1};
 };
 
 /// A place in a buffer.

@@ -203,7 +203,7 @@ OrtEp* Factory::create_ep(const OrtKeyValuePairs* const* metadata, std::size_t c
     const Choice choice = choose_device(metadata, count);
     settings.device = {open_device(choice.port, choice.ordinal, settings.options.threads), choice.is_gpu};
     if (choice.is_gpu) settings.memory = memory_of(static_cast<std::uint32_t>(choice.ordinal));
-    settings.target = settings.options.target.empty() ? std::string(settings.device.device->port().target) : settings.options.target;
+    settings.target = settings.options.target.empty() ? settings.device.device->target() : settings.options.target;
     return new Ep(ort_, std::move(settings), compiler_, logger);
   } catch (const hipdnn_rt::Error& error) {
     return new Ep(ort_, error.what(), logger);
@@ -232,7 +232,7 @@ OrtCompiledModelCompatibility Factory::judge(const OrtHardwareDevice* const* dev
   });
   const std::string port = wants_gpu && !is_virtual_ ? "hip" : "host";
   const auto device = open_device(port, 0, 0);
-  const Compatibility found = judge_compatibility(text, compatibility_text(device->library(), std::string(device->port().target), hipdnn_rt::kProgramFormat));
+  const Compatibility found = judge_compatibility(text, compatibility_text(device->library(), device->target(), hipdnn_rt::kProgramFormat));
   if (!found.reason.empty()) logger_.warning("a compiled model is not compatible: " + found.reason);
   return found.verdict;
 }
