@@ -27,10 +27,36 @@ from hipdnn_mlir.ops.constant_plan import ConstantPlan
 
 Array = npt.NDArray[np.generic]
 
+
+def retyped(model: onnx.ModelProto, source: int, destination: int) -> onnx.ModelProto:
+    """A model whose inputs, outputs and weights of one float type have another."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    for value in (*made.graph.input, *made.graph.output):
+        if value.type.tensor_type.elem_type == source:
+            value.type.tensor_type.elem_type = destination
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(destination)
+    for tensor in made.graph.initializer:
+        if tensor.data_type == source:
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(dtype), tensor.name))
+    del made.graph.value_info[:]
+    return made
+
+
+def _half(model: onnx.ModelProto) -> onnx.ModelProto:
+    return retyped(model, onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16)
+
+
 MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "bert12": models.encoder,
     "resnet50": models.resnet50,
     "mobilenet_v2": models.mobilenet_v2,
+    "resnet50-b32": lambda: models.resnet50(32),
+    "resnet50-f16": lambda: _half(models.resnet50()),
+    "resnet50-f16-b32": lambda: _half(models.resnet50(32)),
+    "encoder-f16": lambda: _half(models.encoder()),
+    "encoder-f16-b32": lambda: _half(models.encoder(batch=32)),
+    "mlp-f16": lambda: _half(models.mlp(1, (1024, 4096, 1024))),
 }
 """Models whose weights come from a seed."""
 

@@ -1,0 +1,162 @@
+"""Carried programs on a GPU: checked on fresh inputs against an f32 CPU reference, then timed, step by step and as one recorded graph.
+
+``python bench/gpu/run.py DIRECTORY [--models ...] [--tune N] [--tf32]``; ``bench/carried.py --target sm_90`` wrote the directory.
+Times are medians of series between device events; inputs rotate, so that a run does not find its input in the cache of the run before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import torch
+
+# The scripts beside this folder.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import carried
+import hipdnn_mlir
+from hipdnn_mlir.dtypes import BY_NAME
+
+INPUT_SETS = 4
+SERIES, RUNS = 15, 20
+LIMITS = {"f32": 2e-3, "f16": 2e-2}
+"""Largest relative distance of outputs, as norms; that of f32 allows TF32."""
+
+
+def inputs_of(session: hipdnn_mlir.Session, seed: int) -> dict[str, np.ndarray]:
+    """Fresh random inputs: standard normal."""
+    rng = np.random.default_rng(seed)
+    return {
+        port.name: rng.standard_normal(port.shape, np.float32).astype(BY_NAME[port.dtype].numpy)
+        for port in session.inputs
+    }
+
+
+def reference(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
+    """The outputs by ONNX Runtime on the CPU in f32, of the very weights and inputs that the GPU has."""
+    wide = carried.retyped(model, onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT)
+    run = ort.InferenceSession(wide.SerializeToString(), providers=["CPUExecutionProvider"])
+    return run.run(None, {name: array.astype(np.float32) for name, array in feeds.items()})
+
+
+def distance(got: np.ndarray, want: np.ndarray) -> float:
+    """Norm of the difference over the norm of the reference."""
+    return float(np.linalg.norm(got.astype(np.float64) - want) / np.linalg.norm(want.astype(np.float64)))
+
+
+def time_us(call: Callable[[int], None], stream: torch.cuda.Stream) -> float:
+    """Median microseconds of one call, by events around series of calls that rotate among the input sets."""
+    for index in range(3 * INPUT_SETS):
+        call(index % INPUT_SETS)
+    times = []
+    for _ in range(SERIES):
+        start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record(stream)
+        for index in range(RUNS):
+            call(index % INPUT_SETS)
+        stop.record(stream)
+        stop.synchronize()
+        times.append(1e3 * start.elapsed_time(stop) / RUNS)
+    return statistics.median(times)
+
+
+class Subject:
+    """One program on the GPU with device arrays for its inputs and outputs."""
+
+    def __init__(self, program: carried.InMemory, *, graph: bool) -> None:
+        self.session = hipdnn_mlir.Session(program, port="cuda", graph=graph)
+        self.stream = torch.cuda.Stream()
+        feeds = [inputs_of(self.session, 100 + index) for index in range(INPUT_SETS)]
+        self.host = feeds
+        self.feeds = [{name: torch.from_numpy(array).cuda() for name, array in one.items()} for one in feeds]
+        self.out = [
+            {
+                port.name: torch.full(
+                    tuple(port.shape), torch.nan, dtype=getattr(torch, BY_NAME[port.dtype].numpy.name)
+                ).cuda()
+                for port in self.session.outputs
+            }
+            for _ in feeds
+        ]
+        torch.cuda.synchronize()
+
+    def __call__(self, index: int) -> None:
+        """Queue one run."""
+        self.session.enqueue(self.feeds[index], self.out[index], stream=self.stream.cuda_stream)
+
+    def outputs(self, index: int) -> list[np.ndarray]:
+        """What the last run of these inputs wrote."""
+        self.stream.synchronize()
+        return [self.out[index][port.name].cpu().numpy() for port in self.session.outputs]
+
+
+def report(path: Path, steps: int) -> str:
+    """Check and time one program; answer its line of the table."""
+    packed = carried.load(path)
+    start = time.perf_counter()
+    program = carried.unpack(packed)
+    unpacked_s = time.perf_counter() - start
+    start = time.perf_counter()
+    plain = Subject(program, graph=False)
+    loaded_s = time.perf_counter() - start
+    recorded = Subject(program, graph=True)
+    kind = plain.session.outputs[0].dtype
+    worst = 0.0
+    for subject in (plain, recorded, recorded, recorded):
+        subject(0)
+        for got, want in zip(subject.outputs(0), reference(program.model, subject.host[0]), strict=True):
+            worst = max(worst, distance(got, want))
+    same = all(np.array_equal(a, b) for a, b in zip(plain.outputs(0), recorded.outputs(0), strict=True))
+    times = [time_us(subject, subject.stream) for subject in (plain, recorded)]
+    verdict = "ok" if worst <= LIMITS[kind] else "WRONG"
+    if steps:
+        profile(plain, steps)
+    return (
+        f"{path.stem:24} steps {plain.session.stats.steps:4} load {loaded_s:6.2f} s (weights {unpacked_s:5.2f} s)  "
+        f"plain {times[0]:9.1f} us  graph {times[1]:9.1f} us  error {worst:.1e} {verdict} replay {'equal' if same else 'DIFFERS'}"
+    )
+
+
+def profile(subject: Subject, count: int) -> None:
+    """Print the steps that take longest."""
+    rows = sorted(subject.session.profile(subject.host[0], 10), key=lambda row: -row.median_us)
+    total = sum(row.median_us for row in rows)
+    print(f"  {len(rows)} steps, {total:.0f} us between events")
+    for row in rows[:count]:
+        print(f"  {row.median_us:8.1f} us  {row.summary:32} {row.description or row.kind:60} {row.name}")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description="Check and time carried programs on a GPU.")
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--models", nargs="+", help="stems of files; all by default")
+    parser.add_argument("--tune", type=int, default=0, help="plans to time for each graph")
+    parser.add_argument("--tf32", action="store_true", help="let products of f32 round to TF32")
+    parser.add_argument("--steps", type=int, default=0, help="steps to print of each program's profile")
+    asked = parser.parse_args(arguments)
+    os.environ["HIPDNN_CUDA_TUNE"] = str(asked.tune)
+    os.environ["HIPDNN_CUDA_TF32"] = str(int(asked.tf32))
+    print(torch.cuda.get_device_name(), "torch", torch.__version__, "tune", asked.tune, "tf32", asked.tf32)
+    for path in sorted(asked.directory.glob("*.pkl")):
+        if asked.models and path.stem not in asked.models:
+            continue
+        try:
+            print(report(path, asked.steps), flush=True)
+        except Exception:  # noqa: BLE001 - one program's failure is a line of the report
+            print(f"{path.stem}: failed", flush=True)
+            traceback.print_exc()
+
+
+if __name__ == "__main__":
+    main()
