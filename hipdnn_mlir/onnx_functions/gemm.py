@@ -8,6 +8,8 @@ from .activation import activate
 from .call import Call, Expansion
 
 CONTRIB = "com.microsoft"
+_TRANSPOSED = (("strides", 1), ("dilations", 1), ("output_padding", 0))
+"""Attributes of a transposed convolution with what they are where they are left out."""
 
 
 def _swapped(call: Call, x: str, is_batch: bool, is_last: bool) -> str:
@@ -59,6 +61,41 @@ def fused_gemm(call: Call) -> Sequence[str | None]:
     y = call.op("Gemm", call.need(0), call.need(1), call.arg(2), **{name: call.attr(name) for name in names})
     parameters = [call.attr(name, 0.0) for name in ("activation_alpha", "activation_beta")]
     return [activate(call, y, call.attr("activation", ""), parameters)]
+
+
+def conv_transpose(call: Call) -> Sequence[str | None] | None:
+    """ConvTranspose with other borders at the end than at the start: without any, and cut.
+
+    Source: ONNX, ConvTranspose-11.
+    """
+    x, w = call.need(0), call.need(1)
+    spatial = call.rank(x) - 2
+    auto_pad = call.attr("auto_pad", "NOTSET")
+    pads = call.attr("pads", [0] * (2 * spatial))
+    before, after = pads[:spatial], pads[spatial:]
+    is_same = auto_pad in ("SAME_UPPER", "SAME_LOWER")
+    if call.attr("output_shape") or auto_pad == "VALID" or (list(before) == list(after) and not is_same):
+        return None
+    strides, dilations, grown = (call.attr(name, [one] * spatial) for name, one in _TRANSPOSED)
+    inner, outer = ([call.size(name, 2 + axis) for axis in range(spatial)] for name in (x, w))
+    sizes = [
+        strides[axis] * (inner[axis] - 1) + grown[axis] + dilations[axis] * (outer[axis] - 1) + 1
+        for axis in range(spatial)
+    ]
+    if is_same:
+        extra = [sizes[axis] - inner[axis] * strides[axis] for axis in range(spatial)]
+        smaller, larger = [total // 2 for total in extra], [total - total // 2 for total in extra]
+        before, after = (smaller, larger) if auto_pad == "SAME_UPPER" else (larger, smaller)
+    if min((*before, *after)) < 0:
+        return None
+    y = call.op(
+        "ConvTranspose", x, w, call.arg(2), strides=strides, dilations=dilations, output_padding=grown,
+        group=call.attr("group", 1),
+    )  # fmt: skip
+    for axis in range(spatial):
+        if before[axis] or after[axis]:
+            y = call.slice(y, 2 + axis, before[axis], sizes[axis] - after[axis])
+    return [y]
 
 
 def fused_conv(call: Call) -> Sequence[str | None]:
@@ -187,6 +224,7 @@ def _merged(call: Call, x: str, batch: int, first: int, second: int) -> str:
 
 EXPANSIONS: dict[tuple[str, str], Expansion] = {
     ("", "Gemm"): gemm,
+    ("", "ConvTranspose"): conv_transpose,
     ("", "Einsum"): einsum,
     (CONTRIB, "FusedMatMul"): fused_matmul,
     (CONTRIB, "FusedGemm"): fused_gemm,

@@ -130,7 +130,7 @@ def _fused_conv(draw: Draw, op: str) -> Call:
     return Call(op, operands, {**attributes, "activation": activation}, domain=CONTRIB, loose=2 * LOOSE)
 
 
-@operator("ConvTranspose", rejected=0.5)
+@operator("ConvTranspose", rejected=0.05)
 def _conv_transpose(draw: Draw, op: str) -> Call:
     dtype = one_of(draw, *MATMUL_FLOATS)
     spatial, kernel = _spatial(draw)
@@ -149,7 +149,7 @@ def _conv_transpose(draw: Draw, op: str) -> Call:
     return Call(op, operands, {**attributes, "group": groups}, loose=LOOSE)
 
 
-@operator("MaxPool", "AveragePool", "LpPool", rejected=0.7)
+@operator("MaxPool", "AveragePool", "LpPool", rejected=0.2)
 def _pool(draw: Draw, op: str) -> Call:
     dtype = one_of(draw, *MATMUL_FLOATS)
     spatial, kernel = _spatial(draw)

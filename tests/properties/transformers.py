@@ -55,7 +55,7 @@ def _mask(draw: Draw, dtype: np.dtype, dims: Dims) -> Array | None:
     return mask
 
 
-@operator("FlexAttention", domain="ai.onnx.preview", rejected=1.0)
+@operator("FlexAttention", domain="ai.onnx.preview")
 def _flex_attention(draw: Draw, op: str) -> Call:
     b, heads, s, d = 1, draw(st.integers(1, 2)), one_of(draw, 2, 5), one_of(draw, 4, 8)
     return Call(op, [_f32(draw, b, heads, s, d) for _ in range(3)], domain="ai.onnx.preview", opset=26, loose=LOOSE)
