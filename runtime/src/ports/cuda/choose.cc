@@ -18,12 +18,15 @@ int number_from_environment(const char* name) {
   return value == nullptr ? 0 : std::max(0, std::atoi(value));
 }
 
-/// Engine configurations that a heuristic proposes, best first; none where it fails.
-std::vector<CudnnDescriptor> propose(const CudnnGraph& graph, int mode) {
+/// Engine configurations that a heuristic proposes, best first; none where it fails, and then why.
+std::vector<CudnnDescriptor> propose(const CudnnGraph& graph, int mode, std::string& failure) {
   CudnnDescriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristic.set_descriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.graph.raw());
   heuristic.set_enumerator(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
-  if (heuristic.try_finalize() != CUDNN_STATUS_SUCCESS) return {};
+  if (const cudnnStatus_t status = heuristic.try_finalize(); status != CUDNN_STATUS_SUCCESS) {
+    failure = describe_cudnn(status);
+    return {};
+  }
   std::int64_t count = 0;
   check_cudnn(cudnn().get_attribute(heuristic.raw(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr),
               "the heuristic's results");
@@ -43,7 +46,8 @@ std::vector<CudnnDescriptor> propose(const CudnnGraph& graph, int mode) {
 
 struct EngineFacts {
   std::int64_t index = -1;
-  bool rounds_operands = false;
+  /// On tensor cores, which take f32 only as TF32, or by converting operands.
+  bool rounds_f32 = false;
 };
 
 EngineFacts facts_of(const CudnnDescriptor& configuration) {
@@ -60,9 +64,22 @@ EngineFacts facts_of(const CudnnDescriptor& configuration) {
   if (cudnn().get_attribute(engine.raw(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, notes.size(), &count, notes.data()) ==
       CUDNN_STATUS_SUCCESS) {
     const auto end = notes.begin() + std::min<std::ptrdiff_t>(count, notes.size());
-    facts.rounds_operands = std::find(notes.begin(), end, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) != end;
+    facts.rounds_f32 = std::any_of(notes.begin(), end, [](int note) {
+      return note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE || note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
+    });
   }
   return facts;
+}
+
+/// Whether the graph multiplies f32 by f32.
+bool has_f32_products(const hipdnn_port::Graph& graph) {
+  return std::ranges::any_of(graph.nodes, [&](const hipdnn_port::Node& node) {
+    if (node.type == HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR) return false;
+    return std::ranges::any_of(node.tensors, [&](const auto& entry) {
+      return !hipdnn_port::is_output_attribute(node.type, entry.first) &&
+             graph.tensors[static_cast<std::size_t>(entry.second.front())].dtype == HIPDNN_DATA_FLOAT;
+    });
+  });
 }
 
 }  // namespace
@@ -75,14 +92,15 @@ Chosen choose_plan(const CudnnGraph& graph, const hipdnn_port::Graph& described,
   std::optional<Chosen> best;
   double best_us = 0;
   int timed = 0;
+  const bool must_be_exact = !choice.allows_tf32 && has_f32_products(described);
   std::string last_reason = "no engine is proposed";
   for (const int mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
     if (mode == CUDNN_HEUR_MODE_B && choice.timed_plans == 0) continue;
     if (best && mode == CUDNN_HEUR_MODE_FALLBACK) break;
-    for (const CudnnDescriptor& configuration : propose(graph, mode)) {
+    for (const CudnnDescriptor& configuration : propose(graph, mode, last_reason)) {
       const EngineFacts facts = facts_of(configuration);
-      if (facts.rounds_operands && !choice.allows_tf32) {
-        last_reason = "every engine rounds f32 operands to TF32";
+      if (facts.rounds_f32 && must_be_exact) {
+        last_reason = "every engine rounds f32 to TF32; HIPDNN_CUDA_TF32=1 allows that";
         continue;
       }
       CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
