@@ -149,8 +149,10 @@ def _conv_transpose(draw: Draw, op: str) -> Call:
     return Call(op, operands, {**attributes, "group": groups}, loose=LOOSE)
 
 
-@operator("MaxPool", "AveragePool", "LpPool", rejected=0.2)
+@operator("LpPool")
+@operator("MaxPool", "AveragePool", rejected=0.6)
 def _pool(draw: Draw, op: str) -> Call:
+    """Dilated windows of maxima and averages are rejected, and averages that count borders beyond the end."""
     dtype = one_of(draw, *MATMUL_FLOATS)
     spatial, kernel = _spatial(draw)
     dilated = draw(st.booleans())
