@@ -7,14 +7,18 @@ PYTHON ?= python3
 JOBS ?= 2
 BIN := .venv/bin
 WITH_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
+space := $() $()
+# Tests of one file share fixtures, some of which take minutes.
+PYTEST := $(BIN)/pytest -n $(JOBS) --dist loadfile
 CHECKED := hipdnn_mlir onnxruntime_ep_hipdnn passes bench examples lit_tests tests third_party
 
-# Under CI the build is isolated, as `pip install .` is for a user; otherwise it uses the environment, so that rebuilds are quick.
-ifdef CI
-INSTALL := $(BIN)/pip install --disable-pip-version-check --quiet
-else
-INSTALL := $(BIN)/pip install --disable-pip-version-check --quiet --no-build-isolation
-endif
+# The build uses the environment, so that it can be repeated in part. The first one finds nothing there but what pyproject.toml asks for
+# to build, cmake and ninja. Its folder is also that of `make cpp-release`, which therefore compiles the tests alone; the settings in which
+# that differs are stated for both. A warning of a compiler that CI has not met is no error.
+RELEASE := -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DCMAKE_BUILD_TYPE=Release -DHIPDNN_MLIR_WERROR=$(if $(CI),ON,OFF)
+INSTALL := SKBUILD_BUILD_DIR=build/release CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) \
+  SKBUILD_CMAKE_ARGS="$(subst $(space),;,$(RELEASE) -DHIPDNN_MLIR_BUILD_TESTS=OFF -DUSE_HIPDNN=OFF)" \
+  $(BIN)/pip install --disable-pip-version-check --quiet --no-build-isolation
 
 SOURCES := $(shell find -L hipdnn_mlir onnxruntime_ep_hipdnn runtime third_party -type f -not -path '*/__pycache__/*') \
   $(wildcard cmake/*) CMakeLists.txt pyproject.toml
@@ -38,12 +42,12 @@ types: .venv/.test
 	$(BIN)/mypy -p hipdnn_mlir -p onnxruntime_ep_hipdnn
 
 pytest: .venv/.test
-	$(BIN)/pytest
+	$(PYTEST)
 
 # The provider's tests again, on the oldest ONNX Runtime it supports; the environment has the newest.
 OLDEST_ORT := 1.24.4
 oldest: build/onnxruntime-$(OLDEST_ORT)/.ready
-	PYTHONPATH=$(CURDIR)/build/onnxruntime-$(OLDEST_ORT) HIPDNN_EXPECTED_ORT=$(OLDEST_ORT) $(BIN)/pytest -q \
+	PYTHONPATH=$(CURDIR)/build/onnxruntime-$(OLDEST_ORT) HIPDNN_EXPECTED_ORT=$(OLDEST_ORT) $(PYTEST) -q \
 	  $(addprefix tests/ort_ep/test_,compiler.py device_memory.py dynamic_shapes.py ep_context.py options.py package.py \
 	    placement_in_ort.py version.py)
 
@@ -58,7 +62,7 @@ lit: .venv/.test
 # `make cpp-thread` runs them under ThreadSanitizer; it is no part of `make test` for its time.
 cpp: cpp-release cpp-sanitize
 
-cpp-release: CPP_FLAGS := -DCMAKE_BUILD_TYPE=Release
+cpp-release: CPP_FLAGS := $(RELEASE)
 cpp-sanitize: CPP_FLAGS := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS=-O1 -DHIPDNN_MLIR_SANITIZE=address,undefined
 
 cpp-thread: CPP_FLAGS := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS=-O1 -DHIPDNN_MLIR_SANITIZE=thread
@@ -67,7 +71,7 @@ cpp-release cpp-sanitize cpp-thread: cpp-%: .venv/.test
 	$(WITH_VENV) cmake -S . -B build/$* -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DHIPDNN_MLIR_BUILD_TESTS=ON -DUSE_HIPDNN=ON \
 	  $(CPP_FLAGS)
 	$(WITH_VENV) cmake --build build/$* -j $(JOBS)
-	$(WITH_VENV) ctest --test-dir build/$* --output-on-failure
+	$(WITH_VENV) ctest --test-dir build/$* -j $(JOBS) --output-on-failure
 
 # Debian's python3 comes without ensurepip; the host's pip then fills the environment.
 .venv/.ready: pyproject.toml
@@ -80,11 +84,11 @@ cpp-release cpp-sanitize cpp-thread: cpp-%: .venv/.test
 	@touch $@
 
 .venv/.examples: .venv/.ready $(SOURCES)
-	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(INSTALL) '.[examples]'
+	$(INSTALL) '.[examples]'
 	@touch $@
 
 .venv/.test: .venv/.ready $(SOURCES)
-	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(INSTALL) '.[test,export]'
+	$(INSTALL) '.[test,export]'
 	@touch $@ .venv/.examples
 
 clean:
