@@ -25,8 +25,8 @@ _MAX_ROUNDS = 8
 _RANDOM = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"}
 )
-_MISEVALUATED = frozenset({"ConvTranspose", "Erf", "GlobalMaxPool", "LRN"})
-"""Operators of which onnx's reference implementation (1.23) is wrong: the bias of groups, f64, dims, all but the first channels."""
+_MISEVALUATED = frozenset({"ConvTranspose", "Erf", "GlobalMaxPool", "GridSample", "LRN"})
+"""Operators of which onnx's reference implementation (1.23) is wrong: bias of groups, f64, dims, cubic samples, all channels but the first."""
 
 
 MAX_SIZES = 1024

@@ -118,6 +118,8 @@ def slim_models(
         for found in folded:
             derive_shape_operands(found.model)
             split_to_slices(found.model)
+    except onnx.checker.ValidationError as error:
+        raise ModelError(f"not what ONNX allows: {error}", where=where, hint="run onnx.checker on the model") from error
     except onnx.shape_inference.InferenceError as error:
         raise ModelError(f"shapes do not fit: {error}", where=where, hint="run onnx.checker on the model") from error
     made = []

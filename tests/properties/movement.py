@@ -108,9 +108,11 @@ def _slice(draw: Draw, op: str) -> Call:
     dims = dims_of(draw, 1, 4, empty=True)
     axes = axes_of(draw, len(dims)) or [0]
     starts, ends = ([draw(st.integers(-size - 3, size + 3)) for size in (dims[a] for a in axes)] for _ in range(2))
-    if draw(st.booleans()):
-        ends = [one_of(draw, (1 << 63) - 1, -(1 << 63), end) for end in ends]
     steps = [one_of(draw, 1, 1, 2, 3, -1, -2) for _ in axes]
+    if draw(st.booleans()):  # up to the end, whatever it is
+        ends = [
+            one_of(draw, end, (1 << 63) - 1 if step > 0 else -(1 << 63)) for end, step in zip(ends, steps, strict=True)
+        ]
     index = one_of(draw, np.int64, np.int64, np.int32)
     if index is np.int32:
         ends = [int(np.clip(end, -(1 << 31), (1 << 31) - 1)) for end in ends]

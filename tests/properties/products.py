@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from .call import CONTRIB, Array, Call
-from .draws import F32, MATMUL_FLOATS, Dims, array_of, broadcast_dims, dims_of, flag, one_of
+from .call import CONTRIB, OPSET, Array, Call
+from .draws import BF16, F32, MATMUL_FLOATS, Dims, array_of, broadcast_dims, dims_of, flag, one_of
 from .operators import Draw, operator
 
 LOOSE = 8.0
@@ -106,7 +106,12 @@ def _spatial(draw: Draw) -> tuple[int, list[int]]:
 @operator("Conv")
 def _conv(draw: Draw, op: str) -> Call:
     operands, attributes = _conv_operands(draw, one_of(draw, *MATMUL_FLOATS))
-    return Call(op, operands, attributes, loose=LOOSE)
+    return Call(op, operands, attributes, opset=_opset(operands), loose=LOOSE)
+
+
+def _opset(operands: list[Array]) -> int:
+    """The operator set from which on convolutions are of bf16 too, where they are."""
+    return 22 if operands[0].dtype == BF16 else OPSET
 
 
 def _conv_operands(draw: Draw, dtype: np.dtype) -> tuple[list[Array], dict[str, object]]:
@@ -146,7 +151,7 @@ def _conv_transpose(draw: Draw, op: str) -> Call:
         attributes["output_padding"] = [
             draw(st.integers(0, max(s, d) - 1)) for s, d in zip(strides, dilations, strict=True)
         ]
-    return Call(op, operands, {**attributes, "group": groups}, loose=LOOSE)
+    return Call(op, operands, {**attributes, "group": groups}, opset=_opset(operands), loose=LOOSE)
 
 
 @operator("LpPool")
