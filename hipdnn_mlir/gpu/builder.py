@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 from torch_mlir import ir
 
 Value = Any
@@ -21,7 +22,8 @@ _FLOAT_PREDICATES = {"oeq": 1, "ogt": 2, "oge": 3, "olt": 4, "ole": 5, "une": 13
 class KernelBuilder:
     """The insertion point and vocabulary of one kernel; used inside `kernel_module`."""
 
-    def __init__(self, wide: bool) -> None:
+    def __init__(self, wide: bool, module: Any) -> None:
+        self._module, self._tables = module, set[str]()
         self.i1, self.i8, self.i16, self.i32, self.i64 = (ir.IntegerType.get_signless(n) for n in (1, 8, 16, 32, 64))
         self.f16, self.bf16, self.f32, self.f64 = (
             ir.F16Type.get(),
@@ -165,12 +167,19 @@ class KernelBuilder:
         """Wait for the block's other threads; all of them come here."""
         self.op("gpu.barrier", [])
 
-    def shuffle(self, value: Value, offset: int, width: int) -> Value:
-        """The value of the thread whose number differs in the bit `offset`; all threads of the wave come here."""
+    def shuffle(self, value: Value, offset: int, width: int, mode: str = "xor") -> Value:
+        """The value of another thread; all threads of the wave come here.
+
+        Args:
+            value: what each thread gives.
+            offset: says which thread's to take.
+            width: threads of a wave.
+            mode: that whose number differs in the bit `offset` (`xor`), lies `offset` below (`up`), or is `offset` (`idx`).
+        """
         kind = value.type
         bits = _width(kind)
         if bits == 64:
-            return self._shuffle_halves(value, offset, width)
+            return self._shuffle_halves(value, offset, width, mode)
         number = self.op("arith.bitcast", [value], self.i32) if kind == self.f32 else value
         if bits < 32:
             number = self.op("arith.extui", [number], self.i32)
@@ -178,18 +187,20 @@ class KernelBuilder:
             "gpu.shuffle",
             results=[self.i32, self.i1],
             operands=[number, self.constant(offset, self.i32), self.constant(width, self.i32)],
-            attributes={"mode": ir.Attribute.parse("#gpu<shuffle_mode xor>")},
+            attributes={"mode": ir.Attribute.parse(f"#gpu<shuffle_mode {mode}>")},
         ).results[0]
         if bits < 32:
             return self.op("arith.trunci", [made], kind)
         return self.op("arith.bitcast", [made], kind) if kind == self.f32 else made
 
-    def _shuffle_halves(self, value: Value, offset: int, width: int) -> Value:
+    def _shuffle_halves(self, value: Value, offset: int, width: int, mode: str) -> Value:
         bits = self.op("arith.bitcast", [value], self.i64) if value.type == self.f64 else value
         half = self.constant(32, self.i64)
         low = self.op("arith.trunci", [bits], self.i32)
         high = self.op("arith.trunci", [self.same("arith.shrui", bits, half)], self.i32)
-        low, high = (self.op("arith.extui", [self.shuffle(part, offset, width)], self.i64) for part in (low, high))
+        low, high = (
+            self.op("arith.extui", [self.shuffle(part, offset, width, mode)], self.i64) for part in (low, high)
+        )
         joined = self.same("arith.ori", low, self.same("arith.shli", high, half))
         return self.op("arith.bitcast", [joined], self.f64) if value.type == self.f64 else joined
 
@@ -253,6 +264,20 @@ class KernelBuilder:
         base = self.op("llvm.mlir.addressof", [], kind, global_name=ir.FlatSymbolRefAttr.get(_SHARED_SYMBOL))
         return self.address(base, offset_bytes, self.i8)
 
+    def table(self, name: str, numbers: np.ndarray[Any, Any]) -> Value:
+        """Pointer to numbers that are part of the code; the same name is the same table."""
+        kind = {"float32": "f32", "float64": "f64"}.get(numbers.dtype.name) or f"i{numbers.itemsize * 8}"
+        if name not in self._tables:
+            self._tables.add(name)
+            content = ir.DenseElementsAttr.get(numbers, type=ir.Type.parse(kind))
+            made = ir.Operation.parse(
+                f"llvm.mlir.global internal constant @{name}({content}) "
+                f"{{addr_space = {GLOBAL} : i32, alignment = 16 : i64}} : !llvm.array<{numbers.size} x {kind}>"
+            )
+            ir.InsertionPoint.at_block_begin(self._module).insert(made)
+        pointer = ir.Type.parse(f"!llvm.ptr<{GLOBAL}>")
+        return self.op("llvm.mlir.addressof", [], pointer, global_name=ir.FlatSymbolRefAttr.get(name))
+
     def load(self, base: Value, offset: Value, kind: Any, count: int = 1) -> list[Value]:
         """`count` adjacent elements in one access, aligned to its size."""
         pointer = self.address(base, offset, kind)
@@ -308,7 +333,7 @@ def build_module(
             }}""")
         function = list(module.body.operations[0].operation.regions[0].blocks[0].operations)[-1].operation
         block = function.regions[0].blocks[0]
-        builder = KernelBuilder(wide)
+        builder = KernelBuilder(wide, module.body.operations[0].operation.regions[0].blocks[0])
         builder.arguments = list(block.arguments)
         with ir.InsertionPoint(block.operations[0]):
             body(builder)

@@ -16,7 +16,10 @@ from .assemble import EMPTY, Launch, assembled
 from .graph_program import graph_program
 from .kernel import GpuKernel, Operand, operands_of
 from .program import map_program, reduce_program
+from .resize import resize_launch
 from .rowwise import program_launch
+from .scan import scan_launch
+from .select import arg_reduce_launch, top_k_launch
 from .window import pooling_launch
 
 Attributes = Mapping[str, Any]
@@ -48,6 +51,10 @@ GENERATORS: dict[str, Generator] = {
     "slice": move.slice_launch,
     "pad": move.pad_launch,
     "reverse_sequence": move.reverse_sequence_launch,
+    "arg_reduce": arg_reduce_launch,
+    "top_k": top_k_launch,
+    "scan": scan_launch,
+    "resize": resize_launch,
 }
 """Functions of docs/host-library.md that are one launch."""
 _SCATTERS = {"scatter_elements": scatter.scatter_elements_launch, "scatter_nd": scatter.scatter_nd_launch}

@@ -110,6 +110,7 @@ class Emulator:
         self.blocks, self.threads, self.wave = blocks, threads, wave
         self.lanes = blocks * threads
         self.values: dict[Any, Any] = {}
+        self.tables: dict[str, int] = {}
         self.mask = np.ones(self.lanes, np.bool_)
         self.shared = np.zeros(0, np.uint8)
         self.written: list[Array] = [np.zeros(len(m), np.uint8) for m in memory]
@@ -118,7 +119,10 @@ class Emulator:
         """Execute the module's kernel."""
         for operation in module.body.operations[0].operation.regions[0].blocks[0].operations:
             op = operation.operation
-            if op.name == "llvm.mlir.global":
+            if op.name == "llvm.mlir.global" and "value" in op.attributes:
+                self.tables[op.attributes["sym_name"].value] = len(self.memory)
+                self.memory.append(np.array(op.attributes["value"]).view(np.uint8))
+            elif op.name == "llvm.mlir.global":
                 found = re.search(r"array<(\d+) x i8>", str(op.attributes["global_type"]))
                 assert found
                 self.shared_bytes = int(found[1])
@@ -231,10 +235,17 @@ class Emulator:
         return bool(np.all(together == together[:, :1]))
 
     def _gpu_shuffle(self, op: Any, x: Array, offset: Array, width: Array) -> list[Array]:
-        assert "xor" in str(op.attributes["mode"])
         assert np.all(width == self.wave), "shuffles have the wave's width"
         assert self._is_uniform(self.wave), "not all threads of a wave reach a shuffle"
-        return [x[np.arange(self.lanes) ^ offset], np.ones(self.lanes, np.bool_)]
+        lanes, mode = np.arange(self.lanes), str(op.attributes["mode"])
+        lane = lanes % self.wave
+        if "xor" in mode:
+            taken = lanes ^ offset
+        elif "up" in mode:
+            taken = np.where(lane >= offset, lanes - offset, lanes)
+        else:
+            taken = lanes - lane + offset
+        return [x[taken], np.ones(self.lanes, np.bool_)]
 
     # -- control flow ---------------------------------------------------------------------------------------------
 
@@ -264,32 +275,12 @@ class Emulator:
         self.mask = before
         return state
 
-    def _scf_while(self, op: Any, *carried: Array) -> list[Array]:
-        before, state = self.mask, list(carried)
-        test, body = op.regions[0].blocks[0], op.regions[1].blocks[0]
-        while True:
-            for argument, value in zip(test.arguments, state, strict=True):
-                self.values[argument] = value
-            for operation in test.operations:
-                if operation.operation.name == "scf.condition":
-                    condition, *passed = (self.values[v] for v in operation.operation.operands)
-                    break
-                made = self._operation(operation.operation, [self.values[v] for v in operation.operation.operands])
-                for result, value in zip(operation.operation.results, made, strict=True):
-                    self.values[result] = value
-            state = [np.where(self.mask, new, old) for new, old in zip(passed, state, strict=True)]
-            self.mask = self.mask & condition
-            if not self.mask.any():
-                self.mask = before
-                return state
-            for argument, value in zip(body.arguments, state, strict=True):
-                self.values[argument] = value
-            made = self._block(body)
-            state = [np.where(self.mask, new, old) for new, old in zip(made, state, strict=True)]
-
     # -- memory ---------------------------------------------------------------------------------------------------
 
     def _llvm_mlir_addressof(self, op: Any) -> tuple[int, Array]:
+        name = op.attributes["global_name"].value
+        if name in self.tables:
+            return self.tables[name], np.zeros(self.lanes, np.int64)
         return SHARED, self._gpu_block_id(op) * self.shared_bytes
 
     def _llvm_getelementptr(self, op: Any, base: tuple[int, Array], offset: Array) -> tuple[int, Array]:
@@ -332,21 +323,8 @@ class Emulator:
         made[:, position[0]] = value
         return made
 
-    def _llvm_atomicrmw(self, op: Any, pointer: tuple[int, Array], value: Array) -> Array:
-        memory, places = self._places(pointer, value.dtype.itemsize, op.attributes["alignment"].value)
-        old = np.zeros_like(value)
-        kind = op.attributes["bin_op"].value
-        for lane, at in zip(np.nonzero(self.mask)[0], places, strict=True):
-            current = memory[at].view(value.dtype)[0]
-            old[lane] = current
-            memory[at] = np.array([_ATOMICS[kind](current, value[lane])], value.dtype).view(np.uint8)
-        return old
-
 
 def _element(kind: Any) -> tuple[np.dtype[Any], int]:
     """Element type and count of a scalar or vector type."""
     found = re.fullmatch(r"vector<(\d+)x(\w+)>", str(kind))
     return (_dtype(found[2]), int(found[1])) if found else (_dtype(kind), 1)
-
-
-_ATOMICS: dict[int, Callable[[Any, Any], Any]] = {1: lambda a, b: a + b, 11: lambda a, b: a + b}
