@@ -26,7 +26,7 @@ _RANDOM = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"}
 )
 _MISEVALUATED = frozenset({"ConvTranspose", "Erf", "GlobalMaxPool", "GridSample", "LRN"})
-"""Operators of which onnx's reference implementation (1.23) is wrong: bias of groups, f64, dims, cubic samples, all channels but the first."""
+"""Operators of which onnx's reference implementation (1.23) is wrong: bias of groups, f64, dims, cubic samples, other channels."""
 
 
 MAX_SIZES = 1024
