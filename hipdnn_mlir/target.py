@@ -1,7 +1,8 @@
 """Engines as data: what each library behind a target accepts. Claiming asks these tables; building the plan is the real test."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from .abi import Attribute as A
 from .abi import Descriptor as D
@@ -149,29 +150,6 @@ class Reduction:
 
 
 @dataclass(frozen=True)
-class CudnnAttention:
-    """Attention as cuDNN's fused kernels have it: 16-bit operands, an additive mask at most."""
-
-    dtypes: frozenset[DType]
-    max_head_dim: int
-
-    def refuses(self, graph: Graph) -> str | None:
-        """Why the graph is not taken, or None."""
-        if len(graph.nodes) != 1 or graph.nodes[0].type != ATTENTION:
-            return "takes one attention"
-        node = graph.nodes[0]
-        q = graph.tensors[node.inputs[A.OPERATION_SDPA_FWD_QDESC]]
-        if q.dtype not in self.dtypes:
-            return f"attention of {q.dtype}"
-        if q.dims[-1] > self.max_head_dim or q.dims[-1] % 8:
-            return f"heads of {q.dims[-1]}, a multiple of 8 up to {self.max_head_dim} is taken"
-        if node.get(A.SDPA_FWD_CAUSAL_MASK_EXT) or node.get(A.SDPA_FWD_CAUSAL_MASK_BOTTOM_RIGHT_EXT):
-            return "a causal mask"
-        mask = node.inputs.get(A.OPERATION_SDPA_FWD_ATTN_MASK_EXT)
-        return "a mask of truth values" if mask is not None and graph.tensors[mask].dtype == BOOL else None
-
-
-@dataclass(frozen=True)
 class Engine:
     """A named engine and the graphs it takes.
 
@@ -180,7 +158,7 @@ class Engine:
     """
 
     name: str
-    accepts: AnchorEpilogue | Single | Rowwise | Reduction | CudnnAttention
+    accepts: AnchorEpilogue | Single | Rowwise | Reduction
     is_generated: bool = False
 
 
@@ -232,6 +210,7 @@ class Target:
         engines: preferred first.
         channels_last: node types that run best (or only) with channels-last activations.
         kernels: functions that its port, or code for its architecture, has kernels for (docs/program-format.md).
+        channel_multiples: element type -> what the input channels of a convolution are filled up to a multiple of.
         architecture: of the GPU that code is generated for, as `hipdnn_mlir.gpu` names it; None on the host.
         cost: what decides whether a part of a model is worth bringing here.
     """
@@ -241,6 +220,7 @@ class Target:
     channels_last: frozenset[D]
     kernels: frozenset[str]
     cost: CostModel
+    channel_multiples: Mapping[DType, int] = field(default_factory=dict)
     architecture: str | None = None
 
     def engine_for(self, graph: Graph) -> Engine | None:
@@ -310,7 +290,8 @@ HOST_KERNELS = frozenset({
     "map", "gather", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd", "top_k", "arg_reduce", "scan", "reduce", "pad",
     "slice", "resize", "grid_sample", "reverse_sequence",
 })  # fmt: skip
-GPU_KERNELS = frozenset({"map", "reduce"})
+GPU_KERNELS = HOST_KERNELS - {"scatter_elements", "scatter_nd", "grid_sample"}
+"""What `hipdnn_mlir.gpu` writes in one launch."""
 _CORE = Rates(start_us=1.0, flops_per_us=50e3, bytes_per_us=10e3)
 """One core of a present-day CPU, in order of magnitude: both sides of the host target run on it."""
 HOST_TIME_SHARE = 0.9
@@ -354,7 +335,6 @@ def _cudnn(architecture: str) -> Target:
                 "CUDNN_ENGINE",
                 AnchorEpilogue(frozenset({CONVOLUTION, BACKWARD_DATA, MATMUL}), EPILOGUE_MODES, _FLOATS, 16),
             ),
-            Engine("CUDNN_ENGINE", CudnnAttention(frozenset({F16, BF16}), 128)),
             Engine("GENERATED", Rowwise(GENERATED_TYPES, 32), is_generated=True),
             Engine("GENERATED", Single(frozenset({RESAMPLE, LAYER_NORM, BATCH_NORM}), _FLOATS), is_generated=True),
             Engine("GENERATED", Reduction(GENERATED_TYPES), is_generated=True),
@@ -362,6 +342,7 @@ def _cudnn(architecture: str) -> Target:
         frozenset({CONVOLUTION, BACKWARD_DATA, RESAMPLE}),
         GPU_KERNELS,
         _GPU_COST,
+        {F16: 8, BF16: 8, F32: 4},
         architecture,
     )
 

@@ -60,7 +60,7 @@ def _compile(module: Any, operation: Any, target: Target, made: dict[str, Any]) 
     if symbol not in made:
         made[symbol] = (
             _kernel(module, symbol, graph, target.architecture, operation)
-            if engine.is_generated
+            if engine.is_generated and target.architecture is not None
             else _executable(module, symbol, graph, engine.name, operation)
         )
     create_call = create_launch_kernel if engine.is_generated else create_execute

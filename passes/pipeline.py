@@ -32,6 +32,7 @@ from . import (  # noqa: F401 - importing a pass registers it
     offload,
     outline_constants,
     outline_launches,
+    pad_channels,
     refine_shapes,
     rename_unconverted_ops,
     split_rotary,
@@ -73,6 +74,7 @@ TORCH_STEPS = (
     Step("fuse-rms-norm", "hipdnn-fuse-rms-norm", "RMS norm written out is one operation where an engine has it"),
     Step("fuse-attention", "hipdnn-fuse-attention", "attention written out is one operation where an engine has it"),
     Step("convert-precision", "hipdnn-convert-precision", "the 16-bit type asked for, where it costs little accuracy"),
+    Step("pad-channels", "hipdnn-pad-channels", "matrix units of some targets take channels by eights"),
     Step(
         "outline-constants",
         "hipdnn-outline-constants,func.func(canonicalize,cse)",
