@@ -1,6 +1,5 @@
 """Reductions of what is computed of each element, where torch-mlir's conversion rounds to f32, stops the process, or loses dims."""
 
-import math
 from collections.abc import Sequence
 
 from .call import DOUBLE, Call, Expansion
@@ -20,17 +19,16 @@ def _axes(call: Call) -> list[int] | None:
     return sorted(int(axis) % rank for axis in given) if given else [*range(rank)]
 
 
-def _is_one_element(call: Call, x: str) -> bool:
-    sizes = call.dims(x)
-    return None not in sizes and math.prod(size for size in sizes if size is not None) == 1
+def _is_single(call: Call, x: str, axes: Sequence[int]) -> bool:
+    """Whether each sum has one term."""
+    return all(call.dims(x)[axis] == 1 for axis in axes)
 
 
-def _summed(call: Call, terms: str, axes: Sequence[int], *, keepdims: bool | None = None) -> str:
+def _summed(call: Call, terms: str, axes: Sequence[int]) -> str:
     """The sum of terms; nothing is added up where there is one."""
-    keepdims = bool(call.attr("keepdims", 1)) if keepdims is None else keepdims
-    if not axes or _is_one_element(call, terms):
-        kept = [axis for axis in range(call.rank(terms)) if keepdims or axis not in axes]
-        return call.reshape(terms, *([1] * len(kept))) if axes else terms
+    keepdims = bool(call.attr("keepdims", 1))
+    if _is_single(call, terms, axes):
+        return terms if keepdims or not axes else call.squeeze(terms, *axes)
     return call.reduce("ReduceSum", terms, axes, keepdims)
 
 
@@ -53,12 +51,12 @@ def log_sum(call: Call) -> Sequence[str | None] | None:
 
 
 def norm(call: Call) -> Sequence[str | None] | None:
-    """ReduceL1 and ReduceL2 in f64 and of one element; hipDNN has them for the rest.
+    """ReduceL1 and ReduceL2 in f64 and of single elements; hipDNN has them for the rest.
 
     Source: ONNX, ReduceL1-18 and ReduceL2-18.
     """
     x, axes = call.need(0), _axes(call)
-    if axes is None or not (call.kind(x) == DOUBLE or _is_one_element(call, x)):
+    if axes is None or not (call.kind(x) == DOUBLE or _is_single(call, x, axes)):
         return None
     if call.node.op_type == "ReduceL1":
         return [_summed(call, call.op("Abs", x), axes)]
@@ -66,12 +64,12 @@ def norm(call: Call) -> Sequence[str | None] | None:
 
 
 def log_sum_exp(call: Call) -> Sequence[str | None] | None:
-    """ReduceLogSumExp of one element, which is the element.
+    """ReduceLogSumExp of single elements, which are the result.
 
     Source: ONNX, ReduceLogSumExp-18.
     """
     x, axes = call.need(0), _axes(call)
-    return [_summed(call, x, axes)] if axes is not None and _is_one_element(call, x) else None
+    return [_summed(call, x, axes)] if axes is not None and _is_single(call, x, axes) else None
 
 
 def product(call: Call) -> Sequence[str | None] | None:

@@ -23,6 +23,7 @@ GRAPHS = {
     "a reduction of one number over no axes": """[18] g (float x) => (y) <int64[0] axes = {}> {
         y = ReduceLogSumExp<keepdims=0>(x, axes) }""",
     "the norm of one number": "[22] g (float[1] x) => (y) { y = LpNormalization<axis=0, p=2>(x) }",
+    "the norm of single numbers": "[18] g (float[1,3] x) => (y) <int64[1] axes = {0}> { y = ReduceL2<keepdims=0>(x, axes) }",
     "the norm of f64": "[18] g (double[2,3] x) => (y) { y = ReduceL2(x) }",
     "a product over all axes in a type that hipDNN lacks": "[18] g (uint64[2,3] x) => (y) { y = ReduceProd(x) }",
     "a norm in f64": "[21] g (double[2,5] x, double[5] s) => (y) { y = LayerNormalization<stash_type=11, epsilon=0.25>(x, s) }",
