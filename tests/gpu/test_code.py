@@ -1,0 +1,62 @@
+"""What a user meets: architectures, linking, a missing llvmlite."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+from gpu.emulated import describe
+from hipdnn_mlir.errors import ModelError
+from hipdnn_mlir.gpu import ARCHITECTURES, find_architecture, generate, link_code_object, lower
+from host_kernels.kernel_runs import TensorSpec
+
+COPY = {"code": [["load", 0], ["store", 1, 0]]}
+
+
+def copy_kernel(architecture: str) -> object:
+    x = np.zeros((64,), np.float32)
+    return generate(describe("map", [x], [TensorSpec("f32", (64,))], COPY), find_architecture(architecture))
+
+
+def test_unknown_architecture_lists_the_known() -> None:
+    with pytest.raises(ModelError, match="unknown GPU architecture 'gfx90': expected one of gfx90a, gfx942"):
+        find_architecture("gfx90")
+
+
+def test_a_missing_llvmlite_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    lower._backend.cache_clear()
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    with pytest.raises(ModelError, match=r"llvmlite, which is not installed; pip install 'hipdnn-mlir\[gpu\]'"):
+        copy_kernel("sm_90")
+
+
+def test_equal_kernels_have_equal_code() -> None:
+    for name in ARCHITECTURES:
+        assert copy_kernel(name).code == copy_kernel(name).code
+
+
+def test_linking_without_a_linker_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    with pytest.raises(ModelError, match=r"linked with ld.lld, which is not on PATH"):
+        link_code_object(copy_kernel("gfx942").code)
+
+
+@pytest.mark.skipif(shutil.which("ld.lld") is None, reason="ld.lld is not on PATH")
+@pytest.mark.parametrize("name", [n for n, a in ARCHITECTURES.items() if a.code == "object"])
+def test_an_object_links_to_a_code_object(name: str) -> None:
+    assert link_code_object(copy_kernel(name).code)[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize("name", [n for n, a in ARCHITECTURES.items() if a.code == "object"])
+def test_an_object_says_how_it_is_launched(name: str) -> None:
+    kernel = copy_kernel(name)
+    for text in (
+        b"amdhsa.kernels",
+        b".kernarg_segment_size",
+        f"amdgcn-amd-amdhsa--{name}".encode(),
+        b".reqd_workgroup_size",
+    ):
+        assert text in kernel.code
