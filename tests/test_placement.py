@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper, parser
 
 import models
+import untaken
 from hipdnn_mlir.errors import ModelError
 from hipdnn_mlir.placement import Placement, place
 from placement_checks import assert_equals_onnxruntime
@@ -19,8 +20,8 @@ RNG = np.random.default_rng(0)
 
 def build(text: str, opset: int = 21, **weights: np.ndarray) -> onnx.ModelProto:
     """A model from ONNX's text form with named nodes and the types that ONNX infers, as a host knows them."""
-    opsets = f'"" : {opset}, "com.microsoft" : 1' if "com.microsoft" in text else f'"" : {opset}'
-    made = parser.parse_model(f"<ir_version: 8, opset_import: [{opsets}]>\n{text}")
+    opsets = [f'"" : {opset}', untaken.OPSET_TEXT, *(['"com.microsoft" : 1'] if "com.microsoft" in text else [])]
+    made = parser.parse_model(f"<ir_version: 8, opset_import: [{', '.join(opsets)}]>\n{untaken.in_text(text)}")
     made.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
     for node in made.graph.node:
         node.name = node.name or f"n_{node.output[0]}"
@@ -52,7 +53,7 @@ def test_whole_model_is_one_partition_when_everything_compiles() -> None:
 
 
 def test_partitions_lie_around_a_node_that_no_engine_takes() -> None:
-    model = build("g (float[4,8] x) => (float[4,8] y) { a = Relu(x) b = Softsign(a) c = Tanh(b) y = Exp(c) }")
+    model = build("g (float[4,8] x) => (float[4,8] y) { a = Relu(x) b = Untaken(a) c = Tanh(b) y = Exp(c) }")
     placement = place(model, mode="maximal")
     assert nodes_of(placement) == [["n_a"], ["n_c", "n_y"]]
     assert rejected(placement) == {"n_b": {"no-row"}}
@@ -60,7 +61,7 @@ def test_partitions_lie_around_a_node_that_no_engine_takes() -> None:
 
 
 def test_side_path_through_the_cpu_splits_a_region() -> None:
-    text = "g (float[4] x) => (float[4] y) { a = Relu(x) b = Softsign(a) c = Tanh(a) y = Add(b, c) }"
+    text = "g (float[4] x) => (float[4] y) { a = Relu(x) b = Untaken(a) c = Tanh(a) y = Add(b, c) }"
     placement = place(build(text), mode="maximal")
     assert nodes_of(placement) == [["n_a", "n_c"], ["n_y"]]
     assert_equals_onnxruntime(build(text), placement, {"x": normal(4)})
@@ -68,7 +69,7 @@ def test_side_path_through_the_cpu_splits_a_region() -> None:
 
 def test_late_operand_from_the_cpu_leaves_a_region_whole_when_nothing_comes_back() -> None:
     text = """g (float[4] x, float[4] z) => (float[4] y) {
-        a = Relu(x) b = Tanh(a) s = Abs(z) t = Softsign(s) y = Add(b, t) }"""
+        a = Relu(x) b = Tanh(a) s = Abs(z) t = Untaken(s) y = Add(b, t) }"""
     placement = place(build(text), mode="maximal")
     assert nodes_of(placement) == [["n_a", "n_b", "n_y"], ["n_s"]]
     assert_equals_onnxruntime(build(text), placement, {"x": normal(4), "z": normal(4)})
@@ -76,7 +77,7 @@ def test_late_operand_from_the_cpu_leaves_a_region_whole_when_nothing_comes_back
 
 def test_two_regions_do_not_wait_for_each_other_when_each_alone_is_convex() -> None:
     text = """g (float[4] x, float[4] z) => (float[4] y, float[4] w) {
-        a = Relu(x) b = Tanh(z) c = Softsign(a) d = Softsign(b) e = Mul(b, c) f = Mul(a, d) y = Exp(e) w = Exp(f) }"""
+        a = Relu(x) b = Tanh(z) c = Untaken(a) d = Untaken(b) e = Mul(b, c) f = Mul(a, d) y = Exp(e) w = Exp(f) }"""
     model = build(text)
     placement = place(model, mode="maximal")
     assert sum(map(len, nodes_of(placement))) == 6
@@ -100,7 +101,7 @@ def test_empty_graph_has_no_partition() -> None:
 
 def test_open_batch_is_tried_and_compiled_for_the_sizes_of_a_run() -> None:
     text = """g (float[N,8] x) => (float[N,8] y) {
-        a = MatMul(x, w) b = Softsign(a) c = MatMul(b, w) y = Relu(c) }"""
+        a = MatMul(x, w) b = Untaken(a) c = MatMul(b, w) y = Relu(c) }"""
     model = build(text, w=normal(8, 8))
     placement = place(model, mode="maximal")
     assert nodes_of(placement) == [["n_a"], ["n_c", "n_y"]]
@@ -128,7 +129,7 @@ def test_open_image_size_is_tried_large_when_small_images_vanish() -> None:
 
 def test_partition_is_static_when_only_other_parts_of_the_model_are_open() -> None:
     text = """g (float[N,4] x, float[3,4] z) => (float[N,4] y, float[3,4] w) {
-        a = Relu(x) y = Softsign(a) b = Softsign(z) w = Relu(b) }"""
+        a = Relu(x) y = Untaken(a) b = Untaken(z) w = Relu(b) }"""
     placement = place(build(text), mode="maximal")
     assert {tuple(p.nodes): p.is_dynamic for p in placement.partitions} == {("n_a",): True, ("n_w",): False}
 
@@ -146,7 +147,7 @@ def test_shape_arithmetic_is_folded_inside_a_dynamic_partition() -> None:
 def test_shape_arithmetic_is_compiled_where_its_result_is_needed() -> None:
     """The new shape follows from the input, and stands on the other side of a node on the CPU."""
     text = """g (float[N,8] x) => (float[N,2,4] y) {
-        s = Shape(x) n = Slice(s, zero, one) t = Concat<axis=0>(n, rest) a = Relu(x) b = Softsign(a) r = Reshape(b, t) y = Tanh(r) }"""
+        s = Shape(x) n = Slice(s, zero, one) t = Concat<axis=0>(n, rest) a = Relu(x) b = Untaken(a) r = Reshape(b, t) y = Tanh(r) }"""
     model = build(text, zero=np.array([0]), one=np.array([1]), rest=np.array([2, 4]))
     placement = place(model, mode="maximal")
     assert nodes_of(placement) == [["n_s", "n_n", "n_t", "n_r", "n_y"], ["n_a"]]
@@ -169,7 +170,7 @@ def branching() -> onnx.ModelProto:
     """An If whose branches read values of the main graph."""
     text = """g (float[4] x, bool c) => (float[4] y, float[4] z) {
         a = Relu(x) b = Tanh(x)
-        t = If<then_branch = g1 () => (float[4] u) { u = Softsign(b) }, else_branch = g2 () => (float[4] v) { v = Neg(a) }>(c)
+        t = If<then_branch = g1 () => (float[4] u) { u = Untaken(b) }, else_branch = g2 () => (float[4] v) { v = Neg(a) }>(c)
         y = Mul(t, b) z = Exp(b) }"""
     return build(text)
 
@@ -205,7 +206,7 @@ def test_operator_of_another_domain_is_rejected_by_name() -> None:
 
 def test_old_opset_is_placed_when_some_nodes_are_not_taken() -> None:
     text = """g (float[2,3,8,8] x) => (float[2,3] y) {
-        a = BatchNormalization(x, s, b, m, v) c = Softsign(a) d = ReduceMean<axes=[2,3], keepdims=0>(c) e = Unsqueeze<axes=[0]>(d)
+        a = BatchNormalization(x, s, b, m, v) c = Untaken(a) d = ReduceMean<axes=[2,3], keepdims=0>(c) e = Unsqueeze<axes=[0]>(d)
         f = Squeeze<axes=[0]>(e) y = Clip<min=0.0, max=1.0>(f) }"""
     vectors = {name: np.abs(normal(3)) for name in "sbmv"}
     for opset in (10, 9):
@@ -217,7 +218,7 @@ def test_old_opset_is_placed_when_some_nodes_are_not_taken() -> None:
 
 def test_opset_13_is_placed_when_the_upgrade_renames() -> None:
     text = """g (float[2,6] x) => (float[2,2] y) {
-        a, b, c = Split<axis=1>(x, sizes) d = Softsign(a) e = Add(b, c) f = Mul(d, e) y = Softmax<axis=1>(f) }"""
+        a, b, c = Split<axis=1>(x, sizes) d = Untaken(a) e = Add(b, c) f = Mul(d, e) y = Softmax<axis=1>(f) }"""
     model = build(text, opset=13, sizes=np.array([2, 2, 2]))
     placement = place(model, mode="maximal")
     assert rejected(placement) == {"n_d": {"no-row"}}
@@ -226,7 +227,7 @@ def test_opset_13_is_placed_when_the_upgrade_renames() -> None:
 
 @pytest.mark.parametrize("name", ['quo"ted', "plus+minus", "back\\slash", "naïve", "n_a"])
 def test_node_is_found_whatever_its_name(name: str) -> None:
-    model = build("g (float[4] x) => (float[4] y) { a = Relu(x) b = Softsign(a) c = Tanh(b) y = Exp(c) }")
+    model = build("g (float[4] x) => (float[4] y) { a = Relu(x) b = Untaken(a) c = Tanh(b) y = Exp(c) }")
     model.graph.node[0].name = "first"
     model.graph.node[1].name = name
     placement = place(model, mode="maximal")
@@ -242,7 +243,7 @@ def test_type_without_a_row_is_rejected_where_it_shows() -> None:
 
 
 def test_node_without_readers_is_left_to_the_host() -> None:
-    model = build("g (float[4] x) => (float[4] y) { y = Softsign(x) a = Relu(x) }")
+    model = build("g (float[4] x) => (float[4] y) { y = Untaken(x) a = Relu(x) }")
     placement = place(model)
     assert nodes_of(placement) == []
     assert rejected(placement) == {"n_y": {"no-row"}, "n_a": {"unused"}}
@@ -270,7 +271,7 @@ def test_unknown_option_lists_the_known_ones(arguments: dict[str, str]) -> None:
 
 
 def test_model_is_not_changed_when_placed() -> None:
-    model = build("g (float[N,64] x) => (float[N,8] y) { a = MatMul(x, w) y = Softsign(a) }", w=normal(64, 8))
+    model = build("g (float[N,64] x) => (float[N,8] y) { a = MatMul(x, w) y = Untaken(a) }", w=normal(64, 8))
     before = model.SerializeToString()
     place(model)
     assert model.SerializeToString() == before
@@ -313,7 +314,10 @@ def test_results_are_apart_when_reshapes_make_them_equal(body: str) -> None:
 
 
 SUPPORTED = ("Relu", "Tanh", "Neg", "Sigmoid")
-UNSUPPORTED = ("Softsign", "Atan")
+
+
+def unary(op: str, read: str, written: str, name: str) -> onnx.NodeProto:
+    return untaken.node(read, written, name) if op == untaken.OP else helper.make_node(op, [read], [written], name=name)
 
 
 @st.composite
@@ -333,15 +337,11 @@ def graphs(draw: st.DrawFn) -> onnx.ModelProto:
             nodes.append(helper.make_node("MatMul", [draw(read), "w"], [name]))
         elif kind == "reshape":
             nodes.append(helper.make_node("Transpose", [draw(read)], [f"{name}t"], perm=[1, 0], name=f"n{index}t"))
-            nodes.append(
-                helper.make_node(
-                    draw(st.sampled_from((*SUPPORTED, *UNSUPPORTED))), [f"{name}t"], [f"{name}u"], name=f"n{index}u"
-                )
-            )
+            nodes.append(unary(draw(st.sampled_from((*SUPPORTED, untaken.OP))), f"{name}t", f"{name}u", f"n{index}u"))
             nodes.append(helper.make_node("Transpose", [f"{name}u"], [name], perm=[1, 0]))
         else:
-            op = draw(st.sampled_from(SUPPORTED if kind == "unary" else UNSUPPORTED))
-            nodes.append(helper.make_node(op, [draw(read)], [name]))
+            op = draw(st.sampled_from(SUPPORTED)) if kind == "unary" else untaken.OP
+            nodes.append(unary(op, draw(read), name, f"n{index}"))
         nodes[-1].name = f"n{index}"
         values.append(name)
     used = {name for node in nodes for name in node.input}
@@ -356,7 +356,7 @@ def graphs(draw: st.DrawFn) -> onnx.ModelProto:
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, dims) for name in outputs],
         weights,
     )
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21), untaken.OPSET], ir_version=10)
     return onnx.shape_inference.infer_shapes(made)
 
 
@@ -364,6 +364,6 @@ def graphs(draw: st.DrawFn) -> onnx.ModelProto:
 @given(model=graphs(), mode=st.sampled_from(["maximal", "profitable"]))
 def test_random_graph_equals_onnxruntime_when_assembled(model: onnx.ModelProto, mode: str) -> None:
     placement = place(model, mode=mode)
-    assert {reject.op for reject in placement.rejects} <= {"torch.aten.atan", "Softsign"}
+    assert {reject.op for reject in placement.rejects} <= {untaken.OP}
     feeds = {"x": normal(4, 6), "z": normal(4, 6)}
     assert_equals_onnxruntime(model, placement, {v.name: feeds[v.name] for v in model.graph.input})

@@ -10,6 +10,7 @@ import onnx
 import pytest
 from onnx import numpy_helper, parser
 
+import untaken
 from hipdnn_mlir import target
 from hipdnn_mlir.placement import Placement, place
 from hipdnn_mlir.placement.cost import node_us, program_us
@@ -19,7 +20,9 @@ from hipdnn_mlir.placement.shapes import infer_types
 
 def build(text: str, **weights: Sequence[int]) -> onnx.ModelProto:
     """A model with weights of the given dims."""
-    made = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 21]>\n{text}')
+    made = parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 21, {untaken.OPSET_TEXT}]>\n{untaken.in_text(text)}'
+    )
     rng = np.random.default_rng(0)
     for name, dims in weights.items():
         made.graph.initializer.append(numpy_helper.from_array(rng.standard_normal(dims, np.float32), name))
@@ -32,7 +35,7 @@ def kept(placement: Placement) -> list[list[str]]:
     return [partition.nodes for partition in placement.partitions]
 
 
-TINY_ADD = "g (float[4] x) => (float[4] y) { a = Softsign(x) b = Add(a, a) y = Softsign(b) }"
+TINY_ADD = "g (float[4] x) => (float[4] y) { a = Untaken(x) b = Add(a, a) y = Untaken(b) }"
 
 
 def test_tiny_add_between_cpu_nodes_is_dropped_with_the_numbers() -> None:
@@ -49,7 +52,7 @@ def test_tiny_add_between_cpu_nodes_is_kept_when_everything_is() -> None:
 
 
 def test_large_convolution_between_cpu_nodes_is_kept() -> None:
-    text = "g (float[1,64,56,56] x) => (float[1,64,56,56] y) { a = Softsign(x) b = Conv<pads=[1,1,1,1]>(a, w) y = Softsign(b) }"
+    text = "g (float[1,64,56,56] x) => (float[1,64,56,56] y) { a = Untaken(x) b = Conv<pads=[1,1,1,1]>(a, w) y = Untaken(b) }"
     assert kept(place(build(text, w=(64, 64, 3, 3)))) == [["n_b"]]
 
 
@@ -58,31 +61,33 @@ def test_tiny_model_is_kept_when_all_of_it_runs_here() -> None:
 
 
 def test_inputs_outputs_and_constants_are_no_hops() -> None:
-    text = "g (float[4] x) => (float[4] y, float[4] z) { y = Add(x, w) z = Softsign(x) }"
+    text = "g (float[4] x) => (float[4] y, float[4] z) { y = Add(x, w) z = Untaken(x) }"
     placement = place(build(text, w=(4,)))
     assert kept(placement) == [["n_y"]]
 
 
 def test_chain_of_small_nodes_is_kept_when_one_graph_replaces_them() -> None:
-    text = "g (float[4] x) => (float[4] y) { a = Softsign(x) b = Relu(a) c = Tanh(b) d = Exp(c) e = Neg(d) y = Softsign(e) }"
+    text = (
+        "g (float[4] x) => (float[4] y) { a = Untaken(x) b = Relu(a) c = Tanh(b) d = Exp(c) e = Neg(d) y = Untaken(e) }"
+    )
     assert kept(place(build(text))) == [["n_b", "n_c", "n_d", "n_e"]]
 
 
 def test_data_movement_alone_gains_nothing() -> None:
-    text = "g (float[512,512] x) => (float[512,512] y) { a = Softsign(x) b = Transpose(a) y = Softsign(b) }"
+    text = "g (float[512,512] x) => (float[512,512] y) { a = Untaken(x) b = Transpose(a) y = Untaken(b) }"
     placement = place(build(text))
     assert kept(placement) == []
     assert placement.dropped == [(["n_b"], "hops to and from the CPU (2) cost 2.0 us, running here gains 0.0 us")]
 
 
 def test_data_movement_alone_is_kept_without_hops() -> None:
-    text = "g (float[8,4] x) => (float[4,8] y, float[8,4] z) { y = Transpose(x) z = Softsign(x) }"
+    text = "g (float[8,4] x) => (float[4,8] y, float[8,4] z) { y = Transpose(x) z = Untaken(x) }"
     assert kept(place(build(text))) == [["n_y"]]
 
 
 def test_value_with_many_readers_is_one_hop() -> None:
     text = """g (float[4] x) => (float[4] y, float[4] z) {
-        a = Softsign(x) b = Relu(a) c = Tanh(a) d = Exp(a) e = Add(b, c) f = Add(e, d) y = Softsign(f) z = Softsign(f) }"""
+        a = Untaken(x) b = Relu(a) c = Tanh(a) d = Exp(a) e = Add(b, c) f = Add(e, d) y = Untaken(f) z = Untaken(f) }"""
     placement = place(build(text))
     assert kept(placement) == [["n_b", "n_c", "n_d", "n_e", "n_f"]]
 
@@ -96,7 +101,7 @@ def test_value_with_many_readers_is_one_hop() -> None:
 )
 def test_partition_falls_with_its_neighbour_when_that_adds_a_hop(tail: str, expected: list[list[str]]) -> None:
     """Of two nodes in one graph that pay for one hop, to `t`; the value `a` is another one where its reader is on the CPU."""
-    text = f"g (float[4] x) => (float[4] y) {{ r = Relu(x) a = Tanh(r) t = Softsign(r) {tail} y = Softsign(b) }}"
+    text = f"g (float[4] x) => (float[4] y) {{ r = Relu(x) a = Tanh(r) t = Untaken(r) {tail} y = Untaken(b) }}"
     placement = place(build(text))
     assert kept(placement) == expected
     assert [nodes for nodes, _ in placement.dropped] == ([] if expected else [["n_b"], ["n_r", "n_a"]])
@@ -108,7 +113,7 @@ def free_link(monkeypatch: pytest.MonkeyPatch, **changes: float) -> None:
 
 
 def test_hops_cost_their_bytes_when_the_link_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "g (float[1,64,56,56] x) => (float[1,64,56,56] y) { a = Softsign(x) b = Conv<pads=[1,1,1,1]>(a, w) y = Softsign(b) }"
+    text = "g (float[1,64,56,56] x) => (float[1,64,56,56] y) { a = Untaken(x) b = Conv<pads=[1,1,1,1]>(a, w) y = Untaken(b) }"
     model = build(text, w=(64, 64, 3, 3))
     free_link(monkeypatch, link_bytes_per_us=1e3)
     placement = place(model)

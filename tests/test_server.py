@@ -24,6 +24,7 @@ from onnx import helper, numpy_helper, parser
 
 import hipdnn_mlir
 import models
+import untaken
 from containers import memory_file, read_file, write_container
 from hipdnn_mlir import server
 from hipdnn_mlir.placement import place
@@ -100,10 +101,10 @@ def descriptor() -> Iterator[Callable[[int], int]]:
 
 def mlp(k: int = 64, *, twist: bool = False) -> onnx.ModelProto:
     """Two products with weights outside the model, the last node taken by no engine where asked for."""
-    last = "Softsign" if twist else "Tanh"
-    text = f"""<ir_version: 8, opset_import: ["" : 21]>
+    last = "Untaken" if twist else "Tanh"
+    text = f"""<ir_version: 8, opset_import: ["" : 21, {untaken.OPSET_TEXT}]>
         g (float[3,{k}] x) => (float[3,{k}] y) {{ a = MatMul(x, w) b = Relu(a) c = MatMul(b, v) y = {last}(c) }}"""
-    made = parser.parse_model(text)
+    made = parser.parse_model(untaken.in_text(text))
     rng = np.random.default_rng(k)
     for name in "wv":
         made.graph.initializer.append(numpy_helper.from_array(rng.standard_normal((k, k), np.float32) / 8, name))
@@ -135,7 +136,7 @@ def fail(*_: object, **__: object) -> None:
 
 def test_hello_names_versions_and_targets_before_the_compiler_is_loaded(client: Client) -> None:
     result = client.ask({"action": "hello"})["result"]
-    assert result["targets"] == ["host"]
+    assert result["targets"] == ["host", "sm_80", "sm_90"]
     assert set(result["producers"]) == {"hipdnn_mlir", "torch_mlir", "onnx"}
     assert result["version"] == result["producers"]["hipdnn_mlir"]
     maps = Path(f"/proc/{client.process.pid}/maps").read_text()
@@ -275,7 +276,7 @@ def test_broken_model_is_a_model_error(content: bytes, message: str, descriptor:
 def test_unsupported_node_is_an_error_that_names_it(descriptor: Callable[[int], int]) -> None:
     error = answer(COMPILE, descriptor(write_container(mlp(twist=True))), descriptor(memory_file()))["error"]
     assert error["kind"] == "UnsupportedError"
-    assert "Softsign at 'n_y'" in error["message"]
+    assert f"{untaken.OP} at 'n_y'" in error["message"]
 
 
 def test_unknown_target_and_placement_list_the_known_ones(descriptor: Callable[[int], int]) -> None:

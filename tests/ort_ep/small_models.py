@@ -7,6 +7,8 @@ import onnx
 from onnx import TensorProto, numpy_helper
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
 
+import untaken
+
 Dims = list[int | str]
 
 
@@ -18,7 +20,7 @@ def _model(nodes: list[onnx.NodeProto], dims: Dims, weights: dict[str, np.ndarra
         [make_tensor_value_info("y", TensorProto.FLOAT, None)],
         [numpy_helper.from_array(array, name) for name, array in weights.items()],
     )
-    model = make_model(graph, opset_imports=[make_opsetid("", 17)], ir_version=10)
+    model = make_model(graph, opset_imports=[make_opsetid("", 17), untaken.OPSET], ir_version=10)
     return onnx.shape_inference.infer_shapes(model)
 
 
@@ -37,13 +39,13 @@ def convolution(dims: Dims | None = None) -> onnx.ModelProto:
 
 
 def alternating(count: int = 4) -> onnx.ModelProto:
-    """Return `count` pairs of a Relu, which the provider takes, and a Softsign, which it does not: one program each under `maximal`."""
+    """Return `count` pairs of a Relu, which the provider takes, and one that it does not take: one program each under `maximal`."""
     nodes, last = [], "x"
     for i in range(count):
         result = "y" if i == count - 1 else f"h{i}"
         nodes += [
             make_node("Relu", [last], [f"r{i}"], name=f"relu{i}"),
-            make_node("Softsign", [f"r{i}"], [result], name=f"softsign{i}"),
+            untaken.node(f"r{i}", result, f"untaken{i}"),
         ]
         last = result
     return _model(nodes, [4, 16], {})

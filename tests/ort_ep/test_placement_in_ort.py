@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper, parser
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 
+import untaken
 from ort_ep import sessions
 
 RNG = np.random.default_rng(7)
@@ -23,8 +24,8 @@ Arrays = Mapping[str, np.ndarray]
 
 def build(text: str, opset: int = 21, **weights: np.ndarray) -> onnx.ModelProto:
     """Return the model of a graph in ONNX's text form; a node is called ``n_`` and its first result."""
-    opsets = f'"" : {opset}, "com.microsoft" : 1'
-    model = parser.parse_model(f"<ir_version: 10, opset_import: [{opsets}]>\n{text}")
+    opsets = f'"" : {opset}, "com.microsoft" : 1, {untaken.OPSET_TEXT}'
+    model = parser.parse_model(f"<ir_version: 10, opset_import: [{opsets}]>\n{untaken.in_text(text)}")
     model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
     for node in model.graph.node:
         node.name = f"n_{node.output[0]}"
@@ -53,21 +54,21 @@ def assert_equals_cpu(session: ort.InferenceSession, model: onnx.ModelProto, fee
 
 PARTLY_TAKEN: dict[str, tuple[str, list[list[str]]]] = {
     "a node without an engine": (
-        "g (float[4,8] x) => (float[4,8] y) { a = Relu(x) b = Softsign(a) c = Tanh(b) y = Exp(c) }",
+        "g (float[4,8] x) => (float[4,8] y) { a = Relu(x) b = Untaken(a) c = Tanh(b) y = Exp(c) }",
         [["n_a"], ["n_c", "n_y"]],
     ),
     "a side path through the CPU": (
-        "g (float[4,8] x) => (float[4,8] y) { a = Relu(x) b = Softsign(a) c = Tanh(a) y = Add(b, c) }",
+        "g (float[4,8] x) => (float[4,8] y) { a = Relu(x) b = Untaken(a) c = Tanh(a) y = Add(b, c) }",
         [["n_a", "n_c"], ["n_y"]],
     ),
     "an operand that is late": (
         """g (float[4,8] x) => (float[4,8] y) {
-            a = Relu(x) b = Tanh(a) s = Softsign(x) t = Softsign(s) y = Add(b, t) }""",
+            a = Relu(x) b = Tanh(a) s = Untaken(x) t = Untaken(s) y = Add(b, t) }""",
         [["n_a", "n_b", "n_y"]],
     ),
     "values of the CPU between two parts": (
         """g (float[4,8] x) => (float[4,8] y, float[4,8] w) {
-            a = Relu(x) b = Tanh(x) c = Softsign(a) d = Softsign(b) e = Mul(b, c) f = Mul(a, d) y = Exp(e) w = Exp(f) }""",
+            a = Relu(x) b = Tanh(x) c = Untaken(a) d = Untaken(b) e = Mul(b, c) f = Mul(a, d) y = Exp(e) w = Exp(f) }""",
         [["n_a", "n_b"], ["n_e", "n_y"], ["n_f", "n_w"]],
     ),
     "a result of unknown size": (
@@ -78,7 +79,7 @@ PARTLY_TAKEN: dict[str, tuple[str, list[list[str]]]] = {
     "branches that read values of the main graph": (
         """g (float[4,8] x) => (float[4,8] y, float[4,8] z) {
             a = Relu(x) b = Tanh(x) s = ReduceSum<keepdims=0>(x) h = Sub(s, s) c = Greater(s, h)
-            t = If<then_branch = g1 () => (float[4,8] u) { q = Exp(b) u = Softsign(q) },
+            t = If<then_branch = g1 () => (float[4,8] u) { q = Exp(b) u = Untaken(q) },
                    else_branch = g2 () => (float[4,8] v) { v = Neg(a) }>(c)
             y = Mul(t, b) z = Exp(b) }""",
         [["n_a", "n_b", "n_c", "n_h", "n_s", "n_z"], ["n_y"]],
@@ -86,7 +87,7 @@ PARTLY_TAKEN: dict[str, tuple[str, list[list[str]]]] = {
     "a loop that reads values of the main graph": (
         """g (float[4,8] x) => (float[4,8] y) {
             a = Relu(x) b = Tanh(x) trip = Constant<value = int64 {3}>() on = Constant<value = bool {1}>()
-            t = Loop<body = g1 (int64 i, bool p, float[4,8] s) => (bool q, float[4,8] r) { q = Identity(p) m = Mul(b, s) r = Softsign(m) }>(
+            t = Loop<body = g1 (int64 i, bool p, float[4,8] s) => (bool q, float[4,8] r) { q = Identity(p) m = Mul(b, s) r = Untaken(m) }>(
                 trip, on, a)
             y = Add(t, b) }""",
         [["n_a", "n_b"]],  # not even the rank of what a loop carries is known before it runs
@@ -108,12 +109,12 @@ PARTLY_TAKEN: dict[str, tuple[str, list[list[str]]]] = {
     ),
     "results that leave where they are also read": (
         """g (float[4,8] x) => (float[4,8] a, float[4,8] y, float[4,8] b, float[4,8] c) {
-            a = Relu(x) b = Tanh(a) c = Softsign(a) y = Exp(b) }""",
+            a = Relu(x) b = Tanh(a) c = Untaken(a) y = Exp(b) }""",
         [["n_a", "n_b", "n_y"]],
     ),
     "several results, one unused": (
         """g (float[4,8] x) => (float[4,4] y) {
-            p, q = Split<axis=1, num_outputs=2>(x) s = Softsign(q) y = Relu(s) }""",
+            p, q = Split<axis=1, num_outputs=2>(x) s = Untaken(q) y = Relu(s) }""",
         [["n_p"], ["n_y"]],
     ),
 }
@@ -137,7 +138,7 @@ def declare_weight(model: onnx.ModelProto) -> onnx.ModelProto:
     return model
 
 
-@pytest.mark.parametrize("tail", ["y = Tanh(b)", "y = Softsign(b)"], ids=["whole", "part"])
+@pytest.mark.parametrize("tail", ["y = Tanh(b)", "y = Untaken(b)"], ids=["whole", "part"])
 def test_weight_that_is_an_input_too_can_be_given_by_a_run(tail: str, cache_dir: Path) -> None:
     text = "g (float[4,8] x) => (float[4,8] y) { a = Relu(x) b = MatMul(a, w) %s }"
     model = declare_weight(build(text % tail, w=normal(8, 8)))
@@ -181,7 +182,7 @@ def test_batch_may_be_empty(rows: str, cache_dir: Path) -> None:
         assert_equals_cpu(session, model, {"x": normal(batch, 8)})
 
 
-BETWEEN_CPU_NODES = "g (float[%(dims)s] x) => (float[%(dims)s] y) { a = Softsign(x) b = %(op)s y = Softsign(b) }"
+BETWEEN_CPU_NODES = "g (float[%(dims)s] x) => (float[%(dims)s] y) { a = Untaken(x) b = %(op)s y = Untaken(b) }"
 HOPS = [
     pytest.param("4,8", "Add(a, a)", {}, False, id="a lone Add"),
     pytest.param("256,512", "MatMul(a, w)", {"w": (512, 512)}, True, id="a matrix product"),
@@ -211,16 +212,18 @@ def test_small_model_is_placed_when_it_has_no_hops(cache_dir: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "reasons"),
     [
-        pytest.param(MAXIMAL, ["2 of 3 nodes", "Softsign: ", "Inverse: "], id="no engine"),
+        pytest.param(MAXIMAL, ["2 of 3 nodes", f"{untaken.OP}: ", "Inverse: "], id="no engine"),
         pytest.param(
-            {}, ["3 of 3 nodes", "Softsign: ", "Inverse: ", "Add: ", "hops to and from the CPU (2) cost"], id="hops"
+            {},
+            ["3 of 3 nodes", f"{untaken.OP}: ", "Inverse: ", "Add: ", "hops to and from the CPU (2) cost"],
+            id="hops",
         ),
     ],
 )
 def test_session_fails_with_every_reason_when_strict(
     options: dict[str, str], reasons: list[str], cache_dir: Path
 ) -> None:
-    model = build("g (float[4,4] x) => (float[4,4] y) { a = Softsign(x) b = Add(a, a) y = com.microsoft.Inverse(b) }")
+    model = build("g (float[4,4] x) => (float[4,4] y) { a = Untaken(x) b = Add(a, a) y = com.microsoft.Inverse(b) }")
     with pytest.raises(Fail, match="strict") as raised:
         sessions.make_session(model, cache_dir, options={**options, "strict": "1"})
     for reason in reasons:
@@ -235,7 +238,6 @@ def test_session_is_created_when_strict_and_every_node_is_taken(cache_dir: Path)
 
 
 TAKEN = ("Relu", "Tanh", "Neg", "Sigmoid")
-LEFT = ("Softsign",)
 
 
 @st.composite
@@ -247,21 +249,15 @@ def graphs(draw: st.DrawFn) -> onnx.ModelProto:
         read = st.sampled_from(values[-6:])
         kind = draw(st.sampled_from(("taken", "taken", "left", "left", "two", "product", "joined")))
         operands = {"two": [draw(read), draw(read)], "product": [draw(read), "w"], "joined": [draw(read), draw(read)]}
-        op = {
-            "taken": TAKEN,
-            "left": LEFT,
-            "two": ("Add", "Mul", "Max"),
-            "product": ("MatMul",),
-            "joined": ("Concat",),
-        }[kind]
+        op = {"taken": TAKEN, "two": ("Add", "Mul", "Max"), "product": ("MatMul",), "joined": ("Concat",)}.get(kind)
         name = f"v{index}"
         result = f"{name}_joined" if kind == "joined" else name
         attributes = {"axis": 1} if kind == "joined" else {}
-        nodes.append(
-            helper.make_node(
-                draw(st.sampled_from(op)), operands.get(kind, [draw(read)]), [result], name=f"n{index}", **attributes
-            )
-        )
+        inputs = operands.get(kind, [draw(read)])
+        if op is None:
+            nodes.append(untaken.node(*inputs, result, f"n{index}"))
+        else:
+            nodes.append(helper.make_node(draw(st.sampled_from(op)), inputs, [result], name=f"n{index}", **attributes))
         if kind == "joined":
             nodes.append(helper.make_node("MatMul", [result, "wide"], [name], name=f"n{index}_wide"))
         values.append(name)
@@ -275,7 +271,7 @@ def graphs(draw: st.DrawFn) -> onnx.ModelProto:
     graph = helper.make_graph(
         nodes, "random", [ports["x"], ports["z"]], [ports[name] for name in outputs], initializers
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21), untaken.OPSET], ir_version=10)
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
@@ -287,6 +283,6 @@ def test_random_graph_equals_the_cpu_provider(
     if placement == "maximal":
         parts = session.get_provider_graph_assignment_info()
         types = [(part.ep_name, node.op_type) for part in parts for node in part.get_nodes()]
-        assert {op for ep, op in types if ep != sessions.EP_NAME} <= set(LEFT)
-        assert not {op for ep, op in types if ep == sessions.EP_NAME} & set(LEFT)
+        assert {op for ep, op in types if ep != sessions.EP_NAME} <= {untaken.OP}
+        assert not {op for ep, op in types if ep == sessions.EP_NAME} & {untaken.OP}
     assert_equals_cpu(session, model, {"x": normal(4, 6), "z": normal(4, 6)})
