@@ -214,13 +214,19 @@ class KernelBuilder:
             yield
             self.op("scf.yield", [])
 
-    def choose(self, condition: Value, then: Callable[[], Value], otherwise: Callable[[], Value], kind: Any) -> Value:
-        """One of two values; only the one that is chosen is computed."""
-        made = ir.Operation.create("scf.if", results=[kind], operands=[condition], regions=2)
+    def choose(
+        self,
+        condition: Value,
+        then: Callable[[], list[Value]],
+        otherwise: Callable[[], list[Value]],
+        kinds: Sequence[Any],
+    ) -> list[Value]:
+        """One of two lists of values; only the one that is chosen is computed."""
+        made = ir.Operation.create("scf.if", results=list(kinds), operands=[condition], regions=2)
         for region, make in zip(made.regions, (then, otherwise), strict=True):
             with ir.InsertionPoint(region.blocks.append()):
-                self.op("scf.yield", [make()])
-        return made.results[0]
+                self.op("scf.yield", make())
+        return list(made.results)
 
     def loop(
         self,

@@ -16,6 +16,7 @@ from .assemble import EMPTY, Launch, assembled
 from .graph_program import graph_program
 from .kernel import GpuKernel, Operand, operands_of
 from .program import map_program, reduce_program
+from .pull_scatter import pull_launch
 from .resize import resize_launch
 from .rowwise import program_launch
 from .scan import scan_launch
@@ -103,6 +104,9 @@ def parts_of(
         return [Part(EMPTY, tuple(range(len(operands))))]
     if function in GENERATORS:
         return [Part(GENERATORS[function](operands, attributes, architecture), tuple(range(len(operands))))]
+    pulled = pull_launch(function, operands, attributes)
+    if pulled is not None:
+        return [Part(pulled, tuple(range(len(operands))))]
     data, out = operands[0], operands[-1]
     copy = move.move_launch(move.Move(0, 1, data.strides), [data, out], architecture)
     update = _SCATTERS[function](operands, attributes)

@@ -1,4 +1,4 @@
-"""Scatters: a copy of the data, then updates put or combined at computed positions, as a second launch.
+"""Scatters of many updates: a copy of the data, then updates put or combined at computed positions, as a second launch.
 
 Updates that are combined may meet at a position: those that can are applied by one thread, in order, so results do not depend on timing.
 Updates that replace are applied all at once: where positions repeat, which one stays is open, as in ONNX.
