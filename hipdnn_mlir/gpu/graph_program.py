@@ -45,9 +45,8 @@ class _Lowering:
         self.places: dict[int, int] = {}
 
     def run(self) -> Program:
-        graph, used = self.graph, []
-        for node in graph.nodes:
-            used += [i for i in (*node.inputs.values(), *node.outputs.values()) if i not in used]
+        graph = self.graph
+        used = dict.fromkeys(i for node in graph.nodes for i in (*node.inputs.values(), *node.outputs.values()))
         shown = [graph.tensors[i].dims for i in used if graph.tensors[i].value is None]
         dims = broadcast(*shown) if shown else None
         if dims is None:

@@ -11,7 +11,7 @@ from gpu import compiled
 from gpu.graphs import graph_of, row, run_graph
 from hipdnn_mlir.abi import Pointwise as P
 from hipdnn_mlir.abi import Reduce as R
-from hipdnn_mlir.dtypes import F32
+from hipdnn_mlir.dtypes import BOOL, F32
 from hipdnn_mlir.errors import Reject
 from hipdnn_mlir.gpu import find_architecture, generate_graph
 from hipdnn_mlir.ops.emitter import Emitter, Value
@@ -178,6 +178,16 @@ def test_activation_equals_float64(mode: P, dtype: str) -> None:
     x = (3 * normal(dtype, (501,))).astype(numpy_dtype(dtype))
     (got,) = run_graph(lambda e, v: e.pointwise(mode, v), [x], [TensorSpec(dtype, x.shape)])
     close(got, ACTIVATIONS[mode](x.astype(np.float64)), dtype, 2)
+
+
+def test_an_operand_may_be_read_twice_by_a_node() -> None:
+    x = np.array([1, np.nan, -3], np.float32)
+    (got,) = run_graph(lambda e, v: e.pointwise(P.CMP_NEQ, v, v, dtype=BOOL), [x], [TensorSpec("bool", (3,))])
+    np.testing.assert_array_equal(got, np.isnan(x))
+    (got,) = run_graph(
+        lambda e, v: e.reduction(R.ADD, e.pointwise(P.MUL, v, v), (0,)), [x[::2]], [TensorSpec("f32", (1,))]
+    )
+    np.testing.assert_array_equal(got, [10])
 
 
 def test_clipped_relu_has_slope_below() -> None:
