@@ -24,6 +24,7 @@ _BLOCK = 256
 _VALUES_OF_THREAD = 32
 """Elements of a row that a thread keeps in registers."""
 _VALUES_OF_BLOCK = 16384
+_STEPS_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class _Plan:
         lanes: adjacent positions of one thread.
         sharing: threads of one row (along), or one group of rows.
         beside: rows, or groups of `lanes` rows, of one block.
+        once: whether each element is looked at once.
     """
 
     space: Space
@@ -46,6 +48,7 @@ class _Plan:
     lanes: int
     sharing: int
     beside: int
+    once: bool
 
     @property
     def row_groups(self) -> int:
@@ -69,8 +72,10 @@ class _Plan:
 
     @property
     def keeps(self) -> bool:
-        """Whether rows stay in registers."""
+        """Whether rows stay in registers, or steps are written one by one so that many loads are under way."""
         values = self.steps_each * self.lanes
+        if self.once:
+            return self.steps_each <= _STEPS_AT_ONCE
         return values <= _VALUES_OF_THREAD and values * self.threads <= _VALUES_OF_BLOCK
 
 
@@ -114,7 +119,10 @@ def _plan(program: Program, architecture: Architecture) -> _Plan:
     sharing, beside = share(
         rows.size // (1 if along else lanes), columns.size // (lanes if along else 1), lanes, architecture
     )
-    return _Plan(space, rows.dims, columns.dims, along, lanes, sharing, beside)
+    varies = program.varying()
+    stores = [varies[index] for index, step in enumerate(program.code) if step.name == "store"]
+    once = max(program.stages()) == 1 and not any(stores)
+    return _Plan(space, rows.dims, columns.dims, along, lanes, sharing, beside, once)
 
 
 def _is_along(program: Program, rows: Space, columns: Space) -> bool:
