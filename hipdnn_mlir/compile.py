@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ import onnx
 from .dialect import make_context
 from .errors import HipdnnMlirError, ModelError, PaddingError, UnsupportedError
 from .extension import load_extensions
-from .importer import DATA_DEPENDENT, Imported, Slim, Weights, import_model, slim_models
+from .importer import Imported, Slim, Weights, import_model, slim_models
 from .mlir_functions.open_sizes import check_functions, function_facts
 from .model_file import read_model
 from .ops.constant_plan import ConstantPlan
@@ -30,10 +31,11 @@ from .program.emit import emit
 from .program.generalize import generalize
 from .program.schema import ProgramModel
 from .program.writer import write
+from .shape_inference import DATA_DEPENDENT, SIZED_BY_DATA
 from .sizes.buckets import BucketedSizes, check_buckets
 from .sizes.known_sizes import WINDOWED, check_sizes, slice_facts, tell_sizes
 from .sizes.open_sizes import Buckets, InputSizes, Shapes, input_sizes
-from .sizes.samples import Samples, meaning, samples
+from .sizes.samples import Samples, samples
 from .sizes.solver import Solver
 from .target import Target, find_target
 from .versions import producers
@@ -213,11 +215,12 @@ def lower(
             check_functions(models, other.model, chosen.held_out, solver)
             return _lower(slims, runner, library, solver, rounded)
         except (ModelError, UnsupportedError) as error:
+            told = sizes.meaning(_point_of(error, chosen.points))
             if not _is_of_sizes(error):
+                error.hint = "; ".join(filter(None, (told, error.hint)))
                 raise
-            error.hint = (
-                f"{meaning(chosen.points[0], sizes.table.symbols)}; give sizes that are fixed or equal with --shape"
-            )
+            told = told or sizes.meaning(chosen.points[0])
+            error.hint = f"{told}; give sizes that are fixed or equal with --shape"
             failure = failure or error
     assert failure is not None
     raise failure
@@ -239,12 +242,19 @@ def _solved(slims: Sequence[Slim], solver: Solver) -> Solver:
     return solver
 
 
+def _point_of(error: HipdnnMlirError, points: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The sample point whose numbers an error speaks of; empty where it speaks of none."""
+    numbers = set(map(int, re.findall(r"\b\d{1,18}\b", error.message)))
+    return next((point for point in points if numbers & set(point)), ())
+
+
 def _is_of_sizes(error: HipdnnMlirError) -> bool:
     """Whether a model that fails at one set of sample sizes may do at another."""
     if isinstance(error, PaddingError):
         return False
     if isinstance(error, UnsupportedError):
-        return all(reject.rule == DATA_DEPENDENT for reject in error.rejects)
+        rejects = error.rejects
+        return all(reject.rule == DATA_DEPENDENT and reject.op not in SIZED_BY_DATA for reject in rejects)
     return True
 
 
@@ -261,6 +271,9 @@ def _lower(
         raise refusal
     if solver is None:
         return parts[0]
+    if any(kernel.code is not None for kernel in parts[0].model.kernels):
+        hint = "fix the sizes with --shape"
+        raise ModelError(f"code for {library.name} is made for fixed sizes, and the model leaves some open", hint=hint)
     start = time.perf_counter()
     literals = [part.constants.stored_literals() for part in parts]
     program = generalize([part.model for part in parts], solver, _differing(literals))

@@ -11,6 +11,8 @@ OPEN_SIZES_FORMAT = 2
 """The first format with symbols."""
 KERNELS_FORMAT = 2
 """The first format with kernels."""
+CODE_FORMAT = 3
+"""The first format with code in kernels."""
 METADATA_KEY = "hipdnn_program"
 CHECKSUM_KEY = "hipdnn_checksum"
 
@@ -150,11 +152,12 @@ class ProgramModel:
         for constant in data["constants"]:
             if constant["values"] is None:
                 del constant["dtype"], constant["dims"], constant["values"]
-        for kernel in data.get("kernels", ()):
+        for kernel in data["kernels"]:
             if kernel["code"] is None:
                 del kernel["code"]
         if self.kernels:
-            data["format"] = max(self.format, KERNELS_FORMAT)
+            has_code = any(kernel.code is not None for kernel in self.kernels)
+            data["format"] = max(self.format, CODE_FORMAT if has_code else KERNELS_FORMAT)
         else:
             del data["kernels"]
         if not any(self.buckets):
@@ -162,7 +165,7 @@ class ProgramModel:
         if not self.symbols:
             del data["symbols"], data["expressions"], data["conditions"]
             return data
-        return {**encode(data), "format": OPEN_SIZES_FORMAT}
+        return {**encode(data), "format": max(data["format"], OPEN_SIZES_FORMAT)}
 
     @property
     def copies(self) -> int:

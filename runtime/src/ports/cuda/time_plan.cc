@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 #include <vector>
 
 #include "driver.h"
@@ -76,6 +77,9 @@ std::optional<double> time_plan(const CudnnDescriptor& plan, std::int64_t worksp
   const Scratch workspace(static_cast<std::size_t>(workspace_bytes));
   if (workspace.get() == nullptr || std::ranges::find(pointers, nullptr) != pointers.end()) return std::nullopt;
   const CudnnDescriptor pack = variant_pack(graph, pointers.data(), workspace.get());
+  // One plan at a time: plans are built on several threads, and what runs beside a plan would be measured with it.
+  static std::mutex timing;
+  const std::scoped_lock lock(timing);
   const CUstream stream = nullptr;
   const auto run = [&](int count) {
     for (int i = 0; i < count; ++i) {

@@ -1,0 +1,75 @@
+"""Programs for GPUs, compiled on a machine without one: what they consist of, and what is refused."""
+
+from ctypes.util import find_library
+
+import pytest
+from onnx import TensorProto
+
+import hipdnn_mlir
+import models
+from hipdnn_mlir.errors import DeviceError, ModelError
+from hipdnn_mlir.gpu.generate import FUNCTIONS
+from hipdnn_mlir.program.schema import CODE_FORMAT
+from hipdnn_mlir.target import TARGETS
+from models import GraphBuilder
+
+pytest.importorskip("llvmlite", reason="the extra 'gpu' is not installed")
+
+
+def summaries(program: hipdnn_mlir.Program) -> list[str]:
+    return [program.model.summary(step) for step in program.model.steps]
+
+
+def test_a_classifier_is_graphs_and_code_when_compiled_for_a_gpu() -> None:
+    program = hipdnn_mlir.compile(models.resnet(), target="sm_90")
+    assert {kernel.summary for kernel in program.model.kernels} >= {"pool"}
+    assert all(".target sm_90" in kernel.code["image"] for kernel in program.model.kernels)
+    assert {executable.engine for executable in program.model.executables} == {"CUDNN_ENGINE"}
+    assert program.model.to_dict()["format"] == CODE_FORMAT
+
+
+def test_every_argument_of_code_is_a_tensor_of_its_kernel() -> None:
+    program = hipdnn_mlir.compile(models.encoder(layers=1, s=16, d=32, heads=4, ffn=64), target="sm_80")
+    assert program.model.kernels
+    for kernel in program.model.kernels:
+        assert sorted(kernel.code["arguments"]) == list(range(len(kernel.tensors)))
+        assert f".visible .entry {kernel.code['function']}(" in kernel.code["image"]
+
+
+def test_attention_is_no_graph_of_its_own_on_cudnn() -> None:
+    program = hipdnn_mlir.compile(models.encoder(layers=1, s=16, d=32, heads=4, ffn=64), target="sm_90")
+    assert "reduce + sub + exp + reduce + div" in summaries(program)
+
+
+def test_sizes_have_to_be_fixed_when_there_is_code() -> None:
+    with pytest.raises(ModelError, match="code for sm_90 is made for fixed sizes"):
+        hipdnn_mlir.compile(models.resnet(), target="sm_90", shapes={"image": ["n", 3, 32, 32]})
+
+
+@pytest.mark.skipif(find_library("cuda") is not None, reason="this machine has NVIDIA's driver")
+def test_a_program_for_a_gpu_needs_a_driver() -> None:
+    program = hipdnn_mlir.compile(models.mlp(), target="sm_90")
+    with pytest.raises(DeviceError, match=r"cannot open libcuda\.so\.1.*install NVIDIA's driver"):
+        program.session()
+
+
+def test_a_program_for_another_port_is_refused() -> None:
+    program = hipdnn_mlir.compile(models.mlp(), target="sm_90")
+    with pytest.raises(hipdnn_mlir.HipdnnMlirError, match=r"compiled for 'sm_90', port 'host' runs 'host'"):
+        program.session(port="host")
+
+
+def test_kernels_of_a_target_are_those_that_have_code() -> None:
+    assert all(target.kernels <= FUNCTIONS for target in TARGETS.values() if target.architecture is not None)
+
+
+@pytest.mark.parametrize(("channels", "filled"), [(3, 8), (8, 8), (9, 16)])
+def test_channels_are_filled_up(channels: int, filled: int) -> None:
+    b = GraphBuilder("conv")
+    x = b.op("Conv", b.input("x", [1, channels, 8, 8], TensorProto.FLOAT16), _half(b, [4, channels, 3, 3]))
+    program = hipdnn_mlir.compile(b.model({x: [1, 4, 6, 6]}, dtype=TensorProto.FLOAT16), target="sm_90")
+    assert 4 * filled * 9 in {weight.size for weight in program.weights.values()}
+
+
+def _half(b: GraphBuilder, dims: list[int]) -> str:
+    return b.constant(b.rng.standard_normal(dims), "float16", "weight")
