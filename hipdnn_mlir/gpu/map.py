@@ -14,6 +14,8 @@ THREADS = 256
 _BLOCKS_PER_UNIT = 8
 """Blocks that a multiprocessor works on at a time: with fewer in all, threads take one group each."""
 _MAX_GROUPS = 4
+_MAX_INSTRUCTIONS = 4096
+"""Of one thread, so that long maps compile in time."""
 
 
 def map_launch(program: Program, architecture: Architecture) -> Launch:
@@ -23,8 +25,11 @@ def map_launch(program: Program, architecture: Architecture) -> Launch:
     if tiles is not None:
         return tiled_launch(program, tiles)
     lanes = vector_size(space, program.operands)
+    while lanes > 1 and lanes * len(program.code) > _MAX_INSTRUCTIONS:
+        lanes //= 2
     groups = space.size // lanes
-    each = min(_MAX_GROUPS, max(1, groups // (THREADS * architecture.units * _BLOCKS_PER_UNIT)))
+    most = min(_MAX_GROUPS, _MAX_INSTRUCTIONS // (lanes * len(program.code)))
+    each = max(1, min(most, groups // (THREADS * architecture.units * _BLOCKS_PER_UNIT)))
     blocks = ceil(groups / (THREADS * each)) or 1
     body = _Body(program, space, lanes, groups, each, blocks)
     return Launch(body.write, blocks, THREADS, 0, is_wide(program.operands, (blocks + 1) * THREADS * each * lanes))

@@ -154,13 +154,20 @@ def _share_along(rows: int, steps: int, lanes: int, architecture: Architecture) 
 
 def _share_beside(row_groups: int, steps: int, lanes: int, architecture: Architecture) -> tuple[int, int]:
     """Threads of a group of rows and groups of a block: fewer groups where there are few blocks."""
-    del lanes
     sharing = 1
     while sharing < 8 and sharing * 2 <= steps:
         sharing *= 2
     beside = min(_BLOCK // sharing, _power_of_two(row_groups))
     while beside > 8 and row_groups < beside * architecture.units and sharing * 4 <= steps:
         sharing, beside = sharing * 2, beside // 2
+    # Long rows and few of them: more threads wait for memory together.
+    while (
+        sharing < 64
+        and row_groups < 2 * beside * architecture.units
+        and sharing * 16 <= steps
+        and lanes * sharing * beside <= 1024
+    ):
+        sharing *= 2
     return sharing, beside
 
 

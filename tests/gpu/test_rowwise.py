@@ -94,6 +94,14 @@ def test_reduction_equals_float64(operator: R, axes: tuple[int, ...]) -> None:
     close(got, REDUCTIONS[operator](x.astype(np.float64), axis=axes, keepdims=True), "f32", 10)
 
 
+@pytest.mark.parametrize(("shape", "axis"), [((3000, 40), 0), ((2, 5000, 6), 1), ((4096, 64), 0)])
+def test_few_long_rows_beside_each_other_are_summed(shape: tuple[int, ...], axis: int) -> None:
+    x = normal("f32", shape)
+    out = TensorSpec("f32", tuple(1 if dim == axis else size for dim, size in enumerate(shape)))
+    (got,) = run_graph(lambda e, v: e.reduction(R.ADD, v, (axis,)), [x], [out])
+    close(got, x.astype(np.float64).sum(axis, keepdims=True), "f32", 20)
+
+
 @pytest.mark.parametrize("dtype", ["i32", "i64", "i8"])
 def test_integers_are_reduced(dtype: str) -> None:
     x = np.random.default_rng(1).integers(-9, 9, (4, 300)).astype(numpy_dtype(dtype))
