@@ -50,8 +50,9 @@ class Program:
     def append(self, name: str, dtype: DType, *operands: int, data: Any = None) -> int:
         """A new instruction's number, or that of an equal one."""
         made = Instruction(name, dtype, operands, data)
-        if made in self.code:
-            return self.code.index(made)
+        for index, known in enumerate(self.code):
+            if known == made and repr(known.data) == repr(data):  # 0.0 and -0.0 are equal
+                return index
         self.code.append(made)
         return len(self.code) - 1
 
