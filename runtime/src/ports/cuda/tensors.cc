@@ -16,6 +16,13 @@ bool slides_a_window(const Node& node) {
          node.type == HIPDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR;
 }
 
+/// Leading dims beyond three that are 1 everywhere.
+std::size_t empty_batch_dims(const Graph& graph, std::size_t rank) {
+  std::size_t dropped = 0;
+  while (rank - dropped > 3 && std::ranges::all_of(graph.tensors, [&](const Tensor& tensor) { return tensor.dims[dropped] == 1; })) ++dropped;
+  return dropped;
+}
+
 bool is_channels_last(const Tensor& tensor) { return tensor.rank() >= 3 && tensor.dims[1] > 1 && tensor.strides[1] == 1; }
 
 }  // namespace
@@ -25,13 +32,18 @@ RankFill rank_fill(const Graph& graph) {
   std::size_t rank = 0;
   for (const Tensor& tensor : graph.tensors) rank = std::max(rank, tensor.dims.size());
   const std::size_t least = has_window ? 4 : 3;
+  const bool has_product = std::ranges::any_of(
+      graph.nodes, [](const Node& node) { return node.type == HIPDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR; });
+  const bool has_one_rank = std::ranges::all_of(graph.tensors, [&](const Tensor& tensor) { return tensor.dims.size() == rank; });
   return {.position = has_window ? std::size_t{2} : std::size_t{0},
           .count = rank < least ? least - rank : 0,
+          .dropped = has_product && has_one_rank ? empty_batch_dims(graph, rank) : 0,
           .is_channels_last = has_window && std::ranges::any_of(graph.tensors, is_channels_last)};
 }
 
 Shape filled(const Tensor& tensor, const RankFill& fill) {
-  Shape shape{tensor.dims, tensor.strides};
+  const auto first = static_cast<std::ptrdiff_t>(fill.dropped);
+  Shape shape{{tensor.dims.begin() + first, tensor.dims.end()}, {tensor.strides.begin() + first, tensor.strides.end()}};
   const auto position = static_cast<std::ptrdiff_t>(std::min(fill.position, shape.dims.size()));
   shape.dims.insert(shape.dims.begin() + position, fill.count, 1);
   shape.strides.insert(shape.strides.begin() + position, fill.count, 1);
