@@ -323,7 +323,7 @@ def pack(folder: Path, architecture: str) -> None:
 
 def memory_of(array: Array, spec: dict[str, Any]) -> Array:
     """An array's elements as its layout has them in memory."""
-    if spec["strides"] == strides_of(spec["dims"], LAST) and len(spec["dims"]) > 2:
+    if len(spec["dims"]) > 2 and spec["strides"] == strides_of(spec["dims"], LAST):
         return np.ascontiguousarray(np.moveaxis(array, 1, -1)).reshape(-1)
     return array.reshape(-1)
 
