@@ -184,9 +184,17 @@ class UnsupportedError(HipdnnMlirError):
         rejects: All nodes left out, with reasons; at least one.
         target: The target the model was compiled for.
         where: The model.
+        hint: As in the base class; the default points at the command that shows all of a model.
     """
 
-    def __init__(self, rejects: Iterable[Reject], *, target: str = "host", where: str | None = None) -> None:
+    def __init__(
+        self,
+        rejects: Iterable[Reject],
+        *,
+        target: str = "host",
+        where: str | None = None,
+        hint: str | None = "replace or remove them, or see 'hipdnn-mlir explain' for the placement of the rest",
+    ) -> None:
         self.rejects = tuple(rejects)
         self.target = target
         count = len(self.rejects)
@@ -194,11 +202,16 @@ class UnsupportedError(HipdnnMlirError):
             f"{count} {'node' if count == 1 else 'nodes'} cannot run on target '{target}': "
             + "; ".join(_grouped(self.rejects)),
             where=where,
-            hint="replace or remove them, or see 'hipdnn-mlir explain' for the placement of the rest",
+            hint=hint,
         )
 
     def _fields(self) -> dict[str, Any]:
-        return {"rejects": [asdict(reject) for reject in self.rejects], "target": self.target, "where": self.where}
+        return {
+            "rejects": [asdict(reject) for reject in self.rejects],
+            "target": self.target,
+            "where": self.where,
+            "hint": self.hint,
+        }
 
 
 def _grouped(rejects: Iterable[Reject]) -> list[str]:

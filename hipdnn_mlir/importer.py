@@ -27,7 +27,7 @@ from .passes.attention_masks import CAUSAL_MASK, is_causal_mask
 from .passes.outline_constants import CONSTANT
 from .passes.pipeline import TORCH_STEPS, Runner
 from .passes.registration import PASSES
-from .shape_inference import RESULTS
+from .shape_inference import RESULTS, static_dims, unknown_results
 from .sizes.assumptions import Fact
 
 logger = logging.getLogger(__name__)
@@ -40,8 +40,6 @@ MAX_BYTES = 1 << 48
 LARGE_ELEMENTS = 1024
 """Initializers up to this size take part in constant folding; larger ones never leave NumPy."""
 _SHAPE_LIKE = frozenset({"Resize", "Upsample", "ConstantOfShape", "Range"})
-DATA_DEPENDENT = "dynamic-shape"
-"""The rule for results of unknown dims; it names every node behind the first one as well."""
 Weights = dict[str, Array]
 
 
@@ -141,14 +139,15 @@ def import_model(slim: Slim, context: ir.Context, runner: Runner) -> Imported:
         runner: runs the conversion, dumps IR.
 
     Raises:
-        ModelError: dims that are not known, dtypes without a row.
+        ModelError: inputs of unknown dims, sizes that contradict each other, dtypes without a row.
         UnsupportedError: results of unknown shape, or torch-mlir's conversion stops for a reason that leaving an op aside does not mend.
     """
     model, weights, where = slim.model, slim.weights, slim.where
-    inputs, outputs = _signature(model, weights, where)
-    left = _foreign(model) or _data_dependent(model)
+    inputs = _inputs(model, weights, where)
+    left = _foreign(model) or unknown_results(model, where)
     if left:
         raise UnsupportedError(left)
+    outputs = [_info(value, where, hint="run onnx.checker on the model") for value in model.graph.output]
     attach_known_operands(model)
     model = _with_full_names(model)
     renamed = sorted({*wrong_conversions(model), *own_operators(), *FUNCTIONS})
@@ -247,6 +246,14 @@ def _split_initializers(
     return keep, weights
 
 
+def with_shapes(model: onnx.ModelProto, shapes: Mapping[str, Dims]) -> onnx.ModelProto:
+    """A copy whose inputs have the given dims."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    _set_shapes(made, shapes)
+    return made
+
+
 def _set_shapes(model: onnx.ModelProto, shapes: Mapping[str, Dims]) -> None:
     """Give inputs new dims; what the model declares of other values is dropped where that changes anything."""
     inputs = {value.name: value for value in model.graph.input}
@@ -261,14 +268,6 @@ def _set_shapes(model: onnx.ModelProto, shapes: Mapping[str, Dims]) -> None:
         del model.graph.value_info[:]
         for value in model.graph.output:  # inferred again: what was declared may belong to other sizes
             value.type.tensor_type.ClearField("shape")
-
-
-def static_dims(value: onnx.ValueInfoProto) -> Dims | None:
-    """The sizes of a tensor, or None where the model leaves one open."""
-    kind = value.type.tensor_type
-    if not kind.HasField("shape") or not all(dim.HasField("dim_value") for dim in kind.shape.dim):
-        return None
-    return tuple(dim.dim_value for dim in kind.shape.dim)
 
 
 def _upgrade(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
@@ -301,19 +300,6 @@ def _keep_coordinates(graph: onnx.GraphProto) -> None:
         if node.op_type == "Resize" and all(a.name != "coordinate_transformation_mode" for a in node.attribute):
             node.attribute.append(onnx.helper.make_attribute("coordinate_transformation_mode", "asymmetric"))
             node.attribute.append(onnx.helper.make_attribute("nearest_mode", "floor"))
-
-
-def _data_dependent(model: onnx.ModelProto) -> list[Reject]:
-    """Nodes with a result whose dims are not known; torch-mlir's conversion of what follows them may crash."""
-    values = (*model.graph.input, *model.graph.output, *model.graph.value_info)
-    static = {value.name for value in values if static_dims(value) is not None}
-    known = static | {tensor.name for tensor in model.graph.initializer}
-    reason = "the shape of its result is not known at compile time"
-    return [
-        Reject(node.op_type, DATA_DEPENDENT, reason, node.name)
-        for node in model.graph.node
-        if any(name and name not in known for name in node.output)
-    ]
 
 
 def _foreign(model: onnx.ModelProto) -> list[Reject]:
@@ -349,12 +335,10 @@ def _check_outputs(graph: onnx.GraphProto, where: str) -> None:
         raise ModelError(f"output {twice[0]!r} is listed twice", where=where, expected="each output once")
 
 
-def _signature(model: onnx.ModelProto, weights: Weights, where: str) -> tuple[list[TensorInfo], list[TensorInfo]]:
+def _inputs(model: onnx.ModelProto, weights: Weights, where: str) -> list[TensorInfo]:
     initializers = {tensor.name for tensor in model.graph.initializer}
     given = [value for value in model.graph.input if value.name not in weights and value.name not in initializers]
-    inputs = [_info(value, where, hint=f"give the inputs' sizes: --shape {value.name}=...") for value in given]
-    hint = "give the inputs' sizes with --shape, or run onnx.checker on the model: no size follows from them"
-    return inputs, [_info(value, where, hint=hint) for value in model.graph.output]
+    return [_info(value, where, hint=f"give the inputs' sizes: --shape {value.name}=...") for value in given]
 
 
 def _info(value: onnx.ValueInfoProto, where: str, hint: str) -> TensorInfo:

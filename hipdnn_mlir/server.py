@@ -154,7 +154,7 @@ class _Compiler:
         """The model compiled up to its weights, from memory where its placement left it there."""
         from .compile import lower
         from .container import stand_ins
-        from .importer import static_dims
+        from .shape_inference import static_dims
 
         declared = {value.name: static_dims(value) for value in proto.graph.input}
         shapes = {n: tuple(dims) for n, dims in request.shapes.items() if declared.get(n) != tuple(dims)}

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from . import _runtime
 from .dtypes import BF16, BY_NAME, BY_NUMPY
 from .errors import ModelError
+from .sizes.open_sizes import MAX_SIZE
 from .sizes.padded_arrays import cut, padded
 
 _log = logging.getLogger(__name__)
@@ -220,6 +221,9 @@ class Session:
             if sorted(chosen) != sorted(self.symbols):
                 raise ModelError("wrong sizes", expected=_sizes_text(self.symbols), got=_sizes_text(chosen))
             wanted = [chosen[name] for name in self.symbols]
+            for name, size in zip(self.symbols, wanted, strict=True):
+                if not isinstance(size, int) or not 0 <= size < MAX_SIZE:
+                    raise ModelError(f"bad size for {name!r}", expected="a number from 0 to 2^48 - 1", got=repr(size))
             self._latest = self._sessions.at_sizes(self._sessions.rounded(wanted) if self.buckets else wanted)
 
     def _all_buckets(self) -> list[dict[str, int]]:

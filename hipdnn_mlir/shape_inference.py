@@ -1,18 +1,26 @@
 """Shape inference by onnx, with the results of operators that only an extension knows."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import onnx
 
-from .errors import Reject, UnsupportedError
+from .errors import ModelError, Reject, UnsupportedError
 from .onnx_types import BY_ONNX
 from .ops.spec import Refusal, TensorType
+from .ops.strides import Dims
 
 Results = Callable[[Sequence[TensorType | None], dict[str, Any]], Sequence[TensorType]]
 """Types of an operator's results, from its operands' (None for one that is left out) and its attributes; refuses by raising Refusal."""
 RESULTS: dict[tuple[str, str], Results] = {}
 """(domain, operator) -> the types of its results."""
+DATA_DEPENDENT = "dynamic-shape"
+"""The rule for results of unknown dims; it names every node behind the first one as well."""
+SIZED_BY_DATA = frozenset({"Compress", "NonMaxSuppression", "NonZero", "Unique"})
+"""Operators with results whose dims no size of an input tells."""
+_REPORTED = re.compile(r"node name: (?P<node>[^\n]*?)\): \[\w+\] (?P<reason>[^\n]*)")
+"""How onnx's strict inference names the node that it stops at."""
 
 
 def infer_shapes(model: onnx.ModelProto, refused: list[Reject] | None = None) -> onnx.ModelProto:
@@ -57,6 +65,55 @@ def _declare_own(model: onnx.ModelProto, rejects: list[Reject]) -> bool:
                 _declare(graph, name, kind)
         found = True
     return found
+
+
+def unknown_results(model: onnx.ModelProto, where: str) -> list[Reject]:
+    """The nodes with a result whose dims are not known, those behind other such nodes too.
+
+    torch-mlir's conversion of what follows them may crash.
+
+    Args:
+        model: its values have their inferred types.
+        where: the model's file, for messages.
+
+    Raises:
+        ModelError: the dims are unknown because those of a node's operands contradict each other.
+    """
+    graph = model.graph
+    dims = {value.name: static_dims(value) for value in (*graph.input, *graph.output, *graph.value_info)}
+    dims |= {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    left = [node for node in graph.node if any(name and dims.get(name) is None for name in node.output)]
+    if left:
+        _raise_where_sizes_contradict(model, {name: known for name, known in dims.items() if known is not None}, where)
+    return [Reject(node.op_type, DATA_DEPENDENT, _why_unknown(node), node.name) for node in left]
+
+
+def _why_unknown(node: onnx.NodeProto) -> str:
+    by = "depends on data" if node.op_type in SIZED_BY_DATA else "is not known at compile time"
+    return f"the shape of its result {by}"
+
+
+def _raise_where_sizes_contradict(model: onnx.ModelProto, dims: dict[str, Dims], where: str) -> None:
+    """Raise what onnx says of the first node that it cannot infer, if that has operands of known dims."""
+    try:
+        onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+    except onnx.shape_inference.InferenceError as error:
+        found = _REPORTED.search(str(error))
+        node = next((node for node in model.graph.node if found and node.name == found["node"]), None)
+        if found is None or node is None or not all(name in dims for name in node.input if name):
+            return
+        operands = ", ".join(f"{name!r} {'x'.join(map(str, dims[name])) or 'scalar'}" for name in node.input if name)
+        message = f"{node.op_type} {node.name!r} cannot take {operands}: {found['reason']}"
+        hint = "give inputs other sizes with --shape, or mend the model"
+        raise ModelError(message, where=where, hint=hint) from error
+
+
+def static_dims(value: onnx.ValueInfoProto) -> Dims | None:
+    """The sizes of a tensor, or None where the model leaves one open."""
+    kind = value.type.tensor_type
+    if not kind.HasField("shape") or not all(dim.HasField("dim_value") for dim in kind.shape.dim):
+        return None
+    return tuple(dim.dim_value for dim in kind.shape.dim)
 
 
 def known_types(model: onnx.ModelProto) -> dict[str, TensorType]:

@@ -261,6 +261,11 @@ def test_bad_buckets_are_refused(sizes: Sequence[int]) -> None:
         hipdnn_mlir.compile(model(RELU), buckets={"b": sizes})
 
 
+def test_a_bucket_that_is_no_list_is_refused() -> None:
+    with pytest.raises(ModelError, match="bad buckets for 'b': expected a list of numbers, got 4"):
+        hipdnn_mlir.compile(model(RELU), buckets={"b": 4})  # type: ignore[dict-item]
+
+
 def test_buckets_of_a_size_that_is_not_open_are_refused() -> None:
     with pytest.raises(ModelError, match=r"no open size named 'seq': expected an open size \(b\)"):
         hipdnn_mlir.compile(model(RELU), buckets={"seq": [2]})

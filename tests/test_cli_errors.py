@@ -94,6 +94,31 @@ def test_run_says_what_it_expects_when_an_array_does_not_fit(
     assert_refused(command("run", small_model, "--input", f"image={tmp_path / 'x.npy'}"), *texts)
 
 
+@pytest.mark.parametrize(
+    ("text", "texts"),
+    [
+        ("image=1x3x32x31", ["dimension 3 of input 'image'", "expected 32, got 31"]),
+        ("image=1x3", ["input 'image' has rank 4", "2 sizes"]),
+        ("picture=1x3", ["'picture'", "image"]),
+        ("batch=4", ["'batch'", "there is none"]),
+    ],
+)
+def test_run_refuses_sizes_that_a_program_does_not_have(
+    command: Command, program: Path, text: str, texts: list[str]
+) -> None:
+    assert_refused(command("run", program, "--shape", text), "--shape", *texts)
+
+
+@pytest.mark.parametrize("size", [1 << 46, 1 << 70])
+def test_run_says_so_when_random_values_do_not_fit_into_memory(command: Command, tmp_path: Path, size: int) -> None:
+    b = GraphBuilder("open")
+    path = tmp_path / "open.onnx"
+    onnx.save(b.model({b.op("Relu", b.input("x", ["n", 8])): ["n", 8]}), path)
+    compiled = command("compile", path, "-o", tmp_path / "open.hipdnn")
+    assert compiled.returncode == 0, compiled.stderr
+    assert_refused(command("run", tmp_path / "open.hipdnn", "--shape", f"n={size}"), "'x'", "no memory", str(size))
+
+
 @pytest.mark.parametrize("content", [b"", b"no array", b"\x93NUMPY\x01\x00"], ids=["empty", "text", "cut"])
 def test_run_refuses_an_input_file_when_it_is_no_array(
     command: Command, small_model: Path, tmp_path: Path, content: bytes

@@ -18,7 +18,7 @@ import pytest
 from onnx import numpy_helper, parser
 
 import hipdnn_mlir
-from hipdnn_mlir.errors import ModelError
+from hipdnn_mlir.errors import ModelError, UnsupportedError
 
 RELU = "g (float[batch,3] x) => (float[batch,3] y) { y = Relu(x) }"
 
@@ -204,8 +204,77 @@ def test_unknown_names_list_the_known_ones() -> None:
 
 def test_an_open_size_that_reaches_a_fixed_one_is_named() -> None:
     proto = model("g (float[b,3] x) => (float[b,4] y) { y = MatMul(x, w) }", w=floats(3, 4))
-    with pytest.raises(ModelError, match=r"stands for 'k'; give sizes that are fixed or equal with --shape"):
-        hipdnn_mlir.compile(proto, shapes={"x": ("b", "k")})
+    message = (
+        r"MatMul 'MatMul_0' cannot take 'x' (\d+)x(\d+), 'w' 3x4: .*; \1 stands for 'b' \(dimension 0 of 'x'\), "
+        r"\2 stands for 'k' \(dimension 1 of 'x'\); give sizes that are fixed or equal with --shape"
+    )
+    for ask in (hipdnn_mlir.compile, hipdnn_mlir.explain):
+        with pytest.raises(ModelError, match=message):
+            ask(proto, shapes={"x": ("b", "k")})
+
+
+def test_an_open_size_that_reaches_a_reshape_of_fixed_size_is_named() -> None:
+    proto = model("g (float[batch,12] x) => (float[4,6] y) <int64[2] s = {4,6}> { r = Relu(x) y = Reshape(r, s) }")
+    with pytest.raises(UnsupportedError, match=r"\((\d+), 12\) cannot become \(4, 6\) .*; \1 stands for 'batch' \(dim"):
+        hipdnn_mlir.compile(proto)
+    told = hipdnn_mlir.explain(proto)
+    assert [reject.op for reject in told.rejects] == ["torch.aten.reshape"]
+    assert f"({told.samples['batch']}, 12)" in told.rejects[0].reason
+
+
+@pytest.mark.parametrize(
+    ("op", "text"),
+    [
+        ("NonZero", "g (float[n,4] x) => (int64[2,m] y) { r = Relu(x) y = NonZero(r) }"),
+        ("Unique", "g (float[n,4] x) => (float[m] y) { r = Relu(x) y = Unique(r) }"),
+        (
+            "Compress",
+            "g (float[n,4] x, bool[4] c) => (float[m] y) { r = Relu(x) z = Compress<axis=1>(r, c) y = Neg(z) }",
+        ),
+    ],
+)
+def test_an_operator_whose_sizes_are_data_is_named(op: str, text: str) -> None:
+    proto = model(text)
+    message = rf"{op} at '{op}_1': the shape of its result depends on data \[dynamic-shape\]"
+    with pytest.raises(UnsupportedError, match=message) as raised:
+        hipdnn_mlir.compile(proto)
+    assert "--shape" not in str(raised.value)  # no size of an input would help
+    told = hipdnn_mlir.explain(proto)
+    assert (told.rejects[0].op, told.rejects[0].reason) == (op, "the shape of its result depends on data")
+    assert [graph.nodes for graph in told.graphs] == [["Relu_0"]]
+
+
+def test_constants_that_depend_on_sizes_are_saved(tmp_path: Path) -> None:
+    proto = model(
+        """g (float[a,b] x) => (float[c] y) <float[1] two = {2.0}> {
+        s = Shape(x) p = ReduceProd<keepdims=1>(s) e = Expand(two, p) y = Neg(e) }"""
+    )
+    program = hipdnn_mlir.compile(proto)
+    assert program.model.constants[0].values is not None
+    program.save(tmp_path / "m.hipdnn")
+    for size in (3, 5):
+        check(proto, hipdnn_mlir.load(tmp_path / "m.hipdnn"), {"x": floats(2, size)})
+
+
+def test_kernels_take_sizes_of_0() -> None:
+    proto = model(
+        "g (float[n,m] x) => (float[p] y) <int64[1] all = {-1}, int64[1] three = {3}> { s = Reshape(x, all) y = Tile(s, three) }"
+    )
+    session = hipdnn_mlir.compile(proto).session()
+    for dims in ((2, 0), (0, 3), (2, 3)):
+        check(proto, session, {"x": floats(*dims)})
+
+
+@pytest.mark.parametrize("size", ["3", -1, 2.5, 1 << 48, 1 << 70])
+def test_prewarmed_sizes_are_numbers(size: Any) -> None:
+    session = hipdnn_mlir.compile(model(RELU)).session()
+    with pytest.raises(ModelError, match=r"bad size for 'batch': expected a number from 0 to 2\^48 - 1, got"):
+        session.prewarm([{"batch": size}])
+
+
+def test_dims_that_are_no_sizes_are_refused() -> None:
+    with pytest.raises(ModelError, match=r"dimension 0 of input 'x': expected a number, a name or '\?', got 2.5"):
+        hipdnn_mlir.compile(model(RELU), shapes={"x": (2.5, 3)})  # type: ignore[dict-item]
 
 
 def test_an_operator_that_is_written_out_token_by_token_is_refused() -> None:

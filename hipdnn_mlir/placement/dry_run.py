@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from ..compile import Lowered, lower
 from ..container import stand_ins
 from ..errors import HipdnnMlirError, ModelError, PassError, Reject, UnsupportedError
-from ..importer import DATA_DEPENDENT
+from ..shape_inference import DATA_DEPENDENT
 from .extract import Region
 from .graph import OnnxGraph
 from .plans import refused_plans

@@ -11,10 +11,10 @@ import onnx
 from ..compile import Lowered
 from ..errors import ModelError, Reject
 from ..extension import load_extensions
-from ..importer import DATA_DEPENDENT
 from ..model_file import read_model
 from ..onnx_types import BY_ONNX
 from ..precision import UNCHANGED, find_precision
+from ..shape_inference import DATA_DEPENDENT
 from ..target import find_target
 from .dry_run import Failure, dry_run
 from .extract import Region, extract

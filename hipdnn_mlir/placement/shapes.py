@@ -9,9 +9,9 @@ from onnx.shape_inference import InferenceError, infer_shapes
 
 from ..constant_folding import fold_constants
 from ..errors import Reject, UnsupportedError
-from ..importer import static_dims
 from ..ops.strides import Dims
 from ..shape_inference import infer_shapes as infer_all_shapes
+from ..shape_inference import static_dims
 from .graph import OnnxGraph
 
 logger = logging.getLogger(__name__)

@@ -31,7 +31,7 @@ def write(path: Path, program: ProgramModel, weights: Mapping[str, Array]) -> No
     Args:
         path: destination.
         program: everything but the weights.
-        weights: array per constant of the program.
+        weights: array per constant of the program that holds no values itself.
 
     Raises:
         HipdnnMlirError: the destination cannot be written.
@@ -67,9 +67,9 @@ def write_to(file: BinaryIO, program: ProgramModel, weights: Mapping[str, Array]
     Raises:
         OSError: the file cannot be written.
     """
-    arrays = _placed(
-        {constant.tensor: np.ascontiguousarray(weights[constant.tensor]) for constant in program.constants}
-    )
+    # A constant with values is computed by each load from the open sizes: it has no tensor.
+    stored = [constant.tensor for constant in program.constants if constant.values is None]
+    arrays = _placed({tensor: np.ascontiguousarray(weights[tensor]) for tensor in stored})
     program_text = json.dumps(program.to_dict(), separators=(",", ":"))
     header: dict[str, Any] = {}
     offset = data_sum = 0

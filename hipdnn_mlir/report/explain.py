@@ -1,27 +1,33 @@
 """Which nodes of a model form which graph on which engine, and why the others do not."""
 
+import logging
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import onnx
 from torch_mlir import ir
 
 from ..compile import ModelLike, lower_to_torch, samples_for
-from ..errors import Reject
+from ..container import stand_ins
+from ..errors import ModelError, Reject, UnsupportedError
 from ..extension import load_extensions
-from ..importer import slim_models
+from ..importer import Slim, slim_models, with_shapes
 from ..ir_view import node_name, node_names
-from ..model_file import read_model
+from ..model_file import ModelFile, read_model
 from ..passes.graph_to_executable import summary
 from ..passes.offload import ENGINE, rejects
 from ..passes.pipeline import OFFLOAD_STEPS, Runner
 from ..passes.registration import body, functions
+from ..placement import place
 from ..precision import UNCHANGED, find_precision
 from ..region import region_graph, region_kernel
-from ..sizes.open_sizes import Shapes, input_sizes
-from ..target import find_target
+from ..sizes.open_sizes import InputSizes, Shapes, input_sizes
+from ..target import Target, find_target
 
 KERNEL = "kernel"
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -43,12 +49,14 @@ class Explanation:
         rejects: operations that neither an engine nor a kernel takes; empty where the whole model is one program.
         movements: data movement that becomes views or copies, by ONNX node name.
         launches: kernels for what no engine takes, in the order they run.
+        samples: open size -> the number that stands for it in reasons and operations.
     """
 
     graphs: list[GraphReport]
     rejects: list[Reject]
     movements: list[str]
     launches: list[GraphReport] = field(default_factory=list)
+    samples: dict[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -58,6 +66,8 @@ class Explanation:
         regions = [*self.graphs, *self.launches]
         lines = [f"{found.name}  {found.engine}  {found.summary}  ({', '.join(found.nodes)})" for found in regions]
         lines += [f"rejected  {reject}" for reject in self.rejects]
+        if self.samples:
+            lines.append(f"open sizes are shown at {', '.join(f'{n} = {size}' for n, size in self.samples.items())}")
         return "\n".join(lines)
 
 
@@ -73,37 +83,76 @@ def explain(
         shapes: as for `compile`; a size that stays open is shown at a sample of it.
 
     Raises:
-        ModelError: missing, broken or dynamic model; unknown target, precision or input name.
+        ModelError: missing or broken model; unknown target, precision or input name; sizes that do not fit the model.
         PassError: a defect of this compiler.
     """
     load_extensions()
     library = find_target(target)
     find_precision(precision)
     file = read_model(model)
-    runner = Runner(target=target, precision=precision)
     where = str(model) if isinstance(model, (str, Path)) else "model"
     sizes = input_sizes(file.proto, shapes or {}, where)
-    point = () if sizes.is_static else next(iter(samples_for(file.proto, sizes))).points[0]
-    imported = lower_to_torch(slim_models(file.proto, [sizes.at(point)], where, file.external), runner)[0]
+    if sizes.is_static:
+        return _explained(file, sizes, (), library, precision, where)
+    failure: ModelError | None = None
+    for chosen in samples_for(file.proto, sizes):
+        try:
+            return _explained(file, sizes, chosen.points[0], library, precision, where)
+        except ModelError as error:  # as in compiling: another sample may fit the model
+            error.hint = f"{sizes.meaning(chosen.points[0])}; give sizes that are fixed or equal with --shape"
+            failure = failure or error
+    assert failure is not None
+    raise failure
+
+
+def _explained(
+    file: ModelFile, sizes: InputSizes, point: Sequence[int], target: Target, precision: str, where: str
+) -> Explanation:
+    """The placement of a model where its open sizes have the given values."""
+    found = Explanation([], [], [], samples=dict(zip(sizes.table.symbols, point, strict=True)))
+    dims = sizes.at(point)
+    try:
+        _add(found, slim_models(file.proto, [dims], where, file.external), target, precision)
+    except UnsupportedError as error:
+        logger.info("explained in parts, since the whole cannot be imported: %s", error)
+        _add_parts(found, with_shapes(file.proto, dims), target, precision, error.rejects)
+    return found
+
+
+def _add_parts(
+    found: Explanation, model: onnx.ModelProto, target: Target, precision: str, known: Sequence[Reject]
+) -> None:
+    """Add the parts of a model that can be imported, and the nodes that keep the rest from it."""
+    placement = place(model, target=target.name, precision=precision, mode="maximal")
+    for partition in placement.partitions:
+        slims = slim_models(partition.model, [{}], external=stand_ins(partition.model))
+        _add(found, slims, target, precision)
+    of_whole = {reject.node: reject for reject in known}
+    found.rejects.extend(of_whole.get(reject.node, reject) for reject in placement.rejects)
+
+
+def _add(found: Explanation, slims: Sequence[Slim], target: Target, precision: str) -> None:
+    """Add the placement of a model to an explanation."""
+    runner = Runner(target=target.name, precision=precision)
+    (imported,) = lower_to_torch(slims, runner)
     with imported.module.context:
         module = imported.module.operation
         runner.run(module, OFFLOAD_STEPS[:1])
-        graphs: list[GraphReport] = []
-        launches: list[GraphReport] = []
-        movements: list[str] = []
+        left = rejects(module, target)
+        rejected = {reject.node for reject in left}
         for function in functions(module):
             if "sym_visibility" in function.attributes:
                 continue
             for operation in body(function):
                 if operation.name == "hipdnn.graph":
-                    graphs.append(_report(operation, len(graphs)))
+                    found.graphs.append(_report(operation, len(found.graphs)))
                 elif operation.name == "hipdnn.launch":
-                    launches.append(_launch_report(operation, len(launches)))
-                elif operation.name.startswith(("torch.aten.", "torch.prims.")):
-                    movements.append(node_name(operation))
-        left = rejects(module, library)
-    rejected = {reject.node for reject in left}
-    return Explanation(graphs, left, [name for name in movements if name not in rejected], launches)
+                    found.launches.append(_launch_report(operation, len(found.launches)))
+                elif (
+                    operation.name.startswith(("torch.aten.", "torch.prims.")) and node_name(operation) not in rejected
+                ):
+                    found.movements.append(node_name(operation))
+        found.rejects.extend(left)
 
 
 def _report(operation: Any, index: int) -> GraphReport:

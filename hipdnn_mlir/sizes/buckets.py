@@ -48,6 +48,8 @@ def check_sizes_rise(name: str, chosen: Sequence[int]) -> None:
     Raises:
         ModelError: they are not.
     """
+    if isinstance(chosen, (int, str)):
+        raise ModelError(f"bad buckets for {name!r}", where=_OPTION, expected="a list of numbers", got=repr(chosen))
     is_right = 0 < len(chosen) <= MAX_BUCKETS and all(
         isinstance(size, int) and not isinstance(size, bool) and 1 <= size < MAX_SIZE for size in chosen
     )

@@ -40,6 +40,20 @@ class InputSizes:
         """The dims where the symbols have the given values."""
         return {name: tuple(self.table.value(size, symbols) for size in dims) for name, dims in self.inputs.items()}
 
+    def meaning(self, point: Sequence[int]) -> str:
+        """What the numbers of a sample stand for, for messages: `59 stands for 'batch' (dimension 0 of 'x')`."""
+        told = zip(point, self.table.symbols, strict=False)
+        return ", ".join(f"{value} stands for {symbol!r}{self._place(symbol)}" for value, symbol in told)
+
+    def _place(self, symbol: str) -> str:
+        """The first dim that a symbol is, in brackets; nothing where its name says so itself."""
+        wanted = self.table.symbol(symbol)
+        places = (
+            (name, axis) for name, dims in self.inputs.items() for axis, size in enumerate(dims) if size == wanted
+        )
+        name, axis = next(places, ("", 0))
+        return "" if not name or symbol == f"{name}.{axis}" else f" (dimension {axis} of {name!r})"
+
 
 def input_sizes(model: onnx.ModelProto, shapes: Shapes, where: str) -> InputSizes:
     """Read the dims of a model's inputs and put in what the user says of them.
@@ -98,6 +112,9 @@ def _replaced(
     made: list[int | str] = []
     for axis, size in enumerate(given):
         before = old[axis] if old is not None else f"{name}.{axis}"
+        if type(size) not in (int, str, type(None)):
+            message = f"dimension {axis} of input {name!r}"
+            raise ModelError(message, where=where, expected="a number, a name or '?'", got=repr(size))
         if isinstance(size, int):
             if not 0 <= size < MAX_SIZE:
                 raise ModelError(f"input {name!r} cannot have the shape {shown}", where=where)

@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 LOW, HIGH = 3, 4
@@ -66,8 +66,3 @@ def _prime(start: int, used: set[int]) -> int:
         number += 1
     used.add(number)
     return number
-
-
-def meaning(point: Sequence[int], symbols: Sequence[str]) -> str:
-    """What the numbers of a sample stand for, for messages: `59 stands for 'batch'`."""
-    return ", ".join(f"{value} stands for {name!r}" for value, name in zip(point, symbols, strict=True))

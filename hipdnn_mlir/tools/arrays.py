@@ -72,8 +72,49 @@ class Difference:
         return asdict(self)
 
 
+def check_sizes(ports: Sequence[Port], symbols: Sequence[str], sizes: Mapping[str, Any]) -> None:
+    """Refuse sizes of random inputs that a program does not have.
+
+    Args:
+        ports: The program's inputs.
+        symbols: Its open sizes.
+        sizes: What the user says: a number by open size, or dims by input.
+
+    Raises:
+        ModelError: A name is that of no input or open size, or dims contradict the program's; names the dimension.
+    """
+    inputs = {port.name: port for port in ports}
+    for name, given in sizes.items():
+        if name not in inputs:
+            if name not in symbols:
+                expected = f"an input ({', '.join(inputs)}) or an open size ({', '.join(symbols) or 'there is none'})"
+                raise ModelError(f"no input or size named {name!r}", where="--shape", expected=expected)
+            continue
+        dims, shape = _listed(given), inputs[name].shape
+        if len(dims) != len(shape):
+            raise ModelError(f"input {name!r} has rank {len(shape)}", where="--shape", got=f"{len(dims)} sizes")
+        for axis, (size, wanted) in enumerate(zip(dims, shape, strict=True)):
+            if isinstance(wanted, int) and isinstance(size, int) and size != wanted:
+                message = f"dimension {axis} of input {name!r} is fixed in the program"
+                hint = "compile the model with this size"
+                raise ModelError(message, where="--shape", expected=str(wanted), got=str(size), hint=hint)
+
+
 def random_input(port: Port, rng: np.random.Generator, dims: Sequence[int]) -> Array:
-    """Return an array for an input: standard normal floats, small integers, zeros and ones for masks and bools."""
+    """Return an array for an input: standard normal floats, small integers, zeros and ones for masks and bools.
+
+    Raises:
+        ModelError: The array does not fit into memory.
+    """
+    try:
+        return _random(port, rng, dims)
+    except (MemoryError, ValueError) as error:  # the latter for more elements than NumPy can count
+        shown = f"{port.dtype}[{','.join(map(str, dims))}]"
+        hint = "give smaller sizes with --shape"
+        raise ModelError(f"no memory for random values of {shown}", where=f"'{port.name}'", hint=hint) from error
+
+
+def _random(port: Port, rng: np.random.Generator, dims: Sequence[int]) -> Array:
     dtype = BY_NAME[port.dtype].numpy
     if dtype == np.bool_:
         return rng.integers(0, 2, dims).astype(np.bool_)

@@ -85,6 +85,7 @@ def execute(program: Path, options: Options) -> Report:
         HipdnnMlirError: The program, its inputs or the reference model are wrong.
     """
     session = Session(program, threads=options.threads)
+    arrays.check_sizes(session.inputs, session.symbols, options.sizes)
     feeds = arrays.gather_inputs(session.inputs, options.inputs, options.seed, options.sizes)
     names = [port.name for port in session.outputs]
     outputs = dict(zip(names, session.run(None, feeds), strict=True))

@@ -61,6 +61,11 @@ def explanation(data: Mapping[str, Any]) -> RenderableType:
         parts.append(left_out)
     else:
         parts.append(Text("Every node has a place.", style="green"))
+    samples: Mapping[str, int] = data["samples"]
+    if samples:
+        parts.append(
+            Text(f"Open sizes are shown at {', '.join(f'{name} = {size}' for name, size in samples.items())}.")
+        )
     return Group(*parts)
 
 

@@ -1,4 +1,5 @@
 // Reads one kernel of a program: its tensors as operands, the rest as the image for the port.
+#include <algorithm>
 #include <limits>
 
 #include "hipdnn_rt/checked.h"
@@ -45,7 +46,8 @@ Operand read_tensor(const Field& field, std::int64_t position) {
   const std::vector<std::int64_t> strides = field["strides"].integers(kRankLimit, 0, kInt64Max);
   if (strides.size() != dims.size()) field["strides"].fail(std::to_string(dims.size()) + " strides, one for each dim");
   Operand operand{position, is_output(field["role"]), extent_of(field, dims, strides, element_bytes), element_bytes};
-  for (std::size_t i = 0; operand.is_output && i < dims.size(); ++i) {
+  const bool is_empty = std::ranges::find(dims, 0) != dims.end();  // its strides are products with the dim that is 0
+  for (std::size_t i = 0; operand.is_output && !is_empty && i < dims.size(); ++i) {
     if (dims[i] > 1 && strides[i] == 0) field["strides"].at(i).fail("a stride of at least 1: an output does not broadcast");
   }
   return operand;

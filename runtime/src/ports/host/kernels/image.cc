@@ -63,7 +63,8 @@ Tensor read_tensor(const json& value, const std::string& what) {
   tensor.dims = read_dims(member(value, "dims", what), what + ".dims");
   tensor.strides = read_dims(member(value, "strides", what), what + ".strides");
   if (tensor.strides.size() != tensor.rank()) refuse(what, ": ", tensor.rank(), " dims but ", tensor.strides.size(), " strides");
-  for (std::size_t d = 0; tensor.is_output && d < tensor.rank(); ++d) {
+  const bool is_empty = std::ranges::find(tensor.dims, 0) != tensor.dims.end();
+  for (std::size_t d = 0; tensor.is_output && !is_empty && d < tensor.rank(); ++d) {
     if (tensor.dims[d] > 1 && tensor.strides[d] == 0) refuse(what, ".strides: an output does not broadcast");
   }
   check_size(tensor, what);
