@@ -346,7 +346,7 @@ def run(case: dict[str, Any], folder: Path, repeats: int = 20) -> tuple[str, boo
     buffers += [cupy.full(size, 0xCD, cupy.uint8) for size in sizes]
     launches = []
     for launch in case["launches"]:
-        function = cupy.RawModule(code=(folder / launch["file"]).read_text()).get_function(launch["function"])
+        function = cupy.RawModule(path=str(folder / launch["file"])).get_function(launch["function"])
         launches.append((function, launch["grid"], launch["block"], tuple(buffers[a] for a in launch["arguments"])))
 
     def once() -> None:
