@@ -323,7 +323,6 @@ _GPU_COST = CostModel(
     cpu=_CORE, device=Rates(start_us=3.0, flops_per_us=50e6, bytes_per_us=2e6), hop_us=10.0, link_bytes_per_us=20e3
 )
 """A data-centre GPU behind PCI Express, in order of magnitude."""
-GENERATED_TYPES = frozenset({F32, F16, BF16, I8, U8, I32, I64, BOOL})
 
 
 def _cudnn(architecture: str) -> Target:
@@ -335,9 +334,9 @@ def _cudnn(architecture: str) -> Target:
                 "CUDNN_ENGINE",
                 AnchorEpilogue(frozenset({CONVOLUTION, BACKWARD_DATA, MATMUL}), EPILOGUE_MODES, _FLOATS, 16),
             ),
-            Engine("GENERATED", Rowwise(GENERATED_TYPES, 32), is_generated=True),
+            Engine("GENERATED", Rowwise(ROWWISE_TYPES, 32), is_generated=True),
             Engine("GENERATED", Single(frozenset({RESAMPLE, LAYER_NORM, BATCH_NORM}), _FLOATS), is_generated=True),
-            Engine("GENERATED", Reduction(GENERATED_TYPES), is_generated=True),
+            Engine("GENERATED", Reduction(ROWWISE_TYPES), is_generated=True),
         ),
         frozenset({CONVOLUTION, BACKWARD_DATA, RESAMPLE}),
         GPU_KERNELS,
