@@ -23,9 +23,7 @@ int data_type(const Node& node, Name name) { return data_type(static_cast<hipdnn
 /// Builds the descriptors of one graph.
 class Translator {
  public:
-  Translator(const Graph& graph, cudnnHandle_t handle) : graph_(graph), handle_(handle), fill_(rank_fill(graph)) {
-    for (const Tensor& tensor : graph.tensors) next_uid_ = std::max(next_uid_, tensor.uid + 1);
-  }
+  Translator(const Graph& graph, cudnnHandle_t handle) : graph_(graph), handle_(handle), fill_(rank_fill(graph)) {}
 
   CudnnGraph run() {
     for (const Tensor& tensor : graph_.tensors) tensors_.push_back(add_tensor(tensor));
@@ -48,7 +46,13 @@ class Translator {
 
   cudnnBackendDescriptor_t add_tensor(const Tensor& tensor) {
     const Shape shape = filled(tensor, fill_);
-    CudnnDescriptor made = plain_tensor(tensor.uid, data_type(tensor.dtype), shape, tensor.is_virtual, tensor.byte_alignment);
+    CudnnDescriptor made(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    made.set_enumerator(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, data_type(tensor.dtype));
+    made.set_integers(CUDNN_ATTR_TENSOR_DIMENSIONS, shape.dims);
+    made.set_integers(CUDNN_ATTR_TENSOR_STRIDES, shape.strides);
+    made.set_integer(CUDNN_ATTR_TENSOR_UNIQUE_ID, tensor.uid);
+    made.set_integer(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, tensor.byte_alignment);
+    made.set_flag(CUDNN_ATTR_TENSOR_IS_VIRTUAL, tensor.is_virtual);
     if (tensor.value) {
       made.set_flag(CUDNN_ATTR_TENSOR_IS_BY_VALUE, true);
       scalars_.emplace_back(tensor.uid, *tensor.value);
@@ -56,17 +60,6 @@ class Translator {
       uids_.push_back(tensor.uid);
     }
     return keep(std::move(made), "tensor " + hipdnn_port::describe(tensor));
-  }
-
-  static CudnnDescriptor plain_tensor(std::int64_t uid, int type, const Shape& shape, bool is_virtual, std::int64_t alignment) {
-    CudnnDescriptor made(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-    made.set_enumerator(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type);
-    made.set_integers(CUDNN_ATTR_TENSOR_DIMENSIONS, shape.dims);
-    made.set_integers(CUDNN_ATTR_TENSOR_STRIDES, shape.strides);
-    made.set_integer(CUDNN_ATTR_TENSOR_UNIQUE_ID, uid);
-    made.set_integer(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, alignment);
-    made.set_flag(CUDNN_ATTR_TENSOR_IS_VIRTUAL, is_virtual);
-    return made;
   }
 
   void add(const Node& node) {
@@ -77,7 +70,6 @@ class Translator {
       case HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR: return add_pointwise(node);
       case HIPDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR: return add_reduction(node);
       case HIPDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR: return add_resample(node);
-      case HIPDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR: return add_attention(node);
       default: throw std::runtime_error(hipdnn_port::descriptor_name(node.type) + " is not translated");
     }
   }
@@ -134,39 +126,14 @@ class Translator {
     add_operation(std::move(made), node);
   }
 
-  cudnnBackendDescriptor_t matmul(int compute_type) {
-    CudnnDescriptor made(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
-    made.set_enumerator(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, compute_type);
-    return keep(std::move(made), "the matrix product");
-  }
-
-  void add_matmul(int compute_type, cudnnBackendDescriptor_t a, cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t c, const Node& node) {
-    CudnnDescriptor made(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
-    made.set_descriptor(CUDNN_ATTR_OPERATION_MATMUL_DESC, matmul(compute_type));
-    made.set_descriptor(CUDNN_ATTR_OPERATION_MATMUL_ADESC, a);
-    made.set_descriptor(CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
-    made.set_descriptor(CUDNN_ATTR_OPERATION_MATMUL_CDESC, c);
-    add_operation(std::move(made), node);
-  }
-
   void add_matmul(const Node& node) {
-    add_matmul(data_type(node, HIPDNN_ATTR_MATMUL_COMP_TYPE), tensor(node, HIPDNN_ATTR_OPERATION_MATMUL_ADESC),
-               tensor(node, HIPDNN_ATTR_OPERATION_MATMUL_BDESC), tensor(node, HIPDNN_ATTR_OPERATION_MATMUL_CDESC), node);
-  }
-
-  void add_pointwise(int mode, int precision, std::initializer_list<cudnnBackendDescriptor_t> inputs, cudnnBackendDescriptor_t output,
-                     const Node& node, const Node* settings = nullptr) {
-    CudnnDescriptor function(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-    function.set_enumerator(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode);
-    function.set_enumerator(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, precision);
-    if (settings != nullptr) set_function(function, *settings);
-    CudnnDescriptor made(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-    made.set_descriptor(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, keep(std::move(function), "the pointwise function"));
-    constexpr cudnnBackendAttributeName_t names[] = {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
-                                                     CUDNN_ATTR_OPERATION_POINTWISE_TDESC};
-    const cudnnBackendAttributeName_t* name = names;
-    for (const cudnnBackendDescriptor_t input : inputs) made.set_descriptor(*name++, input);
-    made.set_descriptor(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, output);
+    CudnnDescriptor function(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+    function.set_enumerator(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, data_type(node, HIPDNN_ATTR_MATMUL_COMP_TYPE));
+    CudnnDescriptor made(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
+    made.set_descriptor(CUDNN_ATTR_OPERATION_MATMUL_DESC, keep(std::move(function), "the matrix product"));
+    made.set_descriptor(CUDNN_ATTR_OPERATION_MATMUL_ADESC, tensor(node, HIPDNN_ATTR_OPERATION_MATMUL_ADESC));
+    made.set_descriptor(CUDNN_ATTR_OPERATION_MATMUL_BDESC, tensor(node, HIPDNN_ATTR_OPERATION_MATMUL_BDESC));
+    made.set_descriptor(CUDNN_ATTR_OPERATION_MATMUL_CDESC, tensor(node, HIPDNN_ATTR_OPERATION_MATMUL_CDESC));
     add_operation(std::move(made), node);
   }
 
@@ -186,37 +153,35 @@ class Translator {
   }
 
   void add_pointwise(const Node& node) {
-    const int mode = cudnn_pointwise(static_cast<int>(node.integer(HIPDNN_ATTR_POINTWISE_MODE))).value();
-    const int precision = data_type(node, HIPDNN_ATTR_POINTWISE_MATH_PREC);
-    const auto input = [&](Name name) { return tensor(node, name); };
-    const auto output = input(HIPDNN_ATTR_OPERATION_POINTWISE_OUT_0_EXT);
-    const auto first = input(HIPDNN_ATTR_OPERATION_POINTWISE_IN_0_EXT);
-    if (node.has_tensor(HIPDNN_ATTR_OPERATION_POINTWISE_IN_2_EXT)) {
-      add_pointwise(mode, precision,
-                    {first, input(HIPDNN_ATTR_OPERATION_POINTWISE_IN_1_EXT), input(HIPDNN_ATTR_OPERATION_POINTWISE_IN_2_EXT)}, output, node,
-                    &node);
-    } else if (node.has_tensor(HIPDNN_ATTR_OPERATION_POINTWISE_IN_1_EXT)) {
-      add_pointwise(mode, precision, {first, input(HIPDNN_ATTR_OPERATION_POINTWISE_IN_1_EXT)}, output, node, &node);
-    } else {
-      add_pointwise(mode, precision, {first}, output, node, &node);
+    constexpr std::pair<Name, cudnnBackendAttributeName_t> inputs[] = {
+        {HIPDNN_ATTR_OPERATION_POINTWISE_IN_0_EXT, CUDNN_ATTR_OPERATION_POINTWISE_XDESC},
+        {HIPDNN_ATTR_OPERATION_POINTWISE_IN_1_EXT, CUDNN_ATTR_OPERATION_POINTWISE_BDESC},
+        {HIPDNN_ATTR_OPERATION_POINTWISE_IN_2_EXT, CUDNN_ATTR_OPERATION_POINTWISE_TDESC},
+    };
+    CudnnDescriptor function(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    function.set_enumerator(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE,
+                            cudnn_pointwise(static_cast<int>(node.integer(HIPDNN_ATTR_POINTWISE_MODE))).value());
+    function.set_enumerator(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, data_type(node, HIPDNN_ATTR_POINTWISE_MATH_PREC));
+    set_function(function, node);
+    CudnnDescriptor made(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    made.set_descriptor(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, keep(std::move(function), "the pointwise function"));
+    for (const auto& [ours, theirs] : inputs) {
+      if (node.has_tensor(ours)) made.set_descriptor(theirs, tensor(node, ours));
     }
-  }
-
-  void add_reduction(int operation, int precision, cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t y, const Node& node) {
-    CudnnDescriptor function(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
-    function.set_enumerator(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, operation);
-    function.set_enumerator(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, precision);
-    CudnnDescriptor made(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
-    made.set_descriptor(CUDNN_ATTR_OPERATION_REDUCTION_DESC, keep(std::move(function), "the reduction"));
-    made.set_descriptor(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
-    made.set_descriptor(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y);
+    made.set_descriptor(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, tensor(node, HIPDNN_ATTR_OPERATION_POINTWISE_OUT_0_EXT));
     add_operation(std::move(made), node);
   }
 
   void add_reduction(const Node& node) {
-    add_reduction(cudnn_reduction(static_cast<int>(node.integer(HIPDNN_ATTR_REDUCTION_OPERATOR))).value(),
-                  data_type(node, HIPDNN_ATTR_REDUCTION_COMP_TYPE), tensor(node, HIPDNN_ATTR_OPERATION_REDUCTION_XDESC),
-                  tensor(node, HIPDNN_ATTR_OPERATION_REDUCTION_YDESC), node);
+    CudnnDescriptor function(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+    function.set_enumerator(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE,
+                            cudnn_reduction(static_cast<int>(node.integer(HIPDNN_ATTR_REDUCTION_OPERATOR))).value());
+    function.set_enumerator(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, data_type(node, HIPDNN_ATTR_REDUCTION_COMP_TYPE));
+    CudnnDescriptor made(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
+    made.set_descriptor(CUDNN_ATTR_OPERATION_REDUCTION_DESC, keep(std::move(function), "the reduction"));
+    made.set_descriptor(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, tensor(node, HIPDNN_ATTR_OPERATION_REDUCTION_XDESC));
+    made.set_descriptor(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, tensor(node, HIPDNN_ATTR_OPERATION_REDUCTION_YDESC));
+    add_operation(std::move(made), node);
   }
 
   void add_resample(const Node& node) {
@@ -240,69 +205,9 @@ class Translator {
     add_operation(std::move(made), node);
   }
 
-  cudnnBackendDescriptor_t inner(int type, std::vector<std::int64_t> dims) {
-    Shape shape{std::move(dims), {}};
-    shape.strides.resize(shape.dims.size());
-    std::int64_t extent = 1;
-    for (std::size_t i = shape.dims.size(); i-- > 0;) {
-      shape.strides[i] = extent;
-      extent *= shape.dims[i];
-    }
-    return keep(plain_tensor(next_uid_++, type, shape, true, 16), "a tensor inside attention");
-  }
-
-  cudnnBackendDescriptor_t scalar(float value, std::size_t rank) {
-    const std::vector<std::int64_t> ones(rank, 1);
-    CudnnDescriptor made = plain_tensor(next_uid_, CUDNN_DATA_FLOAT, {ones, ones}, false, 4);
-    made.set_flag(CUDNN_ATTR_TENSOR_IS_BY_VALUE, true);
-    const auto* bytes = reinterpret_cast<const std::byte*>(&value);
-    scalars_.emplace_back(next_uid_++, std::vector<std::byte>(bytes, bytes + sizeof value));
-    return keep(std::move(made), "a number inside attention");
-  }
-
-  /// The products and the softmax between them, which cuDNN's engines know as one kernel: scores in f32, probabilities in the type of V.
-  void add_attention(const Node& node) {
-    const auto described = [&](Name name) -> const Tensor& { return graph_.tensors[static_cast<std::size_t>(node.tensor(name))]; };
-    const Tensor& q = described(HIPDNN_ATTR_OPERATION_SDPA_FWD_QDESC);
-    const Tensor& k = described(HIPDNN_ATTR_OPERATION_SDPA_FWD_KDESC);
-    const std::size_t rank = q.dims.size();
-    std::vector<std::int64_t> scores = q.dims, rows = q.dims;
-    scores.back() = k.dims[rank - 2];
-    rows.back() = 1;
-    Shape turned = filled(k, fill_);
-    std::swap(turned.dims[rank - 2], turned.dims[rank - 1]);
-    std::swap(turned.strides[rank - 2], turned.strides[rank - 1]);
-    // The same tensor seen the other way round: cuDNN wants a descriptor per uid, so K itself is not described a second time.
-    const auto k_turned = keep(plain_tensor(k.uid, data_type(k.dtype), turned, false, k.byte_alignment), "K");
-    constexpr int f32 = CUDNN_DATA_FLOAT;
-    auto current = inner(f32, scores);
-    add_matmul(f32, tensor(node, HIPDNN_ATTR_OPERATION_SDPA_FWD_QDESC), k_turned, current, node);
-    const auto apply = [&](int mode, cudnnBackendDescriptor_t other) {
-      const auto next = inner(f32, scores);
-      add_pointwise(mode, f32, {current, other}, next, node);
-      current = next;
-    };
-    apply(CUDNN_POINTWISE_MUL, scalar(static_cast<float>(node.real_or(HIPDNN_ATTR_SDPA_FWD_ATTN_SCALE_VALUE_EXT, 1.0)), rank));
-    if (node.has_tensor(HIPDNN_ATTR_OPERATION_SDPA_FWD_ATTN_MASK_EXT)) {
-      apply(CUDNN_POINTWISE_ADD, tensor(node, HIPDNN_ATTR_OPERATION_SDPA_FWD_ATTN_MASK_EXT));
-    }
-    const auto largest = inner(f32, rows);
-    add_reduction(CUDNN_REDUCE_TENSOR_MAX, f32, current, largest, node);
-    apply(CUDNN_POINTWISE_SUB, largest);
-    const auto powers = inner(f32, scores);
-    add_pointwise(CUDNN_POINTWISE_EXP, f32, {current}, powers, node);
-    const auto total = inner(f32, rows);
-    add_reduction(CUDNN_REDUCE_TENSOR_ADD, f32, powers, total, node);
-    const auto probabilities = inner(data_type(q.dtype), scores);
-    add_pointwise(CUDNN_POINTWISE_DIV, f32, {powers, total}, probabilities, node);
-    add_matmul(f32, probabilities, tensor(node, HIPDNN_ATTR_OPERATION_SDPA_FWD_VDESC), tensor(node, HIPDNN_ATTR_OPERATION_SDPA_FWD_ODESC),
-               node);
-  }
-
   const Graph& graph_;
   cudnnHandle_t handle_;
   RankFill fill_;
-  std::int64_t next_uid_ = 1;
   std::vector<CudnnDescriptor> parts_;
   std::vector<cudnnBackendDescriptor_t> tensors_;
   std::vector<cudnnBackendDescriptor_t> operations_;
@@ -310,25 +215,7 @@ class Translator {
   std::vector<std::pair<std::int64_t, std::vector<std::byte>>> scalars_;
 };
 
-std::optional<std::string> why_not_attention(const Graph& graph, const Node& node) {
-  static constexpr Name taken[] = {HIPDNN_ATTR_OPERATION_SDPA_FWD_QDESC, HIPDNN_ATTR_OPERATION_SDPA_FWD_KDESC,
-                                   HIPDNN_ATTR_OPERATION_SDPA_FWD_VDESC, HIPDNN_ATTR_OPERATION_SDPA_FWD_ODESC,
-                                   HIPDNN_ATTR_OPERATION_SDPA_FWD_ATTN_MASK_EXT};
-  if (graph.nodes.size() != 1) return "attention is translated alone";
-  for (const auto& [name, tensors] : node.tensors) {
-    if (std::ranges::find(taken, name) == std::end(taken)) return text(hipdnn_port::attribute_name(name), " is not translated");
-  }
-  for (const Name flag : {HIPDNN_ATTR_SDPA_FWD_CAUSAL_MASK_EXT, HIPDNN_ATTR_SDPA_FWD_CAUSAL_MASK_BOTTOM_RIGHT_EXT,
-                          HIPDNN_ATTR_SDPA_FWD_ALIBI_MASK_EXT, HIPDNN_ATTR_SDPA_FWD_PADDING_MASK_EXT}) {
-    if (node.integer_or(flag, 0) != 0) return text(hipdnn_port::attribute_name(flag), " is not translated");
-  }
-  for (const Name bound : {HIPDNN_ATTR_SDPA_FWD_LEFT_BOUND_EXT, HIPDNN_ATTR_SDPA_FWD_RIGHT_BOUND_EXT}) {
-    if (node.has(bound)) return text(hipdnn_port::attribute_name(bound), " is not translated");
-  }
-  return std::nullopt;
-}
-
-std::optional<std::string> why_not(const Graph& graph, const Node& node) {
+std::optional<std::string> why_not(const Node& node) {
   switch (node.type) {
     case HIPDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
     case HIPDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
@@ -342,7 +229,6 @@ std::optional<std::string> why_not(const Graph& graph, const Node& node) {
     case HIPDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR:
       if (node.has_tensor(HIPDNN_ATTR_OPERATION_RESAMPLE_FWD_IDXDESC)) return "indices of maxima are not translated";
       return std::nullopt;
-    case HIPDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR: return why_not_attention(graph, node);
     default: return hipdnn_port::descriptor_name(node.type) + " is not translated";
   }
 }
@@ -355,7 +241,7 @@ std::optional<std::string> why_not_expressible(const Graph& graph) {
     if (tensor.rank() > 8) return text("rank ", tensor.rank(), ", at most 8");
   }
   for (const Node& node : graph.nodes) {
-    if (auto reason = why_not(graph, node)) return reason;
+    if (auto reason = why_not(node)) return reason;
   }
   return std::nullopt;
 }
