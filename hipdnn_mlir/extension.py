@@ -4,12 +4,14 @@ An extension is a module that calls the functions below when it is imported. It 
 HIPDNN_MLIR_EXTENSIONS, a list with commas, which child processes and ONNX Runtime's provider read too.
 """
 
+import functools
 import importlib
 import json
 import os
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import onnx
 from torch_mlir import ir
@@ -47,6 +49,8 @@ __all__ = [
 
 VARIABLE = "HIPDNN_MLIR_EXTENSIONS"
 Rewrite = Callable[[Any], Sequence[Any] | None]
+P = ParamSpec("P")
+R = TypeVar("R")
 CustomResults = Callable[[Sequence[TensorType], dict[str, Any]], Sequence[TensorType]]
 
 
@@ -68,7 +72,12 @@ def torch_pass(name: str, *, after: str) -> Callable[[PassFunction], PassFunctio
         raise HipdnnMlirError(f"a pass is called {name!r} already", hint="choose another name")
     if after not in steps:
         raise HipdnnMlirError(f"no step {after!r} in the torch dialect", expected=f"one of {', '.join(steps)}")
-    return module_pass(name, after=after)
+
+    def enter(run: PassFunction) -> PassFunction:
+        module_pass(name, after=after)(_named(f"pass {name!r}", run))
+        return run
+
+    return enter
 
 
 def pattern(name: str, *, roots: Sequence[str], after: str) -> Callable[[Rewrite], Rewrite]:
@@ -87,10 +96,12 @@ def pattern(name: str, *, roots: Sequence[str], after: str) -> Callable[[Rewrite
     """
 
     def enter(rewrite: Rewrite) -> Rewrite:
+        guarded = _named(f"pattern {name!r}", rewrite)
+
         def run(module: Any) -> None:
             for function in functions(module):
                 for operation in reversed([op for op in body(function) if op.name in roots]):
-                    _replace(operation, rewrite)
+                    _replace(operation, guarded)
                 erase_dead(function)
 
         run.__doc__ = rewrite.__doc__
@@ -105,6 +116,9 @@ def _replace(operation: Any, rewrite: Rewrite) -> None:
         made = rewrite(operation)
     if made is None:
         return
+    if not isinstance(made, Sequence) or len(made) != len(operation.results):
+        message, hint = "a pattern returns what is no list of new results", "return one value per result, or None"
+        raise HipdnnMlirError(message, where=str(operation.name), got=repr(made), hint=hint)
     for result, value in zip(operation.results, made, strict=True):
         if result.type != value.type:
             kinds = f"{tensor_type(result.type)} by {tensor_type(value.type)}"
@@ -121,7 +135,7 @@ def expansion(domain: str, operator: str) -> Callable[[Expansion], Expansion]:
     """
 
     def enter(write: Callable[[Call], Any]) -> Callable[[Call], Any]:
-        EXPANSIONS[domain, operator] = write
+        EXPANSIONS[domain, operator] = _named(f"expansion of {domain}::{operator}", write)
         return write
 
     return enter
@@ -164,15 +178,39 @@ def custom_op(domain: str, operator: str, *, id: str) -> Callable[[CustomResults
         )
 
     def enter(results: CustomResults) -> CustomResults:
+        guarded = _named(f"custom operation {domain}::{operator}", results)
+
         def checked(operands: Sequence[TensorType | None], attributes: dict[str, Any]) -> Sequence[TensorType]:
             _need_all(operands)
-            return results([kind for kind in operands if kind is not None], attributes)
+            return guarded([kind for kind in operands if kind is not None], attributes)
 
         RESULTS[domain, operator] = checked
         add(OpRow(f"{ONNX}{operator}", f"custom operation {id}", emit=emit, onnx=(f"{domain}.{operator}",)))
         return results
 
     return enter
+
+
+def _named(what: str, function: Callable[P, R]) -> Callable[P, R]:
+    """A function of an extension whose failures are the extension's, with file and line, and no defect of the compiler."""
+
+    @functools.wraps(function)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except (HipdnnMlirError, Refusal):
+            raise
+        except Exception as error:  # the code is not this package's: it may raise anything
+            raise _failure(f"an extension's {what} fails", error) from error
+
+    return guarded
+
+
+def _failure(message: str, error: Exception) -> HipdnnMlirError:
+    """An exception of an extension as an error of the user's, with the line that raised it."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
+    where = f"{frames[-1].filename}:{frames[-1].lineno}"
+    return HipdnnMlirError(f"{message}: {type(error).__name__}: {error}", where=where, hint="mend the extension")
 
 
 def _need_all(operands: Sequence[Any]) -> None:
@@ -221,7 +259,8 @@ def load_extensions(names: Sequence[str] = (), environment: Mapping[str, str] | 
     """Import extensions once, those of the environment and the given ones; child processes then import them too.
 
     Raises:
-        ModelError: a module cannot be imported.
+        ModelError: there is no such module, or one that it imports.
+        HipdnnMlirError: a module fails when it is imported.
     """
     stated = (os.environ if environment is None else environment).get(VARIABLE, "").split(",")
     wanted = list(dict.fromkeys(name.strip() for name in (*stated, *names) if name.strip()))
@@ -231,5 +270,9 @@ def load_extensions(names: Sequence[str] = (), environment: Mapping[str, str] | 
         except ImportError as error:
             hint = "install it, or put its folder on PYTHONPATH"
             raise ModelError(f"the extension cannot be imported: {error}", where=name, hint=hint) from error
+        except HipdnnMlirError:
+            raise
+        except Exception as error:  # as above
+            raise _failure(f"the extension {name!r} cannot be imported", error) from error
     if wanted:
         os.environ[VARIABLE] = ",".join(wanted)

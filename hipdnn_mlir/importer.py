@@ -144,6 +144,8 @@ def import_model(slim: Slim, context: ir.Context, runner: Runner) -> Imported:
     """
     model, weights, where = slim.model, slim.weights, slim.where
     inputs = _inputs(model, weights, where)
+    for value in model.graph.output:
+        _check_tensor(value, where)
     left = _foreign(model) or unknown_results(model, where)
     if left:
         raise UnsupportedError(left)
@@ -341,9 +343,13 @@ def _inputs(model: onnx.ModelProto, weights: Weights, where: str) -> list[Tensor
     return [_info(value, where, hint=f"give the inputs' sizes: --shape {value.name}=...") for value in given]
 
 
-def _info(value: onnx.ValueInfoProto, where: str, hint: str) -> TensorInfo:
+def _check_tensor(value: onnx.ValueInfoProto, where: str) -> None:
     if not value.type.HasField("tensor_type"):
         raise ModelError(f"{value.name!r} is not a tensor", where=where, expected="tensors as inputs and outputs")
+
+
+def _info(value: onnx.ValueInfoProto, where: str, hint: str) -> TensorInfo:
+    _check_tensor(value, where)
     kind = value.type.tensor_type
     if kind.elem_type not in BY_ONNX:
         name = onnx.TensorProto.DataType.Name(kind.elem_type)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -175,6 +176,47 @@ def test_registration_refuses_what_would_hide_something_else() -> None:
         extension.torch_pass("hipdnn-offload", after="refine-shapes")
     with pytest.raises(HipdnnMlirError, match="no step 'soon' in the torch dialect: expected one of onnx-to-torch, "):
         extension.torch_pass("acme-other", after="soon")
+
+
+FAILING = {
+    "expansion": (
+        "@extension.expansion('failing', 'Op')\ndef write(call):\n    raise KeyError('zzz')\n",
+        r"failing.py:4: an extension's expansion of failing::Op fails: KeyError: 'zzz'; mend the extension",
+    ),
+    "pattern": (
+        "@extension.pattern('failing', roots=['torch.aten.relu'], after='canonicalize-torch')\ndef p(operation):\n    return 1 / 0\n",
+        r"failing.py:4: an extension's pattern 'failing' fails: ZeroDivisionError",
+    ),
+    "results of a pattern": (
+        "@extension.pattern('failing', roots=['torch.aten.relu'], after='canonicalize-torch')\ndef p(operation):\n    return 5\n",
+        r"torch.aten.relu: a pattern returns what is no list of new results: got 5",
+    ),
+    "pass": (
+        "@extension.torch_pass('failing', after='canonicalize-torch')\ndef p(module):\n    module.nothing()\n",
+        r"failing.py:4: an extension's pass 'failing' fails: AttributeError",
+    ),
+    "module": ("1 / 0\n", r"failing.py:2: the extension 'failing' cannot be imported: ZeroDivisionError"),
+    "syntax": ("def f(:\n", r"the extension 'failing' cannot be imported: SyntaxError: .*failing.py, line 2"),
+}
+
+
+@pytest.mark.parametrize("case", FAILING)
+def test_failure_of_an_extension_is_the_users_with_its_line(case: str, tmp_path: Path) -> None:
+    text, message = FAILING[case]
+    (tmp_path / "failing.py").write_text(f"from hipdnn_mlir import extension\n{text}")
+    operator = "failing.Op" if case == "expansion" else "Relu"
+    proto = parser.parse_model(
+        f'<ir_version: 10, opset_import: ["" : 21, "failing" : 1]>\ng (float[n,3] x) => (float[n,3] y) {{ y = {operator}(x) }}'
+    )
+    onnx.save(proto, tmp_path / "model.onnx")
+    arguments = ["--extension", "failing", "compile", "model.onnx", "--in-process"]
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    environment.pop(extension.VARIABLE, None)
+    command = [sys.executable, "-P", "-m", "hipdnn_mlir.tools.cli", *arguments]
+    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 2, result.stderr
+    assert re.search(message, result.stderr), result.stderr
+    assert "--shape" not in result.stderr
 
 
 def test_command_line_imports_extensions_in_its_child_too(tmp_path: Path) -> None:

@@ -31,7 +31,8 @@ a test compares.
 An ONNX operator is converted to torch ops by torch-mlir, or has a row of its own. Each op then becomes one or more hipDNN operations,
 data movement, or, where hipDNN has no operation or dtype for it, a kernel of the target's port. Neighbouring operations share a graph where
 one engine takes them together; elementwise ones that are left share a map kernel. ONNX operators that torch-mlir writes with the ops below
-work too. Shapes are static. `hipdnn-mlir explain MODEL.onnx` says what takes which node of a model, and why one is left out.
+work too. Sizes that a model leaves open may stay open. `hipdnn-mlir explain MODEL.onnx` says what takes which node of a model, and why
+one is left out.
 
 Engines are those of target `host`; `kernel` stands for its kernels. A dtype is listed where the sample calls of the row are taken in it;
 f16 and bf16 products and convolutions also need a processor for which oneDNN has them.
