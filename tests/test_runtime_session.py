@@ -14,6 +14,7 @@ import onnxruntime as ort
 import pytest
 
 import hipdnn_mlir
+from hipdnn_mlir import _runtime
 from hipdnn_mlir.errors import DeviceError, ModelError, ProgramError
 from hipdnn_mlir.session import Session, load
 from runtime_programs import Array, Graph, ProgramText, argument, convolution, document, execute, relu_of_sum
@@ -313,8 +314,10 @@ def test_never_other_results_when_file_is_altered(tmp_path: Path, small_model: P
 
 def test_refused_when_format_is_newer() -> None:
     program = relu_of_sum(SHAPE)
-    program.document["format"] = 3
-    with pytest.raises(ProgramError, match="format: 3 is newer than 2"):
+    program.document["format"] = _runtime.PROGRAM_FORMAT + 1
+    with pytest.raises(
+        ProgramError, match=f"format: {_runtime.PROGRAM_FORMAT + 1} is newer than {_runtime.PROGRAM_FORMAT}"
+    ):
         Session(program)
 
 
