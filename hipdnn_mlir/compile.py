@@ -33,7 +33,7 @@ from .program.schema import ProgramModel
 from .program.writer import write
 from .shape_inference import DATA_DEPENDENT, SIZED_BY_DATA
 from .sizes.buckets import BucketedSizes, check_buckets
-from .sizes.known_sizes import WINDOWED, check_sizes, slice_facts, tell_sizes
+from .sizes.known_sizes import WINDOWED, check_sizes, slice_facts, tell_sizes, top_k_facts
 from .sizes.open_sizes import Buckets, InputSizes, Shapes, input_sizes
 from .sizes.samples import Samples, samples
 from .sizes.solver import Solver
@@ -219,8 +219,9 @@ def lower(
             if not _is_of_sizes(error):
                 error.hint = "; ".join(filter(None, (told, error.hint)))
                 raise
-            told = told or sizes.meaning(chosen.points[0])
-            error.hint = f"{told}; give sizes that are fixed or equal with --shape"
+            if not _is_of_data(error):
+                told = told or sizes.meaning(chosen.points[0])
+                error.hint = f"{told}; give sizes that are fixed or equal with --shape"
             failure = failure or error
     assert failure is not None
     raise failure
@@ -238,6 +239,7 @@ def _solved(slims: Sequence[Slim], solver: Solver) -> Solver:
     solver.learn(slims[0].facts)
     tell_sizes(models, solver)
     solver.learn(slice_facts(models))
+    solver.learn(top_k_facts(models))
     solver.learn(function_facts(models))
     return solver
 
@@ -253,9 +255,13 @@ def _is_of_sizes(error: HipdnnMlirError) -> bool:
     if isinstance(error, PaddingError):
         return False
     if isinstance(error, UnsupportedError):
-        rejects = error.rejects
-        return all(reject.rule == DATA_DEPENDENT and reject.op not in SIZED_BY_DATA for reject in rejects)
+        return all(reject.rule == DATA_DEPENDENT for reject in error.rejects)
     return True
+
+
+def _is_of_data(error: HipdnnMlirError) -> bool:
+    """Whether fixed sizes would not mend it."""
+    return isinstance(error, UnsupportedError) and any(reject.reason == SIZED_BY_DATA for reject in error.rejects)
 
 
 def _lower(

@@ -195,7 +195,7 @@ class UnsupportedError(HipdnnMlirError):
         where: str | None = None,
         hint: str | None = "replace or remove them, or see 'hipdnn-mlir explain' for the placement of the rest",
     ) -> None:
-        self.rejects = tuple(rejects)
+        self.rejects = tuple(dict.fromkeys(rejects))  # a model with open sizes is refused once per sample
         self.target = target
         count = len(self.rejects)
         super().__init__(

@@ -17,8 +17,8 @@ RESULTS: dict[tuple[str, str], Results] = {}
 """(domain, operator) -> the types of its results."""
 DATA_DEPENDENT = "dynamic-shape"
 """The rule for results of unknown dims; it names every node behind the first one as well."""
-SIZED_BY_DATA = frozenset({"Compress", "NonMaxSuppression", "NonZero", "Unique"})
-"""Operators with results whose dims no size of an input tells."""
+SIZED_BY_DATA = "the shape of its result depends on data"
+"""The reason of a node whose operands have known dims; those behind it follow."""
 _REPORTED = re.compile(r"node name: (?P<node>[^\n]*?)\): \[\w+\] (?P<reason>[^\n]*)")
 """How onnx's strict inference names the node that it stops at."""
 
@@ -85,12 +85,16 @@ def unknown_results(model: onnx.ModelProto, where: str) -> list[Reject]:
     left = [node for node in graph.node if any(name and dims.get(name) is None for name in node.output)]
     if left:
         _raise_where_sizes_contradict(model, {name: known for name, known in dims.items() if known is not None}, where)
-    return [Reject(node.op_type, DATA_DEPENDENT, _why_unknown(node), node.name) for node in left]
-
-
-def _why_unknown(node: onnx.NodeProto) -> str:
-    by = "depends on data" if node.op_type in SIZED_BY_DATA else "is not known at compile time"
-    return f"the shape of its result {by}"
+    unknown = {name for node in left for name in node.output if dims.get(name) is None}
+    return [
+        Reject(
+            node.op_type,
+            DATA_DEPENDENT,
+            SIZED_BY_DATA if unknown.isdisjoint(node.input) else "the shape of its result is not known at compile time",
+            node.name,
+        )
+        for node in left
+    ]
 
 
 def _raise_where_sizes_contradict(model: onnx.ModelProto, dims: dict[str, Dims], where: str) -> None:

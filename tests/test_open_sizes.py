@@ -231,6 +231,7 @@ def test_an_open_size_that_reaches_a_reshape_of_fixed_size_is_named() -> None:
             "Compress",
             "g (float[n,4] x, bool[4] c) => (float[m] y) { r = Relu(x) z = Compress<axis=1>(r, c) y = Neg(z) }",
         ),
+        ("Reshape", "g (float[n,4] x, int64[2] s) => (float[a,b] y) { r = Relu(x) y = Reshape(r, s) }"),
     ],
 )
 def test_an_operator_whose_sizes_are_data_is_named(op: str, text: str) -> None:
@@ -242,6 +243,22 @@ def test_an_operator_whose_sizes_are_data_is_named(op: str, text: str) -> None:
     told = hipdnn_mlir.explain(proto)
     assert (told.rejects[0].op, told.rejects[0].reason) == (op, "the shape of its result depends on data")
     assert [graph.nodes for graph in told.graphs] == [["Relu_0"]]
+
+
+def test_a_size_below_what_top_k_takes_is_an_error_of_the_run() -> None:
+    proto = model("g (float[n,s] x) => (float[n,k] v, int64[n,k] i) <int64[1] five = {5}> { v, i = TopK(x, five) }")
+    session = hipdnn_mlir.compile(proto).session()
+    check(proto, session, {"x": floats(2, 5)})
+    with pytest.raises(ModelError, match=r"the program does not hold for n=2, s=3: node 'TopK_0' needs 5 <= s"):
+        session.run(None, {"x": floats(2, 3)})
+
+
+def test_two_sizes_for_one_name_are_refused() -> None:
+    for shapes in ({"x": (2, 3), "batch": 4}, {"batch": 4, "x": (2, 3)}):
+        with pytest.raises(
+            ModelError, match=r"'batch' has two sizes: got 2 and 4|is 2: expected 4, as 'batch' is elsewhere"
+        ):
+            hipdnn_mlir.compile(model(RELU), shapes=shapes)
 
 
 def test_constants_that_depend_on_sizes_are_saved(tmp_path: Path) -> None:

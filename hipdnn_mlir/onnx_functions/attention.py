@@ -35,7 +35,10 @@ class Scores:
 
 
 def split_heads(call: Call, x: str, heads: int) -> str:
-    """[b, s, heads * d] -> [b, heads, s, d]."""
+    """[b, s, heads * d] -> [b, heads, s, d]; refuses channels that heads do not share evenly."""
+    channels = call.size_if_known(x, 2)
+    if heads < 1 or (channels or 0) % heads:
+        raise Refusal("shape", f"{channels} channels of {x!r} do not make {heads} heads")
     return call.transpose(call.reshape(x, 0, 0, heads, -1), *BSHD_TO_BHSD)
 
 

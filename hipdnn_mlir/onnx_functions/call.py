@@ -112,6 +112,11 @@ class Call:
             raise Refusal("dynamic-shape", f"dim {axis} of {value!r} is not known at compile time")
         return found
 
+    def size_if_known(self, value: str, axis: int) -> int | None:
+        """One size, None for an open one or an unknown rank."""
+        found = self._graph.dims(value)
+        return None if found is None else found[axis]
+
     def value(self, value: str) -> Array | None:
         """The array of a small constant, else None."""
         return self._graph.value(value)

@@ -170,6 +170,24 @@ def slice_facts(models: Sequence[onnx.ModelProto]) -> list[Assumption]:
     return facts
 
 
+def top_k_facts(models: Sequence[onnx.ModelProto]) -> list[Assumption]:
+    """That as many elements as a TopK takes are there.
+
+    Args:
+        models: as for `tell_sizes`.
+    """
+    dims = [_dims(model) for model in models]
+    facts: list[Assumption] = []
+    for node in models[0].graph.node:
+        if node.op_type != "TopK" or not all({node.input[0], node.output[0]} <= known.keys() for known in dims):
+            continue
+        axis = next((a.i for a in node.attribute if a.name == "axis"), -1)
+        size, taken = (tuple(known[name][axis] for known in dims) for name in (node.input[0], node.output[0]))
+        if size != taken and len(set(size)) > 1:
+            facts.append(Assumption("<=", taken, size, node.name))
+    return facts
+
+
 def _tensors(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
     return {tensor.name: tensor for tensor in model.graph.initializer}
 

@@ -74,7 +74,9 @@ def input_sizes(model: onnx.ModelProto, shapes: Shapes, where: str) -> InputSize
     fixed: dict[str, Given] = {}
     for name, given in shapes.items():
         if isinstance(given, (int, str)) or given is None:
-            fixed[name] = OPEN if given is None else given
+            stated = OPEN if given is None else given
+            if fixed.setdefault(name, stated) != stated:
+                raise ModelError(f"{name!r} has two sizes", where=where, got=f"{fixed[name]} and {stated}")
         elif name not in declared:
             raise ModelError(f"no input named {name!r}", where=where, expected=f"one of {', '.join(declared)}")
         else:

@@ -8,6 +8,8 @@ import numpy as np
 import onnx
 import pytest
 
+import hipdnn_mlir
+from hipdnn_mlir.errors import UnsupportedError
 from hipdnn_mlir.onnx_functions.expand import expand
 from onnx_functions.node_models import assert_expands, expanded, node_model, run
 
@@ -23,6 +25,13 @@ def numbers(*dims: int, dtype: Any = np.float32, seed: int = 0) -> np.ndarray:
 
 def flags(*dims: int) -> np.ndarray:
     return np.random.default_rng(dims).integers(0, 2, dims).astype(np.int32)
+
+
+def test_heads_that_do_not_share_the_channels_are_refused() -> None:
+    text = """<ir_version: 9, opset_import: ["" : 21, "com.microsoft" : 1]> g (float[b,s,15] x) => (float[b,s,15] y) {
+        y = com.microsoft.MultiHeadAttention<num_heads=2>(x, x, x) }"""
+    with pytest.raises(UnsupportedError, match=r"1 node cannot .* 15 channels of 'x' do not make 2 heads \[shape\]"):
+        hipdnn_mlir.compile(onnx.parser.parse_model(text))
 
 
 @pytest.mark.parametrize(
