@@ -18,6 +18,7 @@ struct Libraries {
 };
 
 void add_arena_cases(check::Suite& suite);
+void add_graph_cases(check::Suite& suite, const Libraries& libraries);
 void add_kernel_cases(check::Suite& suite, const Libraries& libraries);
 void add_loader_cases(check::Suite& suite);
 void add_fuzz_cases(check::Suite& suite, const Libraries& libraries);

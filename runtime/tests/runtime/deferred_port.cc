@@ -36,6 +36,10 @@ struct ihipStream_t {
   void push(std::function<void()> task) {
     {
       const std::lock_guard lock(mutex);
+      if (recording != nullptr) {
+        recording->push_back(std::move(task));
+        return;
+      }
       tasks.push_back(std::move(task));
     }
     changed.notify_all();
@@ -73,8 +77,18 @@ struct ihipStream_t {
   /// The first one is running or next.
   std::deque<std::function<void()>> tasks;
   int allowance = std::numeric_limits<int>::max();
+  /// Where tasks are kept that are recorded and not run.
+  std::unique_ptr<std::vector<std::function<void()>>> recording;
   bool is_closing = false;
   std::jthread worker{[this] { work(); }};
+};
+
+struct ihipGraph {
+  std::vector<std::function<void()>> tasks;
+};
+
+struct hipGraphExec {
+  std::vector<std::function<void()>> tasks;
 };
 
 /// How often an event has been recorded by the host, and how far the streams have got.
@@ -101,6 +115,16 @@ namespace {
 std::atomic<int>& successes_left() {
   static std::atomic<int> left{std::numeric_limits<int>::max()};
   return left;
+}
+
+std::atomic<int>& graphs_made() {
+  static std::atomic<int> count{0};
+  return count;
+}
+
+std::atomic<int>& graphs_launched() {
+  static std::atomic<int> count{0};
+  return count;
 }
 
 ihipStream_t& queue_of(hipStream_t stream) {
@@ -162,6 +186,10 @@ extern "C" {
 
 DEFERRED_EXPORT void deferred_allow(hipStream_t stream, int tasks) { queue_of(stream).allow(tasks); }
 DEFERRED_EXPORT void deferred_release(hipStream_t stream) { queue_of(stream).allow(std::numeric_limits<int>::max()); }
+DEFERRED_EXPORT void deferred_count_graphs(int* made, int* launched) {
+  *made = graphs_made().exchange(0);
+  *launched = graphs_launched().exchange(0);
+}
 DEFERRED_EXPORT void deferred_fail_after(int successes) { successes_left() = successes; }
 
 DEFERRED_EXPORT hipError_t hipStreamCreateWithFlags(hipStream_t* stream, unsigned int) {
@@ -181,6 +209,43 @@ DEFERRED_EXPORT hipError_t hipStreamSynchronize(hipStream_t stream) {
 
 DEFERRED_EXPORT hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned int) {
   queue_of(stream).push([state = event->state, record = event->state->recorded] { state->wait_for(record); });
+  return hipSuccess;
+}
+
+DEFERRED_EXPORT hipError_t hipStreamBeginCapture(hipStream_t stream, hipStreamCaptureMode) {
+  if (stream == nullptr || stream == hipStreamPerThread || stream->recording != nullptr) return hipErrorInvalidValue;
+  stream->recording = std::make_unique<std::vector<std::function<void()>>>();
+  return hipSuccess;
+}
+
+DEFERRED_EXPORT hipError_t hipStreamEndCapture(hipStream_t stream, hipGraph_t* graph) {
+  if (stream->recording == nullptr) return hipErrorInvalidValue;
+  *graph = new ihipGraph{std::move(*stream->recording)};
+  stream->recording.reset();
+  return hipSuccess;
+}
+
+DEFERRED_EXPORT hipError_t hipGraphInstantiateWithFlags(hipGraphExec_t* executable, hipGraph_t graph, unsigned long long) {
+  ++graphs_made();
+  *executable = new hipGraphExec{graph->tasks};
+  return hipSuccess;
+}
+
+DEFERRED_EXPORT hipError_t hipGraphLaunch(hipGraphExec_t executable, hipStream_t stream) {
+  ++graphs_launched();
+  queue_of(stream).push([tasks = executable->tasks] {
+    for (const auto& task : tasks) task();
+  });
+  return hipSuccess;
+}
+
+DEFERRED_EXPORT hipError_t hipGraphExecDestroy(hipGraphExec_t executable) {
+  delete executable;
+  return hipSuccess;
+}
+
+DEFERRED_EXPORT hipError_t hipGraphDestroy(hipGraph_t graph) {
+  delete graph;
   return hipSuccess;
 }
 

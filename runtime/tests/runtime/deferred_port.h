@@ -17,4 +17,8 @@ void deferred_release(hipStream_t stream);
 /// Let `successes` more calls of hipdnnBackendExecute succeed and the one after them fail, whatever the stream.
 using deferred_fail_after_t = void (*)(int successes);
 void deferred_fail_after(int successes);
+
+/// How many graphs have been made and launched since the last call.
+using deferred_count_graphs_t = void (*)(int* made, int* launched);
+void deferred_count_graphs(int* made, int* launched);
 }

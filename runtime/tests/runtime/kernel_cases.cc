@@ -1,5 +1,6 @@
 // Kernels and launch steps: what the loader refuses, values, pointers that change, failures at load and at run.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <utility>
 
@@ -78,6 +79,43 @@ void test_refused_when_a_field_is_wrong() {
   check::contains(error_of<ProgramError>([&] { unaligned.parse(); }), "operands[2].offset: expected a multiple of 4");
 }
 
+json code_of_gather() {
+  return {{"function", "k"}, {"grid", {2, 1, 1}}, {"block", {64, 1, 1}}, {"arguments", {2, 0, 1}}, {"encoding", "base64"}, {"image", "AAEC/w=="}};
+}
+
+void test_code_is_read_when_well_formed() {
+  Sample sample = doubled_rows(kRows, kColumns, {3, -4});
+  sample.program["format"] = 3;
+  sample.program["kernels"][0]["code"] = code_of_gather();
+  const auto program = sample.parse();
+  const hipdnn_rt::Kernel& kernel = program->kernels()[0];
+  check::equal(kernel.symbol, std::string("k"));
+  check::that(kernel.image == std::string("\0\1\2\xff", 4), "the image is decoded");
+  check::that(kernel.arguments == std::vector<std::size_t>{2, 0, 1}, "arguments in the code's order");
+  check::that(kernel.grid == std::array<std::uint32_t, 3>{2, 1, 1} && kernel.block == std::array<std::uint32_t, 3>{64, 1, 1}, "sizes of the launch");
+}
+
+void test_code_is_refused_when_a_field_is_wrong() {
+  const std::vector<std::pair<std::pair<const char*, json>, const char*>> edits{
+      {{"/code", 5}, "program.kernels[0].code"},
+      {{"/code/function", 1}, "program.kernels[0].code.function: expected a string"},
+      {{"/code/grid", {1, 1}}, "program.kernels[0].code.grid: expected 3 sizes"},
+      {{"/code/grid/0", -1}, "program.kernels[0].code.grid[0]: expected an integer from 0"},
+      {{"/code/block/0", 0}, "program.kernels[0].code.block[0]: expected an integer from 1 to 1024, got 0"},
+      {{"/code/block/0", 1025}, "program.kernels[0].code.block[0]: expected an integer from 1 to 1024, got 1025"},
+      {{"/code/arguments/0", 3}, "program.kernels[0].code.arguments[0]: expected an integer from 0 to 2, got 3"},
+      {{"/code/encoding", "hex"}, "program.kernels[0].code.encoding: expected \"text\" or \"base64\""},
+      {{"/code/image", "A*=="}, "program.kernels[0].code.image: expected base64"},
+  };
+  for (const auto& [edit, expected] : edits) {
+    Sample sample = doubled_rows(kRows, kColumns, {3, 0});
+    sample.program["kernels"][0]["code"] = code_of_gather();
+    sample.program["kernels"][0][json::json_pointer(edit.first)] = edit.second;
+    const std::string message = error_of<ProgramError>([&] { sample.parse(); });
+    check::that(message.find(expected) != std::string::npos, std::string(edit.first) + ": message '" + message + "' lacks '" + expected + "'");
+  }
+}
+
 void test_values_when_pointers_change(const Libraries& libraries) {
   const std::vector<std::int32_t> indices{3, -4, 1, -1, 2};
   for (const bool is_disguised : {false, true}) {
@@ -150,6 +188,8 @@ void test_step_named_when_a_launch_fails(const Libraries& libraries) {
 void add_kernel_cases(check::Suite& suite, const Libraries& libraries) {
   suite.add("kernels: read when well formed", test_read_when_well_formed);
   suite.add("kernels: refused when a field is wrong", test_refused_when_a_field_is_wrong);
+  suite.add("kernels: code is read when well formed", test_code_is_read_when_well_formed);
+  suite.add("kernels: code is refused when a field is wrong", test_code_is_refused_when_a_field_is_wrong);
   suite.add("kernels: values when pointers change", [=] { test_values_when_pointers_change(libraries); });
   suite.add("kernels: values when streams work on their own time", [=] { test_values_when_streams_work_on_their_own_time(libraries); });
   suite.add("kernels: large launches use threads", [=] { test_large_launches_use_threads(libraries); });

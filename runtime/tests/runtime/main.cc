@@ -11,7 +11,8 @@ int main(int argc, char** argv) {
   const runtime_tests::Libraries libraries{argv[1], argv[2], argv[3]};
   check::Suite suite;
   runtime_tests::add_arena_cases(suite);
-  runtime_tests::add_kernel_cases(suite, libraries);
+  runtime_tests::add_graph_cases(suite, libraries);
+add_kernel_cases(suite, libraries);
   runtime_tests::add_loader_cases(suite);
   runtime_tests::add_fuzz_cases(suite, libraries);
   runtime_tests::add_run_cases(suite, libraries);

@@ -25,8 +25,9 @@ inline std::shared_ptr<const hipdnn_rt::Device> open_disguised(const Libraries& 
 }
 
 /// The same library behind streams that work on their own time. Programs need the target "hip".
-inline std::shared_ptr<const hipdnn_rt::Device> open_deferred(const Libraries& libraries) {
-  return std::make_shared<const hipdnn_rt::Device>(hipdnn_rt::Library::open("hip", libraries.deferred), hipdnn_rt::Device::Options{0, 1});
+inline std::shared_ptr<const hipdnn_rt::Device> open_deferred(const Libraries& libraries, bool uses_graphs = false) {
+  return std::make_shared<const hipdnn_rt::Device>(hipdnn_rt::Library::open("hip", libraries.deferred),
+                                                   hipdnn_rt::Device::Options{0, 1, uses_graphs});
 }
 
 /// Run `body(thread)` on `count` threads and rethrow what one of them threw.
