@@ -30,6 +30,10 @@ def bytes_text(count: int) -> str:
     return f"{size:.1f} GiB"
 
 
+def _count(things: Sequence[object], name: str) -> str:
+    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"
+
+
 def _table(title: str, *columns: str, right: Iterable[str] = ()) -> Table:
     """Return an empty table; columns named in ``right`` hold numbers."""
     table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=box.SIMPLE_HEAD)
@@ -48,14 +52,14 @@ def explanation(data: Mapping[str, Any]) -> RenderableType:
     graphs: Sequence[Mapping[str, Any]] = data["graphs"]
     rejects: Sequence[Mapping[str, Any]] = data["rejects"]
     launches: Sequence[Mapping[str, Any]] = data["launches"]
-    table = _table(f"{len(graphs)} graphs, {len(launches)} kernels", "name", "engine", "operations", "nodes")
+    table = _table(f"{_count(graphs, 'graph')}, {_count(launches, 'kernel')}", "name", "engine", "operations", "nodes")
     for graph in (*graphs, *launches):
         table.add_row(
             *(escape(str(graph[key])) for key in ("name", "engine", "summary")), escape(", ".join(graph["nodes"]))
         )
     parts: list[RenderableType] = [table]
     if rejects:
-        left_out = _table(f"{len(rejects)} nodes left out", "node", "operation", "rule", "reason")
+        left_out = _table(f"{_count(rejects, 'node')} left out", "node", "operation", "rule", "reason")
         for reject in rejects:
             left_out.add_row(*(escape(reject[key]) for key in ("node", "op", "rule", "reason")))
         parts.append(left_out)
@@ -86,10 +90,10 @@ def program(data: Mapping[str, Any]) -> RenderableType:
     for kind in ("inputs", "outputs"):
         for port in data[kind]:
             ports.add_row(kind[:-1], escape(port["name"]), port["dtype"], _dims(port["dims"]))
-    executables = _table(f"{len(data['executables'])} executables", "name", "operations", "steps", right=["steps"])
+    executables = _table(_count(data["executables"], "executable"), "name", "operations", "steps", right=["steps"])
     for executable in data["executables"]:
         executables.add_row(executable["name"], escape(executable["summary"]), str(executable["steps"]))
-    steps = _table(f"{len(data['steps'])} steps", "#", "kind", "name", "operations", "engine", right=["#"])
+    steps = _table(_count(data["steps"], "step"), "#", "kind", "name", "operations", "engine", right=["#"])
     for index, step in enumerate(data["steps"]):
         steps.add_row(str(index), step["kind"], escape(step["name"]), escape(step["summary"]), step["engine"])
     return Group(ports, executables, steps, Text(_memory(data["memory"], _open_sizes(data))))
@@ -115,7 +119,7 @@ def program_summary(data: Mapping[str, Any]) -> str:
     kinds = Counter(step["kind"] for step in data["steps"])
     steps = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items(), reverse=True)) or "none"
     return (
-        f"{len(data['executables'])} executables, steps: {steps}, "
+        f"{_count(data['executables'], 'executable')}, steps: {steps}, "
         f"constants {bytes_text(data['memory']['constant_bytes'])}"
     )
 
