@@ -112,7 +112,10 @@ def main() -> None:
                 verdict = "ok" if error <= LIMITS[kind] else "WRONG"
             except hipdnn_mlir.HipdnnMlirError as failure:
                 error, verdict, ran = float("nan"), "FAILED", str(failure)
-            print(f"{path.stem:20} {verdict:6} {error:.1e} {executable['summary']:28} {shapes[:2]} {ran[-160:]}", flush=True)
+            print(
+                f"{path.stem:20} {verdict:6} {error:.1e} {executable['summary']:28} {shapes[:2]} {ran[-160:]}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":
