@@ -18,8 +18,12 @@ import onnxruntime as ort
 from onnx import TensorProto
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
 
+# The operator is the tests', which this directory is not a part of.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
 import hipdnn_mlir
 import onnxruntime_ep_hipdnn as hipdnn_ep
+import untaken
 from hipdnn_mlir.tools.measure import interleave
 from row import Row
 
@@ -29,17 +33,19 @@ LIMIT_PER_NODE_US, LIMIT_SESSION_MS = 1.0, 5.0
 
 
 def _chain(count: int, *, with_relu: bool) -> onnx.ModelProto:
-    """Return `count` times Softsign, which stays on the CPU, each after a Relu, which the provider takes, or alone."""
+    """Return `count` times the operator that stays on the CPU, each after a Relu, which the provider takes, or alone."""
     nodes, last = [], "x"
     for i in range(count):
         if with_relu:
             nodes.append(make_node("Relu", [last], [f"r{i}"]))
             last = f"r{i}"
-        nodes.append(make_node("Softsign", [last], ["y" if i == count - 1 else f"h{i}"]))
+        nodes.append(untaken.node(last, "y" if i == count - 1 else f"h{i}", f"n{i}"))
         last = f"h{i}"
     value = [make_tensor_value_info(name, TensorProto.FLOAT, DIMS) for name in ("x", "y")]
     return make_model(
-        make_graph(nodes, "chain", value[:1], value[1:]), opset_imports=[make_opsetid("", 17)], ir_version=10
+        make_graph(nodes, "chain", value[:1], value[1:]),
+        opset_imports=[make_opsetid("", 17), untaken.OPSET],
+        ir_version=10,
     )
 
 
