@@ -57,13 +57,14 @@ def _compile(module: Any, operation: Any, target: Target, made: dict[str, Any]) 
     if engine is None:
         raise PassError(f"no engine takes a claimed region: {target.why_not(graph)}", pass_name=NAME)
     symbol = f"g_{graph.digest()}"
+    architecture = target.architecture if engine.is_generated else None
     if symbol not in made:
         made[symbol] = (
-            _kernel(module, symbol, graph, target.architecture, operation)
-            if engine.is_generated and target.architecture is not None
-            else _executable(module, symbol, graph, engine.name, operation)
+            _executable(module, symbol, graph, engine.name, operation)
+            if architecture is None
+            else _kernel(module, symbol, graph, architecture, operation)
         )
-    create_call = create_launch_kernel if engine.is_generated else create_execute
+    create_call = create_execute if architecture is None else create_launch_kernel
     ins = input_count(operation)
     with ir.InsertionPoint(operation):
         create_call(symbol, list(operation.operands)[:ins], list(operation.operands)[ins:], operation.location)

@@ -13,7 +13,7 @@ from hipdnn_mlir.program.schema import CODE_FORMAT
 from hipdnn_mlir.target import TARGETS
 from models import GraphBuilder
 
-pytest.importorskip("llvmlite", reason="the extra 'gpu' is not installed")
+pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")
 
 
 def summaries(program: hipdnn_mlir.Program) -> list[str]:
@@ -46,7 +46,7 @@ def test_sizes_have_to_be_fixed_when_there_is_code() -> None:
         hipdnn_mlir.compile(models.resnet(), target="sm_90", shapes={"image": ["n", 3, 32, 32]})
 
 
-@pytest.mark.skipif(find_library("cuda") is not None, reason="this machine has NVIDIA's driver")
+@pytest.mark.skipif(find_library("cuda") is not None, reason="needs a machine without NVIDIA's driver")
 def test_a_program_for_a_gpu_needs_a_driver() -> None:
     program = hipdnn_mlir.compile(models.mlp(), target="sm_90")
     with pytest.raises(DeviceError, match=r"cannot open libcuda\.so\.1.*install NVIDIA's driver"):

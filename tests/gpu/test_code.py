@@ -44,7 +44,7 @@ def test_linking_without_a_linker_says_what_is_missing(monkeypatch: pytest.Monke
         link_code_object(copy_kernel("gfx942").code)
 
 
-@pytest.mark.skipif(shutil.which("ld.lld") is None, reason="ld.lld is not on PATH")
+@pytest.mark.skipif(shutil.which("ld.lld") is None, reason="LLVM's linker ld.lld is not on PATH")
 @pytest.mark.parametrize("name", [n for n, a in ARCHITECTURES.items() if a.code == "object"])
 def test_an_object_links_to_a_code_object(name: str) -> None:
     assert link_code_object(copy_kernel(name).code)[:4] == b"\x7fELF"
