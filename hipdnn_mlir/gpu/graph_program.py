@@ -10,7 +10,7 @@ from ..abi import Attribute as A
 from ..abi import Descriptor as D
 from ..abi import Pointwise as P
 from ..abi import Reduce as R
-from ..dtypes import ALL, BOOL, F32, DType
+from ..dtypes import ALL, BOOL, F32, I64, DType
 from ..ops.graph import Graph, Node
 from ..ops.spec import Refusal
 from ..ops.strides import Dims, broadcast
@@ -32,22 +32,34 @@ _FOLDS = {
 }  # fmt: skip
 
 
-def graph_program(graph: Graph) -> Program:
-    """The program of a graph; its operands are `graph.operands()`, in that order. Raises Refusal."""
-    return _Lowering(graph).run()
+GIVEN = "given"
+"""The instruction that stands for the result of a node computed elsewhere."""
+
+
+def graph_program(graph: Graph, *, given: Node | None = None) -> Program:
+    """The program of a graph; its operands are `graph.operands()`, in that order. Raises Refusal.
+
+    Args:
+        graph: what it computes.
+        given: a node of one result that is left out: the instruction GIVEN is its result.
+    """
+    return _Lowering(graph, given).run()
 
 
 class _Lowering:
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, given: Node | None) -> None:
+        self.graph, self.given = graph, given
         self.axes: set[tuple[int, ...]] = set()
         self.values: dict[int, int] = {}
         self.places: dict[int, int] = {}
 
     def run(self) -> Program:
-        graph = self.graph
+        graph, given = self.graph, self.given
         used = dict.fromkeys(i for node in graph.nodes for i in (*node.inputs.values(), *node.outputs.values()))
-        shown = [graph.tensors[i].dims for i in used if graph.tensors[i].value is None]
+        nodes = [node for node in graph.nodes if node is not given]
+        inside = {i for node in nodes for i in (*node.inputs.values(), *node.outputs.values())}
+        inside.update(given.outputs.values() if given else ())
+        shown = [graph.tensors[i].dims for i in used if i in inside and graph.tensors[i].value is None]
         dims = broadcast(*shown) if shown else None
         if dims is None:
             raise Refusal("shape", "tensors of different sizes in a dimension")
@@ -56,8 +68,11 @@ class _Lowering:
             tensor = graph.tensors[index]
             if tensor.operand is not None or tensor.result is not None:
                 self.places[index] = len(self.program.operands)
-                self.program.operands.append(self._operand(index, dims))
-        for node in graph.nodes:
+                self.program.operands.append(self._operand(index, dims if index in inside else tensor.dims))
+        if given is not None:
+            (index,) = given.outputs.values()
+            self.define(index, self.program.append(GIVEN, graph.tensors[index].dtype))
+        for node in nodes:
             self._node(node)
         if len(self.axes) > 1:
             raise Refusal("reduction", "reductions over different dimensions")
@@ -120,6 +135,7 @@ class _Lowering:
             D.OPERATION_RMSNORM_DESCRIPTOR_EXT: self._rms_norm,
             D.OPERATION_LAYERNORM_DESCRIPTOR_EXT: self._layer_norm,
             D.OPERATION_BATCHNORM_INFERENCE_VARIANCE_DESCRIPTOR_EXT: self._batch_norm,
+            D.OPERATION_BATCHNORM_INFERENCE_DESCRIPTOR_EXT: self._batch_norm_of_deviation,
         }
         if node.type not in lower:
             raise Refusal("kernel", f"no code for {D(node.type).name.removesuffix('_DESCRIPTOR').lower()} on GPUs")
@@ -132,6 +148,9 @@ class _Lowering:
         result = self.graph.tensors[out].dtype
         if mode is P.IDENTITY:
             return self.define(out, inputs[0])
+        if mode is P.GEN_INDEX:
+            first = len(p.dims) - len(self.graph.tensors[out].dims)
+            return self.define(out, p.append("index", I64, data=first + node.get(A.POINTWISE_AXIS)))
         if mode is P.BINARY_SELECT:
             condition, a, b = p.cast(inputs[2], BOOL), p.cast(inputs[0], result), p.cast(inputs[1], result)
             return self.define(out, p.apply("where", condition, a, b))
@@ -260,3 +279,19 @@ class _Lowering:
             A.OPERATION_BATCHNORM_INFERENCE_VARIANCE_BIAS_EXT,
         )
         self.define(node.outputs[A.OPERATION_BATCHNORM_INFERENCE_VARIANCE_Y_EXT], y)
+
+    def _batch_norm_of_deviation(self, node: Node) -> None:
+        p = self.program
+        compute = _BY_HIPDNN[node.get(A.BATCHNORM_INF_COMP_TYPE_EXT, 0)]
+        x, mean, inverse = (
+            p.cast(self.value(node.inputs[name]), compute)
+            for name in (
+                A.OPERATION_BATCHNORM_INFERENCE_X_EXT, A.OPERATION_BATCHNORM_INFERENCE_MEAN_EXT,
+                A.OPERATION_BATCHNORM_INFERENCE_INV_VARIANCE_EXT,
+            )
+        )  # fmt: skip
+        centred = p.apply("mul", p.apply("sub", x, mean), inverse)
+        y = self._scaled(
+            centred, node, A.OPERATION_BATCHNORM_INFERENCE_SCALE_EXT, A.OPERATION_BATCHNORM_INFERENCE_BIAS_EXT
+        )
+        self.define(node.outputs[A.OPERATION_BATCHNORM_INFERENCE_Y_EXT], y)
