@@ -180,9 +180,9 @@ def custom_op(domain: str, operator: str, *, id: str) -> Callable[[CustomResults
     def enter(results: CustomResults) -> CustomResults:
         guarded = _named(f"custom operation {domain}::{operator}", results)
 
-        def checked(operands: Sequence[TensorType | None], attributes: dict[str, Any]) -> Sequence[TensorType]:
+        def checked(operands: Sequence[TensorType | None], attributes: Mapping[str, Any]) -> Sequence[TensorType]:
             _need_all(operands)
-            return guarded([kind for kind in operands if kind is not None], attributes)
+            return guarded([kind for kind in operands if kind is not None], dict(attributes))
 
         RESULTS[domain, operator] = checked
         add(OpRow(f"{ONNX}{operator}", f"custom operation {id}", emit=emit, onnx=(f"{domain}.{operator}",)))

@@ -1,19 +1,20 @@
-"""Shape inference by onnx, with the results of operators that only an extension knows."""
+"""Shape inference by onnx, with the results of operators that only the op table or an extension knows."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import onnx
 
 from .errors import ModelError, Reject, UnsupportedError
 from .onnx_types import BY_ONNX
-from .ops.spec import Refusal, TensorType
+from .ops.registry import HIPDNN_DOMAIN, ONNX, rows
+from .ops.spec import Refusal, Results, TensorType
 from .ops.strides import Dims
 
-Results = Callable[[Sequence[TensorType | None], dict[str, Any]], Sequence[TensorType]]
-"""Types of an operator's results, from its operands' (None for one that is left out) and its attributes; refuses by raising Refusal."""
-RESULTS: dict[tuple[str, str], Results] = {}
+RESULTS: dict[tuple[str, str], Results] = {
+    (HIPDNN_DOMAIN, name.removeprefix(ONNX)): row.results for name, row in rows().items() if row.results
+}
 """(domain, operator) -> the types of its results."""
 DATA_DEPENDENT = "dynamic-shape"
 """The rule for results of unknown dims; it names every node behind the first one as well."""
@@ -37,7 +38,7 @@ def infer_shapes(model: onnx.ModelProto, refused: list[Reject] | None = None) ->
     while True:
         model = onnx.shape_inference.infer_shapes(model, data_prop=True)
         rejects: list[Reject] = []
-        found = bool(RESULTS) and _declare_own(model, rejects)
+        found = _declare_own(model, rejects)
         if rejects and refused is None:
             raise UnsupportedError(rejects)
         if not found:
@@ -48,12 +49,13 @@ def infer_shapes(model: onnx.ModelProto, refused: list[Reject] | None = None) ->
 
 def _declare_own(model: onnx.ModelProto, rejects: list[Reject]) -> bool:
     """Declare the results of operators whose operands are known by now; whether there were any."""
-    graph, types = model.graph, known_types(model)
+    graph = model.graph
+    own = [(node, RESULTS[node.domain, node.op_type]) for node in graph.node if (node.domain, node.op_type) in RESULTS]
+    types = known_types(model) if own else {}
     found = False
-    for node in graph.node:
-        results = RESULTS.get((node.domain, node.op_type))
+    for node, results in own:
         wanted = [name for name in node.output if name]
-        if results is None or all(name in types for name in wanted) or any(n and n not in types for n in node.input):
+        if all(name in types for name in wanted) or any(n and n not in types for n in node.input):
             continue
         try:
             made = _results(node, results, [types.get(name) for name in node.input])

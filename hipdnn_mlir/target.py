@@ -9,6 +9,7 @@ from .abi import Descriptor as D
 from .abi import Pointwise as P
 from .dtypes import BF16, BOOL, F16, F32, F64, I8, I32, I64, U8, DType
 from .errors import ModelError
+from .ops.blocks import DEQUANTIZE, QUANTIZE, blocks_of
 from .ops.graph import Graph, Node, Tensor
 from .ops.strides import Dims, packed
 
@@ -22,6 +23,8 @@ CUSTOM_OP = D.OPERATION_CUSTOM_OP_DESCRIPTOR_EXT
 LAYER_NORM = D.OPERATION_LAYERNORM_DESCRIPTOR_EXT
 RMS_NORM = D.OPERATION_RMSNORM_DESCRIPTOR_EXT
 BATCH_NORM = D.OPERATION_BATCHNORM_INFERENCE_VARIANCE_DESCRIPTOR_EXT
+BATCH_NORM_OF_DEVIATION = D.OPERATION_BATCHNORM_INFERENCE_DESCRIPTOR_EXT
+BLOCK_SCALES = frozenset({QUANTIZE, DEQUANTIZE})
 BATCH_NORM_TRAINING = D.OPERATION_BATCHNORM_DESCRIPTOR_EXT
 ATTENTION = D.OPERATION_SDPA_FWD_DESCRIPTOR
 
@@ -99,10 +102,23 @@ class Single:
         return _bad_tensor(graph, self.dtypes) or self._strided(graph)
 
     def _strided(self, graph: Graph) -> str | None:
-        if graph.nodes[0].type not in (LAYER_NORM, BATCH_NORM):
+        if graph.nodes[0].type not in (LAYER_NORM, BATCH_NORM, BATCH_NORM_OF_DEVIATION):
             return None
         _, *vectors = (graph.tensors[index] for index in graph.nodes[0].inputs.values())
         return None if all(map(_is_packed, vectors)) else "takes scale, bias and statistics in C order only"
+
+
+class WholeBlocks(Single):
+    """Block scale quantize or dequantize of a dim that is a multiple of the block."""
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Why the graph is not taken, or None."""
+        if refusal := super().refuses(graph):
+            return refusal
+        (node,) = graph.nodes
+        axis, block = blocks_of(node)
+        size = graph.tensors[next(iter(node.inputs.values()))].dims[axis]
+        return f"has blocks of {block} of a dim of {size}" if size % block else None
 
 
 @dataclass(frozen=True)
@@ -303,8 +319,12 @@ HOST = Target(
             "HOST_ONEDNN_ENGINE",
             AnchorEpilogue(frozenset({CONVOLUTION, BACKWARD_DATA, MATMUL}), EPILOGUE_MODES, _FLOATS, 16),
         ),
-        Engine("HOST_ONEDNN_ENGINE", Single(frozenset({RESAMPLE, LAYER_NORM, BATCH_NORM}), _FLOATS)),
+        Engine(
+            "HOST_ONEDNN_ENGINE",
+            Single(frozenset({RESAMPLE, LAYER_NORM, BATCH_NORM, BATCH_NORM_OF_DEVIATION}), _FLOATS),
+        ),
         Engine("HOST_SDPA_ENGINE", Single(frozenset({ATTENTION}), _FLOATS | {BOOL})),
+        Engine("HOST_BLOCK_SCALE_ENGINE", Single(BLOCK_SCALES, _FLOATS | {I8})),
         Engine("HOST_CUSTOM_OP_ENGINE", Single(frozenset({CUSTOM_OP}), ROWWISE_TYPES)),
         Engine("HOST_ROWWISE_ENGINE", Rowwise(ROWWISE_TYPES, 32)),
         Engine("HOST_ROWWISE_ENGINE", Single(frozenset({BATCH_NORM_TRAINING}), ROWWISE_TYPES)),
@@ -335,7 +355,12 @@ def _cudnn(architecture: str) -> Target:
                 AnchorEpilogue(frozenset({CONVOLUTION, BACKWARD_DATA, MATMUL}), EPILOGUE_MODES, _FLOATS, 16),
             ),
             Engine("GENERATED", Rowwise(ROWWISE_TYPES, 32), is_generated=True),
-            Engine("GENERATED", Single(frozenset({RESAMPLE, LAYER_NORM, BATCH_NORM}), _FLOATS), is_generated=True),
+            Engine(
+                "GENERATED",
+                Single(frozenset({RESAMPLE, LAYER_NORM, BATCH_NORM, BATCH_NORM_OF_DEVIATION}), _FLOATS),
+                is_generated=True,
+            ),
+            Engine("GENERATED", WholeBlocks(BLOCK_SCALES, _FLOATS | {I8}), is_generated=True),
             Engine("GENERATED", Reduction(ROWWISE_TYPES), is_generated=True),
         ),
         frozenset({CONVOLUTION, BACKWARD_DATA, RESAMPLE}),

@@ -40,7 +40,7 @@ def offloaded(sample: Sample) -> ir.Module:
 @pytest.mark.parametrize("name", rows())
 def test_row_has_samples_of_both_kinds(name: str) -> None:
     kinds = {sample.rule is None for sample in SAMPLES if sample.op == name}
-    assert kinds == {True, False}, f"hipdnn_mlir/ops/samples.py: {name} needs an accepted and a rejected sample"
+    assert kinds == {True, False}, f"hipdnn_mlir/ops/samples: {name} needs an accepted and a rejected sample"
 
 
 def test_every_sample_is_of_a_row() -> None:

@@ -13,6 +13,7 @@ from ..ops.spec import Refusal
 from . import move, scatter
 from .arch import Architecture
 from .assemble import EMPTY, Launch, assembled
+from .block_scale import block_scale_program, is_block_scale
 from .graph_program import graph_program
 from .kernel import GpuKernel, Operand, operands_of
 from .program import map_program, reduce_program
@@ -115,7 +116,7 @@ def parts_of(
 
 
 def generate_graph(graph: Graph, architecture: Architecture) -> GpuKernel | Reject:
-    """Compile a hipDNN operation graph of pointwise nodes, reductions over the same dims, norms, or of one pooling.
+    """Compile a hipDNN operation graph: pointwise nodes, reductions over the same dims, norms; or one pooling; or one node of block scales.
 
     Args:
         graph: with strides and alignments of its buffers.
@@ -145,4 +146,6 @@ def launch_of_graph(graph: Graph, architecture: Architecture) -> Launch:
     """The launch of a graph, not compiled yet; raises Refusal."""
     if len(graph.nodes) == 1 and graph.nodes[0].type == Descriptor.OPERATION_RESAMPLE_FWD_DESCRIPTOR:
         return pooling_launch(graph, architecture)
+    if is_block_scale(graph):
+        return program_launch(block_scale_program(graph), architecture)
     return program_launch(graph_program(graph), architecture)

@@ -32,6 +32,9 @@ class Graph(Protocol):
     def value(self, name: str) -> Array | None:
         """The array of a small constant."""
 
+    def is_constant(self, name: str) -> bool:
+        """Whether the value is a constant of any size."""
+
     def constant(self, array: Array) -> str:
         """A value that holds the array."""
 
@@ -120,6 +123,10 @@ class Call:
     def value(self, value: str) -> Array | None:
         """The array of a small constant, else None."""
         return self._graph.value(value)
+
+    def is_constant(self, value: str) -> bool:
+        """Whether it is a constant of any size."""
+        return self._graph.is_constant(value)
 
     def known(self, value: str) -> Array:
         """The array of a small constant; refuses anything else."""

@@ -116,6 +116,9 @@ class _Expander:
         tensor = self._small(name)
         return None if tensor is None else numpy_helper.to_array(tensor)
 
+    def is_constant(self, name: str) -> bool:
+        return name in self._constants
+
     def _small(self, name: str) -> onnx.TensorProto | None:
         tensor = self._constants.get(name)
         return tensor if tensor is not None and math.prod(tensor.dims) <= _VALUE_ELEMENTS else None

@@ -29,6 +29,11 @@ def _spread(call: Call, factor: str, x: str, axis: int, block: int) -> str:
     wide = call.op(
         "Expand", call.unsqueeze(factor, axis + 1), call.ints(*[1] * (axis + 1), block, *[1] * (rank - axis - 1))
     )
+    size = call.size_if_known(x, axis)
+    if size is not None and size % block:  # the last block is cut short
+        spread = [call.size(x, dim) for dim in range(rank)]
+        spread[axis] = -(-size // block) * block
+        return call.op("Slice", call.reshape(wide, *spread), call.ints(0), call.ints(size), call.ints(axis))
     dims = [0] * rank
     if axis + 1 < rank:  # 0 would take the size of another dim behind the one that is merged
         return call.op("Reshape", wide, call.op("Shape", x))
@@ -85,13 +90,17 @@ def quantize_linear(call: Call) -> Sequence[str | None]:
     return [rounded(call, scaled, zero, kind, axis)]
 
 
-def dequantize_linear(call: Call) -> Sequence[str | None]:
-    """DequantizeLinear per tensor, axis or block, of integers.
+def dequantize_linear(call: Call) -> Sequence[str | None] | None:
+    """DequantizeLinear per tensor, axis or block, of integers; blocks of computed i8 without zero point have a row of their own.
 
     Source: ONNX, DequantizeLinear-21.
     """
     x, scale, zero = call.need(0), call.need(1), call.arg(2)
     kind = call.attr("output_dtype", 0) or call.kind(scale)
+    if zero is None and (call.kind(x), call.kind(scale)) == (TensorProto.INT8, FLOAT) and not call.is_constant(x):
+        block, size = call.attr("block_size", 0), call.size_if_known(x, call.attr("axis", 1))
+        if block and size is not None and size % block == 0:
+            return None
     return [call.cast(dequantized(call, x, scale, zero, call.attr("axis", 1)), kind)]
 
 

@@ -114,6 +114,23 @@ def _attention(operands: Shapes, _: Shapes, attributes: Mapping[Any, Any]) -> De
     return Dependence([*labels, *rest], [_labels(4)], frozenset({2}) if causal else frozenset())
 
 
+def _whole_of_blocks(x: Dims, scale: Dims) -> Labels:
+    """Dims along which every element has a scale of its own."""
+    return tuple(axis if size == scales else None for axis, (size, scales) in enumerate(zip(x, scale, strict=True)))
+
+
+def _quantize(operands: Shapes, results: Shapes, _: Mapping[Any, Any]) -> Dependence:
+    """X to y and scales: blocks mix the axis that they lie along."""
+    labels = _whole_of_blocks(operands[0], results[1])
+    return Dependence([labels], [labels, labels])
+
+
+def _dequantize(operands: Shapes, _: Shapes, __: Mapping[Any, Any]) -> Dependence:
+    """X and scales to y."""
+    labels = _whole_of_blocks(*operands)
+    return Dependence([labels, labels], [labels])
+
+
 OPERATIONS: dict[Descriptor, Rule] = {
     Descriptor.OPERATION_POINTWISE_DESCRIPTOR: _elementwise,
     Descriptor.OPERATION_REDUCTION_DESCRIPTOR: _of_equal_size,
@@ -124,6 +141,9 @@ OPERATIONS: dict[Descriptor, Rule] = {
     Descriptor.OPERATION_LAYERNORM_DESCRIPTOR_EXT: _layer_norm,
     Descriptor.OPERATION_RMSNORM_DESCRIPTOR_EXT: _rms_norm,
     Descriptor.OPERATION_BATCHNORM_INFERENCE_VARIANCE_DESCRIPTOR_EXT: _elementwise,
+    Descriptor.OPERATION_BATCHNORM_INFERENCE_DESCRIPTOR_EXT: _elementwise,
+    Descriptor.OPERATION_BLOCK_SCALE_QUANTIZE_DESCRIPTOR: _quantize,
+    Descriptor.OPERATION_BLOCK_SCALE_DEQUANTIZE_DESCRIPTOR: _dequantize,
     Descriptor.OPERATION_BATCHNORM_DESCRIPTOR_EXT: _batch_norm,
     Descriptor.OPERATION_SDPA_FWD_DESCRIPTOR: _attention,
     Descriptor.OPERATION_CUSTOM_OP_DESCRIPTOR_EXT: mixes_all,

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from .spec import Call, Emission, MapEmission, Movement, OpRow, OpView, Precision
+from .spec import Call, Emission, MapEmission, Movement, OpRow, OpView, Precision, Results
 
 ONNX = "hipdnn.onnx."
 """What the names of ONNX operators with a row of their own start with."""
+HIPDNN_DOMAIN = "hipdnn"
+"""ONNX domain of the operators that stand for hipDNN's own operations."""
 _ROWS: dict[str, OpRow] = {}
 
 
@@ -52,6 +54,37 @@ def compute(
     def enter(emit: Emission) -> Emission:
         for name in names:
             add(OpRow(_full(name), becomes, emit, onnx=onnx, source=source, precision=precision, keeps=keeps))
+        return emit
+
+    return enter
+
+
+def of_hipdnn(
+    operator: str,
+    *,
+    becomes: str,
+    results: Results,
+    source: str,
+    precision: Precision = "follow",
+    keeps: tuple[int, ...] = (),
+) -> Callable[[Emission], Emission]:
+    """Enter the decorated emission for an operator of the domain `hipdnn`, of which `results` tells the types."""
+
+    def enter(emit: Emission) -> Emission:
+        stated = (f"{HIPDNN_DOMAIN}.{operator}",)
+        add(
+            OpRow(
+                f"{ONNX}{operator}",
+                becomes,
+                emit,
+                None,
+                source,
+                stated,
+                precision=precision,
+                keeps=keeps,
+                results=results,
+            )
+        )
         return emit
 
     return enter

@@ -24,6 +24,7 @@ __all__ = [
     "Refusal",
     "Reject",
     "Reshape",
+    "Results",
     "Slice",
     "TensorArg",
     "TensorType",
@@ -97,6 +98,8 @@ class OpView:
 
 Precision = Literal["narrow", "wide", "follow"]
 """What an f32 op of a model that is compiled for a 16-bit type runs in: that type, f32, or what its operands have."""
+Results = Callable[[Sequence[TensorType | None], Mapping[str, Any]], Sequence[TensorType]]
+"""Types of an operator's results, from its operands' (None for one that is left out) and its attributes; refuses by raising Refusal."""
 Emission = Callable[["Emitter", OpView], "Value | list[Value]"]
 MapEmission = Callable[["MapBuilder", OpView], "Value | list[Value]"]
 
@@ -189,6 +192,7 @@ class OpRow:
         source: the document its semantics come from.
         onnx: ONNX operators that arrive as this op, for the docs.
         precision: what hipdnn-convert-precision lets it run in.
+        results: types of the results of an operator of the domain `hipdnn`; ONNX knows those of its own.
         keeps: operands that stay f32 beside narrow ones, by position; a wide op with such reads the others, and writes, in either type.
     """
 
@@ -203,3 +207,4 @@ class OpRow:
     known: tuple[int, ...] = ()
     precision: Precision = "follow"
     keeps: tuple[int, ...] = ()
+    results: Results | None = None

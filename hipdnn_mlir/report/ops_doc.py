@@ -34,6 +34,9 @@ one engine takes them together; elementwise ones that are left share a map kerne
 work too. Sizes that a model leaves open may stay open. `hipdnn-mlir explain MODEL.onnx` says what takes which node of a model, and why
 one is left out.
 
+Operators of the domain `hipdnn` are operations of hipDNN for which ONNX has none; a model may name them like any others (opset 1). ONNX
+Runtime by itself does not know them.
+
 Engines are those of target `host`; `kernel` stands for its kernels. A dtype is listed where the sample calls of the row are taken in it;
 f16 and bf16 products and convolutions also need a processor for which oneDNN has them.
 

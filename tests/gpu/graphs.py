@@ -12,7 +12,7 @@ from hipdnn_mlir.gpu.arch import find_architecture
 from hipdnn_mlir.gpu.generate import launch_of_graph
 from hipdnn_mlir.ops.emitter import Emitter, Operand, Storage, Value
 from hipdnn_mlir.ops.graph import Graph
-from hipdnn_mlir.ops.registry import find
+from hipdnn_mlir.ops.registry import ONNX, find
 from hipdnn_mlir.ops.spec import OpView, TensorArg, TensorType
 from host_kernels.kernel_runs import spec_of
 from runtime_programs import Array, TensorSpec
@@ -37,17 +37,19 @@ def graph_of(body: Body, arrays: Sequence[Array], outs: Sequence[TensorSpec]) ->
     return emitter.finish(results, [Storage(out.steps) for out in outs])
 
 
-def row(name: str, *arguments: Any, results: Sequence[TensorSpec]) -> Body:
-    """A row of the op table; arguments that are `...` stand for the operands, in order."""
+def row(name: str, *arguments: Any, results: Sequence[TensorSpec], **attributes: Any) -> Body:
+    """A row of the op table, with attributes that of an ONNX operator; arguments that are `...` stand for the operands, in order."""
 
     def body(emitter: Emitter, *values: Value) -> Value | list[Value]:
         number = iter(range(len(values)))
         kinds = [TensorType(out.dims, BY_NAME[out.dtype]) for out in results]
         args = [_argument(emitter, next(number)) if argument is ... else argument for argument in arguments]
-        found = find(f"torch.{name}")
+        full = f"{ONNX}{name}" if name[0].isupper() else f"torch.{name}"
+        found = find(full)
         assert found is not None
         assert found.emit is not None
-        return found.emit(emitter, OpView(name, args, kinds, used=(True,) + (False,) * (len(kinds) - 1)))
+        used = (True,) + (False,) * (len(kinds) - 1)
+        return found.emit(emitter, OpView(full, args, kinds, used=used, attributes=attributes))
 
     return body
 

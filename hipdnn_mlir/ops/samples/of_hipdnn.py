@@ -1,0 +1,31 @@
+"""Operations of hipDNN with operators of their own."""
+
+from collections.abc import Iterator
+
+from .case import BLOCK_SCALE, ONEDNN, ROWWISE, Sample, accept, bools, f16, f32, f64, i8, i64, reject
+
+
+def operations() -> Iterator[Sample]:
+    """Block scales, batch norm by deviation, and modes that no operator of ONNX has."""
+    x, channels = f32(2, 4, 6), [f32(4)] * 4
+    quantized = (i8(2, 64), f32(2, 2))
+    yield accept("BlockScaleQuantize", BLOCK_SCALE, [f16(2, 64)], *quantized, uses_all=True, block_size=32)
+    yield accept(
+        "BlockScaleQuantize", BLOCK_SCALE, [f32(5, 3)], i8(5, 3), f32(2, 3), uses_all=True, block_size=4, axis=0
+    )
+    yield reject("BlockScaleQuantize", "attribute", [f32(2, 64)], *quantized, uses_all=True)
+    yield reject("BlockScaleQuantize", "dtype", [f64(2, 64)], *quantized, uses_all=True, block_size=32)
+    yield accept("DequantizeLinear", BLOCK_SCALE, [*quantized], f32(2, 64), block_size=32, axis=1)
+    yield accept("DequantizeLinear", BLOCK_SCALE, [i8(6, 3), f32(3, 3)], f32(6, 3), block_size=2, axis=0)
+    yield reject("DequantizeLinear", "attribute", [*quantized], f32(2, 64), axis=1)
+    yield reject("DequantizeLinear", "shape", [*quantized], f32(2, 64), block_size=16, axis=1)
+    yield accept("BatchNormalizationInference", ONEDNN, [x, *channels], x)
+    yield reject("BatchNormalizationInference", "rank", [f32(4), *channels], f32(4))
+    yield accept("AddSquare", ROWWISE, [x, x], x)
+    yield reject("AddSquare", "shape", [x, f32(6)], x)
+    yield accept("GenIndex", ROWWISE, [x], x, axis=-1)
+    yield accept("GenIndex", ROWWISE, [i64(3, 2)], i64(3, 2))
+    yield reject("GenIndex", "dtype", [bools(2, 3)], bools(2, 3))
+    yield accept("ReduceProdNoZeros", ROWWISE, [x], f32(2, 4), axes=[-1], keepdims=0)
+    yield accept("ReduceProdNoZeros", ROWWISE, [x], f32(1, 4, 1), axes=[0, 2])
+    yield reject("ReduceProdNoZeros", "dtype", [bools(2, 3)], bools(2, 1), axes=[1])

@@ -1,0 +1,57 @@
+"""Convolutions, matrix products, attention."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..spec import TensorType
+from .case import ONEDNN, SDPA, Sample, accept, bools, f32, f64, i32, reject
+
+
+def convolution() -> Iterator[Sample]:
+    """Forward and transposed."""
+
+    def call(
+        x: TensorType, w: TensorType, *, bias: Any = None, spatial: int = 2, transposed: bool = False, groups: int = 1
+    ) -> list[Any]:
+        ones, zeros = [1] * spatial, [0] * spatial
+        return [x, w, bias, ones, ones, ones, transposed, zeros, groups]
+
+    op = "aten.convolution"
+    yield accept(op, ONEDNN, call(f32(1, 4, 8, 8), f32(6, 4, 3, 3), bias=f32(6)), f32(1, 6, 8, 8))
+    yield accept(op, ONEDNN, call(f32(1, 4, 8), f32(6, 2, 3), spatial=1, groups=2), f32(1, 6, 8))
+    yield accept(op, ONEDNN, call(f32(1, 4, 4, 4, 4), f32(6, 4, 3, 3, 3), spatial=3), f32(1, 6, 4, 4, 4))
+    yield accept(op, ONEDNN, call(f32(1, 4, 8, 8), f32(4, 6, 3, 3), transposed=True), f32(1, 6, 8, 8))
+    yield reject(op, "rank", call(f32(1, 1, 3, 3, 3, 3), f32(1, 1, 3, 3, 3, 3), spatial=4), f32(1, 1, 3, 3, 3, 3))
+    yield reject(op, "dtype", call(f64(1, 4, 8, 8), f64(6, 4, 3, 3)), f64(1, 6, 8, 8))
+    yield reject(op, "shape", call(f32(1, 4, 8, 8), f32(6, 3, 3, 3)), f32(1, 6, 8, 8))
+    yield reject(op, "dynamic-shape", call(f32(None, 4, 8, 8), f32(6, 4, 3, 3)), f32(None, 6, 8, 8))
+
+
+def matmul() -> Iterator[Sample]:
+    """Matrix products."""
+    yield accept("aten.mm", ONEDNN, [f32(2, 3), f32(3, 4)], f32(2, 4))
+    yield reject("aten.mm", "dtype", [f64(2, 3), f64(3, 4)], f64(2, 4))
+    yield accept("aten.bmm", ONEDNN, [f32(5, 2, 3), f32(5, 3, 4)], f32(5, 2, 4))
+    yield reject("aten.bmm", "dtype", [i32(5, 2, 3), i32(5, 3, 4)], i32(5, 2, 4))
+    yield accept("aten.matmul", ONEDNN, [f32(7, 1, 2, 3), f32(5, 3, 4)], f32(7, 5, 2, 4))
+    yield accept("aten.matmul", ONEDNN, [f32(3), f32(3, 4)], f32(4))
+    yield accept("aten.matmul", ONEDNN, [f32(2, 3), f32(3)], f32(2))
+    yield reject("aten.matmul", "shape", [f32(2, 3), f32(4, 3)], f32(2, 3))
+    yield accept("aten.addmm", ONEDNN, [f32(4), f32(2, 3), f32(3, 4), 1, 1], f32(2, 4))
+    yield reject("aten.addmm", "dtype", [f64(4), f64(2, 3), f64(3, 4), 1, 1], f64(2, 4))
+
+
+def attention() -> Iterator[Sample]:
+    """Scaled dot-product attention."""
+    op, q, kv = "aten.scaled_dot_product_attention", f32(2, 4, 5, 8), f32(2, 2, 7, 8)
+    plain = [0.0, False, None, False]
+    yield accept(op, SDPA, [q, q, q, None, 0.0, True, 0.5, False], q)
+    yield accept(op, SDPA, [q, kv, kv, f32(5, 7), 0.0, False, None, True], q)
+    yield accept(op, SDPA, [q, q, q, bools(2, 1, 1, 5), *plain], q)
+    yield accept(op, SDPA, [f32(2, 5, 8), f32(2, 7, 8), f32(2, 7, 6), f32(2, 5, 7), *plain], f32(2, 5, 6))
+    yield reject(op, "shape", [q, kv, kv, None, *plain], q)
+    yield reject(op, "mask", [q, q, q, f32(4, 5), *plain], q)
+    yield reject(op, "mask", [q, q, q, i32(5, 5), *plain], q)
+    yield reject(op, "attribute", [q, q, q, None, 0.5, False, None, False], q)
+    yield reject(op, "rank", [f32(5, 8), f32(5, 8), f32(5, 8), None, *plain], f32(5, 8))
+    yield reject(op, "dtype", [f64(2, 4, 5, 8)] * 3 + [None, *plain], f64(2, 4, 5, 8))

@@ -1,0 +1,68 @@
+"""Generated kernels of block scales, and of operations that only hipDNN has, against float64 NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpu import compiled
+from gpu.graphs import graph_of, row, run_graph
+from hipdnn_mlir.errors import Reject
+from hipdnn_mlir.gpu import find_architecture, generate_graph
+from host_kernels.kernel_runs import TensorSpec, numpy_dtype
+
+RNG = np.random.default_rng(3)
+
+
+@pytest.mark.parametrize("arch", ["sm_90", "gfx942", "gfx1100"])
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
+@pytest.mark.parametrize(
+    ("shape", "axis", "block"), [((4, 64), 1, 32), ((6, 5), 0, 3), ((2, 1, 4096), 2, 1024), ((3, 7), 1, 1)]
+)
+def test_quantized_blocks_are_within_half_a_step(
+    shape: tuple[int, ...], axis: int, block: int, dtype: str, arch: str
+) -> None:
+    x = RNG.standard_normal(shape).astype(numpy_dtype(dtype))
+    x[0] = 0
+    blocks = tuple(size // block if index == axis else size for index, size in enumerate(shape))
+    outs = [TensorSpec("i8", shape), TensorSpec("f32", blocks)]
+    y, scale = run_graph(row("BlockScaleQuantize", ..., results=outs, axis=axis, block_size=block), [x], outs, arch)
+    want = np.maximum.reduceat(np.abs(x.astype(np.float64)), np.arange(0, shape[axis], block), axis) / 127
+    np.testing.assert_allclose(scale, want, rtol=1e-6)
+    spread = np.repeat(want, block, axis)
+    exact = np.divide(x.astype(np.float64), spread, out=np.zeros(shape), where=spread > 0)
+    assert np.abs(y - exact).max() <= 0.5 + 1e-4
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "gfx90a"])
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+@pytest.mark.parametrize(("shape", "axis", "block"), [((4, 64), 1, 32), ((6, 5), 0, 3)])
+def test_dequantized_blocks(shape: tuple[int, ...], axis: int, block: int, dtype: str, arch: str) -> None:
+    blocks = tuple(size // block if index == axis else size for index, size in enumerate(shape))
+    x, scale = RNG.integers(-128, 128, shape).astype(np.int8), RNG.random(blocks).astype(np.float32)
+    out = TensorSpec(dtype, shape)
+    (y,) = run_graph(
+        row("DequantizeLinear", ..., ..., results=[out], axis=axis, block_size=block), [x, scale], [out], arch
+    )
+    np.testing.assert_allclose(
+        y, x * np.repeat(scale.astype(np.float64), block, axis), rtol=1e-7 if dtype == "f32" else 1e-3
+    )
+
+
+def test_batch_norm_by_deviation_and_positions() -> None:
+    x, out = RNG.standard_normal((2, 5, 3, 4)).astype(np.float32), TensorSpec("f32", (2, 5, 3, 4))
+    channels = [RNG.random(5).astype(np.float32) for _ in range(4)]
+    (y,) = run_graph(row("BatchNormalizationInference", *[...] * 5, results=[out]), [x, *channels], [out])
+    mean, inverse, scale, bias = (array.astype(np.float64)[:, None, None] for array in channels)
+    np.testing.assert_allclose(y, (x - mean) * inverse * scale + bias, rtol=1e-5, atol=1e-6)
+    (place,) = run_graph(row("GenIndex", ..., results=[out], axis=2), [x], [out])
+    np.testing.assert_array_equal(place, np.broadcast_to(np.arange(3)[:, None], x.shape))
+
+
+@pytest.mark.parametrize("arch", compiled.ALL)
+def test_code_is_made_for_every_architecture(arch: str) -> None:
+    x, outs = np.zeros((4, 64), np.float16), [TensorSpec("i8", (4, 64)), TensorSpec("f32", (4, 2))]
+    graph = graph_of(row("BlockScaleQuantize", ..., results=outs, axis=1, block_size=32), [x], outs)
+    made = generate_graph(graph, find_architecture(arch))
+    assert not isinstance(made, Reject)
+    compiled.check(made)
