@@ -14,6 +14,7 @@ from . import move, scatter
 from .arch import Architecture
 from .assemble import EMPTY, Launch, assembled
 from .block_scale import block_scale_program, is_block_scale
+from .contraction import ANCHORS
 from .graph_program import graph_program
 from .kernel import GpuKernel, Operand, operands_of
 from .program import map_program, reduce_program
@@ -22,6 +23,7 @@ from .resize import resize_launch
 from .rowwise import program_launch
 from .scan import scan_launch
 from .select import arg_reduce_launch, top_k_launch
+from .tiled_product import product_launch
 from .window import pooling_launch
 
 Attributes = Mapping[str, Any]
@@ -146,6 +148,8 @@ def launch_of_graph(graph: Graph, architecture: Architecture) -> Launch:
     """The launch of a graph, not compiled yet; raises Refusal."""
     if len(graph.nodes) == 1 and graph.nodes[0].type == Descriptor.OPERATION_RESAMPLE_FWD_DESCRIPTOR:
         return pooling_launch(graph, architecture)
+    if graph.nodes[0].type in ANCHORS:
+        return product_launch(graph, architecture)
     if is_block_scale(graph):
         return program_launch(block_scale_program(graph), architecture)
     return program_launch(graph_program(graph), architecture)
