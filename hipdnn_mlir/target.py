@@ -1,8 +1,9 @@
 """Engines as data: what each library behind a target accepts. Claiming asks these tables; building the plan is the real test."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from .abi import Attribute as A
 from .abi import Descriptor as D
@@ -12,6 +13,15 @@ from .errors import ModelError
 from .ops.blocks import DEQUANTIZE, QUANTIZE, blocks_of
 from .ops.graph import Graph, Node, Tensor
 from .ops.strides import Dims, packed
+from .rocm import (
+    HipblasltProduct,
+    HipRmsNorm,
+    MiopenBatchNorm,
+    MiopenConvolution,
+    conform_hip_kernels,
+    conform_hipblaslt,
+    conform_miopen,
+)
 
 CONVOLUTION = D.OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR
 BACKWARD_DATA = D.OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
@@ -165,17 +175,34 @@ class Reduction:
         return _bad_tensor(graph, self.dtypes)
 
 
+class Rule(Protocol):
+    """Which graphs an engine takes."""
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Why the graph is not taken, or None."""
+
+
+def _as_it_is(graph: Graph) -> Graph:
+    return graph
+
+
 @dataclass(frozen=True)
 class Engine:
     """A named engine and the graphs it takes.
 
     Attributes:
         is_generated: it is no library's: the compiler writes a kernel for the graph.
+        conform: the graph in the form that the engine wants, of equal meaning; `accepts` judges that form.
     """
 
     name: str
-    accepts: AnchorEpilogue | Single | Rowwise | Reduction
+    accepts: Rule
     is_generated: bool = False
+    conform: Callable[[Graph], Graph] = _as_it_is
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Why the graph is not taken, or None."""
+        return self.accepts.refuses(self.conform(graph))
 
 
 @dataclass(frozen=True)
@@ -228,6 +255,7 @@ class Target:
         kernels: functions that its port, or code for its architecture, has kernels for (docs/program-format.md).
         channel_multiples: element type -> what the input channels of a convolution are filled up to a multiple of.
         architecture: of the GPU that code is generated for, as `hipdnn_mlir.gpu` names it; None on the host.
+        whole_epilogues: an engine may take an epilogue and refuse the first half of it.
         cost: what decides whether a part of a model is worth bringing here.
     """
 
@@ -238,14 +266,15 @@ class Target:
     cost: CostModel
     channel_multiples: Mapping[DType, int] = field(default_factory=dict)
     architecture: str | None = None
+    whole_epilogues: bool = False
 
     def engine_for(self, graph: Graph) -> Engine | None:
         """The first engine that takes the graph, or None."""
-        return next((engine for engine in self.engines if engine.accepts.refuses(graph) is None), None)
+        return next((engine for engine in self.engines if engine.refuses(graph) is None), None)
 
     def why_not(self, graph: Graph) -> str:
         """Every engine's reason against the graph."""
-        return "; ".join(f"{engine.name} {engine.accepts.refuses(graph)}" for engine in self.engines)
+        return "; ".join(f"{engine.name} {engine.refuses(graph)}" for engine in self.engines)
 
 
 def _name(node: Node) -> str:
@@ -371,7 +400,28 @@ def _cudnn(architecture: str) -> Target:
     )
 
 
-TARGETS: dict[str, Target] = {target.name: target for target in (HOST, _cudnn("sm_80"), _cudnn("sm_90"))}
+def _rocm(architecture: str) -> Target:
+    """AMD's hipDNN with the providers of its default build, and generated kernels for what they refuse."""
+    return Target(
+        architecture,
+        (
+            Engine("MIOPEN_ENGINE", MiopenConvolution(), conform=conform_miopen),
+            Engine("MIOPEN_ENGINE", MiopenBatchNorm(), conform=conform_miopen),
+            Engine("HIPBLASLT_ENGINE", HipblasltProduct(), conform=conform_hipblaslt),
+            Engine("HIP_KERNEL_ENGINE", HipRmsNorm(), conform=conform_hip_kernels),
+            *(engine for engine in _cudnn(architecture).engines if engine.is_generated),
+        ),
+        frozenset(),
+        GPU_KERNELS,
+        _GPU_COST,
+        architecture=architecture,
+        whole_epilogues=True,
+    )
+
+
+NVIDIA = ("sm_80", "sm_90")
+AMD = ("gfx90a", "gfx942", "gfx1100", "gfx1201")
+TARGETS: dict[str, Target] = {target.name: target for target in (HOST, *map(_cudnn, NVIDIA), *map(_rocm, AMD))}
 
 
 def find_target(name: str) -> Target:

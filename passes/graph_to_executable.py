@@ -27,7 +27,7 @@ NAME = "hipdnn-graph-to-executable"
 def graph_to_executable(module: Any, *, target: str = "host") -> None:
     """Emit every graph with the strides its buffers have and replace it by a call of an executable named after its descriptors' digest.
 
-    An operand whose strides the graph cannot take is copied to C order first.
+    An operand whose strides the graph cannot take is copied to C order first; a result whose strides it cannot write is copied from there.
 
     Before: `"hipdnn.graph"(%x, %w, %y) ({...})` on memrefs.
     After: `"hipdnn.executable"() {sym_name = "g_...", descriptors = "[...]"}` once, and
@@ -47,15 +47,17 @@ def graph_to_executable(module: Any, *, target: str = "host") -> None:
 
 def _compile(module: Any, operation: Any, target: Target, made: dict[str, Any]) -> None:
     graph = _emit(operation)
-    if isinstance(graph, Reject) or target.engine_for(graph) is None:
-        for copy in packed_operands(operation):
-            _compile(module, copy, target, made)
-        graph = _emit(operation)
+    for repack in (packed_operands, packed_results):
+        if isinstance(graph, Reject) or target.engine_for(graph) is None:
+            for copy in repack(operation):
+                _compile(module, copy, target, made)
+            graph = _emit(operation)
     if isinstance(graph, Reject):
         raise PassError(f"a claimed region does not compile: {graph}", pass_name=NAME)
     engine = target.engine_for(graph)
     if engine is None:
         raise PassError(f"no engine takes a claimed region: {target.why_not(graph)}", pass_name=NAME)
+    graph = engine.conform(graph)
     symbol = f"g_{graph.digest()}"
     architecture = target.architecture if engine.is_generated else None
     if symbol not in made:
@@ -92,14 +94,36 @@ def packed_operands(operation: Any) -> list[Any]:
         value = operation.operands[index]
         if is_contiguous(value.type):
             continue
-        kind = ir.MemRefType.get(list(value.type.shape), value.type.element_type)
         with ir.InsertionPoint(operation), operation.location:
-            packed = ir.Operation.create(
-                "memref.alloc", results=[kind], attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])}
-            ).result
+            packed = _packed_buffer(value.type)
             copies.append(copy_buffer(value, packed, operation))
         operation.operands[index] = packed
     return copies
+
+
+def packed_results(operation: Any) -> list[Any]:
+    """Let a region write results in C order where theirs are not, and copy from there; returns the regions that copy."""
+    copies: list[Any] = []
+    for index in range(input_count(operation), len(operation.operands)):
+        value = operation.operands[index]
+        if is_contiguous(value.type):
+            continue
+        with ir.InsertionPoint(operation), operation.location:
+            packed = _packed_buffer(value.type)
+            copies.append(copy_buffer(packed, value, operation))
+        operation.operands[index] = packed
+    for copy in copies:
+        copy.move_after(operation)
+    return copies
+
+
+def _packed_buffer(kind: Any) -> Any:
+    """A buffer in C order for what a memref type holds, at the current insertion point."""
+    return ir.Operation.create(
+        "memref.alloc",
+        results=[ir.MemRefType.get(list(kind.shape), kind.element_type)],
+        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])},
+    ).result
 
 
 def _executable(module: Any, symbol: str, graph: Graph, engine: str, operation: Any) -> Any:

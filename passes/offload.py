@@ -47,6 +47,11 @@ class Graphs:
     operation: str = "hipdnn.graph"
     writes_all: bool = False
 
+    @property
+    def looks_ahead(self) -> bool:
+        """Where an engine takes an epilogue as a whole."""
+        return self.target.whole_epilogues
+
     def joins(self, found: Found) -> bool:
         """Ops that hipDNN has operations for."""
         return found[0].emit is not None and found[0].move is None

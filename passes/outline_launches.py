@@ -37,6 +37,7 @@ class Launches:
     target: Target
     operation: str = "hipdnn.launch"
     writes_all: bool = True
+    looks_ahead: bool = False
 
     def joins(self, found: Found) -> bool:
         """Ops with a kernel that no view shows."""

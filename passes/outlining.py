@@ -30,6 +30,10 @@ class Taker(Protocol):
     def writes_all(self) -> bool:
         """Whether a region of one call has all results of its op, read or not."""
 
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether an op that is refused may be taken together with the op that reads it."""
+
     def joins(self, found: Found) -> bool:
         """Whether an op may be in a region at all."""
 
@@ -76,20 +80,39 @@ def outline(function: Any, taker: Taker) -> None:
 
 
 def _place(operation: Any, partition: Partition, views: dict[Any, Any], taker: Taker) -> Region | None:
-    """The largest region that `operation` can join, or one of its own, or None where it is not taken."""
+    """The largest region that `operation` can join, or one of its own, or None where it is not taken.
+
+    Where the taker looks ahead, an op that no producer's region takes may enter one together with its only reader.
+    """
     absorbed = [source for value in operation.operands if (source := _absorbable(value, views, taker)) is not None]
     producers = partition.producers(operation)
     choices = [producers] if len(producers) > 1 else []
     choices += [[producer] for producer in producers] + [[]]
-    tries = [(groups, absorbed) for groups in choices] + ([(groups, []) for groups in choices] if absorbed else [])
-    for groups, borders in tries:
-        members = partition.members(groups, [*borders, operation])
+    tries = [(groups, [*absorbed, operation]) for groups in choices]
+    tries += [(groups, [operation]) for groups in choices] if absorbed else []
+    reader = _only_reader(operation, views, taker) if taker.looks_ahead else None
+    if reader is not None:  # behind what joins a producer, before a region of its own
+        ahead = [(groups, [operation, reader]) for groups in choices]
+        tries = [t for t in tries if t[0]] + ahead + [t for t in tries if not t[0]]
+    for groups, more in tries:
+        members = partition.members(groups, more)
         if len(members) > MAX_OPS or not partition.is_convex(members):
             continue
         region = try_members(members, views, taker)
         if isinstance(region, Region):
             return region
     return None
+
+
+def _only_reader(operation: Any, views: dict[Any, Any], taker: Taker) -> Any | None:
+    """The op that alone reads an op's only result, where it may join a region."""
+    if len(operation.results) != 1:
+        return None
+    readers = [use.owner.operation for use in operation.results[0].uses]
+    if len(readers) != 1:
+        return None
+    found = views.get(readers[0])
+    return readers[0] if found is not None and not isinstance(found, Reject) and taker.joins(found) else None
 
 
 def _absorbable(value: Any, views: dict[Any, Any], taker: Taker) -> Any | None:

@@ -35,6 +35,7 @@ from . import (  # noqa: F401 - importing a pass registers it
     pad_channels,
     refine_shapes,
     rename_unconverted_ops,
+    split_bias,
     split_rotary,
     write_in_place,
 )
@@ -75,6 +76,7 @@ TORCH_STEPS = (
     Step("fuse-attention", "hipdnn-fuse-attention", "attention written out is one operation where an engine has it"),
     Step("convert-precision", "hipdnn-convert-precision", "the 16-bit type asked for, where it costs little accuracy"),
     Step("pad-channels", "hipdnn-pad-channels", "matrix units of some targets take channels by eights"),
+    Step("split-bias", "hipdnn-split-bias", "some libraries add a bias only together with an activation"),
     Step(
         "outline-constants",
         "hipdnn-outline-constants,func.func(canonicalize,cse)",

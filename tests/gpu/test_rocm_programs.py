@@ -1,0 +1,115 @@
+"""Programs for AMD's GPUs give ONNX Runtime's values: graphs in the providers' forms on the host's library, kernels in the emulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+
+import models
+from gpu.programs import compile_for_emulator, run
+from models import GraphBuilder
+
+F16_ERROR = 5e-3
+"""As norms: a few roundings to f16 one after the other."""
+
+
+def convolutions() -> onnx.ModelProto:
+    """Bias alone, bias and residual, a clamp, groups, a transposed one: batches of 2, so that channel slices are not dense."""
+    b = GraphBuilder("convolutions")
+    x = b.input("x", [2, 4, 8, 8])
+    a = b.op("Conv", x, b.normal([4, 4, 3, 3], 0.2), b.normal([4], 0.5), pads=[1, 1, 1, 1])
+    c = b.op("Relu", b.op("Add", a, x))
+    d = b.op(
+        "Clip",
+        b.op("Conv", c, b.normal([4, 2, 3, 3], 0.2), b.normal([4], 0.5), pads=[1, 0, 1, 2], group=2),
+        _limit(b, 0),
+        _limit(b, 6),
+    )
+    e = b.op("Relu", b.op("Conv", c, b.normal([8, 4, 1, 1], 0.5), b.normal([8], 0.5)))
+    joined = b.op("Concat", b.op("Relu", b.op("Conv", c, b.normal([4, 4, 1, 1], 0.5))), e, d, axis=1)
+    y = b.op("ConvTranspose", joined, b.normal([16, 3, 2, 2], 0.2), b.normal([3], 0.5), strides=[2, 2])
+    return b.model({y: [2, 3, 16, 16]})
+
+
+def lines() -> onnx.ModelProto:
+    """Convolutions of one spatial dim, with bias and ReLU and without; a batch norm that nothing folds, of a 3-dim tensor."""
+    b = GraphBuilder("lines")
+    x = b.input("x", [2, 4, 16])
+    vectors = [b.uniform([4], 0.5, 1.5) for _ in range(4)]
+    x = b.op("Relu", b.op("BatchNormalization", x, *vectors))
+    y = b.op("Relu", b.op("Conv", x, b.normal([8, 4, 3], 0.3), b.normal([8], 0.5), strides=[2], pads=[1, 1]))
+    z = b.op("Conv", y, b.normal([4, 8, 3], 0.3))
+    return b.model({z: [2, 4, 6]})
+
+
+def products() -> onnx.ModelProto:
+    """Every epilogue, batches of two dims that one stride does not reach, and that broadcast."""
+    b = GraphBuilder("products", opset=20)
+    x = b.input("x", [2, 6, 8])
+    for activation in ("Relu", "Sigmoid", "Gelu", "Tanh"):
+        options = {"approximate": "tanh"} if activation == "Gelu" else {}
+        x = b.op(activation, b.op("Add", b.op("MatMul", x, b.normal([8, 8], 0.35)), b.normal([8], 0.3)), **options)
+    gate = b.op("MatMul", x, b.normal([8, 8], 0.35))
+    x = b.op("Mul", gate, b.op("Sigmoid", gate))
+    heads = b.op("Transpose", b.op("Reshape", x, b.constant([2, 6, 2, 4], np.int64)), perm=[0, 2, 1, 3])
+    y = b.op("MatMul", b.op("Relu", heads), b.op("Transpose", heads, perm=[0, 1, 3, 2]))
+    z = b.op("MatMul", y, b.normal([6, 5], 0.35))
+    return b.model({z: [2, 2, 6, 5]})
+
+
+def norms() -> onnx.ModelProto:
+    """RMS norm written out, as exporters do, over rows of a 3-dim tensor."""
+    b = GraphBuilder("norms")
+    x = b.input("x", [2, 3, 8])
+    mean = b.op("ReduceMean", b.op("Mul", x, x), axes=[-1], keepdims=1)
+    root = b.op("Sqrt", b.op("Add", mean, b.constant(1e-5, np.float32)))
+    y = b.op("MatMul", b.op("Mul", b.op("Div", x, root), b.uniform([8], 0.5, 1.5)), b.normal([8, 8], 0.35))
+    return b.model({y: [2, 3, 8]})
+
+
+def _limit(b: GraphBuilder, value: float) -> str:
+    return b.constant(value, np.float32)
+
+
+CASES: dict[str, Callable[[], onnx.ModelProto]] = {
+    "convolutions": convolutions,
+    "lines": lines,
+    "products": products,
+    "norms": norms,
+    "perceptron": models.mlp,
+    "encoder": lambda: models.encoder(layers=1, s=8, d=16, heads=2, ffn=32),
+}
+
+
+def reference(model: onnx.ModelProto) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
+    """Inputs and ONNX Runtime's outputs."""
+    rng = np.random.default_rng(1)
+    dims = {port.name: [d.dim_value for d in port.type.tensor_type.shape.dim] for port in model.graph.input}
+    feeds = {name: rng.standard_normal(sizes).astype(np.float32) for name, sizes in dims.items()}
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return feeds, session.run(None, feeds)
+
+
+@pytest.mark.parametrize(("target", "wave"), [("gfx942", 64), ("gfx1100", 32)])
+@pytest.mark.parametrize("name", CASES)
+def test_program_equals_onnx_runtime(name: str, target: str, wave: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = CASES[name]()
+    feeds, wanted = reference(model)
+    program, modules = compile_for_emulator(model, monkeypatch, target=target)
+    assert program.model.executables
+    for got, want in zip(run(program, feeds, modules, wave=wave), wanted, strict=True):
+        np.testing.assert_allclose(got, want, rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_f16_program_is_near_onnx_runtime(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = CASES[name]()
+    feeds, wanted = reference(model)
+    program, modules = compile_for_emulator(model, monkeypatch, target="gfx942", precision="f16")
+    assert program.model.executables
+    for got, want in zip(run(program, feeds, modules, wave=64), wanted, strict=True):
+        assert np.linalg.norm(got - want) <= F16_ERROR * np.linalg.norm(want)
