@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 
 from .dialect import make_context
-from .errors import HipdnnMlirError, ModelError, PaddingError, UnsupportedError
+from .errors import HipdnnMlirError, ModelError, PaddingError, RefusedPlan, UnsupportedError
 from .extension import load_extensions
 from .importer import Imported, Slim, Weights, import_model, slim_models
 from .mlir_functions.open_sizes import check_functions, function_facts
@@ -37,7 +37,7 @@ from .sizes.known_sizes import WINDOWED, check_sizes, slice_facts, tell_sizes, t
 from .sizes.open_sizes import Buckets, InputSizes, Shapes, input_sizes
 from .sizes.samples import Samples, samples
 from .sizes.solver import Solver
-from .target import Target, find_target
+from .target import Target, find_target, target_name
 from .versions import producers
 
 if TYPE_CHECKING:
@@ -55,11 +55,13 @@ class Program:
         model: everything but the weights, as in the file.
         weights: constant name -> array.
         elapsed_ms: compile time per step.
+        compile_without: compiles the model again, without graphs that the device's library refuses; sessions ask for it.
     """
 
     model: ProgramModel
     weights: Weights
     elapsed_ms: dict[str, float] = field(default_factory=dict)
+    compile_without: Callable[[Sequence[RefusedPlan]], "Program"] | None = None
 
     def save(self, path: str | Path) -> None:
         """Write `model.hipdnn`; the file appears complete or not at all."""
@@ -96,6 +98,7 @@ def compile(  # noqa: A001 - the public name
     precision: str = UNCHANGED,
     shapes: Shapes | None = None,
     buckets: Buckets | None = None,
+    refused: Iterable[RefusedPlan] = (),
     dump_ir: str | Path | None = None,
 ) -> Program:
     """Compile an ONNX model into a hipDNN program, in this process.
@@ -104,10 +107,12 @@ def compile(  # noqa: A001 - the public name
         model: path, serialized bytes or loaded model.
         target: whose engines to compile for.
         precision: `model`, or `f16` or `bf16`: what an f32 model runs in where the op table allows it; inputs and outputs keep their types.
+            Or `tf32`: as the model is, but products of f32 may round their operands to TF32 where the device has that.
         shapes: sizes that the model leaves open, or other sizes than it states: input name -> dims, each a number, the name of an open size
             or `"?"`; or the name of an open size -> a number or another name. What stays open is a symbol of the program.
         buckets: open size -> rising sizes that it is rounded up to when the program runs: inputs are padded, outputs cut back, and the
             program is loaded for these sizes alone.
+        refused: graphs that the library of the device at hand has refused: they are split, then left to kernels of the compiler's own.
         dump_ir: folder for the IR after each step, `NN-<step>.mlir`.
 
     Raises:
@@ -116,19 +121,24 @@ def compile(  # noqa: A001 - the public name
         UnsupportedError: operations outside every engine, all of them listed.
         PassError: a defect of this compiler.
     """
-    file = read_model(model)
+    file, known = read_model(model), list(refused)
     lowered = lower(
         file.proto,
         target=target,
         precision=precision,
         shapes=shapes,
         buckets=buckets,
+        refused=known,
         dump_ir=dump_ir,
         where=_where(model),
         external=file.external,
     )
     lowered.model.model["sha256"] = file.sha256
-    return lowered.with_weights()
+    program = lowered.with_weights()
+    program.compile_without = lambda more: compile(
+        model, target=target, precision=precision, shapes=shapes, buckets=buckets, refused=[*known, *more]
+    )
+    return program
 
 
 @dataclass(frozen=True)
@@ -174,6 +184,7 @@ def lower(
     precision: str = UNCHANGED,
     shapes: Shapes | None = None,
     buckets: Buckets | None = None,
+    refused: Sequence[RefusedPlan] = (),
     dump_ir: str | Path | None = None,
     where: str = "model",
     external: Mapping[str, Array] | None = None,
@@ -186,6 +197,7 @@ def lower(
         precision: as for `compile`.
         shapes: as for `compile`.
         buckets: as for `compile`.
+        refused: as for `compile`.
         dump_ir: as for `compile`; of a model with open sizes the IR at the first sample point.
         where: the model's file, for messages.
         external: arrays of the initializers whose data is outside the model, or stand-ins of the same dims and dtype.
@@ -194,15 +206,17 @@ def lower(
         HipdnnMlirError: as for `compile`.
     """
     load_extensions()
-    library = find_target(target)
     find_precision(precision)
+    find_target(target)
+    library = find_target(target_name(target, precision))
     sizes = input_sizes(proto, shapes or {}, where)
     rounded = buckets or {}
     check_buckets(rounded, sizes)
     dump = Path(dump_ir) if dump_ir else None
     if sizes.is_static:
-        runner = Runner(target=target, precision=precision, dump_ir=dump)
-        return _lower(slim_models(proto, [sizes.at(())], where, external), runner, library, None)
+        names = [plan.graph for plan in refused]
+        runner = Runner(target=target, precision=precision, refused=names, dump_ir=dump)
+        return _lower(slim_models(proto, [sizes.at(())], where, external), runner, library, None, refused=refused)
     failure: HipdnnMlirError | None = None
     for chosen in samples_for(proto, sizes):
         runner = Runner(target=target, precision=precision, dump_ir=dump)
@@ -265,14 +279,19 @@ def _is_of_data(error: HipdnnMlirError) -> bool:
 
 
 def _lower(
-    slims: Sequence[Slim], runner: Runner, library: Target, solver: Solver | None, buckets: Buckets | None = None
+    slims: Sequence[Slim],
+    runner: Runner,
+    library: Target,
+    solver: Solver | None,
+    buckets: Buckets | None = None,
+    refused: Sequence[RefusedPlan] = (),
 ) -> Lowered:
     """From models with static sizes to a program: theirs, or the one of which theirs are instances."""
     padding = BucketedSizes(solver, buckets) if solver and buckets else None
     refusals: list[PaddingError | None] = []
     imported = lower_to_torch(slims, runner, lambda made: refusals.append(_check_padding(made, runner, padding)))
-    parts = [_lower_torch(imported[0], runner, library)]
-    parts += [_lower_torch(sample, runner.sibling(), library) for sample in imported[1:]]
+    parts = [_lower_torch(imported[0], runner, library, refused)]
+    parts += [_lower_torch(sample, runner.sibling(), library, refused) for sample in imported[1:]]
     for refusal in filter(None, refusals):  # behind the parts: what cannot be compiled at all is the better message
         raise refusal
     if solver is None:
@@ -299,7 +318,7 @@ def _differing(constants: Sequence[Mapping[str, Array]]) -> list[dict[str, Array
     return [{name: arrays[name] for name in names} for arrays in constants]
 
 
-def _lower_torch(imported: Imported, runner: Runner, target: Target) -> Lowered:
+def _lower_torch(imported: Imported, runner: Runner, target: Target, refused: Sequence[RefusedPlan]) -> Lowered:
     """From the torch dialect to a program for the sizes that the module has."""
     with imported.module.context:
         module = imported.module.operation
@@ -311,7 +330,8 @@ def _lower_torch(imported: Imported, runner: Runner, target: Target) -> Lowered:
         graphs = sum(op.name == "hipdnn.graph" for function in functions(module) for op in body(function))
         runner.run(module, OFFLOAD_STEPS[1:])
         start = time.perf_counter()
-        program = emit(imported, target.name, producers())
+        program = emit(imported, target.name, producers(), refused)
+        program.tf32 = runner.allows_tf32
         runner.elapsed_ms["emit"] = (time.perf_counter() - start) * 1e3
     return Lowered(program, imported.weights, constants, graphs, runner.elapsed_ms, program)
 

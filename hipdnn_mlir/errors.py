@@ -119,6 +119,60 @@ class DeviceError(HipdnnMlirError):
     """
 
 
+@dataclass(frozen=True)
+class RefusedPlan:
+    """A graph that the library on a machine has no plan for.
+
+    Attributes:
+        graph: Name of the executable, which says what it computes and how its tensors lie.
+        summary: Its operations in one line.
+        nodes: The ONNX nodes in it, joined by ``+``.
+        reason: The library's own words.
+    """
+
+    graph: str
+    summary: str
+    nodes: str
+    reason: str
+
+    def __str__(self) -> str:
+        where = f" ({self.nodes})" if self.nodes else ""
+        return f"{self.summary}{where}: {self.reason}"
+
+
+class PlanRefusedError(DeviceError):
+    """The device's library refuses graphs of a program, although the compiler's tables say that it takes them.
+
+    Args:
+        refusals: All of them; at least one.
+        where: The program.
+        hint: As in the base class; the default says how to compile for what the library takes.
+    """
+
+    def __init__(
+        self,
+        refusals: Iterable[RefusedPlan | Sequence[str]],
+        *,
+        where: str | None = None,
+        hint: str
+        | None = "run the .onnx file itself, or compile it on this machine with 'hipdnn-mlir compile --for-device'",
+    ) -> None:
+        self.refusals = tuple(made if isinstance(made, RefusedPlan) else RefusedPlan(*made) for made in refusals)
+        count = len(self.refusals)
+        super().__init__(
+            f"the library refuses {count} {'graph' if count == 1 else 'graphs'}: " + "; ".join(map(str, self.refusals)),
+            where=where,
+            hint=hint,
+        )
+
+    def _fields(self) -> dict[str, Any]:
+        return {
+            "refusals": [list(asdict(refusal).values()) for refusal in self.refusals],
+            "where": self.where,
+            "hint": self.hint,
+        }
+
+
 class PassError(HipdnnMlirError):
     """The compiler itself failed: a pass raised, the verifier refused its result, or the process died.
 
@@ -234,6 +288,7 @@ _CLASSES: Mapping[str, type[HipdnnMlirError]] = {
         PaddingError,
         ProgramError,
         DeviceError,
+        PlanRefusedError,
         PassError,
         UnsupportedError,
     )

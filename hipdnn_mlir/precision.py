@@ -5,12 +5,14 @@ from .errors import ModelError
 
 UNCHANGED = "model"
 """As the model is."""
+TF32 = "tf32"
+"""As the model is, but products of f32 may round their operands to TF32 (10 bits of fraction)."""
 _NARROW = {F16.name: F16, BF16.name: BF16}
-PRECISIONS = (UNCHANGED, *_NARROW)
+PRECISIONS = (UNCHANGED, TF32, *_NARROW)
 
 
 def find_precision(name: str) -> DType | None:
-    """The 16-bit type of a name, None for `model`; raises ModelError listing the known ones."""
+    """The 16-bit type of a name, None for `model` and `tf32`; raises ModelError listing the known ones."""
     if name not in PRECISIONS:
         raise ModelError(f"unknown precision {name!r}: expected one of {', '.join(PRECISIONS)}")
     return _NARROW.get(name)

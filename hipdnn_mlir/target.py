@@ -1,10 +1,11 @@
 """Engines as data: what each library behind a target accepts. Claiming asks these tables; building the plan is the real test."""
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from . import precision as precisions
 from .abi import Attribute as A
 from .abi import Descriptor as D
 from .abi import Pointwise as P
@@ -50,12 +51,17 @@ _HARD_SWISH = (P.ADD, P.RELU_FWD, P.MUL, P.MUL)
 
 @dataclass(frozen=True)
 class AnchorEpilogue:
-    """One anchor, then a chain of pointwise nodes on its result: one kernel."""
+    """One anchor, then a chain of pointwise nodes on its result: one kernel.
+
+    Attributes:
+        takes_residuals: whether the chain may meet other operands of its own size.
+    """
 
     anchors: frozenset[D]
     modes: frozenset[P]
     dtypes: frozenset[DType]
     max_epilogue: int
+    takes_residuals: bool = True
 
     def refuses(self, graph: Graph) -> str | None:
         """Why the graph is not taken, or None."""
@@ -95,6 +101,10 @@ class AnchorEpilogue:
             return f"{mode.name} with the chain on the right"
         if any(graph.producer(other) is not None for other in operands if other != current):
             return f"{mode.name} joins two computed values"
+        if not self.takes_residuals and any(
+            graph.tensors[other].dims == graph.tensors[current].dims for other in operands if other != current
+        ):
+            return f"{mode.name} with an operand of the result's size"
         return None
 
 
@@ -192,12 +202,14 @@ class Engine:
 
     Attributes:
         is_generated: it is no library's: the compiler writes a kernel for the graph.
+        is_last_resort: it takes no graph whose first node an engine before it would take alone.
         conform: the graph in the form that the engine wants, of equal meaning; `accepts` judges that form.
     """
 
     name: str
     accepts: Rule
     is_generated: bool = False
+    is_last_resort: bool = False
     conform: Callable[[Graph], Graph] = _as_it_is
 
     def refuses(self, graph: Graph) -> str | None:
@@ -268,17 +280,51 @@ class Target:
     architecture: str | None = None
     whole_epilogues: bool = False
 
-    def engine_for(self, graph: Graph) -> Engine | None:
-        """The first engine that takes the graph, or None."""
-        return next((engine for engine in self.engines if engine.refuses(graph) is None), None)
+    def engine_for(self, graph: Graph, refused: Collection[str] = ()) -> Engine | None:
+        """The first engine that takes the graph, or None.
+
+        Args:
+            graph: what is to be computed.
+            refused: names of executables that the library has refused, whatever the tables say.
+        """
+        for engine in self.engines:
+            if engine.refuses(graph) is not None:
+                continue
+            if refused and not engine.is_generated and engine.conform(graph).name in refused:
+                continue
+            if not engine.is_last_resort or not self._takes_anchor(graph):
+                return engine
+        return None
+
+    def last_resort(self, graph: Graph) -> Engine | None:
+        """The engine that takes the graph if no other does, or None."""
+        return next((e for e in self.engines if e.is_last_resort and e.refuses(graph) is None), None)
+
+    def _takes_anchor(self, graph: Graph) -> bool:
+        """Whether an engine takes the first node by itself, and the rest need not keep it from that."""
+        alone = first_node(graph) if len(graph.nodes) > 1 else graph
+        return any(not e.is_last_resort and e.refuses(alone) is None for e in self.engines)
 
     def why_not(self, graph: Graph) -> str:
         """Every engine's reason against the graph."""
-        return "; ".join(f"{engine.name} {engine.refuses(graph)}" for engine in self.engines)
+        reasons = ((engine, engine.refuses(graph)) for engine in self.engines)
+        return "; ".join(
+            f"{engine.name} {reason or 'leaves the first node to an engine that takes it alone'}"
+            for engine, reason in reasons
+        )
 
 
 def _name(node: Node) -> str:
     return D(node.type).name.removeprefix("OPERATION_").removesuffix("_DESCRIPTOR").lower()
+
+
+def first_node(graph: Graph) -> Graph:
+    """The graph of the first node alone."""
+    node = graph.nodes[0]
+    tensors = list(graph.tensors)
+    for number, index in enumerate(node.outputs.values()):
+        tensors[index] = replace(tensors[index], result=number)
+    return Graph(graph.compute, tensors, [node])
 
 
 def _used(graph: Graph) -> list[Tensor]:
@@ -374,23 +420,41 @@ _GPU_COST = CostModel(
 """A data-centre GPU behind PCI Express, in order of magnitude."""
 
 
-def _cudnn(architecture: str) -> Target:
-    """NVIDIA's cuDNN, with generated kernels for what it is not asked for."""
+_ANCHORS = frozenset({CONVOLUTION, BACKWARD_DATA, MATMUL})
+_GENERATED = (
+    Engine("GENERATED", Rowwise(ROWWISE_TYPES, 32), is_generated=True),
+    Engine(
+        "GENERATED",
+        Single(frozenset({RESAMPLE, LAYER_NORM, BATCH_NORM, BATCH_NORM_OF_DEVIATION}), _FLOATS),
+        is_generated=True,
+    ),
+    Engine("GENERATED", WholeBlocks(BLOCK_SCALES, _FLOATS | {I8}), is_generated=True),
+    Engine("GENERATED", Reduction(ROWWISE_TYPES), is_generated=True),
+    Engine("GENERATED", AnchorEpilogue(_ANCHORS, EPILOGUE_MODES, _FLOATS, 16), is_generated=True, is_last_resort=True),
+)
+"""What the compiler writes kernels for."""
+TF32 = f"+{precisions.TF32}"
+"""Behind a target's name: products of f32 may round their operands to TF32."""
+
+
+def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
+    """NVIDIA's cuDNN, with generated kernels for what it is not asked for.
+
+    cuDNN 9 has no engine for exact products of f32 but convolutions whose epilogue reads vectors only.
+    """
+    exact = Engine(
+        "CUDNN_ENGINE",
+        AnchorEpilogue(
+            frozenset({CONVOLUTION, BACKWARD_DATA}), EPILOGUE_MODES, frozenset({F32}), 16, takes_residuals=False
+        ),
+    )
+    floats = _FLOATS if tf32 else _FLOATS - {F32}
     return Target(
         architecture,
         (
-            Engine(
-                "CUDNN_ENGINE",
-                AnchorEpilogue(frozenset({CONVOLUTION, BACKWARD_DATA, MATMUL}), EPILOGUE_MODES, _FLOATS, 16),
-            ),
-            Engine("GENERATED", Rowwise(ROWWISE_TYPES, 32), is_generated=True),
-            Engine(
-                "GENERATED",
-                Single(frozenset({RESAMPLE, LAYER_NORM, BATCH_NORM, BATCH_NORM_OF_DEVIATION}), _FLOATS),
-                is_generated=True,
-            ),
-            Engine("GENERATED", WholeBlocks(BLOCK_SCALES, _FLOATS | {I8}), is_generated=True),
-            Engine("GENERATED", Reduction(ROWWISE_TYPES), is_generated=True),
+            Engine("CUDNN_ENGINE", AnchorEpilogue(_ANCHORS, EPILOGUE_MODES, floats, 16)),
+            *([] if tf32 else [exact]),
+            *_GENERATED,
         ),
         frozenset({CONVOLUTION, BACKWARD_DATA, RESAMPLE}),
         GPU_KERNELS,
@@ -409,7 +473,7 @@ def _rocm(architecture: str) -> Target:
             Engine("MIOPEN_ENGINE", MiopenBatchNorm(), conform=conform_miopen),
             Engine("HIPBLASLT_ENGINE", HipblasltProduct(), conform=conform_hipblaslt),
             Engine("HIP_KERNEL_ENGINE", HipRmsNorm(), conform=conform_hip_kernels),
-            *(engine for engine in _cudnn(architecture).engines if engine.is_generated),
+            *_GENERATED,
         ),
         frozenset(),
         GPU_KERNELS,
@@ -424,8 +488,17 @@ AMD = ("gfx90a", "gfx942", "gfx1100", "gfx1201")
 TARGETS: dict[str, Target] = {target.name: target for target in (HOST, *map(_cudnn, NVIDIA), *map(_rocm, AMD))}
 
 
+def target_name(name: str, precision: str) -> str:
+    """The name under which `find_target` finds what a precision allows."""
+    return name + TF32 if precision == precisions.TF32 and not name.endswith(TF32) else name
+
+
+_WITH_TF32 = {name + TF32: _cudnn(name, tf32=True) for name in NVIDIA}
+
+
 def find_target(name: str) -> Target:
-    """The target of a name; raises ModelError listing the known ones."""
-    if name not in TARGETS:
+    """The target of a name, with TF32 behind it where that is allowed; raises ModelError listing the known ones."""
+    plain = name.removesuffix(TF32)
+    if plain not in TARGETS:
         raise ModelError(f"unknown target {name!r}: expected one of {', '.join(TARGETS)}")
-    return TARGETS[name]
+    return _WITH_TF32.get(name, TARGETS[plain])

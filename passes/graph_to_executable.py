@@ -7,26 +7,29 @@ from torch_mlir import ir
 
 from hipdnn_mlir.abi import Attribute, Descriptor, Pointwise
 from hipdnn_mlir.dialect import create_execute, create_launch_kernel, input_count
-from hipdnn_mlir.errors import PassError, Reject
+from hipdnn_mlir.errors import PassError, Reject, UnsupportedError
 from hipdnn_mlir.gpu import generate_graph
 from hipdnn_mlir.ir_types import memref_strides
+from hipdnn_mlir.ir_view import node_name
 from hipdnn_mlir.ops.emitter import Storage
 from hipdnn_mlir.ops.graph import Graph, Node
 from hipdnn_mlir.region import region_graph
-from hipdnn_mlir.target import Target, find_target
+from hipdnn_mlir.target import Engine, Target, find_target
 
 from .finalize_memrefs import copy_buffer
 from .gpu_code import create_kernel, generated_code
 from .registration import body, functions, module_pass
+from .split_refused import REFUSED, split
 from .views import is_contiguous
 
 NAME = "hipdnn-graph-to-executable"
 
 
 @module_pass(NAME)
-def graph_to_executable(module: Any, *, target: str = "host") -> None:
+def graph_to_executable(module: Any, *, target: str = "host", refused: str = "") -> None:
     """Emit every graph with the strides its buffers have and replace it by a call of an executable named after its descriptors' digest.
 
+    A graph that the library has refused is split, then left to the engine of last resort, then an error.
     An operand whose strides the graph cannot take is copied to C order first; a result whose strides it cannot write is copied from there.
 
     Before: `"hipdnn.graph"(%x, %w, %y) ({...})` on memrefs.
@@ -36,29 +39,31 @@ def graph_to_executable(module: Any, *, target: str = "host") -> None:
     Args:
         module: the module operation.
         target: whose engines to ask.
+        refused: names of executables that the library on this machine has refused, separated by commas.
     """
     library = find_target(target)
+    names = frozenset(refused.split(",")) - {""}
     made: dict[str, Any] = {}
     for function in functions(module):
         for operation in body(function):
             if operation.name == "hipdnn.graph":
-                _compile(module, operation, library, made)
+                _compile(module, operation, library, names, made)
 
 
-def _compile(module: Any, operation: Any, target: Target, made: dict[str, Any]) -> None:
+def _compile(module: Any, operation: Any, target: Target, refused: frozenset[str], made: dict[str, Any]) -> None:
     graph = _emit(operation)
     for repack in (packed_operands, packed_results):
         if isinstance(graph, Reject) or target.engine_for(graph) is None:
             for copy in repack(operation):
-                _compile(module, copy, target, made)
+                _compile(module, copy, target, refused, made)
             graph = _emit(operation)
     if isinstance(graph, Reject):
         raise PassError(f"a claimed region does not compile: {graph}", pass_name=NAME)
-    engine = target.engine_for(graph)
+    engine = _engine(module, operation, graph, target, refused, made)
     if engine is None:
-        raise PassError(f"no engine takes a claimed region: {target.why_not(graph)}", pass_name=NAME)
+        return
     graph = engine.conform(graph)
-    symbol = f"g_{graph.digest()}"
+    symbol = graph.name
     architecture = target.architecture if engine.is_generated else None
     if symbol not in made:
         made[symbol] = (
@@ -69,8 +74,51 @@ def _compile(module: Any, operation: Any, target: Target, made: dict[str, Any]) 
     create_call = create_execute if architecture is None else create_launch_kernel
     ins = input_count(operation)
     with ir.InsertionPoint(operation):
-        create_call(symbol, list(operation.operands)[:ins], list(operation.operands)[ins:], operation.location)
+        call = create_call(symbol, list(operation.operands)[:ins], list(operation.operands)[ins:], operation.location)
+    if REFUSED in operation.attributes:
+        call.attributes[REFUSED] = operation.attributes[REFUSED]
     operation.erase()
+
+
+def _engine(
+    module: Any, operation: Any, graph: Graph, target: Target, refused: frozenset[str], made: dict[str, Any]
+) -> Engine | None:
+    """The engine of a region; None where the library refused it and its halves are compiled in its place."""
+    claimed = target.engine_for(graph)
+    if claimed is None:
+        raise PassError(f"no engine takes a claimed region: {target.why_not(graph)}", pass_name=NAME)
+    engine = target.engine_for(graph, refused)
+    if engine is not claimed:
+        _mark_refused(operation, claimed.conform(graph).name)
+    if engine is not None:
+        return engine
+    halves = split(operation, lambda head, tail: _are_taken(operation, head, tail, target, refused))
+    if halves is not None:
+        for half in halves:
+            _compile(module, half, target, refused, made)
+        return None
+    engine = target.last_resort(graph)
+    if engine is None:
+        reason = "the library refuses it, alone and with what follows, and there is no kernel for it"
+        raise UnsupportedError([Reject(summary(graph), "plan", reason, node_name(operation))], target=target.name)
+    return engine
+
+
+def _mark_refused(operation: Any, name: str) -> None:
+    """Remember that the library refused a region."""
+    known = list(ir.ArrayAttr(operation.attributes[REFUSED])) if REFUSED in operation.attributes else []
+    operation.attributes[REFUSED] = ir.ArrayAttr.get([*known, ir.StringAttr.get(name)])
+
+
+def _are_taken(operation: Any, head: Any, tail: Any, target: Target, refused: frozenset[str]) -> bool:
+    """Whether a library still takes the first half of a region, and anything the second."""
+    first, second = _emit(head), _emit(tail)
+    if isinstance(first, Reject) or isinstance(second, Reject):
+        return False
+    claimed, engine = target.engine_for(first), target.engine_for(first, refused)
+    if engine is not claimed and claimed is not None:
+        _mark_refused(operation, claimed.conform(first).name)
+    return engine is not None and not engine.is_generated and target.engine_for(second, refused) is not None
 
 
 def storage(value: Any) -> Storage:

@@ -3,7 +3,7 @@
 import logging
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from torch_mlir import ir
 from torch_mlir.passmanager import PassManager
 
 from hipdnn_mlir.errors import HipdnnMlirError, PassError
-from hipdnn_mlir.precision import UNCHANGED
+from hipdnn_mlir.precision import TF32, UNCHANGED
+from hipdnn_mlir.target import target_name
 
 from . import (  # noqa: F401 - importing a pass registers it
     absorb_transposes,
@@ -163,14 +164,32 @@ def build(pipeline: str, defaults: dict[str, str] | None = None) -> PassManager:
 class Runner:
     """Runs steps one after the other on a module, dumping IR and naming the step that fails."""
 
-    def __init__(self, *, target: str = "host", precision: str = UNCHANGED, dump_ir: Path | None = None) -> None:
-        self._defaults = {"target": target, "precision": precision}
+    def __init__(
+        self,
+        *,
+        target: str = "host",
+        precision: str = UNCHANGED,
+        refused: Iterable[str] = (),
+        dump_ir: Path | None = None,
+    ) -> None:
+        self._defaults = {
+            "target": target_name(target, precision),
+            "precision": precision,
+            "refused": ",".join(sorted(refused)),
+        }
         self._dump_ir = dump_ir
         self.elapsed_ms: dict[str, float] = {}
 
     def sibling(self) -> "Runner":
         """A runner with the same options that dumps nothing."""
-        return Runner(target=self._defaults["target"], precision=self._defaults["precision"])
+        made = Runner()
+        made._defaults = dict(self._defaults)
+        return made
+
+    @property
+    def allows_tf32(self) -> bool:
+        """Whether products of f32 may round their operands."""
+        return self._defaults["precision"] == TF32
 
     def run(self, module: Any, steps: Sequence[Step]) -> None:
         """Run the steps.

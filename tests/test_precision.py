@@ -177,7 +177,7 @@ _OPS: list[Callable[[GraphBuilder, str, str], str]] = [
 
 
 def test_unknown_precision_lists_the_known_ones() -> None:
-    with pytest.raises(ModelError, match="unknown precision 'f8': expected one of model, f16, bf16"):
+    with pytest.raises(ModelError, match="unknown precision 'f8': expected one of model, tf32, f16, bf16"):
         hipdnn_mlir.compile(small_cnn(), precision="f8")
 
 

@@ -118,6 +118,11 @@ class Graph:
         canonical = json.dumps(self.descriptors(), separators=(",", ":"), sort_keys=True)
         return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
+    @property
+    def name(self) -> str:
+        """Name of its executable: equal graphs have equal names."""
+        return f"g_{self.digest()}"
+
 
 def json_number(value: float) -> float | str:
     """A float as program files spell it: JSON has no infinities."""

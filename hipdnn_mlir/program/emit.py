@@ -1,39 +1,53 @@
 """memref program -> flat program: buffers, executables, steps."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import asdict
 from math import prod
 from typing import Any
 
 from torch_mlir import ir
 
 from ..dialect import input_count
-from ..errors import PassError
+from ..errors import PassError, RefusedPlan
 from ..importer import Imported, TensorInfo
 from ..ir_types import memref_strides
 from ..ir_view import node_name
 from ..passes.outline_constants import constant_name
+from ..passes.split_refused import REFUSED
 from ..passes.views import VIEWS, base
-from .schema import Buffer, Constant, Copy, Executable, Execute, Kernel, Launch, Location, Port, ProgramModel
+from .schema import Buffer, Constant, Copy, Executable, Execute, Kernel, Launch, Location, Port, ProgramModel, Refused
 
 _BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16, "i64": 64, "i32": 32, "i16": 16, "i8": 8, "i1": 8}
 
 
-def emit(imported: Imported, target: str, producer: dict[str, str]) -> ProgramModel:
+def emit(
+    imported: Imported, target: str, producer: dict[str, str], refused: Sequence[RefusedPlan] = ()
+) -> ProgramModel:
     """Flatten `@main` of a fully lowered module.
+
+    Args:
+        imported: the module, its inputs and outputs.
+        target: what it is compiled for.
+        producer: versions of the compiler and of what it is made of.
+        refused: graphs that the device's library refused; those that the model has are recorded.
 
     Raises:
         PassError: an operation is left that is no step.
     """
-    return _Emission(imported, target, producer).run()
+    return _Emission(imported, target, producer, refused).run()
 
 
 class _Emission:
-    def __init__(self, imported: Imported, target: str, producer: dict[str, str]) -> None:
+    def __init__(
+        self, imported: Imported, target: str, producer: dict[str, str], refused: Sequence[RefusedPlan]
+    ) -> None:
         self._imported = imported
         self._program = ProgramModel(target, producer, {"name": imported.name, "sha256": imported.sha256})
         self._buffers: dict[Any, int] = {}
         self._executables: dict[str, int] = {}
         self._kernels: dict[str, tuple[int, list[dict[str, Any]]]] = {}
+        self._refused = {plan.graph: Refused(**asdict(plan)) for plan in refused}
 
     def run(self) -> ProgramModel:
         operations = [op.operation for op in self._imported.module.body.operations]
@@ -47,6 +61,7 @@ class _Emission:
         for item in main.regions[0].blocks[0].operations:
             self._operation(item.operation)
         self._program.set_liveness()
+        self._program.refused = [plan for plan in self._refused.values() if plan.steps]
         return self._program
 
     def _executable(self, operation: Any) -> None:
@@ -103,6 +118,9 @@ class _Emission:
 
     def _operation(self, operation: Any) -> None:
         name = str(operation.name)
+        if REFUSED in operation.attributes:
+            for graph in ir.ArrayAttr(operation.attributes[REFUSED]):
+                self._refused[ir.StringAttr(graph).value].steps.append(len(self._program.steps))
         if name == "memref.alloc":
             self._buffer(operation.results[0], "temp")
         elif name == "hipdnn.execute":

@@ -89,6 +89,17 @@ class Kernel:
 
 
 @dataclass
+class Refused:
+    """A graph that the library refused when the model was compiled for its device: name, nodes, words, and the steps in its place."""
+
+    graph: str
+    summary: str
+    nodes: str
+    reason: str
+    steps: list[int] = field(default_factory=list)
+
+
+@dataclass
 class Execute:
     """Run an executable; `operands` match the executable's."""
 
@@ -128,6 +139,7 @@ class ProgramModel:
 
     `symbols` names the open sizes; where there are any, every number may be an expression of them, an entry of `expressions`. The program
     holds where all `conditions` do: (relation, a, b, node that needs it). `buckets` are, per symbol, the sizes that it is rounded up to.
+    `refused` is what became of graphs that the device's library had no plan for; `tf32` allows products of f32 to round their operands.
     """
 
     target: str
@@ -144,6 +156,8 @@ class ProgramModel:
     expressions: list[list[Any]] = field(default_factory=list)
     conditions: list[list[Any]] = field(default_factory=list)
     buckets: list[list[int]] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    tf32: bool = False
     format: int = FORMAT
 
     def to_dict(self) -> dict[str, Any]:
@@ -160,6 +174,9 @@ class ProgramModel:
             data["format"] = max(self.format, CODE_FORMAT if has_code else KERNELS_FORMAT)
         else:
             del data["kernels"]
+        for name in ("refused", "tf32"):
+            if not data[name]:
+                del data[name]
         if not any(self.buckets):
             del data["buckets"]
         if not self.symbols:

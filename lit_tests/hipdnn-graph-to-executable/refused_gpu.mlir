@@ -1,0 +1,27 @@
+// RUN: hipdnn-opt %s --hipdnn-graph-to-executable=target=sm_90+tf32 | filecheck %s --check-prefix=TAKEN
+// RUN: hipdnn-opt %s --pass-pipeline='builtin.module(hipdnn-graph-to-executable{target=sm_90+tf32 refused=g_1af2706d11c6275c})' | filecheck %s --check-prefix=SPLIT
+// RUN: hipdnn-opt %s --pass-pipeline='builtin.module(hipdnn-graph-to-executable{target=sm_90+tf32 refused=g_1af2706d11c6275c,g_61079562bb6112e7})' | filecheck %s --check-prefix=CODE
+// RUN: hipdnn-opt %s --hipdnn-graph-to-executable=target=sm_90 | filecheck %s --check-prefix=CODE
+
+// On a GPU the second half is a kernel; where the library refuses the first half as well, the whole graph is. cuDNN has no exact products
+// of f32: without TF32 nothing else is tried.
+
+// TAKEN: "hipdnn.executable"() {{.+}} summary = "matmul + relu"
+// SPLIT-DAG: "hipdnn.executable"() {{.+}} summary = "matmul"
+// SPLIT-DAG: "hipdnn.kernel"() {{.+}} summary = "relu"
+// CODE-NOT: hipdnn.executable
+// CODE: "hipdnn.kernel"() {{.+}} summary = "matmul + relu"
+// CODE: "hipdnn.launch_kernel"(%arg0, %arg1, %arg2)
+#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
+#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
+#two_out = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
+!m = !torch.vtensor<[8,8],f32>
+func.func @product(%a: memref<8x8xf32>, %b: memref<8x8xf32>, %y: memref<8x8xf32>) {
+  "hipdnn.graph"(%a, %b, %y) ({
+  ^bb0(%v: !m, %w: !m):
+    %p = torch.aten.mm %v, %w : !m, !m -> !m
+    %o = torch.aten.relu %p : !m -> !m
+    "hipdnn.yield"(%o) {operandSegmentSizes = #one} : (!m) -> ()
+  }) {operandSegmentSizes = #two_out, resultSegmentSizes = #none} : (memref<8x8xf32>, memref<8x8xf32>, memref<8x8xf32>) -> ()
+  return
+}
