@@ -46,7 +46,7 @@ def conform_miopen(graph: Graph) -> Graph:
     """
     graph = _copied(graph)
     if _starts_with(graph, _CONVOLUTION, _BACKWARD_DATA, _BATCH_NORM):
-        ranks = {len(tensor.dims) for tensor in graph.tensors if tensor.value is None}
+        ranks = {len(tensor.dims) for tensor in _named(graph)}
         for rank in ranks if len(ranks) == 1 and max(ranks) < _IMAGE_RANK else ():
             _add_spatial_dims(graph, _IMAGE_RANK - rank)
     _widen_intermediates(graph)
@@ -96,9 +96,8 @@ def _copied(graph: Graph) -> Graph:
 
 
 def _add_spatial_dims(graph: Graph, count: int) -> None:
-    for tensor in graph.tensors:
-        if tensor.value is None:
-            tensor.dims, tensor.strides = tensor.dims + (1,) * count, tensor.strides + (1,) * count
+    for tensor in _named(graph):
+        tensor.dims, tensor.strides = tensor.dims + (1,) * count, tensor.strides + (1,) * count
     for node in graph.nodes:
         node.attributes = [
             (name, kind, list(values) + [_SPATIAL[name]] * count if name in _SPATIAL else values)
@@ -226,7 +225,7 @@ class HipblasltProduct:
 
     @staticmethod
     def _types(graph: Graph) -> Refusal:
-        kinds = {t.dtype for t in graph.tensors if t.operand is not None or t.result is not None}
+        kinds = {tensor.dtype for tensor in _named(graph) if not tensor.is_virtual}
         if kinds - _FLOATS or len(kinds) > 1:
             return f"tensors of {', '.join(sorted(map(str, kinds)))}"
         product, *rest = graph.nodes
@@ -305,6 +304,11 @@ _CLIPS = (A.POINTWISE_RELU_LOWER_CLIP, A.POINTWISE_RELU_UPPER_CLIP, A.POINTWISE_
 
 def _first(*checks: Callable[[], Refusal]) -> Refusal:
     return next((refusal for check in checks if (refusal := check()) is not None), None)
+
+
+def _named(graph: Graph) -> list[Tensor]:
+    """The tensors that nodes name, but baked numbers."""
+    return [tensor for _, tensor in graph.by_uid() if tensor.value is None]
 
 
 def _starts_with(graph: Graph, *types: D) -> bool:

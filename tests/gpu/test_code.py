@@ -1,8 +1,7 @@
-"""What a user meets: architectures, linking, a missing llvmlite."""
+"""What a user meets: architectures, a missing llvmlite."""
 
 from __future__ import annotations
 
-import shutil
 import sys
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 
 from gpu.emulated import describe
 from hipdnn_mlir.errors import ModelError
-from hipdnn_mlir.gpu import ARCHITECTURES, find_architecture, generate, link_code_object, lower
+from hipdnn_mlir.gpu import ARCHITECTURES, find_architecture, generate, lower
 from host_kernels.kernel_runs import TensorSpec
 
 COPY = {"code": [["load", 0], ["store", 1, 0]]}
@@ -36,18 +35,6 @@ def test_a_missing_llvmlite_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) 
 def test_equal_kernels_have_equal_code() -> None:
     for name in ARCHITECTURES:
         assert copy_kernel(name).code == copy_kernel(name).code
-
-
-def test_linking_without_a_linker_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda _: None)
-    with pytest.raises(ModelError, match=r"linked with ld.lld, which is not on PATH"):
-        link_code_object(copy_kernel("gfx942").code)
-
-
-@pytest.mark.skipif(shutil.which("ld.lld") is None, reason="LLVM's linker ld.lld is not on PATH")
-@pytest.mark.parametrize("name", [n for n, a in ARCHITECTURES.items() if a.code == "object"])
-def test_an_object_links_to_a_code_object(name: str) -> None:
-    assert link_code_object(copy_kernel(name).code)[:4] == b"\x7fELF"
 
 
 @pytest.mark.parametrize("name", [n for n, a in ARCHITECTURES.items() if a.code == "object"])

@@ -1,0 +1,217 @@
+"""Which engine takes what on AMD's targets, and what is split off to a generated kernel: one case per rule of a provider."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto
+
+import hipdnn_mlir
+import models
+from hipdnn_mlir.abi import Attribute as A
+from hipdnn_mlir.abi import DataType
+from hipdnn_mlir.abi import Descriptor as D
+from hipdnn_mlir.gpu import link
+from hipdnn_mlir.target import AMD
+from models import GraphBuilder
+
+pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")
+pytestmark = pytest.mark.skipif(
+    link.find_linker() is None, reason="no ld.lld of LLVM 15 or newer: pip install '.[gpu-amd]'"
+)
+CONV, PRODUCT = "MIOPEN_ENGINE", "HIPBLASLT_ENGINE"
+KERNEL = "kernel"
+Steps = list[tuple[str, str]]
+Tail = Callable[[GraphBuilder, str], str]
+
+
+def steps(model: onnx.ModelProto, target: str = "gfx942", **options: Any) -> Steps:
+    """Engine and nodes of every step of the compiled model."""
+    program = hipdnn_mlir.compile(model, target=target, **options).model
+    found = []
+    for step in program.steps:
+        action = getattr(step, "executable", None)
+        found.append((KERNEL if action is None else program.executables[action].engine, program.summary(step)))
+    return found
+
+
+def limit(b: GraphBuilder, value: float) -> str:
+    return b.constant(value, np.float32)
+
+
+def op(name: str, **attributes: Any) -> Tail:
+    return lambda b, x: b.op(name, x, **attributes)
+
+
+def clip(low: float | None, high: float | None) -> Tail:
+    return lambda b, x: b.op("Clip", x, "" if low is None else limit(b, low), "" if high is None else limit(b, high))
+
+
+def convolved(tail: Tail | None, *, bias: bool = True, **attributes: Any) -> onnx.ModelProto:
+    b = GraphBuilder("conv", opset=20)
+    x = b.input("x", [1, 4, 8, 8])
+    operands = [b.normal([4, 4 // attributes.get("group", 1), 3, 3], 0.2)] + ([b.normal([4], 0.5)] if bias else [])
+    attributes = {"pads": [1, 1, 1, 1], **attributes}
+    y = b.op("Conv", x, *operands, **attributes)
+    y = y if tail is None else tail(b, y)
+    size = 8 + (sum(attributes["pads"][::2]) - 2)
+    return b.model({y: [1, 4, size, 8 + (sum(attributes["pads"][1::2]) - 2)]})
+
+
+CONVOLUTIONS: dict[str, tuple[onnx.ModelProto, Steps]] = {
+    "alone": (convolved(None, bias=False), [(CONV, "conv2d")]),
+    "relu": (convolved(op("Relu"), bias=False), [(CONV, "conv2d + relu")]),
+    "bias": (convolved(None), [(CONV, "conv2d"), (KERNEL, "add")]),
+    "bias and relu": (convolved(op("Relu")), [(CONV, "conv2d + add + relu")]),
+    "bias and clamp": (convolved(clip(0.0, 6.0)), [(CONV, "conv2d + add + relu")]),
+    "bias and lower limit": (convolved(clip(0.5, None)), [(CONV, "conv2d"), (KERNEL, "add + relu")]),
+    "bias and leaky relu": (convolved(op("LeakyRelu")), [(CONV, "conv2d"), (KERNEL, "add + relu")]),
+    "bias and sigmoid": (convolved(op("Sigmoid")), [(CONV, "conv2d"), (KERNEL, "add + sigmoid")]),
+    "bias and two": (
+        convolved(lambda b, x: b.op("Tanh", b.op("Relu", x))),
+        [(CONV, "conv2d + add + relu"), (KERNEL, "tanh")],
+    ),
+    "residual": (
+        convolved(lambda b, x: b.op("Relu", b.op("Add", x, "x"))),
+        [(CONV, "conv2d"), (KERNEL, "add + add + relu")],
+    ),
+    "groups": (convolved(op("Relu"), group=2), [(CONV, "conv2d + add + relu")]),
+    "uneven padding": (convolved(op("Relu"), pads=[0, 1, 2, 1]), [(KERNEL, "copy"), (CONV, "conv2d + add + relu")]),
+}
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_miopen_takes_a_convolution_alone_with_relu_or_with_bias_and_relu(name: str) -> None:
+    model, wanted = CONVOLUTIONS[name]
+    assert [step for step in steps(model) if step[1] not in ("fill", "copy + fill")][-len(wanted) :] == wanted
+
+
+def multiplied(tail: Tail | None, *, bias: bool = True) -> onnx.ModelProto:
+    b = GraphBuilder("product", opset=20)
+    y = b.op("MatMul", b.input("x", [6, 8]), b.normal([8, 8], 0.3))
+    y = b.op("Add", y, b.normal([8], 0.3)) if bias else y
+    return b.model({(y if tail is None else tail(b, y)): [6, 8]})
+
+
+def swish(b: GraphBuilder, x: str) -> str:
+    return b.op("Mul", x, b.op("Sigmoid", x))
+
+
+PRODUCTS: dict[str, tuple[onnx.ModelProto, Steps]] = {
+    "alone": (multiplied(None, bias=False), [(PRODUCT, "matmul")]),
+    "bias": (multiplied(None), [(PRODUCT, "matmul + add")]),
+    "relu": (multiplied(op("Relu"), bias=False), [(PRODUCT, "matmul + relu")]),
+    "bias and relu": (multiplied(op("Relu")), [(PRODUCT, "matmul + add + relu")]),
+    "bias and clamp": (multiplied(clip(-1.0, 1.0)), [(PRODUCT, "matmul + add + relu")]),
+    "bias and lower limit": (multiplied(clip(-1.0, None)), [(PRODUCT, "matmul + add"), (KERNEL, "relu")]),
+    "bias and gelu by tanh": (
+        multiplied(op("Gelu", approximate="tanh")),
+        [(PRODUCT, "matmul + add + gelu_approx_tanh")],
+    ),
+    "bias and gelu": (multiplied(op("Gelu")), [(PRODUCT, "matmul + add"), (KERNEL, "gelu")]),
+    "bias and swish": (multiplied(swish), [(PRODUCT, "matmul + add + swish")]),
+    "bias and sigmoid": (multiplied(op("Sigmoid")), [(PRODUCT, "matmul + add"), (KERNEL, "sigmoid")]),
+    "residual": (multiplied(lambda b, x: b.op("Add", x, "x")), [(PRODUCT, "matmul + add"), (KERNEL, "add")]),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_hipblaslt_takes_bias_and_some_activations(name: str) -> None:
+    model, wanted = PRODUCTS[name]
+    assert steps(model) == wanted
+
+
+def test_heads_are_copied_where_one_stride_does_not_reach_all_batches() -> None:
+    def heads(batch: int) -> Steps:
+        b = GraphBuilder("heads")
+        x = b.op("Reshape", b.input("x", [batch, 6, 8]), b.constant([batch, 6, 2, 4], np.int64))
+        x = b.op("Transpose", x, perm=[0, 2, 1, 3])
+        y = b.op("MatMul", x, b.op("Transpose", x, perm=[0, 1, 3, 2]))
+        return steps(b.model({y: [batch, 2, 6, 6]}))
+
+    assert heads(1) == [(PRODUCT, "matmul")]
+    assert heads(2)[-1] == (PRODUCT, "matmul")
+    assert set(heads(2)[:-1]) == {(KERNEL, "copy")}
+
+
+def normalized(dims: list[int], kind: int) -> onnx.ModelProto:
+    b = GraphBuilder("norm")
+    dtype = np.float32 if kind == TensorProto.FLOAT else np.float16
+    vectors = [b.constant(np.full(dims[1], value), dtype) for value in (1.5, 0.5, 0.1, 2.0)]
+    y = b.op("Relu", b.op("BatchNormalization", b.input("x", dims, kind), *vectors))
+    return b.model({y: dims}, dtype=kind)
+
+
+@pytest.mark.parametrize(
+    ("dims", "kind", "wanted"),
+    [
+        ([2, 3, 4, 4], TensorProto.FLOAT, [(CONV, "batch_norm + relu")]),
+        ([2, 3, 4], TensorProto.FLOAT, [(CONV, "batch_norm + relu")]),
+        ([2, 3, 4, 4], TensorProto.FLOAT16, [(KERNEL, "batch_norm"), (KERNEL, "relu")]),  # statistics of f16
+        ([2, 3, 2, 2, 2, 2], TensorProto.FLOAT, [(KERNEL, "batch_norm"), (KERNEL, "relu")]),
+    ],
+)
+def test_miopen_takes_batch_norm_with_statistics_of_f32(dims: list[int], kind: int, wanted: Steps) -> None:
+    assert steps(normalized(dims, kind)) == wanted
+
+
+@pytest.mark.parametrize(("kind", "engine"), [(TensorProto.FLOAT, "HIP_KERNEL_ENGINE"), (TensorProto.FLOAT16, KERNEL)])
+def test_rms_norm_with_a_scale_of_f32_is_the_hip_kernel_providers(kind: int, engine: str) -> None:
+    b = GraphBuilder("rms", opset=23)
+    x = b.input("x", [2, 5, 8], kind)
+    scale = b.constant(np.ones(8), np.float32 if kind == TensorProto.FLOAT else np.float16)
+    y = b.op("RMSNormalization", x, scale)
+    assert steps(b.model({y: [2, 5, 8]}, dtype=kind)) == [(engine, "rmsnorm")]
+
+
+@pytest.mark.parametrize("target", AMD)
+def test_whole_models_compile_into_one_program(target: str) -> None:
+    for model in (
+        models.mlp(),
+        models.resnet(),
+        models.encoder(layers=1, s=16, d=32, heads=4, ffn=64),
+        models.mobilenet_v2(),
+    ):
+        engines = {engine for engine, _ in steps(model, target)}
+        assert engines <= {CONV, PRODUCT, KERNEL}
+
+
+def test_attention_is_products_and_a_generated_softmax() -> None:
+    found = steps(models.encoder(layers=1, s=16, d=32, heads=4, ffn=64))
+    assert (KERNEL, "div + add + reduce + sub + exp + reduce + div") in found
+    assert found.count((PRODUCT, "matmul")) == 2
+
+
+def test_intermediates_are_f32_and_a_bias_is_added_in_its_own_type() -> None:
+    program = hipdnn_mlir.compile(convolved(op("Relu")), target="gfx942", precision="f16").model
+    (executable,) = program.executables
+    bodies = [(kind, {name: values for name, _, values in body}) for kind, body in executable.descriptors]
+    tensors = [body for kind, body in bodies if kind == D.TENSOR_DESCRIPTOR]
+    stored = {(body[A.TENSOR_IS_VIRTUAL][0], body[A.TENSOR_DATA_TYPE][0]) for body in tensors}
+    assert stored == {(True, DataType.FLOAT), (False, DataType.HALF)}
+    precisions = [body[A.POINTWISE_MATH_PREC] for kind, body in bodies if kind == D.OPERATION_POINTWISE_DESCRIPTOR]
+    assert precisions == [[DataType.HALF], [DataType.FLOAT]]
+
+
+def test_hipblaslt_is_told_the_zero_of_a_relu_and_the_factor_of_a_swish() -> None:
+    for tail, name, value in ((op("Relu"), A.POINTWISE_RELU_LOWER_CLIP, 0.0), (swish, A.POINTWISE_SWISH_BETA, 1.0)):
+        (executable,) = hipdnn_mlir.compile(multiplied(tail), target="gfx942").model.executables
+        stated = [values for _, body in executable.descriptors for known, _, values in body if known == name]
+        assert stated == [[value]]
+
+
+def test_lines_are_images_of_height_one() -> None:
+    b = GraphBuilder("line")
+    y = b.op("Conv", b.input("x", [1, 4, 16]), b.normal([8, 4, 3], 0.3), strides=[2], pads=[1, 1], dilations=[1])
+    (executable,) = hipdnn_mlir.compile(b.model({y: [1, 8, 8]}), target="gfx942").model.executables
+    bodies = [{name: values for name, _, values in body} for _, body in executable.descriptors]
+    assert [body[A.TENSOR_DIMENSIONS] for body in bodies if A.TENSOR_DIMENSIONS in body] == [
+        [1, 4, 16, 1], [8, 4, 3, 1], [1, 8, 8, 1],
+    ]  # fmt: skip
+    (node,) = (body for body in bodies if A.CONVOLUTION_FILTER_STRIDES in body)
+    assert node[A.CONVOLUTION_FILTER_STRIDES] == [2, 1]
+    assert node[A.CONVOLUTION_PRE_PADDINGS] == node[A.CONVOLUTION_POST_PADDINGS] == [1, 0]
