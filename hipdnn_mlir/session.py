@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-import logging
 import math
 import os
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _runtime
+from .devices import DeviceOptions, forward_log, open_device, plan_folder
 from .dtypes import BF16, BY_NAME, BY_NUMPY
 from .errors import ModelError
 from .sizes.open_sizes import MAX_SIZE
 from .sizes.padded_arrays import cut, padded
-
-_log = logging.getLogger(__name__)
 
 _ALIGNMENT = 16
 """Bytes: what hipDNN asks of a tensor's pointer unless its descriptor says otherwise."""
@@ -31,6 +28,25 @@ DEFAULT_INSTANCES = 16
 """Combinations of open sizes that a session keeps loaded."""
 
 Array = npt.NDArray[Any]
+PlanCache = str | os.PathLike[str] | bool | None
+
+
+class PlanOptions(TypedDict, total=False):
+    """The options of a ``Session`` that choose plans, as it documents them."""
+
+    tune: int
+    engine: str
+    tf32: bool
+    plan_cache: PlanCache
+
+
+class SessionOptions(PlanOptions, total=False):
+    """All options of a ``Session``."""
+
+    port: str | None
+    threads: int
+    instances: int
+    graph: bool
 
 
 class ProgramInMemory(Protocol):
@@ -129,14 +145,6 @@ class StepProfile:
     min_us: float
 
 
-@functools.lru_cache(maxsize=8)
-def _open_device(port: str, threads: int, graphs: bool) -> _runtime.Device:
-    """Return the device that sessions with these settings share, so that equal graphs share plans across them."""
-    device = _runtime.open_device(port, threads, graphs=graphs)
-    _log.info("port %s: hipDNN %s, engines %s", port, device.version, ", ".join(device.engines.values()))
-    return device
-
-
 class Session:
     """A program, loaded and ready to run.
 
@@ -155,10 +163,16 @@ class Session:
         threads: Threads of one run where the port computes on the CPU; 0 for all CPUs the process may use.
         instances: Combinations of open sizes that stay loaded; the one used least recently goes first.
         graph: On a GPU, record runs as graphs of the device and replay them while arrays keep their addresses.
+        tune: Plans to time for each graph, of which the fastest is kept; 0 takes the first that the library proposes and builds.
+        engine: Engine that graphs go to where it takes them, by name (``hipdnn-mlir devices``); the library's order by default.
+        tf32: Products of f32 may round their operands to TF32, where the port has engines that do.
+        plan_cache: Folder where choices and plans are kept between processes, True for the user's own (``hipdnn-mlir/plans`` in the
+            cache folder), False for none; by default the user's own where plans are costly, on ``hip`` and ``cuda``.
 
     Raises:
         ProgramError: The file is not a program, is broken, too new, or for another target.
         DeviceError: The port's libraries are missing, or no engine takes a graph.
+        ModelError: An option is out of range, or the engine is unknown.
     """
 
     def __init__(
@@ -169,18 +183,26 @@ class Session:
         threads: int = 0,
         instances: int = DEFAULT_INSTANCES,
         graph: bool = False,
+        tune: int = 0,
+        engine: str = "",
+        tf32: bool = False,
+        plan_cache: PlanCache = None,
     ) -> None:
         if threads < 0:
             raise ModelError("threads must be 0 (all CPUs) or more", got=str(threads))
         if instances < 1:
             raise ModelError("instances must be at least 1", got=str(instances))
+        if tune < 0:
+            raise ModelError("tune must be 0 (no timing) or more", got=str(tune))
         program = _read(source)
-        device = _open_device(port or _runtime.port_for_target(program.target), threads, graph)
+        port = port or _runtime.port_for_target(program.target)
+        folder = plan_folder(port, plan_cache)
+        device = open_device(DeviceOptions(port, threads, graph, tune, engine, tf32, folder))
         self._sessions = _runtime.Sessions(device, program, instances)
         self._instances = instances
         self.symbols = list(program.symbols)
         self.buckets = {name: sizes for name, sizes in zip(program.symbols, program.buckets, strict=False) if sizes}
-        self._latest = None if self.symbols else self._sessions.at([])
+        self._latest = None if self.symbols else self._load([])
         self.inputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.inputs]
         self.outputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.outputs]
 
@@ -224,7 +246,14 @@ class Session:
             for name, size in zip(self.symbols, wanted, strict=True):
                 if not isinstance(size, int) or not 0 <= size < MAX_SIZE:
                     raise ModelError(f"bad size for {name!r}", expected="a number from 0 to 2^48 - 1", got=repr(size))
-            self._latest = self._sessions.at_sizes(self._sessions.rounded(wanted) if self.buckets else wanted)
+            self._latest = self._load(self._sessions.rounded(wanted) if self.buckets else wanted)
+
+    def _load(self, sizes: list[int]) -> _runtime.Session:
+        """Return the program loaded for these sizes, and log what that brought."""
+        try:
+            return self._sessions.at_sizes(sizes)
+        finally:
+            forward_log()
 
     def _all_buckets(self) -> list[dict[str, int]]:
         """Return every combination of buckets."""
@@ -463,13 +492,6 @@ def _as_bytes(array: Array) -> Array:
     return array.reshape(-1).view(np.uint8)
 
 
-def load(
-    program: str | os.PathLike[str] | ProgramInMemory,
-    *,
-    port: str | None = None,
-    threads: int = 0,
-    instances: int = DEFAULT_INSTANCES,
-    graph: bool = False,
-) -> Session:
-    """Load a program file; arguments and errors as for ``Session``."""
-    return Session(program, port=port, threads=threads, instances=instances, graph=graph)
+def load(program: str | os.PathLike[str] | ProgramInMemory, **options: Unpack[SessionOptions]) -> Session:
+    """Load a program file; options and errors as for ``Session``."""
+    return Session(program, **options)

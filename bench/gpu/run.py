@@ -7,9 +7,9 @@ Times are medians of series between device events; inputs rotate, so that a run 
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import carried
 import hipdnn_mlir
 from hipdnn_mlir.dtypes import BY_NAME
+from hipdnn_mlir.session import PlanOptions
 
 INPUT_SETS = 4
 SERIES, RUNS = 15, 20
@@ -73,8 +74,8 @@ def time_us(call: Callable[[int], None], stream: torch.cuda.Stream) -> float:
 class Subject:
     """One program on the GPU with device arrays for its inputs and outputs."""
 
-    def __init__(self, program: carried.InMemory, *, graph: bool) -> None:
-        self.session = hipdnn_mlir.Session(program, port="cuda", graph=graph)
+    def __init__(self, program: carried.InMemory, plans: PlanOptions, *, graph: bool) -> None:
+        self.session = hipdnn_mlir.Session(program, port="cuda", graph=graph, **plans)
         self.stream = torch.cuda.Stream()
         feeds = [inputs_of(self.session, 100 + index) for index in range(INPUT_SETS)]
         self.host = feeds
@@ -100,16 +101,16 @@ class Subject:
         return [self.out[index][port.name].cpu().numpy() for port in self.session.outputs]
 
 
-def report(path: Path, steps: int) -> str:
+def report(path: Path, steps: int, plans: PlanOptions) -> str:
     """Check and time one program; answer its line of the table."""
     packed = carried.load(path)
     start = time.perf_counter()
     program = carried.unpack(packed)
     unpacked_s = time.perf_counter() - start
     start = time.perf_counter()
-    plain = Subject(program, graph=False)
+    plain = Subject(program, plans, graph=False)
     loaded_s = time.perf_counter() - start
-    recorded = Subject(program, graph=True)
+    recorded = Subject(program, plans, graph=True)
     kind = plain.session.outputs[0].dtype
     worst = 0.0
     for subject in (plain, recorded, recorded, recorded):
@@ -145,17 +146,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--tf32", action="store_true", help="let products of f32 round to TF32")
     parser.add_argument("--steps", type=int, default=0, help="steps to print of each program's profile")
     asked = parser.parse_args(arguments)
-    os.environ["HIPDNN_CUDA_TUNE"] = str(asked.tune)
-    os.environ["HIPDNN_CUDA_TF32"] = str(int(asked.tf32))
     print(torch.cuda.get_device_name(), "torch", torch.__version__, "tune", asked.tune, "tf32", asked.tf32)
-    for path in sorted(asked.directory.glob("*.pkl")):
-        if asked.models and path.stem not in asked.models:
-            continue
-        try:
-            print(report(path, asked.steps), flush=True)
-        except Exception:  # noqa: BLE001 - one program's failure is a line of the report
-            print(f"{path.stem}: failed", flush=True)
-            traceback.print_exc()
+    # A folder of its own: plain and recorded runs have the same plans, and nothing is left of an earlier call.
+    with tempfile.TemporaryDirectory() as folder:
+        plans = PlanOptions(tune=asked.tune, tf32=asked.tf32, plan_cache=folder)
+        for path in sorted(asked.directory.glob("*.pkl")):
+            if asked.models and path.stem not in asked.models:
+                continue
+            try:
+                print(report(path, asked.steps, plans), flush=True)
+            except Exception:  # noqa: BLE001 - one program's failure is a line of the report
+                print(f"{path.stem}: failed", flush=True)
+                traceback.print_exc()
 
 
 if __name__ == "__main__":

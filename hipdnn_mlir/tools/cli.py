@@ -1,4 +1,4 @@
-"""The command ``hipdnn-mlir``: compile, run, explain, verify and inspect.
+"""The command ``hipdnn-mlir``: compile, run, explain, verify, inspect and devices.
 
 Results go to standard output, progress and errors to standard error. Exit codes: 0 done, 1 outputs differ from the
 reference, 2 the user's error, 3 a defect of the compiler.
@@ -56,6 +56,19 @@ BucketOptions = Annotated[
         "--bucket",
         metavar=_BUCKET_FORM,
         help="Round an open size up to one of these: inputs are padded, outputs cut back, and the program is loaded for these sizes alone.",
+    ),
+]
+Tune = Annotated[
+    int, typer.Option(min=0, metavar="N", help="Time N plans of each graph, take the fastest; 0: the library's first.")
+]
+Engine = Annotated[
+    str, typer.Option(metavar="NAME", help="Engine that graphs go to where it takes them, see 'devices'.")
+]
+Tf32 = Annotated[bool, typer.Option("--tf32", help="Products of f32 may round their operands to TF32.")]
+PlanCacheDir = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="Where plans are kept; default: on GPUs hipdnn-mlir/plans in the user's cache folder."
     ),
 ]
 InProcess = Annotated[bool, typer.Option("--in-process", help="Compile in this process instead of a child.")]
@@ -133,6 +146,10 @@ def run(
     precision: Precision = UNCHANGED,
     shape: ShapeOptions = [],  # noqa: B006 - typer copies it
     bucket: BucketOptions = [],  # noqa: B006 - typer copies it
+    tune: Tune = 0,
+    engine: Engine = "",
+    tf32: Tf32 = False,
+    plan_cache: PlanCacheDir = None,
     in_process: InProcess = False,
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: Json = False,
@@ -151,6 +168,7 @@ def run(
         threads=threads,
         seed=seed,
         sizes=parse_shapes(shape) if is_program(model) else {},
+        plans={"tune": tune, "engine": engine, "tf32": tf32, "plan_cache": plan_cache},
     )
     buckets = parse_buckets(bucket)
     if is_program(model):
@@ -207,6 +225,10 @@ def verify(
     seed: Annotated[int, typer.Option(help="Seed of the inputs.")] = 0,
     target: Target = "host",
     shape: ShapeOptions = [],  # noqa: B006 - typer copies it
+    tune: Tune = 0,
+    engine: Engine = "",
+    tf32: Tf32 = False,
+    plan_cache: PlanCacheDir = None,
     in_process: InProcess = False,
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: Json = False,
@@ -219,7 +241,15 @@ def verify(
         programs = {name: Path(scratch, f"{name}.hipdnn") for name in dict.fromkeys((UNCHANGED, precision))}
         for name, program in programs.items():
             _compile(model, program, target, name, shapes, {}, None, in_process, timeout)
-        report = verification.verify(model, programs, tolerance=tolerance, threads=threads, seed=seed, sizes=shapes)
+        report = verification.verify(
+            model,
+            programs,
+            tolerance=tolerance,
+            threads=threads,
+            seed=seed,
+            sizes=shapes,
+            plans={"tune": tune, "engine": engine, "tf32": tf32, "plan_cache": plan_cache},
+        )
     if as_json:
         _print_json(report.to_dict())
     else:
@@ -240,6 +270,19 @@ def inspect(
         _print_json(data)
     else:
         _out.print(render.program(data))
+
+
+@app.command()
+def devices(as_json: Json = False) -> None:
+    """List the devices that programs can run on here, with the engines of their libraries; why not, where a port has none."""
+    from ..devices import list_devices
+    from . import render
+
+    rows = list_devices()
+    if as_json:
+        _print_json({"devices": [row.to_dict() for row in rows]})
+    else:
+        _out.print(render.devices(rows))
 
 
 def is_program(path: Path) -> bool:

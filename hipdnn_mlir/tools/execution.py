@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 
 from ..errors import ModelError
-from ..session import Session
+from ..session import PlanOptions, Session
 from . import arrays, render
 from .arrays import Array, Difference
 from .measure import Timing, interleave
@@ -32,6 +32,7 @@ class Options:
         threads: CPU threads on either side; 0 for all.
         seed: Seed of random inputs.
         sizes: Sizes of random inputs, where the program leaves them open.
+        plans: How plans are chosen.
     """
 
     inputs: Mapping[str, Path]
@@ -43,6 +44,7 @@ class Options:
     threads: int = 0
     seed: int = 0
     sizes: Mapping[str, Any] = field(default_factory=dict)
+    plans: PlanOptions = field(default_factory=PlanOptions)
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def execute(program: Path, options: Options) -> Report:
     Raises:
         HipdnnMlirError: The program, its inputs or the reference model are wrong.
     """
-    session = Session(program, threads=options.threads)
+    session = Session(program, threads=options.threads, **options.plans)
     arrays.check_sizes(session.inputs, session.symbols, options.sizes)
     feeds = arrays.gather_inputs(session.inputs, options.inputs, options.seed, options.sizes)
     names = [port.name for port in session.outputs]

@@ -17,6 +17,7 @@ from .arrays import Array, Difference
 from .measure import Timing
 
 if TYPE_CHECKING:
+    from ..devices import DeviceInfo
     from .verification import OutputError
 
 
@@ -164,3 +165,46 @@ def timings(rows: Mapping[str, Timing]) -> Table:
         figures = (timing.median_ms, timing.fastest_ms, timing.p90_ms)
         table.add_row(escape(name), str(timing.runs), *(f"{figure:.3f}" for figure in figures))
     return table
+
+
+def devices(rows: Sequence[DeviceInfo]) -> RenderableType:
+    """Return the devices, the engines of each library, and the ports without a device with the reason."""
+    found = [row for row in rows if not row.problem]
+    table = _table(_count(found, "device"), "port", "device", "target", "hipDNN", "memory")
+    parts: list[RenderableType] = [table]
+    libraries: dict[tuple[str, str], DeviceInfo] = {}
+    for row in found:
+        memory = (
+            ""
+            if row.total_bytes is None
+            else f"{bytes_text(row.free_bytes or 0)} of {bytes_text(row.total_bytes)} free"
+        )
+        table.add_row(f"{row.port}:{row.ordinal}", *map(escape, (row.name, row.target, row.library)), memory)
+        libraries.setdefault((row.port, row.library), row)
+    engines = _table("engines", "port", "engine", "plugin", "version")
+    for row in libraries.values():
+        for names, plugin, version in _families(row.engines):
+            engines.add_row(row.port, *map(escape, (names, plugin, version)))
+    if engines.row_count:
+        parts.append(engines)
+    parts += [f"{row.port}: policies {escape(', '.join(row.policies))}" for row in libraries.values() if row.policies]
+    missing = [row for row in rows if row.problem]
+    if missing:
+        reasons = _table("no device", "port", "reason")
+        for row in missing:
+            reasons.add_row(row.port, escape(row.problem))
+        parts.append(reasons)
+    return Group(*parts)
+
+
+def _families(engines: Iterable[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    """Return engines with those that differ in a number at their end in one row, "NAME_0 to NAME_7"."""
+    members: dict[tuple[str, str, str], list[tuple[int, str]]] = {}
+    for name, plugin, version in engines:
+        stem = name.rstrip("0123456789")
+        members.setdefault((stem, plugin, version), []).append((int(name[len(stem) :] or 0), name))
+    rows = []
+    for (_, plugin, version), names in members.items():
+        first, last = min(names)[1], max(names)[1]
+        rows.append((first if first == last else f"{first} to {last}", plugin, version))
+    return rows

@@ -12,7 +12,7 @@ import numpy as np
 from rich.console import RenderableType
 
 from ..precision import UNCHANGED
-from ..session import Session
+from ..session import PlanOptions, Session
 from . import arrays, render
 from .arrays import Array
 from .execution import reference_runner
@@ -77,6 +77,7 @@ def verify(
     threads: int = 0,
     seed: int = 0,
     sizes: Mapping[str, Any] | None = None,
+    plans: PlanOptions | None = None,
 ) -> Verification:
     """Run programs of a model and the model in ONNX Runtime on the same random inputs.
 
@@ -87,11 +88,12 @@ def verify(
         threads: CPU threads on either side; 0 for all.
         seed: of the inputs.
         sizes: of the inputs, where the program leaves them open.
+        plans: how plans are chosen.
 
     Raises:
         ModelError: ONNX Runtime is not installed, or refuses the model.
     """
-    sessions = {precision: Session(path, threads=threads) for precision, path in programs.items()}
+    sessions = {precision: Session(path, threads=threads, **(plans or {})) for precision, path in programs.items()}
     first = next(iter(sessions.values()))
     feeds = arrays.gather_inputs(first.inputs, {}, seed, sizes)
     names = [port.name for port in first.outputs]

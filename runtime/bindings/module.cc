@@ -13,11 +13,13 @@
 
 #include "arrays.h"
 #include "hipdnn_rt/context_pool.h"
+#include "hipdnn_rt/disk_cache.h"
 #include "hipdnn_rt/error.h"
 #include "hipdnn_rt/json_field.h"
 #include "hipdnn_rt/open_program.h"
 #include "hipdnn_rt/plan_cache.h"
 #include "hipdnn_rt/size_cache.h"
+#include "log_queue.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -42,9 +44,50 @@ nb::list describe(const OpenProgram& program, const std::vector<OpenArgument>& a
   return rows;
 }
 
-std::shared_ptr<const Device> open_device(const std::string& port, int threads, int ordinal, const std::string& directory, bool graphs) {
+std::shared_ptr<const Device> open_device(const std::string& port, int threads, int ordinal, const std::string& directory, bool graphs, int tune,
+                                          const std::string& engine, bool tf32, const std::string& plan_folder) {
   const nb::gil_scoped_release unlocked;
-  return std::make_shared<const Device>(Library::open(port, directory), Device::Options{ordinal, threads, graphs});
+  Device::Options options{.ordinal = ordinal, .threads = threads, .uses_graphs = graphs, .timed_plans = tune, .engine = engine,
+                          .allows_tf32 = tf32, .plan_folder = plan_folder};
+  options.log = [](hipdnnSeverity_t severity, const std::string& line) { LogQueue::instance().add(severity, "runtime", line); };
+  return std::make_shared<const Device>(Library::open(port, directory), std::move(options));
+}
+
+int count_devices(const std::string& port) {
+  const nb::gil_scoped_release unlocked;
+  const auto library = Library::open(port);
+  int count = 0;
+  check(library->hip(), library->hip().get_device_count(&count), "hipGetDeviceCount");
+  return count;
+}
+
+/// Let the port's hipDNN library log to the queue, from a severity on. False for a library that cannot.
+bool listen(const Device& device, int severity) {
+  const HipdnnApi& api = device.library().hipdnn();
+  if (api.set_log_callback == nullptr) return false;
+  const auto add = [](void* queue, hipdnnSeverity_t level, const char* line) {
+    static_cast<LogQueue*>(queue)->add(level, "hipdnn", line == nullptr ? "" : line);
+  };
+  check(api, api.set_log_callback(add, static_cast<hipdnnSeverity_t>(severity), HIPDNN_LOG_CALLBACK_SYNC, &LogQueue::instance()),
+        "hipdnnSetUserLogCallback_ext");
+  return true;
+}
+
+nb::list take_log() {
+  nb::list rows;
+  for (const LogLine& line : LogQueue::instance().take()) rows.append(nb::make_tuple(static_cast<int>(line.severity), line.source, line.text));
+  return rows;
+}
+
+nb::list engine_rows(const Device& device) {
+  nb::list rows;
+  for (const EngineInfo& engine : device.engines()) rows.append(nb::make_tuple(engine.name, engine.plugin, engine.version, engine.id));
+  return rows;
+}
+
+nb::object memory_of(const Device& device) {
+  const auto info = device.memory_info();
+  return info ? nb::object(nb::make_tuple(info->free_bytes, info->total_bytes)) : nb::none();
 }
 
 nb::dict plan_row(const Plan& plan) {
@@ -54,6 +97,8 @@ nb::dict plan_row(const Plan& plan) {
   row["description"] = plan.description();
   row["workspace_bytes"] = plan.workspace_bytes();
   row["build_ms"] = plan.build_ms();
+  row["timed_us"] = plan.timed_us();
+  row["restored"] = plan.is_restored();
   return row;
 }
 
@@ -66,7 +111,7 @@ nb::dict build_plan(const Device& device, const std::string& text) {
   const nlohmann::json json = parse_json(text, "executable");
   const Executable executable = parse_executable(Field(json, "executable"));
   const auto handle = std::make_shared<const Handle>(device.create_handle(nullptr));
-  return plan_row(*Plan::build(device, handle, executable.name, executable.descriptors, {}));
+  return plan_row(*Plan::build(device, handle, executable, {}));
 }
 
 std::shared_ptr<const OpenProgram> load_program(const std::string& path) {
@@ -336,11 +381,21 @@ NB_MODULE(_runtime, m) {
       .def_prop_ro("threads", [](const Device& device) { return device.options().threads; })
       .def_prop_ro("version", [](const Device& device) { return device.library().version(); })
       .def_prop_ro("takes_constants", &Device::takes_constants)
+      .def_prop_ro("name", &Device::name, "The device's model; empty where the port does not tell.")
+      .def_prop_ro("architecture", &Device::architecture)
+      .def_prop_ro("memory", &memory_of, "Free bytes and all bytes of the device; None where the port does not tell.")
       .def_prop_ro("engines", &Device::engine_names, "Engine names by id.")
+      .def_prop_ro("engine_rows", &engine_rows, "(name, plugin, version, id) of each engine.")
+      .def_prop_ro("policies", &Device::policies, "Names of the library's heuristic policies.")
+      .def("listen", &listen, "severity"_a, "Let the hipDNN library log to take_log, from a severity on; whether it can.")
       .def_prop_ro("plan_count", [](const Device& device) { return device.plans().size(); })
       .def("build_plan", &build_plan, "executable"_a,
            "Build the plan of one executable (JSON as in a program), to learn whether and by which engine it is taken.");
-  m.def("open_device", &open_device, "port"_a, "threads"_a = 0, "ordinal"_a = 0, "directory"_a = "", "graphs"_a = false);
+  m.def("open_device", &open_device, "port"_a, "threads"_a = 0, "ordinal"_a = 0, "directory"_a = "", "graphs"_a = false, "tune"_a = 0,
+        "engine"_a = "", "tf32"_a = false, "plan_folder"_a = "");
+  m.def("count_devices", &count_devices, "port"_a, "Devices of a port.");
+  m.def("take_log", &take_log, "(severity, source, line) of what was logged since the last call; severities are hipDNN's.");
+  m.def("default_cache_directory", &default_cache_directory, "The user's folder for what is kept between processes; empty where there is none.");
 
   m.def("port_for_target", [](const std::string& target) { return std::string(Library::port_for_target(target).name); }, "target"_a,
         "Name of the port that runs programs compiled for a target.");

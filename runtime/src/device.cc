@@ -1,10 +1,14 @@
 #include "hipdnn_rt/device.h"
 
+#include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "hipdnn_rt/descriptor.h"
 #include "hipdnn_rt/error.h"
 #include "hipdnn_rt/plan_cache.h"
+#include "hipdnn_rt/plan_store.h"
+#include "hipdnn_rt/proposals.h"
 
 namespace hipdnn_rt {
 namespace {
@@ -20,9 +24,20 @@ int check_ordinal(const Library& library, int ordinal) {
   return count;
 }
 
+/// AMD's name of the instruction set, "gfx942:sramecc+:xnack-", without its modes: code is made for all of them.
+std::string read_amd_architecture(const Library& library, int ordinal) {
+  alignas(8) std::array<char, 2 * hipDevicePropR0600Bytes> properties{};  // with room for fields that later versions may add
+  check(library.hip(), library.hip().get_device_properties(properties.data(), ordinal), "hipGetDeviceProperties");
+  const std::string_view field(properties.data() + hipDevicePropR0600ArchName, hipDevicePropR0600ArchNameBytes);
+  const std::string_view name = field.substr(0, field.find_first_of(std::string_view(":\0", 2)));
+  return std::string(name.starts_with(library.port().architectures) ? name : std::string_view());
+}
+
 std::string read_architecture(const Library& library, int ordinal) {
   std::array<char, 64> text{};
-  if (library.hip().architecture == nullptr) return {};
+  if (library.hip().architecture == nullptr) {
+    return library.hip().get_device_properties == nullptr ? std::string() : read_amd_architecture(library, ordinal);
+  }
   check(library.hip(), library.hip().architecture(ordinal, text.data(), text.size()), "hipdnnPortArchitecture_ext");
   return text.data();
 }
@@ -38,35 +53,109 @@ bool probe_constants(const std::shared_ptr<const Library>& library) {
   return status == HIPDNN_STATUS_SUCCESS;
 }
 
-std::map<std::int64_t, std::string> list_engines(const HipdnnApi& api, hipdnnHandle_t handle) {
-  std::map<std::int64_t, std::string> engines;
+/// A text of hipDNN's two-call functions: how long it is, then what it is.
+struct Text {
+  std::size_t length = 0;
+  std::string text;
+
+  char* make_room() {
+    text.assign(length + 1, '\0');
+    return text.data();
+  }
+  std::string str() const { return text.c_str(); }
+};
+
+std::vector<EngineInfo> list_engines(const HipdnnApi& api, hipdnnHandle_t handle) {
+  std::vector<EngineInfo> engines;
   std::size_t count = 0;
   if (api.get_engine_count == nullptr || api.get_engine_info == nullptr) return engines;
   check(api, api.get_engine_count(handle, &count), "hipdnnGetEngineCount_ext");
   for (std::size_t i = 0; i < count; ++i) {
     std::int64_t id = 0;
-    std::size_t name = 0, plugin = 0, version = 0, type = 0;
+    Text name, plugin, version, type;
     const auto call = "hipdnnGetEngineInfo_ext(" + std::to_string(i) + ")";
-    check(api, api.get_engine_info(handle, i, &id, nullptr, &name, nullptr, &plugin, nullptr, &version, nullptr, &type), call);
-    std::string texts[4] = {std::string(name + 1, '\0'), std::string(plugin + 1, '\0'), std::string(version + 1, '\0'),
-                            std::string(type + 1, '\0')};
-    check(api, api.get_engine_info(handle, i, &id, texts[0].data(), &name, texts[1].data(), &plugin, texts[2].data(), &version,
-                                   texts[3].data(), &type), call);
-    engines[id] = texts[0].c_str();
+    check(api, api.get_engine_info(handle, i, &id, nullptr, &name.length, nullptr, &plugin.length, nullptr, &version.length, nullptr, &type.length),
+          call);
+    check(api, api.get_engine_info(handle, i, &id, name.make_room(), &name.length, plugin.make_room(), &plugin.length, version.make_room(),
+                                   &version.length, type.make_room(), &type.length), call);
+    engines.push_back({id, name.str(), plugin.str(), version.str()});
   }
   return engines;
+}
+
+/// Names of heuristic policies, in the library's order. What they are is for people alone, so a library that fails to tell has none.
+std::vector<std::string> list_policies(const HipdnnApi& api, hipdnnHandle_t handle) {
+  std::vector<std::string> policies;
+  std::size_t count = 0;
+  if (api.get_policy_count == nullptr || api.get_policy_info == nullptr) return policies;
+  hipdnnStatus_t status = api.get_policy_count(handle, &count);
+  for (std::size_t i = 0; status == HIPDNN_STATUS_SUCCESS && i < count; ++i) {
+    std::int64_t id = 0;
+    Text name, plugin, version, interface;
+    status = api.get_policy_info(handle, i, &id, nullptr, &name.length, nullptr, &plugin.length, nullptr, &version.length, nullptr,
+                                 &interface.length);
+    if (status != HIPDNN_STATUS_SUCCESS) break;
+    status = api.get_policy_info(handle, i, &id, name.make_room(), &name.length, plugin.make_room(), &plugin.length, version.make_room(),
+                                 &version.length, interface.make_room(), &interface.length);
+    if (status == HIPDNN_STATUS_SUCCESS) policies.push_back(name.str());
+  }
+  if (status != HIPDNN_STATUS_SUCCESS) take_last_error(api);
+  return policies;
+}
+
+std::string read_name(const HipApi& api, int ordinal) {
+  std::array<char, 256> text{};
+  if (api.device_get_name == nullptr || api.device_get_name(text.data(), static_cast<int>(text.size() - 1), ordinal) != hipSuccess) return {};
+  return text.data();
+}
+
+/// "A, B and C": the first dozen of the names, and how many more there are.
+std::string list_names(const std::vector<EngineInfo>& engines) {
+  constexpr std::size_t most = 12;
+  std::string names;
+  for (std::size_t i = 0; i < engines.size() && i < most; ++i) names += (i == 0 ? "" : ", ") + engines[i].name;
+  return engines.size() > most ? names + " and " + std::to_string(engines.size() - most) + " more" : names;
+}
+
+/// The id of the engine of that name, which the caller asked for. A library that lists no engines is believed to have it.
+std::int64_t find_engine(const Port& port, const std::vector<EngineInfo>& engines, const std::string& name) {
+  const auto found = std::ranges::find(engines, name, &EngineInfo::name);
+  if (found != engines.end()) return found->id;
+  if (engines.empty()) return engine_id_of(name);
+  throw InputError("engine '" + name + "' is unknown: port '" + std::string(port.name) + "' has " + list_names(engines));
 }
 
 }  // namespace
 
 Device::Device(std::shared_ptr<const Library> library, Options options)
-    : library_(std::move(library)), options_(options), plans_(std::make_unique<PlanCache>()) {
+    : library_(std::move(library)), options_(std::move(options)), plans_(std::make_unique<PlanCache>()) {
   has_choice_ = check_ordinal(*library_, options_.ordinal) > 1;
   activate();
   const Handle handle = create_handle(nullptr);
   architecture_ = read_architecture(*library_, options_.ordinal);
   takes_constants_ = probe_constants(library_);
-  engine_names_ = list_engines(library_->hipdnn(), handle.get());
+  name_ = read_name(library_->hip(), options_.ordinal);
+  engines_ = list_engines(library_->hipdnn(), handle.get());
+  for (const EngineInfo& engine : engines_) engine_names_[engine.id] = engine.name;
+  policies_ = list_policies(library_->hipdnn(), handle.get());
+  if (!options_.engine.empty()) preferred_engine_ = find_engine(port(), engines_, options_.engine);
+  if (!options_.plan_folder.empty()) {
+    plan_store_ = std::make_unique<PlanStore>(options_.plan_folder, options_.plan_folder_bytes, plan_setting(), options_.log);
+  }
+}
+
+std::string Device::plan_setting() const {
+  std::string setting;
+  const auto add = [&](std::string_view name, std::string_view value) { setting += std::string(name) + "=" + std::string(value) + "\n"; };
+  add("port", port().name);
+  add("device", name_);
+  add("architecture", architecture_);
+  add("library", library_->version());
+  for (const EngineInfo& engine : engines_) add(engine.name, engine.plugin + " " + engine.version);
+  add("threads", std::to_string(options_.threads));
+  add("engine", options_.engine);
+  add("tf32", options_.allows_tf32 ? "1" : "0");
+  return setting;
 }
 
 Device::~Device() = default;
@@ -127,6 +216,7 @@ Handle Device::create_handle(hipStream_t stream) const {
   check(api, api.create(&raw), "hipdnnCreate");
   Handle handle(library_, raw);
   if (stream != nullptr) check(api, api.set_stream(raw, stream), "hipdnnSetStream");
+  if (api.allow_tf32 != nullptr) check(api, api.allow_tf32(raw, options_.allows_tf32 ? 1 : 0), "hipdnnCudaAllowTf32_ext");
   if (options_.threads > 0 && api.set_threads != nullptr) check(api, api.set_threads(raw, options_.threads), "hipdnnHostSetThreads_ext");
   return handle;
 }

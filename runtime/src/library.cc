@@ -108,6 +108,8 @@ HipApi load_hip(const Opened& library) {
   load_optional(library, "hipHostMalloc", api.host_malloc);
   load_optional(library, "hipHostFree", api.host_free);
   load_optional(library, "hipMemGetInfo", api.mem_get_info);
+  load_optional(library, "hipGetDevicePropertiesR0600", api.get_device_properties);
+  load_optional(library, "hipDeviceGetName", api.device_get_name);
   load_optional(library, "hipStreamBeginCapture", api.stream_begin_capture);
   load_optional(library, "hipStreamEndCapture", api.stream_end_capture);
   load_optional(library, "hipGraphInstantiateWithFlags", api.graph_instantiate);
@@ -136,7 +138,13 @@ HipdnnApi load_hipdnn(const Opened& library) {
   load_optional(library, "hipdnnGetEngineCount_ext", api.get_engine_count);
   load_optional(library, "hipdnnGetEngineInfo_ext", api.get_engine_info);
   load_optional(library, "hipdnnVersionString_ext", api.version_string);
+  load_optional(library, "hipdnnGetHeuristicPolicyCount_ext", api.get_policy_count);
+  load_optional(library, "hipdnnGetHeuristicPolicyInfo_ext", api.get_policy_info);
+  load_optional(library, "hipdnnBackendGetSerializedExecutionPlan_ext", api.serialize_plan);
+  load_optional(library, "hipdnnBackendCreateAndDeserializeExecutionPlan_ext", api.deserialize_plan);
+  load_optional(library, "hipdnnSetUserLogCallback_ext", api.set_log_callback);
   load_optional(library, "hipdnnHostSetThreads_ext", api.set_threads);
+  load_optional(library, "hipdnnCudaAllowTf32_ext", api.allow_tf32);
   load_optional(library, "hipdnnPortDescribePlan_ext", api.describe_plan);
   return api;
 }

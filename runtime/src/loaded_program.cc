@@ -32,8 +32,7 @@ struct PlanJob {
 void build(const Device& device, const std::shared_ptr<const Handle>& handle, PlanJob& job) {
   job.plan = device.plans().find(job.key);
   if (job.plan) return;
-  const std::string name = job.executable->name + (job.executable->summary.empty() ? "" : " (" + job.executable->summary + ")");
-  job.plan = device.plans().insert(job.key, Plan::build(device, handle, name, job.executable->descriptors, job.key.constants));
+  job.plan = device.plans().insert(job.key, Plan::build(device, handle, *job.executable, job.key.constants));
 }
 
 /// Take jobs until none is left or one has failed anywhere. Each worker has a handle of its own: a handle serves one thread at a time.
@@ -45,7 +44,10 @@ void work(const Device& device, std::vector<PlanJob*>& jobs, std::atomic<std::si
 void build_all(const Device& device, std::vector<PlanJob*> jobs) {
   std::stable_sort(jobs.begin(), jobs.end(), [](const PlanJob* a, const PlanJob* b) { return a->weight > b->weight; });
   const int wanted = device.options().threads > 0 ? device.options().threads : static_cast<int>(std::thread::hardware_concurrency());
-  const std::size_t count = std::clamp<std::size_t>(static_cast<std::size_t>(std::max(wanted, 1)), 1, std::max<std::size_t>(jobs.size(), 1));
+  // On CPU threads, plans that are built beside one that is timed would be measured with it.
+  const bool is_timed_here = device.options().timed_plans > 1 && device.port().device_memory_is_host_memory;
+  const std::size_t most = is_timed_here ? 1 : std::max<std::size_t>(jobs.size(), 1);
+  const std::size_t count = std::clamp<std::size_t>(static_cast<std::size_t>(std::max(wanted, 1)), 1, most);
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
   std::exception_ptr failure;

@@ -3,29 +3,15 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include "hipdnn_rt/error.h"
+#include "hipdnn_rt/file_descriptor.h"
 
 namespace hipdnn_rt {
 namespace {
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int raw) : raw_(raw) {}
-  ~FileDescriptor() {
-    if (raw_ >= 0) close(raw_);
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const { return raw_; }
-
- private:
-  int raw_;
-};
 
 [[noreturn]] void fail(const std::string& path, const char* action, int error) {
   throw ProgramError(path + ": cannot " + action + ": " + std::strerror(error));

@@ -1,40 +1,21 @@
 #include "hipdnn_rt/plan.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 
 #include "hipdnn_rt/error.h"
+#include "hipdnn_rt/plan_store.h"
+#include "hipdnn_rt/plan_timer.h"
+#include "hipdnn_rt/program.h"
+#include "hipdnn_rt/proposals.h"
 
 namespace hipdnn_rt {
 namespace {
 
-/// Engine configurations that the library offers for a graph, best first; unfinalized.
-std::vector<Descriptor> rank_engines(const std::shared_ptr<const Library>& library, const Descriptor& graph, const std::string& executable) {
-  const std::string what = executable + ", engine heuristic";
-  Descriptor heuristic(library, HIPDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-  heuristic.set_descriptor(HIPDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph, what);
-  const hipdnnBackendHeurMode_t mode = HIPDNN_HEUR_MODE_FALLBACK;
-  heuristic.set(HIPDNN_ATTR_ENGINEHEUR_MODE, HIPDNN_TYPE_HEUR_MODE, 1, &mode, what);
-  heuristic.finalize(what);
+using Clock = std::chrono::steady_clock;
 
-  std::int64_t count = heuristic.get_count(HIPDNN_ATTR_ENGINEHEUR_RESULTS, HIPDNN_TYPE_BACKEND_DESCRIPTOR, what);
-  std::vector<Descriptor> configurations;
-  std::vector<hipdnnBackendDescriptor_t> raw;
-  for (std::int64_t i = 0; i < count; ++i) {
-    configurations.emplace_back(library, HIPDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-    raw.push_back(configurations.back().get());
-  }
-  if (count == 0) return configurations;
-  const HipdnnApi& api = library->hipdnn();
-  check(api, api.get_attribute(heuristic.get(), HIPDNN_ATTR_ENGINEHEUR_RESULTS, HIPDNN_TYPE_BACKEND_DESCRIPTOR, count, &count, raw.data()),
-        "hipdnnBackendGetAttribute(" + what + ", results)");
-  configurations.resize(std::min(configurations.size(), static_cast<std::size_t>(count)));
-  return configurations;
-}
-
-std::int64_t engine_of(const Descriptor& configuration, const std::string& what) {
-  return configuration.get_descriptor(HIPDNN_ATTR_ENGINECFG_ENGINE, what).get_int64(HIPDNN_ATTR_ENGINE_GLOBAL_INDEX, what);
-}
+double milliseconds_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
 
 void set_constants(Descriptor& plan, std::span<const ConstantBinding> constants, const std::string& what) {
   if (constants.empty()) return;
@@ -49,58 +30,203 @@ void set_constants(Descriptor& plan, std::span<const ConstantBinding> constants,
   plan.set(extension_attribute(HIPDNN_ATTR_EXECUTION_PLAN_CONSTANT_POINTERS_MLIR_EXT), HIPDNN_TYPE_VOID_PTR, count, pointers.data(), what);
 }
 
-std::string name_engine(const Device& device, std::int64_t id) {
-  const auto found = device.engine_names().find(id);
-  return found == device.engine_names().end() ? std::to_string(id) : found->second;
+std::string label_of(const Executable& executable) {
+  return executable.name + (executable.summary.empty() ? "" : " (" + executable.summary + ")");
 }
 
-std::string describe(const Library& library, const Descriptor& plan) {
-  std::array<char, 512> text{};
-  if (library.hipdnn().describe_plan == nullptr) return {};
-  check(library.hipdnn(), library.hipdnn().describe_plan(plan.get(), text.data(), text.size()), "hipdnnPortDescribePlan_ext");
-  text.back() = '\0';
-  return text.data();
-}
+/// Chooses among the library's proposals for one executable. Used once, by one thread.
+class PlanChoice {
+ public:
+  PlanChoice(const Device& device, std::shared_ptr<const Handle> handle, const Executable& executable,
+             std::span<const ConstantBinding> constants)
+      : device_(device), handle_(std::move(handle)), executable_(executable), constants_(constants), label_(label_of(executable)) {}
 
-double milliseconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
+  struct Chosen {
+    std::shared_ptr<Plan> plan;
+    std::string knobs;
+    double time_us = 0;
+  };
+
+  /// `kept` is what an earlier process chose, to be chosen again. Throws where no proposal builds.
+  Chosen choose(const PlanRecord* kept) {
+    const std::vector<Descriptor> graph = build_descriptors(device_.shared_library(), handle_->get(), executable_.descriptors, label_);
+    std::vector<Proposal> proposals = propose(device_, graph.back(), label_, reasons_);
+    const auto first = std::stable_partition(proposals.begin(), proposals.end(), [&](const Proposal& proposal) {
+      if (kept != nullptr) return proposal.engine_id == kept->engine_id && proposal.knobs == kept->knobs;
+      return proposal.engine_id == device_.preferred_engine();
+    });
+    const int timed = kept != nullptr ? 0 : device_.options().timed_plans;
+    // What is preferred is taken if it builds, however fast the rest may be.
+    for (const std::span<const Proposal> group : {std::span<const Proposal>(proposals.begin(), first), std::span<const Proposal>(first, proposals.end())}) {
+      if (Chosen chosen = timed > 1 && group.size() > 1 ? fastest(group, timed) : first_to_build(group); chosen.plan) return chosen;
+    }
+    fail();
+  }
+
+ private:
+  std::shared_ptr<Plan> try_compile(const Proposal& proposal) {
+    try {
+      return Plan::compile(device_, handle_, proposal, constants_, label_);
+    } catch (const DeviceError& error) {
+      reasons_ += (reasons_.empty() ? "" : "; ") + proposal.describe() + ": " + error.what();
+      return nullptr;
+    }
+  }
+
+  Chosen first_to_build(std::span<const Proposal> proposals) {
+    for (const Proposal& proposal : proposals) {
+      if (auto plan = try_compile(proposal)) return {std::move(plan), proposal.knobs};
+    }
+    return {};
+  }
+
+  Chosen fastest(std::span<const Proposal> proposals, int most) {
+    Chosen best;
+    std::optional<PlanTimer> timer;
+    try {
+      timer.emplace(device_, handle_, executable_, constants_);
+    } catch (const DeviceError& error) {
+      device_.log(HIPDNN_SEV_WARN, label_ + ": plans are not timed: " + error.what());
+      return first_to_build(proposals);
+    }
+    int timed = 0;
+    for (const Proposal& proposal : proposals) {
+      std::shared_ptr<Plan> plan = try_compile(proposal);
+      if (!plan) continue;
+      if (const std::optional<double> us = time(*timer, *plan, proposal)) {
+        if (!best.plan || *us < best.time_us) best = {std::move(plan), proposal.knobs, *us};
+        if (++timed == most) break;
+      }
+    }
+    return best;
+  }
+
+  std::optional<double> time(PlanTimer& timer, const Plan& plan, const Proposal& proposal) {
+    const std::scoped_lock alone(device_.timing());
+    try {
+      const double us = timer.time_us(plan);
+      device_.log(HIPDNN_SEV_INFO, label_ + ": " + proposal.describe() + " takes " + std::to_string(us) + " us");
+      return us;
+    } catch (const DeviceError& error) {
+      reasons_ += (reasons_.empty() ? "" : "; ") + proposal.describe() + " builds a plan that does not run: " + error.what();
+      return std::nullopt;
+    }
+  }
+
+  [[noreturn]] void fail() {
+    // An empty ranking is no failure of a call, but a library may have left its reasons.
+    if (reasons_.empty()) reasons_ = take_last_error(device_.library().hipdnn());
+    throw DeviceError("no engine of port '" + std::string(device_.port().name) + "' takes executable " + label_ +
+                      (reasons_.empty() ? "" : ": " + reasons_));
+  }
+
+  const Device& device_;
+  std::shared_ptr<const Handle> handle_;
+  const Executable& executable_;
+  std::span<const ConstantBinding> constants_;
+  std::string label_;
+  std::string reasons_;
+};
 
 }  // namespace
 
-std::shared_ptr<const Plan> Plan::build(const Device& device, std::shared_ptr<const Handle> handle, const std::string& executable,
-                                        std::span<const DescriptorSpec> descriptors, std::span<const ConstantBinding> constants) {
-  const auto start = std::chrono::steady_clock::now();
-  const std::shared_ptr<const Library>& library = device.shared_library();
-  const std::vector<Descriptor> graph = build_descriptors(library, handle->get(), descriptors, executable);
-  std::string reasons;
-  for (Descriptor& configuration : rank_engines(library, graph.back(), executable)) {
-    std::string engine = "an engine";
-    try {
-      configuration.finalize(executable + ", engine configuration");
-      std::shared_ptr<Plan> plan(new Plan());
-      plan->engine_id_ = engine_of(configuration, executable);
-      engine = plan->engine_name_ = name_engine(device, plan->engine_id_);
-      const std::string what = executable + ", plan of " + engine;
-      plan->handle_ = handle;
-      plan->descriptor_ = Descriptor(library, HIPDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-      plan->descriptor_.set_descriptor(HIPDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration, what);
-      set_constants(plan->descriptor_, constants, what);
-      plan->descriptor_.finalize(what);
-      const std::int64_t workspace = plan->descriptor_.get_int64(HIPDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, what);
-      if (workspace < 0) throw DeviceError(what + ": negative workspace size");
-      plan->workspace_bytes_ = static_cast<std::uint64_t>(workspace);
-      plan->description_ = describe(*library, plan->descriptor_);
+std::shared_ptr<const Plan> Plan::build(const Device& device, std::shared_ptr<const Handle> handle, const Executable& executable,
+                                        std::span<const ConstantBinding> constants) {
+  const auto start = Clock::now();
+  const PlanStore* store = device.plan_store();
+  std::string key;
+  std::optional<PlanRecord> kept;
+  if (store != nullptr) {
+    std::vector<std::int64_t> uids;
+    for (const ConstantBinding& constant : constants) uids.push_back(constant.uid);
+    key = store->key(executable.canonical, uids);
+    kept = store->find(key);
+    // Asked to look further than the process that kept it.
+    if (kept && kept->timed_plans < device.options().timed_plans) kept.reset();
+  }
+  if (kept && !kept->plan.empty()) {
+    if (std::shared_ptr<Plan> plan = restore(device, handle, *kept, label_of(executable))) {
       plan->build_ms_ = milliseconds_since(start);
       return plan;
-    } catch (const DeviceError& error) {
-      reasons += (reasons.empty() ? "" : "; ") + engine + ": " + error.what();
     }
   }
-  // An empty ranking is no failure of a call, but a library may have left its reasons.
-  if (reasons.empty()) reasons = take_last_error(library->hipdnn());
-  throw DeviceError("no engine of port '" + std::string(device.port().name) + "' takes executable " + executable +
-                    (reasons.empty() ? "" : ": " + reasons));
+  auto [plan, knobs, time_us] = PlanChoice(device, handle, executable, constants).choose(kept ? &*kept : nullptr);
+  const bool is_same = kept && kept->engine_id == plan->engine_id_ && kept->knobs == knobs;
+  plan->timed_us_ = is_same ? kept->time_us : time_us;
+  // A kept plan that the library did not take again is replaced.
+  if (store != nullptr && !(is_same && kept->plan.empty())) {
+    const int timed_plans = is_same ? kept->timed_plans : device.options().timed_plans;
+    store->store(key, {plan->engine_id_, plan->engine_name_, knobs, timed_plans, plan->timed_us_, plan->serialize()});
+  }
+  plan->build_ms_ = milliseconds_since(start);
+  return plan;
+}
+
+std::shared_ptr<Plan> Plan::compile(const Device& device, std::shared_ptr<const Handle> handle, const Proposal& proposal,
+                                    std::span<const ConstantBinding> constants, const std::string& executable) {
+  const std::string what = executable + ", plan of " + proposal.describe();
+  std::shared_ptr<Plan> plan(new Plan());
+  plan->engine_id_ = proposal.engine_id;
+  plan->engine_name_ = proposal.engine_name;
+  plan->handle_ = std::move(handle);
+  plan->descriptor_ = Descriptor(device.shared_library(), HIPDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  plan->descriptor_.set_descriptor(HIPDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, proposal.configuration, what);
+  set_constants(plan->descriptor_, constants, what);
+  plan->descriptor_.finalize(what);
+  plan->describe(device, what);
+  return plan;
+}
+
+std::shared_ptr<Plan> Plan::restore(const Device& device, std::shared_ptr<const Handle> handle, const PlanRecord& record,
+                                    const std::string& executable) {
+  const HipdnnApi& api = device.library().hipdnn();
+  if (api.deserialize_plan == nullptr) return nullptr;
+  const std::string what = executable + ", kept plan of " + record.engine_name;
+  try {
+    hipdnnBackendDescriptor_t raw = nullptr;
+    check(api, api.deserialize_plan(handle->get(), &raw, reinterpret_cast<const std::uint8_t*>(record.plan.data()), record.plan.size()),
+          "hipdnnBackendCreateAndDeserializeExecutionPlan_ext(" + what + ")");
+    std::shared_ptr<Plan> plan(new Plan());
+    plan->descriptor_ = Descriptor(device.shared_library(), raw);
+    plan->engine_id_ = record.engine_id;
+    plan->engine_name_ = record.engine_name;
+    plan->handle_ = std::move(handle);
+    plan->describe(device, what);
+    plan->timed_us_ = record.time_us;
+    plan->is_restored_ = true;
+    return plan;
+  } catch (const DeviceError& error) {
+    device.log(HIPDNN_SEV_INFO, std::string(error.what()) + "; the plan is built again");
+    return nullptr;
+  }
+}
+
+void Plan::describe(const Device& device, const std::string& what) {
+  const std::int64_t workspace = descriptor_.get_int64(HIPDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, what);
+  if (workspace < 0) throw DeviceError(what + ": negative workspace size");
+  workspace_bytes_ = static_cast<std::uint64_t>(workspace);
+  const HipdnnApi& api = device.library().hipdnn();
+  if (api.describe_plan == nullptr) return;
+  std::array<char, 512> text{};
+  check(api, api.describe_plan(descriptor_.get(), text.data(), text.size()), "hipdnnPortDescribePlan_ext");
+  text.back() = '\0';
+  description_ = text.data();
+}
+
+std::vector<std::byte> Plan::serialize() const {
+  const HipdnnApi& api = descriptor_.library().hipdnn();
+  if (api.serialize_plan == nullptr) return {};
+  std::size_t size = 0;
+  std::vector<std::byte> bytes;
+  hipdnnStatus_t status = api.serialize_plan(descriptor_.get(), 0, &size, nullptr);
+  if (status == HIPDNN_STATUS_SUCCESS) {
+    bytes.resize(size);
+    status = api.serialize_plan(descriptor_.get(), size, &size, reinterpret_cast<std::uint8_t*>(bytes.data()));
+    bytes.resize(std::min(bytes.size(), size));
+  }
+  if (status == HIPDNN_STATUS_SUCCESS) return bytes;
+  take_last_error(api);  // plugins need not be able to; not to appear in a later message
+  return {};
 }
 
 }  // namespace hipdnn_rt

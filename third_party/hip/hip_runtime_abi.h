@@ -37,6 +37,13 @@ hipError_t hipGetDeviceCount(int* count);
 hipError_t hipSetDevice(int device);
 hipError_t hipGetDevice(int* device);
 hipError_t hipRuntimeGetVersion(int* version);
+/* A hipDevice_t is the device's ordinal, an int. */
+hipError_t hipDeviceGetName(char* name, int capacity, int device);
+/* The properties are a struct of about a hundred fields, of which this project reads one. Its second layout is that of this versioned symbol,
+ * which HIP's header puts in the place of hipGetDeviceProperties since ROCm 6.0; the unversioned symbol fills the first one. Sizes and offsets
+ * of hipDeviceProp_tR0600 are those of hip/hip_runtime_api.h of ROCm 6.0 to 7.2 on 64-bit Linux (repository ROCm/rocm-systems, projects/hip). */
+enum { hipDevicePropR0600Bytes = 1472, hipDevicePropR0600ArchName = 1160, hipDevicePropR0600ArchNameBytes = 256 };
+hipError_t hipGetDevicePropertiesR0600(void* properties, int device);
 const char* hipGetErrorName(hipError_t error);
 const char* hipGetErrorString(hipError_t error);
 

@@ -42,6 +42,10 @@ hipdnnStatus_t hipdnnGetEngineCount_ext(hipdnnHandle_t handle, size_t* count);
 hipdnnStatus_t hipdnnGetEngineInfo_ext(hipdnnHandle_t handle, size_t index, int64_t* id, char* name, size_t* name_length, char* plugin,
                                        size_t* plugin_length, char* version, size_t* version_length, char* type, size_t* type_length);
 hipdnnStatus_t hipdnnGetEngineIdByName_ext(hipdnnHandle_t handle, const char* name, int64_t* id);
+hipdnnStatus_t hipdnnGetHeuristicPolicyCount_ext(hipdnnHandle_t handle, size_t* count);
+hipdnnStatus_t hipdnnGetHeuristicPolicyInfo_ext(hipdnnHandle_t handle, size_t index, int64_t* id, char* name, size_t* name_length, char* plugin,
+                                                size_t* plugin_length, char* plugin_version, size_t* plugin_version_length, char* api_version,
+                                                size_t* api_version_length);
 hipdnnStatus_t hipdnnSetEnginePluginPaths_ext(size_t count, const char* const* paths, hipdnnPluginLoadingMode_ext_t mode);
 
 hipdnnStatus_t hipdnnBackendGetSerializedJsonGraph_ext(hipdnnBackendDescriptor_t graph, size_t capacity, size_t* size, char* json);

@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "hipdnn_rt/library.h"
+#include "hipdnn_rt/log.h"
 
 namespace hipdnn_rt {
 
@@ -78,6 +81,15 @@ struct MemoryInfo {
 };
 
 class PlanCache;
+class PlanStore;
+
+/// An engine of the hipDNN library, with the plugin that brings it.
+struct EngineInfo {
+  std::int64_t id = 0;
+  std::string name;
+  std::string plugin;
+  std::string version;
+};
 
 /// One device of a port, with its settings and the plans built on it. Safe to share between threads.
 class Device {
@@ -88,8 +100,19 @@ class Device {
     int threads = 0;
     /// Record runs as graphs of the device and replay them where addresses repeat. Ports without graphs run step by step.
     bool uses_graphs = false;
+    /// Proposals of the library to time for each graph, of which the fastest is kept; 0 keeps the first that builds.
+    int timed_plans = 0;
+    /// Name of the engine that graphs go to where it takes them; empty leaves the order to the library.
+    std::string engine = {};
+    /// Products of f32 may round their operands to TF32, where the port has engines that do.
+    bool allows_tf32 = false;
+    /// Where choices and plans are kept between processes; empty for nowhere.
+    std::string plan_folder = {};
+    std::uint64_t plan_folder_bytes = 256U << 20U;
+    Log log = {};
   };
 
+  /// Throws InputError for an engine that the library does not have, DeviceError for a device that cannot be used.
   Device(std::shared_ptr<const Library> library, Options options);
   ~Device();
   Device(const Device&) = delete;
@@ -105,11 +128,26 @@ class Device {
   bool takes_constants() const { return takes_constants_; }
   /// Engine names by id, empty where the library does not tell.
   const std::map<std::int64_t, std::string>& engine_names() const { return engine_names_; }
+  /// The library's engines, sorted by name; none where it does not tell.
+  const std::vector<EngineInfo>& engines() const { return engines_; }
+  /// Names of the library's heuristic policies; none where it does not tell.
+  const std::vector<std::string>& policies() const { return policies_; }
+  /// The engine of Options::engine.
+  std::optional<std::int64_t> preferred_engine() const { return preferred_engine_; }
+  /// The device's model, for people; empty where the port does not tell.
+  const std::string& name() const { return name_; }
   /// The instruction set, as targets are named; empty where the port does not tell.
   const std::string& architecture() const { return architecture_; }
   /// What to compile for to run here.
   std::string target() const { return architecture_.empty() ? std::string(port().name) : architecture_; }
   PlanCache& plans() const { return *plans_; }
+  /// Null where nothing is kept.
+  const PlanStore* plan_store() const { return plan_store_.get(); }
+  /// Held while a plan is timed: what runs beside it would be measured with it.
+  std::mutex& timing() const { return timing_; }
+  void log(hipdnnSeverity_t severity, const std::string& line) const {
+    if (options_.log) options_.log(severity, line);
+  }
 
   /// Make this the calling thread's device. Everything below does so itself.
   void activate() const;
@@ -126,14 +164,23 @@ class Device {
   Handle create_handle(hipStream_t stream) const;
 
  private:
+  /// All that plans depend on beside their graph.
+  std::string plan_setting() const;
+
   std::shared_ptr<const Library> library_;
   Options options_;
   /// With one device there is nothing to choose: it is every thread's from the start.
   bool has_choice_ = true;
   bool takes_constants_ = false;
   std::string architecture_;
+  std::string name_;
+  std::vector<EngineInfo> engines_;
   std::map<std::int64_t, std::string> engine_names_;
+  std::vector<std::string> policies_;
+  std::optional<std::int64_t> preferred_engine_;
   std::unique_ptr<PlanCache> plans_;
+  std::unique_ptr<PlanStore> plan_store_;
+  mutable std::mutex timing_;
 };
 
 }  // namespace hipdnn_rt

@@ -37,6 +37,8 @@ struct HipApi {
   decltype(&::hipHostMalloc) host_malloc = nullptr;
   decltype(&::hipHostFree) host_free = nullptr;
   decltype(&::hipMemGetInfo) mem_get_info = nullptr;
+  decltype(&::hipGetDevicePropertiesR0600) get_device_properties = nullptr;
+  decltype(&::hipDeviceGetName) device_get_name = nullptr;
   decltype(&::hipStreamBeginCapture) stream_begin_capture = nullptr;
   decltype(&::hipStreamEndCapture) stream_end_capture = nullptr;
   decltype(&::hipGraphInstantiateWithFlags) graph_instantiate = nullptr;
@@ -69,10 +71,17 @@ struct HipdnnApi {
   decltype(&::hipdnnGetEngineCount_ext) get_engine_count = nullptr;
   decltype(&::hipdnnGetEngineInfo_ext) get_engine_info = nullptr;
   decltype(&::hipdnnVersionString_ext) version_string = nullptr;
+  decltype(&::hipdnnGetHeuristicPolicyCount_ext) get_policy_count = nullptr;
+  decltype(&::hipdnnGetHeuristicPolicyInfo_ext) get_policy_info = nullptr;
+  decltype(&::hipdnnBackendGetSerializedExecutionPlan_ext) serialize_plan = nullptr;
+  decltype(&::hipdnnBackendCreateAndDeserializeExecutionPlan_ext) deserialize_plan = nullptr;
+  decltype(&::hipdnnSetUserLogCallback_ext) set_log_callback = nullptr;
   /// Threads that graphs planned and executed with this handle may use.
   hipdnnStatus_t (*set_threads)(hipdnnHandle_t handle, int threads) = nullptr;
   /// One line about a finalized plan, NUL-terminated within `capacity` bytes.
   hipdnnStatus_t (*describe_plan)(hipdnnBackendDescriptor_t plan, char* text, std::size_t capacity) = nullptr;
+  /// Whether products of f32 that are planned with this handle may round their operands to TF32.
+  hipdnnStatus_t (*allow_tf32)(hipdnnHandle_t handle, int is_allowed) = nullptr;
 };
 
 /// What the runtime needs to know about a port beyond its two function tables.

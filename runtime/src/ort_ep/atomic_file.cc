@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "hipdnn_rt/error.h"
-#include "support/partial_file.h"
+#include "hipdnn_rt/partial_file.h"
 
 namespace hipdnn_ep {
 namespace {
@@ -24,7 +24,7 @@ mode_t usual_mode() {
 }  // namespace
 
 void write_atomically(const std::string& path, std::span<const std::byte> bytes) {
-  PartialFile file(path + ".");
+  hipdnn_rt::PartialFile file(path + ".");
   file.write(bytes);
   file.set_mode(usual_mode());
   file.publish(path);

@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "hipdnn_rt/mapped_file.h"
+#include "hipdnn_rt/sha256.h"
 #include "support/memory_file.h"
-#include "support/sha256.h"
 
 namespace hipdnn_ep {
 namespace {
@@ -48,7 +48,7 @@ MemoryFile write_image(const EncodedModel& model, bool has_weights) {
 
 /// SHA-256 of a model with its weights, where they lie.
 std::string content_key_of(const EncodedModel& model) {
-  Sha256 digest;
+  hipdnn_rt::Sha256 digest;
   digest.update(model.proto);  // states the place and size of each weight
   for (const EncodedModel::Weight& weight : model.weights) digest.update(weight.data);
   return digest.hex_digest();
@@ -92,11 +92,11 @@ bool has_extensions() {
   return names != nullptr && *names != '\0';
 }
 
-std::optional<DiskCache> open_cache(const Options& options) {
+std::optional<hipdnn_rt::DiskCache> open_cache(const Options& options) {
   if (options.cache_limit_bytes == 0 || has_extensions()) return std::nullopt;
-  const std::string directory = options.cache_dir.empty() ? default_cache_directory() : options.cache_dir;
+  const std::string directory = options.cache_dir.empty() ? hipdnn_rt::default_cache_directory() : options.cache_dir;
   if (directory.empty()) return std::nullopt;
-  return std::make_optional<DiskCache>(directory, options.cache_limit_bytes);
+  return std::make_optional<hipdnn_rt::DiskCache>(directory, options.cache_limit_bytes);
 }
 
 }  // namespace
@@ -114,7 +114,7 @@ bool ModelCompiler::reads_cache() const {
 }
 
 std::string ModelCompiler::key_of(const char* action, const std::string& content_key, const std::string& detail) const {
-  Sha256 digest;
+  hipdnn_rt::Sha256 digest;
   for (const std::string& part : {std::string(action), identity_, target_, options_.precision, content_key, detail}) {
     digest.update(part);
     digest.update(std::string_view("\0", 1));
@@ -155,7 +155,7 @@ std::optional<std::string> ModelCompiler::find_text(const std::string& key, cons
 }
 
 PlacedModel ModelCompiler::place(const EncodedModel& model) const {
-  Sha256 digest;
+  hipdnn_rt::Sha256 digest;
   digest.update(model.proto);
   const std::string key = key_of("place", digest.hex_digest(), options_.placement);
   if (std::optional<PlacedModel> found = find_placed(key)) return *std::move(found);

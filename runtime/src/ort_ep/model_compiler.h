@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "hipdnn_rt/disk_cache.h"
 #include "hipdnn_rt/open_program.h"
 #include "logger.h"
 #include "model_encoder.h"
 #include "options.h"
 #include "support/compiler_service.h"
-#include "support/disk_cache.h"
 #include "support/memory_file.h"
 
 namespace hipdnn_ep {
@@ -91,7 +91,7 @@ class ModelCompiler {
   Options options_;
   std::string target_;
   Logger logger_;
-  std::optional<DiskCache> cache_;
+  std::optional<hipdnn_rt::DiskCache> cache_;
   /// What results depend on beside model and settings.
   std::string identity_;
 };

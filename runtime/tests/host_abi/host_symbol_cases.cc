@@ -235,11 +235,14 @@ void test_plan_serialization_is_not_supported(const Library& library) {
   const auto serialize =
       library.backend.get<decltype(::hipdnnBackendGetSerializedExecutionPlan_ext)>("hipdnnBackendGetSerializedExecutionPlan_ext");
   std::size_t size = 0;
-  check::equal(serialize(nullptr, 0, &size, nullptr), HIPDNN_STATUS_NOT_SUPPORTED);
+  check::equal(serialize(nullptr, 0, &size, nullptr), HIPDNN_STATUS_BAD_PARAM_NULL_POINTER);
   const auto deserialize = library.backend.get<decltype(::hipdnnBackendCreateAndDeserializeExecutionPlan_ext)>(
       "hipdnnBackendCreateAndDeserializeExecutionPlan_ext");
   hipdnnBackendDescriptor_t made = nullptr;
-  check::equal(deserialize(handle.get(), &made, nullptr, 0), HIPDNN_STATUS_NOT_SUPPORTED);
+  const std::uint8_t nonsense[] = {1, 2, 3};
+  check::equal(deserialize(handle.get(), &made, nonsense, sizeof nonsense), HIPDNN_STATUS_NOT_SUPPORTED);
+  check::contains(library.last_error(), "damaged");
+  check::equal(made, nullptr);
 }
 
 void test_log_callback_gets_messages_from_its_level_on(const Library& library) {

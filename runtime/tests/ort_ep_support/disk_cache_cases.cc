@@ -11,13 +11,13 @@
 
 #include "cases.h"
 #include "hipdnn_rt/error.h"
-#include "support/disk_cache.h"
+#include "hipdnn_rt/disk_cache.h"
 
 namespace support_tests {
 namespace {
 
 namespace fs = std::filesystem;
-using hipdnn_ep::DiskCache;
+using hipdnn_rt::DiskCache;
 
 constexpr std::uint64_t kRoomy = 1U << 30;
 constexpr uid_t kNobody = 65534;
@@ -273,14 +273,14 @@ void test_default_directory_when_variables_vary() {
   const Variable home("HOME", "/home/someone");
   {
     const Variable cache("XDG_CACHE_HOME", "/var/cache/someone");
-    check::equal(hipdnn_ep::default_cache_directory(), std::string("/var/cache/someone/hipdnn-mlir"));
+    check::equal(hipdnn_rt::default_cache_directory(), std::string("/var/cache/someone/hipdnn-mlir"));
   }
   const Variable cache("XDG_CACHE_HOME", "relative");
-  check::equal(hipdnn_ep::default_cache_directory(), std::string("/home/someone/.cache/hipdnn-mlir"));
+  check::equal(hipdnn_rt::default_cache_directory(), std::string("/home/someone/.cache/hipdnn-mlir"));
   const Variable no_cache("XDG_CACHE_HOME", std::nullopt);
-  check::equal(hipdnn_ep::default_cache_directory(), std::string("/home/someone/.cache/hipdnn-mlir"));
+  check::equal(hipdnn_rt::default_cache_directory(), std::string("/home/someone/.cache/hipdnn-mlir"));
   const Variable no_home("HOME", std::nullopt);
-  check::equal(hipdnn_ep::default_cache_directory(), std::string());
+  check::equal(hipdnn_rt::default_cache_directory(), std::string());
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 #include "cases.h"
 #include "support/compiler_service.h"
-#include "support/file_descriptor.h"
+#include "hipdnn_rt/file_descriptor.h"
 
 namespace support_tests {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 using hipdnn_ep::CompilerError;
 using hipdnn_ep::CompilerOptions;
 using hipdnn_ep::CompilerService;
-using hipdnn_ep::FileDescriptor;
+using hipdnn_rt::FileDescriptor;
 using nlohmann::json;
 
 CompilerOptions options_for(const Tools& tools) {

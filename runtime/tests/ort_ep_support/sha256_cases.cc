@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "cases.h"
-#include "support/sha256.h"
+#include "hipdnn_rt/sha256.h"
 
 namespace support_tests {
 namespace {
 
-using hipdnn_ep::Sha256;
+using hipdnn_rt::Sha256;
 
 /// The methods that this machine has.
 std::vector<Sha256::Method> methods() {

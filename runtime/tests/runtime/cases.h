@@ -15,9 +15,12 @@ struct Libraries {
   std::string disguised;
   /// Folder where it stands under those names behind streams that work on threads of their own.
   std::string deferred;
+  /// Folder of a port with several engines for every graph, under those names.
+  std::string choosing;
 };
 
 void add_arena_cases(check::Suite& suite);
+void add_choice_cases(check::Suite& suite, const Libraries& libraries);
 void add_graph_cases(check::Suite& suite, const Libraries& libraries);
 void add_kernel_cases(check::Suite& suite, const Libraries& libraries);
 void add_loader_cases(check::Suite& suite);

@@ -1,18 +1,19 @@
-// runtime_tests HOST_FOLDER DISGUISED_FOLDER DEFERRED_FOLDER [FILTER]
+// runtime_tests HOST_FOLDER DISGUISED_FOLDER DEFERRED_FOLDER CHOOSING_FOLDER [FILTER]
 #include <cstdio>
 
 #include "cases.h"
 
 int main(int argc, char** argv) {
-  if (argc < 4) {
-    std::fprintf(stderr, "usage: %s HOST_FOLDER DISGUISED_FOLDER DEFERRED_FOLDER [FILTER]\n", argv[0]);
+  if (argc < 5) {
+    std::fprintf(stderr, "usage: %s HOST_FOLDER DISGUISED_FOLDER DEFERRED_FOLDER CHOOSING_FOLDER [FILTER]\n", argv[0]);
     return 2;
   }
-  const runtime_tests::Libraries libraries{argv[1], argv[2], argv[3]};
+  const runtime_tests::Libraries libraries{argv[1], argv[2], argv[3], argv[4]};
   check::Suite suite;
   runtime_tests::add_arena_cases(suite);
+  runtime_tests::add_choice_cases(suite, libraries);
   runtime_tests::add_graph_cases(suite, libraries);
-add_kernel_cases(suite, libraries);
+  runtime_tests::add_kernel_cases(suite, libraries);
   runtime_tests::add_loader_cases(suite);
   runtime_tests::add_fuzz_cases(suite, libraries);
   runtime_tests::add_run_cases(suite, libraries);
@@ -22,5 +23,5 @@ add_kernel_cases(suite, libraries);
   runtime_tests::add_pool_cases(suite, libraries);
   runtime_tests::add_size_cache_cases(suite);
   runtime_tests::add_stream_cases(suite, libraries);
-  return suite.run(argc > 4 ? argv[4] : "");
+  return suite.run(argc > 5 ? argv[5] : "");
 }

@@ -18,7 +18,7 @@
 #include <utility>
 
 #include "hipdnn_rt/error.h"
-#include "support/file_descriptor.h"
+#include "hipdnn_rt/file_descriptor.h"
 
 namespace hipdnn_ep {
 namespace {
@@ -117,8 +117,8 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
 }
 
 /// A copy that is out of the way of the descriptors being arranged: duplicating one onto its own number would keep it close-on-exec.
-FileDescriptor copy_above_channel(int descriptor) {
-  FileDescriptor copy(fcntl(descriptor, F_DUPFD_CLOEXEC, ChildProcess::kChannel + 1));
+hipdnn_rt::FileDescriptor copy_above_channel(int descriptor) {
+  hipdnn_rt::FileDescriptor copy(fcntl(descriptor, F_DUPFD_CLOEXEC, ChildProcess::kChannel + 1));
   require(copy.is_open() ? 0 : errno, "cannot duplicate a file descriptor");
   return copy;
 }
@@ -126,8 +126,8 @@ FileDescriptor copy_above_channel(int descriptor) {
 }  // namespace
 
 ChildProcess ChildProcess::start(const Command& command) {
-  const FileDescriptor output = copy_above_channel(command.output);
-  const FileDescriptor channel = copy_above_channel(command.channel);
+  const hipdnn_rt::FileDescriptor output = copy_above_channel(command.output);
+  const hipdnn_rt::FileDescriptor channel = copy_above_channel(command.channel);
   FileActions actions;
   actions.open_empty(STDIN_FILENO);
   actions.duplicate(output.get(), STDOUT_FILENO);

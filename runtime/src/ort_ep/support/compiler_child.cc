@@ -50,12 +50,12 @@ std::vector<std::string> environment_with(const std::string& package_root) {
   return environment;
 }
 
-std::array<FileDescriptor, 2> connected_sockets() {
+std::array<hipdnn_rt::FileDescriptor, 2> connected_sockets() {
   std::array<int, 2> raw{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, raw.data()) != 0) {
     throw hipdnn_rt::Error("cannot create a socket for the compiler: " + std::system_category().message(errno));
   }
-  return {FileDescriptor(raw[0]), FileDescriptor(raw[1])};
+  return {hipdnn_rt::FileDescriptor(raw[0]), hipdnn_rt::FileDescriptor(raw[1])};
 }
 
 ChildProcess start(const std::string& python, const std::string& package_root, int channel, int output) {

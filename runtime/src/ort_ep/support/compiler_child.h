@@ -10,7 +10,7 @@
 
 #include "support/child_process.h"
 #include "support/compiler_error.h"
-#include "support/file_descriptor.h"
+#include "hipdnn_rt/file_descriptor.h"
 #include "support/memory_file.h"
 
 namespace hipdnn_ep {
@@ -55,7 +55,7 @@ class CompilerChild {
   std::string python_;
   /// False from the start of a request to the end of its reply: what was left half done by an exception cannot be gone on with.
   bool is_in_step_ = true;
-  FileDescriptor socket_;
+  hipdnn_rt::FileDescriptor socket_;
   MemoryFile output_;
   ChildProcess process_;
 };

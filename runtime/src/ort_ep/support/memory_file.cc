@@ -33,7 +33,7 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
   return *this;
 }
 
-MemoryFile::MemoryFile(std::string name, FileDescriptor file, bool is_on_disk)
+MemoryFile::MemoryFile(std::string name, hipdnn_rt::FileDescriptor file, bool is_on_disk)
     : name_(std::move(name)), file_(std::move(file)), is_on_disk_(is_on_disk) {}
 
 MemoryFile::MemoryFile(const std::string& name) : name_(name), file_(memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
@@ -45,7 +45,7 @@ MemoryFile::MemoryFile(const std::string& name) : name_(name), file_(memfd_creat
 
 MemoryFile MemoryFile::on_disk(const std::string& name, const std::string& directory) {
   std::string path = directory + "/hipdnn-XXXXXX";
-  MemoryFile file(name, FileDescriptor(mkostemp(path.data(), O_CLOEXEC)), true);
+  MemoryFile file(name, hipdnn_rt::FileDescriptor(mkostemp(path.data(), O_CLOEXEC)), true);
   if (!file.file_.is_open()) file.fail("create a temporary file in " + directory, errno);
   unlink(path.c_str());
   return file;

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "support/file_descriptor.h"
+#include "hipdnn_rt/file_descriptor.h"
 
 namespace hipdnn_ep {
 
@@ -49,11 +49,11 @@ class MemoryFile {
   Mapping map(Access access) const;
 
  private:
-  MemoryFile(std::string name, FileDescriptor file, bool is_on_disk);
+  MemoryFile(std::string name, hipdnn_rt::FileDescriptor file, bool is_on_disk);
   [[noreturn]] void fail(const std::string& action, int error) const;
 
   std::string name_;
-  FileDescriptor file_;
+  hipdnn_rt::FileDescriptor file_;
   bool is_on_disk_ = false;
 };
 

@@ -13,6 +13,7 @@
 #include "hipdnn_backend.h"
 #include "log.h"
 #include "names.h"
+#include "plan_descriptors.h"
 #include "status.h"
 
 using namespace hipdnn_port;
@@ -35,10 +36,6 @@ std::vector<const Engine*> engines_by_name() {
   std::vector<const Engine*> sorted = engines();
   std::ranges::sort(sorted, {}, &Engine::name);
   return sorted;
-}
-
-[[noreturn]] void refuse_plan_serialization() {
-  fail(HIPDNN_STATUS_NOT_SUPPORTED, "plans of this library are not serialized; rebuild them from the graph");
 }
 
 void check_severity(hipdnnSeverity_t severity) {
@@ -98,13 +95,30 @@ HIPDNN_PORT_EXPORT hipdnnStatus_t hipdnnBackendGetSerializedJsonGraph_ext(hipdnn
   });
 }
 
-HIPDNN_PORT_EXPORT hipdnnStatus_t hipdnnBackendGetSerializedExecutionPlan_ext(hipdnnBackendDescriptor_t, size_t, size_t*, uint8_t*) {
-  return guard(__func__, [] { refuse_plan_serialization(); });
+HIPDNN_PORT_EXPORT hipdnnStatus_t hipdnnBackendGetSerializedExecutionPlan_ext(hipdnnBackendDescriptor_t plan, size_t capacity, size_t* size,
+                                                                             uint8_t* bytes) {
+  return guard(__func__, [&] {
+    const Descriptor& object = require_argument(require_argument(plan, "plan").object.get(), "plan");
+    const auto* finished = dynamic_cast<const ExecutionPlanDescriptor*>(&object);
+    if (finished == nullptr) fail(HIPDNN_STATUS_BAD_PARAM, "plan: expected an execution plan, got ", descriptor_name(object.type()));
+    if (!finished->finalized()) fail(HIPDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "plan: it is not finalized");
+    const std::string serialized = finished->serialize();
+    size_t& needed = require_argument(size, "size");
+    needed = serialized.size();
+    if (bytes == nullptr) return;
+    if (capacity < needed) fail(HIPDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "bytes needs ", needed, " bytes, the buffer has ", capacity);
+    std::memcpy(bytes, serialized.data(), needed);
+  });
 }
 
-HIPDNN_PORT_EXPORT hipdnnStatus_t hipdnnBackendCreateAndDeserializeExecutionPlan_ext(hipdnnHandle_t, hipdnnBackendDescriptor_t*,
-                                                                                     const uint8_t*, size_t) {
-  return guard(__func__, [] { refuse_plan_serialization(); });
+HIPDNN_PORT_EXPORT hipdnnStatus_t hipdnnBackendCreateAndDeserializeExecutionPlan_ext(hipdnnHandle_t handle, hipdnnBackendDescriptor_t* plan,
+                                                                                     const uint8_t* bytes, size_t size) {
+  return guard(__func__, [&] {
+    const HandleState& state = *require_argument(handle, "handle").state;
+    hipdnnBackendDescriptor_t& created = require_argument(plan, "plan");
+    require_argument(bytes, "bytes");
+    created = new hipdnnBackendDescriptor{ExecutionPlanDescriptor::restore({reinterpret_cast<const char*>(bytes), size}, state)};
+  });
 }
 
 HIPDNN_PORT_EXPORT hipdnnStatus_t hipdnnSetUserLogCallback_ext(hipdnnUserLogCallback_t callback, hipdnnSeverity_t minimum,

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph.h"
@@ -73,7 +74,10 @@ class Descriptor : public std::enable_shared_from_this<Descriptor> {
   void store_integers(int name, hipdnnBackendAttributeType_t type, const std::vector<std::int64_t>& elements);
   void store_string(int name, const std::string& characters);
   void store_float(int name, float element);
-  void store_descriptor(int name, std::shared_ptr<Descriptor> descriptor);
+  void store_descriptor(int name, std::shared_ptr<Descriptor> descriptor) { store_descriptors(name, {std::move(descriptor)}); }
+  void store_descriptors(int name, std::vector<std::shared_ptr<Descriptor>> descriptors);
+  /// For a descriptor that is made whole, by other means than its attributes.
+  void finish() { finalized_ = true; }
 
  private:
   const DescriptorSpec& spec_;

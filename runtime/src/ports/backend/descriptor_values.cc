@@ -71,9 +71,9 @@ void Descriptor::store_float(int name, float element) {
   values_.insert_or_assign(name, std::move(stored));
 }
 
-void Descriptor::store_descriptor(int name, std::shared_ptr<Descriptor> descriptor) {
-  Value stored{.type = HIPDNN_TYPE_BACKEND_DESCRIPTOR, .count = 1, .bytes = {}, .descriptors = {}};
-  stored.descriptors.push_back(std::move(descriptor));
+void Descriptor::store_descriptors(int name, std::vector<std::shared_ptr<Descriptor>> descriptors) {
+  Value stored{.type = HIPDNN_TYPE_BACKEND_DESCRIPTOR, .count = static_cast<std::int64_t>(descriptors.size()), .bytes = {}, .descriptors = {}};
+  stored.descriptors = std::move(descriptors);
   values_.insert_or_assign(name, std::move(stored));
 }
 

@@ -5,8 +5,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "graph.h"
@@ -21,6 +23,8 @@ struct PlanOptions {
   int threads = 1;
   /// What `make_vendor_handle` gave for the handle that the graph belongs to.
   std::shared_ptr<void> vendor_handle = nullptr;
+  /// What the engine's own proposal carries, see Proposal::detail; null where the caller named the engine.
+  std::shared_ptr<const void> detail = nullptr;
 };
 
 /// Where an execution happens: what the caller's handle says.
@@ -45,6 +49,8 @@ class Plan {
   /// Run in order on the launch's stream; where there are no streams, on the calling thread and at most `threads` threads. `pointers` matches
   /// uids(); workspace is 64-byte aligned.
   virtual void execute(void* const* pointers, void* workspace, const Launch& launch) const = 0;
+  /// What the engine's `restore` makes an equal plan of, in another process too; empty where there is no such thing.
+  virtual std::string serialize() const { return {}; }
 
  protected:
   std::vector<std::int64_t> uids_;
@@ -59,10 +65,26 @@ class Engine {
   virtual std::optional<std::string> refuses(const Graph& graph) const = 0;
   /// Throws std::runtime_error (reason) where the graph turns out not to be buildable after all.
   virtual std::unique_ptr<Plan> build(const Graph& graph, const PlanOptions& options) const = 0;
+  /// The plan that `serialized` was made from. Throws std::runtime_error (reason) where that is not possible; options have no constants.
+  virtual std::unique_ptr<Plan> restore(std::string_view /*serialized*/, const PlanOptions& /*options*/) const {
+    throw std::runtime_error("its plans are not serialized");
+  }
 };
 
-/// All engines, preferred first. The order is the ranking the heuristic descriptor returns.
+/// All engines.
 const std::vector<const Engine*>& engines();
+
+/// One way to run a graph.
+struct Proposal {
+  const Engine* engine;
+  /// What the engine would be set to, by name; tells an engine's proposals apart.
+  std::vector<std::pair<std::string, std::int64_t>> knobs;
+  /// Handed to the engine when it builds the plan.
+  std::shared_ptr<const void> detail;
+};
+
+/// What the port has for a graph, best first; `refusals` gets a line for each engine that does not take it. `find_first`: one is enough.
+std::vector<Proposal> rank(const Graph& graph, const PlanOptions& options, bool find_first, std::string& refusals);
 
 /// The library's name as a plugin, and its version.
 std::string_view library_name();

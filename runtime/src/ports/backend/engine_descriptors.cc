@@ -29,6 +29,14 @@ std::int64_t estimate_workspace(const Graph& graph) {
   return total;
 }
 
+std::shared_ptr<Descriptor> knob_choice(const std::string& name, std::int64_t value) {
+  auto choice = make_descriptor(HIPDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+  choice->set(HIPDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, HIPDNN_TYPE_CHAR, static_cast<std::int64_t>(name.size()), name.data());
+  choice->set(HIPDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, HIPDNN_TYPE_INT64, 1, &value);
+  choice->finalize();
+  return choice;
+}
+
 }  // namespace
 
 std::int64_t engine_id(std::string_view name) {
@@ -64,19 +72,15 @@ void EngineDescriptor::on_finalize() {
 void EngineHeuristicDescriptor::on_finalize() {
   const auto graph = descriptor<GraphDescriptor>(HIPDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
   const bool find_first = integer_or(HIPDNN_ATTR_ENGINEHEUR_FIND_FIRST_EXT, 0) != 0;
-  std::vector<std::shared_ptr<EngineDescriptor>> results;
+  const HandleState& handle = graph->handle();
+  const PlanOptions options{.constants = {}, .threads = handle.threads.load(), .vendor_handle = handle.vendor};
   std::string refusals;
-  for (const Engine* engine : engines()) {
-    if (const auto reason = engine->refuses(*graph->graph())) {
-      refusals += text("\n  ", engine->name(), ": ", *reason);
-      continue;
-    }
-    results.push_back(EngineDescriptor::accepted(graph, *engine));
-    if (find_first) break;
+  results_.clear();
+  for (Proposal& proposal : rank(*graph->graph(), options, find_first, refusals)) {
+    results_.push_back({EngineDescriptor::accepted(graph, *proposal.engine), std::move(proposal)});
   }
-  results_ = std::move(results);
   if (refusals.empty()) return;
-  const std::string message = text("graph '", graph->graph()->name, "' is taken by ", results_.size(), " of the engines; refused by", refusals);
+  const std::string message = text("graph '", graph->graph()->name, "' is run in ", results_.size(), " ways; refused by", refusals);
   if (results_.empty()) set_last_error(message);  // success without engines: the reasons must not be lost
   log(results_.empty() ? HIPDNN_SEV_WARN : HIPDNN_SEV_INFO, message);
 }
@@ -102,17 +106,28 @@ void EngineHeuristicDescriptor::get(int name, hipdnnBackendAttributeType_t type,
     }
     configs.push_back(config);
   }
-  for (std::size_t i = 0; i < configs.size(); ++i) configs[i]->assign(results_[i]);
+  for (std::size_t i = 0; i < configs.size(); ++i) configs[i]->assign(results_[i].engine, results_[i].proposal);
   if (actual != nullptr) *actual = static_cast<std::int64_t>(configs.size());
 }
 
-void EngineConfigDescriptor::assign(std::shared_ptr<EngineDescriptor> engine) {
+void EngineConfigDescriptor::assign(std::shared_ptr<EngineDescriptor> engine, const Proposal& proposal) {
   store_descriptor(HIPDNN_ATTR_ENGINECFG_ENGINE, std::move(engine));
+  std::vector<std::shared_ptr<Descriptor>> choices;
+  for (const auto& [name, value] : proposal.knobs) choices.push_back(knob_choice(name, value));
+  if (!choices.empty()) store_descriptors(HIPDNN_ATTR_ENGINECFG_KNOB_CHOICES, std::move(choices));
+  detail_ = proposal.detail;
+  is_proposed_ = true;
+}
+
+void EngineConfigDescriptor::on_set(int /*name*/) {
+  // Another engine, or knobs of the caller: no longer what was proposed.
+  detail_.reset();
+  is_proposed_ = false;
 }
 
 void EngineConfigDescriptor::on_finalize() {
   const auto chosen = engine();
-  if (has(HIPDNN_ATTR_ENGINECFG_KNOB_CHOICES)) {
+  if (has(HIPDNN_ATTR_ENGINECFG_KNOB_CHOICES) && !is_proposed_) {
     const Descriptor& choice = *value(HIPDNN_ATTR_ENGINECFG_KNOB_CHOICES).descriptors.front();
     fail(HIPDNN_STATUS_BAD_PARAM, chosen->engine().name(), " has no knob '", choice.string(HIPDNN_ATTR_KNOB_CHOICE_KNOB_TYPE), "'");
   }

@@ -36,7 +36,11 @@ class EngineHeuristicDescriptor final : public Descriptor {
   hipdnnStatus_t status_of_early_get() const override { return HIPDNN_STATUS_BAD_PARAM_NOT_FINALIZED; }
 
  private:
-  std::vector<std::shared_ptr<EngineDescriptor>> results_;  // best first
+  struct Result {
+    std::shared_ptr<EngineDescriptor> engine;
+    Proposal proposal;
+  };
+  std::vector<Result> results_;  // best first
 };
 
 class EngineConfigDescriptor final : public Descriptor {
@@ -44,10 +48,17 @@ class EngineConfigDescriptor final : public Descriptor {
   using Descriptor::Descriptor;
   std::shared_ptr<EngineDescriptor> engine() const { return descriptor<EngineDescriptor>(HIPDNN_ATTR_ENGINECFG_ENGINE); }
   /// What the heuristic does to a configuration of the caller. Requires an unfinalized one.
-  void assign(std::shared_ptr<EngineDescriptor> engine);
+  void assign(std::shared_ptr<EngineDescriptor> engine, const Proposal& proposal);
+  /// As of the proposal that was assigned; null without one.
+  const std::shared_ptr<const void>& detail() const { return detail_; }
 
  protected:
+  void on_set(int name) override;
   void on_finalize() override;
+
+ private:
+  std::shared_ptr<const void> detail_;
+  bool is_proposed_ = false;
 };
 
 }  // namespace hipdnn_port

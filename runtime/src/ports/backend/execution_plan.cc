@@ -12,8 +12,6 @@
 namespace hipdnn_port {
 namespace {
 
-/// Pointers of one execution live on the stack, so that executing needs no heap; no sensible graph comes near this many operands.
-constexpr std::size_t most_operands = 1024;
 constexpr std::uintptr_t workspace_alignment = 64;
 
 const Tensor& tensor_of(const Graph& graph, std::int64_t uid) {
@@ -78,21 +76,27 @@ void ExecutionPlanDescriptor::resolve_operands(const Graph& graph, const Constan
 }
 
 void ExecutionPlanDescriptor::on_finalize() {
-  const auto engine = descriptor<EngineConfigDescriptor>(HIPDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)->engine();
-  graph_ = engine->graph();
+  const auto configuration = descriptor<EngineConfigDescriptor>(HIPDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+  engine_ = &configuration->engine()->engine();
+  graph_ = configuration->engine()->graph();
   const Graph& graph = *graph_->graph();
   const HandleState& handle = graph_->handle();
-  const PlanOptions options{.constants = read_constants(graph), .threads = handle.threads.load(), .vendor_handle = handle.vendor};
-  plan_ = build(engine->engine(), graph, options);
+  const PlanOptions options{.constants = read_constants(graph), .threads = handle.threads.load(), .vendor_handle = handle.vendor,
+                            .detail = configuration->detail()};
+  plan_ = build(*engine_, graph, options);
   resolve_operands(graph, options.constants);
 
   std::vector<std::int64_t> all_uids;
   std::ranges::transform(graph.tensors, std::back_inserter(all_uids), &Tensor::uid);
-  store_integers(HIPDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, HIPDNN_TYPE_INT64, {plan_->workspace_bytes()});
-  store_integers(HIPDNN_ATTR_EXECUTION_PLAN_TENSOR_UIDS_EXT, HIPDNN_TYPE_INT64, all_uids);
-  store_integers(HIPDNN_ATTR_EXECUTION_PLAN_ENGINE_GLOBAL_INDEX_EXT, HIPDNN_TYPE_INT64, {engine_id(engine->engine().name())});
-  store_integers(HIPDNN_ATTR_EXECUTION_PLAN_IS_OVERRIDE_SHAPE_ENABLED_EXT, HIPDNN_TYPE_BOOLEAN, {0});
+  show(*engine_, all_uids);
   if (is_logged(HIPDNN_SEV_INFO)) log(HIPDNN_SEV_INFO, text("plan for graph '", graph.name, "': ", plan_->describe()));
+}
+
+void ExecutionPlanDescriptor::show(const Engine& engine, const std::vector<std::int64_t>& uids) {
+  store_integers(HIPDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, HIPDNN_TYPE_INT64, {plan_->workspace_bytes()});
+  store_integers(HIPDNN_ATTR_EXECUTION_PLAN_TENSOR_UIDS_EXT, HIPDNN_TYPE_INT64, uids);
+  store_integers(HIPDNN_ATTR_EXECUTION_PLAN_ENGINE_GLOBAL_INDEX_EXT, HIPDNN_TYPE_INT64, {engine_id(engine.name())});
+  store_integers(HIPDNN_ATTR_EXECUTION_PLAN_IS_OVERRIDE_SHAPE_ENABLED_EXT, HIPDNN_TYPE_BOOLEAN, {0});
 }
 
 void* ExecutionPlanDescriptor::operand_pointer(const Operand& operand, const VariantPackDescriptor& pack) const {

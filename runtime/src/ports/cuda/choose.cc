@@ -2,24 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <stdexcept>
-#include <vector>
-
-#include "time_plan.h"
 
 namespace hipdnn_cuda {
 namespace {
 
 constexpr std::int64_t most_candidates = 64;
-
-int number_from_environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? 0 : std::max(0, std::atoi(value));
-}
+/// Fewer proposals than this of the first heuristic are worth asking the second, slower one.
+constexpr std::size_t enough_candidates = 8;
 
 /// Engine configurations that a heuristic proposes, best first; none where it fails, and then why.
-std::vector<CudnnDescriptor> propose(const CudnnGraph& graph, int mode, std::string& failure) {
+std::vector<CudnnDescriptor> ask(const CudnnGraph& graph, int mode, std::string& failure) {
   CudnnDescriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristic.set_descriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.graph.raw());
   heuristic.set_enumerator(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
@@ -49,6 +42,8 @@ struct EngineFacts {
   /// On tensor cores, which take f32 only as TF32, or by converting operands.
   bool rounds_f32 = false;
 };
+
+constexpr const char* needs_tf32 = "every engine rounds f32 to TF32; allow that with Session(tf32=True) or --tf32";
 
 EngineFacts facts_of(const CudnnDescriptor& configuration) {
   EngineFacts facts;
@@ -89,52 +84,83 @@ bool has_f32_products(const hipdnn_port::Graph& graph) {
   });
 }
 
-}  // namespace
-
-Choice Choice::from_environment() {
-  return {.allows_tf32 = number_from_environment("HIPDNN_CUDA_TF32") != 0, .timed_plans = number_from_environment("HIPDNN_CUDA_TUNE")};
+/// The knobs of a configuration; none where cuDNN does not tell.
+std::vector<std::pair<std::int64_t, std::int64_t>> knobs_of(const CudnnDescriptor& configuration) {
+  std::int64_t count = 0;
+  if (cudnn().get_attribute(configuration.raw(), CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr) !=
+          CUDNN_STATUS_SUCCESS ||
+      count <= 0) {
+    return {};
+  }
+  std::vector<CudnnDescriptor> choices;
+  std::vector<cudnnBackendDescriptor_t> raw;
+  for (std::int64_t i = 0; i < std::min(count, most_candidates); ++i) {
+    choices.emplace_back(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+    raw.push_back(choices.back().raw());
+  }
+  std::int64_t filled = 0;
+  if (cudnn().get_attribute(configuration.raw(), CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                            static_cast<std::int64_t>(raw.size()), &filled, raw.data()) != CUDNN_STATUS_SUCCESS) {
+    return {};
+  }
+  std::vector<std::pair<std::int64_t, std::int64_t>> knobs;
+  for (std::size_t i = 0; i < std::min(choices.size(), static_cast<std::size_t>(std::max<std::int64_t>(filled, 0))); ++i) {
+    std::int32_t type = 0;
+    std::int64_t value = 0;
+    const bool is_told =
+        cudnn().get_attribute(raw[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &count, &type) == CUDNN_STATUS_SUCCESS &&
+        cudnn().get_attribute(raw[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &count, &value) == CUDNN_STATUS_SUCCESS;
+    if (is_told) knobs.emplace_back(type, value);
+  }
+  std::ranges::sort(knobs);
+  return knobs;
 }
 
-Chosen choose_plan(const CudnnGraph& graph, const hipdnn_port::Graph& described, cudnnHandle_t handle, const Choice& choice) {
-  std::optional<Chosen> best;
-  double best_us = 0;
-  int timed = 0;
-  const bool must_be_exact = !choice.allows_tf32 && has_f32_products(described);
-  std::string last_reason = "no engine is proposed";
+/// Why an engine must not run a graph; empty where it may.
+std::string why_not(const EngineFacts& facts, const hipdnn_port::Graph& described, const VendorHandle& handle) {
+  if (is_distrusted(facts.index, described)) return "engine " + std::to_string(facts.index) + " answers garbage for such convolutions";
+  if (facts.rounds_f32 && !handle.allows_tf32() && has_f32_products(described)) return needs_tf32;
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<const Configured>> propose(const hipdnn_port::Graph& described, const VendorHandle& handle, std::string& reason) {
+  const auto graph = std::make_shared<const CudnnGraph>(translate(described, handle.raw()));
+  reason = "no engine is proposed";
+  std::vector<std::shared_ptr<const Configured>> proposals;
   for (const int mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
-    if (mode == CUDNN_HEUR_MODE_B && choice.timed_plans == 0) continue;
-    if (best && mode == CUDNN_HEUR_MODE_FALLBACK) break;
-    for (const CudnnDescriptor& configuration : propose(graph, mode, last_reason)) {
+    if (mode == CUDNN_HEUR_MODE_B && proposals.size() >= enough_candidates) continue;
+    for (CudnnDescriptor& configuration : ask(*graph, mode, reason)) {
       const EngineFacts facts = facts_of(configuration);
-      if (is_distrusted(facts.index, described)) continue;
-      if (facts.rounds_f32 && must_be_exact) {
-        last_reason = "every engine rounds f32 to TF32; HIPDNN_CUDA_TF32=1 allows that";
+      if (std::string why = why_not(facts, described, handle); !why.empty()) {
+        reason = std::move(why);
         continue;
       }
-      CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-      plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
-      plan.set_descriptor(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration.raw());
-      if (const cudnnStatus_t status = plan.try_finalize(); status != CUDNN_STATUS_SUCCESS) {
-        last_reason = describe_cudnn(status);
-        continue;
-      }
-      const std::int64_t workspace = plan.integer(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
-      const std::string name = "engine " + std::to_string(facts.index);
-      if (choice.timed_plans == 0) return {std::move(plan), workspace, name};
-      const std::optional<double> us = time_plan(plan, workspace, graph, described, handle);
-      if (!us) {
-        last_reason = name + " builds a plan that does not run";
-        continue;
-      }
-      if (!best || *us < best_us) {
-        best_us = *us;
-        best.emplace(Chosen{std::move(plan), workspace, name + ", " + std::to_string(*us) + " us when timed"});
-      }
-      if (++timed == choice.timed_plans) return std::move(*best);
+      auto knobs = knobs_of(configuration);
+      const auto is_same = [&](const auto& other) { return other->engine == facts.index && other->knobs == knobs && !knobs.empty(); };
+      if (std::ranges::any_of(proposals, is_same)) continue;
+      proposals.push_back(std::make_shared<const Configured>(graph, std::move(configuration), facts.index, std::move(knobs)));
     }
   }
-  if (!best) throw std::runtime_error("cuDNN " + std::string(cudnn_version()) + " has no plan: " + last_reason);
-  return std::move(*best);
+  return proposals;
+}
+
+std::shared_ptr<const Configured> configure(const hipdnn_port::Graph& described, const VendorHandle& handle, std::int64_t engine) {
+  auto graph = std::make_shared<const CudnnGraph>(translate(described, handle.raw()));
+  CudnnDescriptor chosen(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  chosen.set_descriptor(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph->graph.raw());
+  chosen.set_integer(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, engine);
+  chosen.finalize("engine " + std::to_string(engine));
+  CudnnDescriptor configuration(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  configuration.set_descriptor(CUDNN_ATTR_ENGINECFG_ENGINE, chosen.raw());
+  configuration.finalize("the configuration of engine " + std::to_string(engine));
+  EngineFacts facts = facts_of(configuration);
+  facts.index = engine;
+  if (const std::string why = why_not(facts, described, handle); !why.empty()) throw std::runtime_error(why);
+  auto made = std::make_shared<Configured>(std::move(graph), std::move(configuration), engine);
+  made->chosen = std::move(chosen);
+  return made;
 }
 
 }  // namespace hipdnn_cuda

@@ -1,30 +1,35 @@
-// Which of cuDNN's engines runs a graph.
+// Which of cuDNN's engines may run a graph.
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "backend/engine.h"
 #include "translate.h"
+#include "vendor_handle.h"
 
 namespace hipdnn_cuda {
 
-/// What the process's environment says about the choice of engines.
-struct Choice {
-  /// HIPDNN_CUDA_TF32=1: products of f32 may round their operands to TF32.
-  bool allows_tf32 = false;
-  /// HIPDNN_CUDA_TUNE=N: time the first N plans and take the fastest; 0 takes the first that builds.
-  int timed_plans = 0;
-
-  static Choice from_environment();
+/// How cuDNN proposes to run a graph: the configuration refers to the graph's descriptors.
+struct Configured {
+  std::shared_ptr<const CudnnGraph> graph;
+  CudnnDescriptor configuration;
+  std::int64_t engine = -1;
+  /// By cuDNN's numbers for its knobs.
+  std::vector<std::pair<std::int64_t, std::int64_t>> knobs;
+  /// What the configuration refers to, where it is not cuDNN's own.
+  std::optional<CudnnDescriptor> chosen;
 };
 
-struct Chosen {
-  CudnnDescriptor plan;
-  std::int64_t workspace_bytes;
-  /// "engine 38" and, where it was timed, how long it took.
-  std::string description;
-};
+/// What cuDNN's heuristics propose, best first, without what is distrusted or rounds f32 where the handle does not allow that; `reason` is why
+/// the last one was left out. Throws std::runtime_error where cuDNN refuses the graph itself.
+std::vector<std::shared_ptr<const Configured>> propose(const hipdnn_port::Graph& described, const VendorHandle& handle, std::string& reason);
 
-/// Throws std::runtime_error where no engine builds a plan, with cuDNN's last reason.
-Chosen choose_plan(const CudnnGraph& graph, const hipdnn_port::Graph& described, cudnnHandle_t handle, const Choice& choice);
+/// One engine with cuDNN's defaults for its knobs. Throws std::runtime_error where it cannot be, or may not, run the graph.
+std::shared_ptr<const Configured> configure(const hipdnn_port::Graph& described, const VendorHandle& handle, std::int64_t engine);
 
 }  // namespace hipdnn_cuda

@@ -1,13 +1,18 @@
-// A cuDNN execution plan for one graph, chosen among what cuDNN's heuristics offer.
+// A plan of cuDNN as a plan of this library.
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "backend/engine.h"
+#include "choose.h"
 
 namespace hipdnn_cuda {
 
-/// Throws std::runtime_error with the reasons where no engine of cuDNN builds a plan.
-std::unique_ptr<hipdnn_port::Plan> build_cudnn_plan(const hipdnn_port::Graph& graph, const hipdnn_port::PlanOptions& options);
+/// `handle` is a VendorHandle. Throws std::runtime_error with cuDNN's reason.
+std::unique_ptr<hipdnn_port::Plan> build_cudnn_plan(std::shared_ptr<const Configured> configured, const std::shared_ptr<void>& handle);
+
+/// What a plan's `serialize` gave, made a plan again by cuDNN, without its graph. Throws std::runtime_error with the reason.
+std::unique_ptr<hipdnn_port::Plan> restore_cudnn_plan(std::string_view serialized, const std::shared_ptr<void>& handle);
 
 }  // namespace hipdnn_cuda

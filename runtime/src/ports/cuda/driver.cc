@@ -30,6 +30,7 @@ std::string load_all(void* library, Driver& api) {
   load(library, "cuDriverGetVersion", api.driver_get_version, missing);
   load(library, "cuDeviceGetCount", api.device_get_count, missing);
   load(library, "cuDeviceGet", api.device_get, missing);
+  load(library, "cuDeviceGetName", api.device_get_name, missing);
   load(library, "cuDeviceGetAttribute", api.device_get_attribute, missing);
   load(library, "cuDevicePrimaryCtxRetain", api.primary_context_retain, missing);
   load(library, "cuCtxSetCurrent", api.context_set_current, missing);

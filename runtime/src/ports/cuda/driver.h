@@ -16,6 +16,7 @@ struct Driver {
   decltype(&::cuDriverGetVersion) driver_get_version = nullptr;
   decltype(&::cuDeviceGetCount) device_get_count = nullptr;
   decltype(&::cuDeviceGet) device_get = nullptr;
+  decltype(&::cuDeviceGetName) device_get_name = nullptr;
   decltype(&::cuDeviceGetAttribute) device_get_attribute = nullptr;
   decltype(&::cuDevicePrimaryCtxRetain) primary_context_retain = nullptr;
   decltype(&::cuCtxSetCurrent) context_set_current = nullptr;

@@ -54,6 +54,14 @@ HIPDNN_PORT_EXPORT hipError_t hipGetDevice(int* device) {
   return hipSuccess;
 }
 
+HIPDNN_PORT_EXPORT hipError_t hipDeviceGetName(char* name, int capacity, int device) {
+  if (name == nullptr || capacity < 1) return hipErrorInvalidValue;
+  if (driver() == nullptr) return hipErrorNotInitialized;
+  CUdevice found = 0;
+  const CUresult status = driver()->device_get(&found, device);
+  return status == CUDA_SUCCESS ? driver()->device_get_name(name, capacity, found) : status;
+}
+
 HIPDNN_PORT_EXPORT hipError_t hipRuntimeGetVersion(int* version) {
   if (version == nullptr) return hipErrorInvalidValue;
   return driver() == nullptr ? hipErrorNotInitialized : driver()->driver_get_version(version);

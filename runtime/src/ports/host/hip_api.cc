@@ -6,8 +6,10 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <new>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "backend/export.h"
@@ -47,6 +49,16 @@ const char* error_text(hipError_t error, std::size_t column) {
   return found == errors.end() ? "hipErrorUnknown" : found->second[column];
 }
 
+/// The CPU as the kernel names it.
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "CPU";
+}
+
 hipError_t allocate(void** pointer, std::size_t bytes) {
   if (pointer == nullptr) return hipErrorInvalidValue;
   *pointer = nullptr;
@@ -74,6 +86,16 @@ HIPDNN_PORT_EXPORT hipError_t hipSetDevice(int device) { return device == 0 ? hi
 HIPDNN_PORT_EXPORT hipError_t hipGetDevice(int* device) {
   if (device == nullptr) return hipErrorInvalidValue;
   *device = 0;
+  return hipSuccess;
+}
+
+HIPDNN_PORT_EXPORT hipError_t hipDeviceGetName(char* name, int capacity, int device) {
+  if (name == nullptr || capacity < 1) return hipErrorInvalidValue;
+  if (device != 0) return hipErrorInvalidDevice;
+  const std::string model = cpu_model();
+  const std::size_t length = std::min(model.size(), static_cast<std::size_t>(capacity) - 1);
+  std::memcpy(name, model.data(), length);
+  name[length] = '\0';
   return hipSuccess;
 }
 

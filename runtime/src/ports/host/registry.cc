@@ -25,6 +25,19 @@ const std::vector<const Engine*>& engines() {
   return ranked;
 }
 
+std::vector<Proposal> rank(const Graph& graph, const PlanOptions&, bool find_first, std::string& refusals) {
+  std::vector<Proposal> proposals;
+  for (const Engine* engine : engines()) {
+    if (const auto reason = engine->refuses(graph)) {
+      refusals += text("\n  ", engine->name(), ": ", *reason);
+      continue;
+    }
+    proposals.push_back({engine, {}, nullptr});
+    if (find_first) break;
+  }
+  return proposals;
+}
+
 }  // namespace hipdnn_port
 
 using namespace hipdnn_port;

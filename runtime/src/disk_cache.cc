@@ -1,4 +1,4 @@
-#include "support/disk_cache.h"
+#include "hipdnn_rt/disk_cache.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "hipdnn_rt/error.h"
-#include "support/partial_file.h"
+#include "hipdnn_rt/partial_file.h"
 
-namespace hipdnn_ep {
+namespace hipdnn_rt {
 namespace {
 
 namespace fs = std::filesystem;
@@ -109,8 +109,8 @@ std::optional<fs::path> absolute_variable(const char* name) {
 DiskCache::DiskCache(fs::path directory, std::uint64_t max_bytes) : directory_(std::move(directory)), max_bytes_(max_bytes) {}
 
 fs::path DiskCache::path_of(std::string_view key, std::string_view suffix) const {
-  if (!is_key(key)) throw hipdnn_rt::Error("cache key '" + std::string(key) + "': expected 64 hexadecimal digits in lower case");
-  if (!is_suffix(suffix)) throw hipdnn_rt::Error("cache suffix '" + std::string(suffix) + "': expected lower-case letters, digits, - and _");
+  if (!is_key(key)) throw Error("cache key '" + std::string(key) + "': expected 64 hexadecimal digits in lower case");
+  if (!is_suffix(suffix)) throw Error("cache suffix '" + std::string(suffix) + "': expected lower-case letters, digits, - and _");
   return directory_ / (std::string(key) + "." + std::string(suffix));
 }
 
@@ -164,4 +164,4 @@ std::string default_cache_directory() {
   return {};
 }
 
-}  // namespace hipdnn_ep
+}  // namespace hipdnn_rt

@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4): the content keys of models and compiled programs.
+// SHA-256 (FIPS 180-4): the content keys of models, compiled programs and plans.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace hipdnn_ep {
+namespace hipdnn_rt {
 
 /// A running digest. Copyable; one thread at a time.
 class Sha256 {
@@ -42,4 +42,4 @@ class Sha256 {
   std::uint64_t total_bytes_ = 0;
 };
 
-}  // namespace hipdnn_ep
+}  // namespace hipdnn_rt

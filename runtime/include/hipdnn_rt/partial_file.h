@@ -7,9 +7,9 @@
 #include <span>
 #include <string>
 
-#include "support/file_descriptor.h"
+#include "hipdnn_rt/file_descriptor.h"
 
-namespace hipdnn_ep {
+namespace hipdnn_rt {
 
 /// A file under a name that no other writer has, deleted at the end of life unless published. Nothing throws: after a failure everything
 /// else does nothing, and `error` says why. One thread at a time.
@@ -37,4 +37,4 @@ class PartialFile {
   bool is_published_ = false;
 };
 
-}  // namespace hipdnn_ep
+}  // namespace hipdnn_rt

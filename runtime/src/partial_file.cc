@@ -1,4 +1,4 @@
-#include "support/partial_file.h"
+#include "hipdnn_rt/partial_file.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 
-namespace hipdnn_ep {
+namespace hipdnn_rt {
 
 PartialFile::PartialFile(const std::string& prefix) : path_(prefix + "XXXXXX") {  // mkostemp fills in the end
   file_ = FileDescriptor(mkostemp(path_.data(), O_CLOEXEC));
@@ -39,4 +39,4 @@ void PartialFile::publish(const std::string& target) {
   is_published_ = error_ == 0;
 }
 
-}  // namespace hipdnn_ep
+}  // namespace hipdnn_rt

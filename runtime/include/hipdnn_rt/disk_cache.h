@@ -1,4 +1,4 @@
-// Compiled programs on disk, found again by what they were compiled from.
+// Results on disk (compiled programs, plans), found again by what they were made from.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace hipdnn_ep {
+namespace hipdnn_rt {
 
 /// Entries `<key>.<suffix>` in one directory; the key is a SHA-256 in hexadecimal of all that determines the content, so that an entry is
 /// never changed, only replaced by its equal. Immutable; any number of threads and processes may use a directory at once: a writer's entry
@@ -18,7 +18,7 @@ namespace hipdnn_ep {
 /// Trust: the directory must belong to this user or to root, and not everyone may write to it; entries must be regular files (no links)
 /// that belong to this user or to root. Anything else is as if it were not there, and nothing is stored. Only files with names of this
 /// cache's form are ever deleted. Content is not checked: after a power failure an entry may be damaged, so a reader that finds it so
-/// calls `remove` and compiles again.
+/// calls `remove` and makes it again.
 class DiskCache {
  public:
   /// Touches no file. After a `store` the entries together have at most `max_bytes` (those of writers at work come on top).
@@ -39,7 +39,7 @@ class DiskCache {
   void remove(std::string_view key, std::string_view suffix) const;
 
  private:
-  /// Throws hipdnn_rt::Error for a key or suffix that is none; this is a mistake in the calling code.
+  /// Throws Error for a key or suffix that is none; this is a mistake in the calling code.
   std::filesystem::path path_of(std::string_view key, std::string_view suffix) const;
   void evict(const std::filesystem::path& newest) const;
 
@@ -50,4 +50,4 @@ class DiskCache {
 /// `$XDG_CACHE_HOME/hipdnn-mlir` or `$HOME/.cache/hipdnn-mlir`; empty where neither variable is an absolute path.
 std::string default_cache_directory();
 
-}  // namespace hipdnn_ep
+}  // namespace hipdnn_rt

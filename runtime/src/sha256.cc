@@ -1,4 +1,4 @@
-#include "support/sha256.h"
+#include "hipdnn_rt/sha256.h"
 
 #include <algorithm>
 #include <bit>
@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #endif
 
-namespace hipdnn_ep {
+namespace hipdnn_rt {
 namespace {
 
 // Constants and function names are those of FIPS 180-4, sections 4.1.2, 4.2.2 and 5.3.3.
@@ -153,4 +153,4 @@ void Sha256::compress_with_instructions(State& state, const std::byte* blocks, s
 
 #endif
 
-}  // namespace hipdnn_ep
+}  // namespace hipdnn_rt

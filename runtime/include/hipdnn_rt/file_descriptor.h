@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace hipdnn_ep {
+namespace hipdnn_rt {
 
 /// Closes the descriptor it owns; move-only. One thread at a time.
 class FileDescriptor {
@@ -32,4 +32,4 @@ class FileDescriptor {
   int raw_ = -1;
 };
 
-}  // namespace hipdnn_ep
+}  // namespace hipdnn_rt

@@ -1,0 +1,162 @@
+"""Devices: opening them with their settings, listing them, and what the libraries behind them log."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from . import _runtime
+from .errors import DeviceError, ModelError
+
+_log = logging.getLogger(__name__)
+
+PORTS = ("host", "hip", "cuda")
+"""Names of the ports, as the runtime has them."""
+
+_PORTS_WITH_COSTLY_PLANS = ("hip", "cuda")
+"""Ports whose plans are kept between processes unless told otherwise: their libraries compile code or search for a plan."""
+
+_LEVELS = (logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
+"""Python's levels by hipDNN's severity."""
+
+
+@dataclass(frozen=True)
+class DeviceOptions:
+    """What devices are told apart by: sessions with equal options share one, and with it the plans of equal graphs.
+
+    Attributes:
+        port: Name of the port.
+        threads: Threads of one run where the port computes on the CPU; 0 for all.
+        graphs: Record runs as graphs of the device.
+        tune: Plans to time for each graph; 0 takes the first that builds.
+        engine: Engine that graphs go to where it takes them; empty for the library's order.
+        tf32: Products of f32 may round to TF32.
+        plan_folder: Where plans are kept; empty for nowhere.
+    """
+
+    port: str
+    threads: int = 0
+    graphs: bool = False
+    tune: int = 0
+    engine: str = ""
+    tf32: bool = False
+    plan_folder: str = ""
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """One device of a port, or why a port has none here.
+
+    Attributes:
+        port: Name of the port.
+        problem: Why it cannot be opened; empty where it can, and the rest holds.
+        ordinal: Number of the device on its port.
+        name: The device's model; empty where the port does not tell.
+        target: What to compile for to run there.
+        library: Version of the hipDNN library.
+        engines: (name, plugin, version) of its engines.
+        policies: Its heuristic policies, where it tells.
+        free_bytes: Free memory, or None.
+        total_bytes: All memory, or None.
+    """
+
+    port: str
+    problem: str = ""
+    ordinal: int = 0
+    name: str = ""
+    target: str = ""
+    library: str = ""
+    engines: tuple[tuple[str, str, str], ...] = ()
+    policies: tuple[str, ...] = ()
+    free_bytes: int | None = None
+    total_bytes: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-able form."""
+        return asdict(self)
+
+
+@functools.lru_cache(maxsize=8)
+def open_device(options: DeviceOptions) -> _runtime.Device:
+    """Return the device that sessions with these options share.
+
+    Raises:
+        DeviceError: The port's libraries are missing or too old, or there is no device.
+        ModelError: The engine is unknown.
+    """
+    try:
+        device = _runtime.open_device(**asdict(options))
+        # Whoever does not look at the library's lines need not pay for them; its errors are exceptions anyway.
+        if logging.getLogger(f"{__package__}.hipdnn").isEnabledFor(logging.INFO):
+            device.listen(_LEVELS.index(logging.INFO))
+    finally:
+        forward_log()
+    engines = ", ".join(device.engines.values())
+    _log.info("port %s: %s hipDNN %s, engines %s", options.port, device.name, device.version, engines)
+    return device
+
+
+def plan_folder(port: str, given: str | os.PathLike[str] | bool | None) -> str:
+    """Return the folder of the plans of a port.
+
+    Args:
+        port: Name of the port.
+        given: A folder; False for none, True for the user's own; None for that where plans are costly.
+
+    Raises:
+        ModelError: There is no cache folder to take.
+    """
+    if isinstance(given, str | os.PathLike):
+        if not os.fspath(given):
+            raise ModelError("no folder for plans", expected="a path, True or False", got="an empty text")
+        return str(Path(given).expanduser().absolute())
+    if given is False or (given is None and port not in _PORTS_WITH_COSTLY_PLANS):
+        return ""
+    folder = _runtime.default_cache_directory()
+    if not folder and given:
+        raise ModelError("no folder for plans", hint="set HOME or XDG_CACHE_HOME, or name a folder")
+    return str(Path(folder, "plans")) if folder else ""
+
+
+def list_devices() -> list[DeviceInfo]:
+    """Return the devices of every port; a port without any is one row that says why."""
+    rows: list[DeviceInfo] = []
+    for port in PORTS:
+        try:
+            count = _runtime.count_devices(port)
+            rows += [_describe(port, ordinal) for ordinal in range(count)]
+            if count == 0:
+                rows.append(DeviceInfo(port, problem="there is no device"))
+        except DeviceError as error:
+            rows.append(DeviceInfo(port, problem=str(error)))
+    return rows
+
+
+def _describe(port: str, ordinal: int) -> DeviceInfo:
+    try:
+        device = _runtime.open_device(port, ordinal=ordinal)
+        free_bytes, total_bytes = device.memory or (None, None)
+    except DeviceError as error:
+        return DeviceInfo(port, problem=str(error), ordinal=ordinal)
+    engines = tuple((name, plugin, version) for name, plugin, version, _ in device.engine_rows)
+    return DeviceInfo(
+        port,
+        ordinal=ordinal,
+        name=device.name,
+        target=device.target,
+        library=device.version,
+        engines=engines,
+        policies=tuple(device.policies),
+        free_bytes=free_bytes,
+        total_bytes=total_bytes,
+    )
+
+
+def forward_log() -> None:
+    """Give what the runtime and the hipDNN library logged to the loggers ``hipdnn_mlir.runtime`` and ``hipdnn_mlir.hipdnn``."""
+    for severity, source, line in _runtime.take_log():
+        logging.getLogger(f"{__package__}.{source}").log(_LEVELS[min(severity, len(_LEVELS) - 1)], "%s", line)

@@ -1,0 +1,125 @@
+#include "hipdnn_rt/plan_timer.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "hipdnn_rt/checked.h"
+#include "hipdnn_rt/error.h"
+#include "hipdnn_rt/variant_pack.h"
+
+namespace hipdnn_rt {
+namespace {
+
+constexpr int kSeries = 5;
+constexpr int kMostExecutions = 10;
+/// A series is as long as this, if `kMostExecutions` are not shorter: long plans need no repetition to be measured.
+constexpr double kSeriesMs = 20;
+
+/// In every floating type a small number that is no zero, on which a kernel may be faster than on data.
+constexpr std::byte kFiller{0x2b};
+
+bool is_floating(std::int32_t dtype) {
+  constexpr std::array others{HIPDNN_DATA_INT64, HIPDNN_DATA_INT32, HIPDNN_DATA_UINT8, HIPDNN_DATA_INT8, HIPDNN_DATA_INT4, HIPDNN_DATA_BOOLEAN};
+  return std::ranges::none_of(others, [&](auto other) { return static_cast<std::int32_t>(other) == dtype; });
+}
+
+template <typename T>
+std::optional<T> value_of(const DescriptorSpec& spec, hipdnnBackendAttributeName_t name) {
+  const auto found = std::ranges::find(spec.attributes, name, &AttributeSpec::name);
+  if (found == spec.attributes.end() || found->bytes.size() < sizeof(T)) return std::nullopt;
+  T value{};
+  std::memcpy(&value, found->bytes.data(), sizeof value);
+  return value;
+}
+
+bool is_floating(const Executable& executable, std::int64_t uid) {
+  for (const DescriptorSpec& spec : executable.descriptors) {
+    if (spec.type != HIPDNN_BACKEND_TENSOR_DESCRIPTOR || value_of<std::int64_t>(spec, HIPDNN_ATTR_TENSOR_UNIQUE_ID) != uid) continue;
+    const auto dtype = value_of<std::int32_t>(spec, HIPDNN_ATTR_TENSOR_DATA_TYPE);
+    return dtype && is_floating(*dtype);
+  }
+  return false;
+}
+
+/// Where each operand lies in one block, and how large that is.
+std::vector<std::size_t> lay_out(const Executable& executable, std::size_t alignment, std::size_t& total) {
+  std::vector<std::size_t> offsets;
+  total = 0;
+  for (const Operand& operand : executable.operands) {
+    const std::size_t multiple = std::max<std::size_t>(alignment, operand.alignment);
+    const auto padded = checked_add(total, multiple - 1);
+    const std::size_t offset = padded ? *padded / multiple * multiple : 0;
+    const auto end = padded ? checked_add(offset, static_cast<std::size_t>(operand.extent_bytes)) : std::nullopt;
+    if (!end) throw DeviceError(executable.name + ": operands are too large to be timed");
+    offsets.push_back(offset);
+    total = *end;
+  }
+  return offsets;
+}
+
+}  // namespace
+
+PlanTimer::PlanTimer(const Device& device, std::shared_ptr<const Handle> handle, const Executable& executable,
+                     std::span<const ConstantBinding> constants)
+    : device_(device), handle_(std::move(handle)) {
+  constexpr std::size_t most_alignment = 4096;  // of a program's tensors
+  std::size_t total = 0;
+  const std::vector<std::size_t> offsets = lay_out(executable, device.port().arena_alignment, total);
+  memory_ = device.allocate(total + most_alignment);
+  const auto address = reinterpret_cast<std::uintptr_t>(memory_.get());
+  std::byte* const base = static_cast<std::byte*>(memory_.get()) + (most_alignment - address % most_alignment) % most_alignment;
+  std::vector<std::byte> contents(total);
+  for (std::size_t i = 0; i < executable.operands.size(); ++i) {
+    const Operand& operand = executable.operands[i];
+    uids_.push_back(operand.uid);
+    pointers_.push_back(base + offsets[i]);
+    const auto constant = std::ranges::find(constants, operand.uid, &ConstantBinding::uid);
+    // The ABI's pointers are not const; no operation writes a constant.
+    if (constant != constants.end()) pointers_.back() = const_cast<void*>(constant->pointer);
+    if (is_floating(executable, operand.uid)) std::fill_n(&contents[offsets[i]], operand.extent_bytes, kFiller);
+  }
+  const HipApi& hip = device.library().hip();
+  check(hip, hip.memcpy_async(base, contents.data(), total, hipMemcpyHostToDevice, nullptr), "hipMemcpyAsync");
+  check(hip, hip.stream_synchronize(nullptr), "hipStreamSynchronize");
+}
+
+void PlanTimer::run(const Plan& plan, const Descriptor& pack, int count) {
+  const HipdnnApi& api = device_.library().hipdnn();
+  for (int i = 0; i < count; ++i) {
+    check(api, api.execute(handle_->get(), plan.descriptor().get(), pack.get()), "hipdnnBackendExecute(plan of " + plan.engine_name() + ")");
+  }
+}
+
+double PlanTimer::elapsed_ms(const Plan& plan, const Descriptor& pack, int count) {
+  const HipApi& hip = device_.library().hip();
+  const Event start = device_.create_event();
+  const Event stop = device_.create_event();
+  check(hip, hip.event_record(start.get(), nullptr), "hipEventRecord");
+  run(plan, pack, count);
+  check(hip, hip.event_record(stop.get(), nullptr), "hipEventRecord");
+  check(hip, hip.event_synchronize(stop.get()), "hipEventSynchronize");
+  float elapsed = 0;
+  check(hip, hip.event_elapsed_time(&elapsed, start.get(), stop.get()), "hipEventElapsedTime");
+  return static_cast<double>(elapsed);
+}
+
+double PlanTimer::time_us(const Plan& plan) {
+  const DeviceBuffer workspace = plan.workspace_bytes() > 0 ? device_.allocate(plan.workspace_bytes()) : DeviceBuffer();
+  const Descriptor pack = make_variant_pack(device_.shared_library(), uids_, pointers_, workspace.get(), "variant pack to time a plan");
+  try {
+    elapsed_ms(plan, pack, 1);  // what only the first execution does
+    const double once_ms = elapsed_ms(plan, pack, 1);
+    const int executions = std::clamp(static_cast<int>(kSeriesMs / std::max(once_ms, 1e-3)), 1, kMostExecutions);
+    std::array<double, kSeries> times{};
+    for (double& time : times) time = 1e3 * elapsed_ms(plan, pack, executions) / executions;
+    std::ranges::sort(times);
+    return times[kSeries / 2];
+  } catch (const DeviceError&) {
+    // What is queued still uses the memory. A failure of this call tells nothing new.
+    device_.library().hip().stream_synchronize(nullptr);
+    throw;
+  }
+}
+
+}  // namespace hipdnn_rt

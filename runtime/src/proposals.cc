@@ -1,0 +1,104 @@
+#include "hipdnn_rt/proposals.h"
+
+#include <algorithm>
+#include <array>
+
+#include "hipdnn_rt/error.h"
+
+namespace hipdnn_rt {
+namespace {
+
+/// Configurations as the heuristic returns them; unfinalized.
+std::vector<Descriptor> rank(const std::shared_ptr<const Library>& library, const Descriptor& graph, const std::string& executable) {
+  const std::string what = executable + ", engine heuristic";
+  Descriptor heuristic(library, HIPDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  heuristic.set_descriptor(HIPDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph, what);
+  const hipdnnBackendHeurMode_t mode = HIPDNN_HEUR_MODE_FALLBACK;
+  heuristic.set(HIPDNN_ATTR_ENGINEHEUR_MODE, HIPDNN_TYPE_HEUR_MODE, 1, &mode, what);
+  heuristic.finalize(what);
+
+  std::int64_t count = heuristic.get_count(HIPDNN_ATTR_ENGINEHEUR_RESULTS, HIPDNN_TYPE_BACKEND_DESCRIPTOR, what);
+  std::vector<Descriptor> configurations;
+  std::vector<hipdnnBackendDescriptor_t> raw;
+  for (std::int64_t i = 0; i < count; ++i) {
+    configurations.emplace_back(library, HIPDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    raw.push_back(configurations.back().get());
+  }
+  if (count == 0) return configurations;
+  const HipdnnApi& api = library->hipdnn();
+  check(api, api.get_attribute(heuristic.get(), HIPDNN_ATTR_ENGINEHEUR_RESULTS, HIPDNN_TYPE_BACKEND_DESCRIPTOR, count, &count, raw.data()),
+        "hipdnnBackendGetAttribute(" + what + ", results)");
+  configurations.resize(std::min(configurations.size(), static_cast<std::size_t>(count)));
+  return configurations;
+}
+
+std::string name_of(const Device& device, std::int64_t id) {
+  const auto found = device.engine_names().find(id);
+  return found == device.engine_names().end() ? std::to_string(id) : found->second;
+}
+
+/// "NAME=VALUE" of a knob choice; empty where the library does not tell.
+std::string read_knob(const Descriptor& choice) {
+  const HipdnnApi& api = choice.library().hipdnn();
+  std::array<char, 128> name{};
+  std::int64_t count = 0;
+  std::int64_t value = 0;
+  if (api.get_attribute(choice.get(), HIPDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, HIPDNN_TYPE_CHAR, static_cast<std::int64_t>(name.size() - 1), &count,
+                        name.data()) != HIPDNN_STATUS_SUCCESS ||
+      api.get_attribute(choice.get(), HIPDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, HIPDNN_TYPE_INT64, 1, &count, &value) != HIPDNN_STATUS_SUCCESS) {
+    take_last_error(api);  // not to appear in a later message
+    return {};
+  }
+  return std::string(name.data()) + "=" + std::to_string(value);
+}
+
+std::string read_knobs(const Descriptor& configuration) {
+  const HipdnnApi& api = configuration.library().hipdnn();
+  constexpr auto attribute = HIPDNN_ATTR_ENGINECFG_KNOB_CHOICES;
+  std::int64_t count = 0;
+  if (api.get_attribute(configuration.get(), attribute, HIPDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr) != HIPDNN_STATUS_SUCCESS) {
+    take_last_error(api);
+    return {};
+  }
+  if (count <= 0) return {};
+  std::vector<hipdnnBackendDescriptor_t> raw(static_cast<std::size_t>(count), nullptr);
+  if (api.get_attribute(configuration.get(), attribute, HIPDNN_TYPE_BACKEND_DESCRIPTOR, count, &count, raw.data()) != HIPDNN_STATUS_SUCCESS) {
+    take_last_error(api);
+    return {};
+  }
+  std::string knobs;
+  for (const hipdnnBackendDescriptor_t choice : raw) {
+    if (choice == nullptr) continue;
+    const std::string knob = read_knob(Descriptor(configuration.shared_library(), choice));
+    if (!knob.empty()) knobs += (knobs.empty() ? "" : " ") + knob;
+  }
+  return knobs;
+}
+
+}  // namespace
+
+std::string Proposal::describe() const { return knobs.empty() ? engine_name : engine_name + " (" + knobs + ")"; }
+
+std::vector<Proposal> propose(const Device& device, const Descriptor& graph, const std::string& executable, std::string& reasons) {
+  std::vector<Proposal> proposals;
+  for (Descriptor& configuration : rank(device.shared_library(), graph, executable)) {
+    try {
+      configuration.finalize(executable + ", engine configuration");
+      const std::int64_t id =
+          configuration.get_descriptor(HIPDNN_ATTR_ENGINECFG_ENGINE, executable).get_int64(HIPDNN_ATTR_ENGINE_GLOBAL_INDEX, executable);
+      std::string knobs = read_knobs(configuration);
+      proposals.push_back({std::move(configuration), id, name_of(device, id), std::move(knobs)});
+    } catch (const DeviceError& error) {
+      reasons += (reasons.empty() ? "an engine: " : "; an engine: ") + std::string(error.what());
+    }
+  }
+  return proposals;
+}
+
+std::int64_t engine_id_of(const std::string& name) {
+  std::uint64_t hash = 0xcbf2'9ce4'8422'2325U;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100'0000'01b3U;
+  return static_cast<std::int64_t>(hash);
+}
+
+}  // namespace hipdnn_rt

@@ -1,0 +1,241 @@
+// Which plan a graph gets: the library's first, the fastest, the one of the preferred engine, the one an earlier process chose.
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+
+#include "../temporary_folder.h"
+#include "cases.h"
+#include "choosing_port.h"
+#include "hipdnn_rt/error.h"
+#include "hipdnn_rt/loaded_program.h"
+#include "hipdnn_rt/plan_store.h"
+#include "hipdnn_rt/proposals.h"
+#include "sample_program.h"
+#include "session.h"
+
+namespace runtime_tests {
+namespace {
+
+using hipdnn_rt::Device;
+using hipdnn_rt::LoadedProgram;
+
+/// A fresh process, as far as plans go: a device of its own, which has built nothing.
+struct Loaded {
+  std::shared_ptr<const LoadedProgram> program;
+  const hipdnn_rt::Plan& plan() const { return *program->plan(0); }
+  std::string engine() const { return plan().engine_name(); }
+};
+
+Loaded load(const Libraries& libraries, Device::Options options) {
+  Sample sample = relu({2, 8});
+  sample.program["target"] = "hip";
+  options.threads = 1;
+  const auto library = hipdnn_rt::Library::open("hip", libraries.choosing);
+  return {LoadedProgram::load(std::make_shared<const Device>(library, std::move(options)), sample.parse())};
+}
+
+/// The functions of choosing_port.h.
+struct Control {
+  explicit Control(const Libraries& libraries) {
+    void* library = dlopen((libraries.choosing + "/libhipdnn_backend.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+    take = reinterpret_cast<decltype(&choosing_take_counts)>(dlsym(library, "choosing_take_counts"));
+    let_restore = reinterpret_cast<decltype(&choosing_let_restore)>(dlsym(library, "choosing_let_restore"));
+    counts();
+    let_restore(true);
+  }
+  ChoosingCounts counts() const {
+    ChoosingCounts counts{};
+    take(&counts);
+    return counts;
+  }
+  decltype(&choosing_take_counts) take;
+  decltype(&choosing_let_restore) let_restore;
+};
+
+/// What a device logs.
+struct Lines {
+  std::mutex mutex;
+  std::vector<std::string> lines;
+
+  hipdnn_rt::Log log() {
+    return [this](hipdnnSeverity_t severity, const std::string& line) {
+      const std::lock_guard lock(mutex);
+      if (severity >= HIPDNN_SEV_WARN) lines.push_back(line);
+    };
+  }
+};
+
+void test_first_that_builds_when_nothing_is_timed(const Libraries& libraries) {
+  const Control control(libraries);
+  check::equal(load(libraries, {}).engine(), "TEST_SLOW");
+  const ChoosingCounts counts = control.counts();
+  check::equal(counts.built, 1);
+  check::equal(counts.executed, 0);
+}
+
+void test_fastest_when_plans_are_timed(const Libraries& libraries) {
+  const Loaded all = load(libraries, {.timed_plans = 10});
+  check::equal(all.engine(), "TEST_LAST");
+  check::near(all.plan().timed_us(), 5, 1e-3);
+  // Those that do not build or do not run are not counted.
+  const Loaded three = load(libraries, {.timed_plans = 3});
+  check::equal(three.engine(), "TEST_TILED");
+  check::near(three.plan().timed_us(), 20, 1e-3);
+}
+
+void test_preferred_engine_when_it_builds(const Libraries& libraries) {
+  check::equal(load(libraries, {.engine = "TEST_LAST"}).engine(), "TEST_LAST");
+  check::equal(load(libraries, {.engine = "TEST_NOTHING"}).engine(), "TEST_SLOW", "an engine that builds nothing");
+  const Loaded tiled = load(libraries, {.timed_plans = 10, .engine = "TEST_TILED"});
+  check::equal(tiled.engine(), "TEST_TILED", "a faster one is not asked for");
+  check::near(tiled.plan().timed_us(), 20, 1e-3, "but its own proposals are timed");
+}
+
+void test_engines_named_when_the_preferred_one_is_unknown(const Libraries& libraries) {
+  const std::string message = error_of<hipdnn_rt::InputError>([&] { load(libraries, {.engine = "TEST_QUICK"}); });
+  check::contains(message, "engine 'TEST_QUICK' is unknown: port 'hip' has TEST_BROKEN, TEST_LAST, TEST_NOTHING, TEST_SLOW, TEST_TILED");
+}
+
+void test_plan_read_when_an_earlier_process_kept_it(const Libraries& libraries) {
+  const Control control(libraries);
+  const TemporaryFolder folder;
+  const Device::Options tuning{.timed_plans = 3, .plan_folder = folder.path()};
+  load(libraries, tuning);
+  check::that(control.counts().executed > 0, "plans are timed first");
+  for (const int timed_plans : {3, 0}) {
+    const Loaded again = load(libraries, {.timed_plans = timed_plans, .plan_folder = folder.path()});
+    check::equal(again.engine(), "TEST_TILED");
+    check::that(again.plan().is_restored(), "the plan is the kept one");
+    check::near(again.plan().timed_us(), 20, 1e-3);
+    check::equal(again.plan().description(), "20 us");
+    check::equal(again.plan().workspace_bytes(), std::uint64_t{64});
+    const ChoosingCounts counts = control.counts();
+    check::equal(counts.built, 0);
+    check::equal(counts.restored, 1);
+    check::equal(counts.executed, 0);
+  }
+  check::equal(load(libraries, {.timed_plans = 10, .plan_folder = folder.path()}).engine(), "TEST_LAST", "asked to look further");
+  check::equal(load(libraries, tuning).engine(), "TEST_LAST", "what was found then");
+}
+
+void test_choice_repeated_when_the_library_takes_no_plan_back(const Libraries& libraries) {
+  const Control control(libraries);
+  const TemporaryFolder folder;
+  const Device::Options options{.timed_plans = 3, .plan_folder = folder.path()};
+  load(libraries, options);
+  control.let_restore(false);
+  control.counts();
+  for (int round = 0; round < 2; ++round) {
+    const Loaded again = load(libraries, options);
+    check::equal(again.engine(), "TEST_TILED");
+    check::near(again.plan().timed_us(), 20, 1e-3, "the knobs are those that were chosen");
+    const ChoosingCounts counts = control.counts();
+    check::equal(counts.built, 1);
+    check::equal(counts.executed, 0, "nothing is timed again");
+  }
+}
+
+void test_plans_apart_when_the_engine_or_the_arithmetic_differs(const Libraries& libraries) {
+  const TemporaryFolder folder;
+  load(libraries, {.timed_plans = 10, .plan_folder = folder.path()});
+  check::equal(load(libraries, {.engine = "TEST_SLOW", .plan_folder = folder.path()}).engine(), "TEST_SLOW");
+  check::equal(load(libraries, {.allows_tf32 = true, .plan_folder = folder.path()}).engine(), "TEST_SLOW");
+  check::equal(load(libraries, {.plan_folder = folder.path()}).engine(), "TEST_LAST");
+}
+
+void test_made_again_when_the_kept_plan_is_damaged(const Libraries& libraries) {
+  const Control control(libraries);
+  for (const bool is_cut : {true, false}) {
+    const TemporaryFolder folder;
+    load(libraries, {.timed_plans = 10, .plan_folder = folder.path()});
+    const auto entry = std::filesystem::directory_iterator(folder.path())->path();
+    if (is_cut) {
+      std::filesystem::resize_file(entry, std::filesystem::file_size(entry) - 1);
+    } else {
+      std::ofstream(entry, std::ios::binary) << "no plan";
+    }
+    Lines lines;
+    check::equal(load(libraries, {.plan_folder = folder.path(), .log = lines.log()}).engine(), "TEST_SLOW");
+    check::equal(lines.lines.size(), 1U);
+    check::contains(lines.lines.at(0), "made again");
+    check::that(load(libraries, {.plan_folder = folder.path()}).plan().is_restored(), "the entry is replaced");
+  }
+}
+
+void test_loads_when_the_folder_cannot_be_used(const Libraries& libraries) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "file";
+  std::ofstream(file) << "in the way";
+  Lines lines;
+  check::equal(load(libraries, {.plan_folder = file / "plans", .log = lines.log()}).engine(), "TEST_SLOW");
+  check::equal(lines.lines.size(), 1U);
+  check::contains(lines.lines.at(0), "the plan is not kept");
+}
+
+void test_same_plans_when_devices_share_a_folder_at_once(const Libraries& libraries) {
+  const TemporaryFolder folder;
+  run_on_threads(8, [&](int) {
+    for (int round = 0; round < 5; ++round) {
+      check::equal(load(libraries, {.timed_plans = 10, .plan_folder = folder.path()}).plan().engine_id(), hipdnn_rt::engine_id_of("TEST_LAST"));
+    }
+  });
+}
+
+void test_values_when_the_host_times_its_plans(const Libraries& libraries) {
+  // An engine of the host library has one proposal, so the graph is taken as it is; constants are the program's own.
+  const Sample sample = two_convolutions(8, 6, false);
+  const auto program = sample.parse();
+  const TemporaryFolder folder;
+  for (int round = 0; round < 2; ++round) {
+    const auto device = std::make_shared<const Device>(
+        hipdnn_rt::Library::open("host", libraries.host), Device::Options{.threads = 1, .timed_plans = 4, .plan_folder = folder.path()});
+    hipdnn_rt::Context context(LoadedProgram::load(device, program));
+    const auto x = random_values(8 * 6 * 6, 5);
+    const auto got = run_once(context, *program, {x});
+    const auto expected = two_convolutions_reference(sample, 8, 6, x);
+    for (std::size_t i = 0; i < got.size(); ++i) check::near(static_cast<double>(got[i]), static_cast<double>(expected[i]), 1e-4);
+  }
+}
+
+void test_record_survives_when_encoded(const Libraries&) {
+  hipdnn_rt::PlanRecord record{-5, "ENGINE \"x\"", "A=1 B=-2", 8, 1.5, {}};
+  for (int i = 0; i < 300; ++i) record.plan.push_back(static_cast<std::byte>(i));
+  const std::vector<std::byte> bytes = record.encode();
+  const auto decoded = hipdnn_rt::PlanRecord::decode(bytes);
+  check::that(decoded.has_value(), "it is a record");
+  check::equal(decoded->engine_id, record.engine_id);
+  check::equal(decoded->engine_name, record.engine_name);
+  check::equal(decoded->knobs, record.knobs);
+  check::equal(decoded->timed_plans, record.timed_plans);
+  check::near(decoded->time_us, record.time_us, 0);
+  check::that(decoded->plan == record.plan, "the plan's bytes");
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    std::vector<std::byte> broken = bytes;
+    broken[i] ^= std::byte{1};
+    check::that(!hipdnn_rt::PlanRecord::decode(broken), "byte " + std::to_string(i) + " is part of the checksum");
+    check::that(!hipdnn_rt::PlanRecord::decode(std::span(bytes).first(i)), "cut after " + std::to_string(i) + " bytes");
+  }
+}
+
+}  // namespace
+
+void add_choice_cases(check::Suite& suite, const Libraries& libraries) {
+  const auto add = [&](const char* name, void (*body)(const Libraries&)) { suite.add(std::string("choice: ") + name, [=] { body(libraries); }); };
+  add("first that builds when nothing is timed", test_first_that_builds_when_nothing_is_timed);
+  add("fastest when plans are timed", test_fastest_when_plans_are_timed);
+  add("preferred engine when it builds", test_preferred_engine_when_it_builds);
+  add("engines named when the preferred one is unknown", test_engines_named_when_the_preferred_one_is_unknown);
+  add("plan read when an earlier process kept it", test_plan_read_when_an_earlier_process_kept_it);
+  add("choice repeated when the library takes no plan back", test_choice_repeated_when_the_library_takes_no_plan_back);
+  add("plans apart when the engine or the arithmetic differs", test_plans_apart_when_the_engine_or_the_arithmetic_differs);
+  add("made again when the kept plan is damaged", test_made_again_when_the_kept_plan_is_damaged);
+  add("loads when the folder cannot be used", test_loads_when_the_folder_cannot_be_used);
+  add("same plans when devices share a folder at once", test_same_plans_when_devices_share_a_folder_at_once);
+  add("values when the host times its plans", test_values_when_the_host_times_its_plans);
+  add("record survives when encoded", test_record_survives_when_encoded);
+}
+
+}  // namespace runtime_tests

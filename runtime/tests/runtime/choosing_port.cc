@@ -1,0 +1,155 @@
+// A port whose engines take every graph, with times of their own: the front of the ports with engines that only advance a clock. HIP's functions
+// are the host library's, found through the dependency on it, but for events, which read that clock.
+#include "choosing_port.h"
+
+#include <array>
+#include <atomic>
+#include <stdexcept>
+#include <string>
+
+#include "backend/engine.h"
+#include "backend/export.h"
+#include "hip_runtime_abi.h"
+
+struct ihipEvent_t {
+  long recorded_us = 0;
+};
+
+namespace {
+
+std::atomic<long> clock_us{0};
+std::atomic<int> built{0}, restored{0}, executed{0};
+std::atomic<bool> can_restore{true};
+
+struct Behaviour {
+  long time_us;
+  bool is_broken = false;
+};
+
+class TimedPlan final : public hipdnn_port::Plan {
+ public:
+  TimedPlan(std::vector<std::int64_t> uids, Behaviour behaviour) : behaviour_(behaviour) {
+    uids_ = std::move(uids);
+    workspace_bytes_ = 64;
+  }
+  std::string describe() const override { return std::to_string(behaviour_.time_us) + " us"; }
+  void execute(void* const*, void*, const hipdnn_port::Launch&) const override {
+    if (behaviour_.is_broken) throw std::runtime_error("this engine does not run");
+    ++executed;
+    clock_us += behaviour_.time_us;
+  }
+  std::string serialize() const override {
+    std::string text = std::to_string(behaviour_.time_us);
+    for (const std::int64_t uid : uids_) text.append(" ").append(std::to_string(uid));
+    return text;
+  }
+
+ private:
+  Behaviour behaviour_;
+};
+
+class TimedEngine final : public hipdnn_port::Engine {
+ public:
+  TimedEngine(std::string_view name, Behaviour behaviour) : name_(name), behaviour_(behaviour) {}
+
+  std::string_view name() const override { return name_; }
+  std::optional<std::string> refuses(const hipdnn_port::Graph&) const override { return std::nullopt; }
+  std::unique_ptr<hipdnn_port::Plan> build(const hipdnn_port::Graph& graph, const hipdnn_port::PlanOptions& options) const override {
+    if (behaviour_.time_us == 0) throw std::runtime_error("this engine builds nothing");
+    ++built;
+    Behaviour behaviour = behaviour_;
+    if (options.detail) behaviour.time_us /= *std::static_pointer_cast<const long>(options.detail);
+    std::vector<std::int64_t> uids;
+    for (const hipdnn_port::Tensor& tensor : graph.tensors) {
+      if (tensor.has_pointer()) uids.push_back(tensor.uid);
+    }
+    return std::make_unique<TimedPlan>(std::move(uids), behaviour);
+  }
+  std::unique_ptr<hipdnn_port::Plan> restore(std::string_view serialized, const hipdnn_port::PlanOptions&) const override {
+    if (!can_restore) throw std::runtime_error("this library takes nothing back");
+    ++restored;
+    std::vector<std::int64_t> numbers;
+    for (std::size_t at = 0; at < serialized.size(); at = std::min(serialized.find(' ', at), serialized.size() - 1) + 1) {
+      numbers.push_back(std::stol(std::string(serialized.substr(at))));
+    }
+    return std::make_unique<TimedPlan>(std::vector<std::int64_t>(numbers.begin() + 1, numbers.end()), Behaviour{numbers.front()});
+  }
+
+ private:
+  std::string_view name_;
+  Behaviour behaviour_;
+};
+
+const std::array<TimedEngine, 5>& timed_engines() {
+  static const std::array<TimedEngine, 5> all{{{"TEST_NOTHING", {0}},
+                                               {"TEST_SLOW", {100}},
+                                               {"TEST_TILED", {80}},
+                                               {"TEST_BROKEN", {1, true}},
+                                               {"TEST_LAST", {5}}}};
+  return all;
+}
+
+}  // namespace
+
+namespace hipdnn_port {
+
+std::string_view library_name() { return "choosing"; }
+const char* library_version() { return "1.2.3.4"; }
+std::shared_ptr<void> make_vendor_handle() { return nullptr; }
+
+const std::vector<const Engine*>& engines() {
+  static const std::vector<const Engine*> all = [] {
+    std::vector<const Engine*> pointers;
+    for (const TimedEngine& engine : timed_engines()) pointers.push_back(&engine);
+    return pointers;
+  }();
+  return all;
+}
+
+std::vector<Proposal> rank(const Graph&, const PlanOptions&, bool, std::string&) {
+  std::vector<Proposal> proposals;
+  for (const Engine* engine : engines()) {
+    if (engine->name() == "TEST_TILED") {
+      for (const long tile : {1L, 4L}) proposals.push_back({engine, {{"TILE", tile}}, std::make_shared<const long>(tile)});
+    } else {
+      proposals.push_back({engine, {}, nullptr});
+    }
+  }
+  return proposals;
+}
+
+}  // namespace hipdnn_port
+
+extern "C" {
+
+HIPDNN_PORT_EXPORT void choosing_take_counts(ChoosingCounts* counts) {
+  *counts = {built.exchange(0), restored.exchange(0), executed.exchange(0)};
+}
+
+HIPDNN_PORT_EXPORT void choosing_let_restore(bool is_possible) { can_restore = is_possible; }
+
+HIPDNN_PORT_EXPORT hipError_t hipEventCreateWithFlags(hipEvent_t* event, unsigned int) {
+  *event = new ihipEvent_t;
+  return hipSuccess;
+}
+
+HIPDNN_PORT_EXPORT hipError_t hipEventDestroy(hipEvent_t event) {
+  delete event;
+  return hipSuccess;
+}
+
+HIPDNN_PORT_EXPORT hipError_t hipEventRecord(hipEvent_t event, hipStream_t) {
+  event->recorded_us = clock_us;
+  return hipSuccess;
+}
+
+HIPDNN_PORT_EXPORT hipError_t hipEventSynchronize(hipEvent_t) { return hipSuccess; }
+
+HIPDNN_PORT_EXPORT hipError_t hipStreamWaitEvent(hipStream_t, hipEvent_t, unsigned int) { return hipSuccess; }
+
+HIPDNN_PORT_EXPORT hipError_t hipEventElapsedTime(float* elapsed_ms, hipEvent_t start, hipEvent_t stop) {
+  *elapsed_ms = static_cast<float>(stop->recorded_us - start->recorded_us) / 1000;
+  return hipSuccess;
+}
+
+}  // extern "C"

@@ -1,0 +1,16 @@
+// What a test can ask of the port with several engines, see choosing_port.cc. Looked up by name.
+#pragma once
+
+extern "C" {
+
+/// Plans built, restored and executed since the last call.
+struct ChoosingCounts {
+  int built;
+  int restored;
+  int executed;
+};
+void choosing_take_counts(ChoosingCounts* counts);
+
+/// Whether plans are taken back that were serialized; they are at first.
+void choosing_let_restore(bool is_possible);
+}
