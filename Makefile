@@ -1,6 +1,7 @@
 # make run    set up .venv, build, install, and run the main job
 # make test   the same set-up, static checks, and every test
 # make bench  the table of measurements, on the terminal and in build/bench.json
+# make test-rocm  on a machine with an AMD GPU: the suites on AMD's libraries, reported in build/rocm-report.md
 # make clean  remove everything these made
 
 PYTHON ?= python3
@@ -23,7 +24,7 @@ INSTALL := SKBUILD_BUILD_DIR=build/release CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) \
 SOURCES := $(shell find -L hipdnn_mlir onnxruntime_ep_hipdnn runtime third_party -type f -not -path '*/__pycache__/*') \
   $(wildcard cmake/*) CMakeLists.txt pyproject.toml
 
-.PHONY: run test bench clean lint types pytest oldest lit cpp cpp-release cpp-sanitize cpp-thread
+.PHONY: run test test-rocm bench clean lint types pytest oldest lit cpp cpp-release cpp-sanitize cpp-thread
 .DELETE_ON_ERROR:
 
 run: .venv/.examples
@@ -72,6 +73,16 @@ cpp-release cpp-sanitize cpp-thread: cpp-%: .venv/.test
 	  $(CPP_FLAGS)
 	$(WITH_VENV) cmake --build build/$* -j $(JOBS)
 	$(WITH_VENV) ctest --test-dir build/$* -j $(JOBS) --output-on-failure
+
+# PORT=host runs the same on this machine's CPU, as a test of the tests.
+PORT ?= hip
+test-rocm:
+	$(if $(filter hip,$(PORT)),$(PYTHON) tests/rocm/check_machine.py)
+	$(MAKE) .venv/.test
+	$(WITH_VENV) cmake -S . -B build/release -G Ninja -DHIPDNN_MLIR_BUILD_TESTS=ON $(RELEASE)
+	$(WITH_VENV) cmake --build build/release -j $(JOBS) --target test_host_abi
+	$(BIN)/python -W ignore tests/rocm/report.py --port $(PORT) --workers $(JOBS) --write build/rocm-report.md \
+	  --conformance build/release/runtime/src/ports/host/host_abi_tests/test_host_abi
 
 # Debian's python3 comes without ensurepip; the host's pip then fills the environment.
 .venv/.ready: pyproject.toml

@@ -1,0 +1,77 @@
+"""`make test-rocm` on a machine without an AMD GPU: what it says is missing, and its report on the host's port."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from ctypes.util import find_library
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(HERE / script), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.skipif(find_library("amdhip64") is not None, reason="needs a machine without AMD's HIP")
+def test_what_is_missing_is_named_before_anything_is_built() -> None:
+    done = run("check_machine.py")
+    assert done.returncode == 1
+    for text in (
+        "/dev/kfd does not exist",
+        "libamdhip64.so does not open: install ROCm",
+        "libhipdnn_backend.so does not open",
+    ):
+        assert text in done.stderr
+
+
+@pytest.mark.skipif(find_library("amdhip64") is not None, reason="needs a machine without AMD's HIP")
+def test_a_port_without_a_device_is_an_error(tmp_path: Path) -> None:
+    done = run("report.py", "--write", str(tmp_path / "report.md"))
+    assert done.returncode == 1
+    assert "cannot open libamdhip64.so" in done.stderr
+    assert not (tmp_path / "report.md").exists()
+
+
+def test_the_report_has_versions_engines_and_counts(tmp_path: Path) -> None:
+    report = tmp_path / "deep" / "report.md"
+    done = run("report.py", "--port", "host", "--filter", "test_relu", "--models", "mlp", "--write", str(report))
+    assert done.returncode == 0, done.stderr
+    text = report.read_text()
+    for part in (
+        "| torch-mlir |",
+        "| target | host |",
+        "| HOST_ONEDNN_ENGINE |",
+        "| models | 2 | 0 | 0 |",
+        "| onnx's node cases | ",
+    ):
+        assert part in text
+    assert "Failures" not in text
+
+
+def test_failures_stand_with_their_messages(tmp_path: Path) -> None:
+    program, report = tmp_path / "test_host_abi", tmp_path / "report.md"
+    program.write_text(
+        "#!/bin/sh\nprintf 'FAILED tensor twice\\n  got 3, expected 2\\n12 cases, 1 failed\\n'; exit 1\n"
+    )
+    program.chmod(0o755)
+    done = run(
+        "report.py",
+        "--port",
+        "host",
+        "--filter",
+        "test_relu",
+        "--models",
+        "",
+        "--conformance",
+        str(program),
+        "--write",
+        str(report),
+    )
+    assert done.returncode == 1
+    assert "| hipDNN's ABI | 11 | 0 | 1 |" in report.read_text()
+    assert "- `tensor twice`: got 3, expected 2" in report.read_text()
