@@ -36,7 +36,7 @@ class PlanOptions(TypedDict, total=False):
 
     tune: int
     engine: str
-    tf32: bool
+    tf32: bool | None
     plan_cache: PlanCache
 
 
@@ -165,7 +165,8 @@ class Session:
         graph: On a GPU, record runs as graphs of the device and replay them while arrays keep their addresses.
         tune: Plans to time for each graph, of which the fastest is kept; 0 takes the first that the library proposes and builds.
         engine: Engine that graphs go to where it takes them, by name (``hipdnn-mlir devices``); the library's order by default.
-        tf32: Products of f32 may round their operands to TF32, where the port has engines that do.
+        tf32: Whether products of f32 may round their operands to TF32, where the port has engines that do; by default as the program was
+            compiled (``precision="tf32"``).
         plan_cache: Folder where choices and plans are kept between processes, True for the user's own (``hipdnn-mlir/plans`` in the
             cache folder), False for none; by default the user's own where plans are costly, on ``hip`` and ``cuda``.
 
@@ -185,7 +186,7 @@ class Session:
         graph: bool = False,
         tune: int = 0,
         engine: str = "",
-        tf32: bool = False,
+        tf32: bool | None = None,
         plan_cache: PlanCache = None,
     ) -> None:
         if threads < 0:
@@ -197,7 +198,8 @@ class Session:
         program = _read(source)
         port = port or _runtime.port_for_target(program.target)
         folder = plan_folder(port, plan_cache)
-        device = open_device(DeviceOptions(port, threads, graph, tune, engine, tf32, folder))
+        rounds = program.allows_tf32 if tf32 is None else tf32
+        device = open_device(DeviceOptions(port, threads, graph, tune, engine, rounds, folder))
         self._sessions = _runtime.Sessions(device, program, instances)
         self._instances = instances
         self.symbols = list(program.symbols)

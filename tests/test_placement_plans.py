@@ -26,7 +26,7 @@ class PickyDevice:
 @pytest.fixture
 def device(monkeypatch: pytest.MonkeyPatch):
     def use(found: object) -> None:
-        monkeypatch.setattr(plans, "_device", lambda _: found)
+        monkeypatch.setattr(plans, "_device", lambda *_: found)
         plans._refusal.cache_clear()
 
     yield use

@@ -64,7 +64,12 @@ Tune = Annotated[
 Engine = Annotated[
     str, typer.Option(metavar="NAME", help="Engine that graphs go to where it takes them, see 'devices'.")
 ]
-Tf32 = Annotated[bool, typer.Option("--tf32", help="Products of f32 may round their operands to TF32.")]
+Tf32 = Annotated[
+    bool | None,
+    typer.Option(
+        "--tf32", help="Products of f32 may round their operands to TF32; default: as the program was compiled."
+    ),
+]
 PlanCacheDir = Annotated[
     Path | None,
     typer.Option(
@@ -148,7 +153,7 @@ def run(
     bucket: BucketOptions = [],  # noqa: B006 - typer copies it
     tune: Tune = 0,
     engine: Engine = "",
-    tf32: Tf32 = False,
+    tf32: Tf32 = None,
     plan_cache: PlanCacheDir = None,
     in_process: InProcess = False,
     timeout: Timeout = DEFAULT_TIMEOUT_S,
@@ -227,7 +232,7 @@ def verify(
     shape: ShapeOptions = [],  # noqa: B006 - typer copies it
     tune: Tune = 0,
     engine: Engine = "",
-    tf32: Tf32 = False,
+    tf32: Tf32 = None,
     plan_cache: PlanCacheDir = None,
     in_process: InProcess = False,
     timeout: Timeout = DEFAULT_TIMEOUT_S,

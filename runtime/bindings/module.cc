@@ -404,6 +404,7 @@ NB_MODULE(_runtime, m) {
       .def_static("load", &load_program, "path"_a)
       .def_static("parse", &parse_program, "text"_a, "tensors"_a)
       .def_prop_ro("target", &OpenProgram::target)
+      .def_prop_ro("allows_tf32", &OpenProgram::allows_tf32)
       .def_prop_ro("text", &OpenProgram::text)
       .def_prop_ro("symbols", &OpenProgram::symbols, "Names of the open sizes.")
       .def_prop_ro("buckets", &OpenProgram::buckets, "Per symbol the sizes that it is rounded up to; empty where none has any.")

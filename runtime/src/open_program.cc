@@ -223,6 +223,7 @@ std::shared_ptr<const OpenProgram> OpenProgram::parse(std::string_view text, con
   }
   program->format_ = root["format"].integer(1, kProgramFormat);
   program->target_ = root["target"].text();
+  if (const auto tf32 = root.find("tf32")) program->allows_tf32_ = tf32->boolean();
   program->inputs_ = read_arguments(root["inputs"], program->expressions_);
   program->outputs_ = read_arguments(root["outputs"], program->expressions_);
   if (program->is_static()) return program;

@@ -42,6 +42,8 @@ class OpenProgram {
 
   bool is_static() const { return expressions_.symbols().empty(); }
   const std::string& target() const { return target_; }
+  /// Whether its products of f32 may round their operands to TF32.
+  bool allows_tf32() const { return allows_tf32_; }
   /// Of the file: programs that need nothing newer keep an older one.
   std::int64_t format() const { return format_; }
   const std::string& text() const { return text_; }
@@ -81,6 +83,7 @@ class OpenProgram {
   nlohmann::json instance(const std::vector<std::int64_t>& values) const;
 
   std::string target_;
+  bool allows_tf32_ = false;
   std::int64_t format_ = 0;
   std::string text_;
   nlohmann::json json_;

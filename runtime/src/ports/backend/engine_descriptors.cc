@@ -80,7 +80,7 @@ void EngineHeuristicDescriptor::on_finalize() {
     results_.push_back({EngineDescriptor::accepted(graph, *proposal.engine), std::move(proposal)});
   }
   if (refusals.empty()) return;
-  const std::string message = text("graph '", graph->graph()->name, "' is run in ", results_.size(), " ways; refused by", refusals);
+  const std::string message = text("graph '", graph->graph()->name, "' has ", results_.size(), " proposals; refused by", refusals);
   if (results_.empty()) set_last_error(message);  // success without engines: the reasons must not be lost
   log(results_.empty() ? HIPDNN_SEV_WARN : HIPDNN_SEV_INFO, message);
 }

@@ -1,0 +1,147 @@
+"""Options that choose plans: timing, preferred engine, TF32, plans kept on disk; and what is told of devices and by their libraries."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conftest import Command
+from hipdnn_mlir.devices import list_devices, open_device
+from hipdnn_mlir.errors import ModelError
+from hipdnn_mlir.session import PlanOptions, Session
+from runtime_programs import Array, ProgramText, convolution, relu_of_sum
+
+SHAPE = (2, 3, 4, 5)
+
+
+def weights() -> Array:
+    """Return weights of a convolution."""
+    return np.random.default_rng(0).standard_normal((16, 8, 3, 3), np.float32)
+
+
+@pytest.fixture
+def afresh() -> Callable[..., Session]:
+    """Load a program as a new process does: on a device that has no plans."""
+
+    def load(program: ProgramText, **options: Any) -> Session:
+        open_device.cache_clear()
+        return Session(program, port="host", threads=1, **options)
+
+    return load
+
+
+def check_values(session: Session) -> None:
+    """Compare relu(a + b) with NumPy."""
+    rng = np.random.default_rng(1)
+    a, b = (rng.standard_normal(SHAPE, np.float32) for _ in range(2))
+    (y,) = session.run(None, {"a": a, "b": b})
+    np.testing.assert_array_equal(y, np.maximum(a + b, 0))
+
+
+@pytest.mark.parametrize(
+    "options", [{"tune": 3}, {"engine": "HOST_ROWWISE_ENGINE"}, {"tf32": True}, {"plan_cache": False}], ids=str
+)
+def test_values_equal_numpy_when_plans_are_chosen(afresh: Callable[..., Session], options: PlanOptions) -> None:
+    session = afresh(relu_of_sum(SHAPE), **options)
+    check_values(session)
+    assert {step["engine"] for step in session.steps} == {"HOST_ROWWISE_ENGINE"}
+
+
+def test_engines_are_listed_when_the_preferred_one_is_unknown() -> None:
+    with pytest.raises(
+        ModelError,
+        match=r"engine 'MIOPEN_ENGINE' is unknown: port 'host' has HOST_.*HOST_ONEDNN_ENGINE.*HOST_SDPA_ENGINE",
+    ):
+        Session(relu_of_sum(SHAPE), engine="MIOPEN_ENGINE")
+
+
+def test_error_when_the_number_of_timed_plans_is_negative() -> None:
+    with pytest.raises(ModelError, match="tune must be 0"):
+        Session(relu_of_sum(SHAPE), tune=-1)
+
+
+def test_choices_are_read_when_a_process_before_kept_them(
+    afresh: Callable[..., Session], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "plans"
+    first = afresh(convolution(weights()), plan_cache=folder, tune=2)
+    entries = {path: path.read_bytes() for path in folder.iterdir()}
+    assert len(entries) == first.stats.plans
+    again = afresh(convolution(weights()), plan_cache=folder)
+    assert [step["engine"] for step in again.steps] == [step["engine"] for step in first.steps]
+    assert {path: path.read_bytes() for path in folder.iterdir()} == entries
+    assert caplog.records == []
+
+
+def test_a_line_is_logged_and_the_entry_replaced_when_it_is_damaged(
+    afresh: Callable[..., Session], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    afresh(relu_of_sum(SHAPE), plan_cache=tmp_path)
+    whole = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    broken = min(whole)
+    broken.write_bytes(whole[broken][:-1])
+    check_values(afresh(relu_of_sum(SHAPE), plan_cache=tmp_path))
+    (record,) = caplog.records
+    assert record.name == "hipdnn_mlir.runtime"
+    assert record.levelno == logging.WARNING
+    assert str(broken) in record.message
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == whole
+
+
+def test_the_user_s_cache_folder_is_used_when_asked_for(
+    afresh: Callable[..., Session], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for plan_cache in (None, False):
+        check_values(afresh(relu_of_sum(SHAPE), plan_cache=plan_cache))
+        assert list(tmp_path.iterdir()) == [], "plans of the host are cheap"
+    check_values(afresh(relu_of_sum(SHAPE), plan_cache=True))
+    assert len(list((tmp_path / "hipdnn-mlir" / "plans").iterdir())) == 2
+
+
+def test_the_library_s_lines_reach_python_s_log_when_somebody_looks(
+    afresh: Callable[..., Session], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "hipdnn_mlir.hipdnn"):
+        afresh(relu_of_sum(SHAPE))
+    lines = [record.message for record in caplog.records if record.name == "hipdnn_mlir.hipdnn"]
+    assert any("plan for graph" in line and "rowwise" in line for line in lines), lines
+
+
+def test_devices_are_listed_with_engines_or_a_reason() -> None:
+    rows = list_devices()
+    assert [row.port for row in rows if row.port == "host"] == ["host"]
+    assert {row.port for row in rows} == {"host", "hip", "cuda"}
+    for row in rows:
+        assert bool(row.problem) != bool(row.engines), row
+    host = next(row for row in rows if row.port == "host")
+    assert ("HOST_ONEDNN_ENGINE", "hipdnn_host", host.library) in host.engines
+    assert (host.target, host.ordinal) == ("host", 0)
+    assert host.total_bytes is not None
+    assert 0 < (host.free_bytes or 0) <= host.total_bytes
+
+
+def test_command_lists_devices(command: Command) -> None:
+    data = json.loads(command("devices", "--json").stdout)
+    assert [row["target"] for row in data["devices"] if row["port"] == "host"] == ["host"]
+    shown = command("devices")
+    assert shown.returncode == 0, shown.stderr
+    assert "HOST_ONEDNN_ENGINE" in shown.stdout
+
+
+def test_command_runs_with_plan_options(command: Command, program: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "plans"
+    options = ["--tune", 2, "--engine", "HOST_ONEDNN_ENGINE", "--tf32", "--plan-cache", folder]
+    result = command("run", program, *options)
+    assert result.returncode == 0, result.stderr
+    assert any(folder.iterdir())
+    result = command("run", program, "--engine", "MISSING_ENGINE")
+    assert result.returncode == 2
+    assert "HOST_ONEDNN_ENGINE" in result.stderr
+    assert "Traceback" not in result.stderr
