@@ -76,11 +76,20 @@ void load_optional(const Opened& library, const char* symbol, Function& function
   function = reinterpret_cast<Function>(dlsym(library.handle, symbol));
 }
 
+/// " (hipDNN 1.2.3)" of a library that is hipDNN's and tells; else nothing.
+std::string version_of(const Opened& library) {
+  decltype(&::hipdnnVersionString_ext) version = nullptr;
+  load_optional(library, "hipdnnVersionString_ext", version);
+  const char* text = version != nullptr ? version() : nullptr;
+  return text != nullptr ? " (hipDNN " + std::string(text) + ")" : "";
+}
+
 template <typename Function>
 void load(const Opened& library, const char* symbol, Function& function) {
   load_optional(library, symbol, function);
   if (function == nullptr) {
-    throw DeviceError(library.name + ": symbol " + symbol + " is missing; the library is too old for this version of hipdnn_mlir");
+    throw DeviceError(library.name + version_of(library) + ": symbol " + symbol +
+                      " is missing; the library is too old for this version of hipdnn_mlir, install a newer one");
   }
 }
 

@@ -17,6 +17,8 @@ struct Libraries {
   std::string deferred;
   /// Folder of a port with several engines for every graph, under those names.
   std::string choosing;
+  /// Folder of a hipDNN library that lacks functions, under those names.
+  std::string old;
 };
 
 void add_arena_cases(check::Suite& suite);

@@ -179,6 +179,11 @@ void test_library_named_when_it_is_missing() {
   check::contains(message("host", "/nonexistent"), "port 'host': cannot open libhipdnn_host.so");
 }
 
+void test_symbol_and_version_named_when_a_library_is_too_old(const Libraries& libraries) {
+  const std::string message = error_of<hipdnn_rt::DeviceError>([&] { hipdnn_rt::Library::open("hip", libraries.old); });
+  check::contains(message, "libhipdnn_backend.so (hipDNN 0.5.0.0): symbol hipdnnDestroy is missing; the library is too old");
+}
+
 void test_refused_when_the_device_does_not_exist(const Libraries& libraries) {
   const auto open = [&] { hipdnn_rt::Device(hipdnn_rt::Library::open("host", libraries.host), {7, 1}); };
   check::contains(error_of<hipdnn_rt::DeviceError>(open), "device 7 does not exist");
@@ -200,6 +205,8 @@ void add_run_cases(check::Suite& suite, const Libraries& libraries) {
   suite.add("run: refused when the target differs", [=] { test_refused_when_the_target_differs(libraries); });
   suite.add("run: reasons given when no engine takes a graph", [=] { test_reasons_given_when_no_engine_takes_a_graph(libraries); });
   suite.add("run: library named when it is missing", test_library_named_when_it_is_missing);
+  suite.add("run: symbol and version named when a library is too old",
+            [=] { test_symbol_and_version_named_when_a_library_is_too_old(libraries); });
   suite.add("run: refused when the device does not exist", [=] { test_refused_when_the_device_does_not_exist(libraries); });
 }
 
