@@ -14,12 +14,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from .errors import PassError, error_from_dict
+from .errors import PassError, RefusedPlan, error_from_dict
 from .precision import UNCHANGED
 from .reproducer import Reproducer, as_package_error
 from .sizes.open_sizes import Buckets, Given, Shapes
@@ -47,6 +47,8 @@ class Request:
         dump_ir: Absolute path of the directory for the IR after each step, or None.
         precision: As for ``hipdnn_mlir.compile``.
         buckets: As for ``hipdnn_mlir.compile``.
+        refused: The fields of each refused plan, as for ``hipdnn_mlir.compile``.
+        plans: As for ``hipdnn_mlir.explain``.
     """
 
     action: Literal["compile", "explain"]
@@ -57,6 +59,8 @@ class Request:
     dump_ir: str | None = None
     precision: str = UNCHANGED
     buckets: dict[str, list[int]] = field(default_factory=dict)
+    refused: list[list[str]] = field(default_factory=list)
+    plans: bool = False
 
     @classmethod
     def to_compile(
@@ -68,6 +72,7 @@ class Request:
         precision: str = UNCHANGED,
         shapes: Shapes | None = None,
         buckets: Buckets | None = None,
+        refused: Sequence[RefusedPlan] = (),
         dump_ir: Path | None = None,
     ) -> Request:
         """Return the request to compile a model to a file; arguments as for ``compile_in_child``."""
@@ -80,14 +85,21 @@ class Request:
             None if dump_ir is None else str(dump_ir.absolute()),
             precision,
             {name: list(sizes) for name, sizes in (buckets or {}).items()},
+            [list(asdict(plan).values()) for plan in refused],
         )
 
     @classmethod
     def to_explain(
-        cls, model: Path, *, target: str = "host", precision: str = UNCHANGED, shapes: Shapes | None = None
+        cls,
+        model: Path,
+        *,
+        target: str = "host",
+        precision: str = UNCHANGED,
+        shapes: Shapes | None = None,
+        plans: bool = False,
     ) -> Request:
         """Return the request to explain a model; its result is ``Explanation.to_dict()``."""
-        return cls("explain", str(model.absolute()), target, _lists(shapes), precision=precision)
+        return cls("explain", str(model.absolute()), target, _lists(shapes), precision=precision, plans=plans)
 
     def command(self, model: str) -> list[str]:
         """Return the command line that does the same in one process, on ``model``."""
@@ -264,7 +276,10 @@ def _serve(request: Request) -> dict[str, Any]:
     shapes = request.shapes
     model = Path(request.model)
     if request.action == "explain":
-        return hipdnn_mlir.explain(model, target=request.target, precision=request.precision, shapes=shapes).to_dict()
+        found = hipdnn_mlir.explain(
+            model, target=request.target, precision=request.precision, shapes=shapes, plans=request.plans
+        )
+        return found.to_dict()
     assert request.output is not None
     dump_ir = None if request.dump_ir is None else Path(request.dump_ir)
     program = hipdnn_mlir.compile(
@@ -273,6 +288,7 @@ def _serve(request: Request) -> dict[str, Any]:
         precision=request.precision,
         shapes=shapes,
         buckets=request.buckets,
+        refused=[RefusedPlan(*fields) for fields in request.refused],
         dump_ir=dump_ir,
     )
     program.save(Path(request.output))

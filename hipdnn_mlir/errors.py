@@ -155,7 +155,7 @@ class PlanRefusedError(DeviceError):
         *,
         where: str | None = None,
         hint: str
-        | None = "run the .onnx file itself, or compile it on this machine with 'hipdnn-mlir compile --for-device'",
+        | None = "run the .onnx file itself, or compile it on this machine with 'hipdnn-mlir compile', which looks for another form",
     ) -> None:
         self.refusals = tuple(made if isinstance(made, RefusedPlan) else RefusedPlan(*made) for made in refusals)
         count = len(self.refusals)

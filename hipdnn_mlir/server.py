@@ -154,19 +154,23 @@ class _Compiler:
         """The model compiled up to its weights, from memory where its placement left it there."""
         from .compile import lower
         from .container import stand_ins
+        from .placement.plans import lowered_here
         from .shape_inference import static_dims
 
         declared = {value.name: static_dims(value) for value in proto.graph.input}
         shapes = {n: tuple(dims) for n, dims in request.shapes.items() if declared.get(n) != tuple(dims)}
         found = None if shapes or request.dump_ir else self._memory.find(proto, request.options)
-        return found or lower(
-            proto,
-            target=request.target,
-            precision=request.precision,
-            shapes=shapes,
-            dump_ir=request.dump_ir,
-            where=request.name,
-            external=stand_ins(proto),
+        return found or lowered_here(
+            lambda refused: lower(
+                proto,
+                target=request.target,
+                precision=request.precision,
+                shapes=shapes,
+                refused=refused,
+                dump_ir=request.dump_ir,
+                where=request.name,
+                external=stand_ins(proto),
+            )
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import os
@@ -17,7 +18,8 @@ import numpy.typing as npt
 from . import _runtime
 from .devices import DeviceOptions, forward_log, open_device, plan_folder
 from .dtypes import BF16, BY_NAME, BY_NUMPY
-from .errors import ModelError
+from .errors import ModelError, PlanRefusedError, RefusedPlan
+from .recovery import recovered
 from .sizes.open_sizes import MAX_SIZE
 from .sizes.padded_arrays import cut, padded
 
@@ -158,7 +160,8 @@ class Session:
 
     Args:
         source: Path of a ``.hipdnn`` file, or a program in memory, whose tensors are used where they lie if dense and
-            aligned to 16 bytes.
+            aligned to 16 bytes. A program that ``compile`` returned is compiled again without graphs that the device's
+            library refuses.
         port: Where to run: ``host``, ``hip`` or ``cuda``; the program's target by default.
         threads: Threads of one run where the port computes on the CPU; 0 for all CPUs the process may use.
         instances: Combinations of open sizes that stay loaded; the one used least recently goes first.
@@ -172,7 +175,8 @@ class Session:
 
     Raises:
         ProgramError: The file is not a program, is broken, too new, or for another target.
-        DeviceError: The port's libraries are missing, or no engine takes a graph.
+        PlanRefusedError: The library refuses graphs of the program, all of them listed, and the model is not at hand.
+        DeviceError: The port's libraries are missing.
         ModelError: An option is out of range, or the engine is unknown.
     """
 
@@ -195,16 +199,21 @@ class Session:
             raise ModelError("instances must be at least 1", got=str(instances))
         if tune < 0:
             raise ModelError("tune must be 0 (no timing) or more", got=str(tune))
-        program = _read(source)
-        port = port or _runtime.port_for_target(program.target)
-        folder = plan_folder(port, plan_cache)
-        rounds = program.allows_tf32 if tf32 is None else tf32
-        device = open_device(DeviceOptions(port, threads, graph, tune, engine, rounds, folder))
-        self._sessions = _runtime.Sessions(device, program, instances)
+
+        def loaded(source: str | os.PathLike[str] | ProgramInMemory) -> _runtime.Program:
+            program = _read(source)
+            chosen = port or _runtime.port_for_target(program.target)
+            rounds = program.allows_tf32 if tf32 is None else tf32
+            folder = plan_folder(chosen, plan_cache)
+            device = open_device(DeviceOptions(chosen, threads, graph, tune, engine, rounds, folder))
+            self._sessions = _runtime.Sessions(device, program, instances)
+            self._latest = None if program.symbols else self._load([])
+            return program
+
+        program = recovered(functools.partial(_without, source), loaded)
         self._instances = instances
         self.symbols = list(program.symbols)
         self.buckets = {name: sizes for name, sizes in zip(program.symbols, program.buckets, strict=False) if sizes}
-        self._latest = None if self.symbols else self._load([])
         self.inputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.inputs]
         self.outputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.outputs]
 
@@ -438,6 +447,19 @@ def _read(source: str | os.PathLike[str] | ProgramInMemory) -> _runtime.Program:
     if isinstance(source, str | os.PathLike):
         return _runtime.Program.load(str(Path(source)))
     return _runtime.Program.parse(source.text, {name: _as_bytes(array) for name, array in source.tensors.items()})
+
+
+def _without(
+    source: str | os.PathLike[str] | ProgramInMemory, refused: Sequence[RefusedPlan]
+) -> str | os.PathLike[str] | ProgramInMemory:
+    """Return the program without graphs that the device's library refuses, where it can be compiled again."""
+    if not refused:
+        return source
+    compile_without = getattr(source, "compile_without", None)
+    if compile_without is None:
+        raise PlanRefusedError(refused, where=str(source) if isinstance(source, str | os.PathLike) else None)
+    program: ProgramInMemory = compile_without(refused)
+    return program
 
 
 def _names(ports: Sequence[Port]) -> str:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 import onnxruntime as ort
 import pytest
 
 import hipdnn_mlir
-from hipdnn_mlir.errors import RefusedPlan, UnsupportedError
+from hipdnn_mlir.abi import Attribute
+from hipdnn_mlir.errors import DeviceError, PlanRefusedError, RefusedPlan, UnsupportedError, error_from_dict
+from hipdnn_mlir.placement import plans
+from hipdnn_mlir.tools import cli, execution
 from models import GraphBuilder
 from runtime_programs import Array
 
@@ -117,3 +123,132 @@ def test_tf32_is_written_into_the_program_and_fuses_everything() -> None:
     assert [kind for kind, _ in kinds(program)] == ["execute", "execute"]
     assert program.model.to_dict()["tf32"] is True
     assert program.model.target == "sm_80"
+
+
+# -- the chain at load ------------------------------------------------------------------------------------------------
+
+
+def broken(program: hipdnn_mlir.Program) -> hipdnn_mlir.Program:
+    """The program with results of a size that the convolution and the product do not have, which the library refuses."""
+    for found in program.model.executables:
+        if not found.summary.startswith(("conv", "matmul")):
+            continue
+        for _, attributes in found.descriptors:
+            for attribute in attributes:
+                if attribute[0] == int(Attribute.TENSOR_DIMENSIONS) and attribute[2][-1] > 1:
+                    attribute[2][-1] -= 1
+                    break
+            else:
+                continue
+            break
+    return program
+
+
+def test_a_session_compiles_again_without_what_the_library_refuses(caplog: pytest.LogCaptureFixture) -> None:
+    program = broken(hipdnn_mlir.compile(model()))
+    with caplog.at_level(logging.WARNING):
+        session = program.session()
+    assert [step["summary"] for step in session.steps if step["summary"] != "copy"] == [
+        "conv2d + add", "add + relu", "matmul", "tanh",
+    ]  # fmt: skip
+    np.testing.assert_allclose(session.run(None, feeds())[0], expected(), rtol=1e-4, atol=1e-4)
+    assert sum("the library refuses a graph" in record.message for record in caplog.records) == 2
+
+
+def test_a_file_alone_names_every_refused_graph_and_the_way_out(tmp_path: Path) -> None:
+    program = broken(hipdnn_mlir.compile(model()))
+    program.save(tmp_path / "m.hipdnn")
+    with pytest.raises(
+        PlanRefusedError, match=r"refuses 2 graphs: .*; run the \.onnx file itself, or compile it on"
+    ) as raised:
+        hipdnn_mlir.load(tmp_path / "m.hipdnn")
+    assert isinstance(raised.value, DeviceError)
+    names = {(plan.graph, plan.summary) for plan in raised.value.refusals}
+    assert names == {(plan.graph, plan.summary) for plan in products(program)}
+    assert all(plan.nodes and len(plan.reason) > 20 for plan in raised.value.refusals)
+    assert str(error_from_dict(raised.value.to_dict())) == str(raised.value)
+
+
+def test_what_is_refused_in_every_form_is_the_librarys_error() -> None:
+    program = hipdnn_mlir.compile(model())
+    split = hipdnn_mlir.compile(model(), refused=products(program))
+    again = split.compile_without
+    assert again is not None
+    program = broken(split)
+    program.compile_without = again
+    with pytest.raises(PlanRefusedError, match="refuses 2 graphs"):
+        program.session()
+
+
+def test_the_command_line_compiles_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model())
+    refused = products(hipdnn_mlir.compile(path))
+    programs: list[list[str]] = []
+    execute = execution.execute
+
+    def refusing(program: Path, options: execution.Options) -> execution.Report:
+        session = hipdnn_mlir.load(program)
+        programs.append([step["summary"] for step in session.steps if step["summary"] != "copy"])
+        if len(programs) == 1:
+            raise PlanRefusedError(refused)
+        return execute(program, options)
+
+    monkeypatch.setattr(execution, "execute", refusing)
+    monkeypatch.setattr("sys.argv", ["hipdnn-mlir", "run", str(path), "--compare", "ort", "--in-process"])
+    assert cli.run_guarded(lambda: cli.app(standalone_mode=False)) == 0
+    assert programs == [
+        ["conv2d + add + add + relu", "matmul + tanh"], ["conv2d + add", "add + relu", "matmul", "tanh"],
+    ]  # fmt: skip
+
+
+# -- explain and inspect ----------------------------------------------------------------------------------------------
+
+
+class NoResiduals:
+    """A device whose library takes no convolution with a residual."""
+
+    def build_plan(self, executable: str) -> dict[str, object]:
+        if "conv2d + add + add" in json.loads(executable)["summary"]:
+            raise DeviceError(WORDS)
+        return {}
+
+
+@pytest.fixture
+def no_residuals(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    plans._refusal.cache_clear()
+    monkeypatch.setattr(plans, "_device", lambda *_: NoResiduals())
+    yield
+    plans._refusal.cache_clear()
+
+
+@pytest.mark.usefixtures("no_residuals")
+def test_explain_shows_what_became_of_a_refused_graph() -> None:
+    (found,) = hipdnn_mlir.explain(model(), plans=True).refused
+    assert (found.summary, found.reason) == ("conv2d + add + add + relu", WORDS)
+    assert found.became == ["conv2d + add [HOST_ONEDNN_ENGINE]", "add + relu [HOST_ROWWISE_ENGINE]"]
+    assert hipdnn_mlir.explain(model()).refused == []
+
+
+def test_inspect_shows_what_was_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "m.hipdnn"
+    hipdnn_mlir.compile(model(), refused=products(hipdnn_mlir.compile(model()))).save(path)
+    assert cli.run_guarded(lambda: cli.app(["inspect", str(path), "--json"], standalone_mode=False)) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert [(plan["summary"], plan["reason"]) for plan in data["refused"]] == [
+        ("matmul + tanh", WORDS), ("conv2d + add + add + relu", WORDS),
+    ]  # fmt: skip
+    assert cli.run_guarded(lambda: cli.app(["inspect", str(path)], standalone_mode=False)) == 0
+    assert "2 graphs refused by the library" in capsys.readouterr().out
+
+
+def test_a_program_for_a_device_that_is_elsewhere_is_compiled_and_inspected(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model())
+    arguments = ["compile", str(path), "--target", "sm_90", "--in-process", "--json"]
+    assert cli.run_guarded(lambda: cli.app(arguments, standalone_mode=False)) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert [step["engine"] for step in data["steps"] if step["kind"] == "execute"] == ["CUDNN_ENGINE"]

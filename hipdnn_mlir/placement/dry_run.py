@@ -1,15 +1,16 @@
 """Whether a region compiles: the compiler itself is asked, with stand-ins for the weights."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..compile import Lowered, lower
 from ..container import stand_ins
-from ..errors import HipdnnMlirError, ModelError, PassError, Reject, UnsupportedError
+from ..errors import HipdnnMlirError, ModelError, PassError, PlanRefusedError, RefusedPlan, Reject, UnsupportedError
 from ..shape_inference import DATA_DEPENDENT
 from .extract import Region
 from .graph import OnnxGraph
-from .plans import refused_plans
+from .plans import RULE, lowered_here
 
 logger = logging.getLogger(__name__)
 
@@ -33,9 +34,10 @@ class Failure:
 def dry_run(graph: OnnxGraph, region: Region, target: str, precision: str) -> Lowered | Failure:
     """Compile a region up to the values of its weights and build its plans, or say why that fails."""
     try:
-        lowered = _lowered(graph, region, target, precision)
-        refused = refused_plans(lowered.sample)
-        return _attributed(graph, region, tuple(refused)) if refused else lowered
+        return lowered_here(lambda refused: _lowered(graph, region, target, precision, refused))
+    except PlanRefusedError as error:
+        rejects = (Reject(plan.summary, RULE, plan.reason, plan.nodes) for plan in error.refusals)
+        return _attributed(graph, region, tuple(rejects))
     except UnsupportedError as error:
         return _attributed(graph, region, error.rejects)
     except HipdnnMlirError as error:
@@ -47,7 +49,7 @@ def dry_run(graph: OnnxGraph, region: Region, target: str, precision: str) -> Lo
         return Failure({}, rule="defect", reason=f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
 
 
-def _lowered(graph: OnnxGraph, region: Region, target: str, precision: str) -> Lowered:
+def _lowered(graph: OnnxGraph, region: Region, target: str, precision: str, refused: Sequence[RefusedPlan]) -> Lowered:
     """The program of a region, with numbers in the place of open sizes; of a whole model the one for all sizes, where there is one.
 
     That takes several times as long, so it is left to the request to compile where it might only show what has to stay outside.
@@ -55,10 +57,12 @@ def _lowered(graph: OnnxGraph, region: Region, target: str, precision: str) -> L
     external = stand_ins(region.model)
     if region.is_dynamic and len(region.members) == len(graph.nodes):
         try:
-            return lower(region.model, target=target, precision=precision, external=external)
+            return lower(region.model, target=target, precision=precision, refused=refused, external=external)
         except (ModelError, UnsupportedError) as error:
             logger.info("the model has no one program for all sizes: %s", error)
-    return lower(region.model, target=target, precision=precision, shapes=region.shapes, external=external)
+    return lower(
+        region.model, target=target, precision=precision, shapes=region.shapes, refused=refused, external=external
+    )
 
 
 def _attributed(graph: OnnxGraph, region: Region, rejects: tuple[Reject, ...]) -> Failure:

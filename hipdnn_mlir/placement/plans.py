@@ -2,11 +2,17 @@
 
 import json
 import logging
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
 from .. import _runtime
-from ..errors import DeviceError, ProgramError, Reject
+from ..errors import DeviceError, PlanRefusedError, ProgramError, RefusedPlan
 from ..program.schema import Execute, ProgramModel
+from ..recovery import recovered
+
+if TYPE_CHECKING:
+    from ..compile import Lowered
 
 logger = logging.getLogger(__name__)
 
@@ -14,15 +20,40 @@ RULE = "plan"
 REMEMBERED_PLANS = 4096
 
 
-def refused_plans(model: ProgramModel) -> list[Reject]:
-    """Build every plan of a program, without its constants; the steps whose plan the library refuses, by the nodes in them.
+def lowered_here(make: "Callable[[Sequence[RefusedPlan]], Lowered]") -> "Lowered":
+    """A model compiled up to its weights in a form of which the target's library takes every graph, where it is on this machine.
+
+    Args:
+        make: compiles it without the graphs that it is given.
+
+    Raises:
+        PlanRefusedError: there is no such form.
+        HipdnnMlirError: whatever `make` raises.
+    """
+    return recovered(make, _checked)
+
+
+def _checked(lowered: "Lowered") -> "Lowered":
+    refused = refused_plans(lowered.sample)
+    if refused:
+        raise PlanRefusedError(refused)
+    return lowered
+
+
+def refused_plans(model: ProgramModel) -> list[RefusedPlan]:
+    """Build every plan of a program, without its constants; the steps whose plan the library refuses.
 
     Nothing is refused where the target's library is not on this machine.
     """
     executes = [step for step in model.steps if isinstance(step, Execute)]
     texts = [json.dumps(found) for found in model.to_dict()["executables"]]
-    refusals = ((step, _refusal(model.target, texts[step.executable], model.tf32)) for step in executes)
-    return [Reject(model.executables[step.executable].summary, RULE, why, step.name) for step, why in refusals if why]
+    found = []
+    for step in executes:
+        reason = _refusal(model.target, texts[step.executable], model.tf32)
+        if reason:
+            executable = model.executables[step.executable]
+            found.append(RefusedPlan(executable.name, executable.summary, step.name, reason))
+    return found
 
 
 @cache

@@ -1,7 +1,7 @@
 """Which nodes of a model form which graph on which engine, and why the others do not."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 from torch_mlir import ir
 
-from ..compile import ModelLike, lower_to_torch, samples_for
+from ..compile import ModelLike, lower, lower_to_torch, samples_for
 from ..container import stand_ins
 from ..errors import ModelError, Reject, UnsupportedError
 from ..extension import load_extensions
@@ -21,10 +21,12 @@ from ..passes.offload import ENGINE, rejects
 from ..passes.pipeline import OFFLOAD_STEPS, Runner
 from ..passes.registration import body, functions
 from ..placement import place
+from ..placement.plans import lowered_here
 from ..precision import UNCHANGED, find_precision
+from ..program.schema import Execute, ProgramModel
 from ..region import region_graph, region_kernel
 from ..sizes.open_sizes import InputSizes, Shapes, input_sizes
-from ..target import Target, find_target
+from ..target import Target, find_target, target_name
 
 KERNEL = "kernel"
 logger = logging.getLogger(__name__)
@@ -41,6 +43,19 @@ class GraphReport:
 
 
 @dataclass(frozen=True)
+class RefusalReport:
+    """A graph that the library refused: operations, ONNX nodes, the library's words, and what runs in its place."""
+
+    summary: str
+    nodes: str
+    reason: str
+    became: list[str]
+
+    def __str__(self) -> str:
+        return f"{self.summary} ({self.nodes}): {self.reason}; became {', '.join(self.became)}"
+
+
+@dataclass(frozen=True)
 class Explanation:
     """The placement of a model.
 
@@ -50,6 +65,7 @@ class Explanation:
         movements: data movement that becomes views or copies, by ONNX node name.
         launches: kernels for what no engine takes, in the order they run.
         samples: open size -> the number that stands for it in reasons and operations.
+        refused: where the plans were built: what the library of this machine refused, with what became of it.
     """
 
     graphs: list[GraphReport]
@@ -57,6 +73,7 @@ class Explanation:
     movements: list[str]
     launches: list[GraphReport] = field(default_factory=list)
     samples: dict[str, int] = field(default_factory=dict)
+    refused: list[RefusalReport] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -66,13 +83,19 @@ class Explanation:
         regions = [*self.graphs, *self.launches]
         lines = [f"{found.name}  {found.engine}  {found.summary}  ({', '.join(found.nodes)})" for found in regions]
         lines += [f"rejected  {reject}" for reject in self.rejects]
+        lines += [f"refused by the library  {refusal}" for refusal in self.refused]
         if self.samples:
             lines.append(f"open sizes are shown at {', '.join(f'{n} = {size}' for n, size in self.samples.items())}")
         return "\n".join(lines)
 
 
 def explain(
-    model: ModelLike, *, target: str = "host", precision: str = UNCHANGED, shapes: Shapes | None = None
+    model: ModelLike,
+    *,
+    target: str = "host",
+    precision: str = UNCHANGED,
+    shapes: Shapes | None = None,
+    plans: bool = False,
 ) -> Explanation:
     """Dry-run the placement of a model, in this process.
 
@@ -81,19 +104,26 @@ def explain(
         target: whose engines to ask.
         precision: as for `compile`.
         shapes: as for `compile`; a size that stays open is shown at a sample of it.
+        plans: also build the plan of every graph with the target's library, which has to be on this machine to refuse any, and show what it
+            refuses and what is compiled in its place.
 
     Raises:
         ModelError: missing or broken model; unknown target, precision or input name; sizes that do not fit the model.
+        PlanRefusedError: the library refuses a graph in all its forms.
         PassError: a defect of this compiler.
     """
     load_extensions()
-    library = find_target(target)
     find_precision(precision)
+    find_target(target)
+    library = find_target(target_name(target, precision))
     file = read_model(model)
     where = str(model) if isinstance(model, (str, Path)) else "model"
     sizes = input_sizes(file.proto, shapes or {}, where)
     if sizes.is_static:
-        return _explained(file, sizes, (), library, precision, where)
+        found = _explained(file, sizes, (), library, precision, where)
+        if plans and not found.rejects:
+            found.refused.extend(_refused(file, target, precision, shapes, where))
+        return found
     failure: ModelError | None = None
     for chosen in samples_for(file.proto, sizes):
         try:
@@ -117,6 +147,32 @@ def _explained(
         logger.info("explained in parts, since the whole cannot be imported: %s", error)
         _add_parts(found, with_shapes(file.proto, dims), target, precision, error.rejects)
     return found
+
+
+def _refused(
+    file: ModelFile, target: str, precision: str, shapes: Shapes | None, where: str
+) -> Iterator[RefusalReport]:
+    """What the library of this machine refuses of a model, and what runs in its place."""
+    program = lowered_here(
+        lambda refused: lower(
+            file.proto,
+            target=target,
+            precision=precision,
+            shapes=shapes,
+            refused=refused,
+            where=where,
+            external=file.external,
+        )
+    ).model
+    for plan in program.refused:
+        yield RefusalReport(plan.summary, plan.nodes, plan.reason, [described(program, step) for step in plan.steps])
+
+
+def described(program: ProgramModel, number: int) -> str:
+    """What a step computes, and by which engine."""
+    step = program.steps[number]
+    engine = program.executables[step.executable].engine if isinstance(step, Execute) else KERNEL
+    return f"{program.summary(step)} [{engine}]"
 
 
 def _add_parts(

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,8 +22,9 @@ from rich.console import Console
 from rich.logging import RichHandler
 
 from ..child import DEFAULT_TIMEOUT_S, Request, perform_here, perform_in_child
-from ..errors import COMPILER_DEFECT, USER_ERROR, HipdnnMlirError, ModelError
+from ..errors import COMPILER_DEFECT, USER_ERROR, HipdnnMlirError, ModelError, RefusedPlan
 from ..precision import UNCHANGED
+from ..recovery import recovered
 from ..sizes.open_sizes import Buckets, Given, Shapes
 
 app = typer.Typer(
@@ -38,7 +39,7 @@ _err = Console(stderr=True)
 ModelPath = Annotated[Path, typer.Argument(help="ONNX file.", show_default=False)]
 Target = Annotated[str, typer.Option(help="What to compile for.")]
 Precision = Annotated[
-    str, typer.Option(metavar="model|f16|bf16", help="What an f32 model runs in where that costs little accuracy.")
+    str, typer.Option(metavar="model|tf32|f16|bf16", help="What an f32 model runs in where that costs little accuracy.")
 ]
 _SHAPE_FORM = "NAME=1x3x224x224, NAME=batch,3,?,? or SIZE=4"
 ShapeOptions = Annotated[
@@ -117,9 +118,13 @@ def compile_(
 
     output = output or model.with_suffix(".hipdnn")
     start = time.perf_counter()
-    _compile(model, output, target, precision, parse_shapes(shape), parse_buckets(bucket), dump_ir, in_process, timeout)
-    elapsed_s = time.perf_counter() - start
-    data = inspection.inspect(output)
+
+    def made(refused: Sequence[RefusedPlan]) -> float:
+        sizes, buckets = parse_shapes(shape), parse_buckets(bucket)
+        _compile(model, output, target, precision, sizes, buckets, dump_ir, in_process, timeout, refused)
+        return time.perf_counter() - start
+
+    elapsed_s, data = recovered(made, lambda elapsed_s: (elapsed_s, inspection.inspect(output)))
     if as_json:
         _print_json({"output": str(output), "bytes": output.stat().st_size, "elapsed_s": elapsed_s, **data})
     else:
@@ -185,8 +190,13 @@ def run(
     else:
         with tempfile.TemporaryDirectory(prefix="hipdnn-mlir-") as scratch:
             program = Path(scratch, f"{model.stem}.hipdnn")
-            _compile(model, program, target, precision, parse_shapes(shape), buckets, None, in_process, timeout)
-            report = execution.execute(program, options)
+
+            def made(refused: Sequence[RefusedPlan]) -> Path:
+                sizes = parse_shapes(shape)
+                _compile(model, program, target, precision, sizes, buckets, None, in_process, timeout, refused)
+                return program
+
+            report = recovered(made, lambda program: execution.execute(program, options))
     if as_json:
         _print_json(report.to_dict())
     else:
@@ -201,6 +211,10 @@ def explain(
     target: Target = "host",
     precision: Precision = UNCHANGED,
     shape: ShapeOptions = [],  # noqa: B006 - typer copies it
+    plans: Annotated[
+        bool,
+        typer.Option("--plans", help="Build every plan here; show what the library refuses and what becomes of it."),
+    ] = False,
     in_process: InProcess = False,
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: Json = False,
@@ -208,7 +222,7 @@ def explain(
     """Show which nodes form which graph on which engine, and why others are left out."""
     from . import render
 
-    request = Request.to_explain(model, target=target, precision=precision, shapes=parse_shapes(shape))
+    request = Request.to_explain(model, target=target, precision=precision, shapes=parse_shapes(shape), plans=plans)
     data = _perform(request, f"explaining {model.name}", in_process, timeout)
     if as_json:
         _print_json(data)
@@ -244,17 +258,24 @@ def verify(
     shapes = parse_shapes(shape)
     with tempfile.TemporaryDirectory(prefix="hipdnn-mlir-") as scratch:
         programs = {name: Path(scratch, f"{name}.hipdnn") for name in dict.fromkeys((UNCHANGED, precision))}
-        for name, program in programs.items():
-            _compile(model, program, target, name, shapes, {}, None, in_process, timeout)
-        report = verification.verify(
-            model,
-            programs,
-            tolerance=tolerance,
-            threads=threads,
-            seed=seed,
-            sizes=shapes,
-            plans={"tune": tune, "engine": engine, "tf32": tf32, "plan_cache": plan_cache},
-        )
+
+        def made(refused: Sequence[RefusedPlan]) -> dict[str, Path]:
+            for name, program in programs.items():
+                _compile(model, program, target, name, shapes, {}, None, in_process, timeout, refused)
+            return programs
+
+        def compared(programs: dict[str, Path]) -> verification.Verification:
+            return verification.verify(
+                model,
+                programs,
+                tolerance=tolerance,
+                threads=threads,
+                seed=seed,
+                sizes=shapes,
+                plans={"tune": tune, "engine": engine, "tf32": tf32, "plan_cache": plan_cache},
+            )
+
+        report = recovered(made, compared)
     if as_json:
         _print_json(report.to_dict())
     else:
@@ -362,12 +383,20 @@ def _compile(
     dump_ir: Path | None,
     in_process: bool,
     timeout_s: float,
+    refused: Sequence[RefusedPlan] = (),
 ) -> None:
     """Compile a model to a file, in a child unless told otherwise."""
     if not output.parent.is_dir():
         raise ModelError("no such directory", where=str(output.parent), hint="create it, or choose another --output")
     request = Request.to_compile(
-        model, output, target=target, precision=precision, shapes=shapes, buckets=buckets, dump_ir=dump_ir
+        model,
+        output,
+        target=target,
+        precision=precision,
+        shapes=shapes,
+        buckets=buckets,
+        refused=refused,
+        dump_ir=dump_ir,
     )
     _perform(request, f"compiling {model.name}", in_process, timeout_s)
 

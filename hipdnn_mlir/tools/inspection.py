@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from safetensors import safe_open
-
-from ..session import Port, Session, Stats
+from .. import _runtime
+from ..errors import DeviceError, PlanRefusedError
+from ..session import Session, Stats
 
 
 def inspect(path: Path) -> dict[str, Any]:
@@ -22,26 +23,36 @@ def inspect(path: Path) -> dict[str, Any]:
         ``model``, ``target``, ``format``, ``producer``; ``inputs`` and ``outputs`` (name, dtype, dims); ``executables``
         (name, summary, steps that use it); ``steps`` (kind, name, summary, engine; a copy has its bytes for summary);
         ``memory`` (bytes of constants, of the arena, of the largest live set). Of a program with open sizes ``symbols`` names them,
-        ``buckets`` has what some are rounded up to, and engines and memory, which depend on them, are left out.
+        ``buckets`` has what some are rounded up to, and engines and memory, which depend on them, are left out. ``refused`` has the graphs
+        that the library refused when the model was compiled (summary, nodes, reason, steps in their place). ``not_loaded`` says why this
+        machine cannot run the program, where it cannot; engines are then those that it was compiled for.
 
     Raises:
         ProgramError: The file is not a program, is broken, or is newer than this package.
-        DeviceError: The target's libraries cannot be opened here.
+        PlanRefusedError: The target's library is on this machine, and refuses graphs.
     """
-    session = Session(path)
-    with safe_open(path, "numpy") as file:
-        program: dict[str, Any] = json.loads(file.metadata()["hipdnn_program"])
+    parsed = _runtime.Program.load(str(path))
+    program: dict[str, Any] = json.loads(parsed.text)
+    described = _described(program) | {"inputs": _ports(parsed.inputs), "outputs": _ports(parsed.outputs)}
+    try:
+        return described | _loaded(Session(path), described)
+    except PlanRefusedError:
+        raise
+    except DeviceError as error:
+        return described | {"not_loaded": str(error)}
+
+
+def _described(program: dict[str, Any]) -> dict[str, Any]:
+    """What the file says by itself."""
     uses = Counter(step["executable"] for step in program["steps"] if step["kind"] == "execute")
-    steps = [{}] * len(program["steps"]) if session.symbols else session.steps
+    symbols = program.get("symbols", [])
     return {
-        "symbols": session.symbols,
-        "buckets": session.buckets,
+        "symbols": symbols,
+        "buckets": {n: sizes for n, sizes in zip(symbols, program.get("buckets", []), strict=False) if sizes},
         "model": program["model"]["name"],
         "target": program["target"],
         "format": program["format"],
         "producer": program["producer"],
-        "inputs": [_port(port) for port in session.inputs],
-        "outputs": [_port(port) for port in session.outputs],
         "executables": [
             {"name": executable["name"], "summary": executable["summary"], "steps": uses[index]}
             for index, executable in enumerate(program["executables"])
@@ -51,16 +62,37 @@ def inspect(path: Path) -> dict[str, Any]:
                 "kind": step["kind"],
                 "name": step["name"],
                 "summary": _summary(step, program),
-                "engine": loaded.get("engine", ""),
+                "engine": _claimed(step, program),
             }
-            for step, loaded in zip(program["steps"], steps, strict=True)
+            for step in program["steps"]
         ],
-        "memory": {"constant_bytes": _constant_bytes(program)} | ({} if session.symbols else _arena(session.stats)),
+        "refused": [
+            {key: plan[key] for key in ("summary", "nodes", "reason", "steps")} for plan in program.get("refused", [])
+        ],
+        "memory": {"constant_bytes": _constant_bytes(program)},
+        "not_loaded": "",
     }
 
 
-def _port(port: Port) -> dict[str, Any]:
-    return {"name": port.name, "dtype": port.dtype, "dims": list(port.shape)}
+def _loaded(session: Session, described: dict[str, Any]) -> dict[str, Any]:
+    """What the runtime says of a program that it has loaded: engines of plans, memory."""
+    steps = described["steps"]
+    if session.symbols:
+        return {"steps": [step | {"engine": ""} for step in steps]}
+    engines = [{"engine": loaded.get("engine", "")} for loaded in session.steps]
+    return {
+        "steps": [step | engine for step, engine in zip(steps, engines, strict=True)],
+        "memory": described["memory"] | _arena(session.stats),
+    }
+
+
+def _claimed(step: dict[str, Any], program: dict[str, Any]) -> str:
+    """The engine that a step was compiled for."""
+    return str(program["executables"][step["executable"]].get("engine", "")) if step["kind"] == "execute" else ""
+
+
+def _ports(rows: Sequence[tuple[str, str, list[int | str]]]) -> list[dict[str, Any]]:
+    return [{"name": name, "dtype": dtype, "dims": dims} for name, dtype, dims in rows]
 
 
 def _summary(step: dict[str, Any], program: dict[str, Any]) -> str:

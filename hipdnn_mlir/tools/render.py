@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,6 +66,8 @@ def explanation(data: Mapping[str, Any]) -> RenderableType:
         parts.append(left_out)
     else:
         parts.append(Text("Every node has a place.", style="green"))
+    if data["refused"]:
+        parts.append(_refused(data["refused"], lambda plan: plan["became"]))
     samples: Mapping[str, int] = data["samples"]
     if samples:
         parts.append(
@@ -97,7 +99,25 @@ def program(data: Mapping[str, Any]) -> RenderableType:
     steps = _table(_count(data["steps"], "step"), "#", "kind", "name", "operations", "engine", right=["#"])
     for index, step in enumerate(data["steps"]):
         steps.add_row(str(index), step["kind"], escape(step["name"]), escape(step["summary"]), step["engine"])
-    return Group(ports, executables, steps, Text(_memory(data["memory"], _open_sizes(data))))
+    parts: list[RenderableType] = [ports, executables, steps]
+    if data["refused"]:
+        parts.append(
+            _refused(data["refused"], lambda plan: [data["steps"][number]["summary"] for number in plan["steps"]])
+        )
+    parts.append(Text(_memory(data["memory"], _open_sizes(data))))
+    if data["not_loaded"]:
+        parts.append(Text(f"Not loaded: {data['not_loaded']}"))
+    return Group(*parts)
+
+
+def _refused(plans: Sequence[Mapping[str, Any]], became: Callable[[Mapping[str, Any]], Sequence[str]]) -> Table:
+    """Return what a library refused, with what runs in its place."""
+    title = f"{_count(plans, 'graph')} refused by the library"
+    table = _table(title, "operations", "nodes", "the library's words", "in its place")
+    for plan in plans:
+        row = (plan["summary"], plan["nodes"], plan["reason"], ", ".join(became(plan)))
+        table.add_row(*map(escape, row))
+    return table
 
 
 def _open_sizes(data: Mapping[str, Any]) -> list[str]:
@@ -110,6 +130,8 @@ def _memory(memory: Mapping[str, int], symbols: Sequence[str]) -> str:
     constants = f"constants {bytes_text(memory['constant_bytes'])}"
     if symbols:
         return f"{constants}; open sizes: {', '.join(symbols)}"
+    if "arena_bytes" not in memory:
+        return constants
     arena, lower_bound = memory["arena_bytes"], memory["largest_live_set_bytes"]
     ratio = f" ({arena / lower_bound:.2f} times)" if lower_bound else ""
     return f"{constants}; arena {bytes_text(arena)} for a largest live set of {bytes_text(lower_bound)}{ratio}"

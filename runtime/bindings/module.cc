@@ -360,6 +360,11 @@ void translate(const std::exception_ptr& exception, void* payload) {
     std::rethrow_exception(exception);
   } catch (const ProgramError& error) {
     raise("ProgramError", error);
+  } catch (const PlanRefusedError& error) {
+    const nb::object kind = errors.attr("PlanRefusedError");
+    nb::list rows;
+    for (const RefusedPlan& plan : error.refusals()) rows.append(nb::make_tuple(plan.graph, plan.summary, plan.nodes, plan.reason));
+    PyErr_SetObject(kind.ptr(), kind(rows).ptr());
   } catch (const DeviceError& error) {
     raise("DeviceError", error);
   } catch (const InputError& error) {

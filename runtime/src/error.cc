@@ -1,6 +1,7 @@
 #include "hipdnn_rt/error.h"
 
 #include <array>
+#include <utility>
 
 #include "hipdnn_rt/library.h"
 
@@ -22,6 +23,22 @@ std::string describe(const HipApi& api, hipError_t status) {
 }
 
 }  // namespace
+
+namespace {
+
+std::string describe(const std::vector<RefusedPlan>& refusals) {
+  std::string text = "the library refuses " + std::to_string(refusals.size()) + (refusals.size() == 1 ? " graph" : " graphs");
+  const char* separator = ": ";
+  for (const RefusedPlan& refusal : refusals) {
+    text += separator + refusal.summary + (refusal.nodes.empty() ? "" : " (" + refusal.nodes + ")") + ": " + refusal.reason;
+    separator = "; ";
+  }
+  return text;
+}
+
+}  // namespace
+
+PlanRefusedError::PlanRefusedError(std::vector<RefusedPlan> refusals) : DeviceError(describe(refusals)), refusals_(std::move(refusals)) {}
 
 Error::Error(std::string message) : std::runtime_error(as_one_line(std::move(message))) {}
 

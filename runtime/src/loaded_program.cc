@@ -27,6 +27,8 @@ struct PlanJob {
   /// Bytes of constants to pack: the larger part of the cost.
   std::uint64_t weight = 0;
   std::shared_ptr<const Plan> plan;
+  /// The library's words where it has no plan.
+  std::string refusal;
 };
 
 void build(const Device& device, const std::shared_ptr<const Handle>& handle, PlanJob& job) {
@@ -35,10 +37,18 @@ void build(const Device& device, const std::shared_ptr<const Handle>& handle, Pl
   job.plan = device.plans().insert(job.key, Plan::build(device, handle, *job.executable, job.key.constants));
 }
 
+void try_build(const Device& device, const std::shared_ptr<const Handle>& handle, PlanJob& job) {
+  try {
+    build(device, handle, job);
+  } catch (const DeviceError& error) {
+    job.refusal = error.what();
+  }
+}
+
 /// Take jobs until none is left or one has failed anywhere. Each worker has a handle of its own: a handle serves one thread at a time.
 void work(const Device& device, std::vector<PlanJob*>& jobs, std::atomic<std::size_t>& next) {
   const auto handle = std::make_shared<const Handle>(device.create_handle(nullptr));
-  for (std::size_t i = next++; i < jobs.size(); i = next++) build(device, handle, *jobs[i]);
+  for (std::size_t i = next++; i < jobs.size(); i = next++) try_build(device, handle, *jobs[i]);
 }
 
 void build_all(const Device& device, std::vector<PlanJob*> jobs) {
@@ -66,6 +76,21 @@ void build_all(const Device& device, std::vector<PlanJob*> jobs) {
     guarded();
   }
   if (failure) std::rethrow_exception(failure);
+}
+
+/// Throw where the library has refused plans, naming the steps that need them.
+void throw_refusals(const Program& program, const std::vector<PlanJob*>& by_step) {
+  std::vector<RefusedPlan> refusals;
+  std::map<const Executable*, std::size_t> places;
+  for (std::size_t s = 0; s < by_step.size(); ++s) {
+    if (by_step[s] == nullptr || by_step[s]->plan) continue;
+    const Executable& executable = *by_step[s]->executable;
+    const auto [found, is_new] = places.try_emplace(&executable, refusals.size());
+    if (is_new) refusals.push_back({executable.name, executable.summary, {}, by_step[s]->refusal});
+    std::string& nodes = refusals[found->second].nodes;
+    nodes += (nodes.empty() ? "" : ", ") + program.steps()[s].name;
+  }
+  if (!refusals.empty()) throw PlanRefusedError(std::move(refusals));
 }
 
 /// PTX for an older NVIDIA architecture runs on a newer one; everything else runs on its own architecture alone.
@@ -144,6 +169,7 @@ void LoadedProgram::build_plans() {
   std::vector<PlanJob*> pending;
   for (auto& [key, job] : jobs) pending.push_back(&job);
   build_all(*device_, std::move(pending));
+  throw_refusals(*program_, by_step);
   for (const PlanJob* job : by_step) plans_.push_back(job ? job->plan : nullptr);
   plan_count_ = jobs.size();
   plan_ms_ = milliseconds_since(start);

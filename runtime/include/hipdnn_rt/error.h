@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "hip_runtime_abi.h"
 #include "hipdnn_backend.h"
@@ -30,6 +31,24 @@ class ProgramError : public Error {
 class DeviceError : public Error {
  public:
   using Error::Error;
+};
+
+/// A graph that the library has no plan for: name of the executable, its operations in one line, the steps that run it, the library's words.
+struct RefusedPlan {
+  std::string graph;
+  std::string summary;
+  std::string nodes;
+  std::string reason;
+};
+
+/// The library refuses graphs of a program: all of them, so that the model can be compiled without.
+class PlanRefusedError : public DeviceError {
+ public:
+  explicit PlanRefusedError(std::vector<RefusedPlan> refusals);
+  const std::vector<RefusedPlan>& refusals() const { return refusals_; }
+
+ private:
+  std::vector<RefusedPlan> refusals_;
 };
 
 /// The caller's arrays do not match the program's inputs or outputs.

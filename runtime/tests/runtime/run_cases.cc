@@ -171,6 +171,36 @@ void test_reasons_given_when_no_engine_takes_a_graph(const Libraries& libraries)
   check::that(message.size() > 40, "the library's own words are missing: " + message);
 }
 
+void test_all_refused_graphs_are_named_with_their_steps(const Libraries& libraries) {
+  const auto device = open_host(libraries);
+  Sample sample = two_convolutions(2, 4, false);
+  auto& tensors = sample.program["executables"][0]["descriptors"];
+  tensors[1][1][2][2] = {2, 1, 3, 3};
+  tensors[1][1][3][2] = {9, 9, 3, 1};
+  tensors[0][1][2][2] = {1, 3, 4, 4};
+  tensors[0][1][3][2] = {0, 0, 4, 1};
+  const auto refusals_of = [&] {
+    try {
+      LoadedProgram::load(device, sample.parse());
+    } catch (const hipdnn_rt::PlanRefusedError& error) {
+      return error.refusals();
+    }
+    return std::vector<hipdnn_rt::RefusedPlan>();
+  };
+  const std::vector<hipdnn_rt::RefusedPlan> shared = refusals_of();
+  check::equal(shared.size(), 1U, "graphs refused, where two steps share one");
+  check::equal(shared.at(0).nodes, std::string("first, second"));
+  auto other = sample.program["executables"][0];
+  other["name"] = "g_other";
+  sample.program["executables"].push_back(other);
+  sample.program["steps"][1]["executable"] = 1;
+  const std::vector<hipdnn_rt::RefusedPlan> both = refusals_of();
+  check::equal(both.size(), 2U, "graphs refused");
+  check::equal(both.at(1).graph, std::string("g_other"));
+  check::equal(both.at(1).nodes, std::string("second"));
+  check::that(!both.at(0).reason.empty() && !both.at(1).reason.empty(), "the library's own words are missing");
+}
+
 void test_library_named_when_it_is_missing() {
   const auto message = [](const char* port, const char* folder) {
     return error_of<hipdnn_rt::DeviceError>([&] { hipdnn_rt::Library::open(port, folder); });
@@ -204,6 +234,7 @@ void add_run_cases(check::Suite& suite, const Libraries& libraries) {
   suite.add("run: refused when arrays do not fit", [=] { test_refused_when_arrays_do_not_fit(libraries); });
   suite.add("run: refused when the target differs", [=] { test_refused_when_the_target_differs(libraries); });
   suite.add("run: reasons given when no engine takes a graph", [=] { test_reasons_given_when_no_engine_takes_a_graph(libraries); });
+  suite.add("run: all refused graphs named with their steps", [=] { test_all_refused_graphs_are_named_with_their_steps(libraries); });
   suite.add("run: library named when it is missing", test_library_named_when_it_is_missing);
   suite.add("run: symbol and version named when a library is too old",
             [=] { test_symbol_and_version_named_when_a_library_is_too_old(libraries); });
