@@ -18,6 +18,7 @@ from hipdnn_mlir.target import Engine, Target, find_target
 
 from .finalize_memrefs import copy_buffer
 from .gpu_code import create_kernel, generated_code
+from .offload import ENGINE, LAST_RESORT
 from .registration import body, functions, module_pass
 from .split_refused import REFUSED, split
 from .views import is_contiguous
@@ -53,7 +54,7 @@ def graph_to_executable(module: Any, *, target: str = "host", refused: str = "")
 def _compile(module: Any, operation: Any, target: Target, refused: frozenset[str], made: dict[str, Any]) -> None:
     graph = _emit(operation)
     for repack in (packed_operands, packed_results):
-        if isinstance(graph, Reject) or target.engine_for(graph) is None:
+        if isinstance(graph, Reject) or not _is_as_claimed(operation, graph, target):
             for copy in repack(operation):
                 _compile(module, copy, target, refused, made)
             graph = _emit(operation)
@@ -78,6 +79,14 @@ def _compile(module: Any, operation: Any, target: Target, refused: frozenset[str
     if REFUSED in operation.attributes:
         call.attributes[REFUSED] = operation.attributes[REFUSED]
     operation.erase()
+
+
+def _is_as_claimed(operation: Any, graph: Graph, target: Target) -> bool:
+    """Whether an engine takes the graph with the strides it has, and a library where one claimed the region."""
+    engine = target.engine_for(graph)
+    return engine is not None and (
+        not engine.is_last_resort or LAST_RESORT in operation.attributes or ENGINE not in operation.attributes
+    )
 
 
 def _engine(

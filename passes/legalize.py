@@ -13,7 +13,7 @@ from hipdnn_mlir.ops.strides import Dims, channels_last_order, packed
 
 from .assign_layout import CHANNELS_LAST, CONTIGUOUS, fill_copy_body, layout_of, moving_region
 from .canonicalize_torch import splat
-from .offload import ENGINE
+from .offload import ENGINE, LAST_RESORT
 from .reassociation import common_dims, groups
 from .registration import body, functions, module_pass
 
@@ -85,8 +85,9 @@ class _Legalization:
         outs = [allocate(result.type, layout_of(graph, index)) for index, result in enumerate(graph.results)]
         made = create_graph(ins, outs, [], graph.location, name=graph.name)
         graph.regions[0].blocks[0].append_to(made.regions[0])
-        if ENGINE in graph.attributes:
-            made.attributes[ENGINE] = graph.attributes[ENGINE]
+        for name in (ENGINE, LAST_RESORT):
+            if name in graph.attributes:
+                made.attributes[name] = graph.attributes[name]
         for buffer, result in zip(outs, graph.results, strict=True):
             self._tensors[result] = read_tensor(buffer, builtin_tensor(result.type))
 

@@ -17,6 +17,8 @@ from .outlining import Found, Region, outline, try_members
 from .registration import body, functions, module_pass
 
 ENGINE = "hipdnn.engine"
+LAST_RESORT = "hipdnn.last_resort"
+"""Attribute of a graph that no library takes."""
 
 
 @module_pass("hipdnn-offload")
@@ -60,6 +62,10 @@ class Graphs:
         """Data movement that an operation of hipDNN can do by itself: borders."""
         return found[0].emit is not None and found[0].move is not None
 
+    def is_second_choice(self, region: Region) -> bool:
+        """Where the engine is that of last resort."""
+        return LAST_RESORT in region.attributes
+
     def take(
         self,
         pairs: list[tuple[OpView, list[Any]]],
@@ -73,7 +79,10 @@ class Graphs:
         engine = self.target.engine_for(graph)
         if engine is None:
             return Reject(pairs[-1][0].label, "engine", self.target.why_not(graph), pairs[-1][0].node)
-        return {ENGINE: ir.StringAttr.get(engine.name)}
+        attributes: dict[str, Any] = {ENGINE: ir.StringAttr.get(engine.name)}
+        if engine.is_last_resort:
+            attributes[LAST_RESORT] = ir.UnitAttr.get()
+        return attributes
 
 
 def try_region(members: list[Any], views: dict[Any, Any], target: Target) -> Region | Reject:

@@ -9,7 +9,7 @@ from hipdnn_mlir.ops.kernels import is_map, kernel_region
 from hipdnn_mlir.ops.spec import OpView, TensorType, moves
 from hipdnn_mlir.target import Target, find_target
 
-from .outlining import Found, outline
+from .outlining import Found, Region, outline
 from .registration import functions, module_pass
 
 
@@ -48,6 +48,10 @@ class Launches:
 
     def absorbs(self, _: Found) -> bool:
         """Nothing."""
+        return False
+
+    def is_second_choice(self, _: Region) -> bool:
+        """Never: kernels are equals."""
         return False
 
     def take(

@@ -40,6 +40,9 @@ class Taker(Protocol):
     def absorbs(self, found: Found, /) -> bool:
         """Whether an op joins the region of its only reader rather than one of its own."""
 
+    def is_second_choice(self, region: "Region", /) -> bool:
+        """Whether a region is taken, but better without what it absorbs."""
+
     def take(
         self,
         pairs: list[tuple[OpView, list[Any]]],
@@ -94,14 +97,20 @@ def _place(operation: Any, partition: Partition, views: dict[Any, Any], taker: T
     if reader is not None:  # behind what joins a producer, before a region of its own
         ahead = [(groups, [operation, reader]) for groups in choices]
         tries = [t for t in tries if t[0]] + ahead + [t for t in tries if not t[0]]
+    second: Region | None = None
     for groups, more in tries:
         members = partition.members(groups, more)
         if len(members) > MAX_OPS or not partition.is_convex(members):
             continue
         region = try_members(members, views, taker)
-        if isinstance(region, Region):
+        if isinstance(region, Reject):
+            continue
+        if not taker.is_second_choice(region):
             return region
-    return None
+        second = second or region
+        if not absorbed:
+            break
+    return second
 
 
 def _only_reader(operation: Any, views: dict[Any, Any], taker: Taker) -> Any | None:

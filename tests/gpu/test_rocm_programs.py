@@ -57,7 +57,7 @@ def products() -> onnx.ModelProto:
     x = b.op("Mul", gate, b.op("Sigmoid", gate))
     heads = b.op("Transpose", b.op("Reshape", x, b.constant([2, 6, 2, 4], np.int64)), perm=[0, 2, 1, 3])
     y = b.op("MatMul", b.op("Relu", heads), b.op("Transpose", heads, perm=[0, 1, 3, 2]))
-    z = b.op("MatMul", y, b.normal([6, 5], 0.35))
+    z = b.op("MatMul", b.op("MatMul", y, b.normal([6, 5], 0.35)), b.normal([1, 2, 5, 5], 0.35))
     return b.model({z: [2, 2, 6, 5]})
 
 

@@ -46,7 +46,15 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rocm")
     host = Path(hipdnn_mlir.__file__).parent / "lib" / "libhipdnn_host.so"
     source = Path(__file__).with_name("fake_hip.c")
-    options = ["-shared", "-fPIC", "-Wall", "-Werror", f"-I{HEADERS}", "-Wl,--no-as-needed", f"-Wl,-rpath,{host.parent}"]
+    options = [
+        "-shared",
+        "-fPIC",
+        "-Wall",
+        "-Werror",
+        f"-I{HEADERS}",
+        "-Wl,--no-as-needed",
+        f"-Wl,-rpath,{host.parent}",
+    ]
     subprocess.run([str(COMPILER), *options, str(source), str(host), "-o", str(folder / "libamdhip64.so")], check=True)
     (folder / "libhipdnn_backend.so").symlink_to(host)
     return folder
