@@ -13,6 +13,7 @@
 #include "hipdnn_rt/loaded_program.h"
 #include "hipdnn_rt/plan_store.h"
 #include "hipdnn_rt/proposals.h"
+#include "hipdnn_rt/variant_pack.h"
 #include "sample_program.h"
 #include "session.h"
 
@@ -200,6 +201,31 @@ void test_values_when_the_host_times_its_plans(const Libraries& libraries) {
   }
 }
 
+void test_time_is_the_streams_when_a_profile_is_taken(const Libraries& libraries) {
+  const Loaded loaded = load(libraries, {});
+  const Device& device = loaded.program->device();
+  const hipdnn_rt::HipdnnApi& api = device.library().hipdnn();
+  const hipdnn_rt::Handle handle = device.create_handle(nullptr);
+  const hipdnn_rt::DeviceBuffer memory = device.allocate(256);
+  const std::vector<std::int64_t> uids{1, 2};
+  const std::vector<void*> pointers(2, memory.get());
+  const auto pack = hipdnn_rt::make_variant_pack(device.shared_library(), uids, pointers, memory.get(), "pack");
+  hipdnn_rt::Descriptor timer(device.shared_library(), HIPDNN_BACKEND_PROFILING_CONTROL_EXT);
+  const bool yes = true;
+  check::that(timer.try_set(HIPDNN_ATTR_PROFILING_START_EXT, HIPDNN_TYPE_BOOLEAN, 1, &yes) != HIPDNN_STATUS_SUCCESS, "without a handle");
+  const hipdnnHandle_t raw = handle.get();
+  timer.set(HIPDNN_ATTR_PROFILING_HANDLE_EXT, HIPDNN_TYPE_HANDLE, 1, &raw, "timer");
+  timer.set(HIPDNN_ATTR_PROFILING_START_EXT, HIPDNN_TYPE_BOOLEAN, 1, &yes, "timer");
+  for (int i = 0; i < 3; ++i) hipdnn_rt::check(api, api.execute(raw, loaded.plan().descriptor().get(), pack.get()), "hipdnnBackendExecute");
+  timer.set(HIPDNN_ATTR_PROFILING_STOP_EXT, HIPDNN_TYPE_BOOLEAN, 1, &yes, "timer");
+  timer.finalize("timer");
+  float elapsed_ms = 0;
+  std::int64_t count = 0;
+  hipdnn_rt::check(api, api.get_attribute(timer.get(), HIPDNN_ATTR_PROFILING_ELAPSED_MS_EXT, HIPDNN_TYPE_FLOAT, 1, &count, &elapsed_ms),
+                   "hipdnnBackendGetAttribute");
+  check::near(static_cast<double>(elapsed_ms), 0.3, 1e-6, "three executions of 100 us");
+}
+
 void test_record_survives_when_encoded(const Libraries&) {
   hipdnn_rt::PlanRecord record{-5, "ENGINE \"x\"", "A=1 B=-2", 8, 1.5, {}};
   for (int i = 0; i < 300; ++i) record.plan.push_back(static_cast<std::byte>(i));
@@ -235,6 +261,7 @@ void add_choice_cases(check::Suite& suite, const Libraries& libraries) {
   add("loads when the folder cannot be used", test_loads_when_the_folder_cannot_be_used);
   add("same plans when devices share a folder at once", test_same_plans_when_devices_share_a_folder_at_once);
   add("values when the host times its plans", test_values_when_the_host_times_its_plans);
+  add("time is the stream's when a profile is taken", test_time_is_the_streams_when_a_profile_is_taken);
   add("record survives when encoded", test_record_survives_when_encoded);
 }
 

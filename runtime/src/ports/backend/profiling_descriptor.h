@@ -1,15 +1,15 @@
 // Measures the time between setting START and setting STOP on one descriptor.
 #pragma once
 
-#include <chrono>
-#include <optional>
+#include <memory>
+#include <type_traits>
 
 #include "descriptor.h"
+#include "hip_runtime_abi.h"
 
 namespace hipdnn_port {
 
-/// Work on a stream of this library is done when the call that ordered it returns, so the wall clock between the two sets is the time of
-/// what was executed between them.
+/// By events of the port on the handle's stream: the time of what was ordered there between the two sets.
 class ProfilingDescriptor final : public Descriptor {
  public:
   using Descriptor::Descriptor;
@@ -19,8 +19,11 @@ class ProfilingDescriptor final : public Descriptor {
   void on_finalize() override;
 
  private:
-  using Clock = std::chrono::steady_clock;
-  std::optional<Clock::time_point> start_, stop_;
+  using Event = std::unique_ptr<std::remove_pointer_t<hipEvent_t>, decltype(&hipEventDestroy)>;
+  /// An event recorded on the handle's stream.
+  Event record() const;
+
+  Event start_{nullptr, &hipEventDestroy}, stop_{nullptr, &hipEventDestroy};
 };
 
 }  // namespace hipdnn_port

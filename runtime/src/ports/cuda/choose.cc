@@ -140,7 +140,7 @@ std::vector<std::shared_ptr<const Configured>> propose(const hipdnn_port::Graph&
       auto knobs = knobs_of(configuration);
       const auto is_same = [&](const auto& other) { return other->engine == facts.index && other->knobs == knobs && !knobs.empty(); };
       if (std::ranges::any_of(proposals, is_same)) continue;
-      proposals.push_back(std::make_shared<const Configured>(graph, std::move(configuration), facts.index, std::move(knobs)));
+      proposals.push_back(std::make_shared<const Configured>(graph, std::nullopt, std::move(configuration), facts.index, std::move(knobs)));
     }
   }
   return proposals;
@@ -158,9 +158,7 @@ std::shared_ptr<const Configured> configure(const hipdnn_port::Graph& described,
   EngineFacts facts = facts_of(configuration);
   facts.index = engine;
   if (const std::string why = why_not(facts, described, handle); !why.empty()) throw std::runtime_error(why);
-  auto made = std::make_shared<Configured>(std::move(graph), std::move(configuration), engine);
-  made->chosen = std::move(chosen);
-  return made;
+  return std::make_shared<const Configured>(std::move(graph), std::move(chosen), std::move(configuration), engine);
 }
 
 }  // namespace hipdnn_cuda

@@ -14,15 +14,15 @@
 
 namespace hipdnn_cuda {
 
-/// How cuDNN proposes to run a graph: the configuration refers to the graph's descriptors.
+/// How cuDNN is to run a graph. In the order in which one refers to the other: the last goes first.
 struct Configured {
   std::shared_ptr<const CudnnGraph> graph;
+  /// Where the engine was asked for by its number; cuDNN's own configurations bring theirs.
+  std::optional<CudnnDescriptor> chosen;
   CudnnDescriptor configuration;
   std::int64_t engine = -1;
   /// By cuDNN's numbers for its knobs.
   std::vector<std::pair<std::int64_t, std::int64_t>> knobs;
-  /// What the configuration refers to, where it is not cuDNN's own.
-  std::optional<CudnnDescriptor> chosen;
 };
 
 /// What cuDNN's heuristics propose, best first, without what is distrusted or rounds f32 where the handle does not allow that; `reason` is why

@@ -15,16 +15,16 @@ constexpr std::size_t kept_packs = 8;
 /// Baked scalars by uid; plans read the bytes while they run.
 using Scalars = std::vector<std::pair<std::int64_t, std::vector<std::byte>>>;
 
-/// What a plan needs of its graph once it is built.
+/// What a plan needs once it is built. In the order in which one refers to the other: the last goes first.
 struct Parts {
+  /// That the plan was made with.
+  std::shared_ptr<void> handle;
+  /// Null for a plan that was not built from a graph.
+  std::shared_ptr<const Configured> configured;
   CudnnDescriptor plan{CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR};
   std::int64_t engine = -1;
   std::vector<std::int64_t> uids;
   Scalars scalars;
-  /// The plan refers to the handle that it was made with.
-  std::shared_ptr<void> handle;
-  /// Null for a plan that was not built from a graph.
-  std::shared_ptr<const Configured> configured;
 };
 
 VendorHandle& ready(const std::shared_ptr<void>& handle) {
