@@ -266,6 +266,13 @@ class Session:
         finally:
             forward_log()
 
+    def _use(self, session: _runtime.Session) -> _runtime.Session:
+        """Make a session the latest one, and log what loading it brought, should that have been now."""
+        if session is not self._latest:
+            self._latest = session
+            forward_log()
+        return session
+
     def _all_buckets(self) -> list[dict[str, int]]:
         """Return every combination of buckets."""
         without = [name for name in self.symbols if name not in self.buckets]
@@ -288,10 +295,9 @@ class Session:
             return self._loaded, None
         dims = [list(array.shape) for array in inputs]
         if not self.buckets:
-            session = self._latest = self._sessions.at(dims)
-            return session, None
+            return self._use(self._sessions.at(dims)), None
         sizes, rounded = self._sessions.sizes_of(dims)
-        session = self._latest = self._sessions.at_sizes(rounded)
+        session = self._use(self._sessions.at_sizes(rounded))
         if sizes == rounded:
             return session, None
         larger = dict(zip(self.symbols, rounded, strict=True))
