@@ -88,11 +88,10 @@ def open_device(options: DeviceOptions) -> _runtime.Device:
         DeviceError: The port's libraries are missing or too old, or there is no device.
         ModelError: The engine is unknown.
     """
+    # Whoever does not look at the library's lines need not pay for them; its errors are exceptions anyway.
+    is_read = logging.getLogger(f"{__package__}.hipdnn").isEnabledFor(logging.INFO)
     try:
-        device = _runtime.open_device(**asdict(options))
-        # Whoever does not look at the library's lines need not pay for them; its errors are exceptions anyway.
-        if logging.getLogger(f"{__package__}.hipdnn").isEnabledFor(logging.INFO):
-            device.listen(_LEVELS.index(logging.INFO))
+        device = _runtime.open_device(**asdict(options), log_from=_LEVELS.index(logging.INFO) if is_read else None)
     finally:
         forward_log()
     engines = ", ".join(device.engines.values())

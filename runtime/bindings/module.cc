@@ -1,6 +1,7 @@
 // hipdnn_mlir._runtime: devices, programs and sessions for Python.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -10,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <memory_resource>
+#include <optional>
 
 #include "arrays.h"
 #include "hipdnn_rt/context_pool.h"
@@ -44,13 +46,28 @@ nb::list describe(const OpenProgram& program, const std::vector<OpenArgument>& a
   return rows;
 }
 
+/// Let a port's hipDNN library log to the queue, from a severity on. Before its first handle, with which it loads plugins.
+void listen(const Library& library, hipdnnSeverity_t severity) {
+  const HipdnnApi& api = library.hipdnn();
+  if (api.set_log_callback == nullptr) return;
+  const auto add = [](void* queue, hipdnnSeverity_t level, const char* line) {
+    static_cast<LogQueue*>(queue)->add(level, "hipdnn", line == nullptr ? "" : line);
+  };
+  const hipdnnStatus_t status = api.set_log_callback(add, severity, HIPDNN_LOG_CALLBACK_SYNC, &LogQueue::instance());
+  if (status != HIPDNN_STATUS_SUCCESS) {
+    LogQueue::instance().add(HIPDNN_SEV_WARN, "runtime", "hipdnnSetUserLogCallback_ext: " + describe_failure(api, status));
+  }
+}
+
 std::shared_ptr<const Device> open_device(const std::string& port, int threads, int ordinal, const std::string& directory, bool graphs, int tune,
-                                          const std::string& engine, bool tf32, const std::string& plan_folder) {
+                                          const std::string& engine, bool tf32, const std::string& plan_folder, std::optional<int> log_from) {
   const nb::gil_scoped_release unlocked;
   Device::Options options{.ordinal = ordinal, .threads = threads, .uses_graphs = graphs, .timed_plans = tune, .engine = engine,
                           .allows_tf32 = tf32, .plan_folder = plan_folder};
   options.log = [](hipdnnSeverity_t severity, const std::string& line) { LogQueue::instance().add(severity, "runtime", line); };
-  return std::make_shared<const Device>(Library::open(port, directory), std::move(options));
+  auto library = Library::open(port, directory);
+  if (log_from) listen(*library, static_cast<hipdnnSeverity_t>(*log_from));
+  return std::make_shared<const Device>(std::move(library), std::move(options));
 }
 
 int count_devices(const std::string& port) {
@@ -59,18 +76,6 @@ int count_devices(const std::string& port) {
   int count = 0;
   check(library->hip(), library->hip().get_device_count(&count), "hipGetDeviceCount");
   return count;
-}
-
-/// Let the port's hipDNN library log to the queue, from a severity on. False for a library that cannot.
-bool listen(const Device& device, int severity) {
-  const HipdnnApi& api = device.library().hipdnn();
-  if (api.set_log_callback == nullptr) return false;
-  const auto add = [](void* queue, hipdnnSeverity_t level, const char* line) {
-    static_cast<LogQueue*>(queue)->add(level, "hipdnn", line == nullptr ? "" : line);
-  };
-  check(api, api.set_log_callback(add, static_cast<hipdnnSeverity_t>(severity), HIPDNN_LOG_CALLBACK_SYNC, &LogQueue::instance()),
-        "hipdnnSetUserLogCallback_ext");
-  return true;
 }
 
 nb::list take_log() {
@@ -392,12 +397,11 @@ NB_MODULE(_runtime, m) {
       .def_prop_ro("engines", &Device::engine_names, "Engine names by id.")
       .def_prop_ro("engine_rows", &engine_rows, "(name, plugin, version, id) of each engine.")
       .def_prop_ro("policies", &Device::policies, "Names of the library's heuristic policies.")
-      .def("listen", &listen, "severity"_a, "Let the hipDNN library log to take_log, from a severity on; whether it can.")
       .def_prop_ro("plan_count", [](const Device& device) { return device.plans().size(); })
       .def("build_plan", &build_plan, "executable"_a,
            "Build the plan of one executable (JSON as in a program), to learn whether and by which engine it is taken.");
   m.def("open_device", &open_device, "port"_a, "threads"_a = 0, "ordinal"_a = 0, "directory"_a = "", "graphs"_a = false, "tune"_a = 0,
-        "engine"_a = "", "tf32"_a = false, "plan_folder"_a = "");
+        "engine"_a = "", "tf32"_a = false, "plan_folder"_a = "", "log_from"_a = nb::none());
   m.def("count_devices", &count_devices, "port"_a, "Devices of a port.");
   m.def("take_log", &take_log, "(severity, source, line) of what was logged since the last call; severities are hipDNN's.");
   m.def("default_cache_directory", &default_cache_directory, "The user's folder for what is kept between processes; empty where there is none.");
