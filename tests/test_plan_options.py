@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from conftest import Command
-from hipdnn_mlir.devices import list_devices, open_device
-from hipdnn_mlir.errors import ModelError
+from hipdnn_mlir import session as session_module
+from hipdnn_mlir.devices import DeviceOptions, list_devices, open_device
+from hipdnn_mlir.errors import ModelError, ProgramError
 from hipdnn_mlir.session import PlanOptions, Session
 from runtime_programs import Array, ProgramText, convolution, relu_of_sum
 
@@ -51,6 +52,27 @@ def test_values_equal_numpy_when_plans_are_chosen(afresh: Callable[..., Session]
     session = afresh(relu_of_sum(SHAPE), **options)
     check_values(session)
     assert {step["engine"] for step in session.steps} == {"HOST_ROWWISE_ENGINE"}
+
+
+@pytest.mark.parametrize(
+    ("compiled", "asked", "expected"),
+    [(None, None, False), (True, None, True), (True, False, False), (False, True, True)],
+)
+def test_tf32_is_as_compiled_unless_asked(
+    monkeypatch: pytest.MonkeyPatch, compiled: bool | None, asked: bool | None, expected: bool
+) -> None:
+    program = relu_of_sum(SHAPE)
+    text = json.loads(program.text) | ({} if compiled is None else {"tf32": compiled})
+    opened: list[DeviceOptions] = []
+    monkeypatch.setattr(session_module, "open_device", lambda options: opened.append(options) or open_device(options))
+    Session(ProgramText(text), tf32=asked)
+    assert [options.tf32 for options in opened] == [expected]
+
+
+def test_error_when_the_program_s_tf32_is_no_boolean() -> None:
+    text = json.loads(relu_of_sum(SHAPE).text) | {"tf32": 1}
+    with pytest.raises(ProgramError, match=r"program\.tf32"):
+        Session(ProgramText(text))
 
 
 def test_engines_are_listed_when_the_preferred_one_is_unknown() -> None:
