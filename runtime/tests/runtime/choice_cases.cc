@@ -100,6 +100,17 @@ void test_engines_named_when_the_preferred_one_is_unknown(const Libraries& libra
   check::contains(message, "engine 'TEST_QUICK' is unknown: port 'hip' has TEST_BROKEN, TEST_LAST, TEST_NOTHING, TEST_SLOW, TEST_TILED");
 }
 
+void test_engines_and_policies_told_when_the_library_lists_them(const Libraries& libraries) {
+  const Loaded loaded = load(libraries, {});
+  const Device& device = loaded.program->device();
+  check::equal(device.policies(), std::vector<std::string>{"TEST_RULES", "TEST_ORDER"});
+  check::equal(device.engines().size(), 5U);
+  check::equal(device.engines().front().name, "TEST_BROKEN");
+  check::equal(device.engines().front().plugin, "choosing");
+  check::equal(device.engines().front().version, "1.2.3.4");
+  check::that(open_host(libraries)->policies().empty(), "the host library has none");
+}
+
 void test_plan_read_when_an_earlier_process_kept_it(const Libraries& libraries) {
   const Control control(libraries);
   const TemporaryFolder folder;
@@ -254,6 +265,7 @@ void add_choice_cases(check::Suite& suite, const Libraries& libraries) {
   add("fastest when plans are timed", test_fastest_when_plans_are_timed);
   add("preferred engine when it builds", test_preferred_engine_when_it_builds);
   add("engines named when the preferred one is unknown", test_engines_named_when_the_preferred_one_is_unknown);
+  add("engines and policies told when the library lists them", test_engines_and_policies_told_when_the_library_lists_them);
   add("plan read when an earlier process kept it", test_plan_read_when_an_earlier_process_kept_it);
   add("choice repeated when the library takes no plan back", test_choice_repeated_when_the_library_takes_no_plan_back);
   add("plans apart when the engine or the arithmetic differs", test_plans_apart_when_the_engine_or_the_arithmetic_differs);

@@ -21,6 +21,14 @@ std::atomic<long> clock_us{0};
 std::atomic<int> built{0}, restored{0}, executed{0};
 std::atomic<bool> can_restore{true};
 
+constexpr std::array<std::string_view, 2> policies{"TEST_RULES", "TEST_ORDER"};
+
+/// As hipDNN's two-call functions do: how long a text is with its end, or the text.
+void tell(std::string_view text, char* to, std::size_t* length) {
+  if (to != nullptr) to[text.copy(to, *length - 1)] = '\0';
+  *length = text.size() + 1;
+}
+
 struct Behaviour {
   long time_us;
   bool is_broken = false;
@@ -127,6 +135,24 @@ HIPDNN_PORT_EXPORT void choosing_take_counts(ChoosingCounts* counts) {
 }
 
 HIPDNN_PORT_EXPORT void choosing_let_restore(bool is_possible) { can_restore = is_possible; }
+
+HIPDNN_PORT_EXPORT hipdnnStatus_t hipdnnGetHeuristicPolicyCount_ext(hipdnnHandle_t, size_t* count) {
+  *count = policies.size();
+  return HIPDNN_STATUS_SUCCESS;
+}
+
+HIPDNN_PORT_EXPORT hipdnnStatus_t hipdnnGetHeuristicPolicyInfo_ext(hipdnnHandle_t, size_t index, int64_t* id, char* name, size_t* name_length,
+                                                                  char* plugin, size_t* plugin_length, char* plugin_version,
+                                                                  size_t* plugin_version_length, char* api_version,
+                                                                  size_t* api_version_length) {
+  if (index >= policies.size()) return HIPDNN_STATUS_BAD_PARAM_OUT_OF_BOUND;
+  *id = hipdnn_port::engine_id(policies[index]);
+  tell(policies[index], name, name_length);
+  tell("choosing", plugin, plugin_length);
+  tell("1.0", plugin_version, plugin_version_length);
+  tell("1.1", api_version, api_version_length);
+  return HIPDNN_STATUS_SUCCESS;
+}
 
 HIPDNN_PORT_EXPORT hipError_t hipEventCreateWithFlags(hipEvent_t* event, unsigned int) {
   *event = new ihipEvent_t;
