@@ -163,7 +163,7 @@ void LoadedProgram::build_plans() {
       weight += executable.operands[i].extent_bytes;
     }
     PlanJob& job = jobs[key];
-    if (job.executable == nullptr) job = {std::move(key), &executable, weight, nullptr};
+    if (job.executable == nullptr) job = {std::move(key), &executable, weight, nullptr, {}};
     by_step[s] = &job;
   }
   std::vector<PlanJob*> pending;

@@ -57,7 +57,9 @@ class PlanChoice {
     });
     const int timed = kept != nullptr ? 0 : device_.options().timed_plans;
     // What is preferred is taken if it builds, however fast the rest may be.
-    for (const std::span<const Proposal> group : {std::span<const Proposal>(proposals.begin(), first), std::span<const Proposal>(first, proposals.end())}) {
+    const std::span<const Proposal> preferred(proposals.begin(), first);
+    const std::span<const Proposal> others(first, proposals.end());
+    for (const auto group : {preferred, others}) {
       if (Chosen chosen = timed > 1 && group.size() > 1 ? fastest(group, timed) : first_to_build(group); chosen.plan) return chosen;
     }
     fail();

@@ -45,7 +45,8 @@ std::shared_ptr<ExecutionPlanDescriptor> ExecutionPlanDescriptor::restore(std::s
     made->engine_ = *found;
     made->plan_ = (*found)->restore({reinterpret_cast<const char*>(payload.data()), payload.size()}, options);
     for (const auto& operand : envelope.at("operands")) {
-      made->operands_.push_back({.uid = operand.at(0).get<std::int64_t>(), .alignment_mask = operand.at(1).get<std::uintptr_t>(), .constant = nullptr});
+      const auto uid = operand.at(0).get<std::int64_t>();
+      made->operands_.push_back({.uid = uid, .alignment_mask = operand.at(1).get<std::uintptr_t>(), .constant = nullptr});
     }
     if (made->operands_.size() < made->plan_->uids().size() || made->operands_.size() > most_operands) refuse("it is damaged");
     made->show(**found, envelope.at("uids").get<std::vector<std::int64_t>>());
