@@ -9,6 +9,7 @@ from . import precision as precisions
 from .abi import Attribute as A
 from .abi import Descriptor as D
 from .abi import Pointwise as P
+from .cudnn import FusedAttention
 from .dtypes import BF16, BOOL, F16, F32, F64, I8, I32, I64, U8, DType
 from .errors import ModelError
 from .ops.blocks import DEQUANTIZE, QUANTIZE, blocks_of
@@ -267,6 +268,7 @@ class Target:
         kernels: functions that its port, or code for its architecture, has kernels for (docs/program-format.md).
         channel_multiples: element type -> what the input channels of a convolution are filled up to a multiple of.
         architecture: of the GPU that code is generated for, as `hipdnn_mlir.gpu` names it; None on the host.
+        merges_products: products of one value with several weights run as one.
         whole_epilogues: an engine may take an epilogue and refuse the first half of it.
         cost: what decides whether a part of a model is worth bringing here.
     """
@@ -278,6 +280,7 @@ class Target:
     cost: CostModel
     channel_multiples: Mapping[DType, int] = field(default_factory=dict)
     architecture: str | None = None
+    merges_products: bool = False
     whole_epilogues: bool = False
 
     def engine_for(self, graph: Graph, refused: Collection[str] = ()) -> Engine | None:
@@ -454,6 +457,7 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
         (
             Engine("CUDNN_ENGINE", AnchorEpilogue(_ANCHORS, EPILOGUE_MODES, floats, 16)),
             *([] if tf32 else [exact]),
+            Engine("CUDNN_ENGINE", FusedAttention()),
             *_GENERATED,
         ),
         frozenset({CONVOLUTION, BACKWARD_DATA, RESAMPLE}),
@@ -461,6 +465,7 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
         _GPU_COST,
         {F16: 8, BF16: 8, F32: 4},
         architecture,
+        merges_products=True,
     )
 
 

@@ -10,8 +10,9 @@ from hipdnn_mlir.dialect import create_graph, create_yield
 from hipdnn_mlir.dtypes import DType
 from hipdnn_mlir.errors import Reject
 from hipdnn_mlir.ir_types import is_tensor, tensor_type
+from hipdnn_mlir.ir_view import argument, defining
 from hipdnn_mlir.ops.graph import Graph
-from hipdnn_mlir.ops.kernels import MAP, Kernel
+from hipdnn_mlir.ops.kernels import MAP, PAD, Kernel
 from hipdnn_mlir.ops.strides import Dims
 from hipdnn_mlir.region import region_graph, region_kernel
 from hipdnn_mlir.target import Target, find_target
@@ -83,9 +84,9 @@ class _Assignment:
         self._mark(operation, spatial, spatial or any(value in self._channels_last for value in operation.operands))
 
     def _launch(self, operation: Any) -> None:
-        """A map follows its operands; other kernels write C order."""
+        """A map and a border follow their operands; other kernels write C order."""
         kernel = region_kernel(operation)
-        if isinstance(kernel, Kernel) and kernel.function == MAP:
+        if isinstance(kernel, Kernel) and kernel.function in (MAP, PAD):
             self._mark(operation, False, any(value in self._channels_last for value in operation.operands))
 
     def _mark(self, operation: Any, spatial: bool, wanted: bool) -> None:
@@ -132,7 +133,11 @@ class _Assignment:
         result = operation.results[0]
         if not is_tensor(result.type) or not order_matters(_dims(result)):
             return
-        if operation.name == "torch.aten.slice.Tensor" and operation.operands[0] in self._channels_last:
+        if operation.name == "torch.aten.slice.Tensor":
+            shows_channels_last = operation.operands[0] in self._channels_last
+        else:
+            shows_channels_last = operation.name == "torch.aten.permute" and self._moves_channels_last(operation)
+        if shows_channels_last:
             self._channels_last.add(result)
         elif operation.name in ("torch.aten.cat", "torch.aten.constant_pad_nd", "torch.aten.pad"):
             first = operation.operands[0]
@@ -140,6 +145,21 @@ class _Assignment:
             if any(value in self._channels_last for value in sources) and not _only_returned(result):
                 self._channels_last.add(result)
                 operation.attributes[LAYOUTS] = ir.ArrayAttr.get([ir.StringAttr.get(CHANNELS_LAST)])
+
+    def _moves_channels_last(self, permute: Any) -> bool:
+        """Whether it moves the last dim of a value in C order to where channels are."""
+        rank = len(_dims(permute.results[0]))
+        return argument(permute.operands[1]) == [0, rank - 1, *range(1, rank - 1)] and self._is_in_c_order(
+            permute.operands[0]
+        )
+
+    def _is_in_c_order(self, value: Any) -> bool:
+        operation = defining(value)
+        if operation is None:
+            return True
+        if operation.name in ("torch.aten.view", "torch.aten.reshape"):
+            return self._is_in_c_order(operation.operands[0])
+        return operation.name in ("hipdnn.graph", "hipdnn.launch") and value not in self._channels_last
 
 
 def _dims(value: Any) -> Dims:

@@ -6,7 +6,7 @@ from typing import Any
 from hipdnn_mlir.errors import Reject
 from hipdnn_mlir.ops.emitter import Operand
 from hipdnn_mlir.ops.kernels import is_map, kernel_region
-from hipdnn_mlir.ops.spec import OpView, TensorType, moves
+from hipdnn_mlir.ops.spec import OpView, Pad, TensorType, moves
 from hipdnn_mlir.target import Target, find_target
 
 from .outlining import Found, Region, outline
@@ -40,11 +40,13 @@ class Launches:
     looks_ahead: bool = False
 
     def joins(self, found: Found) -> bool:
-        """Ops with a kernel that no view shows."""
+        """Ops with a kernel that no view shows; on GPUs a border is one launch rather than a fill and a copy."""
         row, op = found
         if row.call is None and not is_map(row.name):
             return False
-        return not moves(row, op)
+        if not moves(row, op):
+            return True
+        return self.target.architecture is not None and row.move is not None and isinstance(row.move(op), Pad)
 
     def absorbs(self, _: Found) -> bool:
         """Nothing."""

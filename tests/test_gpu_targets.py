@@ -36,9 +36,13 @@ def test_every_argument_of_code_is_a_tensor_of_its_kernel() -> None:
         assert f".visible .entry {kernel.code['function']}(" in kernel.code["image"]
 
 
-def test_attention_is_no_graph_of_its_own_on_cudnn() -> None:
-    program = hipdnn_mlir.compile(models.encoder(layers=1, s=16, d=32, heads=4, ffn=64), target="sm_90")
-    assert "reduce + sub + exp + reduce + div" in summaries(program)
+@pytest.mark.parametrize(("precision", "s", "d", "is_fused"), [("f16", 16, 32, True), ("bf16", 16, 32, True), ("model", 16, 32, False),
+                                                              ("f16", 10, 32, False), ("f16", 16, 16, False)])  # fmt: skip
+def test_attention_is_a_graph_of_its_own_where_cudnn_has_it(precision: str, s: int, d: int, *, is_fused: bool) -> None:
+    proto = models.encoder(layers=1, s=s, d=d, heads=4, ffn=64)
+    found = summaries(hipdnn_mlir.compile(proto, target="sm_90", precision=precision))
+    assert ("sdpa_fwd" in found) == is_fused
+    assert any("exp + reduce" in summary for summary in found) != is_fused
 
 
 def test_sizes_have_to_be_fixed_when_there_is_code() -> None:

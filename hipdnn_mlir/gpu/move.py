@@ -1,5 +1,6 @@
 """Elements that move unchanged: gathers, slices, pads. A result's position says where its element comes from."""
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,7 @@ class Move:
         first: offset in the source of what goes to the target's first position, apart from `more`.
         known: linear functions of the position that `more` needs, as strides per dim of the target.
         more: what the source's offset has beside the linear part, from the values of `known`.
+        inside: whether there is such an element, from the values of `known`; where there is none, 0 is written.
     """
 
     source: int
@@ -37,6 +39,7 @@ class Move:
     first: int = 0
     known: list[Strides] = field(default_factory=list)
     more: Callable[[KernelBuilder, list[Value]], Value] = lambda _, __: 0
+    inside: Callable[[KernelBuilder, list[Value]], Value] | None = None
 
 
 def move_launch(move: Move, operands: Sequence[Operand], architecture: Architecture) -> Launch:
@@ -76,7 +79,11 @@ class _Body:
             at = [*at[:-1], b.mul(at[-1], self.lanes)] if at else []
             known = [b.dot(at, strides) for strides in self.space.strides[2:]]
             offset = b.add(b.dot(at, self.space.strides[1]), self.move.first, self.move.more(b, known))
-            points.append((b.less(group, self.groups), b.dot(at, self.space.strides[0]), self._load(b, offset)))
+            values = self._load(b, offset)
+            if self.move.inside is not None:
+                exists, nothing = self.move.inside(b, known), b.constant(0, bits_type(b, self.source.dtype.bytes))
+                values = [b.select(exists, value, nothing) for value in values]
+            points.append((b.less(group, self.groups), b.dot(at, self.space.strides[0]), values))
         for inside, offset, values in points:
             with b.when(inside):
                 self._store(b, offset, values)
@@ -180,7 +187,7 @@ def slice_launch(operands: Sequence[Operand], attributes: Any, architecture: Arc
 
 
 def pad_launch(operands: Sequence[Operand], attributes: Any, architecture: Architecture) -> Launch:
-    """`pad`: elements repeated around a tensor."""
+    """`pad`: zeros, or elements repeated, around a tensor."""
     x, out = operands
     mode, low = attributes["mode"], attributes["low"]
     moved = [dim for dim, size in enumerate(x.dims) if low[dim] or size != out.dims[dim]]
@@ -191,7 +198,14 @@ def pad_launch(operands: Sequence[Operand], attributes: Any, architecture: Archi
         found = [_padded(b, mode, b.at(at), low[dim], x.dims[dim]) for dim, at in zip(moved, known, strict=True)]
         return b.dot(found, [x.strides[dim] for dim in moved])
 
-    move = Move(0, 1, read, known=units, more=more)
+    def inside(b: KernelBuilder, known: list[Value]) -> Value:
+        places = [
+            b.sub(b.at(at), low[dim]) for dim, at in zip(moved, known, strict=True)
+        ]  # below the border they wrap around
+        found = [b.less(place, x.dims[dim]) for dim, place in zip(moved, places, strict=True)]
+        return functools.reduce(lambda a, other: b.same("arith.andi", a, other), found)
+
+    move = Move(0, 1, read, known=units, more=more, inside=inside if mode == "zeros" and moved else None)
     return move_launch(move, _with_source_alignment(operands, 0, [x.strides[dim] for dim in moved]), architecture)
 
 
@@ -199,7 +213,7 @@ def _padded(b: KernelBuilder, mode: str, at: Value, low: int, size: int) -> Valu
     """Where position `at` of the result comes from; positions are signed here."""
     from_low = b.at(b.sub(at, low))
     zero, last = b.at(0), b.at(size - 1)
-    if mode == "edge":
+    if mode in ("edge", "zeros"):
         return b.same("arith.minsi", b.same("arith.maxsi", from_low, zero), last)
     period = size if mode == "wrap" else max(2 * (size - 1), 1)
     rest = b.same("arith.remsi", from_low, b.at(period))

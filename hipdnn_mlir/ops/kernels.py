@@ -19,7 +19,7 @@ from .registry import find
 from .spec import Call, OpView, Refusal, Reject, TensorArg, TensorType
 from .strides import Dims, Strides, broadcast, packed, restride
 
-MAP = "map"
+MAP, PAD = "map", "pad"
 _MODES = {
     P.ADD: "add", P.SUB: "sub", P.MUL: "mul", P.DIV: "div", P.MIN: "min", P.MAX: "max", P.NEG: "neg", P.ABS: "abs", P.CMP_EQ: "eq",
     P.CMP_NEQ: "ne", P.CMP_LT: "lt", P.CMP_LE: "le", P.CMP_GT: "gt", P.CMP_GE: "ge", P.LOGICAL_AND: "and", P.LOGICAL_OR: "or",

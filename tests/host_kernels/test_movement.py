@@ -29,6 +29,22 @@ def test_pad_equals_numpy(data: st.DataObject, shape: tuple[int, ...], dtype: st
     np.testing.assert_array_equal(got, want)
 
 
+@settings(deadline=None, max_examples=100)
+@given(data=st.data(), shape=runs.full_shapes, dtype=st.sampled_from(DTYPES))
+def test_pad_with_zeros_equals_numpy(data: st.DataObject, shape: tuple[int, ...], dtype: str) -> None:
+    borders = [(data.draw(st.integers(-2, 7)), data.draw(st.integers(-2, 7))) for _ in shape]
+    borders = [(low, max(high, -size - low)) for (low, high), size in zip(borders, shape, strict=True)]
+    x = data.draw(runs.strided(dtype, shape))
+    want = np.pad(x, [(max(low, 0), max(high, 0)) for low, high in borders])
+    kept = [
+        slice(max(-low, 0), max(-low, 0) + low + size + high) for (low, high), size in zip(borders, shape, strict=True)
+    ]
+    want = want[tuple(kept)]
+    out = data.draw(runs.out_spec(dtype, want.shape))
+    (got,) = run_kernel("pad", [x], [out], {"low": [low for low, _ in borders], "mode": "zeros"})
+    np.testing.assert_array_equal(got, want)
+
+
 def test_pad_equals_numpy_when_large() -> None:
     x = runs.values("f32", (3, 400, 500), 1)
     want = np.pad(x, ((0, 0), (5, 6), (7, 8)), "reflect")

@@ -1,27 +1,39 @@
 """Kernels for data that is repeated, mirrored or reduced, where neither a view nor hipDNN does it."""
 
 from ...dtypes import BOOL
-from ..kernels import MAP
+from ..kernels import MAP, PAD
 from ..registry import kernel
 from ..spec import Call, OpView, Refusal
 from .indexing import tensor
 from .reduction import axes_of
 
-_PAD_MODES = {"reflect": "reflect", "replicate": "edge", "edge": "edge", "circular": "wrap", "wrap": "wrap"}
+_PAD_MODES = {
+    "zeros": "zeros",
+    "reflect": "reflect",
+    "replicate": "edge",
+    "edge": "edge",
+    "circular": "wrap",
+    "wrap": "wrap",
+}
 
 
-@kernel("aten.pad", function="pad", onnx=("Pad",))
+@kernel("aten.pad", "aten.constant_pad_nd", function=PAD, onnx=("Pad",))
 def pad(op: OpView) -> Call:
-    """(x, pads of the last dims first, mode): the border is made of the operand's own elements."""
-    x, flat, mode = tensor(op, 0), [int(size) for size in op.args[1]], op.args[2]
+    """(x, pads of the last dims first[, mode], value): the border is of zeros, or made of the operand's own elements."""
+    x, flat = tensor(op, 0), [int(size) for size in op.args[1]]
+    mode = op.args[2] if op.name.endswith("aten.pad") else "constant"
     if mode == "constant":
-        raise Refusal("attribute", f"negative padding {flat}")
+        if min(flat, default=0) < 0:
+            raise Refusal("attribute", f"negative padding {flat}")
+        if op.args[-1]:
+            raise Refusal("attribute", f"a border of {op.args[-1]}")
+        mode = "zeros"
     if mode not in _PAD_MODES:
         raise Refusal("attribute", f"pad mode {mode!r}")
     low = [0] * len(x.type.static_dims())
     for pair in range(len(flat) // 2):
         low[-1 - pair] = flat[2 * pair]
-    return Call("pad", [x], {"low": low, "mode": _PAD_MODES[mode]})
+    return Call(PAD, [x], {"low": low, "mode": _PAD_MODES[mode]})
 
 
 @kernel("aten.tile", "aten.repeat", function=MAP, onnx=("Tile",))

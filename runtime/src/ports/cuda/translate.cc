@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "attention.h"
 #include "backend/names.h"
 #include "backend/status.h"
 #include "tensors.h"
@@ -240,12 +241,15 @@ std::optional<std::string> why_not_expressible(const Graph& graph) {
     if (!cudnn_data_type(tensor.dtype)) return text("cuDNN has no ", hipdnn_port::data_type_name(tensor.dtype));
     if (tensor.rank() > 8) return text("rank ", tensor.rank(), ", at most 8");
   }
+  if (is_attention(graph)) return why_not_written_out(graph);
   for (const Node& node : graph.nodes) {
     if (auto reason = why_not(node)) return reason;
   }
   return std::nullopt;
 }
 
-CudnnGraph translate(const Graph& graph, cudnnHandle_t handle) { return Translator(graph, handle).run(); }
+CudnnGraph translate(const Graph& graph, cudnnHandle_t handle) {
+  return is_attention(graph) ? Translator(written_out(graph), handle).run() : Translator(graph, handle).run();
+}
 
 }  // namespace hipdnn_cuda
