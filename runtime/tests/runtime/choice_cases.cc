@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <mutex>
 
 #include "../temporary_folder.h"
@@ -12,6 +13,7 @@
 #include "hipdnn_rt/error.h"
 #include "hipdnn_rt/loaded_program.h"
 #include "hipdnn_rt/plan_store.h"
+#include "hipdnn_rt/plan_timer.h"
 #include "hipdnn_rt/proposals.h"
 #include "hipdnn_rt/variant_pack.h"
 #include "sample_program.h"
@@ -196,6 +198,36 @@ void test_same_plans_when_devices_share_a_folder_at_once(const Libraries& librar
   });
 }
 
+void test_plans_run_on_scratch_memory_when_streams_are_ahead_of_the_host(const Libraries& libraries) {
+  // Memory is the device's own; what streams that work on their own time still use is not freed.
+  for (const auto& device : {open_disguised(libraries), open_deferred(libraries)}) {
+    Sample sample = one_convolution(8, 6);
+    sample.program["target"] = "hip";
+    const auto program = sample.parse();
+    const auto loaded = LoadedProgram::load(device, program);
+    const auto handle = std::make_shared<const hipdnn_rt::Handle>(device->create_handle(nullptr));
+    hipdnn_rt::PlanTimer timer(*device, handle, program->executables().at(0), {});
+    check::that(timer.time_us(*loaded->plan(0)) > 0, "a time");
+    check::that(timer.time_us(*loaded->plan(0)) > 0, "a time");
+  }
+}
+
+void test_error_when_a_plan_fails_while_it_is_timed(const Libraries& libraries) {
+  const auto device = open_deferred(libraries);
+  void* library = dlopen((libraries.deferred + "/libhipdnn_backend.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  const auto fail_after = reinterpret_cast<void (*)(int)>(dlsym(library, "deferred_fail_after"));
+  Sample sample = one_convolution(8, 6);
+  sample.program["target"] = "hip";
+  const auto program = sample.parse();
+  const auto loaded = LoadedProgram::load(device, program);
+  const auto handle = std::make_shared<const hipdnn_rt::Handle>(device->create_handle(nullptr));
+  hipdnn_rt::PlanTimer timer(*device, handle, program->executables().at(0), {});
+  fail_after(4);
+  const std::string message = error_of<hipdnn_rt::DeviceError>([&] { timer.time_us(*loaded->plan(0)); });
+  fail_after(std::numeric_limits<int>::max());
+  check::contains(message, "hipdnnBackendExecute(plan of HOST_ONEDNN_ENGINE)");
+}
+
 void test_values_when_the_host_times_its_plans(const Libraries& libraries) {
   // An engine of the host library has one proposal, so the graph is taken as it is; constants are the program's own.
   const Sample sample = two_convolutions(8, 6, false);
@@ -272,6 +304,8 @@ void add_choice_cases(check::Suite& suite, const Libraries& libraries) {
   add("made again when the kept plan is damaged", test_made_again_when_the_kept_plan_is_damaged);
   add("loads when the folder cannot be used", test_loads_when_the_folder_cannot_be_used);
   add("same plans when devices share a folder at once", test_same_plans_when_devices_share_a_folder_at_once);
+  add("plans run on scratch memory when streams are ahead of the host", test_plans_run_on_scratch_memory_when_streams_are_ahead_of_the_host);
+  add("error when a plan fails while it is timed", test_error_when_a_plan_fails_while_it_is_timed);
   add("values when the host times its plans", test_values_when_the_host_times_its_plans);
   add("time is the stream's when a profile is taken", test_time_is_the_streams_when_a_profile_is_taken);
   add("record survives when encoded", test_record_survives_when_encoded);
