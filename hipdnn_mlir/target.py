@@ -52,17 +52,12 @@ _HARD_SWISH = (P.ADD, P.RELU_FWD, P.MUL, P.MUL)
 
 @dataclass(frozen=True)
 class AnchorEpilogue:
-    """One anchor, then a chain of pointwise nodes on its result: one kernel.
-
-    Attributes:
-        takes_residuals: whether the chain may meet other operands of its own size.
-    """
+    """One anchor, then a chain of pointwise nodes on its result: one kernel."""
 
     anchors: frozenset[D]
     modes: frozenset[P]
     dtypes: frozenset[DType]
     max_epilogue: int
-    takes_residuals: bool = True
 
     def refuses(self, graph: Graph) -> str | None:
         """Why the graph is not taken, or None."""
@@ -102,11 +97,38 @@ class AnchorEpilogue:
             return f"{mode.name} with the chain on the right"
         if any(graph.producer(other) is not None for other in operands if other != current):
             return f"{mode.name} joins two computed values"
-        if not self.takes_residuals and any(
-            graph.tensors[other].dims == graph.tensors[current].dims for other in operands if other != current
-        ):
-            return f"{mode.name} with an operand of the result's size"
         return None
+
+
+@dataclass(frozen=True)
+class BiasActivation:
+    """A convolution, alone or with a bias, then also with an activation; a transposed one alone. One kernel.
+
+    Attributes:
+        activations: those that may follow the bias.
+    """
+
+    activations: frozenset[P]
+    dtypes: frozenset[DType]
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Why the graph is not taken, or None."""
+        anchor, *rest = graph.nodes
+        chain = AnchorEpilogue(frozenset({CONVOLUTION, BACKWARD_DATA}), self.activations | {P.ADD}, self.dtypes, 2)
+        if refusal := chain.refuses(graph):
+            return refusal
+        if rest and anchor.type == BACKWARD_DATA:
+            return "takes a transposed convolution alone"
+        modes = [P(node.get(A.POINTWISE_MODE)) for node in rest]
+        if modes and (modes[0] != P.ADD or P.ADD in modes[1:] or not self._is_bias(graph, rest[0])):
+            return "an epilogue is a bias, or a bias and an activation"
+        return None
+
+    @staticmethod
+    def _is_bias(graph: Graph, node: Node) -> bool:
+        dims = graph.tensors[next(iter(node.outputs.values()))].dims
+        per_channel = (1, dims[1], *(1,) * (len(dims) - 2))
+        return any(graph.tensors[index].dims == per_channel for index in node.inputs.values())
 
 
 @dataclass(frozen=True)
@@ -443,14 +465,10 @@ TF32 = f"+{precisions.TF32}"
 def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
     """NVIDIA's cuDNN, with generated kernels for what it is not asked for.
 
-    cuDNN 9 has no engine for exact products of f32 but convolutions whose epilogue reads vectors only.
+    Without TF32 cuDNN 9 fuses little into convolutions of f32, and nothing into matrix products (seen with 9.14 and 9.19 on an H200).
     """
-    exact = Engine(
-        "CUDNN_ENGINE",
-        AnchorEpilogue(
-            frozenset({CONVOLUTION, BACKWARD_DATA}), EPILOGUE_MODES, frozenset({F32}), 16, takes_residuals=False
-        ),
-    )
+    activations = frozenset({P.RELU_FWD, P.TANH_FWD, P.SIGMOID_FWD, P.ELU_FWD})
+    exact = Engine("CUDNN_ENGINE", BiasActivation(activations, frozenset({F32})))
     floats = _FLOATS if tf32 else _FLOATS - {F32}
     return Target(
         architecture,

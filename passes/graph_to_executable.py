@@ -84,6 +84,8 @@ def _compile(module: Any, operation: Any, target: Target, refused: frozenset[str
 def _is_as_claimed(operation: Any, graph: Graph, target: Target) -> bool:
     """Whether an engine takes the graph with the strides it has, and a library where one claimed the region."""
     engine = target.engine_for(graph)
+    if engine is None and LAST_RESORT in operation.attributes:
+        return target.last_resort(graph) is not None
     return engine is not None and (
         not engine.is_last_resort or LAST_RESORT in operation.attributes or ENGINE not in operation.attributes
     )
@@ -94,6 +96,10 @@ def _engine(
 ) -> Engine | None:
     """The engine of a region; None where the library refused it and its halves are compiled in its place."""
     claimed = target.engine_for(graph)
+    if claimed is None and LAST_RESORT in operation.attributes:
+        claimed = target.last_resort(graph)
+        if claimed is not None:
+            return claimed
     if claimed is None:
         raise PassError(f"no engine takes a claimed region: {target.why_not(graph)}", pass_name=NAME)
     engine = target.engine_for(graph, refused)

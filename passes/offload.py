@@ -43,11 +43,16 @@ def offload(module: Any, *, target: str = "host") -> None:
 
 @dataclass(frozen=True)
 class Graphs:
-    """Regions that one engine of a target takes."""
+    """Regions that one engine of a target takes.
+
+    Attributes:
+        falls_back: whether an op that no engine takes by the tables' order goes to that of last resort.
+    """
 
     target: Target
     operation: str = "hipdnn.graph"
     writes_all: bool = False
+    falls_back: bool = True
 
     @property
     def looks_ahead(self) -> bool:
@@ -77,6 +82,8 @@ class Graphs:
         if isinstance(graph, Reject):
             return graph
         engine = self.target.engine_for(graph)
+        if engine is None and self.falls_back and len(pairs) == 1:  # several nodes of one op cannot be torn apart here
+            engine = self.target.last_resort(graph)
         if engine is None:
             return Reject(pairs[-1][0].label, "engine", self.target.why_not(graph), pairs[-1][0].node)
         attributes: dict[str, Any] = {ENGINE: ir.StringAttr.get(engine.name)}
@@ -91,7 +98,7 @@ def try_region(members: list[Any], views: dict[Any, Any], target: Target) -> Reg
 
 
 def is_taken(operation: Any, target: Target) -> bool:
-    """Whether an engine takes an op as a graph of its own."""
+    """Whether an engine takes an op as a graph of its own, other than for want of a better one."""
     found = lookup(operation)
     if isinstance(found, Reject):
         return False
@@ -101,7 +108,7 @@ def is_taken(operation: Any, target: Target) -> bool:
         if is_tensor(value.type) and (kind := tensor_type(value.type)).is_static
     }
     results = [(value, tensor_type(value.type)) for value in operation.results]
-    taken = Graphs(target).take([(found[1], list(operation.results))], operands, results)
+    taken = Graphs(target, falls_back=False).take([(found[1], list(operation.results))], operands, results)
     return not isinstance(taken, Reject)
 
 

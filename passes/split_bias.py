@@ -28,8 +28,6 @@ def split_bias(module: Any, *, target: str = "host") -> None:
         target: whose engines to ask.
     """
     library = find_target(target)
-    if not library.whole_epilogues:
-        return
     for function in functions(module):
         for operation in body(function):
             if operation.name == "torch.aten.convolution" and is_tensor(operation.operands[CONV_BIAS].type):

@@ -112,10 +112,46 @@ def test_a_gpu_gets_kernels_for_what_its_library_refuses_whole_and_split() -> No
     assert len(last.model.refused) == 4
 
 
-def test_exact_f32_on_nvidia_asks_cudnn_for_convolutions_without_residuals_only() -> None:
+def test_exact_f32_on_nvidia_asks_cudnn_for_convolutions_with_bias_only() -> None:
     program = code_of()
     assert kinds(program) == [("execute", "conv2d + add"), ("launch", "add + relu"), ("launch", "matmul + tanh")]
     assert "tf32" not in program.model.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("operators", "bias", "expected_kinds"),
+    [
+        ([], True, [("execute", "conv2d + add")]),
+        (["Tanh"], True, [("execute", "conv2d + add + tanh")]),
+        (["Softplus"], True, [("execute", "conv2d + add"), ("launch", "softplus")]),
+        (["Relu"], False, [("execute", "conv2d"), ("launch", "relu")]),
+        (["Relu", "Tanh"], True, [("execute", "conv2d + add + relu"), ("launch", "tanh")]),
+    ],
+)
+def test_exact_f32_on_nvidia_fuses_what_cudnn_takes(
+    operators: list[str], bias: bool, expected_kinds: list[tuple[str, str]]
+) -> None:
+    pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")
+    b = GraphBuilder("epilogue")
+    operands = [b.constant(b.rng.standard_normal(dims), "float32", "w") for dims in ([8, 8, 3, 3], [8])]
+    y = b.op("Conv", b.input("x", [2, 8, 6, 6]), *operands[: 1 + bias], pads=[1] * 4)
+    for operator in operators:
+        y = b.op(operator, y)
+    made = b.model({y: [2, 8, 6, 6]})
+    assert kinds(hipdnn_mlir.compile(made, target="sm_90")) == expected_kinds
+
+
+@pytest.mark.parametrize("target", ["host", "sm_90"])
+def test_a_transposed_convolution_adds_its_bias_where_its_engine_does(target: str) -> None:
+    pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")
+    b = GraphBuilder("transposed")
+    w, bias = (b.constant(b.rng.standard_normal(dims), "float32", "w") for dims in ([8, 8, 3, 3], [8]))
+    y = b.op("ConvTranspose", b.input("x", [2, 8, 6, 6]), w, bias, pads=[1] * 4)
+    expected_kinds = {
+        "host": [("execute", "conv_transpose2d + add")],
+        "sm_90": [("execute", "conv_transpose2d"), ("launch", "add")],
+    }
+    assert kinds(hipdnn_mlir.compile(b.model({y: [2, 8, 6, 6]}), target=target)) == expected_kinds[target]
 
 
 def test_tf32_is_written_into_the_program_and_fuses_everything() -> None:
