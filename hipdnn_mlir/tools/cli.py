@@ -23,7 +23,7 @@ from rich.logging import RichHandler
 
 from ..child import DEFAULT_TIMEOUT_S, Request, perform_here, perform_in_child
 from ..errors import COMPILER_DEFECT, USER_ERROR, HipdnnMlirError, ModelError, RefusedPlan
-from ..precision import UNCHANGED
+from ..precision import TF32, UNCHANGED
 from ..recovery import recovered
 from ..sizes.open_sizes import Buckets, Given, Shapes
 
@@ -167,6 +167,8 @@ def run(
     """Run a model or a program, on given or random inputs."""
     from . import arrays, execution
 
+    if tf32 and precision == UNCHANGED:
+        precision = TF32
     default_rtol, default_atol = arrays.tolerances(precision)
     options = execution.Options(
         inputs={name: Path(file) for name, file in (_split(text, "--input", "NAME=FILE.npy") for text in input_)},
