@@ -66,11 +66,14 @@ EXPORT hipError_t hipModuleGetFunction(hipFunction_t* function, hipModule_t modu
   return hipSuccess;
 }
 
-/* Arguments are pointers; FAKE_HIP_ARGUMENTS says how many, module by module: "2,3,1". */
+/* Arguments are pointers; FAKE_HIP_ARGUMENTS says how many are written down, module by module: "2,3,1". */
 static int argument_count(int module) {
   const char* text = getenv("FAKE_HIP_ARGUMENTS");
-  for (int i = 0; i < module; ++i) text = strchr(text, ',') + 1;
-  return atoi(text);
+  for (int i = 0; i < module && text != NULL; ++i) {
+    text = strchr(text, ',');
+    if (text != NULL) ++text;
+  }
+  return text == NULL ? 0 : atoi(text);
 }
 
 EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,

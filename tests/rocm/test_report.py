@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from ctypes.util import find_library
@@ -12,9 +13,9 @@ import pytest
 HERE = Path(__file__).parent
 
 
-def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(script: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(HERE / script), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.skipif(find_library("amdhip64") is not None, reason="needs a machine without AMD's HIP")
@@ -75,3 +76,17 @@ def test_failures_stand_with_their_messages(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "| hipDNN's ABI | 11 | 0 | 1 |" in report.read_text()
     assert "- `tensor twice`: got 3, expected 2" in report.read_text()
+
+
+@pytest.mark.skipif(find_library("amdhip64") is not None, reason="needs a machine without AMD's HIP")
+def test_the_devices_architecture_is_what_cases_are_compiled_for(libraries: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.md"
+    arguments = ("--filter", "test_matmul_2d", "--models", "", "--write", str(report))
+    variables = {"LD_LIBRARY_PATH": str(libraries), "FAKE_HIP_RECORD": str(tmp_path)}
+    done = run("report.py", *arguments, **variables, FAKE_GCN_ARCH="gfx90a:sramecc+:xnack-")
+    assert done.returncode == 0, done.stderr
+    assert "| target | gfx90a |" in report.read_text()
+    assert "| onnx's node cases | 1 | 0 | 0 |" in report.read_text()
+    done = run("report.py", *arguments, **variables, FAKE_GCN_ARCH="gfx1030")
+    assert done.returncode == 1
+    assert "the device is a gfx1030, which is no target: known are host, " in done.stderr
