@@ -3,7 +3,7 @@
 // RUN: not hipdnn-opt %s --hipdnn-convert-precision=precision=f8 2>&1 | filecheck %s --check-prefixes=ERROR
 
 // MODEL-NOT: f16
-// ERROR: unknown precision 'f8': expected one of model, f16, bf16
+// ERROR: unknown precision 'f8': expected one of model, tf32, f16, bf16
 
 // A norm that something else reads in f32 stays f32, as do softmax and what follows them.
 // CHECK-LABEL: func.func @softmax
