@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import importlib.util
 import logging
 import os
 from dataclasses import asdict, dataclass
@@ -88,6 +90,8 @@ def open_device(options: DeviceOptions) -> _runtime.Device:
         DeviceError: The port's libraries are missing or too old, or there is no device.
         ModelError: The engine is unknown.
     """
+    if options.port == "cuda":
+        _open_cudnn_of_package()
     # Whoever does not look at the library's lines need not pay for them; its errors are exceptions anyway.
     is_read = logging.getLogger(f"{__package__}.hipdnn").isEnabledFor(logging.INFO)
     try:
@@ -97,6 +101,26 @@ def open_device(options: DeviceOptions) -> _runtime.Device:
     engines = ", ".join(device.engines.values())
     _log.info("port %s: %s hipDNN %s, engines %s", options.port, device.name, device.version, engines)
     return device
+
+
+def _open_cudnn_of_package() -> None:
+    """Open the cuDNN of the Python package `nvidia-cudnn-cu12` or `-cu13`, where one is installed: the port then finds that one.
+
+    It is often newer than the system's, and PyTorch has the same one open. A library that does not open is left to the system's, whose
+    failure the port reports.
+    """
+    try:
+        package = importlib.util.find_spec("nvidia.cudnn")
+    except ModuleNotFoundError:
+        return
+    for folder in (package and package.submodule_search_locations) or ():
+        library = Path(folder, "lib", "libcudnn_graph.so.9")
+        if library.exists():
+            try:
+                ctypes.CDLL(str(library), mode=ctypes.RTLD_LOCAL)
+            except OSError as error:
+                _log.warning("cuDNN of the Python environment cannot be opened: %s", error)
+            return
 
 
 def plan_folder(port: str, given: str | os.PathLike[str] | bool | None) -> str:

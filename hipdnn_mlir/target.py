@@ -100,6 +100,21 @@ class AnchorEpilogue:
         return None
 
 
+class RowProduct(AnchorEpilogue):
+    """A vector times a matrix whose columns lie along memory, with an epilogue: as fast as the matrix is read."""
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Why the graph is not taken, or None."""
+        if refusal := super().refuses(graph):
+            return refusal
+        node = graph.nodes[0]
+        b = graph.tensors[node.inputs[A.OPERATION_MATMUL_BDESC]]
+        c = graph.tensors[node.outputs[A.OPERATION_MATMUL_CDESC]]
+        if any(size != 1 for size in c.dims[:-1]):
+            return "has more than one row"
+        return None if b.strides[-2] == 1 else "has a matrix whose columns do not lie along memory"
+
+
 @dataclass(frozen=True)
 class BiasActivation:
     """A convolution, alone or with a bias, then also with an activation; a transposed one alone. One kernel.
@@ -446,6 +461,7 @@ _GPU_COST = CostModel(
 
 
 _ANCHORS = frozenset({CONVOLUTION, BACKWARD_DATA, MATMUL})
+_ROW_PRODUCT = Engine("GENERATED", RowProduct(frozenset({MATMUL}), EPILOGUE_MODES, _FLOATS, 16), is_generated=True)
 _GENERATED = (
     Engine("GENERATED", Rowwise(ROWWISE_TYPES, 32), is_generated=True),
     Engine(
@@ -473,6 +489,7 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
     return Target(
         architecture,
         (
+            _ROW_PRODUCT,
             Engine("CUDNN_ENGINE", AnchorEpilogue(_ANCHORS, EPILOGUE_MODES, floats, 16)),
             *([] if tf32 else [exact]),
             Engine("CUDNN_ENGINE", FusedAttention()),
@@ -494,6 +511,7 @@ def _rocm(architecture: str) -> Target:
         (
             Engine("MIOPEN_ENGINE", MiopenConvolution(), conform=conform_miopen),
             Engine("MIOPEN_ENGINE", MiopenBatchNorm(), conform=conform_miopen),
+            _ROW_PRODUCT,
             Engine("HIPBLASLT_ENGINE", HipblasltProduct(), conform=conform_hipblaslt),
             Engine("HIP_KERNEL_ENGINE", HipRmsNorm(), conform=conform_hip_kernels),
             *_GENERATED,

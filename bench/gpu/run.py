@@ -7,12 +7,11 @@ Times are medians of series between device events; inputs rotate, so that a run 
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,13 +22,14 @@ import torch
 # The scripts beside this folder.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import pytorch
+from pytorch import INPUT_SETS, time_us
+
 import carried
 import hipdnn_mlir
 from hipdnn_mlir.dtypes import BY_NAME
 from hipdnn_mlir.session import PlanOptions
 
-INPUT_SETS = 4
-SERIES, RUNS = 15, 20
 LIMITS = {"f32": 2e-3, "f16": 2e-2}
 """Largest relative distance of outputs, as norms; that of f32 allows TF32."""
 
@@ -53,22 +53,6 @@ def reference(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> list[np.n
 def distance(got: np.ndarray, want: np.ndarray) -> float:
     """Norm of the difference over the norm of the reference."""
     return float(np.linalg.norm(got.astype(np.float64) - want) / np.linalg.norm(want.astype(np.float64)))
-
-
-def time_us(call: Callable[[int], None], stream: torch.cuda.Stream) -> float:
-    """Median microseconds of one call, by events around series of calls that rotate among the input sets."""
-    for index in range(3 * INPUT_SETS):
-        call(index % INPUT_SETS)
-    times = []
-    for _ in range(SERIES):
-        start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record(stream)
-        for index in range(RUNS):
-            call(index % INPUT_SETS)
-        stop.record(stream)
-        stop.synchronize()
-        times.append(1e3 * start.elapsed_time(stop) / RUNS)
-    return statistics.median(times)
 
 
 class Subject:
@@ -101,8 +85,15 @@ class Subject:
         return [self.out[index][port.name].cpu().numpy() for port in self.session.outputs]
 
 
-def report(path: Path, steps: int, plans: PlanOptions) -> str:
-    """Check and time one program; answer its line of the table."""
+def against_pytorch(path: Path, us: float) -> str:
+    """PyTorch's times of the same model, and how ours compares to the best of them."""
+    times = pytorch.times_of(carried.load(path).model)
+    ways = "  ".join(f"{way} {time:.1f} us" for way, time in times.items())
+    return f"{'':24} PyTorch: {ways}  ours / best {us / min(times.values()):.3f}"
+
+
+def report(path: Path, steps: int, plans: PlanOptions) -> tuple[str, float]:
+    """Check and time one program; answer its line of the table, and microseconds of a recorded run."""
     packed = carried.load(path)
     start = time.perf_counter()
     program = carried.unpack(packed)
@@ -122,10 +113,11 @@ def report(path: Path, steps: int, plans: PlanOptions) -> str:
     verdict = "ok" if worst <= LIMITS[kind] else "WRONG"
     if steps:
         profile(plain, steps)
-    return (
+    line = (
         f"{path.stem:24} steps {plain.session.stats.steps:4} load {loaded_s:6.2f} s (weights {unpacked_s:5.2f} s)  "
         f"plain {times[0]:9.1f} us  graph {times[1]:9.1f} us  error {worst:.1e} {verdict} replay {'equal' if same else 'DIFFERS'}"
     )
+    return line, times[1]
 
 
 def profile(subject: Subject, count: int) -> None:
@@ -144,6 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--models", nargs="+", help="stems of files; all by default")
     parser.add_argument("--tune", type=int, default=0, help="plans to time for each graph")
     parser.add_argument("--tf32", action="store_true", help="let products of f32 round to TF32")
+    parser.add_argument("--pytorch", action="store_true", help="time PyTorch's ways to run each model beside it")
     parser.add_argument("--steps", type=int, default=0, help="steps to print of each program's profile")
     asked = parser.parse_args(arguments)
     print(torch.cuda.get_device_name(), "torch", torch.__version__, "tune", asked.tune, "tf32", asked.tf32)
@@ -154,7 +147,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if asked.models and path.stem not in asked.models:
                 continue
             try:
-                print(report(path, asked.steps, plans), flush=True)
+                line, us = report(path, asked.steps, plans)
+                print(line, flush=True)
+                if asked.pytorch:
+                    print(against_pytorch(path, us), flush=True)
             except Exception:  # noqa: BLE001 - one program's failure is a line of the report
                 print(f"{path.stem}: failed", flush=True)
                 traceback.print_exc()

@@ -20,6 +20,7 @@ from .kernel import GpuKernel, Operand, operands_of
 from .program import map_program, reduce_program
 from .pull_scatter import pull_launch
 from .resize import resize_launch
+from .row_product import is_row_product, row_product_program
 from .rowwise import program_launch
 from .scan import scan_launch
 from .select import arg_reduce_launch, top_k_launch
@@ -148,6 +149,8 @@ def launch_of_graph(graph: Graph, architecture: Architecture) -> Launch:
     """The launch of a graph, not compiled yet; raises Refusal."""
     if len(graph.nodes) == 1 and graph.nodes[0].type == Descriptor.OPERATION_RESAMPLE_FWD_DESCRIPTOR:
         return pooling_launch(graph, architecture)
+    if is_row_product(graph):
+        return program_launch(row_product_program(graph), architecture)
     if graph.nodes[0].type in ANCHORS:
         return product_launch(graph, architecture)
     if is_block_scale(graph):
