@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any
@@ -32,6 +32,8 @@ Results = dict[str, Result]
 CASE_TIMEOUT_S = 60.0
 START_TIMEOUT_S = 120.0
 _TESTS = Path(__file__).resolve().parent.parent
+STANDALONE = ("-P", "-m", "onnx_backend.worker")
+"""Arguments of Python for a worker that compiles and runs node cases."""
 
 
 def case_names() -> list[str]:
@@ -40,14 +42,14 @@ def case_names() -> list[str]:
 
 
 class Worker:
-    """One worker process, started again when a case kills or hangs it. Used by one thread.
+    """One worker process, started again when a case fails, kills or hangs it. Used by one thread.
 
     Args:
-        arguments: Of its command line.
+        command: Python's arguments; the process speaks as ``onnx_backend.worker`` does.
     """
 
-    def __init__(self, arguments: Sequence[str] = ()) -> None:
-        self._arguments = arguments
+    def __init__(self, command: Sequence[str] = STANDALONE) -> None:
+        self._command = command
         self._process: subprocess.Popen[str] | None = None
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
 
@@ -64,6 +66,8 @@ class Worker:
         line = self._read_line(process, CASE_TIMEOUT_S)
         if line:
             result: Result = json.loads(line)
+            if result["status"] == "failed":
+                self.close()  # a GPU answers nothing more to a process that has read where it must not
             return result
         self.close()
         if line is None:
@@ -91,7 +95,7 @@ class Worker:
         self._stderr.seek(0)
         self._stderr.truncate()
         process = self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "onnx_backend.worker", *self._arguments],
+            [sys.executable, *self._command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
@@ -130,11 +134,26 @@ def run_all() -> Results:
 def run_through_onnxruntime(names: Iterable[str], workers: int) -> Results:
     """Run cases in ONNX Runtime with the provider; statuses as ``through_onnxruntime.CaseRunner`` states them."""
     with tempfile.TemporaryDirectory() as cache_dir:
-        return run_cases(names, workers, (cache_dir,))
+        return run_cases(names, workers, (*STANDALONE, cache_dir))
 
 
-def run_cases(names: Iterable[str], workers: int, arguments: Sequence[str] = ()) -> Results:
-    """Run cases on a pool of workers, standalone without arguments; returns the result of each, in the order of ``names``."""
+def run_cases(
+    names: Iterable[str],
+    workers: int,
+    command: Sequence[str] = STANDALONE,
+    told: Callable[[str, Result], None] = lambda name, result: None,
+) -> Results:
+    """Run cases on a pool of workers.
+
+    Args:
+        names: The cases.
+        workers: Processes at a time.
+        command: As for ``Worker``.
+        told: Is told each result as it comes, in any order.
+
+    Returns:
+        The result of each case, in the order of ``names``.
+    """
     names = list(names)
     pending: queue.SimpleQueue[str] = queue.SimpleQueue()
     for name in names:
@@ -142,11 +161,12 @@ def run_cases(names: Iterable[str], workers: int, arguments: Sequence[str] = ())
     results: Results = {}
 
     def serve() -> None:
-        worker = Worker(arguments)
+        worker = Worker(command)
         try:
             while True:
                 name = pending.get_nowait()
                 results[name] = worker.run(name)
+                told(name, results[name])
         except queue.Empty:
             pass
         finally:

@@ -1,0 +1,249 @@
+"""The op table's whole suite on a machine without the compiler: onnx's node cases and the table's samples, compiled here, run there.
+
+``python bench/gpu/suite.py pack FILE [--target sm_90]`` compiles every node case that the compiler takes, and every accepted sample, whose
+reference is the host's library. ``python bench/gpu/suite.py run FILE --port cuda`` runs them there in worker processes, so that one that
+crashes does not end the others, and compares: the exit status is 1 where something fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pickle
+import sys
+import tempfile
+import time
+import warnings
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+# The scripts of this folder, and the tests, which it is not a part of.
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "tests"))
+
+import hipdnn_mlir
+from hipdnn_mlir.errors import HipdnnMlirError, ModelError, PlanRefusedError, UnsupportedError
+from onnx_backend.report import Result, Results, run_cases
+from onnx_backend.values import assert_similar, to_array
+
+Array = npt.NDArray[np.generic]
+
+SAMPLE_RTOL = {"f64": 1e-9, "f32": 2e-5, "f16": 4e-3, "bf16": 3e-2}
+"""By the narrowest type of a sample's tensors."""
+REJECTED = "rejected.json"
+"""In the file: name -> why the target does not take it, although the host does."""
+PROGRESS_S = 20.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program with what it is to answer.
+
+    Attributes:
+        text: The program, JSON.
+        tensors: Its constants by name.
+        data_sets: Inputs and expected outputs, in the program's order.
+        rtol: Relative tolerance.
+        atol: Absolute tolerance; ``assert_similar`` has a least one per type.
+    """
+
+    text: str
+    tensors: Mapping[str, Array]
+    data_sets: list[tuple[list[Any], list[Any]]]
+    rtol: float
+    atol: float
+
+    def check(self, port: str | None) -> None:
+        """Run it.
+
+        Raises:
+            HipdnnMlirError: It cannot be loaded or run.
+            AssertionError: It answers something else.
+        """
+        # Without plans of earlier runs: what is tried is what this library proposes.
+        session = hipdnn_mlir.Session(self, port=port, plan_cache=False)
+        for inputs, expected in self.data_sets:
+            assert_similar(_run(session, inputs), expected, self.rtol, self.atol)
+
+
+def _run(session: hipdnn_mlir.Session, inputs: Sequence[Any]) -> list[Any]:
+    names = [port.name for port in session.inputs]
+    return list(session.run(None, dict(zip(names, inputs, strict=True))))
+
+
+class Packer:
+    """Compiles named cases for a target, in a worker process."""
+
+    def __init__(self, target: str, folder: Path) -> None:
+        from onnx.backend.test.loader import load_node_model_tests
+        from sample_programs import compile_sample, inputs, named_samples
+
+        self._target, self._folder = target, folder
+        self._nodes = {case.name: case for case in load_node_model_tests()}
+        self._samples, self._compile_sample, self._inputs = named_samples(), compile_sample, inputs
+
+    def pack(self, name: str) -> Result:
+        """Write the case to the folder; ``rejected`` is what the host takes and the target does not, ``untaken`` what neither does."""
+        make = self._sample if name in self._samples else self._node
+        try:
+            case = make(name, self._target)
+        except (UnsupportedError, ModelError) as error:
+            return {"status": "rejected" if self._on_host(make, name) else "untaken", "reasons": _reasons(error)}
+        path = self._folder / f"{len(list(self._folder.iterdir()))}-{os.getpid()}"
+        path.write_bytes(pickle.dumps(asdict(case)))
+        return {"status": "packed", "reasons": [], "path": str(path)}
+
+    def _node(self, name: str, target: str) -> Case:
+        case = self._nodes[name]
+        program = hipdnn_mlir.compile(case.model, target=target)
+        sets = [([to_array(v) for v in inputs], [to_array(v) for v in outputs]) for inputs, outputs in case.data_sets]
+        return Case(program.text, program.tensors, sets, case.rtol, case.atol)
+
+    def _sample(self, name: str, target: str) -> Case:
+        sample = self._samples[name]
+        program, reference = (self._compile_sample(sample, where) for where in (target, "host"))
+        inputs = self._inputs(sample)
+        expected = _run(reference.session(), inputs)
+        types = {port.dtype for port in (*program.model.inputs, *program.model.outputs)}
+        rtol = max((SAMPLE_RTOL[kind] for kind in types if kind in SAMPLE_RTOL), default=0.0)
+        return Case(program.text, program.tensors, [(inputs, expected)], rtol, 0.0)
+
+    def _on_host(self, make: Callable[[str, str], Case], name: str) -> bool:
+        try:
+            return self._target != "host" and make(name, "host") is not None
+        except (UnsupportedError, ModelError):
+            return False
+
+
+def _reasons(error: HipdnnMlirError) -> list[str]:
+    if isinstance(error, UnsupportedError):
+        return sorted({f"{reject.op}: {reject.reason} [{reject.rule}]" for reject in error.rejects})
+    return [f"model: {error.message}"]
+
+
+class Checker:
+    """Runs named cases of a packed file, in a worker process."""
+
+    def __init__(self, file: Path, port: str | None) -> None:
+        self._cases, self._port = zipfile.ZipFile(file), port
+
+    def check(self, name: str) -> Result:
+        """The status is ``passed``, ``refused`` where the device's library has no plan for a graph, or ``failed``."""
+        # What `pack` wrote on one's own machine: a pickle, which is code.
+        case = Case(**pickle.loads(self._cases.read(name)))  # noqa: S301
+        try:
+            case.check(self._port)
+        except PlanRefusedError as error:
+            return {"status": "refused", "reasons": [str(refusal) for refusal in error.refusals]}
+        return {"status": "passed", "reasons": []}
+
+
+def serve(work: Callable[[str], Result]) -> None:
+    """After ``ready`` a name per line in and a result per line out; whatever is raised is that case's failure."""
+    warnings.filterwarnings("ignore")
+    # Libraries print on descriptor 1; results go to a private copy of it.
+    results = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    print("ready", file=results, flush=True)
+    for line in sys.stdin:
+        try:
+            result = work(line.strip())
+        except Exception as error:  # noqa: BLE001 - as above
+            result = {"status": "failed", "reasons": [f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"]}
+        print(json.dumps(result), file=results, flush=True)
+
+
+class Progress:
+    """Prints counts now and then, and what is failed or refused at once."""
+
+    def __init__(self, total: int) -> None:
+        self._total, self._counts = total, Counter[str]()
+        self._start = self._last = time.monotonic()
+
+    def __call__(self, name: str, result: Result) -> None:
+        """Take one result."""
+        self._counts[result["status"]] += 1
+        if result["status"] in ("failed", "refused"):
+            print(f"{result['status']}: {name}: {'; '.join(result['reasons'])}", flush=True)
+        if time.monotonic() - self._last > PROGRESS_S:
+            self._last = time.monotonic()
+            print(f"  {self}", flush=True)
+
+    def __str__(self) -> str:
+        """Return the counts so far."""
+        counts = ", ".join(f"{count} {status}" for status, count in sorted(self._counts.items()))
+        return f"{self._counts.total()} of {self._total} in {time.monotonic() - self._start:.0f} s: {counts or 'none'}"
+
+
+def _each(names: Sequence[str], workers: int, arguments: Sequence[str]) -> tuple[Results, Progress]:
+    progress = Progress(len(names))
+    return run_cases(names, workers, (str(Path(__file__).resolve()), *arguments), progress), progress
+
+
+def pack(file: Path, target: str, wanted: str, workers: int) -> bool:
+    """Compile what has the wanted text in its name; answers whether the compiler failed nowhere."""
+    from sample_programs import named_samples
+
+    from onnx_backend.report import case_names
+
+    names = [name for name in (*named_samples(), *case_names()) if wanted in name]
+    with tempfile.TemporaryDirectory() as folder:
+        results, progress = _each(names, workers, ["pack-worker", folder, "--target", target])
+        rejected = {name: result["reasons"] for name, result in results.items() if result["status"] == "rejected"}
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_LZMA) as packed:
+            packed.writestr(REJECTED, json.dumps(rejected))
+            for name, result in results.items():
+                if result["status"] == "packed":
+                    packed.write(result["path"], name)
+    print(progress)
+    for reason, count in Counter(reason for reasons in rejected.values() for reason in reasons).most_common():
+        print(f"rejected for {target}, not for host: {count} x {reason}")
+    taken = Counter(
+        name.partition(" ")[0] == "sample" for name, result in results.items() if result["status"] == "packed"
+    )
+    print(f"{file}: {taken[False]} node cases, {taken[True]} samples, {file.stat().st_size / 1e6:.1f} MB")
+    return all(result["status"] != "failed" for result in results.values())
+
+
+def run(file: Path, port: str | None, wanted: str, workers: int) -> bool:
+    """Run what has the wanted text in its name; answers whether nothing failed and the library refused nothing."""
+    with zipfile.ZipFile(file) as packed:
+        names = [name for name in packed.namelist() if name != REJECTED and wanted in name]
+    options = ["--port", port] if port else []
+    results, progress = _each(names, workers, ["run-worker", str(file), *options])
+    print(progress)
+    return bool(names) and all(result["status"] == "passed" for result in results.values())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Pack or run; the exit status is 1 where something failed."""
+    parser = argparse.ArgumentParser(description="The op table's suite, compiled here and run elsewhere.")
+    # The worker commands are this script's own.
+    parser.add_argument("command", choices=["pack", "run", "pack-worker", "run-worker"])
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--target", default="sm_90", help="what to compile for")
+    parser.add_argument("--port", help="where to run; the programs' target by default")
+    parser.add_argument("--filter", default="", help="only cases and samples whose name contains this text")
+    parser.add_argument("--workers", type=int, default=min(os.cpu_count() or 1, 8))
+    asked = parser.parse_args(arguments)
+    if asked.command == "pack-worker":
+        serve(Packer(asked.target, asked.file).pack)
+        return 0
+    if asked.command == "run-worker":
+        serve(Checker(asked.file, asked.port).check)
+        return 0
+    if asked.command == "pack":
+        return 0 if pack(asked.file, asked.target, asked.filter, asked.workers) else 1
+    return 0 if run(asked.file, asked.port, asked.filter, asked.workers) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
