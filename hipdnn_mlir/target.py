@@ -481,7 +481,8 @@ TF32 = f"+{precisions.TF32}"
 def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
     """NVIDIA's cuDNN, with generated kernels for what it is not asked for.
 
-    Without TF32 cuDNN 9 fuses little into convolutions of f32, and nothing into matrix products (seen with 9.14 and 9.19 on an H200).
+    Without TF32 cuDNN 9 fuses little into convolutions of f32, and nothing into matrix products: seen with 9.14 and 9.19
+    on an H200, for images that are channels-last and results in C order.
     """
     activations = frozenset({P.RELU_FWD, P.TANH_FWD, P.SIGMOID_FWD, P.ELU_FWD})
     exact = Engine("CUDNN_ENGINE", BiasActivation(activations, frozenset({F32})))
