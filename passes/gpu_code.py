@@ -14,8 +14,8 @@ from hipdnn_mlir.ir_view import node_name
 
 def generated_code(
     write: Callable[[Architecture], GpuKernel | Reject], architecture: str, order: Sequence[int], operation: Any
-) -> dict[str, Any]:
-    """Code for a kernel as program files have it.
+) -> list[dict[str, Any]]:
+    """Code for a kernel as program files have it, once for each of its launches.
 
     Args:
         write: compiles it for an architecture.
@@ -29,13 +29,19 @@ def generated_code(
     made = write(find_architecture(architecture))
     if isinstance(made, Reject):
         raise UnsupportedError([Reject(made.op, made.rule, made.reason, node_name(operation))], target=architecture)
-    image = made.code if isinstance(made.code, str) else base64.b64encode(link_code_object(made.code)).decode()
-    encoding = "text" if isinstance(made.code, str) else "base64"
+    return [_code(launch, order) for launch in (*made.preceded_by, made)]
+
+
+def _code(launch: GpuKernel, order: Sequence[int]) -> dict[str, Any]:
+    if isinstance(launch.code, str):
+        encoding, image = "text", launch.code
+    else:
+        encoding, image = "base64", base64.b64encode(link_code_object(launch.code)).decode()
     return {
-        "function": made.name,
-        "grid": made.grid,
-        "block": made.block,
-        "arguments": [order[number] for number in made.arguments],
+        "function": launch.name,
+        "grid": launch.grid,
+        "block": launch.block,
+        "arguments": [order[number] for number in launch.arguments],
         "encoding": encoding,
         "image": image,
     }

@@ -208,6 +208,7 @@ def _kernel(module: Any, symbol: str, graph: Graph, architecture: str, operation
     operands = sorted(graph.operands(), key=lambda operand: operand["role"] == "out")
     order = [operands.index(operand) for operand in graph.operands()]
     tensors = dict(graph.by_uid())
+    (code,) = generated_code(lambda found: generate_graph(graph, found), architecture, order, operation)
     description = {
         "function": "graph",
         "tensors": [
@@ -220,7 +221,7 @@ def _kernel(module: Any, symbol: str, graph: Graph, architecture: str, operation
             for operand in operands
         ],
         "attributes": {},
-        "code": generated_code(lambda found: generate_graph(graph, found), architecture, order, operation),
+        "code": code,
     }
     places = [{"role": operand["role"], "index": operand["index"]} for operand in operands]
     return create_kernel(module, symbol, summary(graph), places, description, operation)

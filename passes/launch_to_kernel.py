@@ -37,14 +37,14 @@ def launch_to_kernel(module: Any, *, target: str = "host") -> None:
         target: whose port has the kernels.
     """
     library = find_target(target)
-    made: dict[str, Any] = {}
+    made: dict[str, list[str]] = {}
     for function in functions(module):
         for operation in body(function):
             if operation.name == "hipdnn.launch":
                 _compile(module, operation, library, made)
 
 
-def _compile(module: Any, operation: Any, target: Target, made: dict[str, Any]) -> None:
+def _compile(module: Any, operation: Any, target: Target, made: dict[str, list[str]]) -> None:
     kernel = _described(operation)
     if isinstance(kernel, Reject):
         for copy in packed_operands(operation):
@@ -61,10 +61,13 @@ def _compile(module: Any, operation: Any, target: Target, made: dict[str, Any]) 
     if target.architecture is not None and min(alignments) < ALIGNMENT:  # code is written for the alignment
         symbol += "_" + "_".join(map(str, alignments))
     if symbol not in made:
-        made[symbol] = _kernel(module, symbol, kernel, alignments, operation, target)
+        made[symbol] = _kernels(module, symbol, kernel, alignments, operation, target)
     ins = input_count(operation)
     with ir.InsertionPoint(operation):
-        create_launch_kernel(symbol, list(operation.operands)[:ins], list(operation.operands)[ins:], operation.location)
+        for name in made[symbol]:
+            create_launch_kernel(
+                name, list(operation.operands)[:ins], list(operation.operands)[ins:], operation.location
+            )
     operation.erase()
 
 
@@ -81,12 +84,22 @@ def _alignment(operation: Any, tensor: KernelTensor) -> int:
     return gcd(ALIGNMENT, (storage(value).offset + tensor.offset) * tensor.dtype.numpy.itemsize)
 
 
-def _kernel(module: Any, symbol: str, kernel: Kernel, alignments: list[int], operation: Any, target: Target) -> Any:
+def _kernels(
+    module: Any, symbol: str, kernel: Kernel, alignments: list[int], operation: Any, target: Target
+) -> list[str]:
+    """Create the kernel, as several of the same tensors where code for a GPU is several launches; returns their symbols in order."""
     operands = [{"role": t.role, "index": t.index, "offset": t.offset} for t in kernel.tensors]
     description = kernel.description()
+    described = {symbol: description}
     if target.architecture is not None:
-        order = range(len(kernel.tensors))
-        description["code"] = generated_code(
-            lambda architecture: generate(description, architecture, alignments), target.architecture, order, operation
+        *before, last = generated_code(
+            lambda architecture: generate(description, architecture, alignments),
+            target.architecture,
+            range(len(kernel.tensors)),
+            operation,
         )
-    return create_kernel(module, symbol, kernel.summary(), operands, description, operation)
+        described = {f"{symbol}_{number}": {**description, "code": code} for number, code in enumerate(before)}
+        described[symbol] = {**description, "code": last}
+    for name, found in described.items():
+        create_kernel(module, name, kernel.summary(), operands, found, operation)
+    return list(described)

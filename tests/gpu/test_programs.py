@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 
 from gpu.programs import compile_for_emulator, run
+from models import GraphBuilder
 
 CASES = (
     "add_bcast", "and_bcast4v3d", "argmax_keepdims_example", "argmin_negative_axis_keepdims_random_select_last_index",
@@ -20,7 +22,8 @@ CASES = (
     "mean_example", "mod_mixed_sign_int32", "mvn", "nllloss_NCd1_weight_ii", "not_4d", "pow_bcast_array", "quantizelinear_axis",
     "reduce_l2_keep_dims_random", "reduce_log_sum_exp_keepdims_random", "reduce_max_bool_inputs",
     "reduce_prod_negative_axes_keepdims_random", "resize_downsample_sizes_cubic", "reversesequence_batch",
-    "rms_normalization_4d_axis2", "rotary_embedding", "sce_mean_weight_ii_4d", "selu", "sinh", "softmax_axis_0", "softplus",
+    "rms_normalization_4d_axis2", "rotary_embedding",
+    "scatter_elements_with_duplicate_indices", "scatternd_max", "sce_mean_weight_ii_4d", "selu", "sinh", "softmax_axis_0", "softplus",
     "spacetodepth", "split_equal_parts_1d_opset18", "swish", "tan", "tile_precomputed", "top_k_smallest",
     "transpose_all_permutations_4", "where_long_example", "xor_bcast4v2d",
 )  # fmt: skip
@@ -53,3 +56,20 @@ def test_program_equals_the_expected_outputs(name: str, cases: dict[str, Any], m
             np.testing.assert_allclose(result, want, rtol=2e-3 if result.dtype == np.float16 else 2e-5, atol=1e-5)
         else:
             np.testing.assert_array_equal(result, want)
+
+
+def test_scatter_of_many_updates_is_two_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = GraphBuilder("scatter")
+    data, updates = b.input("data", [400, 2], TensorProto.FLOAT), b.input("updates", [300, 2], TensorProto.FLOAT)
+    indices = b.input("indices", [300, 1], TensorProto.INT64)
+    model = b.model({b.op("ScatterND", data, indices, updates, reduction="add"): [400, 2]})
+    program, modules = compile_for_emulator(model, monkeypatch, target="sm_90")
+    assert [step.kind for step in program.model.steps] == ["launch", "launch"]
+    rng = np.random.default_rng(5)
+    feeds = {
+        "data": rng.standard_normal((400, 2), np.float32), "updates": rng.standard_normal((300, 2), np.float32),
+        "indices": rng.integers(0, 400, (300, 1)),
+    }  # fmt: skip
+    want = feeds["data"].copy()
+    np.add.at(want, feeds["indices"][:, 0], feeds["updates"])
+    np.testing.assert_allclose(run(program, feeds, modules)[0], want, rtol=1e-6, atol=1e-6)
