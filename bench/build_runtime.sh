@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# bench/build_runtime.sh BUILD SITE [CMAKE OPTIONS]: build the runtime alone, and lay out in SITE a package that imports it.
+# bench/build_runtime.sh BUILD SITE [CMAKE OPTIONS]: build the runtime alone, and lay out in SITE packages that import it.
 # For a machine without torch-mlir and without package registries: Python with numpy, ml_dtypes and nanobind, CMake, Ninja and a C++ compiler
 # are enough, with nlohmann-json and oneDNN where that Python finds them (PYTHONPATH).
 set -euo pipefail
@@ -18,5 +18,6 @@ package=$site/hipdnn_mlir
 mkdir -p "$package/lib"
 ln -sfn "$root"/hipdnn_mlir/* "$package/"
 ln -sfn "$root/third_party/hipdnn/enums.json" "$package/"
+ln -sfn "$root/onnxruntime_ep_hipdnn" "$site/"
 find "$build" -name '_runtime*.so' -exec ln -sfn {} "$package/" \;
 find "$build" -name 'libhipdnn_*.so' -exec ln -sfn {} "$package/lib/" \;

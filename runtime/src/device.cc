@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <string_view>
 
 #include "hipdnn_rt/descriptor.h"
@@ -159,6 +160,15 @@ std::string Device::plan_setting() const {
 }
 
 Device::~Device() = default;
+
+bool Device::runs(std::string_view target) const {
+  constexpr std::string_view nvidia = "sm_";
+  if (!port().runs(target)) return false;
+  if (architecture_.empty() || target == architecture_) return true;
+  // PTX for an older NVIDIA architecture runs on a newer one; everything else runs on its own architecture alone.
+  if (!architecture_.starts_with(nvidia) || !target.starts_with(nvidia)) return false;
+  return std::atoi(std::string(target.substr(nvidia.size())).c_str()) <= std::atoi(architecture_.c_str() + nvidia.size());
+}
 
 bool Device::uses_graphs() const {
   const HipApi& hip = library_->hip();

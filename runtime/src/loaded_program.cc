@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -93,13 +92,6 @@ void throw_refusals(const Program& program, const std::vector<PlanJob*>& by_step
   if (!refusals.empty()) throw PlanRefusedError(std::move(refusals));
 }
 
-/// PTX for an older NVIDIA architecture runs on a newer one; everything else runs on its own architecture alone.
-bool runs_code_for(const std::string& architecture, const std::string& target) {
-  if (architecture.empty() || target == architecture) return true;
-  if (!architecture.starts_with("sm_") || !target.starts_with("sm_")) return false;
-  return std::atoi(target.c_str() + 3) <= std::atoi(architecture.c_str() + 3);
-}
-
 }  // namespace
 
 std::shared_ptr<const LoadedProgram> LoadedProgram::load(std::shared_ptr<const Device> device, std::shared_ptr<const Program> program,
@@ -107,8 +99,7 @@ std::shared_ptr<const LoadedProgram> LoadedProgram::load(std::shared_ptr<const D
   const auto start = Clock::now();
   const Port& port = device->port();
   const std::string& target = program->target();
-  const std::string& architecture = device->architecture();
-  if (!port.runs(target) || !runs_code_for(architecture, target)) {
+  if (!device->runs(target)) {
     const std::string wanted = device->target();
     throw ProgramError("program.target: compiled for '" + target + "', port '" + std::string(port.name) + "' runs '" + wanted +
                        "'; compile the model again with --target " + wanted);

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -140,6 +141,8 @@ class Device {
   const std::string& architecture() const { return architecture_; }
   /// What to compile for to run here.
   std::string target() const { return architecture_.empty() ? std::string(port().name) : architecture_; }
+  /// Whether programs compiled for `target` run here: of this instruction set, or PTX for an older one.
+  bool runs(std::string_view target) const;
   PlanCache& plans() const { return *plans_; }
   /// Null where nothing is kept.
   const PlanStore* plan_store() const { return plan_store_.get(); }

@@ -51,7 +51,7 @@ Ep::Ep(const Ort& ort, Settings settings, CompilerService& service, Logger logge
       logger_(logger),
       compiler_(std::make_shared<const ModelCompiler>(service, settings_.options, settings_.target,
                                                       settings_.device.device->library().version(), logger)),
-      compatibility_(compatibility_text(settings_.device.device->library(), settings_.target, context_format_)),
+      compatibility_(compatibility_of(context_format_)),
       profile_(settings_.options.profile.empty() ? nullptr : std::make_unique<Profile>()) {
   set_callbacks();
 }
@@ -235,7 +235,7 @@ std::unique_ptr<FusedNode> Ep::compile(const OrtGraph* graph, const OrtNode* fus
   const EncodedModel model = encode_model(ort_, graph, interface, Weights::included);
   if (!is_static) return compile_open(graph, model, signature, context_node);
   const CompiledModel compiled = compiler_->compile(model, signature.node);
-  std::unique_ptr<FusedNode> node = make_node(node_settings(), compiled.program, signature);
+  std::unique_ptr<FusedNode> node = make_fused(compiled.program, signature);
   put_in_context(graph, signature, *compiled.program, compiled.container, context_node);
   return node;
 }
@@ -246,7 +246,7 @@ std::unique_ptr<FusedNode> Ep::compile_open(const OrtGraph* graph, const Encoded
     const CompiledModel compiled = compiler_->compile_open(model, signature.node);
     std::optional<SizeCompiler> rest;
     if (compiled.program->is_partial()) rest = SizeCompiler{compiler_, compiler_->make_image(model)};
-    std::unique_ptr<FusedNode> node = make_node(node_settings(), compiled.program, signature, std::move(rest));
+    std::unique_ptr<FusedNode> node = make_fused(compiled.program, signature, std::move(rest));
     put_in_context(graph, signature, *compiled.program, compiled.container, context_node);
     return node;
   } catch (const NoOpenForm& error) {
@@ -260,10 +260,10 @@ std::unique_ptr<FusedNode> Ep::compile_open(const OrtGraph* graph, const Encoded
 }
 
 std::unique_ptr<FusedNode> Ep::load(const OrtGraph* graph, const OrtNode* node, const NodeSignature& signature, OrtNode** context_node) {
-  const ContextProgram stored = read_context(ort_, node, model_path_of(ort_, graph), settings_.context, compatibility_);
+  const ContextProgram stored = read_context(ort_, node, model_path_of(ort_, graph), settings_.context, compatibility_, *settings_.device.device);
   std::unique_ptr<FusedNode> made;
   try {
-    made = make_node(node_settings(), stored.program, signature);
+    made = make_fused(stored.program, signature);
   } catch (const hipdnn_rt::Error& error) {
     refuse_context(name_of(ort_, node), error.what());
   }
@@ -271,13 +271,31 @@ std::unique_ptr<FusedNode> Ep::load(const OrtGraph* graph, const OrtNode* node, 
   return made;
 }
 
+std::unique_ptr<FusedNode> Ep::make_fused(std::shared_ptr<const hipdnn_rt::OpenProgram> program, const NodeSignature& signature,
+                                          std::optional<SizeCompiler> rest) const {
+  const hipdnn_rt::Device& device = *settings_.device.device;
+  if (settings_.context.is_enabled && !device.runs(program->target())) {
+    check_arguments(*program, signature);
+    return std::make_unique<AheadNode>(ort_, signature.node, program->target(), device.target());
+  }
+  NodeSettings settings = node_settings();
+  const bool rounds = settings_.options.rounding == Rounding::as_compiled && program->allows_tf32();
+  if (rounds) settings.device.device = settings_.open_device(true);
+  return make_node(settings, std::move(program), signature, std::move(rest));
+}
+
+std::string Ep::compatibility_of(std::int64_t format) const {
+  const hipdnn_rt::Device& device = *settings_.device.device;
+  return compatibility_text(device.runs(settings_.target) ? device.library().version() : kAnyLibrary, settings_.target, format);
+}
+
 void Ep::put_in_context(const OrtGraph* graph, const NodeSignature& signature, const hipdnn_rt::OpenProgram& program,
                         std::span<const std::byte> container, OrtNode** context_node) {
   if (!settings_.context.is_enabled || context_node == nullptr) return;
-  const auto text = [&](std::int64_t format) { return compatibility_text(settings_.device.device->library(), settings_.target, format); };
   context_format_ = std::max(context_format_, program.format());
-  compatibility_ = text(context_format_);
-  *context_node = make_context_node(ort_, signature, container, settings_.context, model_path_of(ort_, graph), text(program.format()));
+  compatibility_ = compatibility_of(context_format_);
+  *context_node =
+      make_context_node(ort_, signature, container, settings_.context, model_path_of(ort_, graph), compatibility_of(program.format()));
 }
 
 }  // namespace hipdnn_ep

@@ -1,6 +1,7 @@
 // The execution provider of one session: claims nodes, compiles them, loads compiled ones.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -36,6 +37,8 @@ class Ep final : public OrtEp {
     /// Null on the CPU.
     std::shared_ptr<DeviceMemory> memory;
     std::string target;
+    /// The session's device under another rule for products of f32.
+    std::function<std::shared_ptr<const hipdnn_rt::Device>(bool allows_tf32)> open_device;
   };
 
   Ep(const Ort& ort, Settings settings, CompilerService& service, Logger logger);
@@ -63,7 +66,11 @@ class Ep final : public OrtEp {
   std::unique_ptr<FusedNode> compile_open(const OrtGraph* graph, const EncodedModel& model, const NodeSignature& signature, OrtNode** context_node);
   void put_in_context(const OrtGraph* graph, const NodeSignature& signature, const hipdnn_rt::OpenProgram& program,
                       std::span<const std::byte> container, OrtNode** context_node);
+  /// The node of a program. One for another device, of a model that is compiled ahead, cannot run.
+  std::unique_ptr<FusedNode> make_fused(std::shared_ptr<const hipdnn_rt::OpenProgram> program, const NodeSignature& signature,
+                                        std::optional<SizeCompiler> rest = std::nullopt) const;
   NodeSettings node_settings() const { return {ort_, settings_.device, profile_.get(), settings_.options.max_shapes}; }
+  std::string compatibility_of(std::int64_t format) const;
   std::unique_ptr<FusedNode> load(const OrtGraph* graph, const OrtNode* node, const NodeSignature& signature, OrtNode** context_node);
   NodeSignature signature_of(const OrtNode* fused_node) const;
   NodeSignature signature_of_context(const OrtNode* node, const NodeSignature& fused) const;

@@ -151,12 +151,11 @@ bool is_own_context(const Ort& ort, const OrtNode* node) {
   return op_type_of(ort, node) == kOperator && domain_of(ort, node) == kDomain && text_attribute(ort, node, "source") == kEpName;
 }
 
-std::string compatibility_text(const hipdnn_rt::Library& library, const std::string& target, std::int64_t format) {
-  return "hipdnn_mlir=" HIPDNN_MLIR_VERSION ";format=" + std::to_string(format) + ";target=" + target +
-         ";hipdnn=" + library.version();
+std::string compatibility_text(const std::string& library, const std::string& target, std::int64_t format) {
+  return "hipdnn_mlir=" HIPDNN_MLIR_VERSION ";format=" + std::to_string(format) + ";target=" + target + ";hipdnn=" + library;
 }
 
-Compatibility judge_compatibility(const std::string& text, const std::string& own_text) {
+Compatibility judge_compatibility(const std::string& text, const std::string& own_text, const hipdnn_rt::Device& device) {
   auto theirs = fields_of(text);
   auto own = fields_of(own_text);
   const auto format = theirs["format"];
@@ -167,18 +166,18 @@ Compatibility judge_compatibility(const std::string& text, const std::string& ow
     return {OrtCompiledModelCompatibility_EP_UNSUPPORTED,
             "program format " + format + " is newer than " + std::to_string(hipdnn_rt::kProgramFormat) + ", the newest this library reads; update hipdnn_mlir"};
   }
-  if (theirs["target"] != own["target"]) {
+  if (theirs["target"] != own["target"] && !device.runs(theirs["target"])) {
     return {OrtCompiledModelCompatibility_EP_UNSUPPORTED, describe_wrong_target(theirs["target"], own["target"])};
   }
-  const bool is_same = theirs["hipdnn_mlir"] == own["hipdnn_mlir"] && theirs["hipdnn"] == own["hipdnn"];
+  const bool is_same = theirs["hipdnn_mlir"] == own["hipdnn_mlir"] && (theirs["hipdnn"] == own["hipdnn"] || theirs["hipdnn"] == kAnyLibrary);
   return {is_same ? OrtCompiledModelCompatibility_EP_SUPPORTED_OPTIMAL : OrtCompiledModelCompatibility_EP_SUPPORTED_PREFER_RECOMPILATION, ""};
 }
 
 ContextProgram read_context(const Ort& ort, const OrtNode* node, const std::string& model_path, const ContextSettings& settings,
-                            const std::string& own_text) {
+                            const std::string& own_text, const hipdnn_rt::Device& device) {
   const std::string name = name_of(ort, node);
   if (const auto text = text_attribute(ort, node, "ep_sdk_version")) {
-    const Compatibility compatibility = judge_compatibility(*text, own_text);
+    const Compatibility compatibility = judge_compatibility(*text, own_text, device);
     if (compatibility.verdict == OrtCompiledModelCompatibility_EP_UNSUPPORTED) refuse_context(name, compatibility.reason);
   }
   const std::optional<std::string> content = text_attribute(ort, node, "ep_cache_context");
@@ -196,7 +195,7 @@ ContextProgram read_context(const Ort& ort, const OrtNode* node, const std::stri
     refuse_context(name, error.what());
   }
   const std::string target = fields_of(own_text)["target"];
-  if (found.program->target() != target) refuse_context(name, describe_wrong_target(found.program->target(), target));
+  if (found.program->target() != target && !device.runs(found.program->target())) refuse_context(name, describe_wrong_target(found.program->target(), target));
   return found;
 }
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "hipdnn_rt/library.h"
+#include "hipdnn_rt/device.h"
 #include "hipdnn_rt/open_program.h"
 #include "node_program.h"
 #include "ort.h"
@@ -27,15 +27,19 @@ ContextSettings read_context_settings(const Ort& ort, const OrtSessionOptions* o
 /// Whether a node is an EPContext node of this provider.
 bool is_own_context(const Ort& ort, const OrtNode* node);
 
-/// What made a program of this format and where it runs: "hipdnn_mlir=0.1.0;format=1;target=host;hipdnn=1.2.3".
-std::string compatibility_text(const hipdnn_rt::Library& library, const std::string& target, std::int64_t format);
+/// What made a program of this format and where it runs, `library` being the hipDNN library's version:
+/// "hipdnn_mlir=0.1.0;format=1;target=host;hipdnn=1.2.3".
+std::string compatibility_text(const std::string& library, const std::string& target, std::int64_t format);
+/// As `library` in it: compiled where the target's library was not at hand.
+inline constexpr const char* kAnyLibrary = "any";
 
-/// What ONNX Runtime should do with a compiled model whose compatibility text is `text`; the reason where it is refused.
+/// What ONNX Runtime should do with a compiled model whose compatibility text is `text`, in a session whose own is `own_text` on `device`; the
+/// reason where it is refused.
 struct Compatibility {
   OrtCompiledModelCompatibility verdict;
   std::string reason;
 };
-Compatibility judge_compatibility(const std::string& text, const std::string& own_text);
+Compatibility judge_compatibility(const std::string& text, const std::string& own_text, const hipdnn_rt::Device& device);
 
 /// A program that does not fit its EPContext node, with the node's name before the message.
 [[noreturn]] void refuse_context(const std::string& node, const std::string& message);
@@ -48,7 +52,7 @@ struct ContextProgram {
   std::span<const std::byte> container;
 };
 ContextProgram read_context(const Ort& ort, const OrtNode* node, const std::string& model_path, const ContextSettings& settings,
-                            const std::string& own_text);
+                            const std::string& own_text, const hipdnn_rt::Device& device);
 
 /// A new EPContext node that has a program, or, where programs go to files, its name; the file is written here, beside the model that
 /// ONNX Runtime is going to write. `source_path` is the model's own file, `text` the program's compatibility text. The caller owns the node until it hands it to ONNX Runtime.

@@ -1,12 +1,14 @@
 #include "factory.h"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "memory/allocator.h"
 #include "memory/data_transfer.h"
 #include "memory/memory_info.h"
 #include "memory/sync_stream.h"
+#include "hipdnn_rt/disk_cache.h"
 #include "names.h"
 
 namespace hipdnn_ep {
@@ -16,6 +18,25 @@ constexpr const char* kPortKey = "hipdnn_port";
 constexpr const char* kOrdinalKey = "hipdnn_ordinal";
 constexpr const char* kMemoryKey = "hipdnn_memory";
 constexpr const char* kVirtualSuffix = ".virtual";
+
+/// The user's folder for plans where these are costly: the libraries of GPUs compile code or search for a plan.
+std::string plan_folder(const Options& options, const std::string& port) {
+  if (options.plan_cache == "none") return "";
+  if (!options.plan_cache.empty()) return options.plan_cache;
+  const std::string directory = options.cache_dir.empty() ? hipdnn_rt::default_cache_directory() : options.cache_dir;
+  const bool is_kept = port != "host" && options.cache_limit_bytes > 0 && !directory.empty();
+  return is_kept ? directory + "/plans" : "";
+}
+
+hipdnn_rt::Device::Options device_options(const Options& options, const std::string& port, int ordinal, bool allows_tf32) {
+  return {.ordinal = ordinal,
+          .threads = options.threads,
+          .uses_graphs = options.uses_graphs,
+          .timed_plans = options.timed_plans,
+          .engine = options.engine,
+          .allows_tf32 = allows_tf32,
+          .plan_folder = plan_folder(options, port)};
+}
 
 Factory* self_of(OrtEpFactory* factory) { return static_cast<Factory*>(factory); }
 
@@ -27,13 +48,14 @@ OrtOwned<OrtKeyValuePairs> make_pairs(const Ort& ort) {
 
 }  // namespace
 
+constexpr std::array<Factory::Vendor, 2> Factory::kVendors{{{"hip", kAmdVendorId, "AMD"}, {"cuda", kNvidiaVendorId, "NVIDIA"}}};
+
 Factory::Factory(const Ort& ort, const std::string& registration_name, Logger logger, const OrtLogger* raw_logger)
     : OrtEpFactory{},
       ort_(ort),
       logger_(logger),
       raw_logger_(raw_logger),
-      is_virtual_(std::string_view(registration_name).ends_with(kVirtualSuffix)),
-      virtual_gpu_(nullptr, ort.ep->ReleaseHardwareDevice) {
+      is_virtual_(std::string_view(registration_name).ends_with(kVirtualSuffix)) {
   ort_version_supported = ORT_API_VERSION;
   set_identity();
   set_creators();
@@ -45,7 +67,7 @@ Factory::~Factory() = default;
 void Factory::set_identity() {
   GetName = [](const OrtEpFactory*) noexcept { return kEpName; };
   GetVendor = [](const OrtEpFactory*) noexcept { return kVendor; };
-  GetVendorId = [](const OrtEpFactory*) noexcept { return kVendorId; };
+  GetVendorId = [](const OrtEpFactory*) noexcept { return kAmdVendorId; };
   GetVersion = [](const OrtEpFactory*) noexcept -> const char* { return HIPDNN_MLIR_VERSION; };
   GetNumCustomOpDomains = [](OrtEpFactory*, size_t* count) noexcept -> OrtStatus* {
     *count = 0;
@@ -78,8 +100,8 @@ void Factory::set_memory_creators() {
     *allocator = nullptr;
     Factory* self = self_of(factory);
     return guard(self->ort_, [&] {
-      const std::uint32_t ordinal = self->ort_.ep->MemoryDevice_GetDeviceId(self->ort_.ep->MemoryInfo_GetMemoryDevice(info));
-      *allocator = std::make_unique<Allocator>(self->ort_, self->memory_of(ordinal), info, self->raw_logger_).release();
+      std::shared_ptr<DeviceMemory> memory = self->memory_of(self->ort_.ep->MemoryInfo_GetMemoryDevice(info));
+      *allocator = std::make_unique<Allocator>(self->ort_, std::move(memory), info, self->raw_logger_).release();
     });
   };
   ReleaseAllocator = [](OrtEpFactory*, OrtAllocator* allocator) noexcept { Allocator::release(allocator); };
@@ -103,7 +125,7 @@ void Factory::set_memory_creators() {
     *stream = nullptr;
     Factory* self = self_of(factory);
     return guard(self->ort_, [&] {
-      std::shared_ptr<DeviceMemory> memory = self->memory_of(self->ort_.ep->MemoryDevice_GetDeviceId(device));
+      std::shared_ptr<DeviceMemory> memory = self->memory_of(device);
       const char* existing = options == nullptr ? nullptr : self->ort_.api->GetKeyValue(options, kUserComputeStream);
       *stream = new SyncStream(self->ort_, std::move(memory), existing == nullptr ? nullptr : parse_user_stream(existing));
     });
@@ -115,25 +137,33 @@ void Factory::offer_devices(const OrtHardwareDevice* const* devices, std::size_t
   const auto add = [&](OrtEpDevice* device) {
     if (device != nullptr) offers[(*offer_count)++] = device;
   };
-  std::vector<const OrtHardwareDevice*> amd_gpus;
   for (std::size_t i = 0; i < count && *offer_count < capacity; ++i) {
-    const OrtHardwareDeviceType type = ort_.api->HardwareDevice_Type(devices[i]);
-    if (type == OrtHardwareDeviceType_CPU) add(offer(devices[i], {"host", 0, false}));
-    if (type == OrtHardwareDeviceType_GPU && ort_.api->HardwareDevice_VendorId(devices[i]) == kVendorId) amd_gpus.push_back(devices[i]);
+    if (ort_.api->HardwareDevice_Type(devices[i]) == OrtHardwareDeviceType_CPU) add(offer(devices[i], {"host", 0, false}));
   }
   if (is_virtual_) {
-    if (*offer_count < capacity) add(offer_gpu(virtual_gpu(), {"host", 0, true}));
+    if (*offer_count < capacity) add(offer_gpu(make_hardware(kVendors.front(), true), {"host", 0, true}));
     return;
   }
-  if (amd_gpus.empty()) return;
-  // ONNX Runtime and HIP number GPUs alike unless HIP is told otherwise by its environment; neither names the other's.
-  const auto usable = std::min(amd_gpus.size(), static_cast<std::size_t>(count_amd_gpus()));
-  for (std::size_t i = 0; i < usable && *offer_count < capacity; ++i) {
-    try {
-      add(offer_gpu(amd_gpus[i], {"hip", static_cast<int>(i), true}));
-    } catch (const hipdnn_rt::DeviceError& error) {
-      logger_.warning("AMD GPU " + std::to_string(i) + " is left out: " + error.what());
+  for (const Vendor& vendor : kVendors) {
+    std::vector<const OrtHardwareDevice*> gpus;
+    std::copy_if(devices, devices + count, std::back_inserter(gpus), [&](const OrtHardwareDevice* device) {
+      return ort_.api->HardwareDevice_Type(device) == OrtHardwareDeviceType_GPU && ort_.api->HardwareDevice_VendorId(device) == vendor.id;
+    });
+    // ONNX Runtime and the port number GPUs alike unless the port is told otherwise by its environment; neither names the other's. What ONNX
+    // Runtime finds is what the display system has, which in a container is often nothing.
+    const std::size_t usable = count_gpus(vendor, !gpus.empty());
+    for (std::size_t i = 0; i < usable && *offer_count < capacity; ++i) {
+      add(try_offer_gpu(vendor, i < gpus.size() ? gpus[i] : make_hardware(vendor, false), static_cast<int>(i)));
     }
+  }
+}
+
+OrtEpDevice* Factory::try_offer_gpu(const Vendor& vendor, const OrtHardwareDevice* hardware, int ordinal) {
+  try {
+    return offer_gpu(hardware, {vendor.port, ordinal, true});
+  } catch (const hipdnn_rt::DeviceError& error) {
+    logger_.warning(std::string(vendor.name) + " GPU " + std::to_string(ordinal) + " is left out: " + error.what());
+    return nullptr;
   }
 }
 
@@ -148,9 +178,9 @@ OrtEpDevice* Factory::offer(const OrtHardwareDevice* hardware, const Choice& cho
 }
 
 OrtEpDevice* Factory::offer_gpu(const OrtHardwareDevice* hardware, const Choice& choice) {
-  Gpu gpu{choice, make_memory_info(ort_, choice.ordinal, OrtDeviceMemoryType_DEFAULT),
-          make_memory_info(ort_, choice.ordinal, OrtDeviceMemoryType_HOST_ACCESSIBLE), nullptr};
-  gpu.memory = std::make_shared<DeviceMemory>(open_device(choice.port, choice.ordinal, 0));
+  auto memory = std::make_shared<DeviceMemory>(open_device(choice.port, {.ordinal = choice.ordinal}));
+  Gpu gpu{choice, make_memory_info(ort_, memory->vendor_id(), choice.ordinal, OrtDeviceMemoryType_DEFAULT),
+          make_memory_info(ort_, memory->vendor_id(), choice.ordinal, OrtDeviceMemoryType_HOST_ACCESSIBLE), memory};
   OrtOwned<OrtEpDevice> device(offer(hardware, choice), ort_.ep->ReleaseEpDevice);
   check(ort_, ort_.ep->EpDevice_AddAllocatorInfo(device.get(), gpu.device_info.get()));
   if (gpu.memory->device().has_pinned_memory()) check(ort_, ort_.ep->EpDevice_AddAllocatorInfo(device.get(), gpu.pinned_info.get()));
@@ -159,23 +189,23 @@ OrtEpDevice* Factory::offer_gpu(const OrtHardwareDevice* hardware, const Choice&
   return device.release();
 }
 
-const OrtHardwareDevice* Factory::virtual_gpu() {
+const OrtHardwareDevice* Factory::make_hardware(const Vendor& vendor, bool is_virtual) {
   const OrtOwned<OrtKeyValuePairs> metadata = make_pairs(ort_);
-  ort_.api->AddKeyValuePair(metadata.get(), "is_virtual", "1");
+  if (is_virtual) ort_.api->AddKeyValuePair(metadata.get(), "is_virtual", "1");
   OrtHardwareDevice* raw = nullptr;
-  check(ort_, ort_.ep->CreateHardwareDevice(OrtHardwareDeviceType_GPU, kVendorId, 0, kVendor, metadata.get(), &raw));
-  virtual_gpu_.reset(raw);
-  return raw;
+  check(ort_, ort_.ep->CreateHardwareDevice(OrtHardwareDeviceType_GPU, vendor.id, 0, vendor.name, metadata.get(), &raw));
+  return made_hardware_.emplace_back(raw, ort_.ep->ReleaseHardwareDevice).get();
 }
 
-int Factory::count_amd_gpus() {
+std::size_t Factory::count_gpus(const Vendor& vendor, bool is_listed) const {
   try {
-    const auto library = hipdnn_rt::Library::open("hip");
+    const auto library = hipdnn_rt::Library::open(vendor.port);
     int count = 0;
     hipdnn_rt::check(library->hip(), library->hip().get_device_count(&count), "hipGetDeviceCount");
-    return count;
+    return static_cast<std::size_t>(count);
   } catch (const hipdnn_rt::DeviceError& error) {
-    logger_.warning(std::string("an AMD GPU is there but cannot be used: ") + error.what());
+    // Most machines have no GPU of the vendor's, and then there is nothing to say.
+    if (is_listed) logger_.warning("a GPU of " + std::string(vendor.name) + " is there but cannot be used: " + error.what());
     return 0;
   }
 }
@@ -199,10 +229,13 @@ OrtEp* Factory::create_ep(const OrtKeyValuePairs* const* metadata, std::size_t c
                           const OrtLogger* session_logger) {
   const Logger logger(ort_, session_logger);
   try {
-    Ep::Settings settings{parse_options(given_options(ort_, session)), read_context_settings(ort_, session), {}, nullptr, ""};
+    Ep::Settings settings{parse_options(given_options(ort_, session)), read_context_settings(ort_, session), {}, nullptr, "", nullptr};
     const Choice choice = choose_device(metadata, count);
-    settings.device = {open_device(choice.port, choice.ordinal, settings.options.threads), choice.is_gpu};
-    if (choice.is_gpu) settings.memory = memory_of(static_cast<std::uint32_t>(choice.ordinal));
+    settings.open_device = [this, choice, options = settings.options](bool allows_tf32) {
+      return open_device(choice.port, device_options(options, choice.port, choice.ordinal, allows_tf32));
+    };
+    settings.device = {settings.open_device(settings.options.rounding == Rounding::tf32), choice.is_gpu};
+    if (choice.is_gpu) settings.memory = memory_of(vendor_id_of(settings.device.device->port()), choice.ordinal);
     settings.target = settings.options.target.empty() ? settings.device.device->target() : settings.options.target;
     return new Ep(ort_, std::move(settings), compiler_, logger);
   } catch (const hipdnn_rt::Error& error) {
@@ -210,29 +243,46 @@ OrtEp* Factory::create_ep(const OrtKeyValuePairs* const* metadata, std::size_t c
   }
 }
 
-std::shared_ptr<const hipdnn_rt::Device> Factory::open_device(const std::string& port, int ordinal, int threads) {
+std::shared_ptr<const hipdnn_rt::Device> Factory::open_device(const std::string& port, hipdnn_rt::Device::Options options) {
   const std::lock_guard lock(mutex_);
-  std::weak_ptr<const hipdnn_rt::Device>& known = devices_[{port, ordinal, threads}];
+  std::weak_ptr<const hipdnn_rt::Device>& known = devices_[{port, options.ordinal, options.threads, options.uses_graphs, options.timed_plans,
+                                                           options.engine, options.allows_tf32, options.plan_folder}];
   if (auto device = known.lock()) return device;
-  auto device = std::make_shared<const hipdnn_rt::Device>(hipdnn_rt::Library::open(port), hipdnn_rt::Device::Options{ordinal, threads});
+  options.log = [logger = logger_](hipdnnSeverity_t severity, const std::string& line) {
+    if (severity == HIPDNN_SEV_INFO) {
+      logger.verbose(line);
+    } else {
+      logger.warning(line);
+    }
+  };
+  auto device = std::make_shared<const hipdnn_rt::Device>(hipdnn_rt::Library::open(port), std::move(options));
   known = device;
   return device;
 }
 
-std::shared_ptr<DeviceMemory> Factory::memory_of(std::uint32_t ordinal) const {
+std::shared_ptr<DeviceMemory> Factory::memory_of(const OrtMemoryDevice* device) const {
+  return memory_of(ort_.ep->MemoryDevice_GetVendorId(device), static_cast<int>(ort_.ep->MemoryDevice_GetDeviceId(device)));
+}
+
+std::shared_ptr<DeviceMemory> Factory::memory_of(std::uint32_t vendor_id, int ordinal) const {
   const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(gpus_.begin(), gpus_.end(), [&](const Gpu& gpu) { return gpu.choice.ordinal == static_cast<int>(ordinal); });
+  const auto found = std::find_if(gpus_.begin(), gpus_.end(),
+                                  [&](const Gpu& gpu) { return gpu.memory->vendor_id() == vendor_id && gpu.choice.ordinal == ordinal; });
   if (found == gpus_.end()) throw hipdnn_rt::InputError("device " + std::to_string(ordinal) + " is none of this provider's");
   return found->memory;
 }
 
 OrtCompiledModelCompatibility Factory::judge(const OrtHardwareDevice* const* devices, std::size_t count, const char* text) {
-  const bool wants_gpu = std::any_of(devices, devices + count, [&](const OrtHardwareDevice* device) {
-    return ort_.api->HardwareDevice_Type(device) == OrtHardwareDeviceType_GPU;
-  });
-  const std::string port = wants_gpu && !is_virtual_ ? "hip" : "host";
-  const auto device = open_device(port, 0, 0);
-  const Compatibility found = judge_compatibility(text, compatibility_text(device->library(), device->target(), hipdnn_rt::kProgramFormat));
+  std::string port = "host";
+  for (const Vendor& vendor : kVendors) {
+    const bool is_wanted = std::any_of(devices, devices + count, [&](const OrtHardwareDevice* device) {
+      return ort_.api->HardwareDevice_Type(device) == OrtHardwareDeviceType_GPU && ort_.api->HardwareDevice_VendorId(device) == vendor.id;
+    });
+    if (is_wanted && !is_virtual_) port = vendor.port;
+  }
+  const auto device = open_device(port, {});
+  const std::string own = compatibility_text(device->library().version(), device->target(), hipdnn_rt::kProgramFormat);
+  const Compatibility found = judge_compatibility(text, own, *device);
   if (!found.reason.empty()) logger_.warning("a compiled model is not compatible: " + found.reason);
   return found.verdict;
 }

@@ -1,6 +1,7 @@
 // The factory: which devices the provider offers, and the objects ONNX Runtime asks for on them.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -30,11 +31,18 @@ class Factory final : public OrtEpFactory {
  private:
   /// Which device a session runs on.
   struct Choice {
-    /// "hip", or "host" for the CPU and the virtual GPU.
+    /// "hip" or "cuda", or "host" for the CPU and the virtual GPU.
     std::string port;
     int ordinal;
     bool is_gpu;
   };
+  /// A vendor whose GPUs are looked for.
+  struct Vendor {
+    const char* port;
+    std::uint32_t id;
+    const char* name;
+  };
+  static const std::array<Vendor, 2> kVendors;
   /// A GPU on offer.
   struct Gpu {
     Choice choice;
@@ -51,13 +59,18 @@ class Factory final : public OrtEpFactory {
                      std::size_t* offer_count);
   OrtEpDevice* offer(const OrtHardwareDevice* hardware, const Choice& choice);
   OrtEpDevice* offer_gpu(const OrtHardwareDevice* hardware, const Choice& choice);
-  const OrtHardwareDevice* virtual_gpu();
-  int count_amd_gpus();
+  /// Null, with a line in the log, where the GPU cannot be used.
+  OrtEpDevice* try_offer_gpu(const Vendor& vendor, const OrtHardwareDevice* hardware, int ordinal);
+  /// A GPU that ONNX Runtime does not know of: a virtual one, or one that it cannot find.
+  const OrtHardwareDevice* make_hardware(const Vendor& vendor, bool is_virtual);
+  /// GPUs that the vendor's port can use; `is_listed` where ONNX Runtime knows of one.
+  std::size_t count_gpus(const Vendor& vendor, bool is_listed) const;
 
   OrtEp* create_ep(const OrtKeyValuePairs* const* metadata, std::size_t count, const OrtSessionOptions* options, const OrtLogger* logger);
   Choice choose_device(const OrtKeyValuePairs* const* metadata, std::size_t count) const;
-  std::shared_ptr<const hipdnn_rt::Device> open_device(const std::string& port, int ordinal, int threads);
-  std::shared_ptr<DeviceMemory> memory_of(std::uint32_t ordinal) const;
+  std::shared_ptr<const hipdnn_rt::Device> open_device(const std::string& port, hipdnn_rt::Device::Options options);
+  std::shared_ptr<DeviceMemory> memory_of(const OrtMemoryDevice* device) const;
+  std::shared_ptr<DeviceMemory> memory_of(std::uint32_t vendor_id, int ordinal) const;
   OrtCompiledModelCompatibility judge(const OrtHardwareDevice* const* devices, std::size_t count, const char* text);
 
   Ort ort_;
@@ -66,10 +79,12 @@ class Factory final : public OrtEpFactory {
   bool is_virtual_;
   CompilerService compiler_;
   mutable std::mutex mutex_;
+  /// Port and options, without the log.
+  using DeviceKey = std::tuple<std::string, int, int, bool, int, std::string, bool, std::string>;
   /// Sessions with equal settings share a device, so that equal graphs share plans.
-  std::map<std::tuple<std::string, int, int>, std::weak_ptr<const hipdnn_rt::Device>> devices_;
+  std::map<DeviceKey, std::weak_ptr<const hipdnn_rt::Device>> devices_;
   std::vector<Gpu> gpus_;
-  OrtOwned<OrtHardwareDevice> virtual_gpu_;
+  std::vector<OrtOwned<OrtHardwareDevice>> made_hardware_;
 };
 
 }  // namespace hipdnn_ep

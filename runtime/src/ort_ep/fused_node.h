@@ -39,6 +39,21 @@ class StaticNode final : public FusedNode {
   std::unique_ptr<NodeProgram> program_;
 };
 
+/// A node of a model that is compiled ahead for a device that this session does not run on.
+class AheadNode final : public FusedNode {
+ public:
+  /// `own_target` is what the session's device runs.
+  AheadNode(const Ort& ort, std::string node, std::string target, std::string own_target)
+      : FusedNode(ort), node_(std::move(node)), target_(std::move(target)), own_target_(std::move(own_target)) {}
+  /// Throws ProgramError.
+  void run(OrtKernelContext* context) override;
+
+ private:
+  std::string node_;
+  std::string target_;
+  std::string own_target_;
+};
+
 /// What the nodes of one session that are fused have in common.
 struct NodeSettings {
   Ort ort;

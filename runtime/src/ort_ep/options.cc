@@ -44,8 +44,9 @@ constexpr std::array kRows{
     OptionRow{"placement", OptionKind::choice, "profitable", "profitable|maximal",
               "`profitable`: parts of the model that cost more in hops to and from the CPU than they gain stay on the CPU. `maximal`: every "
               "part that compiles runs here."},
-    OptionRow{"precision", OptionKind::choice, "model", "model|f16|bf16",
-              "What f32 models run in: `model` computes in the model's own types, the others in a 16-bit type where that costs little accuracy."},
+    OptionRow{"precision", OptionKind::choice, "model", "model|tf32|f16|bf16",
+              "What f32 models run in: `model` computes in the model's own types, `tf32` too, but products may round their operands to TF32 where "
+              "the device has that, the others in a 16-bit type where that costs little accuracy."},
     OptionRow{"threads", OptionKind::integer, "0", "",
               "Threads of one run where the device is the CPU; 0 for all CPUs the process may use, since ONNX Runtime does not tell a provider the "
               "session's own setting.", 0, 4096},
@@ -57,6 +58,18 @@ constexpr std::array kRows{
     OptionRow{kUserComputeStream, OptionKind::text, "0", "",
               "Handle of a HIP stream, as a number: a session on a GPU queues its work there; the stream outlives the session. 0 for a "
               "stream of ONNX Runtime's."},
+    OptionRow{"graph", OptionKind::flag, "0", "",
+              "1: on a GPU, runs are recorded as graphs of the device and replayed while arrays keep their addresses."},
+    OptionRow{"tune", OptionKind::integer, "0", "",
+              "Plans to time for each graph, of which the fastest is kept; 0 takes the first that the library proposes and builds.", 0, 1000},
+    OptionRow{"engine", OptionKind::text, "", "",
+              "Engine that graphs go to where it takes them, by name (`hipdnn-mlir devices`); empty for the library's order."},
+    OptionRow{"tf32", OptionKind::choice, "auto", "auto|0|1",
+              "Whether products of f32 may round their operands to TF32, where the device has that; `auto`: as the program was compiled "
+              "(`precision=tf32`)."},
+    OptionRow{"plan_cache", OptionKind::text, "", "",
+              "Folder where choices and plans are kept between processes; empty for `plans` in `cache_dir` on a GPU and for none on the CPU, `none` "
+              "for none."},
     OptionRow{"strict", OptionKind::flag, "0", "", "1: a node that stays on the CPU, for whatever reason, is an error at the creation of the session."},
 };
 
@@ -127,6 +140,11 @@ CompilerMode mode_of(const std::string& name) {
   return name == "none" ? CompilerMode::none : CompilerMode::automatic;
 }
 
+Rounding rounding_of(const std::string& tf32, const std::string& precision) {
+  if (tf32 == "auto") return precision == "tf32" ? Rounding::tf32 : Rounding::as_compiled;
+  return tf32 == "1" ? Rounding::tf32 : Rounding::exact;
+}
+
 std::string type_of(const OptionRow& row) {
   switch (row.kind) {
     case OptionKind::integer:
@@ -176,6 +194,11 @@ Options parse_options(const std::map<std::string, std::string>& given) {
   options.dump_ir_dir = values.text("dump_ir_dir");
   options.profile = values.text("profile");
   options.is_strict = values.text("strict") == "1";
+  options.uses_graphs = values.text("graph") == "1";
+  options.timed_plans = static_cast<int>(values.integer("tune"));
+  options.engine = values.text("engine");
+  options.rounding = rounding_of(values.text("tf32"), options.precision);
+  options.plan_cache = values.text("plan_cache");
   try {
     options.user_stream = parse_user_stream(values.text(kUserComputeStream));
   } catch (const hipdnn_rt::InputError& error) {

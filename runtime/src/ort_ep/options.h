@@ -10,6 +10,9 @@
 
 namespace hipdnn_ep {
 
+/// Whether products of f32 may round their operands to TF32.
+enum class Rounding { as_compiled, exact, tf32 };
+
 /// Settings of one session. Text options are empty where not given.
 struct Options {
   std::string target;
@@ -24,6 +27,12 @@ struct Options {
   std::string dump_ir_dir;
   std::string profile;
   bool is_strict = false;
+  bool uses_graphs = false;
+  int timed_plans = 0;
+  std::string engine;
+  Rounding rounding = Rounding::as_compiled;
+  /// A folder, "none", or empty for the usual one.
+  std::string plan_cache;
   /// A stream of the caller's, on which the session's work on a GPU goes; null where ONNX Runtime shall have its own.
   hipStream_t user_stream = nullptr;
 };

@@ -144,12 +144,12 @@ struct Factory : OrtEpFactory {
         ort(tables),
         logger(default_logger),
         memory(open()),
-        device_info(make_memory_info(ort, 0, OrtDeviceMemoryType_DEFAULT)),
-        pinned_info(make_memory_info(ort, 0, OrtDeviceMemoryType_HOST_ACCESSIBLE)) {
+        device_info(make_memory_info(ort, kAmdVendorId, 0, OrtDeviceMemoryType_DEFAULT)),
+        pinned_info(make_memory_info(ort, kAmdVendorId, 0, OrtDeviceMemoryType_HOST_ACCESSIBLE)) {
     ort_version_supported = ORT_API_VERSION;
     GetName = [](const OrtEpFactory*) noexcept { return kPluginEpName; };
     GetVendor = [](const OrtEpFactory*) noexcept { return "test"; };
-    GetVendorId = [](const OrtEpFactory*) noexcept -> std::uint32_t { return kVendorId; };
+    GetVendorId = [](const OrtEpFactory*) noexcept -> std::uint32_t { return kAmdVendorId; };
     GetVersion = [](const OrtEpFactory*) noexcept { return "1.0.0"; };
     IsStreamAware = [](const OrtEpFactory*) noexcept { return true; };
     GetSupportedDevices = [](OrtEpFactory* self, const OrtHardwareDevice* const*, std::size_t, OrtEpDevice** devices, std::size_t,
@@ -194,7 +194,7 @@ struct Factory : OrtEpFactory {
     const OrtOwned<OrtKeyValuePairs> owner(metadata, ort.api->ReleaseKeyValuePairs);
     ort.api->AddKeyValuePair(metadata, "is_virtual", "1");
     OrtHardwareDevice* raw = nullptr;
-    check(ort, ort.ep->CreateHardwareDevice(OrtHardwareDeviceType_GPU, kVendorId, 0, "AMD", metadata, &raw));
+    check(ort, ort.ep->CreateHardwareDevice(OrtHardwareDeviceType_GPU, kAmdVendorId, 0, "AMD", metadata, &raw));
     hardware.reset(raw);
     OrtEpDevice* device = nullptr;
     check(ort, ort.ep->CreateEpDevice(this, raw, nullptr, nullptr, &device));

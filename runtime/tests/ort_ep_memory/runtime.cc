@@ -72,7 +72,7 @@ Runtime::~Runtime() {
 OrtAllocator* Runtime::shared_allocator(OrtDeviceMemoryType type) const {
   using GetSharedAllocator = OrtStatus* (*)(OrtEnv*, const OrtMemoryInfo*, OrtAllocator**);
   OrtAllocator* allocator = nullptr;
-  const auto info = hipdnn_ep::make_memory_info(ort_, 0, type);
+  const auto info = hipdnn_ep::make_memory_info(ort_, hipdnn_ep::kAmdVendorId, 0, type);
   hipdnn_ep::check(ort_, slot<GetSharedAllocator>(ort_.api, 376)(env_.get(), info.get(), &allocator));
   if (allocator == nullptr) throw std::runtime_error("ONNX Runtime has no allocator for the provider's memory");
   return allocator;

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "hipdnn_rt/error.h"
-#include "memory/memory_info.h"
 
 namespace hipdnn_ep {
 namespace {
@@ -64,9 +63,12 @@ DataTransfer::DataTransfer(const Ort& ort, std::vector<std::shared_ptr<DeviceMem
 DataTransfer::Place DataTransfer::place_of(const OrtMemoryDevice* device) const {
   const OrtMemoryInfoDeviceType type = ort_.ep->MemoryDevice_GetDeviceType(device);
   if (type == OrtMemoryInfoDeviceType_CPU) return {.is_known = true};
-  if (type != OrtMemoryInfoDeviceType_GPU || ort_.ep->MemoryDevice_GetVendorId(device) != kVendorId) return {};
+  if (type != OrtMemoryInfoDeviceType_GPU) return {};
+  const auto vendor = ort_.ep->MemoryDevice_GetVendorId(device);
   const auto id = ort_.ep->MemoryDevice_GetDeviceId(device);
-  const auto lane = std::ranges::find_if(lanes_, [&](const Lane& each) { return static_cast<std::uint32_t>(each.memory->ordinal()) == id; });
+  const auto lane = std::ranges::find_if(lanes_, [&](const Lane& each) {
+    return each.memory->vendor_id() == vendor && static_cast<std::uint32_t>(each.memory->ordinal()) == id;
+  });
   if (lane == lanes_.end()) return {};
   const bool is_device = ort_.ep->MemoryDevice_GetMemoryType(device) == OrtDeviceMemoryType_DEFAULT;
   return {.is_known = true, .is_device = is_device, .lane = &*lane};

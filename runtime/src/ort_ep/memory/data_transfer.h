@@ -19,7 +19,7 @@ namespace hipdnn_ep {
 /// given so far, and is done on return.
 class DataTransfer : public OrtDataTransferImpl {
  public:
-  /// A device's ordinal is its id in ONNX Runtime's memory infos; one entry per device.
+  /// A device's vendor and ordinal are those of ONNX Runtime's memory infos; one entry per device.
   DataTransfer(const Ort& ort, std::vector<std::shared_ptr<DeviceMemory>> devices);
   DataTransfer(const DataTransfer&) = delete;
   DataTransfer& operator=(const DataTransfer&) = delete;

@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "memory/memory_info.h"
+
 namespace hipdnn_ep {
 namespace {
 
@@ -31,5 +33,7 @@ DeviceMemory::DeviceMemory(std::shared_ptr<const hipdnn_rt::Device> device, Opti
       pinned_pool_(
           pool_name(*device_, "pinned memory"), [device = device_](std::size_t bytes) { return device->allocate_pinned(bytes); }, streams_,
           options.max_cached_pinned_bytes) {}
+
+std::uint32_t DeviceMemory::vendor_id() const { return vendor_id_of(device_->port()); }
 
 }  // namespace hipdnn_ep

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -31,6 +32,7 @@ class DeviceMemory {
   const hipdnn_rt::Device& device() const { return *device_; }
   const hipdnn_rt::HipApi& hip() const { return device_->library().hip(); }
   int ordinal() const { return device_->options().ordinal; }
+  std::uint32_t vendor_id() const;
 
   EventPool& events() { return events_; }
   StreamSet& streams() { return streams_; }

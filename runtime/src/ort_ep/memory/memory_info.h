@@ -3,14 +3,19 @@
 
 #include <cstdint>
 
+#include "hipdnn_rt/library.h"
 #include "ort.h"
 
 namespace hipdnn_ep {
 
-/// AMD's PCI vendor id, which every piece of memory of this provider carries, that of a virtual device included.
-inline constexpr std::uint32_t kVendorId = 0x1002;
+/// PCI vendor ids. AMD's is the provider's own too, and that of a virtual device.
+inline constexpr std::uint32_t kAmdVendorId = 0x1002;
+inline constexpr std::uint32_t kNvidiaVendorId = 0x10DE;
 
-/// Device memory of GPU `ordinal`, or, for OrtDeviceMemoryType_HOST_ACCESSIBLE, host memory pinned for it.
-OrtOwned<OrtMemoryInfo> make_memory_info(const Ort& ort, int ordinal, OrtDeviceMemoryType memory_type);
+/// The vendor id that memory of the port's devices carries: ONNX Runtime tells memory apart by vendor, device and kind.
+std::uint32_t vendor_id_of(const hipdnn_rt::Port& port);
+
+/// Device memory of the vendor's GPU `ordinal`, or, for OrtDeviceMemoryType_HOST_ACCESSIBLE, host memory pinned for it.
+OrtOwned<OrtMemoryInfo> make_memory_info(const Ort& ort, std::uint32_t vendor_id, int ordinal, OrtDeviceMemoryType memory_type);
 
 }  // namespace hipdnn_ep
