@@ -417,12 +417,11 @@ def _is_hard_swish(graph: Graph, nodes: list[Node], x: int) -> bool:
 
 
 _FLOATS = frozenset({F32, F16, BF16})
-HOST_KERNELS = frozenset({
+KERNELS = frozenset({
     "map", "gather", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd", "top_k", "arg_reduce", "scan", "reduce", "pad",
     "slice", "resize", "grid_sample", "reverse_sequence",
 })  # fmt: skip
-GPU_KERNELS = HOST_KERNELS - {"grid_sample"}
-"""What `hipdnn_mlir.gpu` writes."""
+"""Those of the host's library, all of which `hipdnn_mlir.gpu` writes for GPUs."""
 _CORE = Rates(start_us=1.0, flops_per_us=50e3, bytes_per_us=10e3)
 """One core of a present-day CPU, in order of magnitude: both sides of the host target run on it."""
 HOST_TIME_SHARE = 0.9
@@ -446,7 +445,7 @@ HOST = Target(
         Engine("HOST_REDUCTION_ENGINE", Reduction(ROWWISE_TYPES)),
     ),
     frozenset({CONVOLUTION, BACKWARD_DATA, RESAMPLE}),
-    HOST_KERNELS,
+    KERNELS,
     CostModel(
         cpu=_CORE,
         device=Rates(_CORE.start_us, _CORE.flops_per_us / HOST_TIME_SHARE, _CORE.bytes_per_us / HOST_TIME_SHARE),
@@ -497,7 +496,7 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
             *_GENERATED,
         ),
         frozenset({CONVOLUTION, BACKWARD_DATA, RESAMPLE}),
-        GPU_KERNELS,
+        KERNELS,
         _GPU_COST,
         {F16: 8, BF16: 8, F32: 4},
         architecture,
@@ -518,7 +517,7 @@ def _rocm(architecture: str) -> Target:
             *_GENERATED,
         ),
         frozenset(),
-        GPU_KERNELS,
+        KERNELS,
         _GPU_COST,
         architecture=architecture,
         whole_epilogues=True,

@@ -16,6 +16,7 @@ from .assemble import EMPTY, Launch, assembled
 from .block_scale import block_scale_program, is_block_scale
 from .contraction import ANCHORS
 from .graph_program import graph_program
+from .grid_sample import grid_sample_launch
 from .kernel import GpuKernel, Operand, operands_of
 from .program import map_program, reduce_program
 from .pull_scatter import pull_launch
@@ -60,6 +61,7 @@ GENERATORS: dict[str, Generator] = {
     "top_k": top_k_launch,
     "scan": scan_launch,
     "resize": resize_launch,
+    "grid_sample": grid_sample_launch,
 }
 """Functions of docs/host-library.md that are one launch."""
 _SCATTERS = {"scatter_elements": scatter.scatter_elements_launch, "scatter_nd": scatter.scatter_nd_launch}

@@ -14,7 +14,7 @@ from host_kernels.kernel_runs import TensorSpec, numpy_dtype
 
 along_axis, interpolation = emulation_of(test_along_axis), emulation_of(test_interpolation)
 globals().update(cases_of(test_along_axis, "test_top_k_equals_numpy_when_large"))  # too many rounds to emulate
-globals().update({name: test for name, test in cases_of(test_interpolation).items() if "grid" not in name})
+globals().update(cases_of(test_interpolation))
 
 SCAN = {"operator": "add", "exclusive": False, "reverse": False}
 
@@ -62,3 +62,6 @@ def test_code_is_whole(name: str) -> None:
         x = np.zeros((1, 4, 20, 20), np.float16)
         out = TensorSpec("f16", (1, 4, 40, 40))
         compiled.check(generate(describe("resize", [x], [out], {**RESIZE, "mode": mode}), arch))
+        sampling = {"mode": mode, "padding": "reflection", "align_corners": False}
+        grid = np.zeros((1, 40, 40, 2), np.float32)
+        compiled.check(generate(describe("grid_sample", [x, grid], [out], sampling), arch))

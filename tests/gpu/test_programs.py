@@ -22,7 +22,7 @@ CASES = (
     "mean_example", "mod_mixed_sign_int32", "mvn", "nllloss_NCd1_weight_ii", "not_4d", "pow_bcast_array", "quantizelinear_axis",
     "reduce_l2_keep_dims_random", "reduce_log_sum_exp_keepdims_random", "reduce_max_bool_inputs",
     "reduce_prod_negative_axes_keepdims_random", "resize_downsample_sizes_cubic", "reversesequence_batch",
-    "rms_normalization_4d_axis2", "rotary_embedding",
+    "rms_normalization_4d_axis2", "rotary_embedding", "gridsample_volumetric_nearest_align_corners_1",
     "scatter_elements_with_duplicate_indices", "scatternd_max", "sce_mean_weight_ii_4d", "selu", "sinh", "softmax_axis_0", "softplus",
     "spacetodepth", "split_equal_parts_1d_opset18", "swish", "tan", "tile_precomputed", "top_k_smallest",
     "transpose_all_permutations_4", "where_long_example", "xor_bcast4v2d",
