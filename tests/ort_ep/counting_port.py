@@ -45,21 +45,26 @@ def lay_out(folder: Path, *, played_by: str = "libhipdnn_cuda.so", architecture:
     Raises:
         FileNotFoundError: There is no C compiler ``cc``.
     """
-    compiler = shutil.which("cc")
+    compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         raise FileNotFoundError("no C compiler cc")
     libraries = Path(hipdnn_ep.get_library_path()).parent
-    real = folder / f"real_{played_by}"
+    real = libraries / played_by
     # A copy, so that its folder is this one; the loader knows a link by what it links to.
-    shutil.copy(libraries / played_by, real)
-    shutil.copy(hipdnn_ep.get_library_path(), folder / "libhipdnn_ep.so")
+    shutil.copy(libraries / "libhipdnn_ep.so", folder)
     (folder / "libhipdnn_host.so").symlink_to(libraries / "libhipdnn_host.so")
     defines = [f'-DREAL="{real}"', *([f'-DARCHITECTURE="{architecture}"'] if architecture else [])]
-    source = Path(__file__).with_name("counting_port.c")
-    options = ["-shared", "-fPIC", "-Wall", "-Werror", f"-I{HEADERS}", "-Wl,--no-as-needed", *defines]
-    rpaths = [f"-Wl,-rpath,{folder}", f"-Wl,-rpath,{libraries}", f"-Wl,-rpath,{libraries.resolve()}"]
-    linked = [str(source), str(real), "-ldl", "-o", str(folder / "libhipdnn_cuda.so")]
-    subprocess.run([compiler, *options, *rpaths, *linked], check=True)
+    options = ["-shared", "-fPIC", "-Wall", "-Werror", f"-I{HEADERS}", *defines]
+    # A name of its own, or the loader would take it for the library that it is linked to.
+    linking = ["-Wl,--no-as-needed", "-Wl,-soname,libhipdnn_counting.so", f"-Wl,-rpath,{libraries}"]
+    files = [
+        str(Path(__file__).with_name("counting_port.c")),
+        str(real),
+        "-ldl",
+        "-o",
+        str(folder / "libhipdnn_cuda.so"),
+    ]
+    subprocess.run([compiler, *options, *linking, *files], check=True)
     return folder / "libhipdnn_ep.so"
 
 
