@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,13 +32,19 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cases are pickles of the script's classes."""
+    monkeypatch.syspath_prepend(SUITE.parent)
+
+
 def changed(packed: Path, name: str, **fields: object) -> Path:
     """The file with other fields in one of its cases."""
     file = packed.with_name("changed.pack")
     with zipfile.ZipFile(packed) as before, zipfile.ZipFile(file, "w") as after:
         for entry in before.namelist():
             data = before.read(entry)
-            after.writestr(entry, pickle.dumps(pickle.loads(data) | fields) if entry == name else data)
+            after.writestr(entry, pickle.dumps(replace(pickle.loads(data), **fields)) if entry == name else data)
     return file
 
 
@@ -51,7 +58,7 @@ def test_all_pass_on_the_host_without_the_compiler(packed: Path, tmp_path: Path)
 def test_wrong_output_is_a_failure_that_names_the_case(packed: Path) -> None:
     name = "test_softplus"
     case = pickle.loads(zipfile.ZipFile(packed).read(name))
-    wrong = [(inputs, [output + 1 for output in expected]) for inputs, expected in case["data_sets"]]
+    wrong = [(inputs, [output + 1 for output in expected]) for inputs, expected in case.data_sets]
     ran = suite("run", changed(packed, name, data_sets=wrong), "--port", "host")
     assert ran.returncode == 1
     assert ran.stdout.startswith(f"failed: {name}: AssertionError")
@@ -59,7 +66,7 @@ def test_wrong_output_is_a_failure_that_names_the_case(packed: Path) -> None:
 
 
 def test_crash_is_a_failure_of_its_case_alone(packed: Path) -> None:
-    ran = suite("run", changed(packed, "test_softplus", tensors=Crash()), "--port", "host")
+    ran = suite("run", changed(packed, "test_softplus", otherwise=Crash()), "--port", "host")
     assert ran.returncode == 1
     assert ran.stdout.startswith("failed: test_softplus: crash: SIGABRT")
     assert ran.stdout.endswith("1 failed, 6 passed\n")
@@ -72,9 +79,9 @@ class Crash:
         return os.abort, ()
 
 
-def test_what_the_target_alone_rejects_is_listed(tmp_path: Path) -> None:
-    # Strings are nothing that either takes; that is no rejection of the target's.
-    made = suite("pack", tmp_path / "none.pack", "--target", "sm_90", "--filter", "string_split")
+def test_what_the_target_alone_rejects_is_listed_with_the_reason(tmp_path: Path) -> None:
+    # A last block that is not whole; scales of 16 bits are nothing that the host takes either.
+    made = suite("pack", tmp_path / "none.pack", "--target", "sm_90", "--filter", "BlockScaleQuantize(f32")
     assert made.returncode == 0, made.stdout + made.stderr
-    assert "untaken" in made.stdout
-    assert "rejected" not in made.stdout
+    assert "rejected for sm_90, not for host: 1 x BlockScaleQuantize: " in made.stdout
+    assert "has blocks of 4 of a dim of 5" in made.stdout

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import torch_ir
 from hipdnn_mlir import dtypes
 from hipdnn_mlir.compile import Lowered, Program
 from hipdnn_mlir.dialect import make_context
-from hipdnn_mlir.errors import UnsupportedError
+from hipdnn_mlir.errors import RefusedPlan, UnsupportedError
 from hipdnn_mlir.importer import Imported, TensorInfo
 from hipdnn_mlir.ops.registry import ONNX
 from hipdnn_mlir.ops.samples import Sample, samples
@@ -61,14 +61,14 @@ def _in_types(sample: Sample) -> Iterator[Sample]:
             yield other
 
 
-def compile_sample(sample: Sample, target: str) -> Program:
-    """The program of a module that makes the sample's call.
+def compile_sample(sample: Sample, target: str, refused: Sequence[RefusedPlan] = ()) -> Program:
+    """The program of a module that makes the sample's call, without the refused graphs.
 
     Raises:
         UnsupportedError: The target does not take it.
         PassError: A defect of the compiler.
     """
-    runner = Runner(target=target)
+    runner = Runner(target=target, refused=[plan.graph for plan in refused])
     context = make_context()
     with context, ir.Location.unknown():
         module = ir.Module.parse(torch_ir.module(sample))
@@ -80,7 +80,7 @@ def compile_sample(sample: Sample, target: str) -> Program:
         runner.run(module.operation, OFFLOAD_STEPS[1:])
         used = sample.results if sample.uses_all else sample.results[:1]
         imported = Imported(module, {}, _infos("x", operands(sample)), _infos("r", used), str(sample))
-        program = emit(imported, target, producers())
+        program = emit(imported, target, producers(), refused)
     return Lowered(program, {}, constants, 0, runner.elapsed_ms, program).with_weights()
 
 

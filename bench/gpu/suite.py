@@ -1,8 +1,9 @@
 """The op table's whole suite on a machine without the compiler: onnx's node cases and the table's samples, compiled here, run there.
 
 ``python bench/gpu/suite.py pack FILE [--target sm_90]`` compiles every node case that the compiler takes, and every accepted sample, whose
-reference is the host's library. ``python bench/gpu/suite.py run FILE --port cuda`` runs them there in worker processes, so that one that
-crashes does not end the others, and compares: the exit status is 1 where something fails.
+reference is the host's library. What has graphs for a device's library is compiled a second time without any, as where that refuses them.
+``python bench/gpu/suite.py run FILE --port cuda`` runs both there, in worker processes, so that a crash does not end the run, and compares:
+the exit status is 1 where something fails.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "tests"))
 
 import hipdnn_mlir
-from hipdnn_mlir.errors import HipdnnMlirError, ModelError, PlanRefusedError, UnsupportedError
+from hipdnn_mlir.errors import HipdnnMlirError, ModelError, PlanRefusedError, RefusedPlan, UnsupportedError
 from onnx_backend.report import Result, Results, run_cases
 from onnx_backend.values import assert_similar, to_array
 
@@ -41,6 +43,21 @@ SAMPLE_RTOL = {"f64": 1e-9, "f32": 2e-5, "f16": 4e-3, "bf16": 3e-2}
 REJECTED = "rejected.json"
 """In the file: name -> why the target does not take it, although the host does."""
 PROGRESS_S = 20.0
+MAX_GRAPHS = 50
+"""Refused for one program, before the search for another form is given up."""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A program as ``hipdnn_mlir.load`` takes it.
+
+    Attributes:
+        text: JSON.
+        tensors: Its constants by name.
+    """
+
+    text: str
+    tensors: Mapping[str, Array]
 
 
 @dataclass(frozen=True)
@@ -48,30 +65,42 @@ class Case:
     """A program with what it is to answer.
 
     Attributes:
-        text: The program, JSON.
-        tensors: Its constants by name.
+        program: The program.
+        otherwise: The same without graphs for a library, as on a device whose library refuses them; None where there is no other form.
         data_sets: Inputs and expected outputs, in the program's order.
         rtol: Relative tolerance.
         atol: Absolute tolerance; ``assert_similar`` has a least one per type.
     """
 
-    text: str
-    tensors: Mapping[str, Array]
+    program: Packed
+    otherwise: Packed | None
     data_sets: list[tuple[list[Any], list[Any]]]
     rtol: float
     atol: float
 
-    def check(self, port: str | None) -> None:
-        """Run it.
+    def check(self, port: str | None) -> tuple[RefusedPlan, ...]:
+        """Run both forms.
+
+        Returns:
+            The graphs that the library refused, so that only the form without any ran.
 
         Raises:
             HipdnnMlirError: It cannot be loaded or run.
             AssertionError: It answers something else.
         """
-        # Without plans of earlier runs: what is tried is what this library proposes.
-        session = hipdnn_mlir.Session(self, port=port, plan_cache=False)
-        for inputs, expected in self.data_sets:
-            assert_similar(_run(session, inputs), expected, self.rtol, self.atol)
+        refused: tuple[RefusedPlan, ...] = ()
+        for form in filter(None, (self.program, self.otherwise)):
+            try:
+                # Without plans of earlier runs: what is tried is what this library proposes.
+                session = hipdnn_mlir.Session(form, port=port, plan_cache=False)
+            except PlanRefusedError as error:
+                if self.otherwise is None:
+                    raise
+                refused = error.refusals
+                continue
+            for inputs, expected in self.data_sets:
+                assert_similar(_run(session, inputs), expected, self.rtol, self.atol)
+        return refused
 
 
 def _run(session: hipdnn_mlir.Session, inputs: Sequence[Any]) -> list[Any]:
@@ -83,12 +112,16 @@ class Packer:
     """Compiles named cases for a target, in a worker process."""
 
     def __init__(self, target: str, folder: Path) -> None:
-        from onnx.backend.test.loader import load_node_model_tests
         from sample_programs import compile_sample, inputs, named_samples
 
         self._target, self._folder = target, folder
-        self._nodes = {case.name: case for case in load_node_model_tests()}
         self._samples, self._compile_sample, self._inputs = named_samples(), compile_sample, inputs
+
+    @cached_property
+    def _nodes(self) -> dict[str, Any]:
+        from onnx.backend.test.loader import load_node_model_tests
+
+        return {case.name: case for case in load_node_model_tests()}
 
     def pack(self, name: str) -> Result:
         """Write the case to the folder; ``rejected`` is what the host takes and the target does not, ``untaken`` what neither does."""
@@ -98,29 +131,46 @@ class Packer:
         except (UnsupportedError, ModelError) as error:
             return {"status": "rejected" if self._on_host(make, name) else "untaken", "reasons": _reasons(error)}
         path = self._folder / f"{len(list(self._folder.iterdir()))}-{os.getpid()}"
-        path.write_bytes(pickle.dumps(asdict(case)))
+        path.write_bytes(pickle.dumps(case))
         return {"status": "packed", "reasons": [], "path": str(path)}
 
     def _node(self, name: str, target: str) -> Case:
         case = self._nodes[name]
-        program = hipdnn_mlir.compile(case.model, target=target)
+        program, otherwise = _both(lambda refused: hipdnn_mlir.compile(case.model, target=target, refused=refused))
         sets = [([to_array(v) for v in inputs], [to_array(v) for v in outputs]) for inputs, outputs in case.data_sets]
-        return Case(program.text, program.tensors, sets, case.rtol, case.atol)
+        return Case(program, otherwise, sets, case.rtol, case.atol)
 
     def _sample(self, name: str, target: str) -> Case:
         sample = self._samples[name]
-        program, reference = (self._compile_sample(sample, where) for where in (target, "host"))
+        program, otherwise = _both(lambda refused: self._compile_sample(sample, target, refused))
+        reference = self._compile_sample(sample, "host").session()
         inputs = self._inputs(sample)
-        expected = _run(reference.session(), inputs)
-        types = {port.dtype for port in (*program.model.inputs, *program.model.outputs)}
+        expected = _run(reference, inputs)
+        types = {port.dtype for port in (*reference.inputs, *reference.outputs)}
         rtol = max((SAMPLE_RTOL[kind] for kind in types if kind in SAMPLE_RTOL), default=0.0)
-        return Case(program.text, program.tensors, [(inputs, expected)], rtol, 0.0)
+        return Case(program, otherwise, [(inputs, expected)], rtol, 0.0)
 
     def _on_host(self, make: Callable[[str, str], Case], name: str) -> bool:
         try:
             return self._target != "host" and make(name, "host") is not None
         except (UnsupportedError, ModelError):
             return False
+
+
+def _both(make: Callable[[Sequence[RefusedPlan]], hipdnn_mlir.Program]) -> tuple[Packed, Packed | None]:
+    """The program, and the one of the device whose library refuses every graph, as it is made there."""
+    first = made = make(())
+    refused: list[RefusedPlan] = []
+    while made.model.target != "host" and made.model.executables:
+        known = len(refused)
+        refused += [RefusedPlan(e.name, e.summary, "", "") for e in made.model.executables]
+        try:
+            made = make(refused)
+        except UnsupportedError:
+            return Packed(first.text, first.tensors), None
+        if known > MAX_GRAPHS:
+            raise RuntimeError(f"there is always one more graph: {refused[-1]}")
+    return Packed(first.text, first.tensors), None if made is first else Packed(made.text, made.tensors)
 
 
 def _reasons(error: HipdnnMlirError) -> list[str]:
@@ -136,19 +186,18 @@ class Checker:
         self._cases, self._port = zipfile.ZipFile(file), port
 
     def check(self, name: str) -> Result:
-        """The status is ``passed``, ``refused`` where the device's library has no plan for a graph, or ``failed``."""
+        """The status is ``passed``, ``recovered`` where the library refused graphs and the program without them passed, or ``refused``."""
         # What `pack` wrote on one's own machine: a pickle, which is code.
-        case = Case(**pickle.loads(self._cases.read(name)))  # noqa: S301
+        case: Case = pickle.loads(self._cases.read(name))  # noqa: S301
         try:
-            case.check(self._port)
+            refused = case.check(self._port)
         except PlanRefusedError as error:
             return {"status": "refused", "reasons": [str(refusal) for refusal in error.refusals]}
-        return {"status": "passed", "reasons": []}
+        return {"status": "recovered" if refused else "passed", "reasons": [str(plan) for plan in refused]}
 
 
 def serve(work: Callable[[str], Result]) -> None:
     """After ``ready`` a name per line in and a result per line out; whatever is raised is that case's failure."""
-    warnings.filterwarnings("ignore")
     # Libraries print on descriptor 1; results go to a private copy of it.
     results = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -162,7 +211,7 @@ def serve(work: Callable[[str], Result]) -> None:
 
 
 class Progress:
-    """Prints counts now and then, and what is failed or refused at once."""
+    """Prints counts now and then, and at once what failed or was refused."""
 
     def __init__(self, total: int) -> None:
         self._total, self._counts = total, Counter[str]()
@@ -171,7 +220,7 @@ class Progress:
     def __call__(self, name: str, result: Result) -> None:
         """Take one result."""
         self._counts[result["status"]] += 1
-        if result["status"] in ("failed", "refused"):
+        if result["status"] in ("failed", "refused", "recovered"):
             print(f"{result['status']}: {name}: {'; '.join(result['reasons'])}", flush=True)
         if time.monotonic() - self._last > PROGRESS_S:
             self._last = time.monotonic()
@@ -220,7 +269,7 @@ def run(file: Path, port: str | None, wanted: str, workers: int) -> bool:
     options = ["--port", port] if port else []
     results, progress = _each(names, workers, ["run-worker", str(file), *options])
     print(progress)
-    return bool(names) and all(result["status"] == "passed" for result in results.values())
+    return bool(names) and all(result["status"] in ("passed", "recovered") for result in results.values())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -234,6 +283,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--filter", default="", help="only cases and samples whose name contains this text")
     parser.add_argument("--workers", type=int, default=min(os.cpu_count() or 1, 8))
     asked = parser.parse_args(arguments)
+    warnings.filterwarnings("ignore")  # of NumPy, while onnx makes its cases
     if asked.command == "pack-worker":
         serve(Packer(asked.target, asked.file).pack)
         return 0
@@ -246,4 +296,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # Pickles name their classes by module: the one that both sides import, not __main__.
+    import suite
+
+    sys.exit(suite.main())
