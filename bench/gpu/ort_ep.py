@@ -1,0 +1,292 @@
+"""The provider of ONNX Runtime on an NVIDIA GPU: results, copies and waits of a run with everything bound on the device, times.
+
+``python bench/gpu/ort_ep.py pack DIRECTORY`` compiles models ahead into EPContext models, with inputs and ONNX Runtime's outputs in f32 on
+the CPU beside them: no GPU is needed. ``python bench/gpu/ort_ep.py run DIRECTORY`` checks them on the GPU, where neither the compiler nor
+torch-mlir is needed: onnxruntime 1.24 or later, PyTorch with CUDA, a C compiler and what ``bench/build_runtime.sh`` lays out. One line per
+check; exits 1 where one fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+
+# The counting library and the models live with the tests, weights of other types with the scripts beside this folder.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+
+from ort_ep.counting_port import lay_out, read_counts
+
+EP_NAME = "HipDNNExecutionProvider"
+NVIDIA = 0x10DE
+LIMITS = {np.dtype(np.float32): 1e-4, np.dtype(np.float16): 2e-2}
+"""Largest relative distance of outputs, as norms."""
+SERIES, RUNS = 15, 20
+WAITING, GOING_ON = "0", "1"
+"""Values of the run's entry below."""
+NO_FLUSH = "disable_synchronize_execution_providers"
+
+Arrays = Mapping[str, np.ndarray]
+
+
+def pack(folder: Path, target: str) -> None:
+    """Compile the models for a target, each in f32 and in f16."""
+    import onnx
+
+    import carried
+    import models
+    import onnxruntime_ep_hipdnn as hipdnn_ep
+
+    ort.register_execution_provider_library("hipdnn", hipdnn_ep.get_library_path())
+    cpu = [found for found in ort.get_ep_devices() if found.ep_name == EP_NAME and found.device.type.name == "CPU"][:1]
+    small = {
+        "resnet": models.resnet(4, 64, depths=(2, 2), width=32),
+        "encoder": models.encoder(2, 1, s=128, d=256, heads=4, ffn=1024),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, model in small.items():
+        rng = np.random.default_rng(0)
+        dims = {value.name: [d.dim_value for d in value.type.tensor_type.shape.dim] for value in model.graph.input}
+        feeds = {key: rng.standard_normal(sizes, np.float32).astype(np.float16) for key, sizes in dims.items()}
+        half = carried.retyped(model, onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16)
+        for suffix, made, dtype in (("f32", model, np.float32), ("f16", half, np.float16)):
+            wide = carried.retyped(made, onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT)
+            session = ort.InferenceSession(wide.SerializeToString(), providers=["CPUExecutionProvider"])
+            wanted = session.run(None, {key: array.astype(np.float32) for key, array in feeds.items()})
+            arrays = {f"in_{key}": array.astype(dtype) for key, array in feeds.items()}
+            arrays |= {f"out_{value.name}": array for value, array in zip(session.get_outputs(), wanted, strict=True)}
+            np.savez(folder / f"{name}-{suffix}.npz", **arrays)
+            settings = ort.SessionOptions()
+            settings.add_provider_for_devices(cpu, {"target": target, "strict": "1", "cache_limit_mb": "0"})
+            path = folder / f"{name}-{suffix}.onnx"
+            ort.ModelCompiler(settings, made.SerializeToString(), embed_compiled_data_into_model=True).compile_to_file(
+                str(path)
+            )
+            print(f"{path}: {path.stat().st_size / 1024:.0f} KiB")
+
+
+def distance(got: np.ndarray, want: np.ndarray) -> float:
+    """Norm of the difference over the norm of the reference."""
+    return float(np.linalg.norm(got.astype(np.float64) - want) / np.linalg.norm(want.astype(np.float64)))
+
+
+def run_options(entry: str) -> ort.RunOptions:
+    """Options of a run at whose end ONNX Runtime waits for the device, or does not."""
+    options = ort.RunOptions()
+    options.add_run_config_entry(NO_FLUSH, entry)
+    return options
+
+
+class Subject:
+    """A compiled model, its inputs on the host and what is wanted of it."""
+
+    def __init__(self, path: Path, provider: Path) -> None:
+        self.path, self.provider = path, provider
+        arrays = dict(np.load(path.with_suffix(".npz")))
+        self.feeds = {key.removeprefix("in_"): array for key, array in arrays.items() if key.startswith("in_")}
+        self.wanted = {key.removeprefix("out_"): array for key, array in arrays.items() if key.startswith("out_")}
+        self.dtype = next(iter(self.feeds.values())).dtype
+
+    def session(self, **options: str) -> ort.InferenceSession:
+        """A session on the GPU, without a compiler."""
+        gpus = [
+            found for found in ort.get_ep_devices() if found.ep_name == EP_NAME and found.device.vendor_id == NVIDIA
+        ]
+        settings = ort.SessionOptions()
+        settings.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+        settings.add_provider_for_devices(gpus[:1], {"compiler": "none", "plan_cache": "none", **options})
+        session = ort.InferenceSession(str(self.path), sess_options=settings)
+        session.disable_fallback()
+        return session
+
+    def check(self, got: Arrays) -> str:
+        """The distance of outputs from what is wanted; raises ValueError where it is too large."""
+        worst = max(distance(got[name], want) for name, want in self.wanted.items())
+        if not worst <= LIMITS[self.dtype]:
+            raise ValueError(f"error {worst:.1e}, allowed {LIMITS[self.dtype]:.0e}")
+        return f"error {worst:.1e}"
+
+    def checks(self) -> Iterator[tuple[str, Callable[[], str]]]:
+        """Name and body of each check; a body answers its line or raises."""
+        yield "host arrays", self.host_arrays
+        yield "ONNX Runtime's values on the device", self.device_values
+        yield "outputs that ONNX Runtime allocates", self.allocated_outputs
+        for graph in ("0", "1"):
+            yield f"PyTorch's tensors on its stream, graph={graph}", lambda graph=graph: self.tensors(graph)
+        yield "what the CUDA profiler sees", self.profiled
+
+    def host_arrays(self) -> str:
+        """Arrays of the host, copied in and out."""
+        session = self.session()
+        names = [value.name for value in session.get_outputs()]
+        return self.check(dict(zip(names, session.run(None, self.feeds), strict=True)))
+
+    def device_values(self) -> str:
+        """OrtValues in the device's memory."""
+        session = self.session()
+        binding = session.io_binding()
+        for name, array in self.feeds.items():
+            binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(array, "cuda", 0))
+        results = {
+            name: ort.OrtValue.ortvalue_from_numpy(np.full(want.shape, np.nan, self.dtype), "cuda", 0)
+            for name, want in self.wanted.items()
+        }
+        for name, value in results.items():
+            binding.bind_ortvalue_output(name, value)
+        line = self.count(session, binding)
+        return f"{self.check({name: value.numpy() for name, value in results.items()})}  {line}"
+
+    def allocated_outputs(self) -> str:
+        """Outputs left to ONNX Runtime, which takes them from the provider's allocator."""
+        session = self.session()
+        binding = session.io_binding()
+        for name, array in self.feeds.items():
+            binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(array, "cuda", 0))
+        for name in self.wanted:
+            binding.bind_output(name, "cuda", 0)
+        line = self.count(session, binding)
+        values = dict(zip(self.wanted, binding.get_outputs(), strict=True))
+        return f"{self.check({name: value.numpy() for name, value in values.items()})}  {line}"
+
+    def bound_tensors(self, graph: str) -> tuple[ort.InferenceSession, ort.IOBinding, Any, dict[str, Any]]:
+        """A session on a stream of PyTorch's, its tensors bound by address, the stream and the outputs (the inputs stay with them)."""
+        import torch
+
+        stream = torch.cuda.Stream()
+        session = self.session(user_compute_stream=str(stream.cuda_stream), graph=graph)
+        binding = session.io_binding()
+        tensors = {}
+        for name, array in self.feeds.items():
+            tensors[f"in {name}"] = given = torch.from_numpy(array).cuda()
+            binding.bind_input(name, "cuda", 0, self.dtype.type, tuple(given.shape), given.data_ptr())
+        for name, want in self.wanted.items():
+            tensors[name] = result = torch.full(want.shape, torch.nan, dtype=getattr(torch, self.dtype.name)).cuda()
+            binding.bind_output(name, "cuda", 0, self.dtype.type, tuple(result.shape), result.data_ptr())
+        torch.cuda.synchronize()
+        return session, binding, stream, tensors
+
+    def tensors(self, graph: str) -> str:
+        """Tensors bound by address: the result, what a run calls, and its time between device events."""
+        import torch
+
+        session, binding, stream, tensors = self.bound_tensors(graph)
+        line = self.count(session, binding)
+        options = run_options(GOING_ON)
+        times = []
+        for _ in range(SERIES):
+            start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            start.record(stream)
+            for _ in range(RUNS):
+                session.run_with_iobinding(binding, options)
+            stop.record(stream)
+            stop.synchronize()
+            times.append(1e3 * start.elapsed_time(stop) / RUNS)
+        error = self.check({name: tensors[name].cpu().numpy() for name in self.wanted})
+        return f"{error}  {line}  {statistics.median(times):.1f} us"
+
+    def count(self, session: ort.InferenceSession, binding: ort.IOBinding) -> str:
+        """What a run in steady state calls; raises ValueError where it copies, allocates, or waits more than ONNX Runtime asks for."""
+        counts = {}
+        for entry in (WAITING, GOING_ON):
+            options = run_options(entry)
+            for _ in range(3):
+                before = read_counts(self.provider)
+                session.run_with_iobinding(binding, options)
+                counts[entry] = read_counts(self.provider).since(before)
+        session.run_with_iobinding(binding, run_options(WAITING))
+        line = f"calls {counts[WAITING]} without ONNX Runtime's wait {counts[GOING_ON]}"
+        for entry, waits in ((WAITING, 1), (GOING_ON, 0)):
+            seen = counts[entry]
+            if any(seen.get(kind) for kind in ("to_device", "to_host", "allocations")):
+                raise ValueError(f"a run copies or allocates: {line}")
+            if seen.get("synchronizations", 0) > waits:
+                raise ValueError(f"a run waits: {line}")
+        return line
+
+    def profiled(self) -> str:
+        """Copies and waits of ten runs as CUPTI records them, cuDNN's included; raises ValueError for a copy to or from the host."""
+        import torch
+        from torch.profiler import ProfilerActivity, profile
+
+        session, binding, stream, _tensors = self.bound_tensors("0")
+        options = run_options(GOING_ON)
+        for _ in range(3):
+            session.run_with_iobinding(binding, options)
+        torch.cuda.synchronize()
+        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as record:
+            for _ in range(10):
+                session.run_with_iobinding(binding, options)
+        stream.synchronize()
+        events = record.events() or []
+        on_device = [event.name for event in events if event.device_type == torch.autograd.DeviceType.CUDA]
+        copies = [name for name in on_device if name.startswith("Memcpy")]
+        waits = [
+            event.name
+            for event in events
+            if event.device_type != torch.autograd.DeviceType.CUDA and "Synchronize" in event.name
+        ]
+        line = f"{len(on_device)} activities of the device, of them copies {sorted(set(copies))}; waits {len(waits)} {sorted(set(waits))}"
+        if any("HtoD" in name or "DtoH" in name for name in copies):
+            raise ValueError(line)
+        return line if on_device else "nothing recorded: the profiler has no access to the device here"
+
+
+def run(folder: Path) -> int:
+    """Check every compiled model of a folder; answer how many checks failed."""
+    import torch
+
+    torch.cuda.init()  # so that its context is the primary one before anything else is
+    print(torch.cuda.get_device_name(), "onnxruntime", ort.__version__, "torch", torch.__version__)
+    failures = 0
+    with tempfile.TemporaryDirectory() as libraries:
+        provider = lay_out(Path(libraries))
+        ort.register_execution_provider_library("hipdnn", str(provider))
+        offers = [
+            (found.device.type.name, hex(found.device.vendor_id))
+            for found in ort.get_ep_devices()
+            if found.ep_name == EP_NAME
+        ]
+        print("devices on offer", offers)
+        if ("GPU", hex(NVIDIA)) not in offers:
+            print("FAIL the provider offers no NVIDIA GPU; the log above says why")
+            return 1
+        for path in sorted(folder.glob("*.onnx")):
+            subject = Subject(path, provider)
+            for name, check in subject.checks():
+                try:
+                    print(f"ok   {path.stem:12} {name}: {check()}", flush=True)
+                except Exception as error:  # noqa: BLE001 - one failure is a line of the report
+                    failures += 1
+                    print(f"FAIL {path.stem:12} {name}: {error}", flush=True)
+                    traceback.print_exc()
+        with suppress(Exception):
+            ort.unregister_execution_provider_library("hipdnn")
+    print("failed" if failures else "all checks passed", failures or "")
+    return failures
+
+
+def main() -> None:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(description="Check the ONNX Runtime provider on an NVIDIA GPU.")
+    parser.add_argument("action", choices=["pack", "run"])
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--target", default="sm_90")
+    asked = parser.parse_args()
+    if asked.action == "pack":
+        pack(asked.directory, asked.target)
+    elif run(asked.directory):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
