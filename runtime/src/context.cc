@@ -239,7 +239,14 @@ void Context::launch(std::size_t step, const LaunchStep& action) {
       hip.module_launch_kernel(program_->function(action.kernel), blocks[0], blocks[1], blocks[2], threads[0], threads[1], threads[2], 0,
                                current_, arguments.parameters.data(), nullptr);
   if (status == hipSuccess) return;
-  throw DeviceError("hipModuleLaunchKernel(step " + program_->program().steps()[step].name + "): " + describe_kernel_failure(hip, status));
+  const std::string failure =
+      "hipModuleLaunchKernel(step " + program_->program().steps()[step].name + "): " + describe_kernel_failure(hip, status);
+  if (program_->device().port().device_memory_is_host_memory) throw DeviceError(failure);
+  const auto text = [](const auto& sizes) {
+    return std::to_string(sizes[0]) + "x" + std::to_string(sizes[1]) + "x" + std::to_string(sizes[2]);
+  };
+  throw DeviceError(failure + " (" + text(blocks) + " blocks of " + text(threads) + " threads of '" + kernel.symbol +
+                    "'); compile the model again with --target " + program_->device().target());
 }
 
 void Context::copy(void* destination, const void* source, std::size_t bytes, hipMemcpyKind kind) {

@@ -110,6 +110,19 @@ std::string read_name(const HipApi& api, int ordinal) {
   return text.data();
 }
 
+/// Throw DeviceError for an allocation that failed; `memory` is what is left on the device, where that is what was asked for and it tells.
+[[noreturn]] void refuse_allocation(const HipApi& api, hipError_t status, const std::string& call, const std::string& memory) {
+  const std::string hint = status == hipErrorOutOfMemory ? memory + "; use a smaller batch or free memory" : std::string();
+  throw DeviceError(call + ": " + describe_failure(api, status) + hint);
+}
+
+/// " (12 of 81559 MiB are free)"; empty where the library does not tell.
+std::string describe_memory(const HipApi& api) {
+  MemoryInfo info{};
+  if (api.mem_get_info == nullptr || api.mem_get_info(&info.free_bytes, &info.total_bytes) != hipSuccess) return {};
+  return " (" + std::to_string(info.free_bytes >> 20) + " of " + std::to_string(info.total_bytes >> 20) + " MiB are free)";
+}
+
 /// "A, B and C": the first dozen of the names, and how many more there are.
 std::string list_names(const std::vector<EngineInfo>& engines) {
   constexpr std::size_t most = 12;
@@ -183,7 +196,10 @@ void Device::activate() const {
 DeviceBuffer Device::allocate(std::size_t bytes) const {
   activate();
   void* raw = nullptr;
-  check(library_->hip(), library_->hip().malloc(&raw, bytes), "hipMalloc(" + std::to_string(bytes) + " bytes)");
+  const hipError_t status = library_->hip().malloc(&raw, bytes);
+  if (status != hipSuccess) {
+    refuse_allocation(library_->hip(), status, "hipMalloc(" + std::to_string(bytes) + " bytes)", describe_memory(library_->hip()));
+  }
   return {library_, raw};
 }
 
@@ -193,7 +209,8 @@ PinnedBuffer Device::allocate_pinned(std::size_t bytes) const {
   }
   activate();
   void* raw = nullptr;
-  check(library_->hip(), library_->hip().host_malloc(&raw, bytes, hipHostMallocDefault), "hipHostMalloc(" + std::to_string(bytes) + " bytes)");
+  const hipError_t status = library_->hip().host_malloc(&raw, bytes, hipHostMallocDefault);
+  if (status != hipSuccess) refuse_allocation(library_->hip(), status, "hipHostMalloc(" + std::to_string(bytes) + " bytes)", {});
   return {library_, raw};
 }
 

@@ -15,14 +15,14 @@ std::string as_one_line(std::string text) {
   return text;
 }
 
-std::string describe(const HipApi& api, hipError_t status) {
+}  // namespace
+
+std::string describe_failure(const HipApi& api, hipError_t status) {
   const char* text = api.get_error_string(status);
   std::string words = "HIP error ";
   words += std::to_string(status);
   return words + ": " + (text ? text : "no description");
 }
-
-}  // namespace
 
 namespace {
 
@@ -44,12 +44,12 @@ Error::Error(std::string message) : std::runtime_error(as_one_line(std::move(mes
 
 void check(const HipApi& api, hipError_t status, std::string_view call) {
   if (status == hipSuccess) return;
-  throw DeviceError(std::string(call) + ": " + describe(api, status));
+  throw DeviceError(std::string(call) + ": " + describe_failure(api, status));
 }
 
 std::string describe_kernel_failure(const HipApi& api, hipError_t status) {
   const char* reason = api.last_kernel_error ? api.last_kernel_error() : nullptr;
-  return reason != nullptr && *reason != '\0' ? std::string(reason) : describe(api, status);
+  return reason != nullptr && *reason != '\0' ? std::string(reason) : describe_failure(api, status);
 }
 
 void check(const HipdnnApi& api, hipdnnStatus_t status, std::string_view call) {

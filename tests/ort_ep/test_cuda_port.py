@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +22,8 @@ import pytest
 
 import hipdnn_mlir
 import models
+from hipdnn_mlir import _runtime
+from hipdnn_mlir.errors import DeviceError
 
 from .counting_port import lay_out
 from .sessions import make_session, reference, session_options
@@ -143,7 +147,7 @@ def test_missing_memory_is_named_and_the_process_goes_on(folder: Path) -> None:
     assert len(answer["messages"]) == 2
     for message in answer["messages"]:
         assert "hipMalloc(" in message
-        assert "out of memory" in message
+        assert re.search("out of memory.*; use a smaller batch or free memory", message)
     check_y(folder, answer["y"])
 
 
@@ -176,3 +180,55 @@ def test_wrong_program_options_are_errors(folder: Path) -> None:
         "option 'tf32' = 'yes': expected one of 'auto', '0', '1'"
         in act(folder, "plain", options={"tf32": "yes"})["error"]
     )
+
+
+def test_failed_launch_is_named_and_the_process_goes_on(folder: Path) -> None:
+    path = folder / "launches.onnx"
+    compile_to(path, launches(), folder / "cache", embed=True, options={"target": "sm_90"})
+    (node,) = contexts(path)
+    blob = attribute(node, "ep_cache_context")
+    assert isinstance(blob, bytes)
+    kernels = program_of(blob)["kernels"]
+    for kernel in kernels:
+        kernel["code"]["block"] = [1024, 4, 1]
+    change_attribute(path, "ep_cache_context", edit_program(blob, "kernels", kernels))
+    answer = act(folder, "after_failure", model="launches.onnx")
+    assert len(answer["messages"]) == 2
+    for message in answer["messages"]:
+        assert re.search(
+            r"hipModuleLaunchKernel\(step .*\): .*1024x4x1 threads.*compile the model again with --target sm_90",
+            message,
+        )
+    check_y(folder, answer["y"])
+
+
+def launches() -> onnx.ModelProto:
+    """What is generated code on a GPU."""
+    shape = f"{ROWS}, {COLUMNS}"
+    return onnx.parser.parse_model(
+        f'<ir_version: 10, opset_import: ["": 17]> g (float16[{shape}] x) => (float16[{shape}] y) {{ y = Softmax(x) }}'
+    )
+
+
+def program_of(blob: bytes) -> dict[str, Any]:
+    """The program in a container."""
+    length = struct.unpack("<Q", blob[:8])[0]
+    program = json.loads(json.loads(blob[8 : 8 + length])["__metadata__"]["hipdnn_program"])
+    assert isinstance(program, dict)
+    return program
+
+
+def test_port_without_its_library_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DeviceError, match=r"port 'cuda': cannot open libhipdnn_cuda\.so.*reinstall the package"):
+        _runtime.open_device("cuda", directory=str(tmp_path))
+
+
+def test_driver_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    (tmp_path / "libcuda.so.1").write_bytes(b"not a library")
+    code = "from hipdnn_mlir import _runtime; _runtime.open_device('cuda')"
+    environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path), "PYTHONPATH": str(PACKAGES)}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert re.search(r"DeviceError: .*cannot open libcuda\.so\.1 \(.*\); install NVIDIA's driver", done.stderr)

@@ -61,6 +61,9 @@ class InputError : public Error {
 void check(const HipApi& api, hipError_t status, std::string_view call);
 void check(const HipdnnApi& api, hipdnnStatus_t status, std::string_view call);
 
+/// "HIP error 2: out of memory", in the library's own words.
+std::string describe_failure(const HipApi& api, hipError_t status);
+
 /// Why a module call failed, in the library's own words where it has some.
 std::string describe_kernel_failure(const HipApi& api, hipError_t status);
 

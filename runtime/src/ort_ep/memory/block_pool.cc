@@ -144,7 +144,7 @@ void* BlockPool::grow_or_explain(std::size_t size, std::size_t bytes, StreamUser
     return grow(size, bytes, user, is_reserved);
   } catch (const hipdnn_rt::DeviceError&) {
     throw hipdnn_rt::DeviceError(name_ + ": no memory for " + std::to_string(bytes) + " bytes, with " + megabytes(stats().used_bytes) +
-                                 " in use and nothing cached: " + reason + "; use smaller batches or fewer sessions at once");
+                                 " in use and nothing cached: " + reason);
   }
 }
 

@@ -1,9 +1,9 @@
 """The provider of ONNX Runtime on an NVIDIA GPU: results, copies and waits of a run with everything bound on the device, times.
 
-``python bench/gpu/ort_ep.py pack DIRECTORY`` compiles models ahead into EPContext models, with inputs and ONNX Runtime's outputs in f32 on
-the CPU beside them: no GPU is needed. ``python bench/gpu/ort_ep.py run DIRECTORY`` checks them on the GPU, where neither the compiler nor
-torch-mlir is needed: onnxruntime 1.24 or later, PyTorch with CUDA, a C compiler and what ``bench/build_runtime.sh`` lays out. One line per
-check; exits 1 where one fails.
+``python bench/gpu/provider.py pack DIRECTORY`` compiles models ahead into EPContext models, with inputs and ONNX Runtime's outputs in f32
+on the CPU beside them: no GPU is needed. ``python bench/gpu/provider.py run DIRECTORY`` checks them on the GPU, where neither the compiler
+nor torch-mlir is needed: onnxruntime 1.24 or later, PyTorch with CUDA, a C compiler and what ``bench/build_runtime.sh`` lays out. One line
+per check; exits 1 where one fails.
 """
 
 from __future__ import annotations
