@@ -41,6 +41,21 @@ def _of(t: Any) -> Any:
     return 1 + mp.mpf(2.5) * (1 + t) / (1 - t)
 
 
+SHORT: dict[str, tuple[Callable[[Any], Any], Any, Any, int]] = {
+    # What 16 bits need (hipdnn_mlir/gpu/short_functions.py), and the number of terms that has errors of about 2^-17.
+    "TANH": (FITS["TANH"][0], 1e-24, 0.0625, 2),
+    "ERF": (FITS["ERF"][0], 1e-24, 0.25, 3),
+    # log(1 + f) = f L(f)
+    "NEAR_LOG": (series(lambda f: mp.log(1 + f) / f, mp.mpf(1)), -1 / 16, 1 / 16, 4),
+    # Q(a) = exp(-a^2 / 2) t N(t), t = 1 / (1 + 0.31 a), a to 13.5; the slope is the best of those with two digits
+    "NORMAL": (lambda t: _rest((1 / t - 1) / mp.mpf(0.31)) / t, 1 / (1 + mp.mpf(0.31) * mp.mpf(13.5)), 1, 6),
+}
+
+
+def _rest(a: Any) -> Any:
+    return mp.erfc(a / mp.sqrt(2)) / 2 * mp.exp(a * a / 2)
+
+
 def fitted(name: str, bits: int) -> tuple[list[Any], Any]:
     """Coefficients, of the highest power first, and the error relative to the function's greatest value."""
     function, low, high = FITS[name]
@@ -54,18 +69,26 @@ def fitted(name: str, bits: int) -> tuple[list[Any], Any]:
     raise ValueError(name)
 
 
+def show(width: int, coefficients: list[Any], error: Any) -> None:
+    """Print the polynomial for a type of a width."""
+    numbers = ", ".join(mp.nstr(c, 20 if width == 64 else 12, strip_zeros=False) for c in coefficients)
+    print(f"        {width}: ({numbers}),  # {mp.nstr(error, 2)}")
+
+
 def main() -> None:
     """Print the module."""
     print(
         '"""Coefficients of polynomials, highest power first, by bits of the float type; made by bench/gpu/fit_functions.py."""\n'
     )
     print("COEFFICIENTS: dict[str, dict[int, tuple[float, ...]]] = {")
-    for name in FITS:
+    for name in {**FITS, **SHORT}:
         print(f'    "{name}": {{')
-        for bits, width in ((24, 32), (53, 64)):
-            coefficients, error = fitted(name, bits)
-            numbers = ", ".join(mp.nstr(c, 20 if width == 64 else 12, strip_zeros=False) for c in coefficients)
-            print(f"        {width}: ({numbers}),  # {mp.nstr(error, 2)}")
+        if name in SHORT:
+            function, low, high, terms = SHORT[name]
+            show(16, *mp.chebyfit(function, [low, high], terms, error=True))
+        if name in FITS:
+            show(32, *fitted(name, 24))
+            show(64, *fitted(name, 53))
         print("    },")
     print("}")
 

@@ -14,8 +14,7 @@ def _number(p: Program, like: int, value: float) -> int:
 
 
 def _sigmoid(p: Program, x: int) -> int:
-    raised = p.apply("exp", p.apply("neg", x))
-    return p.apply("reciprocal", p.apply("add", raised, _number(p, x, 1)))
+    return p.apply("sigmoid", x)
 
 
 def _scaled(p: Program, x: int, factor: float) -> int:
@@ -36,8 +35,7 @@ def _relu(p: Program, node: Node, x: int) -> int:
 
 def _gelu(p: Program, node: Node, x: int) -> int:
     del node
-    inner = p.apply("add", p.apply("erf", _scaled(p, x, math.sqrt(0.5))), _number(p, x, 1))
-    return p.apply("mul", _scaled(p, x, 0.5), inner)
+    return p.apply("gelu", x)
 
 
 def _gelu_tanh(p: Program, node: Node, x: int) -> int:

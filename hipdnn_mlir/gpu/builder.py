@@ -14,6 +14,8 @@ from torch_mlir import ir
 Value = Any
 """An `ir.Value`, or in arithmetic on positions a Python int."""
 GLOBAL, SHARED = 1, 3
+APPROXIMATE = "llvm.approximate."
+"""Before the names of intrinsics that `lower` chooses for a vendor."""
 _SHARED_SYMBOL = "shared_memory"
 _PREDICATES = {"eq": 0, "ne": 1, "slt": 2, "sle": 3, "sgt": 4, "sge": 5, "ult": 6, "ule": 7, "ugt": 8, "uge": 9}
 _FLOAT_PREDICATES = {"oeq": 1, "ogt": 2, "oge": 3, "olt": 4, "ole": 5, "une": 13, "uno": 14}
@@ -64,12 +66,21 @@ class KernelBuilder:
 
         The math dialect would do, but its conversion for NVIDIA calls libdevice.
         """
-        kind = operands[0].type
+        return self._call(f"llvm.{name}.{operands[0].type}", *operands)
+
+    def approximate(self, name: str, x: Value) -> Value:
+        """One instruction of the GPU on an f32: `exp2`, `log2`, `reciprocal` or `rsqrt`.
+
+        Errors are at most 2^-22 of the result (of `log2` between 1/2 and 2: 2^-22). Numbers below 2^-126 count as 0 and become 0.
+        """
+        return self._call(APPROXIMATE + name, x)
+
+    def _call(self, name: str, *operands: Value) -> Value:
         return self.op(
             "llvm.call_intrinsic",
             operands,
-            kind,
-            intrin=ir.StringAttr.get(f"llvm.{name}.{kind}"),
+            operands[0].type,
+            intrin=ir.StringAttr.get(name),
             operandSegmentSizes=ir.DenseI32ArrayAttr.get([len(operands), 0]),
             op_bundle_sizes=ir.DenseI32ArrayAttr.get([]),
         )

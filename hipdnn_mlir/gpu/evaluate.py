@@ -1,11 +1,12 @@
 """Writes a program's instructions for a few adjacent positions at a time."""
 
+import math
 from collections.abc import Sequence
 
 from ..dtypes import DType
 from .builder import KernelBuilder, Value
 from .elements import from_memory, memory_type, to_memory, value_type
-from .instructions import Instructions
+from .instructions import Instructions, number
 from .kernel import Operand
 from .program import Instruction, Program
 from .space import Space, access_size
@@ -27,6 +28,8 @@ class Evaluator:
     def __init__(self, b: KernelBuilder, program: Program, space: Space, lanes: int) -> None:
         self.b, self.program, self.space, self.lanes = b, program, space, lanes
         self.instructions = Instructions(b, rounds=program.rounds)
+        # Equal instructions are one here: long if any of them is.
+        self._long = {step for step, is_short in zip(program.code, program.short(), strict=True) if not is_short}
         dims = index_dims(program)
         self._index = {dim: space.strides[len(program.operands) + place] for place, dim in enumerate(dims)}
 
@@ -51,7 +54,8 @@ class Evaluator:
             return self.instructions.saturate(operands[0], source, step.dtype)
         if step.name == "pow" and (special := self._known_power(step, operands)) is not None:
             return special
-        return self.instructions.apply(step.name, source, *operands)
+        is_short = step not in self._long and not self._is_multiplication(step)
+        return self.instructions.apply(step.name, source, *operands, is_short=is_short)
 
     def _known_power(self, step: Instruction, operands: Sequence[Value]) -> Value | None:
         """Powers that are a multiplication or nothing."""
@@ -61,6 +65,15 @@ class Evaluator:
         return (
             operands[0] if exponent.data == 1 else self.instructions.apply("mul", step.dtype, operands[0], operands[0])
         )
+
+    def _is_multiplication(self, step: Instruction) -> bool:
+        """Whether it divides by a constant power of two, which LLVM makes an exact multiplication."""
+        divisor = self.program.code[step.operands[-1]]
+        while divisor.name == "cast":
+            divisor = self.program.code[divisor.operands[0]]
+        if step.name != "div" or divisor.name != "const":
+            return False
+        return abs(math.frexp(number(divisor.data, divisor.dtype))[0]) == 0.5
 
     def _positions(self, strides: Sequence[int], coordinates: Sequence[Value], dtype: DType) -> Lanes:
         b = self.b

@@ -1,10 +1,10 @@
 """Functions of real numbers from arithmetic alone, for f32 and f64: no device library is called.
 
-The same instructions run on every architecture, and on the CPU in tests. Measured errors: docs/gpu-kernels.md.
+The same instructions run on every architecture, and on the CPU in tests; `short_functions.py` has those for results of 16 bits. Measured
+errors: docs/gpu-kernels.md.
 """
 
 import math
-from collections.abc import Callable
 
 from .builder import KernelBuilder, Value
 from .coefficients import COEFFICIENTS
@@ -67,6 +67,14 @@ class Functions:
         """The root, rounded once."""
         return self.b.intrinsic("sqrt", x)
 
+    def reciprocal(self, x: Value) -> Value:
+        """1 / x."""
+        return self.div(self.number(1), x)
+
+    def rsqrt(self, x: Value) -> Value:
+        """1 / root of x."""
+        return self.div(self.number(1), self.sqrt(x))
+
     def with_sign(self, x: Value, sign: Value) -> Value:
         """|x| with another's sign."""
         return self.b.intrinsic("copysign", x, sign)
@@ -83,18 +91,18 @@ class Functions:
         """`then` where x compares with a number so, else `otherwise`."""
         return self.b.select(self.b.compare(predicate, x, self.number(y)), then, otherwise)
 
-    def polynomial(self, x: Value, name: str) -> Value:
-        """A polynomial of the table."""
-        first, *rest = COEFFICIENTS[name][self.bits]
+    def polynomial(self, x: Value, name: str, bits: int | None = None) -> Value:
+        """A polynomial of the table, of this type's precision or another."""
+        first, *rest = COEFFICIENTS[name][bits or self.bits]
         total = self.number(first)
         for coefficient in rest:
             total = self.fma(total, x, self.number(coefficient))
         return total
 
-    def corrected(self, x: Value, name: str) -> Value:
+    def corrected(self, x: Value, name: str, bits: int | None = None) -> Value:
         """X + x z P(z), z = x * x: odd functions that begin like x."""
         z = self.mul(x, x)
-        return self.fma(self.mul(x, z), self.polynomial(z, name), x)
+        return self.fma(self.mul(x, z), self.polynomial(z, name, bits), x)
 
     # -- exponentials ---------------------------------------------------------------------------------------------
 
@@ -284,7 +292,8 @@ class Functions:
         t = self.sub(x, self.number(1))
         near = self.log1p(self.add(t, self.sqrt(self.fma(t, t, self.add(t, t)))))
         far = self.add(self.log(x), self.number(math.log(2)))
-        return self.where("ogt", x, 2.0 ** (self.mantissa // 2 + 2), far, near)
+        result = self.where("ogt", x, 2.0 ** (self.mantissa // 2 + 2), far, near)
+        return self.where("olt", x, 1.0, self.number(math.nan), result)
 
     def atanh(self, x: Value) -> Value:
         """Inverse hyperbolic tangent."""
@@ -306,6 +315,15 @@ class Functions:
         rest = self.mul(self.exp(self.neg(self.mul(y, y))), self.div(self.polynomial(t, "ERFC"), moved))
         far = self.with_sign(self.sub(self.number(1), rest), x)
         return self.where("olt", a, 1.0, near, far)
+
+    def sigmoid(self, x: Value) -> Value:
+        """1 / (1 + exp(-x))."""
+        return self.reciprocal(self.add(self.exp(self.neg(x)), self.number(1)))
+
+    def gelu(self, x: Value) -> Value:
+        """X times the normal distribution's probability of less than x."""
+        inner = self.add(self.erf(self.mul(x, self.number(math.sqrt(0.5)))), self.number(1))
+        return self.mul(self.mul(x, self.number(0.5)), inner)
 
     def pow(self, x: Value, y: Value) -> Value:
         """X to the y as in C; for f32 computed in f64."""
@@ -347,11 +365,8 @@ class Functions:
         return self.with_sign(rest if self.bits == 64 else b.op("arith.truncf", [rest], b.f32), x)
 
 
-NAMES: dict[str, Callable[..., Value]] = {
-    name: getattr(Functions, name)
-    for name in (
-        "exp", "log", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "sqrt",
-        "log1p", "atan2", "pow", "fmod",
-    )
-}  # fmt: skip
-"""Functions by the names of a map's instructions."""
+NAMES = frozenset({
+    "add", "sub", "mul", "div", "neg", "abs", "exp", "log", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
+    "acosh", "atanh", "erf", "sqrt", "rsqrt", "reciprocal", "log1p", "atan2", "pow", "fmod", "sigmoid", "gelu",
+})  # fmt: skip
+"""Functions that are instructions of a map or of a graph's program, by the same name."""

@@ -11,6 +11,7 @@ from ..ops.spec import Refusal
 from .builder import KernelBuilder, Value
 from .elements import is_narrow, is_signed, rounded, value_type
 from .functions import NAMES, Functions
+from .short_functions import ShortFunctions
 
 _COMPARISONS = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
 _TESTS = frozenset({*_COMPARISONS, "is_nan", "is_inf", "is_pos_inf", "is_neg_inf"})
@@ -47,8 +48,8 @@ class Instructions:
         """A number."""
         return self.b.constant(number(value, dtype), value_type(self.b, dtype))
 
-    def apply(self, name: str, dtype: DType, *operands: Value) -> Value:
-        """An instruction on operands of one type (`where`: behind its condition)."""
+    def apply(self, name: str, dtype: DType, *operands: Value, is_short: bool = False) -> Value:
+        """An instruction on operands of one type (`where`: behind its condition); `is_short`: see `Program.short`."""
         if name == "where":
             return self.b.select(*operands)
         if name in _COMPARISONS:
@@ -56,7 +57,7 @@ class Instructions:
         if not dtype.is_float:
             made = self._integer(name, dtype, *operands)
         else:
-            made = self._float(name, dtype, *operands)
+            made = self._float(name, dtype, is_short, *operands)
             if self._rounds and name not in _TESTS:
                 made = rounded(self.b, made, dtype)
         return made
@@ -69,19 +70,14 @@ class Instructions:
 
     # -- floats ---------------------------------------------------------------------------------------------------
 
-    def _float(self, name: str, dtype: DType, *operands: Value) -> Value:
-        b, f = self.b, Functions(self.b, 64 if dtype.name == "f64" else 32)
+    def _float(self, name: str, dtype: DType, is_short: bool, *operands: Value) -> Value:
+        b = self.b
+        f = ShortFunctions(b) if is_short else Functions(b, 64 if dtype.name == "f64" else 32)
+        if name in NAMES:
+            return getattr(f, name)(*operands)
         x = operands[0]
         simple: dict[str, Callable[[], Value]] = {
-            "add": lambda: f.add(*operands),
-            "sub": lambda: f.sub(*operands),
-            "mul": lambda: f.mul(*operands),
-            "div": lambda: f.div(*operands),
-            "neg": lambda: f.neg(x),
-            "abs": lambda: f.abs(x),
             "sign": lambda: f.where("ogt", x, 0.0, f.number(1), f.where("olt", x, 0.0, f.number(-1), x)),  # a zero or NaN is itself
-            "rsqrt": lambda: f.div(f.number(1), f.sqrt(x)),
-            "reciprocal": lambda: f.div(f.number(1), x),
             "min": lambda: self._extreme("olt", *operands),
             "max": lambda: self._extreme("ogt", *operands),
             "mod": lambda: self._float_mod(f, *operands),
@@ -94,8 +90,6 @@ class Instructions:
             return simple[name]()
         if name in _ROUNDINGS:
             return b.intrinsic(_ROUNDINGS[name], x)
-        if name in NAMES:
-            return NAMES[name](f, *operands)
         raise Refusal("kernel", f"no instruction {name} for {dtype}")
 
     def _extreme(self, predicate: str, x: Value, y: Value) -> Value:

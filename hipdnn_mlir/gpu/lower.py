@@ -11,8 +11,19 @@ from torch_mlir.passmanager import PassManager
 
 from ..errors import ModelError, PassError
 from .arch import Architecture
+from .builder import APPROXIMATE
 from .float_literals import respelled
 
+_APPROXIMATIONS = {
+    "nvidia": {
+        "exp2": "nvvm.ex2.approx.ftz.f", "log2": "nvvm.lg2.approx.ftz.f", "reciprocal": "nvvm.rcp.approx.ftz.f",
+        "rsqrt": "nvvm.rsqrt.approx.ftz.f",
+    },
+    "amd": {
+        "exp2": "amdgcn.exp2.f32", "log2": "amdgcn.log.f32", "reciprocal": "amdgcn.rcp.f32", "rsqrt": "amdgcn.rsq.f32",
+    },
+}  # fmt: skip
+"""The GPU's one instruction for `KernelBuilder.approximate`, by vendor."""
 _CODE_OBJECT_VERSION = 500
 """Of the code object that AMD's driver loads; 5 is what ROCm 5.7 to 7 read."""
 
@@ -35,6 +46,7 @@ def _llvm_text(module: Any, architecture: Architecture) -> str:
     )
     pipeline = f"builtin.module(gpu.module(canonicalize,cse,convert-scf-to-cf,{conversion},reconcile-unrealized-casts))"
     with module.context, ir.Location.unknown():
+        _choose_approximations(module, architecture.vendor)
         try:
             PassManager.parse(pipeline).run(module.operation)
         except ir.MLIRError as error:
@@ -43,6 +55,17 @@ def _llvm_text(module: Any, architecture: Architecture) -> str:
         for operation in list(module.body.operations[0].operation.regions[0].blocks[0].operations):
             plain.body.append(operation)
         return respelled(str(llvm.translate_module_to_llvmir(plain.operation)))
+
+
+def _choose_approximations(module: Any, vendor: str) -> None:
+    known = {f"{APPROXIMATE}{name}": f"llvm.{intrinsic}" for name, intrinsic in _APPROXIMATIONS[vendor].items()}
+
+    def choose(op: Any) -> Any:
+        if op.name == "llvm.call_intrinsic" and (name := op.attributes["intrin"].value) in known:
+            op.attributes["intrin"] = ir.StringAttr.get(known[name])
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(choose)
 
 
 @lru_cache(maxsize=1)

@@ -11,8 +11,11 @@ import numpy as np
 
 from ..dtypes import BY_NAME, I64, DType
 from ..ops.strides import Dims
+from .elements import is_narrow
 from .instructions import result_dtype
 from .kernel import Operand
+
+_SENSITIVE = frozenset({"saturate", "floor", "ceil", "round", "trunc", "mod", "fmod", "sign"})
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,25 @@ class Program:
         for step in self.code:
             before = max((found[o] for o in step.operands), default=0)
             found.append(before + (step.name == "reduce"))
+        return found
+
+    def short(self) -> list[bool]:
+        """Per instruction whether at most 16 bits of its result count.
+
+        It has a 16-bit float type, or all that follows from it are floats that are stored in one. Comparisons, roundings to integers and
+        remainders do not pass that on: a small error may change their result altogether.
+        """
+        found = [True] * len(self.code)
+        for index in reversed(range(len(self.code))):
+            step = self.code[index]
+            if step.name == "store":
+                found[index] = is_narrow(self.operands[step.data].dtype)
+            elif is_narrow(step.dtype):
+                found[index] = True
+            elif not step.dtype.is_float or step.dtype.name == "f64":
+                found[index] = False
+            for operand in step.operands:
+                found[operand] &= found[index] and step.name not in _SENSITIVE
         return found
 
     def varying(self) -> list[bool]:

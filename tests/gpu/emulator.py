@@ -92,8 +92,30 @@ def _halves(x: Array) -> tuple[Array, Array]:
 
 _INTRINSICS: dict[str, Callable[..., Array]] = {
     "fma": _fma, "fabs": np.abs, "sqrt": np.sqrt, "copysign": np.copysign, "floor": np.floor, "ceil": np.ceil, "rint": np.rint,
-    "trunc": np.trunc,
+    "trunc": np.trunc, "minnum": np.fmin,
 }  # fmt: skip
+
+_APPROXIMATED: dict[str, tuple[Callable[[Array], Array], float]] = {
+    "exp2": (np.exp2, 2.0**-22), "log2": (np.log2, 2.0**-22), "reciprocal": (np.reciprocal, 2.0**-23),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), 2.0**-22.9),
+}  # fmt: skip
+"""What instructions of GPUs approximate, and their greatest error relative to the result in NVIDIA's documents; AMD's is one unit in the
+last place. Of `log2` between 1/2 and 2 it is absolute."""
+
+
+def _approximated(name: str, x: Array) -> Array:
+    """The right result off by the greatest error, up or down by the operand's bits; subnormal numbers are 0, before and after."""
+    function, error = _APPROXIMATED[name]
+    x = _flushed(x)
+    exact = function(x.astype(np.float64))
+    scale = np.where((x > 0.5) & (x < 2), 1.0, np.abs(exact)) if name == "log2" else np.abs(exact)
+    up = (x.view(np.uint32).astype(np.uint64) * 2654435761 >> 16) & 1
+    off = np.where(np.isfinite(exact), exact + np.where(up, error, -error) * scale, exact)
+    return _flushed(off.astype(np.float32))
+
+
+def _flushed(x: Array) -> Array:
+    return np.where(np.abs(x) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), x), x)
 
 
 class Emulator:
@@ -217,7 +239,10 @@ class Emulator:
         return x.view(_dtype(op.results[0].type))
 
     def _llvm_call_intrinsic(self, op: Any, *xs: Array) -> Array:
-        return _INTRINSICS[op.attributes["intrin"].value.split(".")[1]](*xs).astype(xs[0].dtype)
+        _, name, kind = op.attributes["intrin"].value.split(".")
+        if name == "approximate":
+            return _approximated(kind, *xs)
+        return _INTRINSICS[name](*xs).astype(xs[0].dtype)
 
     # -- threads --------------------------------------------------------------------------------------------------
 

@@ -75,6 +75,11 @@ def test_special_operands_have_the_right_results(name: str, dtype: type) -> None
     np.testing.assert_allclose(computed(name, x), want, rtol=4 * info.eps, atol=4 * tiny)
 
 
+def test_acosh_has_no_value_below_one() -> None:
+    x = -np.logspace(-3, 38, 400).astype(np.float32)
+    assert np.isnan(computed("acosh", x)).all()
+
+
 def test_erf_saturates() -> None:
     x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 30, -30, 1e-40], np.float32)
     np.testing.assert_array_equal(computed("erf", x)[:7], np.array([0, 0, 1, -1, np.nan, 1, -1], np.float32))
