@@ -82,8 +82,16 @@ class PlanChoice {
     return {};
   }
 
+  /// Plans that answer alike.
+  struct Group {
+    std::vector<Answer> answer;
+    int count = 0;
+    Chosen fastest;
+    std::string engines;
+  };
+
   Chosen fastest(std::span<const Proposal> proposals, int most) {
-    Chosen best;
+    std::vector<Group> groups;
     std::optional<PlanTimer> timer;
     try {
       timer.emplace(device_, handle_, executable_, constants_);
@@ -95,17 +103,40 @@ class PlanChoice {
     for (const Proposal& proposal : proposals) {
       std::shared_ptr<Plan> plan = try_compile(proposal);
       if (!plan) continue;
-      if (const std::optional<double> us = time(*timer, *plan, proposal)) {
-        if (!best.plan || *us < best.time_us) best = {std::move(plan), proposal.knobs, *us};
-        if (++timed == most) break;
-      }
+      Group* group = nullptr;
+      const std::optional<double> us = time(*timer, *plan, proposal, groups, group);
+      if (!us) continue;
+      ++group->count;
+      group->engines += (group->engines.empty() ? "" : ", ") + proposal.describe();
+      if (!group->fastest.plan || *us < group->fastest.time_us) group->fastest = {std::move(plan), proposal.knobs, *us};
+      if (++timed == most) break;
     }
-    return best;
+    return of_most(groups);
   }
 
-  std::optional<double> time(PlanTimer& timer, const Plan& plan, const Proposal& proposal) {
+  /// The fastest of the plans that most agree with; of the library's first where none has a majority.
+  Chosen of_most(std::span<Group> groups) {
+    if (groups.empty()) return {};
+    Group& most = *std::ranges::max_element(groups, {}, &Group::count);
+    for (const Group& group : groups) {
+      if (&group == &most || group.count == 0) continue;
+      device_.log(HIPDNN_SEV_WARN, label_ + ": " + group.engines + " answer otherwise than " + most.engines + ", and are left out");
+    }
+    return std::move(most.fastest);
+  }
+
+  /// Microseconds, and the group that the plan's answer belongs to; nothing where it does not run, or answers otherwise each time.
+  std::optional<double> time(PlanTimer& timer, const Plan& plan, const Proposal& proposal, std::vector<Group>& groups, Group*& group) {
     const std::scoped_lock alone(device_.timing());
     try {
+      std::vector<Answer> answer = timer.answer(plan);
+      if (!agree(answer, timer.answer(plan))) {
+        device_.log(HIPDNN_SEV_WARN, label_ + ": " + proposal.describe() + " answers otherwise each time, and is left out");
+        reasons_ += (reasons_.empty() ? "" : "; ") + proposal.describe() + " answers otherwise each time";
+        return std::nullopt;
+      }
+      const auto found = std::ranges::find_if(groups, [&](const Group& known) { return agree(known.answer, answer); });
+      group = found != groups.end() ? &*found : &groups.emplace_back(Group{std::move(answer), 0, {}, {}});
       const double us = timer.time_us(plan);
       device_.log(HIPDNN_SEV_INFO, label_ + ": " + proposal.describe() + " takes " + std::to_string(us) + " us");
       return us;

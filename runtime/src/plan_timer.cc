@@ -16,13 +16,8 @@ constexpr int kMostExecutions = 10;
 /// A series is as long as this, if `kMostExecutions` are not shorter: long plans need no repetition to be measured.
 constexpr double kSeriesMs = 20;
 
-/// In every floating type a small number that is no zero, on which a kernel may be faster than on data.
-constexpr std::byte kFiller{0x2b};
-
-bool is_floating(std::int32_t dtype) {
-  constexpr std::array others{HIPDNN_DATA_INT64, HIPDNN_DATA_INT32, HIPDNN_DATA_UINT8, HIPDNN_DATA_INT8, HIPDNN_DATA_INT4, HIPDNN_DATA_BOOLEAN};
-  return std::ranges::none_of(others, [&](auto other) { return static_cast<std::int32_t>(other) == dtype; });
-}
+/// Of a result that is read back: in as many places, equally far apart.
+constexpr std::size_t kChunks = 256, kChunkBytes = 16384;
 
 template <typename T>
 std::optional<T> value_of(const DescriptorSpec& spec, hipdnnBackendAttributeName_t name) {
@@ -33,13 +28,12 @@ std::optional<T> value_of(const DescriptorSpec& spec, hipdnnBackendAttributeName
   return value;
 }
 
-bool is_floating(const Executable& executable, std::int64_t uid) {
+hipdnnDataType_t dtype_of(const Executable& executable, std::int64_t uid) {
   for (const DescriptorSpec& spec : executable.descriptors) {
     if (spec.type != HIPDNN_BACKEND_TENSOR_DESCRIPTOR || value_of<std::int64_t>(spec, HIPDNN_ATTR_TENSOR_UNIQUE_ID) != uid) continue;
-    const auto dtype = value_of<std::int32_t>(spec, HIPDNN_ATTR_TENSOR_DATA_TYPE);
-    return dtype && is_floating(*dtype);
+    if (const auto dtype = value_of<std::int32_t>(spec, HIPDNN_ATTR_TENSOR_DATA_TYPE)) return static_cast<hipdnnDataType_t>(*dtype);
   }
-  return false;
+  return HIPDNN_DATA_UINT8;
 }
 
 /// Where each operand lies in one block, and how large that is.
@@ -58,6 +52,12 @@ std::vector<std::size_t> lay_out(const Executable& executable, std::size_t align
   return offsets;
 }
 
+DeviceBuffer workspace_for(const Device& device, const Plan& plan) {
+  return plan.workspace_bytes() > 0 ? device.allocate(plan.workspace_bytes()) : DeviceBuffer();
+}
+
+constexpr const char* what = "variant pack to time a plan";
+
 }  // namespace
 
 PlanTimer::PlanTimer(const Device& device, std::shared_ptr<const Handle> handle, const Executable& executable,
@@ -68,19 +68,26 @@ PlanTimer::PlanTimer(const Device& device, std::shared_ptr<const Handle> handle,
   const std::vector<std::size_t> offsets = lay_out(executable, device.port().arena_alignment, total);
   memory_ = device.allocate(total + most_alignment);
   const auto address = reinterpret_cast<std::uintptr_t>(memory_.get());
-  std::byte* const base = static_cast<std::byte*>(memory_.get()) + (most_alignment - address % most_alignment) % most_alignment;
+  base_ = static_cast<std::byte*>(memory_.get()) + (most_alignment - address % most_alignment) % most_alignment;
   std::vector<std::byte> contents(total);
   for (std::size_t i = 0; i < executable.operands.size(); ++i) {
     const Operand& operand = executable.operands[i];
     uids_.push_back(operand.uid);
-    pointers_.push_back(base + offsets[i]);
+    pointers_.push_back(base_ + offsets[i]);
     const auto constant = std::ranges::find(constants, operand.uid, &ConstantBinding::uid);
     // The ABI's pointers are not const; no operation writes a constant.
     if (constant != constants.end()) pointers_.back() = const_cast<void*>(constant->pointer);
-    if (is_floating(executable, operand.uid)) std::fill_n(&contents[offsets[i]], operand.extent_bytes, kFiller);
+    const hipdnnDataType_t dtype = dtype_of(executable, operand.uid);
+    const auto bytes = static_cast<std::size_t>(operand.extent_bytes);
+    if (operand.is_output && bytes > 0) {
+      results_.push_back({dtype, offsets[i], bytes});
+      zeros_.resize(std::max(zeros_.size(), bytes));
+    } else {
+      fill_operand(std::span(contents).subspan(offsets[i], bytes), dtype, i);
+    }
   }
   const HipApi& hip = device.library().hip();
-  check(hip, hip.memcpy_async(base, contents.data(), total, hipMemcpyHostToDevice, nullptr), "hipMemcpyAsync");
+  check(hip, hip.memcpy_async(base_, contents.data(), total, hipMemcpyHostToDevice, nullptr), "hipMemcpyAsync");
   check(hip, hip.stream_synchronize(nullptr), "hipStreamSynchronize");
 }
 
@@ -104,9 +111,39 @@ double PlanTimer::elapsed_ms(const Plan& plan, const Descriptor& pack, int count
   return static_cast<double>(elapsed);
 }
 
+std::vector<Answer> PlanTimer::answer(const Plan& plan) {
+  const DeviceBuffer workspace = workspace_for(device_, plan);
+  const Descriptor pack = make_variant_pack(device_.shared_library(), uids_, pointers_, workspace.get(), what);
+  const HipApi& hip = device_.library().hip();
+  const auto copy = [&](void* to, const void* from, std::size_t bytes, hipMemcpyKind kind) {
+    check(hip, hip.memcpy_async(to, from, bytes, kind, nullptr), "hipMemcpyAsync");
+  };
+  std::vector<Answer> answers;
+  try {
+    for (const Result& result : results_) copy(base_ + result.offset, zeros_.data(), result.bytes, hipMemcpyHostToDevice);
+    run(plan, pack, 1);
+    for (const Result& result : results_) {
+      const std::size_t chunk = std::min(kChunkBytes, result.bytes);
+      const std::size_t chunks = std::min(kChunks, (result.bytes + chunk - 1) / chunk);
+      Answer& read = answers.emplace_back(Answer{result.dtype, std::vector<std::byte>(chunks * chunk)});
+      // Chunks begin at multiples of 64 bytes, that is of elements; the last one ends with the result.
+      const std::size_t room = result.bytes - chunk;
+      for (std::size_t i = 0; i < chunks; ++i) {
+        const std::size_t at = chunks == 1 ? 0 : i + 1 == chunks ? room : room / (chunks - 1) * i / 64 * 64;
+        copy(&read.bytes[i * chunk], base_ + result.offset + at, chunk, hipMemcpyDeviceToHost);
+      }
+    }
+    check(hip, hip.stream_synchronize(nullptr), "hipStreamSynchronize");
+  } catch (const DeviceError&) {
+    hip.stream_synchronize(nullptr);  // what is queued still uses the memory
+    throw;
+  }
+  return answers;
+}
+
 double PlanTimer::time_us(const Plan& plan) {
-  const DeviceBuffer workspace = plan.workspace_bytes() > 0 ? device_.allocate(plan.workspace_bytes()) : DeviceBuffer();
-  const Descriptor pack = make_variant_pack(device_.shared_library(), uids_, pointers_, workspace.get(), "variant pack to time a plan");
+  const DeviceBuffer workspace = workspace_for(device_, plan);
+  const Descriptor pack = make_variant_pack(device_.shared_library(), uids_, pointers_, workspace.get(), what);
   try {
     elapsed_ms(plan, pack, 1);  // what only the first execution does
     const double once_ms = elapsed_ms(plan, pack, 1);

@@ -1,4 +1,4 @@
-// How long plans of one graph take, on memory of no meaning.
+// How long plans of one graph take, and what they answer, on operands of no meaning.
 #pragma once
 
 #include <memory>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hipdnn_rt/plan.h"
+#include "hipdnn_rt/plan_answers.h"
 #include "hipdnn_rt/program.h"
 
 namespace hipdnn_rt {
@@ -14,7 +15,7 @@ namespace hipdnn_rt {
 /// Operands of an executable, and the clock of the device. One thread at a time; the handle has no stream.
 class PlanTimer {
  public:
-  /// Floats are small numbers, everything else is zero: an index or a length has to be a valid one. Constants are the program's own.
+  /// Operands are filled as by `fill_operand`; constants are the program's own.
   /// Throws DeviceError where memory is short.
   PlanTimer(const Device& device, std::shared_ptr<const Handle> handle, const Executable& executable,
             std::span<const ConstantBinding> constants);
@@ -22,13 +23,27 @@ class PlanTimer {
   /// Microseconds of one execution, the median of several series, by events of the device. Blocks. Throws DeviceError where the plan does not run.
   double time_us(const Plan& plan);
 
+  /// What one execution writes, a few megabytes of each result, into memory that was cleared before. Blocks. Throws as time_us does.
+  std::vector<Answer> answer(const Plan& plan);
+
  private:
+  /// A result, and where it lies in the block of operands.
+  struct Result {
+    hipdnnDataType_t dtype;
+    std::size_t offset;
+    std::size_t bytes;
+  };
+
   void run(const Plan& plan, const Descriptor& pack, int count);
   double elapsed_ms(const Plan& plan, const Descriptor& pack, int count);
 
   const Device& device_;
   std::shared_ptr<const Handle> handle_;
   DeviceBuffer memory_;
+  std::byte* base_ = nullptr;
+  std::vector<Result> results_;
+  /// As many zeros as the largest result has bytes.
+  std::vector<std::byte> zeros_;
   std::vector<std::int64_t> uids_;
   std::vector<void*> pointers_;
 };

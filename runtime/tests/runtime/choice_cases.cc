@@ -2,6 +2,9 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -12,6 +15,7 @@
 #include "choosing_port.h"
 #include "hipdnn_rt/error.h"
 #include "hipdnn_rt/loaded_program.h"
+#include "hipdnn_rt/plan_answers.h"
 #include "hipdnn_rt/plan_store.h"
 #include "hipdnn_rt/plan_timer.h"
 #include "hipdnn_rt/proposals.h"
@@ -89,6 +93,50 @@ void test_fastest_when_plans_are_timed(const Libraries& libraries) {
   check::near(three.plan().timed_us(), 20, 1e-3);
 }
 
+void test_plans_are_left_out_when_they_answer_otherwise_than_most(const Libraries& libraries) {
+  Lines logged;
+  const Loaded loaded = load(libraries, {.timed_plans = 10, .log = logged.log()});
+  check::equal(loaded.engine(), "TEST_LAST", "TEST_WRONG and TEST_CHANGING are faster");
+  const std::lock_guard lock(logged.mutex);
+  check::equal(logged.lines.size(), 2U);
+  check::contains(logged.lines.at(0), "TEST_CHANGING answers otherwise each time, and is left out");
+  check::contains(logged.lines.at(1), "TEST_WRONG answer otherwise than TEST_SLOW, TEST_TILED");
+}
+
+void test_answers_agree_but_for_rounding(const Libraries&) {
+  const auto of = [](hipdnnDataType_t dtype, std::initializer_list<float> values) {
+    hipdnn_rt::Answer answer{dtype, std::vector<std::byte>(values.size() * sizeof(float))};
+    std::memcpy(answer.bytes.data(), values.begin(), answer.bytes.size());
+    return answer;
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+  const auto compare = [&](std::initializer_list<float> one, std::initializer_list<float> other) {
+    return hipdnn_rt::agree(of(HIPDNN_DATA_FLOAT, one), of(HIPDNN_DATA_FLOAT, other));
+  };
+  check::that(compare({1, 2, 3}, {1.001F, 2, 3}), "rounding");
+  check::that(!compare({1, 2, 3}, {1, 2, 0}), "an element that was not written");
+  check::that(!compare({0, 0}, {0, 1e-3F}), "nothing but zeros");
+  check::that(compare({nan, infinity, 1}, {nan, infinity, 1.0001F}), "the same specials");
+  check::that(!compare({nan, 1}, {1, 1}), "a NaN");
+  check::that(!compare({infinity, 1}, {-infinity, 1}), "another infinity");
+  check::that(hipdnn_rt::agree(of(HIPDNN_DATA_INT32, {1}), of(HIPDNN_DATA_INT32, {2})), "integers are not compared");
+}
+
+void test_operands_are_numbers_of_either_sign(const Libraries&) {
+  std::array<float, 64> memory{};
+  hipdnn_rt::fill_operand(std::as_writable_bytes(std::span(memory)), HIPDNN_DATA_FLOAT, 1);
+  check::that(std::ranges::all_of(memory, [](float x) { return std::fabs(x) >= 0.5F && std::fabs(x) < 1; }), "sizes");
+  check::that(std::ranges::any_of(memory, [](float x) { return x < 0; }) && std::ranges::any_of(memory, [](float x) { return x > 0; }), "signs");
+  std::array<std::uint16_t, 64> narrow{};
+  hipdnn_rt::fill_operand(std::as_writable_bytes(std::span(narrow)), HIPDNN_DATA_HALF, 2);
+  check::that(std::ranges::all_of(narrow, [](std::uint16_t x) { return (x & 0x7c00U) == 0x3800U; }), "f16 from one half to one");
+  hipdnn_rt::fill_operand(std::as_writable_bytes(std::span(narrow)), HIPDNN_DATA_BFLOAT16, 3);
+  check::that(std::ranges::all_of(narrow, [](std::uint16_t x) { return (x & 0x7f80U) == 0x3f00U; }), "bf16 from one half to one");
+  std::array<std::int64_t, 4> indices{};
+  hipdnn_rt::fill_operand(std::as_writable_bytes(std::span(indices)), HIPDNN_DATA_INT64, 4);
+  check::that(std::ranges::all_of(indices, [](std::int64_t x) { return x == 0; }), "indices");
+}
+
 void test_preferred_engine_when_it_builds(const Libraries& libraries) {
   check::equal(load(libraries, {.engine = "TEST_LAST"}).engine(), "TEST_LAST");
   check::equal(load(libraries, {.engine = "TEST_NOTHING"}).engine(), "TEST_SLOW", "an engine that builds nothing");
@@ -99,14 +147,14 @@ void test_preferred_engine_when_it_builds(const Libraries& libraries) {
 
 void test_engines_named_when_the_preferred_one_is_unknown(const Libraries& libraries) {
   const std::string message = error_of<hipdnn_rt::InputError>([&] { load(libraries, {.engine = "TEST_QUICK"}); });
-  check::contains(message, "engine 'TEST_QUICK' is unknown: port 'hip' has TEST_BROKEN, TEST_LAST, TEST_NOTHING, TEST_SLOW, TEST_TILED");
+  check::contains(message, "engine 'TEST_QUICK' is unknown: port 'hip' has TEST_BROKEN, TEST_CHANGING, TEST_LAST, TEST_NOTHING, TEST_SLOW, TEST_TILED");
 }
 
 void test_engines_and_policies_told_when_the_library_lists_them(const Libraries& libraries) {
   const Loaded loaded = load(libraries, {});
   const Device& device = loaded.program->device();
   check::equal(device.policies(), std::vector<std::string>{"TEST_RULES", "TEST_ORDER"});
-  check::equal(device.engines().size(), 5U);
+  check::equal(device.engines().size(), 7U);
   check::equal(device.engines().front().name, "TEST_BROKEN");
   check::equal(device.engines().front().plugin, "choosing");
   check::equal(device.engines().front().version, "1.2.3.4");
@@ -293,6 +341,9 @@ void test_record_survives_when_encoded(const Libraries&) {
 
 void add_choice_cases(check::Suite& suite, const Libraries& libraries) {
   const auto add = [&](const char* name, void (*body)(const Libraries&)) { suite.add(std::string("choice: ") + name, [=] { body(libraries); }); };
+  add("plans are left out when they answer otherwise than most", test_plans_are_left_out_when_they_answer_otherwise_than_most);
+  add("answers agree but for rounding", test_answers_agree_but_for_rounding);
+  add("operands are numbers of either sign", test_operands_are_numbers_of_either_sign);
   add("first that builds when nothing is timed", test_first_that_builds_when_nothing_is_timed);
   add("fastest when plans are timed", test_fastest_when_plans_are_timed);
   add("preferred engine when it builds", test_preferred_engine_when_it_builds);

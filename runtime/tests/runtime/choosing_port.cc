@@ -2,6 +2,7 @@
 // are the host library's, found through the dependency on it, but for events, which read that clock.
 #include "choosing_port.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <stdexcept>
@@ -17,6 +18,9 @@ struct ihipEvent_t {
 
 namespace {
 
+/// Of the graph of the tests: x, y = relu(x).
+constexpr int relu_elements = 16;
+
 std::atomic<long> clock_us{0};
 std::atomic<int> built{0}, restored{0}, executed{0};
 std::atomic<bool> can_restore{true};
@@ -29,9 +33,13 @@ void tell(std::string_view text, char* to, std::size_t* length) {
   *length = text.size() + 1;
 }
 
+/// What a plan writes: ones as most do, something else, or something else each time.
+enum class Answers { as_others, otherwise, changing };
+
 struct Behaviour {
   long time_us;
   bool is_broken = false;
+  Answers answers = Answers::as_others;
 };
 
 class TimedPlan final : public hipdnn_port::Plan {
@@ -41,9 +49,11 @@ class TimedPlan final : public hipdnn_port::Plan {
     workspace_bytes_ = 64;
   }
   std::string describe() const override { return std::to_string(behaviour_.time_us) + " us"; }
-  void execute(void* const*, void*, const hipdnn_port::Launch&) const override {
+  void execute(void* const* pointers, void*, const hipdnn_port::Launch&) const override {
     if (behaviour_.is_broken) throw std::runtime_error("this engine does not run");
-    ++executed;
+    const int number = ++executed;
+    const bool is_right = behaviour_.answers == Answers::as_others || (behaviour_.answers == Answers::changing && number % 2 == 0);
+    std::fill_n(static_cast<float*>(pointers[1]), relu_elements, is_right ? 1.0F : 7.0F);
     clock_us += behaviour_.time_us;
   }
   std::string serialize() const override {
@@ -88,12 +98,14 @@ class TimedEngine final : public hipdnn_port::Engine {
   Behaviour behaviour_;
 };
 
-const std::array<TimedEngine, 5>& timed_engines() {
-  static const std::array<TimedEngine, 5> all{{{"TEST_NOTHING", {0}},
+const std::array<TimedEngine, 7>& timed_engines() {
+  static const std::array<TimedEngine, 7> all{{{"TEST_NOTHING", {0}},
                                                {"TEST_SLOW", {100}},
                                                {"TEST_TILED", {80}},
                                                {"TEST_BROKEN", {1, true}},
-                                               {"TEST_LAST", {5}}}};
+                                               {"TEST_LAST", {5}},
+                                               {"TEST_WRONG", {2, false, Answers::otherwise}},
+                                               {"TEST_CHANGING", {1, false, Answers::changing}}}};
   return all;
 }
 
