@@ -31,6 +31,7 @@ EP_NAME = "HipDNNExecutionProvider"
 NVIDIA = 0x10DE
 LIMITS = {np.dtype(np.float32): 1e-4, np.dtype(np.float16): 2e-2}
 """Largest relative distance of outputs, as norms."""
+TF32_LIMIT = 2e-3
 SERIES, RUNS = 15, 20
 WAITING, GOING_ON = "0", "1"
 """Values of the run's entry below."""
@@ -109,11 +110,12 @@ class Subject:
         session.disable_fallback()
         return session
 
-    def check(self, got: Arrays) -> str:
+    def check(self, got: Arrays, limit: float | None = None) -> str:
         """The distance of outputs from what is wanted; raises ValueError where it is too large."""
         worst = max(distance(got[name], want) for name, want in self.wanted.items())
-        if not worst <= LIMITS[self.dtype]:
-            raise ValueError(f"error {worst:.1e}, allowed {LIMITS[self.dtype]:.0e}")
+        allowed = LIMITS[self.dtype] if limit is None else limit
+        if not worst <= allowed:
+            raise ValueError(f"error {worst:.1e}, allowed {allowed:.0e}")
         return f"error {worst:.1e}"
 
     def checks(self) -> Iterator[tuple[str, Callable[[], str]]]:
@@ -123,6 +125,9 @@ class Subject:
         yield "outputs that ONNX Runtime allocates", self.allocated_outputs
         for graph in ("0", "1"):
             yield f"PyTorch's tensors on its stream, graph={graph}", lambda graph=graph: self.tensors(graph)
+        yield "plans timed, kept and found again", self.tuned
+        if self.dtype == np.float32:
+            yield "TF32 allowed", self.rounded
         yield "what the CUDA profiler sees", self.profiled
 
     def host_arrays(self) -> str:
@@ -157,6 +162,25 @@ class Subject:
         line = self.count(session, binding)
         values = dict(zip(self.wanted, binding.get_outputs(), strict=True))
         return f"{self.check({name: value.numpy() for name, value in values.items()})}  {line}"
+
+    def tuned(self) -> str:
+        """Two sessions on one folder of plans: the first times them."""
+        with tempfile.TemporaryDirectory() as plans:
+            lines, kept = [], []
+            for _ in range(2):
+                session = self.session(tune="4", plan_cache=plans)
+                names = [value.name for value in session.get_outputs()]
+                lines.append(self.check(dict(zip(names, session.run(None, self.feeds), strict=True))))
+                kept.append({path.name: path.stat().st_mtime_ns for path in Path(plans).iterdir() if path.is_file()})
+        if not kept[0] or set(kept[0]) != set(kept[1]):
+            raise ValueError(f"{len(kept[0])} plans kept by the first session, {len(kept[1])} after the second")
+        return f"{lines[0]}, {lines[1]}  {len(kept[0])} plans"
+
+    def rounded(self) -> str:
+        """Products that may round to TF32, whose error shows whether they do."""
+        session = self.session(tf32="1")
+        names = [value.name for value in session.get_outputs()]
+        return self.check(dict(zip(names, session.run(None, self.feeds), strict=True)), TF32_LIMIT)
 
     def bound_tensors(self, graph: str) -> tuple[ort.InferenceSession, ort.IOBinding, Any, dict[str, Any]]:
         """A session on a stream of PyTorch's, its tensors bound by address, the stream and the outputs (the inputs stay with them)."""
