@@ -52,12 +52,17 @@ _HARD_SWISH = (P.ADD, P.RELU_FWD, P.MUL, P.MUL)
 
 @dataclass(frozen=True)
 class AnchorEpilogue:
-    """One anchor, then a chain of pointwise nodes on its result: one kernel."""
+    """One anchor, then a chain of pointwise nodes on its result: one kernel.
+
+    Attributes:
+        slow_modes: modes that the engine computes slowly -> elements of 16 bits up to which that still costs less than another kernel.
+    """
 
     anchors: frozenset[D]
     modes: frozenset[P]
     dtypes: frozenset[DType]
     max_epilogue: int
+    slow_modes: Mapping[P, int] = field(default_factory=dict)
 
     def refuses(self, graph: Graph) -> str | None:
         """Why the graph is not taken, or None."""
@@ -90,6 +95,9 @@ class AnchorEpilogue:
         mode = P(node.get(A.POINTWISE_MODE))
         if mode not in self.modes:
             return f"epilogue has {mode.name}"
+        tensor = graph.tensors[current]
+        if mode in self.slow_modes and tensor.dtype in (F16, BF16) and math.prod(tensor.dims) > self.slow_modes[mode]:
+            return f"computes {mode.name} of {math.prod(tensor.dims)} elements slowly"
         operands = list(node.inputs.values())
         if operands.count(current) != 1:
             return f"{mode.name} does not continue the chain"
@@ -477,6 +485,10 @@ TF32 = f"+{precisions.TF32}"
 """Behind a target's name: products of f32 may round their operands to TF32."""
 
 
+_SLOW_IN_CUDNN = {P.GELU_FWD: 1 << 20}
+"""Beside a product of (4096, 768) and (768, 3072) cuDNN's exact GELU of f16 takes 20 us of an H200, the product alone 34 us."""
+
+
 def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
     """NVIDIA's cuDNN, with generated kernels for what it is not asked for.
 
@@ -490,7 +502,7 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
         architecture,
         (
             _ROW_PRODUCT,
-            Engine("CUDNN_ENGINE", AnchorEpilogue(_ANCHORS, EPILOGUE_MODES, floats, 16)),
+            Engine("CUDNN_ENGINE", AnchorEpilogue(_ANCHORS, EPILOGUE_MODES, floats, 16, _SLOW_IN_CUDNN)),
             *([] if tf32 else [exact]),
             Engine("CUDNN_ENGINE", FusedAttention()),
             *_GENERATED,

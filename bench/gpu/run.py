@@ -103,10 +103,10 @@ def report(path: Path, steps: int, plans: PlanOptions) -> tuple[str, float]:
     loaded_s = time.perf_counter() - start
     recorded = Subject(program, plans, graph=True)
     kind = plain.session.outputs[0].dtype
-    worst = 0.0
+    worst, wanted = 0.0, reference(program.model, plain.host[0])
     for subject in (plain, recorded, recorded, recorded):
         subject(0)
-        for got, want in zip(subject.outputs(0), reference(program.model, subject.host[0]), strict=True):
+        for got, want in zip(subject.outputs(0), wanted, strict=True):
             worst = max(worst, distance(got, want))
     first, replayed = plain.outputs(0), recorded.outputs(0)
     plain(0)
