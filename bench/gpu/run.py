@@ -7,6 +7,8 @@ Times are medians of series between device events; inputs rotate, so that a run 
 from __future__ import annotations
 
 import argparse
+import datetime as dt
+import subprocess
 import sys
 import tempfile
 import time
@@ -27,6 +29,7 @@ from pytorch import INPUT_SETS, time_us
 
 import carried
 import hipdnn_mlir
+import hipdnn_mlir.devices
 from hipdnn_mlir.dtypes import BY_NAME
 from hipdnn_mlir.session import PlanOptions
 
@@ -92,6 +95,15 @@ def against_pytorch(path: Path, us: float) -> str:
     return f"{'':24} PyTorch: {ways}  ours / best {us / min(times.values()):.3f}"
 
 
+def surroundings() -> str:
+    """The date, the GPU and what runs on it."""
+    asked = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    gpu = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip().splitlines()
+    library = hipdnn_mlir.devices.open_device(hipdnn_mlir.devices.DeviceOptions("cuda")).version
+    versions = f"CUDA {torch.version.cuda}, PyTorch {torch.__version__}, hipDNN {library}"
+    return f"{dt.datetime.now(dt.UTC):%Y-%m-%d}, {'; '.join(gpu)}, {versions}"
+
+
 def report(path: Path, steps: int, plans: PlanOptions) -> tuple[str, float]:
     """Check and time one program; answer its line of the table, and microseconds of a recorded run."""
     packed = carried.load(path)
@@ -149,7 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--pytorch", action="store_true", help="time PyTorch's ways to run each model beside it")
     parser.add_argument("--steps", type=int, default=0, help="steps to print of each program's profile")
     asked = parser.parse_args(arguments)
-    print(torch.cuda.get_device_name(), "torch", torch.__version__, "tune", asked.tune, "tf32", asked.tf32)
+    print(f"{surroundings()}; tune {asked.tune}")
     # A folder of its own: plain and recorded runs have the same plans, and nothing is left of an earlier call.
     with tempfile.TemporaryDirectory() as folder:
         plans = PlanOptions(tune=asked.tune, tf32=asked.tf32 or None, plan_cache=folder)
