@@ -173,7 +173,7 @@ def broken_library(name: str, advice: str) -> str:
         paths = [folder, *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
         environment = os.environ | {"LD_LIBRARY_PATH": os.pathsep.join(paths)}
         done = subprocess.run(
-            [sys.executable, "-c", OPEN_PORT], env=environment, capture_output=True, text=True, check=False
+            [sys.executable, "-P", "-c", OPEN_PORT], env=environment, capture_output=True, text=True, check=False
         )
     message = done.stdout.strip()
     if done.returncode != 0 or f"cannot open {name}" not in message or advice not in message:

@@ -16,9 +16,6 @@ constexpr int kMostExecutions = 10;
 /// A series is as long as this, if `kMostExecutions` are not shorter: long plans need no repetition to be measured.
 constexpr double kSeriesMs = 20;
 
-/// Of a result that is read back: in as many places, equally far apart.
-constexpr std::size_t kChunks = 256, kChunkBytes = 16384;
-
 template <typename T>
 std::optional<T> value_of(const DescriptorSpec& spec, hipdnnBackendAttributeName_t name) {
   const auto found = std::ranges::find(spec.attributes, name, &AttributeSpec::name);
@@ -123,15 +120,8 @@ std::vector<Answer> PlanTimer::answer(const Plan& plan) {
     for (const Result& result : results_) copy(base_ + result.offset, zeros_.data(), result.bytes, hipMemcpyHostToDevice);
     run(plan, pack, 1);
     for (const Result& result : results_) {
-      const std::size_t chunk = std::min(kChunkBytes, result.bytes);
-      const std::size_t chunks = std::min(kChunks, (result.bytes + chunk - 1) / chunk);
-      Answer& read = answers.emplace_back(Answer{result.dtype, std::vector<std::byte>(chunks * chunk)});
-      // Chunks begin at multiples of 64 bytes, that is of elements; the last one ends with the result.
-      const std::size_t room = result.bytes - chunk;
-      for (std::size_t i = 0; i < chunks; ++i) {
-        const std::size_t at = chunks == 1 ? 0 : i + 1 == chunks ? room : room / (chunks - 1) * i / 64 * 64;
-        copy(&read.bytes[i * chunk], base_ + result.offset + at, chunk, hipMemcpyDeviceToHost);
-      }
+      Answer& read = answers.emplace_back(Answer{result.dtype, std::vector<std::byte>(result.bytes)});
+      copy(read.bytes.data(), base_ + result.offset, result.bytes, hipMemcpyDeviceToHost);
     }
     check(hip, hip.stream_synchronize(nullptr), "hipStreamSynchronize");
   } catch (const DeviceError&) {

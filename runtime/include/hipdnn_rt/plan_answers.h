@@ -14,15 +14,16 @@ namespace hipdnn_rt {
 /// to be a valid one.
 void fill_operand(std::span<std::byte> memory, hipdnnDataType_t dtype, std::uint64_t seed);
 
-/// Elements of one result, or a part of them.
+/// Elements of one result.
 struct Answer {
   hipdnnDataType_t dtype;
   std::vector<std::byte> bytes;
 };
 
-/// Whether two plans gave the same result but for rounding: by the distance of all elements together over their size. Types that are not
-/// compared always agree.
-bool agree(const Answer& one, const Answer& other);
-bool agree(std::span<const Answer> one, std::span<const Answer> other);
+/// Whether two answers are the same but for rounding: by the distance of all elements together over their size. Types that are not compared
+/// always agree.
+enum class Of { two_plans, one_plan };
+bool agree(const Answer& one, const Answer& other, Of of = Of::two_plans);
+bool agree(std::span<const Answer> one, std::span<const Answer> other, Of of = Of::two_plans);
 
 }  // namespace hipdnn_rt

@@ -23,7 +23,7 @@ class PlanTimer {
   /// Microseconds of one execution, the median of several series, by events of the device. Blocks. Throws DeviceError where the plan does not run.
   double time_us(const Plan& plan);
 
-  /// What one execution writes, a few megabytes of each result, into memory that was cleared before. Blocks. Throws as time_us does.
+  /// What one execution writes into memory that was cleared before. Blocks. Throws as time_us does.
   std::vector<Answer> answer(const Plan& plan);
 
  private:

@@ -115,6 +115,8 @@ void test_answers_agree_but_for_rounding(const Libraries&) {
   };
   check::that(compare({1, 2, 3}, {1.001F, 2, 3}), "rounding");
   check::that(!compare({1, 2, 3}, {1, 2, 0}), "an element that was not written");
+  const auto one = of(HIPDNN_DATA_FLOAT, {1, 2, 3}), other = of(HIPDNN_DATA_FLOAT, {1.003F, 2, 3});
+  check::that(hipdnn_rt::agree(one, other) && !hipdnn_rt::agree(one, other, hipdnn_rt::Of::one_plan), "a plan differs less from itself");
   check::that(!compare({0, 0}, {0, 1e-3F}), "nothing but zeros");
   check::that(compare({nan, infinity, 1}, {nan, infinity, 1.0001F}), "the same specials");
   check::that(!compare({nan, 1}, {1, 1}), "a NaN");
