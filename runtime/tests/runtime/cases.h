@@ -16,9 +16,9 @@ struct Libraries {
   /// Folder where it stands under those names behind streams that work on threads of their own.
   std::string deferred;
   /// Folder of a port with several engines for every graph, under those names.
-  std::string choosing;
+  std::string choosing = {};
   /// Folder of a hipDNN library that lacks functions, under those names.
-  std::string old;
+  std::string old = {};
 };
 
 void add_arena_cases(check::Suite& suite);
