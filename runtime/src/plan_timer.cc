@@ -16,6 +16,8 @@ constexpr int kMostExecutions = 10;
 /// A series is as long as this, if `kMostExecutions` are not shorter: long plans need no repetition to be measured.
 constexpr double kSeriesMs = 20;
 
+constexpr std::byte kRest{0xa5};
+
 template <typename T>
 std::optional<T> value_of(const DescriptorSpec& spec, hipdnnBackendAttributeName_t name) {
   const auto found = std::ranges::find(spec.attributes, name, &AttributeSpec::name);
@@ -118,6 +120,9 @@ std::vector<Answer> PlanTimer::answer(const Plan& plan) {
   std::vector<Answer> answers;
   try {
     for (const Result& result : results_) copy(base_ + result.offset, zeros_.data(), result.bytes, hipMemcpyHostToDevice);
+    // Fresh memory is often zero; in a program a workspace holds what was there before.
+    const std::vector<std::byte> rest(plan.workspace_bytes(), kRest);
+    if (!rest.empty()) copy(workspace.get(), rest.data(), rest.size(), hipMemcpyHostToDevice);
     run(plan, pack, 1);
     for (const Result& result : results_) {
       Answer& read = answers.emplace_back(Answer{result.dtype, std::vector<std::byte>(result.bytes)});
