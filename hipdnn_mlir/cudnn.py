@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 
 from .abi import Attribute as A
-from .abi import Descriptor as D
 from .dtypes import BF16, F16, F32
+from .engine_rules import ATTENTION
 from .ops.graph import Graph
 
-_ATTENTION = D.OPERATION_SDPA_FWD_DESCRIPTOR
 _FEATURE_MULTIPLE, _MOST_FEATURES = 8, 128
 _KEY_MULTIPLE = 8
 """Of keys beside a mask, whose rows are read in wide accesses."""
@@ -19,7 +18,7 @@ class FusedAttention:
 
     def refuses(self, graph: Graph) -> str | None:
         """Why the graph is not taken, or None."""
-        if len(graph.nodes) != 1 or graph.nodes[0].type != _ATTENTION:
+        if len(graph.nodes) != 1 or graph.nodes[0].type != ATTENTION:
             return "takes one attention"
         (node,) = graph.nodes
         query, key, value, *masks = (graph.tensors[index] for index in node.inputs.values())

@@ -15,15 +15,10 @@ from .abi import DataType
 from .abi import Descriptor as D
 from .abi import Pointwise as P
 from .dtypes import BF16, F16, F32
+from .engine_rules import BACKWARD_DATA, BATCH_NORM, CONVOLUTION, MATMUL, POINTWISE, RMS_NORM
 from .ops.graph import Graph, Node, Tensor
 from .ops.strides import Dims, packed
 
-_CONVOLUTION = D.OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR
-_BACKWARD_DATA = D.OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
-_BATCH_NORM = D.OPERATION_BATCHNORM_INFERENCE_VARIANCE_DESCRIPTOR_EXT
-_MATMUL = D.OPERATION_MATMUL_DESCRIPTOR
-_POINTWISE = D.OPERATION_POINTWISE_DESCRIPTOR
-_RMS_NORM = D.OPERATION_RMSNORM_DESCRIPTOR_EXT
 _FLOATS = frozenset({F32, F16, BF16})
 _SPATIAL = {
     A.CONVOLUTION_PRE_PADDINGS: 0,
@@ -45,7 +40,7 @@ def conform_miopen(graph: Graph) -> Graph:
     Before: conv x[n, c, l] f16 -> y f16 (virtual), add in f32, relu. After: conv x[n, c, l, 1] -> y f32, add in f16, relu.
     """
     graph = _copied(graph)
-    if _starts_with(graph, _CONVOLUTION, _BACKWARD_DATA, _BATCH_NORM):
+    if _starts_with(graph, CONVOLUTION, BACKWARD_DATA, BATCH_NORM):
         ranks = {len(tensor.dims) for tensor in _named(graph)}
         for rank in ranks if len(ranks) == 1 and max(ranks) < _IMAGE_RANK else ():
             _add_spatial_dims(graph, _IMAGE_RANK - rank)
@@ -71,7 +66,7 @@ def conform_hipblaslt(graph: Graph) -> Graph:
 def conform_hip_kernels(graph: Graph) -> Graph:
     """An RMS norm over trailing dims of tensors in C order as one over channels: x[rows, c, 1, 1]."""
     graph = _copied(graph)
-    if not _starts_with(graph, _RMS_NORM) or len(graph.nodes) != 1:
+    if not _starts_with(graph, RMS_NORM) or len(graph.nodes) != 1:
         return graph
     node = graph.nodes[0]
     scale = graph.tensors[node.inputs[A.OPERATION_RMSNORM_SCALE_EXT]]
@@ -130,10 +125,10 @@ class MiopenConvolution:
 
     def refuses(self, graph: Graph) -> Refusal:
         """Why the graph is not taken, or None."""
-        if not _starts_with(graph, _CONVOLUTION, _BACKWARD_DATA):
+        if not _starts_with(graph, CONVOLUTION, BACKWARD_DATA):
             return "starts with no convolution"
         anchor, *rest = graph.nodes
-        if rest and anchor.type != _CONVOLUTION:
+        if rest and anchor.type != CONVOLUTION:
             return "takes a transposed convolution alone"
         return _first(
             lambda: self._epilogue(graph, rest),
@@ -179,7 +174,7 @@ class MiopenBatchNorm:
 
     def refuses(self, graph: Graph) -> Refusal:
         """Why the graph is not taken, or None."""
-        if not _starts_with(graph, _BATCH_NORM):
+        if not _starts_with(graph, BATCH_NORM):
             return "starts with no batch norm"
         norm, *rest = graph.nodes
         if tuple(_mode(node) for node in rest) not in ((), (P.RELU_FWD,)):
@@ -208,7 +203,7 @@ class HipblasltProduct:
 
     def refuses(self, graph: Graph) -> Refusal:
         """Why the graph is not taken, or None."""
-        if not _starts_with(graph, _MATMUL):
+        if not _starts_with(graph, MATMUL):
             return "starts with no matrix product"
         product, *rest = graph.nodes
         is_biased = bool(rest) and _mode(rest[0]) == P.ADD
@@ -283,7 +278,7 @@ class HipRmsNorm:
 
     def refuses(self, graph: Graph) -> Refusal:
         """Why the graph is not taken, or None."""
-        if not _starts_with(graph, _RMS_NORM) or len(graph.nodes) != 1:
+        if not _starts_with(graph, RMS_NORM) or len(graph.nodes) != 1:
             return "takes an RMS norm alone"
         node = graph.nodes[0]
         x, scale = (
@@ -312,11 +307,11 @@ def _named(graph: Graph) -> list[Tensor]:
 
 
 def _starts_with(graph: Graph, *types: D) -> bool:
-    return bool(graph.nodes) and graph.nodes[0].type in types and all(n.type == _POINTWISE for n in graph.nodes[1:])
+    return bool(graph.nodes) and graph.nodes[0].type in types and all(n.type == POINTWISE for n in graph.nodes[1:])
 
 
 def _mode(node: Node) -> P | None:
-    return P(node.get(A.POINTWISE_MODE)) if node.type == _POINTWISE else None
+    return P(node.get(A.POINTWISE_MODE)) if node.type == POINTWISE else None
 
 
 def _has(node: Node, names: Sequence[A]) -> bool:
