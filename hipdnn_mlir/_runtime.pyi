@@ -29,6 +29,8 @@ class Device:
     @property
     def policies(self) -> list[str]: ...
     @property
+    def plugins(self) -> list[str]: ...
+    @property
     def plan_count(self) -> int: ...
     def build_plan(self, executable: str) -> dict[str, Any]: ...
 
@@ -42,6 +44,10 @@ def open_device(
     engine: str = "",
     tf32: bool = False,
     plan_folder: str = "",
+    find_first: bool = False,
+    policies: Sequence[str] = (),
+    plugin_dirs: Sequence[str] = (),
+    plugin_mode: str = "additive",
     log_from: int | None = None,
 ) -> Device: ...
 def count_devices(port: str) -> int: ...

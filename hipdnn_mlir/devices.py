@@ -7,6 +7,7 @@ import functools
 import importlib.util
 import logging
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ PORTS = ("host", "hip", "cuda")
 
 _PORTS_WITH_COSTLY_PLANS = ("hip", "cuda")
 """Ports whose plans are kept between processes unless told otherwise: their libraries compile code or search for a plan."""
+
+_PORTS_WITH_PLUGINS = ("hip",)
+"""Ports whose libraries load engines from plugins."""
 
 _LEVELS = (logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
 """Python's levels by hipDNN's severity."""
@@ -38,6 +42,10 @@ class DeviceOptions:
         engine: Engine that graphs go to where it takes them; empty for the library's order.
         tf32: Products of f32 may round to TF32.
         plan_folder: Where plans are kept; empty for nowhere.
+        find_first: Take the library's first applicable engine without a ranking.
+        policies: Heuristic policies in the order they are asked; empty for the library's own.
+        plugin_dirs: Absolute paths of engine plugins, folders or files.
+        plugin_mode: ``additive`` for plugins beside the library's own, ``absolute`` for these alone.
     """
 
     port: str
@@ -47,6 +55,10 @@ class DeviceOptions:
     engine: str = ""
     tf32: bool = False
     plan_folder: str = ""
+    find_first: bool = False
+    policies: tuple[str, ...] = ()
+    plugin_dirs: tuple[str, ...] = ()
+    plugin_mode: str = "additive"
 
 
 @dataclass(frozen=True)
@@ -62,6 +74,7 @@ class DeviceInfo:
         library: Version of the hipDNN library.
         engines: (name, plugin, version) of its engines.
         policies: Its heuristic policies, where it tells.
+        plugins: Files of its plugins, where it has any and tells.
         free_bytes: Free memory, or None.
         total_bytes: All memory, or None.
     """
@@ -74,6 +87,7 @@ class DeviceInfo:
     library: str = ""
     engines: tuple[tuple[str, str, str], ...] = ()
     policies: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
     free_bytes: int | None = None
     total_bytes: int | None = None
 
@@ -88,7 +102,7 @@ def open_device(options: DeviceOptions) -> _runtime.Device:
 
     Raises:
         DeviceError: The port's libraries are missing or too old, or there is no device.
-        ModelError: The engine is unknown.
+        ModelError: The engine or a policy is unknown, or the plugins cannot be used.
     """
     if options.port == "cuda":
         _open_cudnn_of_package()
@@ -145,13 +159,22 @@ def plan_folder(port: str, given: str | os.PathLike[str] | bool | None) -> str:
     return str(Path(folder, "plans")) if folder else ""
 
 
-def list_devices() -> list[DeviceInfo]:
-    """Return the devices of every port; a port without any is one row that says why."""
+def list_devices(plugin_dirs: Sequence[str] = (), plugin_mode: str = "additive") -> list[DeviceInfo]:
+    """Return the devices of every port; a port without any is one row that says why.
+
+    Args:
+        plugin_dirs: As of ``DeviceOptions``, for the ports that load plugins.
+        plugin_mode: As of ``DeviceOptions``.
+
+    Raises:
+        ModelError: A path of plugins does not exist.
+    """
     rows: list[DeviceInfo] = []
     for port in PORTS:
         try:
             count = _runtime.count_devices(port)
-            rows += [_describe(port, ordinal) for ordinal in range(count)]
+            paths = tuple(plugin_dirs) if port in _PORTS_WITH_PLUGINS else ()
+            rows += [_describe(port, ordinal, paths, plugin_mode) for ordinal in range(count)]
             if count == 0:
                 rows.append(DeviceInfo(port, problem="there is no device"))
         except DeviceError as error:
@@ -159,9 +182,9 @@ def list_devices() -> list[DeviceInfo]:
     return rows
 
 
-def _describe(port: str, ordinal: int) -> DeviceInfo:
+def _describe(port: str, ordinal: int, plugin_dirs: tuple[str, ...], plugin_mode: str) -> DeviceInfo:
     try:
-        device = _runtime.open_device(port, ordinal=ordinal)
+        device = _runtime.open_device(port, ordinal=ordinal, plugin_dirs=plugin_dirs, plugin_mode=plugin_mode)
         free_bytes, total_bytes = device.memory or (None, None)
     except DeviceError as error:
         return DeviceInfo(port, problem=str(error), ordinal=ordinal)
@@ -174,6 +197,7 @@ def _describe(port: str, ordinal: int) -> DeviceInfo:
         library=device.version,
         engines=engines,
         policies=tuple(device.policies),
+        plugins=tuple(device.plugins),
         free_bytes=free_bytes,
         total_bytes=total_bytes,
     )

@@ -10,15 +10,16 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, TypedDict, Unpack
+from typing import Any, Protocol, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _runtime
-from .devices import DeviceOptions, forward_log, open_device, plan_folder
+from .devices import forward_log, open_device
 from .dtypes import BF16, BY_NAME, BY_NUMPY
 from .errors import ModelError, PlanRefusedError, RefusedPlan
+from .plan_options import Paths, PlanCache, PlanOptions, device_options
 from .recovery import recovered
 from .sizes.open_sizes import MAX_SIZE
 from .sizes.padded_arrays import cut, padded
@@ -30,16 +31,6 @@ DEFAULT_INSTANCES = 16
 """Combinations of open sizes that a session keeps loaded."""
 
 Array = npt.NDArray[Any]
-PlanCache = str | os.PathLike[str] | bool | None
-
-
-class PlanOptions(TypedDict, total=False):
-    """The options of a ``Session`` that choose plans, as it documents them."""
-
-    tune: int
-    engine: str
-    tf32: bool | None
-    plan_cache: PlanCache
 
 
 class SessionOptions(PlanOptions, total=False):
@@ -172,12 +163,17 @@ class Session:
             compiled (``precision="tf32"``).
         plan_cache: Folder where choices and plans are kept between processes, True for the user's own (``hipdnn-mlir/plans`` in the
             cache folder), False for none; by default the user's own where plans are costly, on ``hip`` and ``cuda``.
+        find_first: Take the library's first applicable engine without a ranking of all; ranked after all where that one builds no plan.
+        policies: Names of the library's heuristic policies (``hipdnn-mlir devices``), in the order in which they are asked for a ranking.
+        plugin_dirs: Folders or files of engine plugins that the library loads. They are the process's: the same for all its sessions, and
+            given before the first one. Ports but ``hip`` have none.
+        plugin_mode: ``additive`` loads them beside the library's own plugins, ``absolute`` in their place.
 
     Raises:
         ProgramError: The file is not a program, is broken, too new, or for another target.
         PlanRefusedError: The library refuses graphs of the program, all of them listed, and the model is not at hand.
         DeviceError: The port's libraries are missing.
-        ModelError: An option is out of range, or the engine is unknown.
+        ModelError: An option is out of range, the engine or a policy is unknown, or the plugins cannot be used.
     """
 
     def __init__(
@@ -192,20 +188,31 @@ class Session:
         engine: str = "",
         tf32: bool | None = None,
         plan_cache: PlanCache = None,
+        find_first: bool = False,
+        policies: Sequence[str] = (),
+        plugin_dirs: Paths = (),
+        plugin_mode: str = "additive",
     ) -> None:
         if threads < 0:
             raise ModelError("threads must be 0 (all CPUs) or more", got=str(threads))
         if instances < 1:
             raise ModelError("instances must be at least 1", got=str(instances))
-        if tune < 0:
-            raise ModelError("tune must be 0 (no timing) or more", got=str(tune))
+        plans = PlanOptions(
+            tune=tune,
+            engine=engine,
+            tf32=tf32,
+            plan_cache=plan_cache,
+            find_first=find_first,
+            policies=policies,
+            plugin_dirs=plugin_dirs,
+            plugin_mode=plugin_mode,
+        )
 
         def loaded(source: str | os.PathLike[str] | ProgramInMemory) -> _runtime.Program:
             program = _read(source)
             chosen = port or _runtime.port_for_target(program.target)
-            rounds = program.allows_tf32 if tf32 is None else tf32
-            folder = plan_folder(chosen, plan_cache)
-            device = open_device(DeviceOptions(chosen, threads, graph, tune, engine, rounds, folder))
+            options = device_options(chosen, plans, is_tf32=program.allows_tf32, threads=threads, graphs=graph)
+            device = open_device(options)
             self._sessions = _runtime.Sessions(device, program, instances)
             self._latest = None if program.symbols else self._load([])
             return program

@@ -15,7 +15,8 @@ from conftest import Command
 from hipdnn_mlir import session as session_module
 from hipdnn_mlir.devices import DeviceOptions, list_devices, open_device
 from hipdnn_mlir.errors import ModelError, ProgramError
-from hipdnn_mlir.session import PlanOptions, Session
+from hipdnn_mlir.plan_options import PlanOptions
+from hipdnn_mlir.session import Session
 from runtime_programs import Array, ProgramText, convolution, relu_of_sum
 
 SHAPE = (2, 3, 4, 5)
@@ -46,7 +47,9 @@ def check_values(session: Session) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"tune": 3}, {"engine": "HOST_ROWWISE_ENGINE"}, {"tf32": True}, {"plan_cache": False}], ids=str
+    "options",
+    [{"tune": 3}, {"engine": "HOST_ROWWISE_ENGINE"}, {"tf32": True}, {"plan_cache": False}, {"find_first": True}],
+    ids=str,
 )
 def test_values_equal_numpy_when_plans_are_chosen(afresh: Callable[..., Session], options: PlanOptions) -> None:
     session = afresh(relu_of_sum(SHAPE), **options)
@@ -81,6 +84,25 @@ def test_engines_are_listed_when_the_preferred_one_is_unknown() -> None:
         match=r"engine 'MIOPEN_ENGINE' is unknown: port 'host' has HOST_.*HOST_ONEDNN_ENGINE.*HOST_SDPA_ENGINE",
     ):
         Session(relu_of_sum(SHAPE), engine="MIOPEN_ENGINE")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"plugin_dirs": ["."]},
+            r"port 'host' does not take them: .*it loads no plugins; AMD's library \(port 'hip'\)",
+        ),
+        ({"plugin_dirs": ["/no/such/folder"]}, r"'/no/such/folder' does not exist: expected a folder or a file"),
+        ({"plugin_dirs": "/plugins"}, r"plugin_dirs must be a list.*\['/plugins'\]"),
+        ({"plugin_dirs": ["."], "plugin_mode": "only"}, r"plugin_mode = 'only': expected 'additive'.*'absolute'"),
+        ({"policies": ["A"]}, r"the hipDNN library of port 'host' \(.*\) has no policies to choose from"),
+    ],
+    ids=str,
+)
+def test_errors_say_what_is_wrong_with_plugins_and_policies(options: PlanOptions, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        Session(relu_of_sum(SHAPE), **options)
 
 
 def test_error_when_the_number_of_timed_plans_is_negative() -> None:
@@ -159,7 +181,7 @@ def test_command_lists_devices(command: Command) -> None:
 
 def test_command_runs_with_plan_options(command: Command, program: Path, tmp_path: Path) -> None:
     folder = tmp_path / "plans"
-    options = ["--tune", 2, "--engine", "HOST_ONEDNN_ENGINE", "--tf32", "--plan-cache", folder]
+    options = ["--tune", 2, "--engine", "HOST_ONEDNN_ENGINE", "--tf32", "--plan-cache", folder, "--find-first"]
     result = command("run", program, *options)
     assert result.returncode == 0, result.stderr
     assert any(folder.iterdir())
@@ -167,3 +189,6 @@ def test_command_runs_with_plan_options(command: Command, program: Path, tmp_pat
     assert result.returncode == 2
     assert "HOST_ONEDNN_ENGINE" in result.stderr
     assert "Traceback" not in result.stderr
+    result = command("run", program, "--plugin-dir", tmp_path, "--plugin-mode", "absolute")
+    assert result.returncode == 2
+    assert "port 'host' does not take them" in result.stderr

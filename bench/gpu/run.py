@@ -31,7 +31,7 @@ import carried
 import hipdnn_mlir
 import hipdnn_mlir.devices
 from hipdnn_mlir.dtypes import BY_NAME
-from hipdnn_mlir.session import PlanOptions
+from hipdnn_mlir.plan_options import PlanOptions
 
 LIMITS = {"f32": 2e-3, "f16": 2e-2}
 """Largest relative distance of outputs, as norms; that of f32 allows TF32."""

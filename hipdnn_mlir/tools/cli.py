@@ -26,6 +26,26 @@ from ..errors import COMPILER_DEFECT, USER_ERROR, HipdnnMlirError, ModelError, R
 from ..precision import TF32, UNCHANGED
 from ..recovery import recovered
 from ..sizes.open_sizes import Buckets, Given, Shapes
+from .cli_options import (
+    BUCKET_FORM,
+    SHAPE_FORM,
+    BucketOptions,
+    Engine,
+    FindFirst,
+    InProcess,
+    Json,
+    ModelPath,
+    PlanCacheDir,
+    PluginDirs,
+    PluginMode,
+    Policies,
+    Precision,
+    ShapeOptions,
+    Target,
+    Tf32,
+    Timeout,
+    Tune,
+)
 
 app = typer.Typer(
     help="Compile ONNX models to hipDNN programs and run them.",
@@ -35,51 +55,6 @@ app = typer.Typer(
 )
 _out = Console()
 _err = Console(stderr=True)
-
-ModelPath = Annotated[Path, typer.Argument(help="ONNX file.", show_default=False)]
-Target = Annotated[str, typer.Option(help="What to compile for.")]
-Precision = Annotated[
-    str, typer.Option(metavar="model|tf32|f16|bf16", help="What an f32 model runs in where that costs little accuracy.")
-]
-_SHAPE_FORM = "NAME=1x3x224x224, NAME=batch,3,?,? or SIZE=4"
-ShapeOptions = Annotated[
-    list[str],
-    typer.Option(
-        "--shape",
-        metavar="NAME=SIZES",
-        help="Sizes that the model leaves open: x=1x3x224x224, x=batch,3,?,? (names and ? stay open), or batch=4, batch=?, batch=n.",
-    ),
-]
-_BUCKET_FORM = "SIZE=1,2,4,8"
-BucketOptions = Annotated[
-    list[str],
-    typer.Option(
-        "--bucket",
-        metavar=_BUCKET_FORM,
-        help="Round an open size up to one of these: inputs are padded, outputs cut back, and the program is loaded for these sizes alone.",
-    ),
-]
-Tune = Annotated[
-    int, typer.Option(min=0, metavar="N", help="Time N plans of each graph, take the fastest; 0: the library's first.")
-]
-Engine = Annotated[
-    str, typer.Option(metavar="NAME", help="Engine that graphs go to where it takes them, see 'devices'.")
-]
-Tf32 = Annotated[
-    bool | None,
-    typer.Option(
-        "--tf32", help="Products of f32 may round their operands to TF32; default: as the program was compiled."
-    ),
-]
-PlanCacheDir = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR", help="Where plans are kept; default: on GPUs hipdnn-mlir/plans in the user's cache folder."
-    ),
-]
-InProcess = Annotated[bool, typer.Option("--in-process", help="Compile in this process instead of a child.")]
-Timeout = Annotated[float, typer.Option(metavar="SECONDS", help="Stop a child that has not answered after this time.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 
 @app.callback()
@@ -160,11 +135,16 @@ def run(
     engine: Engine = "",
     tf32: Tf32 = None,
     plan_cache: PlanCacheDir = None,
+    find_first: FindFirst = False,
+    policy: Policies = [],  # noqa: B006 - typer copies it
+    plugin_dir: PluginDirs = [],  # noqa: B006 - typer copies it
+    plugin_mode: PluginMode = "additive",
     in_process: InProcess = False,
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: Json = False,
 ) -> None:
     """Run a model or a program, on given or random inputs."""
+    from ..plan_options import PlanOptions
     from . import arrays, execution
 
     if tf32 and precision == UNCHANGED:
@@ -180,7 +160,16 @@ def run(
         threads=threads,
         seed=seed,
         sizes=parse_shapes(shape) if is_program(model) else {},
-        plans={"tune": tune, "engine": engine, "tf32": tf32, "plan_cache": plan_cache},
+        plans=PlanOptions(
+            tune=tune,
+            engine=engine,
+            tf32=tf32,
+            plan_cache=plan_cache,
+            find_first=find_first,
+            policies=policy,
+            plugin_dirs=plugin_dir,
+            plugin_mode=plugin_mode,
+        ),
     )
     buckets = parse_buckets(bucket)
     if is_program(model):
@@ -250,11 +239,16 @@ def verify(
     engine: Engine = "",
     tf32: Tf32 = None,
     plan_cache: PlanCacheDir = None,
+    find_first: FindFirst = False,
+    policy: Policies = [],  # noqa: B006 - typer copies it
+    plugin_dir: PluginDirs = [],  # noqa: B006 - typer copies it
+    plugin_mode: PluginMode = "additive",
     in_process: InProcess = False,
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: Json = False,
 ) -> None:
     """Compare a model, as it is and in another precision, with ONNX Runtime on random inputs."""
+    from ..plan_options import PlanOptions
     from . import verification
 
     shapes = parse_shapes(shape)
@@ -274,7 +268,16 @@ def verify(
                 threads=threads,
                 seed=seed,
                 sizes=shapes,
-                plans={"tune": tune, "engine": engine, "tf32": tf32, "plan_cache": plan_cache},
+                plans=PlanOptions(
+                    tune=tune,
+                    engine=engine,
+                    tf32=tf32,
+                    plan_cache=plan_cache,
+                    find_first=find_first,
+                    policies=policy,
+                    plugin_dirs=plugin_dir,
+                    plugin_mode=plugin_mode,
+                ),
             )
 
         report = recovered(made, compared)
@@ -301,12 +304,17 @@ def inspect(
 
 
 @app.command()
-def devices(as_json: Json = False) -> None:
+def devices(
+    plugin_dir: PluginDirs = [],  # noqa: B006 - typer copies it
+    plugin_mode: PluginMode = "additive",
+    as_json: Json = False,
+) -> None:
     """List the devices that programs can run on here, with the engines of their libraries; why not, where a port has none."""
     from ..devices import list_devices
+    from ..plan_options import absolute_paths
     from . import render
 
-    rows = list_devices()
+    rows = list_devices(absolute_paths(plugin_dir), plugin_mode)
     if as_json:
         _print_json({"devices": [row.to_dict() for row in rows]})
     else:
@@ -326,10 +334,10 @@ def parse_shapes(texts: list[str]) -> dict[str, tuple[Given, ...] | Given]:
     """
     shapes: dict[str, tuple[Given, ...] | Given] = {}
     for text in texts:
-        name, value = _split(text, "--shape", _SHAPE_FORM, empty=True)
+        name, value = _split(text, "--shape", SHAPE_FORM, empty=True)
         parts = value.split(",") if "," in value else value.split("x") if re.fullmatch(r"[\dx?-]*", value) else [value]
         if not all(re.fullmatch(r"\d+|\?|[A-Za-z_][\w.]*", part.strip()) for part in parts if value):
-            raise ModelError("bad sizes", where="--shape", expected=_SHAPE_FORM, got=repr(text))
+            raise ModelError("bad sizes", where="--shape", expected=SHAPE_FORM, got=repr(text))
         sizes = tuple(int(part) if part.isdigit() else part.strip() for part in parts) if value else ()
         shapes[name] = sizes[0] if len(sizes) == 1 else sizes
     return shapes
@@ -343,11 +351,11 @@ def parse_buckets(texts: list[str]) -> dict[str, list[int]]:
     """
     buckets: dict[str, list[int]] = {}
     for text in texts:
-        name, value = _split(text, "--bucket", _BUCKET_FORM)
+        name, value = _split(text, "--bucket", BUCKET_FORM)
         if not re.fullmatch(r"-?\d{1,18}(,-?\d{1,18})*", value):
-            raise ModelError("bad value", where="--bucket", expected=_BUCKET_FORM, got=repr(text))
+            raise ModelError("bad value", where="--bucket", expected=BUCKET_FORM, got=repr(text))
         if name in buckets:
-            raise ModelError(f"two lists of buckets for {name!r}", where="--bucket", expected=_BUCKET_FORM)
+            raise ModelError(f"two lists of buckets for {name!r}", where="--bucket", expected=BUCKET_FORM)
         buckets[name] = [int(size) for size in value.split(",")]
     return buckets
 

@@ -10,7 +10,8 @@ from typing import Any
 from rich.console import Group, RenderableType
 
 from ..errors import ModelError
-from ..session import PlanOptions, Session
+from ..plan_options import PlanOptions
+from ..session import Session
 from . import arrays, render
 from .arrays import Array, Difference
 from .measure import Timing, interleave

@@ -210,6 +210,12 @@ def devices(rows: Sequence[DeviceInfo]) -> RenderableType:
     if engines.row_count:
         parts.append(engines)
     parts += [f"{row.port}: policies {escape(', '.join(row.policies))}" for row in libraries.values() if row.policies]
+    for row in libraries.values():
+        if row.plugins:
+            plugins = _table("plugins", "port", "file")
+            for path in row.plugins:
+                plugins.add_row(row.port, escape(path))
+            parts.append(plugins)
     missing = [row for row in rows if row.problem]
     if missing:
         reasons = _table("no device", "port", "reason")

@@ -11,8 +11,9 @@ import ml_dtypes
 import numpy as np
 from rich.console import RenderableType
 
+from ..plan_options import PlanOptions
 from ..precision import UNCHANGED
-from ..session import PlanOptions, Session
+from ..session import Session
 from . import arrays, render
 from .arrays import Array
 from .execution import reference_runner

@@ -60,9 +60,12 @@ void listen(const Library& library, hipdnnSeverity_t severity) {
 }
 
 std::shared_ptr<const Device> open_device(const std::string& port, int threads, int ordinal, const std::string& directory, bool graphs, int tune,
-                                          const std::string& engine, bool tf32, const std::string& plan_folder, std::optional<int> log_from) {
+                                          const std::string& engine, bool tf32, const std::string& plan_folder, bool find_first,
+                                          const std::vector<std::string>& policies, const std::vector<std::string>& plugin_dirs,
+                                          const std::string& plugin_mode, std::optional<int> log_from) {
   const nb::gil_scoped_release unlocked;
   Device::Options options{.ordinal = ordinal, .threads = threads, .uses_graphs = graphs, .timed_plans = tune, .engine = engine,
+                          .finds_first = find_first, .policies = policies, .plugins = {plugin_dirs, plugin_mode_of(plugin_mode)},
                           .allows_tf32 = tf32, .plan_folder = plan_folder};
   options.log = [](hipdnnSeverity_t severity, const std::string& line) { LogQueue::instance().add(severity, "runtime", line); };
   auto library = Library::open(port, directory);
@@ -397,11 +400,13 @@ NB_MODULE(_runtime, m) {
       .def_prop_ro("engines", &Device::engine_names, "Engine names by id.")
       .def_prop_ro("engine_rows", &engine_rows, "(name, plugin, version, id) of each engine.")
       .def_prop_ro("policies", &Device::policies, "Names of the library's heuristic policies.")
+      .def_prop_ro("plugins", &Device::plugins, "Files of the library's plugins.")
       .def_prop_ro("plan_count", [](const Device& device) { return device.plans().size(); })
       .def("build_plan", &build_plan, "executable"_a,
            "Build the plan of one executable (JSON as in a program), to learn whether and by which engine it is taken.");
   m.def("open_device", &open_device, "port"_a, "threads"_a = 0, "ordinal"_a = 0, "directory"_a = "", "graphs"_a = false, "tune"_a = 0,
-        "engine"_a = "", "tf32"_a = false, "plan_folder"_a = "", "log_from"_a = nb::none());
+        "engine"_a = "", "tf32"_a = false, "plan_folder"_a = "", "find_first"_a = false,
+        "policies"_a = std::vector<std::string>(), "plugin_dirs"_a = std::vector<std::string>(), "plugin_mode"_a = "additive", "log_from"_a = nb::none());
   m.def("count_devices", &count_devices, "port"_a, "Devices of a port.");
   m.def("take_log", &take_log, "(severity, source, line) of what was logged since the last call; severities are hipDNN's.");
   m.def("default_cache_directory", &default_cache_directory, "The user's folder for what is kept between processes; empty where there is none.");

@@ -43,14 +43,12 @@ std::string read_architecture(const Library& library, int ordinal) {
   return text.data();
 }
 
-/// Try the extension on an unfinalized plan: a library without it refuses the attribute and nothing else happens.
-bool probe_constants(const std::shared_ptr<const Library>& library) {
-  Descriptor plan(library, HIPDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  const std::int64_t uid = 1;
-  const hipdnnStatus_t status =
-      plan.try_set(extension_attribute(HIPDNN_ATTR_EXECUTION_PLAN_CONSTANT_UIDS_MLIR_EXT), HIPDNN_TYPE_INT64, 1, &uid);
-  // Read the message away: it must not appear in a later error.
-  if (status != HIPDNN_STATUS_SUCCESS) describe_failure(library->hipdnn(), status);
+/// Try an attribute of numbers on an unfinalized descriptor: a library without it refuses it and nothing else happens.
+bool takes_numbers(const std::shared_ptr<const Library>& library, hipdnnBackendDescriptorType_t type, hipdnnBackendAttributeName_t name) {
+  Descriptor descriptor(library, type);
+  const std::int64_t number = 1;
+  const hipdnnStatus_t status = descriptor.try_set(name, HIPDNN_TYPE_INT64, 1, &number);
+  if (status != HIPDNN_STATUS_SUCCESS) take_last_error(library->hipdnn());  // it must not appear in a later error
   return status == HIPDNN_STATUS_SUCCESS;
 }
 
@@ -124,11 +122,11 @@ std::string describe_memory(const HipApi& api) {
 }
 
 /// "A, B and C": the first dozen of the names, and how many more there are.
-std::string list_names(const std::vector<EngineInfo>& engines) {
+std::string list_names(const std::vector<std::string>& names) {
   constexpr std::size_t most = 12;
-  std::string names;
-  for (std::size_t i = 0; i < engines.size() && i < most; ++i) names += (i == 0 ? "" : ", ") + engines[i].name;
-  return engines.size() > most ? names + " and " + std::to_string(engines.size() - most) + " more" : names;
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < most; ++i) text += (i == 0 ? "" : ", ") + names[i];
+  return names.size() > most ? text + " and " + std::to_string(names.size() - most) + " more" : text;
 }
 
 /// The id of the engine of that name, which the caller asked for. A library that lists no engines is believed to have it.
@@ -136,25 +134,57 @@ std::int64_t find_engine(const Port& port, const std::vector<EngineInfo>& engine
   const auto found = std::ranges::find(engines, name, &EngineInfo::name);
   if (found != engines.end()) return found->id;
   if (engines.empty()) return engine_id_of(name);
-  throw InputError("engine '" + name + "' is unknown: port '" + std::string(port.name) + "' has " + list_names(engines));
+  std::vector<std::string> names;
+  for (const EngineInfo& engine : engines) names.push_back(engine.name);
+  throw InputError("engine '" + name + "' is unknown: port '" + std::string(port.name) + "' has " + list_names(names));
 }
 
 }  // namespace
 
 Device::Device(std::shared_ptr<const Library> library, Options options)
     : library_(std::move(library)), options_(std::move(options)), plans_(std::make_unique<PlanCache>()) {
+  options_.plugins = located(std::move(options_.plugins));
   has_choice_ = check_ordinal(*library_, options_.ordinal) > 1;
   activate();
   const Handle handle = create_handle(nullptr);
   architecture_ = read_architecture(*library_, options_.ordinal);
-  takes_constants_ = probe_constants(library_);
+  takes_constants_ = takes_numbers(library_, HIPDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR,
+                                   extension_attribute(HIPDNN_ATTR_EXECUTION_PLAN_CONSTANT_UIDS_MLIR_EXT));
   name_ = read_name(library_->hip(), options_.ordinal);
   engines_ = list_engines(library_->hipdnn(), handle.get());
   for (const EngineInfo& engine : engines_) engine_names_[engine.id] = engine.name;
   policies_ = list_policies(library_->hipdnn(), handle.get());
+  policy_order_ = order_policies();
+  read_plugins(handle.get());
   if (!options_.engine.empty()) preferred_engine_ = find_engine(port(), engines_, options_.engine);
   if (!options_.plan_folder.empty()) {
     plan_store_ = std::make_unique<PlanStore>(options_.plan_folder, options_.plan_folder_bytes, plan_setting(), options_.log);
+  }
+}
+
+std::vector<std::int64_t> Device::order_policies() const {
+  std::vector<std::int64_t> order;
+  if (options_.policies.empty()) return order;
+  const std::string port_name(port().name);
+  if (!takes_numbers(library_, HIPDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, HIPDNN_ATTR_ENGINEHEUR_POLICY_ORDER_EXT)) {
+    throw InputError("policies: the hipDNN library of port '" + port_name + "' (" + library_->version() + ") has no policies to choose from");
+  }
+  for (const std::string& name : options_.policies) {
+    // A library that lists none is believed to have it, as with engines.
+    if (!policies_.empty() && std::ranges::find(policies_, name) == policies_.end()) {
+      throw InputError("policy '" + name + "' is unknown: port '" + port_name + "' has " + list_names(policies_));
+    }
+    order.push_back(engine_id_of(name));
+  }
+  return order;
+}
+
+void Device::read_plugins(hipdnnHandle_t handle) {
+  const HipdnnApi& api = library_->hipdnn();
+  plugins_ = loaded_plugins(api, handle);
+  if (api.get_loaded_plugin_paths == nullptr) return;
+  for (const std::string& path : paths_without_effect(options_.plugins, plugins_)) {
+    log(HIPDNN_SEV_WARN, "plugin_dirs: the library loads no engine plugin from " + path + "; its own log says why");
   }
 }
 
@@ -166,6 +196,10 @@ std::string Device::plan_setting() const {
   add("architecture", architecture_);
   add("library", library_->version());
   for (const EngineInfo& engine : engines_) add(engine.name, engine.plugin + " " + engine.version);
+  for (const std::string& path : plugins_) add("plugin", path);
+  for (const std::string& policy : options_.policies) add("policy", policy);
+  // Where plans are timed the ranking is needed whole.
+  add("first", options_.finds_first && options_.timed_plans <= 1 ? "1" : "0");
   add("threads", std::to_string(options_.threads));
   add("engine", options_.engine);
   add("tf32", options_.allows_tf32 ? "1" : "0");
@@ -239,6 +273,7 @@ Event Device::create_event(bool is_timed) const {
 Handle Device::create_handle(hipStream_t stream) const {
   activate();
   const HipdnnApi& api = library_->hipdnn();
+  use_plugins(*library_, options_.plugins);
   hipdnnHandle_t raw = nullptr;
   check(api, api.create(&raw), "hipdnnCreate");
   Handle handle(library_, raw);

@@ -152,6 +152,8 @@ HipdnnApi load_hipdnn(const Opened& library) {
   load_optional(library, "hipdnnBackendGetSerializedExecutionPlan_ext", api.serialize_plan);
   load_optional(library, "hipdnnBackendCreateAndDeserializeExecutionPlan_ext", api.deserialize_plan);
   load_optional(library, "hipdnnSetUserLogCallback_ext", api.set_log_callback);
+  load_optional(library, "hipdnnSetEnginePluginPaths_ext", api.set_plugin_paths);
+  load_optional(library, "hipdnnGetLoadedEnginePluginPaths_ext", api.get_loaded_plugin_paths);
   load_optional(library, "hipdnnHostSetThreads_ext", api.set_threads);
   load_optional(library, "hipdnnCudaAllowTf32_ext", api.allow_tf32);
   load_optional(library, "hipdnnPortDescribePlan_ext", api.describe_plan);

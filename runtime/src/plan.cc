@@ -53,12 +53,15 @@ class PlanChoice {
   /// `kept` is what an earlier process chose, to be chosen again. Throws where no proposal builds.
   Chosen choose(const PlanRecord* kept) {
     const std::vector<Descriptor> graph = build_descriptors(device_.shared_library(), handle_->get(), executable_.descriptors, label_);
-    std::vector<Proposal> proposals = propose(device_, graph.back(), label_, reasons_);
-    const auto first = std::stable_partition(proposals.begin(), proposals.end(), [&](const Proposal& proposal) {
-      if (kept != nullptr) return proposal.engine_id == kept->engine_id && proposal.knobs == kept->knobs;
-      return proposal.engine_id == device_.preferred_engine();
-    });
     const int timed = kept != nullptr ? 0 : device_.options().timed_plans;
+    const bool has_preference = kept != nullptr || device_.preferred_engine();
+    if (device_.options().finds_first && timed <= 1) {
+      std::vector<Proposal> proposals = propose(device_, graph.back(), Ranking::first_engine, label_, reasons_);
+      const auto first = prefer(proposals, kept);
+      if (Chosen chosen = first_to_build({proposals.begin(), has_preference ? first : proposals.end()}); chosen.plan) return chosen;
+    }
+    std::vector<Proposal> proposals = propose(device_, graph.back(), Ranking::whole, label_, reasons_);
+    const auto first = prefer(proposals, kept);
     // What is preferred is taken if it builds, however fast the rest may be.
     const std::span<const Proposal> preferred(proposals.begin(), first);
     const std::span<const Proposal> others(first, proposals.end());
@@ -69,6 +72,14 @@ class PlanChoice {
   }
 
  private:
+  /// Move what was kept, else the preferred engine's proposals, to the front; answers where they end.
+  std::vector<Proposal>::iterator prefer(std::vector<Proposal>& proposals, const PlanRecord* kept) const {
+    return std::stable_partition(proposals.begin(), proposals.end(), [&](const Proposal& proposal) {
+      if (kept != nullptr) return proposal.engine_id == kept->engine_id && proposal.knobs == kept->knobs;
+      return proposal.engine_id == device_.preferred_engine();
+    });
+  }
+
   std::shared_ptr<Plan> try_compile(const Proposal& proposal) {
     try {
       return Plan::compile(device_, handle_, proposal, constants_, label_);

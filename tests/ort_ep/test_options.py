@@ -26,6 +26,11 @@ def test_unknown_option_lists_the_known_ones(cache) -> None:
         make_session(convolution(), cache, options={"treads": "1"})
 
 
+def test_plugins_are_refused_where_the_port_has_none(cache, tmp_path) -> None:
+    with pytest.raises(Exception, match="plugin_dirs: port 'host' does not take them"):
+        make_session(convolution(), cache, options={"plugin_dirs": f"{tmp_path}:{tmp_path}"})
+
+
 LIMITED = [row for row in hipdnn_ep.get_options() if row.type != "text"]
 
 

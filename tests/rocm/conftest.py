@@ -16,12 +16,31 @@ HEADERS = Path(__file__).parents[2] / "third_party" / "hip"
 @pytest.fixture(scope="session")
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with both libraries under AMD's names."""
+    folder = tmp_path_factory.mktemp("rocm")
+    _build("fake_hip.c", folder / "libamdhip64.so")
+    (folder / "libhipdnn_backend.so").symlink_to(_host())
+    return folder
+
+
+@pytest.fixture(scope="session")
+def libraries_with_plugins(libraries: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with a hipDNN that loads plugins."""
+    folder = tmp_path_factory.mktemp("rocm_with_plugins")
+    _build("fake_plugins.c", folder / "libhipdnn_backend.so")
+    (folder / "libamdhip64.so").symlink_to(libraries / "libamdhip64.so")
+    return folder
+
+
+def _host() -> Path:
+    return Path(hipdnn_mlir.__file__).parent / "lib" / "libhipdnn_host.so"
+
+
+def _build(name: str, library: Path) -> None:
+    """Compile a file of this folder into a library in front of the host's."""
     compiler = shutil.which("cc")
     if compiler is None:
-        pytest.skip("no C compiler cc for the fake HIP")
-    folder = tmp_path_factory.mktemp("rocm")
-    host = Path(hipdnn_mlir.__file__).parent / "lib" / "libhipdnn_host.so"
-    source = Path(__file__).with_name("fake_hip.c")
+        pytest.skip("no C compiler cc for the fake libraries")
+    host = _host()
     options = [
         "-shared",
         "-fPIC",
@@ -31,6 +50,5 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "-Wl,--no-as-needed",
         f"-Wl,-rpath,{host.parent}",
     ]
-    subprocess.run([compiler, *options, str(source), str(host), "-o", str(folder / "libamdhip64.so")], check=True)
-    (folder / "libhipdnn_backend.so").symlink_to(host)
-    return folder
+    source = Path(__file__).with_name(name)
+    subprocess.run([compiler, *options, str(source), str(host), "-o", str(library)], check=True)

@@ -47,6 +47,7 @@ hipdnnStatus_t hipdnnGetHeuristicPolicyInfo_ext(hipdnnHandle_t handle, size_t in
                                                 size_t* plugin_length, char* plugin_version, size_t* plugin_version_length, char* api_version,
                                                 size_t* api_version_length);
 hipdnnStatus_t hipdnnSetEnginePluginPaths_ext(size_t count, const char* const* paths, hipdnnPluginLoadingMode_ext_t mode);
+hipdnnStatus_t hipdnnGetLoadedEnginePluginPaths_ext(hipdnnHandle_t handle, size_t* count, char** paths, size_t* most_length);
 
 hipdnnStatus_t hipdnnBackendGetSerializedJsonGraph_ext(hipdnnBackendDescriptor_t graph, size_t capacity, size_t* size, char* json);
 hipdnnStatus_t hipdnnBackendGetSerializedExecutionPlan_ext(hipdnnBackendDescriptor_t plan, size_t capacity, size_t* size, uint8_t* bytes);

@@ -14,6 +14,7 @@
 
 #include "hipdnn_rt/library.h"
 #include "hipdnn_rt/log.h"
+#include "hipdnn_rt/plugins.h"
 
 namespace hipdnn_rt {
 
@@ -105,6 +106,12 @@ class Device {
     int timed_plans = 0;
     /// Name of the engine that graphs go to where it takes them; empty leaves the order to the library.
     std::string engine = {};
+    /// Take the library's first applicable engine without a ranking; where it builds no plan, the ranking after all. Not where plans are timed.
+    bool finds_first = false;
+    /// Names of the library's heuristic policies that rank engines, in the order they are asked; empty for the library's own.
+    std::vector<std::string> policies = {};
+    /// Engine plugins, for the whole process.
+    PluginPaths plugins = {};
     /// Products of f32 may round their operands to TF32, where the port has engines that do.
     bool allows_tf32 = false;
     /// Where choices and plans are kept between processes; empty for nowhere.
@@ -113,7 +120,7 @@ class Device {
     Log log = {};
   };
 
-  /// Throws InputError for an engine that the library does not have, DeviceError for a device that cannot be used.
+  /// Throws InputError for an engine, a policy or plugins that the library does not have, DeviceError for a device that cannot be used.
   Device(std::shared_ptr<const Library> library, Options options);
   ~Device();
   Device(const Device&) = delete;
@@ -133,6 +140,10 @@ class Device {
   const std::vector<EngineInfo>& engines() const { return engines_; }
   /// Names of the library's heuristic policies; none where it does not tell.
   const std::vector<std::string>& policies() const { return policies_; }
+  /// Files of the library's plugins; none where it does not tell.
+  const std::vector<std::string>& plugins() const { return plugins_; }
+  /// The ids of Options::policies.
+  const std::vector<std::int64_t>& policy_order() const { return policy_order_; }
   /// The engine of Options::engine.
   std::optional<std::int64_t> preferred_engine() const { return preferred_engine_; }
   /// The device's model, for people; empty where the port does not tell.
@@ -169,6 +180,9 @@ class Device {
  private:
   /// All that plans depend on beside their graph.
   std::string plan_setting() const;
+  std::vector<std::int64_t> order_policies() const;
+  /// What the handle has loaded; a line in the log where what was asked for is not among it.
+  void read_plugins(hipdnnHandle_t handle);
 
   std::shared_ptr<const Library> library_;
   Options options_;
@@ -180,6 +194,8 @@ class Device {
   std::vector<EngineInfo> engines_;
   std::map<std::int64_t, std::string> engine_names_;
   std::vector<std::string> policies_;
+  std::vector<std::string> plugins_;
+  std::vector<std::int64_t> policy_order_;
   std::optional<std::int64_t> preferred_engine_;
   std::unique_ptr<PlanCache> plans_;
   std::unique_ptr<PlanStore> plan_store_;

@@ -76,6 +76,8 @@ struct HipdnnApi {
   decltype(&::hipdnnBackendGetSerializedExecutionPlan_ext) serialize_plan = nullptr;
   decltype(&::hipdnnBackendCreateAndDeserializeExecutionPlan_ext) deserialize_plan = nullptr;
   decltype(&::hipdnnSetUserLogCallback_ext) set_log_callback = nullptr;
+  decltype(&::hipdnnSetEnginePluginPaths_ext) set_plugin_paths = nullptr;
+  decltype(&::hipdnnGetLoadedEnginePluginPaths_ext) get_loaded_plugin_paths = nullptr;
   /// Threads that graphs planned and executed with this handle may use.
   hipdnnStatus_t (*set_threads)(hipdnnHandle_t handle, int threads) = nullptr;
   /// One line about a finalized plan, NUL-terminated within `capacity` bytes.

@@ -24,9 +24,13 @@ struct Proposal {
   std::string describe() const;
 };
 
-/// Everything that the library offers for a finalized graph, in its order. Configurations that it does not finalize are left out; why is added to
-/// `reasons`. Throws DeviceError where the heuristic itself fails.
-std::vector<Proposal> propose(const Device& device, const Descriptor& graph, const std::string& executable, std::string& reasons);
+/// How much of a ranking is asked for.
+enum class Ranking { whole, first_engine };
+
+/// What the library offers for a finalized graph, in its order. Configurations that it does not finalize are left out; why is added to
+/// `reasons`. A library that cannot stop at the first engine ranks all. Throws DeviceError where the heuristic itself fails.
+std::vector<Proposal> propose(const Device& device, const Descriptor& graph, Ranking ranking, const std::string& executable,
+                              std::string& reasons);
 
 /// The id that hipDNN gives an engine: FNV-1a of its name.
 std::int64_t engine_id_of(const std::string& name);

@@ -34,6 +34,9 @@ hipdnn_rt::Device::Options device_options(const Options& options, const std::str
           .uses_graphs = options.uses_graphs,
           .timed_plans = options.timed_plans,
           .engine = options.engine,
+          .finds_first = options.finds_first,
+          .policies = options.policies,
+          .plugins = options.plugins,
           .allows_tf32 = allows_tf32,
           .plan_folder = plan_folder(options, port)};
 }

@@ -70,6 +70,14 @@ constexpr std::array kRows{
     OptionRow{"plan_cache", OptionKind::text, "", "",
               "Folder where choices and plans are kept between processes; empty for `plans` in `cache_dir` on a GPU and for none on the CPU, `none` "
               "for none."},
+    OptionRow{"find_first", OptionKind::flag, "0", "",
+              "1: take the library's first applicable engine without a ranking; ranked after all where that one builds no plan."},
+    OptionRow{"policies", OptionKind::text, "", "",
+              "Heuristic policies that rank engines, by name (`hipdnn-mlir devices`), with commas between; empty for the library's own."},
+    OptionRow{"plugin_dirs", OptionKind::text, "", "",
+              "Folders or files of hipDNN engine plugins to load, with colons between; the same for all sessions of a process."},
+    OptionRow{"plugin_mode", OptionKind::choice, "additive", "additive|absolute",
+              "`additive`: plugins are loaded beside the library's own. `absolute`: in their place."},
     OptionRow{"strict", OptionKind::flag, "0", "", "1: a node that stays on the CPU, for whatever reason, is an error at the creation of the session."},
 };
 
@@ -79,10 +87,10 @@ std::string quoted_list(const std::vector<std::string>& items) {
   return text;
 }
 
-std::vector<std::string> split(std::string_view text) {
+std::vector<std::string> split(std::string_view text, char separator = '|') {
   std::vector<std::string> parts;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find('|'), text.size());
+    const std::size_t end = std::min(text.find(separator), text.size());
     parts.emplace_back(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
@@ -199,6 +207,9 @@ Options parse_options(const std::map<std::string, std::string>& given) {
   options.engine = values.text("engine");
   options.rounding = rounding_of(values.text("tf32"), options.precision);
   options.plan_cache = values.text("plan_cache");
+  options.finds_first = values.text("find_first") == "1";
+  options.policies = split(values.text("policies"), ',');
+  options.plugins = {split(values.text("plugin_dirs"), ':'), hipdnn_rt::plugin_mode_of(values.text("plugin_mode"))};
   try {
     options.user_stream = parse_user_stream(values.text(kUserComputeStream));
   } catch (const hipdnn_rt::InputError& error) {

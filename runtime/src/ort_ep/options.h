@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
+#include "hipdnn_rt/plugins.h"
 #include "ort.h"
 #include "support/compiler_service.h"
 
@@ -30,6 +32,9 @@ struct Options {
   bool uses_graphs = false;
   int timed_plans = 0;
   std::string engine;
+  bool finds_first = false;
+  std::vector<std::string> policies;
+  hipdnn_rt::PluginPaths plugins;
   Rounding rounding = Rounding::as_compiled;
   /// A folder, "none", or empty for the usual one.
   std::string plan_cache;

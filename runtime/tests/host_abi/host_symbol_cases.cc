@@ -302,6 +302,15 @@ void test_plugin_paths_are_not_supported(const Library& library) {
   check::equal(set_paths(0, nullptr, HIPDNN_PLUGIN_LOADING_ADDITIVE), HIPDNN_STATUS_NOT_SUPPORTED);
 }
 
+void test_no_plugin_is_loaded(const Library& library) {
+  const Handle handle(library);
+  const auto loaded = library.backend.get<decltype(::hipdnnGetLoadedEnginePluginPaths_ext)>("hipdnnGetLoadedEnginePluginPaths_ext");
+  std::size_t count = 5, length = 5;
+  check::equal(loaded(handle.get(), &count, nullptr, &length), HIPDNN_STATUS_SUCCESS);
+  check::equal(count + length, 0U);
+  check::equal(loaded(nullptr, &count, nullptr, &length), HIPDNN_STATUS_BAD_PARAM_NULL_POINTER);
+}
+
 }  // namespace
 
 void add_host_symbol_cases(check::Suite& suite, const Library& library) {
@@ -319,6 +328,7 @@ void add_host_symbol_cases(check::Suite& suite, const Library& library) {
   suite.add("host symbol: log level is kept", [&] { test_log_level_is_kept(library); });
   suite.add("host symbol: version has four numbers", [&] { test_version_has_four_numbers(library); });
   suite.add("host symbol: profiling measures between start and stop", [&] { test_profiling_measures_between_start_and_stop(library); });
+  suite.add("host symbol: no plugin is loaded", [&] { test_no_plugin_is_loaded(library); });
   suite.add("host symbol: plugin paths are not supported", [&] { test_plugin_paths_are_not_supported(library); });
 }
 

@@ -19,6 +19,8 @@ struct Libraries {
   std::string choosing = {};
   /// Folder of a hipDNN library that lacks functions, under those names.
   std::string old = {};
+  /// Folder where the host library stands under those names and what it is told of plugins and policies is written down.
+  std::string recording = {};
 };
 
 void add_arena_cases(check::Suite& suite);
@@ -31,6 +33,7 @@ void add_run_cases(check::Suite& suite, const Libraries& libraries);
 void add_concurrency_cases(check::Suite& suite, const Libraries& libraries);
 void add_memory_cases(check::Suite& suite, const Libraries& libraries);
 void add_open_program_cases(check::Suite& suite, const Libraries& libraries);
+void add_plugin_cases(check::Suite& suite, const Libraries& libraries);
 void add_pool_cases(check::Suite& suite, const Libraries& libraries);
 void add_size_cache_cases(check::Suite& suite);
 void add_stream_cases(check::Suite& suite, const Libraries& libraries);

@@ -147,6 +147,20 @@ void test_preferred_engine_when_it_builds(const Libraries& libraries) {
   check::near(tiled.plan().timed_us(), 20, 1e-3, "but its own proposals are timed");
 }
 
+void test_ranked_after_all_when_the_first_engine_builds_nothing(const Libraries& libraries) {
+  const Control control(libraries);
+  // The first is TEST_NOTHING.
+  check::equal(load(libraries, {.finds_first = true}).engine(), "TEST_SLOW");
+  check::equal(load(libraries, {.engine = "TEST_LAST", .finds_first = true}).engine(), "TEST_LAST", "a preferred engine is looked for in all");
+  const TemporaryFolder folder;
+  load(libraries, {.timed_plans = 10, .plan_folder = folder.path()});
+  check::equal(load(libraries, {.finds_first = true, .plan_folder = folder.path()}).engine(), "TEST_SLOW", "plans apart");
+  control.let_restore(false);
+  check::equal(load(libraries, {.finds_first = true, .plan_folder = folder.path()}).engine(), "TEST_SLOW", "what was kept is found in all");
+  check::equal(load(libraries, {.timed_plans = 10, .finds_first = true, .plan_folder = folder.path()}).engine(), "TEST_LAST",
+               "timing needs them all, and so has the same plans");
+}
+
 void test_engines_named_when_the_preferred_one_is_unknown(const Libraries& libraries) {
   const std::string message = error_of<hipdnn_rt::InputError>([&] { load(libraries, {.engine = "TEST_QUICK"}); });
   check::contains(message, "engine 'TEST_QUICK' is unknown: port 'hip' has TEST_BROKEN, TEST_CHANGING, TEST_LAST, TEST_NOTHING, TEST_SLOW, TEST_TILED");
@@ -349,6 +363,7 @@ void add_choice_cases(check::Suite& suite, const Libraries& libraries) {
   add("first that builds when nothing is timed", test_first_that_builds_when_nothing_is_timed);
   add("fastest when plans are timed", test_fastest_when_plans_are_timed);
   add("preferred engine when it builds", test_preferred_engine_when_it_builds);
+  add("ranked after all when the first engine builds nothing", test_ranked_after_all_when_the_first_engine_builds_nothing);
   add("engines named when the preferred one is unknown", test_engines_named_when_the_preferred_one_is_unknown);
   add("engines and policies told when the library lists them", test_engines_and_policies_told_when_the_library_lists_them);
   add("plan read when an earlier process kept it", test_plan_read_when_an_earlier_process_kept_it);

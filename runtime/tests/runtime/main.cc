@@ -1,14 +1,14 @@
-// runtime_tests HOST_FOLDER DISGUISED_FOLDER DEFERRED_FOLDER CHOOSING_FOLDER OLD_FOLDER [FILTER]
+// runtime_tests HOST_FOLDER DISGUISED_FOLDER DEFERRED_FOLDER CHOOSING_FOLDER OLD_FOLDER RECORDING_FOLDER [FILTER]
 #include <cstdio>
 
 #include "cases.h"
 
 int main(int argc, char** argv) {
-  if (argc < 6) {
-    std::fprintf(stderr, "usage: %s HOST_FOLDER DISGUISED_FOLDER DEFERRED_FOLDER CHOOSING_FOLDER OLD_FOLDER [FILTER]\n", argv[0]);
+  if (argc < 7) {
+    std::fprintf(stderr, "usage: %s HOST_FOLDER DISGUISED_FOLDER DEFERRED_FOLDER CHOOSING_FOLDER OLD_FOLDER RECORDING_FOLDER [FILTER]\n", argv[0]);
     return 2;
   }
-  const runtime_tests::Libraries libraries{argv[1], argv[2], argv[3], argv[4], argv[5]};
+  const runtime_tests::Libraries libraries{argv[1], argv[2], argv[3], argv[4], argv[5], argv[6]};
   check::Suite suite;
   runtime_tests::add_arena_cases(suite);
   runtime_tests::add_choice_cases(suite, libraries);
@@ -20,8 +20,9 @@ int main(int argc, char** argv) {
   runtime_tests::add_concurrency_cases(suite, libraries);
   runtime_tests::add_memory_cases(suite, libraries);
   runtime_tests::add_open_program_cases(suite, libraries);
+  runtime_tests::add_plugin_cases(suite, libraries);
   runtime_tests::add_pool_cases(suite, libraries);
   runtime_tests::add_size_cache_cases(suite);
   runtime_tests::add_stream_cases(suite, libraries);
-  return suite.run(argc > 6 ? argv[6] : "");
+  return suite.run(argc > 7 ? argv[7] : "");
 }

@@ -82,6 +82,15 @@ HIPDNN_PORT_EXPORT hipdnnStatus_t hipdnnSetEnginePluginPaths_ext(size_t, const c
   return guard(__func__, [] { fail(HIPDNN_STATUS_NOT_SUPPORTED, "this library's engines are built in, it loads no plugins"); });
 }
 
+HIPDNN_PORT_EXPORT hipdnnStatus_t hipdnnGetLoadedEnginePluginPaths_ext(hipdnnHandle_t handle, size_t* count, char** paths,
+                                                                       size_t* most_length) {
+  return guard(__func__, [&] {
+    require_argument(handle, "handle");
+    require_argument(count, "count") = 0;
+    if (paths == nullptr) require_argument(most_length, "most length") = 0;
+  });
+}
+
 HIPDNN_PORT_EXPORT hipdnnStatus_t hipdnnBackendGetSerializedJsonGraph_ext(hipdnnBackendDescriptor_t graph, size_t capacity, size_t* size,
                                                                           char* json) {
   return guard(__func__, [&] {

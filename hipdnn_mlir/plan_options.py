@@ -1,0 +1,75 @@
+"""The options that choose plans: checked, and as a device takes them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypedDict
+
+from .devices import DeviceOptions, plan_folder
+from .errors import ModelError
+
+PlanCache = str | os.PathLike[str] | bool | None
+Paths = Sequence[str | os.PathLike[str]]
+
+
+class PlanOptions(TypedDict, total=False):
+    """The options of a ``Session`` that choose plans, as it documents them."""
+
+    tune: int
+    engine: str
+    tf32: bool | None
+    plan_cache: PlanCache
+    find_first: bool
+    policies: Sequence[str]
+    plugin_dirs: Paths
+    plugin_mode: str
+
+
+def device_options(
+    port: str, plans: PlanOptions, *, is_tf32: bool, threads: int = 0, graphs: bool = False
+) -> DeviceOptions:
+    """Return what a device is opened with.
+
+    Args:
+        port: Name of the port.
+        plans: The options of the caller.
+        is_tf32: Whether the program was compiled for products that round, where the caller does not say.
+        threads: As of ``DeviceOptions``.
+        graphs: As of ``DeviceOptions``.
+
+    Raises:
+        ModelError: An option is out of range, or there is no cache folder.
+    """
+    tune, tf32 = plans.get("tune", 0), plans.get("tf32")
+    if tune < 0:
+        raise ModelError("tune must be 0 (no timing) or more", got=str(tune))
+    return DeviceOptions(
+        port=port,
+        threads=threads,
+        graphs=graphs,
+        tune=tune,
+        engine=plans.get("engine", ""),
+        tf32=is_tf32 if tf32 is None else tf32,
+        plan_folder=plan_folder(port, plans.get("plan_cache")),
+        find_first=plans.get("find_first", False),
+        policies=_listed("policies", plans.get("policies", ())),
+        plugin_dirs=absolute_paths(plans.get("plugin_dirs", ())),
+        plugin_mode=plans.get("plugin_mode", "additive"),
+    )
+
+
+def absolute_paths(paths: Paths) -> tuple[str, ...]:
+    """Return the folders or files of ``plugin_dirs`` as absolute paths.
+
+    Raises:
+        ModelError: It is one path rather than a list.
+    """
+    return tuple(str(Path(path).expanduser().absolute()) for path in _listed("plugin_dirs", paths))
+
+
+def _listed(option: str, values: Sequence[object]) -> tuple[str, ...]:
+    if isinstance(values, str | os.PathLike):
+        raise ModelError(f"{option} must be a list", expected=f"[{os.fspath(values)!r}]", got=repr(os.fspath(values)))
+    return tuple(os.fspath(value) if isinstance(value, os.PathLike) else str(value) for value in values)
