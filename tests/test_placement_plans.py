@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from hipdnn_mlir.errors import DeviceError
+import hipdnn_mlir
+from hipdnn_mlir.errors import DeviceError, PlanRefusedError, RefusedPlan
 from hipdnn_mlir.placement import place, plans
 from ort_ep.small_models import convolution
 
@@ -19,7 +20,7 @@ class PickyDevice:
 
     def build_plan(self, executable: str) -> dict[str, object]:
         if self._word in json.loads(executable)["summary"]:
-            raise DeviceError(f"no engine takes {self._word}")
+            raise PlanRefusedError([RefusedPlan("", "", "", f"no engine takes {self._word}")])
         return {}
 
 
@@ -46,6 +47,22 @@ def test_everything_refused_is_nothing_placed(device) -> None:
     placement = place(convolution(), mode="maximal")
     assert placement.partitions == []
     assert {reject.node for reject in placement.rejects} == {"conv", "relu"}
+
+
+class FullDevice:
+    """Has no memory to build a plan with."""
+
+    def build_plan(self, executable: str) -> dict[str, object]:
+        raise DeviceError("no memory")
+
+
+def test_a_device_without_memory_is_no_refusal(device) -> None:
+    device(FullDevice())
+    with pytest.raises(DeviceError, match="no memory") as raised:
+        hipdnn_mlir.explain(convolution(), plans=True)
+    assert not isinstance(raised.value, PlanRefusedError)
+    placement = place(convolution(), mode="maximal")
+    assert {(reject.rule, reject.reason) for reject in placement.rejects} == {("device", "no memory")}
 
 
 def test_missing_library_refuses_nothing(device) -> None:

@@ -246,7 +246,7 @@ class NoResiduals:
 
     def build_plan(self, executable: str) -> dict[str, object]:
         if "conv2d + add + add" in json.loads(executable)["summary"]:
-            raise DeviceError(WORDS)
+            raise PlanRefusedError([RefusedPlan("", "", "", WORDS)])
         return {}
 
 

@@ -6,7 +6,16 @@ from dataclasses import dataclass, replace
 
 from ..compile import Lowered, lower
 from ..container import stand_ins
-from ..errors import HipdnnMlirError, ModelError, PassError, PlanRefusedError, RefusedPlan, Reject, UnsupportedError
+from ..errors import (
+    DeviceError,
+    HipdnnMlirError,
+    ModelError,
+    PassError,
+    PlanRefusedError,
+    RefusedPlan,
+    Reject,
+    UnsupportedError,
+)
 from ..shape_inference import DATA_DEPENDENT
 from .extract import Region
 from .graph import OnnxGraph
@@ -41,7 +50,7 @@ def dry_run(graph: OnnxGraph, region: Region, target: str, precision: str) -> Lo
     except UnsupportedError as error:
         return _attributed(graph, region, error.rejects)
     except HipdnnMlirError as error:
-        rule = "defect" if isinstance(error, PassError) else "model"
+        rule = "defect" if isinstance(error, PassError) else "device" if isinstance(error, DeviceError) else "model"
         return Failure({}, rule=rule, reason=f"{error.message}: got {error.got}" if error.got else error.message)
     except Exception as error:
         # Whatever a library under the compiler raises, the host can run the node itself.

@@ -28,6 +28,7 @@ def lowered_here(make: "Callable[[Sequence[RefusedPlan]], Lowered]") -> "Lowered
 
     Raises:
         PlanRefusedError: there is no such form.
+        DeviceError: a plan could not be tried, for want of memory or because the device fails.
         HipdnnMlirError: whatever `make` raises.
     """
     return recovered(make, _checked)
@@ -44,6 +45,9 @@ def refused_plans(model: ProgramModel) -> list[RefusedPlan]:
     """Build every plan of a program, without its constants; the steps whose plan the library refuses.
 
     Nothing is refused where the target's library is not on this machine.
+
+    Raises:
+        DeviceError: a plan could not be tried.
     """
     executes = [step for step in model.steps if isinstance(step, Execute)]
     texts = [json.dumps(found) for found in model.to_dict()["executables"]]
@@ -73,6 +77,6 @@ def _refusal(target: str, executable: str, tf32: bool) -> str:
         return ""
     try:
         device.build_plan(executable)
-    except DeviceError as error:
-        return str(error)
+    except PlanRefusedError as error:
+        return error.refusals[0].reason
     return ""

@@ -119,7 +119,11 @@ nb::dict build_plan(const Device& device, const std::string& text) {
   const nlohmann::json json = parse_json(text, "executable");
   const Executable executable = parse_executable(Field(json, "executable"));
   const auto handle = std::make_shared<const Handle>(device.create_handle(nullptr));
-  return plan_row(*Plan::build(device, handle, executable, {}));
+  try {
+    return plan_row(*Plan::build(device, handle, executable, {}));
+  } catch (const NoPlanError& error) {
+    throw PlanRefusedError({{executable.name, executable.summary, {}, error.what()}});
+  }
 }
 
 std::shared_ptr<const OpenProgram> load_program(const std::string& path) {
@@ -346,7 +350,7 @@ class Sessions {
     return cache_.get(sizes, [&] {
       try {
         return std::make_shared<Session>(device_, program_->at(sizes), constants_);
-      } catch (const DeviceError& error) {
+      } catch (const PlanRefusedError& error) {
         if (program_->is_static()) throw;
         throw InputError("the device does not take " + program_->describe(sizes) + ": " + error.what());
       }
@@ -403,7 +407,7 @@ NB_MODULE(_runtime, m) {
       .def_prop_ro("plugins", &Device::plugins, "Files of the library's plugins.")
       .def_prop_ro("plan_count", [](const Device& device) { return device.plans().size(); })
       .def("build_plan", &build_plan, "executable"_a,
-           "Build the plan of one executable (JSON as in a program), to learn whether and by which engine it is taken.");
+           "Build the plan of one executable (JSON as in a program), to learn whether and by which engine it is taken: PlanRefusedError where by none.");
   m.def("open_device", &open_device, "port"_a, "threads"_a = 0, "ordinal"_a = 0, "directory"_a = "", "graphs"_a = false, "tune"_a = 0,
         "engine"_a = "", "tf32"_a = false, "plan_folder"_a = "", "find_first"_a = false,
         "policies"_a = std::vector<std::string>(), "plugin_dirs"_a = std::vector<std::string>(), "plugin_mode"_a = "additive", "log_from"_a = nb::none());

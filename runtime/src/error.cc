@@ -54,7 +54,23 @@ std::string describe_kernel_failure(const HipApi& api, hipError_t status) {
 
 void check(const HipdnnApi& api, hipdnnStatus_t status, std::string_view call) {
   if (status == HIPDNN_STATUS_SUCCESS) return;
-  throw DeviceError(std::string(call) + ": " + describe_failure(api, status));
+  throw LibraryError(std::string(call) + ": " + describe_failure(api, status), status);
+}
+
+bool LibraryError::is_refusal() const {
+  switch (status_) {
+    case HIPDNN_STATUS_NOT_SUPPORTED:
+    // A graph that breaks a rule of the library's which the engine tables do not know.
+    case HIPDNN_STATUS_BAD_PARAM:
+    case HIPDNN_STATUS_BAD_PARAM_OUT_OF_BOUND:
+    case HIPDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT:
+    // What an engine's own failure to build a plan becomes, and a ranking that no policy could make.
+    case HIPDNN_STATUS_INTERNAL_ERROR:
+    case HIPDNN_STATUS_PLUGIN_ERROR:
+      return true;
+    default:
+      return false;
+  }
 }
 
 std::string take_last_error(const HipdnnApi& api) {

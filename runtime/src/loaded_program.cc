@@ -39,7 +39,7 @@ void build(const Device& device, const std::shared_ptr<const Handle>& handle, Pl
 void try_build(const Device& device, const std::shared_ptr<const Handle>& handle, PlanJob& job) {
   try {
     build(device, handle, job);
-  } catch (const DeviceError& error) {
+  } catch (const NoPlanError& error) {
     job.refusal = error.what();
   }
 }

@@ -50,8 +50,22 @@ class PlanChoice {
     double time_us = 0;
   };
 
-  /// `kept` is what an earlier process chose, to be chosen again. Throws where no proposal builds.
+  /// Whether a proposal was passed over for a reason that may be gone the next time.
+  bool has_failed() const { return has_failed_; }
+
+  /// `kept` is what an earlier process chose, to be chosen again. Throws NoPlanError where no proposal builds, DeviceError where that is not
+  /// the library's judgement of the graph.
   Chosen choose(const PlanRecord* kept) {
+    try {
+      return choose_any(kept);
+    } catch (const LibraryError& error) {
+      if (!error.is_refusal()) throw;
+      throw NoPlanError(error.what());
+    }
+  }
+
+ private:
+  Chosen choose_any(const PlanRecord* kept) {
     const std::vector<Descriptor> graph = build_descriptors(device_.shared_library(), handle_->get(), executable_.descriptors, label_);
     const int timed = kept != nullptr ? 0 : device_.options().timed_plans;
     const bool has_preference = kept != nullptr || device_.preferred_engine();
@@ -71,7 +85,6 @@ class PlanChoice {
     fail();
   }
 
- private:
   /// Move what was kept, else the preferred engine's proposals, to the front; answers where they end.
   std::vector<Proposal>::iterator prefer(std::vector<Proposal>& proposals, const PlanRecord* kept) const {
     return std::stable_partition(proposals.begin(), proposals.end(), [&](const Proposal& proposal) {
@@ -83,10 +96,17 @@ class PlanChoice {
   std::shared_ptr<Plan> try_compile(const Proposal& proposal) {
     try {
       return Plan::compile(device_, handle_, proposal, constants_, label_);
+    } catch (const LibraryError& error) {
+      pass_over(proposal.describe() + ": " + error.what(), error.is_refusal());
     } catch (const DeviceError& error) {
-      reasons_ += (reasons_.empty() ? "" : "; ") + proposal.describe() + ": " + error.what();
-      return nullptr;
+      pass_over(proposal.describe() + ": " + error.what(), false);
     }
+    return nullptr;
+  }
+
+  void pass_over(const std::string& reason, bool is_refusal) {
+    reasons_ += (reasons_.empty() ? "" : "; ") + reason;
+    has_failed_ |= !is_refusal;
   }
 
   Chosen first_to_build(std::span<const Proposal> proposals) {
@@ -111,6 +131,7 @@ class PlanChoice {
       timer.emplace(device_, handle_, executable_, constants_);
     } catch (const DeviceError& error) {
       device_.log(HIPDNN_SEV_WARN, label_ + ": plans are not timed: " + error.what());
+      has_failed_ = true;
       return first_to_build(proposals);
     }
     int timed = 0;
@@ -148,7 +169,7 @@ class PlanChoice {
       for (int again = 1; again < kAnswers && is_steady; ++again) is_steady = agree(answer, timer.answer(plan), Of::one_plan);
       if (!is_steady) {
         device_.log(HIPDNN_SEV_WARN, label_ + ": " + proposal.describe() + " answers otherwise each time, and is left out");
-        reasons_ += (reasons_.empty() ? "" : "; ") + proposal.describe() + " answers otherwise each time";
+        pass_over(proposal.describe() + " answers otherwise each time", true);
         return std::nullopt;
       }
       const auto found = std::ranges::find_if(groups, [&](const Group& known) { return agree(known.answer, answer); });
@@ -156,16 +177,19 @@ class PlanChoice {
       const double us = timer.time_us(plan);
       device_.log(HIPDNN_SEV_INFO, label_ + ": " + proposal.describe() + " takes " + std::to_string(us) + " us");
       return us;
+    } catch (const LibraryError& error) {
+      pass_over(proposal.describe() + " builds a plan that does not run: " + error.what(), error.is_refusal());
     } catch (const DeviceError& error) {
-      reasons_ += (reasons_.empty() ? "" : "; ") + proposal.describe() + " builds a plan that does not run: " + error.what();
-      return std::nullopt;
+      pass_over(proposal.describe() + " builds a plan that does not run: " + error.what(), false);
     }
+    return std::nullopt;
   }
 
   [[noreturn]] void fail() {
     // An empty ranking is no failure of a call, but a library may have left its reasons.
     if (reasons_.empty()) reasons_ = take_last_error(device_.library().hipdnn());
-    throw DeviceError("no engine of port '" + std::string(device_.port().name) + "' takes executable " + label_ +
+    if (has_failed_) throw DeviceError("no plan could be built for executable " + label_ + ": " + reasons_);
+    throw NoPlanError("no engine of port '" + std::string(device_.port().name) + "' takes executable " + label_ +
                       (reasons_.empty() ? "" : ": " + reasons_));
   }
 
@@ -175,6 +199,7 @@ class PlanChoice {
   std::span<const ConstantBinding> constants_;
   std::string label_;
   std::string reasons_;
+  bool has_failed_ = false;
 };
 
 }  // namespace
@@ -199,11 +224,12 @@ std::shared_ptr<const Plan> Plan::build(const Device& device, std::shared_ptr<co
       return plan;
     }
   }
-  auto [plan, knobs, time_us] = PlanChoice(device, handle, executable, constants).choose(kept ? &*kept : nullptr);
+  PlanChoice choice(device, handle, executable, constants);
+  auto [plan, knobs, time_us] = choice.choose(kept ? &*kept : nullptr);
   const bool is_same = kept && kept->engine_id == plan->engine_id_ && kept->knobs == knobs;
   plan->timed_us_ = is_same ? kept->time_us : time_us;
-  // A kept plan that the library did not take again is replaced.
-  if (store != nullptr && !(is_same && kept->plan.empty())) {
+  // A kept plan that the library did not take again is replaced. What was chosen for want of memory, say, is not for the next process.
+  if (store != nullptr && !choice.has_failed() && !(is_same && kept->plan.empty())) {
     const int timed_plans = is_same ? kept->timed_plans : device.options().timed_plans;
     store->store(key, {plan->engine_id_, plan->engine_name_, knobs, timed_plans, plan->timed_us_, plan->serialize()});
   }

@@ -33,6 +33,25 @@ class DeviceError : public Error {
   using Error::Error;
 };
 
+/// A hipDNN function answered with this status.
+class LibraryError : public DeviceError {
+ public:
+  LibraryError(const std::string& message, hipdnnStatus_t status) : DeviceError(message), status_(status) {}
+  hipdnnStatus_t status() const { return status_; }
+  /// Whether the library says of a graph that it has no plan for it, which another form of the graph may mend. Memory that is short, a device or
+  /// a driver that fails, and calls in a wrong order are no refusals.
+  bool is_refusal() const;
+
+ private:
+  hipdnnStatus_t status_;
+};
+
+/// The library has no plan for one graph: no engine takes it, or none of those that do builds one.
+class NoPlanError : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+
 /// A graph that the library has no plan for: name of the executable, its operations in one line, the steps that run it, the library's words.
 struct RefusedPlan {
   std::string graph;
@@ -57,7 +76,7 @@ class InputError : public Error {
   using Error::Error;
 };
 
-/// Throw DeviceError with the library's words where `status` is a failure. `call` is the function, with what it was about in parentheses.
+/// Throw DeviceError, for hipDNN a LibraryError, with the library's words where `status` is a failure. `call` is the function, with what it was about in parentheses.
 void check(const HipApi& api, hipError_t status, std::string_view call);
 void check(const HipdnnApi& api, hipdnnStatus_t status, std::string_view call);
 

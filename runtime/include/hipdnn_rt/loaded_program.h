@@ -19,7 +19,8 @@ namespace hipdnn_rt {
 class LoadedProgram {
  public:
   /// Constants that `shared`, made for the same device, has copies of are not uploaded again. Throws ProgramError where the program is for
-  /// another target or the port refuses a kernel, DeviceError where a plan cannot be built.
+  /// another target or the port refuses a kernel, PlanRefusedError where the library has no plan
+  /// for graphs, DeviceError where something else goes wrong.
   static std::shared_ptr<const LoadedProgram> load(std::shared_ptr<const Device> device, std::shared_ptr<const Program> program,
                                                    std::shared_ptr<const ConstantMemory> shared = nullptr);
 

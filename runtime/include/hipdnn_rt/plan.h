@@ -28,7 +28,8 @@ struct ConstantBinding {
 class Plan {
  public:
   /// The plan of an executable: the one that the device's store has, else the first or the fastest of the library's proposals, as the device's
-  /// options say. Throws DeviceError that names the executable and gives every engine's reason where none takes it.
+  /// options say. Throws NoPlanError that names the executable and gives every engine's reason where none takes it, DeviceError where
+  /// something else goes wrong.
   static std::shared_ptr<const Plan> build(const Device& device, std::shared_ptr<const Handle> handle, const Executable& executable,
                                            std::span<const ConstantBinding> constants);
   /// The plan of one proposal. Throws DeviceError where the engine does not build it.

@@ -93,7 +93,7 @@ std::shared_ptr<NodeProgram> OpenNode::make(const InputDims& dims) const {
   }
   try {
     return std::make_shared<NodeProgram>(settings().ort, settings().device, instance, signature(), settings().profile, constants_);
-  } catch (const hipdnn_rt::DeviceError& error) {
+  } catch (const hipdnn_rt::PlanRefusedError& error) {
     throw hipdnn_rt::InputError("the device does not take " + program_->describe(sizes) + ": " + error.what());
   }
 }

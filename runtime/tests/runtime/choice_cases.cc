@@ -50,6 +50,8 @@ struct Control {
     void* library = dlopen((libraries.choosing + "/libhipdnn_backend.so").c_str(), RTLD_NOW | RTLD_LOCAL);
     take = reinterpret_cast<decltype(&choosing_take_counts)>(dlsym(library, "choosing_take_counts"));
     let_restore = reinterpret_cast<decltype(&choosing_let_restore)>(dlsym(library, "choosing_let_restore"));
+    fail_builds = reinterpret_cast<decltype(&choosing_fail_builds)>(dlsym(library, "choosing_fail_builds"));
+    fail_builds(0, 0);
     counts();
     let_restore(true);
   }
@@ -60,6 +62,7 @@ struct Control {
   }
   decltype(&choosing_take_counts) take;
   decltype(&choosing_let_restore) let_restore;
+  decltype(&choosing_fail_builds) fail_builds;
 };
 
 /// What a device logs.
@@ -159,6 +162,48 @@ void test_ranked_after_all_when_the_first_engine_builds_nothing(const Libraries&
   check::equal(load(libraries, {.finds_first = true, .plan_folder = folder.path()}).engine(), "TEST_SLOW", "what was kept is found in all");
   check::equal(load(libraries, {.timed_plans = 10, .finds_first = true, .plan_folder = folder.path()}).engine(), "TEST_LAST",
                "timing needs them all, and so has the same plans");
+}
+
+/// Enough for every proposal of the port.
+constexpr int all_builds = 100;
+
+void test_refusals_told_from_other_failures_by_the_status(const Libraries& libraries) {
+  const Control control(libraries);
+  for (const hipdnnStatus_t status : {HIPDNN_STATUS_NOT_SUPPORTED, HIPDNN_STATUS_BAD_PARAM, HIPDNN_STATUS_INTERNAL_ERROR,
+                                      HIPDNN_STATUS_PLUGIN_ERROR}) {
+    control.fail_builds(status, all_builds);
+    check::contains(error_of<hipdnn_rt::PlanRefusedError>([&] { load(libraries, {}); }), "the library refuses 1 graph");
+  }
+  for (const hipdnnStatus_t status : {HIPDNN_STATUS_ALLOC_FAILED, HIPDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED,
+                                      HIPDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, HIPDNN_STATUS_EXECUTION_FAILED,
+                                      HIPDNN_STATUS_VERSION_MISMATCH, HIPDNN_STATUS_NOT_INITIALIZED}) {
+    for (const int timed_plans : {0, 10}) {
+      control.fail_builds(status, all_builds);
+      try {
+        load(libraries, {.timed_plans = timed_plans});
+        check::that(false, "no error");
+      } catch (const hipdnn_rt::PlanRefusedError& error) {
+        check::that(false, "taken for a refusal: " + std::string(error.what()));
+      } catch (const hipdnn_rt::DeviceError& error) {
+        check::contains(error.what(), "no plan could be built for executable");
+        check::contains(error.what(), "(" + std::to_string(static_cast<int>(status)) + "): ");
+      }
+    }
+  }
+  control.fail_builds(0, 0);
+  check::equal(load(libraries, {}).engine(), "TEST_SLOW", "the process goes on");
+}
+
+void test_choice_is_not_kept_when_memory_was_short(const Libraries& libraries) {
+  const Control control(libraries);
+  const TemporaryFolder folder;
+  // TEST_NOTHING and TEST_SLOW.
+  control.fail_builds(HIPDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED, 2);
+  check::equal(load(libraries, {.plan_folder = folder.path()}).engine(), "TEST_TILED", "the next proposal is taken");
+  check::that(std::filesystem::is_empty(folder.path()), "but not kept");
+  control.fail_builds(HIPDNN_STATUS_NOT_SUPPORTED, 2);
+  check::equal(load(libraries, {.plan_folder = folder.path()}).engine(), "TEST_TILED");
+  check::that(!std::filesystem::is_empty(folder.path()), "a refusal is the same the next time");
 }
 
 void test_engines_named_when_the_preferred_one_is_unknown(const Libraries& libraries) {
@@ -364,6 +409,8 @@ void add_choice_cases(check::Suite& suite, const Libraries& libraries) {
   add("fastest when plans are timed", test_fastest_when_plans_are_timed);
   add("preferred engine when it builds", test_preferred_engine_when_it_builds);
   add("ranked after all when the first engine builds nothing", test_ranked_after_all_when_the_first_engine_builds_nothing);
+  add("refusals told from other failures by the status", test_refusals_told_from_other_failures_by_the_status);
+  add("choice is not kept when memory was short", test_choice_is_not_kept_when_memory_was_short);
   add("engines named when the preferred one is unknown", test_engines_named_when_the_preferred_one_is_unknown);
   add("engines and policies told when the library lists them", test_engines_and_policies_told_when_the_library_lists_them);
   add("plan read when an earlier process kept it", test_plan_read_when_an_earlier_process_kept_it);

@@ -10,6 +10,7 @@
 
 #include "backend/engine.h"
 #include "backend/export.h"
+#include "backend/status.h"
 #include "hip_runtime_abi.h"
 
 struct ihipEvent_t {
@@ -24,6 +25,7 @@ constexpr int relu_elements = 16;
 std::atomic<long> clock_us{0};
 std::atomic<int> built{0}, restored{0}, executed{0};
 std::atomic<bool> can_restore{true};
+std::atomic<int> failing_status{0}, failing_builds{0};
 
 constexpr std::array<std::string_view, 2> policies{"TEST_RULES", "TEST_ORDER"};
 
@@ -73,6 +75,7 @@ class TimedEngine final : public hipdnn_port::Engine {
   std::string_view name() const override { return name_; }
   std::optional<std::string> refuses(const hipdnn_port::Graph&) const override { return std::nullopt; }
   std::unique_ptr<hipdnn_port::Plan> build(const hipdnn_port::Graph& graph, const hipdnn_port::PlanOptions& options) const override {
+    if (failing_builds > 0 && failing_builds-- > 0) hipdnn_port::fail(static_cast<hipdnnStatus_t>(failing_status.load()), "as the test asks");
     if (behaviour_.time_us == 0) throw std::runtime_error("this engine builds nothing");
     ++built;
     Behaviour behaviour = behaviour_;
@@ -148,6 +151,11 @@ HIPDNN_PORT_EXPORT void choosing_take_counts(ChoosingCounts* counts) {
 }
 
 HIPDNN_PORT_EXPORT void choosing_let_restore(bool is_possible) { can_restore = is_possible; }
+
+HIPDNN_PORT_EXPORT void choosing_fail_builds(int status, int count) {
+  failing_status = status;
+  failing_builds = count;
+}
 
 HIPDNN_PORT_EXPORT hipdnnStatus_t hipdnnGetHeuristicPolicyCount_ext(hipdnnHandle_t, size_t* count) {
   *count = policies.size();

@@ -4,6 +4,8 @@
 #include <array>
 #include <stdexcept>
 
+#include "backend/status.h"
+
 namespace hipdnn_cuda {
 namespace {
 
@@ -16,8 +18,12 @@ std::vector<CudnnDescriptor> ask(const CudnnGraph& graph, int mode, std::string&
   CudnnDescriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristic.set_descriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.graph.raw());
   heuristic.set_enumerator(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
-  if (const cudnnStatus_t status = heuristic.try_finalize(); status != CUDNN_STATUS_SUCCESS) {
-    failure = describe_cudnn(status);
+  try {
+    heuristic.finalize("the heuristic");
+  } catch (const hipdnn_port::StatusError&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    failure = error.what();
     return {};
   }
   std::int64_t count = 0;

@@ -77,7 +77,13 @@ std::string describe_cudnn(cudnnStatus_t status) {
 }
 
 void check_cudnn(cudnnStatus_t status, std::string_view what) {
-  if (status != CUDNN_STATUS_SUCCESS) throw std::runtime_error(std::string(what) + ": " + describe_cudnn(status));
+  if (status == CUDNN_STATUS_SUCCESS) return;
+  const std::string message = std::string(what) + ": " + describe_cudnn(status);
+  // What is wrong with the machine rather than with the graph has a status of its own.
+  if (status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED) hipdnn_port::fail(HIPDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, message);
+  if (status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED) hipdnn_port::fail(HIPDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED, message);
+  if (status >= CUDNN_STATUS_EXECUTION_FAILED) hipdnn_port::fail(HIPDNN_STATUS_EXECUTION_FAILED, message);
+  throw std::runtime_error(message);
 }
 
 CudnnDescriptor::CudnnDescriptor(cudnnBackendDescriptorType_t type) {

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "backend/status.h"
 namespace hipdnn_cuda {
 namespace {
 
@@ -28,7 +29,7 @@ struct Parts {
 };
 
 VendorHandle& ready(const std::shared_ptr<void>& handle) {
-  if (bind_device() != CUDA_SUCCESS) throw std::runtime_error("cannot use the device");
+  if (bind_device() != CUDA_SUCCESS) hipdnn_port::fail(HIPDNN_STATUS_EXECUTION_FAILED, "cannot use the device");
   auto& vendor = *static_cast<VendorHandle*>(handle.get());
   vendor.use(nullptr);
   return vendor;
@@ -46,7 +47,7 @@ class CudnnPlan final : public hipdnn_port::Plan {
   }
 
   void execute(void* const* pointers, void* workspace, const hipdnn_port::Launch& launch) const override {
-    if (const CUresult status = bind_device(); status != CUDA_SUCCESS) throw std::runtime_error("cannot use the device");
+    if (const CUresult status = bind_device(); status != CUDA_SUCCESS) hipdnn_port::fail(HIPDNN_STATUS_EXECUTION_FAILED, "cannot use the device");
     auto& handle = *static_cast<VendorHandle*>(launch.vendor_handle);
     handle.use(reinterpret_cast<CUstream>(launch.stream));
     check_cudnn(cudnn().execute(handle.raw(), parts_.plan.raw(), pack_for(pointers, workspace)), "cudnnBackendExecute");

@@ -15,7 +15,7 @@ namespace hipdnn_cuda {
 namespace {
 
 VendorHandle& handle_of(const hipdnn_port::PlanOptions& options) {
-  if (bind_device() != CUDA_SUCCESS) throw std::runtime_error("cannot use the device");
+  if (bind_device() != CUDA_SUCCESS) hipdnn_port::fail(HIPDNN_STATUS_EXECUTION_FAILED, "cannot use the device");
   auto& handle = *static_cast<VendorHandle*>(options.vendor_handle.get());
   handle.use(nullptr);
   return handle;
@@ -112,6 +112,8 @@ std::vector<Proposal> rank(const Graph& graph, const PlanOptions& options, bool 
       proposals.push_back(std::move(proposal));
       if (find_first) break;
     }
+  } catch (const hipdnn_port::StatusError&) {
+    throw;
   } catch (const std::runtime_error& error) {
     reason = error.what();
   }
