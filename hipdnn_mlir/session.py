@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
+import json
+import logging
 import math
 import os
 import statistics
@@ -20,9 +21,11 @@ from .devices import forward_log, open_device
 from .dtypes import BF16, BY_NAME, BY_NUMPY
 from .errors import ModelError, PlanRefusedError, RefusedPlan
 from .plan_options import Paths, PlanCache, PlanOptions, device_options
-from .recovery import recovered
+from .recovery import Refusals, recovered
 from .sizes.open_sizes import MAX_SIZE
 from .sizes.padded_arrays import cut, padded
+
+logger = logging.getLogger(__name__)
 
 _ALIGNMENT = 16
 """Bytes: what hipDNN asks of a tensor's pointer unless its descriptor says otherwise."""
@@ -208,16 +211,22 @@ class Session:
             plugin_mode=plugin_mode,
         )
 
-        def loaded(source: str | os.PathLike[str] | ProgramInMemory) -> _runtime.Program:
-            program = _read(source)
-            chosen = port or _runtime.port_for_target(program.target)
-            options = device_options(chosen, plans, is_tf32=program.allows_tf32, threads=threads, graphs=graph)
-            device = open_device(options)
+        program = _read(source)
+        chosen = port or _runtime.port_for_target(program.target)
+        options = device_options(chosen, plans, is_tf32=program.allows_tf32, threads=threads, graphs=graph)
+        device = open_device(options)
+
+        def made(refused: Sequence[RefusedPlan]) -> _runtime.Program:
+            return _read(_without(source, refused)) if refused else program
+
+        def loaded(program: _runtime.Program) -> _runtime.Program:
             self._sessions = _runtime.Sessions(device, program, instances)
             self._latest = None if program.symbols else self._load([])
             return program
 
-        program = recovered(functools.partial(_without, source), loaded)
+        # A program whose model is not at hand has to be asked for, and names in a file may be anything.
+        refusals = Refusals(device, options.plan_folder) if getattr(source, "compile_without", None) else Refusals()
+        program = recovered(made, loaded, known=_known_of(program, refusals), refusals=refusals)
         self._instances = instances
         self.symbols = list(program.symbols)
         self.buckets = {name: sizes for name, sizes in zip(program.symbols, program.buckets, strict=False) if sizes}
@@ -462,12 +471,21 @@ def _read(source: str | os.PathLike[str] | ProgramInMemory) -> _runtime.Program:
     return _runtime.Program.parse(source.text, {name: _as_bytes(array) for name, array in source.tensors.items()})
 
 
+def _known_of(program: _runtime.Program, refusals: Refusals) -> list[RefusedPlan]:
+    """Return what the library has refused before, if a graph of the program is among it; other forms of it may be, too."""
+    known = refusals.known()
+    if known:
+        names = {executable["name"] for executable in json.loads(program.text)["executables"]}
+        if not any(plan.graph in names for plan in known):
+            return []
+        logger.info("graphs that the library has refused before are compiled otherwise")
+    return known
+
+
 def _without(
     source: str | os.PathLike[str] | ProgramInMemory, refused: Sequence[RefusedPlan]
 ) -> str | os.PathLike[str] | ProgramInMemory:
     """Return the program without graphs that the device's library refuses, where it can be compiled again."""
-    if not refused:
-        return source
     compile_without = getattr(source, "compile_without", None)
     if compile_without is None:
         raise PlanRefusedError(refused, where=str(source) if isinstance(source, str | os.PathLike) else None)

@@ -13,8 +13,11 @@ import pytest
 
 import hipdnn_mlir
 from hipdnn_mlir.abi import Attribute
+from hipdnn_mlir.devices import open_device
 from hipdnn_mlir.errors import DeviceError, PlanRefusedError, RefusedPlan, UnsupportedError, error_from_dict
 from hipdnn_mlir.placement import plans
+from hipdnn_mlir.plan_options import device_options
+from hipdnn_mlir.recovery import Refusals
 from hipdnn_mlir.tools import cli, execution
 from models import GraphBuilder
 from runtime_programs import Array
@@ -236,6 +239,119 @@ def test_the_command_line_compiles_again(tmp_path: Path, monkeypatch: pytest.Mon
     assert programs == [
         ["conv2d + add + add + relu", "matmul + tanh"], ["conv2d + add", "add + relu", "matmul", "tanh"],
     ]  # fmt: skip
+
+
+# -- between processes ------------------------------------------------------------------------------------------------
+
+SPLIT = ["conv2d + add", "add + relu", "matmul", "tanh"]
+
+
+def counted(program: hipdnn_mlir.Program) -> tuple[hipdnn_mlir.Program, list[list[str]]]:
+    """The program, and what it is compiled again without, each time."""
+    compile_without = program.compile_without
+    assert compile_without is not None
+    asked: list[list[str]] = []
+
+    def counting(refused: Sequence[RefusedPlan]) -> hipdnn_mlir.Program:
+        asked.append([plan.graph for plan in refused])
+        return compile_without(refused)
+
+    program.compile_without = counting
+    return program, asked
+
+
+def afresh(program: hipdnn_mlir.Program, folder: Path, **options: bool) -> hipdnn_mlir.Session:
+    """Load a program as a new process does."""
+    open_device.cache_clear()
+    return program.session(plan_cache=folder, **options)
+
+
+def steps_of(session: hipdnn_mlir.Session) -> list[str]:
+    return [step["summary"] for step in session.steps if step["summary"] != "copy"]
+
+
+def test_the_next_process_compiles_the_right_form_at_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    program, asked = counted(broken(hipdnn_mlir.compile(model())))
+    names = {plan.graph for plan in products(program)}
+    assert steps_of(afresh(program, tmp_path)) == SPLIT
+    assert [set(found) for found in asked] == [names]
+    caplog.clear()
+    program, asked = counted(broken(hipdnn_mlir.compile(model())))
+    session = afresh(program, tmp_path)
+    assert steps_of(session) == SPLIT
+    assert [set(found) for found in asked] == [names]
+    assert [record.message for record in caplog.records if record.levelno >= logging.WARNING] == []
+    np.testing.assert_allclose(session.run(None, feeds())[0], expected(), rtol=1e-4, atol=1e-4)
+
+
+def test_what_one_setting_of_the_library_refuses_another_is_asked_for(tmp_path: Path) -> None:
+    afresh(broken(hipdnn_mlir.compile(model())), tmp_path)
+    whole = steps_of(afresh(hipdnn_mlir.compile(model()), tmp_path, tf32=True))
+    assert whole == ["conv2d + add + add + relu", "matmul + tanh"]
+    assert steps_of(afresh(hipdnn_mlir.compile(model()), tmp_path)) == SPLIT
+
+
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_damaged_refusals_are_asked_for_again(tmp_path: Path, caplog: pytest.LogCaptureFixture, is_cut: bool) -> None:
+    afresh(broken(hipdnn_mlir.compile(model())), tmp_path)
+    entries = sorted(tmp_path.glob("*.refusal"))
+    assert len(entries) == 2
+    for entry in entries:
+        content = entry.read_bytes()
+        entry.write_bytes(
+            content[:-2] if is_cut else content.replace(b"matmul", b"mutmal").replace(b"conv2d", b"conv3d")
+        )
+    caplog.clear()
+    assert steps_of(afresh(broken(hipdnn_mlir.compile(model())), tmp_path)) == SPLIT
+    messages = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
+    assert sum("a damaged one; the library is asked again" in message for message in messages) == 2
+    assert sum("the library refuses a graph" in message for message in messages) == 2
+    assert sorted(tmp_path.glob("*.refusal")) == entries
+
+
+def test_what_has_no_other_form_is_tried_although_it_was_refused(tmp_path: Path) -> None:
+    whole = hipdnn_mlir.compile(model())
+    split = hipdnn_mlir.compile(model(), refused=products(whole))
+    device = open_device(device_options("host", {}, is_tf32=False))
+    Refusals(device, str(tmp_path)).add([*products(whole), *products(split)])
+    session = afresh(whole, tmp_path)
+    assert steps_of(session) == ["conv2d + add + add + relu", "matmul + tanh"]
+
+
+def test_words_that_are_no_text_are_kept(tmp_path: Path) -> None:
+    refusals = Refusals(open_device(device_options("host", {}, is_tf32=False)), str(tmp_path))
+    refusals.add([RefusedPlan("g_1", "relu", "", "x" * 4095 + "\u00e9")])
+    (found,) = refusals.known()
+    assert (found.graph, found.reason) == ("g_1", "x" * 4095 + "\ufffd")
+    assert Refusals().known() == []
+
+
+def test_the_command_line_compiles_once_the_second_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, folder = tmp_path / "m.onnx", tmp_path / "plans"
+    path.write_bytes(model())
+    refused = {plan.graph for plan in products(hipdnn_mlir.compile(path))}
+    runs: list[list[str]] = []
+    execute = execution.execute
+
+    def refusing(program: Path, options: execution.Options) -> execution.Report:
+        session = hipdnn_mlir.load(program)
+        runs.append(steps_of(session))
+        found = [row for row in session.steps if row.get("executable") in refused]
+        if found:
+            raise PlanRefusedError(
+                [RefusedPlan(row["executable"], row["summary"], row["name"], WORDS) for row in found]
+            )
+        return execute(program, options)
+
+    monkeypatch.setattr(execution, "execute", refusing)
+    arguments = ["run", str(path), "--compare", "ort", "--in-process", "--plan-cache", str(folder)]
+    whole = ["conv2d + add + add + relu", "matmul + tanh"]
+    for programs in ([whole, SPLIT], [SPLIT]):
+        runs.clear()
+        assert cli.run_guarded(lambda: cli.app(arguments, standalone_mode=False)) == 0
+        assert runs == programs
 
 
 # -- explain and inspect ----------------------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ def compile_(
     as_json: Json = False,
 ) -> None:
     """Compile an ONNX model to a program file."""
-    from . import inspection, render
+    from . import execution, inspection, render
 
     output = output or model.with_suffix(".hipdnn")
     start = time.perf_counter()
@@ -99,7 +99,8 @@ def compile_(
         _compile(model, output, target, precision, sizes, buckets, dump_ir, in_process, timeout, refused)
         return time.perf_counter() - start
 
-    elapsed_s, data = recovered(made, lambda elapsed_s: (elapsed_s, inspection.inspect(output)))
+    refusals = execution.refusals_of(target, precision, {})
+    elapsed_s, data = recovered(made, lambda elapsed_s: (elapsed_s, inspection.inspect(output)), refusals=refusals)
     if as_json:
         _print_json({"output": str(output), "bytes": output.stat().st_size, "elapsed_s": elapsed_s, **data})
     else:
@@ -187,7 +188,8 @@ def run(
                 _compile(model, program, target, precision, sizes, buckets, None, in_process, timeout, refused)
                 return program
 
-            report = recovered(made, lambda program: execution.execute(program, options))
+            refusals = execution.refusals_of(target, precision, options.plans, threads)
+            report = recovered(made, lambda program: execution.execute(program, options), refusals=refusals)
     if as_json:
         _print_json(report.to_dict())
     else:

@@ -9,8 +9,12 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from ..errors import ModelError
-from ..plan_options import PlanOptions
+from .. import _runtime
+from ..devices import open_device
+from ..errors import HipdnnMlirError, ModelError
+from ..plan_options import PlanOptions, device_options
+from ..precision import TF32
+from ..recovery import Refusals
 from ..session import Session
 from . import arrays, render
 from .arrays import Array, Difference
@@ -103,6 +107,16 @@ def execute(program: Path, options: Options) -> Report:
         arrays.write_arrays(options.output, outputs)
     timings = interleave(subjects, options.repeat) if options.repeat else {}
     return Report(outputs, differences, timings)
+
+
+def refusals_of(target: str, precision: str, plans: PlanOptions, threads: int = 0) -> Refusals:
+    """Return what the library of a target has refused on this machine; nothing where it is not here, or nothing is kept."""
+    try:
+        port = _runtime.port_for_target(target)
+        options = device_options(port, plans, is_tf32=precision == TF32, threads=threads)
+        return Refusals(open_device(options), options.plan_folder) if options.plan_folder else Refusals()
+    except HipdnnMlirError:
+        return Refusals()  # what is wrong is an error where it matters
 
 
 def reference_runner(

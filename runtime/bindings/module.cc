@@ -20,6 +20,7 @@
 #include "hipdnn_rt/json_field.h"
 #include "hipdnn_rt/open_program.h"
 #include "hipdnn_rt/plan_cache.h"
+#include "hipdnn_rt/refusal_store.h"
 #include "hipdnn_rt/size_cache.h"
 #include "log_queue.h"
 
@@ -108,6 +109,12 @@ nb::dict plan_row(const Plan& plan) {
   row["timed_us"] = plan.timed_us();
   row["restored"] = plan.is_restored();
   return row;
+}
+
+nb::list refusal_rows(const std::vector<RefusedPlan>& refusals) {
+  nb::list rows;
+  for (const RefusedPlan& plan : refusals) rows.append(nb::make_tuple(plan.graph, plan.summary, plan.nodes, plan.reason));
+  return rows;
 }
 
 const char* kind_of(const Step& step) {
@@ -374,9 +381,7 @@ void translate(const std::exception_ptr& exception, void* payload) {
     raise("ProgramError", error);
   } catch (const PlanRefusedError& error) {
     const nb::object kind = errors.attr("PlanRefusedError");
-    nb::list rows;
-    for (const RefusedPlan& plan : error.refusals()) rows.append(nb::make_tuple(plan.graph, plan.summary, plan.nodes, plan.reason));
-    PyErr_SetObject(kind.ptr(), kind(rows).ptr());
+    PyErr_SetObject(kind.ptr(), kind(refusal_rows(error.refusals())).ptr());
   } catch (const DeviceError& error) {
     raise("DeviceError", error);
   } catch (const InputError& error) {
@@ -408,6 +413,12 @@ NB_MODULE(_runtime, m) {
       .def_prop_ro("plan_count", [](const Device& device) { return device.plans().size(); })
       .def("build_plan", &build_plan, "executable"_a,
            "Build the plan of one executable (JSON as in a program), to learn whether and by which engine it is taken: PlanRefusedError where by none.");
+  nb::class_<RefusalStore>(m, "RefusalStore", "Graphs that a device's library has refused, kept in a folder.")
+      .def(nb::init<const Device&, const std::string&>(), "device"_a, "folder"_a)
+      .def("all", [](const RefusalStore& store) { return refusal_rows(store.all()); }, "(graph, summary, nodes, reason) of each.")
+      .def("add", [](const RefusalStore& store, const std::string& graph, const std::string& summary, const std::string& nodes,
+                     const std::string& reason) { store.add({graph, summary, nodes, reason}); },
+           "graph"_a, "summary"_a, "nodes"_a, "reason"_a);
   m.def("open_device", &open_device, "port"_a, "threads"_a = 0, "ordinal"_a = 0, "directory"_a = "", "graphs"_a = false, "tune"_a = 0,
         "engine"_a = "", "tf32"_a = false, "plan_folder"_a = "", "find_first"_a = false,
         "policies"_a = std::vector<std::string>(), "plugin_dirs"_a = std::vector<std::string>(), "plugin_mode"_a = "additive", "log_from"_a = nb::none());

@@ -139,6 +139,8 @@ std::int64_t find_engine(const Port& port, const std::vector<EngineInfo>& engine
   throw InputError("engine '" + name + "' is unknown: port '" + std::string(port.name) + "' has " + list_names(names));
 }
 
+std::string line_of(std::string_view name, std::string_view value) { return std::string(name) + "=" + std::string(value) + "\n"; }
+
 }  // namespace
 
 Device::Device(std::shared_ptr<const Library> library, Options options)
@@ -188,9 +190,9 @@ void Device::read_plugins(hipdnnHandle_t handle) {
   }
 }
 
-std::string Device::plan_setting() const {
+std::string Device::library_setting() const {
   std::string setting;
-  const auto add = [&](std::string_view name, std::string_view value) { setting += std::string(name) + "=" + std::string(value) + "\n"; };
+  const auto add = [&](std::string_view name, std::string_view value) { setting += line_of(name, value); };
   add("port", port().name);
   add("device", name_);
   add("architecture", architecture_);
@@ -198,12 +200,15 @@ std::string Device::plan_setting() const {
   for (const EngineInfo& engine : engines_) add(engine.name, engine.plugin + " " + engine.version);
   for (const std::string& path : plugins_) add("plugin", path);
   for (const std::string& policy : options_.policies) add("policy", policy);
-  // Where plans are timed the ranking is needed whole.
-  add("first", options_.finds_first && options_.timed_plans <= 1 ? "1" : "0");
-  add("threads", std::to_string(options_.threads));
-  add("engine", options_.engine);
   add("tf32", options_.allows_tf32 ? "1" : "0");
   return setting;
+}
+
+std::string Device::plan_setting() const {
+  // Where plans are timed the ranking is needed whole.
+  const bool finds_first = options_.finds_first && options_.timed_plans <= 1;
+  return library_setting() + line_of("threads", std::to_string(options_.threads)) + line_of("engine", options_.engine) +
+         line_of("first", finds_first ? "1" : "0");
 }
 
 Device::~Device() = default;

@@ -143,6 +143,18 @@ std::string DiskCache::store(std::string_view key, std::string_view suffix, std:
   return {};
 }
 
+std::vector<std::string> DiskCache::newest(std::string_view suffix, std::size_t most) const {
+  if (!distrust(directory_).empty()) return {};
+  std::vector<Entry> entries = list_and_sweep(directory_);
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return b.order() < a.order(); });
+  std::vector<std::string> keys;
+  for (const Entry& entry : entries) {
+    const std::string name = fs::path(entry.path).filename().string();
+    if (keys.size() < most && name.substr(kKeyDigits + 1) == suffix) keys.push_back(name.substr(0, kKeyDigits));
+  }
+  return keys;
+}
+
 void DiskCache::remove(std::string_view key, std::string_view suffix) const { unlink(path_of(key, suffix).c_str()); }
 
 void DiskCache::evict(const fs::path& newest) const {

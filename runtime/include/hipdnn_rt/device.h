@@ -155,6 +155,8 @@ class Device {
   /// Whether programs compiled for `target` run here: of this instruction set, or PTX for an older one.
   bool runs(std::string_view target) const;
   PlanCache& plans() const { return *plans_; }
+  /// All that a library's judgement of a graph depends on, a line each.
+  std::string library_setting() const;
   /// Null where nothing is kept.
   const PlanStore* plan_store() const { return plan_store_.get(); }
   /// Held while a plan is timed: what runs beside it would be measured with it.

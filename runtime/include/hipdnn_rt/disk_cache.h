@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hipdnn_rt {
 
@@ -34,6 +35,9 @@ class DiskCache {
   /// directory, for this user only, with its parents. Deletes what writers killed more than an hour ago left.
   /// Returns why nothing was stored, a line for a log, or an empty text: the cache is a help, so its failure must not be the caller's.
   std::string store(std::string_view key, std::string_view suffix, std::span<const std::byte> bytes) const;
+
+  /// Keys of the entries of a suffix, at most so many, those used latest first. Fit to be looked for; another process may evict them.
+  std::vector<std::string> newest(std::string_view suffix, std::size_t most) const;
 
   /// Deletes an entry, if it is there and can be deleted.
   void remove(std::string_view key, std::string_view suffix) const;

@@ -249,7 +249,8 @@ OrtEp* Factory::create_ep(const OrtKeyValuePairs* const* metadata, std::size_t c
 std::shared_ptr<const hipdnn_rt::Device> Factory::open_device(const std::string& port, hipdnn_rt::Device::Options options) {
   const std::lock_guard lock(mutex_);
   std::weak_ptr<const hipdnn_rt::Device>& known = devices_[{port, options.ordinal, options.threads, options.uses_graphs, options.timed_plans,
-                                                           options.engine, options.allows_tf32, options.plan_folder}];
+                                                           options.engine, options.allows_tf32, options.plan_folder, options.finds_first,
+                                                           options.policies, options.plugins.paths, options.plugins.mode}];
   if (auto device = known.lock()) return device;
   options.log = [logger = logger_](hipdnnSeverity_t severity, const std::string& line) {
     if (severity == HIPDNN_SEV_INFO) {

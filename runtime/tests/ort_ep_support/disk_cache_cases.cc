@@ -77,6 +77,20 @@ void test_found_when_stored() {
   check::that(fs::is_empty(directory), "something is left in the directory");
 }
 
+void test_entries_listed_from_the_one_used_last() {
+  const TemporaryFolder folder;
+  const DiskCache cache(folder.path() / "cache", kRoomy);
+  check::that(cache.newest("bin", 9).empty(), "a folder that is not there");
+  for (int i = 0; i < 4; ++i) check::equal(store(cache, i, "x"), std::string());
+  write_file(folder.path() / "cache" / (key(7) + ".json"), "another suffix");
+  write_file(folder.path() / "cache" / "notes.bin", "no entry");
+  cache.find(key(1), "bin");
+  check::equal(cache.newest("bin", 3), std::vector<std::string>{key(1), key(3), key(2)});
+  check::equal(cache.newest("json", 3), std::vector<std::string>{key(7)});
+  fs::permissions(folder.path() / "cache", fs::perms::others_write, fs::perm_options::add);
+  check::that(cache.newest("bin", 9).empty(), "a folder that everyone may write to");
+}
+
 void test_refused_when_the_key_is_none() {
   const TemporaryFolder folder;
   const DiskCache cache(folder.path(), kRoomy);
@@ -287,6 +301,7 @@ void test_default_directory_when_variables_vary() {
 
 void add_disk_cache_cases(check::Suite& suite) {
   suite.add("disk cache: found when stored", test_found_when_stored);
+  suite.add("disk cache: entries listed from the one used last", test_entries_listed_from_the_one_used_last);
   suite.add("disk cache: refused when the key is none", test_refused_when_the_key_is_none);
   suite.add("disk cache: least recently used evicted when over the bound", test_least_recently_used_evicted_when_over_the_bound);
   suite.add("disk cache: not stored when larger than the bound", test_not_stored_when_larger_than_the_bound);
