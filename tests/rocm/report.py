@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import hipdnn_mlir
 import models
 from hipdnn_mlir.devices import DeviceInfo, list_devices
-from hipdnn_mlir.gpu import link
+from hipdnn_mlir.gpu import comgr, link
 from hipdnn_mlir.target import TARGETS
 from onnx_backend.report import case_names, run_cases
 from rocm import check_machine
@@ -123,7 +123,9 @@ def to_markdown(devices: list[DeviceInfo], target: str, suites: list[Suite]) -> 
     lines = [f"# Tests on port {devices[0].port}", "", "| | |", "|---|---|"]
     lines += [f"| {name} | {_version(name)} |" for name in PACKAGES]
     lines += [f"| Python | {platform.python_version()} on {platform.platform()} |"]
+    library = comgr.find_comgr()
     lines += [f"| linker | {' '.join(link.find_linker() or ['none'])} |", f"| target | {target} |"]
+    lines += [f"| comgr | {library.path if library else 'none'} |"]
     for device in devices:
         lines.append(
             f"| device {device.ordinal} | {device.name or 'unnamed'}, {device.target}, hipDNN {device.library} |"
