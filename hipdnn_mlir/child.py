@@ -84,7 +84,7 @@ class Request:
             str(output.absolute()),
             None if dump_ir is None else str(dump_ir.absolute()),
             precision,
-            {name: list(sizes) for name, sizes in (buckets or {}).items()},
+            _lists_of(buckets),
             [list(asdict(plan).values()) for plan in refused],
         )
 
@@ -96,10 +96,19 @@ class Request:
         target: str = "host",
         precision: str = UNCHANGED,
         shapes: Shapes | None = None,
+        buckets: Buckets | None = None,
         plans: bool = False,
     ) -> Request:
         """Return the request to explain a model; its result is ``Explanation.to_dict()``."""
-        return cls("explain", str(model.absolute()), target, _lists(shapes), precision=precision, plans=plans)
+        return cls(
+            "explain",
+            str(model.absolute()),
+            target,
+            _lists(shapes),
+            precision=precision,
+            buckets=_lists_of(buckets),
+            plans=plans,
+        )
 
     def command(self, model: str) -> list[str]:
         """Return the command line that does the same in one process, on ``model``."""
@@ -130,6 +139,10 @@ def _lists(shapes: Shapes | None) -> dict[str, list[Given] | Given]:
         name: sizes if isinstance(sizes, (int, str)) or sizes is None else list(sizes)
         for name, sizes in (shapes or {}).items()
     }
+
+
+def _lists_of(buckets: Buckets | None) -> dict[str, list[int]]:
+    return {name: list(sizes) for name, sizes in (buckets or {}).items()}
 
 
 def compile_in_child(
@@ -277,7 +290,12 @@ def _serve(request: Request) -> dict[str, Any]:
     model = Path(request.model)
     if request.action == "explain":
         found = hipdnn_mlir.explain(
-            model, target=request.target, precision=request.precision, shapes=shapes, plans=request.plans
+            model,
+            target=request.target,
+            precision=request.precision,
+            shapes=shapes,
+            buckets=request.buckets,
+            plans=request.plans,
         )
         return found.to_dict()
     assert request.output is not None

@@ -6,14 +6,15 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import onnx
 
 from .dialect import make_context
-from .errors import HipdnnMlirError, ModelError, PaddingError, RefusedPlan, UnsupportedError
+from .errors import FixedSizesError, HipdnnMlirError, ModelError, PaddingError, RefusedPlan, UnsupportedError
 from .extension import load_extensions
 from .importer import Imported, Slim, Weights, import_model, slim_models
 from .mlir_functions.open_sizes import check_functions, function_facts
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 ModelLike = str | Path | bytes | onnx.ModelProto
+Made = TypeVar("Made")
 
 
 @dataclass(repr=False)
@@ -77,8 +79,10 @@ class Program:
         """One line: model, target, inputs, steps, bytes of weights."""
         inputs = ", ".join(f"{port.name}: {port.dtype}{list(port.dims)}" for port in self.model.inputs)
         weight_bytes = sum(array.nbytes for array in self.weights.values())
-        name, steps = self.model.model["name"], len(self.model.steps)
-        return f"Program({name!r} for {self.model.target!r}, inputs {inputs}, {steps} steps, {weight_bytes} bytes of weights)"
+        name, steps = self.model.model["name"], f"{len(self.model.steps)} steps"
+        if self.model.instances:
+            steps = f"{len(self.model.instances)} combinations of buckets"
+        return f"Program({name!r} for {self.model.target!r}, inputs {inputs}, {steps}, {weight_bytes} bytes of weights)"
 
     @property
     def text(self) -> str:
@@ -111,7 +115,8 @@ def compile(  # noqa: A001 - the public name
         shapes: sizes that the model leaves open, or other sizes than it states: input name -> dims, each a number, the name of an open size
             or `"?"`; or the name of an open size -> a number or another name. What stays open is a symbol of the program.
         buckets: open size -> rising sizes that it is rounded up to when the program runs: inputs are padded, outputs cut back, and the
-            program is loaded for these sizes alone.
+            program is loaded for these sizes alone. For GPUs every open size needs some: code is made for each combination of them, and a
+            size that must not be rounded up takes its buckets alone.
         refused: graphs that the library of the device at hand has refused: they are split, then left to kernels of the compiler's own.
         dump_ir: folder for the IR after each step, `NN-<step>.mlir`.
 
@@ -121,24 +126,40 @@ def compile(  # noqa: A001 - the public name
         UnsupportedError: operations outside every engine, all of them listed.
         PassError: a defect of this compiler.
     """
-    file, known = read_model(model), list(refused)
-    lowered = lower(
-        file.proto,
-        target=target,
-        precision=precision,
-        shapes=shapes,
-        buckets=buckets,
-        refused=known,
-        dump_ir=dump_ir,
-        where=_where(model),
-        external=file.external,
-    )
-    lowered.model.model["sha256"] = file.sha256
-    program = lowered.with_weights()
-    program.compile_without = lambda more: compile(
-        model, target=target, precision=precision, shapes=shapes, buckets=buckets, refused=[*known, *more]
-    )
+    options = {"target": target, "precision": precision, "shapes": shapes, "buckets": buckets}
+    return _compiled(model, list(refused), None, dump_ir=dump_ir, **options)
+
+
+def _compiled(
+    model: ModelLike,
+    refused: Sequence[RefusedPlan],
+    previous: Program | None,
+    *,
+    dump_ir: str | Path | None = None,
+    **options: Any,
+) -> Program:
+    """Compile a model; of a program with instances those that nothing is refused of are taken from the previous one."""
+    file = read_model(model)
+    make = partial(_compile_instances, previous) if options["buckets"] and _has_code(options["target"]) else _compile
+    program = make(file.proto, refused=refused, dump_ir=dump_ir, where=_where(model), external=file.external, **options)
+    program.model.model["sha256"] = file.sha256
+    program.compile_without = lambda more: _compiled(model, [*refused, *more], program, **options)
     return program
+
+
+def _compile(proto: onnx.ModelProto, **options: Any) -> Program:
+    return lower(proto, **options).with_weights()
+
+
+def _compile_instances(previous: Program | None, proto: onnx.ModelProto, **options: Any) -> Program:
+    from .instances import compile_instances
+
+    return compile_instances(proto, previous=previous, **options)
+
+
+def _has_code(target: str) -> bool:
+    """Whether programs for a target hold code, which is made for exact sizes."""
+    return find_target(target).architecture is not None
 
 
 @dataclass(frozen=True)
@@ -217,9 +238,35 @@ def lower(
         names = [plan.graph for plan in refused]
         runner = Runner(target=target, precision=precision, refused=names, dump_ir=dump)
         return _lower(slim_models(proto, [sizes.at(())], where, external), runner, library, None, refused=refused)
+
+    def lowered(slims: Sequence[Slim], solver: Solver) -> Lowered:
+        runner = Runner(target=target, precision=precision, dump_ir=dump)
+        return _lower(slims, runner, library, solver, rounded)
+
+    return at_samples(proto, sizes, lowered, where, external)
+
+
+def at_samples(
+    proto: onnx.ModelProto,
+    sizes: InputSizes,
+    use: Callable[[Sequence[Slim], Solver], Made],
+    where: str = "model",
+    external: Mapping[str, Array] | None = None,
+) -> Made:
+    """Use a model with open sizes at the first set of sample sizes that it accepts.
+
+    Args:
+        proto: the model.
+        sizes: its inputs, some of them open.
+        use: is given the model at each point of a set, and a solver with what its nodes say of its sizes.
+        where: as for `lower`.
+        external: as for `lower`.
+
+    Raises:
+        HipdnnMlirError: no set does; the error of the first.
+    """
     failure: HipdnnMlirError | None = None
     for chosen in samples_for(proto, sizes):
-        runner = Runner(target=target, precision=precision, dump_ir=dump)
         try:
             slims = slim_models(proto, [sizes.at(point) for point in chosen.points], where, external)
             solver = _solved(slims, Solver(sizes.table, chosen.points))
@@ -227,7 +274,7 @@ def lower(
             models = [slim.model for slim in slims]
             check_sizes(models, other.model, chosen.held_out, solver)
             check_functions(models, other.model, chosen.held_out, solver)
-            return _lower(slims, runner, library, solver, rounded)
+            return use(slims, solver)
         except (ModelError, UnsupportedError) as error:
             told = sizes.meaning(_point_of(error, chosen.points))
             if not _is_of_sizes(error):
@@ -266,7 +313,7 @@ def _point_of(error: HipdnnMlirError, points: Sequence[tuple[int, ...]]) -> tupl
 
 def _is_of_sizes(error: HipdnnMlirError) -> bool:
     """Whether a model that fails at one set of sample sizes may do at another."""
-    if isinstance(error, PaddingError):
+    if isinstance(error, (PaddingError, FixedSizesError)):
         return False
     if isinstance(error, UnsupportedError):
         return all(reject.rule == DATA_DEPENDENT for reject in error.rejects)
@@ -297,8 +344,11 @@ def _lower(
     if solver is None:
         return parts[0]
     if any(kernel.code is not None for kernel in parts[0].model.kernels):
-        hint = "fix the sizes with --shape"
-        raise ModelError(f"code for {library.name} is made for fixed sizes, and the model leaves some open", hint=hint)
+        name = solver.table.symbols[0]
+        raise FixedSizesError(
+            f"code for {library.name} is made for exact sizes, and the model leaves {', '.join(solver.table.symbols)} open",
+            hint=f"name the sizes to make it for with --bucket {name}=1,8,32, or fix one with --shape {name}=1",
+        )
     start = time.perf_counter()
     literals = [part.constants.stored_literals() for part in parts]
     program = generalize([part.model for part in parts], solver, _differing(literals))
@@ -369,9 +419,9 @@ def _check_padding(made: Sequence[Imported], runner: Runner, padding: BucketedSi
         return None
     start = time.perf_counter()
     inputs, outputs = ([info.name for info in infos] for infos in (made[0].inputs, made[0].outputs))
-    refused = check_padding([imported.module.operation for imported in made], inputs, outputs, padding)
+    mixing = check_padding([imported.module.operation for imported in made], inputs, outputs, padding)
     runner.elapsed_ms["check-padding"] = (time.perf_counter() - start) * 1e3
-    return refused
+    return mixing.error() if mixing else None
 
 
 def _where(model: ModelLike) -> str:

@@ -104,6 +104,10 @@ class OpenSizeError(ModelError):
     """What a model computes has no one form for all values of a size that it leaves open."""
 
 
+class FixedSizesError(ModelError):
+    """A size that has to be known when a model is compiled is open."""
+
+
 class PaddingError(ModelError):
     """A model mixes elements along an open size that was to be rounded up to a bucket."""
 
@@ -285,6 +289,7 @@ _CLASSES: Mapping[str, type[HipdnnMlirError]] = {
         HipdnnMlirError,
         ModelError,
         OpenSizeError,
+        FixedSizesError,
         PaddingError,
         ProgramError,
         DeviceError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import astuple
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from . import _runtime
 from .devices import forward_log
@@ -49,6 +49,69 @@ class Refusals:
         forward_log()
 
 
+class Recovery(Generic[Made]):
+    """Something that is used again and again, and made again where the library refuses graphs of it.
+
+    Args:
+        make: compiles without the graphs that it is given.
+        refusals: what the library has refused before, without which it is made at once; what it refuses now is added.
+        known: what of it to begin with, all by default.
+
+    Raises:
+        HipdnnMlirError: whatever `make` raises.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[Sequence[RefusedPlan]], Made],
+        *,
+        refusals: Refusals | None = None,
+        known: Sequence[RefusedPlan] | None = None,
+    ) -> None:
+        self._make = make
+        self._refusals = refusals or Refusals()
+        self._refused = self._refusals.known() if known is None else list(known)
+        try:
+            self._made = make(self._refused)
+        except UnsupportedError:
+            if not self._refused:
+                raise
+            self._refused = []  # the library's own words are the better error, should it still refuse
+            self._made = make(self._refused)
+
+    def use(self, use: Callable[[Made], Used]) -> Used:
+        """Use what was made; one thread at a time.
+
+        Args:
+            use: loads it, or asks the library otherwise.
+
+        Raises:
+            PlanRefusedError: what is refused has no other form, or after MAX_ROUNDS there is still something refused.
+            HipdnnMlirError: whatever else `make` or `use` raises.
+        """
+        for _ in range(MAX_ROUNDS):
+            try:
+                return use(self._made)
+            except PlanRefusedError as error:
+                self._make_without(error)
+        return use(self._made)
+
+    def _make_without(self, error: PlanRefusedError) -> None:
+        """Make it again; raises the error where that is of no use."""
+        names = {plan.graph for plan in self._refused}
+        new = [plan for plan in error.refusals if plan.graph not in names]
+        if not new:
+            raise error
+        self._refused += new
+        for plan in new:
+            logger.warning("the library refuses a graph, it is compiled otherwise: %s", plan)
+        self._refusals.add(new)
+        try:
+            self._made = self._make(self._refused)
+        except UnsupportedError as unsupported:
+            raise error from unsupported
+
+
 def recovered(
     make: Callable[[Sequence[RefusedPlan]], Made],
     use: Callable[[Made], Used],
@@ -56,41 +119,15 @@ def recovered(
     refusals: Refusals | None = None,
     known: Sequence[RefusedPlan] | None = None,
 ) -> Used:
-    """Make a program and use it; where the library refuses graphs of it, make it again without them.
+    """Make a program and use it once; where the library refuses graphs of it, make it again without them.
 
     Args:
-        make: compiles without the graphs that it is given.
-        use: loads what was made, or asks the library otherwise.
-        refusals: what the library has refused before, without which it is made at once; what it refuses now is added.
-        known: what of it to begin with, all by default.
+        make: as for `Recovery`.
+        use: as for `Recovery.use`.
+        refusals: as for `Recovery`.
+        known: as for `Recovery`.
 
     Raises:
-        PlanRefusedError: what is refused has no other form, or after MAX_ROUNDS there is still something refused.
-        HipdnnMlirError: whatever else either raises.
+        HipdnnMlirError: as for both.
     """
-    refusals = refusals or Refusals()
-    refused = refusals.known() if known is None else list(known)
-    try:
-        made = make(refused)
-    except UnsupportedError:
-        if not refused:
-            raise
-        refused = []  # the library's own words are the better error, should it still refuse
-        made = make(refused)
-    for _ in range(MAX_ROUNDS):
-        try:
-            return use(made)
-        except PlanRefusedError as error:
-            names = {plan.graph for plan in refused}
-            new = [plan for plan in error.refusals if plan.graph not in names]
-            if not new:
-                raise
-            refused += new
-            for plan in new:
-                logger.warning("the library refuses a graph, it is compiled otherwise: %s", plan)
-            refusals.add(new)
-            try:
-                made = make(refused)
-            except UnsupportedError as unsupported:
-                raise error from unsupported
-    return use(made)
+    return Recovery(make, refusals=refusals, known=known).use(use)

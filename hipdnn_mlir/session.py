@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import logging
 import math
 import os
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
 from . import _runtime
 from .devices import forward_log, open_device
-from .dtypes import BF16, BY_NAME, BY_NUMPY
 from .errors import ModelError, PlanRefusedError, RefusedPlan
 from .plan_options import Paths, PlanCache, PlanOptions, device_options
-from .recovery import Refusals, recovered
+from .port_arrays import Array, Port, as_bytes, check, from_native, is_aligned, to_native, view_bf16
+from .recovery import Recovery, Refusals
 from .sizes.open_sizes import MAX_SIZE
 from .sizes.padded_arrays import cut, padded
+from .stats import Stats, StepProfile
 
 logger = logging.getLogger(__name__)
 
-_ALIGNMENT = 16
-"""Bytes: what hipDNN asks of a tensor's pointer unless its descriptor says otherwise."""
-
 DEFAULT_INSTANCES = 16
 """Combinations of open sizes that a session keeps loaded."""
-
-Array = npt.NDArray[Any]
 
 
 class SessionOptions(PlanOptions, total=False):
@@ -57,90 +54,6 @@ class ProgramInMemory(Protocol):
         """Its constants by name."""
 
 
-@dataclass(frozen=True)
-class Port:
-    """One input or output.
-
-    Attributes:
-        name: Name as in the ONNX model.
-        dtype: Element type as program files spell it, such as ``f32``.
-        shape: Dims; an open one is the name of its size, or an expression of such names.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[int | str, ...]
-
-    @property
-    def numpy_dtype(self) -> np.dtype[Any]:
-        """The NumPy dtype of its arrays (that of ``ml_dtypes`` for bf16)."""
-        return BY_NAME[self.dtype].numpy
-
-    def __str__(self) -> str:
-        """Return dtype and shape, ``f32[1,3,224,224]``."""
-        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
-
-
-@dataclass(frozen=True)
-class Stats:
-    """What a loaded program holds and what loading it cost.
-
-    Attributes:
-        arena_bytes: The one block for temporaries and workspaces that each context has.
-        largest_live_bytes: The most bytes of them alive at one step: the arena's lower bound.
-        constant_bytes: Weights.
-        steps: Steps of the program.
-        copy_steps: Those of them that copy.
-        launch_steps: Those of them that run a kernel.
-        executables: Operation graphs.
-        kernels: Kernels for what no operation graph expresses.
-        plans: Plans built or shared: graphs, once per set of constants where the library binds them.
-        contexts: Contexts alive, at most one per concurrent run so far.
-        plan_ms: Time spent building plans.
-        load_ms: Time spent making the program ready, plans included.
-        instances: Combinations of sizes that the program is loaded for.
-    """
-
-    arena_bytes: int
-    largest_live_bytes: int
-    constant_bytes: int
-    steps: int
-    copy_steps: int
-    launch_steps: int
-    executables: int
-    kernels: int
-    plans: int
-    contexts: int
-    plan_ms: float
-    load_ms: float
-    instances: int
-
-
-@dataclass(frozen=True)
-class StepProfile:
-    """How long one step took.
-
-    Attributes:
-        name: The step, named after the ONNX nodes in it.
-        kind: ``execute``, ``launch`` or ``copy``.
-        summary: What its executable or kernel computes; empty for a copy.
-        engine: Engine of its plan; empty where there is none.
-        description: The library's line about the plan, where it has one.
-        workspace_bytes: Workspace of the plan.
-        median_us: Median over the repetitions, in microseconds.
-        min_us: Least of them.
-    """
-
-    name: str
-    kind: str
-    summary: str
-    engine: str
-    description: str
-    workspace_bytes: int
-    median_us: float
-    min_us: float
-
-
 class Session:
     """A program, loaded and ready to run.
 
@@ -151,6 +64,7 @@ class Session:
         outputs: Outputs of the model, in order.
         symbols: Names of the sizes that are open: those of a run are read from its inputs.
         buckets: Open size -> rising sizes that it is rounded up to; missing where it is taken as it is.
+        exact: Open size -> why it is taken at its buckets alone and not rounded up; of programs with a program for each.
 
     Args:
         source: Path of a ``.hipdnn`` file, or a program in memory, whose tensors are used where they lie if dense and
@@ -214,22 +128,24 @@ class Session:
         program = _read(source)
         chosen = port or _runtime.port_for_target(program.target)
         options = device_options(chosen, plans, is_tf32=program.allows_tf32, threads=threads, graphs=graph)
-        device = open_device(options)
+        self._device = open_device(options)
 
         def made(refused: Sequence[RefusedPlan]) -> _runtime.Program:
             return _read(_without(source, refused)) if refused else program
 
-        def loaded(program: _runtime.Program) -> _runtime.Program:
-            self._sessions = _runtime.Sessions(device, program, instances)
-            self._latest = None if program.symbols else self._load([])
-            return program
-
         # A program whose model is not at hand has to be asked for, and names in a file may be anything.
-        refusals = Refusals(device, options.plan_folder) if getattr(source, "compile_without", None) else Refusals()
-        program = recovered(made, loaded, known=_known_of(program, refusals), refusals=refusals)
+        refusals = (
+            Refusals(self._device, options.plan_folder) if getattr(source, "compile_without", None) else Refusals()
+        )
         self._instances = instances
+        self._sessions: _runtime.Sessions
+        self._latest: _runtime.Session | None
+        self._recovering = threading.Lock()
+        self._source = Recovery(made, known=_known_of(program, refusals), refusals=refusals)
+        program = self._source.use(self._open)
         self.symbols = list(program.symbols)
         self.buckets = {name: sizes for name, sizes in zip(program.symbols, program.buckets, strict=False) if sizes}
+        self.exact = {name: why for name, why in zip(program.symbols, program.exact, strict=False) if why}
         self.inputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.inputs]
         self.outputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.outputs]
 
@@ -273,12 +189,32 @@ class Session:
             for name, size in zip(self.symbols, wanted, strict=True):
                 if not isinstance(size, int) or not 0 <= size < MAX_SIZE:
                     raise ModelError(f"bad size for {name!r}", expected="a number from 0 to 2^48 - 1", got=repr(size))
-            self._latest = self._load(self._sessions.rounded(wanted) if self.buckets else wanted)
+            self._latest = self._logged(self._at_sizes, self._sessions.rounded(wanted) if self.buckets else wanted)
 
-    def _load(self, sizes: list[int]) -> _runtime.Session:
-        """Return the program loaded for these sizes, and log what that brought."""
+    def _open(self, program: _runtime.Program) -> _runtime.Program:
+        """Put a program on the device, in the place of the one before."""
+        sessions = _runtime.Sessions(self._device, program, self._instances)
+        self._latest = None if program.symbols else self._logged(sessions.at_sizes, [])
+        self._sessions, self._opened = sessions, program
+        return program
+
+    def _at_sizes(self, sizes: list[int]) -> _runtime.Session:
+        """Return the program for these sizes, where the file holds one for each compiled again should the library refuse graphs."""
         try:
             return self._sessions.at_sizes(sizes)
+        except PlanRefusedError:
+            with self._recovering:
+                return self._source.use(functools.partial(self._loaded_from, sizes))
+
+    def _loaded_from(self, sizes: list[int], program: _runtime.Program) -> _runtime.Session:
+        if program is not self._opened:
+            self._open(program)
+        return self._sessions.at_sizes(sizes)
+
+    def _logged(self, load: Callable[[list[int]], _runtime.Session], sizes: list[int]) -> _runtime.Session:
+        """Return what is loaded, and log what that brought."""
+        try:
+            return load(sizes)
         finally:
             forward_log()
 
@@ -313,7 +249,7 @@ class Session:
         if not self.buckets:
             return self._use(self._sessions.at(dims)), None
         sizes, rounded = self._sessions.sizes_of(dims)
-        session = self._use(self._sessions.at_sizes(rounded))
+        session = self._use(self._at_sizes(rounded))
         if sizes == rounded:
             return session, None
         larger = dict(zip(self.symbols, rounded, strict=True))
@@ -353,7 +289,7 @@ class Session:
         else:
             results = session.run(inputs, [given.get(port.name) for port in self.outputs])
         return [
-            (out or {})[port.name] if port.name in given else _from_native(results[index], port)
+            (out or {})[port.name] if port.name in given else from_native(results[index], port)
             for index, port in ((index, self.outputs[index]) for index in wanted)
         ]
 
@@ -445,7 +381,7 @@ class Session:
             clauses = {"no input": unknown, "missing input": missing}
             message = ", ".join(f"{clause} {', '.join(names)}" for clause, names in clauses.items() if names)
             raise ModelError(message, expected=_names(self.inputs))
-        return [_to_native(feeds[port.name], port) for port in self.inputs]
+        return [to_native(feeds[port.name], port) for port in self.inputs]
 
     def _import_outputs(self, out: Mapping[str, Array], shapes: Sequence[Sequence[int | str]]) -> dict[str, Any]:
         """Return the caller's output arrays by name, in the form the runtime takes."""
@@ -457,18 +393,18 @@ class Session:
             if port.name in out:
                 array = out[port.name]
                 if isinstance(array, np.ndarray):
-                    _check(array, replace(port, shape=tuple(dims)))
-                    if not (array.flags.c_contiguous and array.flags.writeable and _is_aligned(array)):
+                    check(array, replace(port, shape=tuple(dims)))
+                    if not (array.flags.c_contiguous and array.flags.writeable and is_aligned(array)):
                         expected = "a writable, dense array aligned to 16 bytes"
                         raise ModelError("cannot be written in place", where=f"'{port.name}'", expected=expected)
-                given[port.name] = _view_bf16(array)
+                given[port.name] = view_bf16(array)
         return given
 
 
 def _read(source: str | os.PathLike[str] | ProgramInMemory) -> _runtime.Program:
     if isinstance(source, str | os.PathLike):
         return _runtime.Program.load(str(Path(source)))
-    return _runtime.Program.parse(source.text, {name: _as_bytes(array) for name, array in source.tensors.items()})
+    return _runtime.Program.parse(source.text, {name: as_bytes(array) for name, array in source.tensors.items()})
 
 
 def _known_of(program: _runtime.Program, refusals: Refusals) -> list[RefusedPlan]:
@@ -497,54 +433,8 @@ def _names(ports: Sequence[Port]) -> str:
     return ", ".join(f"'{port.name}'" for port in ports) or "none"
 
 
-def _check(array: Array, port: Port) -> None:
-    """Refuse an array whose dtype or shape is not the port's; the runtime checks open dims."""
-    if array.dtype != port.numpy_dtype or (array.shape != port.shape and not _may_fit(array.shape, port.shape)):
-        known = BY_NUMPY.get(array.dtype)
-        got = f"{known.name if known else array.dtype}[{','.join(map(str, array.shape))}]"
-        raise ModelError("wrong array", where=f"'{port.name}'", expected=str(port), got=got)
-
-
-def _may_fit(got: tuple[int, ...], shape: tuple[int | str, ...]) -> bool:
-    return len(got) == len(shape) and all(isinstance(b, str) or a == b for a, b in zip(got, shape, strict=True))
-
-
 def _sizes_text(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "none"
-
-
-def _is_aligned(array: Array) -> bool:
-    return bool(array.__array_interface__["data"][0] % _ALIGNMENT == 0)
-
-
-def _view_bf16(array: Any) -> Any:
-    """NumPy cannot export bfloat16: such arrays cross as 16-bit unsigned integers."""
-    return array.view(np.uint16) if isinstance(array, np.ndarray) and array.dtype == BF16.numpy else array
-
-
-def _to_native(value: Any, port: Port) -> Any:
-    """Return an input in the form the runtime takes: as it is where dtype and layout allow, else a dense copy."""
-    if isinstance(value, np.generic):
-        value = np.asarray(value)
-    if not isinstance(value, np.ndarray):
-        if not hasattr(value, "__dlpack__"):
-            raise ModelError("not an array", where=f"'{port.name}'", expected=str(port), got=type(value).__name__)
-        return value
-    _check(value, port)
-    if not value.flags.c_contiguous or not _is_aligned(value):
-        value = value.copy(order="C")
-    return _view_bf16(value)
-
-
-def _from_native(array: Array, port: Port) -> Array:
-    return array.view(BF16.numpy) if port.dtype == BF16.name else array
-
-
-def _as_bytes(array: Array) -> Array:
-    """Return an array's bytes, without a copy where it is dense and aligned."""
-    if not array.flags.c_contiguous or not _is_aligned(array):
-        array = array.copy(order="C")
-    return array.reshape(-1).view(np.uint8)
 
 
 def load(program: str | os.PathLike[str] | ProgramInMemory, **options: Unpack[SessionOptions]) -> Session:

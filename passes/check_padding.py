@@ -1,6 +1,7 @@
 """Whether the open sizes of a model may be rounded up, by following padding through the model; no pass, since it sees several modules."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,35 @@ from .registration import body, functions
 _RETURN = "func.return"
 
 
-def check_padding(
-    modules: Sequence[Any], inputs: Sequence[str], outputs: Sequence[str], sizes: Sizes
-) -> PaddingError | None:
-    """Why the sizes with buckets must not be rounded up, or None where what was asked for stays what it is.
+@dataclass(frozen=True)
+class Mixing:
+    """Why a size must not be rounded up.
+
+    Attributes:
+        symbol: the size.
+        what: the operation or output that padding would reach.
+        reason: how.
+        node: the ONNX node; empty for an output.
+    """
+
+    symbol: str
+    what: str
+    reason: str
+    node: str
+
+    def __str__(self) -> str:
+        where = f"node {self.node!r}, " if self.node else ""
+        return f"{where}{self.what}: {self.reason}"
+
+    def error(self) -> PaddingError:
+        """The error where it is to be rounded up all the same."""
+        message = f"{self.symbol!r} cannot be rounded up to a bucket: {self.what}: {self.reason}"
+        hint = f"compile without buckets for {self.symbol!r}"
+        return PaddingError(message, where=f"node {self.node!r}" if self.node else None, hint=hint)
+
+
+def check_padding(modules: Sequence[Any], inputs: Sequence[str], outputs: Sequence[str], sizes: Sizes) -> Mixing | None:
+    """Why one of the sizes with buckets must not be rounded up, or None where what was asked for stays what it is.
 
     Args:
         modules: one model at several sizes of its inputs, in one context, in the torch dialect.
@@ -37,21 +63,19 @@ def check_padding(
     try:
         for parts in zip(*map(functions, modules), strict=True):
             _Follower(sizes, len(modules)).function(parts, len(inputs), outputs)
-    except _Refused as refused:
-        return refused.error
+    except _Mixed as found:
+        return found.mixing
     return None
 
 
-class _Refused(Exception):  # noqa: N818 - carries the error out of the walk
-    def __init__(self, error: PaddingError) -> None:
-        super().__init__(str(error))
-        self.error = error
+class _Mixed(Exception):  # noqa: N818 - carries what is found out of the walk
+    def __init__(self, mixing: Mixing) -> None:
+        super().__init__(str(mixing))
+        self.mixing = mixing
 
 
-def _refused(symbol: str, reason: str, what: str, node: str) -> _Refused:
-    message = f"{symbol!r} cannot be rounded up to a bucket: {what}: {reason}"
-    hint = f"compile without buckets for {symbol!r}"
-    return _Refused(PaddingError(message, where=f"node {node!r}" if node else None, hint=hint))
+def _mixed(symbol: str, reason: str, what: str, node: str) -> _Mixed:
+    return _Mixed(Mixing(symbol, what, reason, node))
 
 
 class _Follower:
@@ -148,14 +172,14 @@ class _Follower:
         try:
             made = follow(views, [self._dims[key] for key in keys], self._sizes)
         except Mixes as mixes:
-            raise _refused(mixes.symbol, mixes.reason, what, node) from mixes
+            raise _mixed(mixes.symbol, mixes.reason, what, node) from mixes
         except Refusal as refusal:
-            raise _refused(symbol, f"it is not known what it mixes ({refusal.reason})", what, node) from refusal
+            raise _mixed(symbol, f"it is not known what it mixes ({refusal.reason})", what, node) from refusal
         for position in made.reads:
             if keys[position] in self._tainted:
                 name = self._tainted[keys[position]]
                 reason = f"it computes with a number that follows from {name!r}"
-                raise _refused(name, reason, what, node)
+                raise _mixed(name, reason, what, node)
         for result, dims in zip(first.results, made.results, strict=True):
             if dims is not None:
                 self._dims[result] = dims
@@ -177,12 +201,12 @@ class _Follower:
         for name, value in zip(names, returned.operands, strict=False):
             if value in self._tainted:
                 cause = self._tainted[value]
-                raise _refused(cause, f"it follows from {cause!r} itself", f"output {name!r}", "")
+                raise _mixed(cause, f"it follows from {cause!r} itself", f"output {name!r}", "")
             for axis, dim in enumerate(self._dims[value]):
                 symbol = padded_by(dim)
                 if symbol is not None and not is_prefix(dim):
                     reason = f"padding lies between what was asked for along dimension {axis}"
-                    raise _refused(symbol, reason, f"output {name!r}", "")
+                    raise _mixed(symbol, reason, f"output {name!r}", "")
 
     def _columns(self, values: Sequence[Any]) -> list[tuple[int, ...]]:
         return list(zip(*(tensor_type(value.type).static_dims() for value in values), strict=True))

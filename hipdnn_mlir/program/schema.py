@@ -1,5 +1,6 @@
 """A hipDNN program in memory, field by field as docs/program-format.md describes the file."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -13,6 +14,8 @@ KERNELS_FORMAT = 2
 """The first format with kernels."""
 CODE_FORMAT = 3
 """The first format with code in kernels."""
+INSTANCES_FORMAT = 4
+"""The first format with a program for each combination of buckets."""
 METADATA_KEY = "hipdnn_program"
 CHECKSUM_KEY = "hipdnn_checksum"
 
@@ -134,12 +137,23 @@ Step = Execute | Launch | Copy
 
 
 @dataclass
+class Instance:
+    """The program for one combination of buckets: a size per symbol, and the program."""
+
+    sizes: list[int]
+    program: "ProgramModel"
+
+
+@dataclass
 class ProgramModel:
     """Everything but the weights.
 
     `symbols` names the open sizes; where there are any, every number may be an expression of them, an entry of `expressions`. The program
     holds where all `conditions` do: (relation, a, b, node that needs it). `buckets` are, per symbol, the sizes that it is rounded up to.
     `refused` is what became of graphs that the device's library had no plan for; `tf32` allows products of f32 to round their operands.
+
+    Where code is made for exact sizes there are `instances`, one for each combination of buckets, and no buffers, constants and steps but
+    theirs. `exact` says per symbol why sizes between its buckets are not rounded up, empty where they are.
     """
 
     target: str
@@ -156,13 +170,18 @@ class ProgramModel:
     expressions: list[list[Any]] = field(default_factory=list)
     conditions: list[list[Any]] = field(default_factory=list)
     buckets: list[list[int]] = field(default_factory=list)
+    exact: list[str] = field(default_factory=list)
+    instances: list[Instance] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
     tf32: bool = False
     format: int = FORMAT
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of the file; what only programs with open sizes have is left out of others."""
+        if self.instances:
+            return self._with_instances()
         data = asdict(self)
+        del data["instances"], data["exact"]
         for constant in data["constants"]:
             if constant["values"] is None:
                 del constant["dtype"], constant["dims"], constant["values"]
@@ -183,6 +202,44 @@ class ProgramModel:
             del data["symbols"], data["expressions"], data["conditions"]
             return data
         return {**encode(data), "format": max(data["format"], OPEN_SIZES_FORMAT)}
+
+    def _with_instances(self) -> dict[str, Any]:
+        """The same of a program with instances: executables and kernels that are equal are in the file once."""
+        pools: dict[str, dict[str, tuple[Any, int]]] = {"executables": {}, "kernels": {}}
+        rows = []
+        for instance in self.instances:
+            row = instance.program.to_dict()
+            for name in ("format", "target", "producer", "model", "tf32"):
+                row.pop(name, None)
+            for name, pool in pools.items():
+                row[name] = [_entered(pool, item) for item in row.get(name, [])]
+            rows.append({"sizes": instance.sizes, **row})
+        ports = {
+            kind: [{"name": port.name, "dtype": port.dtype, "dims": encode(port.dims)} for port in found]
+            for kind, found in (("inputs", self.inputs), ("outputs", self.outputs))
+        }
+        return {
+            "format": INSTANCES_FORMAT,
+            "target": self.target,
+            **({"tf32": True} if self.tf32 else {}),
+            "producer": self.producer,
+            "model": self.model,
+            "symbols": self.symbols,
+            "expressions": self.expressions,
+            "conditions": encode(self.conditions),
+            "buckets": self.buckets,
+            "exact": self.exact,
+            **ports,
+            **{name: [item for item, _ in pool.values()] for name, pool in pools.items()},
+            "instances": rows,
+        }
+
+    @property
+    def stored_tensors(self) -> list[str]:
+        """Names of the constants that are in the file; others hold their values themselves."""
+        programs = [instance.program for instance in self.instances] or [self]
+        named = [constant.tensor for program in programs for constant in program.constants if constant.values is None]
+        return list(dict.fromkeys(named))
 
     @property
     def copies(self) -> int:
@@ -209,3 +266,8 @@ class ProgramModel:
                 buffer = self.buffers[place.buffer]
                 buffer.first = index if buffer.first < 0 else buffer.first
                 buffer.last = index
+
+
+def _entered(pool: dict[str, tuple[Any, int]], item: Any) -> int:
+    """The position of an item in a pool of different ones, keyed by their text."""
+    return pool.setdefault(json.dumps(item, sort_keys=True), (item, len(pool)))[1]

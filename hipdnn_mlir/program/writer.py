@@ -67,9 +67,7 @@ def write_to(file: BinaryIO, program: ProgramModel, weights: Mapping[str, Array]
     Raises:
         OSError: the file cannot be written.
     """
-    # A constant with values is computed by each load from the open sizes: it has no tensor.
-    stored = [constant.tensor for constant in program.constants if constant.values is None]
-    arrays = _placed({tensor: np.ascontiguousarray(weights[tensor]) for tensor in stored})
+    arrays = _placed({tensor: np.ascontiguousarray(weights[tensor]) for tensor in program.stored_tensors})
     program_text = json.dumps(program.to_dict(), separators=(",", ":"))
     header: dict[str, Any] = {}
     offset = data_sum = 0

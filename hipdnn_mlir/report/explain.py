@@ -25,7 +25,8 @@ from ..placement.plans import lowered_here
 from ..precision import UNCHANGED, find_precision
 from ..program.schema import Execute, ProgramModel
 from ..region import region_graph, region_kernel
-from ..sizes.open_sizes import InputSizes, Shapes, input_sizes
+from ..sizes.buckets import check_names
+from ..sizes.open_sizes import Buckets, InputSizes, Shapes, input_sizes
 from ..target import Target, find_target, target_name
 
 KERNEL = "kernel"
@@ -95,6 +96,7 @@ def explain(
     target: str = "host",
     precision: str = UNCHANGED,
     shapes: Shapes | None = None,
+    buckets: Buckets | None = None,
     plans: bool = False,
 ) -> Explanation:
     """Dry-run the placement of a model, in this process.
@@ -104,6 +106,7 @@ def explain(
         target: whose engines to ask.
         precision: as for `compile`.
         shapes: as for `compile`; a size that stays open is shown at a sample of it.
+        buckets: as for `compile`; where every open size has some, the model is shown at the largest.
         plans: also build the plan of every graph with the target's library, which has to be on this machine to refuse any, and show what it
             refuses and what is compiled in its place.
 
@@ -119,10 +122,12 @@ def explain(
     file = read_model(model)
     where = str(model) if isinstance(model, (str, Path)) else "model"
     sizes = input_sizes(file.proto, shapes or {}, where)
-    if sizes.is_static:
-        found = _explained(file, sizes, (), library, precision, where)
+    check_names(buckets or {}, sizes)
+    if all(name in (buckets or {}) for name in sizes.table.symbols):
+        largest = [(buckets or {})[name][-1] for name in sizes.table.symbols]
+        found = _explained(file, sizes, largest, library, precision, where)
         if plans and not found.rejects:
-            found.refused.extend(_refused(file, target, precision, shapes, where))
+            found.refused.extend(_refused(file, target, precision, sizes.at(largest), where))
         return found
     failure: ModelError | None = None
     for chosen in samples_for(file.proto, sizes):

@@ -1,6 +1,7 @@
 """Sizes that an open size is rounded up to, as a user gives them, and what numbers say of the sizes that have such."""
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ from .open_sizes import MAX_SIZE, Buckets, InputSizes
 from .solver import Solver
 
 MAX_BUCKETS = 1024
+MAX_COMBINATIONS = 64
+"""Programs in one file."""
 _OPTION = "--bucket"
 
 
@@ -23,6 +26,20 @@ def check_buckets(buckets: Buckets, sizes: InputSizes) -> None:
     Raises:
         ModelError: a size that is not open, buckets that do not rise, or an input whose dim is computed from a size with buckets.
     """
+    check_names(buckets, sizes)
+    found = computed_from(buckets, sizes)
+    if found:
+        symbol, place = next(iter(found.items()))
+        hint = f"leave out the buckets of {symbol!r}"
+        raise ModelError(f"{place} is computed from {symbol!r}", where=_OPTION, expected="a size by itself", hint=hint)
+
+
+def check_names(buckets: Buckets, sizes: InputSizes) -> None:
+    """Whether buckets are of open sizes, and rise.
+
+    Raises:
+        ModelError: they are not.
+    """
     known = ", ".join(sizes.table.symbols) or "there is none"
     for name, chosen in buckets.items():
         if name not in sizes.table.symbols:
@@ -31,15 +48,50 @@ def check_buckets(buckets: Buckets, sizes: InputSizes) -> None:
                 f"no open size named {name!r}", where=_OPTION, expected=f"an open size ({known})", hint=hint
             )
         check_sizes_rise(name, chosen)
+
+
+def computed_from(buckets: Buckets, sizes: InputSizes) -> dict[str, str]:
+    """Sizes with buckets -> the dim of an input that is computed from it; padding such inputs is not known."""
+    found: dict[str, str] = {}
     for name, dims in sizes.inputs.items():
         for axis, size in enumerate(dims):
             if not isinstance(size, Ref) or sizes.table.entries[size.index][0] == "symbol":
                 continue
-            symbol = next((symbol for symbol in sizes.table.names(size) if symbol in buckets), None)
-            if symbol is not None:
-                message = f"dimension {axis} of input {name!r} is computed from {symbol!r}"
-                hint = f"leave out the buckets of {symbol!r}"
-                raise ModelError(message, where=_OPTION, expected="a size by itself", hint=hint)
+            for symbol in sizes.table.symbols:
+                if symbol in buckets and symbol in sizes.table.names(size):
+                    found.setdefault(symbol, f"dimension {axis} of input {name!r}")
+    return found
+
+
+def combinations(buckets: Buckets, sizes: InputSizes) -> list[tuple[int, ...]]:
+    """Every combination of buckets, a value per open size of a model.
+
+    Args:
+        buckets: as `check_names` takes them.
+        sizes: the model's inputs.
+
+    Raises:
+        ModelError: an open size has no buckets, or there are more than MAX_COMBINATIONS.
+    """
+    check_names(buckets, sizes)
+    missing = [name for name in sizes.table.symbols if name not in buckets]
+    if missing:
+        name = missing[0]
+        raise ModelError(
+            f"no buckets for {', '.join(map(repr, missing))}",
+            where=_OPTION,
+            expected="some for every open size: code for GPUs is made for exact sizes",
+            hint=f"add --bucket {name}=1,8,32, or fix it with --shape {name}=1",
+        )
+    count = math.prod(len(buckets[name]) for name in sizes.table.symbols)
+    if count > MAX_COMBINATIONS:
+        raise ModelError(
+            f"{count} combinations of buckets",
+            where=_OPTION,
+            expected=f"at most {MAX_COMBINATIONS}, since code is made for each",
+            hint="give fewer sizes",
+        )
+    return list(itertools.product(*(buckets[name] for name in sizes.table.symbols)))
 
 
 def check_sizes_rise(name: str, chosen: Sequence[int]) -> None:

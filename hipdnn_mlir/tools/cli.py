@@ -204,6 +204,7 @@ def explain(
     target: Target = "host",
     precision: Precision = UNCHANGED,
     shape: ShapeOptions = [],  # noqa: B006 - typer copies it
+    bucket: BucketOptions = [],  # noqa: B006 - typer copies it
     plans: Annotated[
         bool,
         typer.Option("--plans", help="Build every plan here; show what the library refuses and what becomes of it."),
@@ -215,7 +216,14 @@ def explain(
     """Show which nodes form which graph on which engine, and why others are left out."""
     from . import render
 
-    request = Request.to_explain(model, target=target, precision=precision, shapes=parse_shapes(shape), plans=plans)
+    request = Request.to_explain(
+        model,
+        target=target,
+        precision=precision,
+        shapes=parse_shapes(shape),
+        buckets=parse_buckets(bucket),
+        plans=plans,
+    )
     data = _perform(request, f"explaining {model.name}", in_process, timeout)
     if as_json:
         _print_json(data)
@@ -237,6 +245,7 @@ def verify(
     seed: Annotated[int, typer.Option(help="Seed of the inputs.")] = 0,
     target: Target = "host",
     shape: ShapeOptions = [],  # noqa: B006 - typer copies it
+    bucket: BucketOptions = [],  # noqa: B006 - typer copies it
     tune: Tune = 0,
     engine: Engine = "",
     tf32: Tf32 = None,
@@ -253,13 +262,13 @@ def verify(
     from ..plan_options import PlanOptions
     from . import verification
 
-    shapes = parse_shapes(shape)
+    shapes, buckets = parse_shapes(shape), parse_buckets(bucket)
     with tempfile.TemporaryDirectory(prefix="hipdnn-mlir-") as scratch:
         programs = {name: Path(scratch, f"{name}.hipdnn") for name in dict.fromkeys((UNCHANGED, precision))}
 
         def made(refused: Sequence[RefusedPlan]) -> dict[str, Path]:
             for name, program in programs.items():
-                _compile(model, program, target, name, shapes, {}, None, in_process, timeout, refused)
+                _compile(model, program, target, name, shapes, buckets, None, in_process, timeout, refused)
             return programs
 
         def compared(programs: dict[str, Path]) -> verification.Verification:

@@ -27,7 +27,8 @@ BucketOptions = Annotated[
     typer.Option(
         "--bucket",
         metavar=BUCKET_FORM,
-        help="Round an open size up to one of these: inputs are padded, outputs cut back, and the program is loaded for these sizes alone.",
+        help="Round an open size up to one of these: inputs are padded, outputs cut back, and the program is loaded for these sizes alone. "
+        "For GPUs every open size needs some.",
     ),
 ]
 Tune = Annotated[

@@ -99,7 +99,10 @@ def program(data: Mapping[str, Any]) -> RenderableType:
     steps = _table(_count(data["steps"], "step"), "#", "kind", "name", "operations", "engine", right=["#"])
     for index, step in enumerate(data["steps"]):
         steps.add_row(str(index), step["kind"], escape(step["name"]), escape(step["summary"]), step["engine"])
-    parts: list[RenderableType] = [ports, executables, steps]
+    parts: list[RenderableType] = [ports]
+    if data["instances"]:
+        parts += [_instances(data["instances"]), Text(f"{_sizes(data['instances'][-1])}:", style="bold")]
+    parts += [executables, steps]
     if data["refused"]:
         parts.append(
             _refused(data["refused"], lambda plan: [data["steps"][number]["summary"] for number in plan["steps"]])
@@ -120,9 +123,26 @@ def _refused(plans: Sequence[Mapping[str, Any]], became: Callable[[Mapping[str, 
     return table
 
 
+def _instances(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Return one row per program that a file holds for sizes of its own."""
+    numbers = ["executables", "steps", "refused", "arena"]
+    table = _table(_count(rows, "combination") + " of buckets", "sizes", *numbers, right=numbers)
+    for row in rows:
+        arena = row["memory"].get("arena_bytes")
+        counts = [str(len(row[key])) for key in ("executables", "steps", "refused")]
+        table.add_row(escape(_sizes(row)), *counts, "" if arena is None else bytes_text(arena))
+    return table
+
+
+def _sizes(instance: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {size}" for name, size in instance["sizes"].items())
+
+
 def _open_sizes(data: Mapping[str, Any]) -> list[str]:
     """Return the open sizes with their buckets."""
     buckets = {name: f" (rounded up to {', '.join(map(str, sizes))})" for name, sizes in data["buckets"].items()}
+    for name, reason in data["exact"].items():
+        buckets[name] = f" ({', '.join(map(str, data['buckets'][name]))} alone, since {reason})"
     return [name + buckets.get(name, "") for name in data["symbols"]]
 
 
@@ -141,8 +161,9 @@ def program_summary(data: Mapping[str, Any]) -> str:
     """Return one line on a program: executables, steps by kind, bytes of constants."""
     kinds = Counter(step["kind"] for step in data["steps"])
     steps = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items(), reverse=True)) or "none"
+    head = f"{_count(data['instances'], 'combination')} of buckets, the largest: " if data["instances"] else ""
     return (
-        f"{_count(data['executables'], 'executable')}, steps: {steps}, "
+        f"{head}{_count(data['executables'], 'executable')}, steps: {steps}, "
         f"constants {bytes_text(data['memory']['constant_bytes'])}"
     )
 

@@ -358,7 +358,7 @@ class Sessions {
       try {
         return std::make_shared<Session>(device_, program_->at(sizes), constants_);
       } catch (const PlanRefusedError& error) {
-        if (program_->is_static()) throw;
+        if (program_->is_static() || program_->is_stored()) throw;  // the model may be compiled again
         throw InputError("the device does not take " + program_->describe(sizes) + ": " + error.what());
       }
     });
@@ -437,6 +437,8 @@ NB_MODULE(_runtime, m) {
       .def_prop_ro("text", &OpenProgram::text)
       .def_prop_ro("symbols", &OpenProgram::symbols, "Names of the open sizes.")
       .def_prop_ro("buckets", &OpenProgram::buckets, "Per symbol the sizes that it is rounded up to; empty where none has any.")
+      .def_prop_ro("exact", &OpenProgram::exact, "Per symbol why it is not rounded up to its buckets; empty where it is.")
+      .def_prop_ro("is_stored", &OpenProgram::is_stored, "Whether the file has a program for each combination of buckets.")
       .def_prop_ro("inputs", [](const OpenProgram& program) { return describe(program, program.inputs()); },
                    "(name, dtype, dims) of each input; an open dim is a text.")
       .def_prop_ro("outputs", [](const OpenProgram& program) { return describe(program, program.outputs()); },

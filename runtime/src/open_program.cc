@@ -201,6 +201,19 @@ std::vector<Sizes> read_buckets(const Field& field, std::size_t symbols) {
   return buckets;
 }
 
+std::vector<std::string> read_exact(const Field& field, std::size_t symbols) {
+  if (field.array_size(kListLimit) != symbols) field.fail("a text for each symbol");
+  std::vector<std::string> reasons;
+  for (std::size_t symbol = 0; symbol < symbols; ++symbol) reasons.push_back(field.at(symbol).text());
+  return reasons;
+}
+
+std::string listed(const Sizes& sizes) {
+  std::string text;
+  for (const std::int64_t size : sizes) text += (text.empty() ? "" : ", ") + std::to_string(size);
+  return text;
+}
+
 /// What an instance's program refers to: the owner of the file, and its computed constants.
 struct Keeper {
   std::shared_ptr<const void> file;
@@ -237,6 +250,8 @@ std::shared_ptr<const OpenProgram> OpenProgram::parse(std::string_view text, con
     program->conditions_ = read_conditions(*conditions, program->expressions_);
   }
   if (const std::optional<Field> buckets = root.find(kBuckets)) program->buckets_ = read_buckets(*buckets, program->symbols().size());
+  if (const std::optional<Field> exact = root.find("exact")) program->exact_ = read_exact(*exact, program->symbols().size());
+  program->instances_ = StoredInstances::read(root, program->buckets_);
   program->json_ = std::move(json);
   program->tensors_ = tensors;
   program->owner_ = std::move(owner);
@@ -307,11 +322,7 @@ bool OpenProgram::has_buckets() const {
   return std::any_of(buckets_.begin(), buckets_.end(), [](const Sizes& sizes) { return !sizes.empty(); });
 }
 
-std::int64_t OpenProgram::rounded(std::size_t symbol, std::int64_t size) const {
-  const Sizes& sizes = buckets_[symbol];
-  if (sizes.empty() || size == 0) return size;
-  const auto found = std::lower_bound(sizes.begin(), sizes.end(), size);
-  if (found != sizes.end()) return *found;
+std::string OpenProgram::place_of(std::size_t symbol) const {
   std::string place = "size '" + symbols()[symbol] + "'";
   for (std::size_t i = inputs_.size(); i-- > 0;) {
     for (std::size_t axis = inputs_[i].dims.size(); axis-- > 0;) {
@@ -319,18 +330,40 @@ std::int64_t OpenProgram::rounded(std::size_t symbol, std::int64_t size) const {
       place = "'" + inputs_[i].name + "', dimension " + std::to_string(axis) + " ('" + symbols()[symbol] + "')";
     }
   }
-  std::string known;
-  for (const std::int64_t bucket : sizes) known += (known.empty() ? "" : ", ") + std::to_string(bucket);
-  throw InputError(place + ": " + std::to_string(size) + " is above the buckets " + known +
+  return place;
+}
+
+std::int64_t OpenProgram::rounded(std::size_t symbol, std::int64_t size) const {
+  const Sizes& sizes = buckets_[symbol];
+  if (sizes.empty() || (size == 0 && !is_stored())) return size;
+  const auto found = std::lower_bound(sizes.begin(), sizes.end(), size);
+  if (found != sizes.end() && size > 0) return *found;
+  if (size == 0) throw InputError(place_of(symbol) + ": 0 is below the buckets " + listed(sizes));
+  throw InputError(place_of(symbol) + ": " + std::to_string(size) + " is above the buckets " + listed(sizes) +
                    "; run it in parts, or compile the model with a larger bucket");
+}
+
+void OpenProgram::check_exact(const Sizes& asked, const Sizes& found) const {
+  for (std::size_t symbol = 0; symbol < exact_.size(); ++symbol) {
+    if (asked[symbol] == found[symbol] || exact_[symbol].empty()) continue;
+    const std::string size = std::to_string(asked[symbol]);
+    throw InputError(place_of(symbol) + ": " + size + " is none of the buckets " + listed(buckets_[symbol]) +
+                     ", and is not rounded up to one: " + exact_[symbol] + "; compile the model with a bucket of " + size);
+  }
 }
 
 Sizes OpenProgram::rounded(const Sizes& sizes) const {
   if (!has_buckets()) return sizes;
   // The instance is checked for its own sizes only, and a model may go another way at those asked for.
-  check_conditions(sizes, expressions_.evaluate(sizes));
+  if (!is_stored()) check_conditions(sizes, expressions_.evaluate(sizes));
   Sizes found;
   for (std::size_t symbol = 0; symbol < sizes.size(); ++symbol) found.push_back(rounded(symbol, sizes[symbol]));
+  // A stored instance is right for its own sizes, whatever the conditions say; for others it is where they hold for both.
+  if (is_stored() && found != sizes) {
+    check_exact(sizes, found);
+    check_conditions(sizes, expressions_.evaluate(sizes));
+    check_conditions(found, expressions_.evaluate(found));
+  }
   return found;
 }
 
@@ -367,6 +400,7 @@ Json OpenProgram::instance(const std::vector<std::int64_t>& values) const {
 
 std::shared_ptr<const Program> OpenProgram::at(const Sizes& sizes) const {
   if (is_static()) return static_;
+  if (is_stored()) return stored_at(sizes);
   const std::vector<std::int64_t> values = expressions_.evaluate(sizes);
   check_conditions(sizes, values);
   try {
@@ -392,8 +426,18 @@ std::shared_ptr<const Program> OpenProgram::at(const Sizes& sizes) const {
   }
 }
 
+std::shared_ptr<const Program> OpenProgram::stored_at(const Sizes& sizes) const {
+  if (!instances_.has(sizes)) throw InputError("the program has no instance for " + describe(sizes) + ", only for its buckets");
+  try {
+    const Json program = instances_.at(json_, sizes);
+    return Program::read(program, program.dump(), tensors_, owner_);
+  } catch (const ProgramError& error) {
+    throw ProgramError("instance for " + describe(sizes) + ": " + error.what());
+  }
+}
+
 bool OpenProgram::is_partial() const {
-  if (!conditions_.empty()) return true;
+  if (!conditions_.empty() || is_stored()) return true;
   try {
     at(Sizes(symbols().size(), 0));
     return false;
@@ -407,6 +451,12 @@ std::vector<std::span<const std::byte>> OpenProgram::stored_constants() const {
   if (is_static()) {
     for (const Constant& constant : static_->constants()) found.push_back(constant.data);
     return found;
+  }
+  if (is_stored()) {
+    for (const std::string& name : instances_.tensors(json_)) {
+      if (const auto tensor = tensors_.find(name); tensor != tensors_.end()) found.push_back(tensor->second);
+    }
+    return found;  // an instance that names a tensor which there is not is refused as a whole
   }
   const Field constants = Field(json_, "program")["constants"];
   const std::size_t count = constants.array_size(kListLimit);

@@ -76,6 +76,43 @@ def test_graphs_give_onnx_runtimes_values_when_the_device_is_the_programs(librar
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
+RUN_ALL = """
+import sys
+import numpy as np
+import hipdnn_mlir
+program, feeds, results = sys.argv[1:]
+session = hipdnn_mlir.load(program)
+session.prewarm()
+outputs = {name: session.run(None, {"x": x})[0] for name, x in np.load(feeds).items()}
+assert session.stats.instances == 3
+np.savez(results, **outputs)
+"""
+
+
+def test_sizes_between_buckets_are_padded_for_the_device(libraries: Path, tmp_path: Path) -> None:
+    model = models.mlp()
+    program = hipdnn_mlir.compile(model, target="gfx942", shapes={"x": ("n", 64)}, buckets={"n": [2, 4, 8]})
+    assert not any(instance.program.kernels for instance in program.model.instances)
+    program.save(tmp_path / "model.hipdnn")
+    rng = np.random.default_rng(0)
+    feeds = {f"x{size}": rng.standard_normal((size, 64)).astype(np.float32) for size in (1, 2, 3, 4, 5, 8)}
+    np.savez(tmp_path / "feeds.npz", **feeds)
+    paths = [str(tmp_path / name) for name in ("model.hipdnn", "feeds.npz", "results.npz")]
+    variables = {
+        "LD_LIBRARY_PATH": str(libraries), "FAKE_GCN_ARCH": "gfx942", "FAKE_HIP_RECORD": str(tmp_path), "FAKE_HIP_ARGUMENTS": "",
+    }  # fmt: skip
+    command = [sys.executable, "-P", "-c", RUN_ALL, *paths]
+    done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    open_model = onnx.ModelProto()
+    open_model.CopyFrom(model)
+    for port in (*open_model.graph.input, *open_model.graph.output):
+        port.type.tensor_type.shape.dim[0].dim_param = "n"
+    reference = ort.InferenceSession(open_model.SerializeToString(), providers=["CPUExecutionProvider"])
+    for name, got in np.load(tmp_path / "results.npz").items():
+        np.testing.assert_allclose(got, reference.run(None, {"x": feeds[name]})[0], rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("device", ["gfx90a:sramecc+:xnack-", "gfx942x", "gfx94", "gfx1100"])
 def test_a_device_of_another_architecture_is_named(device: str, libraries: Path, tmp_path: Path) -> None:
     model = models.mlp()

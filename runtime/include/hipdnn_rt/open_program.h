@@ -9,11 +9,9 @@
 
 #include "hipdnn_rt/expressions.h"
 #include "hipdnn_rt/program.h"
+#include "hipdnn_rt/stored_instances.h"
 
 namespace hipdnn_rt {
-
-/// A value per symbol.
-using Sizes = std::vector<std::int64_t>;
 
 /// An input or output whose dims may be open.
 struct OpenArgument {
@@ -61,8 +59,12 @@ class OpenProgram {
   /// Per symbol the sizes that it is rounded up to, rising; empty where it is taken as it is.
   const std::vector<Sizes>& buckets() const { return buckets_; }
   bool has_buckets() const;
-  /// The sizes of the instance that serves these: each rounded up to a bucket of its symbol, where that has any; 0 stays. Throws InputError for
-  /// sizes above the largest bucket, and for those that the program does not hold for.
+  /// Whether the file has a program for each combination of buckets: there are no others then.
+  bool is_stored() const { return !instances_.empty(); }
+  /// Per symbol why it is taken at its buckets alone and not rounded up; an empty text where it is rounded.
+  const std::vector<std::string>& exact() const { return exact_; }
+  /// The sizes of the instance that serves these: each rounded up to a bucket of its symbol, where that has any; 0 stays, if instances are
+  /// not stored. Throws InputError for sizes above the largest bucket, and for those that the program does not hold for.
   Sizes rounded(const Sizes& sizes) const;
   /// The dims of each output where the symbols have these values.
   std::vector<std::vector<std::int64_t>> output_dims(const Sizes& sizes) const;
@@ -79,6 +81,11 @@ class OpenProgram {
  private:
   OpenProgram() = default;
   std::int64_t rounded(std::size_t symbol, std::int64_t size) const;
+  /// The first dim of an input that a symbol is, for messages.
+  std::string place_of(std::size_t symbol) const;
+  /// Throw InputError where a size that is no bucket may not be rounded up.
+  void check_exact(const Sizes& asked, const Sizes& found) const;
+  std::shared_ptr<const Program> stored_at(const Sizes& sizes) const;
   void check_conditions(const Sizes& sizes, const std::vector<std::int64_t>& values) const;
   nlohmann::json instance(const std::vector<std::int64_t>& values) const;
 
@@ -92,6 +99,8 @@ class OpenProgram {
   std::vector<OpenArgument> outputs_;
   std::vector<Condition> conditions_;
   std::vector<Sizes> buckets_;
+  std::vector<std::string> exact_;
+  StoredInstances instances_;
   Program::Tensors tensors_;
   std::shared_ptr<const void> owner_;
   /// The only instance of a static program.

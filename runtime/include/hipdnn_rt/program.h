@@ -22,7 +22,7 @@ namespace hipdnn_rt {
 class Field;
 
 /// The newest format this runtime reads.
-inline constexpr std::int64_t kProgramFormat = 3;
+inline constexpr std::int64_t kProgramFormat = 4;
 
 /// An input or output of the model: a dense array in C order.
 struct Argument {

@@ -76,7 +76,7 @@ struct Edit {
 void test_refused_when_a_field_is_wrong() {
   const json huge = 9'223'372'036'854'775'807;
   const std::vector<Edit> edits{
-      {"/format", 4, "program.format: 4 is newer than 3"},
+      {"/format", 5, "program.format: 5 is newer than 4"},
       {"/format", 0, "program.format: expected an integer of at least 1, got 0"},
       {"/format", "1", "program.format: expected an integer"},
       {"/target", 3, "program.target: expected a string, got 3"},

@@ -1,0 +1,74 @@
+"""The command line on models with open sizes for GPUs: one file for all buckets, shown and refused in words."""
+
+from __future__ import annotations
+
+import json
+from ctypes.util import find_library
+from pathlib import Path
+
+import onnx
+import pytest
+
+from bucket_models import SAFE, model
+from conftest import Command
+
+pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")
+
+
+@pytest.fixture
+def perceptron(tmp_path: Path) -> Path:
+    path = tmp_path / "m.onnx"
+    onnx.save(SAFE["perceptron"][0], path)
+    return path
+
+
+@pytest.mark.skipif(find_library("cuda") is not None, reason="needs a machine without NVIDIA's driver")
+def test_a_file_for_a_gpu_lists_its_buckets(command: Command, perceptron: Path, tmp_path: Path) -> None:
+    made = command("compile", perceptron, "--target", "sm_90", "--bucket", "b=2,4", "-o", tmp_path / "m.hipdnn")
+    assert made.returncode == 0, made.stderr
+    assert "2 combinations of buckets, the largest: " in made.stdout
+    shown = command("inspect", tmp_path / "m.hipdnn")
+    assert shown.returncode == 0, shown.stderr
+    for part in ("2 combinations of buckets", "b = 2", "b = 4:", "open sizes: b (rounded up to 2, 4)", "Not loaded"):
+        assert part in shown.stdout
+    data = json.loads(command("inspect", tmp_path / "m.hipdnn", "--json").stdout)
+    assert [row["sizes"] for row in data["instances"]] == [{"b": 2}, {"b": 4}]
+    assert data["steps"] == data["instances"][1]["steps"]
+    assert data["memory"]["constant_bytes"] == data["instances"][0]["memory"]["constant_bytes"] > 0
+
+
+def test_a_size_that_takes_its_buckets_alone_is_told(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.save(model("g (float[b,8] x) => (float[1,8] y) <int64[1] a = {0}> { y = ReduceMean(x, a) }"), path)
+    made = command("compile", path, "--target", "sm_90", "--bucket", "b=2,4", "-o", tmp_path / "m.hipdnn", "--json")
+    assert made.returncode == 0, made.stderr
+    assert "node 'ReduceMean_0'" in json.loads(made.stdout)["exact"]["b"]
+    shown = command("inspect", tmp_path / "m.hipdnn")
+    assert "b (2, 4 alone, since node 'ReduceMean_0'" in " ".join(shown.stdout.split())
+
+
+def test_explain_shows_the_largest_buckets(command: Command, perceptron: Path) -> None:
+    shown = command("explain", perceptron, "--target", "sm_90", "--bucket", "b=2,4")
+    assert shown.returncode == 0, shown.stderr
+    assert "Open sizes are shown at b = 4." in shown.stdout
+
+
+def test_verify_takes_buckets(command: Command, perceptron: Path) -> None:
+    done = command("verify", perceptron, "--bucket", "b=2,4", "--shape", "b=?", "--json")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "code for sm_90 is made for exact sizes, and the model leaves b open; name the sizes to make it for with --bucket b=1,8,32"),
+        (["--bucket", "n=1"], "no open size named 'n'"),
+        (["--bucket", f"b={','.join(map(str, range(1, 67)))}"], "66 combinations of buckets: expected at most 64"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_buckets_is_one_line(
+    command: Command, perceptron: Path, options: list[str], message: str
+) -> None:
+    result = command("compile", perceptron, "--target", "sm_90", "--in-process", *options)
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1), result.stderr
+    assert message in result.stderr
