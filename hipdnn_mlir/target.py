@@ -125,6 +125,7 @@ class Target:
         engines: preferred first.
         channels_last: node types that run best (or only) with channels-last activations.
         kernels: functions that its port, or code for its architecture, has kernels for (docs/program-format.md).
+        filters_channels_last: constant filters of convolutions are best stored as activations are.
         channel_multiples: element type -> what the input channels of a convolution are filled up to a multiple of.
         architecture: of the GPU that code is generated for, as `hipdnn_mlir.gpu` names it; None on the host.
         merges_products: products of one value with several weights run as one.
@@ -137,6 +138,7 @@ class Target:
     channels_last: frozenset[D]
     kernels: frozenset[str]
     cost: CostModel
+    filters_channels_last: bool = False
     channel_multiples: Mapping[DType, int] = field(default_factory=dict)
     architecture: str | None = None
     merges_products: bool = False
@@ -271,8 +273,9 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
         frozenset({CONVOLUTION, BACKWARD_DATA, RESAMPLE}),
         KERNELS,
         _GPU_COST,
-        {F16: 8, BF16: 8, F32: 4},
-        architecture,
+        filters_channels_last=True,
+        channel_multiples={F16: 8, BF16: 8, F32: 4},
+        architecture=architecture,
         merges_products=True,
     )
 

@@ -15,6 +15,8 @@ from .registration import body, clone_into, erase_dead, functions, module_pass
 
 CONSTANT = "hipdnn.constant"
 CONSTANTS_FUNCTION = "hipdnn_constants"
+STAYS = "hipdnn.stays"
+"""On a view that tells how a constant lies in memory: it is not made a constant of its own, which would lie in C order."""
 
 
 @module_pass("hipdnn-outline-constants")
@@ -105,7 +107,7 @@ def _classify(operation: Any, constant: dict[Any, bool]) -> bool | None:
         stored = tensor_type(operation.results[0].type).dims or VARIES in operation.attributes
         needs_buffer = any(_needs_buffer(use.owner.operation) for use in operation.results[0].uses)
         return True if needs_buffer or stored else None
-    if VARIES in operation.attributes:
+    if VARIES in operation.attributes or STAYS in operation.attributes:
         return None
     tensors = _tensor_operands(operation)
     if not tensors or not all(value in constant or _is_scalar_literal(value) for value in tensors):

@@ -32,6 +32,7 @@ from . import (  # noqa: F401 - importing a pass registers it
     legalize,
     merge_products,
     offload,
+    order_filters,
     outline_constants,
     outline_launches,
     pad_channels,
@@ -86,6 +87,7 @@ TORCH_STEPS = (
         "matrix units of some targets take channels by eights, and images have three",
     ),
     Step("pad-channels", "hipdnn-pad-channels", "matrix units of some targets take channels by eights"),
+    Step("order-filters", "hipdnn-order-filters", "matrix units of some targets read channels of filters at once"),
     Step("split-bias", "hipdnn-split-bias", "some libraries add a bias only together with an activation"),
     Step(
         "outline-constants",

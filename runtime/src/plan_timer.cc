@@ -16,8 +16,6 @@ constexpr int kMostExecutions = 10;
 /// A series is as long as this, if `kMostExecutions` are not shorter: long plans need no repetition to be measured.
 constexpr double kSeriesMs = 20;
 
-constexpr std::byte kRest{0xa5};
-
 template <typename T>
 std::optional<T> value_of(const DescriptorSpec& spec, hipdnnBackendAttributeName_t name) {
   const auto found = std::ranges::find(spec.attributes, name, &AttributeSpec::name);
@@ -65,28 +63,31 @@ PlanTimer::PlanTimer(const Device& device, std::shared_ptr<const Handle> handle,
   constexpr std::size_t most_alignment = 4096;  // of a program's tensors
   std::size_t total = 0;
   const std::vector<std::size_t> offsets = lay_out(executable, device.port().arena_alignment, total);
-  memory_ = device.allocate(total + most_alignment);
+  total = (total + most_alignment - 1) / most_alignment * most_alignment;
+  memory_ = device.allocate(2 * total + most_alignment);
   const auto address = reinterpret_cast<std::uintptr_t>(memory_.get());
   base_ = static_cast<std::byte*>(memory_.get()) + (most_alignment - address % most_alignment) % most_alignment;
-  std::vector<std::byte> contents(total);
+  std::vector<std::byte> contents(2 * total);
   for (std::size_t i = 0; i < executable.operands.size(); ++i) {
     const Operand& operand = executable.operands[i];
     uids_.push_back(operand.uid);
     pointers_.push_back(base_ + offsets[i]);
+    other_pointers_.push_back(base_ + total + offsets[i]);
     const auto constant = std::ranges::find(constants, operand.uid, &ConstantBinding::uid);
     // The ABI's pointers are not const; no operation writes a constant.
-    if (constant != constants.end()) pointers_.back() = const_cast<void*>(constant->pointer);
+    if (constant != constants.end()) pointers_.back() = other_pointers_.back() = const_cast<void*>(constant->pointer);
     const hipdnnDataType_t dtype = dtype_of(executable, operand.uid);
     const auto bytes = static_cast<std::size_t>(operand.extent_bytes);
     if (operand.is_output && bytes > 0) {
       results_.push_back({dtype, offsets[i], bytes});
       zeros_.resize(std::max(zeros_.size(), bytes));
     } else {
-      fill_operand(std::span(contents).subspan(offsets[i], bytes), dtype, i);
+      fill_operand(std::span(contents).subspan(offsets[i], bytes), dtype, 2 * i);
+      fill_operand(std::span(contents).subspan(total + offsets[i], bytes), dtype, 2 * i + 1);
     }
   }
   const HipApi& hip = device.library().hip();
-  check(hip, hip.memcpy_async(base_, contents.data(), total, hipMemcpyHostToDevice, nullptr), "hipMemcpyAsync");
+  check(hip, hip.memcpy_async(base_, contents.data(), contents.size(), hipMemcpyHostToDevice, nullptr), "hipMemcpyAsync");
   check(hip, hip.stream_synchronize(nullptr), "hipStreamSynchronize");
 }
 
@@ -110,9 +111,10 @@ double PlanTimer::elapsed_ms(const Plan& plan, const Descriptor& pack, int count
   return static_cast<double>(elapsed);
 }
 
-std::vector<Answer> PlanTimer::answer(const Plan& plan) {
+std::vector<Answer> PlanTimer::answer(const Plan& plan, const Before& before) {
   const DeviceBuffer workspace = workspace_for(device_, plan);
   const Descriptor pack = make_variant_pack(device_.shared_library(), uids_, pointers_, workspace.get(), what);
+  const Descriptor other = make_variant_pack(device_.shared_library(), uids_, other_pointers_, workspace.get(), what);
   const HipApi& hip = device_.library().hip();
   const auto copy = [&](void* to, const void* from, std::size_t bytes, hipMemcpyKind kind) {
     check(hip, hip.memcpy_async(to, from, bytes, kind, nullptr), "hipMemcpyAsync");
@@ -120,9 +122,9 @@ std::vector<Answer> PlanTimer::answer(const Plan& plan) {
   std::vector<Answer> answers;
   try {
     for (const Result& result : results_) copy(base_ + result.offset, zeros_.data(), result.bytes, hipMemcpyHostToDevice);
-    // Fresh memory is often zero; in a program a workspace holds what was there before.
-    const std::vector<std::byte> rest(plan.workspace_bytes(), kRest);
+    const std::vector<std::byte> rest(plan.workspace_bytes(), before.workspace);
     if (!rest.empty()) copy(workspace.get(), rest.data(), rest.size(), hipMemcpyHostToDevice);
+    if (before.other_operands) run(plan, other, 1);
     run(plan, pack, 1);
     for (const Result& result : results_) {
       Answer& read = answers.emplace_back(Answer{result.dtype, std::vector<std::byte>(result.bytes)});

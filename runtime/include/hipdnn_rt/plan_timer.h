@@ -1,6 +1,7 @@
 // How long plans of one graph take, and what they answer, on operands of no meaning.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,8 +24,17 @@ class PlanTimer {
   /// Microseconds of one execution, the median of several series, by events of the device. Blocks. Throws DeviceError where the plan does not run.
   double time_us(const Plan& plan);
 
+  /// What an execution finds, as it may in a program.
+  struct Before {
+    /// In each byte of the workspace. A plan that adds to it, or counts in it, is right in fresh memory only, which is zero.
+    std::byte workspace;
+    /// Whether the same plan ran right before on other operands, of which caches and shared memory are still full. A plan that reads before its
+    /// operands have arrived answers right after itself.
+    bool other_operands;
+  };
+
   /// What one execution writes into memory that was cleared before. Blocks. Throws as time_us does.
-  std::vector<Answer> answer(const Plan& plan);
+  std::vector<Answer> answer(const Plan& plan, const Before& before);
 
  private:
   /// A result, and where it lies in the block of operands.
@@ -46,6 +56,7 @@ class PlanTimer {
   std::vector<std::byte> zeros_;
   std::vector<std::int64_t> uids_;
   std::vector<void*> pointers_;
+  std::vector<void*> other_pointers_;
 };
 
 }  // namespace hipdnn_rt

@@ -99,11 +99,13 @@ void test_fastest_when_plans_are_timed(const Libraries& libraries) {
 void test_plans_are_left_out_when_they_answer_otherwise_than_most(const Libraries& libraries) {
   Lines logged;
   const Loaded loaded = load(libraries, {.timed_plans = 10, .log = logged.log()});
-  check::equal(loaded.engine(), "TEST_LAST", "TEST_WRONG and TEST_CHANGING are faster");
+  check::equal(loaded.engine(), "TEST_LAST", "TEST_WRONG and those that change are faster");
   const std::lock_guard lock(logged.mutex);
-  check::equal(logged.lines.size(), 2U);
+  check::equal(logged.lines.size(), 4U);
   check::contains(logged.lines.at(0), "TEST_CHANGING answers otherwise each time, and is left out");
-  check::contains(logged.lines.at(1), "TEST_WRONG answer otherwise than TEST_SLOW, TEST_TILED");
+  check::contains(logged.lines.at(1), "TEST_STALE answers otherwise each time, and is left out");
+  check::contains(logged.lines.at(2), "TEST_CLEAN answers otherwise each time, and is left out");
+  check::contains(logged.lines.at(3), "TEST_WRONG answer otherwise than TEST_SLOW, TEST_TILED");
 }
 
 void test_answers_agree_but_for_rounding(const Libraries&) {
@@ -208,14 +210,14 @@ void test_choice_is_not_kept_when_memory_was_short(const Libraries& libraries) {
 
 void test_engines_named_when_the_preferred_one_is_unknown(const Libraries& libraries) {
   const std::string message = error_of<hipdnn_rt::InputError>([&] { load(libraries, {.engine = "TEST_QUICK"}); });
-  check::contains(message, "engine 'TEST_QUICK' is unknown: port 'hip' has TEST_BROKEN, TEST_CHANGING, TEST_LAST, TEST_NOTHING, TEST_SLOW, TEST_TILED");
+  check::contains(message, "engine 'TEST_QUICK' is unknown: port 'hip' has TEST_BROKEN, TEST_CHANGING, TEST_CLEAN, TEST_LAST, TEST_NOTHING, TEST_SLOW, TEST_STALE, TEST_TILED");
 }
 
 void test_engines_and_policies_told_when_the_library_lists_them(const Libraries& libraries) {
   const Loaded loaded = load(libraries, {});
   const Device& device = loaded.program->device();
   check::equal(device.policies(), std::vector<std::string>{"TEST_RULES", "TEST_ORDER"});
-  check::equal(device.engines().size(), 7U);
+  check::equal(device.engines().size(), 9U);
   check::equal(device.engines().front().name, "TEST_BROKEN");
   check::equal(device.engines().front().plugin, "choosing");
   check::equal(device.engines().front().version, "1.2.3.4");

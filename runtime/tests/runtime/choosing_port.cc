@@ -35,8 +35,9 @@ void tell(std::string_view text, char* to, std::size_t* length) {
   *length = text.size() + 1;
 }
 
-/// What a plan writes: ones as most do, something else, or something else each time.
-enum class Answers { as_others, otherwise, changing };
+/// What a plan writes: ones as most do, something else, something else each time, something else right after it had other operands,
+/// or something else in a workspace that is not zero.
+enum class Answers { as_others, otherwise, changing, stale, needs_zeros };
 
 struct Behaviour {
   long time_us;
@@ -51,11 +52,10 @@ class TimedPlan final : public hipdnn_port::Plan {
     workspace_bytes_ = 64;
   }
   std::string describe() const override { return std::to_string(behaviour_.time_us) + " us"; }
-  void execute(void* const* pointers, void*, const hipdnn_port::Launch&) const override {
+  void execute(void* const* pointers, void* workspace, const hipdnn_port::Launch&) const override {
     if (behaviour_.is_broken) throw std::runtime_error("this engine does not run");
-    const int number = ++executed;
-    const bool is_right = behaviour_.answers == Answers::as_others || (behaviour_.answers == Answers::changing && number % 2 == 0);
-    std::fill_n(static_cast<float*>(pointers[1]), relu_elements, is_right ? 1.0F : 7.0F);
+    std::fill_n(static_cast<float*>(pointers[1]), relu_elements, is_right(++executed, pointers[0], workspace) ? 1.0F : 7.0F);
+    last_operand_ = pointers[0];
     clock_us += behaviour_.time_us;
   }
   std::string serialize() const override {
@@ -65,7 +65,19 @@ class TimedPlan final : public hipdnn_port::Plan {
   }
 
  private:
+  bool is_right(int number, const void* operand, const void* workspace) const {
+    switch (behaviour_.answers) {
+      case Answers::as_others: return true;
+      case Answers::otherwise: return false;
+      case Answers::changing: return number % 4 < 2;
+      case Answers::stale: return last_operand_ == nullptr || last_operand_ == operand;
+      case Answers::needs_zeros: return *static_cast<const char*>(workspace) == 0;
+    }
+    return false;
+  }
+
   Behaviour behaviour_;
+  mutable const void* last_operand_ = nullptr;
 };
 
 class TimedEngine final : public hipdnn_port::Engine {
@@ -101,14 +113,16 @@ class TimedEngine final : public hipdnn_port::Engine {
   Behaviour behaviour_;
 };
 
-const std::array<TimedEngine, 7>& timed_engines() {
-  static const std::array<TimedEngine, 7> all{{{"TEST_NOTHING", {0}},
+const std::array<TimedEngine, 9>& timed_engines() {
+  static const std::array<TimedEngine, 9> all{{{"TEST_NOTHING", {0}},
                                                {"TEST_SLOW", {100}},
                                                {"TEST_TILED", {80}},
                                                {"TEST_BROKEN", {1, true}},
                                                {"TEST_LAST", {5}},
                                                {"TEST_WRONG", {2, false, Answers::otherwise}},
-                                               {"TEST_CHANGING", {1, false, Answers::changing}}}};
+                                               {"TEST_CHANGING", {1, false, Answers::changing}},
+                                               {"TEST_STALE", {1, false, Answers::stale}},
+                                               {"TEST_CLEAN", {1, false, Answers::needs_zeros}}}};
   return all;
 }
 

@@ -9,7 +9,7 @@
 namespace hipdnn_cuda {
 namespace {
 
-constexpr std::int64_t most_candidates = 64;
+constexpr std::int64_t most_candidates = 64, most_knobs = 64;
 /// Fewer proposals than this of the first heuristic are worth asking the second, slower one.
 constexpr std::size_t enough_candidates = 8;
 
@@ -83,25 +83,20 @@ bool has_f32_products(const hipdnn_port::Graph& graph) {
   });
 }
 
-/// Engine 7 of cuDNN 9.14 and 9.19 answers garbage for f16 convolutions of 7x7 at batch 1 (bench/gpu/executables.py); its products of f16 are right.
-/// In TF32 it had the last product of a model whose outputs varied from run to run. That it was the cause is not proven; it is left out there too.
+/// Engine 7 of cuDNN 9.14 and 9.19 answers garbage for f16 convolutions of 7x7 at batch 1 (bench/gpu/executables.py); its products are right.
 bool is_distrusted(std::int64_t engine, const hipdnn_port::Graph& graph) {
-  return engine == 7 && (has_f32_products(graph) || std::ranges::any_of(graph.nodes, [](const hipdnn_port::Node& node) {
-                           return node.type == HIPDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR;
-                         }));
+  return engine == 7 && std::ranges::any_of(graph.nodes, [](const hipdnn_port::Node& node) {
+           return node.type == HIPDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR;
+         });
 }
 
 /// The knobs of a configuration; none where cuDNN does not tell.
 std::vector<std::pair<std::int64_t, std::int64_t>> knobs_of(const CudnnDescriptor& configuration) {
+  // cuDNN tells no count before: room for more than there are types of knobs.
   std::int64_t count = 0;
-  if (cudnn().get_attribute(configuration.raw(), CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr) !=
-          CUDNN_STATUS_SUCCESS ||
-      count <= 0) {
-    return {};
-  }
   std::vector<CudnnDescriptor> choices;
   std::vector<cudnnBackendDescriptor_t> raw;
-  for (std::int64_t i = 0; i < std::min(count, most_candidates); ++i) {
+  for (std::int64_t i = 0; i < most_knobs; ++i) {
     choices.emplace_back(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
     raw.push_back(choices.back().raw());
   }

@@ -25,6 +25,7 @@ struct Parts {
   CudnnDescriptor plan{CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR};
   std::int64_t engine = -1;
   std::vector<std::int64_t> uids;
+  std::vector<std::size_t> epilogue, results;
   Scalars scalars;
 };
 
@@ -49,14 +50,19 @@ class CudnnPlan final : public hipdnn_port::Plan {
   void execute(void* const* pointers, void* workspace, const hipdnn_port::Launch& launch) const override {
     if (const CUresult status = bind_device(); status != CUDA_SUCCESS) hipdnn_port::fail(HIPDNN_STATUS_EXECUTION_FAILED, "cannot use the device");
     auto& handle = *static_cast<VendorHandle*>(launch.vendor_handle);
-    handle.use(reinterpret_cast<CUstream>(launch.stream));
-    check_cudnn(cudnn().execute(handle.raw(), parts_.plan.raw(), pack_for(pointers, workspace)), "cudnnBackendExecute");
+    const auto stream = reinterpret_cast<CUstream>(launch.stream);
+    handle.use(stream);
+    cudnnBackendDescriptor_t pack = pack_for(pointers, workspace);
+    for (const std::size_t at : parts_.epilogue) handle.order().before_reading(pointers[at], stream);
+    check_cudnn(cudnn().execute(handle.raw(), parts_.plan.raw(), pack), "cudnnBackendExecute");
+    for (const std::size_t at : parts_.results) handle.order().after_writing(pointers[at]);
   }
 
   std::string serialize() const override {
     const std::string plan = json();
     if (plan.empty()) return {};
-    nlohmann::json all = {{"plan", nlohmann::json::binary({plan.begin(), plan.end()})}, {"engine", parts_.engine}, {"uids", uids_}};
+    nlohmann::json all = {{"plan", nlohmann::json::binary({plan.begin(), plan.end()})}, {"engine", parts_.engine}, {"uids", uids_},
+                          {"epilogue", parts_.epilogue}, {"results", parts_.results}};
     all["scalars"] = nlohmann::json::array();
     for (const auto& [uid, bytes] : parts_.scalars) {
       std::vector<std::uint8_t> raw;
@@ -133,6 +139,8 @@ std::unique_ptr<hipdnn_port::Plan> build_cudnn_plan(std::shared_ptr<const Config
   parts.plan.finalize("the plan of engine " + std::to_string(configured->engine));
   parts.engine = configured->engine;
   parts.uids = configured->graph->uids;
+  parts.epilogue = configured->graph->epilogue;
+  parts.results = configured->graph->results;
   parts.scalars = configured->graph->scalars;
   parts.handle = handle;
   parts.configured = std::move(configured);
@@ -147,6 +155,10 @@ std::unique_ptr<hipdnn_port::Plan> restore_cudnn_plan(std::string_view serialize
     json = all.at("plan").get_binary();
     parts.engine = all.at("engine").get<std::int64_t>();
     parts.uids = all.at("uids").get<std::vector<std::int64_t>>();
+    parts.epilogue = all.at("epilogue").get<std::vector<std::size_t>>();
+    parts.results = all.at("results").get<std::vector<std::size_t>>();
+    const auto is_position = [&](std::size_t at) { return at < parts.uids.size(); };
+    if (!std::ranges::all_of(parts.epilogue, is_position) || !std::ranges::all_of(parts.results, is_position)) throw std::runtime_error("it is damaged");
     for (const nlohmann::json& scalar : all.at("scalars")) {
       const auto bytes = std::as_bytes(std::span<const std::uint8_t>(scalar.at(1).get_binary()));
       parts.scalars.emplace_back(scalar.at(0).get<std::int64_t>(), std::vector<std::byte>(bytes.begin(), bytes.end()));

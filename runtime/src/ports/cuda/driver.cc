@@ -47,11 +47,14 @@ std::string load_all(void* library, Driver& api) {
   load(library, "cuStreamWaitEvent", api.stream_wait_event, missing);
   load(library, "cuStreamBeginCapture_v2", api.stream_begin_capture, missing);
   load(library, "cuStreamEndCapture", api.stream_end_capture, missing);
+  load(library, "cuStreamGetCaptureInfo_v2", api.stream_get_capture_info, missing);
+  load(library, "cuStreamUpdateCaptureDependencies", api.stream_update_capture_dependencies, missing);
   load(library, "cuEventCreate", api.event_create, missing);
   load(library, "cuEventRecord", api.event_record, missing);
   load(library, "cuEventSynchronize", api.event_synchronize, missing);
   load(library, "cuEventElapsedTime", api.event_elapsed_time, missing);
   load(library, "cuEventDestroy_v2", api.event_destroy, missing);
+  load(library, "cuGraphAddEmptyNode", api.graph_add_empty_node, missing);
   load(library, "cuGraphInstantiateWithFlags", api.graph_instantiate, missing);
   load(library, "cuGraphLaunch", api.graph_launch, missing);
   load(library, "cuGraphExecDestroy", api.graph_exec_destroy, missing);

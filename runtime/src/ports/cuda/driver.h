@@ -33,11 +33,14 @@ struct Driver {
   decltype(&::cuStreamWaitEvent) stream_wait_event = nullptr;
   decltype(&::cuStreamBeginCapture_v2) stream_begin_capture = nullptr;
   decltype(&::cuStreamEndCapture) stream_end_capture = nullptr;
+  decltype(&::cuStreamGetCaptureInfo_v2) stream_get_capture_info = nullptr;
+  decltype(&::cuStreamUpdateCaptureDependencies) stream_update_capture_dependencies = nullptr;
   decltype(&::cuEventCreate) event_create = nullptr;
   decltype(&::cuEventRecord) event_record = nullptr;
   decltype(&::cuEventSynchronize) event_synchronize = nullptr;
   decltype(&::cuEventElapsedTime) event_elapsed_time = nullptr;
   decltype(&::cuEventDestroy_v2) event_destroy = nullptr;
+  decltype(&::cuGraphAddEmptyNode) graph_add_empty_node = nullptr;
   decltype(&::cuGraphInstantiateWithFlags) graph_instantiate = nullptr;
   decltype(&::cuGraphLaunch) graph_launch = nullptr;
   decltype(&::cuGraphExecDestroy) graph_exec_destroy = nullptr;

@@ -234,6 +234,20 @@ std::optional<std::string> why_not(const Node& node) {
   }
 }
 
+void find_operands(const Graph& graph, CudnnGraph& translated) {
+  for (const Node& node : graph.nodes) {
+    for (const auto& [attribute, tensors] : node.tensors) {
+      const bool is_result = hipdnn_port::is_output_attribute(node.type, attribute);
+      if (!is_result && node.type != HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR) continue;
+      for (const int tensor : tensors) {
+        const auto found = std::ranges::find(translated.uids, graph.tensors[static_cast<std::size_t>(tensor)].uid);
+        if (found == translated.uids.end()) continue;
+        (is_result ? translated.results : translated.epilogue).push_back(static_cast<std::size_t>(found - translated.uids.begin()));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::optional<std::string> why_not_expressible(const Graph& graph) {
@@ -249,7 +263,9 @@ std::optional<std::string> why_not_expressible(const Graph& graph) {
 }
 
 CudnnGraph translate(const Graph& graph, cudnnHandle_t handle) {
-  return is_attention(graph) ? Translator(written_out(graph), handle).run() : Translator(graph, handle).run();
+  CudnnGraph translated = is_attention(graph) ? Translator(written_out(graph), handle).run() : Translator(graph, handle).run();
+  find_operands(graph, translated);
+  return translated;
 }
 
 }  // namespace hipdnn_cuda

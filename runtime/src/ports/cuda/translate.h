@@ -24,6 +24,9 @@ struct CudnnGraph {
   std::vector<std::int64_t> uids;
   /// Baked scalars: their bytes lie here for as long as plans read them.
   std::vector<std::pair<std::int64_t, std::vector<std::byte>>> scalars;
+  /// Positions among `uids` of what pointwise operations read from outside, and of what the graph writes.
+  std::vector<std::size_t> epilogue{};
+  std::vector<std::size_t> results{};
 };
 
 /// Throws std::runtime_error with cuDNN's message. Requires an expressible graph.
