@@ -14,6 +14,9 @@ from .errors import ModelError
 _ALIGNMENT = 16
 """Bytes: what hipDNN asks of a tensor's pointer unless its descriptor says otherwise."""
 
+_HOST_MEMORY = (1, 3, 11)
+"""DLPack's kinds of it: a CPU's, pinned for CUDA, pinned for ROCm."""
+
 Array = npt.NDArray[Any]
 
 
@@ -56,6 +59,13 @@ def _may_fit(got: tuple[int, ...], shape: tuple[int | str, ...]) -> bool:
 def is_aligned(array: Array) -> bool:
     """Return whether an array starts where hipDNN takes it."""
     return bool(array.__array_interface__["data"][0] % _ALIGNMENT == 0)
+
+
+def is_on_device(array: Any) -> bool:
+    """Return whether an array says that it is in the memory of a device."""
+    if isinstance(array, np.ndarray) or not hasattr(array, "__dlpack_device__"):
+        return False
+    return array.__dlpack_device__()[0] not in _HOST_MEMORY
 
 
 def view_bf16(array: Any) -> Any:

@@ -21,7 +21,7 @@ from . import _runtime
 from .devices import forward_log, open_device
 from .errors import ModelError, PlanRefusedError, RefusedPlan
 from .plan_options import Paths, PlanCache, PlanOptions, device_options
-from .port_arrays import Array, Port, as_bytes, check, from_native, is_aligned, to_native, view_bf16
+from .port_arrays import Array, Port, as_bytes, check, from_native, is_aligned, is_on_device, to_native, view_bf16
 from .recovery import Recovery, Refusals
 from .sizes.open_sizes import MAX_SIZE
 from .sizes.padded_arrays import cut, padded
@@ -145,6 +145,7 @@ class Session:
         program = self._source.use(self._open)
         self.symbols = list(program.symbols)
         self.buckets = {name: sizes for name, sizes in zip(program.symbols, program.buckets, strict=False) if sizes}
+        self._is_stored = program.is_stored
         self.exact = {name: why for name, why in zip(program.symbols, program.exact, strict=False) if why}
         self.inputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.inputs]
         self.outputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.outputs]
@@ -237,8 +238,14 @@ class Session:
             raise ModelError(f"{count} combinations of buckets, the session keeps {self._instances}", hint=hint)
         return [dict(zip(self.buckets, chosen, strict=True)) for chosen in itertools.product(*self.buckets.values())]
 
-    def _session_for(self, inputs: list[Any]) -> tuple[_runtime.Session, list[list[int]] | None]:
+    def _session_for(
+        self, inputs: list[Any], *, on_device: bool = False
+    ) -> tuple[_runtime.Session, list[list[int]] | None]:
         """Return the session for inputs of these shapes, which are padded in place where that is for larger sizes.
+
+        Args:
+            inputs: The inputs.
+            on_device: Have a program that holds one for each combination of buckets pad and cut by steps of its own, on the device.
 
         Returns:
             The session, and the dims that the outputs are cut back to, if they are.
@@ -249,9 +256,9 @@ class Session:
         if not self.buckets:
             return self._use(self._sessions.at(dims)), None
         sizes, rounded = self._sessions.sizes_of(dims)
+        if sizes == rounded or (on_device and self._is_stored):
+            return self._use(self._at_sizes(sizes)), None
         session = self._use(self._at_sizes(rounded))
-        if sizes == rounded:
-            return session, None
         larger = dict(zip(self.symbols, rounded, strict=True))
         for index, port in enumerate(self.inputs):
             wanted = [larger.get(str(dim), size) for dim, size in zip(port.shape, dims[index], strict=True)]
@@ -282,7 +289,7 @@ class Session:
         """
         wanted = self._select(output_names)
         inputs = self._import_inputs(feeds)
-        session, asked = self._session_for(inputs)
+        session, asked = self._session_for(inputs, on_device=any(map(is_on_device, [*inputs, *(out or {}).values()])))
         given = self._import_outputs(out or {}, asked if asked is not None else self._dims_of(session))
         if asked is not None:
             results = self._cut(session.run(inputs, [None] * len(self.outputs)), asked, given)
@@ -309,7 +316,7 @@ class Session:
         if missing:
             raise ModelError(f"no array for the outputs {', '.join(missing)}", expected=_names(self.outputs))
         inputs = self._import_inputs(feeds)
-        session, asked = self._session_for(inputs)
+        session, asked = self._session_for(inputs, on_device=True)
         if asked is not None:
             raise ModelError("sizes between buckets are run by run() alone", hint="give arrays of a bucket's sizes")
         given = self._import_outputs(out, self._dims_of(session))

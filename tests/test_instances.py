@@ -254,6 +254,49 @@ def test_threads_with_different_sizes_run_at_once() -> None:
         list(pool.map(lambda size: check(want, session, {"x": floats(size, 8)}), [1 + i % 8 for i in range(40)]))
 
 
+def test_queued_runs_between_buckets_are_padded_by_the_program() -> None:
+    proto = model(
+        "g (float[b,s,8] x, float[b,4] z) => (float[b,s,4] y, float[b,4] r) { y = MatMul(x, w) r = Relu(z) }",
+        w=floats(8, 4),
+    )
+    session = stored(proto, {"b": [2, 4], "s": [3, 6]}).session()
+    want = reference(proto)
+    for b, s in itertools.product((1, 2, 3, 4), (1, 3, 5, 6)):
+        feeds = {"x": floats(b, s, 8), "z": floats(b, 4)}
+        out = {"y": np.empty((b, s, 4), np.float32), "r": np.empty((b, 4), np.float32)}
+        session.enqueue(feeds, out, stream=0)
+        for got, expected in zip(out.values(), want.run(None, feeds), strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ModelError, match=r"'y': wrong array: expected f32\[1,5,4\], got f32\[2,6,4\]"):
+        session.enqueue(
+            {"x": floats(1, 5, 8), "z": floats(1, 4)},
+            {"y": np.empty((2, 6, 4), np.float32), "r": np.empty((1, 4), np.float32)},
+            stream=0,
+        )
+
+
+class OnDevice:
+    """An array that says that a device has it, and whose memory the host port can read."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array
+        self.shape = array.shape
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, 0)
+
+
+def test_arrays_of_a_device_are_not_padded_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = stored(model(RELU), {"b": [4]}).session()
+    monkeypatch.setattr("hipdnn_mlir.session.padded", None)
+    (got,) = session.run(None, {"x": OnDevice(floats(3, 3))})
+    np.testing.assert_array_equal(got, np.maximum(floats(3, 3), 0))
+    assert [step["kind"] for step in session.steps] == ["copy", "copy", "execute", "copy"]
+
+
 Change = Callable[[dict[str, Any]], Any]
 BROKEN: dict[str, tuple[Change, str]] = {
     "an instance is missing": (lambda d: d["instances"].pop(), r"program.instances: expected one for each of the 2"),

@@ -10,6 +10,7 @@
 #include "hipdnn_rt/checked.h"
 #include "hipdnn_rt/error.h"
 #include "hipdnn_rt/mapped_file.h"
+#include "hipdnn_rt/padded_program.h"
 
 namespace hipdnn_rt {
 namespace {
@@ -214,6 +215,14 @@ std::string listed(const Sizes& sizes) {
   return text;
 }
 
+/// Throw ProgramError unless an instance has the arguments of the whole.
+void check_alike(const std::vector<OpenArgument>& whole, const std::vector<Argument>& instance, const std::string& what) {
+  const bool is_alike = std::equal(whole.begin(), whole.end(), instance.begin(), instance.end(), [](const OpenArgument& a, const Argument& b) {
+    return a.name == b.name && a.dtype == b.dtype && a.dims.size() == b.dims.size();
+  });
+  if (!is_alike) throw ProgramError(what + ": expected those of the program as a whole");
+}
+
 /// What an instance's program refers to: the owner of the file, and its computed constants.
 struct Keeper {
   std::shared_ptr<const void> file;
@@ -338,7 +347,7 @@ std::int64_t OpenProgram::rounded(std::size_t symbol, std::int64_t size) const {
   if (sizes.empty() || (size == 0 && !is_stored())) return size;
   const auto found = std::lower_bound(sizes.begin(), sizes.end(), size);
   if (found != sizes.end() && size > 0) return *found;
-  if (size == 0) throw InputError(place_of(symbol) + ": 0 is below the buckets " + listed(sizes));
+  if (size <= 0) throw InputError(place_of(symbol) + ": " + std::to_string(size) + " is below the buckets " + listed(sizes));
   throw InputError(place_of(symbol) + ": " + std::to_string(size) + " is above the buckets " + listed(sizes) +
                    "; run it in parts, or compile the model with a larger bucket");
 }
@@ -367,12 +376,12 @@ Sizes OpenProgram::rounded(const Sizes& sizes) const {
   return found;
 }
 
-std::vector<std::vector<std::int64_t>> OpenProgram::output_dims(const Sizes& sizes) const {
+std::vector<std::vector<std::int64_t>> OpenProgram::dims_of(const std::vector<OpenArgument>& arguments, const Sizes& sizes) const {
   const std::vector<std::int64_t> values = expressions_.evaluate(sizes);
   std::vector<std::vector<std::int64_t>> found;
-  for (const OpenArgument& output : outputs_) {
+  for (const OpenArgument& argument : arguments) {
     std::vector<std::int64_t>& dims = found.emplace_back();
-    for (const Expression& dim : output.dims) dims.push_back(dim.entry ? values[*dim.entry] : dim.number);
+    for (const Expression& dim : argument.dims) dims.push_back(dim.entry ? values[*dim.entry] : dim.number);
   }
   return found;
 }
@@ -427,12 +436,17 @@ std::shared_ptr<const Program> OpenProgram::at(const Sizes& sizes) const {
 }
 
 std::shared_ptr<const Program> OpenProgram::stored_at(const Sizes& sizes) const {
-  if (!instances_.has(sizes)) throw InputError("the program has no instance for " + describe(sizes) + ", only for its buckets");
+  const Sizes found = rounded(sizes);
   try {
-    const Json program = instances_.at(json_, sizes);
-    return Program::read(program, program.dump(), tensors_, owner_);
+    const Json program = instances_.at(json_, found);
+    auto exact = Program::read(program, program.dump(), tensors_, owner_);
+    check_alike(inputs_, exact->inputs(), "inputs");
+    check_alike(outputs_, exact->outputs(), "outputs");
+    if (found == sizes) return exact;
+    const Json padded = padded_program(program, *exact, dims_of(inputs_, sizes), dims_of(outputs_, sizes));
+    return Program::read(padded, padded.dump(), tensors_, owner_);
   } catch (const ProgramError& error) {
-    throw ProgramError("instance for " + describe(sizes) + ": " + error.what());
+    throw ProgramError("instance for " + describe(found) + ": " + error.what());
   }
 }
 

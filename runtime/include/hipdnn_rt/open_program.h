@@ -67,11 +67,12 @@ class OpenProgram {
   /// not stored. Throws InputError for sizes above the largest bucket, and for those that the program does not hold for.
   Sizes rounded(const Sizes& sizes) const;
   /// The dims of each output where the symbols have these values.
-  std::vector<std::vector<std::int64_t>> output_dims(const Sizes& sizes) const;
+  std::vector<std::vector<std::int64_t>> output_dims(const Sizes& sizes) const { return dims_of(outputs_, sizes); }
   /// "batch=3, seq=17".
   std::string describe(const Sizes& sizes) const;
 
-  /// The program for these sizes, checked as a whole. Throws InputError where the program does not hold for them, ProgramError where the file
+  /// The program for these sizes, checked as a whole; where instances are stored, the one for the buckets, between copies that pad and cut if
+  /// the sizes are others. Throws InputError where the program does not hold for them, ProgramError where the file
   /// is broken.
   std::shared_ptr<const Program> at(const Sizes& sizes) const;
 
@@ -80,6 +81,7 @@ class OpenProgram {
 
  private:
   OpenProgram() = default;
+  std::vector<std::vector<std::int64_t>> dims_of(const std::vector<OpenArgument>& arguments, const Sizes& sizes) const;
   std::int64_t rounded(std::size_t symbol, std::int64_t size) const;
   /// The first dim of an input that a symbol is, for messages.
   std::string place_of(std::size_t symbol) const;

@@ -33,6 +33,7 @@ void add_run_cases(check::Suite& suite, const Libraries& libraries);
 void add_concurrency_cases(check::Suite& suite, const Libraries& libraries);
 void add_memory_cases(check::Suite& suite, const Libraries& libraries);
 void add_open_program_cases(check::Suite& suite, const Libraries& libraries);
+void add_stored_instance_cases(check::Suite& suite, const Libraries& libraries);
 void add_plugin_cases(check::Suite& suite, const Libraries& libraries);
 void add_pool_cases(check::Suite& suite, const Libraries& libraries);
 void add_size_cache_cases(check::Suite& suite);
