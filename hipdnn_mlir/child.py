@@ -114,7 +114,7 @@ class Request:
         """Return the command line that does the same in one process, on ``model``."""
         command = ["hipdnn-mlir", self.action, model, "--in-process", "--target", self.target]
         command += precision_options(self.precision) + shape_options(self.shapes)
-        command += [f"--bucket={name}={','.join(map(str, sizes))}" for name, sizes in self.buckets.items()]
+        command += bucket_options(self.buckets)
         return [*command, "-o", "out.hipdnn"] if self.action == "compile" else command
 
 
@@ -131,6 +131,11 @@ def shape_options(shapes: Shapes) -> list[str]:
         separator = "x" if all(isinstance(size, int) for size in dims) else ","
         options += ["--shape", f"{name}={separator.join('?' if size is None else str(size) for size in dims)}"]
     return options
+
+
+def bucket_options(buckets: Buckets) -> list[str]:
+    """Return the options of the command line that say the same as ``buckets``."""
+    return [f"--bucket={name}={','.join(map(str, sizes))}" for name, sizes in buckets.items()]
 
 
 def _lists(shapes: Shapes | None) -> dict[str, list[Given] | Given]:

@@ -140,7 +140,7 @@ def _compiled(
 ) -> Program:
     """Compile a model; of a program with instances those that nothing is refused of are taken from the previous one."""
     file = read_model(model)
-    make = partial(_compile_instances, previous) if options["buckets"] and _has_code(options["target"]) else _compile
+    make = partial(_compile_instances, previous) if options["buckets"] and has_code(options["target"]) else _compile
     program = make(file.proto, refused=refused, dump_ir=dump_ir, where=_where(model), external=file.external, **options)
     program.model.model["sha256"] = file.sha256
     program.compile_without = lambda more: _compiled(model, [*refused, *more], program, **options)
@@ -157,7 +157,7 @@ def _compile_instances(previous: Program | None, proto: onnx.ModelProto, **optio
     return compile_instances(proto, previous=previous, **options)
 
 
-def _has_code(target: str) -> bool:
+def has_code(target: str) -> bool:
     """Whether programs for a target hold code, which is made for exact sizes."""
     return find_target(target).architecture is not None
 

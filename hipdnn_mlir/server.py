@@ -9,9 +9,10 @@ travel with its first bytes (SCM_RIGHTS). Requests, with the descriptors they br
 - ``{"action": "hello"}`` -> ``{"version", "producers", "targets"}``; quick, for nothing of the compiler is loaded yet.
 - ``{"action": "place", "target", "precision", "placement"}`` and a model -> ``{"partitions": [{"nodes", "dynamic"}], "rejects": [{"op",
   "rule", "reason", "node"}], "dropped": [{"nodes", "reason"}], "graphs", "nodes"}``.
-- ``{"action": "compile", "target", "precision", "name", "shapes", "dump_ir"}`` and a model, an output -> ``{"bytes", "steps", "copies"}``;
-  the output holds the program file afterwards. ``shapes`` (input -> dims) and ``dump_ir`` (a folder) may be missing; without ``shapes``
-  what the model leaves open stays open.
+- ``{"action": "compile", "target", "precision", "name", "shapes", "buckets", "dump_ir"}`` and a model, an output -> ``{"bytes", "steps",
+  "copies"}``; the output holds the program file afterwards. ``shapes`` (input -> dims), ``buckets`` (open size -> sizes) and ``dump_ir``
+  (a folder) may be missing; without ``shapes`` what the model leaves open stays open, or, with ``buckets`` and for a GPU, has a program for
+  each combination of those; the steps are then those of all.
 
 Models come as ``hipdnn_mlir.container`` describes. A reply is ``{"result": ...}`` or ``{"error": {"kind", "message"}}``: kind is the class
 of this package's error, or ``defect`` where something else was raised; that and ``PassError`` bring ``detail`` and ``reproducer`` too.
@@ -30,7 +31,7 @@ import threading
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from .child import precision_options, shape_options
+from .child import bucket_options, precision_options, shape_options
 from .errors import HipdnnMlirError, PassError
 from .precision import UNCHANGED
 from .reproducer import COPY_LIMIT_BYTES, MODEL, Reproducer, as_package_error
@@ -38,7 +39,8 @@ from .reproducer import COPY_LIMIT_BYTES, MODEL, Reproducer, as_package_error
 if TYPE_CHECKING:
     import onnx
 
-    from .compile import Lowered
+    from .compile import Lowered, Program
+    from .importer import Weights
     from .remembered import Remembered
 
 _log = logging.getLogger(__name__)
@@ -60,6 +62,7 @@ class Request:
     placement: str = "profitable"
     name: str = "model"
     shapes: dict[str, list[int]] = field(default_factory=dict)
+    buckets: dict[str, list[int]] = field(default_factory=dict)
     dump_ir: str | None = None
 
     @classmethod
@@ -90,7 +93,7 @@ class Request:
         """Return the command line that does the same, or the most of it, to a model in a file."""
         command = ["hipdnn-mlir", "compile" if self.action == "compile" else "explain", MODEL, "--in-process"]
         command += ["--target", self.target]
-        command += precision_options(self.precision) + shape_options(self.shapes)
+        command += precision_options(self.precision) + shape_options(self.shapes) + bucket_options(self.buckets)
         return [*command, "-o", "out.hipdnn"] if self.action == "compile" else command
 
 
@@ -142,13 +145,46 @@ class _Compiler:
 
         proto = container.read_model(model)
         weights = container.map_weights(model, proto)
-        program = _named(request, proto, self._lowered(request, proto)).with_weights(weights)
+        program = self._instances(request, proto, weights)
+        if program is None:
+            program = _named(request, proto, self._lowered(request, proto)).with_weights(weights)
         with os.fdopen(output, "wb", closefd=False) as file:
             file.seek(0)
             file.truncate()
             write_to(file, program.model, program.weights)
             written = file.tell()
-        return {"bytes": written, "steps": len(program.model.steps), "copies": program.model.copies}
+        models = [instance.program for instance in program.model.instances] or [program.model]
+        return {
+            "bytes": written,
+            "steps": sum(len(model.steps) for model in models),
+            "copies": sum(model.copies for model in models),
+        }
+
+    def _instances(self, request: Request, proto: onnx.ModelProto, weights: Weights) -> Program | None:
+        """The program for all combinations of buckets, where those are asked for and the model and the target need them."""
+        from .compile import has_code
+        from .instances import compile_instances
+        from .placement.plans import compiled_here
+        from .sizes.open_sizes import input_sizes
+
+        symbols = input_sizes(proto, {}, request.name).table.symbols
+        if not request.buckets or request.shapes or not symbols or not has_code(request.target):
+            return None
+        program = compiled_here(
+            lambda refused, previous: compile_instances(
+                proto,
+                target=request.target,
+                precision=request.precision,
+                buckets={name: sizes for name, sizes in request.buckets.items() if name in symbols},
+                previous=previous,
+                refused=refused,
+                dump_ir=request.dump_ir,
+                where=request.name,
+                external=weights,
+            )
+        )
+        program.model.model["name"] = request.name
+        return program
 
     def _lowered(self, request: Request, proto: onnx.ModelProto) -> Lowered:
         """The model compiled up to its weights, from memory where its placement left it there."""

@@ -338,6 +338,25 @@ def test_shapes_and_name_reach_the_program(descriptor: Callable[[int], int]) -> 
     assert program["model"]["name"] == "net"
 
 
+def test_buckets_make_a_program_for_each_on_a_gpu_and_none_on_the_host(descriptor: Callable[[int], int]) -> None:
+    pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")
+    model = mlp()
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
+    model.graph.output[0].type.tensor_type.shape.dim[0].dim_param = "n"
+    del model.graph.value_info[:]
+    buckets = {"n": [2, 8], "of nothing here": [3]}
+    for target, count in (("sm_90", 2), ("host", 0)):
+        program = descriptor(memory_file())
+        request = {**COMPILE, "target": target, "name": "net", "buckets": buckets}
+        reply = answer(request, descriptor(write_container(model)), program)
+        assert reply["result"]["steps"] > 0
+        content = read_file(program)
+        (length,) = struct.unpack("<Q", content[:8])
+        made = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["hipdnn_program"])
+        assert made["model"]["name"] == "net"
+        assert len(made.get("instances", [])) == count
+
+
 def test_ir_is_dumped_where_asked(tmp_path: Path, descriptor: Callable[[int], int]) -> None:
     model, output = descriptor(write_container(mlp())), descriptor(memory_file())
     answer(PLACE, model)

@@ -12,7 +12,7 @@ from ..program.schema import Execute, ProgramModel
 from ..recovery import recovered
 
 if TYPE_CHECKING:
-    from ..compile import Lowered
+    from ..compile import Lowered, Program
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +32,30 @@ def lowered_here(make: "Callable[[Sequence[RefusedPlan]], Lowered]") -> "Lowered
         HipdnnMlirError: whatever `make` raises.
     """
     return recovered(make, _checked)
+
+
+def compiled_here(make: "Callable[[Sequence[RefusedPlan], Program | None], Program]") -> "Program":
+    """The same of a program with one for each combination of buckets.
+
+    Args:
+        make: compiles it without the graphs that it is given, with what has been compiled before.
+
+    Raises:
+        HipdnnMlirError: as for `lowered_here`.
+    """
+    made: list[Program] = []
+
+    def again(refused: Sequence[RefusedPlan]) -> "Program":
+        made.append(make(refused, made[-1] if made else None))
+        return made[-1]
+
+    def checked(program: "Program") -> "Program":
+        refused = [plan for instance in program.model.instances for plan in refused_plans(instance.program)]
+        if refused:
+            raise PlanRefusedError(refused)
+        return program
+
+    return recovered(again, checked)
 
 
 def _checked(lowered: "Lowered") -> "Lowered":

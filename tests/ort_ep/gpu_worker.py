@@ -18,6 +18,7 @@ import onnxruntime as ort
 from .counting_port import read_counts
 
 EP_NAME = "HipDNNExecutionProvider"
+PARTS = (1, 5, 16, 17, 64)
 NO_FLUSH = "disable_synchronize_execution_providers"
 
 
@@ -48,6 +49,22 @@ class Subject:
     def plain(self) -> Any:
         """Arrays of the host."""
         return self.session().run(None, {"x": self.x})[0].tolist()
+
+    def parts(self) -> Any:
+        """Runs with the first rows of the input: result or an error's words, by their number."""
+        session = self.session()
+        answers: dict[int, Any] = {}
+        for count in PARTS:
+            try:
+                answers[count] = session.run(None, {"x": self.x[:count]})[0].tolist()
+            except Exception as error:  # noqa: BLE001 - ONNX Runtime's exceptions have no common class of their own
+                answers[count] = str(error)
+        return answers
+
+    def bound_part(self) -> Any:
+        """Rows between two buckets in the device's memory, as `bound`."""
+        self.x = self.x[: PARTS[1]]
+        return self.bound()
 
     def bound(self) -> Any:
         """Values in the device's memory: the result, and what one more run calls, with ONNX Runtime's flush and without."""

@@ -26,6 +26,7 @@ from hipdnn_mlir import _runtime
 from hipdnn_mlir.errors import DeviceError
 
 from .counting_port import lay_out
+from .gpu_worker import PARTS
 from .sessions import make_session, reference, session_options
 from .test_ep_context import attribute, change_attribute, compile_to, contexts, edit_program
 
@@ -232,3 +233,63 @@ def test_driver_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert re.search(r"DeviceError: .*cannot open libcuda\.so\.1 \(.*\); install NVIDIA's driver", done.stderr)
+
+
+def open_rows(model: onnx.ModelProto) -> onnx.ModelProto:
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_param = "rows"
+    del model.graph.value_info[:]
+    return model
+
+
+@pytest.fixture(scope="module")
+def bucketed(folder: Path) -> Path:
+    """The perceptron with an open number of rows, compiled ahead for two of them."""
+    path = folder / "bucketed.onnx"
+    options = {"target": "sm_90", "buckets": "rows=16,64;unknown=3"}
+    compile_to(path, open_rows(perceptron()), folder / "cache", embed=True, options=options)
+    (node,) = contexts(path)
+    blob = attribute(node, "ep_cache_context")
+    assert isinstance(blob, bytes)
+    assert [instance["sizes"] for instance in program_of(blob)["instances"]] == [[16], [64]]
+    return path
+
+
+def test_sizes_between_buckets_are_padded_on_the_device(folder: Path, bucketed: Path) -> None:
+    answers = act(folder, "parts", model=bucketed.name)
+    wanted = np.load(folder / "y.npy").astype(np.float32)
+    for count in PARTS:
+        np.testing.assert_allclose(np.array(answers[str(count)], np.float32), wanted[:count], rtol=2e-2, atol=1e-2)
+
+
+def test_bound_values_between_buckets_stay_on_the_device(folder: Path, bucketed: Path) -> None:
+    answer = act(folder, "bound_part", model=bucketed.name)
+    wanted = np.load(folder / "y.npy").astype(np.float32)[: PARTS[1]]
+    np.testing.assert_allclose(np.array(answer["y"], np.float32), wanted, rtol=2e-2, atol=1e-2)
+    assert "synchronizations" not in answer["unflushed"]
+
+
+def test_a_size_above_the_buckets_is_named_where_there_is_no_compiler(folder: Path) -> None:
+    path = folder / "small.onnx"
+    options = {"target": "sm_90", "buckets": "rows=16"}
+    compile_to(path, open_rows(perceptron()), folder / "cache", embed=True, options=options)
+    answers = act(folder, "parts", model=path.name)
+    assert "'x', dimension 0 ('rows'): 17 is above the buckets 16" in answers["17"]
+    assert len(answers["16"]) == 16
+
+
+def test_open_sizes_need_buckets_where_a_model_is_compiled_ahead(folder: Path) -> None:
+    with pytest.raises(
+        Exception, match=r"leaves rows open.*fix the sizes.*or for a GPU name some with the option 'buckets'"
+    ):
+        compile_to(
+            folder / "none.onnx", open_rows(launches()), folder / "cache", embed=True, options={"target": "sm_90"}
+        )
+
+
+@pytest.mark.parametrize(
+    "text", ["rows", "rows=", "=1", "rows=0", "rows=4,2", "rows=1,x", "rows=1;rows=2", "rows=1,,2"]
+)
+def test_wrong_buckets_are_errors(text: str, folder: Path) -> None:
+    message = act(folder, "plain", options={"buckets": text})["error"]
+    assert f"option 'buckets' = '{text}': expected sizes with rising numbers from 1 on" in message

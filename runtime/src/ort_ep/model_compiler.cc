@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -24,7 +25,8 @@ constexpr const char* kRefused = "refused";
 
 /// Whether the compiler understood a model and says that this one cannot be.
 bool is_about_the_model(const CompilerError& error) {
-  return error.kind() == "OpenSizeError" || error.kind() == "ModelError" || error.kind() == "UnsupportedError";
+  constexpr std::array kKinds{"OpenSizeError", "FixedSizesError", "ModelError", "UnsupportedError"};
+  return std::find(kKinds.begin(), kKinds.end(), error.kind()) != kKinds.end();
 }
 
 std::uint64_t weights_start(const EncodedModel& model) {
@@ -192,7 +194,8 @@ CompiledModel ModelCompiler::compile(const EncodedModel& model, const std::strin
 }
 
 CompiledModel ModelCompiler::compile_open(const EncodedModel& model, const std::string& name) const {
-  const std::string key = key_of("compile", content_key_of(model), "");
+  const std::string buckets = options_.buckets.empty() ? "" : "buckets " + nlohmann::json(options_.buckets).dump();
+  const std::string key = key_of("compile", content_key_of(model), buckets);
   if (std::optional<CompiledModel> found = find_compiled(key)) return *std::move(found);
   if (const std::optional<std::string> reason = find_text(key, kRefused)) throw NoOpenForm(*reason);
   try {
@@ -216,6 +219,7 @@ CompiledModel ModelCompiler::request_program(const std::string& key, const Memor
   MemoryFile output("hipdnn_mlir program");
   nlohmann::json request{{"action", "compile"}, {"target", target_}, {"precision", options_.precision}, {"name", name}};
   if (!shapes.empty()) request["shapes"] = shapes;
+  if (shapes.empty() && !options_.buckets.empty()) request["buckets"] = options_.buckets;
   if (!options_.dump_ir_dir.empty()) request["dump_ir"] = options_.dump_ir_dir + "/" + name;
   service_.request(options_.compiler, request, std::array{image.fd(), output.fd()});
   output.seal_size();

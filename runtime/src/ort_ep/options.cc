@@ -53,6 +53,10 @@ constexpr std::array kRows{
     OptionRow{"max_shapes", OptionKind::integer, "16", "",
               "Combinations of input sizes kept ready to run, per part of the model whose input sizes vary; the one used least recently goes.", 1,
               65536},
+    OptionRow{"buckets", OptionKind::text, "", "",
+              "For GPUs: open sizes and the sizes that programs are made for, `batch=1,8,32;sequence=128`. Others up to the largest are padded on the "
+              "device where that changes nothing. Empty, or where an open size of a part has none: a program is compiled for each "
+              "combination of sizes that it runs with."},
     OptionRow{"dump_ir_dir", OptionKind::text, "", "", "Folder for the IR after each compiler step; caches are not read then."},
     OptionRow{"profile", OptionKind::text, "", "", "File for the time of each step, written when the session ends; runs become slower."},
     OptionRow{kUserComputeStream, OptionKind::text, "0", "",
@@ -153,6 +157,29 @@ Rounding rounding_of(const std::string& tf32, const std::string& precision) {
   return tf32 == "1" ? Rounding::tf32 : Rounding::exact;
 }
 
+/// "batch=1,8;sequence=128" by name.
+std::map<std::string, std::vector<std::int64_t>> parse_buckets(const std::string& text) {
+  std::map<std::string, std::vector<std::int64_t>> buckets;
+  const auto refuse = [&] {
+    throw hipdnn_rt::InputError(std::string(kEpName) + ": option 'buckets' = '" + text +
+                                "': expected sizes with rising numbers from 1 on, batch=1,8,32;sequence=128");
+  };
+  for (const std::string& part : split(text, ';')) {
+    const std::size_t equals = part.find('=');
+    if (equals == std::string::npos || equals == 0) refuse();
+    std::vector<std::int64_t>& sizes = buckets[part.substr(0, equals)];
+    if (!sizes.empty()) refuse();
+    for (const std::string& number : split(std::string_view(part).substr(equals + 1), ',')) {
+      std::int64_t size = 0;
+      const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), size);
+      if (error != std::errc() || end != number.data() + number.size() || size <= (sizes.empty() ? 0 : sizes.back())) refuse();
+      sizes.push_back(size);
+    }
+    if (sizes.empty()) refuse();
+  }
+  return buckets;
+}
+
 std::string type_of(const OptionRow& row) {
   switch (row.kind) {
     case OptionKind::integer:
@@ -199,6 +226,7 @@ Options parse_options(const std::map<std::string, std::string>& given) {
   options.cache_limit_bytes = static_cast<std::uint64_t>(values.integer("cache_limit_mb") * kMegabyte);
   options.threads = static_cast<int>(values.integer("threads"));
   options.max_shapes = static_cast<std::size_t>(values.integer("max_shapes"));
+  options.buckets = parse_buckets(values.text("buckets"));
   options.dump_ir_dir = values.text("dump_ir_dir");
   options.profile = values.text("profile");
   options.is_strict = values.text("strict") == "1";

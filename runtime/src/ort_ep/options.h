@@ -26,6 +26,8 @@ struct Options {
   int threads = 0;
   /// Programs, or instances of one, per part of the model whose input sizes vary.
   std::size_t max_shapes = 0;
+  /// Open size -> rising sizes that programs for GPUs are made for.
+  std::map<std::string, std::vector<std::int64_t>> buckets;
   std::string dump_ir_dir;
   std::string profile;
   bool is_strict = false;
