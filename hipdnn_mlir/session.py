@@ -21,7 +21,7 @@ from . import _runtime
 from .devices import forward_log, open_device
 from .errors import ModelError, PlanRefusedError, RefusedPlan
 from .plan_options import Paths, PlanCache, PlanOptions, device_options
-from .port_arrays import Array, Port, as_bytes, check, from_native, is_aligned, is_on_device, to_native, view_bf16
+from .port_arrays import Array, Port, as_bytes, from_native, is_on_device, stream_address, to_input, to_output
 from .recovery import Recovery, Refusals
 from .sizes.open_sizes import MAX_SIZE
 from .sizes.padded_arrays import cut, padded
@@ -277,8 +277,9 @@ class Session:
 
         Args:
             output_names: Outputs to return, in this order; all of them where None.
-            feeds: Every input by name: NumPy arrays, or objects with ``__dlpack__``. Dense ones are read in place.
-            out: Arrays to write some or all outputs into: dense, writable, of the output's dtype and shape.
+            feeds: Every input by name: NumPy arrays, objects with ``__dlpack__``, on a GPU also with ``__cuda_array_interface__``, and
+                memory of hip-python. Dense ones are read in place.
+            out: Arrays to write some or all outputs into: dense, writable, of the output's dtype and shape; of the same kinds.
 
         Returns:
             One array per name; those of ``out`` are the caller's own.
@@ -300,13 +301,14 @@ class Session:
             for index, port in ((index, self.outputs[index]) for index in wanted)
         ]
 
-    def enqueue(self, feeds: Mapping[str, Any], out: Mapping[str, Any], *, stream: int) -> None:
+    def enqueue(self, feeds: Mapping[str, Any], out: Mapping[str, Any], *, stream: Any) -> None:
         """Queue one run on a stream of the device and return at once; outputs are there when the stream gets past it.
 
         Args:
-            feeds: Every input by name: device arrays with ``__dlpack__`` that stay as they are until then.
-            out: Every output by name, of the output's dtype and shape: device arrays with ``__dlpack__``.
-            stream: Address of the stream (``hipStream_t``, ``CUstream``), as an int.
+            feeds: Every input by name, as for ``run``: device arrays that stay as they are until then.
+            out: Every output by name, of the output's dtype and shape: device arrays.
+            stream: The stream (``hipStream_t``, ``CUstream``): its address as an int, one of hip-python's, or an object with
+                ``__cuda_stream__``.
 
         Raises:
             ModelError: A name, dtype, shape or layout does not fit, or an output is missing.
@@ -315,12 +317,13 @@ class Session:
         missing = [port.name for port in self.outputs if port.name not in out]
         if missing:
             raise ModelError(f"no array for the outputs {', '.join(missing)}", expected=_names(self.outputs))
-        inputs = self._import_inputs(feeds)
+        address = stream_address(stream)
+        inputs = self._import_inputs(feeds, address)
         session, asked = self._session_for(inputs, on_device=True)
         if asked is not None:
             raise ModelError("sizes between buckets are run by run() alone", hint="give arrays of a bucket's sizes")
-        given = self._import_outputs(out, self._dims_of(session))
-        session.enqueue(inputs, [given[port.name] for port in self.outputs], stream)
+        given = self._import_outputs(out, self._dims_of(session), address)
+        session.enqueue(inputs, [given[port.name] for port in self.outputs], address)
 
     def _dims_of(self, session: _runtime.Session) -> Sequence[Sequence[int | str]]:
         """Return the dims of each output; those of fixed sizes without asking the runtime, which would allocate them anew."""
@@ -380,7 +383,7 @@ class Session:
                 raise ModelError(f"no output '{name}'", expected=_names(self.outputs))
         return [index[name] for name in names]
 
-    def _import_inputs(self, feeds: Mapping[str, Any]) -> list[Any]:
+    def _import_inputs(self, feeds: Mapping[str, Any], stream: int | None = None) -> list[Any]:
         """Return the inputs in order, in the form the runtime takes."""
         if len(feeds) != len(self.inputs) or any(port.name not in feeds for port in self.inputs):
             missing = [f"'{port.name}'" for port in self.inputs if port.name not in feeds]
@@ -388,9 +391,11 @@ class Session:
             clauses = {"no input": unknown, "missing input": missing}
             message = ", ".join(f"{clause} {', '.join(names)}" for clause, names in clauses.items() if names)
             raise ModelError(message, expected=_names(self.inputs))
-        return [to_native(feeds[port.name], port) for port in self.inputs]
+        return [to_input(feeds[port.name], port, self._device, stream) for port in self.inputs]
 
-    def _import_outputs(self, out: Mapping[str, Array], shapes: Sequence[Sequence[int | str]]) -> dict[str, Any]:
+    def _import_outputs(
+        self, out: Mapping[str, Any], shapes: Sequence[Sequence[int | str]], stream: int | None = None
+    ) -> dict[str, Any]:
         """Return the caller's output arrays by name, in the form the runtime takes."""
         if not out:
             return {}
@@ -398,13 +403,7 @@ class Session:
         given = {}
         for port, dims in zip(self.outputs, shapes, strict=True):
             if port.name in out:
-                array = out[port.name]
-                if isinstance(array, np.ndarray):
-                    check(array, replace(port, shape=tuple(dims)))
-                    if not (array.flags.c_contiguous and array.flags.writeable and is_aligned(array)):
-                        expected = "a writable, dense array aligned to 16 bytes"
-                        raise ModelError("cannot be written in place", where=f"'{port.name}'", expected=expected)
-                given[port.name] = view_bf16(array)
+                given[port.name] = to_output(out[port.name], replace(port, shape=tuple(dims)), self._device, stream)
         return given
 
 

@@ -64,7 +64,7 @@ bool is_dense(const Array& array) {
 }
 
 template <typename Array>
-void check_array(const Array& array, const Argument& argument) {
+void check_array(const Array& array, const Argument& argument, const Port& port) {
   const bool is_right_type = array.dtype() == dlpack_type(argument.dtype) || array.dtype() == numpy_type(argument.dtype);
   bool is_right_shape = array.ndim() == argument.dims.size();
   for (std::size_t i = 0; is_right_shape && i < argument.dims.size(); ++i) {
@@ -83,13 +83,16 @@ void check_array(const Array& array, const Argument& argument) {
     throw InputError("'" + argument.name + "': the array lies on a device of type " + std::to_string(device) +
                      "; expected memory of the host, ROCm or CUDA");
   }
+  if (port.device_memory_is_host_memory && device != nb::device::cpu::value) {
+    throw InputError("'" + argument.name + "': the array lies on a GPU; port '" + std::string(port.name) + "' reads memory of the host");
+  }
 }
 
 template <typename Array>
-Array import(nb::handle object, const Argument& argument, const char* expected) {
+Array import(nb::handle object, const Argument& argument, const Port& port, const char* expected) {
   Array array;
   if (!nb::try_cast(object, array)) throw InputError("'" + argument.name + "': expected " + expected);
-  check_array(array, argument);
+  check_array(array, argument, port);
   return array;
 }
 
@@ -100,12 +103,21 @@ Memory memory_of(const Array& array) {
 
 }  // namespace
 
-ReadArray import_input(nb::handle object, const Argument& argument) {
-  return import<ReadArray>(object, argument, "a NumPy array or an object with __dlpack__");
+ReadArray import_input(nb::handle object, const Argument& argument, const Port& port) {
+  return import<ReadArray>(object, argument, port, "a NumPy array or an object with __dlpack__");
 }
 
-WriteArray import_output(nb::handle object, const Argument& argument) {
-  return import<WriteArray>(object, argument, "a writable NumPy array or an object with __dlpack__");
+WriteArray import_output(nb::handle object, const Argument& argument, const Port& port) {
+  return import<WriteArray>(object, argument, port, "a writable NumPy array or an object with __dlpack__");
+}
+
+nb::object wrap_device_memory(std::string_view port, std::uintptr_t address, const std::vector<std::size_t>& dims,
+                              const std::optional<std::vector<std::int64_t>>& strides, const std::string& dtype, nb::handle owner) {
+  const auto found = dtype_from_name(dtype);
+  if (!found) throw InputError("unknown element type '" + dtype + "'");
+  const int device = port == "cuda" ? nb::device::cuda::value : nb::device::rocm::value;
+  const std::int64_t* const steps = strides ? strides->data() : nullptr;
+  return nb::cast(WriteArray(reinterpret_cast<void*>(address), dims.size(), dims.data(), owner, steps, dlpack_type(*found), device));
 }
 
 InputArray as_input(const ReadArray& array) { return {array.data(), memory_of(array)}; }

@@ -99,6 +99,13 @@ nb::object memory_of(const Device& device) {
   return info ? nb::object(nb::make_tuple(info->free_bytes, info->total_bytes)) : nb::none();
 }
 
+void synchronize(const Device& device, std::uintptr_t stream) {
+  const nb::gil_scoped_release unlocked;
+  device.activate();
+  const HipApi& hip = device.library().hip();
+  check(hip, hip.stream_synchronize(reinterpret_cast<hipStream_t>(stream)), "hipStreamSynchronize");
+}
+
 nb::dict plan_row(const Plan& plan) {
   nb::dict row;
   row["engine"] = plan.engine_name();
@@ -260,13 +267,13 @@ class Session {
       output_owners.reserve(given_outputs.size());
       outputs.reserve(given_outputs.size());
       for (std::size_t i = 0; i < given_inputs.size(); ++i) {
-        input_owners.push_back(import_input(given_inputs[i], program.inputs()[i]));
+        input_owners.push_back(import_input(given_inputs[i], program.inputs()[i], session.device_->port()));
         inputs.push_back(as_input(input_owners.back()));
       }
       for (std::size_t i = 0; i < given_outputs.size(); ++i) {
         nb::object result = given_outputs[i];
         if (result.is_none()) result = nb::cast(session.outputs_->make_array(i));
-        output_owners.push_back(import_output(result, program.outputs()[i]));
+        output_owners.push_back(import_output(result, program.outputs()[i], session.device_->port()));
         outputs.push_back(as_output(output_owners.back()));
         results.append(result);
       }
@@ -411,6 +418,7 @@ NB_MODULE(_runtime, m) {
       .def_prop_ro("policies", &Device::policies, "Names of the library's heuristic policies.")
       .def_prop_ro("plugins", &Device::plugins, "Files of the library's plugins.")
       .def_prop_ro("plan_count", [](const Device& device) { return device.plans().size(); })
+      .def("synchronize", &synchronize, "stream"_a, "Wait for what is queued on a stream, given by its address.")
       .def("build_plan", &build_plan, "executable"_a,
            "Build the plan of one executable (JSON as in a program), to learn whether and by which engine it is taken: PlanRefusedError where by none.");
   nb::class_<RefusalStore>(m, "RefusalStore", "Graphs that a device's library has refused, kept in a folder.")
@@ -422,6 +430,11 @@ NB_MODULE(_runtime, m) {
   m.def("open_device", &open_device, "port"_a, "threads"_a = 0, "ordinal"_a = 0, "directory"_a = "", "graphs"_a = false, "tune"_a = 0,
         "engine"_a = "", "tf32"_a = false, "plan_folder"_a = "", "find_first"_a = false,
         "policies"_a = std::vector<std::string>(), "plugin_dirs"_a = std::vector<std::string>(), "plugin_mode"_a = "additive", "log_from"_a = nb::none());
+  m.def("device_array", [](const Device& device, std::uintptr_t address, const std::vector<std::size_t>& dims,
+                           const std::optional<std::vector<std::int64_t>>& strides, const std::string& dtype,
+                           const nb::object& owner) { return wrap_device_memory(device.port().name, address, dims, strides, dtype, owner); },
+        "device"_a, "address"_a, "dims"_a, "strides"_a.none(), "dtype"_a, "owner"_a,
+        "A DLPack capsule of memory of the device, which keeps the owner alive; strides are in elements.");
   m.def("count_devices", &count_devices, "port"_a, "Devices of a port.");
   m.def("take_log", &take_log, "(severity, source, line) of what was logged since the last call; severities are hipDNN's.");
   m.def("default_cache_directory", &default_cache_directory, "The user's folder for what is kept between processes; empty where there is none.");
