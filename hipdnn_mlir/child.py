@@ -6,6 +6,7 @@ standard output and its reply to the file ``REPLY``. A reply that is missing mea
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -172,7 +174,7 @@ def compile_in_child(
         shapes: As for ``hipdnn_mlir.compile``.
         buckets: As for ``hipdnn_mlir.compile``.
         dump_ir: Directory for the IR after each step.
-        timeout_s: Seconds after which the child is killed.
+        timeout_s: Seconds without a line of progress after which the child is killed.
         on_progress: Called with a line of text as compilation moves on.
 
     Raises:
@@ -239,7 +241,8 @@ def _run_child(
             env={**os.environ, "PYTHONPATH": path},
         )
     try:
-        reader = threading.Thread(target=_forward_progress, args=(process, on_progress), daemon=True)
+        heard = _Progress(on_progress)
+        reader = threading.Thread(target=_forward_progress, args=(process, heard), daemon=True)
         reader.start()
         assert process.stdin is not None
         try:
@@ -247,9 +250,12 @@ def _run_child(
                 json.dump(asdict(request), process.stdin)
         except BrokenPipeError:
             _log.debug("the child ended before it read its request")
-        status = process.wait(timeout_s)
-    except subprocess.TimeoutExpired:
-        return f"gave no answer within {timeout_s:g} s and was stopped"
+        while (remaining_s := timeout_s - heard.silent_s) > 0:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                status = process.wait(remaining_s)
+                break
+        else:
+            return f"gave no answer within {timeout_s:g} s and was stopped"
     finally:
         process.kill()
         process.wait()
@@ -258,8 +264,26 @@ def _run_child(
     return f"ended with status {status} and without a reply"
 
 
-def _forward_progress(process: subprocess.Popen[str], on_progress: Progress | None) -> None:
-    """Hand the child's progress lines to the callback; lines that libraries print are dropped."""
+class _Progress:
+    """Hands on what a child says, and knows for how long it has said nothing."""
+
+    def __init__(self, on_progress: Progress | None) -> None:
+        self._on_progress = on_progress
+        self._heard_s = time.monotonic()
+
+    def __call__(self, message: str) -> None:
+        self._heard_s = time.monotonic()
+        if self._on_progress is not None:
+            self._on_progress(message)
+
+    @property
+    def silent_s(self) -> float:
+        """Seconds since the last message, or the start."""
+        return time.monotonic() - self._heard_s
+
+
+def _forward_progress(process: subprocess.Popen[str], heard: _Progress) -> None:
+    """Hand on the child's progress lines; lines that libraries print are dropped."""
     assert process.stdout is not None
     with process.stdout:
         for line in process.stdout:
@@ -267,8 +291,7 @@ def _forward_progress(process: subprocess.Popen[str], on_progress: Progress | No
                 message = json.loads(line)["progress"]
             except (ValueError, KeyError, TypeError):
                 continue
-            if on_progress is not None:
-                on_progress(message)
+            heard(message)
 
 
 def _save_reproducer(request: Request, error: PassError) -> Path:

@@ -43,6 +43,8 @@ def test_a_size_that_takes_its_buckets_alone_is_told(command: Command, tmp_path:
     made = command("compile", path, "--target", "sm_90", "--bucket", "b=2,4", "-o", tmp_path / "m.hipdnn", "--json")
     assert made.returncode == 0, made.stderr
     assert "node 'ReduceMean_0'" in json.loads(made.stdout)["exact"]["b"]
+    told = command("compile", path, "--target", "sm_90", "--bucket", "b=2,4", "-o", tmp_path / "m.hipdnn")
+    assert "b takes its buckets alone, since node 'ReduceMean_0'" in told.stdout
     shown = command("inspect", tmp_path / "m.hipdnn")
     assert "b (2, 4 alone, since node 'ReduceMean_0'" in " ".join(shown.stdout.split())
 

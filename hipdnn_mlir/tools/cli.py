@@ -108,6 +108,8 @@ def compile_(
         _out.print(
             f"{output}: {size} in {elapsed_s:.2f} s; {render.program_summary(data)}", markup=False, soft_wrap=True
         )
+        for name, reason in data["exact"].items():
+            _out.print(f"{name} takes its buckets alone, since {reason}", markup=False, soft_wrap=True)
 
 
 @app.command()

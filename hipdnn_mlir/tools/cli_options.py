@@ -65,5 +65,5 @@ PluginMode = Annotated[
     str, typer.Option(metavar="additive|absolute", help="Load plugins beside the library's own, or in their place.")
 ]
 InProcess = Annotated[bool, typer.Option("--in-process", help="Compile in this process instead of a child.")]
-Timeout = Annotated[float, typer.Option(metavar="SECONDS", help="Stop a child that has not answered after this time.")]
+Timeout = Annotated[float, typer.Option(metavar="SECONDS", help="Stop a child that has said nothing for this time.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]

@@ -65,7 +65,7 @@ void test_no_crash_when_bits_flip(const Libraries& libraries) {
   const auto device = open_host(libraries);
   Tally tally;
   for (const Sample& sample : {relu_of_sum({3, 5}), two_convolutions(2, 4, true), doubled_rows(3, 5, {2, 0}),
-                               sum_with_computed({reference(0)})}) {
+                               sum_with_computed({reference(0)}), stored_relu()}) {
     const std::vector<std::byte> good = sample.container();
     for (std::size_t i = 0; i < good.size(); ++i) {
       std::vector<std::byte> bytes = good;
@@ -89,9 +89,9 @@ void test_no_crash_when_values_are_hostile(const Libraries& libraries) {
   const auto device = open_host(libraries);
   std::mt19937 generator(3);
   Tally tally;
-  for (int trial = 0; trial < 5000; ++trial) {
+  for (int trial = 0; trial < 6000; ++trial) {
     const std::array samples{relu_of_sum({3, 5}), two_convolutions(2, 4, trial % 2 == 1), doubled_rows(3, 5, {2, 0, -1}),
-                             sum_with_computed({reference(0)}), open_convolution()};
+                             sum_with_computed({reference(0)}), open_convolution(), stored_relu()};
     Sample sample = samples[static_cast<std::size_t>(trial) % samples.size()];
     const json flat = sample.program.flatten();
     const int edits = static_cast<int>(generator() % 3) + 1;

@@ -240,6 +240,40 @@ Sample with_open_batch(Sample sample, std::int64_t bytes, const std::vector<std:
 
 Sample open_relu() { return with_open_batch(relu({1, kOpenColumns}), 4 * kOpenColumns, {"0", "1"}); }
 
+namespace {
+
+json open_argument(const char* name) { return {{"name", name}, {"dtype", "f32"}, {"dims", json::array({reference(0), 2, reference(1)})}}; }
+
+}  // namespace
+
+Sample stored_relu(const std::string& target) {
+  Sample sample = relu({1, 1});
+  json& whole = sample.program;
+  whole = {{"format", 4},
+           {"target", target},
+           {"symbols", {"a", "b"}},
+           {"expressions", json::array({json::array({"symbol", 0}), json::array({"symbol", 1})})},
+           {"buckets", {{2, 4}, {3, 5}}},
+           {"inputs", json::array({open_argument("x")})},
+           {"outputs", json::array({open_argument("y")})},
+           {"executables", json::array()},
+           {"kernels", json::array()},
+           {"instances", json::array()}};
+  for (const std::int64_t a : {2, 4}) {
+    for (const std::int64_t b : {3, 5}) {
+      json one = relu({a, 2, b}).program;
+      whole["executables"].push_back(one["executables"][0]);
+      one["executables"] = {whole["executables"].size() - 1};
+      one["kernels"] = json::array();
+      one["sizes"] = {a, b};
+      one.erase("format");
+      one.erase("target");
+      whole["instances"].push_back(one);
+    }
+  }
+  return sample;
+}
+
 Sample open_convolution() { return with_open_batch(one_convolution(2, 5), 2 * 5 * 5 * 4, {"0", "2"}); }
 
 Sample sum_with_computed(json values) {

@@ -56,6 +56,9 @@ constexpr std::int64_t kOpenColumns = 4;
 /// y = relu(x) of batch x 4.
 Sample open_relu();
 
+/// y = relu(x) of dims a x 2 x b, with a program for each of a = 2, 4 and b = 3, 5.
+Sample stored_relu(const std::string& target = "host");
+
 /// one_convolution of 2 channels and size 5, of any batch.
 Sample open_convolution();
 

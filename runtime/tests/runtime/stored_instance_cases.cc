@@ -17,37 +17,6 @@ using hipdnn_rt::ProgramError;
 using hipdnn_rt::Sizes;
 using nlohmann::json;
 
-json open_argument(const char* name) { return {{"name", name}, {"dtype", "f32"}, {"dims", json::array({reference(0), 2, reference(1)})}}; }
-
-/// y = relu(x) of dims a x 2 x b, with a program for each of a = 2, 4 and b = 3, 5.
-Sample stored_relu(const char* target = "host") {
-  Sample sample = relu({1, 1});
-  json& whole = sample.program;
-  whole = {{"format", 4},
-           {"target", target},
-           {"symbols", {"a", "b"}},
-           {"expressions", json::array({json::array({"symbol", 0}), json::array({"symbol", 1})})},
-           {"buckets", {{2, 4}, {3, 5}}},
-           {"inputs", json::array({open_argument("x")})},
-           {"outputs", json::array({open_argument("y")})},
-           {"executables", json::array()},
-           {"kernels", json::array()},
-           {"instances", json::array()}};
-  for (const std::int64_t a : {2, 4}) {
-    for (const std::int64_t b : {3, 5}) {
-      json one = relu({a, 2, b}).program;
-      whole["executables"].push_back(one["executables"][0]);
-      one["executables"] = {whole["executables"].size() - 1};
-      one["kernels"] = json::array();
-      one["sizes"] = {a, b};
-      one.erase("format");
-      one.erase("target");
-      whole["instances"].push_back(one);
-    }
-  }
-  return sample;
-}
-
 std::shared_ptr<const OpenProgram> parse(const Sample& sample) {
   const auto bytes = std::make_shared<std::vector<std::byte>>(sample.container());
   return OpenProgram::parse_container(*bytes, bytes);
