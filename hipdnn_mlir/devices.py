@@ -72,6 +72,7 @@ class DeviceInfo:
         name: The device's model; empty where the port does not tell.
         target: What to compile for to run there.
         library: Version of the hipDNN library.
+        runtime: Version of HIP, on NVIDIA GPUs of CUDA in its driver.
         engines: (name, plugin, version) of its engines.
         policies: Its heuristic policies, where it tells.
         plugins: Files of its plugins, where it has any and tells.
@@ -85,6 +86,7 @@ class DeviceInfo:
     name: str = ""
     target: str = ""
     library: str = ""
+    runtime: str = ""
     engines: tuple[tuple[str, str, str], ...] = ()
     policies: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
@@ -195,6 +197,7 @@ def _describe(port: str, ordinal: int, plugin_dirs: tuple[str, ...], plugin_mode
         name=device.name,
         target=device.target,
         library=device.version,
+        runtime=device.runtime_version,
         engines=engines,
         policies=tuple(device.policies),
         plugins=tuple(device.plugins),

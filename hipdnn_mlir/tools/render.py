@@ -213,7 +213,7 @@ def timings(rows: Mapping[str, Timing]) -> Table:
 def devices(rows: Sequence[DeviceInfo]) -> RenderableType:
     """Return the devices, the engines of each library, and the ports without a device with the reason."""
     found = [row for row in rows if not row.problem]
-    table = _table(_count(found, "device"), "port", "device", "target", "hipDNN", "memory")
+    table = _table(_count(found, "device"), "port", "device", "target", "hipDNN", "HIP", "memory")
     parts: list[RenderableType] = [table]
     libraries: dict[tuple[str, str], DeviceInfo] = {}
     for row in found:
@@ -222,7 +222,9 @@ def devices(rows: Sequence[DeviceInfo]) -> RenderableType:
             if row.total_bytes is None
             else f"{bytes_text(row.free_bytes or 0)} of {bytes_text(row.total_bytes)} free"
         )
-        table.add_row(f"{row.port}:{row.ordinal}", *map(escape, (row.name, row.target, row.library)), memory)
+        table.add_row(
+            f"{row.port}:{row.ordinal}", *map(escape, (row.name, row.target, row.library, row.runtime)), memory
+        )
         libraries.setdefault((row.port, row.library), row)
     engines = _table("engines", "port", "engine", "plugin", "version")
     for row in libraries.values():

@@ -49,14 +49,13 @@ nb::list describe(const OpenProgram& program, const std::vector<OpenArgument>& a
 
 /// Let a port's hipDNN library log to the queue, from a severity on. Before its first handle, with which it loads plugins.
 void listen(const Library& library, hipdnnSeverity_t severity) {
-  const HipdnnApi& api = library.hipdnn();
-  if (api.set_log_callback == nullptr) return;
   const auto add = [](void* queue, hipdnnSeverity_t level, const char* line) {
     static_cast<LogQueue*>(queue)->add(level, "hipdnn", line == nullptr ? "" : line);
   };
-  const hipdnnStatus_t status = api.set_log_callback(add, severity, HIPDNN_LOG_CALLBACK_SYNC, &LogQueue::instance());
-  if (status != HIPDNN_STATUS_SUCCESS) {
-    LogQueue::instance().add(HIPDNN_SEV_WARN, "runtime", "hipdnnSetUserLogCallback_ext: " + describe_failure(api, status));
+  try {
+    library.listen(add, severity, &LogQueue::instance());
+  } catch (const DeviceError& error) {
+    LogQueue::instance().add(HIPDNN_SEV_WARN, "runtime", error.what());
   }
 }
 
@@ -409,6 +408,7 @@ NB_MODULE(_runtime, m) {
       .def_prop_ro("target", [](const Device& device) { return device.target(); })
       .def_prop_ro("threads", [](const Device& device) { return device.options().threads; })
       .def_prop_ro("version", [](const Device& device) { return device.library().version(); })
+      .def_prop_ro("runtime_version", [](const Device& device) { return device.library().runtime_version(); }, "Of HIP, or of the driver behind it.")
       .def_prop_ro("takes_constants", &Device::takes_constants)
       .def_prop_ro("name", &Device::name, "The device's model; empty where the port does not tell.")
       .def_prop_ro("architecture", &Device::architecture)

@@ -197,6 +197,7 @@ std::string Device::library_setting() const {
   add("device", name_);
   add("architecture", architecture_);
   add("library", library_->version());
+  add("runtime", library_->runtime_version());
   for (const EngineInfo& engine : engines_) add(engine.name, engine.plugin + " " + engine.version);
   for (const std::string& path : plugins_) add("plugin", path);
   for (const std::string& policy : options_.policies) add("policy", policy);

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 #include <vector>
 
@@ -24,13 +25,13 @@ struct PortLibraries {
 };
 
 constexpr std::array<PortLibraries, 3> kPorts{{
-    {{"host", "", true, 64}, true, {"libhipdnn_host.so"}, {"libhipdnn_host.so"}, "reinstall the package"},
-    {{"hip", "gfx", false, 256},
+    {{"host", "", true, 64, false}, true, {"libhipdnn_host.so"}, {"libhipdnn_host.so"}, "reinstall the package"},
+    {{"hip", "gfx", false, 256, true},
      false,
      {"libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so"},
      {"libhipdnn_backend.so", "libhipdnn_backend.so.1", "libhipdnn_backend.so.0", "/opt/rocm/lib/libhipdnn_backend.so"},
      "install ROCm with hipDNN and put its lib folder on LD_LIBRARY_PATH, or use the port 'host'"},
-    {{"cuda", "sm_", false, 256}, true, {"libhipdnn_cuda.so"}, {"libhipdnn_cuda.so"}, "reinstall the package"},
+    {{"cuda", "sm_", false, 256, false}, true, {"libhipdnn_cuda.so"}, {"libhipdnn_cuda.so"}, "reinstall the package"},
 }};
 
 /// One opened library and the name it was found under.
@@ -76,12 +77,23 @@ void load_optional(const Opened& library, const char* symbol, Function& function
   function = reinterpret_cast<Function>(dlsym(library.handle, symbol));
 }
 
-/// " (hipDNN 1.2.3)" of a library that is hipDNN's and tells; else nothing.
+/// A version as hipRuntimeGetVersion tells it: of HIP in eight digits or more, of CUDA in five.
+std::string runtime_version_text(int version) {
+  constexpr int hip_major = 10'000'000, hip_minor = 100'000, cuda_major = 1000, cuda_minor = 10;
+  if (version < hip_major) return std::to_string(version / cuda_major) + "." + std::to_string(version % cuda_major / cuda_minor);
+  return std::to_string(version / hip_major) + "." + std::to_string(version % hip_major / hip_minor) + "." + std::to_string(version % hip_minor);
+}
+
+/// " (hipDNN 1.2.3)" or " (HIP 6.0.1)" of a library that tells; else nothing.
 std::string version_of(const Opened& library) {
   decltype(&::hipdnnVersionString_ext) version = nullptr;
   load_optional(library, "hipdnnVersionString_ext", version);
-  const char* text = version != nullptr ? version() : nullptr;
-  return text != nullptr ? " (hipDNN " + std::string(text) + ")" : "";
+  if (const char* text = version != nullptr ? version() : nullptr) return " (hipDNN " + std::string(text) + ")";
+  decltype(&::hipRuntimeGetVersion) runtime_version = nullptr;
+  load_optional(library, "hipRuntimeGetVersion", runtime_version);
+  int number = 0;
+  if (runtime_version == nullptr || runtime_version(&number) != hipSuccess) return "";
+  return " (HIP " + runtime_version_text(number) + ")";
 }
 
 template <typename Function>
@@ -119,6 +131,7 @@ HipApi load_hip(const Opened& library) {
   load_optional(library, "hipMemGetInfo", api.mem_get_info);
   load_optional(library, "hipGetDevicePropertiesR0600", api.get_device_properties);
   load_optional(library, "hipDeviceGetName", api.device_get_name);
+  load_optional(library, "hipRuntimeGetVersion", api.runtime_get_version);
   load_optional(library, "hipStreamBeginCapture", api.stream_begin_capture);
   load_optional(library, "hipStreamEndCapture", api.stream_end_capture);
   load_optional(library, "hipGraphInstantiateWithFlags", api.graph_instantiate);
@@ -152,6 +165,8 @@ HipdnnApi load_hipdnn(const Opened& library) {
   load_optional(library, "hipdnnBackendGetSerializedExecutionPlan_ext", api.serialize_plan);
   load_optional(library, "hipdnnBackendCreateAndDeserializeExecutionPlan_ext", api.deserialize_plan);
   load_optional(library, "hipdnnSetUserLogCallback_ext", api.set_log_callback);
+  load_optional(library, "hipdnnBackendSetGlobalLogLevel_ext", api.set_log_level);
+  load_optional(library, "hipdnnBackendGetGlobalLogLevel_ext", api.get_log_level);
   load_optional(library, "hipdnnSetEnginePluginPaths_ext", api.set_plugin_paths);
   load_optional(library, "hipdnnGetLoadedEnginePluginPaths_ext", api.get_loaded_plugin_paths);
   load_optional(library, "hipdnnHostSetThreads_ext", api.set_threads);
@@ -196,6 +211,23 @@ const Port& Library::port_for_target(std::string_view target) {
 std::string Library::version() const {
   const char* text = hipdnn_.version_string ? hipdnn_.version_string() : nullptr;
   return text ? text : "unknown";
+}
+
+std::string Library::runtime_version() const {
+  int number = 0;
+  const bool is_told = hip_.runtime_get_version != nullptr && hip_.runtime_get_version(&number) == hipSuccess;
+  return is_told ? runtime_version_text(number) : "unknown";
+}
+
+void Library::listen(hipdnnUserLogCallback_t callback, hipdnnSeverity_t severity, void* user) const {
+  if (hipdnn_.set_log_callback == nullptr) return;
+  check(hipdnn_, hipdnn_.set_log_callback(callback, severity, HIPDNN_LOG_CALLBACK_SYNC, user), "hipdnnSetUserLogCallback_ext");
+  // Whoever sets the environment variable decides.
+  const bool is_limited = port_->log_level_limits_callbacks && std::getenv("HIPDNN_LOG_LEVEL") == nullptr;
+  if (!is_limited || hipdnn_.set_log_level == nullptr || hipdnn_.get_log_level == nullptr) return;
+  hipdnnSeverity_t level = HIPDNN_SEV_OFF;
+  check(hipdnn_, hipdnn_.get_log_level(&level), "hipdnnBackendGetGlobalLogLevel_ext");
+  if (level > severity) check(hipdnn_, hipdnn_.set_log_level(severity), "hipdnnBackendSetGlobalLogLevel_ext");
 }
 
 }  // namespace hipdnn_rt

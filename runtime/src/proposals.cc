@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "hipdnn_rt/error.h"
 
@@ -46,19 +47,14 @@ std::string name_of(const Device& device, std::int64_t id) {
   return found == device.engine_names().end() ? std::to_string(id) : found->second;
 }
 
-/// "NAME=VALUE" of a knob choice; empty where the library does not tell.
-std::string read_knob(const Descriptor& choice) {
+/// An attribute of a knob choice, where it has this type.
+template <typename Value>
+bool read_choice(const Descriptor& choice, hipdnnBackendAttributeName_t name, hipdnnBackendAttributeType_t type, std::int64_t most, Value* value) {
   const HipdnnApi& api = choice.library().hipdnn();
-  std::array<char, 128> name{};
   std::int64_t count = 0;
-  std::int64_t value = 0;
-  if (api.get_attribute(choice.get(), HIPDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, HIPDNN_TYPE_CHAR, static_cast<std::int64_t>(name.size() - 1), &count,
-                        name.data()) != HIPDNN_STATUS_SUCCESS ||
-      api.get_attribute(choice.get(), HIPDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, HIPDNN_TYPE_INT64, 1, &count, &value) != HIPDNN_STATUS_SUCCESS) {
-    take_last_error(api);  // not to appear in a later message
-    return {};
-  }
-  return std::string(name.data()) + "=" + std::to_string(value);
+  if (api.get_attribute(choice.get(), name, type, most, &count, value) == HIPDNN_STATUS_SUCCESS) return count > 0;
+  take_last_error(api);  // not to appear in a later message
+  return false;
 }
 
 std::string read_knobs(const Descriptor& configuration) {
@@ -78,7 +74,7 @@ std::string read_knobs(const Descriptor& configuration) {
   std::string knobs;
   for (const hipdnnBackendDescriptor_t choice : raw) {
     if (choice == nullptr) continue;
-    const std::string knob = read_knob(Descriptor(configuration.shared_library(), choice));
+    const std::string knob = describe_knob(Descriptor(configuration.shared_library(), choice));
     if (!knob.empty()) knobs += (knobs.empty() ? "" : " ") + knob;
   }
   return knobs;
@@ -103,6 +99,19 @@ std::vector<Proposal> propose(const Device& device, const Descriptor& graph, Ran
     }
   }
   return proposals;
+}
+
+std::string describe_knob(const Descriptor& choice) {
+  constexpr auto value_name = HIPDNN_ATTR_KNOB_CHOICE_KNOB_VALUE;
+  std::array<char, 256> name{}, words{};
+  constexpr std::int64_t most = name.size() - 1;
+  if (!read_choice(choice, HIPDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, HIPDNN_TYPE_CHAR, most, name.data())) return {};
+  const std::string head = std::string(name.data()) + "=";
+  std::int64_t integer = 0;
+  double number = 0;
+  if (read_choice(choice, value_name, HIPDNN_TYPE_INT64, 1, &integer)) return head + std::to_string(integer);
+  if (read_choice(choice, value_name, HIPDNN_TYPE_DOUBLE, 1, &number)) return head + nlohmann::json(number).dump();
+  return read_choice(choice, value_name, HIPDNN_TYPE_CHAR, most, words.data()) ? head + words.data() : std::string();
 }
 
 std::int64_t engine_id_of(const std::string& name) {

@@ -128,7 +128,7 @@ def to_markdown(devices: list[DeviceInfo], target: str, suites: list[Suite]) -> 
     lines += [f"| comgr | {library.path if library else 'none'} |"]
     for device in devices:
         lines.append(
-            f"| device {device.ordinal} | {device.name or 'unnamed'}, {device.target}, hipDNN {device.library} |"
+            f"| device {device.ordinal} | {device.name or 'unnamed'}, {device.target}, hipDNN {device.library}, HIP {device.runtime} |"
         )
     engines = devices[0].engines
     lines += ["", "| engine | plugin | version |", "|---|---|---|"]

@@ -1,4 +1,4 @@
-"""Engine plugins of AMD's hipDNN, played by a library that takes any (fake_plugins.c)."""
+"""Engine plugins and the log of AMD's hipDNN, played by a library that takes any plugin (fake_plugins.c)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,12 @@ pytestmark = pytest.mark.skipif(find_library("amdhip64") is not None, reason="ne
 
 
 def devices(libraries: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-P", "-m", "hipdnn_mlir.tools.cli", "devices", *arguments]
-    variables = {"LD_LIBRARY_PATH": str(libraries), "FAKE_GCN_ARCH": "gfx942"}
+    return run(libraries, "-m", "hipdnn_mlir.tools.cli", "devices", *arguments)
+
+
+def run(libraries: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", *arguments]
+    variables = {"LD_LIBRARY_PATH": str(libraries), "FAKE_GCN_ARCH": "gfx942"} | more
     return subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
 
 
@@ -52,3 +56,27 @@ def test_mistakes_are_told_without_a_traceback(libraries_with_plugins: Path, tmp
         assert done.returncode == 2, done.stderr
         assert message in done.stderr
         assert "Traceback" not in done.stderr
+
+
+LISTEN = """
+import logging
+logging.basicConfig(level=logging.INFO, format="%(name)s %(message)s")
+from hipdnn_mlir.devices import DeviceOptions, open_device
+open_device(DeviceOptions("hip"))
+"""
+
+
+def test_the_librarys_log_is_let_through_unless_the_environment_decides(libraries_with_plugins: Path) -> None:
+    line = "hipdnn_mlir.hipdnn a handle is made"
+    done = run(libraries_with_plugins, "-c", LISTEN)
+    assert done.returncode == 0, done.stderr
+    assert line in done.stderr.splitlines()
+    done = run(libraries_with_plugins, "-c", LISTEN, HIPDNN_LOG_LEVEL="off")
+    assert line not in done.stderr.splitlines()
+    assert "port hip" in done.stderr
+
+
+def test_versions_are_told(libraries_with_plugins: Path) -> None:
+    row = rows(libraries_with_plugins)["hip"]
+    assert row["library"].count(".") == 3
+    assert row["runtime"] == "7.0.0"

@@ -39,6 +39,7 @@ struct HipApi {
   decltype(&::hipMemGetInfo) mem_get_info = nullptr;
   decltype(&::hipGetDevicePropertiesR0600) get_device_properties = nullptr;
   decltype(&::hipDeviceGetName) device_get_name = nullptr;
+  decltype(&::hipRuntimeGetVersion) runtime_get_version = nullptr;
   decltype(&::hipStreamBeginCapture) stream_begin_capture = nullptr;
   decltype(&::hipStreamEndCapture) stream_end_capture = nullptr;
   decltype(&::hipGraphInstantiateWithFlags) graph_instantiate = nullptr;
@@ -76,6 +77,8 @@ struct HipdnnApi {
   decltype(&::hipdnnBackendGetSerializedExecutionPlan_ext) serialize_plan = nullptr;
   decltype(&::hipdnnBackendCreateAndDeserializeExecutionPlan_ext) deserialize_plan = nullptr;
   decltype(&::hipdnnSetUserLogCallback_ext) set_log_callback = nullptr;
+  decltype(&::hipdnnBackendSetGlobalLogLevel_ext) set_log_level = nullptr;
+  decltype(&::hipdnnBackendGetGlobalLogLevel_ext) get_log_level = nullptr;
   decltype(&::hipdnnSetEnginePluginPaths_ext) set_plugin_paths = nullptr;
   decltype(&::hipdnnGetLoadedEnginePluginPaths_ext) get_loaded_plugin_paths = nullptr;
   /// Threads that graphs planned and executed with this handle may use.
@@ -95,6 +98,8 @@ struct Port {
   bool device_memory_is_host_memory;
   /// Alignment of every buffer in the arena, in bytes.
   std::size_t arena_alignment;
+  /// True where a log callback gets only what the library's own level lets through, which is nothing unless the environment says otherwise.
+  bool log_level_limits_callbacks;
 
   /// Whether programs compiled for `target` may run here: it is the port's name, or one of its architectures.
   bool runs(std::string_view target) const {
@@ -118,6 +123,11 @@ class Library {
   const HipdnnApi& hipdnn() const { return hipdnn_; }
   /// The hipDNN library's version, or "unknown".
   std::string version() const;
+  /// The HIP runtime's version, of a port on CUDA its driver's: "6.2.41133", "12.4"; or "unknown".
+  std::string runtime_version() const;
+  /// Have the library's lines from this severity on given to a callback. Before the first handle, with which the library loads plugins.
+  /// Throws DeviceError where it refuses; nothing where it has no such thing.
+  void listen(hipdnnUserLogCallback_t callback, hipdnnSeverity_t severity, void* user) const;
 
  private:
   Library() = default;

@@ -32,6 +32,9 @@ enum class Ranking { whole, first_engine };
 std::vector<Proposal> propose(const Device& device, const Descriptor& graph, Ranking ranking, const std::string& executable,
                               std::string& reasons);
 
+/// "NAME=VALUE" of a finalized knob choice, whose value is an integer, a number or a text; empty where the library does not tell.
+std::string describe_knob(const Descriptor& choice);
+
 /// The id that hipDNN gives an engine: FNV-1a of its name.
 std::int64_t engine_id_of(const std::string& name);
 

@@ -208,6 +208,23 @@ void test_choice_is_not_kept_when_memory_was_short(const Libraries& libraries) {
   check::that(!std::filesystem::is_empty(folder.path()), "a refusal is the same the next time");
 }
 
+void test_knobs_told_whatever_their_type(const Libraries& libraries) {
+  const auto library = hipdnn_rt::Library::open("host", libraries.host);
+  const auto described = [&](hipdnnBackendAttributeType_t type, std::int64_t count, const void* value) {
+    hipdnn_rt::Descriptor choice(library, HIPDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+    choice.set(HIPDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, HIPDNN_TYPE_CHAR, 6, "solver", "knob");
+    choice.set(HIPDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, type, count, value, "knob");
+    choice.finalize("knob");
+    return hipdnn_rt::describe_knob(choice);
+  };
+  const std::int64_t integer = -3;
+  const double number = 0.1;
+  check::equal(described(HIPDNN_TYPE_INT64, 1, &integer), "solver=-3");
+  check::equal(described(HIPDNN_TYPE_DOUBLE, 1, &number), "solver=0.1");
+  check::equal(described(HIPDNN_TYPE_CHAR, 12, "ConvDirect1x"), "solver=ConvDirect1x");
+  check::equal(hipdnn_rt::take_last_error(library->hipdnn()), "", "nothing is left to appear in a later message");
+}
+
 void test_engines_named_when_the_preferred_one_is_unknown(const Libraries& libraries) {
   const std::string message = error_of<hipdnn_rt::InputError>([&] { load(libraries, {.engine = "TEST_QUICK"}); });
   check::contains(message, "engine 'TEST_QUICK' is unknown: port 'hip' has TEST_BROKEN, TEST_CHANGING, TEST_CLEAN, TEST_LAST, TEST_NOTHING, TEST_SLOW, TEST_STALE, TEST_TILED");
@@ -413,6 +430,7 @@ void add_choice_cases(check::Suite& suite, const Libraries& libraries) {
   add("ranked after all when the first engine builds nothing", test_ranked_after_all_when_the_first_engine_builds_nothing);
   add("refusals told from other failures by the status", test_refusals_told_from_other_failures_by_the_status);
   add("choice is not kept when memory was short", test_choice_is_not_kept_when_memory_was_short);
+  add("knobs told whatever their type", test_knobs_told_whatever_their_type);
   add("engines named when the preferred one is unknown", test_engines_named_when_the_preferred_one_is_unknown);
   add("engines and policies told when the library lists them", test_engines_and_policies_told_when_the_library_lists_them);
   add("plan read when an earlier process kept it", test_plan_read_when_an_earlier_process_kept_it);
