@@ -13,14 +13,14 @@ import numpy as np
 import onnx
 
 from .compile import Program, at_samples, lower, lower_to_torch
-from .errors import HipdnnMlirError, OpenSizeError, RefusedPlan
+from .errors import HipdnnMlirError, ModelError, OpenSizeError, RefusedPlan, UnsupportedError
 from .importer import Imported, Slim
 from .ops.evaluate import Array
 from .passes.check_padding import check_padding
 from .passes.pipeline import Runner
 from .program.schema import Instance, Port, ProgramModel
 from .sizes.buckets import BucketedSizes, combinations, computed_from
-from .sizes.expressions import Expressions
+from .sizes.expressions import Expressions, Size
 from .sizes.open_sizes import Buckets, InputSizes, Shapes, input_sizes
 from .sizes.solver import Solver
 
@@ -83,7 +83,10 @@ def compile_instances(
     if previous is not None:
         model = replace(previous.model, instances=instances)
     else:
-        form = _open_form(proto, sizes, buckets, where, external)
+        try:
+            form = _open_form(proto, sizes, buckets, where, external)
+        except (ModelError, UnsupportedError) as error:
+            form = _closed_form(sizes, instances, error)
         form.check(instances)
         model = form.program(instances, buckets)
     for symbol, reason in zip(symbols, model.exact, strict=True):
@@ -211,6 +214,34 @@ def _open_form(
         return _OpenForm(solver.table, inputs, outputs, dict(solver.conditions), exact)
 
     return at_samples(proto, sizes, formed, where, external)
+
+
+def _closed_form(sizes: InputSizes, instances: Sequence[Instance], error: HipdnnMlirError) -> _OpenForm:
+    """What can be said of a model that has no one form for all sizes: each takes its buckets alone.
+
+    Raises:
+        HipdnnMlirError: the given error, where an output has a dim that is neither fixed nor one of the sizes.
+    """
+    first = instances[0].program
+    known = {
+        tuple(column): sizes.table.symbol(sizes.table.symbols[index])
+        for index, column in enumerate(zip(*(instance.sizes for instance in instances), strict=True))
+    }
+
+    def dim(column: tuple[int, ...]) -> Size:
+        if len(set(column)) > 1 and column not in known:
+            raise error
+        return known[column] if len(set(column)) > 1 else column[0]
+
+    outputs = []
+    for index, port in enumerate(first.outputs):
+        shapes = [instance.program.outputs[index].dims for instance in instances]
+        if len({len(shape) for shape in shapes}) > 1:
+            raise error
+        outputs.append(replace(port, dims=tuple(map(dim, zip(*shapes, strict=True)))))
+    inputs = [replace(port, dims=sizes.inputs[port.name]) for port in first.inputs]
+    exact = dict.fromkeys(sizes.table.symbols, f"the model has no one form for all sizes: {error}")
+    return _OpenForm(sizes.table, inputs, outputs, {}, exact)
 
 
 def _mixing(modules: Sequence[Imported], solver: Solver, buckets: Buckets, known: Mapping[str, str]) -> dict[str, str]:

@@ -151,6 +151,11 @@ class Session:
         self.outputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.outputs]
 
     @property
+    def least_exact(self) -> dict[str, int]:
+        """The least bucket of each size that is not rounded up."""
+        return {name: self.buckets[name][0] for name in self.exact}
+
+    @property
     def stats(self) -> Stats:
         """Memory, steps, plans and load times; of the sizes used last where some are open."""
         return Stats(**self._loaded.stats(), instances=self._sessions.count)

@@ -11,6 +11,7 @@ import pytest
 
 from bucket_models import SAFE, model
 from conftest import Command
+from hipdnn_mlir.instances import compile_instances
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")
 
@@ -47,6 +48,18 @@ def test_a_size_that_takes_its_buckets_alone_is_told(command: Command, tmp_path:
     assert "b takes its buckets alone, since node 'ReduceMean_0'" in told.stdout
     shown = command("inspect", tmp_path / "m.hipdnn")
     assert "b (2, 4 alone, since node 'ReduceMean_0'" in " ".join(shown.stdout.split())
+
+
+def test_random_inputs_have_sizes_that_run(command: Command, tmp_path: Path) -> None:
+    """Of a size that is not rounded up the least bucket, and not 1."""
+    proto = model("g (float[b,8] x) => (float[1,8] y) <int64[1] a = {0}> { y = ReduceMean(x, a) }")
+    onnx.save(proto, tmp_path / "m.onnx")
+    compile_instances(proto, buckets={"b": [2, 4]}, target="host", precision="model").save(tmp_path / "m.hipdnn")
+    done = command("run", tmp_path / "m.hipdnn", "--compare", "ort", "--reference", tmp_path / "m.onnx")
+    assert done.returncode == 0, done.stderr
+    between = command("run", tmp_path / "m.hipdnn", "--shape", "b=3")
+    assert (between.returncode, between.stderr.count("\n")) == (2, 1)
+    assert "3 is none of the buckets 2, 4" in between.stderr
 
 
 def test_explain_shows_the_largest_buckets(command: Command, perceptron: Path) -> None:

@@ -134,6 +134,33 @@ def test_a_model_goes_its_own_way_at_each_bucket() -> None:
         session.run(None, {"x": floats(1, 3)})
 
 
+def test_a_model_for_a_few_sizes_runs_at_its_buckets() -> None:
+    """An exporter has written the batch into a shape."""
+    proto = model("g (float[b,12] x) => (float[4,6] y) <int64[2] s = {4, 6}> { r = Relu(x) y = Reshape(r, s) }")
+    session = stored(proto, {"b": [2]}).session()
+    check(reference(proto), session, {"x": floats(2, 12)})
+    with pytest.raises(ModelError, match=r"1 is none of the buckets 2, and is not rounded up to one"):
+        session.run(None, {"x": floats(1, 12)})
+    with pytest.raises(UnsupportedError, match=r"this was for b=3"):
+        stored(proto, {"b": [2, 3]})
+
+
+def test_a_model_without_one_form_runs_at_its_buckets() -> None:
+    """What its sizes are together is no expression that is known: two quotients that are rounded, and their product."""
+    proto = model(
+        """g (float[b,3] x) => (float[b,3] y) <int64 zero = {0}, int64 nine = {9}, int64 one = {1}> {
+        s = Shape(x) d = Gather<axis=0>(s, zero) h = Sub(nine, d) q = Div(h, d) f = Cast<to=1>(q) y = Add(x, f) }"""
+    )
+    with pytest.raises(ModelError) as refused:
+        hipdnn_mlir.compile(proto)
+    session = stored(proto, {"b": [2, 3]}).session()
+    for size in (2, 3):
+        check(reference(proto), session, {"x": floats(size, 3)})
+    with pytest.raises(ModelError, match=r"1 is none of the buckets 2, 3, .*no one form for all sizes") as found:
+        session.run(None, {"x": floats(1, 3)})
+    assert refused.value.message in str(found.value)
+
+
 def test_weights_that_are_equal_are_in_the_file_once(tmp_path: Path) -> None:
     proto = model(
         """g (float[b,64] x) => (float[b,64] y) <int64[1] first = {0}, int64[1] row = {64}> {

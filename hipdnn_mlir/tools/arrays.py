@@ -124,7 +124,11 @@ def _random(port: Port, rng: np.random.Generator, dims: Sequence[int]) -> Array:
 
 
 def gather_inputs(
-    ports: Sequence[Port], files: Mapping[str, Path], seed: int, sizes: Mapping[str, Any] | None = None
+    ports: Sequence[Port],
+    files: Mapping[str, Path],
+    seed: int,
+    sizes: Mapping[str, Any] | None = None,
+    least: Mapping[str, int] | None = None,
 ) -> dict[str, Array]:
     """Return every input by name: from its file where one is named, else at random.
 
@@ -132,8 +136,8 @@ def gather_inputs(
         ports: The inputs.
         files: Input name -> file.
         seed: Of random inputs.
-        sizes: Sizes of random inputs that the program leaves open, by their name, or dims by input name; 1 where neither says anything, nor
-            an input from a file.
+        sizes: Sizes of random inputs that the program leaves open, by their name, or dims by input name.
+        least: What they are where neither says anything, nor an input from a file; 1 where this says nothing, too.
 
     Raises:
         ModelError: A file is named for an input that does not exist, or cannot be read as an array.
@@ -149,7 +153,7 @@ def gather_inputs(
             )
     rng = np.random.default_rng(seed)
     given = {port.name: read_array(files[port.name]) for port in ports if port.name in files}
-    known = _known_sizes(ports, {name: array.shape for name, array in given.items()}, sizes or {})
+    known = {**(least or {}), **_known_sizes(ports, {name: array.shape for name, array in given.items()}, sizes or {})}
     return {
         port.name: given[port.name] if port.name in given else random_input(port, rng, _dims(port, known))
         for port in ports

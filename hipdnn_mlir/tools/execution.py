@@ -93,7 +93,7 @@ def execute(program: Path, options: Options) -> Report:
     """
     session = Session(program, threads=options.threads, **options.plans)
     arrays.check_sizes(session.inputs, session.symbols, options.sizes)
-    feeds = arrays.gather_inputs(session.inputs, options.inputs, options.seed, options.sizes)
+    feeds = arrays.gather_inputs(session.inputs, options.inputs, options.seed, options.sizes, session.least_exact)
     names = [port.name for port in session.outputs]
     outputs = dict(zip(names, session.run(None, feeds), strict=True))
     subjects: dict[str, Callable[[], object]] = {_HERE: lambda: session.run(None, feeds)}
