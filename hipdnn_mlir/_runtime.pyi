@@ -50,6 +50,7 @@ def open_device(
     graphs: bool = False,
     tune: int = 0,
     engine: str = "",
+    knobs: Sequence[str] = (),
     tf32: bool = False,
     plan_folder: str = "",
     find_first: bool = False,

@@ -40,6 +40,7 @@ class DeviceOptions:
         graphs: Record runs as graphs of the device.
         tune: Plans to time for each graph; 0 takes the first that builds.
         engine: Engine that graphs go to where it takes them; empty for the library's order.
+        knobs: Knobs to set for that engine, ``NAME=VALUE`` each.
         tf32: Products of f32 may round to TF32.
         plan_folder: Where plans are kept; empty for nowhere.
         find_first: Take the library's first applicable engine without a ranking.
@@ -53,6 +54,7 @@ class DeviceOptions:
     graphs: bool = False
     tune: int = 0
     engine: str = ""
+    knobs: tuple[str, ...] = ()
     tf32: bool = False
     plan_folder: str = ""
     find_first: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -19,6 +19,7 @@ class PlanOptions(TypedDict, total=False):
 
     tune: int
     engine: str
+    knobs: Mapping[str, int | float | str]
     tf32: bool | None
     plan_cache: PlanCache
     find_first: bool
@@ -51,6 +52,7 @@ def device_options(
         graphs=graphs,
         tune=tune,
         engine=plans.get("engine", ""),
+        knobs=tuple(f"{name}={value}" for name, value in sorted(plans.get("knobs", {}).items())),
         tf32=is_tf32 if tf32 is None else tf32,
         plan_folder=plan_folder(port, plans.get("plan_cache")),
         find_first=plans.get("find_first", False),

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol, Unpack
 
 import numpy as np
@@ -76,6 +77,7 @@ class Session:
         graph: On a GPU, record runs as graphs of the device and replay them while arrays keep their addresses.
         tune: Plans to time for each graph, of which the fastest is kept; 0 takes the first that the library proposes and builds.
         engine: Engine that graphs go to where it takes them, by name (``hipdnn-mlir devices``); the library's order by default.
+        knobs: Knobs to set for that engine, by name; where it does not take them, a line in the log says why and its own are used.
         tf32: Whether products of f32 may round their operands to TF32, where the port has engines that do; by default as the program was
             compiled (``precision="tf32"``).
         plan_cache: Folder where choices and plans are kept between processes, True for the user's own (``hipdnn-mlir/plans`` in the
@@ -103,6 +105,7 @@ class Session:
         graph: bool = False,
         tune: int = 0,
         engine: str = "",
+        knobs: Mapping[str, int | float | str] = MappingProxyType({}),
         tf32: bool | None = None,
         plan_cache: PlanCache = None,
         find_first: bool = False,
@@ -117,6 +120,7 @@ class Session:
         plans = PlanOptions(
             tune=tune,
             engine=engine,
+            knobs=knobs,
             tf32=tf32,
             plan_cache=plan_cache,
             find_first=find_first,

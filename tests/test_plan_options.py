@@ -96,6 +96,7 @@ def test_engines_are_listed_when_the_preferred_one_is_unknown() -> None:
         ({"plugin_dirs": ["/no/such/folder"]}, r"'/no/such/folder' does not exist: expected a folder or a file"),
         ({"plugin_dirs": "/plugins"}, r"plugin_dirs must be a list.*\['/plugins'\]"),
         ({"plugin_dirs": ["."], "plugin_mode": "only"}, r"plugin_mode = 'only': expected 'additive'.*'absolute'"),
+        ({"knobs": {"TILE": 64}}, r"knobs are set for one engine: name it with the option 'engine'"),
         ({"policies": ["A"]}, r"the hipDNN library of port 'host' \(.*\) has no policies to choose from"),
     ],
     ids=str,
@@ -189,6 +190,9 @@ def test_command_runs_with_plan_options(command: Command, program: Path, tmp_pat
     assert result.returncode == 2
     assert "HOST_ONEDNN_ENGINE" in result.stderr
     assert "Traceback" not in result.stderr
+    result = command("run", program, "--engine", "HOST_ONEDNN_ENGINE", "--knob", "TILE=64")
+    assert result.returncode == 0, result.stderr
+    assert "has no knob 'TILE'" in result.stderr
     result = command("run", program, "--plugin-dir", tmp_path, "--plugin-mode", "absolute")
     assert result.returncode == 2
     assert "port 'host' does not take them" in result.stderr

@@ -34,6 +34,7 @@ from .cli_options import (
     FindFirst,
     InProcess,
     Json,
+    Knobs,
     ModelPath,
     PlanCacheDir,
     PluginDirs,
@@ -136,6 +137,7 @@ def run(
     bucket: BucketOptions = [],  # noqa: B006 - typer copies it
     tune: Tune = 0,
     engine: Engine = "",
+    knob: Knobs = [],  # noqa: B006 - typer copies it
     tf32: Tf32 = None,
     plan_cache: PlanCacheDir = None,
     find_first: FindFirst = False,
@@ -166,6 +168,7 @@ def run(
         plans=PlanOptions(
             tune=tune,
             engine=engine,
+            knobs=parse_knobs(knob),
             tf32=tf32,
             plan_cache=plan_cache,
             find_first=find_first,
@@ -250,6 +253,7 @@ def verify(
     bucket: BucketOptions = [],  # noqa: B006 - typer copies it
     tune: Tune = 0,
     engine: Engine = "",
+    knob: Knobs = [],  # noqa: B006 - typer copies it
     tf32: Tf32 = None,
     plan_cache: PlanCacheDir = None,
     find_first: FindFirst = False,
@@ -284,6 +288,7 @@ def verify(
                 plans=PlanOptions(
                     tune=tune,
                     engine=engine,
+                    knobs=parse_knobs(knob),
                     tf32=tf32,
                     plan_cache=plan_cache,
                     find_first=find_first,
@@ -354,6 +359,15 @@ def parse_shapes(texts: list[str]) -> dict[str, tuple[Given, ...] | Given]:
         sizes = tuple(int(part) if part.isdigit() else part.strip() for part in parts) if value else ()
         shapes[name] = sizes[0] if len(sizes) == 1 else sizes
     return shapes
+
+
+def parse_knobs(texts: list[str]) -> dict[str, str]:
+    """Return the knobs that texts such as ``TILE=64`` name.
+
+    Raises:
+        ModelError: A text is not of this form.
+    """
+    return dict(_split(text, "--knob", "NAME=VALUE") for text in texts)
 
 
 def parse_buckets(texts: list[str]) -> dict[str, list[int]]:

@@ -37,6 +37,9 @@ Tune = Annotated[
 Engine = Annotated[
     str, typer.Option(metavar="NAME", help="Engine that graphs go to where it takes them, see 'devices'.")
 ]
+Knobs = Annotated[
+    list[str], typer.Option("--knob", metavar="NAME=VALUE", help="A knob to set for the engine of --engine.")
+]
 Tf32 = Annotated[
     bool | None,
     typer.Option(

@@ -139,6 +139,13 @@ std::int64_t find_engine(const Port& port, const std::vector<EngineInfo>& engine
   throw InputError("engine '" + name + "' is unknown: port '" + std::string(port.name) + "' has " + list_names(names));
 }
 
+void check_knobs(const Device::Options& options) {
+  for (const std::string& knob : options.knobs) {
+    if (knob.find('=') == std::string::npos || knob.front() == '=') throw InputError("knobs: '" + knob + "': expected NAME=VALUE");
+  }
+  if (!options.knobs.empty() && options.engine.empty()) throw InputError("knobs are set for one engine: name it with the option 'engine'");
+}
+
 std::string line_of(std::string_view name, std::string_view value) { return std::string(name) + "=" + std::string(value) + "\n"; }
 
 }  // namespace
@@ -158,6 +165,7 @@ Device::Device(std::shared_ptr<const Library> library, Options options)
   policies_ = list_policies(library_->hipdnn(), handle.get());
   policy_order_ = order_policies();
   read_plugins(handle.get());
+  check_knobs(options_);
   if (!options_.engine.empty()) preferred_engine_ = find_engine(port(), engines_, options_.engine);
   if (!options_.plan_folder.empty()) {
     plan_store_ = std::make_unique<PlanStore>(options_.plan_folder, options_.plan_folder_bytes, plan_setting(), options_.log);
@@ -208,7 +216,9 @@ std::string Device::library_setting() const {
 std::string Device::plan_setting() const {
   // Where plans are timed the ranking is needed whole.
   const bool finds_first = options_.finds_first && options_.timed_plans <= 1;
-  return library_setting() + line_of("threads", std::to_string(options_.threads)) + line_of("engine", options_.engine) +
+  std::string knobs;
+  for (const std::string& knob : options_.knobs) knobs += line_of("knob", knob);
+  return library_setting() + line_of("threads", std::to_string(options_.threads)) + line_of("engine", options_.engine) + knobs +
          line_of("first", finds_first ? "1" : "0");
 }
 

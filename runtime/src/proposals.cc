@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "hipdnn_rt/error.h"
 
@@ -80,6 +82,66 @@ std::string read_knobs(const Descriptor& configuration) {
   return knobs;
 }
 
+/// One knob's choice; its value is an integer or a number where it reads as one, else a text.
+Descriptor choose_knob(const std::shared_ptr<const Library>& library, const std::string& knob, const std::string& what) {
+  const std::size_t split = knob.find('=');
+  const std::string name = knob.substr(0, split), value = knob.substr(split + 1);
+  const auto parse = [&](auto& number) {
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    return error == std::errc() && end == value.data() + value.size();
+  };
+  Descriptor choice(library, HIPDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+  choice.set(HIPDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, HIPDNN_TYPE_CHAR, static_cast<std::int64_t>(name.size()), name.data(), what);
+  constexpr auto value_name = HIPDNN_ATTR_KNOB_CHOICE_KNOB_VALUE;
+  std::int64_t integer = 0;
+  double number = 0;
+  if (parse(integer)) {
+    choice.set(value_name, HIPDNN_TYPE_INT64, 1, &integer, what);
+  } else if (parse(number)) {
+    choice.set(value_name, HIPDNN_TYPE_DOUBLE, 1, &number, what);
+  } else {
+    choice.set(value_name, HIPDNN_TYPE_CHAR, static_cast<std::int64_t>(value.size()), value.data(), what);
+  }
+  choice.finalize(what);
+  return choice;
+}
+
+/// The preferred engine with the device's knobs; nothing where there are none, or the engine takes the graph or the knobs not. A configuration
+/// of the heuristic's does not say whose it is before it is finalized, when it takes no knobs any more.
+std::optional<Proposal> configure(const Device& device, const Descriptor& graph, const std::string& executable) {
+  const std::vector<std::string>& knobs = device.options().knobs;
+  if (knobs.empty() || !device.preferred_engine()) return std::nullopt;
+  const std::shared_ptr<const Library>& library = device.shared_library();
+  const std::string what = executable + ", knobs of " + device.options().engine;
+  const std::int64_t id = *device.preferred_engine();
+  Descriptor engine(library, HIPDNN_BACKEND_ENGINE_DESCRIPTOR);
+  engine.set_descriptor(HIPDNN_ATTR_ENGINE_OPERATION_GRAPH, graph, what);
+  engine.set(HIPDNN_ATTR_ENGINE_GLOBAL_INDEX, HIPDNN_TYPE_INT64, 1, &id, what);
+  if (engine.try_finalize() != HIPDNN_STATUS_SUCCESS) {
+    take_last_error(library->hipdnn());  // another engine's graph
+    return std::nullopt;
+  }
+  try {
+    std::vector<Descriptor> choices;
+    std::vector<hipdnnBackendDescriptor_t> raw;
+    std::string asked;
+    for (const std::string& knob : knobs) {
+      raw.push_back(choices.emplace_back(choose_knob(library, knob, what)).get());
+      asked += (asked.empty() ? "" : " ") + knob;
+    }
+    Descriptor configuration(library, HIPDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    configuration.set_descriptor(HIPDNN_ATTR_ENGINECFG_ENGINE, engine, what);
+    configuration.set(HIPDNN_ATTR_ENGINECFG_KNOB_CHOICES, HIPDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<std::int64_t>(raw.size()), raw.data(), what);
+    configuration.finalize(what);
+    std::string told = read_knobs(configuration);
+    return Proposal{std::move(configuration), id, name_of(device, id), told.empty() ? asked : std::move(told)};
+  } catch (const LibraryError& error) {
+    if (!error.is_refusal()) throw;
+    device.log(HIPDNN_SEV_WARN, std::string(error.what()) + "; the engine's own are used");
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 std::string Proposal::describe() const { return knobs.empty() ? engine_name : engine_name + " (" + knobs + ")"; }
@@ -87,6 +149,7 @@ std::string Proposal::describe() const { return knobs.empty() ? engine_name : en
 std::vector<Proposal> propose(const Device& device, const Descriptor& graph, Ranking ranking, const std::string& executable,
                               std::string& reasons) {
   std::vector<Proposal> proposals;
+  if (auto configured = configure(device, graph, executable)) proposals.push_back(std::move(*configured));
   for (Descriptor& configuration : rank(device, graph, ranking, executable)) {
     try {
       configuration.finalize(executable + ", engine configuration");

@@ -68,6 +68,7 @@ constexpr std::array kRows{
               "Plans to time for each graph, of which the fastest is kept; 0 takes the first that the library proposes and builds.", 0, 1000},
     OptionRow{"engine", OptionKind::text, "", "",
               "Engine that graphs go to where it takes them, by name (`hipdnn-mlir devices`); empty for the library's order."},
+    OptionRow{"knobs", OptionKind::text, "", "", "Knobs to set for that engine, `NAME=VALUE` with commas between."},
     OptionRow{"tf32", OptionKind::choice, "auto", "auto|0|1",
               "Whether products of f32 may round their operands to TF32, where the device has that; `auto`: as the program was compiled "
               "(`precision=tf32`)."},
@@ -233,6 +234,7 @@ Options parse_options(const std::map<std::string, std::string>& given) {
   options.uses_graphs = values.text("graph") == "1";
   options.timed_plans = static_cast<int>(values.integer("tune"));
   options.engine = values.text("engine");
+  options.knobs = split(values.text("knobs"), ',');
   options.rounding = rounding_of(values.text("tf32"), options.precision);
   options.plan_cache = values.text("plan_cache");
   options.finds_first = values.text("find_first") == "1";

@@ -34,6 +34,7 @@ struct Options {
   bool uses_graphs = false;
   int timed_plans = 0;
   std::string engine;
+  std::vector<std::string> knobs;
   bool finds_first = false;
   std::vector<std::string> policies;
   hipdnn_rt::PluginPaths plugins;

@@ -109,6 +109,33 @@ void test_first_engine_asked_for_when_plans_are_not_timed(const Libraries& libra
   check::equal(take_calls(libraries), "rank\n", "timing needs them all");
 }
 
+void test_knobs_set_for_the_preferred_engine(const Libraries& libraries) {
+  take_calls(libraries);
+  const TemporaryFolder folder;
+  const auto loaded = load(libraries, {.engine = "HOST_ROWWISE_ENGINE", .knobs = {"TILE=-64", "RATE=0.5", "SOLVER=Direct=1"},
+                                       .plan_folder = folder.path()});
+  check::equal(take_calls(libraries), "knob TILE\ninteger -64\nknob RATE\nnumber 0.500000\nknob SOLVER\ntext Direct=1\nchoices\nrank\n");
+  check::equal(loaded->plan(0)->engine_name(), "HOST_ROWWISE_ENGINE");
+  load(libraries, {.engine = "HOST_ONEDNN_ENGINE", .knobs = {"TILE=64"}});
+  check::equal(take_calls(libraries), "rank\n", "the engine does not take the graph");
+  check::contains(error_of<InputError>([&] { load(libraries, {.knobs = {"TILE=64"}}); }), "knobs are set for one engine");
+  for (const char* wrong : {"TILE", "=64", ""}) {
+    check::contains(error_of<InputError>([&] { load(libraries, {.engine = "HOST_ROWWISE_ENGINE", .knobs = {wrong}}); }), "expected NAME=VALUE");
+  }
+}
+
+void test_line_in_the_log_when_the_engine_does_not_take_the_knobs(const Libraries& libraries) {
+  std::string logged;
+  const auto host = std::make_shared<const Device>(
+      hipdnn_rt::Library::open("host", libraries.host),
+      Device::Options{.engine = "HOST_ROWWISE_ENGINE", .knobs = {"TILE=64"}, .log = [&](hipdnnSeverity_t severity, const std::string& line) {
+                        if (severity == HIPDNN_SEV_WARN) logged += line + "\n";
+                      }});
+  check::equal(LoadedProgram::load(host, relu({2, 8}).parse())->plan(0)->engine_name(), "HOST_ROWWISE_ENGINE");
+  check::contains(logged, "knobs of HOST_ROWWISE_ENGINE");
+  check::contains(logged, "has no knob 'TILE'; the engine's own are used\n");
+}
+
 }  // namespace
 
 void add_plugin_cases(check::Suite& suite, const Libraries& libraries) {
@@ -117,6 +144,8 @@ void add_plugin_cases(check::Suite& suite, const Libraries& libraries) {
   add("line in the log when a folder brings no plugin", test_line_in_the_log_when_a_folder_brings_no_plugin);
   add("error when they cannot be used", test_error_when_plugins_cannot_be_used);
   add("policies told by id when they are named", test_policies_told_by_id_when_they_are_named);
+  add("knobs set for the preferred engine", test_knobs_set_for_the_preferred_engine);
+  add("line in the log when the engine does not take the knobs", test_line_in_the_log_when_the_engine_does_not_take_the_knobs);
   add("first engine asked for when plans are not timed", test_first_engine_asked_for_when_plans_are_not_timed);
 }
 

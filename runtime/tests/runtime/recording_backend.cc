@@ -49,6 +49,12 @@ std::int64_t id_of(std::string_view name) {
   return static_cast<std::int64_t>(hash);
 }
 
+std::string knob_value(hipdnnBackendAttributeType_t type, std::int64_t count, const void* data) {
+  if (type == HIPDNN_TYPE_INT64) return "integer " + std::to_string(*static_cast<const std::int64_t*>(data));
+  if (type == HIPDNN_TYPE_DOUBLE) return "number " + std::to_string(*static_cast<const double*>(data));
+  return "text " + std::string(static_cast<const char*>(data), static_cast<std::size_t>(count));
+}
+
 }  // namespace
 
 /// The calls since the last time.
@@ -101,6 +107,12 @@ RECORDING_EXPORT hipdnnStatus_t hipdnnBackendSetAttribute(hipdnnBackendDescripto
     std::string line = "order";
     for (std::int64_t i = 0; i < count; ++i) line.append(" ").append(std::to_string(static_cast<const std::int64_t*>(data)[i]));
     state().note(line);
+    return HIPDNN_STATUS_SUCCESS;
+  }
+  if (name == HIPDNN_ATTR_KNOB_CHOICE_KNOB_TYPE) state().note("knob " + std::string(static_cast<const char*>(data), static_cast<std::size_t>(count)));
+  if (name == HIPDNN_ATTR_KNOB_CHOICE_KNOB_VALUE) state().note(knob_value(type, count, data));
+  if (name == HIPDNN_ATTR_ENGINECFG_KNOB_CHOICES) {
+    state().note("choices");
     return HIPDNN_STATUS_SUCCESS;
   }
   if (name == HIPDNN_ATTR_ENGINEHEUR_FIND_FIRST_EXT) state().note(*static_cast<const bool*>(data) ? "first" : "all");
