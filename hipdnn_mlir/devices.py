@@ -109,7 +109,7 @@ def open_device(options: DeviceOptions) -> _runtime.Device:
         ModelError: The engine or a policy is unknown, or the plugins cannot be used.
     """
     if options.port == "cuda":
-        _open_cudnn_of_package()
+        _open_libraries_of_packages()
     # Whoever does not look at the library's lines need not pay for them; its errors are exceptions anyway.
     is_read = logging.getLogger(f"{__package__}.hipdnn").isEnabledFor(logging.INFO)
     try:
@@ -121,24 +121,33 @@ def open_device(options: DeviceOptions) -> _runtime.Device:
     return device
 
 
-def _open_cudnn_of_package() -> None:
-    """Open the cuDNN of the Python package `nvidia-cudnn-cu12` or `-cu13`, where one is installed: the port then finds that one.
+_LIBRARIES_OF_PACKAGES = (
+    ("nvidia.cu13", "libcublasLt.so.13"),
+    ("nvidia.cublas", "libcublasLt.so.12"),
+    ("nvidia.cudnn", "libcudnn_graph.so.9"),
+)
+"""Python packages with libraries of NVIDIA that the port `cuda` opens by name."""
 
-    It is often newer than the system's, and PyTorch has the same one open. A library that does not open is left to the system's, whose
+
+def _open_libraries_of_packages() -> None:
+    """Open the cuDNN and cuBLAS of Python packages (`nvidia-cudnn-cu13`, `nvidia-cublas` ...), where there are any: the port finds those.
+
+    They are often newer than the system's, and PyTorch has the same ones open. A library that does not open is left to the system's, whose
     failure the port reports.
     """
-    try:
-        package = importlib.util.find_spec("nvidia.cudnn")
-    except ModuleNotFoundError:
-        return
-    for folder in (package and package.submodule_search_locations) or ():
-        library = Path(folder, "lib", "libcudnn_graph.so.9")
-        if library.exists():
-            try:
-                ctypes.CDLL(str(library), mode=ctypes.RTLD_LOCAL)
-            except OSError as error:
-                _log.warning("cuDNN of the Python environment cannot be opened: %s", error)
-            return
+    for name, file in _LIBRARIES_OF_PACKAGES:
+        try:
+            package = importlib.util.find_spec(name)
+        except ModuleNotFoundError:
+            continue
+        for folder in (package and package.submodule_search_locations) or ():
+            library = Path(folder, "lib", file)
+            if library.exists():
+                try:
+                    ctypes.CDLL(str(library), mode=ctypes.RTLD_LOCAL)
+                except OSError as error:
+                    _log.warning("%s of the Python environment cannot be opened: %s", file, error)
+                break
 
 
 def plan_folder(port: str, given: str | os.PathLike[str] | bool | None) -> str:

@@ -215,7 +215,7 @@ class HipblasltProduct:
             lambda: self._types(graph),
             lambda: self._activation(activations[0]) if activations else None,
             lambda: self._bias(graph, rest[0]) if is_biased else None,
-            lambda: self._layouts(graph, product),
+            lambda: self.layouts(graph, product),
         )
 
     @staticmethod
@@ -246,7 +246,7 @@ class HipblasltProduct:
         return None if is_row and bias.operand is not None else "a bias is one row of the result"
 
     @staticmethod
-    def _layouts(graph: Graph, product: Node) -> Refusal:
+    def layouts(graph: Graph, product: Node) -> Refusal:
         """Row-major results, operands of either order, and batches one stride apart: the provider passes on but one, and checks none."""
         a, b = (graph.tensors[product.inputs[name]] for name in (A.OPERATION_MATMUL_ADESC, A.OPERATION_MATMUL_BDESC))
         c, y = (graph.tensors[_result(node)] for node in (graph.nodes[0], graph.nodes[-1]))

@@ -8,6 +8,7 @@ from typing import Protocol
 from . import precision as precisions
 from .abi import Descriptor as D
 from .abi import Pointwise as P
+from .cublas import BlasProduct
 from .cudnn import FusedAttention
 from .dtypes import BF16, BOOL, F16, F32, I8, DType
 from .engine_rules import (
@@ -252,21 +253,28 @@ _SLOW_IN_CUDNN = {P.GELU_FWD: 1 << 20}
 """Beside a product of (4096, 768) and (768, 3072) cuDNN's exact GELU of f16 takes 20 us of an H200, the product alone 34 us."""
 
 
-def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
-    """NVIDIA's cuDNN, with generated kernels for what it is not asked for.
+_BLAS_EPILOGUE = frozenset({P.ADD, P.RELU_FWD, P.GELU_APPROX_TANH_FWD})
 
+
+def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
+    """NVIDIA's cuDNN and, for matrix products, cuBLASLt, with generated kernels for what they are not asked for.
+
+    Products that cuDNN takes are cuBLASLt's as well where it has their epilogues: which one runs a graph is decided when plans are made.
     Without TF32 cuDNN 9 fuses little into convolutions of f32, and nothing into matrix products: seen with 9.14 and 9.19
     on an H200, for images that are channels-last and results in C order.
     """
     activations = frozenset({P.RELU_FWD, P.TANH_FWD, P.SIGMOID_FWD, P.ELU_FWD})
-    exact = Engine("CUDNN_ENGINE", BiasActivation(activations, frozenset({F32})))
+    exact = (
+        Engine("CUDNN_ENGINE", BiasActivation(activations, frozenset({F32}))),
+        Engine("CUBLASLT_ENGINE", BlasProduct(frozenset({MATMUL}), _BLAS_EPILOGUE, frozenset({F32}), 3)),
+    )
     floats = _FLOATS if tf32 else _FLOATS - {F32}
     return Target(
         architecture,
         (
             _ROW_PRODUCT,
             Engine("CUDNN_ENGINE", AnchorEpilogue(_ANCHORS, EPILOGUE_MODES, floats, 16, _SLOW_IN_CUDNN)),
-            *([] if tf32 else [exact]),
+            *(() if tf32 else exact),
             Engine("CUDNN_ENGINE", FusedAttention()),
             *_GENERATED,
         ),

@@ -115,9 +115,10 @@ def test_a_gpu_gets_kernels_for_what_its_library_refuses_whole_and_split() -> No
     assert len(last.model.refused) == 4
 
 
-def test_exact_f32_on_nvidia_asks_cudnn_for_convolutions_with_bias_only() -> None:
+def test_exact_f32_on_nvidia_asks_cudnn_for_convolutions_with_bias_and_cublas_for_products_only() -> None:
     program = code_of()
-    assert kinds(program) == [("execute", "conv2d + add"), ("launch", "add + relu"), ("launch", "matmul + tanh")]
+    conv, add, product = ("execute", "conv2d + add"), ("launch", "add + relu"), ("execute", "matmul")
+    assert kinds(program) == [conv, add, product, ("launch", "tanh")]
     assert "tf32" not in program.model.to_dict()
 
 
@@ -403,4 +404,4 @@ def test_a_program_for_a_device_that_is_elsewhere_is_compiled_and_inspected(
     arguments = ["compile", str(path), "--target", "sm_90", "--in-process", "--json"]
     assert cli.run_guarded(lambda: cli.app(arguments, standalone_mode=False)) == 0
     data = json.loads(capsys.readouterr().out)
-    assert [step["engine"] for step in data["steps"] if step["kind"] == "execute"] == ["CUDNN_ENGINE"]
+    assert [step["engine"] for step in data["steps"] if step["kind"] == "execute"] == ["CUDNN_ENGINE", "CUBLASLT_ENGINE"]

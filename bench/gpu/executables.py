@@ -54,7 +54,7 @@ def alone(program: dict[str, Any], executable: dict[str, Any], target: str) -> s
         buffers.append({"kind": "input" if is_input else "output", "bytes": size_bytes, "first": 0, "last": 0})
     step = {"executable": 0, "name": executable["summary"], "operands": places, "kind": "execute"}
     return json.dumps({
-        **{key: program[key] for key in ("producer", "model")},
+        **{key: program[key] for key in ("producer", "model", "tf32") if key in program},
         "format": 1, "target": target, "inputs": ports["in"], "outputs": ports["out"], "constants": [], "buffers": buffers,
         "executables": [executable], "steps": [step],
     })  # fmt: skip

@@ -1,6 +1,6 @@
 /* The part of cuDNN's backend C ABI that this project calls, declared by hand for a library opened at run time.
  *
- * Source: NVIDIA's public cuDNN backend API reference, cuDNN 9 (9.14 to 9.19); check_abi.py beside this file compares the values with NVIDIA's
+ * Source: NVIDIA's public cuDNN backend API reference, cuDNN 9 (9.14 to 9.19); ../check_values.py compares the values with NVIDIA's
  * own header where there is one. Enumerations are 32-bit ints across the ABI.
  */
 #pragma once

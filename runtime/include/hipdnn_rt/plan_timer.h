@@ -21,7 +21,9 @@ class PlanTimer {
   PlanTimer(const Device& device, std::shared_ptr<const Handle> handle, const Executable& executable,
             std::span<const ConstantBinding> constants);
 
-  /// Microseconds of one execution, the median of several series, by events of the device. Blocks. Throws DeviceError where the plan does not run.
+  /// Microseconds of one execution, by events of the device. On a GPU the median of several, each with nothing in the caches: in a program,
+  /// weights are never there, and large activations are not. On the host the median of series. Blocks. Throws DeviceError where the plan
+  /// does not run.
   double time_us(const Plan& plan);
 
   /// What an execution finds, as it may in a program.
@@ -45,6 +47,8 @@ class PlanTimer {
   };
 
   void run(const Plan& plan, const Descriptor& pack, int count);
+  /// `scratch` is twice as large as what is copied in it.
+  double cold_us(const Plan& plan, const Descriptor& pack, void* scratch);
   double elapsed_ms(const Plan& plan, const Descriptor& pack, int count);
 
   const Device& device_;

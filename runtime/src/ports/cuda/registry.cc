@@ -6,8 +6,11 @@
 #include "backend/handle.h"
 #include "backend/status.h"
 #include "choose.h"
+#include "cublas_lt.h"
 #include "cudnn_plan.h"
 #include "hipdnn_cuda.h"
+#include "product.h"
+#include "product_plan.h"
 #include "translate.h"
 #include "vendor_handle.h"
 
@@ -45,6 +48,42 @@ class CudnnEngine final : public hipdnn_port::Engine {
   std::string name_;
 };
 
+/// Few: plans that are timed are the first of all that are proposed, cuDNN's among them.
+constexpr int most_product_algorithms = 4;
+
+/// cuBLASLt, as hipDNN has hipBLASLt.
+class CublasLtEngine final : public hipdnn_port::Engine {
+ public:
+  std::string_view name() const override { return "CUBLASLT_ENGINE"; }
+  std::optional<std::string> refuses(const hipdnn_port::Graph& graph) const override {
+    std::string reason;
+    return as_product(graph, reason) ? std::nullopt : std::optional(reason);
+  }
+  std::unique_ptr<hipdnn_port::Plan> build(const hipdnn_port::Graph& graph, const hipdnn_port::PlanOptions& options) const override {
+    auto configured = std::static_pointer_cast<const ConfiguredProduct>(options.detail);
+    if (!configured) {
+      const auto proposals = configure(graph, options, 1);
+      if (proposals.empty()) throw std::runtime_error("it has no algorithm");
+      configured = proposals.front();
+    }
+    return build_product_plan(std::move(configured));
+  }
+
+  /// Throws std::runtime_error where the graph is no product, or there is no library.
+  static std::vector<std::shared_ptr<const ConfiguredProduct>> configure(const hipdnn_port::Graph& graph, const hipdnn_port::PlanOptions& options,
+                                                                        int most) {
+    std::string reason;
+    const std::optional<Product> product = as_product(graph, reason);
+    if (!product) throw std::runtime_error(reason);
+    return propose_products(*product, handle_of(options), most);
+  }
+};
+
+const CublasLtEngine& cublas_lt_engine() {
+  static const CublasLtEngine engine;
+  return engine;
+}
+
 const std::vector<CudnnEngine>& cudnn_engines() {
   static const std::vector<CudnnEngine> all = [] {
     std::vector<CudnnEngine> made;
@@ -52,6 +91,44 @@ const std::vector<CudnnEngine>& cudnn_engines() {
     return made;
   }();
   return all;
+}
+
+/// Adds what cuBLASLt proposes; answers why it proposes nothing.
+std::string rank_products(const hipdnn_port::Graph& graph, const hipdnn_port::PlanOptions& options, int most,
+                          std::vector<hipdnn_port::Proposal>& proposals) {
+  try {
+    for (auto& configured : CublasLtEngine::configure(graph, options, most)) {
+      hipdnn_port::Proposal proposal{&cublas_lt_engine(), {}, configured};
+      for (const auto& [knob, value] : configured->knobs) proposal.knobs.emplace_back("CUBLASLT_" + knob, value);
+      proposals.push_back(std::move(proposal));
+    }
+  } catch (const hipdnn_port::StatusError&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "it has no algorithm";
+}
+
+/// Adds what cuDNN proposes; answers why it proposes nothing.
+std::string rank_fusions(const hipdnn_port::Graph& graph, const hipdnn_port::PlanOptions& options, bool find_first,
+                         std::vector<hipdnn_port::Proposal>& proposals) {
+  if (auto reason = why_not_expressible(graph)) return *reason;
+  std::string reason;
+  try {
+    for (auto& configured : propose(graph, handle_of(options), reason)) {
+      if (configured->engine < 0 || configured->engine >= engine_count) continue;
+      hipdnn_port::Proposal proposal{&cudnn_engines()[static_cast<std::size_t>(configured->engine)], {}, configured};
+      for (const auto& [knob, value] : configured->knobs) proposal.knobs.emplace_back("CUDNN_KNOB_" + std::to_string(knob), value);
+      proposals.push_back(std::move(proposal));
+      if (find_first) break;
+    }
+  } catch (const hipdnn_port::StatusError&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    reason = error.what();
+  }
+  return reason;
 }
 
 }  // namespace
@@ -91,33 +168,21 @@ const std::vector<const Engine*>& engines() {
   static const std::vector<const Engine*> all = [] {
     std::vector<const Engine*> pointers;
     for (const hipdnn_cuda::CudnnEngine& engine : hipdnn_cuda::cudnn_engines()) pointers.push_back(&engine);
+    pointers.push_back(&hipdnn_cuda::cublas_lt_engine());
     return pointers;
   }();
   return all;
 }
 
 std::vector<Proposal> rank(const Graph& graph, const PlanOptions& options, bool find_first, std::string& refusals) {
-  if (const auto reason = hipdnn_cuda::why_not_expressible(graph)) {
-    refusals = "\n  cuDNN: " + *reason;
-    return {};
-  }
   std::vector<Proposal> proposals;
-  std::string reason;
-  try {
-    for (auto& configured : hipdnn_cuda::propose(graph, hipdnn_cuda::handle_of(options), reason)) {
-      const auto index = static_cast<std::size_t>(configured->engine);
-      if (configured->engine < 0 || index >= engines().size()) continue;
-      Proposal proposal{engines()[index], {}, configured};
-      for (const auto& [knob, value] : configured->knobs) proposal.knobs.emplace_back("CUDNN_KNOB_" + std::to_string(knob), value);
-      proposals.push_back(std::move(proposal));
-      if (find_first) break;
-    }
-  } catch (const hipdnn_port::StatusError&) {
-    throw;
-  } catch (const std::runtime_error& error) {
-    reason = error.what();
+  const std::string no_product = hipdnn_cuda::rank_products(graph, options, find_first ? 1 : hipdnn_cuda::most_product_algorithms, proposals);
+  if (find_first && !proposals.empty()) return proposals;
+  const std::string no_fusion = hipdnn_cuda::rank_fusions(graph, options, find_first, proposals);
+  if (proposals.empty()) {
+    refusals = "\n  cuDNN " + std::string(hipdnn_cuda::cudnn_version()) + ": " + no_fusion + "\n  cuBLASLt " +
+               std::string(hipdnn_cuda::cublas_lt_version()) + ": " + no_product;
   }
-  if (proposals.empty()) refusals = "\n  cuDNN " + std::string(hipdnn_cuda::cudnn_version()) + ": " + reason;
   return proposals;
 }
 

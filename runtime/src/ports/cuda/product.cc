@@ -1,0 +1,183 @@
+#include "product.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "backend/names.h"
+
+namespace hipdnn_cuda {
+namespace {
+
+using hipdnn_port::Graph;
+using hipdnn_port::Node;
+using hipdnn_port::Tensor;
+
+/// Why a graph is no product; caught in this file.
+struct NoProduct : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+void require(bool condition, const char* otherwise) {
+  if (!condition) throw NoProduct(otherwise);
+}
+
+/// The stride of a tensor's batch as one dim: 0 where it has one matrix for all.
+std::int64_t batch_stride(const Tensor& tensor, const Tensor& result) {
+  const auto batch_rank = tensor.dims.size() - 2;
+  require(tensor.dims.size() == result.dims.size(), "operands differ in rank");
+  if (std::all_of(tensor.dims.begin(), tensor.dims.end() - 2, [](std::int64_t dim) { return dim == 1; })) return 0;
+  std::int64_t innermost = 0, expected = 0;
+  for (std::size_t d = batch_rank; d-- > 0;) {
+    require(tensor.dims[d] == result.dims[d], "batches broadcast in part");
+    if (tensor.dims[d] == 1) continue;
+    if (innermost == 0) innermost = expected = tensor.strides[d];
+    require(tensor.strides[d] == expected, "matrices of the batch are not one stride apart");
+    expected *= tensor.dims[d];
+  }
+  return innermost;
+}
+
+/// The matrix of a tensor's last two dims, which the product takes as (columns of the tensor, rows of the tensor).
+Matrix matrix_of(const Tensor& tensor, const Tensor& result) {
+  const std::size_t last = tensor.dims.size() - 1;
+  const std::int64_t rows = tensor.dims[last - 1], columns = tensor.dims[last];
+  const std::int64_t row_stride = tensor.strides[last - 1], column_stride = tensor.strides[last];
+  Matrix matrix;
+  matrix.batch_stride = batch_stride(tensor, result);
+  if ((column_stride == 1 || columns == 1) && (row_stride >= columns || rows == 1)) {
+    matrix.rows = columns;
+    matrix.columns = rows;
+    matrix.leading = rows == 1 ? columns : row_stride;
+  } else {
+    require((row_stride == 1 || rows == 1) && (column_stride >= rows || columns == 1), "a matrix has no stride of 1");
+    matrix.rows = rows;
+    matrix.columns = columns;
+    matrix.leading = columns == 1 ? rows : column_stride;
+    matrix.is_transposed = true;
+  }
+  return matrix;
+}
+
+/// Whether the tensor is a vector along the last dim of `result`.
+bool is_row(const Tensor& tensor, const Tensor& result) {
+  return std::all_of(tensor.dims.begin(), tensor.dims.end() - 1, [](std::int64_t dim) { return dim == 1; }) &&
+         tensor.dims.back() == result.dims.back() && (tensor.strides.back() == 1 || tensor.dims.back() == 1);
+}
+
+Activation activation_of(const Node& node) {
+  switch (node.integer(HIPDNN_ATTR_POINTWISE_MODE)) {
+    case HIPDNN_POINTWISE_RELU_FWD:
+      require(node.real_or(HIPDNN_ATTR_POINTWISE_RELU_LOWER_CLIP, 0) == 0 && node.real_or(HIPDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE, 0) == 0 &&
+                  !std::isfinite(node.real_or(HIPDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, INFINITY)),
+              "a ReLU has bounds");
+      return Activation::relu;
+    case HIPDNN_POINTWISE_GELU_APPROX_TANH_FWD: return Activation::gelu_tanh;
+    default: throw NoProduct("an operation of the epilogue is neither an addition, nor ReLU, nor GELU by tanh");
+  }
+}
+
+class Reader {
+ public:
+  explicit Reader(const Graph& graph) : graph_(graph) {
+    for (const Tensor& tensor : graph.tensors) {
+      if (tensor.has_pointer()) product_.uids.push_back(tensor.uid);
+    }
+  }
+
+  Product run() {
+    require(!graph_.nodes.empty() && graph_.nodes.front().type == HIPDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, "it does not begin with a matrix product");
+    require(graph_.compute_type == HIPDNN_DATA_FLOAT, "it is not computed in f32");
+    const Node& first = graph_.nodes.front();
+    value_ = first.tensor(HIPDNN_ATTR_OPERATION_MATMUL_CDESC);
+    for (std::size_t i = 1; i < graph_.nodes.size(); ++i) add(graph_.nodes[i]);
+    const Tensor& result = tensor(value_);
+    require(result.dims.size() >= 2, "matrices have two dims");
+    product_.dtype = result.dtype;
+    product_.result = matrix_of(result, result);
+    require(!product_.result.is_transposed, "the result's last dim has no stride of 1");
+    const int a = first.tensor(HIPDNN_ATTR_OPERATION_MATMUL_ADESC), b = first.tensor(HIPDNN_ATTR_OPERATION_MATMUL_BDESC);
+    product_.left = matrix_of(operand(b, product_.left_operand), result);
+    product_.right = matrix_of(operand(a, product_.right_operand), result);
+    operand(value_, product_.result_operand);
+    if (addend_ >= 0) {
+      product_.addend = matrix_of(operand(addend_, product_.addend_operand.emplace()), result);
+      require(!product_.addend->is_transposed && tensor(addend_).dims == result.dims, "what is added has another order than the result");
+    }
+    if (bias_ >= 0) operand(bias_, product_.bias_operand.emplace());
+    for (std::size_t d = 0; d + 2 < result.dims.size(); ++d) product_.batch *= result.dims[d];
+    join_batch();
+    return std::move(product_);
+  }
+
+ private:
+  const Tensor& tensor(int index) const { return graph_.tensors[static_cast<std::size_t>(index)]; }
+
+  /// A tensor with a pointer, of the result's type.
+  const Tensor& operand(int index, std::size_t& position) const {
+    const Tensor& found = tensor(index);
+    require(found.has_pointer(), "an operand has no pointer");
+    require(found.dtype == tensor(value_).dtype, "types of operands differ");
+    position = static_cast<std::size_t>(std::ranges::find(product_.uids, found.uid) - product_.uids.begin());
+    return found;
+  }
+
+  void add(const Node& node) {
+    require(node.type == HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "its epilogue is not pointwise");
+    require(product_.activation == Activation::none, "something follows the activation");
+    require(tensor(value_).is_virtual, "an intermediate value is a result");
+    const int in = node.tensor(HIPDNN_ATTR_OPERATION_POINTWISE_IN_0_EXT);
+    if (node.integer(HIPDNN_ATTR_POINTWISE_MODE) == HIPDNN_POINTWISE_ADD) {
+      const int other = node.tensor(HIPDNN_ATTR_OPERATION_POINTWISE_IN_1_EXT);
+      require((in == value_) != (other == value_), "an addition is not of the product");
+      add_operand(in == value_ ? other : in);
+    } else {
+      require(in == value_, "an operation of the epilogue is not of the product");
+      product_.activation = activation_of(node);
+    }
+    value_ = node.tensor(HIPDNN_ATTR_OPERATION_POINTWISE_OUT_0_EXT);
+  }
+
+  void add_operand(int index) {
+    if (is_row(tensor(index), tensor(value_)) && bias_ < 0) {
+      bias_ = index;
+    } else {
+      require(addend_ < 0, "more is added than a bias and one matrix");
+      addend_ = index;
+    }
+  }
+
+  /// One matrix for all of the batch: the rows of the batch are rows of one matrix.
+  void join_batch() {
+    std::vector<Matrix*> rows{&product_.right, &product_.result};
+    if (product_.addend) rows.push_back(&*product_.addend);
+    const bool joins = product_.left.batch_stride == 0 && std::ranges::all_of(rows, [](const Matrix* matrix) {
+                         return !matrix->is_transposed && matrix->batch_stride == matrix->leading * matrix->columns;
+                       });
+    if (product_.batch == 1 || !joins) return;
+    for (Matrix* matrix : rows) {
+      matrix->columns *= product_.batch;
+      matrix->batch_stride = 0;
+    }
+    product_.batch = 1;
+  }
+
+  const Graph& graph_;
+  Product product_;
+  int value_ = -1;
+  int addend_ = -1;
+  int bias_ = -1;
+};
+
+}  // namespace
+
+std::optional<Product> as_product(const Graph& graph, std::string& reason) {
+  try {
+    return Reader(graph).run();
+  } catch (const NoProduct& no) {
+    reason = no.what();
+    return std::nullopt;
+  }
+}
+
+}  // namespace hipdnn_cuda

@@ -1,0 +1,43 @@
+// A hipDNN graph as one product with an epilogue, in the terms of BLAS.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/graph.h"
+
+namespace hipdnn_cuda {
+
+/// A matrix in column-major order, as it lies in memory.
+struct Matrix {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t leading = 0;
+  std::int64_t batch_stride = 0;
+  /// Whether the product takes it transposed.
+  bool is_transposed = false;
+};
+
+enum class Activation { none, relu, gelu_tanh };
+
+/// `result = activation(left x right + addend + bias)`. A product of row-major matrices is one of their column-major transposes in the other order:
+/// `left` is the graph's B. Numbers of operands are positions among `uids`.
+struct Product {
+  hipdnnDataType_t dtype = HIPDNN_DATA_FLOAT;
+  std::int64_t batch = 1;
+  Matrix left, right, result;
+  std::optional<Matrix> addend;
+  Activation activation = Activation::none;
+  /// Tensors with a pointer, in the order of the graph.
+  std::vector<std::int64_t> uids;
+  std::size_t left_operand = 0, right_operand = 0, result_operand = 0;
+  std::optional<std::size_t> addend_operand, bias_operand;
+};
+
+/// The graph as a product; nothing where it is something else, and then `reason` says what.
+std::optional<Product> as_product(const hipdnn_port::Graph& graph, std::string& reason);
+
+}  // namespace hipdnn_cuda

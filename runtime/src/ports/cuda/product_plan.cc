@@ -1,0 +1,188 @@
+#include "product_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <stdexcept>
+
+#include "cublas_lt.h"
+
+namespace hipdnn_cuda {
+namespace {
+
+/// What NVIDIA recommends for Hopper.
+constexpr std::uint64_t most_workspace_bytes = std::uint64_t{32} << 20;
+/// Of every pointer, as a tensor's default in hipDNN.
+constexpr std::uint32_t alignment_bytes = 16;
+/// Bias pointers whose description is kept: as many as contexts are likely to run one plan in.
+constexpr std::size_t kept_descriptions = 8;
+
+constexpr std::array<std::pair<int, const char*>, 7> knob_names{{{CUBLASLT_ALGO_CONFIG_ID, "ALGORITHM"},
+                                                                 {CUBLASLT_ALGO_CONFIG_TILE_ID, "TILE"},
+                                                                 {CUBLASLT_ALGO_CONFIG_STAGES_ID, "STAGES"},
+                                                                 {CUBLASLT_ALGO_CONFIG_SPLITK_NUM, "SPLIT_K"},
+                                                                 {CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, "REDUCTION"},
+                                                                 {CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, "SWIZZLING"},
+                                                                 {CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, "OPTION"}}};
+/// These are of 16 bits.
+constexpr std::array<std::pair<int, const char*>, 2> narrow_knob_names{
+    {{CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID, "INNER_SHAPE"}, {CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, "CLUSTER"}}};
+
+int type_of(hipdnnDataType_t dtype) {
+  switch (dtype) {
+    case HIPDNN_DATA_FLOAT: return CUDA_R_32F;
+    case HIPDNN_DATA_HALF: return CUDA_R_16F;
+    case HIPDNN_DATA_BFLOAT16: return CUDA_R_16BF;
+    default: throw std::runtime_error("products are of f32, f16 or bf16");
+  }
+}
+
+template <class Set, class Raw, class Value>
+void set(Set function, Raw object, int attribute, const Value& value) {
+  check_cublas_lt(function(object, attribute, &value, sizeof value), "attribute " + std::to_string(attribute));
+}
+
+ProductDescription describe(const ConfiguredProduct& configured, const void* bias) {
+  const CublasLt& api = *cublas_lt();
+  const Product& product = configured.product;
+  cublasLtMatmulDesc_t raw = nullptr;
+  check_cublas_lt(api.description_create(&raw, configured.rounds_f32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
+                  "cublasLtMatmulDescCreate");
+  ProductDescription made(raw);
+  const auto operation = [](const Matrix& matrix) { return std::int32_t{matrix.is_transposed ? CUBLAS_OP_T : CUBLAS_OP_N}; };
+  set(api.description_set, raw, CUBLASLT_MATMUL_DESC_TRANSA, operation(product.left));
+  set(api.description_set, raw, CUBLASLT_MATMUL_DESC_TRANSB, operation(product.right));
+  std::int32_t epilogue = product.bias_operand ? CUBLASLT_EPILOGUE_BIAS : 0;
+  if (product.activation == Activation::relu) epilogue |= CUBLASLT_EPILOGUE_RELU;
+  if (product.activation == Activation::gelu_tanh) epilogue |= CUBLASLT_EPILOGUE_GELU;
+  set(api.description_set, raw, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue != 0 ? epilogue : std::int32_t{CUBLASLT_EPILOGUE_DEFAULT});
+  if (product.bias_operand) set(api.description_set, raw, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  return made;
+}
+
+MatrixLayout layout_of(const Product& product, const Matrix& matrix) {
+  const CublasLt& api = *cublas_lt();
+  cublasLtMatrixLayout_t raw = nullptr;
+  check_cublas_lt(api.layout_create(&raw, type_of(product.dtype), static_cast<std::uint64_t>(matrix.rows), static_cast<std::uint64_t>(matrix.columns),
+                                    matrix.leading),
+                  "cublasLtMatrixLayoutCreate");
+  MatrixLayout made(raw);
+  if (product.batch > 1) {
+    set(api.layout_set, raw, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(product.batch));
+    set(api.layout_set, raw, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, matrix.batch_stride);
+  }
+  return made;
+}
+
+struct Layouts {
+  explicit Layouts(const Product& product)
+      : left(layout_of(product, product.left)),
+        right(layout_of(product, product.right)),
+        result(layout_of(product, product.result)),
+        addend(layout_of(product, product.addend ? *product.addend : product.result)) {}
+  MatrixLayout left, right, result, addend;
+};
+
+ProductPreference preference() {
+  const CublasLt& api = *cublas_lt();
+  cublasLtMatmulPreference_t raw = nullptr;
+  check_cublas_lt(api.preference_create(&raw), "cublasLtMatmulPreferenceCreate");
+  ProductPreference made(raw);
+  set(api.preference_set, raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most_workspace_bytes);
+  for (const int attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                              CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+    set(api.preference_set, raw, attribute, alignment_bytes);
+  }
+  return made;
+}
+
+template <class Value, std::size_t count>
+void read_knobs(const cublasLtMatmulAlgo_t& algorithm, const std::array<std::pair<int, const char*>, count>& names,
+                std::vector<std::pair<std::string, std::int64_t>>& knobs) {
+  for (const auto& [attribute, name] : names) {
+    Value value{};
+    std::size_t written = 0;
+    if (cublas_lt()->algorithm_get(&algorithm, attribute, &value, sizeof value, &written) == CUBLAS_STATUS_SUCCESS) knobs.emplace_back(name, value);
+  }
+}
+
+class ProductPlan final : public hipdnn_port::Plan {
+ public:
+  explicit ProductPlan(std::shared_ptr<const ConfiguredProduct> configured)
+      : configured_(std::move(configured)), layouts_(configured_->product) {
+    uids_ = configured_->product.uids;
+    workspace_bytes_ = static_cast<std::int64_t>(configured_->workspace_bytes);
+  }
+
+  std::string describe() const override {
+    return "cuBLASLt " + std::string(cublas_lt_version()) + " algorithm " + std::to_string(configured_->knobs.front().second);
+  }
+
+  void execute(void* const* pointers, void* workspace, const hipdnn_port::Launch& launch) const override {
+    if (bind_device() != CUDA_SUCCESS) throw std::runtime_error("cannot use the device");
+    const Product& product = configured_->product;
+    const float alpha = 1, beta = product.addend_operand ? 1 : 0;
+    void* result = pointers[product.result_operand];
+    const void* addend = product.addend_operand ? pointers[*product.addend_operand] : result;
+    const std::shared_ptr<const ProductDescription> description = description_for(product.bias_operand ? pointers[*product.bias_operand] : nullptr);
+    check_cublas_lt(cublas_lt()->matmul(cublas_lt_handle(), description->raw(), &alpha, pointers[product.left_operand], layouts_.left.raw(),
+                                        pointers[product.right_operand], layouts_.right.raw(), &beta, addend, layouts_.addend.raw(), result,
+                                        layouts_.result.raw(), &configured_->algorithm, workspace, configured_->workspace_bytes,
+                                        reinterpret_cast<CUstream>(launch.stream)),
+                    "cublasLtMatmul");
+    static_cast<VendorHandle*>(launch.vendor_handle)->order().after_writing(result);
+  }
+
+ private:
+  using Described = std::pair<const void*, std::shared_ptr<const ProductDescription>>;
+
+  /// The pointer of the bias is a part of the description.
+  std::shared_ptr<const ProductDescription> description_for(const void* bias) const {
+    const std::scoped_lock lock(guard_);
+    const auto found = std::ranges::find(descriptions_, bias, &Described::first);
+    if (found != descriptions_.end()) return found->second;
+    if (descriptions_.size() == kept_descriptions) descriptions_.erase(descriptions_.begin());
+    auto made = std::make_shared<const ProductDescription>(hipdnn_cuda::describe(*configured_, bias));
+    return descriptions_.emplace_back(bias, std::move(made)).second;
+  }
+
+  std::shared_ptr<const ConfiguredProduct> configured_;
+  Layouts layouts_;
+  mutable std::mutex guard_;
+  mutable std::vector<Described> descriptions_;
+};
+
+}  // namespace
+
+std::vector<std::shared_ptr<const ConfiguredProduct>> propose_products(const Product& product, const VendorHandle& handle, int most) {
+  const CublasLt* api = cublas_lt();
+  if (api == nullptr) throw std::runtime_error(cublas_lt_failure());
+  ConfiguredProduct plain{product, product.dtype == HIPDNN_DATA_FLOAT && handle.allows_tf32()};
+  // Any pointer does: alignment is asked for apart.
+  const ProductDescription description = describe(plain, &plain);
+  const Layouts layouts(product);
+  const ProductPreference asked = preference();
+  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(most));
+  int count = 0;
+  check_cublas_lt(api->get_heuristic(cublas_lt_handle(), description.raw(), layouts.left.raw(), layouts.right.raw(), layouts.addend.raw(),
+                                     layouts.result.raw(), asked.raw(), most, results.data(), &count),
+                  "cublasLtMatmulAlgoGetHeuristic");
+  std::vector<std::shared_ptr<const ConfiguredProduct>> proposals;
+  for (const cublasLtMatmulHeuristicResult_t& result : results) {
+    if (static_cast<int>(proposals.size()) == count || result.state != CUBLAS_STATUS_SUCCESS) break;
+    ConfiguredProduct configured = plain;
+    configured.algorithm = result.algo;
+    configured.workspace_bytes = result.workspaceSize;
+    read_knobs<std::int32_t>(result.algo, knob_names, configured.knobs);
+    read_knobs<std::int16_t>(result.algo, narrow_knob_names, configured.knobs);
+    if (configured.knobs.empty()) continue;
+    proposals.push_back(std::make_shared<const ConfiguredProduct>(std::move(configured)));
+  }
+  return proposals;
+}
+
+std::unique_ptr<hipdnn_port::Plan> build_product_plan(std::shared_ptr<const ConfiguredProduct> configured) {
+  return std::make_unique<ProductPlan>(std::move(configured));
+}
+
+}  // namespace hipdnn_cuda

@@ -1,0 +1,33 @@
+// Matrix products on cuBLASLt: its algorithms for a product, and a plan of one of them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backend/engine.h"
+#include "cublas_lt_abi.h"
+#include "product.h"
+#include "vendor_handle.h"
+
+namespace hipdnn_cuda {
+
+/// How cuBLASLt is to compute a product.
+struct ConfiguredProduct {
+  Product product;
+  bool rounds_f32 = false;
+  cublasLtMatmulAlgo_t algorithm{};
+  std::size_t workspace_bytes = 0;
+  /// What the algorithm consists of, by name.
+  std::vector<std::pair<std::string, std::int64_t>> knobs{};
+};
+
+/// What cuBLASLt's heuristic proposes, best first and at most `most`. The current context is the handle's. Throws std::runtime_error with its reason.
+std::vector<std::shared_ptr<const ConfiguredProduct>> propose_products(const Product& product, const VendorHandle& handle, int most);
+
+/// A plan of a proposal.
+std::unique_ptr<hipdnn_port::Plan> build_product_plan(std::shared_ptr<const ConfiguredProduct> configured);
+
+}  // namespace hipdnn_cuda
