@@ -205,6 +205,20 @@ class Rowwise:
         return len(rows) == 1
 
 
+class RowwiseResults(Rowwise):
+    """The same, where every element that a thread computes is one of each result: pointwise nodes alone store results of one size."""
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Why the graph is not taken, or None."""
+        if refusal := super().refuses(graph):
+            return refusal
+        if any(node.type != POINTWISE for node in graph.nodes):
+            return None
+        whole = tuple(map(max, zip(*_tensor_dims(graph), strict=True)))
+        stored = {tensor.dims for tensor in _used(graph) if tensor.result is not None}
+        return "stores a result of fewer elements than it computes" if stored - {whole} else None
+
+
 @dataclass(frozen=True)
 class Reduction:
     """One reduction over any dims, with pointwise nodes before (on its shape) and after (on the reduced shape)."""

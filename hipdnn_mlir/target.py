@@ -30,6 +30,7 @@ from .engine_rules import (
     Reduction,
     RowProduct,
     Rowwise,
+    RowwiseResults,
     Single,
     WholeBlocks,
 )
@@ -234,7 +235,7 @@ _GPU_COST = CostModel(
 _ANCHORS = frozenset({CONVOLUTION, BACKWARD_DATA, MATMUL})
 _ROW_PRODUCT = Engine("GENERATED", RowProduct(frozenset({MATMUL}), EPILOGUE_MODES, _FLOATS, 16), is_generated=True)
 _GENERATED = (
-    Engine("GENERATED", Rowwise(ROWWISE_TYPES, 32), is_generated=True),
+    Engine("GENERATED", RowwiseResults(ROWWISE_TYPES, 32), is_generated=True),
     Engine(
         "GENERATED",
         Single(frozenset({RESAMPLE, LAYER_NORM, BATCH_NORM, BATCH_NORM_OF_DEVIATION}), _FLOATS),

@@ -7,6 +7,7 @@ from onnx import TensorProto
 
 import hipdnn_mlir
 import models
+from hipdnn_mlir.abi import Attribute, Descriptor
 from hipdnn_mlir.errors import DeviceError, ModelError
 from hipdnn_mlir.gpu.generate import FUNCTIONS
 from hipdnn_mlir.program.schema import CODE_FORMAT
@@ -80,3 +81,39 @@ def test_channels_are_filled_up(channels: int, filled: int) -> None:
 
 def _half(b: GraphBuilder, dims: list[int]) -> str:
     return b.constant(b.rng.standard_normal(dims), "float16", "weight")
+
+
+def test_a_value_that_is_stored_and_broadcast_is_a_kernel_of_its_own() -> None:
+    b = GraphBuilder("mask")
+    shared = b.op("Neg", b.input("m", [2, 1, 4, 8]))
+    model = b.model({shared: [2, 1, 4, 8], b.op("Add", b.input("x", [2, 3, 4, 8]), shared): [2, 3, 4, 8]})
+    assert sorted(summaries(hipdnn_mlir.compile(model, target="sm_90"))) == ["add", "neg"]
+
+
+def test_products_of_exact_f32_are_graphs_of_cublas_with_what_is_added() -> None:
+    b = GraphBuilder("product")
+    w, bias = (b.constant(b.rng.standard_normal(dims), "float32", "w") for dims in ([16, 24], [24]))
+    y = b.op("Add", b.op("Add", b.op("MatMul", b.input("x", [2, 8, 16]), w), bias), b.input("r", [2, 8, 24]))
+    program = hipdnn_mlir.compile(b.model({b.op("Relu", y): [2, 8, 24]}), target="sm_90")
+    assert [executable.engine for executable in program.model.executables] == ["CUBLASLT_ENGINE"]
+    assert summaries(program) == ["matmul + add + add + relu"]
+
+
+def filter_strides(target: str) -> tuple[int, ...]:
+    """Of the second operand of the first convolution with more than one input channel."""
+    program = hipdnn_mlir.compile(models.resnet(), target=target).model.to_dict()
+    graphs = [e for e in program["executables"] if e["summary"].startswith("conv2d")]
+    tensors = [
+        {name: value for name, _, value in attributes}
+        for graph in graphs
+        for kind, attributes, *_ in graph["descriptors"]
+        if kind == Descriptor.TENSOR_DESCRIPTOR
+    ]
+    filters = [t for t in tensors if t[Attribute.TENSOR_DIMENSIONS][2:] == [3, 3]]
+    return tuple(filters[0][Attribute.TENSOR_STRIDES])
+
+
+def test_filters_lie_channels_last_for_cudnn_alone() -> None:
+    assert filter_strides("sm_90")[1] == 1
+    assert filter_strides("host")[-1] == 1
+    assert filter_strides("gfx942")[-1] == 1

@@ -404,4 +404,7 @@ def test_a_program_for_a_device_that_is_elsewhere_is_compiled_and_inspected(
     arguments = ["compile", str(path), "--target", "sm_90", "--in-process", "--json"]
     assert cli.run_guarded(lambda: cli.app(arguments, standalone_mode=False)) == 0
     data = json.loads(capsys.readouterr().out)
-    assert [step["engine"] for step in data["steps"] if step["kind"] == "execute"] == ["CUDNN_ENGINE", "CUBLASLT_ENGINE"]
+    assert [step["engine"] for step in data["steps"] if step["kind"] == "execute"] == [
+        "CUDNN_ENGINE",
+        "CUBLASLT_ENGINE",
+    ]

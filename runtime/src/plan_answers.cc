@@ -58,12 +58,22 @@ void fill(std::span<std::byte> memory, const Format& format, Bits bits) {
   }
 }
 
-double half_value(std::uint16_t word) {
+double compute_half(std::uint16_t word) {
   const int exponent = (word >> 10) & 0x1f;
   const int mantissa = word & 0x3ff;
   const double sign = (word & 0x8000) != 0 ? -1 : 1;
   if (exponent == 0x1f) return mantissa != 0 ? std::numeric_limits<double>::quiet_NaN() : sign * std::numeric_limits<double>::infinity();
   return sign * (exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(mantissa + 1024, exponent - 25));
+}
+
+/// Of all words: results have millions of elements.
+double half_value(std::uint16_t word) {
+  static const std::vector<double> values = [] {
+    std::vector<double> made(std::size_t{1} << 16U);
+    for (std::size_t i = 0; i < made.size(); ++i) made[i] = compute_half(static_cast<std::uint16_t>(i));
+    return made;
+  }();
+  return values[word];
 }
 
 double value_at(const Answer& answer, std::size_t index) {

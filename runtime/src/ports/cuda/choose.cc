@@ -118,10 +118,15 @@ std::vector<std::pair<std::int64_t, std::int64_t>> knobs_of(const CudnnDescripto
   return knobs;
 }
 
+/// Whether the graph begins with a matrix product of f32. No engine of cuDNN 9.19 computes one exactly, and engine 0 has no note of that.
+bool is_f32_matmul(const hipdnn_port::Graph& graph) {
+  return !graph.nodes.empty() && graph.nodes.front().type == HIPDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR && has_f32_products(graph);
+}
+
 /// Why an engine must not run a graph; empty where it may.
 std::string why_not(const EngineFacts& facts, const hipdnn_port::Graph& described, const VendorHandle& handle) {
   if (is_distrusted(facts.index, described)) return "engine " + std::to_string(facts.index) + " is not trusted with such graphs";
-  if (facts.rounds_f32 && !handle.allows_tf32() && has_f32_products(described)) return needs_tf32;
+  if (!handle.allows_tf32() && (is_f32_matmul(described) || (facts.rounds_f32 && has_f32_products(described)))) return needs_tf32;
   return {};
 }
 

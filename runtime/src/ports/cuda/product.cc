@@ -100,6 +100,7 @@ class Reader {
     product_.left = matrix_of(operand(b, product_.left_operand), result);
     product_.right = matrix_of(operand(a, product_.right_operand), result);
     operand(value_, product_.result_operand);
+    require_sizes(tensor(a).dims, tensor(b).dims, result.dims);
     if (addend_ >= 0) {
       product_.addend = matrix_of(operand(addend_, product_.addend_operand.emplace()), result);
       require(!product_.addend->is_transposed && tensor(addend_).dims == result.dims, "what is added has another order than the result");
@@ -120,6 +121,11 @@ class Reader {
     require(found.dtype == tensor(value_).dtype, "types of operands differ");
     position = static_cast<std::size_t>(std::ranges::find(product_.uids, found.uid) - product_.uids.begin());
     return found;
+  }
+
+  static void require_sizes(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b, const std::vector<std::int64_t>& result) {
+    const std::size_t last = result.size() - 1;
+    require(a[last] == b[last - 1] && a[last - 1] == result[last - 1] && b[last] == result[last], "sizes of the matrices do not match");
   }
 
   void add(const Node& node) {
