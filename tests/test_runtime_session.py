@@ -203,6 +203,24 @@ def test_refused_when_out_does_not_fit(session: Session, feeds: dict[str, Array]
         session.run(None, feeds, out={"y": out})
 
 
+def test_bound_run_reads_and_writes_the_arrays_it_was_given(session: Session, feeds: dict[str, Array]) -> None:
+    held = {name: array.copy() for name, array in feeds.items()}
+    out = np.full(SHAPE, np.nan, np.float32)
+    run = session.bind(held, {"y": out}, stream=0)
+    for scale in (1.0, -2.0):
+        for name, array in held.items():
+            array[...] = scale * feeds[name]
+        run()
+        np.testing.assert_array_equal(out, expected(held))
+
+
+def test_refused_when_an_array_to_bind_is_missing_or_does_not_fit(session: Session, feeds: dict[str, Array]) -> None:
+    with pytest.raises(ModelError, match="no array for the outputs"):
+        session.bind(feeds, {}, stream=0)
+    with pytest.raises(ModelError, match="'y': wrong array"):
+        session.bind(feeds, {"y": np.empty((1, 1), np.float32)}, stream=0)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -115,7 +115,11 @@ class ProductPlan final : public hipdnn_port::Plan {
   }
 
   std::string describe() const override {
-    return "cuBLASLt " + std::string(cublas_lt_version()) + " algorithm " + std::to_string(configured_->knobs.front().second);
+    std::string text = "cuBLASLt " + std::string(cublas_lt_version());
+    for (const auto& [name, value] : configured_->knobs) {
+      if (name == "ALGORITHM") text += " algorithm " + std::to_string(value);
+    }
+    return text;
   }
 
   void execute(void* const* pointers, void* workspace, const hipdnn_port::Launch& launch) const override {
@@ -173,9 +177,10 @@ std::vector<std::shared_ptr<const ConfiguredProduct>> propose_products(const Pro
     ConfiguredProduct configured = plain;
     configured.algorithm = result.algo;
     configured.workspace_bytes = result.workspaceSize;
+    // Algorithms may differ in more than cuBLASLt tells; one version of it proposes them in one order.
+    configured.knobs.emplace_back("PROPOSAL", &result - results.data());
     read_knobs<std::int32_t>(result.algo, knob_names, configured.knobs);
     read_knobs<std::int16_t>(result.algo, narrow_knob_names, configured.knobs);
-    if (configured.knobs.empty()) continue;
     proposals.push_back(std::make_shared<const ConfiguredProduct>(std::move(configured)));
   }
   return proposals;
