@@ -167,8 +167,10 @@ class _Compiler:
         from .placement.plans import compiled_here
         from .sizes.open_sizes import input_sizes
 
+        if not request.buckets or request.shapes or not has_code(request.target):
+            return None
         symbols = input_sizes(proto, {}, request.name).table.symbols
-        if not request.buckets or request.shapes or not symbols or not has_code(request.target):
+        if not symbols:
             return None
         program = compiled_here(
             lambda refused, previous: compile_instances(

@@ -16,7 +16,8 @@ pytestmark = pytest.mark.skipif(find_library("amdhip64") is not None, reason="ne
 
 
 def devices(libraries: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return run(libraries, "-m", "hipdnn_mlir.tools.cli", "devices", *arguments)
+    # Wide enough for any path on one line.
+    return run(libraries, "-m", "hipdnn_mlir.tools.cli", "devices", *arguments, COLUMNS="500")
 
 
 def run(libraries: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
