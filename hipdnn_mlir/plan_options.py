@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -44,15 +44,15 @@ def device_options(
         ModelError: An option is out of range, or there is no cache folder.
     """
     tune, tf32 = plans.get("tune", 0), plans.get("tf32")
-    if tune < 0:
-        raise ModelError("tune must be 0 (no timing) or more", got=str(tune))
+    if not isinstance(tune, int) or tune < 0:
+        raise ModelError("tune must be a number: 0 (no timing) or more", got=repr(tune))
     return DeviceOptions(
         port=port,
         threads=threads,
         graphs=graphs,
         tune=tune,
         engine=plans.get("engine", ""),
-        knobs=tuple(f"{name}={value}" for name, value in sorted(plans.get("knobs", {}).items())),
+        knobs=_knobs(plans.get("knobs", {})),
         tf32=is_tf32 if tf32 is None else tf32,
         plan_folder=plan_folder(port, plans.get("plan_cache")),
         find_first=plans.get("find_first", False),
@@ -68,10 +68,21 @@ def absolute_paths(paths: Paths) -> tuple[str, ...]:
     Raises:
         ModelError: It is one path rather than a list.
     """
-    return tuple(str(Path(path).expanduser().absolute()) for path in _listed("plugin_dirs", paths))
+    listed = _listed("plugin_dirs", paths)
+    if "" in listed:
+        raise ModelError("plugin_dirs has an empty path", expected="folders or files")
+    return tuple(str(Path(path).expanduser().absolute()) for path in listed)
 
 
-def _listed(option: str, values: Sequence[object]) -> tuple[str, ...]:
+def _knobs(values: object) -> tuple[str, ...]:
+    if not isinstance(values, Mapping):
+        raise ModelError("knobs must be a dict", expected='{"NAME": value}', got=repr(values))
+    return tuple(f"{name}={int(value) if isinstance(value, bool) else value}" for name, value in sorted(values.items()))
+
+
+def _listed(option: str, values: object) -> tuple[str, ...]:
     if isinstance(values, str | os.PathLike):
         raise ModelError(f"{option} must be a list", expected=f"[{os.fspath(values)!r}]", got=repr(os.fspath(values)))
+    if not isinstance(values, Iterable):
+        raise ModelError(f"{option} must be a list", got=repr(values))
     return tuple(os.fspath(value) if isinstance(value, os.PathLike) else str(value) for value in values)

@@ -97,6 +97,13 @@ def test_engines_are_listed_when_the_preferred_one_is_unknown() -> None:
         ({"plugin_dirs": "/plugins"}, r"plugin_dirs must be a list.*\['/plugins'\]"),
         ({"plugin_dirs": ["."], "plugin_mode": "only"}, r"plugin_mode = 'only': expected 'additive'.*'absolute'"),
         ({"knobs": {"TILE": 64}}, r"knobs are set for one engine: name it with the option 'engine'"),
+        (
+            {"engine": "HOST_ROWWISE_ENGINE", "knobs": ["TILE=64"]},
+            r"knobs must be a dict: expected {\"NAME\": value}, got \['TILE=64'\]",
+        ),
+        ({"plugin_dirs": [""]}, r"plugin_dirs has an empty path"),
+        ({"policies": 3}, r"policies must be a list.*3"),
+        ({"tune": "3"}, r"tune must be a number.*'3'"),
         ({"policies": ["A"]}, r"the hipDNN library of port 'host' \(.*\) has no policies to choose from"),
     ],
     ids=str,
@@ -107,7 +114,7 @@ def test_errors_say_what_is_wrong_with_plugins_and_policies(options: PlanOptions
 
 
 def test_error_when_the_number_of_timed_plans_is_negative() -> None:
-    with pytest.raises(ModelError, match="tune must be 0"):
+    with pytest.raises(ModelError, match="tune must be a number: 0"):
         Session(relu_of_sum(SHAPE), tune=-1)
 
 

@@ -68,15 +68,20 @@ class PlanChoice {
  private:
   Chosen choose_any(const PlanRecord* kept) {
     const std::vector<Descriptor> graph = build_descriptors(device_.shared_library(), handle_->get(), executable_.descriptors, label_);
-    const int timed = kept != nullptr ? 0 : device_.options().timed_plans;
     const bool has_preference = kept != nullptr || device_.preferred_engine();
+    int timed = kept != nullptr ? 0 : device_.options().timed_plans;
     if (device_.options().finds_first && timed <= 1) {
       std::vector<Proposal> proposals = propose(device_, graph.back(), Ranking::first_engine, label_, reasons_);
       const auto first = prefer(proposals, kept);
       if (Chosen chosen = first_to_build({proposals.begin(), has_preference ? first : proposals.end()}); chosen.plan) return chosen;
     }
     std::vector<Proposal> proposals = propose(device_, graph.back(), Ranking::whole, label_, reasons_);
-    const auto first = prefer(proposals, kept);
+    auto first = prefer(proposals, kept);
+    if (kept != nullptr && first == proposals.begin()) {
+      // What was chosen is not proposed any more: the choice is made again.
+      timed = device_.options().timed_plans;
+      first = prefer(proposals, nullptr);
+    }
     // What is preferred is taken if it builds, however fast the rest may be.
     const std::span<const Proposal> preferred(proposals.begin(), first);
     const std::span<const Proposal> others(first, proposals.end());
@@ -86,11 +91,12 @@ class PlanChoice {
     fail();
   }
 
-  /// Move what was kept, else the preferred engine's proposals, to the front; answers where they end.
+  /// Move what was kept, else the preferred engine's proposals, to the front; answers where they end. With knobs that it takes it has one.
   std::vector<Proposal>::iterator prefer(std::vector<Proposal>& proposals, const PlanRecord* kept) const {
+    const bool has_knobs = std::ranges::any_of(proposals, &Proposal::is_configured);
     return std::stable_partition(proposals.begin(), proposals.end(), [&](const Proposal& proposal) {
       if (kept != nullptr) return proposal.engine_id == kept->engine_id && proposal.knobs == kept->knobs;
-      return proposal.engine_id == device_.preferred_engine();
+      return proposal.engine_id == device_.preferred_engine() && proposal.is_configured == has_knobs;
     });
   }
 

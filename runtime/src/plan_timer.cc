@@ -14,8 +14,8 @@ namespace {
 constexpr int kSeries = 5;
 constexpr int kMostExecutions = 10;
 constexpr int kColdExecutions = 11;
-/// Copying as much as this from one place to another leaves nothing else in the caches of present-day GPUs.
-constexpr std::size_t kFlushBytes = std::size_t{32} << 20;
+/// Copying as much as this from one place to another leaves nothing else in caches of up to twice the size, as most GPUs have.
+constexpr std::size_t kFlushBytes = std::size_t{64} << 20;
 /// A series is as long as this, if `kMostExecutions` are not shorter: long plans need no repetition to be measured.
 constexpr double kSeriesMs = 20;
 
@@ -68,6 +68,7 @@ PlanTimer::PlanTimer(const Device& device, std::shared_ptr<const Handle> handle,
   const std::vector<std::size_t> offsets = lay_out(executable, device.port().arena_alignment, total);
   total = (total + most_alignment - 1) / most_alignment * most_alignment;
   memory_ = device.allocate(2 * total + most_alignment);
+  if (!device.port().device_memory_is_host_memory) flush_ = device.allocate(2 * kFlushBytes);
   const auto address = reinterpret_cast<std::uintptr_t>(memory_.get());
   base_ = static_cast<std::byte*>(memory_.get()) + (most_alignment - address % most_alignment) % most_alignment;
   std::vector<std::byte> contents(2 * total);
@@ -141,11 +142,11 @@ std::vector<Answer> PlanTimer::answer(const Plan& plan, const Before& before) {
   return answers;
 }
 
-double PlanTimer::cold_us(const Plan& plan, const Descriptor& pack, void* scratch) {
+double PlanTimer::cold_us(const Plan& plan, const Descriptor& pack) {
   const HipApi& hip = device_.library().hip();
   std::array<double, kColdExecutions> times{};
   for (double& time : times) {
-    check(hip, hip.memcpy_async(static_cast<std::byte*>(scratch) + kFlushBytes, scratch, kFlushBytes, hipMemcpyDeviceToDevice, nullptr),
+    check(hip, hip.memcpy_async(static_cast<std::byte*>(flush_.get()) + kFlushBytes, flush_.get(), kFlushBytes, hipMemcpyDeviceToDevice, nullptr),
           "hipMemcpyAsync");
     time = 1e3 * elapsed_ms(plan, pack, 1);
   }
@@ -155,12 +156,10 @@ double PlanTimer::cold_us(const Plan& plan, const Descriptor& pack, void* scratc
 
 double PlanTimer::time_us(const Plan& plan) {
   const DeviceBuffer workspace = workspace_for(device_, plan);
-  const bool is_cold = !device_.port().device_memory_is_host_memory;
-  const DeviceBuffer scratch = is_cold ? device_.allocate(2 * kFlushBytes) : DeviceBuffer();
   const Descriptor pack = make_variant_pack(device_.shared_library(), uids_, pointers_, workspace.get(), what);
   try {
     elapsed_ms(plan, pack, 1);  // what only the first execution does
-    if (is_cold) return cold_us(plan, pack, scratch.get());
+    if (flush_.get() != nullptr) return cold_us(plan, pack);
     const double once_ms = elapsed_ms(plan, pack, 1);
     const int executions = std::clamp(static_cast<int>(kSeriesMs / std::max(once_ms, 1e-3)), 1, kMostExecutions);
     std::array<double, kSeries> times{};

@@ -134,7 +134,7 @@ std::optional<Proposal> configure(const Device& device, const Descriptor& graph,
     configuration.set(HIPDNN_ATTR_ENGINECFG_KNOB_CHOICES, HIPDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<std::int64_t>(raw.size()), raw.data(), what);
     configuration.finalize(what);
     std::string told = read_knobs(configuration);
-    return Proposal{std::move(configuration), id, name_of(device, id), told.empty() ? asked : std::move(told)};
+    return Proposal{std::move(configuration), id, name_of(device, id), told.empty() ? asked : std::move(told), true};
   } catch (const LibraryError& error) {
     if (!error.is_refusal()) throw;
     device.log(HIPDNN_SEV_WARN, std::string(error.what()) + "; the engine's own are used");
@@ -156,7 +156,7 @@ std::vector<Proposal> propose(const Device& device, const Descriptor& graph, Ran
       const std::int64_t id =
           configuration.get_descriptor(HIPDNN_ATTR_ENGINECFG_ENGINE, executable).get_int64(HIPDNN_ATTR_ENGINE_GLOBAL_INDEX, executable);
       std::string knobs = read_knobs(configuration);
-      proposals.push_back({std::move(configuration), id, name_of(device, id), std::move(knobs)});
+      proposals.push_back({std::move(configuration), id, name_of(device, id), std::move(knobs), false});
     } catch (const DeviceError& error) {
       reasons += (reasons.empty() ? "an engine: " : "; an engine: ") + std::string(error.what());
     }

@@ -47,13 +47,14 @@ class PlanTimer {
   };
 
   void run(const Plan& plan, const Descriptor& pack, int count);
-  /// `scratch` is twice as large as what is copied in it.
-  double cold_us(const Plan& plan, const Descriptor& pack, void* scratch);
+  double cold_us(const Plan& plan, const Descriptor& pack);
   double elapsed_ms(const Plan& plan, const Descriptor& pack, int count);
 
   const Device& device_;
   std::shared_ptr<const Handle> handle_;
   DeviceBuffer memory_;
+  /// What is copied in to empty the caches; null on the host.
+  DeviceBuffer flush_;
   std::byte* base_ = nullptr;
   std::vector<Result> results_;
   /// As many zeros as the largest result has bytes.

@@ -19,6 +19,8 @@ struct Proposal {
   std::string engine_name;
   /// Knobs that the configuration sets, "NAME=VALUE NAME=VALUE"; empty where it sets none. Tells an engine's proposals apart.
   std::string knobs;
+  /// Whether the knobs are those that the device's options name.
+  bool is_configured = false;
 
   /// "MIOPEN_ENGINE" or "CUDNN_ENGINE_38 (CUDNN_KNOB_2=1)".
   std::string describe() const;

@@ -204,6 +204,18 @@ std::string refusal(const Graph& graph) {
   return reason;
 }
 
+void test_alignment_is_that_of_each_tensor() {
+  Builder builder = built({.a = {4, 8}, .b = {8, 6}, .has_addend = true});
+  for (std::size_t t = 0; t < builder.graph.tensors.size(); ++t) builder.graph.tensors[t].byte_alignment = std::int64_t{4} << t;
+  std::string reason;
+  const auto product = hipdnn_cuda::as_product(builder.graph, reason);
+  check::that(product.has_value(), reason);
+  check::equal(product->right.alignment, 8, "A");
+  check::equal(product->left.alignment, 16, "B");
+  check::equal(product->addend->alignment, 32, "what is added");
+  check::equal(product->result.alignment, 64, "result");
+}
+
 void test_what_is_no_product() {
   Builder convolution;
   convolution.pointwise(HIPDNN_POINTWISE_ADD, convolution.tensor({2, 2}, {2, 1}), convolution.tensor({2, 2}, {2, 1}), convolution.tensor({2, 2}, {2, 1}));
@@ -233,6 +245,22 @@ void test_what_is_no_product() {
   sizes.graph.tensors[2].dims = {7, 6};
   check::contains(refusal(sizes.graph), "sizes");
 
+  Builder repeated = built({.a = {2, 3, 4, 8}, .b = {2, 3, 8, 6}});
+  repeated.graph.tensors[1].strides = {32, 0, 8, 1};
+  check::contains(refusal(repeated.graph), "one stride apart");
+
+  Builder lower = built({.a = {4, 8}, .b = {8, 6}, .has_addend = true});
+  lower.graph.tensors[3].dims = lower.graph.tensors[3].strides = {1};
+  check::contains(refusal(lower.graph), "rank");
+
+  Builder wide = built({.a = {4, 8}, .b = {8, 6}});
+  for (Tensor& tensor : wide.graph.tensors) tensor.dtype = HIPDNN_DATA_DOUBLE;
+  check::contains(refusal(wide.graph), "f32, f16 or bf16");
+
+  Builder shifted = built({.a = {4, 8}, .b = {8, 6}, .has_bias = true});
+  shifted.graph.tensors[3].byte_alignment = 8;
+  check::contains(refusal(shifted.graph), "aligned");
+
   Builder types = built({.a = {4, 8}, .b = {8, 6}, .has_bias = true});
   types.graph.tensors[3].dtype = HIPDNN_DATA_HALF;
   check::contains(refusal(types.graph), "types");
@@ -257,6 +285,7 @@ int main(int argc, char** argv) {
       {"one B for the batch of an A that lies transposed", {.a = {3, 4, 8}, .b = {1, 8, 6}, .is_a_transposed = true, .batches = 3}},
   }};
   for (const auto& [name, form] : forms) suite.add(std::string("product: ") + name, [form = form] { test_products(form); });
+  suite.add("product: alignment", test_alignment_is_that_of_each_tensor);
   suite.add("product: what is none", test_what_is_no_product);
   return suite.run(argc > 1 ? argv[1] : "");
 }

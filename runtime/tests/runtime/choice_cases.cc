@@ -280,6 +280,27 @@ void test_choice_repeated_when_the_library_takes_no_plan_back(const Libraries& l
   }
 }
 
+void test_choice_made_again_when_what_was_kept_is_not_proposed(const Libraries& libraries) {
+  const Control control(libraries);
+  const TemporaryFolder folder;
+  const Device::Options options{.timed_plans = 3, .plan_folder = folder.path()};
+  load(libraries, options);
+  control.let_restore(false);
+  const auto entry = std::filesystem::directory_iterator(folder.path())->path();
+  std::vector<std::byte> bytes(std::filesystem::file_size(entry));
+  std::ifstream(entry, std::ios::binary).read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  auto record = hipdnn_rt::PlanRecord::decode(bytes);
+  check::that(record.has_value(), "it is a record");
+  record->knobs = "TILE=9";
+  bytes = record->encode();
+  std::ofstream(entry, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  control.counts();
+  check::near(load(libraries, options).plan().timed_us(), 20, 1e-3, "the fastest is chosen");
+  check::that(control.counts().executed > 0, "plans are timed again");
+  load(libraries, options);
+  check::equal(control.counts().executed, 0, "and the choice is kept");
+}
+
 void test_plans_apart_when_the_engine_or_the_arithmetic_differs(const Libraries& libraries) {
   const TemporaryFolder folder;
   load(libraries, {.timed_plans = 10, .plan_folder = folder.path()});
@@ -430,6 +451,7 @@ void add_choice_cases(check::Suite& suite, const Libraries& libraries) {
   add("ranked after all when the first engine builds nothing", test_ranked_after_all_when_the_first_engine_builds_nothing);
   add("refusals told from other failures by the status", test_refusals_told_from_other_failures_by_the_status);
   add("choice is not kept when memory was short", test_choice_is_not_kept_when_memory_was_short);
+  add("choice made again when what was kept is not proposed", test_choice_made_again_when_what_was_kept_is_not_proposed);
   add("knobs told whatever their type", test_knobs_told_whatever_their_type);
   add("engines named when the preferred one is unknown", test_engines_named_when_the_preferred_one_is_unknown);
   add("engines and policies told when the library lists them", test_engines_and_policies_told_when_the_library_lists_them);

@@ -88,7 +88,10 @@ void check_cublas_lt(cublasStatus_t status, std::string_view what) {
   const std::string message = std::string(what) + ": " + cublas_lt()->get_status_string(status);
   // What is wrong with the machine rather than with the graph has a status of its own.
   if (status == CUBLAS_STATUS_ALLOC_FAILED) hipdnn_port::fail(HIPDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED, message);
-  if (status == CUBLAS_STATUS_EXECUTION_FAILED) hipdnn_port::fail(HIPDNN_STATUS_EXECUTION_FAILED, message);
+  if (status == CUBLAS_STATUS_NOT_INITIALIZED || status == CUBLAS_STATUS_MAPPING_ERROR || status == CUBLAS_STATUS_EXECUTION_FAILED ||
+      status == CUBLAS_STATUS_INTERNAL_ERROR) {
+    hipdnn_port::fail(HIPDNN_STATUS_EXECUTION_FAILED, message);
+  }
   throw std::runtime_error(message);
 }
 

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "backend/status.h"
+#include "kernel_order.h"
+
 namespace hipdnn_cuda {
 namespace {
 
@@ -25,7 +27,7 @@ struct Parts {
   CudnnDescriptor plan{CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR};
   std::int64_t engine = -1;
   std::vector<std::int64_t> uids;
-  std::vector<std::size_t> epilogue, results;
+  std::vector<std::pair<std::size_t, std::size_t>> epilogue, results;
   Scalars scalars;
 };
 
@@ -53,9 +55,12 @@ class CudnnPlan final : public hipdnn_port::Plan {
     const auto stream = reinterpret_cast<CUstream>(launch.stream);
     handle.use(stream);
     cudnnBackendDescriptor_t pack = pack_for(pointers, workspace);
-    for (const std::size_t at : parts_.epilogue) handle.order().before_reading(pointers[at], stream);
+    const auto extent = [&](const std::pair<std::size_t, std::size_t>& operand) {
+      return Extent{static_cast<const std::byte*>(pointers[operand.first]), operand.second};
+    };
+    for (const auto& operand : parts_.epilogue) before_reading(extent(operand), stream);
     check_cudnn(cudnn().execute(handle.raw(), parts_.plan.raw(), pack), "cudnnBackendExecute");
-    for (const std::size_t at : parts_.results) handle.order().after_writing(pointers[at]);
+    for (const auto& operand : parts_.results) after_writing(extent(operand), stream);
   }
 
   std::string serialize() const override {
@@ -155,9 +160,9 @@ std::unique_ptr<hipdnn_port::Plan> restore_cudnn_plan(std::string_view serialize
     json = all.at("plan").get_binary();
     parts.engine = all.at("engine").get<std::int64_t>();
     parts.uids = all.at("uids").get<std::vector<std::int64_t>>();
-    parts.epilogue = all.at("epilogue").get<std::vector<std::size_t>>();
-    parts.results = all.at("results").get<std::vector<std::size_t>>();
-    const auto is_position = [&](std::size_t at) { return at < parts.uids.size(); };
+    all.at("epilogue").get_to(parts.epilogue);
+    all.at("results").get_to(parts.results);
+    const auto is_position = [&](const auto& operand) { return operand.first < parts.uids.size(); };
     if (!std::ranges::all_of(parts.epilogue, is_position) || !std::ranges::all_of(parts.results, is_position)) throw std::runtime_error("it is damaged");
     for (const nlohmann::json& scalar : all.at("scalars")) {
       const auto bytes = std::as_bytes(std::span<const std::uint8_t>(scalar.at(1).get_binary()));

@@ -1,37 +1,50 @@
 #include "kernel_order.h"
 
 #include <algorithm>
-#include <stdexcept>
+#include <array>
+#include <map>
+#include <mutex>
 #include <string>
+#include <utility>
+
+#include "backend/status.h"
 
 namespace hipdnn_cuda {
 namespace {
+
+/// By the kernel in front, and by the one before it, should that in front have let the next one begin while it waited itself.
+struct Written {
+  std::array<Extent, 2> last{};
+  std::size_t next = 0;
+};
+
+/// Streams are few; handles of destroyed ones are given again.
+constexpr std::size_t most_streams = 1024;
+
+struct State {
+  std::mutex guard;
+  std::map<std::pair<int, CUstream>, Written> written;
+  /// A byte per device to write, kept for good.
+  std::map<int, CUdeviceptr> scratch;
+};
+
+State& state() {
+  static State all;
+  return all;
+}
 
 void check(CUresult status, const char* call) {
   if (status == CUDA_SUCCESS) return;
   const char* text = nullptr;
   driver()->get_error_string(status, &text);
-  throw std::runtime_error(std::string(call) + ": " + (text != nullptr ? text : "unknown error"));
+  hipdnn_port::fail(HIPDNN_STATUS_EXECUTION_FAILED, call, ": ", text != nullptr ? text : "unknown error");
 }
 
-}  // namespace
-
-KernelOrder::~KernelOrder() {
-  if (scratch_ != 0 && bind_device() == CUDA_SUCCESS) driver()->mem_free(scratch_);
+bool overlap(const Extent& one, const Extent& other) {
+  return one.begin < other.begin + other.bytes && other.begin < one.begin + one.bytes;
 }
 
-void KernelOrder::before_reading(const void* operand, CUstream stream) {
-  if (operand == nullptr || std::ranges::find(written_, operand) == written_.end()) return;
-  wait_for_all(stream);
-  written_ = {};
-}
-
-void KernelOrder::after_writing(const void* result) {
-  written_[next_] = result;
-  next_ = (next_ + 1) % written_.size();
-}
-
-void KernelOrder::wait_for_all(CUstream stream) {
+void wait_for_all(CUstream stream) {
   const Driver& api = *driver();
   int status = CU_STREAM_CAPTURE_STATUS_NONE;
   CUgraph graph = nullptr;
@@ -45,8 +58,28 @@ void KernelOrder::wait_for_all(CUstream stream) {
     check(api.stream_update_capture_dependencies(stream, &empty, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES), "cuStreamUpdateCaptureDependencies");
     return;
   }
-  if (scratch_ == 0) check(api.mem_alloc(&scratch_, 1), "cuMemAlloc");
-  check(api.memset_async(scratch_, 0, 1, stream), "cuMemsetD8Async");
+  CUdeviceptr& scratch = state().scratch[chosen_device()];
+  if (scratch == 0) check(api.mem_alloc(&scratch, 1), "cuMemAlloc");
+  check(api.memset_async(scratch, 0, 1, stream), "cuMemsetD8Async");
+}
+
+}  // namespace
+
+void before_reading(const Extent& operand, CUstream stream) {
+  const std::scoped_lock lock(state().guard);
+  const auto found = state().written.find({chosen_device(), stream});
+  if (found == state().written.end()) return;
+  if (std::ranges::none_of(found->second.last, [&](const Extent& written) { return overlap(written, operand); })) return;
+  wait_for_all(stream);
+  found->second = {};
+}
+
+void after_writing(const Extent& result, CUstream stream) {
+  const std::scoped_lock lock(state().guard);
+  if (state().written.size() >= most_streams) state().written.clear();
+  Written& written = state().written[{chosen_device(), stream}];
+  written.last[written.next] = result;
+  written.next = (written.next + 1) % written.last.size();
 }
 
 }  // namespace hipdnn_cuda

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "backend/names.h"
-
 namespace hipdnn_cuda {
 namespace {
 
@@ -25,25 +23,27 @@ void require(bool condition, const char* otherwise) {
 /// The stride of a tensor's batch as one dim: 0 where it has one matrix for all.
 std::int64_t batch_stride(const Tensor& tensor, const Tensor& result) {
   const auto batch_rank = tensor.dims.size() - 2;
-  require(tensor.dims.size() == result.dims.size(), "operands differ in rank");
   if (std::all_of(tensor.dims.begin(), tensor.dims.end() - 2, [](std::int64_t dim) { return dim == 1; })) return 0;
-  std::int64_t innermost = 0, expected = 0;
+  std::optional<std::int64_t> innermost;
+  std::int64_t expected = 0;
   for (std::size_t d = batch_rank; d-- > 0;) {
     require(tensor.dims[d] == result.dims[d], "batches broadcast in part");
     if (tensor.dims[d] == 1) continue;
-    if (innermost == 0) innermost = expected = tensor.strides[d];
+    if (!innermost) innermost = expected = tensor.strides[d];
     require(tensor.strides[d] == expected, "matrices of the batch are not one stride apart");
     expected *= tensor.dims[d];
   }
-  return innermost;
+  return innermost.value_or(0);
 }
 
 /// The matrix of a tensor's last two dims, which the product takes as (columns of the tensor, rows of the tensor).
 Matrix matrix_of(const Tensor& tensor, const Tensor& result) {
+  require(tensor.dims.size() == result.dims.size(), "operands differ in rank");
   const std::size_t last = tensor.dims.size() - 1;
   const std::int64_t rows = tensor.dims[last - 1], columns = tensor.dims[last];
   const std::int64_t row_stride = tensor.strides[last - 1], column_stride = tensor.strides[last];
   Matrix matrix;
+  matrix.alignment = tensor.byte_alignment;
   matrix.batch_stride = batch_stride(tensor, result);
   if ((column_stride == 1 || columns == 1) && (row_stride >= columns || rows == 1)) {
     matrix.rows = columns;
@@ -93,6 +93,8 @@ class Reader {
     for (std::size_t i = 1; i < graph_.nodes.size(); ++i) add(graph_.nodes[i]);
     const Tensor& result = tensor(value_);
     require(result.dims.size() >= 2, "matrices have two dims");
+    require(result.dtype == HIPDNN_DATA_FLOAT || result.dtype == HIPDNN_DATA_HALF || result.dtype == HIPDNN_DATA_BFLOAT16,
+            "it is not of f32, f16 or bf16");
     product_.dtype = result.dtype;
     product_.result = matrix_of(result, result);
     require(!product_.result.is_transposed, "the result's last dim has no stride of 1");
@@ -105,7 +107,10 @@ class Reader {
       product_.addend = matrix_of(operand(addend_, product_.addend_operand.emplace()), result);
       require(!product_.addend->is_transposed && tensor(addend_).dims == result.dims, "what is added has another order than the result");
     }
-    if (bias_ >= 0) operand(bias_, product_.bias_operand.emplace());
+    if (bias_ >= 0) {
+      constexpr std::int64_t bias_alignment = 16;  // what cuBLASLt takes for granted
+      require(operand(bias_, product_.bias_operand.emplace()).byte_alignment >= bias_alignment, "a bias is not aligned to 16 bytes");
+    }
     for (std::size_t d = 0; d + 2 < result.dims.size(); ++d) product_.batch *= result.dims[d];
     join_batch();
     return std::move(product_);

@@ -19,6 +19,8 @@ struct Matrix {
   std::int64_t batch_stride = 0;
   /// Whether the product takes it transposed.
   bool is_transposed = false;
+  /// Pointers to it are multiples of this.
+  std::int64_t alignment = 0;
 };
 
 enum class Activation { none, relu, gelu_tanh };

@@ -5,15 +5,17 @@
 #include <mutex>
 #include <stdexcept>
 
+#include "backend/status.h"
 #include "cublas_lt.h"
+#include "kernel_order.h"
 
 namespace hipdnn_cuda {
 namespace {
 
 /// What NVIDIA recommends for Hopper.
 constexpr std::uint64_t most_workspace_bytes = std::uint64_t{32} << 20;
-/// Of every pointer, as a tensor's default in hipDNN.
-constexpr std::uint32_t alignment_bytes = 16;
+/// More than this makes no difference to the library.
+constexpr std::int64_t most_alignment = 256;
 /// Bias pointers whose description is kept: as many as contexts are likely to run one plan in.
 constexpr std::size_t kept_descriptions = 8;
 
@@ -83,15 +85,20 @@ struct Layouts {
   MatrixLayout left, right, result, addend;
 };
 
-ProductPreference preference() {
+ProductPreference preference(const Product& product) {
   const CublasLt& api = *cublas_lt();
   cublasLtMatmulPreference_t raw = nullptr;
   check_cublas_lt(api.preference_create(&raw), "cublasLtMatmulPreferenceCreate");
   ProductPreference made(raw);
   set(api.preference_set, raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most_workspace_bytes);
-  for (const int attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-                              CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-    set(api.preference_set, raw, attribute, alignment_bytes);
+  const std::array<std::pair<int, const Matrix*>, 4> operands{{
+      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &product.left},
+      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &product.right},
+      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, product.addend ? &*product.addend : &product.result},
+      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &product.result},
+  }};
+  for (const auto& [attribute, matrix] : operands) {
+    set(api.preference_set, raw, attribute, static_cast<std::uint32_t>(std::min(matrix->alignment, most_alignment)));
   }
   return made;
 }
@@ -110,6 +117,9 @@ class ProductPlan final : public hipdnn_port::Plan {
  public:
   explicit ProductPlan(std::shared_ptr<const ConfiguredProduct> configured)
       : configured_(std::move(configured)), layouts_(configured_->product) {
+    const Matrix& result = configured_->product.result;
+    const std::int64_t last = (configured_->product.batch - 1) * result.batch_stride + (result.columns - 1) * result.leading + result.rows;
+    result_bytes_ = static_cast<std::size_t>(last) * hipdnn_port::element_bytes(configured_->product.dtype);
     uids_ = configured_->product.uids;
     workspace_bytes_ = static_cast<std::int64_t>(configured_->workspace_bytes);
   }
@@ -123,18 +133,19 @@ class ProductPlan final : public hipdnn_port::Plan {
   }
 
   void execute(void* const* pointers, void* workspace, const hipdnn_port::Launch& launch) const override {
-    if (bind_device() != CUDA_SUCCESS) throw std::runtime_error("cannot use the device");
+    if (bind_device() != CUDA_SUCCESS) hipdnn_port::fail(HIPDNN_STATUS_EXECUTION_FAILED, "cannot use the device");
     const Product& product = configured_->product;
     const float alpha = 1, beta = product.addend_operand ? 1 : 0;
     void* result = pointers[product.result_operand];
     const void* addend = product.addend_operand ? pointers[*product.addend_operand] : result;
     const std::shared_ptr<const ProductDescription> description = description_for(product.bias_operand ? pointers[*product.bias_operand] : nullptr);
+    const auto stream = reinterpret_cast<CUstream>(launch.stream);
     check_cublas_lt(cublas_lt()->matmul(cublas_lt_handle(), description->raw(), &alpha, pointers[product.left_operand], layouts_.left.raw(),
                                         pointers[product.right_operand], layouts_.right.raw(), &beta, addend, layouts_.addend.raw(), result,
                                         layouts_.result.raw(), &configured_->algorithm, workspace, configured_->workspace_bytes,
-                                        reinterpret_cast<CUstream>(launch.stream)),
+                                        stream),
                     "cublasLtMatmul");
-    static_cast<VendorHandle*>(launch.vendor_handle)->order().after_writing(result);
+    after_writing({static_cast<const std::byte*>(result), result_bytes_}, stream);
   }
 
  private:
@@ -152,6 +163,7 @@ class ProductPlan final : public hipdnn_port::Plan {
 
   std::shared_ptr<const ConfiguredProduct> configured_;
   Layouts layouts_;
+  std::size_t result_bytes_;
   mutable std::mutex guard_;
   mutable std::vector<Described> descriptions_;
 };
@@ -165,7 +177,7 @@ std::vector<std::shared_ptr<const ConfiguredProduct>> propose_products(const Pro
   // Any pointer does: alignment is asked for apart.
   const ProductDescription description = describe(plain, &plain);
   const Layouts layouts(product);
-  const ProductPreference asked = preference();
+  const ProductPreference asked = preference(product);
   std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(most));
   int count = 0;
   check_cublas_lt(api->get_heuristic(cublas_lt_handle(), description.raw(), layouts.left.raw(), layouts.right.raw(), layouts.addend.raw(),

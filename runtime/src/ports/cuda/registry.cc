@@ -158,7 +158,8 @@ namespace hipdnn_port {
 std::string_view library_name() { return "hipdnn_cuda"; }
 
 const char* library_version() {
-  static const std::string version = std::string(HIPDNN_CUDA_VERSION) + " (cuDNN " + hipdnn_cuda::cudnn_version() + ")";
+  static const std::string version = std::string(HIPDNN_CUDA_VERSION) + " (cuDNN " + hipdnn_cuda::cudnn_version() + ", cuBLASLt " +
+                                     hipdnn_cuda::cublas_lt_version() + ")";
   return version.c_str();
 }
 

@@ -234,15 +234,23 @@ std::optional<std::string> why_not(const Node& node) {
   }
 }
 
+std::size_t extent_bytes(const Tensor& tensor) {
+  std::int64_t last = 0;
+  for (std::size_t d = 0; d < tensor.dims.size(); ++d) last += (tensor.dims[d] - 1) * tensor.strides[d];
+  return static_cast<std::size_t>(last + 1) * hipdnn_port::element_bytes(tensor.dtype);
+}
+
 void find_operands(const Graph& graph, CudnnGraph& translated) {
   for (const Node& node : graph.nodes) {
     for (const auto& [attribute, tensors] : node.tensors) {
       const bool is_result = hipdnn_port::is_output_attribute(node.type, attribute);
       if (!is_result && node.type != HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR) continue;
       for (const int tensor : tensors) {
-        const auto found = std::ranges::find(translated.uids, graph.tensors[static_cast<std::size_t>(tensor)].uid);
+        const Tensor& operand = graph.tensors[static_cast<std::size_t>(tensor)];
+        const auto found = std::ranges::find(translated.uids, operand.uid);
         if (found == translated.uids.end()) continue;
-        (is_result ? translated.results : translated.epilogue).push_back(static_cast<std::size_t>(found - translated.uids.begin()));
+        (is_result ? translated.results : translated.epilogue)
+            .emplace_back(static_cast<std::size_t>(found - translated.uids.begin()), extent_bytes(operand));
       }
     }
   }
@@ -263,7 +271,8 @@ std::optional<std::string> why_not_expressible(const Graph& graph) {
 }
 
 CudnnGraph translate(const Graph& graph, cudnnHandle_t handle) {
-  CudnnGraph translated = is_attention(graph) ? Translator(written_out(graph), handle).run() : Translator(graph, handle).run();
+  if (is_attention(graph)) return translate(written_out(graph), handle);
+  CudnnGraph translated = Translator(graph, handle).run();
   find_operands(graph, translated);
   return translated;
 }

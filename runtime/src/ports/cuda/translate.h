@@ -24,9 +24,9 @@ struct CudnnGraph {
   std::vector<std::int64_t> uids;
   /// Baked scalars: their bytes lie here for as long as plans read them.
   std::vector<std::pair<std::int64_t, std::vector<std::byte>>> scalars;
-  /// Positions among `uids` of what pointwise operations read from outside, and of what the graph writes.
-  std::vector<std::size_t> epilogue{};
-  std::vector<std::size_t> results{};
+  /// What pointwise operations read from outside, and what the graph writes: positions among `uids`, and bytes.
+  std::vector<std::pair<std::size_t, std::size_t>> epilogue{};
+  std::vector<std::pair<std::size_t, std::size_t>> results{};
 };
 
 /// Throws std::runtime_error with cuDNN's message. Requires an expressible graph.

@@ -3,7 +3,6 @@
 
 #include "cudnn.h"
 #include "driver.h"
-#include "kernel_order.h"
 
 namespace hipdnn_cuda {
 
@@ -20,9 +19,6 @@ class VendorHandle {
   /// Put what follows on `stream`.
   void use(CUstream stream);
 
-  /// Of what is queued with this handle.
-  KernelOrder& order() { return order_; }
-
   /// Whether products of f32 may round their operands to TF32. Set before graphs are planned with the handle.
   bool allows_tf32() const { return allows_tf32_; }
   void allow_tf32(bool is_allowed) { allows_tf32_ = is_allowed; }
@@ -30,7 +26,6 @@ class VendorHandle {
  private:
   cudnnHandle_t raw_ = nullptr;
   CUstream stream_ = nullptr;
-  KernelOrder order_;
   bool allows_tf32_ = false;
 };
 
