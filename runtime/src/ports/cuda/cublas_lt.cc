@@ -8,6 +8,7 @@
 
 #include "backend/status.h"
 #include "driver.h"
+#include "symbols.h"
 
 namespace hipdnn_cuda {
 namespace {
@@ -17,12 +18,6 @@ struct Opened {
   std::string version = "none";
   std::string failure;
 };
-
-template <class Function>
-void load(void* library, const char* symbol, Function& function, std::string& missing) {
-  function = reinterpret_cast<Function>(dlsym(library, symbol));
-  if (function == nullptr && missing.empty()) missing = symbol;
-}
 
 Opened open_library() {
   Opened opened;

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "backend/status.h"
+#include "symbols.h"
 
 namespace hipdnn_cuda {
 namespace {
@@ -15,12 +16,6 @@ struct Opened {
   std::string version = "none";
   std::string failure;
 };
-
-template <class Function>
-void load(void* library, const char* symbol, Function& function, std::string& missing) {
-  function = reinterpret_cast<Function>(dlsym(library, symbol));
-  if (function == nullptr && missing.empty()) missing = symbol;
-}
 
 Opened open_cudnn() {
   Opened opened;

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <vector>
 
+#include "symbols.h"
+
 namespace hipdnn_cuda {
 namespace {
 
@@ -15,12 +17,6 @@ struct Opened {
   bool is_usable = false;
   std::string failure;
 };
-
-template <class Function>
-void load(void* library, const char* symbol, Function& function, std::string& missing) {
-  function = reinterpret_cast<Function>(dlsym(library, symbol));
-  if (function == nullptr && missing.empty()) missing = symbol;
-}
 
 /// Answers the first missing symbol.
 std::string load_all(void* library, Driver& api) {
