@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from torch_mlir import ir
@@ -11,11 +12,27 @@ from hipdnn_mlir.errors import Reject, UnsupportedError
 from hipdnn_mlir.gpu import Architecture, GpuKernel, find_architecture, link_code_object
 from hipdnn_mlir.ir_view import node_name
 
+OVERWRITES = "hipdnn.overwrites"
+"""Of a `hipdnn.kernel`: ins in whose memory its out may lie, by their places among the ins of a call."""
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Code of a kernel.
+
+    Attributes:
+        launches: as program files have them, in order.
+        overwrites: tensors of the kernel in whose memory its out may lie.
+    """
+
+    launches: list[dict[str, Any]]
+    overwrites: tuple[int, ...]
+
 
 def generated_code(
     write: Callable[[Architecture], GpuKernel | Reject], architecture: str, order: Sequence[int], operation: Any
-) -> list[dict[str, Any]]:
-    """Code for a kernel as program files have it, once for each of its launches.
+) -> Generated:
+    """Compile a kernel.
 
     Args:
         write: compiles it for an architecture.
@@ -29,7 +46,8 @@ def generated_code(
     made = write(find_architecture(architecture))
     if isinstance(made, Reject):
         raise UnsupportedError([Reject(made.op, made.rule, made.reason, node_name(operation))], target=architecture)
-    return [_code(launch, order) for launch in (*made.preceded_by, made)]
+    launches = [_code(launch, order) for launch in (*made.preceded_by, made)]
+    return Generated(launches, tuple(order[number] for number in made.overwrites))
 
 
 def _code(launch: GpuKernel, order: Sequence[int]) -> dict[str, Any]:
@@ -54,8 +72,11 @@ def create_kernel(
     operands: list[dict[str, Any]],
     description: Mapping[str, Any],
     operation: Any,
+    overwrites: Sequence[int] = (),
 ) -> Any:
-    """Put a `hipdnn.kernel` in front of a module's functions."""
+    """Put a `hipdnn.kernel` in front of a module's functions; `overwrites` are numbers of its operands."""
+    places = [operands[number]["index"] for number in overwrites if _is_whole(operands, number)]
+    shared = {OVERWRITES: ir.DenseI64ArrayAttr.get(places)} if places else {}
     with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]), operation.location:
         return ir.Operation.create(
             "hipdnn.kernel",
@@ -64,5 +85,12 @@ def create_kernel(
                 "summary": ir.StringAttr.get(summary),
                 "operands_json": ir.StringAttr.get(json.dumps(operands, separators=(",", ":"))),
                 "description": ir.StringAttr.get(json.dumps(description, separators=(",", ":"))),
+                **shared,
             },
         )
+
+
+def _is_whole(operands: list[dict[str, Any]], number: int) -> bool:
+    """Whether one operand is all that a kernel sees of an argument of its calls, from its first element on."""
+    same = [o for o in operands if (o["role"], o["index"]) == (operands[number]["role"], operands[number]["index"])]
+    return len(same) == 1 and not same[0].get("offset")

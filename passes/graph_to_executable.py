@@ -208,7 +208,8 @@ def _kernel(module: Any, symbol: str, graph: Graph, architecture: str, operation
     operands = sorted(graph.operands(), key=lambda operand: operand["role"] == "out")
     order = [operands.index(operand) for operand in graph.operands()]
     tensors = dict(graph.by_uid())
-    (code,) = generated_code(lambda found: generate_graph(graph, found), architecture, order, operation)
+    made = generated_code(lambda found: generate_graph(graph, found), architecture, order, operation)
+    (code,) = made.launches
     description = {
         "function": "graph",
         "tensors": [
@@ -224,7 +225,7 @@ def _kernel(module: Any, symbol: str, graph: Graph, architecture: str, operation
         "code": code,
     }
     places = [{"role": operand["role"], "index": operand["index"]} for operand in operands]
-    return create_kernel(module, symbol, summary(graph), places, description, operation)
+    return create_kernel(module, symbol, summary(graph), places, description, operation, made.overwrites)
 
 
 def _compact(value: Any) -> str:

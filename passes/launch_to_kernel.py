@@ -90,16 +90,18 @@ def _kernels(
     """Create the kernel, as several of the same tensors where code for a GPU is several launches; returns their symbols in order."""
     operands = [{"role": t.role, "index": t.index, "offset": t.offset} for t in kernel.tensors]
     description = kernel.description()
-    described = {symbol: description}
+    described: dict[str, Any] = {symbol: description}
+    overwrites: tuple[int, ...] = ()
     if target.architecture is not None:
-        *before, last = generated_code(
+        made = generated_code(
             lambda architecture: generate(description, architecture, alignments),
             target.architecture,
             range(len(kernel.tensors)),
             operation,
         )
+        (*before, last), overwrites = made.launches, made.overwrites
         described = {f"{symbol}_{number}": {**description, "code": code} for number, code in enumerate(before)}
         described[symbol] = {**description, "code": last}
     for name, found in described.items():
-        create_kernel(module, name, kernel.summary(), operands, found, operation)
+        create_kernel(module, name, kernel.summary(), operands, found, operation, overwrites)
     return list(described)

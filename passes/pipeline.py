@@ -38,6 +38,7 @@ from . import (  # noqa: F401 - importing a pass registers it
     pad_channels,
     refine_shapes,
     rename_unconverted_ops,
+    reuse_operands,
     space_to_depth,
     split_bias,
     split_rotary,
@@ -105,6 +106,7 @@ OFFLOAD_STEPS = (
     Step("finalize-memrefs", "hipdnn-finalize-memrefs,cse", "remaining data movement becomes regions"),
     Step("launch-to-kernel", "hipdnn-launch-to-kernel", "kernels with the strides buffers have"),
     Step("graph-to-executable", "hipdnn-graph-to-executable", "descriptors with the strides buffers have"),
+    Step("reuse-operands", "hipdnn-reuse-operands", "kernels write where they read, in memory that caches still have"),
 )
 STEPS = TORCH_STEPS + OFFLOAD_STEPS
 PIPELINES = {"hipdnn-offload-pipeline": STEPS[1:], "hipdnn-onnx-pipeline": STEPS}

@@ -7,12 +7,12 @@ import re
 import sys
 from pathlib import Path
 
-_VALUE = re.compile(r"\b((?:CU|CUDA|CUBLAS|CUBLASLT|CUDNN)_\w+)(?:\s+CUDNN_DEPRECATED_ENUM)?\s*=\s*(\d+)")
+_VALUE = re.compile(r"\b((?:CU|CUDA|CUBLAS|CUBLASLT|CUDNN)_\w+)(?:\s+CUDNN_DEPRECATED_ENUM)?\s*=\s*(0x[0-9a-f]+|\d+)")
 
 
 def values(*headers: Path) -> dict[str, int]:
     """Return the enumerators of headers that are written as numbers."""
-    return {name: int(number) for header in headers for name, number in _VALUE.findall(header.read_text())}
+    return {name: int(number, 0) for header in headers for name, number in _VALUE.findall(header.read_text())}
 
 
 def main(ours: Path, *theirs: Path) -> None:

@@ -22,6 +22,7 @@ class Architecture:
         max_threads: of one block.
         shared_bytes: shared memory that any block may have.
         units: multiprocessors or compute units of a typical part: how many blocks it takes to fill one.
+        waits_in_kernels: a kernel can be launched while the one in front runs, and has an instruction that waits for that one.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Architecture:
 
     max_threads: int = 1024
     shared_bytes: int = 48 * 1024
+    waits_in_kernels: bool = False
 
     @property
     def triple(self) -> str:
@@ -51,7 +53,7 @@ ARCHITECTURES = {
         Architecture("gfx1100", "amd", 32, 96),
         Architecture("gfx1201", "amd", 32, 64),
         Architecture("sm_80", "nvidia", 32, 108),
-        Architecture("sm_90", "nvidia", 32, 132),
+        Architecture("sm_90", "nvidia", 32, 132, waits_in_kernels=True),
     )
 }
 

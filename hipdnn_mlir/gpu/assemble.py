@@ -19,6 +19,7 @@ class Launch:
         blocks, threads: of the grid, of a block; both one-dimensional. No blocks: there is nothing to launch.
         shared_bytes: of a block's shared memory.
         wide: whether positions need 64 bits.
+        overwrites: as of a GpuKernel.
     """
 
     write: Callable[[KernelBuilder], None]
@@ -26,6 +27,7 @@ class Launch:
     threads: int
     shared_bytes: int = 0
     wide: bool = False
+    overwrites: tuple[int, ...] = ()
 
 
 EMPTY = Launch(lambda _: None, 0, 1)
@@ -41,4 +43,7 @@ def assembled(launch: Launch, name: str, arguments: Sequence[int], architecture:
     """Compile a launch."""
     code = compile_module(module_of(launch, name, len(arguments)), architecture)
     grid, block = (launch.blocks, 1, 1), (launch.threads, 1, 1)
-    return GpuKernel(name, architecture.name, code, grid, block, launch.shared_bytes, tuple(arguments))
+    overwrites = tuple(arguments[number] for number in launch.overwrites)
+    return GpuKernel(
+        name, architecture.name, code, grid, block, launch.shared_bytes, tuple(arguments), overwrites=overwrites
+    )

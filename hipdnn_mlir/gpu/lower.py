@@ -47,6 +47,8 @@ def _llvm_text(module: Any, architecture: Architecture) -> str:
     pipeline = f"builtin.module(gpu.module(canonicalize,cse,convert-scf-to-cf,{conversion},reconcile-unrealized-casts))"
     with module.context, ir.Location.unknown():
         _choose_approximations(module, architecture.vendor)
+        if architecture.waits_in_kernels:
+            _overlap_launches(module)
         try:
             PassManager.parse(pipeline).run(module.operation)
         except ir.MLIRError as error:
@@ -66,6 +68,21 @@ def _choose_approximations(module: Any, vendor: str) -> None:
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(choose)
+
+
+def _overlap_launches(module: Any) -> None:
+    """Wait for the kernel in front before anything else, so that the port may launch this one while that runs; let the next one come."""
+    kernel = list(module.body.operations[0].operation.regions[0].blocks[0].operations)[-1].operation
+    with ir.InsertionPoint.at_block_begin(kernel.regions[0].blocks[0]):
+        for name in ("wait", "launch.dependents"):
+            ir.Operation.create(
+                "llvm.call_intrinsic",
+                attributes={
+                    "intrin": ir.StringAttr.get(f"llvm.nvvm.griddepcontrol.{name}"),
+                    "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
+                    "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+                },
+            )
 
 
 @lru_cache(maxsize=1)

@@ -32,7 +32,8 @@ def map_launch(program: Program, architecture: Architecture) -> Launch:
     each = max(1, min(most, groups // (THREADS * architecture.units * _BLOCKS_PER_UNIT)))
     blocks = ceil(groups / (THREADS * each)) or 1
     body = _Body(program, space, lanes, groups, each, blocks)
-    return Launch(body.write, blocks, THREADS, 0, is_wide(program.operands, (blocks + 1) * THREADS * each * lanes))
+    wide = is_wide(program.operands, (blocks + 1) * THREADS * each * lanes)
+    return Launch(body.write, blocks, THREADS, 0, wide, program.overwrites())
 
 
 class _Body:

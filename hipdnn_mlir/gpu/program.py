@@ -71,6 +71,19 @@ class Program:
         """A value in another type."""
         return value if self.code[value].dtype is dtype else self.append("cast", dtype, value)
 
+    def overwrites(self) -> tuple[int, ...]:
+        """Ins that lie in memory as the only out does, which has an element for each position."""
+        outs = [operand for operand in self.operands if operand.role == "out"]
+        if len(outs) != 1 or any(size > 1 and not step for size, step in zip(self.dims, outs[0].strides, strict=True)):
+            return ()
+        return tuple(
+            number
+            for number, operand in enumerate(self.operands)
+            if operand.role == "in"
+            and (operand.dims, operand.strides, operand.dtype.bytes)
+            == (outs[0].dims, outs[0].strides, outs[0].dtype.bytes)
+        )
+
     def stages(self) -> list[int]:
         """Per instruction how many reductions lie one behind the other before its result is known."""
         found: list[int] = []

@@ -99,7 +99,8 @@ def rowwise_launch(program: Program, architecture: Architecture) -> Launch:
         raise Refusal("size", f"{len(slots)} reductions take {shared_bytes} bytes of shared memory")
     blocks = ceil(plan.row_groups / plan.beside)
     body = _Body(program, plan, architecture.wave_size, slot_bytes)
-    return Launch(body.write, blocks, plan.threads, shared_bytes, is_wide(program.operands, blocks * plan.threads))
+    wide = is_wide(program.operands, blocks * plan.threads)
+    return Launch(body.write, blocks, plan.threads, shared_bytes, wide, program.overwrites())
 
 
 def _plan(program: Program, architecture: Architecture) -> _Plan:

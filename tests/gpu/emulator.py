@@ -136,6 +136,10 @@ class Emulator:
         self.mask = np.ones(self.lanes, np.bool_)
         self.shared = np.zeros(0, np.uint8)
         self.written: list[Array] = [np.zeros(len(m), np.uint8) for m in memory]
+        self.readers: list[tuple[int, Array, Array]] = []
+        # Of memory that several arguments point to: which thread writes each byte.
+        arguments = [id(m) for m in memory]
+        self.writer = {id(m): np.full(len(m), -1, np.int64) for m in memory if arguments.count(id(m)) > 1}
 
     def run(self, module: Any) -> None:
         """Execute the module's kernel."""
@@ -155,6 +159,14 @@ class Emulator:
                     self.values[argument] = (number, np.zeros(self.lanes, np.int64))
                 with np.errstate(all="ignore"):
                     self._block(block)
+
+    def check_order(self) -> None:
+        """Check that no other thread writes what a thread has read that writes anything: the order of threads makes no difference."""
+        writing = np.unique(np.concatenate([threads[threads >= 0] for threads in self.writer.values()]))
+        for memory, places, threads in self.readers:
+            writer = self.writer[memory][places]
+            other = (writer >= 0) & (writer != threads[:, None]) & np.isin(threads, writing)[:, None]
+            assert not other.any(), "an element is read and written by different threads"
 
     def _block(self, block: Any) -> list[Any]:
         for operation in block.operations:
@@ -324,6 +336,8 @@ class Emulator:
     def _llvm_load(self, op: Any, pointer: tuple[int, Array]) -> Array:
         kind, count = _element(op.results[0].type)
         memory, places = self._places(pointer, kind.itemsize * count, op.attributes["alignment"].value)
+        if id(memory) in self.writer:
+            self.readers.append((id(memory), places, np.flatnonzero(self.mask)))
         whole = np.zeros((self.lanes, count), kind)
         whole[self.mask] = np.ascontiguousarray(memory[places]).view(kind)
         return whole if count > 1 else whole[:, 0]
@@ -335,6 +349,8 @@ class Emulator:
         memory[places] = whole.view(np.uint8).reshape(places.shape)
         if pointer[0] != SHARED:
             np.add.at(self.written[pointer[0]], places, 1)
+            if id(memory) in self.writer:
+                self.writer[id(memory)][places] = np.flatnonzero(self.mask)[:, None]
 
     def _llvm_mlir_poison(self, op: Any) -> Array:
         kind, count = _element(op.results[0].type)

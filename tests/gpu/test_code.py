@@ -37,6 +37,23 @@ def test_equal_kernels_have_equal_code() -> None:
         assert copy_kernel(name).code == copy_kernel(name).code
 
 
+@pytest.mark.parametrize("name", [n for n, a in ARCHITECTURES.items() if a.vendor == "nvidia"])
+def test_kernels_wait_before_they_touch_memory_and_then_let_the_next_begin(name: str) -> None:
+    x = np.zeros((300, 700), np.float32)
+    kernels = [copy_kernel(name)]
+    found = describe("arg_reduce", [x], [TensorSpec("i64", (300, 1))], {"axis": 1, "mode": "max", "select_last": False})
+    kernels.append(generate(found, find_architecture(name)))
+    for kernel in kernels:
+        body = kernel.code[kernel.code.index(".entry") :]
+        if not ARCHITECTURES[name].waits_in_kernels:
+            assert "griddepcontrol" not in kernel.code
+            continue
+        first = min(
+            body.index(access) for access in ("ld.global", "st.global", "ld.shared", "st.shared") if access in body
+        )
+        assert body.index("griddepcontrol.wait") < body.index("griddepcontrol.launch_dependents") < first
+
+
 @pytest.mark.parametrize("name", [n for n, a in ARCHITECTURES.items() if a.code == "object"])
 def test_an_object_says_how_it_is_launched(name: str) -> None:
     kernel = copy_kernel(name)

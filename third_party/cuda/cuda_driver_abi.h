@@ -30,6 +30,26 @@ enum { CU_JIT_INFO_LOG_BUFFER = 3, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES = 4, CU_JIT
        CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6 };
 enum { CU_STREAM_CAPTURE_STATUS_NONE = 0, CU_STREAM_CAPTURE_STATUS_ACTIVE = 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES = 1 };
 enum { CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8 };
+enum { CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
+
+/* One setting of a launch. The value is a union of 64 bytes that begins with what is set; 8-byte aligned. */
+typedef struct CUlaunchAttribute_st {
+  int id;
+  int padding;
+  union {
+    int is_programmatic_stream_serialization_allowed;
+    unsigned long long bytes[8];
+  } value;
+} CUlaunchAttribute;
+
+typedef struct CUlaunchConfig_st {
+  unsigned int grid_x, grid_y, grid_z;
+  unsigned int block_x, block_y, block_z;
+  unsigned int shared_memory_bytes;
+  CUstream stream;
+  CUlaunchAttribute* attributes;
+  unsigned int attribute_count;
+} CUlaunchConfig;
 
 CUresult cuInit(unsigned int flags);
 CUresult cuDriverGetVersion(int* version);
@@ -75,9 +95,7 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int op
 CUresult cuModuleUnload(CUmodule module);
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name);
 CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value);
-CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
-                        unsigned int block_y, unsigned int block_z, unsigned int shared_memory_bytes, CUstream stream, void** kernel_params,
-                        void** extra);
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** kernel_params, void** extra);
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,7 +22,7 @@ class PlanTimer {
   PlanTimer(const Device& device, std::shared_ptr<const Handle> handle, const Executable& executable,
             std::span<const ConstantBinding> constants);
 
-  /// Microseconds of one execution, by events of the device. On a GPU the median of several, each with nothing in the caches: in a program,
+  /// Microseconds of one execution, by hipDNN's profiling control where the library has it, else by events of the device. On a GPU the median of several, each with nothing in the caches: in a program,
   /// weights are never there, and large activations are not. On the host the median of series. Blocks. Throws DeviceError where the plan
   /// does not run.
   double time_us(const Plan& plan);
@@ -49,9 +50,14 @@ class PlanTimer {
   void run(const Plan& plan, const Descriptor& pack, int count);
   double cold_us(const Plan& plan, const Descriptor& pack);
   double elapsed_ms(const Plan& plan, const Descriptor& pack, int count);
+  double profiled_ms(const std::function<void()>& queue) const;
+  double ms_between_events(const std::function<void()>& queue) const;
+  bool has_profiling() const;
 
   const Device& device_;
   std::shared_ptr<const Handle> handle_;
+  /// Whether hipDNN's profiling control takes the time; else events do.
+  bool is_profiled_ = false;
   DeviceBuffer memory_;
   /// What is copied in to empty the caches; null on the host.
   DeviceBuffer flush_;

@@ -7,6 +7,8 @@ std::string_view library_name() { return "none"; }
 
 const char* library_version() { return "0.0.0.0"; }
 
+bool uses_constants() { return false; }
+
 std::shared_ptr<void> make_vendor_handle() { return nullptr; }
 
 const std::vector<const Engine*>& engines() {

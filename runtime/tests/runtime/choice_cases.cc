@@ -418,6 +418,23 @@ void test_time_is_the_streams_when_a_profile_is_taken(const Libraries& libraries
   check::near(static_cast<double>(elapsed_ms), 0.3, 1e-6, "three executions of 100 us");
 }
 
+void test_events_take_the_time_when_the_library_has_no_profiling(const Libraries& libraries) {
+  for (const auto& [folder, is_by_events] : {std::pair(libraries.choosing, false), std::pair(libraries.disguised, true)}) {
+    int by_events = 0;
+    const auto count = [&](hipdnnSeverity_t, const std::string& line) { by_events += line.find("plans are timed by events") != std::string::npos; };
+    Sample sample = relu({2, 8});
+    sample.program["target"] = "hip";
+    const auto program = sample.parse();
+    const auto device = std::make_shared<const Device>(hipdnn_rt::Library::open("hip", folder), Device::Options{.threads = 1, .log = count});
+    const auto loaded = LoadedProgram::load(device, program);
+    const auto handle = std::make_shared<const hipdnn_rt::Handle>(device->create_handle(nullptr));
+    hipdnn_rt::PlanTimer timer(*device, handle, program->executables()[0], {});
+    const double us = timer.time_us(*loaded->plan(0));
+    check::that(is_by_events ? us > 0 : std::abs(us - 100) < 1e-3, std::to_string(us) + " us");
+    check::equal(by_events, is_by_events ? 1 : 0, "times by events");
+  }
+}
+
 void test_record_survives_when_encoded(const Libraries&) {
   hipdnn_rt::PlanRecord record{-5, "ENGINE \"x\"", "A=1 B=-2", 8, 1.5, {}};
   for (int i = 0; i < 300; ++i) record.plan.push_back(static_cast<std::byte>(i));
@@ -465,6 +482,7 @@ void add_choice_cases(check::Suite& suite, const Libraries& libraries) {
   add("error when a plan fails while it is timed", test_error_when_a_plan_fails_while_it_is_timed);
   add("values when the host times its plans", test_values_when_the_host_times_its_plans);
   add("time is the stream's when a profile is taken", test_time_is_the_streams_when_a_profile_is_taken);
+  add("events take the time when the library has no profiling", test_events_take_the_time_when_the_library_has_no_profiling);
   add("record survives when encoded", test_record_survives_when_encoded);
 }
 

@@ -132,6 +132,7 @@ namespace hipdnn_port {
 
 std::string_view library_name() { return "choosing"; }
 const char* library_version() { return "1.2.3.4"; }
+bool uses_constants() { return true; }
 std::shared_ptr<void> make_vendor_handle() { return nullptr; }
 
 const std::vector<const Engine*>& engines() {

@@ -90,6 +90,10 @@ std::vector<Proposal> rank(const Graph& graph, const PlanOptions& options, bool 
 std::string_view library_name();
 const char* library_version();
 
+/// Whether plans are made for constants that they are told of (weights packed for an engine). A library that does not has no attributes to tell
+/// them, so that a program's equal graphs share one plan, whatever their weights.
+bool uses_constants();
+
 /// The vendor library's own handle for a new handle of ours; null where there is none. Throws StatusError.
 std::shared_ptr<void> make_vendor_handle();
 

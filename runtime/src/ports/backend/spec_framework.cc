@@ -1,4 +1,9 @@
 // Rows of the descriptors around operations: tensor, graph, heuristic, engine, configuration, plan, variant pack, profiling.
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+#include "engine.h"
 #include "spec.h"
 
 namespace hipdnn_port {
@@ -60,13 +65,14 @@ constexpr AttributeSpec knob_choice[] = {
 constexpr AttributeSpec execution_plan[] = {
     descriptor(HIPDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, Refers::engine_config),
     optional(one(HIPDNN_ATTR_EXECUTION_PLAN_HANDLE, HIPDNN_TYPE_HANDLE)),  // taken and not used: the graph has the handle
-    optional(many(HIPDNN_ATTR_EXECUTION_PLAN_CONSTANT_UIDS_MLIR_EXT, HIPDNN_TYPE_INT64)),
-    optional(many(HIPDNN_ATTR_EXECUTION_PLAN_CONSTANT_POINTERS_MLIR_EXT, HIPDNN_TYPE_VOID_PTR)),
     read_only(one(HIPDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, HIPDNN_TYPE_INT64)),
     read_only(many(HIPDNN_ATTR_EXECUTION_PLAN_TENSOR_UIDS_EXT, HIPDNN_TYPE_INT64)),
     read_only(one(HIPDNN_ATTR_EXECUTION_PLAN_ENGINE_GLOBAL_INDEX_EXT, HIPDNN_TYPE_INT64)),
     read_only(one(HIPDNN_ATTR_EXECUTION_PLAN_IS_OVERRIDE_SHAPE_ENABLED_EXT, HIPDNN_TYPE_BOOLEAN)),
+    optional(many(HIPDNN_ATTR_EXECUTION_PLAN_CONSTANT_UIDS_MLIR_EXT, HIPDNN_TYPE_INT64)),
+    optional(many(HIPDNN_ATTR_EXECUTION_PLAN_CONSTANT_POINTERS_MLIR_EXT, HIPDNN_TYPE_VOID_PTR)),
 };
+constexpr std::size_t attributes_of_constants = 2;  // the last ones
 
 constexpr AttributeSpec variant_pack[] = {
     many(HIPDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, HIPDNN_TYPE_INT64),
@@ -100,6 +106,14 @@ constexpr DescriptorSpec specs[] = {
 
 }  // namespace
 
-std::span<const DescriptorSpec> framework_specs() { return specs; }
+std::span<const DescriptorSpec> framework_specs() {
+  static const std::vector<DescriptorSpec> all = [] {
+    std::vector<DescriptorSpec> made(std::begin(specs), std::end(specs));
+    const auto plan = std::ranges::find(made, HIPDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &DescriptorSpec::type);
+    if (!uses_constants()) plan->attributes = plan->attributes.first(plan->attributes.size() - attributes_of_constants);
+    return made;
+  }();
+  return all;
+}
 
 }  // namespace hipdnn_port

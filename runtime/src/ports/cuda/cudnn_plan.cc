@@ -12,8 +12,8 @@
 namespace hipdnn_cuda {
 namespace {
 
-/// Combinations of pointers whose variant pack is kept: as many as contexts are likely to run one plan in.
-constexpr std::size_t kept_packs = 8;
+/// Combinations of pointers whose variant pack is kept: as many as there are likely to be steps of one plan in all contexts.
+constexpr std::size_t kept_packs = 256;
 
 /// Baked scalars by uid; plans read the bytes while they run.
 using Scalars = std::vector<std::pair<std::int64_t, std::vector<std::byte>>>;

@@ -59,7 +59,7 @@ std::string load_all(void* library, Driver& api) {
   load(library, "cuModuleUnload", api.module_unload, missing);
   load(library, "cuModuleGetFunction", api.module_get_function, missing);
   load(library, "cuFuncSetAttribute", api.function_set_attribute, missing);
-  load(library, "cuLaunchKernel", api.launch_kernel, missing);
+  load(library, "cuLaunchKernelEx", api.launch_kernel, missing);
   return missing;
 }
 

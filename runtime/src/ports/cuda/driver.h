@@ -49,7 +49,7 @@ struct Driver {
   decltype(&::cuModuleUnload) module_unload = nullptr;
   decltype(&::cuModuleGetFunction) module_get_function = nullptr;
   decltype(&::cuFuncSetAttribute) function_set_attribute = nullptr;
-  decltype(&::cuLaunchKernel) launch_kernel = nullptr;
+  decltype(&::cuLaunchKernelEx) launch_kernel = nullptr;
 };
 
 /// The opened and initialized driver; null where there is none, and then `driver_failure` says why. Any thread.

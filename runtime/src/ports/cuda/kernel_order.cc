@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <string>
@@ -41,7 +43,16 @@ void check(CUresult status, const char* call) {
 }
 
 bool overlap(const Extent& one, const Extent& other) {
-  return one.begin < other.begin + other.bytes && other.begin < one.begin + one.bytes;
+  const auto first = reinterpret_cast<std::uintptr_t>(one.begin), second = reinterpret_cast<std::uintptr_t>(other.begin);
+  return first <= second ? second - first < one.bytes : first - second < other.bytes;
+}
+
+constexpr Extent everything{nullptr, std::numeric_limits<std::size_t>::max()};
+
+/// With a lock on the state.
+Written& written_on(CUstream stream) {
+  if (state().written.size() >= most_streams) state().written.clear();
+  return state().written[{chosen_device(), stream}];
 }
 
 void wait_for_all(CUstream stream) {
@@ -76,10 +87,16 @@ void before_reading(const Extent& operand, CUstream stream) {
 
 void after_writing(const Extent& result, CUstream stream) {
   const std::scoped_lock lock(state().guard);
-  if (state().written.size() >= most_streams) state().written.clear();
-  Written& written = state().written[{chosen_device(), stream}];
+  Written& written = written_on(stream);
   written.last[written.next] = result;
   written.next = (written.next + 1) % written.last.size();
+}
+
+void after_launch(bool lets_next_begin, CUstream stream) {
+  const std::scoped_lock lock(state().guard);
+  Written& written = written_on(stream);
+  written = {};
+  if (lets_next_begin) written.last.front() = everything;
 }
 
 }  // namespace hipdnn_cuda

@@ -25,4 +25,8 @@ void before_reading(const Extent& operand, CUstream stream);
 /// Call after a plan was queued, for what it writes.
 void after_writing(const Extent& result, CUstream stream);
 
+/// Call after a kernel of a module was queued. Whatever it writes counts as written where the next kernel may begin before it ends; it has waited
+/// for all that is in front of itself.
+void after_launch(bool lets_next_begin, CUstream stream);
+
 }  // namespace hipdnn_cuda

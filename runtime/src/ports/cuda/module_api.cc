@@ -6,6 +6,8 @@
 #include "backend/port_extensions.h"
 #include "driver.h"
 #include "hip_runtime_abi.h"
+#include "kernel_order.h"
+#include "waiting_kernels.h"
 
 namespace {
 
@@ -38,12 +40,16 @@ HIPDNN_PORT_EXPORT hipError_t hipModuleLoadData(hipModule_t* module, const void*
   std::array<char, 1024> log{};
   std::array<int, 2> options{CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   std::array<void*, 2> values{log.data(), reinterpret_cast<void*>(log.size() - 1)};
-  return explained(driver()->module_load_data(reinterpret_cast<CUmodule*>(module), image, options.size(), options.data(), values.data()), log.data());
+  auto** loaded = reinterpret_cast<CUmodule*>(module);
+  const CUresult status = driver()->module_load_data(loaded, image, options.size(), options.data(), values.data());
+  if (status == CUDA_SUCCESS) hipdnn_cuda::remember_waiting_kernels(*loaded, image);
+  return explained(status, log.data());
 }
 
 HIPDNN_PORT_EXPORT hipError_t hipModuleUnload(hipModule_t module) {
   if (module == nullptr) return hipErrorInvalidHandle;
   if (const CUresult status = bind_device(); status != CUDA_SUCCESS) return status;
+  hipdnn_cuda::forget_waiting_kernels(reinterpret_cast<CUmodule>(module));
   return driver()->module_unload(reinterpret_cast<CUmodule>(module));
 }
 
@@ -53,7 +59,10 @@ HIPDNN_PORT_EXPORT hipError_t hipModuleGetFunction(hipFunction_t* function, hipM
   *function = nullptr;
   if (module == nullptr) return hipErrorInvalidHandle;
   if (const CUresult status = bind_device(); status != CUDA_SUCCESS) return status;
-  return explained(driver()->module_get_function(reinterpret_cast<CUfunction*>(function), reinterpret_cast<CUmodule>(module), name));
+  auto** found = reinterpret_cast<CUfunction*>(function);
+  const CUresult status = driver()->module_get_function(found, reinterpret_cast<CUmodule>(module), name);
+  if (status == CUDA_SUCCESS) hipdnn_cuda::remember_function(reinterpret_cast<CUmodule>(module), *found, name);
+  return explained(status);
 }
 
 HIPDNN_PORT_EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
@@ -67,9 +76,19 @@ HIPDNN_PORT_EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsi
                                                              static_cast<int>(shared_memory_bytes));
     if (status != CUDA_SUCCESS) return explained(status);
   }
-  const CUresult status = driver()->launch_kernel(raw, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_memory_bytes,
-                                                  reinterpret_cast<CUstream>(stream), kernel_params, extra);
-  return status == CUDA_SUCCESS ? hipSuccess : explained(status);
+  // A kernel that waits itself may be on its multiprocessors by the time the one in front ends.
+  CUlaunchAttribute overlap{};
+  overlap.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  overlap.value.is_programmatic_stream_serialization_allowed = 1;
+  const bool is_waiting = hipdnn_cuda::waits(raw);
+  const CUlaunchConfig launch{grid_x,  grid_y,  grid_z,
+                              block_x, block_y, block_z,
+                              shared_memory_bytes, reinterpret_cast<CUstream>(stream), &overlap,
+                              is_waiting ? 1U : 0U};
+  const CUresult status = driver()->launch_kernel(&launch, raw, kernel_params, extra);
+  if (status != CUDA_SUCCESS) return explained(status);
+  hipdnn_cuda::after_launch(is_waiting, launch.stream);
+  return hipSuccess;
 }
 
 HIPDNN_PORT_EXPORT const char* hipdnnPortLastKernelError_ext(void) { return hipdnn_cuda::last_failure(); }

@@ -16,8 +16,8 @@ namespace {
 constexpr std::uint64_t most_workspace_bytes = std::uint64_t{32} << 20;
 /// More than this makes no difference to the library.
 constexpr std::int64_t most_alignment = 256;
-/// Bias pointers whose description is kept: as many as contexts are likely to run one plan in.
-constexpr std::size_t kept_descriptions = 8;
+/// Bias pointers whose description is kept: as many as there are likely to be steps of one plan.
+constexpr std::size_t kept_descriptions = 256;
 
 constexpr std::array<std::pair<int, const char*>, 7> knob_names{{{CUBLASLT_ALGO_CONFIG_ID, "ALGORITHM"},
                                                                  {CUBLASLT_ALGO_CONFIG_TILE_ID, "TILE"},

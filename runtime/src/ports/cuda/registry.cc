@@ -163,6 +163,8 @@ const char* library_version() {
   return version.c_str();
 }
 
+bool uses_constants() { return false; }
+
 std::shared_ptr<void> make_vendor_handle() { return std::make_shared<hipdnn_cuda::VendorHandle>(); }
 
 const std::vector<const Engine*>& engines() {

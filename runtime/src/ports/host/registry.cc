@@ -17,6 +17,8 @@ std::string_view library_name() { return "hipdnn_host"; }
 
 const char* library_version() { return HIPDNN_HOST_VERSION; }
 
+bool uses_constants() { return true; }
+
 std::shared_ptr<void> make_vendor_handle() { return nullptr; }
 
 const std::vector<const Engine*>& engines() {

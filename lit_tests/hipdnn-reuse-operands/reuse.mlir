@@ -1,0 +1,51 @@
+// RUN: hipdnn-opt %s --hipdnn-reuse-operands --split-input-file | filecheck %s
+
+// A kernel that may writes where it reads, also where an earlier one did so.
+
+// CHECK-LABEL: func.func @chain
+// CHECK:         %[[A:.+]] = memref.alloc()
+// CHECK-NOT:     memref.alloc
+// CHECK:         "hipdnn.launch_kernel"(%arg0, %[[A]])
+// CHECK:         "hipdnn.launch_kernel"(%[[A]], %[[A]])
+// CHECK:         "hipdnn.launch_kernel"(%[[A]], %[[A]])
+// CHECK:         "hipdnn.launch_kernel"(%[[A]], %arg1)
+#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
+module {
+  "hipdnn.kernel"() {sym_name = "k", summary = "relu", operands_json = "[]", description = "{}", hipdnn.overwrites = array<i64: 0>} : () -> ()
+  func.func @chain(%x: memref<4xf32>, %y: memref<4xf32>) {
+    %a = memref.alloc() : memref<4xf32>
+    "hipdnn.launch_kernel"(%x, %a) {kernel = @k, operandSegmentSizes = #in_out} : (memref<4xf32>, memref<4xf32>) -> ()
+    %b = memref.alloc() : memref<4xf32>
+    "hipdnn.launch_kernel"(%a, %b) {kernel = @k, operandSegmentSizes = #in_out} : (memref<4xf32>, memref<4xf32>) -> ()
+    %c = memref.alloc() : memref<4xf32>
+    "hipdnn.launch_kernel"(%b, %c) {kernel = @k, operandSegmentSizes = #in_out} : (memref<4xf32>, memref<4xf32>) -> ()
+    "hipdnn.launch_kernel"(%c, %y) {kernel = @k, operandSegmentSizes = #in_out} : (memref<4xf32>, memref<4xf32>) -> ()
+    return
+  }
+}
+
+// -----
+
+// The second operand, where the first one is read again.
+
+// CHECK-LABEL: func.func @second
+// CHECK:         %[[A:.+]] = memref.alloc()
+// CHECK:         %[[B:.+]] = memref.alloc()
+// CHECK:         "hipdnn.launch_kernel"(%[[A]], %[[B]], %[[B]])
+// CHECK:         "hipdnn.launch_kernel"(%[[A]], %[[B]], %arg1)
+#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
+#two_out = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
+module {
+  "hipdnn.kernel"() {sym_name = "k", summary = "relu", operands_json = "[]", description = "{}"} : () -> ()
+  "hipdnn.kernel"() {sym_name = "sum", summary = "add", operands_json = "[]", description = "{}", hipdnn.overwrites = array<i64: 0, 1>} : () -> ()
+  func.func @second(%x: memref<4xf32>, %y: memref<4xf32>) {
+    %a = memref.alloc() : memref<4xf32>
+    "hipdnn.launch_kernel"(%x, %a) {kernel = @k, operandSegmentSizes = #in_out} : (memref<4xf32>, memref<4xf32>) -> ()
+    %b = memref.alloc() : memref<4xf32>
+    "hipdnn.launch_kernel"(%x, %b) {kernel = @k, operandSegmentSizes = #in_out} : (memref<4xf32>, memref<4xf32>) -> ()
+    %c = memref.alloc() : memref<4xf32>
+    "hipdnn.launch_kernel"(%a, %b, %c) {kernel = @sum, operandSegmentSizes = #two_out} : (memref<4xf32>, memref<4xf32>, memref<4xf32>) -> ()
+    "hipdnn.launch_kernel"(%a, %c, %y) {kernel = @sum, operandSegmentSizes = #two_out} : (memref<4xf32>, memref<4xf32>, memref<4xf32>) -> ()
+    return
+  }
+}
