@@ -40,14 +40,15 @@ def _reuse(operation: Any, places: list[int]) -> None:
         return
     for place in places:
         value = operation.operands[place]
-        others = [user for user in _users(value) if user != operation]
-        if (
-            _is_allocation(value)
-            and value.type == out.type
-            and list(operation.operands).count(value) == 1
-            and all(user.is_before_in_block(operation) for user in others)
+        if not _is_allocation(value) or value.type != out.type:
+            continue
+        users = list(_users(value))
+        if users.count(operation) == 1 and all(
+            user == operation or user.is_before_in_block(operation) for user in users
         ):
-            allocated = out.owner
+            allocated, kept = out.owner, value.owner
+            if not kept.operation.is_before_in_block(allocated.operation):
+                kept.operation.move_before(allocated.operation)  # views of the result may stand between them
             out.replace_all_uses_with(value)
             allocated.erase()
             return
@@ -58,7 +59,7 @@ def _is_allocation(value: Any) -> bool:
 
 
 def _users(value: Any) -> Iterator[Any]:
-    """The operations that read or write a buffer, as it is or through views."""
+    """The operations that read or write a buffer, as it is or through views, once for each operand that is it."""
     for use in value.uses:
         user = use.owner.operation
         if user.name in VIEWS:

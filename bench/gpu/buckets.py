@@ -65,7 +65,7 @@ def _ports(proto: Any) -> Any:
 
 def far(got: np.ndarray, want: np.ndarray) -> float:
     """Norm of the difference over the norm of what is wanted."""
-    if got.shape != want.shape:
+    if got.shape != want.shape or not np.isfinite(got.astype(np.float64)).all():
         return float("inf")
     return float(np.linalg.norm(got.astype(np.float64) - want) / max(np.linalg.norm(want.astype(np.float64)), 1e-30))
 
@@ -78,11 +78,14 @@ def check_program(path: Path) -> float:
     for graph in (False, True):
         session = hipdnn_mlir.Session(path, port="cuda", graph=graph)
         stream = torch.cuda.Stream()
-        for case in [*sorted(path.parent.glob(f"{path.stem}-*.npz"))] * 2:  # twice: recorded runs are replayed
+        cases = sorted(path.parent.glob(f"{path.stem}-*.npz"))
+        if not cases:
+            return float("inf")
+        for case in cases * 2:  # twice: recorded runs are replayed
             with np.load(case) as stored:
                 feeds = {key[3:]: stored[key] for key in stored.files if key.startswith("in ")}
                 wanted = {key[4:]: stored[key] for key in stored.files if key.startswith("out ")}
-            for array, want in zip(session.run(feeds), wanted.values(), strict=True):
+            for array, want in zip(session.run(None, feeds), wanted.values(), strict=True):
                 worst = max(worst, far(array, want))
             there = {key: torch.from_numpy(array).cuda() for key, array in feeds.items()}
             out = {
@@ -107,8 +110,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     if asked.what == "pack":
         return pack(asked.directory)
+    paths = sorted(asked.directory.glob("*.hipdnn"))
+    if not paths:
+        parser.error(f"{asked.directory} has no program: pack some first")
     failed = False
-    for path in sorted(asked.directory.glob("*.hipdnn")):
+    for path in paths:
         try:
             worst = check_program(path)
         except Exception:  # noqa: BLE001 - one program's failure is a line of the report

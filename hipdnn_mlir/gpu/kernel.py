@@ -49,8 +49,8 @@ class GpuKernel:
         arguments: per argument the number of the tensor (of the description, or of `Graph.operands()`) whose device pointer it is.
         preceded_by: launches that come first, on the same stream: of a scatter the copy of the data, which is left out where the data
             lies in the out's memory.
-        overwrites: numbers of ins in whose memory the only out may lie: each of their elements is read by no thread but the one that
-            writes there, before it does.
+        overwrites: numbers of ins in whose memory the only out may lie: what a thread reads there and uses is written by no other
+            thread, and by itself only afterwards.
     """
 
     name: str

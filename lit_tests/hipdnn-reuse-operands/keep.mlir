@@ -1,7 +1,7 @@
 // RUN: hipdnn-opt %s --hipdnn-reuse-operands --split-input-file | filecheck %s
 
 // Buffers stay as they are: of the caller's arrays, where a kernel may not, where the operand is read again (through a view), where it is read
-// in a second way, where the result has another type, and where something wrote to the result before.
+// in a second way (as it is, or through a view), where the result has another type, and where something wrote to the result before.
 
 // CHECK-LABEL: func.func @kept
 // CHECK:         "hipdnn.launch_kernel"(%arg0, %[[A:[a-z0-9_]+]])
@@ -12,7 +12,10 @@
 // CHECK:         "hipdnn.launch_kernel"(%[[C]], %[[F:[a-z0-9_]+]]) {kernel = @k
 // CHECK:         "hipdnn.launch_kernel"(%[[D]], %[[G:[a-z0-9_]+]]) {kernel = @k
 // CHECK:         "hipdnn.launch_kernel"(%[[E]], %[[G]]) {kernel = @k
-// CHECK:         "hipdnn.launch_kernel"(%[[G]], %arg1) {kernel = @k
+// CHECK:         "hipdnn.launch_kernel"(%[[G]], %[[H:[a-z0-9_]+]]) {kernel = @other
+// CHECK:         %[[V:.+]] = memref.subview %[[H]]
+// CHECK:         "hipdnn.launch_kernel"(%[[H]], %[[V]], %[[I:[a-z0-9_]+]]) {kernel = @sum
+// CHECK:         "hipdnn.launch_kernel"(%[[I]], %arg1) {kernel = @k
 #in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
 #two_out = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
 module {
@@ -36,7 +39,12 @@ module {
     %g = memref.alloc() : memref<4xf32>
     "hipdnn.launch_kernel"(%d, %g) {kernel = @k, operandSegmentSizes = #in_out} : (memref<2x2xf32>, memref<4xf32>) -> ()
     "hipdnn.launch_kernel"(%e, %g) {kernel = @k, operandSegmentSizes = #in_out} : (memref<4xf32>, memref<4xf32>) -> ()
-    "hipdnn.launch_kernel"(%g, %y) {kernel = @k, operandSegmentSizes = #in_out} : (memref<4xf32>, memref<4xf32>) -> ()
+    %h = memref.alloc() : memref<4xf32>
+    "hipdnn.launch_kernel"(%g, %h) {kernel = @other, operandSegmentSizes = #in_out} : (memref<4xf32>, memref<4xf32>) -> ()
+    %w = memref.subview %h[0] [1] [1] : memref<4xf32> to memref<1xf32, strided<[1]>>
+    %i = memref.alloc() : memref<4xf32>
+    "hipdnn.launch_kernel"(%h, %w, %i) {kernel = @sum, operandSegmentSizes = #two_out} : (memref<4xf32>, memref<1xf32, strided<[1]>>, memref<4xf32>) -> ()
+    "hipdnn.launch_kernel"(%i, %y) {kernel = @k, operandSegmentSizes = #in_out} : (memref<4xf32>, memref<4xf32>) -> ()
     return
   }
 }

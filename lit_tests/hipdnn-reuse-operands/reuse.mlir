@@ -49,3 +49,27 @@ module {
     return
   }
 }
+
+// -----
+
+// A view of the result that stands before the operand's buffer.
+
+// CHECK-LABEL: func.func @early_view
+// CHECK:         %[[A:.+]] = memref.alloc() : memref<4xf32>
+// CHECK:         %[[V:.+]] = memref.expand_shape %[[A]]
+// CHECK:         "hipdnn.launch_kernel"(%arg0, %[[A]])
+// CHECK:         "hipdnn.launch_kernel"(%[[A]], %[[A]])
+// CHECK:         "hipdnn.launch_kernel"(%[[V]], %arg1)
+#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
+module {
+  "hipdnn.kernel"() {sym_name = "k", summary = "relu", operands_json = "[]", description = "{}", hipdnn.overwrites = array<i64: 0>} : () -> ()
+  func.func @early_view(%x: memref<4xf32>, %y: memref<2x2xf32>) {
+    %b = memref.alloc() : memref<4xf32>
+    %v = memref.expand_shape %b [[0, 1]] output_shape [2, 2] : memref<4xf32> into memref<2x2xf32>
+    %a = memref.alloc() : memref<4xf32>
+    "hipdnn.launch_kernel"(%x, %a) {kernel = @k, operandSegmentSizes = #in_out} : (memref<4xf32>, memref<4xf32>) -> ()
+    "hipdnn.launch_kernel"(%a, %b) {kernel = @k, operandSegmentSizes = #in_out} : (memref<4xf32>, memref<4xf32>) -> ()
+    "hipdnn.launch_kernel"(%v, %y) {kernel = @k, operandSegmentSizes = #in_out} : (memref<2x2xf32>, memref<2x2xf32>) -> ()
+    return
+  }
+}

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 
-from gpu.emulator import Emulator
+from gpu.emulator import run_in_any_order
 from hipdnn_mlir import Program, Session
 from hipdnn_mlir.dtypes import BY_NAME
 from hipdnn_mlir.gpu import assemble
@@ -46,14 +46,17 @@ def run(program: Program, feeds: dict[str, Array], modules: list[Any], *, wave: 
             taken = memory[source["buffer"]][source["offset"] : source["offset"] + size]
             memory[target["buffer"]][target["offset"] : target["offset"] + size] = taken
             continue
-        places = [memory[place["buffer"]][place["offset"] :] for place in step["operands"]]
+        # One array for one place, so that the emulator knows of results that lie in the memory of an operand.
+        found = {(place["buffer"], place["offset"]) for place in step["operands"]}
+        views = {(buffer, offset): memory[buffer][offset:] for buffer, offset in found}
+        places = [views[place["buffer"], place["offset"]] for place in step["operands"]]
         if step["kind"] == "execute":
             _execute(code["executables"][step["executable"]], places)
             continue
         kernel = code["kernels"][step["kernel"]]["code"]
-        emulator = Emulator([places[a] for a in kernel["arguments"]], kernel["grid"][0], kernel["block"][0], wave)
         if kernel["grid"][0]:
-            emulator.run(modules[int(kernel["image"])])
+            arguments = [places[a] for a in kernel["arguments"]]
+            run_in_any_order(arguments, kernel["grid"][0], kernel["block"][0], wave, modules[int(kernel["image"])])
     return [memory[o["buffer"]].view(BY_NAME[o["dtype"]].numpy).reshape(o["dims"]) for o in code["outputs"]]
 
 

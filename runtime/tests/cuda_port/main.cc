@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "check.h"
+#include "order_cases.h"
 #include "product.h"
-#include "waiting_kernels.h"
 
 namespace {
 
@@ -267,42 +267,6 @@ void test_what_is_no_product() {
   check::contains(refusal(types.graph), "types");
 }
 
-CUfunction function(std::uintptr_t number) { return reinterpret_cast<CUfunction>(number); }
-CUmodule module(std::uintptr_t number) { return reinterpret_cast<CUmodule>(number); }
-
-constexpr const char* two_kernels = R"(//
-.version 7.8
-.visible .entry waits(
-	.param .u64 p
-)
-{
-	griddepcontrol.wait;
-	ret;
-}
-.visible .entry runs(.param .u64 p)
-{
-	ret;
-}
-)";
-
-void test_kernels_that_wait_are_known_by_their_code() {
-  check::that(hipdnn_cuda::names_of_waiting_kernels(two_kernels) == std::unordered_set<std::string>{"waits"}, "not the one kernel");
-  check::that(hipdnn_cuda::names_of_waiting_kernels("\x7f" "ELF .entry a( griddepcontrol.wait").empty(), "a binary is read as text");
-  check::that(hipdnn_cuda::names_of_waiting_kernels(".version 7.8").empty(), "a module without kernels has some");
-}
-
-void test_functions_wait_while_their_module_is_loaded() {
-  hipdnn_cuda::remember_waiting_kernels(module(1), two_kernels);
-  hipdnn_cuda::remember_function(module(1), function(10), "waits");
-  hipdnn_cuda::remember_function(module(1), function(11), "runs");
-  hipdnn_cuda::remember_function(module(2), function(12), "waits");
-  check::that(hipdnn_cuda::waits(function(10)), "its code has the instruction");
-  check::that(!hipdnn_cuda::waits(function(11)), "its code does not");
-  check::that(!hipdnn_cuda::waits(function(12)), "another module's");
-  hipdnn_cuda::forget_waiting_kernels(module(1));
-  check::that(!hipdnn_cuda::waits(function(10)), "a handle may be given again");
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -324,7 +288,6 @@ int main(int argc, char** argv) {
   for (const auto& [name, form] : forms) suite.add(std::string("product: ") + name, [form = form] { test_products(form); });
   suite.add("product: alignment", test_alignment_is_that_of_each_tensor);
   suite.add("product: what is none", test_what_is_no_product);
-  suite.add("kernels that wait: by their code", test_kernels_that_wait_are_known_by_their_code);
-  suite.add("kernels that wait: while their module is loaded", test_functions_wait_while_their_module_is_loaded);
+  add_order_cases(suite);
   return suite.run(argc > 1 ? argv[1] : "");
 }

@@ -60,7 +60,7 @@ class CudnnPlan final : public hipdnn_port::Plan {
     };
     for (const auto& operand : parts_.epilogue) before_reading(extent(operand), stream);
     check_cudnn(cudnn().execute(handle.raw(), parts_.plan.raw(), pack), "cudnnBackendExecute");
-    for (const auto& operand : parts_.results) after_writing(extent(operand), stream);
+    after_plan(parts_.results, pointers, stream);
   }
 
   std::string serialize() const override {

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "backend/status.h"
 
@@ -16,7 +17,7 @@ namespace {
 
 /// By the kernel in front, and by the one before it, should that in front have let the next one begin while it waited itself.
 struct Written {
-  std::array<Extent, 2> last{};
+  std::array<std::vector<Extent>, 2> last;
   std::size_t next = 0;
 };
 
@@ -80,23 +81,29 @@ void before_reading(const Extent& operand, CUstream stream) {
   const std::scoped_lock lock(state().guard);
   const auto found = state().written.find({chosen_device(), stream});
   if (found == state().written.end()) return;
-  if (std::ranges::none_of(found->second.last, [&](const Extent& written) { return overlap(written, operand); })) return;
+  const auto is_operand = [&](const std::vector<Extent>& results) {
+    return std::ranges::any_of(results, [&](const Extent& result) { return overlap(result, operand); });
+  };
+  if (std::ranges::none_of(found->second.last, is_operand)) return;
   wait_for_all(stream);
-  found->second = {};
+  for (auto& results : found->second.last) results.clear();
 }
 
-void after_writing(const Extent& result, CUstream stream) {
+void after_plan(std::span<const std::pair<std::size_t, std::size_t>> results, void* const* pointers, CUstream stream) {
   const std::scoped_lock lock(state().guard);
   Written& written = written_on(stream);
-  written.last[written.next] = result;
+  std::vector<Extent>& mine = written.last[written.next];
+  mine.clear();
+  for (const auto& [operand, bytes] : results) mine.push_back({static_cast<const std::byte*>(pointers[operand]), bytes});
   written.next = (written.next + 1) % written.last.size();
 }
 
-void after_launch(bool lets_next_begin, CUstream stream) {
+void after_launch(CUstream stream) {
   const std::scoped_lock lock(state().guard);
   Written& written = written_on(stream);
-  written = {};
-  if (lets_next_begin) written.last.front() = everything;
+  written.last.front().assign(1, everything);
+  written.last.back().clear();
+  written.next = 1;
 }
 
 }  // namespace hipdnn_cuda

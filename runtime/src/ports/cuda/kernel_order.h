@@ -1,7 +1,9 @@
-// Order between kernels of cuDNN on one stream.
+// Order between kernels on one stream, where cuDNN's do not keep it.
 #pragma once
 
 #include <cstddef>
+#include <span>
+#include <utility>
 
 #include "driver.h"
 
@@ -22,11 +24,11 @@ struct Extent {
 /// Call before a plan is queued on a stream of the calling thread's device, for what its epilogue reads. Throws StatusError with the driver's reason.
 void before_reading(const Extent& operand, CUstream stream);
 
-/// Call after a plan was queued, for what it writes.
-void after_writing(const Extent& result, CUstream stream);
+/// Call after a plan was queued. All that it writes: positions among its pointers, and bytes.
+void after_plan(std::span<const std::pair<std::size_t, std::size_t>> results, void* const* pointers, CUstream stream);
 
-/// Call after a kernel of a module was queued. Whatever it writes counts as written where the next kernel may begin before it ends; it has waited
-/// for all that is in front of itself.
-void after_launch(bool lets_next_begin, CUstream stream);
+/// Call after a kernel of a module was queued. What it writes is not known, so everything counts as written by it; it has waited for all that is in
+/// front of itself.
+void after_launch(CUstream stream);
 
 }  // namespace hipdnn_cuda

@@ -87,7 +87,7 @@ HIPDNN_PORT_EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsi
                               is_waiting ? 1U : 0U};
   const CUresult status = driver()->launch_kernel(&launch, raw, kernel_params, extra);
   if (status != CUDA_SUCCESS) return explained(status);
-  hipdnn_cuda::after_launch(is_waiting, launch.stream);
+  hipdnn_cuda::after_launch(launch.stream);
   return hipSuccess;
 }
 

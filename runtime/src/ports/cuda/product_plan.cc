@@ -119,7 +119,7 @@ class ProductPlan final : public hipdnn_port::Plan {
       : configured_(std::move(configured)), layouts_(configured_->product) {
     const Matrix& result = configured_->product.result;
     const std::int64_t last = (configured_->product.batch - 1) * result.batch_stride + (result.columns - 1) * result.leading + result.rows;
-    result_bytes_ = static_cast<std::size_t>(last) * hipdnn_port::element_bytes(configured_->product.dtype);
+    result_ = {configured_->product.result_operand, static_cast<std::size_t>(last) * hipdnn_port::element_bytes(configured_->product.dtype)};
     uids_ = configured_->product.uids;
     workspace_bytes_ = static_cast<std::int64_t>(configured_->workspace_bytes);
   }
@@ -145,7 +145,7 @@ class ProductPlan final : public hipdnn_port::Plan {
                                         layouts_.result.raw(), &configured_->algorithm, workspace, configured_->workspace_bytes,
                                         stream),
                     "cublasLtMatmul");
-    after_writing({static_cast<const std::byte*>(result), result_bytes_}, stream);
+    after_plan({&result_, 1}, pointers, stream);
   }
 
  private:
@@ -163,7 +163,8 @@ class ProductPlan final : public hipdnn_port::Plan {
 
   std::shared_ptr<const ConfiguredProduct> configured_;
   Layouts layouts_;
-  std::size_t result_bytes_;
+  /// Which operand it is, and its bytes.
+  std::pair<std::size_t, std::size_t> result_;
   mutable std::mutex guard_;
   mutable std::vector<Described> descriptions_;
 };

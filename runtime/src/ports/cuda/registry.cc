@@ -1,4 +1,5 @@
 // What this library gives to the front of the C API: its name, cuDNN's handle, its engines, and the setting that only it has.
+#include <algorithm>
 #include <stdexcept>
 
 #include "backend/engine.h"
@@ -48,8 +49,8 @@ class CudnnEngine final : public hipdnn_port::Engine {
   std::string name_;
 };
 
-/// Few: plans that are timed are the first of all that are proposed, cuDNN's among them.
-constexpr int most_product_algorithms = 4;
+/// The fastest are among the first of what cuBLASLt proposes: of 32 for the encoder's products the seventh at most.
+constexpr int most_product_algorithms = 8;
 
 /// cuBLASLt, as hipDNN has hipBLASLt.
 class CublasLtEngine final : public hipdnn_port::Engine {
@@ -178,10 +179,17 @@ const std::vector<const Engine*>& engines() {
 }
 
 std::vector<Proposal> rank(const Graph& graph, const PlanOptions& options, bool find_first, std::string& refusals) {
+  std::vector<Proposal> products, fusions;
+  const std::string no_product = hipdnn_cuda::rank_products(graph, options, find_first ? 1 : hipdnn_cuda::most_product_algorithms, products);
+  if (find_first && !products.empty()) return products;
+  const std::string no_fusion = hipdnn_cuda::rank_fusions(graph, options, find_first, fusions);
+  // In turns: plans that are timed are the first of all that are proposed.
   std::vector<Proposal> proposals;
-  const std::string no_product = hipdnn_cuda::rank_products(graph, options, find_first ? 1 : hipdnn_cuda::most_product_algorithms, proposals);
-  if (find_first && !proposals.empty()) return proposals;
-  const std::string no_fusion = hipdnn_cuda::rank_fusions(graph, options, find_first, proposals);
+  for (std::size_t i = 0; i < std::max(products.size(), fusions.size()); ++i) {
+    for (auto* some : {&products, &fusions}) {
+      if (i < some->size()) proposals.push_back(std::move((*some)[i]));
+    }
+  }
   if (proposals.empty()) {
     refusals = "\n  cuDNN " + std::string(hipdnn_cuda::cudnn_version()) + ": " + no_fusion + "\n  cuBLASLt " +
                std::string(hipdnn_cuda::cublas_lt_version()) + ": " + no_product;

@@ -46,6 +46,7 @@ std::unordered_set<std::string> names_of_waiting_kernels(const void* image) {
 }
 
 void remember_waiting_kernels(CUmodule module, const void* image) {
+  forget_waiting_kernels(module);  // handles of unloaded ones are given again
   auto names = names_of_waiting_kernels(image);
   if (names.empty()) return;
   const std::unique_lock lock(state().guard);

@@ -1,0 +1,140 @@
+#include "order_cases.h"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <unordered_set>
+
+#include "kernel_order.h"
+#include "stub_driver.h"
+#include "waiting_kernels.h"
+
+namespace {
+
+CUfunction function(std::uintptr_t number) { return reinterpret_cast<CUfunction>(number); }
+CUmodule module(std::uintptr_t number) { return reinterpret_cast<CUmodule>(number); }
+
+constexpr const char* two_kernels = R"(//
+.version 7.8
+.visible .entry waits(
+	.param .u64 p
+)
+{
+	griddepcontrol.wait;
+	ret;
+}
+.visible .entry runs(.param .u64 p)
+{
+	ret;
+}
+)";
+
+void test_kernels_that_wait_are_known_by_their_code() {
+  check::that(hipdnn_cuda::names_of_waiting_kernels(two_kernels) == std::unordered_set<std::string>{"waits"}, "not the one kernel");
+  check::that(hipdnn_cuda::names_of_waiting_kernels("\x7f" "ELF .entry a( griddepcontrol.wait").empty(), "a binary is read as text");
+  check::that(hipdnn_cuda::names_of_waiting_kernels(".version 7.8").empty(), "a module without kernels has some");
+}
+
+void test_functions_wait_while_their_module_is_loaded() {
+  hipdnn_cuda::remember_waiting_kernels(module(1), two_kernels);
+  hipdnn_cuda::remember_function(module(1), function(10), "waits");
+  hipdnn_cuda::remember_function(module(1), function(11), "runs");
+  hipdnn_cuda::remember_function(module(2), function(12), "waits");
+  check::that(hipdnn_cuda::waits(function(10)), "its code has the instruction");
+  check::that(!hipdnn_cuda::waits(function(11)), "its code does not");
+  check::that(!hipdnn_cuda::waits(function(12)), "another module's");
+  hipdnn_cuda::forget_waiting_kernels(module(1));
+  check::that(!hipdnn_cuda::waits(function(10)), "a handle may be given again");
+}
+
+/// Operands a, b, c of 16 bytes each, beside each other.
+std::array<std::byte, 48> memory;
+constexpr std::size_t a = 0, b = 1, c = 2;
+
+/// A stream that no other case uses.
+CUstream next_stream() {
+  static std::uintptr_t last = 0;
+  return reinterpret_cast<CUstream>(++last);
+}
+
+void plan_writes(std::initializer_list<std::size_t> operands, CUstream stream) {
+  std::array<void*, 3> pointers{&memory[0], &memory[16], &memory[32]};
+  std::vector<std::pair<std::size_t, std::size_t>> results;
+  for (const std::size_t operand : operands) results.emplace_back(operand, 16);
+  hipdnn_cuda::after_plan(results, pointers.data(), stream);
+}
+
+/// How often something that is no kernel is queued in front of a plan with this residual.
+int waits_for(std::size_t operand, CUstream stream) {
+  hipdnn_cuda::before_reading({&memory[operand * 16], 16}, stream);
+  return stub_driver::take_waits();
+}
+
+void test_a_residual_is_waited_for_when_one_of_the_last_two_plans_wrote_it() {
+  const CUstream stream = next_stream();
+  check::equal(waits_for(a, stream), 0, "nothing ran");
+  plan_writes({a}, stream);
+  check::equal(waits_for(b, stream), 0, "another operand");
+  check::equal(waits_for(a, next_stream()), 0, "another stream");
+  check::equal(waits_for(a, stream), 1, "the plan in front wrote it");
+  check::equal(waits_for(a, stream), 0, "that has been waited for");
+  plan_writes({a}, stream);
+  plan_writes({b}, stream);
+  check::equal(waits_for(a, stream), 1, "the plan before wrote it");
+  plan_writes({a}, stream);
+  plan_writes({b}, stream);
+  plan_writes({c}, stream);
+  check::equal(waits_for(a, stream), 0, "two plans lie between");
+}
+
+void test_all_results_of_a_plan_count() {
+  const CUstream stream = next_stream();
+  plan_writes({a}, stream);
+  plan_writes({b, c}, stream);
+  check::equal(waits_for(a, stream), 1, "the plan before");
+  plan_writes({b, c}, stream);
+  check::equal(waits_for(c, stream), 1, "the second result");
+}
+
+void test_operands_overlap_by_bytes() {
+  const CUstream stream = next_stream();
+  plan_writes({b}, stream);
+  hipdnn_cuda::before_reading({&memory[0], 16}, stream);
+  check::equal(stub_driver::take_waits(), 0, "ends where it begins");
+  hipdnn_cuda::before_reading({&memory[0], 17}, stream);
+  check::equal(stub_driver::take_waits(), 1, "one byte");
+}
+
+void test_kernels_of_modules_write_anything() {
+  const CUstream stream = next_stream();
+  hipdnn_cuda::after_launch(stream);
+  check::equal(waits_for(a, stream), 1, "in front");
+  hipdnn_cuda::after_launch(stream);
+  plan_writes({b}, stream);
+  check::equal(waits_for(a, stream), 1, "before the plan in front");
+  plan_writes({a}, stream);
+  hipdnn_cuda::after_launch(stream);
+  plan_writes({b}, stream);
+  plan_writes({c}, stream);
+  check::equal(waits_for(a, stream), 0, "two plans lie between");
+}
+
+void test_recorded_streams_get_a_node() {
+  const CUstream stream = next_stream();
+  stub_driver::record(true);
+  plan_writes({a}, stream);
+  check::equal(waits_for(a, stream), 1, "an empty node");
+  stub_driver::record(false);
+}
+
+}  // namespace
+
+void add_order_cases(check::Suite& suite) {
+  suite.add("kernels that wait: by their code", test_kernels_that_wait_are_known_by_their_code);
+  suite.add("kernels that wait: while their module is loaded", test_functions_wait_while_their_module_is_loaded);
+  suite.add("order: residuals of the last two plans", test_a_residual_is_waited_for_when_one_of_the_last_two_plans_wrote_it);
+  suite.add("order: all results", test_all_results_of_a_plan_count);
+  suite.add("order: bytes", test_operands_overlap_by_bytes);
+  suite.add("order: kernels of modules", test_kernels_of_modules_write_anything);
+  suite.add("order: recorded streams", test_recorded_streams_get_a_node);
+}

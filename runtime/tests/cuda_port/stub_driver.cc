@@ -1,0 +1,60 @@
+#include "stub_driver.h"
+
+#include <utility>
+
+#include "driver.h"
+
+namespace {
+
+int waits = 0;
+bool is_recording = false;
+
+CUresult allocate(CUdeviceptr* pointer, std::size_t) {
+  *pointer = 64;
+  return CUDA_SUCCESS;
+}
+
+CUresult write(CUdeviceptr, unsigned char, std::size_t, CUstream) {
+  ++waits;
+  return CUDA_SUCCESS;
+}
+
+CUresult capture_info(CUstream, int* status, unsigned long long*, CUgraph*, const CUgraphNode**, std::size_t*) {
+  *status = is_recording ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+  return CUDA_SUCCESS;
+}
+
+CUresult add_empty_node(CUgraphNode*, CUgraph, const CUgraphNode*, std::size_t) {
+  ++waits;
+  return CUDA_SUCCESS;
+}
+
+CUresult set_dependencies(CUstream, CUgraphNode*, std::size_t, unsigned int) { return CUDA_SUCCESS; }
+
+}  // namespace
+
+namespace stub_driver {
+
+int take_waits() { return std::exchange(waits, 0); }
+void record(bool recording) { is_recording = recording; }
+
+}  // namespace stub_driver
+
+namespace hipdnn_cuda {
+
+const Driver* driver() {
+  static const Driver stub = [] {
+    Driver made;
+    made.mem_alloc = allocate;
+    made.memset_async = write;
+    made.stream_get_capture_info = capture_info;
+    made.graph_add_empty_node = add_empty_node;
+    made.stream_update_capture_dependencies = set_dependencies;
+    return made;
+  }();
+  return &stub;
+}
+
+int chosen_device() { return 0; }
+
+}  // namespace hipdnn_cuda
