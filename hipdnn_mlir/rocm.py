@@ -5,21 +5,33 @@ published versions of a provider differ, a graph has to please both. Paths in co
 below `dnn-providers`. A provider asks its library at run time too (is there a kernel for these sizes?); that is no rule, and not here.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from math import prod
 
 from .abi import Attribute as A
 from .abi import AttributeType as T
 from .abi import DataType
-from .abi import Descriptor as D
 from .abi import Pointwise as P
-from .dtypes import BF16, F16, F32
-from .engine_rules import BACKWARD_DATA, BATCH_NORM, CONVOLUTION, MATMUL, POINTWISE, RMS_NORM
+from .dtypes import F32
+from .engine_rules import BACKWARD_DATA, BATCH_NORM, CONVOLUTION, MATMUL, RMS_NORM
+from .graph_parts import (
+    CLIPS,
+    FLOATS,
+    Refusal,
+    breaks_chain,
+    copied,
+    first_of,
+    has_any,
+    is_packed,
+    mode_of,
+    named_tensors,
+    other_operand,
+    result_of,
+    starts_with,
+)
 from .ops.graph import Graph, Node, Tensor
 from .ops.strides import Dims, packed
 
-_FLOATS = frozenset({F32, F16, BF16})
 _SPATIAL = {
     A.CONVOLUTION_PRE_PADDINGS: 0,
     A.CONVOLUTION_POST_PADDINGS: 0,
@@ -28,7 +40,6 @@ _SPATIAL = {
 }
 """Attributes with a number per spatial dim, and that of a dim of size 1."""
 _IMAGE_RANK = 4
-Refusal = str | None
 
 
 # -- forms ----------------------------------------------------------------------------------------------------------------------------
@@ -39,42 +50,42 @@ def conform_miopen(graph: Graph) -> Graph:
 
     Before: conv x[n, c, l] f16 -> y f16 (virtual), add in f32, relu. After: conv x[n, c, l, 1] -> y f32, add in f16, relu.
     """
-    graph = _copied(graph)
-    if _starts_with(graph, CONVOLUTION, BACKWARD_DATA, BATCH_NORM):
-        ranks = {len(tensor.dims) for tensor in _named(graph)}
+    graph = copied(graph)
+    if starts_with(graph, CONVOLUTION, BACKWARD_DATA, BATCH_NORM):
+        ranks = {len(tensor.dims) for tensor in named_tensors(graph)}
         for rank in ranks if len(ranks) == 1 and max(ranks) < _IMAGE_RANK else ():
             _add_spatial_dims(graph, _IMAGE_RANK - rank)
     _widen_intermediates(graph)
-    if len(graph.nodes) == 3 and _mode(graph.nodes[1]) == P.ADD:
-        bias = graph.tensors[_other(graph.nodes[1], _result(graph.nodes[0]))].dtype
+    if len(graph.nodes) == 3 and mode_of(graph.nodes[1]) == P.ADD:
+        bias = graph.tensors[other_operand(graph.nodes[1], result_of(graph.nodes[0]))].dtype
         _set(graph.nodes[1], A.POINTWISE_MATH_PREC, T.DATA_TYPE, bias.hipdnn_value)
     return graph
 
 
 def conform_hipblaslt(graph: Graph) -> Graph:
     """Intermediates in f32; attributes that other libraries have a default for are stated: the 0 of a ReLU, the 1 of a swish."""
-    graph = _copied(graph)
+    graph = copied(graph)
     _widen_intermediates(graph)
     for node in graph.nodes:
-        if _mode(node) == P.RELU_FWD and not _has(node, _CLIPS):
+        if mode_of(node) == P.RELU_FWD and not has_any(node, CLIPS):
             _set(node, A.POINTWISE_RELU_LOWER_CLIP, T.FLOAT, 0.0)
-        elif _mode(node) == P.SWISH_FWD and not _has(node, (A.POINTWISE_SWISH_BETA,)):
+        elif mode_of(node) == P.SWISH_FWD and not has_any(node, (A.POINTWISE_SWISH_BETA,)):
             _set(node, A.POINTWISE_SWISH_BETA, T.FLOAT, 1.0)
     return graph
 
 
 def conform_hip_kernels(graph: Graph) -> Graph:
     """An RMS norm over trailing dims of tensors in C order as one over channels: x[rows, c, 1, 1]."""
-    graph = _copied(graph)
-    if not _starts_with(graph, RMS_NORM) or len(graph.nodes) != 1:
+    graph = copied(graph)
+    if not starts_with(graph, RMS_NORM) or len(graph.nodes) != 1:
         return graph
     node = graph.nodes[0]
     scale = graph.tensors[node.inputs[A.OPERATION_RMSNORM_SCALE_EXT]]
     x = graph.tensors[node.inputs[A.OPERATION_RMSNORM_X_EXT]]
-    y = graph.tensors[_result(node)]
+    y = graph.tensors[result_of(node)]
     whole = prod(scale.dims)
     if (
-        all(_is_packed(tensor) for tensor in (scale, x, y))
+        all(is_packed(tensor) for tensor in (scale, x, y))
         and scale.dims[_leading_ones(scale.dims) :] == x.dims[_leading_ones(scale.dims) :]
     ):
         for tensor in (x, y):
@@ -85,13 +96,8 @@ def conform_hip_kernels(graph: Graph) -> Graph:
     return graph
 
 
-def _copied(graph: Graph) -> Graph:
-    nodes = [Node(n.type, dict(n.inputs), dict(n.outputs), list(n.attributes)) for n in graph.nodes]
-    return Graph(graph.compute, [replace(tensor) for tensor in graph.tensors], nodes)
-
-
 def _add_spatial_dims(graph: Graph, count: int) -> None:
-    for tensor in _named(graph):
+    for tensor in named_tensors(graph):
         tensor.dims, tensor.strides = tensor.dims + (1,) * count, tensor.strides + (1,) * count
     for node in graph.nodes:
         node.attributes = [
@@ -102,7 +108,7 @@ def _add_spatial_dims(graph: Graph, count: int) -> None:
 
 def _widen_intermediates(graph: Graph) -> None:
     for tensor in graph.tensors:
-        if tensor.is_virtual and tensor.dtype in _FLOATS:
+        if tensor.is_virtual and tensor.dtype in FLOATS:
             tensor.dtype = F32
 
 
@@ -125,12 +131,12 @@ class MiopenConvolution:
 
     def refuses(self, graph: Graph) -> Refusal:
         """Why the graph is not taken, or None."""
-        if not _starts_with(graph, CONVOLUTION, BACKWARD_DATA):
+        if not starts_with(graph, CONVOLUTION, BACKWARD_DATA):
             return "starts with no convolution"
         anchor, *rest = graph.nodes
         if rest and anchor.type != CONVOLUTION:
             return "takes a transposed convolution alone"
-        return _first(
+        return first_of(
             lambda: self._epilogue(graph, rest),
             lambda: self._images(graph, anchor),
             lambda: self._attributes(anchor),
@@ -138,11 +144,11 @@ class MiopenConvolution:
 
     @staticmethod
     def _epilogue(graph: Graph, rest: Sequence[Node]) -> Refusal:
-        modes = tuple(_mode(node) for node in rest)
+        modes = tuple(mode_of(node) for node in rest)
         if modes not in ((), (P.RELU_FWD,), (P.ADD, P.RELU_FWD)):
             return "an epilogue is ReLU, or bias and ReLU"
         return (
-            _chain(graph)
+            breaks_chain(graph)
             or (_not_relu(rest[-1]) if rest else None)
             or (_bias(graph, rest[0]) if len(rest) == 2 else None)
         )
@@ -150,8 +156,11 @@ class MiopenConvolution:
     @staticmethod
     def _images(graph: Graph, anchor: Node) -> Refusal:
         """MIOpen's kernels are for one type and one layout, N C ... or N ... C; the padding of lower ranks is `conform_miopen`'s."""
-        tensors = [*(graph.tensors[index] for index in anchor.inputs.values()), graph.tensors[_result(graph.nodes[-1])]]
-        if {tensor.dtype for tensor in tensors} - _FLOATS or len({tensor.dtype for tensor in tensors}) > 1:
+        tensors = [
+            *(graph.tensors[index] for index in anchor.inputs.values()),
+            graph.tensors[result_of(graph.nodes[-1])],
+        ]
+        if {tensor.dtype for tensor in tensors} - FLOATS or len({tensor.dtype for tensor in tensors}) > 1:
             return f"x, w and y of {', '.join(str(tensor.dtype) for tensor in tensors)}"
         if len(tensors[0].dims) not in (4, 5):
             return f"images of {len(tensors[0].dims) - 2} spatial dims"
@@ -174,14 +183,14 @@ class MiopenBatchNorm:
 
     def refuses(self, graph: Graph) -> Refusal:
         """Why the graph is not taken, or None."""
-        if not _starts_with(graph, BATCH_NORM):
+        if not starts_with(graph, BATCH_NORM):
             return "starts with no batch norm"
         norm, *rest = graph.nodes
-        if tuple(_mode(node) for node in rest) not in ((), (P.RELU_FWD,)):
+        if tuple(mode_of(node) for node in rest) not in ((), (P.RELU_FWD,)):
             return "an epilogue is ReLU"
         x, *vectors = (graph.tensors[index] for index in norm.inputs.values() if graph.tensors[index].value is None)
-        y = graph.tensors[_result(graph.nodes[-1])]
-        if x.dtype not in _FLOATS or x.dtype is not y.dtype or any(vector.dtype is not F32 for vector in vectors):
+        y = graph.tensors[result_of(graph.nodes[-1])]
+        if x.dtype not in FLOATS or x.dtype is not y.dtype or any(vector.dtype is not F32 for vector in vectors):
             return "takes x and y of one float type, scale, bias and statistics of f32"
         if len(x.dims) not in (4, 5):
             return f"images of {len(x.dims) - 2} spatial dims"
@@ -189,7 +198,7 @@ class MiopenBatchNorm:
             return "scale, bias and statistics are not of the channels"
         if norm.get(A.BATCHNORM_INF_VAR_COMP_TYPE_EXT) != int(DataType.FLOAT):
             return "computes in f32 only"
-        return _chain(graph) or (_not_relu(rest[0]) if rest else None) or _one_layout([x, y, *vectors])
+        return breaks_chain(graph) or (_not_relu(rest[0]) if rest else None) or _one_layout([x, y, *vectors])
 
 
 class HipblasltProduct:
@@ -203,15 +212,15 @@ class HipblasltProduct:
 
     def refuses(self, graph: Graph) -> Refusal:
         """Why the graph is not taken, or None."""
-        if not _starts_with(graph, MATMUL):
+        if not starts_with(graph, MATMUL):
             return "starts with no matrix product"
         product, *rest = graph.nodes
-        is_biased = bool(rest) and _mode(rest[0]) == P.ADD
+        is_biased = bool(rest) and mode_of(rest[0]) == P.ADD
         activations = rest[1:] if is_biased else rest
-        if len(activations) > 1 or any(_mode(node) not in self.ACTIVATIONS for node in activations):
+        if len(activations) > 1 or any(mode_of(node) not in self.ACTIVATIONS for node in activations):
             return "an epilogue is bias, an activation (ReLU, clamp, GELU by tanh, swish), or both"
-        return _first(
-            lambda: _chain(graph),
+        return first_of(
+            lambda: breaks_chain(graph),
             lambda: self._types(graph),
             lambda: self._activation(activations[0]) if activations else None,
             lambda: self._bias(graph, rest[0]) if is_biased else None,
@@ -220,8 +229,8 @@ class HipblasltProduct:
 
     @staticmethod
     def _types(graph: Graph) -> Refusal:
-        kinds = {tensor.dtype for tensor in _named(graph) if not tensor.is_virtual}
-        if kinds - _FLOATS or len(kinds) > 1:
+        kinds = {tensor.dtype for tensor in named_tensors(graph) if not tensor.is_virtual}
+        if kinds - FLOATS or len(kinds) > 1:
             return f"tensors of {', '.join(sorted(map(str, kinds)))}"
         product, *rest = graph.nodes
         computes = [product.get(A.MATMUL_COMP_TYPE), *(node.get(A.POINTWISE_MATH_PREC) for node in rest)]
@@ -229,19 +238,19 @@ class HipblasltProduct:
 
     @staticmethod
     def _activation(node: Node) -> Refusal:
-        if _mode(node) == P.SWISH_FWD:
+        if mode_of(node) == P.SWISH_FWD:
             return None if node.get(A.POINTWISE_SWISH_BETA) == 1.0 else "swish with a factor"
-        if _mode(node) != P.RELU_FWD:
+        if mode_of(node) != P.RELU_FWD:
             return None
-        low, high = (node.get(name) for name in _CLIPS[:2])
-        if _has(node, _CLIPS[2:]) or low is None or (high is None and low != 0.0):
+        low, high = (node.get(name) for name in CLIPS[:2])
+        if has_any(node, CLIPS[2:]) or low is None or (high is None and low != 0.0):
             return "takes ReLU and clamps with both limits only"
         return None
 
     @staticmethod
     def _bias(graph: Graph, node: Node) -> Refusal:
-        bias = graph.tensors[_other(node, _result(graph.nodes[0]))]
-        columns = graph.tensors[_result(node)].dims[-1]
+        bias = graph.tensors[other_operand(node, result_of(graph.nodes[0]))]
+        columns = graph.tensors[result_of(node)].dims[-1]
         is_row = bias.dims[-1] == columns and prod(bias.dims) == columns and bias.strides[-1] == 1
         return None if is_row and bias.operand is not None else "a bias is one row of the result"
 
@@ -249,7 +258,7 @@ class HipblasltProduct:
     def layouts(graph: Graph, product: Node) -> Refusal:
         """Row-major results, operands of either order, and batches one stride apart: the provider passes on but one, and checks none."""
         a, b = (graph.tensors[product.inputs[name]] for name in (A.OPERATION_MATMUL_ADESC, A.OPERATION_MATMUL_BDESC))
-        c, y = (graph.tensors[_result(node)] for node in (graph.nodes[0], graph.nodes[-1]))
+        c, y = (graph.tensors[result_of(node)] for node in (graph.nodes[0], graph.nodes[-1]))
         if not (len(a.dims) == len(b.dims) == len(c.dims) >= 2):
             return "operands of different rank"
         for tensor in (a, b, y):
@@ -278,71 +287,26 @@ class HipRmsNorm:
 
     def refuses(self, graph: Graph) -> Refusal:
         """Why the graph is not taken, or None."""
-        if not _starts_with(graph, RMS_NORM) or len(graph.nodes) != 1:
+        if not starts_with(graph, RMS_NORM) or len(graph.nodes) != 1:
             return "takes an RMS norm alone"
         node = graph.nodes[0]
         x, scale = (
             graph.tensors[node.inputs[name]] for name in (A.OPERATION_RMSNORM_X_EXT, A.OPERATION_RMSNORM_SCALE_EXT)
         )
-        y = graph.tensors[_result(node)]
-        if x.dtype not in _FLOATS or x.dtype is not y.dtype or scale.dtype is not F32:
+        y = graph.tensors[result_of(node)]
+        if x.dtype not in FLOATS or x.dtype is not y.dtype or scale.dtype is not F32:
             return "takes x and y of one float type and a scale of f32"
-        if len(x.dims) != _IMAGE_RANK or scale.dims != (1, x.dims[1], 1, 1) or not all(map(_is_packed, (x, y, scale))):
+        if len(x.dims) != _IMAGE_RANK or scale.dims != (1, x.dims[1], 1, 1) or not all(map(is_packed, (x, y, scale))):
             return "takes channels of tensors in C order"
         return None if node.get(A.RMSNORM_COMP_TYPE_EXT) == int(DataType.FLOAT) else "computes in f32 only"
 
 
 # -- parts of rules -------------------------------------------------------------------------------------------------------------------
 
-_CLIPS = (A.POINTWISE_RELU_LOWER_CLIP, A.POINTWISE_RELU_UPPER_CLIP, A.POINTWISE_RELU_LOWER_CLIP_SLOPE)
-
-
-def _first(*checks: Callable[[], Refusal]) -> Refusal:
-    return next((refusal for check in checks if (refusal := check()) is not None), None)
-
-
-def _named(graph: Graph) -> list[Tensor]:
-    """The tensors that nodes name, but baked numbers."""
-    return [tensor for _, tensor in graph.by_uid() if tensor.value is None]
-
-
-def _starts_with(graph: Graph, *types: D) -> bool:
-    return bool(graph.nodes) and graph.nodes[0].type in types and all(n.type == POINTWISE for n in graph.nodes[1:])
-
-
-def _mode(node: Node) -> P | None:
-    return P(node.get(A.POINTWISE_MODE)) if node.type == POINTWISE else None
-
-
-def _has(node: Node, names: Sequence[A]) -> bool:
-    return any(node.get(name) is not None for name in names)
-
-
-def _result(node: Node) -> int:
-    return next(iter(node.outputs.values()))
-
-
-def _other(node: Node, index: int) -> int:
-    """The operand of a binary node beside a given one."""
-    operands: list[int] = list(node.inputs.values())
-    return operands[1] if operands[0] == index else operands[0]
-
-
-def _chain(graph: Graph) -> Refusal:
-    """Each node reads the result of the one before once, which nothing else reads, and keeps its dims; only the last result is stored."""
-    for before, node in zip(graph.nodes, graph.nodes[1:], strict=False):
-        made, result = _result(before), graph.tensors[_result(node)]
-        operands = list(node.inputs.values())
-        if operands.count(made) != 1 or not graph.tensors[made].is_virtual or result.dims != graph.tensors[made].dims:
-            return "an epilogue is a chain of nodes on the first one's result"
-        if any(graph.producer(other) is not None for other in operands if other != made):
-            return "an epilogue joins two computed values"
-    return "the last result stays inside" if graph.tensors[_result(graph.nodes[-1])].is_virtual else None
-
 
 def _not_relu(node: Node) -> Refusal:
     """ReLU, with an upper limit, or clamped between two (mapPointwiseModeToMiopenActivation in miopen-provider/MiopenUtils.cpp)."""
-    low, high, slope = (node.get(name) for name in _CLIPS)
+    low, high, slope = (node.get(name) for name in CLIPS)
     if slope is not None or (high is None and low not in (None, 0.0)):
         return "takes ReLU and clamps with both limits only"
     return None
@@ -350,25 +314,21 @@ def _not_relu(node: Node) -> Refusal:
 
 def _bias(graph: Graph, node: Node) -> Refusal:
     """One number per channel, of the result's type: a full-size operand would be read as a bias."""
-    bias, result = graph.tensors[_other(node, _result(graph.nodes[0]))], graph.tensors[_result(graph.nodes[-1])]
+    bias, result = (
+        graph.tensors[other_operand(node, result_of(graph.nodes[0]))],
+        graph.tensors[result_of(graph.nodes[-1])],
+    )
     dims = result.dims
-    if bias.operand is None or bias.dims != (1, dims[1], *(1,) * (len(dims) - 2)) or not _is_packed(bias):
+    if bias.operand is None or bias.dims != (1, dims[1], *(1,) * (len(dims) - 2)) or not is_packed(bias):
         return "a bias is one number per channel"
     return None if bias.dtype is result.dtype else f"a bias of {bias.dtype} for a result of {result.dtype}"
 
 
 def _one_layout(tensors: Sequence[Tensor]) -> Refusal:
     """All in C order, or all channels-last, without gaps."""
-    if all(map(_is_packed, tensors)) or all(_is_packed(tensor, channels_last=True) for tensor in tensors):
+    if all(map(is_packed, tensors)) or all(is_packed(tensor, channels_last=True) for tensor in tensors):
         return None
     return "tensors of different layouts, or with gaps"
-
-
-def _is_packed(tensor: Tensor, *, channels_last: bool = False) -> bool:
-    rank = len(tensor.dims)
-    order = (0, *range(2, rank), 1) if channels_last else tuple(range(rank))
-    wanted = packed(tensor.dims, order)
-    return all(a == b for size, a, b in zip(tensor.dims, tensor.strides, wanted, strict=True) if size != 1)
 
 
 def _spans(inner: int, outer: int, size: int) -> bool:

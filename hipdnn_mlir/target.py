@@ -35,6 +35,7 @@ from .engine_rules import (
     WholeBlocks,
 )
 from .errors import ModelError
+from .fusilli import FusilliGraph, conform_fusilli
 from .ops.graph import Graph
 from .rocm import (
     HipblasltProduct,
@@ -248,6 +249,8 @@ _GENERATED = (
 """What the compiler writes kernels for."""
 TF32 = f"+{precisions.TF32}"
 """Behind a target's name: products of f32 may round their operands to TF32."""
+FUSILLI = "+fusilli"
+"""Behind an AMD target's name: hipDNN's Fusilli provider is there, too, which is not in its default build."""
 
 
 _SLOW_IN_CUDNN = {P.GELU_FWD: 1 << 20}
@@ -289,8 +292,9 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
     )
 
 
-def _rocm(architecture: str) -> Target:
-    """AMD's hipDNN with the providers of its default build, and generated kernels for what they refuse."""
+def _rocm(architecture: str, *, fusilli: bool = False) -> Target:
+    """AMD's hipDNN with the providers of its default build, or with Fusilli's, too, and generated kernels for what they refuse."""
+    more = (Engine("FUSILLI_ENGINE", FusilliGraph(), conform=conform_fusilli),) if fusilli else ()
     return Target(
         architecture,
         (
@@ -299,6 +303,7 @@ def _rocm(architecture: str) -> Target:
             _ROW_PRODUCT,
             Engine("HIPBLASLT_ENGINE", HipblasltProduct(), conform=conform_hipblaslt),
             Engine("HIP_KERNEL_ENGINE", HipRmsNorm(), conform=conform_hip_kernels),
+            *more,
             *_GENERATED,
         ),
         frozenset(),
@@ -320,11 +325,18 @@ def target_name(name: str, precision: str) -> str:
 
 
 _WITH_TF32 = {name + TF32: _cudnn(name, tf32=True) for name in NVIDIA}
+_WITH_FUSILLI = {name + FUSILLI: _rocm(name, fusilli=True) for name in AMD}
 
 
 def find_target(name: str) -> Target:
-    """The target of a name, with TF32 behind it where that is allowed; raises ModelError listing the known ones."""
+    """The target of a name, with FUSILLI behind it, and TF32, which changes nothing where there is none.
+
+    Raises:
+        ModelError: unknown; it lists the known ones.
+    """
     plain = name.removesuffix(TF32)
-    if plain not in TARGETS:
-        raise ModelError(f"unknown target {name!r}: expected one of {', '.join(TARGETS)}")
-    return _WITH_TF32.get(name, TARGETS[plain])
+    known = TARGETS | _WITH_FUSILLI
+    if plain not in known:
+        listed = f"{', '.join(TARGETS)}, or one of AMD's with {FUSILLI} behind it"
+        raise ModelError(f"unknown target {name!r}: expected one of {listed}")
+    return _WITH_TF32.get(name, known[plain])

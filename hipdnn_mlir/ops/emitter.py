@@ -100,6 +100,10 @@ class Emitter:
                 return Value(index, (1,), dtype)
         return self._new(Tensor((1,), dtype, (1,), value=raw))
 
+    def is_operand(self, value: Value) -> bool:
+        """Whether a value is an operand of the graph, as it is or viewed."""
+        return self.graph.tensors[value.tensor].operand is not None
+
     def view(self, value: Value, dims: Dims) -> Value:
         """`value` under other dims, by strides alone; refuses where data would have to move."""
         if value.dims == dims:

@@ -148,6 +148,10 @@ class MapBuilder(Emitter):
         spelled = json_number(float(exact)) if dtype.is_float else int(exact)
         return self._append(["const", dtype.name, spelled], (1,), dtype)
 
+    def is_operand(self, value: Value) -> bool:
+        """Whether a value is an operand of the kernel, as it is."""
+        return value.tensor in self._loads
+
     def view(self, value: Value, dims: Dims) -> Value:
         """`value` under other dims: free where they align from the right, another load of an operand else."""
         if _unpadded(value.dims) == _unpadded(dims):

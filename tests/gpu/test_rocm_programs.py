@@ -94,7 +94,7 @@ def reference(model: onnx.ModelProto) -> tuple[dict[str, np.ndarray], list[np.nd
     return feeds, session.run(None, feeds)
 
 
-@pytest.mark.parametrize(("target", "wave"), [("gfx942", 64), ("gfx1100", 32)])
+@pytest.mark.parametrize(("target", "wave"), [("gfx942", 64), ("gfx1100", 32), ("gfx942+fusilli", 64)])
 @pytest.mark.parametrize("name", CASES)
 def test_program_equals_onnx_runtime(name: str, target: str, wave: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model = CASES[name]()
@@ -105,11 +105,12 @@ def test_program_equals_onnx_runtime(name: str, target: str, wave: int, monkeypa
         np.testing.assert_allclose(got, want, rtol=2e-4, atol=2e-4)
 
 
+@pytest.mark.parametrize("target", ["gfx942", "gfx942+fusilli"])
 @pytest.mark.parametrize("name", CASES)
-def test_f16_program_is_near_onnx_runtime(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_f16_program_is_near_onnx_runtime(name: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = CASES[name]()
     feeds, wanted = reference(model)
-    program, modules = compile_for_emulator(model, monkeypatch, target="gfx942", precision="f16")
+    program, modules = compile_for_emulator(model, monkeypatch, target=target, precision="f16")
     assert program.model.executables
     for got, want in zip(run(program, feeds, modules, wave=64), wanted, strict=True):
         assert np.linalg.norm(got - want) <= F16_ERROR * np.linalg.norm(want)

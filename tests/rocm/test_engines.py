@@ -15,8 +15,9 @@ import models
 from hipdnn_mlir.abi import Attribute as A
 from hipdnn_mlir.abi import DataType
 from hipdnn_mlir.abi import Descriptor as D
+from hipdnn_mlir.errors import ModelError
 from hipdnn_mlir.gpu import link
-from hipdnn_mlir.target import AMD
+from hipdnn_mlir.target import AMD, find_target
 from models import GraphBuilder
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")
@@ -123,6 +124,71 @@ PRODUCTS: dict[str, tuple[onnx.ModelProto, Steps]] = {
 def test_hipblaslt_takes_bias_and_some_activations(name: str) -> None:
     model, wanted = PRODUCTS[name]
     assert steps(model) == wanted
+
+
+FUSED = "FUSILLI_ENGINE"
+TAILS: dict[str, tuple[onnx.ModelProto, Steps]] = {
+    "what MIOpen takes": (convolved(op("Relu")), [(CONV, "conv2d + add + relu")]),
+    "bias": (convolved(None), [(FUSED, "conv2d + add")]),
+    "bias and sigmoid": (convolved(op("Sigmoid")), [(FUSED, "conv2d + add + sigmoid")]),
+    "residual": (convolved(lambda b, x: b.op("Relu", b.op("Add", x, "x"))), [(FUSED, "conv2d + add + add + relu")]),
+    "a limit": (convolved(clip(0.5, None)), [(FUSED, "conv2d + add"), (KERNEL, "relu")]),
+    "leaky relu": (convolved(op("LeakyRelu")), [(FUSED, "conv2d + add"), (KERNEL, "relu")]),
+    "a function it lacks": (convolved(op("Elu")), [(FUSED, "conv2d + add"), (KERNEL, "elu")]),
+    "product": (multiplied(op("Sigmoid")), [(FUSED, "matmul + add + sigmoid")]),
+    "product and residual": (multiplied(lambda b, x: b.op("Add", x, "x")), [(FUSED, "matmul + add + add")]),
+    "product and erf": (multiplied(op("Gelu")), [(PRODUCT, "matmul + add"), (KERNEL, "gelu")]),
+}
+
+
+@pytest.mark.parametrize("name", TAILS)
+def test_fusilli_takes_chains_that_the_others_refuse(name: str) -> None:
+    model, wanted = TAILS[name]
+    assert steps(model, "gfx942+fusilli") == wanted
+
+
+@pytest.mark.parametrize("kind", [TensorProto.FLOAT, TensorProto.FLOAT16])
+def test_fusilli_is_given_tensors_of_one_type(kind: int) -> None:
+    b = GraphBuilder("product", opset=20)
+    dtype = np.float32 if kind == TensorProto.FLOAT else np.float16
+    y = b.op("MatMul", b.input("x", [6, 8], kind), b.constant(np.ones((8, 8)), dtype))
+    y = b.op("Tanh", b.op("Mul", y, b.constant(np.full(8, 0.5), dtype)))
+    program = hipdnn_mlir.compile(b.model({y: [6, 8]}, dtype=kind), target="gfx942+fusilli").model
+    (executable,) = program.executables
+    assert executable.engine == FUSED
+    types = {
+        value
+        for kind_of_descriptor, attributes in executable.descriptors
+        if kind_of_descriptor == D.TENSOR_DESCRIPTOR
+        for name, _, values in attributes
+        if name == A.TENSOR_DATA_TYPE
+        for value in values
+    }
+    assert types == {int(DataType.FLOAT if kind == TensorProto.FLOAT else DataType.HALF)}
+
+
+@pytest.mark.parametrize(
+    ("mask", "is_causal", "kind", "wanted"),
+    [
+        (None, 0, TensorProto.FLOAT16, [FUSED]),
+        (None, 1, TensorProto.FLOAT, [FUSED]),
+        (TensorProto.FLOAT16, 0, TensorProto.FLOAT16, [FUSED]),
+        (TensorProto.FLOAT, 0, TensorProto.FLOAT, []),
+        (TensorProto.BOOL, 0, TensorProto.FLOAT16, []),
+        (TensorProto.FLOAT16, 1, TensorProto.FLOAT16, []),
+    ],
+)
+def test_fusilli_takes_attention_of_one_type(mask: int | None, is_causal: int, kind: int, wanted: list[str]) -> None:
+    b = GraphBuilder("attention", opset=23)
+    q, k, v = (b.input(name, [2, 4, 6, 8], kind) for name in "qkv")
+    y = b.op("Attention", q, k, v, *([b.input("mask", [6, 6], mask)] if mask else []), is_causal=is_causal)
+    found = [engine for engine, _ in steps(b.model({y: [2, 4, 6, 8]}, dtype=kind), "gfx942+fusilli")]
+    assert [engine for engine in found if engine == FUSED] == wanted or (not wanted and "sdpa" not in str(found))
+
+
+def test_an_unknown_addition_to_a_target_is_an_error() -> None:
+    with pytest.raises(ModelError, match=r"unknown target 'sm_90\+fusilli': expected one of host, sm_80"):
+        find_target("sm_90+fusilli")
 
 
 def test_heads_are_copied_where_one_stride_does_not_reach_all_batches() -> None:

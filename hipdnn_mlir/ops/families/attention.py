@@ -30,7 +30,7 @@ def _mask(e: Emitter, mask: Value, q: Value, k: Value, was_rank: int) -> Value:
     """The mask as rank 4 beside the scores; a rank 3 attention's mask has no head."""
     if mask.rank > was_rank or mask.dtype not in (dtypes.BOOL, dtypes.F32, q.dtype):
         raise Refusal("mask", f"a mask of {mask.dtype}{list(mask.dims)} on {q.dtype}: expected bool, f32 or {q.dtype}")
-    if e.graph.tensors[mask.tensor].operand is None:
+    if not e.is_operand(mask):
         raise Refusal("mask", "a mask that is a number or computed in the same graph")
     full = (*q.dims[:3], k.dims[2])
     dims = (1,) * (was_rank - mask.rank) + mask.dims

@@ -17,6 +17,15 @@ using hipdnn_cuda::set_last_failure;
 
 constexpr unsigned int shared_memory_without_asking = 48 * 1024;
 
+/// Whether launches that overlap can be recorded in graphs, too: from CUDA 12.3 on.
+bool records_overlap() {
+  static const bool is_new = [] {
+    int version = 0;
+    return driver()->driver_get_version(&version) == CUDA_SUCCESS && version >= 12030;
+  }();
+  return is_new;
+}
+
 /// Keeps the driver's words about a failure.
 hipError_t explained(CUresult status, const char* log = "") {
   if (status == CUDA_SUCCESS) return hipSuccess;
@@ -80,7 +89,7 @@ HIPDNN_PORT_EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsi
   CUlaunchAttribute overlap{};
   overlap.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
   overlap.value.is_programmatic_stream_serialization_allowed = 1;
-  const bool is_waiting = hipdnn_cuda::waits(raw);
+  const bool is_waiting = records_overlap() && hipdnn_cuda::waits(raw);
   const CUlaunchConfig launch{grid_x,  grid_y,  grid_z,
                               block_x, block_y, block_z,
                               shared_memory_bytes, reinterpret_cast<CUstream>(stream), &overlap,
