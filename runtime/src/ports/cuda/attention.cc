@@ -1,12 +1,12 @@
 #include "attention.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <utility>
 
 #include "backend/names.h"
 #include "backend/status.h"
+#include "graph_writer.h"
 
 namespace hipdnn_cuda {
 namespace {
@@ -14,22 +14,11 @@ namespace {
 using hipdnn_port::Graph;
 using hipdnn_port::Node;
 using hipdnn_port::Tensor;
-using Dims = std::vector<std::int64_t>;
-
-Dims packed(const Dims& dims) {
-  Dims strides(dims.size(), 1);
-  for (std::size_t d = dims.size(); d-- > 1;) strides[d - 1] = strides[d] * dims[d];
-  return strides;
-}
 
 /// Writes the nodes. Results are numbers of tensors.
 class Writer {
  public:
-  explicit Writer(const Graph& graph) : node_(graph.nodes.front()) {
-    made_ = graph;
-    made_.nodes.clear();
-    for (const Tensor& tensor : graph.tensors) last_uid_ = std::max(last_uid_, tensor.uid);
-  }
+  explicit Writer(const Graph& graph) : node_(graph.nodes.front()), made_(graph) {}
 
   Graph run() {
     const int query = node_.tensor(HIPDNN_ATTR_OPERATION_SDPA_FWD_QDESC);
@@ -37,11 +26,11 @@ class Writer {
     const int value = node_.tensor(HIPDNN_ATTR_OPERATION_SDPA_FWD_VDESC);
     const int output = node_.tensor(HIPDNN_ATTR_OPERATION_SDPA_FWD_ODESC);
     transpose(key);
-    const Tensor& q = made_.tensors[static_cast<std::size_t>(query)];
+    const Tensor& q = made_.tensor(query);
     const hipdnnDataType_t narrow = q.dtype;
-    full_ = {q.dims[0], q.dims[1], q.dims[2], made_.tensors[static_cast<std::size_t>(key)].dims[3]};
+    full_ = {q.dims[0], q.dims[1], q.dims[2], made_.tensor(key).dims[3]};
     rows_ = {full_[0], full_[1], full_[2], 1};
-    int scores = product(query, key, intermediate(full_));
+    int scores = product(query, key, made_.intermediate(full_));
     scores = pointwise(HIPDNN_POINTWISE_MUL, scores, scale());
     if (node_.has_tensor(HIPDNN_ATTR_OPERATION_SDPA_FWD_ATTN_MASK_EXT)) {
       scores = pointwise(HIPDNN_POINTWISE_ADD, scores, node_.tensor(HIPDNN_ATTR_OPERATION_SDPA_FWD_ATTN_MASK_EXT));
@@ -51,46 +40,23 @@ class Writer {
     const int raised = pointwise(HIPDNN_POINTWISE_EXP, pointwise(HIPDNN_POINTWISE_SUB, scores, greatest));
     const int sum = reduction(HIPDNN_REDUCE_TENSOR_ADD, raised);
     // The engines look for the whole softmax, its logarithm of the sum included, whether anything reads that or not.
-    add(HIPDNN_POINTWISE_ADD, {greatest, pointwise_of_rows(HIPDNN_POINTWISE_LOG, sum)}, intermediate(rows_));
-    const int weights = intermediate(full_, narrow);
-    add(HIPDNN_POINTWISE_DIV, {raised, sum}, weights);
+    made_.pointwise(HIPDNN_POINTWISE_ADD, {greatest, pointwise_of_rows(HIPDNN_POINTWISE_LOG, sum)}, made_.intermediate(rows_));
+    const int weights = made_.intermediate(full_, narrow);
+    made_.pointwise(HIPDNN_POINTWISE_DIV, {raised, sum}, weights);
     product(weights, value, output);
-    return std::move(made_);
+    return made_.take();
   }
 
  private:
   bool is_set(hipdnnBackendAttributeName_t name) const { return node_.integer_or(name, 0) != 0; }
 
-  int append(Tensor tensor) {
-    tensor.uid = ++last_uid_;
-    made_.tensors.push_back(std::move(tensor));
-    return static_cast<int>(made_.tensors.size()) - 1;
-  }
-
-  int intermediate(const Dims& dims, hipdnnDataType_t dtype = HIPDNN_DATA_FLOAT) {
-    Tensor tensor;
-    tensor.dtype = dtype;
-    tensor.dims = dims;
-    tensor.strides = packed(dims);
-    tensor.is_virtual = true;
-    return append(std::move(tensor));
-  }
-
-  int number(float value) {
-    Tensor tensor;
-    tensor.dims = tensor.strides = {1, 1, 1, 1};
-    tensor.value.emplace(sizeof value);
-    std::memcpy(tensor.value->data(), &value, sizeof value);
-    return append(std::move(tensor));
-  }
-
   int scale() {
     if (node_.has_tensor(HIPDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC)) return node_.tensor(HIPDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC);
-    return number(static_cast<float>(node_.real_or(HIPDNN_ATTR_SDPA_FWD_ATTN_SCALE_VALUE_EXT, 1)));
+    return made_.number(static_cast<float>(node_.real_or(HIPDNN_ATTR_SDPA_FWD_ATTN_SCALE_VALUE_EXT, 1)), full_.size());
   }
 
   void transpose(int index) {
-    Tensor& tensor = made_.tensors[static_cast<std::size_t>(index)];
+    Tensor& tensor = made_.tensor(index);
     std::swap(tensor.dims[2], tensor.dims[3]);
     std::swap(tensor.strides[2], tensor.strides[3]);
   }
@@ -99,53 +65,41 @@ class Writer {
     Node node{HIPDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, "", {}, {}};
     node.tensors = {{HIPDNN_ATTR_OPERATION_MATMUL_ADESC, {a}}, {HIPDNN_ATTR_OPERATION_MATMUL_BDESC, {b}}, {HIPDNN_ATTR_OPERATION_MATMUL_CDESC, {c}}};
     node.attributes = {{HIPDNN_ATTR_MATMUL_COMP_TYPE, Dims{HIPDNN_DATA_FLOAT}}};
-    made_.nodes.push_back(std::move(node));
+    made_.append(std::move(node));
     return c;
-  }
-
-  int add(hipdnnPointwiseMode_t mode, const std::vector<int>& inputs, int output, hipdnnDataType_t precision = HIPDNN_DATA_FLOAT) {
-    constexpr hipdnnBackendAttributeName_t names[] = {HIPDNN_ATTR_OPERATION_POINTWISE_IN_0_EXT, HIPDNN_ATTR_OPERATION_POINTWISE_IN_1_EXT,
-                                                      HIPDNN_ATTR_OPERATION_POINTWISE_IN_2_EXT};
-    Node node{HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "", {}, {}};
-    for (std::size_t i = 0; i < inputs.size(); ++i) node.tensors[names[i]] = {inputs[i]};
-    node.tensors[HIPDNN_ATTR_OPERATION_POINTWISE_OUT_0_EXT] = {output};
-    node.attributes = {{HIPDNN_ATTR_POINTWISE_MODE, Dims{mode}}, {HIPDNN_ATTR_POINTWISE_MATH_PREC, Dims{precision}}};
-    made_.nodes.push_back(std::move(node));
-    return output;
   }
 
   /// The position of each score along a dim.
   int positions(int scores, std::int64_t axis) {
-    const int made = add(HIPDNN_POINTWISE_GEN_INDEX, {scores}, intermediate(full_, HIPDNN_DATA_INT32), HIPDNN_DATA_INT32);
-    made_.nodes.back().attributes[HIPDNN_ATTR_POINTWISE_AXIS] = Dims{axis};
+    const int made = made_.pointwise(HIPDNN_POINTWISE_GEN_INDEX, {scores}, made_.intermediate(full_, HIPDNN_DATA_INT32), HIPDNN_DATA_INT32);
+    made_.last_node().attributes[HIPDNN_ATTR_POINTWISE_AXIS] = Dims{axis};
     return made;
   }
 
-  int pointwise(hipdnnPointwiseMode_t mode, int a) { return add(mode, {a}, intermediate(full_)); }
-  int pointwise(hipdnnPointwiseMode_t mode, int a, int b) { return add(mode, {a, b}, intermediate(full_)); }
-  int pointwise_of_rows(hipdnnPointwiseMode_t mode, int a) { return add(mode, {a}, intermediate(rows_)); }
+  int pointwise(hipdnnPointwiseMode_t mode, int a) { return made_.pointwise(mode, {a}, made_.intermediate(full_)); }
+  int pointwise(hipdnnPointwiseMode_t mode, int a, int b) { return made_.pointwise(mode, {a, b}, made_.intermediate(full_)); }
+  int pointwise_of_rows(hipdnnPointwiseMode_t mode, int a) { return made_.pointwise(mode, {a}, made_.intermediate(rows_)); }
 
   int reduction(hipdnnReduceTensorOp_t mode, int x) {
-    const int y = intermediate(rows_);
+    const int y = made_.intermediate(rows_);
     Node node{HIPDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, "", {}, {}};
     node.tensors = {{HIPDNN_ATTR_OPERATION_REDUCTION_XDESC, {x}}, {HIPDNN_ATTR_OPERATION_REDUCTION_YDESC, {y}}};
     node.attributes = {{HIPDNN_ATTR_REDUCTION_OPERATOR, Dims{mode}}, {HIPDNN_ATTR_REDUCTION_COMP_TYPE, Dims{HIPDNN_DATA_FLOAT}}};
-    made_.nodes.push_back(std::move(node));
+    made_.append(std::move(node));
     return y;
   }
 
   /// A query attends the keys up to its own position.
   int causal(int scores) {
     const int rows = positions(scores, 2), columns = positions(scores, 3);
-    const int attends = add(HIPDNN_POINTWISE_CMP_GE, {rows, columns}, intermediate(full_, HIPDNN_DATA_BOOLEAN), HIPDNN_DATA_BOOLEAN);
-    const int nothing = number(std::numeric_limits<float>::lowest());
-    return add(HIPDNN_POINTWISE_BINARY_SELECT, {scores, nothing, attends}, intermediate(full_));
+    const int attends = made_.pointwise(HIPDNN_POINTWISE_CMP_GE, {rows, columns}, made_.intermediate(full_, HIPDNN_DATA_BOOLEAN), HIPDNN_DATA_BOOLEAN);
+    const int nothing = made_.number(std::numeric_limits<float>::lowest(), full_.size());
+    return made_.pointwise(HIPDNN_POINTWISE_BINARY_SELECT, {scores, nothing, attends}, made_.intermediate(full_));
   }
 
   const Node& node_;
-  Graph made_;
+  GraphWriter made_;
   Dims full_, rows_;
-  std::int64_t last_uid_ = 0;
 };
 
 }  // namespace

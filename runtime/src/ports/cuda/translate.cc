@@ -1,11 +1,13 @@
 #include "translate.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <stdexcept>
 
 #include "attention.h"
 #include "backend/names.h"
 #include "backend/status.h"
+#include "norms.h"
 #include "tensors.h"
 #include "values.h"
 
@@ -71,6 +73,20 @@ class Translator {
       case HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR: return add_pointwise(node);
       case HIPDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR: return add_reduction(node);
       case HIPDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR: return add_resample(node);
+      case HIPDNN_BACKEND_OPERATION_LAYERNORM_DESCRIPTOR_EXT:
+        return add_norm(node, CUDNN_LAYER_NORM,
+                        {{HIPDNN_ATTR_OPERATION_LAYERNORM_X_EXT, CUDNN_ATTR_OPERATION_NORM_FWD_XDESC},
+                         {HIPDNN_ATTR_OPERATION_LAYERNORM_SCALE_EXT, CUDNN_ATTR_OPERATION_NORM_FWD_SCALE_DESC},
+                         {HIPDNN_ATTR_OPERATION_LAYERNORM_BIAS_EXT, CUDNN_ATTR_OPERATION_NORM_FWD_BIAS_DESC},
+                         {HIPDNN_ATTR_OPERATION_LAYERNORM_EPSILON_EXT, CUDNN_ATTR_OPERATION_NORM_FWD_EPSILON_DESC},
+                         {HIPDNN_ATTR_OPERATION_LAYERNORM_Y_EXT, CUDNN_ATTR_OPERATION_NORM_FWD_YDESC}});
+      case HIPDNN_BACKEND_OPERATION_RMSNORM_DESCRIPTOR_EXT:
+        return add_norm(node, CUDNN_RMS_NORM,
+                        {{HIPDNN_ATTR_OPERATION_RMSNORM_X_EXT, CUDNN_ATTR_OPERATION_NORM_FWD_XDESC},
+                         {HIPDNN_ATTR_OPERATION_RMSNORM_SCALE_EXT, CUDNN_ATTR_OPERATION_NORM_FWD_SCALE_DESC},
+                         {HIPDNN_ATTR_OPERATION_RMSNORM_BIAS_EXT, CUDNN_ATTR_OPERATION_NORM_FWD_BIAS_DESC},
+                         {HIPDNN_ATTR_OPERATION_RMSNORM_EPSILON_EXT, CUDNN_ATTR_OPERATION_NORM_FWD_EPSILON_DESC},
+                         {HIPDNN_ATTR_OPERATION_RMSNORM_Y_EXT, CUDNN_ATTR_OPERATION_NORM_FWD_YDESC}});
       default: throw std::runtime_error(hipdnn_port::descriptor_name(node.type) + " is not translated");
     }
   }
@@ -206,6 +222,16 @@ class Translator {
     add_operation(std::move(made), node);
   }
 
+  void add_norm(const Node& node, int mode, std::initializer_list<std::pair<Name, cudnnBackendAttributeName_t>> tensors) {
+    CudnnDescriptor made(CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR);
+    made.set_enumerator(CUDNN_ATTR_OPERATION_NORM_FWD_MODE, CUDNN_TYPE_NORM_MODE, mode);
+    made.set_enumerator(CUDNN_ATTR_OPERATION_NORM_FWD_PHASE, CUDNN_TYPE_NORM_FWD_PHASE, CUDNN_NORM_FWD_INFERENCE);
+    for (const auto& [ours, theirs] : tensors) {
+      if (node.has_tensor(ours)) made.set_descriptor(theirs, tensor(node, ours));
+    }
+    add_operation(std::move(made), node);
+  }
+
   const Graph& graph_;
   cudnnHandle_t handle_;
   RankFill fill_;
@@ -220,7 +246,11 @@ std::optional<std::string> why_not(const Node& node) {
   switch (node.type) {
     case HIPDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
     case HIPDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
-    case HIPDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR: return std::nullopt;
+    case HIPDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
+    case HIPDNN_BACKEND_OPERATION_BATCHNORM_INFERENCE_DESCRIPTOR_EXT:
+    case HIPDNN_BACKEND_OPERATION_BATCHNORM_INFERENCE_VARIANCE_DESCRIPTOR_EXT:
+    case HIPDNN_BACKEND_OPERATION_LAYERNORM_DESCRIPTOR_EXT:
+    case HIPDNN_BACKEND_OPERATION_RMSNORM_DESCRIPTOR_EXT: return std::nullopt;
     case HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
       if (!cudnn_pointwise(static_cast<int>(node.integer(HIPDNN_ATTR_POINTWISE_MODE)))) return "cuDNN has no such pointwise mode";
       return std::nullopt;
@@ -264,6 +294,7 @@ std::optional<std::string> why_not_expressible(const Graph& graph) {
     if (tensor.rank() > 8) return text("rank ", tensor.rank(), ", at most 8");
   }
   if (is_attention(graph)) return why_not_written_out(graph);
+  if (auto reason = why_not_normalized(graph)) return reason;
   for (const Node& node : graph.nodes) {
     if (auto reason = why_not(node)) return reason;
   }
@@ -272,7 +303,9 @@ std::optional<std::string> why_not_expressible(const Graph& graph) {
 
 CudnnGraph translate(const Graph& graph, cudnnHandle_t handle) {
   if (is_attention(graph)) return translate(written_out(graph), handle);
-  CudnnGraph translated = Translator(graph, handle).run();
+  if (has_batch_norms(graph)) return translate(with_batch_norms_written_out(graph), handle);
+  const Graph in_rows = is_row_norm(graph) ? with_rows_as_channels(graph) : Graph();
+  CudnnGraph translated = Translator(is_row_norm(graph) ? in_rows : graph, handle).run();
   find_operands(graph, translated);
   return translated;
 }
