@@ -16,6 +16,8 @@ from .graph_parts import (
     first_of,
     is_packed,
     mode_of,
+    named_tensors,
+    packed_strides,
     result_of,
     starts_with,
 )
@@ -23,7 +25,10 @@ from .ops.graph import Graph, Node, Tensor
 
 
 def conform_fusilli(graph: Graph) -> Graph:
-    """Intermediates of the operands' type: a node's result of another type is no operation of torch."""
+    """Intermediates of the operands' type, strides of dims of size 1 as in C order or channels-last.
+
+    A node's result of another type is no operation of torch, and Fusilli compares all strides.
+    """
     graph = copied(graph)
     if not graph.nodes or not graph.nodes[0].inputs:
         return graph
@@ -31,6 +36,10 @@ def conform_fusilli(graph: Graph) -> Graph:
     for tensor in graph.tensors:
         if tensor.is_virtual and tensor.dtype in FLOATS:
             tensor.dtype = kind
+        for channels_last in (False, True):
+            if len(tensor.dims) > 2 * channels_last and is_packed(tensor, channels_last=channels_last):
+                tensor.strides = packed_strides(tensor.dims, channels_last=channels_last)
+                break
     return graph
 
 
@@ -55,6 +64,7 @@ class FusilliGraph:
             lambda: breaks_chain(graph),
             lambda: self._types(graph),
             lambda: self._matrices(graph, anchor) if anchor.type == MATMUL else self._images(graph, anchor),
+            lambda: None if all(map(_is_dense, named_tensors(graph))) else "tensors with gaps",
         )
 
     def _epilogue(self, rest: Sequence[Node]) -> Refusal:
@@ -106,13 +116,13 @@ class FusilliGraph:
         tensors = [query, key, value, *masks, graph.tensors[result_of(node)]]
         if query.dtype not in FLOATS or len({tensor.dtype for tensor in tensors}) > 1:
             return f"attention of {', '.join(sorted({str(tensor.dtype) for tensor in tensors}))}"
-        if query.dims[1] != key.dims[1] and query.dtype is F32:
-            return "heads that share keys in f32"
+        if key.dims[1] != value.dims[1] or (query.dims[1] != key.dims[1] and query.dtype is F32):
+            return "keys and values of different heads, or heads that share them in f32"
         if masks and query.dtype is F32:
             return "a mask in f32, which stays of f32 where the rest becomes narrow"
         if masks and node.get(A.SDPA_FWD_CAUSAL_MASK_EXT):
             return "a mask beside a causal one"
-        if query.dims[1] % key.dims[1] or query.dims[1] % value.dims[1] or not all(map(_is_dense, tensors)):
+        if query.dims[1] % key.dims[1] or not all(map(_is_dense, tensors)):
             return "tensors with gaps, or heads that do not divide"
         return None
 

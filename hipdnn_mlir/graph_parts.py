@@ -9,7 +9,7 @@ from .abi import Pointwise as P
 from .dtypes import BF16, F16, F32
 from .engine_rules import POINTWISE
 from .ops.graph import Graph, Node, Tensor
-from .ops.strides import packed
+from .ops.strides import Dims, Strides, packed
 
 FLOATS = frozenset({F32, F16, BF16})
 CLIPS = (A.POINTWISE_RELU_LOWER_CLIP, A.POINTWISE_RELU_UPPER_CLIP, A.POINTWISE_RELU_LOWER_CLIP_SLOPE)
@@ -77,7 +77,11 @@ def first_of(*checks: Callable[[], Refusal]) -> Refusal:
 
 def is_packed(tensor: Tensor, *, channels_last: bool = False) -> bool:
     """Whether a tensor lies in C order, or channels-last, without gaps."""
-    rank = len(tensor.dims)
-    order = (0, *range(2, rank), 1) if channels_last else tuple(range(rank))
-    wanted = packed(tensor.dims, order)
+    wanted = packed_strides(tensor.dims, channels_last=channels_last)
     return all(a == b for size, a, b in zip(tensor.dims, tensor.strides, wanted, strict=True) if size != 1)
+
+
+def packed_strides(dims: Dims, *, channels_last: bool = False) -> Strides:
+    """Strides of a tensor in C order, or channels-last, without gaps."""
+    rank = len(dims)
+    return packed(dims, (0, *range(2, rank), 1) if channels_last else tuple(range(rank)))

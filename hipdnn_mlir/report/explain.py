@@ -27,7 +27,7 @@ from ..program.schema import Execute, ProgramModel
 from ..region import region_graph, region_kernel
 from ..sizes.buckets import check_names
 from ..sizes.open_sizes import Buckets, InputSizes, Shapes, input_sizes
-from ..target import Target, find_target, target_name
+from ..target import find_target, target_name
 
 KERNEL = "kernel"
 logger = logging.getLogger(__name__)
@@ -118,21 +118,20 @@ def explain(
     load_extensions()
     find_precision(precision)
     find_target(target)
-    library = find_target(target_name(target, precision))
     file = read_model(model)
     where = str(model) if isinstance(model, (str, Path)) else "model"
     sizes = input_sizes(file.proto, shapes or {}, where)
     check_names(buckets or {}, sizes)
     if all(name in (buckets or {}) for name in sizes.table.symbols):
         largest = [(buckets or {})[name][-1] for name in sizes.table.symbols]
-        found = _explained(file, sizes, largest, library, precision, where)
+        found = _explained(file, sizes, largest, target, precision, where)
         if plans and not found.rejects:
             found.refused.extend(_refused(file, target, precision, sizes.at(largest), where))
         return found
     failure: ModelError | None = None
     for chosen in samples_for(file.proto, sizes):
         try:
-            return _explained(file, sizes, chosen.points[0], library, precision, where)
+            return _explained(file, sizes, chosen.points[0], target, precision, where)
         except ModelError as error:  # as in compiling: another sample may fit the model
             error.hint = f"{sizes.meaning(chosen.points[0])}; give sizes that are fixed or equal with --shape"
             failure = failure or error
@@ -141,7 +140,7 @@ def explain(
 
 
 def _explained(
-    file: ModelFile, sizes: InputSizes, point: Sequence[int], target: Target, precision: str, where: str
+    file: ModelFile, sizes: InputSizes, point: Sequence[int], target: str, precision: str, where: str
 ) -> Explanation:
     """The placement of a model where its open sizes have the given values."""
     found = Explanation([], [], [], samples=dict(zip(sizes.table.symbols, point, strict=True)))
@@ -181,10 +180,10 @@ def described(program: ProgramModel, number: int) -> str:
 
 
 def _add_parts(
-    found: Explanation, model: onnx.ModelProto, target: Target, precision: str, known: Sequence[Reject]
+    found: Explanation, model: onnx.ModelProto, target: str, precision: str, known: Sequence[Reject]
 ) -> None:
     """Add the parts of a model that can be imported, and the nodes that keep the rest from it."""
-    placement = place(model, target=target.name, precision=precision, mode="maximal")
+    placement = place(model, target=target, precision=precision, mode="maximal")
     for partition in placement.partitions:
         slims = slim_models(partition.model, [{}], external=stand_ins(partition.model))
         _add(found, slims, target, precision)
@@ -192,14 +191,14 @@ def _add_parts(
     found.rejects.extend(of_whole.get(reject.node, reject) for reject in placement.rejects)
 
 
-def _add(found: Explanation, slims: Sequence[Slim], target: Target, precision: str) -> None:
+def _add(found: Explanation, slims: Sequence[Slim], target: str, precision: str) -> None:
     """Add the placement of a model to an explanation."""
-    runner = Runner(target=target.name, precision=precision)
+    runner = Runner(target=target, precision=precision)
     (imported,) = lower_to_torch(slims, runner)
     with imported.module.context:
         module = imported.module.operation
         runner.run(module, OFFLOAD_STEPS[:1])
-        left = rejects(module, target)
+        left = rejects(module, find_target(target_name(target, precision)))
         rejected = {reject.node for reject in left}
         for function in functions(module):
             if "sym_visibility" in function.attributes:

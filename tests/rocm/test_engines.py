@@ -168,22 +168,51 @@ def test_fusilli_is_given_tensors_of_one_type(kind: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mask", "is_causal", "kind", "wanted"),
+    ("mask", "is_causal", "kind", "is_taken"),
     [
-        (None, 0, TensorProto.FLOAT16, [FUSED]),
-        (None, 1, TensorProto.FLOAT, [FUSED]),
-        (TensorProto.FLOAT16, 0, TensorProto.FLOAT16, [FUSED]),
-        (TensorProto.FLOAT, 0, TensorProto.FLOAT, []),
-        (TensorProto.BOOL, 0, TensorProto.FLOAT16, []),
-        (TensorProto.FLOAT16, 1, TensorProto.FLOAT16, []),
+        (None, 0, TensorProto.FLOAT16, True),
+        (None, 1, TensorProto.FLOAT, True),
+        (TensorProto.FLOAT16, 0, TensorProto.FLOAT16, True),
+        (TensorProto.FLOAT, 0, TensorProto.FLOAT, False),
+        (TensorProto.BOOL, 0, TensorProto.FLOAT16, True),  # as numbers that are added
+        (TensorProto.FLOAT16, 1, TensorProto.FLOAT16, False),
     ],
 )
-def test_fusilli_takes_attention_of_one_type(mask: int | None, is_causal: int, kind: int, wanted: list[str]) -> None:
+def test_fusilli_takes_attention_of_one_type(mask: int | None, is_causal: int, kind: int, is_taken: bool) -> None:
     b = GraphBuilder("attention", opset=23)
     q, k, v = (b.input(name, [2, 4, 6, 8], kind) for name in "qkv")
     y = b.op("Attention", q, k, v, *([b.input("mask", [6, 6], mask)] if mask else []), is_causal=is_causal)
-    found = [engine for engine, _ in steps(b.model({y: [2, 4, 6, 8]}, dtype=kind), "gfx942+fusilli")]
-    assert [engine for engine in found if engine == FUSED] == wanted or (not wanted and "sdpa" not in str(found))
+    found = steps(b.model({y: [2, 4, 6, 8]}, dtype=kind), "gfx942+fusilli")
+    assert any("sdpa" in summary for _, summary in found) == is_taken
+    assert ((FUSED, "sdpa_fwd") in found) == is_taken
+
+
+def test_fusilli_is_given_tensors_without_gaps_and_with_the_strides_it_compares() -> None:
+    b = GraphBuilder("strides", opset=20)
+    x = b.input("x", [6, 16])
+    part = b.op("Slice", x, *(b.constant([value], np.int64) for value in (0, 8, 1)))
+    y = b.op("Add", b.op("Tanh", b.op("MatMul", b.input("a", [6, 8]), b.normal([8, 8], 0.3))), part)
+    assert steps(b.model({y: [6, 8]}), "gfx942+fusilli") == [(KERNEL, "copy"), (FUSED, "matmul + tanh + add")]
+    b = GraphBuilder("images", opset=20)
+    image = b.op("Transpose", b.input("x", [3, 1, 8, 8]), perm=[1, 0, 2, 3])
+    y = b.op("Sigmoid", b.op("Conv", image, b.normal([4, 3, 3, 3], 0.2), pads=[1, 1, 1, 1]))
+    program = hipdnn_mlir.compile(b.model({y: [1, 4, 8, 8]}), target="gfx942+fusilli").model
+    strides = [
+        list(values)
+        for executable in program.executables
+        if executable.engine == FUSED
+        for kind, attributes in executable.descriptors
+        if kind == D.TENSOR_DESCRIPTOR
+        for name, _, values in attributes
+        if name == A.TENSOR_STRIDES
+    ]
+    assert [192, 64, 8, 1] in strides
+    assert [64, 64, 8, 1] not in strides
+
+
+def test_explain_knows_of_fusilli() -> None:
+    report = hipdnn_mlir.explain(multiplied(op("Sigmoid")), target="gfx942+fusilli")
+    assert [graph.engine for graph in report.graphs] == [FUSED]
 
 
 def test_an_unknown_addition_to_a_target_is_an_error() -> None:

@@ -107,6 +107,9 @@ struct Port {
   }
 };
 
+/// A target's name without what is behind it ("gfx942" of "gfx942+fusilli"): what programs hold, and devices compare.
+inline std::string_view plain_target(std::string_view target) { return target.substr(0, target.find('+')); }
+
 /// Both tables of one port. Immutable and safe to share between threads; the libraries stay loaded for the life of the process.
 class Library {
  public:

@@ -286,7 +286,8 @@ std::unique_ptr<FusedNode> Ep::make_fused(std::shared_ptr<const hipdnn_rt::OpenP
 
 std::string Ep::compatibility_of(std::int64_t format) const {
   const hipdnn_rt::Device& device = *settings_.device.device;
-  return compatibility_text(device.runs(settings_.target) ? device.library().version() : kAnyLibrary, settings_.target, format);
+  const std::string target(hipdnn_rt::plain_target(settings_.target));
+  return compatibility_text(device.runs(target) ? device.library().version() : kAnyLibrary, target, format);
 }
 
 void Ep::put_in_context(const OrtGraph* graph, const NodeSignature& signature, const hipdnn_rt::OpenProgram& program,

@@ -45,6 +45,10 @@ void test_functions_wait_while_their_module_is_loaded() {
   check::that(!hipdnn_cuda::waits(function(12)), "another module's");
   hipdnn_cuda::forget_waiting_kernels(module(1));
   check::that(!hipdnn_cuda::waits(function(10)), "a handle may be given again");
+  hipdnn_cuda::remember_waiting_kernels(module(1), two_kernels);
+  hipdnn_cuda::remember_function(module(1), function(10), "waits");
+  hipdnn_cuda::remember_waiting_kernels(module(1), ".version 7.8");
+  check::that(!hipdnn_cuda::waits(function(10)), "another module has the handle");
 }
 
 /// Operands a, b, c of 16 bytes each, beside each other.
@@ -67,7 +71,7 @@ void plan_writes(std::initializer_list<std::size_t> operands, CUstream stream) {
 /// How often something that is no kernel is queued in front of a plan with this residual.
 int waits_for(std::size_t operand, CUstream stream) {
   hipdnn_cuda::before_reading({&memory[operand * 16], 16}, stream);
-  return stub_driver::take_waits();
+  return stub_driver::take_waits().written_bytes;
 }
 
 void test_a_residual_is_waited_for_when_one_of_the_last_two_plans_wrote_it() {
@@ -100,9 +104,9 @@ void test_operands_overlap_by_bytes() {
   const CUstream stream = next_stream();
   plan_writes({b}, stream);
   hipdnn_cuda::before_reading({&memory[0], 16}, stream);
-  check::equal(stub_driver::take_waits(), 0, "ends where it begins");
+  check::equal(stub_driver::take_waits().written_bytes, 0, "ends where it begins");
   hipdnn_cuda::before_reading({&memory[0], 17}, stream);
-  check::equal(stub_driver::take_waits(), 1, "one byte");
+  check::equal(stub_driver::take_waits().written_bytes, 1, "one byte");
 }
 
 void test_kernels_of_modules_write_anything() {
@@ -123,8 +127,11 @@ void test_recorded_streams_get_a_node() {
   const CUstream stream = next_stream();
   stub_driver::record(true);
   plan_writes({a}, stream);
-  check::equal(waits_for(a, stream), 1, "an empty node");
+  hipdnn_cuda::before_reading({&memory[0], 16}, stream);
   stub_driver::record(false);
+  const stub_driver::Waits waits = stub_driver::take_waits();
+  check::equal(waits.empty_nodes, 1, "an empty node");
+  check::equal(waits.written_bytes, 0, "nothing else");
 }
 
 }  // namespace

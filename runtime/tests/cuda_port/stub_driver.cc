@@ -6,7 +6,7 @@
 
 namespace {
 
-int waits = 0;
+stub_driver::Waits waits;
 bool is_recording = false;
 
 CUresult allocate(CUdeviceptr* pointer, std::size_t) {
@@ -15,7 +15,7 @@ CUresult allocate(CUdeviceptr* pointer, std::size_t) {
 }
 
 CUresult write(CUdeviceptr, unsigned char, std::size_t, CUstream) {
-  ++waits;
+  ++waits.written_bytes;
   return CUDA_SUCCESS;
 }
 
@@ -25,7 +25,7 @@ CUresult capture_info(CUstream, int* status, unsigned long long*, CUgraph*, cons
 }
 
 CUresult add_empty_node(CUgraphNode*, CUgraph, const CUgraphNode*, std::size_t) {
-  ++waits;
+  ++waits.empty_nodes;
   return CUDA_SUCCESS;
 }
 
@@ -35,7 +35,7 @@ CUresult set_dependencies(CUstream, CUgraphNode*, std::size_t, unsigned int) { r
 
 namespace stub_driver {
 
-int take_waits() { return std::exchange(waits, 0); }
+Waits take_waits() { return std::exchange(waits, {}); }
 void record(bool recording) { is_recording = recording; }
 
 }  // namespace stub_driver

@@ -3,8 +3,12 @@
 
 namespace stub_driver {
 
-/// Writes of one byte, and empty nodes of a graph, since the last call.
-int take_waits();
+/// What was queued since the last call.
+struct Waits {
+  int written_bytes = 0;
+  int empty_nodes = 0;
+};
+Waits take_waits();
 /// Whether streams are being recorded.
 void record(bool is_recording);
 

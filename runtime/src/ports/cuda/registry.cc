@@ -49,7 +49,7 @@ class CudnnEngine final : public hipdnn_port::Engine {
   std::string name_;
 };
 
-/// The fastest are among the first of what cuBLASLt proposes: of 32 for the encoder's products the seventh at most.
+/// The first that cuBLASLt proposes are not always the fastest.
 constexpr int most_product_algorithms = 8;
 
 /// cuBLASLt, as hipDNN has hipBLASLt.

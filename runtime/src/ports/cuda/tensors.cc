@@ -23,6 +23,11 @@ std::size_t empty_batch_dims(const Graph& graph, std::size_t rank) {
   return dropped;
 }
 
+/// cuDNN normalizes channels that lie along memory.
+bool is_norm(const Node& node) {
+  return node.type == HIPDNN_BACKEND_OPERATION_LAYERNORM_DESCRIPTOR_EXT || node.type == HIPDNN_BACKEND_OPERATION_RMSNORM_DESCRIPTOR_EXT;
+}
+
 bool is_channels_last(const Tensor& tensor) { return tensor.rank() >= 3 && tensor.dims[1] > 1 && tensor.strides[1] == 1; }
 
 }  // namespace
@@ -37,7 +42,7 @@ RankFill rank_fill(const Graph& graph) {
   return {.position = has_window ? std::size_t{2} : std::size_t{0},
           .count = rank < least ? least - rank : 0,
           .dropped = products == 1 && has_one_rank ? empty_batch_dims(graph, rank) : 0,
-          .is_channels_last = has_window && std::ranges::any_of(graph.tensors, is_channels_last)};
+          .is_channels_last = std::ranges::any_of(graph.nodes, is_norm) || (has_window && std::ranges::any_of(graph.tensors, is_channels_last))};
 }
 
 Shape filled(const Tensor& tensor, const RankFill& fill) {
