@@ -109,6 +109,15 @@ def test_compiled_ahead_without_the_device(folder: Path) -> None:
     assert b"target=sm_90;hipdnn=any" in text
 
 
+def test_context_names_the_target_without_what_is_behind_it(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "tf32.onnx"
+    compile_to(path, perceptron(), folder / "cache", embed=True, options={"target": "sm_90+tf32"})
+    (node,) = contexts(path)
+    text = attribute(node, "ep_sdk_version")
+    assert isinstance(text, bytes)
+    assert b"target=sm_90;hipdnn=any" in text
+
+
 def test_session_that_compiles_ahead_cannot_run(folder: Path, tmp_path: Path) -> None:
     entries = {
         "ep.context_enable": "1",
