@@ -16,6 +16,8 @@ constexpr int kMostExecutions = 10;
 constexpr int kColdExecutions = 11;
 /// Copying as much as this from one place to another leaves nothing else in caches of up to twice the size, as most GPUs have.
 constexpr std::size_t kFlushBytes = std::size_t{64} << 20;
+/// Workspaces have hundreds of MiB, which are filled faster from the device's memory than from the host's.
+constexpr std::size_t kPatternBytes = std::size_t{1} << 20;
 /// A series is as long as this, if `kMostExecutions` are not shorter: long plans need no repetition to be measured.
 constexpr double kSeriesMs = 20;
 
@@ -84,7 +86,6 @@ PlanTimer::PlanTimer(const Device& device, std::shared_ptr<const Handle> handle,
     const auto bytes = static_cast<std::size_t>(operand.extent_bytes);
     if (operand.is_output && bytes > 0) {
       results_.push_back({dtype, offsets[i], bytes});
-      zeros_.resize(std::max(zeros_.size(), bytes));
     } else {
       fill_operand(std::span(contents).subspan(offsets[i], bytes), dtype, 2 * i);
       fill_operand(std::span(contents).subspan(total + offsets[i], bytes), dtype, 2 * i + 1);
@@ -99,6 +100,21 @@ void PlanTimer::run(const Plan& plan, const Descriptor& pack, int count) {
   const HipdnnApi& api = device_.library().hipdnn();
   for (int i = 0; i < count; ++i) {
     check(api, api.execute(handle_->get(), plan.descriptor().get(), pack.get()), "hipdnnBackendExecute(plan of " + plan.engine_name() + ")");
+  }
+}
+
+void PlanTimer::fill(void* memory, std::size_t bytes, std::byte value) {
+  const HipApi& hip = device_.library().hip();
+  DeviceBuffer& pattern = patterns_[value];
+  if (pattern.get() == nullptr) {
+    pattern = device_.allocate(kPatternBytes);
+    const std::vector<std::byte> contents(kPatternBytes, value);
+    check(hip, hip.memcpy_async(pattern.get(), contents.data(), contents.size(), hipMemcpyHostToDevice, nullptr), "hipMemcpyAsync");
+    check(hip, hip.stream_synchronize(nullptr), "hipStreamSynchronize");
+  }
+  for (std::size_t done = 0; done < bytes; done += kPatternBytes) {
+    const std::size_t part = std::min(kPatternBytes, bytes - done);
+    check(hip, hip.memcpy_async(static_cast<std::byte*>(memory) + done, pattern.get(), part, hipMemcpyDeviceToDevice, nullptr), "hipMemcpyAsync");
   }
 }
 
@@ -161,9 +177,8 @@ std::vector<Answer> PlanTimer::answer(const Plan& plan, const Before& before) {
   };
   std::vector<Answer> answers;
   try {
-    for (const Result& result : results_) copy(base_ + result.offset, zeros_.data(), result.bytes, hipMemcpyHostToDevice);
-    const std::vector<std::byte> rest(plan.workspace_bytes(), before.workspace);
-    if (!rest.empty()) copy(workspace.get(), rest.data(), rest.size(), hipMemcpyHostToDevice);
+    for (const Result& result : results_) fill(base_ + result.offset, result.bytes, std::byte{0});
+    fill(workspace.get(), plan.workspace_bytes(), before.workspace);
     if (before.other_operands) run(plan, other, 1);
     run(plan, pack, 1);
     for (const Result& result : results_) {

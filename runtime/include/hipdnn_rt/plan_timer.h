@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -48,6 +49,7 @@ class PlanTimer {
   };
 
   void run(const Plan& plan, const Descriptor& pack, int count);
+  void fill(void* memory, std::size_t bytes, std::byte value);
   double cold_us(const Plan& plan, const Descriptor& pack);
   double elapsed_ms(const Plan& plan, const Descriptor& pack, int count);
   double profiled_ms(const std::function<void()>& queue) const;
@@ -63,8 +65,8 @@ class PlanTimer {
   DeviceBuffer flush_;
   std::byte* base_ = nullptr;
   std::vector<Result> results_;
-  /// As many zeros as the largest result has bytes.
-  std::vector<std::byte> zeros_;
+  /// On the device, many bytes of one value each.
+  std::map<std::byte, DeviceBuffer> patterns_;
   std::vector<std::int64_t> uids_;
   std::vector<void*> pointers_;
   std::vector<void*> other_pointers_;
