@@ -270,6 +270,14 @@ std::size_t extent_bytes(const Tensor& tensor) {
   return static_cast<std::size_t>(last + 1) * hipdnn_port::element_bytes(tensor.dtype);
 }
 
+/// The graph with what cuDNN has no operation for in operations that it has, or in another form.
+Graph as_cudnn_writes_it(const Graph& graph) {
+  if (is_attention(graph)) return written_out(graph);
+  if (has_batch_norms(graph)) return with_batch_norms_written_out(graph);
+  if (is_row_norm(graph)) return with_rows_as_channels(graph);
+  return graph;
+}
+
 void find_operands(const Graph& graph, CudnnGraph& translated) {
   for (const Node& node : graph.nodes) {
     for (const auto& [attribute, tensors] : node.tensors) {
@@ -302,11 +310,9 @@ std::optional<std::string> why_not_expressible(const Graph& graph) {
 }
 
 CudnnGraph translate(const Graph& graph, cudnnHandle_t handle) {
-  if (is_attention(graph)) return translate(written_out(graph), handle);
-  if (has_batch_norms(graph)) return translate(with_batch_norms_written_out(graph), handle);
-  const Graph in_rows = is_row_norm(graph) ? with_rows_as_channels(graph) : Graph();
-  CudnnGraph translated = Translator(is_row_norm(graph) ? in_rows : graph, handle).run();
-  find_operands(graph, translated);
+  const Graph written = as_cudnn_writes_it(graph);
+  CudnnGraph translated = Translator(written, handle).run();
+  find_operands(written, translated);
   return translated;
 }
 
