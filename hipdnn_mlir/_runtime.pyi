@@ -54,6 +54,7 @@ def open_device(
     tf32: bool = False,
     plan_folder: str = "",
     find_first: bool = False,
+    override_shapes: bool = False,
     policies: Sequence[str] = (),
     plugin_dirs: Sequence[str] = (),
     plugin_mode: str = "additive",

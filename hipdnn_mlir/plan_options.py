@@ -23,6 +23,7 @@ class PlanOptions(TypedDict, total=False):
     tf32: bool | None
     plan_cache: PlanCache
     find_first: bool
+    override_shapes: bool
     policies: Sequence[str]
     plugin_dirs: Paths
     plugin_mode: str
@@ -56,6 +57,7 @@ def device_options(
         tf32=is_tf32 if tf32 is None else tf32,
         plan_folder=plan_folder(port, plans.get("plan_cache")),
         find_first=plans.get("find_first", False),
+        override_shapes=plans.get("override_shapes", False),
         policies=_listed("policies", plans.get("policies", ())),
         plugin_dirs=absolute_paths(plans.get("plugin_dirs", ())),
         plugin_mode=plans.get("plugin_mode", "additive"),

@@ -83,6 +83,8 @@ class Session:
         plan_cache: Folder where choices and plans are kept between processes, True for the user's own (``hipdnn-mlir/plans`` in the
             cache folder), False for none; by default the user's own where plans are costly, on ``hip`` and ``cuda``.
         find_first: Take the library's first applicable engine without a ranking of all; ranked after all where that one builds no plan.
+        override_shapes: For models with open sizes: ask for plans that run at smaller shapes than their own, too, where the library's
+            engines have them, so that sizes loaded later share the plans of larger ones.
         policies: Names of the library's heuristic policies (``hipdnn-mlir devices``), in the order in which they are asked for a ranking.
         plugin_dirs: Folders or files of engine plugins that the library loads. They are the process's: the same for all its sessions, and
             given before the first one. Ports but ``hip`` have none.
@@ -109,6 +111,7 @@ class Session:
         tf32: bool | None = None,
         plan_cache: PlanCache = None,
         find_first: bool = False,
+        override_shapes: bool = False,
         policies: Sequence[str] = (),
         plugin_dirs: Paths = (),
         plugin_mode: str = "additive",
@@ -124,6 +127,7 @@ class Session:
             tf32=tf32,
             plan_cache=plan_cache,
             find_first=find_first,
+            override_shapes=override_shapes,
             policies=policies,
             plugin_dirs=plugin_dirs,
             plugin_mode=plugin_mode,
@@ -185,14 +189,15 @@ class Session:
 
         Args:
             sizes: A value per symbol each, rounded up to buckets; the last ones stay where there are more than the session keeps. Without
-                them every combination of buckets.
+                them every combination of buckets, the largest first.
 
         Raises:
             ModelError: A symbol is missing or unknown, or the program does not hold for the sizes; without sizes, a symbol has no buckets,
                 or there are more combinations than the session keeps.
             DeviceError: As for the session.
         """
-        for chosen in self._all_buckets() if sizes is None else sizes:
+        # The largest first: smaller ones may share its plans, and if memory is short it is short at once.
+        for chosen in reversed(self._all_buckets()) if sizes is None else sizes:
             if sorted(chosen) != sorted(self.symbols):
                 raise ModelError("wrong sizes", expected=_sizes_text(self.symbols), got=_sizes_text(chosen))
             wanted = [chosen[name] for name in self.symbols]

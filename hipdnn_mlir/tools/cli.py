@@ -36,6 +36,7 @@ from .cli_options import (
     Json,
     Knobs,
     ModelPath,
+    OverrideShapes,
     PlanCacheDir,
     PluginDirs,
     PluginMode,
@@ -141,6 +142,7 @@ def run(
     tf32: Tf32 = None,
     plan_cache: PlanCacheDir = None,
     find_first: FindFirst = False,
+    override_shapes: OverrideShapes = False,
     policy: Policies = [],  # noqa: B006 - typer copies it
     plugin_dir: PluginDirs = [],  # noqa: B006 - typer copies it
     plugin_mode: PluginMode = "additive",
@@ -172,6 +174,7 @@ def run(
             tf32=tf32,
             plan_cache=plan_cache,
             find_first=find_first,
+            override_shapes=override_shapes,
             policies=policy,
             plugin_dirs=plugin_dir,
             plugin_mode=plugin_mode,
@@ -257,6 +260,7 @@ def verify(
     tf32: Tf32 = None,
     plan_cache: PlanCacheDir = None,
     find_first: FindFirst = False,
+    override_shapes: OverrideShapes = False,
     policy: Policies = [],  # noqa: B006 - typer copies it
     plugin_dir: PluginDirs = [],  # noqa: B006 - typer copies it
     plugin_mode: PluginMode = "additive",
@@ -292,6 +296,7 @@ def verify(
                     tf32=tf32,
                     plan_cache=plan_cache,
                     find_first=find_first,
+                    override_shapes=override_shapes,
                     policies=policy,
                     plugin_dirs=plugin_dir,
                     plugin_mode=plugin_mode,

@@ -28,7 +28,25 @@ struct PlanJob {
   std::shared_ptr<const Plan> plan;
   /// The library's words where it has no plan.
   std::string refusal;
+  /// Where plans may be shared between shapes.
+  FlexibleKey flexible;
+  std::vector<Shape> shapes, overrides;
 };
+
+/// Take the plan of a larger graph, if an earlier program has one. Graphs of one program do not share any, so that which is largest does not depend
+/// on the order of threads.
+void look_up(const Device& device, PlanJob& job) {
+  job.plan = device.plans().find(job.key);
+  if (job.plan || !device.options().overrides_shapes) return;
+  if (FlexiblePlan larger = device.plans().find_flexible(job.flexible, job.shapes); larger.plan) {
+    job.overrides = overrides_of(job.shapes, larger.shapes);
+    job.plan = std::move(larger.plan);
+  }
+}
+
+void share(const Device& device, const PlanJob& job) {
+  if (job.plan && job.overrides.empty() && job.plan->takes_overrides()) device.plans().insert_flexible(job.flexible, {job.plan, job.shapes});
+}
 
 void build(const Device& device, const std::shared_ptr<const Handle>& handle, PlanJob& job) {
   job.plan = device.plans().find(job.key);
@@ -154,16 +172,40 @@ void LoadedProgram::build_plans() {
       weight += executable.operands[i].extent_bytes;
     }
     PlanJob& job = jobs[key];
-    if (job.executable == nullptr) job = {std::move(key), &executable, weight, nullptr, {}};
     by_step[s] = &job;
+    if (job.executable != nullptr) continue;
+    job = {std::move(key), &executable, weight, nullptr, {}, {}, {}, {}};
+    if (!device_->options().overrides_shapes) continue;
+    auto [structure, shapes] = shapes_of(executable, constant_uids(*execute));
+    job.flexible = {std::move(structure), job.key.constants};
+    job.shapes = std::move(shapes);
   }
   std::vector<PlanJob*> pending;
-  for (auto& [key, job] : jobs) pending.push_back(&job);
+  for (auto& [key, job] : jobs) {
+    look_up(*device_, job);
+    if (!job.plan) pending.push_back(&job);
+  }
+  const std::vector<PlanJob*> made = pending;
   build_all(*device_, std::move(pending));
   throw_refusals(*program_, by_step);
-  for (const PlanJob* job : by_step) plans_.push_back(job ? job->plan : nullptr);
-  plan_count_ = jobs.size();
+  for (const PlanJob* job : made) share(*device_, *job);
+  std::set<const Plan*> distinct;
+  for (const PlanJob* job : by_step) {
+    plans_.push_back(job ? job->plan : nullptr);
+    overrides_.push_back(job ? job->overrides : std::vector<Shape>());
+    if (job) distinct.insert(job->plan.get());
+  }
+  plan_count_ = distinct.size();
   plan_ms_ = milliseconds_since(start);
+}
+
+std::set<std::int64_t> LoadedProgram::constant_uids(const ExecuteStep& execute) const {
+  const std::vector<Operand>& operands = program_->executables()[execute.executable].operands;
+  std::set<std::int64_t> uids;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (program_->buffers()[execute.operands[i].buffer].kind == BufferKind::constant) uids.insert(operands[i].uid);
+  }
+  return uids;
 }
 
 void LoadedProgram::load_kernels() {

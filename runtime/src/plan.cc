@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 
 #include "hipdnn_rt/error.h"
 #include "hipdnn_rt/plan_store.h"
@@ -57,8 +58,11 @@ class PlanChoice {
   /// `kept` is what an earlier process chose, to be chosen again. Throws NoPlanError where no proposal builds, DeviceError where that is not
   /// the library's judgement of the graph.
   Chosen choose(const PlanRecord* kept) {
+    if (device_.options().overrides_shapes) {
+      if (Chosen chosen = choose_flexible(kept); chosen.plan) return chosen;
+    }
     try {
-      return choose_any(kept);
+      return choose_any(kept, false);
     } catch (const LibraryError& error) {
       if (!error.is_refusal()) throw;
       throw NoPlanError(error.what());
@@ -66,8 +70,25 @@ class PlanChoice {
   }
 
  private:
-  Chosen choose_any(const PlanRecord* kept) {
-    const std::vector<Descriptor> graph = build_descriptors(device_.shared_library(), handle_->get(), executable_.descriptors, label_);
+  /// A plan that takes other shapes; none where the library, or its engines, have no such plans.
+  Chosen choose_flexible(const PlanRecord* kept) {
+    std::string reason;
+    try {
+      return choose_any(kept, true);
+    } catch (const NoPlanError& error) {
+      reason = error.what();
+    } catch (const LibraryError& error) {
+      if (!error.is_refusal()) throw;
+      reason = error.what();
+    }
+    device_.log(HIPDNN_SEV_INFO, label_ + ": no plan takes other shapes: " + reason);
+    reasons_.clear();
+    return {};
+  }
+
+  Chosen choose_any(const PlanRecord* kept, bool takes_overrides) {
+    const std::vector<Descriptor> graph =
+        build_descriptors(device_.shared_library(), handle_->get(), executable_.descriptors, label_, takes_overrides);
     const bool has_preference = kept != nullptr || device_.preferred_engine();
     int timed = kept != nullptr ? 0 : device_.options().timed_plans;
     if (device_.options().finds_first && timed <= 1) {
@@ -170,6 +191,7 @@ class PlanChoice {
   /// Microseconds, and the group that the plan's answer belongs to; nothing where it does not run, or answers otherwise each time.
   std::optional<double> time(PlanTimer& timer, const Plan& plan, const Proposal& proposal, std::vector<Group>& groups, Group*& group) {
     const std::scoped_lock alone(device_.timing());
+    const auto start = Clock::now();
     try {
       std::vector<Answer> answer = timer.answer(plan, kBefore.front());
       const bool is_steady = std::ranges::all_of(kBefore.begin() + 1, kBefore.end(), [&](const PlanTimer::Before& before) {
@@ -182,8 +204,12 @@ class PlanChoice {
       }
       const auto found = std::ranges::find_if(groups, [&](const Group& known) { return agree(known.answer, answer); });
       group = found != groups.end() ? &*found : &groups.emplace_back(Group{std::move(answer), 0, {}, {}});
+      const double asked_ms = milliseconds_since(start);
       const double us = timer.time_us(plan);
-      device_.log(HIPDNN_SEV_INFO, label_ + ": " + proposal.describe() + " takes " + std::to_string(us) + " us");
+      const auto whole = [](double ms) { return std::to_string(std::llround(ms)) + " ms"; };
+      device_.log(HIPDNN_SEV_INFO, label_ + ": " + proposal.describe() + " takes " + std::to_string(us) + " us (built in " +
+                                       whole(plan.build_ms()) + ", asked in " + whole(asked_ms) + ", timed in " +
+                                       whole(milliseconds_since(start) - asked_ms) + ")");
       return us;
     } catch (const LibraryError& error) {
       pass_over(proposal.describe() + " builds a plan that does not run: " + error.what(), error.is_refusal());
@@ -247,6 +273,7 @@ std::shared_ptr<const Plan> Plan::build(const Device& device, std::shared_ptr<co
 
 std::shared_ptr<Plan> Plan::compile(const Device& device, std::shared_ptr<const Handle> handle, const Proposal& proposal,
                                     std::span<const ConstantBinding> constants, const std::string& executable) {
+  const auto start = Clock::now();
   const std::string what = executable + ", plan of " + proposal.describe();
   std::shared_ptr<Plan> plan(new Plan());
   plan->engine_id_ = proposal.engine_id;
@@ -257,6 +284,7 @@ std::shared_ptr<Plan> Plan::compile(const Device& device, std::shared_ptr<const 
   set_constants(plan->descriptor_, constants, what);
   plan->descriptor_.finalize(what);
   plan->describe(device, what);
+  plan->build_ms_ = milliseconds_since(start);
   return plan;
 }
 
@@ -289,6 +317,14 @@ void Plan::describe(const Device& device, const std::string& what) {
   if (workspace < 0) throw DeviceError(what + ": negative workspace size");
   workspace_bytes_ = static_cast<std::uint64_t>(workspace);
   const HipdnnApi& api = device.library().hipdnn();
+  std::int64_t count = 0;
+  bool takes_overrides = false;
+  if (api.get_attribute(descriptor_.get(), HIPDNN_ATTR_EXECUTION_PLAN_IS_OVERRIDE_SHAPE_ENABLED_EXT, HIPDNN_TYPE_BOOLEAN, 1, &count,
+                        &takes_overrides) == HIPDNN_STATUS_SUCCESS) {
+    takes_overrides_ = takes_overrides;
+  } else {
+    take_last_error(api);  // older than such plans; not to appear in a later message
+  }
   if (api.describe_plan == nullptr) return;
   std::array<char, 512> text{};
   check(api, api.describe_plan(descriptor_.get(), text.data(), text.size()), "hipdnnPortDescribePlan_ext");

@@ -63,9 +63,10 @@ def test_two_open_sizes_are_joined(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
-def test_threads_meet_new_sizes(kind, tmp_path) -> None:
+@pytest.mark.parametrize("override_shapes", ["0", "1"])
+def test_threads_meet_new_sizes(kind, override_shapes, tmp_path) -> None:
     model = convolution(BATCH)
-    session = make_session(model, tmp_path, kind=kind, options={"max_shapes": "2"})
+    session = make_session(model, tmp_path, kind=kind, options={"max_shapes": "2", "override_shapes": override_shapes})
     cases = [inputs_for(model, seed=i, batch=1 + i % 4) for i in range(60)]
     with ThreadPoolExecutor(6) as pool:
         for x, result in zip(cases, pool.map(lambda x: session.run(None, x)[0], cases), strict=True):
@@ -73,9 +74,10 @@ def test_threads_meet_new_sizes(kind, tmp_path) -> None:
     assert programs(tmp_path) == 1
 
 
-def test_empty_batch_runs(tmp_path) -> None:
+@pytest.mark.parametrize("override_shapes", ["0", "1"])
+def test_empty_batch_runs(override_shapes, tmp_path) -> None:
     model = convolution(BATCH)
-    session = make_session(model, tmp_path, wholly=True)
+    session = make_session(model, tmp_path, wholly=True, options={"override_shapes": override_shapes})
     for batch in (0, 2, 0):
         check(session, model, batch=batch)
     assert programs(tmp_path) == 1

@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "hipdnn_rt/descriptor.h"
+#include "hipdnn_rt/shapes.h"
 
 namespace hipdnn_rt {
 
-/// A finalized variant pack: `uids` and `pointers` match; `workspace` may be null.
-Descriptor make_variant_pack(const std::shared_ptr<const Library>& library, std::span<const std::int64_t> uids,
-                             std::span<void* const> pointers, void* workspace, const std::string& what);
+/// A finalized variant pack: `uids` and `pointers` match; `workspace` may be null; `overrides` are shapes in the place of those of the plan's graph.
+Descriptor make_variant_pack(const std::shared_ptr<const Library>& library, std::span<const std::int64_t> uids, std::span<void* const> pointers,
+                             void* workspace, const std::string& what, std::span<const Shape> overrides = {});
 
 /// The packs a step used last, by the pointers that change between runs. A finalized pack cannot be changed, so each set of pointers
 /// needs its own; looking one up allocates nothing. Used by one thread at a time.

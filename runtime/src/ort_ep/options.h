@@ -36,6 +36,7 @@ struct Options {
   std::string engine;
   std::vector<std::string> knobs;
   bool finds_first = false;
+  bool overrides_shapes = false;
   std::vector<std::string> policies;
   hipdnn_rt::PluginPaths plugins;
   Rounding rounding = Rounding::as_compiled;

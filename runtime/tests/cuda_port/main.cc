@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "check.h"
+#include "elementwise_cases.h"
 #include "norm_cases.h"
 #include "order_cases.h"
 #include "product.h"
@@ -290,6 +291,7 @@ int main(int argc, char** argv) {
   suite.add("product: alignment", test_alignment_is_that_of_each_tensor);
   suite.add("product: what is none", test_what_is_no_product);
   add_order_cases(suite);
+  add_elementwise_cases(suite);
   add_norm_cases(suite);
   return suite.run(argc > 1 ? argv[1] : "");
 }

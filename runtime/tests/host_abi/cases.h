@@ -12,10 +12,12 @@ void add_operation_cases(check::Suite& suite, const Library& library);
 void add_graph_cases(check::Suite& suite, const Library& library);
 void add_engine_cases(check::Suite& suite, const Library& library);
 void add_execution_cases(check::Suite& suite, const Library& library);
+void add_override_cases(check::Suite& suite, const Library& library);
 
 void add_host_operation_cases(check::Suite& suite, const Library& library);
 void add_host_shape_cases(check::Suite& suite, const Library& library);
 void add_host_execution_cases(check::Suite& suite, const Library& library);
+void add_host_override_cases(check::Suite& suite, const Library& library);
 void add_host_symbol_cases(check::Suite& suite, const Library& library);
 void add_host_robustness_cases(check::Suite& suite, const Library& library);
 void add_host_hip_cases(check::Suite& suite, const Library& library);

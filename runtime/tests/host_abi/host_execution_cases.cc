@@ -83,19 +83,6 @@ void test_pack_refuses_a_uid_twice(const Library& library) {
   check::contains(library.last_error(), "uid 5");
 }
 
-void test_override_shapes_are_not_supported(const Library& library) {
-  const Runnable runnable(library);
-  Descriptor made(library, HIPDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  made.integers(HIPDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, {1, 2, 3})
-      .pointers(HIPDNN_ATTR_VARIANT_PACK_DATA_POINTERS, {runnable.x.get(), runnable.b.get(), runnable.y.get()})
-      .integers(HIPDNN_ATTR_VARIANT_PACK_OVERRIDE_UNIQUE_IDS_EXT, {1})
-      .integers(HIPDNN_ATTR_VARIANT_PACK_OVERRIDE_LENGTHS_EXT, {2})
-      .integers(HIPDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES_EXT, {2, 8})
-      .integers(HIPDNN_ATTR_VARIANT_PACK_OVERRIDE_STRIDES_EXT, {8, 1})
-      .finalize();
-  check::equal(library.execute(runnable.handle.get(), runnable.built.get(), made.get()), HIPDNN_STATUS_NOT_SUPPORTED);
-}
-
 /// The model's plan, with the bias given as a constant.
 Descriptor plan_with_constant(const Library& library, const AddRelu& model, std::int64_t uid, void* pointer, bool is_accepted = true) {
   const Descriptor config = first_config(library, heuristic(library, model.graph));
@@ -182,7 +169,6 @@ void add_host_execution_cases(check::Suite& suite, const Library& library) {
   suite.add("host execution: unaligned pointer names its uid", [&] { test_unaligned_pointer_names_its_uid(library); });
   suite.add("host execution: smaller alignment is kept", [&] { test_smaller_alignment_is_kept(library); });
   suite.add("host execution: pack refuses a uid twice", [&] { test_pack_refuses_a_uid_twice(library); });
-  suite.add("host execution: override shapes are not supported", [&] { test_override_shapes_are_not_supported(library); });
   suite.add("host execution: constant may be left out of the pack", [&] { test_constant_may_be_left_out_of_the_pack(library); });
   suite.add("host execution: odd constants are refused", [&] { test_odd_constants_are_refused(library); });
   suite.add("host execution: steady state allocates nothing", [&] { test_steady_state_allocates_nothing(library); });

@@ -24,7 +24,7 @@ constexpr int relu_elements = 16;
 
 std::atomic<long> clock_us{0};
 std::atomic<int> built{0}, restored{0}, executed{0};
-std::atomic<bool> can_restore{true};
+std::atomic<bool> can_restore{true}, can_override{false};
 std::atomic<int> failing_status{0}, failing_builds{0};
 
 constexpr std::array<std::string_view, 2> policies{"TEST_RULES", "TEST_ORDER"};
@@ -133,6 +133,7 @@ namespace hipdnn_port {
 std::string_view library_name() { return "choosing"; }
 const char* library_version() { return "1.2.3.4"; }
 bool uses_constants() { return true; }
+bool overrides_shapes() { return can_override; }
 std::shared_ptr<void> make_vendor_handle() { return nullptr; }
 
 const std::vector<const Engine*>& engines() {
@@ -166,6 +167,8 @@ HIPDNN_PORT_EXPORT void choosing_take_counts(ChoosingCounts* counts) {
 }
 
 HIPDNN_PORT_EXPORT void choosing_let_restore(bool is_possible) { can_restore = is_possible; }
+
+HIPDNN_PORT_EXPORT void choosing_let_override(bool is_possible) { can_override = is_possible; }
 
 HIPDNN_PORT_EXPORT void choosing_fail_builds(int status, int count) {
   failing_status = status;

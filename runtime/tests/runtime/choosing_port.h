@@ -14,6 +14,9 @@ void choosing_take_counts(ChoosingCounts* counts);
 /// Whether plans are taken back that were serialized; they are at first.
 void choosing_let_restore(bool is_possible);
 
+/// Whether plans take smaller shapes than those of their graphs; they do not at first.
+void choosing_let_override(bool is_possible);
+
 /// The next builds of plans, as many as said, fail with this status.
 void choosing_fail_builds(int status, int count);
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "engine.h"
 #include "names.h"
 #include "operation_descriptor.h"
 #include "status.h"
@@ -118,7 +119,7 @@ Graph build_graph(const Descriptor& descriptor) {
 }
 
 void GraphDescriptor::on_finalize() {
-  if (integer_or(HIPDNN_ATTR_OPERATIONGRAPH_IS_OVERRIDE_SHAPE_ENABLED_EXT, 0) != 0) {
+  if (takes_overrides() && !overrides_shapes()) {
     fail(HIPDNN_STATUS_NOT_SUPPORTED, "override shapes are not supported: build one graph per shape");
   }
   graph_ = std::make_shared<const Graph>(build_graph(*this));

@@ -72,10 +72,16 @@ EngineFacts facts_of(const CudnnDescriptor& configuration) {
   return facts;
 }
 
-/// Whether the graph multiplies f32 by f32.
+/// What is computed for each element alone has no sums of products for tensor cores.
+bool is_elementwise(hipdnnBackendDescriptorType_t type) {
+  return type == HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR || type == HIPDNN_BACKEND_OPERATION_BATCHNORM_INFERENCE_DESCRIPTOR_EXT ||
+         type == HIPDNN_BACKEND_OPERATION_BATCHNORM_INFERENCE_VARIANCE_DESCRIPTOR_EXT;
+}
+
+/// Whether the graph multiplies f32 by f32 and adds.
 bool has_f32_products(const hipdnn_port::Graph& graph) {
   return std::ranges::any_of(graph.nodes, [&](const hipdnn_port::Node& node) {
-    if (node.type == HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR) return false;
+    if (is_elementwise(node.type)) return false;
     return std::ranges::any_of(node.tensors, [&](const auto& entry) {
       return !hipdnn_port::is_output_attribute(node.type, entry.first) &&
              graph.tensors[static_cast<std::size_t>(entry.second.front())].dtype == HIPDNN_DATA_FLOAT;

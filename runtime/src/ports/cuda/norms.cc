@@ -113,15 +113,37 @@ std::optional<std::string> why_not(const Graph& graph, const Node& node, const R
   return std::nullopt;
 }
 
+/// Strides of a dense tensor whose dims lie in memory in the order of these strides: next to a convolution, cuDNN takes one order only.
+Dims packed(const Dims& dims, const Dims& order) {
+  std::vector<std::size_t> by_stride(dims.size());
+  std::iota(by_stride.begin(), by_stride.end(), std::size_t{0});
+  std::ranges::stable_sort(by_stride, std::ranges::greater(), [&](std::size_t d) { return order[d]; });
+  Dims strides(dims.size());
+  std::int64_t extent = 1;
+  for (auto d = by_stride.rbegin(); d != by_stride.rend(); ++d) {
+    strides[*d] = extent;
+    extent *= dims[*d];
+  }
+  return strides;
+}
+
 void write_out(const Node& node, const BatchNorm& names, const Graph& graph, GraphWriter& made) {
-  const Dims per_channel = operand(graph, node, names.mean).dims, full = operand(graph, node, names.x).dims;
+  const Dims full = operand(graph, node, names.x).dims;
+  const Dims order = operand(graph, node, names.x).strides;
   const auto apply = [&](hipdnnPointwiseMode_t mode, const std::vector<int>& inputs, const Dims& dims) {
-    return made.pointwise(mode, inputs, made.intermediate(dims));
+    const int result = made.intermediate(dims);
+    made.tensor(result).strides = packed(dims, order);
+    return made.pointwise(mode, inputs, result);
   };
   int deviation = node.tensor(names.deviation);
   if (names.epsilon) {
-    const int epsilon = made.number(static_cast<float>(operand(graph, node, *names.epsilon).scalar()), per_channel.size());
-    deviation = apply(HIPDNN_POINTWISE_RSQRT, {apply(HIPDNN_POINTWISE_ADD, {deviation, epsilon}, per_channel)}, per_channel);
+    // For each element, not for each channel: cuDNN 9.19 computes garbage where an intermediate broadcasts.
+    const int zeros = apply(HIPDNN_POINTWISE_RELU_FWD, {node.tensor(names.x)}, full);
+    made.last_node().attributes[HIPDNN_ATTR_POINTWISE_RELU_LOWER_CLIP] = std::vector<double>{0};
+    made.last_node().attributes[HIPDNN_ATTR_POINTWISE_RELU_UPPER_CLIP] = std::vector<double>{0};
+    const int epsilon = made.number(static_cast<float>(operand(graph, node, *names.epsilon).scalar()), full.size());
+    const int variance = apply(HIPDNN_POINTWISE_ADD, {apply(HIPDNN_POINTWISE_ADD, {zeros, deviation}, full), epsilon}, full);
+    deviation = apply(HIPDNN_POINTWISE_RSQRT, {variance}, full);
   }
   const int centred = apply(HIPDNN_POINTWISE_SUB, {node.tensor(names.x), node.tensor(names.mean)}, full);
   const int normal = apply(HIPDNN_POINTWISE_MUL, {centred, deviation}, full);

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <set>
 #include <stdexcept>
 
 #include "attention.h"
 #include "backend/names.h"
 #include "backend/status.h"
+#include "elementwise.h"
 #include "norms.h"
 #include "tensors.h"
 #include "values.h"
@@ -29,7 +31,11 @@ class Translator {
   Translator(const Graph& graph, cudnnHandle_t handle) : graph_(graph), handle_(handle), fill_(rank_fill(graph)) {}
 
   CudnnGraph run() {
-    for (const Tensor& tensor : graph_.tensors) tensors_.push_back(add_tensor(tensor));
+    // What is written otherwise may leave tensors behind; a pointer of another graph's tensor makes cuDNN refuse the pack.
+    const std::set<int> used = used_tensors();
+    for (std::size_t t = 0; t < graph_.tensors.size(); ++t) {
+      tensors_.push_back(used.contains(static_cast<int>(t)) ? add_tensor(graph_.tensors[t]) : nullptr);
+    }
     for (const Node& node : graph_.nodes) add(node);
     CudnnDescriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle_);
@@ -39,6 +45,14 @@ class Translator {
   }
 
  private:
+  std::set<int> used_tensors() const {
+    std::set<int> used;
+    for (const Node& node : graph_.nodes) {
+      for (const auto& [name, tensors] : node.tensors) used.insert(tensors.begin(), tensors.end());
+    }
+    return used;
+  }
+
   cudnnBackendDescriptor_t tensor(const Node& node, Name name) const { return tensors_[static_cast<std::size_t>(node.tensor(name))]; }
 
   cudnnBackendDescriptor_t keep(CudnnDescriptor&& made, std::string_view what) {
@@ -273,9 +287,9 @@ std::size_t extent_bytes(const Tensor& tensor) {
 /// The graph with what cuDNN has no operation for in operations that it has, or in another form.
 Graph as_cudnn_writes_it(const Graph& graph) {
   if (is_attention(graph)) return written_out(graph);
-  if (has_batch_norms(graph)) return with_batch_norms_written_out(graph);
   if (is_row_norm(graph)) return with_rows_as_channels(graph);
-  return graph;
+  const Graph written = has_batch_norms(graph) ? with_batch_norms_written_out(graph) : graph;
+  return is_elementwise(written) ? with_merged_dims(written) : written;
 }
 
 void find_operands(const Graph& graph, CudnnGraph& translated) {
@@ -306,7 +320,8 @@ std::optional<std::string> why_not_expressible(const Graph& graph) {
   for (const Node& node : graph.nodes) {
     if (auto reason = why_not(node)) return reason;
   }
-  return std::nullopt;
+  const Graph written = has_batch_norms(graph) ? with_batch_norms_written_out(graph) : graph;
+  return is_elementwise(written) ? why_not_elementwise(written) : std::nullopt;
 }
 
 CudnnGraph translate(const Graph& graph, cudnnHandle_t handle) {
