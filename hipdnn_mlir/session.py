@@ -353,7 +353,7 @@ class Session:
         if asked is not None:
             raise ModelError("sizes between buckets are run by run() alone", hint="give arrays of a bucket's sizes")
         given = self._import_outputs(out, self._dims_of(session), address)
-        return functools.partial(session.enqueue, inputs, [given[port.name] for port in self.outputs], address)
+        return session.bind(inputs, [given[port.name] for port in self.outputs], address)
 
     def _dims_of(self, session: _runtime.Session) -> Sequence[Sequence[int | str]]:
         """Return the dims of each output; those of fixed sizes without asking the runtime, which would allocate them anew."""

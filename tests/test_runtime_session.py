@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +214,19 @@ def test_bound_run_reads_and_writes_the_arrays_it_was_given(session: Session, fe
             array[...] = scale * feeds[name]
         run()
         np.testing.assert_array_equal(out, expected(held))
+
+
+def test_bound_run_keeps_its_session_and_arrays(feeds: dict[str, Array]) -> None:
+    def bound() -> tuple[Callable[[], None], Array]:
+        out = np.full(SHAPE, np.nan, np.float32)
+        copies = {name: array.copy() for name, array in feeds.items()}
+        return Session(relu_of_sum(SHAPE)).bind(copies, {"y": out}, stream=0), out
+
+    runs = [bound() for _ in range(20)]
+    gc.collect()
+    for run, out in runs:
+        run()
+        np.testing.assert_array_equal(out, expected(feeds))
 
 
 def test_refused_when_an_array_to_bind_is_missing_or_does_not_fit(session: Session, feeds: dict[str, Array]) -> None:

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <memory_resource>
 #include <optional>
 
@@ -193,7 +194,7 @@ class Session {
   void enqueue(const nb::list& inputs, const nb::list& outputs, std::uintptr_t stream) {
     const Call call(*this, inputs, outputs);
     const nb::gil_scoped_release unlocked;
-    pool_.enqueue(call.inputs, call.outputs, reinterpret_cast<hipStream_t>(stream));
+    queue(call, stream);
   }
 
   std::vector<std::vector<double>> profile(const nb::list& inputs, int repeat) {
@@ -253,7 +254,6 @@ class Session {
     return rows;
   }
 
- private:
   /// The arrays of one call; alive, with their owners, until it ends.
   struct Call {
     Call(Session& session, const nb::list& given_inputs, const nb::list& given_outputs) {
@@ -290,6 +290,10 @@ class Session {
     nb::list results;
   };
 
+  /// Without the GIL.
+  void queue(const Call& call, std::uintptr_t stream) { pool_.enqueue(call.inputs, call.outputs, reinterpret_cast<hipStream_t>(stream)); }
+
+ private:
   template <typename Action>
   std::size_t count_steps() const {
     std::size_t count = 0;
@@ -301,6 +305,24 @@ class Session {
   std::shared_ptr<const Program> program_;
   std::shared_ptr<OutputPool> outputs_;
   ContextPool pool_;
+};
+
+/// A run on arrays that were looked at once; it keeps them and the session.
+class BoundRun {
+ public:
+  BoundRun(std::shared_ptr<Session> session, const nb::list& inputs, const nb::list& outputs, std::uintptr_t stream)
+      : session_(std::move(session)), call_(std::make_unique<const Session::Call>(*session_, inputs, outputs)), stream_(stream) {}
+
+  /// Queue it.
+  void operator()() const {
+    const nb::gil_scoped_release unlocked;
+    session_->queue(*call_, stream_);
+  }
+
+ private:
+  std::shared_ptr<Session> session_;
+  std::unique_ptr<const Session::Call> call_;
+  std::uintptr_t stream_;
 };
 
 /// Sessions of one program for the sizes that were asked for; a static program has one.
@@ -468,10 +490,14 @@ NB_MODULE(_runtime, m) {
       .def("at_sizes", &Sessions::at_sizes, "sizes"_a, "The session for these values of the symbols.")
       .def_prop_ro("count", &Sessions::count);
 
+  nb::class_<BoundRun>(m, "BoundRun", "Queues a run on the arrays that it keeps.").def("__call__", &BoundRun::operator());
   nb::class_<Session>(m, "Session", "A program loaded on a device, for one combination of sizes.")
       .def_prop_ro("outputs", &Session::output_dims, "Dims of each output.")
       .def("run", &Session::run, "inputs"_a, "outputs"_a)
       .def("enqueue", &Session::enqueue, "inputs"_a, "outputs"_a, "stream"_a)
+      .def("bind", [](std::shared_ptr<Session> self, const nb::list& inputs, const nb::list& outputs, std::uintptr_t stream) {
+             return std::make_shared<BoundRun>(std::move(self), inputs, outputs, stream);
+           }, "inputs"_a, "outputs"_a, "stream"_a)
       .def("profile", &Session::profile, "inputs"_a, "repeat"_a)
       .def("stats", &Session::stats)
       .def("steps", &Session::steps);
