@@ -251,6 +251,8 @@ TF32 = f"+{precisions.TF32}"
 """Behind a target's name: products of f32 may round their operands to TF32."""
 FUSILLI = "+fusilli"
 """Behind an AMD target's name: hipDNN's Fusilli provider is there, too, which is not in its default build."""
+FUSILLI_ENGINE = "FUSILLI_ENGINE"
+"""That provider's engine."""
 
 
 _SLOW_IN_CUDNN = {P.GELU_FWD: 1 << 20}
@@ -294,7 +296,7 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
 
 def _rocm(architecture: str, *, fusilli: bool = False) -> Target:
     """AMD's hipDNN with the providers of its default build, or with Fusilli's, too, and generated kernels for what they refuse."""
-    more = (Engine("FUSILLI_ENGINE", FusilliGraph(), conform=conform_fusilli),) if fusilli else ()
+    more = (Engine(FUSILLI_ENGINE, FusilliGraph(), conform=conform_fusilli),) if fusilli else ()
     return Target(
         architecture,
         (

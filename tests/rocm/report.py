@@ -31,7 +31,7 @@ import hipdnn_mlir
 import models
 from hipdnn_mlir.devices import DeviceInfo, list_devices
 from hipdnn_mlir.gpu import comgr, link
-from hipdnn_mlir.target import TARGETS
+from hipdnn_mlir.target import AMD, FUSILLI, FUSILLI_ENGINE, TARGETS
 from onnx_backend.report import case_names, run_cases
 from rocm import check_machine
 
@@ -80,7 +80,7 @@ def conformance(program: Path, port: str) -> Suite:
 
 def node_cases(target: str, wanted: str, workers: int) -> Suite:
     """Onnx's node cases, each compiled for the target and run on its port."""
-    suite = Suite("onnx's node cases")
+    suite = Suite(f"onnx's node cases, {target}")
     os.environ["HIPDNN_MLIR_TEST_TARGET"] = target
     for name, result in run_cases([name for name in case_names() if wanted in name], workers).items():
         suite.add(name, str(result["status"]), "; ".join(result["reasons"]))
@@ -89,7 +89,7 @@ def node_cases(target: str, wanted: str, workers: int) -> Suite:
 
 def whole_models(target: str, names: Iterable[str]) -> Suite:
     """Models in f32 and f16 against ONNX Runtime on the CPU in f32, each in a process of its own."""
-    suite = Suite("models")
+    suite = Suite(f"models, {target}")
     for name in names:
         for precision, most in MODEL_ERROR.items():
             case = f"{name} in {precision}"
@@ -118,13 +118,19 @@ def model_error(name: str, precision: str, target: str) -> float:
     return max(float(np.linalg.norm(np.asarray(a) - b) / np.linalg.norm(b)) for a, b in pairs)
 
 
-def to_markdown(devices: list[DeviceInfo], target: str, suites: list[Suite]) -> str:
+def targets_of(device: DeviceInfo) -> list[str]:
+    """What to compile for: the device's target and, where its library has Fusilli's provider, the one that uses that, too."""
+    has_fusilli = device.target in AMD and any(name == FUSILLI_ENGINE for name, _, _ in device.engines)
+    return [device.target, device.target + FUSILLI] if has_fusilli else [device.target]
+
+
+def to_markdown(devices: list[DeviceInfo], targets: list[str], suites: list[Suite]) -> str:
     """The report."""
     lines = [f"# Tests on port {devices[0].port}", "", "| | |", "|---|---|"]
     lines += [f"| {name} | {_version(name)} |" for name in PACKAGES]
     lines += [f"| Python | {platform.python_version()} on {platform.platform()} |"]
     library = comgr.find_comgr()
-    lines += [f"| linker | {' '.join(link.find_linker() or ['none'])} |", f"| target | {target} |"]
+    lines += [f"| linker | {' '.join(link.find_linker() or ['none'])} |", f"| target | {', '.join(targets)} |"]
     lines += [f"| comgr | {library.path if library else 'none'} |"]
     for device in devices:
         lines.append(
@@ -174,15 +180,16 @@ def main() -> int:
         problems = "; ".join(device.problem for device in devices)
         sys.stderr.write(f"{problems or f'port {options.port} is unknown'}\n")
         return 1
-    target = usable[0].target
-    if target not in TARGETS:
-        sys.stderr.write(f"the device is a {target}, which is no target: known are {', '.join(TARGETS)}\n")
+    if usable[0].target not in TARGETS:
+        sys.stderr.write(f"the device is a {usable[0].target}, which is no target: known are {', '.join(TARGETS)}\n")
         return 1
     suites = [conformance(options.conformance, options.port)] if options.conformance else []
-    suites.append(node_cases(target, options.filter, options.workers))
-    suites.append(whole_models(target, [name for name in options.models.split(",") if name]))
+    targets = targets_of(usable[0])
+    for target in targets:
+        suites.append(node_cases(target, options.filter, options.workers))
+        suites.append(whole_models(target, [name for name in options.models.split(",") if name]))
     options.write.parent.mkdir(parents=True, exist_ok=True)
-    options.write.write_text(to_markdown(usable, target, suites))
+    options.write.write_text(to_markdown(usable, targets, suites))
     sys.stdout.write(f"wrote {options.write}\n")
     return 1 if any(suite.failures for suite in suites) else 0
 

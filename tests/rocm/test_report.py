@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from hipdnn_mlir.devices import DeviceInfo
+from rocm import report
+
 HERE = Path(__file__).parent
 
 
@@ -39,16 +42,16 @@ def test_a_port_without_a_device_is_an_error(tmp_path: Path) -> None:
 
 
 def test_the_report_has_versions_engines_and_counts(tmp_path: Path) -> None:
-    report = tmp_path / "deep" / "report.md"
-    done = run("report.py", "--port", "host", "--filter", "test_relu", "--models", "mlp", "--write", str(report))
+    written = tmp_path / "deep" / "report.md"
+    done = run("report.py", "--port", "host", "--filter", "test_relu", "--models", "mlp", "--write", str(written))
     assert done.returncode == 0, done.stderr
-    text = report.read_text()
+    text = written.read_text()
     for part in (
         "| torch-mlir |",
         "| target | host |",
         "| HOST_ONEDNN_ENGINE |",
-        "| models | 2 | 0 | 0 |",
-        "| onnx's node cases | ",
+        "| models, host | 2 | 0 | 0 |",
+        "| onnx's node cases, host | ",
     ):
         assert part in text
     assert "Failures" not in text
@@ -78,6 +81,19 @@ def test_failures_stand_with_their_messages(tmp_path: Path) -> None:
     assert "- `tensor twice`: got 3, expected 2" in report.read_text()
 
 
+@pytest.mark.parametrize(
+    ("target", "engine", "expected"),
+    [
+        ("gfx942", "FUSILLI_ENGINE", ["gfx942", "gfx942+fusilli"]),
+        ("gfx942", "MIOPEN_ENGINE", ["gfx942"]),
+        ("host", "FUSILLI_ENGINE", ["host"]),
+    ],
+)
+def test_fusillis_target_is_tested_where_its_provider_is(target: str, engine: str, expected: list[str]) -> None:
+    device = DeviceInfo("hip", target=target, engines=(("HIPBLASLT_ENGINE", "", ""), (engine, "", "")))
+    assert report.targets_of(device) == expected
+
+
 @pytest.mark.skipif(find_library("amdhip64") is not None, reason="needs a machine without AMD's HIP")
 def test_the_devices_architecture_is_what_cases_are_compiled_for(libraries: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.md"
@@ -86,7 +102,7 @@ def test_the_devices_architecture_is_what_cases_are_compiled_for(libraries: Path
     done = run("report.py", *arguments, **variables, FAKE_GCN_ARCH="gfx90a:sramecc+:xnack-")
     assert done.returncode == 0, done.stderr
     assert "| target | gfx90a |" in report.read_text()
-    assert "| onnx's node cases | 1 | 0 | 0 |" in report.read_text()
+    assert "| onnx's node cases, gfx90a | 1 | 0 | 0 |" in report.read_text()
     done = run("report.py", *arguments, **variables, FAKE_GCN_ARCH="gfx1030")
     assert done.returncode == 1
     assert "the device is a gfx1030, which is no target: known are host, " in done.stderr
