@@ -17,6 +17,7 @@ from hipdnn_mlir.devices import DeviceOptions, list_devices, open_device
 from hipdnn_mlir.errors import ModelError, ProgramError
 from hipdnn_mlir.plan_options import PlanOptions
 from hipdnn_mlir.session import Session
+from hipdnn_mlir.tools.cli import app
 from runtime_programs import Array, ProgramText, convolution, relu_of_sum
 
 SHAPE = (2, 3, 4, 5)
@@ -185,6 +186,22 @@ def test_command_lists_devices(command: Command) -> None:
     shown = command("devices")
     assert shown.returncode == 0, shown.stderr
     assert "HOST_ONEDNN_ENGINE" in shown.stdout
+
+
+@pytest.mark.parametrize("action", ["run", "verify"])
+def test_commands_record_graphs_when_asked(
+    action: str, small_model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened: list[DeviceOptions] = []
+    monkeypatch.setattr(session_module, "open_device", lambda options: opened.append(options) or open_device(options))
+    for arguments in ([], ["--graph"]):
+        # The host has no graphs and runs step by step; the values are compared with ONNX Runtime's.
+        compared = ["--compare", "ort", "--repeat", "3"] if action == "run" else []
+        app([action, str(small_model), *compared, "--in-process", "--json", *arguments], standalone_mode=False)
+        rows = json.loads(capsys.readouterr().out)["differences" if action == "run" else "outputs"]
+        assert rows
+        assert all(row["within"] for row in rows)
+    assert [options.graphs for options in opened] == [False, True]
 
 
 def test_command_runs_with_plan_options(command: Command, program: Path, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import sys
 import tempfile
 import time
@@ -25,13 +24,12 @@ from ..child import DEFAULT_TIMEOUT_S, Request, perform_here, perform_in_child
 from ..errors import COMPILER_DEFECT, USER_ERROR, HipdnnMlirError, ModelError, RefusedPlan
 from ..precision import TF32, UNCHANGED
 from ..recovery import recovered
-from ..sizes.open_sizes import Buckets, Given, Shapes
+from ..sizes.open_sizes import Buckets, Shapes
 from .cli_options import (
-    BUCKET_FORM,
-    SHAPE_FORM,
     BucketOptions,
     Engine,
     FindFirst,
+    Graph,
     InProcess,
     Json,
     Knobs,
@@ -47,6 +45,10 @@ from .cli_options import (
     Tf32,
     Timeout,
     Tune,
+    parse_buckets,
+    parse_knobs,
+    parse_shapes,
+    split_pair,
 )
 
 app = typer.Typer(
@@ -140,6 +142,7 @@ def run(
     engine: Engine = "",
     knob: Knobs = [],  # noqa: B006 - typer copies it
     tf32: Tf32 = None,
+    graph: Graph = False,
     plan_cache: PlanCacheDir = None,
     find_first: FindFirst = False,
     override_shapes: OverrideShapes = False,
@@ -158,7 +161,7 @@ def run(
         precision = TF32
     default_rtol, default_atol = arrays.tolerances(precision)
     options = execution.Options(
-        inputs={name: Path(file) for name, file in (_split(text, "--input", "NAME=FILE.npy") for text in input_)},
+        inputs={name: Path(file) for name, file in (split_pair(text, "--input", "NAME=FILE.npy") for text in input_)},
         output=output,
         reference=_reference_model(model, compare, reference),
         rtol=default_rtol if rtol is None else rtol,
@@ -166,6 +169,7 @@ def run(
         repeat=repeat,
         threads=threads,
         seed=seed,
+        graph=graph,
         sizes=parse_shapes(shape) if is_program(model) else {},
         plans=PlanOptions(
             tune=tune,
@@ -196,7 +200,7 @@ def run(
                 _compile(model, program, target, precision, sizes, buckets, None, in_process, timeout, refused)
                 return program
 
-            refusals = execution.refusals_of(target, precision, options.plans, threads)
+            refusals = execution.refusals_of(target, precision, options.plans, threads, graph)
             report = recovered(made, lambda program: execution.execute(program, options), refusals=refusals)
     if as_json:
         _print_json(report.to_dict())
@@ -258,6 +262,7 @@ def verify(
     engine: Engine = "",
     knob: Knobs = [],  # noqa: B006 - typer copies it
     tf32: Tf32 = None,
+    graph: Graph = False,
     plan_cache: PlanCacheDir = None,
     find_first: FindFirst = False,
     override_shapes: OverrideShapes = False,
@@ -288,6 +293,7 @@ def verify(
                 tolerance=tolerance,
                 threads=threads,
                 seed=seed,
+                graph=graph,
                 sizes=shapes,
                 plans=PlanOptions(
                     tune=tune,
@@ -347,57 +353,6 @@ def devices(
 def is_program(path: Path) -> bool:
     """Return whether a path names a program file, by its suffix."""
     return path.suffix == ".hipdnn"
-
-
-def parse_shapes(texts: list[str]) -> dict[str, tuple[Given, ...] | Given]:
-    """Return what is said of sizes from texts such as ``x=1x3x224x224``, ``ids=batch,?`` or ``batch=4``; ``x=`` is a scalar.
-
-    Raises:
-        ModelError: A text is not of this form.
-    """
-    shapes: dict[str, tuple[Given, ...] | Given] = {}
-    for text in texts:
-        name, value = _split(text, "--shape", SHAPE_FORM, empty=True)
-        parts = value.split(",") if "," in value else value.split("x") if re.fullmatch(r"[\dx?-]*", value) else [value]
-        if not all(re.fullmatch(r"\d+|\?|[A-Za-z_][\w.]*", part.strip()) for part in parts if value):
-            raise ModelError("bad sizes", where="--shape", expected=SHAPE_FORM, got=repr(text))
-        sizes = tuple(int(part) if part.isdigit() else part.strip() for part in parts) if value else ()
-        shapes[name] = sizes[0] if len(sizes) == 1 else sizes
-    return shapes
-
-
-def parse_knobs(texts: list[str]) -> dict[str, str]:
-    """Return the knobs that texts such as ``TILE=64`` name.
-
-    Raises:
-        ModelError: A text is not of this form.
-    """
-    return dict(_split(text, "--knob", "NAME=VALUE") for text in texts)
-
-
-def parse_buckets(texts: list[str]) -> dict[str, list[int]]:
-    """Return the buckets that texts such as ``batch=1,2,4,8`` name.
-
-    Raises:
-        ModelError: A text is not of this form, or a size has two.
-    """
-    buckets: dict[str, list[int]] = {}
-    for text in texts:
-        name, value = _split(text, "--bucket", BUCKET_FORM)
-        if not re.fullmatch(r"-?\d{1,18}(,-?\d{1,18})*", value):
-            raise ModelError("bad value", where="--bucket", expected=BUCKET_FORM, got=repr(text))
-        if name in buckets:
-            raise ModelError(f"two lists of buckets for {name!r}", where="--bucket", expected=BUCKET_FORM)
-        buckets[name] = [int(size) for size in value.split(",")]
-    return buckets
-
-
-def _split(text: str, option: str, form: str, *, empty: bool = False) -> tuple[str, str]:
-    """Split NAME=VALUE at the first sign of equality."""
-    name, equals, value = text.partition("=")
-    if not name or not equals or not (value or empty):
-        raise ModelError("bad value", where=option, expected=form, got=repr(text))
-    return name, value
 
 
 def _reference_model(model: Path, compare: str | None, reference: Path | None) -> Path | None:

@@ -1,11 +1,15 @@
-"""What the options and arguments of ``hipdnn-mlir`` are called and mean, where several of its commands share them."""
+"""The options and arguments that commands of ``hipdnn-mlir`` share: names, meanings, and how their texts are read."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from ..errors import ModelError
+from ..sizes.open_sizes import Given
 
 ModelPath = Annotated[Path, typer.Argument(help="ONNX file.", show_default=False)]
 Target = Annotated[str, typer.Option(help="What to compile for.")]
@@ -46,6 +50,7 @@ Tf32 = Annotated[
         "--tf32", help="Products of f32 may round their operands to TF32; default: as the program was compiled."
     ),
 ]
+Graph = Annotated[bool, typer.Option("--graph", help="On a GPU, record a run as a graph of the device and replay it.")]
 PlanCacheDir = Annotated[
     Path | None,
     typer.Option(
@@ -73,3 +78,64 @@ PluginMode = Annotated[
 InProcess = Annotated[bool, typer.Option("--in-process", help="Compile in this process instead of a child.")]
 Timeout = Annotated[float, typer.Option(metavar="SECONDS", help="Stop a child that has said nothing for this time.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+
+
+def parse_shapes(texts: list[str]) -> dict[str, tuple[Given, ...] | Given]:
+    """Return what is said of sizes from texts such as ``x=1x3x224x224``, ``ids=batch,?`` or ``batch=4``; ``x=`` is a scalar.
+
+    Raises:
+        ModelError: A text is not of this form.
+    """
+    shapes: dict[str, tuple[Given, ...] | Given] = {}
+    for text in texts:
+        name, value = split_pair(text, "--shape", SHAPE_FORM, empty=True)
+        parts = value.split(",") if "," in value else value.split("x") if re.fullmatch(r"[\dx?-]*", value) else [value]
+        if not all(re.fullmatch(r"\d+|\?|[A-Za-z_][\w.]*", part.strip()) for part in parts if value):
+            raise ModelError("bad sizes", where="--shape", expected=SHAPE_FORM, got=repr(text))
+        sizes = tuple(int(part) if part.isdigit() else part.strip() for part in parts) if value else ()
+        shapes[name] = sizes[0] if len(sizes) == 1 else sizes
+    return shapes
+
+
+def parse_knobs(texts: list[str]) -> dict[str, str]:
+    """Return the knobs that texts such as ``TILE=64`` name.
+
+    Raises:
+        ModelError: A text is not of this form.
+    """
+    return dict(split_pair(text, "--knob", "NAME=VALUE") for text in texts)
+
+
+def parse_buckets(texts: list[str]) -> dict[str, list[int]]:
+    """Return the buckets that texts such as ``batch=1,2,4,8`` name.
+
+    Raises:
+        ModelError: A text is not of this form, or a size has two.
+    """
+    buckets: dict[str, list[int]] = {}
+    for text in texts:
+        name, value = split_pair(text, "--bucket", BUCKET_FORM)
+        if not re.fullmatch(r"-?\d{1,18}(,-?\d{1,18})*", value):
+            raise ModelError("bad value", where="--bucket", expected=BUCKET_FORM, got=repr(text))
+        if name in buckets:
+            raise ModelError(f"two lists of buckets for {name!r}", where="--bucket", expected=BUCKET_FORM)
+        buckets[name] = [int(size) for size in value.split(",")]
+    return buckets
+
+
+def split_pair(text: str, option: str, form: str, *, empty: bool = False) -> tuple[str, str]:
+    """Return NAME and VALUE of NAME=VALUE, split at the first sign of equality.
+
+    Args:
+        text: What the user gave.
+        option: The option it was given to, for the message.
+        form: What would have been right, for the message.
+        empty: Whether VALUE may be empty.
+
+    Raises:
+        ModelError: The text is not of this form.
+    """
+    name, equals, value = text.partition("=")
+    if not name or not equals or not (value or empty):
+        raise ModelError("bad value", where=option, expected=form, got=repr(text))
+    return name, value

@@ -36,6 +36,7 @@ class Options:
         repeat: Timed runs.
         threads: CPU threads on either side; 0 for all.
         seed: Seed of random inputs.
+        graph: Whether runs are recorded as graphs of the device, where it has such.
         sizes: Sizes of random inputs, where the program leaves them open.
         plans: How plans are chosen.
     """
@@ -48,6 +49,7 @@ class Options:
     repeat: int = 0
     threads: int = 0
     seed: int = 0
+    graph: bool = False
     sizes: Mapping[str, Any] = field(default_factory=dict)
     plans: PlanOptions = field(default_factory=PlanOptions)
 
@@ -91,7 +93,7 @@ def execute(program: Path, options: Options) -> Report:
     Raises:
         HipdnnMlirError: The program, its inputs or the reference model are wrong.
     """
-    session = Session(program, threads=options.threads, **options.plans)
+    session = Session(program, threads=options.threads, graph=options.graph, **options.plans)
     arrays.check_sizes(session.inputs, session.symbols, options.sizes)
     feeds = arrays.gather_inputs(session.inputs, options.inputs, options.seed, options.sizes, session.least_exact)
     names = [port.name for port in session.outputs]
@@ -109,11 +111,11 @@ def execute(program: Path, options: Options) -> Report:
     return Report(outputs, differences, timings)
 
 
-def refusals_of(target: str, precision: str, plans: PlanOptions, threads: int = 0) -> Refusals:
+def refusals_of(target: str, precision: str, plans: PlanOptions, threads: int = 0, graph: bool = False) -> Refusals:
     """Return what the library of a target has refused on this machine; nothing where it is not here, or nothing is kept."""
     try:
         port = _runtime.port_for_target(target)
-        options = device_options(port, plans, is_tf32=precision == TF32, threads=threads)
+        options = device_options(port, plans, is_tf32=precision == TF32, threads=threads, graphs=graph)
         return Refusals(open_device(options), options.plan_folder) if options.plan_folder else Refusals()
     except HipdnnMlirError:
         return Refusals()  # what is wrong is an error where it matters

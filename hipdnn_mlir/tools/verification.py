@@ -77,6 +77,7 @@ def verify(
     tolerance: float | None = None,
     threads: int = 0,
     seed: int = 0,
+    graph: bool = False,
     sizes: Mapping[str, Any] | None = None,
     plans: PlanOptions | None = None,
 ) -> Verification:
@@ -88,13 +89,16 @@ def verify(
         tolerance: for the last program; by default that of ``TOLERANCES``, as for the others.
         threads: CPU threads on either side; 0 for all.
         seed: of the inputs.
+        graph: whether runs are recorded as graphs of the device, where it has such.
         sizes: of the inputs, where the program leaves them open.
         plans: how plans are chosen.
 
     Raises:
         ModelError: ONNX Runtime is not installed, or refuses the model.
     """
-    sessions = {precision: Session(path, threads=threads, **(plans or {})) for precision, path in programs.items()}
+    sessions = {
+        precision: Session(path, threads=threads, graph=graph, **(plans or {})) for precision, path in programs.items()
+    }
     first = next(iter(sessions.values()))
     feeds = arrays.gather_inputs(first.inputs, {}, seed, sizes, first.least_exact)
     names = [port.name for port in first.outputs]
