@@ -175,7 +175,11 @@ class Session:
 
     @property
     def steps(self) -> list[dict[str, Any]]:
-        """Per step: name and kind; an execution has executable, summary, engine and more of its plan, a launch kernel, function."""
+        """Per step: name and kind.
+
+        An execution has executable, summary, engine and more of its plan, and overrides: whether that is a plan of larger sizes. A launch
+        has kernel and function.
+        """
         return self._loaded.steps()
 
     @property
@@ -196,6 +200,7 @@ class Session:
                 or there are more combinations than the session keeps.
             DeviceError: As for the session.
         """
+        loaded: list[_runtime.Session] = []
         # The largest first: smaller ones may share its plans, and if memory is short it is short at once.
         for chosen in reversed(self._all_buckets()) if sizes is None else sizes:
             if sorted(chosen) != sorted(self.symbols):
@@ -204,7 +209,9 @@ class Session:
             for name, size in zip(self.symbols, wanted, strict=True):
                 if not isinstance(size, int) or not 0 <= size < MAX_SIZE:
                     raise ModelError(f"bad size for {name!r}", expected="a number from 0 to 2^48 - 1", got=repr(size))
-            self._latest = self._logged(self._at_sizes, self._sessions.rounded(wanted) if self.buckets else wanted)
+            loaded.append(self._logged(self._at_sizes, self._sessions.rounded(wanted) if self.buckets else wanted))
+        if loaded:
+            self._latest = loaded[0] if sizes is None else loaded[-1]
 
     def _open(self, program: _runtime.Program) -> _runtime.Program:
         """Put a program on the device, in the place of the one before."""

@@ -97,6 +97,36 @@ def test_recurring_runs_of_several_sizes_are_stable() -> None:
         np.testing.assert_allclose(got, np.maximum(feeds["x"] @ floats(8, 4), 0), rtol=1e-4, atol=1e-5)
 
 
+AXES = """g (float[b,6] x) => (float[b,6] y, float[b,6] z) <int64[1] rows = {0}, int64[1] columns = {1}> {
+    s = Softmax<axis=0>(x) m = ReduceMean(x, rows) y = Sub(s, m) t = Softmax<axis=1>(x) n = ReduceMean(x, columns) z = Sub(t, n) }"""
+
+
+def test_sums_over_other_axes_do_not_share() -> None:
+    proto = model(AXES)
+    session, want = Session(compile_model(proto), override_shapes=True), reference(proto)
+    for size in (9, 5, 3, 1, 6, 2):
+        check(want, session, feeds_of(session, {"b": size}))
+
+
+def test_programs_of_one_device_do_not_take_each_others_sums() -> None:
+    sessions = []  # which keep their plans
+    for axis in (0, 1):
+        proto = model(f"g (float[b,6] x) => (float[b,6] y) {{ y = Softmax<axis={axis}>(x) }}")
+        sessions.append(Session(compile_model(proto), override_shapes=True))
+        for size in (6, 4):
+            check(reference(proto), sessions[-1], feeds_of(sessions[-1], {"b": size}))
+
+
+def test_prewarmed_sessions_show_the_largest_sizes() -> None:
+    proto, symbol = SAFE["perceptron"]
+    session = compile_instances(proto, buckets={symbol: BUCKETS}, target="host", precision="model").session(
+        override_shapes=True
+    )
+    session.prewarm()
+    assert not overriding_steps(session)
+    assert plans_of(session) == session.stats.plans
+
+
 def test_other_options_hold() -> None:
     proto, symbol = SAFE["perceptron"]
     session = Session(compile_model(proto), override_shapes=True, tune=2, plan_cache=False)

@@ -11,6 +11,7 @@
 #include "hipdnn_rt/checked.h"
 #include "hipdnn_rt/error.h"
 #include "hipdnn_rt/plan_cache.h"
+#include "hipdnn_rt/plan_timer.h"
 
 namespace hipdnn_rt {
 namespace {
@@ -33,14 +34,32 @@ struct PlanJob {
   std::vector<Shape> shapes, overrides;
 };
 
+/// Whether the library runs the plan at the job's shapes: only an execution tells.
+bool runs(const Device& device, const Plan& plan, const PlanJob& job) {
+  const std::string label = job.executable->name + " (" + job.executable->summary + ")";
+  try {
+    const std::scoped_lock alone(device.timing());
+    PlanTimer(device, std::make_shared<const Handle>(device.create_handle(nullptr)), *job.executable, job.key.constants).run_at(plan, job.overrides);
+  } catch (const DeviceError& error) {
+    device.log(HIPDNN_SEV_INFO, label + ": a plan of larger shapes does not run at these: " + error.what());
+    return false;
+  }
+  device.log(HIPDNN_SEV_INFO, label + ": shares a plan of larger shapes");
+  return true;
+}
+
 /// Take the plan of a larger graph, if an earlier program has one. Graphs of one program do not share any, so that which is largest does not depend
 /// on the order of threads.
 void look_up(const Device& device, PlanJob& job) {
   job.plan = device.plans().find(job.key);
   if (job.plan || !device.options().overrides_shapes) return;
-  if (FlexiblePlan larger = device.plans().find_flexible(job.flexible, job.shapes); larger.plan) {
-    job.overrides = overrides_of(job.shapes, larger.shapes);
+  FlexiblePlan larger = device.plans().find_flexible(job.flexible, job.shapes);
+  if (!larger.plan) return;
+  job.overrides = overrides_of(job.shapes, larger.shapes);
+  if (runs(device, *larger.plan, job)) {
     job.plan = std::move(larger.plan);
+  } else {
+    job.overrides.clear();
   }
 }
 

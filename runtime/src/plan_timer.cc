@@ -193,6 +193,19 @@ std::vector<Answer> PlanTimer::answer(const Plan& plan, const Before& before) {
   return answers;
 }
 
+void PlanTimer::run_at(const Plan& plan, std::span<const Shape> overrides) {
+  const DeviceBuffer workspace = workspace_for(device_, plan);
+  const Descriptor pack = make_variant_pack(device_.shared_library(), uids_, pointers_, workspace.get(), what, overrides);
+  const HipApi& hip = device_.library().hip();
+  try {
+    run(plan, pack, 1);
+    check(hip, hip.stream_synchronize(nullptr), "hipStreamSynchronize");
+  } catch (const DeviceError&) {
+    hip.stream_synchronize(nullptr);  // what is queued still uses the memory
+    throw;
+  }
+}
+
 double PlanTimer::cold_us(const Plan& plan, const Descriptor& pack) {
   const HipApi& hip = device_.library().hip();
   std::array<double, kColdExecutions> times{};

@@ -41,7 +41,33 @@ void append(std::string& text, Number number) {
   append(text, &number, sizeof number);
 }
 
-/// `text` gets what the descriptor says; of dims and strides only how many there are, where `is_open`.
+const AttributeSpec* find(const DescriptorSpec& spec, hipdnnBackendAttributeName_t name) {
+  const auto found = std::ranges::find(spec.attributes, name, &AttributeSpec::name);
+  return found == spec.attributes.end() ? nullptr : &*found;
+}
+
+/// Dims of the tensor that an operation refers to by this name; none where it does not.
+std::vector<std::int64_t> dims_of(const Executable& executable, const DescriptorSpec& operation, hipdnnBackendAttributeName_t name) {
+  const AttributeSpec* reference = find(operation, name);
+  if (reference == nullptr || reference->references.empty()) return {};
+  const AttributeSpec* dims = find(executable.descriptors.at(reference->references.front()), HIPDNN_ATTR_TENSOR_DIMENSIONS);
+  return dims == nullptr ? std::vector<std::int64_t>() : integers(*dims);
+}
+
+/// Whether a pointwise operation answers in more than what its operands broadcast to. Nothing but its own result says how large that is.
+bool expands(const Executable& executable, const DescriptorSpec& operation) {
+  if (operation.type != HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR) return false;
+  std::vector<std::int64_t> made = dims_of(executable, operation, HIPDNN_ATTR_OPERATION_POINTWISE_OUT_0_EXT);
+  for (const auto name : {HIPDNN_ATTR_OPERATION_POINTWISE_IN_0_EXT, HIPDNN_ATTR_OPERATION_POINTWISE_IN_1_EXT, HIPDNN_ATTR_OPERATION_POINTWISE_IN_2_EXT}) {
+    const std::vector<std::int64_t> given = dims_of(executable, operation, name);
+    for (std::size_t i = 0; i < std::min(given.size(), made.size()); ++i) {
+      if (given[given.size() - 1 - i] > 1) made[made.size() - 1 - i] = 1;  // an operand has it
+    }
+  }
+  return std::ranges::any_of(made, [](std::int64_t dim) { return dim > 1; });
+}
+
+/// `text` gets what the descriptor says; of dims only which are one, and of strides how many there are, where `is_open`.
 void append(std::string& text, const DescriptorSpec& spec, bool is_open) {
   append(text, static_cast<std::int64_t>(spec.type));
   append(text, spec.attributes.size());
@@ -49,6 +75,9 @@ void append(std::string& text, const DescriptorSpec& spec, bool is_open) {
     append(text, static_cast<std::int64_t>(attribute.name));
     append(text, static_cast<std::int64_t>(attribute.type));
     append(text, attribute.count);
+    if (is_open && attribute.name == HIPDNN_ATTR_TENSOR_DIMENSIONS) {
+      for (const std::int64_t dim : integers(attribute)) text.push_back(dim == 1 ? '1' : 'n');
+    }
     if (is_open && is_shape(attribute)) continue;
     append(text, attribute.bytes.size());
     append(text, attribute.bytes.data(), attribute.bytes.size());
@@ -61,7 +90,7 @@ bool fits(const Shape& small, const Shape& large) {
   std::vector<std::size_t> order;  // of dims with more than one element, slowest first
   for (std::size_t d = 0; d < small.dims.size(); ++d) {
     // A stride of zero, which broadcasts, and no elements are not what a library takes.
-    if (small.dims[d] < 1 || small.dims[d] > large.dims[d] || small.strides[d] < 1) return false;
+    if (small.dims[d] < 1 || small.dims[d] > large.dims[d] || small.strides[d] < 1 || large.strides[d] < 1) return false;
     if (small.dims[d] > 1) order.push_back(d);
   }
   std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t d) { return large.strides[d]; });
@@ -72,11 +101,12 @@ bool fits(const Shape& small, const Shape& large) {
 
 Shapes shapes_of(const Executable& executable, const std::set<std::int64_t>& fixed) {
   Shapes shapes;
+  const bool is_fixed = std::ranges::any_of(executable.descriptors, [&](const DescriptorSpec& spec) { return expands(executable, spec); });
   for (const DescriptorSpec& spec : executable.descriptors) {
     std::optional<Shape> shape = shape_of(spec);
-    const bool is_open = shape && !fixed.contains(shape->uid);
+    const bool is_open = shape && !is_fixed && !fixed.contains(shape->uid);
     append(shapes.structure, spec, is_open);
-    // Virtual tensors have no pointer, and follow from the rest.
+    // Virtual tensors have no pointer, and follow from operands and operations.
     if (is_open && std::ranges::find(executable.operands, shape->uid, &Operand::uid) != executable.operands.end()) {
       shapes.operands.push_back(std::move(*shape));
     }

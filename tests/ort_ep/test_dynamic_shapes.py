@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -44,6 +45,26 @@ def test_one_program_serves_every_batch(kind, tmp_path) -> None:
         for batch in (1, 4, 2):
             check(session, model, seed, batch=batch)
     assert programs(tmp_path) == 1
+
+
+@pytest.fixture
+def verbose() -> Iterator[None]:
+    """What the provider's devices tell is shown."""
+    ort.set_default_logger_severity(0)
+    yield
+    ort.set_default_logger_severity(2)
+
+
+@pytest.mark.usefixtures("verbose")
+def test_sizes_share_plans_where_asked(tmp_path, capfd) -> None:
+    model = convolution(BATCH)
+    shared = {}
+    for asked in ("0", "1"):
+        session = make_session(model, tmp_path / asked, wholly=True, options={"override_shapes": asked})
+        for batch in (4, 2):
+            check(session, model, batch=batch)
+        shared[asked] = "shares a plan of larger shapes" in capfd.readouterr().err
+    assert shared == {"0": False, "1": True}
 
 
 def test_sizes_of_images_are_open(tmp_path) -> None:

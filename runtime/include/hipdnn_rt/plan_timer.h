@@ -12,6 +12,7 @@
 #include "hipdnn_rt/plan.h"
 #include "hipdnn_rt/plan_answers.h"
 #include "hipdnn_rt/program.h"
+#include "hipdnn_rt/shapes.h"
 
 namespace hipdnn_rt {
 
@@ -23,9 +24,12 @@ class PlanTimer {
   PlanTimer(const Device& device, std::shared_ptr<const Handle> handle, const Executable& executable,
             std::span<const ConstantBinding> constants);
 
-  /// Microseconds of one execution, by hipDNN's profiling control where the library has it, else by events of the device. On a GPU the median of several, each with nothing in the caches: in a program,
-  /// weights are never there, and large activations are not. On the host the median of series. Blocks. Throws DeviceError where the plan
-  /// does not run.
+  /// Execute a plan of larger shapes once, at those of the executable. Blocks. Throws DeviceError where it does not run.
+  void run_at(const Plan& plan, std::span<const Shape> overrides);
+
+  /// Microseconds of one execution, by hipDNN's profiling control where the library has it, else by events of the device. On a GPU the median of
+  /// several, each with nothing in the caches: in a program, weights are never there, and large activations are not. On the host the median of
+  /// series. Blocks. Throws DeviceError where the plan does not run.
   double time_us(const Plan& plan);
 
   /// What an execution finds, as it may in a program.

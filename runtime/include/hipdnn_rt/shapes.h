@@ -20,7 +20,8 @@ struct Shape {
 };
 
 struct Shapes {
-  /// Equal for executables that differ in dims and strides alone.
+  /// Equal for executables that differ in dims and strides alone, and in no dim between one and more: one is what tells which dims a reduction
+  /// sums over, and which operands broadcast.
   std::string structure;
   /// Of the operands whose shapes may be others, in the order of their descriptors.
   std::vector<Shape> operands;

@@ -104,6 +104,9 @@ void test_what_cudnn_must_not_have() {
   check::equal(refusal(sum_then_product(one_image, channels, number)), "it is taken");
   check::contains(refusal(sum_then_product(c_order, channels, number)), "broadcasts beyond two dims");
   check::contains(refusal(sum_then_product(c_order, {{2, 1, 4, 1}, {4, 4, 1, 1}}, number)), "broadcasts beyond two dims");
+  check::contains(refusal(sum_then_product({{4, 4, 5}, {20, 5, 1}}, {{4, 5}, {5, 1}}, number)), "broadcasts beyond two dims");
+  check::contains(refusal(sum_then_product(c_order, {{2, 3, 4, 5}, {0, 20, 0, 0}}, number)), "broadcasts beyond two dims");
+  check::equal(refusal(sum_then_product(last, {{2, 3, 4, 5}, {0, 1, 0, 0}}, number)), "it is taken");
   Graph graph = sum_then_product(last, channels, last);
   graph.tensors[3].dims = {1, 3, 1, 1};
   check::contains(refusal(graph), "intermediate of a pointwise graph that broadcasts");

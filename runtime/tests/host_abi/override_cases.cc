@@ -1,5 +1,6 @@
 // Shapes in variant packs, in the place of those of the graph.
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -221,6 +222,20 @@ void test_many_shapes_on_several_threads(const Library& library) {
   for (int i = 0; i < 3; ++i) threads.emplace_back(run_all);
 }
 
+void test_the_graphs_handle_may_be_gone(const Library& library) {
+  const Descriptor in = tensor(library, 1, {6, 8}), out = tensor(library, 2, {6, 8});
+  const Descriptor operation = std::move(pointwise(library, HIPDNN_POINTWISE_NEG, {&in}, out).finalize());
+  auto first = std::make_unique<Handle>(library);
+  const Descriptor built = flexible_plan(library, *first, {&operation}).value();
+  first.reset();
+  const Handle second(library);
+  const Buffer x(library, std::vector<float>(48, 3.0F)), y(library, std::vector<float>(48, 0.0F)), workspace(library, workspace_of(built));
+  Descriptor made = pack_with(library, {1, 2}, {x.get(), y.get()}, workspace.get(), {dense(1, {2, 8}), dense(2, {2, 8})});
+  made.finalize();
+  check::equal(library.execute(second.get(), built.get(), made.get()), HIPDNN_STATUS_SUCCESS, library.last_error());
+  check::equal(y.read<float>().at(15), -3.0F);
+}
+
 void test_such_plans_are_not_serialized(const Library& library) {
   const Flexible flexible(library);
   const auto serialize = library.backend.get<hipdnnStatus_t(hipdnnBackendDescriptor_t, std::size_t, std::size_t*, std::uint8_t*)>(
@@ -242,6 +257,7 @@ void add_host_override_cases(check::Suite& suite, const Library& library) {
   suite.add("host override shapes: what does not fit", [&] { test_shapes_that_do_not_fit(library); });
   suite.add("host override shapes: virtual tensors follow", [&] { test_virtual_tensors_follow(library); });
   suite.add("host override shapes: many on several threads", [&] { test_many_shapes_on_several_threads(library); });
+  suite.add("host override shapes: the graph's handle may be gone", [&] { test_the_graphs_handle_may_be_gone(library); });
   suite.add("host override shapes: such plans are not serialized", [&] { test_such_plans_are_not_serialized(library); });
 }
 

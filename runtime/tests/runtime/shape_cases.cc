@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "../temporary_folder.h"
@@ -58,18 +59,38 @@ void test_structure_is_without_sizes() {
   check::equal(small.operands.front().dims, Dims({2, 8}));
   check::that(small.structure != shapes_of(relu({2, 8, 1})).structure, "another rank");
   const std::int64_t x = small.operands.front().uid;
+  check::that(small.structure != shapes_of(relu({1, 8})).structure, "a dim of one, which may be one that is summed or broadcast");
   const auto fixed = shapes_of(relu({2, 8}), {x});
   check::that(fixed.structure != shapes_of(relu({4, 8}), {x}).structure, "a constant of another shape");
   check::equal(fixed.operands.size(), std::size_t{1});
   check::that(shapes_of(one_convolution(4, 6)).structure != small.structure, "another operation");
 }
 
+void test_results_larger_than_their_operands_are_not_shared() {
+  const auto expanded = [](std::int64_t rows) {
+    hipdnn_rt::Executable executable = relu({4, 8}).parse()->executables().front();
+    std::vector<hipdnn_rt::AttributeSpec*> dims;
+    for (auto& spec : executable.descriptors) {
+      for (auto& attribute : spec.attributes) {
+        if (attribute.name == HIPDNN_ATTR_TENSOR_DIMENSIONS) dims.push_back(&attribute);
+      }
+    }
+    const std::int64_t one = 1;
+    std::memcpy(dims.at(0)->bytes.data(), &one, sizeof one);
+    std::memcpy(dims.at(1)->bytes.data(), &rows, sizeof rows);
+    return hipdnn_rt::shapes_of(executable, {});
+  };
+  check::that(expanded(4).structure != expanded(3).structure, "how many rows, which no operand says");
+  check::equal(expanded(4).structure == expanded(4).structure, true);
+}
+
 /// What choosing_port.h lets a test do.
 struct Choosing {
-  explicit Choosing(const Libraries& libraries, bool can_override) {
+  Choosing(const Libraries& libraries, bool can_override) {
     void* library = dlopen((libraries.choosing + "/libhipdnn_backend.so").c_str(), RTLD_NOW | RTLD_LOCAL);
     let_override = reinterpret_cast<decltype(&choosing_let_override)>(dlsym(library, "choosing_let_override"));
     take = reinterpret_cast<decltype(&choosing_take_counts)>(dlsym(library, "choosing_take_counts"));
+    fail_builds = reinterpret_cast<decltype(&choosing_fail_builds)>(dlsym(library, "choosing_fail_builds"));
     let_override(can_override);
     built();
   }
@@ -82,6 +103,7 @@ struct Choosing {
 
   decltype(&choosing_let_override) let_override;
   decltype(&choosing_take_counts) take;
+  decltype(&choosing_fail_builds) fail_builds;
 };
 
 std::shared_ptr<const Device> open_choosing(const Libraries& libraries, Device::Options options) {
@@ -102,16 +124,38 @@ void test_smaller_graphs_share_plans(const Libraries& libraries) {
   check::that(four->plan(0)->takes_overrides() && four->overrides(0).empty(), "its own plan takes other shapes");
   check::equal(choosing.built(), 1);
   const auto two = load(device, {2, 8});
-  check::equal(choosing.built(), 0);
   check::that(two->plan(0) == four->plan(0), "another plan");
   check::equal(two->overrides(0).size(), std::size_t{2});
   check::equal(two->overrides(0).front().dims, Dims({2, 8}));
   const auto eight = load(device, {8, 8});
-  check::equal(choosing.built(), 1);
+  check::that(eight->plan(0) != four->plan(0) && eight->overrides(0).empty(), "a plan that is too small");
   check::that(load(device, {3, 8})->plan(0) == four->plan(0), "not the smallest that it fits in");
   check::that(load(device, {5, 8})->plan(0) == eight->plan(0), "not the only one that it fits in");
   check::that(load(device, {4, 8})->overrides(0).empty(), "the same graph is told its own shapes");
-  check::equal(choosing.built(), 0);
+}
+
+void test_plans_that_do_not_run_at_other_shapes_are_not_shared(const Libraries& libraries) {
+  const Choosing choosing(libraries, true);
+  const auto device = open_choosing(libraries, {.overrides_shapes = true});
+  const auto four = load(device, {4, 8});
+  choosing.fail_builds(HIPDNN_STATUS_NOT_SUPPORTED, 1);  // the library makes one for the shapes that it is told
+  const auto two = load(device, {2, 8});
+  check::that(two->plan(0) != four->plan(0) && two->overrides(0).empty(), "shared all the same");
+  check::that(load(device, {3, 8})->plan(0) == four->plan(0), "not shared any more");
+}
+
+void test_the_preferred_engine_comes_before_other_shapes(const Libraries& libraries) {
+  const Choosing choosing(libraries, true);
+  const auto device = open_choosing(libraries, {.engine = "TEST_LAST", .overrides_shapes = true});
+  const auto four = load(device, {4, 8});
+  check::equal(four->plan(0)->engine_name(), "TEST_LAST");
+  check::that(four->plan(0)->takes_overrides() && load(device, {2, 8})->plan(0) == four->plan(0), "not shared");
+  // It builds nothing for the flag, as an engine that does not take flagged graphs.
+  const auto other = open_choosing(libraries, {.engine = "TEST_LAST", .overrides_shapes = true});
+  choosing.fail_builds(HIPDNN_STATUS_NOT_SUPPORTED, 1);
+  const auto own = load(other, {4, 8});
+  check::equal(own->plan(0)->engine_name(), "TEST_LAST");
+  check::that(!own->plan(0)->takes_overrides(), "another engine's plan");
 }
 
 void test_plans_go_with_their_programs(const Libraries& libraries) {
@@ -188,6 +232,10 @@ void add_shape_cases(check::Suite& suite, const Libraries& libraries) {
   suite.add("shapes: smaller ones fit", test_smaller_shapes_fit);
   suite.add("shapes: overrides are what differs", test_overrides_are_what_differs);
   suite.add("shapes: structure is without sizes", test_structure_is_without_sizes);
+  suite.add("shapes: results larger than their operands are not shared", test_results_larger_than_their_operands_are_not_shared);
+  suite.add("shapes: plans that do not run at other shapes are not shared",
+            [&] { test_plans_that_do_not_run_at_other_shapes_are_not_shared(libraries); });
+  suite.add("shapes: the preferred engine comes before other shapes", [&] { test_the_preferred_engine_comes_before_other_shapes(libraries); });
   suite.add("shapes: smaller graphs share plans", [&] { test_smaller_graphs_share_plans(libraries); });
   suite.add("shapes: plans go with their programs", [&] { test_plans_go_with_their_programs(libraries); });
   suite.add("shapes: nothing is shared unless asked", [&] { test_nothing_is_shared_unless_asked(libraries); });

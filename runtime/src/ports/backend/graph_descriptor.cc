@@ -126,4 +126,14 @@ void GraphDescriptor::on_finalize() {
   handle_ = static_cast<const hipdnnHandle*>(pointers(HIPDNN_ATTR_OPERATIONGRAPH_HANDLE).at(0))->state;
 }
 
+std::shared_ptr<GraphDescriptor> GraphDescriptor::with_operations(const std::vector<std::shared_ptr<Descriptor>>& operations) const {
+  const auto made = std::make_shared<GraphDescriptor>(spec());
+  made->copy(*this, [](const std::shared_ptr<Descriptor>& operation) { return operation; });
+  made->store_descriptors(HIPDNN_ATTR_OPERATIONGRAPH_OPS, operations);
+  made->graph_ = std::make_shared<const Graph>(build_graph(*made));
+  made->handle_ = handle_;
+  made->finish();
+  return made;
+}
+
 }  // namespace hipdnn_port

@@ -44,6 +44,9 @@ void check(const Override& asked, const Tensor& tensor) {
     fail(HIPDNN_STATUS_BAD_PARAM, "override of ", describe(tensor), ": expected rank ", tensor.rank(), ", got ", show(asked.dims));
   }
   for (std::size_t d = 0; d < asked.dims.size(); ++d) {
+    if (tensor.dims[d] > 1 && tensor.strides[d] == 0) {
+      fail(HIPDNN_STATUS_BAD_PARAM, "override of ", describe(tensor), ": it broadcasts by a stride of zero");
+    }
     if (asked.dims[d] < 1 || asked.dims[d] > tensor.dims[d] || asked.strides[d] < 1) {
       fail(HIPDNN_STATUS_BAD_PARAM, "override of ", describe(tensor), ": dims ", show(asked.dims), " with strides ", show(asked.strides),
            "; expected dims from 1 up to the tensor's, and positive strides");
@@ -86,11 +89,7 @@ class Reshaper {
     for (const auto& operation : graph_.value(HIPDNN_ATTR_OPERATIONGRAPH_OPS).descriptors) {
       operations.push_back(reshaped(dynamic_cast<const OperationDescriptor&>(*operation)));
     }
-    const auto made = std::make_shared<GraphDescriptor>(graph_.spec());
-    auto next = operations.begin();
-    made->copy(graph_, [&](const std::shared_ptr<Descriptor>&) { return *next++; });
-    made->finalize();
-    return made;
+    return graph_.with_operations(operations);
   }
 
  private:

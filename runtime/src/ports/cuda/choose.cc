@@ -73,7 +73,7 @@ EngineFacts facts_of(const CudnnDescriptor& configuration) {
 }
 
 /// What is computed for each element alone has no sums of products for tensor cores.
-bool is_elementwise(hipdnnBackendDescriptorType_t type) {
+bool has_no_products(hipdnnBackendDescriptorType_t type) {
   return type == HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR || type == HIPDNN_BACKEND_OPERATION_BATCHNORM_INFERENCE_DESCRIPTOR_EXT ||
          type == HIPDNN_BACKEND_OPERATION_BATCHNORM_INFERENCE_VARIANCE_DESCRIPTOR_EXT;
 }
@@ -81,7 +81,7 @@ bool is_elementwise(hipdnnBackendDescriptorType_t type) {
 /// Whether the graph multiplies f32 by f32 and adds.
 bool has_f32_products(const hipdnn_port::Graph& graph) {
   return std::ranges::any_of(graph.nodes, [&](const hipdnn_port::Node& node) {
-    if (is_elementwise(node.type)) return false;
+    if (has_no_products(node.type)) return false;
     return std::ranges::any_of(node.tensors, [&](const auto& entry) {
       return !hipdnn_port::is_output_attribute(node.type, entry.first) &&
              graph.tensors[static_cast<std::size_t>(entry.second.front())].dtype == HIPDNN_DATA_FLOAT;

@@ -23,10 +23,16 @@ bool is_scalar(const Tensor& tensor) { return tensor.element_count() == 1; }
 class Merger {
  public:
   explicit Merger(Graph& graph) {
-    for (Tensor& tensor : graph.tensors) (is_scalar(tensor) ? scalars_ : tensors_).push_back(&tensor);
+    for (Tensor& tensor : graph.tensors) {
+      // A stride of zero is another way to say that a tensor broadcasts.
+      for (std::size_t d = 0; d < tensor.dims.size(); ++d) {
+        if (tensor.strides[d] == 0) tensor.dims[d] = 1;
+      }
+      (is_scalar(tensor) ? scalars_ : tensors_).push_back(&tensor);
+    }
   }
 
-  /// Nothing is changed where the answer is false.
+  /// The graph is not to be used where the answer is false.
   bool run() {
     if (!find_full_dims()) return false;
     order_dims();
@@ -118,9 +124,10 @@ std::optional<std::string> why_not_elementwise(const Graph& graph) {
     for (std::size_t d = 0; tensor.dims.size() == rank && d < rank; ++d) full[d] = std::max(full[d], tensor.dims[d]);
   }
   for (const Tensor& tensor : merged.tensors) {
-    if ((is_scalar(tensor) && !tensor.is_virtual) || tensor.dims == full) continue;
+    const bool has_zero = std::ranges::any_of(tensor.strides, [](std::int64_t stride) { return stride == 0; });
+    if ((is_scalar(tensor) && !tensor.is_virtual) || (tensor.dims == full && !has_zero)) continue;
     if (tensor.is_virtual) return "an intermediate of a pointwise graph that broadcasts: " + hipdnn_port::describe(tensor);
-    if (rank != most_dims || tensor.dims[0] != full[0]) {
+    if (rank != most_dims || tensor.dims.size() != rank || tensor.dims[0] != full[0] || has_zero) {
       return "an operand of a pointwise graph that broadcasts beyond two dims: " + hipdnn_port::describe(tensor);
     }
   }
@@ -136,8 +143,7 @@ bool is_elementwise(const Graph& graph) {
 
 Graph with_merged_dims(const Graph& graph) {
   Graph made = graph;
-  Merger(made).run();
-  return made;
+  return Merger(made).run() ? made : graph;
 }
 
 }  // namespace hipdnn_cuda

@@ -130,24 +130,24 @@ Dims packed(const Dims& dims, const Dims& order) {
 void write_out(const Node& node, const BatchNorm& names, const Graph& graph, GraphWriter& made) {
   const Dims full = operand(graph, node, names.x).dims;
   const Dims order = operand(graph, node, names.x).strides;
-  const auto apply = [&](hipdnnPointwiseMode_t mode, const std::vector<int>& inputs, const Dims& dims) {
-    const int result = made.intermediate(dims);
-    made.tensor(result).strides = packed(dims, order);
+  const auto apply = [&](hipdnnPointwiseMode_t mode, const std::vector<int>& inputs) {
+    const int result = made.intermediate(full);
+    made.tensor(result).strides = packed(full, order);
     return made.pointwise(mode, inputs, result);
   };
   int deviation = node.tensor(names.deviation);
   if (names.epsilon) {
     // For each element, not for each channel: cuDNN 9.19 computes garbage where an intermediate broadcasts.
-    const int zeros = apply(HIPDNN_POINTWISE_RELU_FWD, {node.tensor(names.x)}, full);
+    const int zeros = apply(HIPDNN_POINTWISE_RELU_FWD, {node.tensor(names.x)});
     made.last_node().attributes[HIPDNN_ATTR_POINTWISE_RELU_LOWER_CLIP] = std::vector<double>{0};
     made.last_node().attributes[HIPDNN_ATTR_POINTWISE_RELU_UPPER_CLIP] = std::vector<double>{0};
     const int epsilon = made.number(static_cast<float>(operand(graph, node, *names.epsilon).scalar()), full.size());
-    const int variance = apply(HIPDNN_POINTWISE_ADD, {apply(HIPDNN_POINTWISE_ADD, {zeros, deviation}, full), epsilon}, full);
-    deviation = apply(HIPDNN_POINTWISE_RSQRT, {variance}, full);
+    const int variance = apply(HIPDNN_POINTWISE_ADD, {apply(HIPDNN_POINTWISE_ADD, {zeros, deviation}), epsilon});
+    deviation = apply(HIPDNN_POINTWISE_RSQRT, {variance});
   }
-  const int centred = apply(HIPDNN_POINTWISE_SUB, {node.tensor(names.x), node.tensor(names.mean)}, full);
-  const int normal = apply(HIPDNN_POINTWISE_MUL, {centred, deviation}, full);
-  const int scaled = apply(HIPDNN_POINTWISE_MUL, {normal, node.tensor(names.scale)}, full);
+  const int centred = apply(HIPDNN_POINTWISE_SUB, {node.tensor(names.x), node.tensor(names.mean)});
+  const int normal = apply(HIPDNN_POINTWISE_MUL, {centred, deviation});
+  const int scaled = apply(HIPDNN_POINTWISE_MUL, {normal, node.tensor(names.scale)});
   made.pointwise(HIPDNN_POINTWISE_ADD, {scaled, node.tensor(names.bias)}, node.tensor(names.y));
 }
 
