@@ -1,7 +1,9 @@
 // A small test harness: named cases, checks that throw with their source line, and a runner that filters by name.
 #pragma once
 
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdio>
 #include <functional>
 #include <source_location>
@@ -21,6 +23,12 @@ class Failure : public std::runtime_error {
  public:
   Failure(const std::string& message, const Location& at)
       : std::runtime_error(std::string(at.file_name()) + ":" + std::to_string(at.line()) + ": " + message) {}
+};
+
+/// Thrown where what a case is about is optional, and is absent or refused by the rules: neither passed nor failed.
+class Refused : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
 };
 
 /// Text of a value for messages; enumerators as numbers.
@@ -59,26 +67,62 @@ inline void contains(std::string_view text, std::string_view part, const Locatio
   throw Failure(message.str(), at);
 }
 
+/// How far a run of a suite has come. Plain data: it may lie in memory that two processes share.
+struct Progress {
+  std::size_t next = 0;  ///< the first case that has not been begun
+  int ran = 0;
+  int failed = 0;
+  int refused = 0;
+  bool is_in_case = false;        ///< `name` has begun and has not ended
+  bool is_finished = false;       ///< no case is left
+  std::array<char, 160> name{};   ///< the case that was begun last, cut to fit
+};
+
 class Suite {
  public:
   void add(std::string name, std::function<void()> body) { cases_.push_back({std::move(name), std::move(body)}); }
 
-  /// Runs the cases whose name contains `filter`. Returns the process's exit code: 0 only if a case ran and none failed.
-  int run(std::string_view filter = "") const {
-    int ran = 0;
-    int failed = 0;
-    for (const auto& [name, body] : cases_) {
+  /// Runs the cases from `progress.next` on whose name contains `filter`; prints those that fail or are refused as they end.
+  void run(std::string_view filter, Progress& progress) const {
+    while (progress.next < cases_.size()) {
+      const auto& [name, body] = cases_[progress.next++];
       if (name.find(filter) == std::string::npos) continue;
-      ++ran;
+      ++progress.ran;
+      std::snprintf(progress.name.data(), progress.name.size(), "%s", name.c_str());
+      progress.is_in_case = true;
       try {
         body();
+      } catch (const Refused& refusal) {
+        ++progress.refused;
+        print("REFUSED", name.c_str(), refusal.what());
       } catch (const std::exception& error) {
-        ++failed;
-        std::printf("FAILED %s\n  %s\n", name.c_str(), error.what());
+        ++progress.failed;
+        print("FAILED", name.c_str(), error.what());
       }
+      progress.is_in_case = false;
     }
-    std::printf("%d cases, %d failed\n", ran, failed);
-    return ran > 0 && failed == 0 ? 0 : 1;
+    progress.is_finished = true;
+  }
+
+  /// What became of a case, and indented why; written at once, so that a crash later on does not take it along.
+  static void print(const char* status, const char* name, const std::string& message) {
+    std::printf("%s %s\n", status, name);
+    std::istringstream lines(message);
+    for (std::string line; std::getline(lines, line);) std::printf("  %s\n", line.c_str());
+    std::fflush(stdout);
+  }
+
+  /// Prints the counts and returns the process's exit code: 0 only if a case ran and none failed.
+  static int finish(const Progress& progress) {
+    std::printf("%d cases, %d failed, %d refused\n", progress.ran, progress.failed, progress.refused);
+    return progress.ran > 0 && progress.failed == 0 ? 0 : 1;
+  }
+
+  /// Runs the cases whose name contains `filter` in this process; returns its exit code.
+  int run(std::string_view filter = "") const {
+    Progress progress{};
+    run(filter, progress);
+    return finish(progress);
   }
 
  private:

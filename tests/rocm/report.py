@@ -48,11 +48,12 @@ MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
 
 @dataclass
 class Suite:
-    """What became of one suite: counts by status, and what failed with its message."""
+    """What became of one suite: counts by status, and what failed, or was refused where that is worth telling, with its message."""
 
     name: str
     counts: dict[str, int] = field(default_factory=dict)
     failures: list[tuple[str, str]] = field(default_factory=list)
+    refusals: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, case: str, status: str, message: str = "") -> None:
         """Count a case."""
@@ -66,15 +67,20 @@ def conformance(program: Path, port: str) -> Suite:
     suite = Suite("hipDNN's ABI")
     packaged = Path(hipdnn_mlir.__file__).parent / "lib" / f"libhipdnn_{port}.so"
     libraries = [_found(check_machine.HIPDNN), _found(check_machine.HIP)] if port == "hip" else [str(packaged)]
-    run = subprocess.run([str(program), *libraries, "--portable"], capture_output=True, text=True, check=False)
-    counted = re.search(r"(\d+) cases, (\d+) failed", run.stdout)
+    command = [str(program), *libraries, "--portable"]
+    run = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    counted = re.search(r"^(\d+) cases, (\d+) failed, (\d+) refused$", run.stdout, re.MULTILINE)
+    told = re.findall(r"^(FAILED|REFUSED) (.*)((?:\n  .*)+)", run.stdout, re.MULTILINE)
+    for status, name, message in told:
+        if status == "FAILED":
+            suite.add(name, "failed", message.strip())
+        else:
+            suite.add(name, "rejected")
+            suite.refusals.append((name, message.strip()))
     if counted is None:
         suite.add(program.name, "failed", f"exit status {run.returncode}: {run.stderr.strip()[-400:]}")
-        return suite
-    total, failed = map(int, counted.groups())
-    suite.counts["passed"] = total - failed
-    for name, message in re.findall(r"^FAILED (.*)\n  (.*)$", run.stdout, re.MULTILINE):
-        suite.add(name, "failed", message)
+    else:
+        suite.counts["passed"] = int(counted[1]) - int(counted[2]) - int(counted[3])
     return suite
 
 
@@ -146,8 +152,15 @@ def to_markdown(devices: list[DeviceInfo], targets: list[str], suites: list[Suit
     for suite in suites:
         if suite.failures:
             lines += ["", f"## Failures: {suite.name}", ""]
-            lines += [f"- `{case}`: {' '.join(message.split())}" for case, message in suite.failures]
+            lines += [_line(*failure) for failure in suite.failures]
+        if suite.refusals:
+            lines += ["", f"## Refused by the library, as it may: {suite.name}", ""]
+            lines += [_line(*refusal) for refusal in suite.refusals]
     return "\n".join(lines) + "\n"
+
+
+def _line(case: str, message: str) -> str:
+    return f"- `{case}`: {' '.join(message.split())}"
 
 
 def _found(names: tuple[str, ...]) -> str:

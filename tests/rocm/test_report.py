@@ -57,28 +57,50 @@ def test_the_report_has_versions_engines_and_counts(tmp_path: Path) -> None:
     assert "Failures" not in text
 
 
-def test_failures_stand_with_their_messages(tmp_path: Path) -> None:
-    program, report = tmp_path / "test_host_abi", tmp_path / "report.md"
-    program.write_text(
-        "#!/bin/sh\nprintf 'FAILED tensor twice\\n  got 3, expected 2\\n12 cases, 1 failed\\n'; exit 1\n"
-    )
+def conformance_of(tmp_path: Path, script: str) -> report.Suite:
+    program = tmp_path / "test_host_abi"
+    program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
-    done = run(
-        "report.py",
-        "--port",
-        "host",
-        "--filter",
-        "test_relu",
-        "--models",
-        "",
-        "--conformance",
-        str(program),
-        "--write",
-        str(report),
-    )
+    return report.conformance(program, "host")
+
+
+def test_failures_stand_with_their_messages(tmp_path: Path) -> None:
+    said = "FAILED tensor twice\\n  got 3, expected 2\\n12 cases, 1 failed, 0 refused\\n"
+    conformance_of(tmp_path, f"printf '{said}'; exit 1")
+    written = tmp_path / "report.md"
+    cases = ("--port", "host", "--filter", "test_relu", "--models", "")
+    done = run("report.py", *cases, "--conformance", str(tmp_path / "test_host_abi"), "--write", str(written))
     assert done.returncode == 1
-    assert "| hipDNN's ABI | 11 | 0 | 1 |" in report.read_text()
-    assert "- `tensor twice`: got 3, expected 2" in report.read_text()
+    assert "| hipDNN's ABI | 11 | 0 | 1 |" in written.read_text()
+    assert "- `tensor twice`: got 3, expected 2" in written.read_text()
+
+
+def test_crashes_and_refusals_are_those_of_their_cases(tmp_path: Path) -> None:
+    suite = conformance_of(
+        tmp_path,
+        "printf 'FAILED handle: a\\n  the process ended by signal 11, Segmentation fault\\n'\n"
+        "printf 'REFUSED plan: b\\n  NOT_SUPPORTED\\n'\n"
+        "printf 'FAILED plan: c\\n  got 1, expected 2\\n  in two lines\\n12 cases, 2 failed, 1 refused\\n'; exit 1",
+    )
+    assert suite.counts == {"passed": 9, "failed": 2, "rejected": 1}
+    assert suite.failures == [
+        ("handle: a", "the process ended by signal 11, Segmentation fault"),
+        ("plan: c", "got 1, expected 2\n  in two lines"),
+    ]
+    assert suite.refusals == [("plan: b", "NOT_SUPPORTED")]
+    assert "as it may: hipDNN's ABI\n\n- `plan: b`: NOT_SUPPORTED" in report.to_markdown(
+        [DeviceInfo("host", target="host")], ["host"], [suite]
+    )
+
+
+def test_what_was_told_before_the_program_died_is_kept(tmp_path: Path) -> None:
+    suite = conformance_of(
+        tmp_path, "printf 'FAILED handle: a\\n  got 1, expected 2\\n'; echo lacks the symbol x >&2; exit 2"
+    )
+    assert suite.failures == [
+        ("handle: a", "got 1, expected 2"),
+        ("test_host_abi", "exit status 2: lacks the symbol x"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@
 
 namespace abi {
 
-SharedLibrary::SharedLibrary(const std::string& path) : library_(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+SharedLibrary::SharedLibrary(const std::string& path) : path_(path), library_(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
   if (!library_) throw std::runtime_error(dlerror());
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <source_location>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +23,7 @@ class SharedLibrary {
   template <class Function>
   Function* get(const char* name) const {
     void* symbol = find(name);
-    check::that(symbol != nullptr, std::string("missing symbol ") + name);
+    if (symbol == nullptr) throw std::runtime_error(path_ + " lacks the symbol " + name);
     return reinterpret_cast<Function*>(symbol);
   }
 
@@ -30,6 +31,7 @@ class SharedLibrary {
   struct Close {
     void operator()(void* library) const;
   };
+  std::string path_;
   std::unique_ptr<void, Close> library_;
 };
 

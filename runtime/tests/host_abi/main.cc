@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cases.h"
+#include "survive.h"
 
 int main(int argc, char** argv) {
   std::vector<std::string> paths;
@@ -23,24 +24,23 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: test_host_abi LIBRARY [HIP_LIBRARY] [--portable] [--filter TEXT]\n");
     return 2;
   }
-  const abi::Library library(paths.front(), paths.back());
-  check::Suite suite;
-  abi::add_handle_cases(suite, library);
-  abi::add_tensor_cases(suite, library);
-  abi::add_operation_cases(suite, library);
-  abi::add_graph_cases(suite, library);
-  abi::add_engine_cases(suite, library);
-  abi::add_execution_cases(suite, library);
-  abi::add_override_cases(suite, library);
-  if (!is_portable) {
-    abi::add_host_operation_cases(suite, library);
-    abi::add_host_shape_cases(suite, library);
-    abi::add_host_execution_cases(suite, library);
-    abi::add_host_override_cases(suite, library);
-    abi::add_host_symbol_cases(suite, library);
-    abi::add_host_robustness_cases(suite, library);
-    abi::add_host_hip_cases(suite, library);
-    abi::add_host_module_cases(suite, library);
-  }
-  return suite.run(filter);
+  return abi::run_surviving(paths.front(), paths.back(), filter, [is_portable](check::Suite& suite, const abi::Library& library) {
+    abi::add_handle_cases(suite, library);
+    abi::add_tensor_cases(suite, library);
+    abi::add_operation_cases(suite, library);
+    abi::add_graph_cases(suite, library);
+    abi::add_engine_cases(suite, library);
+    abi::add_execution_cases(suite, library);
+    abi::add_override_cases(suite, library);
+    if (!is_portable) {
+      abi::add_host_operation_cases(suite, library);
+      abi::add_host_shape_cases(suite, library);
+      abi::add_host_execution_cases(suite, library);
+      abi::add_host_override_cases(suite, library);
+      abi::add_host_symbol_cases(suite, library);
+      abi::add_host_robustness_cases(suite, library);
+      abi::add_host_hip_cases(suite, library);
+      abi::add_host_module_cases(suite, library);
+    }
+  });
 }
