@@ -182,14 +182,16 @@ def list_devices(plugin_dirs: Sequence[str] = (), plugin_mode: str = "additive")
         plugin_mode: As of ``DeviceOptions``.
 
     Raises:
-        ModelError: A path of plugins does not exist.
+        ModelError: A path of plugins does not exist, or the mode does not fit.
     """
     rows: list[DeviceInfo] = []
     for port in PORTS:
         try:
             count = _runtime.count_devices(port)
-            paths = tuple(plugin_dirs) if port in _PORTS_WITH_PLUGINS else ()
-            rows += [_describe(port, ordinal, paths, plugin_mode) for ordinal in range(count)]
+            # Plugins are for ports that load some; a mode without any is wrong for each.
+            is_other = plugin_dirs and port not in _PORTS_WITH_PLUGINS
+            paths, mode = ((), "additive") if is_other else (tuple(plugin_dirs), plugin_mode)
+            rows += [_describe(port, ordinal, paths, mode) for ordinal in range(count)]
             if count == 0:
                 rows.append(DeviceInfo(port, problem="there is no device"))
         except DeviceError as error:

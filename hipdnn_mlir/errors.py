@@ -123,6 +123,10 @@ class DeviceError(HipdnnMlirError):
     """
 
 
+class WrongTargetError(ProgramError, DeviceError):
+    """A program is compiled for another device than the one it was loaded on."""
+
+
 @dataclass(frozen=True)
 class RefusedPlan:
     """A graph that the library on a machine has no plan for.
@@ -293,6 +297,7 @@ _CLASSES: Mapping[str, type[HipdnnMlirError]] = {
         PaddingError,
         ProgramError,
         DeviceError,
+        WrongTargetError,
         PlanRefusedError,
         PassError,
         UnsupportedError,

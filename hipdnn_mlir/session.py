@@ -91,7 +91,8 @@ class Session:
         plugin_mode: ``additive`` loads them beside the library's own plugins, ``absolute`` in their place.
 
     Raises:
-        ProgramError: The file is not a program, is broken, too new, or for another target.
+        ProgramError: The file is not a program, is broken, or too new.
+        WrongTargetError: The program is for another target; a ``ProgramError`` and a ``DeviceError``.
         PlanRefusedError: The library refuses graphs of the program, all of them listed, and the model is not at hand.
         DeviceError: The port's libraries are missing.
         ModelError: An option is out of range, the engine or a policy is unknown, or the plugins cannot be used.

@@ -16,6 +16,7 @@ from hipdnn_mlir.errors import (
     ProgramError,
     Reject,
     UnsupportedError,
+    WrongTargetError,
     error_from_dict,
 )
 
@@ -30,6 +31,7 @@ ERRORS = [
     DeviceError("hipMalloc: out of memory"),
     PassError("failed", pass_name="offload", earlier=["import"], reproducer=Path("r"), detail="a\nb"),
     UnsupportedError(REJECTS, target="host", where="m.onnx"),
+    WrongTargetError("program.target: compiled for 'gfx942', port 'cuda' runs 'sm_90'"),
 ]
 
 
@@ -71,4 +73,4 @@ def test_unsupported_error_lists_every_reject_when_some_are_alike() -> None:
 
 
 def test_exit_code_is_3_only_when_the_compiler_is_at_fault() -> None:
-    assert [error.exit_code for error in ERRORS] == [2, 2, 2, 3, 2]
+    assert [error.exit_code for error in ERRORS] == [2, 2, 2, 3, 2, 2]

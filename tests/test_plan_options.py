@@ -97,6 +97,10 @@ def test_engines_are_listed_when_the_preferred_one_is_unknown() -> None:
         ({"plugin_dirs": ["/no/such/folder"]}, r"'/no/such/folder' does not exist: expected a folder or a file"),
         ({"plugin_dirs": "/plugins"}, r"plugin_dirs must be a list.*\['/plugins'\]"),
         ({"plugin_dirs": ["."], "plugin_mode": "only"}, r"plugin_mode = 'only': expected 'additive'.*'absolute'"),
+        (
+            {"plugin_mode": "absolute"},
+            r"plugin_mode = 'absolute': expected folders or files of engine plugins.*name them with plugin_dirs",
+        ),
         ({"knobs": {"TILE": 64}}, r"knobs are set for one engine: name it with the option 'engine'"),
         (
             {"engine": "HOST_ROWWISE_ENGINE", "knobs": ["TILE=64"]},
@@ -220,3 +224,7 @@ def test_command_runs_with_plan_options(command: Command, program: Path, tmp_pat
     result = command("run", program, "--plugin-dir", tmp_path, "--plugin-mode", "absolute")
     assert result.returncode == 2
     assert "port 'host' does not take them" in result.stderr
+    for arguments in (["run", program], ["devices"]):
+        result = command(*arguments, "--plugin-mode", "absolute")
+        assert result.returncode == 2
+        assert "plugin_mode = 'absolute': expected folders or files" in result.stderr

@@ -17,7 +17,7 @@ import pytest
 
 import hipdnn_mlir
 from hipdnn_mlir import _runtime
-from hipdnn_mlir.errors import DeviceError, ModelError, ProgramError
+from hipdnn_mlir.errors import USER_ERROR, DeviceError, ModelError, ProgramError, WrongTargetError
 from hipdnn_mlir.session import Session, load
 from runtime_programs import Array, Graph, ProgramText, argument, convolution, document, execute, relu_of_sum
 
@@ -357,8 +357,12 @@ def test_refused_when_format_is_newer() -> None:
 def test_refused_when_program_is_for_another_target() -> None:
     program = relu_of_sum(SHAPE)
     program.document["target"] = "elsewhere"
-    with pytest.raises(ProgramError, match="compiled for 'elsewhere', port 'host' runs 'host'"):
+    with pytest.raises(WrongTargetError, match="compiled for 'elsewhere', port 'host' runs 'host'") as raised:
         Session(program, port="host")
+    # Whoever looks for what is wrong with the program, or with the device, finds it.
+    assert isinstance(raised.value, ProgramError)
+    assert isinstance(raised.value, DeviceError)
+    assert raised.value.exit_code == USER_ERROR
     with pytest.raises(ProgramError, match=r"no port runs target 'elsewhere': known are 'host', 'gfx\*', 'sm_\*'"):
         Session(program)
 

@@ -27,7 +27,7 @@ import carried
 import hipdnn_mlir
 from hipdnn_mlir import _runtime
 from hipdnn_mlir.dtypes import BY_NAME
-from hipdnn_mlir.errors import DeviceError, HipdnnMlirError, ProgramError
+from hipdnn_mlir.errors import DeviceError, HipdnnMlirError, WrongTargetError
 
 MEBIBYTE = 1 << 20
 OPEN_PORT = """
@@ -120,7 +120,9 @@ class Subject:
 
     def wrong_architecture(self, target: str) -> str:
         """The program says that it is another GPU's."""
-        return failure(ProgramError, lambda: self.session(target=target), f"compiled for '{target}'", "--target sm_")
+        return failure(
+            WrongTargetError, lambda: self.session(target=target), f"compiled for '{target}'", "--target sm_"
+        )
 
 
 class Filled:

@@ -35,6 +35,11 @@ from hipdnn_mlir.plan_options import PlanOptions
 
 LIMITS = {"f32": 2e-3, "f16": 2e-2}
 """Largest relative distance of outputs, as norms; that of f32 allows TF32."""
+WANTED_US = {
+    "resnet50-f16-model": 430, "resnet50-f16-b32-model": 1300, "resnet50-tf32": 520, "resnet50-b32-tf32": 2050,
+    "encoder-f16-model": 480, "encoder-f16-b32-model": 1650, "mlp-f16-model": 12,
+}  # fmt: skip
+"""Microseconds of a recorded run on an H200 that these programs are to stay below."""
 
 
 def inputs_of(session: hipdnn_mlir.Session, seed: int) -> dict[str, np.ndarray]:
@@ -99,6 +104,11 @@ def against_pytorch(path: Path, us: float) -> str:
     return f"{'':24} PyTorch: {ways}  ours / best {us / min(times.values()):.3f}"
 
 
+def against_wanted(us: float, wanted: float) -> str:
+    """What a run is to take, and whether it does."""
+    return f"wanted {wanted} us, {'reached' if us <= wanted else f'MISSED by {us / wanted - 1:.0%}'}"
+
+
 def surroundings() -> str:
     """The date, the GPU and what runs on it."""
     asked = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
@@ -138,6 +148,8 @@ def report(path: Path, steps: int, plans: PlanOptions) -> tuple[str, float]:
         f"{path.stem:24} steps {plain.session.stats.steps:4} load {loaded_s:6.2f} s (weights {unpacked_s:5.2f} s)  "
         f"plain {times[0]:9.1f} us  graph {times[1]:9.1f} us  error {worst:.1e} {verdict} replay {same}"
     )
+    if path.stem in WANTED_US:
+        line += f"  {against_wanted(times[1], WANTED_US[path.stem])}"
     return line, times[1]
 
 

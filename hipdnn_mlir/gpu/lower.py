@@ -35,7 +35,14 @@ def compile_module(module: Any, architecture: Architecture) -> str | bytes:
         ModelError: llvmlite is not installed.
         PassError: MLIR or LLVM refused the code, or it calls a function that nothing defines.
     """
-    return _assemble(_llvm_text(module, architecture), architecture)
+    machine, optimized = _optimized(_llvm_text(module, architecture), architecture)
+    return machine.emit_object(optimized) if architecture.code == "object" else str(machine.emit_assembly(optimized))
+
+
+def assembly(module: Any, architecture: Architecture) -> str:
+    """Return the instructions that `compile_module` makes of a module, as text of LLVM's assembler or PTX; raises as that does."""
+    machine, optimized = _optimized(_llvm_text(module, architecture), architecture)
+    return str(machine.emit_assembly(optimized))
 
 
 def _llvm_text(module: Any, architecture: Architecture) -> str:
@@ -99,7 +106,8 @@ def _backend() -> ModuleType:
     return binding  # type: ignore[no-any-return]
 
 
-def _assemble(text: str, architecture: Architecture) -> str | bytes:
+def _optimized(text: str, architecture: Architecture) -> tuple[Any, Any]:
+    """LLVM's target machine, and its module of some LLVM IR after all passes."""
     binding = _backend()
     if architecture.vendor == "amd":
         text = _with_code_object_version(text)
@@ -115,7 +123,7 @@ def _assemble(text: str, architecture: Architecture) -> str | bytes:
     missing = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
     if missing:
         raise PassError(f"a kernel calls {', '.join(missing)}, which nothing defines", pass_name="llvm")
-    return machine.emit_object(module) if architecture.code == "object" else str(machine.emit_assembly(module))
+    return machine, module
 
 
 def _with_code_object_version(text: str) -> str:

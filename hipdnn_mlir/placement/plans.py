@@ -68,7 +68,7 @@ def _checked(lowered: "Lowered") -> "Lowered":
 def refused_plans(model: ProgramModel) -> list[RefusedPlan]:
     """Build every plan of a program, without its constants; the steps whose plan the library refuses.
 
-    Nothing is refused where the target's library is not on this machine.
+    Nothing is refused where the target's library is not on this machine, see `why_not_asked`.
 
     Raises:
         DeviceError: a plan could not be tried.
@@ -84,13 +84,28 @@ def refused_plans(model: ProgramModel) -> list[RefusedPlan]:
     return found
 
 
+def why_not_asked(model: ProgramModel) -> str:
+    """Why no library can be asked for the plans of a program on this machine; empty where one can."""
+    return _opened(model.target, model.tf32)[1]
+
+
 @cache
-def _device(target: str, tf32: bool) -> _runtime.Device | None:
+def _opened(target: str, tf32: bool) -> tuple[_runtime.Device | None, str]:
+    """The device that runs a target's programs, or why there is none."""
     try:
-        return _runtime.open_device(_runtime.port_for_target(target), threads=1, tf32=tf32)
+        device = _runtime.open_device(_runtime.port_for_target(target), threads=1, tf32=tf32)
+        # What another architecture's library says of a graph does not hold.
+        reason = "" if device.runs(target) else f"the device here is for target '{device.target}'"
     except (DeviceError, ProgramError) as error:
-        logger.info("plans for %s are not tried: %s", target, error)
-        return None
+        reason = str(error)
+    if reason:
+        logger.info("plans for %s are not asked for: %s", target, reason)
+        return None, reason
+    return device, ""
+
+
+def _device(target: str, tf32: bool) -> _runtime.Device | None:
+    return _opened(target, tf32)[0]
 
 
 @lru_cache(maxsize=REMEMBERED_PLANS)

@@ -1,8 +1,8 @@
 """Which nodes of a model form which graph on which engine, and why the others do not."""
 
 import logging
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from ..passes.offload import ENGINE, rejects
 from ..passes.pipeline import OFFLOAD_STEPS, Runner
 from ..passes.registration import body, functions
 from ..placement import place
-from ..placement.plans import lowered_here
+from ..placement.plans import lowered_here, why_not_asked
 from ..precision import UNCHANGED, find_precision
 from ..program.schema import Execute, ProgramModel
 from ..region import region_graph, region_kernel
@@ -66,7 +66,8 @@ class Explanation:
         movements: data movement that becomes views or copies, by ONNX node name.
         launches: kernels for what no engine takes, in the order they run.
         samples: open size -> the number that stands for it in reasons and operations.
-        refused: where the plans were built: what the library of this machine refused, with what became of it.
+        refused: where plans were asked for: what the library of this machine refused, with what became of it.
+        plans_not_asked: why plans were not asked for although they were to be; else empty.
     """
 
     graphs: list[GraphReport]
@@ -75,6 +76,7 @@ class Explanation:
     launches: list[GraphReport] = field(default_factory=list)
     samples: dict[str, int] = field(default_factory=dict)
     refused: list[RefusalReport] = field(default_factory=list)
+    plans_not_asked: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -85,6 +87,8 @@ class Explanation:
         lines = [f"{found.name}  {found.engine}  {found.summary}  ({', '.join(found.nodes)})" for found in regions]
         lines += [f"rejected  {reject}" for reject in self.rejects]
         lines += [f"refused by the library  {refusal}" for refusal in self.refused]
+        if self.plans_not_asked:
+            lines.append(f"plans were not asked for: {self.plans_not_asked}")
         if self.samples:
             lines.append(f"open sizes are shown at {', '.join(f'{n} = {size}' for n, size in self.samples.items())}")
         return "\n".join(lines)
@@ -107,8 +111,8 @@ def explain(
         precision: as for `compile`.
         shapes: as for `compile`; a size that stays open is shown at a sample of it.
         buckets: as for `compile`; where every open size has some, the model is shown at the largest.
-        plans: also build the plan of every graph with the target's library, which has to be on this machine to refuse any, and show what it
-            refuses and what is compiled in its place.
+        plans: also build the plan of every graph with the target's library, at the sizes that are shown, and show what it refuses and what
+            is compiled in its place; without that library or its device here, or with operations rejected, why not.
 
     Raises:
         ModelError: missing or broken model; unknown target, precision or input name; sizes that do not fit the model.
@@ -124,14 +128,11 @@ def explain(
     check_names(buckets or {}, sizes)
     if all(name in (buckets or {}) for name in sizes.table.symbols):
         largest = [(buckets or {})[name][-1] for name in sizes.table.symbols]
-        found = _explained(file, sizes, largest, target, precision, where)
-        if plans and not found.rejects:
-            found.refused.extend(_refused(file, target, precision, sizes.at(largest), where))
-        return found
+        return _explained(file, sizes, largest, target, precision, where, plans)
     failure: ModelError | None = None
     for chosen in samples_for(file.proto, sizes):
         try:
-            return _explained(file, sizes, chosen.points[0], target, precision, where)
+            return _explained(file, sizes, chosen.points[0], target, precision, where, plans)
         except ModelError as error:  # as in compiling: another sample may fit the model
             error.hint = f"{sizes.meaning(chosen.points[0])}; give sizes that are fixed or equal with --shape"
             failure = failure or error
@@ -140,9 +141,9 @@ def explain(
 
 
 def _explained(
-    file: ModelFile, sizes: InputSizes, point: Sequence[int], target: str, precision: str, where: str
+    file: ModelFile, sizes: InputSizes, point: Sequence[int], target: str, precision: str, where: str, plans: bool
 ) -> Explanation:
-    """The placement of a model where its open sizes have the given values."""
+    """The placement of a model where its open sizes have the given values; with what the library says of it, if asked."""
     found = Explanation([], [], [], samples=dict(zip(sizes.table.symbols, point, strict=True)))
     dims = sizes.at(point)
     try:
@@ -150,26 +151,26 @@ def _explained(
     except UnsupportedError as error:
         logger.info("explained in parts, since the whole cannot be imported: %s", error)
         _add_parts(found, with_shapes(file.proto, dims), target, precision, error.rejects)
-    return found
-
-
-def _refused(
-    file: ModelFile, target: str, precision: str, shapes: Shapes | None, where: str
-) -> Iterator[RefusalReport]:
-    """What the library of this machine refuses of a model, and what runs in its place."""
+    if not plans:
+        return found
+    if found.rejects:
+        return replace(found, plans_not_asked="the model is no whole program, since operations are rejected")
     program = lowered_here(
         lambda refused: lower(
             file.proto,
             target=target,
             precision=precision,
-            shapes=shapes,
+            shapes=dims,
             refused=refused,
             where=where,
             external=file.external,
         )
     ).model
-    for plan in program.refused:
-        yield RefusalReport(plan.summary, plan.nodes, plan.reason, [described(program, step) for step in plan.steps])
+    refused = [
+        RefusalReport(plan.summary, plan.nodes, plan.reason, [described(program, step) for step in plan.steps])
+        for plan in program.refused
+    ]
+    return replace(found, refused=refused, plans_not_asked=why_not_asked(program))
 
 
 def described(program: ProgramModel, number: int) -> str:

@@ -68,6 +68,8 @@ def explanation(data: Mapping[str, Any]) -> RenderableType:
         parts.append(Text("Every node has a place.", style="green"))
     if data["refused"]:
         parts.append(_refused(data["refused"], lambda plan: plan["became"]))
+    if data["plans_not_asked"]:
+        parts.append(Text(f"Plans were not asked for: {data['plans_not_asked']}.", style="yellow"))
     samples: Mapping[str, int] = data["samples"]
     if samples:
         parts.append(

@@ -406,6 +406,8 @@ void translate(const std::exception_ptr& exception, void* payload) {
   const auto raise = [&](const char* name, const Error& error) { PyErr_SetString(errors.attr(name).ptr(), error.what()); };
   try {
     std::rethrow_exception(exception);
+  } catch (const WrongTargetError& error) {
+    raise("WrongTargetError", error);
   } catch (const ProgramError& error) {
     raise("ProgramError", error);
   } catch (const PlanRefusedError& error) {
@@ -429,6 +431,7 @@ NB_MODULE(_runtime, m) {
   nb::class_<Device>(m, "Device", "One device of a port, with the plans built on it.")
       .def_prop_ro("port", [](const Device& device) { return std::string(device.port().name); })
       .def_prop_ro("target", [](const Device& device) { return device.target(); })
+      .def("runs", [](const Device& device, const std::string& target) { return device.runs(target); }, "target"_a, "Whether it runs programs for a target.")
       .def_prop_ro("threads", [](const Device& device) { return device.options().threads; })
       .def_prop_ro("version", [](const Device& device) { return device.library().version(); })
       .def_prop_ro("runtime_version", [](const Device& device) { return device.library().runtime_version(); }, "Of HIP, or of the driver behind it.")

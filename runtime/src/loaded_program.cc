@@ -138,8 +138,8 @@ std::shared_ptr<const LoadedProgram> LoadedProgram::load(std::shared_ptr<const D
   const std::string& target = program->target();
   if (!device->runs(target)) {
     const std::string wanted = device->target();
-    throw ProgramError("program.target: compiled for '" + target + "', port '" + std::string(port.name) + "' runs '" + wanted +
-                       "'; compile the model again with --target " + wanted);
+    throw WrongTargetError("program.target: compiled for '" + target + "', port '" + std::string(port.name) + "' runs '" + wanted +
+                           "'; compile the model again with --target " + wanted);
   }
   std::shared_ptr<LoadedProgram> loaded(new LoadedProgram());
   loaded->device_ = std::move(device);

@@ -66,6 +66,10 @@ hipdnnPluginLoadingMode_ext_t plugin_mode_of(const std::string& name) {
 }
 
 PluginPaths located(PluginPaths plugins) {
+  if (plugins.paths.empty() && plugins.mode != HIPDNN_PLUGIN_LOADING_ADDITIVE) {
+    throw InputError("plugin_mode = '" + std::string(kAbsolute) +
+                     "': expected folders or files of engine plugins in the place of the library's own; name them with plugin_dirs");
+  }
   for (std::string& path : plugins.paths) {
     std::error_code failure;
     if (path.empty() || !std::filesystem::exists(path, failure)) {

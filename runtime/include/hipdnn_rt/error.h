@@ -27,6 +27,12 @@ class ProgramError : public Error {
   using Error::Error;
 };
 
+/// The program is compiled for another device than the one it was loaded on.
+class WrongTargetError : public ProgramError {
+ public:
+  using ProgramError::ProgramError;
+};
+
 /// A call into HIP or hipDNN failed, or a library could not be opened.
 class DeviceError : public Error {
  public:

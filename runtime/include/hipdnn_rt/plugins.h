@@ -20,7 +20,8 @@ struct PluginPaths {
 /// "additive" or "absolute", hipDNN's names of the modes. Throws InputError for another.
 hipdnnPluginLoadingMode_ext_t plugin_mode_of(const std::string& name);
 
-/// The same with absolute paths: the library reads relative ones from its own folder. Throws InputError for one that does not exist.
+/// The same with absolute paths: the library reads relative ones from its own folder. Throws InputError for one that does not exist,
+/// and for none where they are to take the place of the library's own.
 PluginPaths located(PluginPaths plugins);
 
 /// Have the library load these with its next handle; nothing where it has them already, or there are none. A library takes paths only while none of

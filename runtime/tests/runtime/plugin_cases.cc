@@ -86,6 +86,8 @@ void test_error_when_plugins_cannot_be_used(const Libraries& libraries) {
                   "hipdnnSetEnginePluginPaths_ext: this library's engines are built in, it loads no plugins");
   check::equal(hipdnn_rt::plugin_mode_of("absolute"), HIPDNN_PLUGIN_LOADING_ABSOLUTE);
   check::contains(error_of<InputError>([] { hipdnn_rt::plugin_mode_of("only"); }), "plugin_mode = 'only': expected 'additive'");
+  check::contains(error_of<InputError>([&] { const Device device(host, {.plugins = {{}, HIPDNN_PLUGIN_LOADING_ABSOLUTE}}); }),
+                  "plugin_mode = 'absolute': expected folders or files of engine plugins");
   check::that(open_host(libraries)->plugins().empty(), "the host library has none");
 }
 

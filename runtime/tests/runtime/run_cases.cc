@@ -154,7 +154,7 @@ void test_refused_when_the_target_differs(const Libraries& libraries) {
   Sample sample = relu_of_sum({4});
   sample.program["target"] = "hip";
   const auto load = [&] { LoadedProgram::load(open_host(libraries), sample.parse()); };
-  check::contains(error_of<hipdnn_rt::ProgramError>(load), "program.target: compiled for 'hip', port 'host' runs 'host'");
+  check::contains(error_of<hipdnn_rt::WrongTargetError>(load), "program.target: compiled for 'hip', port 'host' runs 'host'");
 }
 
 void test_reasons_given_when_no_engine_takes_a_graph(const Libraries& libraries) {
