@@ -106,7 +106,7 @@ def against_pytorch(path: Path, us: float) -> str:
 
 def against_wanted(us: float, wanted: float) -> str:
     """What a run is to take, and whether it does."""
-    return f"wanted {wanted} us, {'reached' if us <= wanted else f'MISSED by {us / wanted - 1:.0%}'}"
+    return f"wanted {wanted} us, {'reached' if us <= wanted else f'MISSED by {us / wanted - 1:.1%}'}"
 
 
 def surroundings() -> str:
