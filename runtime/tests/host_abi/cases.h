@@ -12,6 +12,9 @@ void add_operation_cases(check::Suite& suite, const Library& library);
 void add_graph_cases(check::Suite& suite, const Library& library);
 void add_engine_cases(check::Suite& suite, const Library& library);
 void add_execution_cases(check::Suite& suite, const Library& library);
+void add_listing_cases(check::Suite& suite, const Library& library);
+void add_process_cases(check::Suite& suite, const Library& library);
+void add_serialization_cases(check::Suite& suite, const Library& library);
 void add_override_cases(check::Suite& suite, const Library& library);
 
 void add_host_operation_cases(check::Suite& suite, const Library& library);

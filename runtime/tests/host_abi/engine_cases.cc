@@ -1,6 +1,5 @@
 // The rules of heuristics, engines, configurations and knobs.
 #include <cstdint>
-#include <string_view>
 
 #include "cases.h"
 #include "models.h"
@@ -9,12 +8,6 @@ namespace abi {
 namespace {
 
 constexpr auto descriptors = HIPDNN_TYPE_BACKEND_DESCRIPTOR;
-
-std::int64_t fnv1a(std::string_view name) {
-  std::uint64_t hash = 14695981039346656037U;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
-  return static_cast<std::int64_t>(hash);
-}
 
 void test_heuristic_fills_configurations_that_are_not_finalized(const Library& library) {
   const Handle handle(library);
@@ -85,30 +78,6 @@ void test_engine_is_chosen_by_global_index(const Library& library) {
   check::equal(plan.read_integers(HIPDNN_ATTR_EXECUTION_PLAN_ENGINE_GLOBAL_INDEX_EXT), Dims{id});
 }
 
-void test_engine_ids_are_hashes_of_names(const Library& library) {
-  const Handle handle(library);
-  const auto count = library.backend.get<decltype(::hipdnnGetEngineCount_ext)>("hipdnnGetEngineCount_ext");
-  const auto info = library.backend.get<decltype(::hipdnnGetEngineInfo_ext)>("hipdnnGetEngineInfo_ext");
-  std::size_t engines = 0;
-  check::equal(count(handle.get(), &engines), HIPDNN_STATUS_SUCCESS);
-  check::that(engines > 0, "the library has engines");
-  std::string previous;
-  for (std::size_t i = 0; i < engines; ++i) {
-    std::int64_t id = 0;
-    std::size_t name = 0;
-    std::size_t plugin = 0;
-    std::size_t version = 0;
-    std::size_t type = 0;
-    check::equal(info(handle.get(), i, &id, nullptr, &name, nullptr, &plugin, nullptr, &version, nullptr, &type), HIPDNN_STATUS_SUCCESS);
-    std::vector<char> names(name + 1), plugins(plugin + 1), versions(version + 1), types(type + 1);
-    check::equal(info(handle.get(), i, &id, names.data(), &name, plugins.data(), &plugin, versions.data(), &version, types.data(), &type),
-                 HIPDNN_STATUS_SUCCESS);
-    check::equal(id, fnv1a(names.data()), names.data());
-    check::that(previous < names.data(), "sorted by name");
-    previous = names.data();
-  }
-}
-
 void test_unknown_engine_index_is_refused(const Library& library) {
   const Handle handle(library);
   const AddRelu model(library, handle);
@@ -141,7 +110,6 @@ void add_engine_cases(check::Suite& suite, const Library& library) {
   suite.add("engine: find first stops at one engine", [&] { test_find_first_stops_at_one_engine(library); });
   suite.add("engine: no engine is success", [&] { test_no_engine_is_success(library); });
   suite.add("engine: chosen by global index", [&] { test_engine_is_chosen_by_global_index(library); });
-  suite.add("engine: ids are hashes of names", [&] { test_engine_ids_are_hashes_of_names(library); });
   suite.add("engine: unknown index is refused", [&] { test_unknown_engine_index_is_refused(library); });
   suite.add("engine: knob choice keeps its value", [&] { test_knob_choice_keeps_its_value(library); });
   suite.add("engine: plan needs a finalized configuration", [&] { test_plan_needs_a_finalized_configuration(library); });

@@ -1,6 +1,7 @@
 // The rules of plans, variant packs and execution, and one graph's values.
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "cases.h"
 #include "models.h"
@@ -11,24 +12,7 @@ namespace {
 void test_add_relu_computes(const Library& library) {
   const Handle handle(library);
   const AddRelu model(library, handle);
-  const Descriptor built = plan(library, model.graph);
-  std::vector<float> in(32);
-  std::vector<float> bias(8);
-  std::vector<float> expected(32);
-  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i) - 16.0F;
-  for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = 0.5F * static_cast<float>(i);
-  for (std::size_t i = 0; i < in.size(); ++i) expected[i] = std::max(0.0F, in[i] + bias[i % 8]);
-  const Buffer x(library, in);
-  const Buffer b(library, bias);
-  const Buffer y(library, std::vector<float>(32, -1.0F));
-  const std::int64_t workspace_bytes = built.read_integers(HIPDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE).at(0);
-  const Buffer workspace(library, static_cast<std::size_t>(std::max<std::int64_t>(workspace_bytes, 64)));
-  const Descriptor bound = pack(library, {3, 1, 2}, {y.get(), x.get(), b.get()}, workspace.get());
-  for (int run = 0; run < 2; ++run) {  // a pack is reusable
-    check::equal(library.execute(handle.get(), built.get(), bound.get()), HIPDNN_STATUS_SUCCESS, library.last_error());
-    check::equal(library.hip_synchronize(nullptr), hipSuccess);
-    check::equal(y.read<float>(), expected);
-  }
+  check_add_relu(library, handle, plan(library, model.graph));
 }
 
 void test_plan_outlives_what_it_was_made_of(const Library& library) {
@@ -53,6 +37,27 @@ void test_plan_lists_all_tensors(const Library& library) {
   Dims uids = plan(library, model.graph).read_integers(HIPDNN_ATTR_EXECUTION_PLAN_TENSOR_UIDS_EXT);
   std::ranges::sort(uids);
   check::equal(uids, Dims{1, 2, 3, 4}, "virtual tensors too");
+}
+
+void test_plan_is_asked_by_the_rules(const Library& library) {
+  const Handle handle(library);
+  const AddRelu model(library, handle);
+  const Descriptor built = plan(library, model.graph);
+  const auto bytes = built.read_integers(HIPDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+  check::equal(bytes.size(), 1U, "workspace sizes");
+  check::that(bytes[0] >= 0, "the workspace's size is " + std::to_string(bytes[0]));
+  check::equal(built.count(HIPDNN_ATTR_EXECUTION_PLAN_TENSOR_UIDS_EXT, HIPDNN_TYPE_INT64), 4);
+  std::int64_t actual = 0;
+  std::array<std::int64_t, 4> uids{-1, -1, -1, -1};
+  built.get(HIPDNN_ATTR_EXECUTION_PLAN_TENSOR_UIDS_EXT, HIPDNN_TYPE_INT64, 2, &actual, uids.data());
+  check::that(uids[2] == -1 && uids[3] == -1, "more uids were written than asked for");
+  check::equal(built.get(HIPDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, HIPDNN_TYPE_FLOAT, 1, &actual, uids.data()), HIPDNN_STATUS_BAD_PARAM,
+               "wrong type");
+  check::equal(built.get(HIPDNN_ATTR_TENSOR_DIMENSIONS, HIPDNN_TYPE_INT64, 1, &actual, uids.data()), HIPDNN_STATUS_NOT_SUPPORTED, "a tensor's");
+  const Descriptor unfinished(library, HIPDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  for (const int name : {HIPDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, HIPDNN_ATTR_EXECUTION_PLAN_TENSOR_UIDS_EXT}) {
+    check::equal(unfinished.get(name, HIPDNN_TYPE_INT64, 0, &actual, nullptr), HIPDNN_STATUS_NOT_INITIALIZED, "before finalize");
+  }
 }
 
 void test_plan_takes_a_handle(const Library& library) {
@@ -97,6 +102,7 @@ void add_execution_cases(check::Suite& suite, const Library& library) {
   suite.add("execution: add and relu compute", [&] { test_add_relu_computes(library); });
   suite.add("execution: plan outlives what it was made of", [&] { test_plan_outlives_what_it_was_made_of(library); });
   suite.add("execution: plan lists all tensors", [&] { test_plan_lists_all_tensors(library); });
+  suite.add("execution: plan is asked by the rules", [&] { test_plan_is_asked_by_the_rules(library); });
   suite.add("execution: plan takes a handle", [&] { test_plan_takes_a_handle(library); });
   suite.add("execution: plan must be finalized to execute", [&] { test_plan_must_be_finalized_to_execute(library); });
   suite.add("execution: pack needs as many pointers as uids", [&] { test_pack_needs_as_many_pointers_as_uids(library); });

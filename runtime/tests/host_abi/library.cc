@@ -42,6 +42,18 @@ std::string Library::last_error() const {
   return message.data();
 }
 
+void Library::allow_refusal(hipdnnStatus_t status, const std::string& what, const std::source_location& at) const {
+  if (status == HIPDNN_STATUS_SUCCESS) return;
+  const std::string reason = last_error();
+  check::that(!reason.empty(), what + ": status " + std::to_string(status) + " without a message", at);
+  throw check::Refused(what + ": status " + std::to_string(status) + ", " + reason);
+}
+
+void Library::allow_not_supported(hipdnnStatus_t status, const std::string& what, const std::source_location& at) const {
+  if (status != HIPDNN_STATUS_SUCCESS) check::equal(status, HIPDNN_STATUS_NOT_SUPPORTED, what + ": " + last_error(), at);
+  allow_refusal(status, what, at);
+}
+
 Handle::Handle(const Library& library) : library_(library) { check::equal(library.create(&handle_), HIPDNN_STATUS_SUCCESS, "hipdnnCreate"); }
 
 Handle::~Handle() { library_.destroy(handle_); }

@@ -26,6 +26,13 @@ class SharedLibrary {
     if (symbol == nullptr) throw std::runtime_error(path_ + " lacks the symbol " + name);
     return reinterpret_cast<Function*>(symbol);
   }
+  /// A function that a library may lack; the case is refused then.
+  template <class Function>
+  Function* optional(const char* name) const {
+    void* symbol = find(name);
+    if (symbol == nullptr) throw check::Refused("the library lacks the symbol " + std::string(name));
+    return reinterpret_cast<Function*>(symbol);
+  }
 
  private:
   struct Close {
@@ -60,6 +67,11 @@ struct Library {
 
   /// The calling thread's last error, kept.
   std::string last_error() const;
+  /// Of what a library may do or refuse: a refusal must have a message, which becomes that of the case.
+  void allow_refusal(hipdnnStatus_t status, const std::string& what, const std::source_location& at = std::source_location::current()) const;
+  /// The same where only this status is a refusal; any other but success is a failure.
+  void allow_not_supported(hipdnnStatus_t status, const std::string& what,
+                           const std::source_location& at = std::source_location::current()) const;
 };
 
 class Handle {

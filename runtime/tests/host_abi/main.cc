@@ -31,6 +31,9 @@ int main(int argc, char** argv) {
     abi::add_graph_cases(suite, library);
     abi::add_engine_cases(suite, library);
     abi::add_execution_cases(suite, library);
+    abi::add_listing_cases(suite, library);
+    abi::add_process_cases(suite, library);
+    abi::add_serialization_cases(suite, library);
     abi::add_override_cases(suite, library);
     if (!is_portable) {
       abi::add_host_operation_cases(suite, library);

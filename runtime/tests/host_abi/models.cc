@@ -1,6 +1,7 @@
 // Builds the graphs of the cases.
 #include "models.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -113,5 +114,31 @@ AddRelu::AddRelu(const Library& library, const Handle& handle)
       add(std::move(pointwise(library, HIPDNN_POINTWISE_ADD, {&in, &bias}, sum).finalize())),
       relu(std::move(pointwise(library, HIPDNN_POINTWISE_RELU_FWD, {&sum}, out).finalize())),
       graph(finalized_graph(library, handle, {&add, &relu})) {}
+
+void check_add_relu(const Library& library, const Handle& handle, const Descriptor& built) {
+  std::vector<float> in(32);
+  std::vector<float> bias(8);
+  std::vector<float> expected(32);
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i) - 16.0F;
+  for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = 0.5F * static_cast<float>(i);
+  for (std::size_t i = 0; i < in.size(); ++i) expected[i] = std::max(0.0F, in[i] + bias[i % 8]);
+  const Buffer x(library, in);
+  const Buffer b(library, bias);
+  const Buffer y(library, std::vector<float>(32, -1.0F));
+  const std::int64_t workspace_bytes = built.read_integers(HIPDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE).at(0);
+  const Buffer workspace(library, static_cast<std::size_t>(std::max<std::int64_t>(workspace_bytes, 64)));
+  const Descriptor bound = pack(library, {3, 1, 2}, {y.get(), x.get(), b.get()}, workspace.get());
+  for (int run = 0; run < 2; ++run) {  // a pack is reusable
+    check::equal(library.execute(handle.get(), built.get(), bound.get()), HIPDNN_STATUS_SUCCESS, library.last_error());
+    check::equal(library.hip_synchronize(nullptr), hipSuccess);
+    check::equal(y.read<float>(), expected);
+  }
+}
+
+std::int64_t id_of(std::string_view name) {
+  std::uint64_t hash = 14695981039346656037U;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+  return static_cast<std::int64_t>(hash);
+}
 
 }  // namespace abi

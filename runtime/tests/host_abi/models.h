@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "library.h"
@@ -38,5 +39,11 @@ struct AddRelu {
   AddRelu(const Library& library, const Handle& handle);
   Descriptor in, bias, out, sum, add, relu, graph;
 };
+
+/// Runs a plan of AddRelu twice on numbers of its own and checks the results.
+void check_add_relu(const Library& library, const Handle& handle, const Descriptor& built);
+
+/// The id of an engine or a policy: the FNV-1a hash of its name.
+std::int64_t id_of(std::string_view name);
 
 }  // namespace abi
