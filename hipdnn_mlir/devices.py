@@ -36,6 +36,7 @@ class DeviceOptions:
 
     Attributes:
         port: Name of the port.
+        ordinal: Number of the device on its port.
         threads: Threads of one run where the port computes on the CPU; 0 for all.
         graphs: Record runs as graphs of the device.
         tune: Plans to time for each graph; 0 takes the first that builds.
@@ -51,6 +52,7 @@ class DeviceOptions:
     """
 
     port: str
+    ordinal: int = 0
     threads: int = 0
     graphs: bool = False
     tune: int = 0

@@ -15,8 +15,9 @@ Paths = Sequence[str | os.PathLike[str]]
 
 
 class PlanOptions(TypedDict, total=False):
-    """The options of a ``Session`` that choose plans, as it documents them."""
+    """The options of a ``Session`` that choose a device and its plans, as it documents them."""
 
+    device: int
     tune: int
     engine: str
     knobs: Mapping[str, int | float | str]
@@ -47,8 +48,12 @@ def device_options(
     tune, tf32 = plans.get("tune", 0), plans.get("tf32")
     if not isinstance(tune, int) or tune < 0:
         raise ModelError("tune must be a number: 0 (no timing) or more", got=repr(tune))
+    device = plans.get("device", 0)
+    if not isinstance(device, int) or device < 0:
+        raise ModelError("device must be the number of a GPU, from 0", got=repr(device))
     return DeviceOptions(
         port=port,
+        ordinal=device,
         threads=threads,
         graphs=graphs,
         tune=tune,

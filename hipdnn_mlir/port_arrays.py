@@ -85,7 +85,7 @@ class _DeviceArray:
         return _runtime.device_array(self.device, self.address, self.shape, self.strides, self.dtype, self.owner)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return _DLPACK_DEVICES[self.device.port], 0
+        return _DLPACK_DEVICES[self.device.port], self.device.ordinal
 
 
 def to_input(value: Any, port: Port, device: _runtime.Device, stream: int | None = None) -> Any:

@@ -75,6 +75,7 @@ class Session:
         threads: Threads of one run where the port computes on the CPU; 0 for all CPUs the process may use.
         instances: Combinations of open sizes that stay loaded; the one used least recently goes first.
         graph: On a GPU, record runs as graphs of the device and replay them while arrays keep their addresses.
+        device: Number of the GPU to run on, as ``hipdnn-mlir devices`` lists them.
         tune: Plans to time for each graph, of which the fastest is kept; 0 takes the first that the library proposes and builds.
         engine: Engine that graphs go to where it takes them, by name (``hipdnn-mlir devices``); the library's order by default.
         knobs: Knobs to set for that engine, by name; where it does not take them, a line in the log says why and its own are used.
@@ -106,6 +107,7 @@ class Session:
         threads: int = 0,
         instances: int = DEFAULT_INSTANCES,
         graph: bool = False,
+        device: int = 0,
         tune: int = 0,
         engine: str = "",
         knobs: Mapping[str, int | float | str] = MappingProxyType({}),
@@ -122,6 +124,7 @@ class Session:
         if instances < 1:
             raise ModelError("instances must be at least 1", got=str(instances))
         plans = PlanOptions(
+            device=device,
             tune=tune,
             engine=engine,
             knobs=knobs,

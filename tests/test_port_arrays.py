@@ -68,7 +68,7 @@ def test_memory_of_a_gpu_is_refused_on_the_host(session: Session, values: dict[s
 class Device:
     """A device of the port ``hip``, as far as arrays are looked at before it is used."""
 
-    port = "hip"
+    port, ordinal = "hip", 2
 
     def __init__(self) -> None:
         self.waited: list[int] = []
@@ -89,7 +89,7 @@ BF16 = Port("x", "bf16", (2, 3))
 def test_memory_of_a_gpu_is_taken_as_its_interface_says() -> None:
     made = to_input(described(strides=(6, 2)), BF16, Device())  # NumPy's typestr has no bfloat16
     assert (made.address, made.shape, made.strides, made.dtype) == (1 << 20, (2, 3), (3, 1), "u16")
-    assert made.__dlpack_device__() == (10, 0)
+    assert made.__dlpack_device__() == (10, 2)
     block = to_input(described(shape=(12,), typestr="|u1"), BF16, Device())
     assert (block.shape, block.strides, block.dtype) == ((2, 3), None, "bf16")
     pointer = to_input(Pointer(), BF16, Device())

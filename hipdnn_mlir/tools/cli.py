@@ -27,6 +27,7 @@ from ..recovery import recovered
 from ..sizes.open_sizes import Buckets, Shapes
 from .cli_options import (
     BucketOptions,
+    DeviceNumber,
     Engine,
     FindFirst,
     Graph,
@@ -143,6 +144,7 @@ def run(
     knob: Knobs = [],  # noqa: B006 - typer copies it
     tf32: Tf32 = None,
     graph: Graph = False,
+    device: DeviceNumber = 0,
     plan_cache: PlanCacheDir = None,
     find_first: FindFirst = False,
     override_shapes: OverrideShapes = False,
@@ -172,6 +174,7 @@ def run(
         graph=graph,
         sizes=parse_shapes(shape) if is_program(model) else {},
         plans=PlanOptions(
+            device=device,
             tune=tune,
             engine=engine,
             knobs=parse_knobs(knob),
@@ -263,6 +266,7 @@ def verify(
     knob: Knobs = [],  # noqa: B006 - typer copies it
     tf32: Tf32 = None,
     graph: Graph = False,
+    device: DeviceNumber = 0,
     plan_cache: PlanCacheDir = None,
     find_first: FindFirst = False,
     override_shapes: OverrideShapes = False,
@@ -296,6 +300,7 @@ def verify(
                 graph=graph,
                 sizes=shapes,
                 plans=PlanOptions(
+                    device=device,
                     tune=tune,
                     engine=engine,
                     knobs=parse_knobs(knob),

@@ -50,6 +50,9 @@ Tf32 = Annotated[
         "--tf32", help="Products of f32 may round their operands to TF32; default: as the program was compiled."
     ),
 ]
+DeviceNumber = Annotated[
+    int, typer.Option("--device", min=0, metavar="N", help="Number of the GPU to run on, see 'devices'.")
+]
 Graph = Annotated[bool, typer.Option("--graph", help="On a GPU, record a run as a graph of the device and replay it.")]
 PlanCacheDir = Annotated[
     Path | None,

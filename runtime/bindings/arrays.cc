@@ -64,7 +64,8 @@ bool is_dense(const Array& array) {
 }
 
 template <typename Array>
-void check_array(const Array& array, const Argument& argument, const Port& port) {
+void check_array(const Array& array, const Argument& argument, const Device& runs_on) {
+  const Port& port = runs_on.port();
   const bool is_right_type = array.dtype() == dlpack_type(argument.dtype) || array.dtype() == numpy_type(argument.dtype);
   bool is_right_shape = array.ndim() == argument.dims.size();
   for (std::size_t i = 0; is_right_shape && i < argument.dims.size(); ++i) {
@@ -86,13 +87,17 @@ void check_array(const Array& array, const Argument& argument, const Port& port)
   if (port.device_memory_is_host_memory && device != nb::device::cpu::value) {
     throw InputError("'" + argument.name + "': the array lies on a GPU; port '" + std::string(port.name) + "' reads memory of the host");
   }
+  if (device != nb::device::cpu::value && array.device_id() != runs_on.options().ordinal) {
+    throw InputError("'" + argument.name + "': the array lies on GPU " + std::to_string(array.device_id()) + ", the session runs on GPU " +
+                     std::to_string(runs_on.options().ordinal));
+  }
 }
 
 template <typename Array>
-Array import(nb::handle object, const Argument& argument, const Port& port, const char* expected) {
+Array import(nb::handle object, const Argument& argument, const Device& device, const char* expected) {
   Array array;
   if (!nb::try_cast(object, array)) throw InputError("'" + argument.name + "': expected " + expected);
-  check_array(array, argument, port);
+  check_array(array, argument, device);
   return array;
 }
 
@@ -103,21 +108,22 @@ Memory memory_of(const Array& array) {
 
 }  // namespace
 
-ReadArray import_input(nb::handle object, const Argument& argument, const Port& port) {
-  return import<ReadArray>(object, argument, port, "a NumPy array or an object with __dlpack__");
+ReadArray import_input(nb::handle object, const Argument& argument, const Device& device) {
+  return import<ReadArray>(object, argument, device, "a NumPy array or an object with __dlpack__");
 }
 
-WriteArray import_output(nb::handle object, const Argument& argument, const Port& port) {
-  return import<WriteArray>(object, argument, port, "a writable NumPy array or an object with __dlpack__");
+WriteArray import_output(nb::handle object, const Argument& argument, const Device& device) {
+  return import<WriteArray>(object, argument, device, "a writable NumPy array or an object with __dlpack__");
 }
 
-nb::object wrap_device_memory(std::string_view port, std::uintptr_t address, const std::vector<std::size_t>& dims,
+nb::object wrap_device_memory(const Device& device, std::uintptr_t address, const std::vector<std::size_t>& dims,
                               const std::optional<std::vector<std::int64_t>>& strides, const std::string& dtype, nb::handle owner) {
   const auto found = dtype_from_name(dtype);
   if (!found) throw InputError("unknown element type '" + dtype + "'");
-  const int device = port == "cuda" ? nb::device::cuda::value : nb::device::rocm::value;
+  const int type = device.port().name == std::string_view("cuda") ? nb::device::cuda::value : nb::device::rocm::value;
   const std::int64_t* const steps = strides ? strides->data() : nullptr;
-  return nb::cast(WriteArray(reinterpret_cast<void*>(address), dims.size(), dims.data(), owner, steps, dlpack_type(*found), device));
+  return nb::cast(WriteArray(reinterpret_cast<void*>(address), dims.size(), dims.data(), owner, steps, dlpack_type(*found), type,
+                             device.options().ordinal));
 }
 
 InputArray as_input(const ReadArray& array) { return {array.data(), memory_of(array)}; }

@@ -22,13 +22,13 @@ using ReadArray = nanobind::ndarray<nanobind::ro>;
 using WriteArray = nanobind::ndarray<>;
 
 /// View `object` (NumPy or DLPack) as the program's argument. bf16 may come as 16-bit unsigned integers, which NumPy has.
-/// Throws InputError naming the argument where dtype, shape, layout or memory do not fit what the port reads.
-ReadArray import_input(nanobind::handle object, const Argument& argument, const Port& port);
-WriteArray import_output(nanobind::handle object, const Argument& argument, const Port& port);
+/// Throws InputError naming the argument where dtype, shape, layout or memory do not fit what the device reads.
+ReadArray import_input(nanobind::handle object, const Argument& argument, const Device& device);
+WriteArray import_output(nanobind::handle object, const Argument& argument, const Device& device);
 
 /// A DLPack capsule of memory of a device's, dense where there are no `strides` (in elements). `owner` is kept alive by it.
 /// Throws InputError for an unknown dtype.
-nanobind::object wrap_device_memory(std::string_view port, std::uintptr_t address, const std::vector<std::size_t>& dims,
+nanobind::object wrap_device_memory(const Device& device, std::uintptr_t address, const std::vector<std::size_t>& dims,
                                     const std::optional<std::vector<std::int64_t>>& strides, const std::string& dtype, nanobind::handle owner);
 
 InputArray as_input(const ReadArray& array);

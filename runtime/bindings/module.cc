@@ -267,13 +267,13 @@ class Session {
       output_owners.reserve(given_outputs.size());
       outputs.reserve(given_outputs.size());
       for (std::size_t i = 0; i < given_inputs.size(); ++i) {
-        input_owners.push_back(import_input(given_inputs[i], program.inputs()[i], session.device_->port()));
+        input_owners.push_back(import_input(given_inputs[i], program.inputs()[i], *session.device_));
         inputs.push_back(as_input(input_owners.back()));
       }
       for (std::size_t i = 0; i < given_outputs.size(); ++i) {
         nb::object result = given_outputs[i];
         if (result.is_none()) result = nb::cast(session.outputs_->make_array(i));
-        output_owners.push_back(import_output(result, program.outputs()[i], session.device_->port()));
+        output_owners.push_back(import_output(result, program.outputs()[i], *session.device_));
         outputs.push_back(as_output(output_owners.back()));
         results.append(result);
       }
@@ -432,6 +432,7 @@ NB_MODULE(_runtime, m) {
       .def_prop_ro("port", [](const Device& device) { return std::string(device.port().name); })
       .def_prop_ro("target", [](const Device& device) { return device.target(); })
       .def("runs", [](const Device& device, const std::string& target) { return device.runs(target); }, "target"_a, "Whether it runs programs for a target.")
+      .def_prop_ro("ordinal", [](const Device& device) { return device.options().ordinal; }, "Number of the device on its port.")
       .def_prop_ro("threads", [](const Device& device) { return device.options().threads; })
       .def_prop_ro("version", [](const Device& device) { return device.library().version(); })
       .def_prop_ro("runtime_version", [](const Device& device) { return device.library().runtime_version(); }, "Of HIP, or of the driver behind it.")
@@ -458,7 +459,7 @@ NB_MODULE(_runtime, m) {
         "policies"_a = std::vector<std::string>(), "plugin_dirs"_a = std::vector<std::string>(), "plugin_mode"_a = "additive", "log_from"_a = nb::none());
   m.def("device_array", [](const Device& device, std::uintptr_t address, const std::vector<std::size_t>& dims,
                            const std::optional<std::vector<std::int64_t>>& strides, const std::string& dtype,
-                           const nb::object& owner) { return wrap_device_memory(device.port().name, address, dims, strides, dtype, owner); },
+                           const nb::object& owner) { return wrap_device_memory(device, address, dims, strides, dtype, owner); },
         "device"_a, "address"_a, "dims"_a, "strides"_a.none(), "dtype"_a, "owner"_a,
         "A DLPack capsule of memory of the device, which keeps the owner alive; strides are in elements.");
   m.def("count_devices", &count_devices, "port"_a, "Devices of a port.");

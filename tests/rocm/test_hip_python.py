@@ -33,7 +33,16 @@ def told(libraries: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     "form",
-    ["bytes", "pointer", "address of the stream", "typed", "typed, of a stream", "typed, of another stream", "run"],
+    [
+        "bytes",
+        "pointer",
+        "address of the stream",
+        "typed",
+        "typed, of a stream",
+        "typed, of another stream",
+        "on this GPU",
+        "run",
+    ],
 )
 def test_values_equal_numpy_in_every_form_of_memory(told: dict[str, Any], form: str) -> None:
     assert told[form] is True
@@ -44,6 +53,8 @@ def test_values_equal_numpy_in_every_form_of_memory(told: dict[str, Any], form: 
     [
         ("other dims", "expected f32[4,6], got f32[6,4]"),
         ("other type", "expected f32[4,6], got f64[4,3]"),
+        ("on another GPU", "the array lies on GPU 1, the session runs on GPU 0"),
+        ("no such GPU", "port 'hip': device 1 does not exist: 1 found"),
         ("read-only", "'y'"),
         ("null", "a null pointer"),
     ],

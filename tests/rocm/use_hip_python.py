@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from hip import hip
 
-from hipdnn_mlir.errors import ModelError
+from hipdnn_mlir.errors import DeviceError, ModelError
 from hipdnn_mlir.session import Session
+from rocm.other_gpu import OnOtherGpu
 from runtime_programs import Array, ProgramText, relu_of_sum
 
 SHAPE = (4, 6)
@@ -71,6 +72,8 @@ def main() -> None:
         "typed, of another stream": enqueued(lambda block: typed(block, stream=1)),
         "other dims": refused(lambda block: block.configure(typestr="float32", shape=(6, 4), itemsize=4, _force=True)),
         "other type": refused(lambda block: block.configure(typestr="float64", shape=(4, 3), itemsize=8, _force=True)),
+        "on this GPU": enqueued(lambda block: OnOtherGpu(int(block), SHAPE, 0)),
+        "on another GPU": refused(lambda block: OnOtherGpu(int(block), SHAPE, 1)),
         "read-only": refused(lambda block: typed(block, read_only=True)),
     }
     for block in blocks.values():
@@ -80,6 +83,10 @@ def main() -> None:
     checked(hip.hipStreamSynchronize(stream))
     (returned,) = session.run(None, {"a": blocks["a"], "b": blocks["b"]})
     told["run"] = bool(np.array_equal(returned, wanted))
+    try:
+        Session(ProgramText(text), port="hip", plan_cache=False, device=1)
+    except DeviceError as error:
+        told["no such GPU"] = str(error)
     told["null"] = refused(lambda _: hip.ihipStream_t(None))
     print(json.dumps(told))  # noqa: T201 - how it answers
 
