@@ -1,8 +1,8 @@
 """Runs the suites on the devices of a port and writes one file about it: `python tests/rocm/report.py --write build/rocm-report.md`.
 
 Versions, devices and engines first; then hipDNN's ABI (the C++ conformance program with the port's libraries), onnx's node cases compiled
-for the device, and whole models against ONNX Runtime on the CPU. Every failure stands there with its message. Exits 1 where something
-failed.
+for the device, the op table's samples against the host's library, and whole models against ONNX Runtime on the CPU, plain and recorded.
+Every failure stands there with its message. Exits 1 where something failed.
 """
 
 from __future__ import annotations
@@ -20,12 +20,16 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import onnx
 import onnxruntime as ort
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(1, str(Path(__file__).resolve().parents[2] / "bench" / "gpu"))
+
+import suite as op_suite
 
 import hipdnn_mlir
 import models
@@ -93,6 +97,21 @@ def node_cases(target: str, wanted: str, workers: int) -> Suite:
     return suite
 
 
+def samples(target: str, port: str, wanted: str, workers: int) -> Suite:
+    """The op table's samples against the host's library, as compiled for the target and, where its library refuses graphs, without them."""
+    suite = Suite(f"samples of the op table, {target}")
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "samples")
+        op_suite.pack(file, target, wanted, workers)
+        for name, result in op_suite.run(file, port, wanted, workers).items():
+            reason = "; ".join(result["reasons"])
+            is_right = result["status"] in ("passed", "recovered")
+            suite.add(name, "passed" if is_right else "failed", reason)
+            if result["status"] == "recovered":
+                suite.refusals.append((name, reason))
+    return suite
+
+
 def whole_models(target: str, names: Iterable[str]) -> Suite:
     """Models in f32 and f16 against ONNX Runtime on the CPU in f32, each in a process of its own."""
     suite = Suite(f"models, {target}")
@@ -112,16 +131,22 @@ def whole_models(target: str, names: Iterable[str]) -> Suite:
 
 
 def model_error(name: str, precision: str, target: str) -> float:
-    """The greatest difference from ONNX Runtime among a model's outputs, as norms."""
+    """The greatest difference from ONNX Runtime among a model's outputs, as norms, of a plain run and of recorded ones."""
     model = MODELS[name]()
     rng = np.random.default_rng(0)
     dims = {port.name: [d.dim_value for d in port.type.tensor_type.shape.dim] for port in model.graph.input}
     feeds = {port: rng.standard_normal(sizes).astype(np.float32) for port, sizes in dims.items()}
     session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     options = {} if precision == "f32" else {"precision": precision}
-    results = hipdnn_mlir.compile(model, target=target, **options).session().run(None, feeds)
-    pairs = zip(results, session.run(None, feeds), strict=True)
-    return max(float(np.linalg.norm(np.asarray(a) - b) / np.linalg.norm(b)) for a, b in pairs)
+    program = hipdnn_mlir.compile(model, target=target, **options)
+    recorded = program.session(graph=True)
+    runs = [program.session().run(None, feeds), *(recorded.run(None, feeds) for _ in range(3))]
+    wanted = session.run(None, feeds)
+    return max(
+        float(np.linalg.norm(np.asarray(a) - b) / np.linalg.norm(b))
+        for run in runs
+        for a, b in zip(run, wanted, strict=True)
+    )
 
 
 def targets_of(device: DeviceInfo) -> list[str]:
@@ -184,6 +209,9 @@ def main() -> int:
         "--conformance", type=Path, help="the C++ program test_host_abi; left out where it is not given"
     )
     parser.add_argument("--filter", default="", help="only node cases whose name contains this text")
+    parser.add_argument(
+        "--samples", default="sample ", help="only samples of the op table whose name contains this text"
+    )
     parser.add_argument("--models", default=",".join(MODELS), help="models by name, separated by commas")
     parser.add_argument("--workers", type=int, default=2, help="processes that run node cases")
     options = parser.parse_args()
@@ -200,6 +228,7 @@ def main() -> int:
     targets = targets_of(usable[0])
     for target in targets:
         suites.append(node_cases(target, options.filter, options.workers))
+        suites.append(samples(target, options.port, options.samples, options.workers))
         suites.append(whole_models(target, [name for name in options.models.split(",") if name]))
     options.write.parent.mkdir(parents=True, exist_ok=True)
     options.write.write_text(to_markdown(usable, targets, suites))

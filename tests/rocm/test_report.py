@@ -43,7 +43,19 @@ def test_a_port_without_a_device_is_an_error(tmp_path: Path) -> None:
 
 def test_the_report_has_versions_engines_and_counts(tmp_path: Path) -> None:
     written = tmp_path / "deep" / "report.md"
-    done = run("report.py", "--port", "host", "--filter", "test_relu", "--models", "mlp", "--write", str(written))
+    done = run(
+        "report.py",
+        "--port",
+        "host",
+        "--filter",
+        "test_relu",
+        "--samples",
+        "aten.relu",
+        "--models",
+        "mlp",
+        "--write",
+        str(written),
+    )
     assert done.returncode == 0, done.stderr
     text = written.read_text()
     for part in (
@@ -51,6 +63,7 @@ def test_the_report_has_versions_engines_and_counts(tmp_path: Path) -> None:
         "| target | host |",
         "| HOST_ONEDNN_ENGINE |",
         "| models, host | 2 | 0 | 0 |",
+        "| samples of the op table, host | ",
         "| onnx's node cases, host | ",
     ):
         assert part in text
@@ -68,7 +81,7 @@ def test_failures_stand_with_their_messages(tmp_path: Path) -> None:
     said = "FAILED tensor twice\\n  got 3, expected 2\\n12 cases, 1 failed, 0 refused\\n"
     conformance_of(tmp_path, f"printf '{said}'; exit 1")
     written = tmp_path / "report.md"
-    cases = ("--port", "host", "--filter", "test_relu", "--models", "")
+    cases = ("--port", "host", "--filter", "test_relu", "--samples", "none of them", "--models", "")
     done = run("report.py", *cases, "--conformance", str(tmp_path / "test_host_abi"), "--write", str(written))
     assert done.returncode == 1
     assert "| hipDNN's ABI | 11 | 0 | 1 |" in written.read_text()
@@ -119,7 +132,7 @@ def test_fusillis_target_is_tested_where_its_provider_is(target: str, engine: st
 @pytest.mark.skipif(find_library("amdhip64") is not None, reason="needs a machine without AMD's HIP")
 def test_the_devices_architecture_is_what_cases_are_compiled_for(libraries: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.md"
-    arguments = ("--filter", "test_matmul_2d", "--models", "", "--write", str(report))
+    arguments = ("--filter", "test_matmul_2d", "--samples", "none of them", "--models", "", "--write", str(report))
     variables = {"LD_LIBRARY_PATH": str(libraries), "FAKE_HIP_RECORD": str(tmp_path)}
     done = run("report.py", *arguments, **variables, FAKE_GCN_ARCH="gfx90a:sramecc+:xnack-")
     assert done.returncode == 0, done.stderr
