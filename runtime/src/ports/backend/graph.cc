@@ -121,6 +121,19 @@ std::vector<int> Graph::consumers(int t) const {
   return found;
 }
 
+std::vector<std::int64_t> packed_strides(const std::vector<std::int64_t>& dims, const std::vector<std::int64_t>& order) {
+  std::vector<std::size_t> by_stride(dims.size());
+  std::iota(by_stride.begin(), by_stride.end(), std::size_t{0});
+  std::ranges::stable_sort(by_stride, std::ranges::greater(), [&](std::size_t d) { return order[d]; });
+  std::vector<std::int64_t> strides(dims.size());
+  std::int64_t extent = 1;
+  for (auto d = by_stride.rbegin(); d != by_stride.rend(); ++d) {
+    strides[*d] = extent;
+    extent *= dims[*d];
+  }
+  return strides;
+}
+
 std::string describe(const Tensor& tensor) {
   const std::string label = tensor.name.empty() ? "" : text(" '", tensor.name, "'");
   return text(show(tensor.dims), " ", data_type_name(tensor.dtype), " uid ", tensor.uid, label);

@@ -72,6 +72,9 @@ struct Graph {
   std::vector<int> consumers(int t) const;
 };
 
+/// Strides of a dense tensor whose dims lie in memory in the order of `order`, strides of as many dims.
+std::vector<std::int64_t> packed_strides(const std::vector<std::int64_t>& dims, const std::vector<std::int64_t>& order);
+
 /// "[1, 64, 56, 56] float uid 3 'conv1'": how messages name a tensor.
 std::string describe(const Tensor& tensor);
 

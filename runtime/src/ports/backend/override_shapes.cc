@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <numeric>
 
 #include "operation_descriptor.h"
 #include "status.h"
@@ -23,20 +22,6 @@ std::vector<std::size_t> order_of(const Dims& dims, const Dims& strides) {
   }
   std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t d) { return strides[d]; });
   return order;
-}
-
-/// Strides of a dense tensor that lies in memory as `like` does.
-Dims packed(const Dims& dims, const Tensor& like) {
-  Dims strides(dims.size(), 1);
-  std::vector<std::size_t> order(dims.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t d) { return like.strides[d]; });
-  std::int64_t extent = 1;
-  for (auto d = order.rbegin(); d != order.rend(); ++d) {
-    strides[*d] = extent;
-    extent *= dims[*d];
-  }
-  return strides;
 }
 
 void check(const Override& asked, const Tensor& tensor) {
@@ -116,7 +101,7 @@ class Reshaper {
     const Tensor& tensor = dynamic_cast<const TensorDescriptor&>(*given).tensor();
     if (!tensor.is_virtual || tensors_.contains(given.get())) return;
     const Dims dims = has_other_inputs(operation) ? dims_of_result(operation, name, tensor) : tensor.dims;
-    keep(given, dims, dims == tensor.dims ? tensor.strides : packed(dims, tensor));
+    keep(given, dims, dims == tensor.dims ? tensor.strides : packed_strides(dims, tensor.strides));
   }
 
   std::shared_ptr<Descriptor> keep(const std::shared_ptr<Descriptor>& given, const Dims& dims, const Dims& strides) {

@@ -113,26 +113,13 @@ std::optional<std::string> why_not(const Graph& graph, const Node& node, const R
   return std::nullopt;
 }
 
-/// Strides of a dense tensor whose dims lie in memory in the order of these strides: next to a convolution, cuDNN takes one order only.
-Dims packed(const Dims& dims, const Dims& order) {
-  std::vector<std::size_t> by_stride(dims.size());
-  std::iota(by_stride.begin(), by_stride.end(), std::size_t{0});
-  std::ranges::stable_sort(by_stride, std::ranges::greater(), [&](std::size_t d) { return order[d]; });
-  Dims strides(dims.size());
-  std::int64_t extent = 1;
-  for (auto d = by_stride.rbegin(); d != by_stride.rend(); ++d) {
-    strides[*d] = extent;
-    extent *= dims[*d];
-  }
-  return strides;
-}
-
 void write_out(const Node& node, const BatchNorm& names, const Graph& graph, GraphWriter& made) {
   const Dims full = operand(graph, node, names.x).dims;
   const Dims order = operand(graph, node, names.x).strides;
   const auto apply = [&](hipdnnPointwiseMode_t mode, const std::vector<int>& inputs) {
     const int result = made.intermediate(full);
-    made.tensor(result).strides = packed(full, order);
+    // Next to a convolution, cuDNN takes one order only.
+    made.tensor(result).strides = hipdnn_port::packed_strides(full, order);
     return made.pointwise(mode, inputs, result);
   };
   int deviation = node.tensor(names.deviation);
