@@ -1,6 +1,6 @@
 """Programs for a machine that has the runtime but not the compiler: packed without their weights, which are made again there from the seed.
 
-``python bench/carried.py pack DIRECTORY [--target TARGET]`` writes one file for each of ``PROGRAMS``; ``unpack`` loads one.
+``python bench/carried.py DIRECTORY [--target TARGET]`` writes one file for each of ``PROGRAMS``; ``unpack`` loads one.
 """
 
 from __future__ import annotations

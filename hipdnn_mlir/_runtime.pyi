@@ -58,6 +58,7 @@ def open_device(
     plan_folder: str = "",
     find_first: bool = False,
     override_shapes: bool = False,
+    compare_plans: bool = False,
     policies: Sequence[str] = (),
     plugin_dirs: Sequence[str] = (),
     plugin_mode: str = "additive",

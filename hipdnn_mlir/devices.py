@@ -46,6 +46,7 @@ class DeviceOptions:
         plan_folder: Where plans are kept; empty for nowhere.
         find_first: Take the library's first applicable engine without a ranking.
         override_shapes: Ask for plans that run at smaller shapes, too, and share them.
+        compare_plans: Use a plan only after it has answered as the host library does.
         policies: Heuristic policies in the order they are asked; empty for the library's own.
         plugin_dirs: Absolute paths of engine plugins, folders or files.
         plugin_mode: ``additive`` for plugins beside the library's own, ``absolute`` for these alone.
@@ -62,6 +63,7 @@ class DeviceOptions:
     plan_folder: str = ""
     find_first: bool = False
     override_shapes: bool = False
+    compare_plans: bool = True
     policies: tuple[str, ...] = ()
     plugin_dirs: tuple[str, ...] = ()
     plugin_mode: str = "additive"
@@ -112,8 +114,7 @@ def open_device(options: DeviceOptions) -> _runtime.Device:
         DeviceError: The port's libraries are missing or too old, or there is no device.
         ModelError: The engine or a policy is unknown, or the plugins cannot be used.
     """
-    if options.port == "cuda":
-        _open_libraries_of_packages()
+    _open_libraries_of_packages(options.port)
     # Whoever does not look at the library's lines need not pay for them; its errors are exceptions anyway.
     is_read = logging.getLogger(f"{__package__}.hipdnn").isEnabledFor(logging.INFO)
     try:
@@ -133,12 +134,16 @@ _LIBRARIES_OF_PACKAGES = (
 """Python packages with libraries of NVIDIA that the port `cuda` opens by name."""
 
 
-def _open_libraries_of_packages() -> None:
-    """Open the cuDNN and cuBLAS of Python packages (`nvidia-cudnn-cu13`, `nvidia-cublas` ...), where there are any: the port finds those.
+def _open_libraries_of_packages(port: str) -> None:
+    """Open the cuDNN and cuBLAS of Python packages (`nvidia-cudnn-cu13`, `nvidia-cublas` ...), where there are any, for the port `cuda`.
+
+    What has been opened before the port is what the port finds.
 
     They are often newer than the system's, and PyTorch has the same ones open. A library that does not open is left to the system's, whose
     failure the port reports.
     """
+    if port != "cuda":
+        return
     for name, file in _LIBRARIES_OF_PACKAGES:
         try:
             package = importlib.util.find_spec(name)
@@ -189,6 +194,7 @@ def list_devices(plugin_dirs: Sequence[str] = (), plugin_mode: str = "additive")
     rows: list[DeviceInfo] = []
     for port in PORTS:
         try:
+            _open_libraries_of_packages(port)
             count = _runtime.count_devices(port)
             # Plugins are for ports that load some; a mode without any is wrong for each.
             is_other = plugin_dirs and port not in _PORTS_WITH_PLUGINS

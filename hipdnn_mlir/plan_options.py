@@ -25,6 +25,7 @@ class PlanOptions(TypedDict, total=False):
     plan_cache: PlanCache
     find_first: bool
     override_shapes: bool
+    compare_plans: bool
     policies: Sequence[str]
     plugin_dirs: Paths
     plugin_mode: str
@@ -63,6 +64,7 @@ def device_options(
         plan_folder=plan_folder(port, plans.get("plan_cache")),
         find_first=plans.get("find_first", False),
         override_shapes=plans.get("override_shapes", False),
+        compare_plans=plans.get("compare_plans", True),
         policies=_listed("policies", plans.get("policies", ())),
         plugin_dirs=absolute_paths(plans.get("plugin_dirs", ())),
         plugin_mode=plans.get("plugin_mode", "additive"),

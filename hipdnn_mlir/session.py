@@ -86,6 +86,8 @@ class Session:
         find_first: Take the library's first applicable engine without a ranking of all; ranked after all where that one builds no plan.
         override_shapes: For models with open sizes: ask for plans that run at smaller shapes than their own, too, where the library's
             engines have them, so that sizes loaded later share the plans of larger ones.
+        compare_plans: On GPUs a plan is used only after it has answered as the host library does on random operands, once for each graph
+            where plans are kept (docs/plans.md). False believes the library.
         policies: Names of the library's heuristic policies (``hipdnn-mlir devices``), in the order in which they are asked for a ranking.
         plugin_dirs: Folders or files of engine plugins that the library loads. They are the process's: the same for all its sessions, and
             given before the first one. Ports but ``hip`` have none.
@@ -115,6 +117,7 @@ class Session:
         plan_cache: PlanCache = None,
         find_first: bool = False,
         override_shapes: bool = False,
+        compare_plans: bool = True,
         policies: Sequence[str] = (),
         plugin_dirs: Paths = (),
         plugin_mode: str = "additive",
@@ -132,6 +135,7 @@ class Session:
             plan_cache=plan_cache,
             find_first=find_first,
             override_shapes=override_shapes,
+            compare_plans=compare_plans,
             policies=policies,
             plugin_dirs=plugin_dirs,
             plugin_mode=plugin_mode,

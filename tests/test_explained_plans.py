@@ -50,7 +50,7 @@ def afresh() -> Iterator[None]:
 
 @pytest.mark.usefixtures("afresh")
 def test_plans_of_open_sizes_are_asked_for_at_the_sizes_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans._runtime, "open_device", lambda *_, **__: Device("host"))
+    monkeypatch.setattr(plans, "open_device", lambda *_, **__: Device("host"))
     model = convolution()
     for value in (*model.graph.input, *model.graph.output):
         value.type.tensor_type.shape.dim[0].dim_param = "batch"
@@ -71,7 +71,7 @@ def test_the_reason_is_told_where_there_is_no_library(
     def missing(*_: object, **__: object) -> None:
         raise DeviceError(REASON)
 
-    monkeypatch.setattr(plans._runtime, "open_device", missing)
+    monkeypatch.setattr(plans, "open_device", missing)
     path = tmp_path / "m.onnx"
     onnx.save(convolution(), path)
 
@@ -87,7 +87,7 @@ def test_the_reason_is_told_where_there_is_no_library(
 
 @pytest.mark.usefixtures("afresh")
 def test_a_device_of_another_architecture_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans._runtime, "open_device", lambda *_, **__: Device("gfx90a"))
+    monkeypatch.setattr(plans, "open_device", lambda *_, **__: Device("gfx90a"))
     found = hipdnn_mlir.explain(convolution(), target="gfx942", plans=True)
     assert found.refused == []
     assert "plans were not asked for: the device here is for target 'gfx90a'" in str(found)

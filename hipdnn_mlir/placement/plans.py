@@ -7,6 +7,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from .. import _runtime
+from ..devices import DeviceOptions, open_device, plan_folder
 from ..errors import DeviceError, PlanRefusedError, ProgramError, RefusedPlan
 from ..program.schema import Execute, ProgramModel
 from ..recovery import recovered
@@ -93,7 +94,9 @@ def why_not_asked(model: ProgramModel) -> str:
 def _opened(target: str, tf32: bool) -> tuple[_runtime.Device | None, str]:
     """The device that runs a target's programs, or why there is none."""
     try:
-        device = _runtime.open_device(_runtime.port_for_target(target), threads=1, tf32=tf32)
+        port = _runtime.port_for_target(target)
+        # Plans are kept where sessions look for them.
+        device = open_device(DeviceOptions(port, tf32=tf32, plan_folder=plan_folder(port, None)))
         # What another architecture's library says of a graph does not hold.
         reason = "" if device.runs(target) else f"the device here is for target '{device.target}'"
     except (DeviceError, ProgramError) as error:

@@ -27,6 +27,7 @@ from ..recovery import recovered
 from ..sizes.open_sizes import Buckets, Shapes
 from .cli_options import (
     BucketOptions,
+    ComparePlans,
     DeviceNumber,
     Engine,
     FindFirst,
@@ -148,6 +149,7 @@ def run(
     plan_cache: PlanCacheDir = None,
     find_first: FindFirst = False,
     override_shapes: OverrideShapes = False,
+    compare_plans: ComparePlans = True,
     policy: Policies = [],  # noqa: B006 - typer copies it
     plugin_dir: PluginDirs = [],  # noqa: B006 - typer copies it
     plugin_mode: PluginMode = "additive",
@@ -182,6 +184,7 @@ def run(
             plan_cache=plan_cache,
             find_first=find_first,
             override_shapes=override_shapes,
+            compare_plans=compare_plans,
             policies=policy,
             plugin_dirs=plugin_dir,
             plugin_mode=plugin_mode,
@@ -270,6 +273,7 @@ def verify(
     plan_cache: PlanCacheDir = None,
     find_first: FindFirst = False,
     override_shapes: OverrideShapes = False,
+    compare_plans: ComparePlans = True,
     policy: Policies = [],  # noqa: B006 - typer copies it
     plugin_dir: PluginDirs = [],  # noqa: B006 - typer copies it
     plugin_mode: PluginMode = "additive",
@@ -308,6 +312,7 @@ def verify(
                     plan_cache=plan_cache,
                     find_first=find_first,
                     override_shapes=override_shapes,
+                    compare_plans=compare_plans,
                     policies=policy,
                     plugin_dirs=plugin_dir,
                     plugin_mode=plugin_mode,

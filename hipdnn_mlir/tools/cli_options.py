@@ -66,6 +66,13 @@ FindFirst = Annotated[
 OverrideShapes = Annotated[
     bool, typer.Option("--override-shapes", help="Let sizes share the plans of larger ones, where engines have such.")
 ]
+ComparePlans = Annotated[
+    bool,
+    typer.Option(
+        "--compare-plans/--no-compare-plans",
+        help="On GPUs: use a plan only after it has answered as the CPU does on random operands.",
+    ),
+]
 Policies = Annotated[
     list[str],
     typer.Option(

@@ -1,5 +1,7 @@
 #include "hipdnn_rt/descriptor.h"
 
+#include <algorithm>
+
 #include "hipdnn_rt/error.h"
 
 namespace hipdnn_rt {
@@ -30,6 +32,11 @@ void set_attribute(Descriptor& descriptor, const AttributeSpec& attribute, const
 }
 
 }  // namespace
+
+const AttributeSpec* find_attribute(const DescriptorSpec& spec, hipdnnBackendAttributeName_t name) {
+  const auto found = std::ranges::find(spec.attributes, name, &AttributeSpec::name);
+  return found == spec.attributes.end() ? nullptr : &*found;
+}
 
 Descriptor::Descriptor(const std::shared_ptr<const Library>& library, hipdnnBackendDescriptorType_t type)
     : Owned(library, create_raw(*library, type)) {}

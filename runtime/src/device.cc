@@ -10,6 +10,7 @@
 #include "hipdnn_rt/plan_cache.h"
 #include "hipdnn_rt/plan_store.h"
 #include "hipdnn_rt/proposals.h"
+#include "hipdnn_rt/reference.h"
 
 namespace hipdnn_rt {
 namespace {
@@ -167,8 +168,20 @@ Device::Device(std::shared_ptr<const Library> library, Options options)
   read_plugins(handle.get());
   check_knobs(options_);
   if (!options_.engine.empty()) preferred_engine_ = find_engine(port(), engines_, options_.engine);
+  reference_ = open_reference();
   if (!options_.plan_folder.empty()) {
     plan_store_ = std::make_unique<PlanStore>(options_.plan_folder, options_.plan_folder_bytes, plan_setting(), options_.log);
+  }
+}
+
+std::unique_ptr<const Reference> Device::open_reference() const {
+  if (!options_.compares_plans || port().device_memory_is_host_memory) return nullptr;
+  try {
+    auto host = std::make_shared<const Device>(Library::open("host", options_.reference_directory), Options{.threads = options_.threads});
+    return std::make_unique<const Reference>(std::move(host));
+  } catch (const DeviceError& error) {
+    log(HIPDNN_SEV_WARN, "plans are used without having been compared: " + std::string(error.what()));
+    return nullptr;
   }
 }
 
@@ -219,7 +232,7 @@ std::string Device::plan_setting() const {
   std::string knobs;
   for (const std::string& knob : options_.knobs) knobs += line_of("knob", knob);
   return library_setting() + line_of("threads", std::to_string(options_.threads)) + line_of("engine", options_.engine) + knobs +
-         line_of("first", finds_first ? "1" : "0") + (options_.overrides_shapes ? line_of("overrides", "1") : "");
+         line_of("first", finds_first ? "1" : "0") + line_of("compared", reference_ ? "1" : "0") + (options_.overrides_shapes ? line_of("overrides", "1") : "");
 }
 
 Device::~Device() = default;

@@ -214,30 +214,6 @@ DescriptorSpec read_descriptor(const Field& field, std::size_t own_index) {
   return spec;
 }
 
-std::optional<std::uint64_t> element_bits(std::int64_t dtype) {
-  switch (dtype) {
-    case HIPDNN_DATA_DOUBLE:
-    case HIPDNN_DATA_INT64: return 64;
-    case HIPDNN_DATA_FLOAT:
-    case HIPDNN_DATA_INT32: return 32;
-    case HIPDNN_DATA_HALF:
-    case HIPDNN_DATA_BFLOAT16: return 16;
-    case HIPDNN_DATA_INT8:
-    case HIPDNN_DATA_UINT8:
-    case HIPDNN_DATA_BOOLEAN:
-    case HIPDNN_DATA_FP8_E4M3:
-    case HIPDNN_DATA_FP8_E5M2:
-    case HIPDNN_DATA_FP8_E8M0:
-    case HIPDNN_DATA_FP8_E4M3_FNUZ:
-    case HIPDNN_DATA_FP8_E5M2_FNUZ: return 8;
-    case HIPDNN_DATA_FP6_E2M3_EXT:
-    case HIPDNN_DATA_FP6_E3M2_EXT: return 6;
-    case HIPDNN_DATA_FP4_E2M1:
-    case HIPDNN_DATA_INT4: return 4;
-    default: return std::nullopt;
-  }
-}
-
 /// What the loader must know about a tensor descriptor.
 struct TensorFacts {
   std::int64_t uid = 0;
@@ -246,11 +222,6 @@ struct TensorFacts {
   std::uint64_t extent_bytes = 0;
   std::uint64_t alignment = kDefaultAlignment;
 };
-
-const AttributeSpec* find_attribute(const DescriptorSpec& spec, hipdnnBackendAttributeName_t name) {
-  const auto found = std::find_if(spec.attributes.begin(), spec.attributes.end(), [&](const auto& a) { return a.name == name; });
-  return found == spec.attributes.end() ? nullptr : &*found;
-}
 
 /// The integers of an attribute; throws where it is missing or of another type.
 std::vector<std::int64_t> integers_of(const DescriptorSpec& spec, hipdnnBackendAttributeName_t name, hipdnnBackendAttributeType_t type,
@@ -366,6 +337,30 @@ void read_operands(const Field& field, const std::vector<TensorFacts>& tensors, 
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> element_bits(std::int64_t dtype) {
+  switch (dtype) {
+    case HIPDNN_DATA_DOUBLE:
+    case HIPDNN_DATA_INT64: return 64;
+    case HIPDNN_DATA_FLOAT:
+    case HIPDNN_DATA_INT32: return 32;
+    case HIPDNN_DATA_HALF:
+    case HIPDNN_DATA_BFLOAT16: return 16;
+    case HIPDNN_DATA_INT8:
+    case HIPDNN_DATA_UINT8:
+    case HIPDNN_DATA_BOOLEAN:
+    case HIPDNN_DATA_FP8_E4M3:
+    case HIPDNN_DATA_FP8_E5M2:
+    case HIPDNN_DATA_FP8_E8M0:
+    case HIPDNN_DATA_FP8_E4M3_FNUZ:
+    case HIPDNN_DATA_FP8_E5M2_FNUZ: return 8;
+    case HIPDNN_DATA_FP6_E2M3_EXT:
+    case HIPDNN_DATA_FP6_E3M2_EXT: return 6;
+    case HIPDNN_DATA_FP4_E2M1:
+    case HIPDNN_DATA_INT4: return 4;
+    default: return std::nullopt;
+  }
+}
 
 Executable parse_executable(const Field& field) {
   Executable executable;

@@ -11,6 +11,7 @@
 #include "hipdnn_rt/checked.h"
 #include "hipdnn_rt/error.h"
 #include "hipdnn_rt/plan_cache.h"
+#include "hipdnn_rt/plan_judge.h"
 #include "hipdnn_rt/plan_timer.h"
 
 namespace hipdnn_rt {
@@ -38,8 +39,15 @@ struct PlanJob {
 bool runs(const Device& device, const Plan& plan, const PlanJob& job) {
   const std::string label = job.executable->name + " (" + job.executable->summary + ")";
   try {
-    const std::scoped_lock alone(device.timing());
-    PlanTimer(device, std::make_shared<const Handle>(device.create_handle(nullptr)), *job.executable, job.key.constants).run_at(plan, job.overrides);
+    std::unique_lock alone(device.timing());
+    PlanTimer timer(device, std::make_shared<const Handle>(device.create_handle(nullptr)), *job.executable, job.key.constants);
+    PlanJudge judge(device, *job.executable, timer, label);
+    const std::vector<Answer> answer = timer.answer(plan, {std::byte{0xff}, false}, judge.pieces(), job.overrides);
+    alone.unlock();
+    if (const auto wrong = judge.why_wrong(answer)) {
+      device.log(HIPDNN_SEV_WARN, label + ": a plan of larger shapes " + *wrong + "; it is not shared");
+      return false;
+    }
   } catch (const DeviceError& error) {
     device.log(HIPDNN_SEV_INFO, label + ": a plan of larger shapes does not run at these: " + error.what());
     return false;

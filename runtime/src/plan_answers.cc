@@ -1,5 +1,6 @@
 #include "hipdnn_rt/plan_answers.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -13,21 +14,22 @@ struct Format {
   int bits;
   int mantissa_bits;
   int bias;
-  /// Greatest distance of two results over their size. Plans add up in orders and precisions of their own; f32 may be computed in TF32.
-  double tolerance;
+  /// Greatest distance over size of two answers of one plan that adds up in another order each time.
+  double unsteadiness;
+  double greatest;
 };
 
-constexpr Format no_format{0, 0, 0, 0};
-
-/// A plan that adds up in another order each time differs from itself by far less than from others.
-constexpr double kShareOfOnePlan = 0.1;
+constexpr Format no_format{0, 0, 0, 0, 0};
+constexpr int kTf32MantissaBits = 10;
+/// Elements of which one may lie on a step.
+constexpr std::size_t kOneIn = 10'000;
 
 constexpr Format format_of(hipdnnDataType_t dtype) {
   switch (dtype) {
-    case HIPDNN_DATA_FLOAT: return {32, 23, 127, 5e-3};
-    case HIPDNN_DATA_DOUBLE: return {64, 52, 1023, 1e-9};
-    case HIPDNN_DATA_HALF: return {16, 10, 15, 1e-2};
-    case HIPDNN_DATA_BFLOAT16: return {16, 7, 127, 5e-2};
+    case HIPDNN_DATA_FLOAT: return {32, 23, 127, 5e-4, std::numeric_limits<float>::max()};
+    case HIPDNN_DATA_DOUBLE: return {64, 52, 1023, 1e-10, std::numeric_limits<double>::max()};
+    case HIPDNN_DATA_HALF: return {16, 10, 15, 1e-3, 65504};
+    case HIPDNN_DATA_BFLOAT16: return {16, 7, 127, 5e-3, 3.38e38};
     default: return no_format;
   }
 }
@@ -47,82 +49,152 @@ class Bits {
   std::uint64_t state_;
 };
 
-template <class Word>
-void fill(std::span<std::byte> memory, const Format& format, Bits bits) {
-  const Word mantissa = static_cast<Word>((Word{1} << format.mantissa_bits) - 1);
-  const Word sign = static_cast<Word>(Word{1} << (format.bits - 1));
-  const Word exponent = static_cast<Word>(static_cast<Word>(format.bias - 1) << format.mantissa_bits);
-  for (std::size_t at = 0; at + sizeof(Word) <= memory.size(); at += sizeof(Word)) {
-    const Word word = static_cast<Word>((bits.next() & (mantissa | sign)) | exponent);
-    std::memcpy(&memory[at], &word, sizeof word);
+/// The bits of one word in each place of 64.
+constexpr std::uint64_t repeated(std::uint64_t word, int bits) {
+  std::uint64_t all = 0;
+  for (int at = 0; at < 64; at += bits) all |= word << at;
+  return all;
+}
+
+/// Exact, and without a table or a branch: results have millions of elements.
+float half_value(std::uint16_t word) {
+  constexpr std::uint32_t special = 0x7c00, mantissa = 0x3ff;
+  const std::uint32_t magnitude = word & 0x7fffU, sign = static_cast<std::uint32_t>(word & 0x8000U) << 16U;
+  // Of another bias: 2^112 brings numbers back, those without a leading one, too.
+  const float number = std::bit_cast<float>(magnitude << 13U) * 0x1p112F;
+  const std::uint32_t not_finite = 0x7f800000U | ((magnitude & mantissa) << 13U);
+  const std::uint32_t bits = magnitude >= special ? not_finite : std::bit_cast<std::uint32_t>(number);
+  return std::bit_cast<float>(bits | sign);
+}
+
+float bfloat16_value(std::uint16_t word) { return std::bit_cast<float>(static_cast<std::uint32_t>(word) << 16U); }
+
+template <typename Word>
+Word word_at(std::span<const std::byte> bytes, std::size_t index) {
+  Word word{};
+  std::memcpy(&word, &bytes[index * sizeof word], sizeof word);
+  return word;
+}
+
+/// |a - r|, infinite where both are no numbers of one kind.
+double distance(double a, double r, double greatest) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  if (std::isnan(a) || std::isnan(r)) return std::isnan(a) && std::isnan(r) ? 0 : infinity;
+  if (a == r) return 0;
+  // A reference of a wider type has what overflows in the answer's.
+  if (std::isinf(a) && std::signbit(a) == std::signbit(r) && std::fabs(r) > 0.99 * greatest) return 0;
+  return std::isinf(a) || std::isinf(r) ? infinity : std::fabs(a - r);
+}
+
+/// Both of f32 or both of f64.
+template <typename T>
+Comparison compare_values(const Answer& answer, const Answer& reference, double tolerance, double greatest) {
+  const std::size_t count = answer.bytes.size() / sizeof(T);
+  double squares = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto r = static_cast<double>(word_at<T>(reference.bytes, i));
+    squares += std::isfinite(r) ? r * r : 0;
   }
-}
-
-double compute_half(std::uint16_t word) {
-  const int exponent = (word >> 10) & 0x1f;
-  const int mantissa = word & 0x3ff;
-  const double sign = (word & 0x8000) != 0 ? -1 : 1;
-  if (exponent == 0x1f) return mantissa != 0 ? std::numeric_limits<double>::quiet_NaN() : sign * std::numeric_limits<double>::infinity();
-  return sign * (exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(mantissa + 1024, exponent - 25));
-}
-
-/// Of all words: results have millions of elements.
-double half_value(std::uint16_t word) {
-  static const std::vector<double> values = [] {
-    std::vector<double> made(std::size_t{1} << 16U);
-    for (std::size_t i = 0; i < made.size(); ++i) made[i] = compute_half(static_cast<std::uint16_t>(i));
-    return made;
-  }();
-  return values[word];
-}
-
-double value_at(const Answer& answer, std::size_t index) {
-  const auto read = [&]<class T>(T word) {
-    std::memcpy(&word, &answer.bytes[index * sizeof word], sizeof word);
-    return word;
-  };
-  switch (answer.dtype) {
-    case HIPDNN_DATA_FLOAT: return static_cast<double>(read(float{}));
-    case HIPDNN_DATA_DOUBLE: return read(double{});
-    case HIPDNN_DATA_HALF: return half_value(read(std::uint16_t{}));
-    default: return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(read(std::uint16_t{})) << 16U));
+  const double scale = std::sqrt(squares / static_cast<double>(std::max<std::size_t>(count, 1)));
+  std::size_t beyond = 0;
+  double worst = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto a = static_cast<double>(word_at<T>(answer.bytes, i)), r = static_cast<double>(word_at<T>(reference.bytes, i));
+    const double apart = distance(a, r, greatest);
+    if (apart == 0) continue;
+    const double share = apart / ((std::isfinite(r) ? std::fabs(r) : 0) + scale);
+    beyond += share > tolerance ? 1 : 0;
+    worst = std::max(worst, share);
   }
+  return {beyond <= count / kOneIn, worst};
+}
+
+Comparison compare_bytes(const Answer& answer, const Answer& reference) {
+  std::size_t beyond = 0;
+  for (std::size_t i = 0; i < answer.bytes.size(); ++i) beyond += answer.bytes[i] != reference.bytes[i] ? 1 : 0;
+  return {beyond <= answer.bytes.size() / kOneIn, beyond == 0 ? 0 : std::numeric_limits<double>::infinity()};
 }
 
 }  // namespace
 
 void fill_operand(std::span<std::byte> memory, hipdnnDataType_t dtype, std::uint64_t seed) {
   const Format format = format_of(dtype);
-  if (format.bits == 16) fill<std::uint16_t>(memory, format, Bits(seed));
-  if (format.bits == 32) fill<std::uint32_t>(memory, format, Bits(seed));
-  if (format.bits == 64) fill<std::uint64_t>(memory, format, Bits(seed));
+  if (format.bits == 0) {
+    std::ranges::fill(memory, std::byte{0});
+    return;
+  }
+  const std::uint64_t mantissa = (std::uint64_t{1} << format.mantissa_bits) - 1, sign = std::uint64_t{1} << (format.bits - 1);
+  const std::uint64_t kept = repeated(mantissa | sign, format.bits);
+  const std::uint64_t exponent = repeated(static_cast<std::uint64_t>(format.bias - 1) << format.mantissa_bits, format.bits);
+  Bits bits(seed);
+  for (std::size_t at = 0; at < memory.size(); at += sizeof(std::uint64_t)) {
+    const std::uint64_t words = (bits.next() & kept) | exponent;
+    std::memcpy(&memory[at], &words, std::min(sizeof words, memory.size() - at));
+  }
 }
 
-bool agree(const Answer& one, const Answer& other, Of of) {
+hipdnnDataType_t widened(hipdnnDataType_t dtype) { return format_of(dtype).bits == 16 ? HIPDNN_DATA_FLOAT : dtype; }
+
+std::size_t widened_bytes(hipdnnDataType_t dtype, std::size_t bytes) { return format_of(dtype).bits == 16 ? 2 * bytes : bytes; }
+
+void widen(hipdnnDataType_t dtype, std::span<const std::byte> bytes, std::byte* to) {
+  if (format_of(dtype).bits != 16) {
+    std::ranges::copy(bytes, to);
+    return;
+  }
+  const auto write = [&](auto value_of) {
+    for (std::size_t i = 0; i < bytes.size() / sizeof(std::uint16_t); ++i) {
+      const float value = value_of(word_at<std::uint16_t>(bytes, i));
+      std::memcpy(to + i * sizeof value, &value, sizeof value);
+    }
+  };
+  if (dtype == HIPDNN_DATA_HALF) {
+    write(half_value);
+  } else {
+    write(bfloat16_value);
+  }
+}
+
+Answer widened(const Answer& answer) {
+  Answer wide{widened(answer.dtype), std::vector<std::byte>(widened_bytes(answer.dtype, answer.bytes.size()))};
+  widen(answer.dtype, answer.bytes, wide.bytes.data());
+  return wide;
+}
+
+double unit_roundoff(hipdnnDataType_t dtype, bool allows_tf32) {
+  const Format format = format_of(dtype);
+  if (format.bits == 0) return 0;
+  return std::ldexp(1.0, -1 - (allows_tf32 && dtype == HIPDNN_DATA_FLOAT ? kTf32MantissaBits : format.mantissa_bits));
+}
+
+Comparison compare(const Answer& answer, const Answer& reference, double tolerance) {
+  const Format format = format_of(answer.dtype);
+  if (widened_bytes(answer.dtype, answer.bytes.size()) != reference.bytes.size()) return {false, std::numeric_limits<double>::infinity()};
+  if (format.bits == 0) return compare_bytes(answer, reference);
+  if (format.bits == 64) return compare_values<double>(answer, reference, tolerance, format.greatest);
+  return compare_values<float>(format.bits == 16 ? widened(answer) : answer, reference, tolerance, format.greatest);
+}
+
+bool is_steady(const Answer& one, const Answer& other) {
   const Format format = format_of(one.dtype);
   if (format.bits == 0 || one.bytes == other.bytes) return true;
-  const std::size_t count = one.bytes.size() * 8 / static_cast<std::size_t>(format.bits);
+  const auto value_at = [&](const Answer& wide, std::size_t i) {
+    return format.bits == 64 ? word_at<double>(wide.bytes, i) : static_cast<double>(word_at<float>(wide.bytes, i));
+  };
+  const Answer wide = widened(one), other_wide = widened(other);
   double difference = 0, size = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const double a = value_at(one, i), b = value_at(other, i);
-    if (std::isnan(a) != std::isnan(b)) return false;
-    if (std::isnan(a)) continue;
-    if (std::isinf(a) || std::isinf(b)) {
-      if (a != b) return false;
-      continue;
-    }
-    difference += (a - b) * (a - b);
+  for (std::size_t i = 0; i < one.bytes.size() * 8 / static_cast<std::size_t>(format.bits); ++i) {
+    const double a = value_at(wide, i), b = value_at(other_wide, i), apart = distance(a, b, std::numeric_limits<double>::infinity());
+    if (std::isinf(apart)) return false;
+    if (!std::isfinite(a)) continue;
+    difference += apart * apart;
     size += a * a + b * b;
   }
-  const double tolerance = format.tolerance * (of == Of::one_plan ? kShareOfOnePlan : 1);
-  return difference <= tolerance * tolerance * size / 2;
+  return difference <= format.unsteadiness * format.unsteadiness * size / 2;
 }
 
-bool agree(std::span<const Answer> one, std::span<const Answer> other, Of of) {
-  for (std::size_t i = 0; i < one.size(); ++i) {
-    if (!agree(one[i], other[i], of)) return false;
-  }
-  return true;
+bool is_steady(std::span<const Answer> one, std::span<const Answer> other) {
+  return std::ranges::equal(one, other, [](const Answer& a, const Answer& b) { return is_steady(a, b); });
 }
 
 }  // namespace hipdnn_rt

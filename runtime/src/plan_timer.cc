@@ -16,24 +16,16 @@ constexpr int kMostExecutions = 10;
 constexpr int kColdExecutions = 11;
 /// Copying as much as this from one place to another leaves nothing else in caches of up to twice the size, as most GPUs have.
 constexpr std::size_t kFlushBytes = std::size_t{64} << 20;
-/// Workspaces have hundreds of MiB, which are filled faster from the device's memory than from the host's.
-constexpr std::size_t kPatternBytes = std::size_t{1} << 20;
+/// Of what fills memory, of which workspaces have hundreds of MiB.
+/// No multiple of what dims and strides are.
+constexpr std::size_t kPatternBytes = std::size_t{8} * 131'101;
 /// A series is as long as this, if `kMostExecutions` are not shorter: long plans need no repetition to be measured.
 constexpr double kSeriesMs = 20;
 
-template <typename T>
-std::optional<T> value_of(const DescriptorSpec& spec, hipdnnBackendAttributeName_t name) {
-  const auto found = std::ranges::find(spec.attributes, name, &AttributeSpec::name);
-  if (found == spec.attributes.end() || found->bytes.size() < sizeof(T)) return std::nullopt;
-  T value{};
-  std::memcpy(&value, found->bytes.data(), sizeof value);
-  return value;
-}
-
 hipdnnDataType_t dtype_of(const Executable& executable, std::int64_t uid) {
   for (const DescriptorSpec& spec : executable.descriptors) {
-    if (spec.type != HIPDNN_BACKEND_TENSOR_DESCRIPTOR || value_of<std::int64_t>(spec, HIPDNN_ATTR_TENSOR_UNIQUE_ID) != uid) continue;
-    if (const auto dtype = value_of<std::int32_t>(spec, HIPDNN_ATTR_TENSOR_DATA_TYPE)) return static_cast<hipdnnDataType_t>(*dtype);
+    if (spec.type != HIPDNN_BACKEND_TENSOR_DESCRIPTOR || values_of<std::int64_t>(spec, HIPDNN_ATTR_TENSOR_UNIQUE_ID) != std::vector{uid}) continue;
+    if (const auto dtype = values_of<std::int32_t>(spec, HIPDNN_ATTR_TENSOR_DATA_TYPE); !dtype.empty()) return static_cast<hipdnnDataType_t>(dtype[0]);
   }
   return HIPDNN_DATA_UINT8;
 }
@@ -54,6 +46,12 @@ std::vector<std::size_t> lay_out(const Executable& executable, std::size_t align
   return offsets;
 }
 
+std::size_t total_bytes(std::span<const Piece> pieces) {
+  std::size_t bytes = 0;
+  for (const Piece& piece : pieces) bytes += piece.bytes;
+  return bytes;
+}
+
 DeviceBuffer workspace_for(const Device& device, const Plan& plan) {
   return plan.workspace_bytes() > 0 ? device.allocate(plan.workspace_bytes()) : DeviceBuffer();
 }
@@ -64,36 +62,99 @@ constexpr const char* what = "variant pack to time a plan";
 
 PlanTimer::PlanTimer(const Device& device, std::shared_ptr<const Handle> handle, const Executable& executable,
                      std::span<const ConstantBinding> constants)
-    : device_(device), handle_(std::move(handle)), is_profiled_(has_profiling()) {
+    : device_(device), handle_(std::move(handle)), constants_(constants.begin(), constants.end()) {
   constexpr std::size_t most_alignment = 4096;  // of a program's tensors
-  std::size_t total = 0;
-  const std::vector<std::size_t> offsets = lay_out(executable, device.port().arena_alignment, total);
-  total = (total + most_alignment - 1) / most_alignment * most_alignment;
-  memory_ = device.allocate(2 * total + most_alignment);
-  if (!device.port().device_memory_is_host_memory) flush_ = device.allocate(2 * kFlushBytes);
+  const std::vector<std::size_t> offsets = lay_out(executable, device.port().arena_alignment, block_bytes_);
+  block_bytes_ = (block_bytes_ + most_alignment - 1) / most_alignment * most_alignment;
+  memory_ = device.allocate(2 * block_bytes_ + most_alignment);
   const auto address = reinterpret_cast<std::uintptr_t>(memory_.get());
   base_ = static_cast<std::byte*>(memory_.get()) + (most_alignment - address % most_alignment) % most_alignment;
-  std::vector<std::byte> contents(2 * total);
   for (std::size_t i = 0; i < executable.operands.size(); ++i) {
     const Operand& operand = executable.operands[i];
     uids_.push_back(operand.uid);
     pointers_.push_back(base_ + offsets[i]);
-    other_pointers_.push_back(base_ + total + offsets[i]);
+    other_pointers_.push_back(base_ + block_bytes_ + offsets[i]);
     const auto constant = std::ranges::find(constants, operand.uid, &ConstantBinding::uid);
     // The ABI's pointers are not const; no operation writes a constant.
     if (constant != constants.end()) pointers_.back() = other_pointers_.back() = const_cast<void*>(constant->pointer);
-    const hipdnnDataType_t dtype = dtype_of(executable, operand.uid);
-    const auto bytes = static_cast<std::size_t>(operand.extent_bytes);
-    if (operand.is_output && bytes > 0) {
-      results_.push_back({dtype, offsets[i], bytes});
-    } else {
-      fill_operand(std::span(contents).subspan(offsets[i], bytes), dtype, 2 * i);
-      fill_operand(std::span(contents).subspan(total + offsets[i], bytes), dtype, 2 * i + 1);
+    const Place place{operand.uid, dtype_of(executable, operand.uid), offsets[i], static_cast<std::size_t>(operand.extent_bytes)};
+    (operand.is_output ? results_ : inputs_).push_back(place);
+  }
+  fill_block(0);
+}
+
+PlanTimer::Pattern PlanTimer::make_pattern(std::vector<std::byte> contents) const {
+  const HipApi& hip = device_.library().hip();
+  Pattern pattern{std::move(contents), device_.allocate(kPatternBytes)};
+  check(hip, hip.memcpy_async(pattern.device.get(), pattern.host.data(), kPatternBytes, hipMemcpyHostToDevice, nullptr), "hipMemcpyAsync");
+  check(hip, hip.stream_synchronize(nullptr), "hipStreamSynchronize");
+  return pattern;
+}
+
+const PlanTimer::Pattern& PlanTimer::random_pattern(hipdnnDataType_t dtype) {
+  Pattern& pattern = numbers_[dtype];
+  if (pattern.host.empty()) {
+    std::vector<std::byte> contents(kPatternBytes);
+    fill_operand(contents, dtype, 1);
+    pattern = make_pattern(std::move(contents));
+  }
+  return pattern;
+}
+
+std::size_t PlanTimer::phase_of(std::int64_t uid, std::size_t block) const {
+  constexpr std::size_t apart = std::size_t{8} * 30'011;  // operands of one type do not look alike
+  return (2 * static_cast<std::size_t>(uid) + block) * apart % kPatternBytes;
+}
+
+void PlanTimer::fill_block(std::size_t block) {
+  for (const Place& input : inputs_) {
+    spread(random_pattern(input.dtype), phase_of(input.uid, block), base_ + block * block_bytes_ + input.offset, input.bytes);
+  }
+  check(device_.library().hip(), device_.library().hip().stream_synchronize(nullptr), "hipStreamSynchronize");
+}
+
+void PlanTimer::spread(const Pattern& pattern, std::size_t phase, void* memory, std::size_t bytes) {
+  const HipApi& hip = device_.library().hip();
+  for (std::size_t done = 0; done < bytes;) {
+    const std::size_t at = (phase + done) % kPatternBytes, part = std::min(kPatternBytes - at, bytes - done);
+    const std::byte* from = static_cast<const std::byte*>(pattern.device.get()) + at;
+    check(hip, hip.memcpy_async(static_cast<std::byte*>(memory) + done, from, part, hipMemcpyDeviceToDevice, nullptr), "hipMemcpyAsync");
+    done += part;
+  }
+}
+
+std::vector<Piece> PlanTimer::pieces_of(const Pieces& pieces, const Place& place) const {
+  const auto found = pieces.find(place.uid);
+  return found == pieces.end() ? std::vector<Piece>{{0, place.bytes}} : found->second;
+}
+
+OperandContents PlanTimer::contents(const Pieces& pieces) {
+  const HipApi& hip = device_.library().hip();
+  OperandContents found;
+  for (const Place& input : inputs_) {
+    const auto constant = std::ranges::find(constants_, input.uid, &ConstantBinding::uid);
+    const std::vector<Piece> parts = pieces_of(pieces, input);
+    std::vector<std::byte>& contents = found[input.uid];
+    contents.resize(total_bytes(parts));
+    std::size_t to = 0;
+    for (const Piece& piece : parts) {
+      if (constant != constants_.end()) {
+        const auto* from = static_cast<const std::byte*>(constant->pointer) + piece.offset;
+        check(hip, hip.memcpy_async(&contents[to], from, piece.bytes, hipMemcpyDeviceToHost, nullptr), "hipMemcpyAsync");
+      } else {
+        const std::vector<std::byte>& pattern = random_pattern(input.dtype).host;
+        const std::size_t phase = phase_of(input.uid, 0) + piece.offset;
+        for (std::size_t i = 0; i < piece.bytes;) {
+          const std::size_t at = (phase + i) % kPatternBytes, part = std::min(kPatternBytes - at, piece.bytes - i);
+          std::memcpy(&contents[to + i], &pattern[at], part);
+          i += part;
+        }
+      }
+      to += piece.bytes;
     }
   }
-  const HipApi& hip = device.library().hip();
-  check(hip, hip.memcpy_async(base_, contents.data(), contents.size(), hipMemcpyHostToDevice, nullptr), "hipMemcpyAsync");
   check(hip, hip.stream_synchronize(nullptr), "hipStreamSynchronize");
+  return found;
 }
 
 void PlanTimer::run(const Plan& plan, const Descriptor& pack, int count) {
@@ -104,34 +165,27 @@ void PlanTimer::run(const Plan& plan, const Descriptor& pack, int count) {
 }
 
 void PlanTimer::fill(void* memory, std::size_t bytes, std::byte value) {
-  const HipApi& hip = device_.library().hip();
-  DeviceBuffer& pattern = patterns_[value];
-  if (pattern.get() == nullptr) {
-    pattern = device_.allocate(kPatternBytes);
-    const std::vector<std::byte> contents(kPatternBytes, value);
-    check(hip, hip.memcpy_async(pattern.get(), contents.data(), contents.size(), hipMemcpyHostToDevice, nullptr), "hipMemcpyAsync");
-    check(hip, hip.stream_synchronize(nullptr), "hipStreamSynchronize");
-  }
-  for (std::size_t done = 0; done < bytes; done += kPatternBytes) {
-    const std::size_t part = std::min(kPatternBytes, bytes - done);
-    check(hip, hip.memcpy_async(static_cast<std::byte*>(memory) + done, pattern.get(), part, hipMemcpyDeviceToDevice, nullptr), "hipMemcpyAsync");
-  }
+  Pattern& pattern = bytes_[value];
+  if (pattern.host.empty()) pattern = make_pattern(std::vector<std::byte>(kPatternBytes, value));
+  spread(pattern, 0, memory, bytes);
 }
 
 double PlanTimer::elapsed_ms(const Plan& plan, const Descriptor& pack, int count) {
   const auto queue = [&] { run(plan, pack, count); };
-  return is_profiled_ ? profiled_ms(queue) : ms_between_events(queue);
+  return has_profiling() ? profiled_ms(queue) : ms_between_events(queue);
 }
 
-bool PlanTimer::has_profiling() const {
+bool PlanTimer::has_profiling() {
+  if (is_profiled_) return *is_profiled_;
   try {
     profiled_ms([] {});
-    return true;
+    is_profiled_ = true;
   } catch (const DeviceError& error) {
     // Older libraries have no such descriptor, or another one under its number.
     device_.log(HIPDNN_SEV_INFO, std::string("plans are timed by events: ") + error.what());
-    return false;
+    is_profiled_ = false;
   }
+  return *is_profiled_;
 }
 
 double PlanTimer::profiled_ms(const std::function<void()>& queue) const {
@@ -167,23 +221,30 @@ double PlanTimer::ms_between_events(const std::function<void()>& queue) const {
   return static_cast<double>(elapsed);
 }
 
-std::vector<Answer> PlanTimer::answer(const Plan& plan, const Before& before) {
+std::vector<Answer> PlanTimer::answer(const Plan& plan, const Before& before, const Pieces& pieces, std::span<const Shape> overrides) {
+  if (before.other_operands && !has_other_operands_) fill_block(1);
+  has_other_operands_ |= before.other_operands;
   const DeviceBuffer workspace = workspace_for(device_, plan);
-  const Descriptor pack = make_variant_pack(device_.shared_library(), uids_, pointers_, workspace.get(), what);
-  const Descriptor other = make_variant_pack(device_.shared_library(), uids_, other_pointers_, workspace.get(), what);
+  const Descriptor pack = make_variant_pack(device_.shared_library(), uids_, pointers_, workspace.get(), what, overrides);
+  const Descriptor other = make_variant_pack(device_.shared_library(), uids_, other_pointers_, workspace.get(), what, overrides);
   const HipApi& hip = device_.library().hip();
   const auto copy = [&](void* to, const void* from, std::size_t bytes, hipMemcpyKind kind) {
     check(hip, hip.memcpy_async(to, from, bytes, kind, nullptr), "hipMemcpyAsync");
   };
   std::vector<Answer> answers;
   try {
-    for (const Result& result : results_) fill(base_ + result.offset, result.bytes, std::byte{0});
+    for (const Place& result : results_) fill(base_ + result.offset, result.bytes, std::byte{0xff});
     fill(workspace.get(), plan.workspace_bytes(), before.workspace);
     if (before.other_operands) run(plan, other, 1);
     run(plan, pack, 1);
-    for (const Result& result : results_) {
-      Answer& read = answers.emplace_back(Answer{result.dtype, std::vector<std::byte>(result.bytes)});
-      copy(read.bytes.data(), base_ + result.offset, result.bytes, hipMemcpyDeviceToHost);
+    for (const Place& result : results_) {
+      const std::vector<Piece> parts = pieces_of(pieces, result);
+      Answer& read = answers.emplace_back(Answer{result.dtype, std::vector<std::byte>(total_bytes(parts))});
+      std::size_t to = 0;
+      for (const Piece& piece : parts) {
+        copy(&read.bytes[to], base_ + result.offset + piece.offset, piece.bytes, hipMemcpyDeviceToHost);
+        to += piece.bytes;
+      }
     }
     check(hip, hip.stream_synchronize(nullptr), "hipStreamSynchronize");
   } catch (const DeviceError&) {
@@ -193,17 +254,16 @@ std::vector<Answer> PlanTimer::answer(const Plan& plan, const Before& before) {
   return answers;
 }
 
-void PlanTimer::run_at(const Plan& plan, std::span<const Shape> overrides) {
-  const DeviceBuffer workspace = workspace_for(device_, plan);
-  const Descriptor pack = make_variant_pack(device_.shared_library(), uids_, pointers_, workspace.get(), what, overrides);
-  const HipApi& hip = device_.library().hip();
-  try {
-    run(plan, pack, 1);
-    check(hip, hip.stream_synchronize(nullptr), "hipStreamSynchronize");
-  } catch (const DeviceError&) {
-    hip.stream_synchronize(nullptr);  // what is queued still uses the memory
-    throw;
+std::vector<Answer> PlanTimer::excerpt(std::span<const Answer> answers, const Pieces& pieces) const {
+  std::vector<Answer> excerpts;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    Answer& one = excerpts.emplace_back(Answer{answers[i].dtype, {}});
+    for (const Piece& piece : pieces_of(pieces, results_[i])) {
+      const auto from = answers[i].bytes.begin() + static_cast<std::ptrdiff_t>(piece.offset);
+      one.bytes.insert(one.bytes.end(), from, from + static_cast<std::ptrdiff_t>(piece.bytes));
+    }
   }
+  return excerpts;
 }
 
 double PlanTimer::cold_us(const Plan& plan, const Descriptor& pack) {
@@ -221,6 +281,7 @@ double PlanTimer::cold_us(const Plan& plan, const Descriptor& pack) {
 double PlanTimer::time_us(const Plan& plan) {
   const DeviceBuffer workspace = workspace_for(device_, plan);
   const Descriptor pack = make_variant_pack(device_.shared_library(), uids_, pointers_, workspace.get(), what);
+  if (flush_.get() == nullptr && !device_.port().device_memory_is_host_memory) flush_ = device_.allocate(2 * kFlushBytes);
   try {
     elapsed_ms(plan, pack, 1);  // what only the first execution does
     if (flush_.get() != nullptr) return cold_us(plan, pack);

@@ -41,17 +41,11 @@ void append(std::string& text, Number number) {
   append(text, &number, sizeof number);
 }
 
-const AttributeSpec* find(const DescriptorSpec& spec, hipdnnBackendAttributeName_t name) {
-  const auto found = std::ranges::find(spec.attributes, name, &AttributeSpec::name);
-  return found == spec.attributes.end() ? nullptr : &*found;
-}
-
 /// Dims of the tensor that an operation refers to by this name; none where it does not.
 std::vector<std::int64_t> dims_of(const Executable& executable, const DescriptorSpec& operation, hipdnnBackendAttributeName_t name) {
-  const AttributeSpec* reference = find(operation, name);
+  const AttributeSpec* reference = find_attribute(operation, name);
   if (reference == nullptr || reference->references.empty()) return {};
-  const AttributeSpec* dims = find(executable.descriptors.at(reference->references.front()), HIPDNN_ATTR_TENSOR_DIMENSIONS);
-  return dims == nullptr ? std::vector<std::int64_t>() : integers(*dims);
+  return values_of<std::int64_t>(executable.descriptors.at(reference->references.front()), HIPDNN_ATTR_TENSOR_DIMENSIONS);
 }
 
 /// Whether a pointwise operation answers in more than what its operands broadcast to. Nothing but its own result says how large that is.

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,18 @@ struct DescriptorSpec {
   hipdnnBackendDescriptorType_t type;
   std::vector<AttributeSpec> attributes;
 };
+
+/// Null where the descriptor has no such attribute.
+const AttributeSpec* find_attribute(const DescriptorSpec& spec, hipdnnBackendAttributeName_t name);
+
+/// The values of an attribute of this type, as many as it has; none where the descriptor does not have it.
+template <typename T>
+std::vector<T> values_of(const DescriptorSpec& spec, hipdnnBackendAttributeName_t name) {
+  const AttributeSpec* attribute = find_attribute(spec, name);
+  std::vector<T> values(attribute == nullptr ? 0 : attribute->bytes.size() / sizeof(T));
+  if (!values.empty()) std::memcpy(values.data(), attribute->bytes.data(), values.size() * sizeof(T));
+  return values;
+}
 
 struct DescriptorTraits {
   static void destroy(const Library& library, hipdnnBackendDescriptor_t raw) { library.hipdnn().destroy_descriptor(raw); }

@@ -84,6 +84,7 @@ struct MemoryInfo {
 
 class PlanCache;
 class PlanStore;
+class Reference;
 
 /// An engine of the hipDNN library, with the plugin that brings it.
 struct EngineInfo {
@@ -118,6 +119,10 @@ class Device {
     PluginPaths plugins = {};
     /// Products of f32 may round their operands to TF32, where the port has engines that do.
     bool allows_tf32 = false;
+    /// Use a plan only after it has answered as the host library does. Not where plans are the host library's own.
+    bool compares_plans = false;
+    /// Folder of the host library to compare with; empty for where it comes with this package.
+    std::string reference_directory = {};
     /// Where choices and plans are kept between processes; empty for nowhere.
     std::string plan_folder = {};
     std::uint64_t plan_folder_bytes = 256U << 20U;
@@ -159,6 +164,8 @@ class Device {
   /// Whether programs compiled for `target` run here: of this instruction set, or PTX for an older one.
   bool runs(std::string_view target) const;
   PlanCache& plans() const { return *plans_; }
+  /// What plans are compared with; null where they are not.
+  const Reference* reference() const { return reference_.get(); }
   /// All that a library's judgement of a graph depends on, a line each.
   std::string library_setting() const;
   /// Null where nothing is kept.
@@ -189,6 +196,8 @@ class Device {
   std::vector<std::int64_t> order_policies() const;
   /// What the handle has loaded; a line in the log where what was asked for is not among it.
   void read_plugins(hipdnnHandle_t handle);
+  /// Null, with a line in the log, where the host library cannot be opened.
+  std::unique_ptr<const Reference> open_reference() const;
 
   std::shared_ptr<const Library> library_;
   Options options_;
@@ -205,6 +214,7 @@ class Device {
   std::optional<std::int64_t> preferred_engine_;
   std::unique_ptr<PlanCache> plans_;
   std::unique_ptr<PlanStore> plan_store_;
+  std::unique_ptr<const Reference> reference_;
   mutable std::mutex timing_;
 };
 

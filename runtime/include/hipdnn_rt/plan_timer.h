@@ -1,7 +1,9 @@
 // How long plans of one graph take, and what they answer, on operands of no meaning.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -9,9 +11,11 @@
 #include <span>
 #include <vector>
 
+#include "hipdnn_rt/excerpt.h"
 #include "hipdnn_rt/plan.h"
 #include "hipdnn_rt/plan_answers.h"
 #include "hipdnn_rt/program.h"
+#include "hipdnn_rt/reference.h"
 #include "hipdnn_rt/shapes.h"
 
 namespace hipdnn_rt {
@@ -24,8 +28,8 @@ class PlanTimer {
   PlanTimer(const Device& device, std::shared_ptr<const Handle> handle, const Executable& executable,
             std::span<const ConstantBinding> constants);
 
-  /// Execute a plan of larger shapes once, at those of the executable. Blocks. Throws DeviceError where it does not run.
-  void run_at(const Plan& plan, std::span<const Shape> overrides);
+  /// What the plans read, by uid: whole, or these pieces one behind the other.
+  OperandContents contents(const Pieces& pieces);
 
   /// Microseconds of one execution, by hipDNN's profiling control where the library has it, else by events of the device. On a GPU the median of
   /// several, each with nothing in the caches: in a program, weights are never there, and large activations are not. On the host the median of
@@ -41,36 +45,57 @@ class PlanTimer {
     bool other_operands;
   };
 
-  /// What one execution writes into memory that was cleared before. Blocks. Throws as time_us does.
-  std::vector<Answer> answer(const Plan& plan, const Before& before);
+  /// What one execution writes into memory that was full of bytes 0xff before: results in the order of the executable's operands, whole or these pieces
+  /// one behind the other. Of a plan of larger shapes `overrides` are the executable's. Blocks. Throws as time_us does.
+  std::vector<Answer> answer(const Plan& plan, const Before& before, const Pieces& pieces = {}, std::span<const Shape> overrides = {});
+  /// The pieces of what `answer` told whole.
+  std::vector<Answer> excerpt(std::span<const Answer> answers, const Pieces& pieces) const;
 
  private:
-  /// A result, and where it lies in the block of operands.
-  struct Result {
+  /// Where an operand lies in the block of operands.
+  struct Place {
+    std::int64_t uid;
     hipdnnDataType_t dtype;
     std::size_t offset;
     std::size_t bytes;
   };
 
+  /// Bytes that repeat, on the host and on the device: memory is filled faster from there than from the host.
+  struct Pattern {
+    std::vector<std::byte> host;
+    DeviceBuffer device;
+  };
+  Pattern make_pattern(std::vector<std::byte> contents) const;
+  const Pattern& random_pattern(hipdnnDataType_t dtype);
+  /// Where in its pattern an operand of a block begins.
+  std::size_t phase_of(std::int64_t uid, std::size_t block) const;
+  void fill_block(std::size_t block);
+  void spread(const Pattern& pattern, std::size_t phase, void* memory, std::size_t bytes);
+  std::vector<Piece> pieces_of(const Pieces& pieces, const Place& place) const;
   void run(const Plan& plan, const Descriptor& pack, int count);
   void fill(void* memory, std::size_t bytes, std::byte value);
   double cold_us(const Plan& plan, const Descriptor& pack);
   double elapsed_ms(const Plan& plan, const Descriptor& pack, int count);
   double profiled_ms(const std::function<void()>& queue) const;
   double ms_between_events(const std::function<void()>& queue) const;
-  bool has_profiling() const;
+  bool has_profiling();
 
   const Device& device_;
   std::shared_ptr<const Handle> handle_;
-  /// Whether hipDNN's profiling control takes the time; else events do.
-  bool is_profiled_ = false;
+  /// Whether hipDNN's profiling control takes the time; else events do. Unknown before the first time.
+  std::optional<bool> is_profiled_;
+  /// Of the two blocks of operands, which lie one behind the other.
+  std::size_t block_bytes_ = 0;
   DeviceBuffer memory_;
-  /// What is copied in to empty the caches; null on the host.
+  /// What is copied in to empty the caches; null on the host and before the first time.
   DeviceBuffer flush_;
   std::byte* base_ = nullptr;
-  std::vector<Result> results_;
-  /// On the device, many bytes of one value each.
-  std::map<std::byte, DeviceBuffer> patterns_;
+  std::vector<Place> inputs_, results_;
+  bool has_other_operands_ = false;
+  std::vector<ConstantBinding> constants_;
+  /// Many bytes of one value each, and random numbers of a type.
+  std::map<std::byte, Pattern> bytes_;
+  std::map<hipdnnDataType_t, Pattern> numbers_;
   std::vector<std::int64_t> uids_;
   std::vector<void*> pointers_;
   std::vector<void*> other_pointers_;

@@ -176,6 +176,9 @@ class Program {
 /// Parse one member of a program's `executables`. Throws ProgramError naming the field.
 Executable parse_executable(const Field& field);
 
+/// Bits of one element of a hipDNN data type; nothing where it is unknown.
+std::optional<std::uint64_t> element_bits(std::int64_t dtype);
+
 /// Parse one member of a program's `kernels`. Attributes and what a function asks of its tensors are the port's to check. Throws ProgramError.
 Kernel parse_kernel(const Field& field);
 

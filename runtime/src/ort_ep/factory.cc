@@ -40,6 +40,7 @@ hipdnn_rt::Device::Options device_options(const Options& options, const std::str
           .policies = options.policies,
           .plugins = options.plugins,
           .allows_tf32 = allows_tf32,
+          .compares_plans = options.compares_plans,
           .plan_folder = plan_folder(options, port)};
 }
 
@@ -252,7 +253,7 @@ std::shared_ptr<const hipdnn_rt::Device> Factory::open_device(const std::string&
   const std::lock_guard lock(mutex_);
   std::weak_ptr<const hipdnn_rt::Device>& known = devices_[{port, options.ordinal, options.threads, options.uses_graphs, options.timed_plans,
                                                            options.engine, options.allows_tf32, options.plan_folder, options.finds_first,
-                                                           options.overrides_shapes, options.policies, options.plugins.paths, options.plugins.mode, options.knobs}];
+                                                           options.overrides_shapes, options.policies, options.plugins.paths, options.plugins.mode, options.knobs, options.compares_plans}];
   if (auto device = known.lock()) return device;
   options.log = [logger = logger_](hipdnnSeverity_t severity, const std::string& line) {
     if (severity == HIPDNN_SEV_INFO) {

@@ -37,6 +37,7 @@ struct Options {
   std::vector<std::string> knobs;
   bool finds_first = false;
   bool overrides_shapes = false;
+  bool compares_plans = true;
   std::vector<std::string> policies;
   hipdnn_rt::PluginPaths plugins;
   Rounding rounding = Rounding::as_compiled;

@@ -25,6 +25,7 @@ struct Libraries {
 
 void add_arena_cases(check::Suite& suite);
 void add_choice_cases(check::Suite& suite, const Libraries& libraries);
+void add_judge_cases(check::Suite& suite, const Libraries& libraries);
 void add_graph_cases(check::Suite& suite, const Libraries& libraries);
 void add_kernel_cases(check::Suite& suite, const Libraries& libraries);
 void add_loader_cases(check::Suite& suite);

@@ -25,6 +25,7 @@ constexpr int relu_elements = 16;
 std::atomic<long> clock_us{0};
 std::atomic<int> built{0}, restored{0}, executed{0};
 std::atomic<bool> can_restore{true}, can_override{false};
+std::atomic<int> most_wrong{0};
 std::atomic<int> failing_status{0}, failing_builds{0};
 
 constexpr std::array<std::string_view, 2> policies{"TEST_RULES", "TEST_ORDER"};
@@ -35,14 +36,16 @@ void tell(std::string_view text, char* to, std::size_t* length) {
   *length = text.size() + 1;
 }
 
-/// What a plan writes: ones as most do, something else, something else each time, something else right after it had other operands,
+/// What a plan writes: what the graph says, something else, something else each time, something else right after it had other operands,
 /// or something else in a workspace that is not zero.
-enum class Answers { as_others, otherwise, changing, stale, needs_zeros };
+enum class Answers { right, wrong, changing, stale, needs_zeros };
 
 struct Behaviour {
   long time_us;
   bool is_broken = false;
-  Answers answers = Answers::as_others;
+  Answers answers = Answers::right;
+  /// Position among the engines.
+  int number = 0;
 };
 
 class TimedPlan final : public hipdnn_port::Plan {
@@ -54,7 +57,9 @@ class TimedPlan final : public hipdnn_port::Plan {
   std::string describe() const override { return std::to_string(behaviour_.time_us) + " us"; }
   void execute(void* const* pointers, void* workspace, const hipdnn_port::Launch&) const override {
     if (behaviour_.is_broken) throw std::runtime_error("this engine does not run");
-    std::fill_n(static_cast<float*>(pointers[1]), relu_elements, is_right(++executed, pointers[0], workspace) ? 1.0F : 7.0F);
+    const auto* x = static_cast<const float*>(pointers[0]);
+    const bool is_relu = is_right(++executed, pointers[0], workspace);
+    std::transform(x, x + relu_elements, static_cast<float*>(pointers[1]), [&](float value) { return is_relu ? std::max(value, 0.0F) : 7.0F; });
     last_operand_ = pointers[0];
     clock_us += behaviour_.time_us;
   }
@@ -66,9 +71,10 @@ class TimedPlan final : public hipdnn_port::Plan {
 
  private:
   bool is_right(int number, const void* operand, const void* workspace) const {
+    if (behaviour_.number < most_wrong) return false;
     switch (behaviour_.answers) {
-      case Answers::as_others: return true;
-      case Answers::otherwise: return false;
+      case Answers::right: return true;
+      case Answers::wrong: return false;
       case Answers::changing: return number % 4 < 2;
       case Answers::stale: return last_operand_ == nullptr || last_operand_ == operand;
       case Answers::needs_zeros: return *static_cast<const char*>(workspace) == 0;
@@ -83,6 +89,7 @@ class TimedPlan final : public hipdnn_port::Plan {
 class TimedEngine final : public hipdnn_port::Engine {
  public:
   TimedEngine(std::string_view name, Behaviour behaviour) : name_(name), behaviour_(behaviour) {}
+  void count(int number) { behaviour_.number = number; }
 
   std::string_view name() const override { return name_; }
   std::optional<std::string> refuses(const hipdnn_port::Graph&) const override { return std::nullopt; }
@@ -113,13 +120,13 @@ class TimedEngine final : public hipdnn_port::Engine {
   Behaviour behaviour_;
 };
 
-const std::array<TimedEngine, 9>& timed_engines() {
-  static const std::array<TimedEngine, 9> all{{{"TEST_NOTHING", {0}},
+std::array<TimedEngine, 9>& timed_engines() {
+  static std::array<TimedEngine, 9> all{{{"TEST_NOTHING", {0}},
                                                {"TEST_SLOW", {100}},
                                                {"TEST_TILED", {80}},
                                                {"TEST_BROKEN", {1, true}},
                                                {"TEST_LAST", {5}},
-                                               {"TEST_WRONG", {2, false, Answers::otherwise}},
+                                               {"TEST_WRONG", {2, false, Answers::wrong}},
                                                {"TEST_CHANGING", {1, false, Answers::changing}},
                                                {"TEST_STALE", {1, false, Answers::stale}},
                                                {"TEST_CLEAN", {1, false, Answers::needs_zeros}}}};
@@ -139,7 +146,10 @@ std::shared_ptr<void> make_vendor_handle() { return nullptr; }
 const std::vector<const Engine*>& engines() {
   static const std::vector<const Engine*> all = [] {
     std::vector<const Engine*> pointers;
-    for (const TimedEngine& engine : timed_engines()) pointers.push_back(&engine);
+    for (TimedEngine& engine : timed_engines()) {
+      engine.count(static_cast<int>(pointers.size()));
+      pointers.push_back(&engine);
+    }
     return pointers;
   }();
   return all;
@@ -169,6 +179,8 @@ HIPDNN_PORT_EXPORT void choosing_take_counts(ChoosingCounts* counts) {
 HIPDNN_PORT_EXPORT void choosing_let_restore(bool is_possible) { can_restore = is_possible; }
 
 HIPDNN_PORT_EXPORT void choosing_let_override(bool is_possible) { can_override = is_possible; }
+
+HIPDNN_PORT_EXPORT void choosing_be_wrong(int engines) { most_wrong = engines; }
 
 HIPDNN_PORT_EXPORT void choosing_fail_builds(int status, int count) {
   failing_status = status;

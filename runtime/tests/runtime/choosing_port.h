@@ -17,6 +17,9 @@ void choosing_let_restore(bool is_possible);
 /// Whether plans take smaller shapes than those of their graphs; they do not at first.
 void choosing_let_override(bool is_possible);
 
+/// The first engines, as many as said, answer wrongly, and all alike; none does at first.
+void choosing_be_wrong(int engines);
+
 /// The next builds of plans, as many as said, fail with this status.
 void choosing_fail_builds(int status, int count);
 }

@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   runtime_tests::add_arena_cases(suite);
   runtime_tests::add_choice_cases(suite, libraries);
   runtime_tests::add_graph_cases(suite, libraries);
+  runtime_tests::add_judge_cases(suite, libraries);
   runtime_tests::add_kernel_cases(suite, libraries);
   runtime_tests::add_loader_cases(suite);
   runtime_tests::add_fuzz_cases(suite, libraries);

@@ -1,0 +1,162 @@
+#include "hipdnn_rt/excerpt.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <set>
+
+#include "hipdnn_rt/graph_reading.h"
+
+namespace hipdnn_rt {
+namespace {
+
+using Dims = std::vector<std::int64_t>;
+
+/// Operations of which each entry along the first dim is computed from the same entry of the operands.
+constexpr std::array kEntrywise{
+    HIPDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, HIPDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+    HIPDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR,              HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+    HIPDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR,        HIPDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR};
+
+/// But for what all entries are computed from: filters, and a matrix on the right that has no batch.
+bool is_read_whole(hipdnnBackendAttributeName_t name, std::size_t rank) {
+  return name == HIPDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W || name == HIPDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W ||
+         (name == HIPDNN_ATTR_OPERATION_MATMUL_BDESC && rank < 3);
+}
+
+Dims dims_of(const DescriptorSpec& tensor) { return values_of<std::int64_t>(tensor, HIPDNN_ATTR_TENSOR_DIMENSIONS); }
+Dims strides_of(const DescriptorSpec& tensor) { return values_of<std::int64_t>(tensor, HIPDNN_ATTR_TENSOR_STRIDES); }
+
+double count_of(const DescriptorSpec& tensor) {
+  double count = 1;
+  for (const std::int64_t dim : dims_of(tensor)) count *= static_cast<double>(dim);
+  return count;
+}
+
+/// Elements from the first to the last of one entry.
+std::int64_t entry_extent(const DescriptorSpec& tensor) {
+  const Dims dims = dims_of(tensor), strides = strides_of(tensor);
+  std::int64_t last = 0;
+  for (std::size_t d = 1; d < dims.size(); ++d) last += (dims[d] - 1) * strides[d];
+  return last + 1;
+}
+
+/// How an operation's tensors go with entries.
+class Entries {
+ public:
+  explicit Entries(const Executable& executable) : executable_(executable), known_(inputs_of(executable)) {
+    for (const std::uint32_t operation : operations_of(executable)) is_independent_ = is_independent_ && add(operation);
+    is_independent_ = is_independent_ && count_ > 1 && std::ranges::none_of(apart_, [&](std::uint32_t at) { return whole_.contains(at); });
+  }
+
+  /// Zero where entries are not independent, or there is one.
+  std::int64_t count() const { return is_independent_ ? count_ : 0; }
+  /// Positions of the tensors that have them.
+  const std::set<std::uint32_t>& apart() const { return apart_; }
+
+ private:
+  bool add(std::uint32_t operation) {
+    const DescriptorSpec& spec = executable_.descriptors[operation];
+    if (std::ranges::find(kEntrywise, spec.type) == kEntrywise.end()) return false;
+    std::size_t rank = 0;
+    for (const std::uint32_t at : tensors_of(executable_, operation)) {
+      const DescriptorSpec& tensor = executable_.descriptors[at];
+      if (!known_.insert(uid_of(tensor)).second) continue;
+      const Dims dims = dims_of(tensor);
+      if (count_ == 0) count_ = dims.front();
+      if (dims.front() != count_ || (rank != 0 && rank != dims.size())) return false;
+      rank = dims.size();
+      if (!take_apart(at)) return false;
+    }
+    return std::ranges::all_of(spec.attributes, [&](const AttributeSpec& attribute) { return add(attribute, rank); });
+  }
+
+  bool add(const AttributeSpec& attribute, std::size_t rank) {
+    return std::ranges::all_of(attribute.references, [&](std::uint32_t at) {
+      const DescriptorSpec& tensor = executable_.descriptors[at];
+      if (!is_tensor(tensor) || !has_pointer(tensor) || apart_.contains(at)) return true;
+      const Dims dims = dims_of(tensor);
+      if (is_read_whole(attribute.name, dims.size()) || dims.front() == 1) {
+        whole_.insert(at);
+        return true;
+      }
+      return dims.size() == rank && dims.front() == count_ && take_apart(at);
+    });
+  }
+
+  /// Whether entries lie one behind the other.
+  bool take_apart(std::uint32_t at) {
+    const DescriptorSpec& tensor = executable_.descriptors[at];
+    apart_.insert(at);
+    return strides_of(tensor).front() >= entry_extent(tensor) && element_bits(dtype_of(tensor)).value_or(1) % 8 == 0;
+  }
+
+  const Executable& executable_;
+  std::set<std::int64_t> known_;
+  std::set<std::uint32_t> apart_, whole_;
+  std::int64_t count_ = 0;
+  bool is_independent_ = true;
+};
+
+void set_first(DescriptorSpec& tensor, hipdnnBackendAttributeName_t name, std::int64_t value) {
+  const auto found = std::ranges::find(tensor.attributes, name, &AttributeSpec::name);
+  std::memcpy(found->bytes.data(), &value, sizeof value);
+}
+
+}  // namespace
+
+Extent extent_of(const Executable& executable) {
+  Extent extent;
+  std::set<std::int64_t> known = inputs_of(executable);
+  for (const std::uint32_t operation : operations_of(executable)) {
+    std::vector<double> read;
+    double written = 1;
+    for (const std::uint32_t at : tensors_of(executable, operation)) {
+      const DescriptorSpec& tensor = executable.descriptors[at];
+      extent.elements += count_of(tensor);
+      if (known.insert(uid_of(tensor)).second) {
+        written = std::max(written, count_of(tensor));
+      } else {
+        read.push_back(count_of(tensor));
+      }
+    }
+    std::ranges::sort(read, std::greater<>());
+    if (read.empty()) continue;
+    const double sum = std::max(1.0, read.size() == 1 ? read[0] / written : std::sqrt(read[0] * read[1] / written));
+    extent.longest_sum = std::max(extent.longest_sum, sum);
+    extent.multiplications += sum * written;
+  }
+  return extent;
+}
+
+Excerpt excerpt_of(const Executable& executable, double most_work) {
+  constexpr double work_of_element = 16;
+  const Extent extent = extent_of(executable);
+  const double work = extent.multiplications + work_of_element * extent.elements;
+  Excerpt excerpt{executable, {}};
+  if (work <= most_work) return excerpt;
+  const Entries entries(executable);
+  if (entries.count() == 0) return excerpt;
+  const auto taken = std::max<std::int64_t>(2, static_cast<std::int64_t>(static_cast<double>(entries.count()) * most_work / work));
+  for (const std::uint32_t at : entries.apart()) {
+    DescriptorSpec& tensor = excerpt.executable.descriptors[at];
+    const std::int64_t own = entry_extent(tensor), apart = strides_of(tensor).front();
+    const std::size_t element = element_bits(dtype_of(tensor)).value() / 8;
+    std::vector<Piece>& pieces = excerpt.pieces[uid_of(tensor)];
+    for (std::int64_t i = 0; i < taken; ++i) {
+      const std::int64_t entry = i * (entries.count() - 1) / (taken - 1);
+      pieces.push_back({static_cast<std::size_t>(entry * apart) * element, static_cast<std::size_t>(own) * element});
+    }
+    set_first(tensor, HIPDNN_ATTR_TENSOR_DIMENSIONS, taken);
+    set_first(tensor, HIPDNN_ATTR_TENSOR_STRIDES, own);
+    for (Operand& operand : excerpt.executable.operands) {
+      if (operand.uid == uid_of(tensor)) operand.extent_bytes = static_cast<std::uint64_t>(taken * own) * element;
+    }
+  }
+  return excerpt;
+}
+
+}  // namespace hipdnn_rt
