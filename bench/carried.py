@@ -9,7 +9,7 @@ import argparse
 import hashlib
 import pickle
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from onnx import numpy_helper
 
 import models
+from hipdnn_mlir.errors import RefusedPlan
 from hipdnn_mlir.ops.constant_plan import ConstantPlan
 
 Array = npt.NDArray[np.generic]
@@ -91,8 +92,8 @@ class InMemory:
     model: onnx.ModelProto
 
 
-def pack(name: str, precision: str, target: str) -> Carried:
-    """Compile one of ``MODELS``.
+def pack(name: str, precision: str, target: str, refused: Sequence[RefusedPlan] = ()) -> Carried:
+    """Compile one of ``MODELS``, without the refused graphs.
 
     Raises:
         ValueError: A weight of the program is no initializer of the model.
@@ -100,7 +101,7 @@ def pack(name: str, precision: str, target: str) -> Carried:
     from hipdnn_mlir.compile import lower
 
     model = MODELS[name]()
-    lowered = lower(model, target=target, precision=precision)
+    lowered = lower(model, target=target, precision=precision, refused=refused)
     initializers = _initializers(model)
     needed = {*lowered.constants.arguments, *(c.tensor for c in lowered.model.constants if c.values is None)} - set(
         lowered.constants.results
