@@ -59,10 +59,10 @@ def _measure(program: str, threads: int) -> dict[str, float]:
     import numpy as np
 
     from hipdnn_mlir.session import Session
-    from hipdnn_mlir.tools.arrays import gather_inputs
+    from hipdnn_mlir.tools.inputs import Inputs
 
     session = Session(program, threads=threads)
-    feeds = gather_inputs(session.inputs, {}, 0)
+    feeds = Inputs(session).draw()
     out = dict(zip([port.name for port in session.outputs], session.run(None, feeds), strict=True))
     for _ in range(3):
         session.run(None, feeds, out=out)

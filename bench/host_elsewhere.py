@@ -12,7 +12,7 @@ from pathlib import Path
 
 import carried
 import hipdnn_mlir
-from hipdnn_mlir.tools import arrays
+from hipdnn_mlir.tools.inputs import Inputs
 from hipdnn_mlir.tools.measure import interleave
 from hipdnn_mlir.tools.verification import TOLERANCES, distances
 
@@ -28,7 +28,7 @@ def compare(path: Path, threads: int, repeat: int) -> str:
     packed = carried.load(path)
     program = carried.unpack(packed)
     session = hipdnn_mlir.Session(program, threads=threads)
-    feeds = arrays.gather_inputs(session.inputs, {}, 0)
+    feeds = Inputs(session).draw()
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     reference = ort.InferenceSession(program.model.SerializeToString(), options, providers=["CPUExecutionProvider"])

@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,8 @@ import large_model
 import models
 import onnxruntime_ep
 import open_sizes
-from hipdnn_mlir.tools import arrays
 from hipdnn_mlir.tools.execution import reference_runner
+from hipdnn_mlir.tools.inputs import Inputs
 from hipdnn_mlir.tools.measure import interleave
 from hipdnn_mlir.tools.verification import TOLERANCES, distances
 from row import Row
@@ -53,9 +54,9 @@ def against_onnxruntime(
 ) -> Row:
     """Time a program and ONNX Runtime in turns on the same input, after comparing their outputs."""
     session = hipdnn_mlir.load(program, threads=threads)
-    feeds = arrays.gather_inputs(session.inputs, {}, 0)
+    feeds = Inputs(session).draw()
     names = [port.name for port in session.outputs]
-    run_reference = reference_runner(model, names, feeds, threads)
+    run_reference = partial(reference_runner(model, names, threads), feeds)
     for output, got, want in zip(names, session.run(None, feeds), run_reference(), strict=True):
         error, _ = distances(got, want)
         if error > TOLERANCES[precision]:

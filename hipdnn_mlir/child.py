@@ -273,6 +273,7 @@ class _Progress:
 
     def __call__(self, message: str) -> None:
         self._heard_s = time.monotonic()
+        _log.info("%s", message)
         if self._on_progress is not None:
             self._on_progress(message)
 

@@ -189,7 +189,7 @@ def list_devices(plugin_dirs: Sequence[str] = (), plugin_mode: str = "additive")
         plugin_mode: As of ``DeviceOptions``.
 
     Raises:
-        ModelError: A path of plugins does not exist, or the mode does not fit.
+        ModelError: A path of plugins does not exist, or the mode does not fit; no port here loads plugins.
     """
     rows: list[DeviceInfo] = []
     for port in PORTS:
@@ -204,6 +204,9 @@ def list_devices(plugin_dirs: Sequence[str] = (), plugin_mode: str = "additive")
                 rows.append(DeviceInfo(port, problem="there is no device"))
         except DeviceError as error:
             rows.append(DeviceInfo(port, problem=str(error)))
+    problems = [row.problem for row in rows if row.port in _PORTS_WITH_PLUGINS]
+    if plugin_dirs and all(problems):
+        raise ModelError("no port here loads plugins", where="plugin_dirs", hint=problems[0])
     return rows
 
 

@@ -142,7 +142,7 @@ class Session:
         )
 
         program = _read(source)
-        chosen = port or _runtime.port_for_target(program.target)
+        chosen = _runtime.port_for_target(program.target) if port is None else port
         options = device_options(chosen, plans, is_tf32=program.allows_tf32, threads=threads, graphs=graph)
         self._device = open_device(options)
 

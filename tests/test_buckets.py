@@ -331,7 +331,7 @@ def test_command_runs_sizes_between_buckets(command: Command, tmp_path: Path) ->
         (["--bucket", "b=2,2"], "bad buckets for 'b'"),
         (["--bucket", "b=0,2"], "bad buckets for 'b'"),
         (["--bucket", "b=-1"], "bad buckets for 'b'"),
-        (["--bucket", "b=1", "--bucket", "b=2"], "two lists of buckets for 'b'"),
+        (["--bucket", "b=1", "--bucket", "b=2"], "--bucket: two values for 'b'"),
         (["--bucket", "n=1"], "no open size named 'n'"),
     ],
 )
@@ -350,4 +350,6 @@ def test_command_keeps_the_buckets_of_a_program_file(command: Command, tmp_path:
     hipdnn_mlir.compile(model(RELU)).save(tmp_path / "m.hipdnn")
     result = command("run", tmp_path / "m.hipdnn", "--bucket", "b=2")
     assert (result.returncode, result.stderr.count("\n")) == (2, 1)
-    assert "a program file has its buckets already; compile the model with it" in result.stderr
+    assert (
+        "--bucket: an option of compiling, and m.hipdnn is compiled already; compile the model with it" in result.stderr
+    )

@@ -110,7 +110,7 @@ def explain(
         target: whose engines to ask.
         precision: as for `compile`.
         shapes: as for `compile`; a size that stays open is shown at a sample of it.
-        buckets: as for `compile`; where every open size has some, the model is shown at the largest.
+        buckets: as for `compile`; a size with buckets is shown at the largest.
         plans: also build the plan of every graph with the target's library, at the sizes that are shown, and show what it refuses and what
             is compiled in its place; without that library or its device here, or with operations rejected, why not.
 
@@ -126,15 +126,17 @@ def explain(
     where = str(model) if isinstance(model, (str, Path)) else "model"
     sizes = input_sizes(file.proto, shapes or {}, where)
     check_names(buckets or {}, sizes)
-    if all(name in (buckets or {}) for name in sizes.table.symbols):
-        largest = [(buckets or {})[name][-1] for name in sizes.table.symbols]
-        return _explained(file, sizes, largest, target, precision, where, plans)
+    largest = {name: rising[-1] for name, rising in (buckets or {}).items()}
+    if all(name in largest for name in sizes.table.symbols):
+        point = [largest[name] for name in sizes.table.symbols]
+        return _explained(file, sizes, point, target, precision, where, plans)
     failure: ModelError | None = None
     for chosen in samples_for(file.proto, sizes):
+        point = [largest.get(*pair) for pair in zip(sizes.table.symbols, chosen.points[0], strict=True)]
         try:
-            return _explained(file, sizes, chosen.points[0], target, precision, where, plans)
+            return _explained(file, sizes, point, target, precision, where, plans)
         except ModelError as error:  # as in compiling: another sample may fit the model
-            error.hint = f"{sizes.meaning(chosen.points[0])}; give sizes that are fixed or equal with --shape"
+            error.hint = f"{sizes.meaning(tuple(point))}; give sizes that are fixed or equal with --shape"
             failure = failure or error
     assert failure is not None
     raise failure

@@ -33,6 +33,7 @@ from .cli_options import (
     FindFirst,
     Graph,
     InProcess,
+    InputFiles,
     Json,
     Knobs,
     ModelPath,
@@ -42,16 +43,18 @@ from .cli_options import (
     PluginMode,
     Policies,
     Precision,
+    Seed,
     ShapeOptions,
     Target,
     Tf32,
     Timeout,
     Tune,
     parse_buckets,
+    parse_files,
     parse_knobs,
     parse_shapes,
-    split_pair,
 )
+from .option_needs import COMPARISON, CheckedCommand, is_program
 
 app = typer.Typer(
     help="Compile ONNX models to hipDNN programs and run them.",
@@ -79,7 +82,7 @@ def _options(
         load_extensions(extension)
 
 
-@app.command(name="compile")
+@app.command(name="compile", cls=CheckedCommand)
 def compile_(
     model: ModelPath,
     output: Annotated[
@@ -118,24 +121,24 @@ def compile_(
             _out.print(f"{name} takes its buckets alone, since {reason}", markup=False, soft_wrap=True)
 
 
-@app.command()
+@app.command(cls=CheckedCommand)
 def run(
     model: Annotated[Path, typer.Argument(help="ONNX file or program file.", show_default=False)],
-    input_: Annotated[
-        list[str], typer.Option("--input", metavar="NAME=FILE.npy", help="An input; the others are random.")
-    ] = [],  # noqa: B006 - typer copies it
+    input_: InputFiles = [],  # noqa: B006 - typer copies it
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the outputs to this .npz file.")] = None,
     compare: Annotated[
         str | None, typer.Option(metavar="ort", help="Compare with ONNX Runtime's CPU provider.")
     ] = None,
     reference: Annotated[
-        Path | None, typer.Option(metavar="UNCHANGED.onnx", help="The model to compare a program file with.")
+        Path | None,
+        typer.Option(metavar="UNCHANGED.onnx", help="The model to compare a program file with."),
+        COMPARISON,
     ] = None,
-    rtol: Annotated[float | None, typer.Option(help="Relative tolerance; default by element type.")] = None,
-    atol: Annotated[float | None, typer.Option(help="Absolute tolerance; default by element type.")] = None,
+    rtol: Annotated[float | None, typer.Option(help="Relative tolerance; default by element type."), COMPARISON] = None,
+    atol: Annotated[float | None, typer.Option(help="Absolute tolerance; default by element type."), COMPARISON] = None,
     repeat: Annotated[int, typer.Option(min=0, help="Timed runs.")] = 0,
     threads: Annotated[int, typer.Option(min=0, help="CPU threads of the host target; 0: all.")] = 0,
-    seed: Annotated[int, typer.Option(help="Seed of random inputs.")] = 0,
+    seed: Seed = None,
     target: Target = "host",
     precision: Precision = UNCHANGED,
     shape: ShapeOptions = [],  # noqa: B006 - typer copies it
@@ -160,21 +163,20 @@ def run(
     """Run a model or a program, on given or random inputs."""
     from ..plan_options import PlanOptions
     from . import arrays, execution
+    from .inputs import Given
 
     if tf32 and precision == UNCHANGED:
         precision = TF32
     default_rtol, default_atol = arrays.tolerances(precision)
     options = execution.Options(
-        inputs={name: Path(file) for name, file in (split_pair(text, "--input", "NAME=FILE.npy") for text in input_)},
+        inputs=Given(parse_files(input_), parse_shapes(shape) if is_program(model) else {}, seed),
         output=output,
         reference=_reference_model(model, compare, reference),
         rtol=default_rtol if rtol is None else rtol,
         atol=default_atol if atol is None else atol,
         repeat=repeat,
         threads=threads,
-        seed=seed,
         graph=graph,
-        sizes=parse_shapes(shape) if is_program(model) else {},
         plans=PlanOptions(
             device=device,
             tune=tune,
@@ -190,19 +192,14 @@ def run(
             plugin_mode=plugin_mode,
         ),
     )
-    buckets = parse_buckets(bucket)
     if is_program(model):
-        if buckets:
-            raise ModelError(
-                "a program file has its buckets already", where="--bucket", hint="compile the model with it"
-            )
         report = execution.execute(model, options)
     else:
         with tempfile.TemporaryDirectory(prefix="hipdnn-mlir-") as scratch:
             program = Path(scratch, f"{model.stem}.hipdnn")
 
             def made(refused: Sequence[RefusedPlan]) -> Path:
-                sizes = parse_shapes(shape)
+                sizes, buckets = parse_shapes(shape), parse_buckets(bucket)
                 _compile(model, program, target, precision, sizes, buckets, None, in_process, timeout, refused)
                 return program
 
@@ -216,7 +213,7 @@ def run(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(cls=CheckedCommand)
 def explain(
     model: ModelPath,
     target: Target = "host",
@@ -249,7 +246,7 @@ def explain(
         _out.print(render.explanation(data))
 
 
-@app.command()
+@app.command(cls=CheckedCommand)
 def verify(
     model: ModelPath,
     precision: Precision = UNCHANGED,
@@ -260,7 +257,7 @@ def verify(
         ),
     ] = None,
     threads: Annotated[int, typer.Option(min=0, help="CPU threads of the host target; 0: all.")] = 0,
-    seed: Annotated[int, typer.Option(help="Seed of the inputs.")] = 0,
+    seed: Seed = None,
     target: Target = "host",
     shape: ShapeOptions = [],  # noqa: B006 - typer copies it
     bucket: BucketOptions = [],  # noqa: B006 - typer copies it
@@ -284,6 +281,7 @@ def verify(
     """Compare a model, as it is and in another precision, with ONNX Runtime on random inputs."""
     from ..plan_options import PlanOptions
     from . import verification
+    from .inputs import Given
 
     shapes, buckets = parse_shapes(shape), parse_buckets(bucket)
     with tempfile.TemporaryDirectory(prefix="hipdnn-mlir-") as scratch:
@@ -299,10 +297,9 @@ def verify(
                 model,
                 programs,
                 tolerance=tolerance,
+                inputs=Given(seed=seed),
                 threads=threads,
-                seed=seed,
                 graph=graph,
-                sizes=shapes,
                 plans=PlanOptions(
                     device=device,
                     tune=tune,
@@ -328,7 +325,7 @@ def verify(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(cls=CheckedCommand)
 def inspect(
     program: Annotated[Path, typer.Argument(help="Program file.", show_default=False)], as_json: Json = False
 ) -> None:
@@ -342,7 +339,7 @@ def inspect(
         _out.print(render.program(data))
 
 
-@app.command()
+@app.command(cls=CheckedCommand)
 def devices(
     plugin_dir: PluginDirs = [],  # noqa: B006 - typer copies it
     plugin_mode: PluginMode = "additive",
@@ -358,11 +355,6 @@ def devices(
         _print_json({"devices": [row.to_dict() for row in rows]})
     else:
         _out.print(render.devices(rows))
-
-
-def is_program(path: Path) -> bool:
-    """Return whether a path names a program file, by its suffix."""
-    return path.suffix == ".hipdnn"
 
 
 def _reference_model(model: Path, compare: str | None, reference: Path | None) -> Path | None:

@@ -10,11 +10,21 @@ import typer
 
 from ..errors import ModelError
 from ..sizes.open_sizes import Given
+from .option_needs import CHILD, COMPILING, is_program
 
-ModelPath = Annotated[Path, typer.Argument(help="ONNX file.", show_default=False)]
-Target = Annotated[str, typer.Option(help="What to compile for.")]
+
+def _onnx_path(path: Path) -> Path:
+    if is_program(path):
+        raise ModelError("a program file, compiled already", where=str(path), expected="an ONNX file")
+    return path
+
+
+ModelPath = Annotated[Path, typer.Argument(help="ONNX file.", show_default=False, callback=_onnx_path)]
+Target = Annotated[str, typer.Option(help="What to compile for."), COMPILING]
 Precision = Annotated[
-    str, typer.Option(metavar="model|tf32|f16|bf16", help="What an f32 model runs in where that costs little accuracy.")
+    str,
+    typer.Option(metavar="model|tf32|f16|bf16", help="What an f32 model runs in where that costs little accuracy."),
+    COMPILING,
 ]
 SHAPE_FORM = "NAME=1x3x224x224, NAME=batch,3,?,? or SIZE=4"
 ShapeOptions = Annotated[
@@ -34,7 +44,20 @@ BucketOptions = Annotated[
         help="Round an open size up to one of these: inputs are padded, outputs cut back, and the program is loaded for these sizes alone. "
         "For GPUs every open size needs some.",
     ),
+    COMPILING,
 ]
+InputFiles = Annotated[
+    list[str], typer.Option("--input", metavar="NAME=FILE.npy", help="An input; the others are random.")
+]
+Seed = Annotated[int | None, typer.Option(min=0, help="Seed of random inputs; default 0.", show_default=False)]
+
+
+def _positive(seconds: float) -> float:
+    if not seconds > 0:
+        raise ModelError("no time", where="--timeout", expected="seconds above 0", got=f"{seconds:g}")
+    return seconds
+
+
 Tune = Annotated[
     int, typer.Option(min=0, metavar="N", help="Time N plans of each graph, take the fastest; 0: the library's first.")
 ]
@@ -85,8 +108,13 @@ PluginDirs = Annotated[
 PluginMode = Annotated[
     str, typer.Option(metavar="additive|absolute", help="Load plugins beside the library's own, or in their place.")
 ]
-InProcess = Annotated[bool, typer.Option("--in-process", help="Compile in this process instead of a child.")]
-Timeout = Annotated[float, typer.Option(metavar="SECONDS", help="Stop a child that has said nothing for this time.")]
+InProcess = Annotated[bool, typer.Option("--in-process", help="Compile in this process instead of a child."), COMPILING]
+Timeout = Annotated[
+    float,
+    typer.Option(metavar="SECONDS", help="Stop a child that has said nothing for this time.", callback=_positive),
+    COMPILING,
+    CHILD,
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 
@@ -94,11 +122,11 @@ def parse_shapes(texts: list[str]) -> dict[str, tuple[Given, ...] | Given]:
     """Return what is said of sizes from texts such as ``x=1x3x224x224``, ``ids=batch,?`` or ``batch=4``; ``x=`` is a scalar.
 
     Raises:
-        ModelError: A text is not of this form.
+        ModelError: A text is not of this form, or a name has two.
     """
     shapes: dict[str, tuple[Given, ...] | Given] = {}
-    for text in texts:
-        name, value = split_pair(text, "--shape", SHAPE_FORM, empty=True)
+    for name, value in _pairs(texts, "--shape", SHAPE_FORM, empty=True).items():
+        text = f"{name}={value}"
         parts = value.split(",") if "," in value else value.split("x") if re.fullmatch(r"[\dx?-]*", value) else [value]
         if not all(re.fullmatch(r"\d+|\?|[A-Za-z_][\w.]*", part.strip()) for part in parts if value):
             raise ModelError("bad sizes", where="--shape", expected=SHAPE_FORM, got=repr(text))
@@ -111,9 +139,18 @@ def parse_knobs(texts: list[str]) -> dict[str, str]:
     """Return the knobs that texts such as ``TILE=64`` name.
 
     Raises:
-        ModelError: A text is not of this form.
+        ModelError: A text is not of this form, or a knob has two.
     """
-    return dict(split_pair(text, "--knob", "NAME=VALUE") for text in texts)
+    return _pairs(texts, "--knob", "NAME=VALUE")
+
+
+def parse_files(texts: list[str]) -> dict[str, Path]:
+    """Return the files of inputs that texts such as ``x=x.npy`` name.
+
+    Raises:
+        ModelError: A text is not of this form, or an input has two.
+    """
+    return {name: Path(file) for name, file in _pairs(texts, "--input", "NAME=FILE.npy").items()}
 
 
 def parse_buckets(texts: list[str]) -> dict[str, list[int]]:
@@ -123,29 +160,31 @@ def parse_buckets(texts: list[str]) -> dict[str, list[int]]:
         ModelError: A text is not of this form, or a size has two.
     """
     buckets: dict[str, list[int]] = {}
-    for text in texts:
-        name, value = split_pair(text, "--bucket", BUCKET_FORM)
+    for name, value in _pairs(texts, "--bucket", BUCKET_FORM).items():
         if not re.fullmatch(r"-?\d{1,18}(,-?\d{1,18})*", value):
-            raise ModelError("bad value", where="--bucket", expected=BUCKET_FORM, got=repr(text))
-        if name in buckets:
-            raise ModelError(f"two lists of buckets for {name!r}", where="--bucket", expected=BUCKET_FORM)
+            raise ModelError("bad value", where="--bucket", expected=BUCKET_FORM, got=repr(f"{name}={value}"))
         buckets[name] = [int(size) for size in value.split(",")]
     return buckets
 
 
-def split_pair(text: str, option: str, form: str, *, empty: bool = False) -> tuple[str, str]:
-    """Return NAME and VALUE of NAME=VALUE, split at the first sign of equality.
+def _pairs(texts: list[str], option: str, form: str, *, empty: bool = False) -> dict[str, str]:
+    """Return VALUE by NAME of texts NAME=VALUE, split at the first sign of equality.
 
     Args:
-        text: What the user gave.
+        texts: What the user gave.
         option: The option it was given to, for the message.
         form: What would have been right, for the message.
         empty: Whether VALUE may be empty.
 
     Raises:
-        ModelError: The text is not of this form.
+        ModelError: A text is not of this form, or two have the same name.
     """
-    name, equals, value = text.partition("=")
-    if not name or not equals or not (value or empty):
-        raise ModelError("bad value", where=option, expected=form, got=repr(text))
-    return name, value
+    pairs: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name or not equals or not (value or empty):
+            raise ModelError("bad value", where=option, expected=form, got=repr(text))
+        if name in pairs:
+            raise ModelError(f"two values for {name!r}", where=option, expected="each name once")
+        pairs[name] = value
+    return pairs

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from ..recovery import Refusals
 from ..session import Session
 from . import arrays, render
 from .arrays import Array, Difference
+from .inputs import Given, Inputs
 from .measure import Timing, interleave
 
+RunReference = Callable[[Mapping[str, Array]], Sequence[Array]]
 _HERE, _ORT = "hipdnn-mlir", "ONNX Runtime CPU"
 
 
@@ -28,29 +31,25 @@ class Options:
     """What to do with a program.
 
     Attributes:
-        inputs: Files of inputs by name; the others are random.
+        inputs: What is said of inputs.
         output: The ``.npz`` file to write, or None.
         reference: The ONNX model to compare with on ONNX Runtime, or None.
         rtol: Relative tolerance, or None for the element type's.
         atol: Absolute tolerance, or None for the element type's.
         repeat: Timed runs.
         threads: CPU threads on either side; 0 for all.
-        seed: Seed of random inputs.
         graph: Whether runs are recorded as graphs of the device, where it has such.
-        sizes: Sizes of random inputs, where the program leaves them open.
         plans: How plans are chosen.
     """
 
-    inputs: Mapping[str, Path]
+    inputs: Given = field(default_factory=Given)
     output: Path | None = None
     reference: Path | None = None
     rtol: float | None = None
     atol: float | None = None
     repeat: int = 0
     threads: int = 0
-    seed: int = 0
     graph: bool = False
-    sizes: Mapping[str, Any] = field(default_factory=dict)
     plans: PlanOptions = field(default_factory=PlanOptions)
 
 
@@ -94,21 +93,41 @@ def execute(program: Path, options: Options) -> Report:
         HipdnnMlirError: The program, its inputs or the reference model are wrong.
     """
     session = Session(program, threads=options.threads, graph=options.graph, **options.plans)
-    arrays.check_sizes(session.inputs, session.symbols, options.sizes)
-    feeds = arrays.gather_inputs(session.inputs, options.inputs, options.seed, options.sizes, session.least_exact)
+    inputs = Inputs(session, options.inputs)
+    feeds = inputs.draw()
     names = [port.name for port in session.outputs]
     outputs = dict(zip(names, session.run(None, feeds), strict=True))
     subjects: dict[str, Callable[[], object]] = {_HERE: lambda: session.run(None, feeds)}
-    differences = []
+    differences: list[Difference] = []
     if options.reference is not None:
-        run_reference = reference_runner(options.reference, names, feeds, options.threads)
-        for name, want in zip(names, run_reference(), strict=True):
-            differences.append(arrays.compare(name, outputs[name], want, options.rtol, options.atol))
-        subjects[_ORT] = run_reference
+        run_reference = reference_runner(options.reference, names, options.threads)
+        differences = _compared(outputs, run_reference, feeds, inputs.draw_others(feeds), options)
+        subjects[_ORT] = partial(run_reference, feeds)
     if options.output is not None:
         arrays.write_arrays(options.output, outputs)
     timings = interleave(subjects, options.repeat) if options.repeat else {}
     return Report(outputs, differences, timings)
+
+
+def _compared(
+    outputs: Mapping[str, Array],
+    run_reference: RunReference,
+    feeds: Mapping[str, Array],
+    others: Mapping[str, Array] | None,
+    options: Options,
+) -> list[Difference]:
+    """Return how far outputs lie from those of the reference, and which of these are the same for other inputs."""
+
+    def compared(name: str, got: Array, want: Array) -> Difference:
+        return arrays.compare(name, got, want, options.rtol, options.atol)
+
+    wanted = run_reference(feeds)
+    by_others = [None] * len(wanted) if others is None else run_reference(others)
+    rows = []
+    for (name, got), want, other in zip(outputs.items(), wanted, by_others, strict=True):
+        constant = arrays.is_constant(want, other, lambda a, b: compared("", a, b).within)
+        rows.append(replace(compared(name, got, want), constant=constant))
+    return rows
 
 
 def refusals_of(target: str, precision: str, plans: PlanOptions, threads: int = 0, graph: bool = False) -> Refusals:
@@ -121,19 +140,16 @@ def refusals_of(target: str, precision: str, plans: PlanOptions, threads: int = 
         return Refusals()  # what is wrong is an error where it matters
 
 
-def reference_runner(
-    model: Path, names: Sequence[str], feeds: Mapping[str, Array], threads: int = 0
-) -> Callable[[], Sequence[Array]]:
-    """Return a function that runs a model on ONNX Runtime's CPU provider.
+def reference_runner(model: Path, names: Sequence[str], threads: int = 0) -> RunReference:
+    """Return a function that runs a model on ONNX Runtime's CPU provider, from inputs by name to outputs.
 
     Args:
         model: The ONNX file.
         names: Outputs to return, in this order.
-        feeds: Inputs by name.
         threads: Threads within a node; 0 for all.
 
     Raises:
-        ModelError: ONNX Runtime is not installed, or refuses the model or the inputs.
+        ModelError: ONNX Runtime is not installed, or refuses the model; the function raises it where the inputs are refused.
     """
     try:
         import onnxruntime as ort
@@ -150,7 +166,7 @@ def reference_runner(
     except Exception as error:
         raise ModelError(f"ONNX Runtime refuses the model: {error}", where=str(model)) from error
 
-    def run() -> Sequence[Array]:
+    def run(feeds: Mapping[str, Array]) -> Sequence[Array]:
         try:
             results: Sequence[Array] = session.run(list(names), dict(feeds))
         except Exception as error:

@@ -25,12 +25,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         load_extensions(_extensions(given))
         options, flags = _parser().parse_known_args(given)
+        _refuse_idle(options, flags)
         pipeline = options.pass_pipeline if options.pass_pipeline is not None else _from_flags(flags)
         wrapped = _WRAPPED.fullmatch(pipeline)
         return _run(options, expand(wrapped.group(1) if wrapped else pipeline))
     except HipdnnMlirError as error:
         sys.stderr.write(f"hipdnn-opt: error: {error}\n")
         return error.exit_code
+
+
+def _refuse_idle(options: argparse.Namespace, flags: Sequence[str]) -> None:
+    """Refuse what would have no effect beside other options.
+
+    Raises:
+        HipdnnMlirError: passes are named twice over, or a module that is not printed has a place or a form.
+    """
+    if options.pass_pipeline is not None and flags:
+        hint = "put them into the pipeline, or leave --pass-pipeline out"
+        raise HipdnnMlirError("passes beside --pass-pipeline", where=" ".join(flags), hint=hint)
+    printing = {"-o": options.output is not None, "--mlir-print-debuginfo": options.mlir_print_debuginfo}
+    idle = [option for option, is_given in printing.items() if is_given]
+    if options.verify_diagnostics and idle:
+        hint = "leave one of them out"
+        raise HipdnnMlirError("--verify-diagnostics prints no module", where=", ".join(idle), hint=hint)
 
 
 def _extensions(arguments: Sequence[str]) -> list[str]:
@@ -53,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("file", nargs="?", default="-", help="input, - for standard input")
-    parser.add_argument("-o", dest="output", default="-", help="output, - for standard output")
+    parser.add_argument("-o", dest="output", help="output; standard output by default, and for -")
     parser.add_argument(
         "--extension", action="append", metavar="MODULE", help="import a module that adds passes (docs/extending.md)"
     )
@@ -178,8 +195,8 @@ def _unexpected(text: str, diagnostics: Sequence[_Kept]) -> int:
     return len(problems)
 
 
-def _write(path: str, text: str) -> None:
-    if path == "-":
+def _write(path: str | None, text: str) -> None:
+    if path in (None, "-"):
         sys.stdout.write(text)
         return
     try:

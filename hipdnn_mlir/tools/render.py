@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from ..devices import DeviceInfo
     from .verification import OutputError
 
+_CONSTANT = (
+    "constant: the same for other random inputs, or one value where all inputs are given; "
+    "that it agrees says nothing of the program"
+)
+
 
 def bytes_text(count: int) -> str:
     """Return a byte count in the largest binary unit that leaves at least 1."""
@@ -180,26 +185,38 @@ def outputs(arrays: Mapping[str, Array]) -> Table:
     return table
 
 
-def differences(found: Sequence[Difference], reference: str) -> Table:
+def _verdict(row: Difference | OutputError, good: str, bad: str) -> str:
+    if not row.within:
+        return f"[red]{bad}[/]"
+    return "[yellow]constant[/]" if row.constant else f"[green]{good}[/]"
+
+
+def _with_note(table: Table, found: Sequence[Difference] | Sequence[OutputError]) -> RenderableType:
+    """Return a table of verdicts, below it what a constant output means where there is one."""
+    if not any(row.within and row.constant for row in found):
+        return table
+    return Group(table, Text(_CONSTANT, style="yellow"))
+
+
+def differences(found: Sequence[Difference], reference: str) -> RenderableType:
     """Return one row per output: how far it is from its reference, and whether that is within tolerance."""
     numbers = ["largest absolute", "largest relative"]
     table = _table(f"against {reference}", "output", *numbers, "tolerance", "", right=numbers)
     for row in found:
-        verdict = "[green]equal[/]" if row.within else "[red]differs[/]"
         tolerance = f"{row.atol:g} + {row.rtol:g} |reference|"
-        table.add_row(escape(row.output), f"{row.absolute:.3g}", f"{row.relative:.3g}", tolerance, verdict)
-    return table
+        figures = (f"{row.absolute:.3g}", f"{row.relative:.3g}", tolerance)
+        table.add_row(escape(row.output), *figures, _verdict(row, "equal", "differs"))
+    return _with_note(table, found)
 
 
-def errors(found: Sequence[OutputError]) -> Table:
+def errors(found: Sequence[OutputError]) -> RenderableType:
     """Return one row per program and output: its errors relative to ONNX Runtime's output."""
     numbers = ["largest error", "rms error", "tolerance"]
     table = _table("errors, relative to the output's scale", "precision", "output", *numbers, "", right=numbers)
     for row in found:
-        verdict = "[green]within[/]" if row.within else "[red]beyond[/]"
-        figures = (row.largest, row.rms, row.tolerance)
-        table.add_row(row.precision, escape(row.output), *(f"{figure:.2g}" for figure in figures), verdict)
-    return table
+        figures = (f"{figure:.2g}" for figure in (row.largest, row.rms, row.tolerance))
+        table.add_row(row.precision, escape(row.output), *figures, _verdict(row, "within", "beyond"))
+    return _with_note(table, found)
 
 
 def timings(rows: Mapping[str, Timing]) -> Table:

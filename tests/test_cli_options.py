@@ -1,0 +1,239 @@
+"""Every option of every command acts or is an error; the options are those that the commands declare, so that a new one is among them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import typer
+from rich.console import Console
+
+import hipdnn_mlir
+from conftest import Command
+from hipdnn_mlir import session as session_module
+from hipdnn_mlir.child import Request
+from hipdnn_mlir.devices import DeviceOptions, list_devices, open_device
+from hipdnn_mlir.tools import cli, execution, opt
+from hipdnn_mlir.tools.option_needs import COMPILING, needs_of
+from models import GraphBuilder
+
+COMMANDS = typer.main.get_command(cli.app).commands
+VALUES = {
+    "input_": "x=x.npy", "output": "out", "compare": "ort", "reference": "m.onnx", "rtol": "0.5", "atol": "0.5", "repeat": "2",
+    "threads": "1", "seed": "5", "target": "nonsense", "precision": "bf16", "shape": "x=2x512", "bucket": "n=1,2", "tune": "2",
+    "engine": "HOST_ONEDNN_ENGINE", "knob": "TILE=64", "device": "3", "plan_cache": "plans", "policy": "FIRST", "plugin_dir": "plugins",
+    "plugin_mode": "absolute", "timeout": "7", "tolerance": "1e-30", "dump_ir": "ir",
+}  # fmt: skip
+"""A value of each option that is no flag, other than its default."""
+
+
+@dataclass
+class Observed:
+    """What one call of the command did: all that an option can change."""
+
+    status: int
+    printed: str
+    errors: str
+    files: list[str]
+    devices: list[Any]
+    requests: list[Any]
+
+
+Observe = Callable[..., Observed]
+
+
+@pytest.fixture
+def observe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Observe:
+    """Run the command here beside ``m.onnx``, its program ``m.hipdnn`` and ``x.npy``; what would be compiled is noted."""
+    b = GraphBuilder("m")
+    onnx.save(b.model({b.op("MatMul", b.input("x", [1, 512]), b.normal([512, 64], 1.0)): [1, 64]}), tmp_path / "m.onnx")
+    hipdnn_mlir.compile(tmp_path / "m.onnx").save(tmp_path / "m.hipdnn")
+    explanation = hipdnn_mlir.explain(tmp_path / "m.onnx").to_dict()
+    np.save(tmp_path / "x.npy", np.full((1, 512), 3, np.float32))
+    (tmp_path / "plugins").mkdir()
+    compiled = (tmp_path / "m.hipdnn").read_bytes()
+    requests: list[Any] = []
+    devices: list[Any] = []
+
+    def perform(request: Request, **how: Any) -> dict[str, Any]:
+        requests.append((replace(request, output=None), how))
+        if request.output is not None:
+            Path(request.output).write_bytes(compiled)
+        return explanation if request.action == "explain" else {}
+
+    def opened(options: DeviceOptions) -> Any:
+        devices.append(options)
+        return open_device(options)
+
+    monkeypatch.setattr(cli, "perform_in_child", perform)
+    monkeypatch.setattr(cli, "perform_here", perform)
+    monkeypatch.setattr(session_module, "open_device", opened)
+    monkeypatch.setattr(execution, "open_device", opened)
+    monkeypatch.setattr(cli, "_out", Console(width=200, file=None))
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> Observed:
+        before = set(tmp_path.iterdir())
+        requests.clear()
+        devices.clear()
+        status = cli.run_guarded(lambda: cli.app(list(arguments), standalone_mode=False))
+        printed = capsys.readouterr()
+        made = set(tmp_path.iterdir()) - before
+        for path in made:
+            path.rename(tmp_path / "plugins" / path.name)
+        text = re.sub(r'in [0-9.]+ s|"elapsed_s": [0-9.]+', "", printed.out)
+        return Observed(status, text, printed.err, sorted(path.name for path in made), [*devices], [*requests])
+
+    return run
+
+
+SUBJECTS = {
+    "run program": ["run", "m.hipdnn"],
+    "run model": ["run", "m.onnx"],
+    "compile": ["compile", "m.onnx"],
+    "explain": ["explain", "m.onnx"],
+    "verify": ["verify", "m.onnx"],
+    "inspect": ["inspect", "m.hipdnn"],
+    "devices": ["devices"],
+}
+
+
+def options_of(command: str) -> list[Any]:
+    """Return the options that a command declares."""
+    parameters = COMMANDS[command].params
+    return [option for option in parameters if option.param_type_name == "option" and option.name != "help"]
+
+
+def test_every_command_is_looked_at() -> None:
+    assert {arguments[0] for arguments in SUBJECTS.values()} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_every_option_acts_or_is_an_error(observe: Observe, subject: str) -> None:
+    arguments = SUBJECTS[subject]
+    plain = observe(*arguments)
+    assert plain.status == 0, plain.errors
+    assert observe(*arguments) == plain, "what is observed repeats itself"
+    ignored = []
+    for option in options_of(arguments[0]):
+        value = [] if option.is_flag else [VALUES[option.name]]
+        seen = observe(*arguments, option.opts[0], *value)
+        if seen.status == 2:
+            assert (seen.printed, seen.errors.count("\n")) == ("", 1), seen.errors
+        elif seen == plain:
+            ignored.append(option.opts[0])
+    assert ignored == []
+
+
+@pytest.mark.parametrize(
+    "option", [o for o in options_of("run") if COMPILING in needs_of(cli.run).get(o.name, [])], ids=str
+)
+def test_options_of_compiling_are_refused_for_a_program_file(observe: Observe, option: Any) -> None:
+    """Whatever their value, their default included."""
+    values = [] if option.is_flag else [str(option.default or VALUES[option.name])]
+    for value in [values, [] if option.is_flag else [VALUES[option.name]]]:
+        seen = observe("run", "m.hipdnn", option.opts[0], *value)
+        assert seen.status == 2
+        what = f"{option.opts[0]}: an option of compiling, and m.hipdnn is compiled already; compile the model with it"
+        assert what in seen.errors
+        assert not seen.devices
+
+
+def test_all_options_without_effect_are_named(observe: Observe) -> None:
+    seen = observe(
+        "run", "m.hipdnn", "--shape", "x=1x512", "--target", "nonsense", "--precision", "bf16", "--in-process"
+    )
+    assert "--target, --precision, --in-process: options of compiling, and m.hipdnn is compiled already" in seen.errors
+    assert "compile the model with them" in seen.errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "m.hipdnn", "--rtol", "1"], "--rtol: an option of a comparison, and nothing is compared; add --compare ort"),
+        (["run", "m.onnx", "--reference", "m.onnx", "--atol", "1"], "--reference, --atol: options of a comparison"),
+        *(
+            ([action, "m.onnx", "--in-process", "--timeout", "9"], "--timeout: an option of the compiler's child process")
+            for action in ("compile", "run", "explain", "verify")
+        ),
+        *(([action, "m.hipdnn"], "m.hipdnn: a program file, compiled already") for action in ("compile", "explain", "verify")),
+        (["compile", "m.onnx", "--timeout", "0"], "--timeout: no time: expected seconds above 0, got 0"),
+        (["compile", "m.onnx", "--timeout", "nan"], "--timeout: no time: expected seconds above 0, got nan"),
+        (["run", "m.hipdnn", "--seed", "1", "--input", "x=x.npy"], "--seed: no input is random; leave it out"),
+        (["run", "m.hipdnn", "--input", "x=x.npy", "--input", "x=y.npy"], "--input: two values for 'x'"),
+        (["run", "m.onnx", "--shape", "x=1x512", "--shape", "x=2x512"], "--shape: two values for 'x'"),
+        (["run", "m.hipdnn", "--engine", "E", "--knob", "A=1", "--knob", "A=2"], "--knob: two values for 'A'"),
+        (["run", "m.hipdnn", "--shape", "x=?,512"], "--shape: a program runs at sizes: expected numbers, got '?'"),
+        (["devices", "--plugin-dir", "plugins"], "plugin_dirs: no port here loads plugins; port 'hip': cannot open"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)  # fmt: skip
+def test_what_has_no_effect_is_one_line(observe: Observe, arguments: list[str], message: str) -> None:
+    if arguments[0] == "devices" and any(row.port == "hip" and not row.problem for row in list_devices()):
+        pytest.skip("needs a machine without AMD's libraries")
+    seen = observe(*arguments)
+    assert (seen.status, seen.printed, seen.errors.count("\n")) == (2, "", 1), seen.errors
+    assert message in seen.errors
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--input", "x=x.npy", "--shape", "n=2"], "dimension 0 of input 'x' cannot be 2, its file or another --shape makes it 1"),
+        (["--input", "x=x.npy", "--shape", "x=3x512"], "dimension 0 of input 'x' cannot be 3"),
+        (["--shape", "x=3x512", "--shape", "n=2"], "dimension 0 of input 'x' cannot be 3"),
+    ],
+)  # fmt: skip
+def test_sizes_that_an_input_does_not_get_are_an_error(observe: Observe, options: list[str], message: str) -> None:
+    b = GraphBuilder("open")
+    hipdnn_mlir.compile(b.model({b.op("Relu", b.input("x", ["n", 512])): ["n", 512]})).save("open.hipdnn")
+    assert observe("run", "open.hipdnn", "--input", "x=x.npy", "--shape", "n=1").status == 0
+    seen = observe("run", "open.hipdnn", *options)
+    assert (seen.status, seen.printed) == (2, "")
+    assert message in seen.errors
+
+
+@pytest.mark.parametrize("options", [[], ["--in-process"]], ids=["child", "here"])
+def test_verbose_shows_what_the_compiler_says(command: Command, tmp_path: Path, options: list[str]) -> None:
+    b = GraphBuilder("old", opset=11)
+    onnx.save(b.model({b.op("Relu", b.input("x", [4])): [4]}), tmp_path / "old.onnx")
+    done = command("--verbose", "explain", tmp_path / "old.onnx", *options)
+    assert done.returncode == 0, done.stderr
+    assert "upgrading from opset 11" in done.stderr
+
+
+def test_explain_shows_a_size_at_its_largest_bucket() -> None:
+    b = GraphBuilder("open")
+    model = b.model({b.op("Relu", b.input("x", ["n", "m"])): ["n", "m"]})
+    samples = hipdnn_mlir.explain(model).samples
+    assert hipdnn_mlir.explain(model, buckets={"m": [2, 4]}).samples == {**samples, "m": 4}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--cse", "--pass-pipeline=canonicalize"], "--cse: passes beside --pass-pipeline"),
+        (["--cse", "--verify-diagnostics", "-o", "out.mlir"], "-o: --verify-diagnostics prints no module"),
+        (["--cse", "--verify-diagnostics", "--mlir-print-debuginfo"], "--mlir-print-debuginfo: --verify-diagnostics prints"),
+    ],
+)  # fmt: skip
+def test_hipdnn_opt_refuses_options_without_effect(
+    options: list[str],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("m.mlir").write_text("module {}")
+    assert opt.main(["m.mlir", *options]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert message in printed.err
+    assert [path.name for path in tmp_path.iterdir()] == ["m.mlir"]
