@@ -15,6 +15,7 @@ import onnx
 from .compile import Program, at_samples, lower, lower_to_torch
 from .errors import HipdnnMlirError, ModelError, OpenSizeError, RefusedPlan, UnsupportedError
 from .importer import Imported, Slim
+from .index_ranges import common
 from .ops.evaluate import Array
 from .passes.check_padding import check_padding
 from .passes.pipeline import Runner
@@ -189,6 +190,7 @@ class _OpenForm:
             buckets=[list(buckets[name]) for name in symbols],
             exact=[self.exact.get(name, "") for name in symbols],
             instances=instances,
+            ranges=common([instance.program.ranges for instance in instances]),
             tf32=first.tf32,
         )
 

@@ -172,6 +172,11 @@ class Session:
         return {name: self.buckets[name][0] for name in self.exact}
 
     @property
+    def ranges(self) -> dict[str, tuple[int, int]]:
+        """The valid values of inputs whose elements are indices: from the first number to the second one, that one excluded."""
+        return {name: (low, high) for name, (low, high) in json.loads(self._opened.text).get("ranges", {}).items()}
+
+    @property
     def stats(self) -> Stats:
         """Memory, steps, plans and load times; of the sizes used last where some are open."""
         return Stats(**self._loaded.stats(), instances=self._sessions.count)

@@ -25,10 +25,10 @@ from models import GraphBuilder
 
 COMMANDS = typer.main.get_command(cli.app).commands
 VALUES = {
-    "input_": "x=x.npy", "output": "out", "compare": "ort", "reference": "m.onnx", "rtol": "0.5", "atol": "0.5", "repeat": "2",
-    "threads": "1", "seed": "5", "target": "nonsense", "precision": "bf16", "shape": "x=2x512", "bucket": "n=1,2", "tune": "2",
-    "engine": "HOST_ONEDNN_ENGINE", "knob": "TILE=64", "device": "3", "plan_cache": "plans", "policy": "FIRST", "plugin_dir": "plugins",
-    "plugin_mode": "absolute", "timeout": "7", "tolerance": "1e-30", "dump_ir": "ir",
+    "input_": "x=x.npy", "range_": "x=0:1", "output": "out", "compare": "ort", "reference": "m.onnx", "rtol": "0.5", "atol": "0.5",
+    "repeat": "2", "threads": "1", "seed": "5", "target": "nonsense", "precision": "bf16", "shape": "x=2x512", "bucket": "n=1,2",
+    "tune": "2", "engine": "HOST_ONEDNN_ENGINE", "knob": "TILE=64", "device": "3", "plan_cache": "plans", "policy": "FIRST",
+    "plugin_dir": "plugins", "plugin_mode": "absolute", "timeout": "7", "tolerance": "1e-30", "dump_ir": "ir",
 }  # fmt: skip
 """A value of each option that is no flag, other than its default."""
 

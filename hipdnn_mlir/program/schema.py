@@ -151,6 +151,7 @@ class ProgramModel:
     `symbols` names the open sizes; where there are any, every number may be an expression of them, an entry of `expressions`. The program
     holds where all `conditions` do: (relation, a, b, node that needs it). `buckets` are, per symbol, the sizes that it is rounded up to.
     `refused` is what became of graphs that the device's library had no plan for; `tf32` allows products of f32 to round their operands.
+    `ranges` has the valid values of inputs whose elements are indices: from the first number to the second one, that one excluded.
 
     Where code is made for exact sizes there are `instances`, one for each combination of buckets, and no buffers, constants and steps but
     theirs. `exact` says per symbol why sizes between its buckets are not rounded up, empty where they are.
@@ -173,6 +174,7 @@ class ProgramModel:
     exact: list[str] = field(default_factory=list)
     instances: list[Instance] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
+    ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
     tf32: bool = False
     format: int = FORMAT
 
@@ -193,7 +195,7 @@ class ProgramModel:
             data["format"] = max(self.format, CODE_FORMAT if has_code else KERNELS_FORMAT)
         else:
             del data["kernels"]
-        for name in ("refused", "tf32"):
+        for name in ("refused", "ranges", "tf32"):
             if not data[name]:
                 del data[name]
         if not any(self.buckets):
@@ -209,7 +211,7 @@ class ProgramModel:
         rows = []
         for instance in self.instances:
             row = instance.program.to_dict()
-            for name in ("format", "target", "producer", "model", "tf32"):
+            for name in ("format", "target", "producer", "model", "ranges", "tf32"):
                 row.pop(name, None)
             for name, pool in pools.items():
                 row[name] = [_entered(pool, item) for item in row.get(name, [])]
@@ -222,6 +224,7 @@ class ProgramModel:
             "format": INSTANCES_FORMAT,
             "target": self.target,
             **({"tf32": True} if self.tf32 else {}),
+            **({"ranges": self.ranges} if self.ranges else {}),
             "producer": self.producer,
             "model": self.model,
             "symbols": self.symbols,

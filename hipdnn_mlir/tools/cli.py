@@ -43,6 +43,7 @@ from .cli_options import (
     PluginMode,
     Policies,
     Precision,
+    Ranges,
     Seed,
     ShapeOptions,
     Target,
@@ -52,6 +53,7 @@ from .cli_options import (
     parse_buckets,
     parse_files,
     parse_knobs,
+    parse_ranges,
     parse_shapes,
 )
 from .option_needs import COMPARISON, CheckedCommand, is_program
@@ -138,6 +140,7 @@ def run(
     atol: Annotated[float | None, typer.Option(help="Absolute tolerance; default by element type."), COMPARISON] = None,
     repeat: Annotated[int, typer.Option(min=0, help="Timed runs.")] = 0,
     threads: Annotated[int, typer.Option(min=0, help="CPU threads of the host target; 0: all.")] = 0,
+    range_: Ranges = [],  # noqa: B006 - typer copies it
     seed: Seed = None,
     target: Target = "host",
     precision: Precision = UNCHANGED,
@@ -169,7 +172,7 @@ def run(
         precision = TF32
     default_rtol, default_atol = arrays.tolerances(precision)
     options = execution.Options(
-        inputs=Given(parse_files(input_), parse_shapes(shape) if is_program(model) else {}, seed),
+        inputs=Given(parse_files(input_), parse_ranges(range_), parse_shapes(shape) if is_program(model) else {}, seed),
         output=output,
         reference=_reference_model(model, compare, reference),
         rtol=default_rtol if rtol is None else rtol,
@@ -249,6 +252,7 @@ def explain(
 @app.command(cls=CheckedCommand)
 def verify(
     model: ModelPath,
+    input_: InputFiles = [],  # noqa: B006 - typer copies it
     precision: Precision = UNCHANGED,
     tolerance: Annotated[
         float | None,
@@ -257,6 +261,7 @@ def verify(
         ),
     ] = None,
     threads: Annotated[int, typer.Option(min=0, help="CPU threads of the host target; 0: all.")] = 0,
+    range_: Ranges = [],  # noqa: B006 - typer copies it
     seed: Seed = None,
     target: Target = "host",
     shape: ShapeOptions = [],  # noqa: B006 - typer copies it
@@ -278,7 +283,7 @@ def verify(
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: Json = False,
 ) -> None:
-    """Compare a model, as it is and in another precision, with ONNX Runtime on random inputs."""
+    """Compare a model, as it is and in another precision, with ONNX Runtime on given or random inputs."""
     from ..plan_options import PlanOptions
     from . import verification
     from .inputs import Given
@@ -297,7 +302,7 @@ def verify(
                 model,
                 programs,
                 tolerance=tolerance,
-                inputs=Given(seed=seed),
+                inputs=Given(parse_files(input_), parse_ranges(range_), seed=seed),
                 threads=threads,
                 graph=graph,
                 plans=PlanOptions(

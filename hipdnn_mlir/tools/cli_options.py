@@ -49,6 +49,15 @@ BucketOptions = Annotated[
 InputFiles = Annotated[
     list[str], typer.Option("--input", metavar="NAME=FILE.npy", help="An input; the others are random.")
 ]
+RANGE_FORM = "NAME=LOW:HIGH"
+Ranges = Annotated[
+    list[str],
+    typer.Option(
+        "--range",
+        metavar=RANGE_FORM,
+        help="Draw an input from LOW up to HIGH, without HIGH itself; default: valid indices where it is used as such.",
+    ),
+]
 Seed = Annotated[int | None, typer.Option(min=0, help="Seed of random inputs; default 0.", show_default=False)]
 
 
@@ -151,6 +160,27 @@ def parse_files(texts: list[str]) -> dict[str, Path]:
         ModelError: A text is not of this form, or an input has two.
     """
     return {name: Path(file) for name, file in _pairs(texts, "--input", "NAME=FILE.npy").items()}
+
+
+def parse_ranges(texts: list[str]) -> dict[str, tuple[float, float]]:
+    """Return the ranges that texts such as ``ids=0:30522`` or ``x=-0.5:0.5`` name.
+
+    Raises:
+        ModelError: A text is not of this form, an input has two, or a range is empty.
+    """
+    ranges = {}
+    for name, value in _pairs(texts, "--range", RANGE_FORM).items():
+        ends = value.split(":")
+        try:
+            low, high = (int(end) if re.fullmatch(r"[+-]?\d+", end) else float(end) for end in ends)
+        except ValueError as error:
+            got = repr(f"{name}={value}")
+            raise ModelError("bad value", where="--range", expected=RANGE_FORM, got=got) from error
+        if not low < high:
+            expected = "LOW below HIGH, which is not drawn itself"
+            raise ModelError(f"nothing to draw {name!r} from", where="--range", expected=expected, got=value)
+        ranges[name] = low, high
+    return ranges
 
 
 def parse_buckets(texts: list[str]) -> dict[str, list[int]]:

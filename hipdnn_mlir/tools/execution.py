@@ -158,7 +158,7 @@ def reference_runner(model: Path, names: Sequence[str], threads: int = 0) -> Run
             "ONNX Runtime is not installed", where="--compare ort", hint="pip install onnxruntime"
         ) from error
     settings = ort.SessionOptions()
-    settings.log_severity_level = 3
+    settings.log_severity_level = 4  # errors are exceptions
     settings.intra_op_num_threads = threads
     # ONNX Runtime's exceptions share no base class but Exception.
     try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from ..dtypes import BY_NAME
@@ -16,6 +17,7 @@ from ..session import Session
 from ..sizes.expressions import Expressions, names_in
 from .arrays import Array, read_array
 
+Range = tuple[float, float]
 _INTEGER_LIMIT = 10
 """Random integers lie below it: small enough to be a token, an index or a count."""
 _DRAWS = 8
@@ -28,11 +30,13 @@ class Given:
 
     Attributes:
         files: Files of inputs by name; the others are random.
+        ranges: Ranges that random inputs are drawn from, by name: a number, and a higher one that is not drawn itself.
         sizes: Sizes that the program leaves open: a number by open size, or dims by input.
         seed: Of random inputs; None for 0.
     """
 
     files: Mapping[str, Path] = field(default_factory=dict)
+    ranges: Mapping[str, Range] = field(default_factory=dict)
     sizes: Mapping[str, Any] = field(default_factory=dict)
     seed: int | None = None
 
@@ -52,6 +56,11 @@ class Inputs:
         given = given or Given()
         self._ports, self._seed = session.inputs, given.seed or 0
         _check_names("--input", given.files, self._ports)
+        _check_names("--range", given.ranges, self._ports)
+        self._ranges: dict[str, Range] = {**session.ranges, **given.ranges}
+        for port in self._ports:
+            if port.name in given.ranges:
+                _check_range(port, given.ranges[port.name], is_from_file=port.name in given.files)
         _check_sizes(self._ports, session.symbols, given.sizes)
         self._files = {name: read_array(path) for name, path in given.files.items()}
         if given.seed is not None and not self._is_random:
@@ -87,7 +96,7 @@ class Inputs:
             return self._files[port.name]
         dims = self._dims[port.name]
         try:
-            return _random(port, rng, dims)
+            return _random(port, rng, dims, self._ranges.get(port.name))
         except (MemoryError, ValueError) as error:  # the latter for more elements than NumPy can count
             shown = f"{port.dtype}[{','.join(map(str, dims))}]"
             hint = "give smaller sizes with --shape"
@@ -98,14 +107,44 @@ def _is_same(a: Array, b: Array) -> bool:
     return a.tobytes() == b.tobytes()
 
 
-def _random(port: Port, rng: np.random.Generator, dims: Sequence[int]) -> Array:
-    """Return standard normal floats, small integers, zeros and ones for masks and bools."""
-    dtype = BY_NAME[port.dtype].numpy
-    if dtype == np.bool_:
-        return rng.integers(0, 2, dims).astype(np.bool_)
-    if dtype.kind in "iu":
-        return rng.integers(0, 2 if "mask" in port.name else _INTEGER_LIMIT, dims).astype(dtype)
-    return rng.standard_normal(dims).astype(dtype)
+def _random(port: Port, rng: np.random.Generator, dims: Sequence[int], given: Range | None) -> Array:
+    """Return numbers of a range; without one standard normal floats, small integers, zeros and ones for masks and bools."""
+    dtype = port.numpy_dtype
+    if not BY_NAME[port.dtype].is_float:
+        least, most = _limits(port)
+        low, high = given or (0, 2 if "mask" in port.name else _INTEGER_LIMIT)
+        wide = np.uint64 if dtype.kind == "u" else np.int64
+        return rng.integers(max(int(low), least), min(int(high), most), dims, wide).astype(dtype)
+    if given is None:
+        return rng.standard_normal(dims).astype(dtype)
+    share = rng.random(dims)
+    values = (given[0] * (1 - share) + given[1] * share).astype(dtype)
+    return np.where(values < dtype.type(given[1]), values, dtype.type(given[0]))
+
+
+def _limits(port: Port) -> tuple[Any, Any]:
+    """Return the ends of the widest range of an input's type."""
+    if port.dtype == "bool":
+        return 0, 2
+    if BY_NAME[port.dtype].is_float:
+        finfo: Any = ml_dtypes.finfo
+        most = float(finfo(port.numpy_dtype).max)
+        return -most, most
+    info = np.iinfo(port.numpy_dtype)
+    return int(info.min), int(info.max) + 1
+
+
+def _check_range(port: Port, given: Range, *, is_from_file: bool) -> None:
+    """Refuse a range that an input cannot have."""
+    if is_from_file:
+        hint = "leave one of them out"
+        raise ModelError(f"input {port.name!r} is not random, --input names its file", where="--range", hint=hint)
+    least, most = _limits(port)
+    is_float = BY_NAME[port.dtype].is_float
+    if not (least <= given[0] and given[1] <= most and (is_float or all(isinstance(end, int) for end in given))):
+        expected = f"numbers from {least:g} to {most:g}" if is_float else f"whole numbers from {least} to {most}"
+        got = f"{given[0]}:{given[1]}"
+        raise ModelError(f"input {port.name!r} is of type {port.dtype}", where="--range", expected=expected, got=got)
 
 
 def _check_names(option: str, given: Mapping[str, Any], ports: Sequence[Port]) -> None:
