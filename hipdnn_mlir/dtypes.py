@@ -41,6 +41,11 @@ class DType:
         return self.name in ("f16", "bf16", "f32", "f64")
 
     @property
+    def is_narrow(self) -> bool:
+        """Whether it is a float of 16 bits."""
+        return self.name in ("f16", "bf16")
+
+    @property
     def bytes(self) -> int:
         """Bytes of one element."""
         return int(self.numpy.itemsize)

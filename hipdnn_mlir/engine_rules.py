@@ -83,7 +83,7 @@ class AnchorEpilogue:
         if mode not in self.modes:
             return f"epilogue has {mode.name}"
         tensor = graph.tensors[current]
-        if mode in self.slow_modes and tensor.dtype in (F16, BF16) and math.prod(tensor.dims) > self.slow_modes[mode]:
+        if mode in self.slow_modes and tensor.dtype.is_narrow and math.prod(tensor.dims) > self.slow_modes[mode]:
             return f"computes {mode.name} of {math.prod(tensor.dims)} elements slowly"
         operands = list(node.inputs.values())
         if operands.count(current) != 1:
@@ -248,7 +248,7 @@ def _tensor_dims(graph: Graph) -> list[Dims]:
 
 def _bad_tensor(graph: Graph, allowed: frozenset[DType]) -> str | None:
     for tensor in _used(graph):
-        if tensor.dtype not in allowed:
+        if tensor.value is None and tensor.dtype not in allowed:
             return f"has a tensor of {tensor.dtype}"
         if max(tensor.dims) > MAX_DIM:
             return f"has a dim of {max(tensor.dims)}, at most {MAX_DIM}"

@@ -78,11 +78,11 @@ class FusilliGraph:
 
     @staticmethod
     def _types(graph: Graph) -> Refusal:
-        kinds = {tensor.dtype for _, tensor in graph.by_uid()}
+        kinds = {tensor.dtype for _, tensor in graph.by_uid() if tensor.value is None}
         if kinds - FLOATS or len(kinds) > 1:
             return f"tensors of {', '.join(sorted(map(str, kinds)))}"
         has_numbers = any(tensor.value is not None for _, tensor in graph.by_uid())
-        return f"a number of {next(iter(kinds))}" if has_numbers and kinds != {F32} else None
+        return f"a number beside {next(iter(kinds))}" if has_numbers and kinds != {F32} else None
 
     @staticmethod
     def _images(graph: Graph, anchor: Node) -> Refusal:

@@ -183,12 +183,13 @@ class _Conversion:
         return self._wide_version[value]
 
     def _literal(self, literal: Any) -> Any:
-        """A number of rank 0 in the narrow type; finite ones stay finite."""
+        """A number of rank 0 as it is, for beside tensors it has no type of its own; finite ones stay finite in the narrow type."""
         number = float(literal_scalar(literal) or 0.0)
         limit = _LARGEST[self._narrow_type]
-        finite = min(max(number, -limit), limit) if math.isfinite(number) else number
+        if abs(number) <= limit or not math.isfinite(number):
+            return literal.results[0]
         with ir.InsertionPoint.after(literal), literal.location:
-            return splat(finite, (), self._narrow_type)
+            return splat(math.copysign(limit, number), (), F32)
 
 
 def _tensors(operation: Any) -> list[Any]:

@@ -5,8 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from torch_mlir import ir
 
+from hipdnn_mlir.ir_types import tensor_type
 from hipdnn_mlir.ir_view import defining
 
 from .canonicalize_torch import constant_float, constant_str
@@ -17,6 +19,7 @@ _ROOTS = ("torch.aten.mul.Tensor", "torch.aten.mul.Scalar", "torch.aten.div.Tens
 _TOLERANCE = 2e-3
 """Relative: f16 and bf16 models have their coefficients in these types, and exporters round 1.702 and 0.044715."""
 _MAX_DEPTH = 12
+_QUICK_GELU = 1.702
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,8 @@ def _sigmoid(root: Any, gate: Any, x: Any) -> Match | None:
     function: Any = defining(gate)
     operations = [*operations, function]
     beta = _is_multiple(function.operands[0], x, operations)
+    if beta == float(np.asarray(_QUICK_GELU, tensor_type(x.type).dtype.numpy)):
+        beta = _QUICK_GELU  # as the types of models round it
     return None if not beta else Match("torch.aten.silu", x, operations, beta)
 
 

@@ -21,12 +21,7 @@ def bits_type(b: KernelBuilder, size_bytes: int) -> Any:
 
 def value_type(b: KernelBuilder, dtype: DType) -> Any:
     """MLIR's type of an element in arithmetic."""
-    return b.i1 if dtype.name == "bool" else b.f32 if is_narrow(dtype) else memory_type(b, dtype)
-
-
-def is_narrow(dtype: DType) -> bool:
-    """Whether it is a float of 16 bits."""
-    return dtype.name in ("f16", "bf16")
+    return b.i1 if dtype.name == "bool" else b.f32 if dtype.is_narrow else memory_type(b, dtype)
 
 
 def is_signed(dtype: DType) -> bool:
@@ -38,19 +33,19 @@ def from_memory(b: KernelBuilder, value: Value, dtype: DType) -> Value:
     """An element that was loaded as a value."""
     if dtype.name == "bool":
         return b.compare("ne", value, b.constant(0, b.i8))
-    return b.op("arith.extf", [value], b.f32) if is_narrow(dtype) else value
+    return b.op("arith.extf", [value], b.f32) if dtype.is_narrow else value
 
 
 def to_memory(b: KernelBuilder, value: Value, dtype: DType) -> Value:
     """A value as an element to store."""
     if dtype.name == "bool":
         return b.op("arith.extui", [value], b.i8)
-    return b.op("arith.truncf", [value], memory_type(b, dtype)) if is_narrow(dtype) else value
+    return b.op("arith.truncf", [value], memory_type(b, dtype)) if dtype.is_narrow else value
 
 
 def rounded(b: KernelBuilder, value: Value, dtype: DType) -> Value:
     """A value as precise as its type keeps it."""
-    return from_memory(b, to_memory(b, value, dtype), dtype) if is_narrow(dtype) else value
+    return from_memory(b, to_memory(b, value, dtype), dtype) if dtype.is_narrow else value
 
 
 def load(b: KernelBuilder, base: Value, offset: Value, dtype: DType, count: int = 1) -> list[Value]:

@@ -9,7 +9,7 @@ import numpy as np
 from ..dtypes import BOOL, BY_NAME, DType
 from ..ops.spec import Refusal
 from .builder import KernelBuilder, Value
-from .elements import is_narrow, is_signed, rounded, value_type
+from .elements import is_signed, rounded, value_type
 from .functions import NAMES, Functions
 from .short_functions import ShortFunctions
 
@@ -216,7 +216,7 @@ class Instructions:
         kind = value_type(b, target)
         if not source.is_float:
             return b.op("arith.sitofp" if is_signed(source) else "arith.uitofp", [value], kind)
-        if is_narrow(target) and source.name == "f64":
+        if target.is_narrow and source.name == "f64":
             return b.op("arith.extf", [b.op("arith.truncf", [value], b.f16 if target.name == "f16" else b.bf16)], b.f32)
         if value.type == kind:
             return value

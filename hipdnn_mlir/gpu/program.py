@@ -11,7 +11,6 @@ import numpy as np
 
 from ..dtypes import BY_NAME, I64, DType
 from ..ops.strides import Dims
-from .elements import is_narrow
 from .instructions import result_dtype
 from .kernel import Operand
 
@@ -102,8 +101,8 @@ class Program:
         for index in reversed(range(len(self.code))):
             step = self.code[index]
             if step.name == "store":
-                found[index] = is_narrow(self.operands[step.data].dtype)
-            elif is_narrow(step.dtype):
+                found[index] = self.operands[step.data].dtype.is_narrow
+            elif step.dtype.is_narrow:
                 found[index] = True
             elif not step.dtype.is_float or step.dtype.name == "f64":
                 found[index] = False

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from .call import Call, Expansion
 
 CONTRIB = "com.microsoft"
+QUICK_GELU = 1.702
+"""The factor that hipdnn-fuse-activations knows, whatever a type makes of it."""
 
 
 def gelu(call: Call, x: str, approximate: str = "none") -> str:
@@ -47,13 +49,15 @@ def quick_gelu(call: Call) -> Sequence[str | None]:
 
     Source: ONNX Runtime, ContribOperators.md, com.microsoft.QuickGelu.
     """
-    return [swish(call, call.need(0), call.attr("alpha", 1.702))]
+    return [swish(call, call.need(0), call.attr("alpha", QUICK_GELU))]
 
 
 def swish(call: Call, x: str, alpha: float) -> str:
-    """The product x * sigmoid(alpha * x)."""
-    scaled = x if alpha == 1.0 else call.op("Mul", x, call.number(alpha, x))
-    return call.op("Mul", x, call.op("Sigmoid", scaled))
+    """The product x * sigmoid(alpha * x), of 16-bit types in f32 where alpha is not one of theirs."""
+    is_known = alpha == 1.0 or math.isclose(alpha, QUICK_GELU, rel_tol=1e-6)
+    precise = x if is_known else call.cast(x, call.precision(x))
+    scaled = precise if alpha == 1.0 else call.op("Mul", precise, call.number(alpha, precise))
+    return call.cast(call.op("Mul", precise, call.op("Sigmoid", scaled)), call.kind(x))
 
 
 def onnx_swish(call: Call) -> Sequence[str | None]:

@@ -45,13 +45,16 @@ def _total(call: Call) -> str:
     return str(total)
 
 
-def selu(call: Call) -> Sequence[str | None]:
-    """Selu: gamma times ELU; torch-mlir's default of gamma has five digits.
+def selu(call: Call) -> Sequence[str | None] | None:
+    """Selu with both coefficients: torch-mlir's default of gamma has five digits.
 
     Source: ONNX, Selu-22.
     """
-    raised = call.op("Elu", call.need(0), alpha=call.attr("alpha", SELU_ALPHA))
-    return [call.op("Mul", raised, call.number(call.attr("gamma", SELU_GAMMA), raised))]
+    alpha, gamma = call.attr("alpha"), call.attr("gamma")
+    if alpha is not None and gamma is not None:
+        return None
+    alpha, gamma = SELU_ALPHA if alpha is None else alpha, SELU_GAMMA if gamma is None else gamma
+    return [call.op("Selu", call.need(0), alpha=alpha, gamma=gamma)]
 
 
 def softsign(call: Call) -> Sequence[str | None]:

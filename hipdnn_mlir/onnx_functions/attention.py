@@ -97,7 +97,7 @@ def attend(call: Call, q: str, k: str, v: str, scores: Scores) -> tuple[str, lis
     k, v = repeat_heads(call, k, heads), repeat_heads(call, v, heads)
     raw = call.op("MatMul", q, call.transpose(k, 0, 1, 3, 2))
     if scores.scale != 1.0:
-        raw = call.op("Mul", raw, call.number(scores.scale, q))
+        raw = call.scaled(raw, scores.scale)
     capped = raw
     if scores.softcap:
         cap = call.number(scores.softcap, q)

@@ -166,6 +166,17 @@ class Call:
         """A scalar of the element type of a value."""
         return self.const(number, self.kind(like))
 
+    def precision(self, like: str) -> int:
+        """The element type to compute in: that of a value, f32 for those of 16 bits."""
+        return FLOAT if self.kind(like) in (FLOAT16, BFLOAT16) else self.kind(like)
+
+    def scaled(self, value: str, factor: float) -> str:
+        """The value times a number, of 16-bit types in f32 where the number is not one of theirs."""
+        kind = self.kind(value)
+        is_exact = factor == float(np.asarray(factor, onnx.helper.tensor_dtype_to_np_dtype(kind)))
+        precise = value if is_exact else self.cast(value, self.precision(value))
+        return self.cast(self.op("Mul", precise, self.number(factor, precise)), kind)
+
     def ints(self, *numbers: int) -> str:
         """A list of int64, such as axes."""
         return self.const(np.array(numbers, np.int64))

@@ -33,7 +33,7 @@ def fused_matmul(call: Call) -> Sequence[str | None]:
         for index, name in enumerate("AB")
     )
     y, alpha = call.op("MatMul", a, b), call.attr("alpha", 1.0)
-    return [y if alpha == 1.0 else call.op("Mul", y, call.number(alpha, y))]
+    return [y if alpha == 1.0 else call.scaled(y, alpha)]
 
 
 def gemm(call: Call) -> Sequence[str | None] | None:
@@ -49,7 +49,7 @@ def gemm(call: Call) -> Sequence[str | None] | None:
         for index, name in enumerate("AB")
     )
     y = call.op("MatMul", a, b)
-    return [call.op("Mul", y, call.number(alpha, y))]
+    return [call.scaled(y, alpha)]
 
 
 def fused_gemm(call: Call) -> Sequence[str | None]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ..ops.spec import Refusal
-from .call import BFLOAT16, DOUBLE, FLOAT, FLOAT16, Call, Expansion
+from .call import DOUBLE, FLOAT, Call, Expansion
 
 CONTRIB = "com.microsoft"
 
@@ -14,10 +14,6 @@ def rms_norm(call: Call, x: str, scale: str, axes: Sequence[int], epsilon: float
     mean = call.reduce("ReduceMean", call.op("Mul", precise, precise), axes)
     root = call.op("Sqrt", call.op("Add", mean, call.const(epsilon, precision)))
     return call.op("Mul", call.cast(call.op("Div", precise, root), call.kind(x)), scale)
-
-
-def _precision(call: Call, x: str) -> int:
-    return FLOAT if call.kind(x) in (FLOAT16, BFLOAT16) else call.kind(x)
 
 
 def rms_normalization(call: Call) -> Sequence[str | None]:
@@ -55,7 +51,7 @@ def simplified_layer_normalization(call: Call) -> Sequence[str | None]:
         raise Refusal("result", "the inverse deviations are used")
     x, rank = call.need(0), call.rank(call.need(0))
     axes = range(call.attr("axis", -1) % rank, rank)
-    return [rms_norm(call, x, call.need(1), [*axes], call.attr("epsilon", 1e-5), _precision(call, x))]
+    return [rms_norm(call, x, call.need(1), [*axes], call.attr("epsilon", 1e-5), call.precision(x))]
 
 
 def _skip_sum(call: Call, bias: str | None) -> str:
@@ -82,7 +78,7 @@ def skip_simplified_layer_normalization(call: Call) -> Sequence[str | None]:
     """
     total = _skip_sum(call, call.arg(3))
     return [
-        rms_norm(call, total, call.need(2), [-1], call.attr("epsilon", 1e-12), _precision(call, total)),
+        rms_norm(call, total, call.need(2), [-1], call.attr("epsilon", 1e-12), call.precision(total)),
         None,
         None,
         total,
@@ -119,7 +115,7 @@ def group_normalization(call: Call) -> Sequence[str | None]:
     Source: ONNX, GroupNormalization-18 and -21.
     """
     x, groups = call.need(0), call.attr("num_groups")
-    precision = call.attr("stash_type", FLOAT) if call.opset >= 21 else call.kind(x)
+    precision = call.attr("stash_type", FLOAT) if call.opset >= 21 else call.precision(x)
     inner = [1] * (call.rank(x) - 2)
     normalized = call.cast(
         _normalize_groups(call, call.cast(x, precision), groups, call.attr("epsilon", 1e-5)), call.kind(x)

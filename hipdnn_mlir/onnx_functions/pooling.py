@@ -18,7 +18,7 @@ def _powered(call: Call, x: str, p: int) -> str:
 def _root(call: Call, x: str, p: int) -> str:
     if p == 1:
         return x
-    return call.op("Sqrt", x) if p == 2 else call.op("Pow", x, call.number(1 / p, x))
+    return call.op("Sqrt", x) if p == 2 else call.op("Pow", x, call.const(1 / p, call.precision(x)))
 
 
 def lp_pool(call: Call) -> Sequence[str | None]:

@@ -17,7 +17,10 @@ from .strides import Dims, Strides, broadcast, memory_order, packed, restride
 
 @dataclass(frozen=True)
 class Value:
-    """A tensor during emission: index into Graph.tensors, dims, dtype; `pads` (low, high, value) is a border not yet applied."""
+    """A tensor during emission: index into Graph.tensors, dims, dtype; `pads` (low, high, value) is a border not yet applied.
+
+    `dtype` is the type that the model's arithmetic has here; a baked number of a 16-bit type is kept in f32.
+    """
 
     tensor: int
     dims: Dims
@@ -91,14 +94,20 @@ class Emitter:
         raise Refusal("operand", "operand is defined outside the region")
 
     def scalar(self, number: float | int | bool, dtype: DType) -> Value:
-        """A baked scalar of dims (1,)."""
+        """A baked scalar of dims (1,).
+
+        Beside 16-bit floats it is kept in f32, in which they are computed anyway: 1/6 in f16 is off by half a unit in its last place,
+        which HardSwish would add to its own rounding.
+        """
         if dtype.hipdnn is None:
             raise Refusal("dtype", f"hipDNN has no data type for {dtype}")
-        raw = np.asarray(number).astype(dtype.numpy).tobytes()
-        for index, tensor in enumerate(self.graph.tensors):
-            if tensor.value == raw and tensor.dtype is dtype:
-                return Value(index, (1,), dtype)
-        return self._new(Tensor((1,), dtype, (1,), value=raw))
+        kept = dtypes.F32 if dtype.is_narrow else dtype
+        raw = np.asarray(number).astype(kept.numpy).tobytes()
+        known = (i for i, t in enumerate(self.graph.tensors) if t.value == raw and t.dtype is kept)
+        index = next(known, None)
+        if index is None:
+            index = self._new(Tensor((1,), kept, (1,), value=raw)).tensor
+        return Value(index, (1,), dtype)
 
     def is_operand(self, value: Value) -> bool:
         """Whether a value is an operand of the graph, as it is or viewed."""
@@ -110,7 +119,8 @@ class Emitter:
             return value
         tensor = self.graph.tensors[value.tensor]
         if tensor.value is not None:
-            return self._remember((value.tensor, dims), Tensor(dims, value.dtype, packed(dims), value=tensor.value))
+            shown = self._remember((value.tensor, dims), replace(tensor, dims=dims, strides=packed(dims)))
+            return replace(shown, dtype=value.dtype)
         if tensor.operand is None:
             raise Refusal("virtual-view", f"an intermediate of dims {value.dims} cannot be seen as {dims}")
         strides = restride(value.dims, tensor.strides, dims)

@@ -42,7 +42,8 @@ f16 and bf16 products and convolutions also need a processor for which oneDNN ha
 
 With `--precision f16` or `bf16` an f32 model runs in that type where the last column says `narrow`, in f32 where it says `wide`, and
 elsewhere (data movement too) in the 16-bit type if all operands but constants have it. Layer norm and batch norm read and write either
-type and compute in f32. Products and sums are carried in f32 in any case.
+type and compute in f32. Products and sums are carried in f32 in any case, and the numbers of formulas are f32: HardSwish's 1/6, a `Mul`
+by a number of rank 0. So are those of operators in models that are f16 or bf16 themselves; a constant that such a model has is of its type.
 """
 
 

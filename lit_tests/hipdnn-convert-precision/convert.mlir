@@ -27,10 +27,10 @@ func.func @residual(%x: !torch.vtensor<[4,8],f32>, %w: !torch.vtensor<[8,8],f32>
   return %y : !torch.vtensor<[4,8],f32>
 }
 
-// A value is cast once for all who read it narrow, in front of movement with one reader, and numbers are cast as numbers.
+// A value is cast once for all who read it narrow, in front of movement with one reader, and numbers stay f32.
 // CHECK-LABEL: func.func @movement
 // CHECK-SAME: %[[X:.*]]: !torch.vtensor<[2,4,8],f32>
-// CHECK-DAG: %[[H:.*]] = torch.vtensor.literal(dense<5.000000e-01> : tensor<bf16>)
+// CHECK-DAG: %[[H:.*]] = torch.vtensor.literal(dense<5.000000e-01> : tensor<f32>)
 // CHECK-DAG: %[[XN:.*]] = torch.aten.to.dtype %[[X]], {{.*}} -> !torch.vtensor<[2,4,8],bf16>
 // CHECK-NOT: to.dtype
 // CHECK: %[[T:.*]] = torch.aten.transpose.int %[[XN]], {{.*}} -> !torch.vtensor<[2,8,4],bf16>

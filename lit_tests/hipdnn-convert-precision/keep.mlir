@@ -29,9 +29,9 @@ func.func @attention(%q: !torch.vtensor<[1,2,4,8],f32>, %m: !torch.vtensor<[1,1,
   return %y : !torch.vtensor<[1,2,4,8],f32>
 }
 
-// Finite numbers stay finite.
+// Finite numbers stay finite in the narrow type, whose range they get.
 // CHECK-LABEL: func.func @number
-// CHECK: torch.vtensor.literal(dense<-6.550400e+04> : tensor<f16>)
+// CHECK: torch.vtensor.literal(dense<-6.550400e+04> : tensor<f32>)
 func.func @number(%x: !torch.vtensor<[4,4],f32>) -> !torch.vtensor<[4,4],f32> {
   %least = torch.vtensor.literal(dense<-3.40282347E+38> : tensor<f32>) : !torch.vtensor<[],f32>
   %p = torch.aten.mm %x, %x : !torch.vtensor<[4,4],f32>, !torch.vtensor<[4,4],f32> -> !torch.vtensor<[4,4],f32>

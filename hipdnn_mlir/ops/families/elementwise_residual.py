@@ -5,6 +5,7 @@ from ..emitter import Value
 from ..kernels import MapBuilder
 from ..registry import elementwise
 from ..spec import MapEmission, OpView, Refusal, TensorArg
+from .pointwise import operands
 
 _UNARY = {
     "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh", "atan": "Atan", "atanh": "Atanh", "trunc": "",
@@ -23,14 +24,6 @@ _BIT_OPERATORS = {
 _LOGIC = {"bit_and": "and", "bit_or": "or", "bit_xor": "xor"}
 
 
-def values(m: MapBuilder, op: OpView, count: int = 2) -> list[Value]:
-    """The first `count` arguments as values of one dtype; Python numbers take the tensors' dtype."""
-    kinds = [arg.type.dtype for arg in op.args[:count] if isinstance(arg, TensorArg)]
-    if any(kind is not kinds[0] for kind in kinds):
-        raise Refusal("dtype", f"operands of {' and '.join(map(str, kinds))}")
-    return [m.value(a) if isinstance(a, TensorArg) else m.scalar(a, kinds[0]) for a in op.args[:count]]
-
-
 def _unary(name: str) -> MapEmission:
     def launch(m: MapBuilder, op: OpView) -> Value:
         return m.op(name, m.value(op.args[0]))
@@ -40,7 +33,7 @@ def _unary(name: str) -> MapEmission:
 
 def _bits(name: str) -> MapEmission:
     def launch(m: MapBuilder, op: OpView) -> Value:
-        a, b = values(m, op)
+        a, b = operands(m, op)
         return m.op(_LOGIC.get(name, name) if a.dtype is BOOL else name, a, b)
 
     return launch
@@ -68,13 +61,13 @@ def cast(m: MapBuilder, op: OpView) -> Value:
 @elementwise("aten.remainder.Tensor", onnx=("Mod",))
 def remainder(m: MapBuilder, op: OpView) -> Value:
     """With the sign of the divisor."""
-    return m.op("mod", *values(m, op))
+    return m.op("mod", *operands(m, op))
 
 
 @elementwise("aten.fmod.Tensor", onnx=("Mod",))
 def fmod(m: MapBuilder, op: OpView) -> Value:
     """With the sign of the dividend."""
-    return m.op("fmod", *values(m, op))
+    return m.op("fmod", *operands(m, op))
 
 
 @elementwise("aten.pow.Tensor_Tensor", "aten.pow.Tensor_Scalar", "aten.pow.Scalar", onnx=("Pow",), precision="wide")
@@ -88,10 +81,10 @@ def power(m: MapBuilder, op: OpView) -> Value:
 
 
 def _common(kinds: list[DType], result: DType) -> DType:
-    """The type to compute in: the result's where it is a float or all are integers, else a float that holds both."""
+    """The type to compute in: the result's where it is a float, at least f32, or all are integers; else a float that holds both."""
     floats = [kind for kind in kinds if kind.is_float]
     if result.is_float or not floats:
-        return result
+        return F32 if result.is_narrow else result
     return F64 if any(kind.bytes > F32.bytes for kind in kinds) else F32
 
 
@@ -99,7 +92,7 @@ def _common(kinds: list[DType], result: DType) -> DType:
 def where(m: MapBuilder, op: OpView) -> Value:
     """A where the condition holds, b elsewhere."""
     condition = m.value(op.args[0])
-    return m.op("where", condition, *values(m, OpView(op.name, op.args[1:], op.results)))
+    return m.op("where", condition, *operands(m, OpView(op.name, op.args[1:], op.results)))
 
 
 @elementwise("aten.where.Scalar", "aten.where.ScalarOther", "aten.where.ScalarSelf", onnx=("Shrink", "Where"))

@@ -54,7 +54,7 @@ def addmm(e: Emitter, op: OpView) -> Value:
     y = product(e, e.value(a), e.value(b))
     if alpha != 1:
         y = e.pointwise(Pointwise.MUL, y, e.scalar(alpha, y.dtype))
-    bias = e.value(c)
+    bias = e.value(c) if c.scalar is None else e.scalar(c.scalar, y.dtype)
     if beta != 1:
         bias = e.pointwise(Pointwise.MUL, bias, e.scalar(beta, bias.dtype))
     return e.pointwise(Pointwise.ADD, y, bias)

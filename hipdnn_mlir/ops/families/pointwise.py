@@ -1,6 +1,7 @@
 """Elementwise operations: those hipDNN has as one mode, then those written as compositions of modes."""
 
 import math
+from typing import Any
 
 from ...abi import Pointwise as P
 from ...dtypes import BOOL, DType
@@ -31,13 +32,19 @@ FLOAT_ONLY = {P.SIGMOID_FWD, P.TANH_FWD, P.EXP, P.LOG, P.SQRT, P.RSQRT, P.SIN, P
 
 
 def operands(e: Emitter, op: OpView, count: int = 2) -> list[Value]:
-    """The first `count` arguments as values of one dtype; Python numbers take the tensors' dtype."""
+    """The first `count` arguments as values of one dtype; numbers take the tensors' dtype, as do floats of rank 0 beside other floats."""
     arguments = list(op.args[:count])
-    kinds = [a.type.dtype for a in arguments if isinstance(a, TensorArg)]
-    kind = kinds[0]
-    if any(other is not kind for other in kinds):
-        raise Refusal("dtype", f"operands of {' and '.join(map(str, kinds))}")
+    kind = min((a for a in arguments if isinstance(a, TensorArg)), key=lambda a: a.scalar is not None).type.dtype
+    if kind.is_float:
+        arguments = [a.scalar if _is_known_float(a) else a for a in arguments]
+    kinds = [kind, *(a.type.dtype for a in arguments if isinstance(a, TensorArg))]
+    if len(set(kinds)) > 1:
+        raise Refusal("dtype", f"operands of {' and '.join(map(str, kinds[1:]))}")
     return [e.value(a) if isinstance(a, TensorArg) else e.scalar(a, kind) for a in arguments]
+
+
+def _is_known_float(argument: Any) -> bool:
+    return isinstance(argument, TensorArg) and argument.scalar is not None and argument.type.dtype.is_float
 
 
 def floating(e: Emitter, op: OpView) -> Value:
@@ -327,7 +334,9 @@ def hardswish(e: Emitter, op: OpView) -> Value:
     return e.pointwise(P.MUL, e.pointwise(P.MUL, x, gate), e.scalar(1 / 6, x.dtype))
 
 
-@compute("aten.where.self", becomes="pointwise BINARY_SELECT", onnx=("Where",))
+@compute(
+    "aten.where.self", "aten.where.ScalarOther", "aten.where.ScalarSelf", becomes="pointwise BINARY_SELECT", onnx=("Shrink", "Where")
+)  # fmt: skip
 def where(e: Emitter, op: OpView) -> Value:
     """A where the condition holds, b elsewhere."""
     condition = e.value(op.args[0])

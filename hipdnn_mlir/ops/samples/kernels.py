@@ -23,7 +23,8 @@ def maps() -> Iterator[Sample]:
     yield reject("aten.pow.Scalar", "dynamic-shape", [2.0, wrong], wrong)
     chosen: dict[str, list[Any]] = {"Scalar": [1.0, 0.0], "ScalarOther": [x, 0.0], "ScalarSelf": [1.0, x]}
     for form, extra in chosen.items():
-        yield accept(f"aten.where.{form}", KERNEL, [bools(2, 3), *extra], x)
+        engine = KERNEL if form == "Scalar" else ROWWISE
+        yield accept(f"aten.where.{form}", engine, [bools(2, 3), *extra], x)
         yield reject(f"aten.where.{form}", "dynamic-shape", [kind(dtypes.BOOL, None, 3), *extra], wrong)
     yield accept("EyeLike", KERNEL, [x], y, k=1)
     yield reject("EyeLike", "dynamic-shape", [wrong], wrong)
