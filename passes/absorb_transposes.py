@@ -6,7 +6,9 @@ from torch_mlir import ir
 
 from hipdnn_mlir.dialect import REGIONS
 from hipdnn_mlir.ir_types import memref_strides, strided_memref
+from hipdnn_mlir.ir_view import defining
 from hipdnn_mlir.ops.strides import Strides
+from hipdnn_mlir.walks import operands_first
 
 from .registration import body, functions, module_pass
 from .views import allocation, can_retype, retype_uses
@@ -107,17 +109,20 @@ def _backward(operation: Any) -> bool:
 
 def hoist(operation: Any, before: Any) -> None:
     """Move an allocation, view or fill, and the views it is made from, in front of `before`."""
-    for value in operation.operands:
-        if not isinstance(value.owner, ir.Block):
-            hoist(value.owner.operation, before)
+
+    def behind(reader: Any) -> list[Any]:
+        sources = (defining(value) for value in reader.operands)
+        return [source for source in sources if source is not None and not source.is_before_in_block(before)]
+
     if not operation.is_before_in_block(before):
-        operation.move_before(before)
+        for moved in operands_first(operation, behind):
+            moved.move_before(before)
 
 
 def erase_allocation(value: Any) -> None:
     """Erase an unused allocation together with the permuted view that `value` is of it."""
-    operation = value.owner.operation
-    operands = list(operation.operands)
-    operation.erase()
-    for operand in operands:
-        erase_allocation(operand)
+    operands = [value]
+    while operands:
+        operation = operands.pop().owner.operation
+        operands += operation.operands
+        operation.erase()

@@ -155,10 +155,11 @@ class _Assignment:
 
     def _is_in_c_order(self, value: Any) -> bool:
         operation = defining(value)
+        while operation is not None and operation.name in ("torch.aten.view", "torch.aten.reshape"):
+            value = operation.operands[0]
+            operation = defining(value)
         if operation is None:
             return True
-        if operation.name in ("torch.aten.view", "torch.aten.reshape"):
-            return self._is_in_c_order(operation.operands[0])
         return operation.name in ("hipdnn.graph", "hipdnn.launch") and value not in self._channels_last
 
 

@@ -137,18 +137,23 @@ def _lower_triangle(array: Array) -> Array | None:
 def _array(value: Any) -> Array | None:
     """The elements of a literal under reshapes and slices, or None."""
     source: Any = defining(value)
+    moves: list[Reshape | Slice] = []
+    while source is not None and source.name != "torch.vtensor.literal":
+        move = movement_of(source)
+        if not isinstance(move, Reshape | Slice):
+            return None
+        moves.append(move)
+        source = defining(source.operands[0])
     if source is None:
         return None
-    if source.name == "torch.vtensor.literal":
-        return literal_array(source)
-    move = movement_of(source)
-    inner = _array(source.operands[0]) if isinstance(move, Reshape | Slice) else None
-    if inner is None:
-        return None
-    if isinstance(move, Slice):
+    array = literal_array(source)
+    for move in reversed(moves):
+        if isinstance(move, Reshape):
+            array = array.reshape(move.dims)
+            continue
         window = zip(move.offsets, move.sizes, move.steps, strict=True)
-        inner = inner[tuple(slice(start, start + size * step, step) for start, size, step in window)]
-    return inner.reshape(dims_of(value))
+        array = array[tuple(slice(start, start + size * step, step) for start, size, step in window)]
+    return array.reshape(dims_of(value))
 
 
 CAUSAL_MASK = "hipdnn.causal_mask"
@@ -165,20 +170,19 @@ def is_causal_mask(array: Array) -> bool:
 
 def _is_marked_causal(value: Any) -> bool:
     """Whether a value is a marked argument under reshapes that keep its last two dims and slices along its diagonal."""
-    source: Any = defining(value)
-    if source is None:
-        function = value.owner.owner.operation
-        attributes = ir.ArrayAttr(function.attributes["arg_attrs"]) if "arg_attrs" in function.attributes else []
-        number_of = ir.BlockArgument(value).arg_number
-        return number_of < len(attributes) and CAUSAL_MASK in ir.DictAttr(attributes[number_of])
-    move, rows = movement_of(source), dims_of(value)[-2:]
-    if isinstance(move, Reshape):
-        keeps = dims_of(source.operands[0])[-2:] == rows
-    elif isinstance(move, Slice):
-        keeps = move.offsets[-2:-1] == move.offsets[-1:] and set(move.steps) == {1}
-    else:
-        return False
-    return keeps and len(rows) == 2 and min(rows) > 1 and _is_marked_causal(source.operands[0])
+    while (source := defining(value)) is not None:
+        move, rows = movement_of(source), dims_of(value)[-2:]
+        if isinstance(move, Reshape):
+            keeps = dims_of(source.operands[0])[-2:] == rows
+        else:
+            keeps = isinstance(move, Slice) and move.offsets[-2:-1] == move.offsets[-1:] and set(move.steps) == {1}
+        if not keeps or len(rows) != 2 or min(rows) < 2:
+            return False
+        value = source.operands[0]
+    function = value.owner.owner.operation
+    attributes = ir.ArrayAttr(function.attributes["arg_attrs"]) if "arg_attrs" in function.attributes else []
+    number_of = ir.BlockArgument(value).arg_number
+    return number_of < len(attributes) and CAUSAL_MASK in ir.DictAttr(attributes[number_of])
 
 
 def combined(masks: Masks) -> Any | None:

@@ -133,21 +133,26 @@ class _Conversion:
 
     def _narrow(self, value: Any) -> Any:
         """The value in the narrow type, if it is f32."""
+        moves: list[Any] = []
+        while (made := self._known_narrow(value)) is None and _moves_for_one_reader(defining(value)):
+            moves.append(defining(value))
+            value = moves[-1].operands[0]
+        if made is None:
+            made = _cast(value, self._narrow_type)
+            self._remember(value, made)
+        for move in reversed(moves):
+            move.operands[0], made = made, move.results[0]
+            self._retype(made, self._narrow_type)
+            self._is_narrow.add(made)
+        return made
+
+    def _known_narrow(self, value: Any) -> Any | None:
+        """What takes the place of a value in the narrow type, where no cast is to be made for it."""
         if value in self._is_narrow or tensor_type(value.type).dtype is not F32:
             return value
-        if value not in self._narrow_version:
-            source: Any = defining(value)
-            if _is_scalar_literal(source):
-                made = self._literal(source)
-            elif _moves_for_one_reader(source):
-                source.operands[0] = self._narrow(source.operands[0])
-                self._retype(value, self._narrow_type)
-                self._is_narrow.add(value)
-                return value
-            else:
-                made = _cast(value, self._narrow_type)
-            self._remember(value, made)
-        return self._narrow_version[value]
+        if value not in self._narrow_version and _is_scalar_literal(defining(value)):
+            self._remember(value, self._literal(defining(value)))
+        return self._narrow_version.get(value)
 
     def _saturate(self, constants: list[Any]) -> None:
         """Constants of arithmetic stay finite: a mask may hold the least f32, and infinities of it would make NaN."""
@@ -170,17 +175,18 @@ class _Conversion:
 
     def _wide(self, value: Any) -> Any:
         """The value in the type that the model gives it."""
-        if value not in self._is_narrow:
-            return value
-        if value not in self._wide_version:
-            source: Any = defining(value)
-            if _moves_for_one_reader(source):
-                source.operands[0] = self._wide(source.operands[0])
-                self._retype(value, F32)
-                self._is_narrow.discard(value)
-                return value
-            self._wide_version[value] = _cast(value, F32)
-        return self._wide_version[value]
+        moves: list[Any] = []
+        while value in self._is_narrow and value not in self._wide_version and _moves_for_one_reader(defining(value)):
+            moves.append(defining(value))
+            value = moves[-1].operands[0]
+        made = value
+        if value in self._is_narrow:
+            made = self._wide_version[value] = self._wide_version.get(value) or _cast(value, F32)
+        for move in reversed(moves):
+            move.operands[0], made = made, move.results[0]
+            self._retype(made, F32)
+            self._is_narrow.discard(made)
+        return made
 
     def _literal(self, literal: Any) -> Any:
         """A number of rank 0 as it is, for beside tensors it has no type of its own; finite ones stay finite in the narrow type."""
@@ -235,17 +241,19 @@ def _cast(value: Any, dtype: DType) -> Any:
 def _wanted(value: Any) -> set[Precision]:
     """What the readers of a value run in; those behind data movement count as its own."""
     found: set[Precision] = set()
-    for use in value.uses:
-        reader = use.owner.operation
-        row = lookup(reader) if reader.name.startswith("torch.") else None
-        if reader.name == _LIST:
-            found.add("follow")
-        elif row is None or isinstance(row, Reject):
-            found.add("wide")
-        elif isinstance(movement_of(reader), Reshape | Permute | Slice | Pad):
-            found |= _wanted(reader.results[0])
-        elif row[0].keeps and row[0].precision == "wide":
-            found.add("follow")
-        else:
-            found.add("wide" if use.operand_number in row[0].keeps else row[0].precision)
+    shown = [value]
+    while shown:
+        for use in shown.pop().uses:
+            reader = use.owner.operation
+            row = lookup(reader) if reader.name.startswith("torch.") else None
+            if reader.name == _LIST:
+                found.add("follow")
+            elif row is None or isinstance(row, Reject):
+                found.add("wide")
+            elif isinstance(movement_of(reader), Reshape | Permute | Slice | Pad):
+                shown.append(reader.results[0])
+            elif row[0].keeps and row[0].precision == "wide":
+                found.add("follow")
+            else:
+                found.add("wide" if use.operand_number in row[0].keeps else row[0].precision)
     return found

@@ -8,7 +8,7 @@ from hipdnn_mlir.ir_types import tensor_type, torch_tensor
 from hipdnn_mlir.ir_view import argument, defining
 
 from .canonicalize_torch import constant_int, constant_list
-from .outline_constants import is_constant_value
+from .outline_constants import constant_values
 from .registration import body, erase_dead, functions, module_pass
 
 CONV_X, CONV_W, CONV_BIAS, CONV_TRANSPOSED, CONV_GROUPS = 0, 1, 2, 6, 8
@@ -27,13 +27,22 @@ def fold_batch_norm(module: Any) -> None:
     After: `torch.aten.convolution %x, %w_scaled, %bias, ...`.
     """
     for function in functions(module):
-        for operation in body(function):
-            if operation.name == "torch.aten.batch_norm":
-                _fold(operation)
+        norms = [operation for operation in body(function) if operation.name == "torch.aten.batch_norm"]
+        constants = constant_values(function) if norms else set()
+        for norm in norms:
+            _fold(norm, constants)
         erase_dead(function)
 
 
-def _fold(norm: Any) -> None:
+def convolutions_of_constants(function: Any) -> list[Any]:
+    """The convolutions of a function whose filters are constant."""
+    found = [operation for operation in body(function) if operation.name == "torch.aten.convolution"]
+    constants = constant_values(function) if found else set()
+    return [convolution for convolution in found if convolution.operands[CONV_W] in constants]
+
+
+def _fold(norm: Any, known: set[Any]) -> None:
+    """Fold one norm; what is made of `known` constants becomes known, for another norm may follow."""
     convolution = defining(norm.operands[0])
     if convolution is None or convolution.name != "torch.aten.convolution" or len(list(norm.operands[0].uses)) != 1:
         return
@@ -43,7 +52,7 @@ def _fold(norm: Any) -> None:
         *list(norm.operands)[1:5],
         *([convolution.operands[CONV_BIAS]] if has_bias else []),
     ]
-    if not all(is_constant_value(value) for value in constants) or argument(norm.operands[5]):
+    if not known.issuperset(constants) or argument(norm.operands[5]):
         return
     if argument(convolution.operands[CONV_TRANSPOSED]) and argument(convolution.operands[CONV_GROUPS]) != 1:
         return
@@ -52,6 +61,7 @@ def _fold(norm: Any) -> None:
     convolution.move_before(norm)  # whose constants may be computed after the convolution
     with ir.InsertionPoint(convolution), norm.location:
         weight, bias = _folded(convolution, norm, has_bias=has_bias)
+    known |= {weight, bias}
     convolution.operands[CONV_W] = weight
     convolution.operands[CONV_BIAS] = bias
     norm.results[0].replace_all_uses_with(convolution.results[0])

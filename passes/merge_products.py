@@ -1,5 +1,6 @@
 """hipdnn-merge-products: products of one value with several weights as one product."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +10,10 @@ from hipdnn_mlir.ir_types import tensor_type, torch_tensor
 from hipdnn_mlir.ir_view import argument, defining
 from hipdnn_mlir.ops.strides import Dims
 from hipdnn_mlir.target import find_target
+from hipdnn_mlir.walks import operands_first
 
 from .canonicalize_torch import constant_int
-from .outline_constants import is_constant_value
+from .outline_constants import constant_values
 from .registration import body, functions, module_pass
 from .terms import fused_location
 
@@ -37,9 +39,10 @@ def merge_products(module: Any, *, target: str = "host") -> None:
     for function in functions(module):
         groups: dict[Any, list[_Product]] = {}
         operations = body(function)
+        constants = constant_values(function)
         order = {operation: index for index, operation in enumerate(operations)}
         for operation in operations:
-            if (found := _product(operation)) is not None:
+            if (found := _product(operation, constants)) is not None:
                 groups.setdefault((operation.operands[0], found.bias is None), []).append(found)
         for group in groups.values():
             if len(group) > 1:
@@ -65,20 +68,20 @@ class _Product:
         return tensor_type(self.operation.operands[1].type).static_dims()[1]
 
 
-def _product(operation: Any) -> _Product | None:
+def _product(operation: Any, constants: set[Any]) -> _Product | None:
     if operation.name not in _PRODUCTS:
         return None
     x, weight, result = (tensor_type(value.type) for value in (*operation.operands, operation.results[0]))
     if not (x.is_static and weight.is_static and result.is_static) or len(weight.dims) != 2 or len(x.dims) < 2:
         return None
-    if is_constant_value(operation.operands[0]) or not is_constant_value(operation.operands[1]):
+    if operation.operands[0] in constants or operation.operands[1] not in constants:
         return None
     uses = list(operation.results[0].uses)
     reader = uses[0].owner.operation if len(uses) == 1 else None
     if reader is None or reader.name != "torch.aten.add.Tensor" or argument(reader.operands[2]) != 1:
         return _Product(operation)
     bias = next((value for value in list(reader.operands)[:2] if value != operation.results[0]), None)
-    is_row = bias is not None and is_constant_value(bias) and tensor_type(bias.type).dims == (weight.dims[1],)
+    is_row = bias is not None and bias in constants and tensor_type(bias.type).dims == (weight.dims[1],)
     if not is_row or reader.results[0].type != operation.results[0].type:
         return _Product(operation)
     return _Product(operation, bias, reader)
@@ -86,13 +89,15 @@ def _product(operation: Any) -> _Product | None:
 
 def _hoist(value: Any, place: Any, order: dict[Any, int]) -> None:
     """Move the ops that compute a constant in front of an op, where they are behind it."""
-    operation = defining(value)
-    if operation is None or order[operation] < order[place]:
-        return
-    for operand in operation.operands:
-        _hoist(operand, place, order)
-    operation.move_before(place)
-    order[operation] = order[place] - 1
+
+    def behind(operands: Iterable[Any]) -> list[Any]:
+        sources = (defining(operand) for operand in operands)
+        return [source for source in sources if source is not None and order[source] >= order[place]]
+
+    for root in behind([value]):
+        for operation in operands_first(root, lambda op: behind(op.operands)):
+            operation.move_before(place)
+            order[operation] = order[place] - 1
 
 
 def _merge(group: list[_Product], order: dict[Any, int]) -> None:

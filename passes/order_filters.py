@@ -9,9 +9,9 @@ from hipdnn_mlir.target import find_target
 
 from .assign_layout import order_matters
 from .canonicalize_torch import constant_list
-from .fold_batch_norm import CONV_W
-from .outline_constants import STAYS, is_constant_value
-from .registration import body, functions, module_pass
+from .fold_batch_norm import CONV_W, convolutions_of_constants
+from .outline_constants import STAYS
+from .registration import functions, module_pass
 
 
 @module_pass("hipdnn-order-filters")
@@ -32,15 +32,14 @@ def order_filters(module: Any, *, target: str = "host") -> None:
         return
     for function in functions(module):
         ordered: dict[Any, Any] = {}
-        for operation in body(function):
-            if operation.name == "torch.aten.convolution":
-                _order(operation, ordered)
+        for convolution in convolutions_of_constants(function):
+            _order(convolution, ordered)
 
 
 def _order(convolution: Any, ordered: dict[Any, Any]) -> None:
     weight = convolution.operands[CONV_W]
     kind = tensor_type(weight.type)
-    if not kind.is_static or not order_matters(kind.static_dims()) or not is_constant_value(weight):
+    if not kind.is_static or not order_matters(kind.static_dims()):
         return
     if weight not in ordered:
         with ir.InsertionPoint(convolution), convolution.location:

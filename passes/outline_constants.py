@@ -46,17 +46,17 @@ def constant_name(value: Any) -> str | None:
     return str(ir.StringAttr(attributes[CONSTANT]).value) if CONSTANT in ir.DictAttr(attributes) else None
 
 
-def is_constant_value(value: Any) -> bool:
-    """True for a constant argument, a literal, or an op on nothing but those."""
-    operation = defining(value)
-    if operation is None:
-        return constant_name(value) is not None
-    if operation.name == "torch.vtensor.literal":
-        return True
-    if is_constant(operation) or not operation.name.startswith("torch."):
-        return False
-    tensors = _tensor_operands(operation)
-    return bool(tensors) and all(is_constant_value(operand) for operand in tensors)
+def constant_values(function: Any) -> set[Any]:
+    """The values of a function that are constant: arguments, literals, and results of ops on nothing but those."""
+    found = {a for a in function.regions[0].blocks[0].arguments if constant_name(a) is not None}
+    for operation in body(function):
+        if operation.name == "torch.vtensor.literal":
+            found.add(operation.results[0])
+        elif operation.name.startswith("torch.") and not is_constant(operation):
+            tensors = _tensor_operands(operation)
+            if tensors and all(value in found for value in tensors):
+                found.update(operation.results)
+    return found
 
 
 def _tensor_operands(operation: Any) -> list[Any]:
@@ -82,11 +82,11 @@ def _outline(module: Any, function: Any) -> None:
     for argument in function.regions[0].blocks[0].arguments:
         if constant_name(argument) is not None:
             constant[argument] = False
-    hoisted: list[Any] = []
+    hoisted: dict[Any, None] = {}
     for operation in body(function):
         kind = _classify(operation, constant)
         if kind is not None:
-            hoisted.append(operation)
+            hoisted[operation] = None
             constant[operation.results[0]] = kind
     used = [
         result
@@ -94,7 +94,7 @@ def _outline(module: Any, function: Any) -> None:
         if constant[result := op.results[0]] and any(u.owner.operation not in hoisted for u in result.uses)
     ]
     if used:
-        _move(module, function, hoisted, used)
+        _move(module, function, list(hoisted), used)
     erase_dead(function)
     _drop_unused_constants(function)
 
@@ -139,7 +139,7 @@ def _is_scalar_literal(value: Any) -> bool:
 def _move(module: Any, function: Any, hoisted: list[Any], used: list[Any]) -> None:
     arguments = [a for a in function.regions[0].blocks[0].arguments if constant_name(a) is not None]
     kinds = [a.type for a in arguments], [value.type for value in used]
-    names = _fresh_names(function, used)
+    names = _fresh_names(function, hoisted, used)
     with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]), function.location:
         created = ir.Operation.create(
             "func.func",
@@ -166,11 +166,12 @@ def _constant_attribute(name: str) -> Any:
     return ir.DictAttr.get({CONSTANT: ir.StringAttr.get(name)})
 
 
-def _fresh_names(function: Any, used: list[Any]) -> list[str]:
+def _fresh_names(function: Any, hoisted: list[Any], used: list[Any]) -> list[str]:
     taken = {constant_name(a) for a in function.regions[0].blocks[0].arguments}
+    origins = _origins(function, hoisted)
     names = []
     for value in used:
-        base = _origin(value)
+        base = origins.get(value, "literal")
         name, count = f"{base}.folded", 1
         while name in taken:
             name, count = f"{base}.folded.{count}", count + 1
@@ -179,16 +180,14 @@ def _fresh_names(function: Any, used: list[Any]) -> list[str]:
     return names
 
 
-def _origin(value: Any) -> str:
-    """Name of the first constant argument a value is made of, or "literal"."""
-    source = defining(value)
-    if source is None:
-        return constant_name(value) or "literal"
-    for operand in _tensor_operands(source):
-        origin = _origin(operand)
-        if origin != "literal":
-            return origin
-    return "literal"
+def _origins(function: Any, hoisted: list[Any]) -> dict[Any, str]:
+    """Name of the first constant argument that a value is made of; nothing for a value of literals alone."""
+    found = {a: name for a in function.regions[0].blocks[0].arguments if (name := constant_name(a)) is not None}
+    for operation in hoisted:
+        name = next((found[value] for value in _tensor_operands(operation) if value in found), None)
+        if name is not None:
+            found[operation.results[0]] = name
+    return found
 
 
 def _add_arguments(function: Any, used: list[Any], names: list[str]) -> None:

@@ -9,9 +9,8 @@ from hipdnn_mlir.ir_view import argument
 from hipdnn_mlir.target import find_target
 
 from .canonicalize_torch import constant_float, constant_list
-from .fold_batch_norm import CONV_GROUPS, CONV_TRANSPOSED, CONV_W, CONV_X
-from .outline_constants import is_constant_value
-from .registration import body, functions, module_pass
+from .fold_batch_norm import CONV_GROUPS, CONV_TRANSPOSED, CONV_W, CONV_X, convolutions_of_constants
+from .registration import functions, module_pass
 
 
 @module_pass("hipdnn-pad-channels")
@@ -28,11 +27,12 @@ def pad_channels(module: Any, *, target: str = "host") -> None:
         target: whose needs to follow.
     """
     multiples = find_target(target).channel_multiples
+    if not multiples:
+        return
     for function in functions(module):
         padded: dict[Any, Any] = {}
-        for operation in body(function):
-            if multiples and operation.name == "torch.aten.convolution":
-                _pad(operation, multiples, padded)
+        for convolution in convolutions_of_constants(function):
+            _pad(convolution, multiples, padded)
 
 
 def _pad(convolution: Any, multiples: Any, padded: dict[Any, Any]) -> None:
@@ -43,7 +43,7 @@ def _pad(convolution: Any, multiples: Any, padded: dict[Any, Any]) -> None:
     if argument(convolution.operands[CONV_TRANSPOSED]) or argument(convolution.operands[CONV_GROUPS]) != 1:
         return
     missing = -image.static_dims()[1] % multiples[image.dtype]
-    if not missing or not is_constant_value(convolution.operands[CONV_W]):
+    if not missing:
         return
     with ir.InsertionPoint(convolution), convolution.location:
         for index in (CONV_X, CONV_W):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hipdnn_mlir.ir_view import defining
+from hipdnn_mlir.walks import operands_first
 
 PassFunction = Callable[..., None]
 
@@ -62,11 +63,13 @@ def erase_dead(function: Any) -> None:
 
 def clone_into(operation: Any, mapping: dict[Any, Any]) -> None:
     """Clone an op and the constants it reads at the current insertion point, operands renamed by `mapping`, which grows."""
-    for operand in operation.operands:
-        source = defining(operand)
-        if operand not in mapping and source is not None:
-            clone_into(source, mapping)
-    copy = operation.clone()
-    for index, operand in enumerate(operation.operands):
-        copy.operands[index] = mapping[operand]
-    mapping.update(zip(operation.results, copy.results, strict=True))
+
+    def unmapped(reader: Any) -> list[Any]:
+        sources = (defining(operand) for operand in reader.operands if operand not in mapping)
+        return [source for source in sources if source is not None]
+
+    for original in operands_first(operation, unmapped):
+        copy = original.clone()
+        for index, operand in enumerate(original.operands):
+            copy.operands[index] = mapping[operand]
+        mapping.update(zip(original.results, copy.results, strict=True))

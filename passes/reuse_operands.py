@@ -9,7 +9,7 @@ from hipdnn_mlir.dialect import input_count
 
 from .gpu_code import OVERWRITES
 from .registration import body, functions, module_pass
-from .views import VIEWS
+from .views import uses_through_views
 
 
 @module_pass("hipdnn-reuse-operands")
@@ -60,9 +60,4 @@ def _is_allocation(value: Any) -> bool:
 
 def _users(value: Any) -> Iterator[Any]:
     """The operations that read or write a buffer, as it is or through views, once for each operand that is it."""
-    for use in value.uses:
-        user = use.owner.operation
-        if user.name in VIEWS:
-            yield from _users(user.results[0])
-        else:
-            yield user
+    return (use.owner.operation for use in uses_through_views(value))

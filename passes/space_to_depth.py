@@ -13,9 +13,8 @@ from hipdnn_mlir.ops.strides import Dims
 from hipdnn_mlir.target import find_target
 
 from .canonicalize_torch import constant_float, constant_list
-from .fold_batch_norm import CONV_GROUPS, CONV_TRANSPOSED, CONV_W, CONV_X
-from .outline_constants import is_constant_value
-from .registration import body, functions, module_pass
+from .fold_batch_norm import CONV_GROUPS, CONV_TRANSPOSED, CONV_W, CONV_X, convolutions_of_constants
+from .registration import functions, module_pass
 
 _STRIDE, _PADDING, _DILATION = 3, 4, 5
 
@@ -35,10 +34,11 @@ def space_to_depth(module: Any, *, target: str = "host") -> None:
         target: whose needs to follow.
     """
     multiples = find_target(target).channel_multiples
+    if not multiples:
+        return
     for function in functions(module):
-        for operation in body(function):
-            if multiples and operation.name == "torch.aten.convolution":
-                _rewrite(operation, multiples)
+        for convolution in convolutions_of_constants(function):
+            _rewrite(convolution, multiples)
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def _rewrite(convolution: Any, multiples: Mapping[DType, int]) -> None:
     if argument(convolution.operands[_STRIDE]) != [2, 2] or argument(convolution.operands[_DILATION]) != [1, 1]:
         return
     (_, channels, height, width), multiple = image.static_dims(), multiples[image.dtype]
-    if channels >= multiple or not is_constant_value(convolution.operands[CONV_W]):
+    if channels >= multiple:
         return
     padding = argument(convolution.operands[_PADDING])
     axes = [_axis(*sizes) for sizes in zip((height, width), weight.static_dims()[2:], padding, strict=True)]

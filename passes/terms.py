@@ -13,6 +13,8 @@ from hipdnn_mlir.ir_view import defining, literal_scalar
 from .canonicalize_torch import constant_bool, constant_int, constant_none
 
 MAX_POWER = 4
+MAX_OPERATIONS = 32
+"""Ops that are seen through; what lies behind more is no formula that anybody looks for, and chains are as long as models."""
 _CAST = "torch.aten.to.dtype"
 _TORCH_CODES = {F16: 5, F32: 6, F64: 7, BF16: 15}
 """PyTorch's numbers of the float types, which casts name them by."""
@@ -92,33 +94,39 @@ def product(value: Any, leaves: Collection[Any] = (), *, casts: bool = False) ->
         casts: look through casts between floats.
     """
     found = Product()
-    _multiply(found, value, leaves, casts=casts, inverse=False)
-    return found
-
-
-def _multiply(found: Product, value: Any, leaves: Collection[Any], *, casts: bool, inverse: bool) -> None:
-    constant = number(value)
-    if constant is not None and (constant or not inverse):
-        found.coefficient *= 1 / constant if inverse else constant
-        return
-    source: Any = defining(value) if value not in leaves else None
-    name = source.name if source is not None else ""
-    if name == _CAST and casts and is_float_tensor(source.operands[0]):
-        _multiply(found, source.operands[0], leaves, casts=casts, inverse=inverse)
-    elif name in _MUL or name in _DIV:
-        _multiply(found, source.operands[0], leaves, casts=casts, inverse=inverse)
-        _multiply(found, source.operands[1], leaves, casts=casts, inverse=inverse != (name in _DIV))
-    elif name == "torch.aten.neg":
-        found.coefficient = -found.coefficient
-        _multiply(found, source.operands[0], leaves, casts=casts, inverse=inverse)
-    elif (power := _power(source)) is not None:
-        for _ in range(power):
-            _multiply(found, source.operands[0], leaves, casts=casts, inverse=inverse)
-    else:
-        (found.divisors if inverse else found.factors).append(value)
-        return
-    if source not in found.operations:
+    waiting = [(value, False)]  # the last operand first; what is found is turned round at the end
+    for _ in range(MAX_OPERATIONS):
+        if not waiting:
+            break
+        term, inverse = waiting.pop()
+        constant = number(term)
+        if constant is not None and (constant or not inverse):
+            found.coefficient *= 1 / constant if inverse else constant
+            continue
+        source: Any = defining(term) if term not in leaves else None
+        parts = _factors(source, casts=casts)
+        if parts is None:
+            (found.divisors if inverse else found.factors).append(term)
+            continue
         found.operations.append(source)
+        found.coefficient *= -1 if source.name == "torch.aten.neg" else 1
+        waiting += [(part, inverse != is_divisor) for part, is_divisor in parts]
+    for term, inverse in reversed(waiting):
+        (found.divisors if inverse else found.factors).append(term)
+    operations = list(dict.fromkeys(reversed(found.operations)))
+    return Product(found.coefficient, found.factors[::-1], found.divisors[::-1], operations)
+
+
+def _factors(source: Any, *, casts: bool) -> list[tuple[Any, bool]] | None:
+    """What an op multiplies, and whether it divides by it; None where it does neither."""
+    if source is None:
+        return None
+    if source.name in _MUL or source.name in _DIV:
+        return [(source.operands[0], False), (source.operands[1], source.name in _DIV)]
+    if source.name == "torch.aten.neg" or (source.name == _CAST and casts and is_float_tensor(source.operands[0])):
+        return [(source.operands[0], False)]
+    power = _power(source)
+    return None if power is None else [(source.operands[0], False)] * power
 
 
 def _power(source: Any) -> int | None:
@@ -137,32 +145,25 @@ def _power(source: Any) -> int | None:
 def total(value: Any) -> Sum:
     """Terms of a value; subtracted tensors are not taken apart."""
     found = Sum()
-    _add(found, value)
-    return found
-
-
-def _add(found: Sum, value: Any) -> None:
-    constant = number(value)
-    if constant is not None:
-        found.constant += constant
-        return
-    source: Any = defining(value)
-    if source is not None and source.name in _ADD and number(source.operands[2]) == 1:
-        _add(found, source.operands[0])
-        _add(found, source.operands[1])
-    elif (
-        source is not None
-        and source.name in _SUB
-        and number(source.operands[2]) == 1
-        and number(source.operands[1]) is not None
-    ):
-        _add(found, source.operands[0])
-        found.constant -= number(source.operands[1]) or 0
-    else:
-        found.terms.append(value)
-        return
-    if source not in found.operations:
+    waiting = [value]
+    for _ in range(MAX_OPERATIONS):
+        if not waiting:
+            break
+        term = waiting.pop()
+        constant = number(term)
+        if constant is not None:
+            found.constant += constant
+            continue
+        source: Any = defining(term)
+        is_sum = source is not None and source.name in (*_ADD, *_SUB) and number(source.operands[2]) == 1
+        taken = number(source.operands[1]) if is_sum and source.name in _SUB else None
+        if not is_sum or (source.name in _SUB and taken is None):
+            found.terms.append(term)
+            continue
         found.operations.append(source)
+        found.constant -= taken or 0
+        waiting += list(source.operands)[: 1 if source.name in _SUB else 2]
+    return Sum(found.constant, [*waiting, *reversed(found.terms)], list(dict.fromkeys(reversed(found.operations))))
 
 
 def is_read(operation: Any) -> bool:

@@ -1,5 +1,6 @@
 """Types of memref views when the buffer under them changes its layout."""
 
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from torch_mlir import ir
@@ -113,41 +114,57 @@ def can_retype(value: Any, source: Any, ignored: Any = None) -> bool:
 
     Calls, copies and transposes read any strides; views must exist.
     """
-    for use in value.uses:
-        user = use.owner.operation
-        if (ignored is not None and user == ignored) or user.name in (*REGIONS, "memref.copy"):
-            continue
-        if user.name == "linalg.transpose" and use.operand_number == 0:
-            continue
-        if user.name not in VIEWS:
-            return False
-        kind = view_type(user, source)
-        if kind is None or not can_retype(user.results[0], kind):
-            return False
+    shown = [(value, source)]
+    while shown:
+        value, source = shown.pop()
+        for use in value.uses:
+            user = use.owner.operation
+            if (ignored is not None and user == ignored) or user.name in (*REGIONS, "memref.copy"):
+                continue
+            if user.name == "linalg.transpose" and use.operand_number == 0:
+                continue
+            kind = view_type(user, source) if user.name in VIEWS else None
+            if kind is None:
+                return False
+            shown.append((user.results[0], kind))
     return True
 
 
 def retype_uses(value: Any) -> None:
     """Recompute the types of the views of a value whose type changed."""
-    for use in value.uses:
-        user = use.owner.operation
-        if user.name in VIEWS:
-            kind = view_type(user, value.type)
-            if kind is None:
-                raise ValueError(f"{user.name} cannot show {value.type}")
-            user.results[0].set_type(kind)
-            retype_uses(user.results[0])
+    changed = [value]
+    while changed:
+        value = changed.pop()
+        for user in [use.owner.operation for use in value.uses]:
+            if user.name in VIEWS:
+                kind = view_type(user, value.type)
+                if kind is None:
+                    raise ValueError(f"{user.name} cannot show {value.type}")
+                user.results[0].set_type(kind)
+                changed.append(user.results[0])
+
+
+def uses_through_views(value: Any, views: Collection[str] = VIEWS) -> Iterator[Any]:
+    """The uses of a buffer by anything but views, as it is or through views of the given kinds."""
+    shown = [value]
+    while shown:
+        for use in shown.pop().uses:
+            user = use.owner.operation
+            if user.name in views:
+                shown.append(user.results[0])
+            else:
+                yield use
 
 
 def allocation(value: Any) -> Any | None:
     """The memref.alloc behind a value that is an allocation, or the only view of one that permutes its dims; else None."""
-    if isinstance(value.owner, ir.Block):
-        return None
-    operation = value.owner.operation
-    if operation.name == "memref.alloc":
-        return operation
-    if operation.name == "memref.transpose" and len(list(operation.operands[0].uses)) == 1:
-        return allocation(operation.operands[0])
+    while not isinstance(value.owner, ir.Block):
+        operation = value.owner.operation
+        if operation.name == "memref.alloc":
+            return operation
+        if operation.name != "memref.transpose" or len(list(operation.operands[0].uses)) != 1:
+            return None
+        value = operation.operands[0]
     return None
 
 

@@ -8,7 +8,9 @@ from hipdnn_mlir.dialect import REGIONS
 
 from .absorb_transposes import erase_allocation, hoist
 from .registration import body, functions, module_pass
-from .views import RESHAPES, VIEWS, allocation, base, can_retype, reshaped_back, retype_uses
+from .views import RESHAPES, VIEWS, allocation, base, can_retype, reshaped_back, retype_uses, uses_through_views
+
+_WHOLE_VIEWS = frozenset(VIEWS) - {"memref.subview"}
 
 
 @module_pass("hipdnn-write-in-place")
@@ -71,19 +73,8 @@ def _move_reshapes(copy: Any) -> None:
 
 def _writers(root: Any) -> list[Any]:
     """Regions that write the whole of `root`, as it is or through views of all its elements."""
-    found = []
-    for use in root.uses:
-        user = use.owner.operation
-        if user.name in REGIONS and _writes(user, root):
-            found.append(user)
-        elif user.name in VIEWS and user.name != "memref.subview":
-            found += _writers(user.results[0])
-    return found
-
-
-def _writes(graph: Any, value: Any) -> bool:
-    arguments = len(graph.regions[0].blocks[0].arguments)
-    return value in list(graph.operands)[arguments:]
+    uses = ((use.owner.operation, use.operand_number) for use in uses_through_views(root, _WHOLE_VIEWS))
+    return [user for user, place in uses if user.name in REGIONS and place >= len(user.regions[0].blocks[0].arguments)]
 
 
 def _may_write_early(destination: Any) -> bool:

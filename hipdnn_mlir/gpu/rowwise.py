@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from ..ops.spec import Refusal
+from ..walks import operands_first
 from .arch import Architecture
 from .assemble import Launch
 from .builder import KernelBuilder, Value
@@ -231,12 +232,15 @@ class _Body:
             self.of_row[index] = self.evaluator.value(step, [self.of_row[o] for o in step.operands], nowhere)
 
     def _value(self, index: int, at: Sequence[Value], made: dict[int, Lanes]) -> Lanes:
+        def unknown(number: int) -> list[int]:
+            return [o for o in self.program.code[number].operands if self.varying[o] and o not in made]
+
         if not self.varying[index]:
             return self.of_row[index]
-        if index not in made:
-            step = self.program.code[index]
-            operands = [self._value(o, at, made) for o in step.operands]
-            made[index] = self.evaluator.value(step, operands, at)
+        for known in operands_first(index, unknown) if index not in made else ():
+            step = self.program.code[known]
+            operands = [made[o] if self.varying[o] else self.of_row[o] for o in step.operands]
+            made[known] = self.evaluator.value(step, operands, at)
         return made[index]
 
     def _each_step(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import ModelError
+from ..walks import operands_first
 
 OPERATORS: dict[str, Callable[[int, int], int]] = {
     "+": operator.add,
@@ -80,25 +81,35 @@ class Expressions:
 
     def value(self, size: Size, symbols: Sequence[int]) -> int:
         """A size where the symbols have the given values."""
-        if isinstance(size, int):
-            return size
-        match self.entries[size.index]:
-            case ("symbol", int(number)):
-                return symbols[number]
-            case (name, a, b):
-                return OPERATORS[name](self.value(a, symbols), self.value(b, symbols))
-        raise ValueError(f"entry {size.index} is no expression")
+        values: dict[Size, int] = {}
+
+        def known(operand: Size) -> int:
+            return operand if isinstance(operand, int) else values[operand]
+
+        for entry in self._needed(size):
+            match self.entries[entry.index]:
+                case ("symbol", int(number)):
+                    values[entry] = symbols[number]
+                case (name, a, b):
+                    values[entry] = OPERATORS[name](known(a), known(b))
+        return known(size)
 
     def names(self, size: Size) -> set[str]:
         """The symbols that a size is computed from."""
-        if isinstance(size, int):
-            return set()
-        match self.entries[size.index]:
-            case ("symbol", int(number)):
-                return {self.symbols[number]}
-            case (_, *operands):
-                return set().union(*map(self.names, operands))
-        raise ValueError(f"entry {size.index} is no expression")
+        found: set[str] = set()
+        for entry in self._needed(size):
+            match self.entries[entry.index]:
+                case ("symbol", int(number)):
+                    found.add(self.symbols[number])
+        return found
+
+    def _needed(self, size: Size) -> list[Ref]:
+        """The entries that a size is computed from, each behind its operands."""
+
+        def operands(entry: Ref) -> list[Ref]:
+            return [operand for operand in self.entries[entry.index][1:] if isinstance(operand, Ref)]
+
+        return operands_first(size, operands) if isinstance(size, Ref) else []
 
     def to_list(self) -> list[list[Any]]:
         """The table as JSON."""
