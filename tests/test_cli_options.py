@@ -123,7 +123,8 @@ def test_every_option_acts_or_is_an_error(observe: Observe, subject: str) -> Non
     ignored = []
     for option in options_of(arguments[0]):
         value = [] if option.is_flag else [VALUES[option.name]]
-        seen = observe(*arguments, option.opts[0], *value)
+        is_on = option.is_flag and option.default is True
+        seen = observe(*arguments, option.secondary_opts[0] if is_on else option.opts[0], *value)
         if seen.status == 2:
             assert (seen.printed, seen.errors.count("\n")) == ("", 1), seen.errors
         elif seen == plain:

@@ -158,6 +158,8 @@ class Session {
     nb::list results;
   };
 
+  void check_stream(hipStream_t stream) const { device_->check_stream(stream); }
+
   /// Without the GIL.
   void queue(const Call& call, std::uintptr_t stream) { pool_.enqueue(call.inputs, call.outputs, reinterpret_cast<hipStream_t>(stream)); }
 
@@ -179,7 +181,9 @@ class Session {
 class BoundRun {
  public:
   BoundRun(std::shared_ptr<Session> session, const nb::list& inputs, const nb::list& outputs, std::uintptr_t stream)
-      : session_(std::move(session)), call_(std::make_unique<const Session::Call>(*session_, inputs, outputs)), stream_(stream) {}
+      : session_(std::move(session)), call_(std::make_unique<const Session::Call>(*session_, inputs, outputs)), stream_(stream) {
+    session_->check_stream(reinterpret_cast<hipStream_t>(stream));
+  }
 
   /// Queue it.
   void operator()() const {

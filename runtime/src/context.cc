@@ -142,6 +142,7 @@ void Context::switch_to(hipStream_t stream) {
   // The name of a per-thread stream stands for another stream on each thread.
   if (stream == current_ && stream != hipStreamPerThread) return;
   const Library& library = stream_.library();
+  program_->device().check_stream(stream);
   if (is_pending_) check(library.hip(), library.hip().stream_wait_event(stream, end_.get(), 0), "hipStreamWaitEvent");
   check(library.hipdnn(), library.hipdnn().set_stream(handle_.get(), stream), "hipdnnSetStream");
   current_ = stream;

@@ -292,6 +292,15 @@ Stream Device::create_stream() const {
   return {library_, raw};
 }
 
+void Device::check_stream(hipStream_t stream) const {
+  if (library_->hip().stream_get_device == nullptr || stream == nullptr || stream == hipStreamPerThread) return;
+  activate();
+  int found = options_.ordinal;
+  check(library_->hip(), library_->hip().stream_get_device(stream, &found), "hipStreamGetDevice");
+  if (found == options_.ordinal) return;
+  throw InputError("the stream is of GPU " + std::to_string(found) + ", the session runs on GPU " + std::to_string(options_.ordinal));
+}
+
 Event Device::create_event(bool is_timed) const {
   activate();
   hipEvent_t raw = nullptr;

@@ -132,6 +132,7 @@ HipApi load_hip(const Opened& library) {
   load_optional(library, "hipGetDevicePropertiesR0600", api.get_device_properties);
   load_optional(library, "hipDeviceGetName", api.device_get_name);
   load_optional(library, "hipRuntimeGetVersion", api.runtime_get_version);
+  load_optional(library, "hipStreamGetDevice", api.stream_get_device);
   load_optional(library, "hipStreamBeginCapture", api.stream_begin_capture);
   load_optional(library, "hipStreamEndCapture", api.stream_end_capture);
   load_optional(library, "hipGraphInstantiateWithFlags", api.graph_instantiate);

@@ -58,6 +58,8 @@ hipError_t hipMemsetAsync(void* destination, int value, size_t bytes, hipStream_
 hipError_t hipStreamCreateWithFlags(hipStream_t* stream, unsigned int flags);
 hipError_t hipStreamDestroy(hipStream_t stream);
 hipError_t hipStreamSynchronize(hipStream_t stream);
+/* The device a stream was created on; of the default streams the calling thread's. */
+hipError_t hipStreamGetDevice(hipStream_t stream, int* device);
 hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned int flags);
 /* What is put on a stream between these two calls is kept as a graph and not run. */
 hipError_t hipStreamBeginCapture(hipStream_t stream, hipStreamCaptureMode mode);

@@ -186,6 +186,9 @@ class Device {
   /// What is left of the device's memory; nothing where the port does not tell.
   std::optional<MemoryInfo> memory_info() const;
   Stream create_stream() const;
+  /// Throws InputError for a stream of another device, on which a run would fail and leave the process unable to use this one. Libraries that do not
+  /// tell are trusted.
+  void check_stream(hipStream_t stream) const;
   Event create_event(bool is_timed = true) const;
   /// A handle with this device's thread setting; `stream` may be null for a handle that only builds plans.
   Handle create_handle(hipStream_t stream) const;

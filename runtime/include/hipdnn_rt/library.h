@@ -40,6 +40,7 @@ struct HipApi {
   decltype(&::hipGetDevicePropertiesR0600) get_device_properties = nullptr;
   decltype(&::hipDeviceGetName) device_get_name = nullptr;
   decltype(&::hipRuntimeGetVersion) runtime_get_version = nullptr;
+  decltype(&::hipStreamGetDevice) stream_get_device = nullptr;
   decltype(&::hipStreamBeginCapture) stream_begin_capture = nullptr;
   decltype(&::hipStreamEndCapture) stream_end_capture = nullptr;
   decltype(&::hipGraphInstantiateWithFlags) graph_instantiate = nullptr;

@@ -25,6 +25,7 @@
 
 /// Runs tasks in order.
 struct ihipStream_t {
+  int device = 0;
   ~ihipStream_t() {
     {
       const std::lock_guard lock(mutex);
@@ -185,6 +186,7 @@ std::shared_ptr<Pack> copy_of(hipdnnBackendDescriptor_t pack) {
 extern "C" {
 
 DEFERRED_EXPORT void deferred_allow(hipStream_t stream, int tasks) { queue_of(stream).allow(tasks); }
+DEFERRED_EXPORT void deferred_move(hipStream_t stream, int device) { stream->device = device; }
 DEFERRED_EXPORT void deferred_release(hipStream_t stream) { queue_of(stream).allow(std::numeric_limits<int>::max()); }
 DEFERRED_EXPORT void deferred_count_graphs(int* made, int* launched) {
   *made = graphs_made().exchange(0);
@@ -194,6 +196,11 @@ DEFERRED_EXPORT void deferred_fail_after(int successes) { successes_left() = suc
 
 DEFERRED_EXPORT hipError_t hipStreamCreateWithFlags(hipStream_t* stream, unsigned int) {
   *stream = new ihipStream_t;
+  return hipSuccess;
+}
+
+DEFERRED_EXPORT hipError_t hipStreamGetDevice(hipStream_t stream, int* device) {
+  *device = queue_of(stream).device;
   return hipSuccess;
 }
 

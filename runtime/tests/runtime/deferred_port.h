@@ -14,6 +14,10 @@ void deferred_allow(hipStream_t stream, int tasks);
 using deferred_release_t = void (*)(hipStream_t stream);
 void deferred_release(hipStream_t stream);
 
+/// Have `stream` belong to another device than the first.
+using deferred_move_t = void (*)(hipStream_t stream, int device);
+void deferred_move(hipStream_t stream, int device);
+
 /// Let `successes` more calls of hipdnnBackendExecute succeed and the one after them fail, whatever the stream.
 using deferred_fail_after_t = void (*)(int successes);
 void deferred_fail_after(int successes);

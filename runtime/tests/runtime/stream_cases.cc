@@ -34,6 +34,7 @@ struct Deferred {
     allow = reinterpret_cast<deferred_allow_t>(dlsym(port, "deferred_allow"));
     release = reinterpret_cast<deferred_release_t>(dlsym(port, "deferred_release"));
     fail_after = reinterpret_cast<deferred_fail_after_t>(dlsym(port, "deferred_fail_after"));
+    move = reinterpret_cast<deferred_move_t>(dlsym(port, "deferred_move"));
     Sample sample = relu_of_sum({static_cast<std::int64_t>(kElements)});
     sample.program["target"] = "hip";
     loaded = hipdnn_rt::LoadedProgram::load(device, sample.parse());
@@ -46,6 +47,7 @@ struct Deferred {
   deferred_allow_t allow;
   deferred_release_t release;
   deferred_fail_after_t fail_after;
+  deferred_move_t move;
 };
 
 /// The arrays of one run and what must come out.
@@ -203,6 +205,21 @@ void test_nothing_left_running_when_a_step_fails(const Libraries& libraries) {
 }
 
 /// Contexts go from stream to stream with work still queued: fewer contexts than streams, since a lease ends before its work.
+void test_refused_when_the_stream_is_of_another_device(const Libraries& libraries) {
+  const Deferred port(libraries);
+  hipdnn_rt::Context context(port.loaded);
+  const hipdnn_rt::Stream other = port.device->create_stream(), own = port.device->create_stream();
+  port.move(other.get(), 1);
+  Call call(1);
+  const std::string message = error_of<hipdnn_rt::InputError>([&] { context.enqueue(call.inputs, call.outputs, other.get()); });
+  check::equal(message, "the stream is of GPU 1, the session runs on GPU 0");
+  port.synchronize(other.get());
+  check::that(call.is_untouched(), "nothing was queued");
+  context.enqueue(call.inputs, call.outputs, own.get());
+  port.synchronize(own.get());
+  call.check_done();
+}
+
 void test_values_when_streams_share_a_pool(const Libraries& libraries) {
   const Deferred port(libraries);
   ContextPool pool(port.loaded);
@@ -234,6 +251,7 @@ void add_stream_cases(check::Suite& suite, const Libraries& libraries) {
   suite.add("stream: arena kept when a run follows", [=] { test_arena_kept_when_a_run_follows(libraries); });
   suite.add("stream: waited for when destroyed", [=] { test_waited_for_when_destroyed(libraries); });
   suite.add("stream: nothing left running when a step fails", [=] { test_nothing_left_running_when_a_step_fails(libraries); });
+  suite.add("stream: refused when the stream is of another device", [=] { test_refused_when_the_stream_is_of_another_device(libraries); });
   suite.add("stream: values when streams share a pool", [=] { test_values_when_streams_share_a_pool(libraries); });
 }
 

@@ -41,6 +41,9 @@ std::string load_all(void* library, Driver& api) {
   load(library, "cuStreamDestroy_v2", api.stream_destroy, missing);
   load(library, "cuStreamSynchronize", api.stream_synchronize, missing);
   load(library, "cuStreamWaitEvent", api.stream_wait_event, missing);
+  load(library, "cuStreamGetCtx", api.stream_get_context, missing);
+  load(library, "cuCtxGetCurrent", api.context_get_current, missing);
+  load(library, "cuCtxGetDevice", api.context_get_device, missing);
   load(library, "cuStreamBeginCapture_v2", api.stream_begin_capture, missing);
   load(library, "cuStreamEndCapture", api.stream_end_capture, missing);
   load(library, "cuStreamGetCaptureInfo_v2", api.stream_get_capture_info, missing);

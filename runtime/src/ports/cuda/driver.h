@@ -31,6 +31,9 @@ struct Driver {
   decltype(&::cuStreamDestroy_v2) stream_destroy = nullptr;
   decltype(&::cuStreamSynchronize) stream_synchronize = nullptr;
   decltype(&::cuStreamWaitEvent) stream_wait_event = nullptr;
+  decltype(&::cuStreamGetCtx) stream_get_context = nullptr;
+  decltype(&::cuCtxGetCurrent) context_get_current = nullptr;
+  decltype(&::cuCtxGetDevice) context_get_device = nullptr;
   decltype(&::cuStreamBeginCapture_v2) stream_begin_capture = nullptr;
   decltype(&::cuStreamEndCapture) stream_end_capture = nullptr;
   decltype(&::cuStreamGetCaptureInfo_v2) stream_get_capture_info = nullptr;

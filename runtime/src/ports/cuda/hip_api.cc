@@ -142,6 +142,21 @@ HIPDNN_PORT_EXPORT hipError_t hipStreamSynchronize(hipStream_t stream) {
   return on_device([&](const Driver& api) { return api.stream_synchronize(cuda(stream)); });
 }
 
+HIPDNN_PORT_EXPORT hipError_t hipStreamGetDevice(hipStream_t stream, int* device) {
+  if (device == nullptr) return hipErrorInvalidValue;
+  return on_device([&](const Driver& api) {
+    CUcontext own = nullptr, context = nullptr;
+    if (const CUresult status = api.context_get_current(&own); status != CUDA_SUCCESS) return status;
+    if (const CUresult status = api.stream_get_context(cuda(stream), &context); status != CUDA_SUCCESS) return status;
+    if (const CUresult status = api.context_set_current(context); status != CUDA_SUCCESS) return status;
+    CUdevice found = 0;
+    const CUresult status = api.context_get_device(&found);
+    if (const CUresult back = api.context_set_current(own); back != CUDA_SUCCESS) return back;
+    *device = found;
+    return status;
+  });
+}
+
 HIPDNN_PORT_EXPORT hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned int flags) {
   return on_device([&](const Driver& api) { return api.stream_wait_event(cuda(stream), cuda(event), flags); });
 }
