@@ -1,12 +1,17 @@
 #!/usr/bin/env bash
 # bench/build_runtime.sh BUILD SITE [CMAKE OPTIONS]: build the runtime alone, and lay out in SITE packages that import it.
 # For a machine without torch-mlir and without package registries: Python with numpy, ml_dtypes and nanobind, CMake, Ninja and a C++ compiler
-# are enough, with nlohmann-json and oneDNN where that Python finds them (PYTHONPATH).
+# are enough, with nlohmann-json where that Python finds it (PYTHONPATH). The host port is built where it finds oneDNN's package as well;
+# -DHIPDNN_MLIR_HOST_PORT=ON asks for it where oneDNN is the system's.
 set -euo pipefail
 build=$1 site=$2
 shift 2
 root=$(cd "$(dirname "$0")/.." && pwd)
-cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DPython_EXECUTABLE="$(command -v python3)" "$@" >"$build.log" || {
+host=ON
+python3 -c "import importlib.metadata as m; m.version('onednn-devel-cpu-gomp')" 2>/dev/null || host=OFF
+echo "port host: $host"
+cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DPython_EXECUTABLE="$(command -v python3)" -DHIPDNN_MLIR_HOST_PORT=$host \
+  "$@" >"$build.log" || {
   cat "$build.log" >&2
   exit 1
 }

@@ -25,7 +25,8 @@ struct PortLibraries {
 };
 
 constexpr std::array<PortLibraries, 3> kPorts{{
-    {{"host", "", true, 64, false}, true, {"libhipdnn_host.so"}, {"libhipdnn_host.so"}, "reinstall the package"},
+    {{"host", "", true, 64, false}, true, {"libhipdnn_host.so"}, {"libhipdnn_host.so"},
+     "reinstall the package; what is built with -DHIPDNN_MLIR_HOST_PORT=OFF has no port 'host'"},
     {{"hip", "gfx", false, 256, true},
      false,
      {"libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so"},

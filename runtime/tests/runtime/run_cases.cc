@@ -207,6 +207,7 @@ void test_library_named_when_it_is_missing() {
   };
   check::contains(message("vulkan", ""), "port 'vulkan' is unknown: expected one of 'host', 'hip'");
   check::contains(message("host", "/nonexistent"), "port 'host': cannot open libhipdnn_host.so");
+  check::contains(message("host", "/nonexistent"), "-DHIPDNN_MLIR_HOST_PORT=OFF has no port 'host'");
 }
 
 void test_symbol_and_version_named_when_a_library_is_too_old(const Libraries& libraries) {
