@@ -50,8 +50,8 @@ def count(program: Path, threads: int) -> dict[str, float]:
 
 
 def is_runtime(library: str) -> bool:
-    """Return whether a library is one of this package's."""
-    return library.startswith(("_runtime", "libhipdnn"))
+    """Return whether a library is one of this package's; its copy of oneDNN is not."""
+    return library.startswith(("_runtime", "libhipdnn")) and not library.startswith("libhipdnn_dnnl")
 
 
 def _measure(program: str, threads: int) -> dict[str, float]:

@@ -32,6 +32,7 @@ import large_model
 import models
 import onnxruntime_ep
 import open_sizes
+import torch_first
 from hipdnn_mlir.tools.execution import reference_runner
 from hipdnn_mlir.tools.inputs import Inputs
 from hipdnn_mlir.tools.measure import interleave
@@ -39,6 +40,7 @@ from hipdnn_mlir.tools.verification import TOLERANCES, distances
 from row import Row
 
 FRESH_RUNS = 5
+DIGITS = Path(__file__).resolve().parent.parent / "examples" / "digits" / "digits.onnx"
 MODELS: dict[str, tuple[Callable[[], onnx.ModelProto], float]] = {
     "ResNet-50": (models.resnet50, 1.10),
     "BERT-12 encoder s128": (models.encoder, 0.95),
@@ -155,6 +157,8 @@ def measure(scratch: Path, threads: int, repeat: int, report: Callable[[str], No
     rows += onnxruntime_ep.measure(
         scratch, {name: (files[name][0], limit) for name, (_, limit) in MODELS.items()}, threads, repeat
     )
+    report("torch imported first")
+    rows += torch_first.measure({"digits": DIGITS, "MobileNetV2": files["MobileNetV2"][0]}, threads)
     return rows + open_sizes.measure(scratch, threads, report)
 
 

@@ -1,4 +1,4 @@
-"""The host library's threads, through the OpenMP entry points that oneDNN uses them by."""
+"""The host library's threads, through the entry points of OpenMP, under the names by which its copy of oneDNN calls them."""
 
 import ctypes
 from collections import Counter
@@ -15,11 +15,11 @@ PART = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 @pytest.fixture(scope="module")
 def openmp() -> ctypes.CDLL:
     library = ctypes.CDLL(str(library_path()))
-    library.GOMP_parallel.argtypes = [PART, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
-    library.GOMP_loop_static_start.argtypes = [*[ctypes.c_long] * 4, *[ctypes.c_void_p] * 2]
-    library.GOMP_loop_static_start.restype = ctypes.c_bool
-    library.GOMP_loop_static_next.argtypes = [ctypes.c_void_p] * 2
-    library.GOMP_loop_static_next.restype = ctypes.c_bool
+    library.HOMP_parallel.argtypes = [PART, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
+    library.HOMP_loop_static_start.argtypes = [*[ctypes.c_long] * 4, *[ctypes.c_void_p] * 2]
+    library.HOMP_loop_static_start.restype = ctypes.c_bool
+    library.HOMP_loop_static_next.argtypes = [ctypes.c_void_p] * 2
+    library.HOMP_loop_static_next.restype = ctypes.c_bool
     return library
 
 
@@ -33,7 +33,7 @@ def run(openmp: ctypes.CDLL, count: int, body: Callable[[], None]) -> None:
         except BaseException as error:  # noqa: BLE001 - carried over the C frame
             errors.append(error)
 
-    openmp.GOMP_parallel(PART(part), None, count, 0)
+    openmp.HOMP_parallel(PART(part), None, count, 0)
     if errors:
         raise errors[0]
 
@@ -42,12 +42,12 @@ def run(openmp: ctypes.CDLL, count: int, body: Callable[[], None]) -> None:
 def test_every_part_runs_once(openmp: ctypes.CDLL, count: int) -> None:
     seen: list[tuple[int, int]] = []
     for _ in range(20):
-        run(openmp, count, lambda: seen.append((openmp.omp_get_thread_num(), openmp.omp_get_num_threads())))
+        run(openmp, count, lambda: seen.append((openmp.Hmp_get_thread_num(), openmp.Hmp_get_num_threads())))
     assert Counter(seen) == {(part, count): 20 for part in range(count)}
 
 
 def test_outside_of_regions_there_is_one_part(openmp: ctypes.CDLL) -> None:
-    assert (openmp.omp_get_thread_num(), openmp.omp_get_num_threads(), openmp.omp_in_parallel()) == (0, 1, 0)
+    assert (openmp.Hmp_get_thread_num(), openmp.Hmp_get_num_threads(), openmp.Hmp_in_parallel()) == (0, 1, 0)
 
 
 def test_parts_wait_for_each_other_at_a_barrier(openmp: ctypes.CDLL) -> None:
@@ -57,9 +57,9 @@ def test_parts_wait_for_each_other_at_a_barrier(openmp: ctypes.CDLL) -> None:
     def body() -> None:
         for turn in range(rounds):
             arrived[turn] += 1
-            openmp.GOMP_barrier()
+            openmp.HOMP_barrier()
             assert arrived[turn] == count
-            openmp.GOMP_barrier()
+            openmp.HOMP_barrier()
 
     run(openmp, count, body)
 
@@ -68,15 +68,15 @@ def test_a_region_within_a_region_has_one_part(openmp: ctypes.CDLL) -> None:
     inner: list[tuple[int, int, int, int]] = []
 
     def body() -> None:
-        outer = openmp.omp_get_thread_num()
+        outer = openmp.Hmp_get_thread_num()
         run(
             openmp,
             4,
             lambda: inner.append(
-                (outer, openmp.omp_get_thread_num(), openmp.omp_get_num_threads(), openmp.omp_in_parallel())
+                (outer, openmp.Hmp_get_thread_num(), openmp.Hmp_get_num_threads(), openmp.Hmp_in_parallel())
             ),
         )
-        assert openmp.omp_get_thread_num() == outer
+        assert openmp.Hmp_get_thread_num() == outer
 
     run(openmp, 3, body)
     assert sorted(inner) == [(part, 0, 1, 1) for part in range(3)]
@@ -94,11 +94,11 @@ def test_a_static_loop_covers_its_iterations(
     def body() -> None:
         start, end = ctypes.c_long(), ctypes.c_long()
         pair = ctypes.byref(start), ctypes.byref(end)
-        more = openmp.GOMP_loop_static_start(first, last, step, chunk, *pair)
+        more = openmp.HOMP_loop_static_start(first, last, step, chunk, *pair)
         while more:
             covered.extend(range(start.value, end.value, step))
-            more = openmp.GOMP_loop_static_next(*pair)
-        openmp.GOMP_loop_end_nowait()
+            more = openmp.HOMP_loop_static_next(*pair)
+        openmp.HOMP_loop_end_nowait()
 
     run(openmp, count, body)
     assert sorted(covered) == sorted(range(first, last, step))
@@ -109,8 +109,8 @@ def test_several_callers_share_the_threads(openmp: ctypes.CDLL) -> None:
         seen: list[int] = []
 
         def body() -> None:
-            openmp.GOMP_barrier()
-            seen.append(openmp.omp_get_thread_num())
+            openmp.HOMP_barrier()
+            seen.append(openmp.Hmp_get_thread_num())
 
         for _ in range(30):
             run(openmp, 3, body)

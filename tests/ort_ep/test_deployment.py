@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import shutil
 import subprocess
@@ -49,9 +48,8 @@ def test_three_libraries_and_the_model_are_enough(tmp_path) -> None:
     assert [node.op_type for node in onnx.load(folder / "model.onnx").graph.node] == ["EPContext"]
 
     library = Path(hipdnn_ep.get_library_path())
-    onednn = next(path for path in importlib.metadata.files("onednn-cpu-gomp") if path.name == "libdnnl.so.3").locate()
-    for path in (library, library.with_name("libhipdnn_host.so"), Path(onednn)):
-        shutil.copy(path, folder)
+    for name in (library.name, "libhipdnn_host.so", "libhipdnn_dnnl.so"):
+        shutil.copy(library.with_name(name), folder)
     np.save(folder / "x.npy", x["x"])
     packages = tmp_path / "packages"  # an environment in which this package is not installed
     packages.mkdir()

@@ -96,7 +96,7 @@ Counts counts() {
   for (std::size_t i = 0; i < record.count; ++i) {
     Dl_info info{};
     const bool is_known = dladdr(record.callers[i], &info) != 0 && info.dli_fname != nullptr;
-    ++(is_known && std::string_view(info.dli_fname).find("libdnnl") != std::string_view::npos ? result.of_onednn : result.of_others);
+    ++(is_known && std::string_view(info.dli_fname).find("hipdnn_dnnl") != std::string_view::npos ? result.of_onednn : result.of_others);
   }
   return result;
 }

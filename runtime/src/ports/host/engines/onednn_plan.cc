@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "onednn_threads.h"
+#include "../threads/thread_team.h"
 #include "packed_weights.h"
 
 namespace hipdnn_port::onednn {
@@ -77,7 +77,7 @@ class OnednnPlan final : public Plan {
   void execute(void* const* pointers, void* workspace, const Launch& launch) const override {
     const int threads = launch.threads;
     const int wanted = std::clamp(threads, 1, threads_);
-    if (onednn::threads() != wanted) set_threads(wanted);
+    if (default_parts() != wanted) set_default_parts(wanted);
     const ArgumentLease lease(sets_);
     ArgumentSet& set = lease.set();
     if (!set.is_made) make(set);
@@ -125,9 +125,9 @@ class OnednnPlan final : public Plan {
 
 }  // namespace
 
-ThreadCountScope::ThreadCountScope(int threads) : before_(onednn::threads()) { set_threads(threads); }
+ThreadCountScope::ThreadCountScope(int threads) : before_(default_parts()) { set_default_parts(threads); }
 
-ThreadCountScope::~ThreadCountScope() { set_threads(before_); }
+ThreadCountScope::~ThreadCountScope() { set_default_parts(before_); }
 
 PlanBuilder::PlanBuilder(const Graph& graph, const PlanOptions& options)
     : graph_(graph), options_(options), threads_(std::max(options.threads, 1)) {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "../threads/thread_team.h"
+
 namespace hipdnn_port {
 
 /// Threads worth starting for `elements` elements through `steps` instructions each: waking one costs some microseconds.
@@ -20,8 +22,19 @@ void parallel_ranges(int threads, std::int64_t count, const Body& body) {
     body(std::int64_t{0}, count, 0);
     return;
   }
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int thread = 0; thread < threads; ++thread) body(count * thread / threads, count * (thread + 1) / threads, thread);
+  struct Work {
+    const Body& body;
+    std::int64_t count;
+    int threads;
+  } work{body, count, threads};
+  // A region within another has one part, which then runs all ranges.
+  const PartFunction run_ranges = [](void* data) noexcept {
+    const Work& w = *static_cast<const Work*>(data);
+    for (int thread = part_number(); thread < w.threads; thread += part_count()) {
+      w.body(w.count * thread / w.threads, w.count * (thread + 1) / w.threads, thread);
+    }
+  };
+  run_region(run_ranges, &work, threads);
 }
 
 }  // namespace hipdnn_port

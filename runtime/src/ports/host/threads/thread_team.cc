@@ -208,6 +208,12 @@ void finish_region() {
   }
 }
 
+void run_region(PartFunction function, void* data, int count) {
+  start_region(function, data, count);
+  function(data);
+  finish_region();
+}
+
 int part_number() {
   const ThreadState& mine = state();
   return mine.depth == 0 ? 0 : mine.stack[mine.depth - 1].part;

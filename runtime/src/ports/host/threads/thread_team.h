@@ -12,6 +12,8 @@ using PartFunction = void (*)(void* data);
 /// one has one part. Never allocates after the threads exist; thread-safe; regions of several callers share the threads.
 void start_region(PartFunction function, void* data, int count);
 void finish_region();
+/// Both, with part 0 between them.
+void run_region(PartFunction function, void* data, int count);
 
 /// Part of the innermost region the calling thread works on, 0 outside of regions.
 int part_number();
