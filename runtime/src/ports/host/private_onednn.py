@@ -114,6 +114,7 @@ class Library:
 
     def set_requirements(self, kept: list[Requirement]) -> None:
         """Write the records of those kept into the first places; their lists stay where they are."""
+        assert kept, "all need some version of the C library"
         places = [place for place, _ in self.requirements()][: len(kept)]
         for place, following, r in zip(places, [*places[1:], 0], kept, strict=True):
             step = max(following - place, 0)
@@ -191,8 +192,8 @@ def header(own: list[str]) -> str:
 def main() -> None:
     """Do it to the files of the command line."""
     source, copy, names = map(Path, sys.argv[1:4])
-    library = Library(bytearray(source.read_bytes()))
     try:
+        library = Library(bytearray(source.read_bytes()))
         own = separate(library)
     except ValueError as error:
         sys.exit(f"{source}: {error}")
