@@ -51,7 +51,7 @@ class Subject:
         self.process.stdin.flush()
         answer = self.process.stdout.readline()
         if not answer:
-            raise RuntimeError(f"{' '.join(map(str, self.process.args))} ended")
+            raise RuntimeError(f"{self.process.args!r} ended")
         ours, theirs = json.loads(answer)
         self.ours.append(ours)
         self.theirs.append(theirs)

@@ -36,10 +36,10 @@ class Section(NamedTuple):
 
 
 class Requirement(NamedTuple):
-    """Versions of one library that symbols ask for: a record, and where its list of versions is."""
+    """Versions of one library that symbols ask for: a record, and where its list of that many versions is."""
 
     version: int
-    count: int
+    length: int
     file: int
     list_at: int
 
@@ -107,7 +107,7 @@ class Library:
     def versions(self, requirement: Requirement) -> Iterator[tuple[int, int]]:
         """Number and name of each version of a requirement."""
         place = requirement.list_at
-        for _ in range(requirement.count):
+        for _ in range(requirement.length):
             _, _, number, name, following = self.read("<IHHII", place)
             yield number, name
             place += following
@@ -118,7 +118,7 @@ class Library:
         places = [place for place, _ in self.requirements()][: len(kept)]
         for place, following, r in zip(places, [*places[1:], 0], kept, strict=True):
             step = max(following - place, 0)
-            struct.pack_into("<HHIII", self.data, place, r.version, r.count, r.file, r.list_at - place, step)
+            struct.pack_into("<HHIII", self.data, place, r.version, r.length, r.file, r.list_at - place, step)
         struct.pack_into("<I", self.data, self.sections["needed"].header + 44, len(kept))
         self.set_dynamic([(tag, len(kept) if tag == VERNEED_COUNT else value) for tag, value in self.dynamic()])
 
