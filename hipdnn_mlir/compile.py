@@ -35,10 +35,11 @@ from .program.schema import ProgramModel
 from .program.writer import write
 from .shape_inference import DATA_DEPENDENT, SIZED_BY_DATA
 from .sizes.buckets import BucketedSizes, check_buckets
-from .sizes.known_sizes import WINDOWED, check_sizes, slice_facts, tell_sizes, top_k_facts
+from .sizes.known_sizes import check_sizes, slice_facts, tell_sizes, top_k_facts, window_facts
 from .sizes.open_sizes import Buckets, InputSizes, Shapes, input_sizes
 from .sizes.samples import Samples, samples
 from .sizes.solver import Solver
+from .sizes.windows import WINDOWED
 from .target import Target, find_target, target_name
 from .versions import producers
 
@@ -300,6 +301,7 @@ def _solved(slims: Sequence[Slim], solver: Solver) -> Solver:
     models = [slim.model for slim in slims]
     solver.learn(slims[0].facts)
     tell_sizes(models, solver)
+    solver.learn(window_facts(models))
     solver.learn(slice_facts(models))
     solver.learn(top_k_facts(models))
     solver.learn(function_facts(models))

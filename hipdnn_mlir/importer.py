@@ -16,7 +16,7 @@ from torch_mlir.extras import onnx_importer
 from .dtypes import DType
 from .errors import ModelError, PassError, Reject, UnsupportedError
 from .mlir_functions.function import FUNCTIONS
-from .onnx_conversions import drop_dropout, split_to_slices, wrong_conversions
+from .onnx_conversions import drop_dropout, shrink_windows, split_to_slices, wrong_conversions
 from .onnx_functions import expand_and_fold, inline_local_functions
 from .onnx_operands import attach_known_operands, derive_shape_operands, known_operand_names
 from .onnx_types import BY_ONNX
@@ -115,6 +115,7 @@ def slim_models(
         folded = expand_and_fold([slim for slim, _ in prepared])
         for found in folded:
             derive_shape_operands(found.model)
+            shrink_windows(found.model)
             split_to_slices(found.model)
     except onnx.checker.ValidationError as error:
         raise ModelError(f"not what ONNX allows: {error}", where=where, hint="run onnx.checker on the model") from error

@@ -7,6 +7,9 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from .shape_inference import static_dims
+from .sizes.windows import windows
+
 TRAINING_MODE = 2
 
 
@@ -57,6 +60,37 @@ def drop_dropout(model: onnx.ModelProto) -> None:
             node.op_type = "Identity"
             del node.input[1:], node.output[1:]
             del node.attribute[:]
+
+
+def shrink_windows(model: onnx.ModelProto) -> None:
+    """Cut windows of pools to what they go over where they are longer and ONNX has one all the same, in place.
+
+    ONNX rounds the count of windows that fit towards zero, so that a window longer by less than a stride has a place; torch and
+    hipDNN round it down.
+
+    Args:
+        model: its values have their inferred types.
+    """
+    graph = model.graph
+    dims = {value.name: static_dims(value) for value in (*graph.input, *graph.output, *graph.value_info)}
+    known = {name: sizes for name, sizes in dims.items() if sizes is not None}
+    for node in graph.node:
+        if node.op_type not in ("AveragePool", "MaxPool") or node.input[0] not in known:
+            continue
+        found = windows(node, known)
+        room = [size + w.padding for size, w in zip(known[node.input[0]][2:], found, strict=False)]
+        if not any(w.reach - w.stride < size < w.reach for size, w in zip(room, found, strict=True)):
+            continue
+        kept = [a for a in node.attribute if a.name not in ("kernel_shape", "strides")]
+        cut = [
+            ((size - 1) // w.dilation + 1, max(w.stride, size)) if size < w.reach else (w.length, w.stride)
+            for size, w in zip(room, found, strict=True)
+        ]
+        del node.attribute[:]
+        lengths, strides = zip(*cut, strict=True)
+        node.attribute.extend(
+            [*kept, onnx.helper.make_attribute("kernel_shape", lengths), onnx.helper.make_attribute("strides", strides)]
+        )
 
 
 def split_to_slices(model: onnx.ModelProto) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import onnx
 from onnx import numpy_helper
@@ -11,8 +10,8 @@ from ..errors import OpenSizeError
 from .assumptions import Assumption, Values
 from .expressions import Expressions, Size
 from .solver import Solver
+from .windows import WINDOWED, Window, windows
 
-WINDOWED = frozenset({"Conv", "ConvInteger", "MaxPool", "AveragePool", "LpPool"})
 FAR = 2**31 - 1
 """From this number on a bound of a slice means the end, however long the dim."""
 MAX_ATOMS = 8
@@ -86,15 +85,12 @@ def _varying(name: str, dims: Sequence[Mapping[str, tuple[int, ...]]]) -> list[V
 
 
 def _tell_window(node: onnx.NodeProto, dims: Sequence[Mapping[str, tuple[int, ...]]], solver: Solver) -> None:
-    attributes: dict[str, Any] = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
     read, made = ([known[name] for known in dims] for name in (node.input[0], node.output[0]))
-    rank = len(read[0]) - 2
-    window = attributes.get("kernel_shape") or dims[0].get(node.input[1], ())[2:]
-    for axis in range(rank):
+    for axis, window in enumerate(windows(node, dims[0])):
         size = solver.solve(tuple(shape[axis + 2] for shape in read))
-        if size is None or isinstance(size, int) or len(window) != rank:
+        if size is None or isinstance(size, int):
             continue
-        told = _window_size(solver.table, size, attributes, axis, rank, window[axis])
+        told = _window_size(solver.table, size, window)
         if solver.values(told) == tuple(shape[axis + 2] for shape in made):
             solver.tell(told)
 
@@ -188,6 +184,25 @@ def top_k_facts(models: Sequence[onnx.ModelProto]) -> list[Assumption]:
     return facts
 
 
+def window_facts(models: Sequence[onnx.ModelProto]) -> list[Assumption]:
+    """That windows fit into what they go over: ONNX rounds the count of those that do not towards zero, other expressions down.
+
+    Args:
+        models: as for `tell_sizes`.
+    """
+    dims = [_dims(model) for model in models]
+    facts: list[Assumption] = []
+    for node in models[0].graph.node:
+        if node.op_type not in WINDOWED or not all(node.input[0] in known for known in dims):
+            continue
+        for axis, window in enumerate(windows(node, dims[0])):
+            size = tuple(known[node.input[0]][axis + 2] for known in dims)
+            least = window.reach - window.padding
+            if len(set(size)) > 1 and 0 < least <= min(size):
+                facts.append(Assumption("<=", (least,) * len(size), size, node.name))
+    return facts
+
+
 def _tensors(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
     return {tensor.name: tensor for tensor in model.graph.initializer}
 
@@ -203,16 +218,9 @@ def bounded(bound: Values, size: Values, node: str) -> list[Assumption]:
     return [Assumption("<=", size, bound, node)]
 
 
-def _window_size(
-    table: Expressions, size: Size, attributes: Mapping[str, Any], axis: int, rank: int, window: int
-) -> Size:
+def _window_size(table: Expressions, size: Size, window: Window) -> Size:
     """How often a window fits: ONNX's rule for convolutions and pools."""
-    step = attributes.get("strides", [1] * rank)[axis]
-    padding = attributes.get("auto_pad", b"NOTSET")
-    if padding in (b"SAME_UPPER", b"SAME_LOWER"):
-        return table.make("ceildiv", size, step)
-    pads = attributes.get("pads", [0] * 2 * rank) if padding == b"NOTSET" else [0] * 2 * rank
-    extent = attributes.get("dilations", [1] * rank)[axis] * (window - 1) + 1
-    room = table.make("+", size, pads[axis] + pads[axis + rank] - extent)
-    fits = table.make("ceildiv" if attributes.get("ceil_mode", 0) else "floordiv", room, step)
-    return table.make("+", fits, 1)
+    if window.is_same:
+        return table.make("ceildiv", size, window.stride)
+    room = table.make("+", size, window.padding - window.reach)
+    return table.make("+", table.make("ceildiv" if window.rounds_up else "floordiv", room, window.stride), 1)
