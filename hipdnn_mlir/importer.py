@@ -27,7 +27,7 @@ from .passes.attention_masks import CAUSAL_MASK, is_causal_mask
 from .passes.outline_constants import CONSTANT
 from .passes.pipeline import TORCH_STEPS, Runner
 from .passes.registration import PASSES
-from .shape_inference import RESULTS, static_dims, unknown_results
+from .shape_inference import RESULTS, contradicted, static_dims, unknown_results
 from .sizes.assumptions import Fact
 
 logger = logging.getLogger(__name__)
@@ -112,6 +112,8 @@ def slim_models(
     _check_outputs(model.graph, where)
     prepared = [_without_weights(model, shapes, external or {}, where) for shapes in points]
     try:
+        for slim, _ in prepared:
+            _drop_contradicted(slim)
         folded = expand_and_fold([slim for slim, _ in prepared])
         for found in folded:
             derive_shape_operands(found.model)
@@ -270,6 +272,17 @@ def _set_shapes(model: onnx.ModelProto, shapes: Mapping[str, Dims]) -> None:
     if changes:
         del model.graph.value_info[:]
         for value in model.graph.output:  # inferred again: what was declared may belong to other sizes
+            value.type.tensor_type.ClearField("shape")
+
+
+def _drop_contradicted(model: onnx.ModelProto) -> None:
+    """Drop declared sizes that those of the inputs contradict: they are inferred again."""
+    wrong = contradicted(model)
+    kept = [value for value in model.graph.value_info if value.name not in wrong]
+    del model.graph.value_info[:]
+    model.graph.value_info.extend(kept)
+    for value in model.graph.output:
+        if value.name in wrong:
             value.type.tensor_type.ClearField("shape")
 
 

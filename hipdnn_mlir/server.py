@@ -8,7 +8,8 @@ travel with its first bytes (SCM_RIGHTS). Requests, with the descriptors they br
 
 - ``{"action": "hello"}`` -> ``{"version", "producers", "targets"}``; quick, for nothing of the compiler is loaded yet.
 - ``{"action": "place", "target", "precision", "placement"}`` and a model -> ``{"partitions": [{"nodes", "dynamic"}], "rejects": [{"op",
-  "rule", "reason", "node"}], "dropped": [{"nodes", "reason"}], "graphs", "nodes"}``.
+  "rule", "reason", "node"}], "dropped": [{"nodes", "reason"}], "contradicted": {value: dims}, "graphs", "nodes"}``. Values that are
+  ``contradicted`` have, or may have, other sizes than the model declares: numbers or names, with which parts are then compiled.
 - ``{"action": "compile", "target", "precision", "name", "shapes", "buckets", "dump_ir"}`` and a model, an output -> ``{"bytes", "steps",
   "copies"}``; the output holds the program file afterwards. ``shapes`` (input -> dims), ``buckets`` (open size -> sizes) and ``dump_ir``
   (a folder) may be missing; without ``shapes`` what the model leaves open stays open, or, with ``buckets`` and for a GPU, has a program for
@@ -135,6 +136,7 @@ class _Compiler:
             "partitions": [{"nodes": part.nodes, "dynamic": part.is_dynamic} for part in placement.partitions],
             "rejects": [asdict(reject) for reject in placement.rejects],
             "dropped": [{"nodes": nodes, "reason": reason} for nodes, reason in placement.dropped],
+            "contradicted": placement.contradicted,
             "graphs": placement.graphs,
             "nodes": placement.nodes,
         }

@@ -1,7 +1,7 @@
 """Shape inference by onnx, with the results of operators that only the op table or an extension knows."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import onnx
@@ -45,6 +45,56 @@ def infer_shapes(model: onnx.ModelProto, refused: list[Reject] | None = None) ->
             if refused is not None:
                 refused += rejects
             return model
+
+
+def contradicted(model: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
+    """The values that a model declares with sizes they need not have by those of its inputs: value -> its type as inferred from these.
+
+    ONNX Runtime warns of such declarations, and runs the model with the sizes that follow.
+
+    Args:
+        model: not modified.
+    """
+    values = {value.name: value.type for value in (*model.graph.value_info, *model.graph.output)}
+    stated = {name: kind for name, kind in values.items() if any(d.dim_value > 0 for d in kind.tensor_type.shape.dim)}
+    if not stated:
+        return {}
+    bare = onnx.ModelProto()
+    bare.CopyFrom(model)
+    del bare.graph.value_info[:]
+    for value in bare.graph.output:
+        value.type.tensor_type.ClearField("shape")
+    symbols = _name_dims(bare.graph.input)
+    try:
+        inferred = onnx.shape_inference.infer_shapes(
+            bare, data_prop=True
+        )  # a declared result of an extension's operator is checked instead
+    except onnx.shape_inference.InferenceError:  # whoever compiles the model says so
+        return {}
+    found = {value.name: value.type for value in (*inferred.graph.value_info, *inferred.graph.output)}
+    return {n: found[n] for n, kind in stated.items() if n in found and _contradicts(found[n], kind, symbols)}
+
+
+def _name_dims(inputs: Iterable[onnx.ValueInfoProto]) -> set[str]:
+    """Name the open dims of inputs that have no name; returns the names of all."""
+    names = set()
+    for value in inputs:
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+            if not dim.HasField("dim_value") or dim.dim_value < 0:
+                dim.dim_param = dim.dim_param or f"{value.name}.{axis}"
+                names.add(dim.dim_param)
+    return names
+
+
+def _contradicts(inferred: onnx.TypeProto, declared: onnx.TypeProto, symbols: set[str]) -> bool:
+    """Whether a declared number is another by inference, or the open size of an input."""
+    if not inferred.tensor_type.HasField("shape"):
+        return False
+    made, stated = inferred.tensor_type.shape.dim, declared.tensor_type.shape.dim
+    return len(made) != len(stated) or any(
+        b.HasField("dim_value") and (a.dim_param in symbols or (a.HasField("dim_value") and a.dim_value != b.dim_value))
+        for a, b in zip(made, stated, strict=True)
+    )
 
 
 def _declare_own(model: onnx.ModelProto, rejects: list[Reject]) -> bool:

@@ -21,7 +21,7 @@ from .extract import Region, extract
 from .graph import OnnxGraph, read_graph
 from .profit import drop_losing
 from .regions import convex_regions
-from .shapes import PROBES, Types, declare_all, infer_types, probed_inputs
+from .shapes import PROBES, Types, declare_all, drop_contradicted, infer_types, probed_inputs
 
 logger = logging.getLogger(__name__)
 
@@ -58,12 +58,14 @@ class Placement:
         partitions: each compiles, and no path between two of its nodes leads through others.
         rejects: nodes that no engine takes.
         dropped: nodes of partitions that would cost more than they gain, with the reason.
+        contradicted: values that have other sizes than the model declares, or may have -> their dims, as numbers and names.
         nodes: number of the model's nodes, constants left out.
     """
 
     partitions: list[Partition]
     rejects: list[Reject]
     dropped: list[tuple[list[str], str]]
+    contradicted: dict[str, list[int | str]]
     nodes: int
 
     @property
@@ -95,6 +97,7 @@ def place(
     if mode not in MODES:
         raise ModelError(f"unknown placement {mode!r}: expected one of {', '.join(MODES)}")
     graph = read_graph(read_model(model).proto)
+    wrong = drop_contradicted(graph)
     declare_all(graph)
     search = _Search(graph, target, precision)
     verified = search.run()
@@ -106,6 +109,7 @@ def place(
         [search.partition(members, lowered) for members, lowered in verified if members not in left_out],
         [reject for index in sorted(search.rejected) for reject in search.rejected[index]],
         [([graph.nodes[member].name for member in members], reason) for members, reason in losing],
+        wrong,
         len(graph.nodes),
     )
 

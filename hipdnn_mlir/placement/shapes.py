@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import onnx
 from onnx.shape_inference import InferenceError, infer_shapes
@@ -10,8 +11,8 @@ from onnx.shape_inference import InferenceError, infer_shapes
 from ..constant_folding import fold_constants
 from ..errors import Reject, UnsupportedError
 from ..ops.strides import Dims
+from ..shape_inference import contradicted, static_dims
 from ..shape_inference import infer_shapes as infer_all_shapes
-from ..shape_inference import static_dims
 from .graph import OnnxGraph
 
 logger = logging.getLogger(__name__)
@@ -51,6 +52,18 @@ def probed_inputs(graph: OnnxGraph, probe: int) -> dict[str, Dims]:
         for name, value in graph.inputs.items()
         if static_dims(value) is None and value.type.tensor_type.HasField("shape")
     }
+
+
+def drop_contradicted(graph: OnnxGraph) -> dict[str, list[int | str]]:
+    """Replace declared sizes that those of the inputs contradict by what follows from these: value -> numbers, and names or `""`."""
+    wrong = contradicted(_typed_weights(graph, (v for name, v in graph.declared.items() if name not in graph.inputs)))
+    for name, kind in wrong.items():
+        graph.declared[name].type.CopyFrom(kind)
+    return {name: [_size(dim) for dim in kind.tensor_type.shape.dim] for name, kind in wrong.items()}
+
+
+def _size(dim: Any) -> int | str:
+    return int(dim.dim_value) if dim.HasField("dim_value") else str(dim.dim_param)
 
 
 def declare_all(graph: OnnxGraph) -> None:

@@ -130,6 +130,7 @@ void Ep::place(const OrtGraph* graph, const std::vector<const OrtNode*>& nodes, 
   const std::optional<PlacedModel> found = try_place(model);
   if (!found) return;
   const PlacedModel& placed = *found;
+  known_dims_ = placed.known_dims;
   NodesByName by_name;
   for (std::size_t i = 0; i < nodes.size(); ++i) by_name[model.node_names[i]] = nodes[i];
   const std::vector<Refusal> refusals = refusals_of(ort_, placed, by_name);
@@ -202,7 +203,7 @@ NodeSignature Ep::signature_of(const OrtNode* fused_node) const {
   const auto list = [&](const std::vector<const OrtValueInfo*>& values) {
     std::vector<NodeValue> found;
     for (const OrtValueInfo* value : values) {
-      found.push_back({name_of(ort_, value), type_of(ort_, value).value_or(TensorType()), found.size()});
+      found.push_back({name_of(ort_, value), type_of(ort_, value, known_dims_).value_or(TensorType()), found.size()});
     }
     return found;
   };
@@ -232,7 +233,7 @@ std::unique_ptr<FusedNode> Ep::compile(const OrtGraph* graph, const OrtNode* fus
 
   const Interface interface{inputs_of(ort_, fused_node), outputs_of(ort_, fused_node)};
   const bool is_static = std::all_of(signature.inputs.begin(), signature.inputs.end(), [](const NodeValue& value) { return value.type.is_static(); });
-  const EncodedModel model = encode_model(ort_, graph, interface, Weights::included);
+  const EncodedModel model = encode_model(ort_, graph, interface, Weights::included, known_dims_);
   if (!is_static) return compile_open(graph, model, signature, context_node);
   const CompiledModel compiled = compiler_->compile(model, signature.node);
   std::unique_ptr<FusedNode> node = make_fused(compiled.program, signature);

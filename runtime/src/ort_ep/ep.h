@@ -83,6 +83,8 @@ class Ep final : public OrtEp {
   std::int64_t context_format_ = 1;
   std::string compatibility_;
   std::unique_ptr<Profile> profile_;
+  /// Of values that the model declares with sizes which they need not have.
+  KnownDims known_dims_;
   /// Why the session must not come about. ONNX Runtime takes failures from Compile alone, so GetCapability leaves it here.
   std::optional<std::string> failure_;
 };

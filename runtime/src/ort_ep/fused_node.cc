@@ -101,6 +101,7 @@ std::shared_ptr<NodeProgram> OpenNode::make(const InputDims& dims) const {
 std::unique_ptr<FusedNode> make_node(const NodeSettings& settings, std::shared_ptr<const hipdnn_rt::OpenProgram> program,
                                      NodeSignature signature, std::optional<SizeCompiler> rest) {
   if (!program->is_static()) return std::make_unique<OpenNode>(settings, std::move(program), std::move(signature), std::move(rest));
+  check_arguments(*program, signature);
   auto only = std::make_unique<NodeProgram>(settings.ort, settings.device, program->at({}), std::move(signature), settings.profile);
   return std::make_unique<StaticNode>(settings.ort, std::move(only));
 }

@@ -114,6 +114,16 @@ std::optional<TensorType> type_of(const Ort& ort, const OrtValueInfo* value) {
   return type;
 }
 
+std::optional<TensorType> type_of(const Ort& ort, const OrtValueInfo* value, const KnownDims& known) {
+  std::optional<TensorType> type = type_of(ort, value);
+  const auto better = type ? known.find(name_of(ort, value)) : known.end();
+  if (better != known.end()) {
+    type->dims = better->second.dims;
+    type->symbols = better->second.symbols;
+  }
+  return type;
+}
+
 bool is_constant(const Ort& ort, const OrtValueInfo* value) {
   bool constant = false;
   check(ort, ort.api->ValueInfo_IsConstantInitializer(value, &constant));

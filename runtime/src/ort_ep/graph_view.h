@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,13 @@ struct TensorType {
 
   bool is_static() const;
 };
+
+/// Value -> its dims in place of those that ONNX Runtime tells; -1 and a symbol, or an empty one, where they are open.
+struct Dims {
+  std::vector<std::int64_t> dims;
+  std::vector<std::string> symbols;
+};
+using KnownDims = std::map<std::string, Dims>;
 
 /// The functions below throw OrtFailure where ONNX Runtime refuses. Strings and pointers they return live as long as the graph.
 
@@ -48,6 +56,8 @@ std::string domain_of(const Ort& ort, const OrtNode* node);
 std::string name_of(const Ort& ort, const OrtValueInfo* value);
 /// None where the value is no tensor.
 std::optional<TensorType> type_of(const Ort& ort, const OrtValueInfo* value);
+/// The same with the dims that are known better.
+std::optional<TensorType> type_of(const Ort& ort, const OrtValueInfo* value, const KnownDims& known);
 bool is_constant(const Ort& ort, const OrtValueInfo* value);
 /// Path of the model file, empty where it was loaded from memory.
 std::string model_path_of(const Ort& ort, const OrtGraph* graph);

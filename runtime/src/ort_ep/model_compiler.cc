@@ -85,6 +85,13 @@ PlacedModel read_placement(const nlohmann::json& result) {
     for (const nlohmann::json& node : row.at("nodes")) placed.rejections.push_back({node, row.at("reason")});
   }
   placed.graph_count = result.at("graphs");
+  for (const auto& [value, dims] : result.at("contradicted").items()) {
+    Dims& known = placed.known_dims[value];
+    for (const nlohmann::json& dim : dims) {
+      known.dims.push_back(dim.is_number() ? dim.get<std::int64_t>() : -1);
+      known.symbols.push_back(dim.is_string() ? dim.get<std::string>() : "");
+    }
+  }
   return placed;
 }
 

@@ -34,6 +34,8 @@ struct PlacedModel {
   std::vector<Rejection> rejections;
   /// hipDNN graphs in all parts.
   std::size_t graph_count = 0;
+  /// Of the values that the model declares with sizes which they need not have.
+  KnownDims known_dims;
 };
 
 /// A program and its container's bytes, which the program keeps alive.

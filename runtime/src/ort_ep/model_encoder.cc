@@ -83,7 +83,8 @@ Tensor view_tensor(const Ort& ort, const OrtValue* value) {
 
 class Encoder {
  public:
-  Encoder(const Ort& ort, EncodedModel& model, Weights weights) : ort_(ort), model_(model), weights_(weights) {}
+  Encoder(const Ort& ort, EncodedModel& model, Weights weights, const KnownDims& known)
+      : ort_(ort), model_(model), weights_(weights), known_(known) {}
 
   MessageWriter graph(const OrtGraph* graph, const Interface& interface, bool is_main) {
     MessageWriter out;
@@ -300,7 +301,7 @@ class Encoder {
 
   void value_info(MessageWriter& out, const OrtValueInfo* value) {
     out.text(value_field::name, name_of(ort_, value));
-    const std::optional<TensorType> type = type_of(ort_, value);
+    const std::optional<TensorType> type = type_of(ort_, value, known_);
     if (!type) return;
     MessageWriter tensor;
     tensor.integer(type_field::element, type->element);
@@ -325,6 +326,7 @@ class Encoder {
   Ort ort_;
   EncodedModel& model_;
   Weights weights_;
+  const KnownDims& known_;
   std::unordered_set<std::string> names_;
 };
 
@@ -339,7 +341,7 @@ Interface interface_of(const Ort& ort, const OrtGraph* graph) {
   return interface;
 }
 
-EncodedModel encode_model(const Ort& ort, const OrtGraph* graph, const Interface& interface, Weights weights) {
+EncodedModel encode_model(const Ort& ort, const OrtGraph* graph, const Interface& interface, Weights weights, const KnownDims& known) {
   EncodedModel model;
   MessageWriter out;
   std::int64_t ir_version = 0;
@@ -357,7 +359,7 @@ EncodedModel encode_model(const Ort& ort, const OrtGraph* graph, const Interface
     opset.integer(opset_field::version, versions[i]);
     out.message(model_field::opset, opset);
   }
-  out.message(model_field::graph, Encoder(ort, model, weights).graph(graph, interface, true));
+  out.message(model_field::graph, Encoder(ort, model, weights, known).graph(graph, interface, true));
   model.proto = out.bytes();
   return model;
 }

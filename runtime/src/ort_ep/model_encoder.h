@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "graph_view.h"
 #include "ort.h"
 
 namespace hipdnn_ep {
@@ -44,7 +45,7 @@ Interface interface_of(const Ort& ort, const OrtGraph* graph);
 /// Whether an encoded model comes with its large weights. ONNX Runtime may copy a weight to show it, so they are asked for only if needed.
 enum class Weights { described, included };
 
-/// Encode a graph. The text is the same for both kinds of `weights`. Throws OrtFailure where ONNX Runtime refuses to show a part of it.
-EncodedModel encode_model(const Ort& ort, const OrtGraph* graph, const Interface& interface, Weights weights);
+/// Encode a graph, with the dims of `known` in place of what ONNX Runtime tells. The text is the same for both kinds of `weights`. Throws OrtFailure where ONNX Runtime refuses to show a part of it.
+EncodedModel encode_model(const Ort& ort, const OrtGraph* graph, const Interface& interface, Weights weights, const KnownDims& known = {});
 
 }  // namespace hipdnn_ep

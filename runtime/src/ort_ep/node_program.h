@@ -36,15 +36,15 @@ struct SessionDevice {
   bool is_device_memory = false;
 };
 
-/// Throw ProgramError where an open program's arguments are not the signature's values, position by position, in number, element type or a size
-/// that both know.
+/// Throw ProgramError where a program's arguments are not the signature's values, position by position: in number, element type, or a size of an
+/// input that both know.
 void check_arguments(const hipdnn_rt::OpenProgram& program, const NodeSignature& signature);
 
 /// Safe to run from several threads at once. A run whose pointers were seen before neither locks nor allocates.
 class NodeProgram {
  public:
-  /// Build the plans. The program's arguments are the signature's values, position by position. Throws ProgramError where they differ in number,
-  /// element type or a known size, or the program is for another target; DeviceError where a plan cannot be built. `profile` may be null; it
+  /// Build the plans. The program's arguments are the signature's values, position by position. Throws ProgramError where they differ in number
+  /// or element type, or the program is for another target; DeviceError where a plan cannot be built. `profile` may be null; it
   /// outlives this object. `constants` as for LoadedProgram.
   NodeProgram(const Ort& ort, const SessionDevice& device, std::shared_ptr<const hipdnn_rt::Program> program, NodeSignature signature,
               Profile* profile, std::shared_ptr<const hipdnn_rt::ConstantMemory> constants = nullptr);
