@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 
 from .dialect import make_context
+from .dim_names import promised_names, separated
 from .errors import FixedSizesError, HipdnnMlirError, ModelError, PaddingError, RefusedPlan, UnsupportedError
 from .extension import load_extensions
 from .importer import Imported, Slim, Weights, import_model, slim_models
@@ -37,9 +38,8 @@ from .shape_inference import DATA_DEPENDENT, SIZED_BY_DATA
 from .sizes.buckets import BucketedSizes, check_buckets
 from .sizes.known_sizes import check_sizes, slice_facts, tell_sizes, top_k_facts, window_facts
 from .sizes.open_sizes import Buckets, InputSizes, Shapes, input_sizes
-from .sizes.samples import Samples, samples
+from .sizes.samples import samples_for
 from .sizes.solver import Solver
-from .sizes.windows import WINDOWED
 from .target import Target, find_target, target_name
 from .versions import producers
 
@@ -245,7 +245,13 @@ def lower(
         runner = Runner(target=target, precision=precision, dump_ir=dump)
         return _lower(slims, runner, library, solver, rounded)
 
-    return at_samples(proto, sizes, lowered, where, external)
+    own = separated(proto, sizes, promised_names(shapes or {}, rounded), where, external)
+    try:
+        return at_samples(proto, own, lowered, where, external)
+    except (ModelError, UnsupportedError):
+        if own is sizes:
+            raise
+    return at_samples(proto, sizes, lowered, where, external)  # operators beyond onnx's inference may want them equal
 
 
 def at_samples(
@@ -288,12 +294,6 @@ def at_samples(
             failure = failure or error
     assert failure is not None
     raise failure
-
-
-def samples_for(proto: onnx.ModelProto, sizes: InputSizes) -> Iterable[Samples]:
-    """Sets of sample points for a model's open sizes, to be tried in order."""
-    has_windows = any(node.op_type in WINDOWED for node in proto.graph.node)
-    return samples(len(sizes.table.symbols), has_windows=has_windows)
 
 
 def _solved(slims: Sequence[Slim], solver: Solver) -> Solver:

@@ -194,18 +194,20 @@ class _Compiler:
         """The model compiled up to its weights, from memory where its placement left it there."""
         from .compile import lower
         from .container import stand_ins
+        from .importer import with_shapes
         from .placement.plans import lowered_here
         from .shape_inference import static_dims
 
         declared = {value.name: static_dims(value) for value in proto.graph.input}
         shapes = {n: tuple(dims) for n, dims in request.shapes.items() if declared.get(n) != tuple(dims)}
+        if shapes:  # of one run: whatever the model calls them, each dim has its own
+            proto = with_shapes(proto, shapes)
         found = None if shapes or request.dump_ir else self._memory.find(proto, request.options)
         return found or lowered_here(
             lambda refused: lower(
                 proto,
                 target=request.target,
                 precision=request.precision,
-                shapes=shapes,
                 refused=refused,
                 dump_ir=request.dump_ir,
                 where=request.name,

@@ -16,6 +16,7 @@ from ..errors import (
     Reject,
     UnsupportedError,
 )
+from ..importer import with_shapes
 from ..shape_inference import DATA_DEPENDENT
 from .extract import Region
 from .graph import OnnxGraph
@@ -69,9 +70,8 @@ def _lowered(graph: OnnxGraph, region: Region, target: str, precision: str, refu
             return lower(region.model, target=target, precision=precision, refused=refused, external=external)
         except (ModelError, UnsupportedError) as error:
             logger.info("the model has no one program for all sizes: %s", error)
-    return lower(
-        region.model, target=target, precision=precision, shapes=region.shapes, refused=refused, external=external
-    )
+    numbered = with_shapes(region.model, region.shapes)
+    return lower(numbered, target=target, precision=precision, refused=refused, external=external)
 
 
 def _attributed(graph: OnnxGraph, region: Region, rejects: tuple[Reject, ...]) -> Failure:

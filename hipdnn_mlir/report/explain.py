@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 from torch_mlir import ir
 
-from ..compile import ModelLike, lower, lower_to_torch, samples_for
+from ..compile import ModelLike, lower, lower_to_torch
 from ..container import stand_ins
 from ..errors import ModelError, Reject, UnsupportedError
 from ..extension import load_extensions
@@ -27,6 +27,7 @@ from ..program.schema import Execute, ProgramModel
 from ..region import region_graph, region_kernel
 from ..sizes.buckets import check_names
 from ..sizes.open_sizes import Buckets, InputSizes, Shapes, input_sizes
+from ..sizes.samples import samples_for
 from ..target import find_target, target_name
 
 KERNEL = "kernel"

@@ -1,5 +1,6 @@
 """Which sizes of a model's inputs are open, and under what names."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -45,13 +46,37 @@ class InputSizes:
         told = zip(point, self.table.symbols, strict=False)
         return ", ".join(f"{value} stands for {symbol!r}{self._place(symbol)}" for value, symbol in told)
 
+    def separations(self, symbol: str) -> "list[InputSizes]":
+        """The same with sizes of their own for the dims that a symbol is: for each; for the first of each input, the second and so on."""
+        places = self._places(symbol)
+        nth = [sum(name == other for other, _ in places[:index]) for index, (name, _) in enumerate(places)]
+        groupings = [list(range(len(places))), nth]
+        return [self._separated(symbol, places, groups) for groups in groupings if len(places) > 1 and max(groups) > 0]
+
+    def _separated(self, shared: str, places: Sequence[tuple[str, int]], groups: Sequence[int]) -> "InputSizes":
+        """The same with a size per group of dims, called `input.axis`; the first keeps the shared name where that has a letter."""
+        names = ["{}.{}".format(*places[groups.index(group)]) for group in range(max(groups) + 1)]
+        if re.search(r"[^\W\d_]", shared):
+            names[0] = shared
+        symbols = [names[0] if name == shared else name for name in self.table.symbols]
+        table = Expressions((*symbols, *names[1:]), list(self.table.entries))
+        own: dict[tuple[str, int], Size] = {
+            place: table.symbol(names[group]) for place, group in zip(places, groups, strict=True)
+        }
+        inputs = {
+            name: tuple(own.get((name, axis), size) for axis, size in enumerate(dims))
+            for name, dims in self.inputs.items()
+        }
+        return InputSizes(inputs, table)
+
+    def _places(self, symbol: str) -> list[tuple[str, int]]:
+        """The dims that a symbol is: input and axis."""
+        wanted = self.table.symbol(symbol)
+        return [(name, axis) for name, dims in self.inputs.items() for axis, size in enumerate(dims) if size == wanted]
+
     def _place(self, symbol: str) -> str:
         """The first dim that a symbol is, in brackets; nothing where its name says so itself."""
-        wanted = self.table.symbol(symbol)
-        places = (
-            (name, axis) for name, dims in self.inputs.items() for axis, size in enumerate(dims) if size == wanted
-        )
-        name, axis = next(places, ("", 0))
+        name, axis = next(iter(self._places(symbol)), ("", 0))
         return "" if not name or symbol == f"{name}.{axis}" else f" (dimension {axis} of {name!r})"
 
 

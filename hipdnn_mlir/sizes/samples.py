@@ -5,6 +5,11 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import onnx
+
+from .open_sizes import InputSizes
+from .windows import WINDOWED
+
 LOW, HIGH = 3, 4
 """Samples for one symbol, and for several: one more than the unknowns of the widest form that is tried."""
 _FACTORS = (1, 2, 3, 4)
@@ -41,6 +46,12 @@ def samples(count: int, *, has_windows: bool) -> Iterator[Samples]:
     for about in _ABOUT:
         points = [_point(about // factor, factor, count) for factor in factors]
         yield Samples(points, _point(about // _HELD_OUT_FACTOR, _HELD_OUT_FACTOR, count))
+
+
+def samples_for(proto: onnx.ModelProto, sizes: InputSizes) -> Iterator[Samples]:
+    """Sets of sample points for a model's open sizes, to be tried in order."""
+    has_windows = any(node.op_type in WINDOWED for node in proto.graph.node)
+    return samples(len(sizes.table.symbols), has_windows=has_windows)
 
 
 def _varied(count: int, seed: int) -> list[int]:

@@ -80,12 +80,15 @@ OpenNode::OpenNode(const NodeSettings& settings, std::shared_ptr<const hipdnn_rt
   constants_ = std::make_shared<const hipdnn_rt::ConstantMemory>(*settings.device.device, program_->stored_constants());
 }
 
-void OpenNode::check_dims(const InputDims& dims) const { static_cast<void>(program_->sizes_of(dims)); }
+void OpenNode::check_dims(const InputDims& dims) const {
+  if (!rest_) static_cast<void>(program_->sizes_of(dims));
+}
 
 std::shared_ptr<NodeProgram> OpenNode::make(const InputDims& dims) const {
-  const hipdnn_rt::Sizes sizes = program_->sizes_of(dims);
+  hipdnn_rt::Sizes sizes;
   std::shared_ptr<const hipdnn_rt::Program> instance;
   try {
+    sizes = program_->sizes_of(dims);  // sizes that the program has for equal may differ where one is 1
     instance = program_->at(sizes);
   } catch (const hipdnn_rt::InputError&) {
     if (!rest_) throw;
