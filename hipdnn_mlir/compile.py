@@ -15,10 +15,9 @@ import onnx
 
 from .dialect import make_context
 from .dim_names import promised_names, separated
-from .errors import FixedSizesError, HipdnnMlirError, ModelError, PaddingError, RefusedPlan, UnsupportedError
+from .errors import FixedSizesError, HipdnnMlirError, ModelError, PaddingError, RefusedPlan, Reject, UnsupportedError
 from .extension import load_extensions
 from .importer import Imported, Slim, Weights, import_model, slim_models
-from .index_ranges import Range, index_ranges
 from .mlir_functions.open_sizes import check_functions, function_facts
 from .model_file import read_model
 from .ops.constant_plan import ConstantPlan
@@ -48,6 +47,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 ModelLike = str | Path | bytes | onnx.ModelProto
+Look = Callable[[Imported, Sequence[Reject], Mapping[str, int]], None]
+"""Is shown a placed model, what is left out of it, and the numbers that stand for its open sizes."""
 Made = TypeVar("Made")
 
 
@@ -211,6 +212,7 @@ def lower(
     dump_ir: str | Path | None = None,
     where: str = "model",
     external: Mapping[str, Array] | None = None,
+    look: Look | None = None,
 ) -> Lowered:
     """Compile a model up to the values of its weights.
 
@@ -224,6 +226,7 @@ def lower(
         dump_ir: as for `compile`; of a model with open sizes the IR at the first sample point.
         where: the model's file, for messages.
         external: arrays of the initializers whose data is outside the model, or stand-ins of the same dims and dtype.
+        look: is shown the model once it is placed; of one with open sizes for each set of sample points, at the first of them.
 
     Raises:
         HipdnnMlirError: as for `compile`.
@@ -239,11 +242,13 @@ def lower(
     if sizes.is_static:
         names = [plan.graph for plan in refused]
         runner = Runner(target=target, precision=precision, refused=names, dump_ir=dump)
-        return _lower(slim_models(proto, [sizes.at(())], where, external), runner, library, None, refused=refused)
+        return _lower(
+            slim_models(proto, [sizes.at(())], where, external), runner, library, None, refused=refused, look=look
+        )
 
     def lowered(slims: Sequence[Slim], solver: Solver) -> Lowered:
         runner = Runner(target=target, precision=precision, dump_ir=dump)
-        return _lower(slims, runner, library, solver, rounded)
+        return _lower(slims, runner, library, solver, rounded, look=look)
 
     own = separated(proto, sizes, promised_names(shapes or {}, rounded), where, external)
     try:
@@ -335,35 +340,33 @@ def _lower(
     solver: Solver | None,
     buckets: Buckets | None = None,
     refused: Sequence[RefusedPlan] = (),
+    look: Look | None = None,
 ) -> Lowered:
     """From models with static sizes to a program: theirs, or the one of which theirs are instances."""
     padding = BucketedSizes(solver, buckets) if solver and buckets else None
     refusals: list[PaddingError | None] = []
     imported = lower_to_torch(slims, runner, lambda made: refusals.append(_check_padding(made, runner, padding)))
-    parts = [_lower_torch(imported[0], runner, library, refused)]
+    samples = dict(zip(solver.table.symbols, solver.points[0], strict=True)) if solver else {}
+    watch = (lambda left: look(imported[0], left, samples)) if look else None
+    parts = [_lower_torch(imported[0], runner, library, refused, watch)]
+    if solver is not None and any(kernel.code is not None for kernel in parts[0].model.kernels):
+        name = solver.table.symbols[0]
+        raise FixedSizesError(
+            f"code for {library.name} is made for exact sizes, and the model leaves {', '.join(solver.table.symbols)} open",
+            hint=f"name the sizes to make it for with --bucket {name}=1,8,32, or fix one with --shape {name}=1",
+        )
     parts += [_lower_torch(sample, runner.sibling(), library, refused) for sample in imported[1:]]
     for refusal in filter(None, refusals):  # behind the parts: what cannot be compiled at all is the better message
         raise refusal
     if solver is None:
         parts[0].model.ranges = _ranges(slims, imported[0])
         return parts[0]
-    if any(kernel.code is not None for kernel in parts[0].model.kernels):
-        name = solver.table.symbols[0]
-        raise FixedSizesError(
-            f"code for {library.name} is made for exact sizes, and the model leaves {', '.join(solver.table.symbols)} open",
-            hint=f"name the sizes to make it for with --bucket {name}=1,8,32, or fix one with --shape {name}=1",
-        )
     start = time.perf_counter()
     literals = [part.constants.stored_literals() for part in parts]
     program = generalize([part.model for part in parts], solver, _differing(literals))
-    program.ranges = _ranges(slims, imported[0])
     program.buckets = [list((buckets or {}).get(name, ())) for name in program.symbols]
     runner.elapsed_ms["generalize"] = (time.perf_counter() - start) * 1e3
     return replace(parts[0], model=program)
-
-
-def _ranges(slims: Sequence[Slim], imported: Imported) -> dict[str, Range]:
-    return index_ranges([slim.model for slim in slims], [info.name for info in imported.inputs])
 
 
 def _differing(constants: Sequence[Mapping[str, Array]]) -> list[dict[str, Array]]:
@@ -377,13 +380,21 @@ def _differing(constants: Sequence[Mapping[str, Array]]) -> list[dict[str, Array
     return [{name: arrays[name] for name in names} for arrays in constants]
 
 
-def _lower_torch(imported: Imported, runner: Runner, target: Target, refused: Sequence[RefusedPlan]) -> Lowered:
+def _lower_torch(
+    imported: Imported,
+    runner: Runner,
+    target: Target,
+    refused: Sequence[RefusedPlan],
+    look: Callable[[Sequence[Reject]], None] | None = None,
+) -> Lowered:
     """From the torch dialect to a program for the sizes that the module has."""
     with imported.module.context:
         module = imported.module.operation
         constants = plan_constants(module)
         runner.run(module, OFFLOAD_STEPS[:1])
         left = rejects(module, target)
+        if look is not None:
+            look(left)
         if left:
             raise UnsupportedError(left, target=target.name)
         graphs = sum(op.name == "hipdnn.graph" for function in functions(module) for op in body(function))

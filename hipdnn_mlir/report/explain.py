@@ -1,7 +1,7 @@
 """Which nodes of a model form which graph on which engine, and why the others do not."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -9,16 +9,16 @@ from typing import Any
 import onnx
 from torch_mlir import ir
 
-from ..compile import ModelLike, lower, lower_to_torch
+from ..compile import ModelLike, has_code, lower
 from ..container import stand_ins
 from ..errors import ModelError, Reject, UnsupportedError
 from ..extension import load_extensions
-from ..importer import Slim, slim_models, with_shapes
+from ..importer import Imported, with_shapes
 from ..ir_view import node_name, node_names
 from ..model_file import ModelFile, read_model
+from ..ops.strides import Dims
 from ..passes.graph_to_executable import summary
-from ..passes.offload import ENGINE, rejects
-from ..passes.pipeline import OFFLOAD_STEPS, Runner
+from ..passes.offload import ENGINE
 from ..passes.registration import body, functions
 from ..placement import place
 from ..placement.plans import lowered_here, why_not_asked
@@ -28,7 +28,7 @@ from ..region import region_graph, region_kernel
 from ..sizes.buckets import check_names
 from ..sizes.open_sizes import Buckets, InputSizes, Shapes, input_sizes
 from ..sizes.samples import samples_for
-from ..target import find_target, target_name
+from ..target import find_target
 
 KERNEL = "kernel"
 logger = logging.getLogger(__name__)
@@ -68,6 +68,7 @@ class Explanation:
         launches: kernels for what no engine takes, in the order they run.
         samples: open size -> the number that stands for it in reasons and operations.
         refused: where plans were asked for: what the library of this machine refused, with what became of it.
+        no_program: why a model of which every operation has a place has no program nevertheless; else empty.
         plans_not_asked: why plans were not asked for although they were to be; else empty.
     """
 
@@ -77,6 +78,7 @@ class Explanation:
     launches: list[GraphReport] = field(default_factory=list)
     samples: dict[str, int] = field(default_factory=dict)
     refused: list[RefusalReport] = field(default_factory=list)
+    no_program: str = ""
     plans_not_asked: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,6 +90,8 @@ class Explanation:
         lines = [f"{found.name}  {found.engine}  {found.summary}  ({', '.join(found.nodes)})" for found in regions]
         lines += [f"rejected  {reject}" for reject in self.rejects]
         lines += [f"refused by the library  {refusal}" for refusal in self.refused]
+        if self.no_program:
+            lines.append(f"no program: {self.no_program}")
         if self.plans_not_asked:
             lines.append(f"plans were not asked for: {self.plans_not_asked}")
         if self.samples:
@@ -104,14 +108,14 @@ def explain(
     buckets: Buckets | None = None,
     plans: bool = False,
 ) -> Explanation:
-    """Dry-run the placement of a model, in this process.
+    """Compile a model up to its weights, in this process, and show its placement: what compiles is explained as such, and nothing else.
 
     Args:
         model: path, serialized bytes or loaded model.
         target: whose engines to ask.
         precision: as for `compile`.
         shapes: as for `compile`; a size that stays open is shown at a sample of it.
-        buckets: as for `compile`; a size with buckets is shown at the largest.
+        buckets: as for `compile`; for GPUs, where every open size has some, the model is shown at the largest.
         plans: also build the plan of every graph with the target's library, at the sizes that are shown, and show what it refuses and what
             is compiled in its place; without that library or its device here, or with operations rejected, why not.
 
@@ -125,50 +129,52 @@ def explain(
     find_target(target)
     file = read_model(model)
     where = str(model) if isinstance(model, (str, Path)) else "model"
+    options: dict[str, Any] = {"target": target, "precision": precision, "where": where, "external": file.external}
     sizes = input_sizes(file.proto, shapes or {}, where)
     check_names(buckets or {}, sizes)
-    largest = {name: rising[-1] for name, rising in (buckets or {}).items()}
-    if all(name in largest for name in sizes.table.symbols):
-        point = [largest[name] for name in sizes.table.symbols]
-        return _explained(file, sizes, point, target, precision, where, plans)
-    failure: ModelError | None = None
-    for chosen in samples_for(file.proto, sizes):
-        point = [largest.get(*pair) for pair in zip(sizes.table.symbols, chosen.points[0], strict=True)]
-        try:
-            return _explained(file, sizes, point, target, precision, where, plans)
-        except ModelError as error:  # as in compiling: another sample may fit the model
-            error.hint = f"{sizes.meaning(tuple(point))}; give sizes that are fixed or equal with --shape"
-            failure = failure or error
-    assert failure is not None
-    raise failure
-
-
-def _explained(
-    file: ModelFile, sizes: InputSizes, point: Sequence[int], target: str, precision: str, where: str, plans: bool
-) -> Explanation:
-    """The placement of a model where its open sizes have the given values; with what the library says of it, if asked."""
-    found = Explanation([], [], [], samples=dict(zip(sizes.table.symbols, point, strict=True)))
-    dims = sizes.at(point)
+    given: dict[str, Any] = {"shapes": shapes, "buckets": buckets}
+    largest: dict[str, int] = {}
+    if has_code(target) and all(name in (buckets or {}) for name in sizes.table.symbols):
+        largest = {name: (buckets or {})[name][-1] for name in sizes.table.symbols}
+        given = {"shapes": sizes.at([*largest.values()])}
+    watch = _Watch(largest)
     try:
-        _add(found, slim_models(file.proto, [dims], where, file.external), target, precision)
-    except UnsupportedError as error:
-        logger.info("explained in parts, since the whole cannot be imported: %s", error)
-        _add_parts(found, with_shapes(file.proto, dims), target, precision, error.rejects)
-    if not plans:
-        return found
+        lower(file.proto, look=watch, **given, **options)
+        found = watch.found[-1]
+    except (ModelError, UnsupportedError) as error:
+        if watch.found:
+            found = watch.found[0]
+            found = found if found.rejects else replace(found, no_program=str(error))
+        elif isinstance(error, UnsupportedError):
+            logger.info("explained in parts, since the whole cannot be imported: %s", error)
+            found = _in_parts(file, sizes, error.rejects, options)
+        else:
+            raise
+    return _with_plans(found, with_shapes(file.proto, watch.shapes), options) if plans else found
+
+
+class _Watch:
+    """Keeps the placements that compiling a model comes by."""
+
+    def __init__(self, samples: Mapping[str, int]) -> None:
+        self._samples = samples
+        self.found: list[Explanation] = []
+        self.shapes: dict[str, Dims] = {}
+
+    def __call__(self, imported: Imported, left: Sequence[Reject], samples: Mapping[str, int]) -> None:
+        found = Explanation([], [], [], samples={**self._samples, **samples})
+        _add(found, imported.module.operation, left)
+        self.found.append(found)
+        self.shapes = {info.name: info.dims for info in imported.inputs}
+
+
+def _with_plans(found: Explanation, model: onnx.ModelProto, options: Mapping[str, Any]) -> Explanation:
+    """An explanation with what the library says of the graphs at the sizes that are shown."""
     if found.rejects:
         return replace(found, plans_not_asked="the model is no whole program, since operations are rejected")
-    program = lowered_here(
-        lambda refused: lower(
-            file.proto,
-            target=target,
-            precision=precision,
-            shapes=dims,
-            refused=refused,
-            where=where,
-            external=file.external,
-        )
-    ).model
+    if found.no_program:
+        return replace(found, plans_not_asked="the model has no program")
+    program = lowered_here(lambda refused: lower(model, refused=refused, **options)).model
     refused = [
         RefusalReport(plan.summary, plan.nodes, plan.reason, [described(program, step) for step in plan.steps])
         for plan in program.refused
@@ -183,40 +189,39 @@ def described(program: ProgramModel, number: int) -> str:
     return f"{program.summary(step)} [{engine}]"
 
 
-def _add_parts(
-    found: Explanation, model: onnx.ModelProto, target: str, precision: str, known: Sequence[Reject]
-) -> None:
-    """Add the parts of a model that can be imported, and the nodes that keep the rest from it."""
-    placement = place(model, target=target, precision=precision, mode="maximal")
+def _in_parts(file: ModelFile, sizes: InputSizes, known: Sequence[Reject], options: Mapping[str, Any]) -> Explanation:
+    """The parts of a model that can be imported, and the nodes that keep the rest from it."""
+    point = next(iter(samples_for(file.proto, sizes))).points[0] if sizes.table.symbols else ()
+    found = Explanation([], [], [], samples=dict(zip(sizes.table.symbols, point, strict=True)))
+    model = with_shapes(file.proto, sizes.at(point))
+    placement = place(model, target=options["target"], precision=options["precision"], mode="maximal")
     for partition in placement.partitions:
-        slims = slim_models(partition.model, [{}], external=stand_ins(partition.model))
-        _add(found, slims, target, precision)
+        lower(
+            partition.model,
+            target=options["target"],
+            precision=options["precision"],
+            external=stand_ins(partition.model),
+            look=lambda imported, left, _: _add(found, imported.module.operation, left),
+        )
     of_whole = {reject.node: reject for reject in known}
     found.rejects.extend(of_whole.get(reject.node, reject) for reject in placement.rejects)
+    return found
 
 
-def _add(found: Explanation, slims: Sequence[Slim], target: str, precision: str) -> None:
-    """Add the placement of a model to an explanation."""
-    runner = Runner(target=target, precision=precision)
-    (imported,) = lower_to_torch(slims, runner)
-    with imported.module.context:
-        module = imported.module.operation
-        runner.run(module, OFFLOAD_STEPS[:1])
-        left = rejects(module, find_target(target_name(target, precision)))
-        rejected = {reject.node for reject in left}
-        for function in functions(module):
-            if "sym_visibility" in function.attributes:
-                continue
-            for operation in body(function):
-                if operation.name == "hipdnn.graph":
-                    found.graphs.append(_report(operation, len(found.graphs)))
-                elif operation.name == "hipdnn.launch":
-                    found.launches.append(_launch_report(operation, len(found.launches)))
-                elif (
-                    operation.name.startswith(("torch.aten.", "torch.prims.")) and node_name(operation) not in rejected
-                ):
-                    found.movements.append(node_name(operation))
-        found.rejects.extend(left)
+def _add(found: Explanation, module: Any, left: Sequence[Reject]) -> None:
+    """Add a placed model to an explanation."""
+    rejected = {reject.node for reject in left}
+    for function in functions(module):
+        if "sym_visibility" in function.attributes:
+            continue
+        for operation in body(function):
+            if operation.name == "hipdnn.graph":
+                found.graphs.append(_report(operation, len(found.graphs)))
+            elif operation.name == "hipdnn.launch":
+                found.launches.append(_launch_report(operation, len(found.launches)))
+            elif operation.name.startswith(("torch.aten.", "torch.prims.")) and node_name(operation) not in rejected:
+                found.movements.append(node_name(operation))
+    found.rejects.extend(left)
 
 
 def _report(operation: Any, index: int) -> GraphReport:

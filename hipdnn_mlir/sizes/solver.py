@@ -24,6 +24,7 @@ class Solver:
 
     Attributes:
         table: the expressions found.
+        points: the sample points, one value per symbol each.
         conditions: (relation, a, b) -> the node that needs it.
 
     Args:
@@ -33,7 +34,7 @@ class Solver:
 
     def __init__(self, table: Expressions, points: Sequence[Sequence[int]]) -> None:
         self.table = table
-        self._points = points
+        self.points = points
         self._found: dict[Values, Size | None] = {}
         self._atoms: dict[Values, Size] = {}
         self._monomials: list[tuple[Values, tuple[Size, ...]]] = []
@@ -67,7 +68,7 @@ class Solver:
 
     def values(self, size: Size) -> Values:
         """A size's values at the sample points."""
-        return tuple(self.table.value(size, point) for point in self._points)
+        return tuple(self.table.value(size, point) for point in self.points)
 
     def tell(self, size: Size) -> None:
         """Make a size an atom: what has its values is this expression, and products may contain it.

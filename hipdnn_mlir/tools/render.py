@@ -69,6 +69,8 @@ def explanation(data: Mapping[str, Any]) -> RenderableType:
         for reject in rejects:
             left_out.add_row(*(escape(reject[key]) for key in ("node", "op", "rule", "reason")))
         parts.append(left_out)
+    elif data["no_program"]:
+        parts.append(Text(f"Every node has a place, and there is no program: {data['no_program']}", style="yellow"))
     else:
         parts.append(Text("Every node has a place.", style="green"))
     if data["refused"]:
