@@ -7,9 +7,10 @@ A message is a UTF-8 JSON object; on the socket (AF_UNIX, SOCK_STREAM) its lengt
 travel with its first bytes (SCM_RIGHTS). Requests, with the descriptors they bring:
 
 - ``{"action": "hello"}`` -> ``{"version", "producers", "targets"}``; quick, for nothing of the compiler is loaded yet.
-- ``{"action": "place", "target", "precision", "placement"}`` and a model -> ``{"partitions": [{"nodes", "dynamic"}], "rejects": [{"op",
-  "rule", "reason", "node"}], "dropped": [{"nodes", "reason"}], "contradicted": {value: dims}, "graphs", "nodes"}``. Values that are
-  ``contradicted`` have, or may have, other sizes than the model declares: numbers or names, with which parts are then compiled.
+- ``{"action": "place", "target", "precision", "placement", "sized_parts", "buckets"}`` and a model -> ``{"partitions": [{"nodes",
+  "dynamic"}], "rejects": [{"op", "rule", "reason", "node"}], "dropped": [{"nodes", "reason"}], "contradicted": {value: dims}, "graphs",
+  "nodes"}``. Values that are ``contradicted`` have, or may have, other sizes than the model declares: numbers or names, with which parts
+  are then compiled.
 - ``{"action": "compile", "target", "precision", "name", "shapes", "buckets", "dump_ir"}`` and a model, an output -> ``{"bytes", "steps",
   "copies"}``; the output holds the program file afterwards. ``shapes`` (input -> dims), ``buckets`` (open size -> sizes) and ``dump_ir``
   (a folder) may be missing; without ``shapes`` what the model leaves open stays open, or, with ``buckets`` and for a GPU, has a program for
@@ -61,6 +62,7 @@ class Request:
     target: str = "host"
     precision: str = UNCHANGED
     placement: str = "profitable"
+    sized_parts: str = "compile"
     name: str = "model"
     shapes: dict[str, list[int]] = field(default_factory=dict)
     buckets: dict[str, list[int]] = field(default_factory=dict)
@@ -128,7 +130,14 @@ class _Compiler:
         from .placement import place
 
         proto = container.read_model(model)
-        placement = place(proto, target=request.target, precision=request.precision, mode=request.placement)
+        placement = place(
+            proto,
+            target=request.target,
+            precision=request.precision,
+            mode=request.placement,
+            sized_parts=request.sized_parts,
+            buckets=request.buckets,
+        )
         for partition in placement.partitions:
             if partition.is_whole:
                 self._memory.add(partition.model, request.options, partition.lowered)

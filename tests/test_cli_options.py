@@ -209,13 +209,6 @@ def test_verbose_shows_what_the_compiler_says(command: Command, tmp_path: Path, 
     assert "upgrading from opset 11" in done.stderr
 
 
-def test_explain_shows_a_size_at_its_largest_bucket() -> None:
-    b = GraphBuilder("open")
-    model = b.model({b.op("Relu", b.input("x", ["n", "m"])): ["n", "m"]})
-    samples = hipdnn_mlir.explain(model).samples
-    assert hipdnn_mlir.explain(model, buckets={"m": [2, 4]}).samples == {**samples, "m": 4}
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

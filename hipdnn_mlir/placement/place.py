@@ -2,23 +2,28 @@
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import onnx
 
-from ..compile import Lowered
-from ..errors import ModelError, Reject
+from ..compile import Lowered, has_code, lower
+from ..container import stand_ins
+from ..errors import ModelError, PlanRefusedError, RefusedPlan, Reject, UnsupportedError
 from ..extension import load_extensions
 from ..model_file import read_model
 from ..onnx_types import BY_ONNX
 from ..precision import UNCHANGED, find_precision
 from ..shape_inference import DATA_DEPENDENT
+from ..sizes.open_sizes import Buckets, input_sizes
 from ..target import find_target
 from .dry_run import Failure, dry_run
 from .extract import Region, extract
 from .graph import OnnxGraph, read_graph
+from .plans import lowered_here
 from .profit import drop_losing
 from .regions import convex_regions
 from .shapes import PROBES, Types, declare_all, drop_contradicted, infer_types, probed_inputs
@@ -26,6 +31,7 @@ from .shapes import PROBES, Types, declare_all, drop_contradicted, infer_types, 
 logger = logging.getLogger(__name__)
 
 MODES = ("profitable", "maximal")
+SIZED_PARTS = ("compile", "cpu")
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,7 @@ class Placement:
     Attributes:
         partitions: each compiles, and no path between two of its nodes leads through others.
         rejects: nodes that no engine takes.
-        dropped: nodes of partitions that would cost more than they gain, with the reason.
+        dropped: nodes of partitions that would cost more than they gain, or that have no one program, with the reason.
         contradicted: values that have other sizes than the model declares, or may have -> their dims, as numbers and names.
         nodes: number of the model's nodes, constants left out.
     """
@@ -75,7 +81,13 @@ class Placement:
 
 
 def place(
-    model: str | Path | onnx.ModelProto, *, target: str = "host", precision: str = UNCHANGED, mode: str = "profitable"
+    model: str | Path | onnx.ModelProto,
+    *,
+    target: str = "host",
+    precision: str = UNCHANGED,
+    mode: str = "profitable",
+    sized_parts: str = "compile",
+    buckets: Buckets | None = None,
 ) -> Placement:
     """Decide which nodes of a model become hipDNN programs, as partitions that are known to compile.
 
@@ -87,15 +99,19 @@ def place(
         target: whose engines to ask.
         precision: as for `compile`.
         mode: "profitable" applies the hop rule (see placement.profit), "maximal" keeps every partition.
+        sized_parts: "compile" keeps partitions without one program for all sizes of their inputs, "cpu" drops them.
+        buckets: open sizes for which a GPU's programs are made ahead, as for `compile`.
 
     Raises:
-        ModelError: missing or broken model, unknown target, precision or mode.
+        ModelError: missing or broken model, unknown target, precision, mode or kind of `sized_parts`.
     """
     load_extensions()
     library = find_target(target)
     find_precision(precision)
     if mode not in MODES:
         raise ModelError(f"unknown placement {mode!r}: expected one of {', '.join(MODES)}")
+    if sized_parts not in SIZED_PARTS:
+        raise ModelError(f"unknown sized_parts {sized_parts!r}: expected one of {', '.join(SIZED_PARTS)}")
     graph = read_graph(read_model(model).proto)
     wrong = drop_contradicted(graph)
     declare_all(graph)
@@ -105,13 +121,40 @@ def place(
         drop_losing(graph, search.types, verified, library.cost) if mode == "profitable" and search.rejected else []
     )
     left_out = {members for members, _ in losing}
+    partitions = [search.partition(members, lowered) for members, lowered in verified if members not in left_out]
+    without: list[tuple[list[str], str]] = []
+    if sized_parts == "cpu":
+        partitions, without = _with_one_program(partitions, target, precision, buckets or {})
     return Placement(
-        [search.partition(members, lowered) for members, lowered in verified if members not in left_out],
+        partitions,
         [reject for index in sorted(search.rejected) for reject in search.rejected[index]],
-        [([graph.nodes[member].name for member in members], reason) for members, reason in losing],
+        [([graph.nodes[member].name for member in members], reason) for members, reason in losing] + without,
         wrong,
         len(graph.nodes),
     )
+
+
+def _with_one_program(
+    partitions: Iterable[Partition], target: str, precision: str, buckets: Buckets
+) -> tuple[list[Partition], list[tuple[list[str], str]]]:
+    """The partitions that have a program before their sizes are known, compiled as that, and the nodes of the others with the reason."""
+    kept: list[Partition] = []
+    without = []
+    for partition in partitions:
+        proto = partition.model
+        if partition.is_whole or (has_code(target) and {*input_sizes(proto, {}, "part").table.symbols} <= {*buckets}):
+            kept.append(partition)
+            continue
+        options = {"target": target, "precision": precision, "external": stand_ins(proto)}
+        try:
+            kept.append(replace(partition, lowered=lowered_here(partial(_lowered_without, proto, options))))
+        except (ModelError, UnsupportedError, PlanRefusedError) as error:
+            without.append((partition.nodes, f"there is no one program for all sizes: {error}"))
+    return kept, without
+
+
+def _lowered_without(proto: onnx.ModelProto, options: dict[str, Any], refused: Sequence[RefusedPlan]) -> Lowered:
+    return lower(proto, refused=refused, **options)
 
 
 class _Search:

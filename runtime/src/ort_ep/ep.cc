@@ -253,7 +253,7 @@ std::unique_ptr<FusedNode> Ep::compile_open(const OrtGraph* graph, const Encoded
   } catch (const NoOpenForm& error) {
     const std::string line = "node '" + signature.node + "' has no one program for all sizes of its inputs: " + error.what();
     if (settings_.context.is_enabled) {
-      throw hipdnn_rt::Error(line + "; a compiled model needs one: fix the sizes with free dimension overrides of the session, or for a GPU name some with the option 'buckets'");
+      throw hipdnn_rt::Error(line + "; a compiled model needs one: fix the sizes with free dimension overrides of the session, leave such parts on the CPU with the option 'sized_parts' = 'cpu', or for a GPU name some with the option 'buckets'");
     }
     logger_.warning(line + "; a program is compiled for each combination of sizes that it runs with");
     return std::make_unique<DynamicNode>(node_settings(), SizeCompiler{compiler_, compiler_->make_image(model)}, signature);

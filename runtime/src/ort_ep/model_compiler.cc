@@ -166,11 +166,15 @@ std::optional<std::string> ModelCompiler::find_text(const std::string& key, cons
 PlacedModel ModelCompiler::place(const EncodedModel& model) const {
   hipdnn_rt::Sha256 digest;
   digest.update(model.proto);
-  const std::string key = key_of("place", digest.hex_digest(), options_.placement);
+  nlohmann::json request{{"action", "place"},
+                         {"target", target_},
+                         {"precision", options_.precision},
+                         {"placement", options_.placement},
+                         {"sized_parts", options_.sized_parts}};
+  if (!options_.buckets.empty()) request["buckets"] = options_.buckets;
+  const std::string key = key_of("place", digest.hex_digest(), request.dump());
   if (std::optional<PlacedModel> found = find_placed(key)) return *std::move(found);
   const MemoryFile file = write_image(model, false);
-  const nlohmann::json request{
-      {"action", "place"}, {"target", target_}, {"precision", options_.precision}, {"placement", options_.placement}};
   const nlohmann::json result = service_.request(options_.compiler, request, std::array{file.fd()});
   PlacedModel placed = read_placement(result);
   const std::string text = result.dump();

@@ -44,6 +44,9 @@ constexpr std::array kRows{
     OptionRow{"placement", OptionKind::choice, "profitable", "profitable|maximal",
               "`profitable`: parts of the model that cost more in hops to and from the CPU than they gain stay on the CPU. `maximal`: every "
               "part that compiles runs here."},
+    OptionRow{"sized_parts", OptionKind::choice, "compile", "compile|cpu",
+              "Parts that have no one program for all sizes of their inputs. `compile`: a program is compiled for each combination of sizes that they "
+              "run with, and compiling the model ahead is an error. `cpu`: they stay on the CPU."},
     OptionRow{"precision", OptionKind::choice, "model", "model|tf32|f16|bf16",
               "What f32 models run in: `model` computes in the model's own types, `tf32` too, but products may round their operands to TF32 where "
               "the device has that, the others in a 16-bit type where that costs little accuracy."},
@@ -228,6 +231,7 @@ Options parse_options(const std::map<std::string, std::string>& given) {
   options.compiler.python = values.text("python");
   options.compiler.timeout = std::chrono::seconds(values.integer("compile_timeout_s"));
   options.placement = values.text("placement");
+  options.sized_parts = values.text("sized_parts");
   options.precision = values.text("precision");
   options.cache_dir = values.text("cache_dir");
   options.cache_limit_bytes = static_cast<std::uint64_t>(values.integer("cache_limit_mb") * kMegabyte);

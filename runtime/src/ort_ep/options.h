@@ -20,6 +20,7 @@ struct Options {
   std::string target;
   CompilerOptions compiler;
   std::string placement;
+  std::string sized_parts;
   std::string precision;
   std::string cache_dir;
   std::uint64_t cache_limit_bytes = 0;
