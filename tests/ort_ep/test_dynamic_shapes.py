@@ -164,3 +164,14 @@ def test_size_for_which_the_program_does_not_hold_is_compiled(tmp_path) -> None:
     for batch in (3, 0, 2):
         check(session, model, batch=batch)
     assert programs(tmp_path) == 2
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+def test_image_smaller_than_a_window_is_compiled_for_its_size(op, tmp_path) -> None:
+    # ONNX has a window for it all the same, cut to the image.
+    model = parse(f"""g (float[batch,3,height,width] x) => (float[batch,3,1,1] y) {{
+        r = Relu(x) p = {op}<kernel_shape=[3,2], strides=[3,2]>(r) y = GlobalAveragePool(p) }}""")
+    session = make_session(model, tmp_path, wholly=True)
+    for height in (6, 1, 7):
+        check(session, model, batch=2, height=height, width=9)
+    assert programs(tmp_path) == 2
