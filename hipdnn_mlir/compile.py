@@ -18,6 +18,7 @@ from .dim_names import promised_names, separated
 from .errors import FixedSizesError, HipdnnMlirError, ModelError, PaddingError, RefusedPlan, Reject, UnsupportedError
 from .extension import load_extensions
 from .importer import Imported, Slim, Weights, import_model, slim_models
+from .index_ranges import Range, index_ranges
 from .mlir_functions.open_sizes import check_functions, function_facts
 from .model_file import read_model
 from .ops.constant_plan import ConstantPlan
@@ -364,9 +365,14 @@ def _lower(
     start = time.perf_counter()
     literals = [part.constants.stored_literals() for part in parts]
     program = generalize([part.model for part in parts], solver, _differing(literals))
+    program.ranges = _ranges(slims, imported[0])
     program.buckets = [list((buckets or {}).get(name, ())) for name in program.symbols]
     runner.elapsed_ms["generalize"] = (time.perf_counter() - start) * 1e3
     return replace(parts[0], model=program)
+
+
+def _ranges(slims: Sequence[Slim], imported: Imported) -> dict[str, Range]:
+    return index_ranges([slim.model for slim in slims], [info.name for info in imported.inputs])
 
 
 def _differing(constants: Sequence[Mapping[str, Array]]) -> list[dict[str, Array]]:

@@ -1,4 +1,4 @@
-"""Whether dims of the same name are of one size: a name is a hint, the model's operators decide (adr/0020)."""
+"""Whether dims of the same name are of one size: a name is a hint, the model's operators decide (adr/0021)."""
 
 import logging
 from collections.abc import Collection, Mapping

@@ -32,7 +32,7 @@ from sweep_cases import COUNTS, Case, build, cases, reference
 import carried
 import hipdnn_mlir
 from hipdnn_mlir.dtypes import BY_NAME
-from hipdnn_mlir.errors import PlanRefusedError, RefusedPlan
+from hipdnn_mlir.errors import PlanRefusedError, RefusedPlan, UnsupportedError
 from onnx_backend.report import Result, run_cases
 
 LIMITS = {"f16": 3e-3, "bf16": 2e-2, "tf32": 3e-3}
@@ -66,7 +66,10 @@ class Packer:
         refused: list[RefusedPlan] = []
         while graphs := json.loads(forms[-1].text)["executables"] if len(refused) < MOST_GRAPHS else []:
             refused += [RefusedPlan(graph["name"], graph["summary"], "", "") for graph in graphs]
-            forms[1:] = [carried.pack(name, precision, self._target, refused)]
+            try:
+                forms[1:] = [carried.pack(name, precision, self._target, refused)]
+            except UnsupportedError:  # nothing but the library takes it
+                break
         path = self._folder / name.replace(" ", "-")
         path.write_bytes(pickle.dumps(forms))
         return {"status": "packed", "reasons": [], "path": str(path)}
