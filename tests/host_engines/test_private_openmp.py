@@ -131,7 +131,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def execute(code: str, folder: Path, settings: dict[str, str]) -> str:
     """Run Python code with more environment variables; return what it printed."""
-    command = [sys.executable, "-c", code, str(folder)]
+    command = [sys.executable, "-P", "-c", code, str(folder)]
     done = subprocess.run(
         command, env={**os.environ, **settings}, capture_output=True, text=True, check=False, timeout=120
     )
