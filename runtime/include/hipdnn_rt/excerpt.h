@@ -19,14 +19,14 @@ struct Piece {
 /// Of operands by uid; those that are not in it are whole.
 using Pieces = std::map<std::int64_t, std::vector<Piece>>;
 
-/// A graph of which only some entries along the first dim are computed, and where those lie in the memory of the whole one.
+/// A graph of which only some entries along one dim, the first that has more than one, are computed, and where those lie in the memory of the whole one.
 struct Excerpt {
   /// Its operands hold their pieces, one behind the other.
   Executable executable;
   Pieces pieces;
 };
 
-/// The graph itself where it is small, or where entries of the first dim are not independent of each other; else the first entry, the last and
+/// The graph itself where it is small, or where entries of that dim are not independent of each other; else the first entry, the last and
 /// as many evenly between them as `most_work` allows, but at least these two. Work is multiplications, with elements of tensors counted as some.
 Excerpt excerpt_of(const Executable& executable, double most_work);
 

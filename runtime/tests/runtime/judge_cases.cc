@@ -278,6 +278,46 @@ void test_excerpt_is_the_whole_at_its_entries(const Libraries& libraries) {
   check::that(hipdnn_rt::excerpt_of(whole, 1e9).pieces.empty(), "a small graph is compared whole");
 }
 
+/// c = a b: one matrix each, in f32.
+nlohmann::json product_of(std::int64_t m, std::int64_t k, std::int64_t n) {
+  nlohmann::json executable = convolution_of(1, 1, 4);
+  nlohmann::json& descriptors = executable["descriptors"];
+  const auto set = [](nlohmann::json& tensor, const Dims& dims) {
+    for (nlohmann::json& attribute : tensor[1]) {
+      if (attribute[0] == HIPDNN_ATTR_TENSOR_DIMENSIONS) attribute[2] = dims;
+      if (attribute[0] == HIPDNN_ATTR_TENSOR_STRIDES) attribute[2] = Dims{dims[1] * dims[2], dims[2], 1};
+    }
+  };
+  set(descriptors[0], {1, m, k});
+  set(descriptors[1], {1, k, n});
+  set(descriptors[2], {1, m, n});
+  const auto reference_to = [](int name, int index) {
+    return nlohmann::json::array({name, HIPDNN_TYPE_BACKEND_DESCRIPTOR, nlohmann::json::array({index})});
+  };
+  descriptors[3] = nlohmann::json::array(
+      {HIPDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR,
+       nlohmann::json::array({reference_to(HIPDNN_ATTR_OPERATION_MATMUL_ADESC, 0), reference_to(HIPDNN_ATTR_OPERATION_MATMUL_BDESC, 1),
+                              reference_to(HIPDNN_ATTR_OPERATION_MATMUL_CDESC, 2),
+                              nlohmann::json::array({HIPDNN_ATTR_MATMUL_COMP_TYPE, HIPDNN_TYPE_DATA_TYPE, {HIPDNN_DATA_FLOAT}})})});
+  return executable;
+}
+
+void test_rows_are_entries_when_a_product_has_one_matrix(const Libraries& libraries) {
+  constexpr std::int64_t m = 6, k = 6, n = 4;  // as many rows on the right, which are none
+  const hipdnn_rt::Executable whole = parsed(product_of(m, k, n));
+  const hipdnn_rt::Reference reference(open_host(libraries));
+  hipdnn_rt::OperandContents contents{{1, std::vector<std::byte>(m * k * 4)}, {2, std::vector<std::byte>(k * n * 4)}};
+  for (auto& [uid, bytes] : contents) hipdnn_rt::fill_operand(bytes, HIPDNN_DATA_FLOAT, static_cast<std::uint64_t>(uid));
+  const hipdnn_rt::Excerpt excerpt = hipdnn_rt::excerpt_of(whole, 1);
+  check::equal(excerpt.pieces.at(1).size(), 2U);
+  check::equal(excerpt.pieces.contains(2), false, "the matrix on the right is read whole");
+  check::equal(excerpt.pieces.at(3).back().offset, std::size_t{(m - 1) * n * 4}, "the last row");
+  hipdnn_rt::OperandContents some = contents;
+  some[1] = taken(contents[1], excerpt.pieces.at(1));
+  const std::vector<std::byte> all = reference.compute(whole, contents).at(0).bytes;
+  check::that(reference.compute(excerpt.executable, some).at(0).bytes == taken(all, excerpt.pieces.at(3)), "the same values");
+}
+
 void test_graph_is_compared_whole_when_entries_are_not_apart(const Libraries&) {
   check::that(hipdnn_rt::excerpt_of(parsed(convolution_of(1, 5, 6)), 1).pieces.empty(), "one image");
   nlohmann::json executable = convolution_of(5, 5, 6);
@@ -330,6 +370,7 @@ void add_judge_cases(check::Suite& suite, const Libraries& libraries) {
   add("wide values are those of 16 bits", test_wide_values_are_those_of_16_bits);
   add("reference is exact when the graph is of f16", test_reference_is_exact_when_the_graph_is_of_f16);
   add("excerpt is the whole at its entries", test_excerpt_is_the_whole_at_its_entries);
+  add("rows are entries when a product has one matrix", test_rows_are_entries_when_a_product_has_one_matrix);
   add("graph is compared whole when entries are not apart", test_graph_is_compared_whole_when_entries_are_not_apart);
   add("last image is compared when the batch is large", test_last_image_is_compared_when_the_batch_is_large);
   add("tolerance follows type and sums", test_tolerance_follows_type_and_sums);
