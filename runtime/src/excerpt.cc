@@ -83,7 +83,7 @@ class Entries {
   bool add(const AttributeSpec& attribute, std::size_t rank) {
     return std::ranges::all_of(attribute.references, [&](std::uint32_t at) {
       const DescriptorSpec& tensor = executable_.descriptors[at];
-      if (!is_tensor(tensor) || !has_pointer(tensor) || apart_.contains(at)) return true;
+      if (!is_tensor(tensor) || !has_pointer(tensor)) return true;
       const Dims dims = dims_of(tensor);
       if (dims.size() != rank) return false;
       if (is_read_whole(attribute.name, axis_, rank) || dims[axis_] == 1) {
@@ -131,18 +131,25 @@ Extent extent_of(const Executable& executable) {
   for (const std::uint32_t operation : operations_of(executable)) {
     std::vector<double> read;
     double written = 1;
-    for (const std::uint32_t at : tensors_of(executable, operation)) {
-      const DescriptorSpec& tensor = executable.descriptors[at];
-      extent.elements += count_of(tensor);
-      if (known.insert(uid_of(tensor)).second) {
-        written = std::max(written, count_of(tensor));
-      } else {
-        read.push_back(count_of(tensor));
+    // A product of a matrix with itself names it twice.
+    for (const AttributeSpec& attribute : executable.descriptors[operation].attributes) {
+      for (const std::uint32_t at : attribute.references) {
+        const DescriptorSpec& tensor = executable.descriptors[at];
+        if (!is_tensor(tensor) || !has_pointer(tensor)) continue;
+        extent.elements += count_of(tensor);
+        if (known.contains(uid_of(tensor))) {
+          read.push_back(count_of(tensor));
+        } else {
+          written = std::max(written, count_of(tensor));
+        }
       }
     }
+    for (const std::uint32_t at : tensors_of(executable, operation)) known.insert(uid_of(executable.descriptors[at]));
     std::ranges::sort(read, std::greater<>());
     if (read.empty()) continue;
-    const double sum = std::max(1.0, read.size() == 1 ? read[0] / written : std::sqrt(read[0] * read[1] / written));
+    const bool has_sums = executable.descriptors[operation].type != HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR;
+    const double product = read.size() == 1 ? read[0] / written : std::sqrt(read[0] * read[1] / written);
+    const double sum = has_sums ? std::max(1.0, product) : 1.0;
     extent.longest_sum = std::max(extent.longest_sum, sum);
     extent.multiplications += sum * written;
   }

@@ -65,11 +65,13 @@ PlanChoice::Chosen PlanChoice::choose_any(const PlanRecord* kept, bool takes_ove
   if (device_.options().finds_first && timed <= 1) {
     std::vector<Proposal> proposals = propose(device_, graph.back(), Ranking::first_engine, label_, reasons_);
     const auto first = prefer(proposals, kept);
-    if (Chosen chosen = first_of({proposals.begin(), has_preference ? first : proposals.end()}, kept == nullptr); chosen.plan) return chosen;
+    const bool is_compared = kept == nullptr || device_.options().overrides_shapes;
+    if (Chosen chosen = first_of({proposals.begin(), has_preference ? first : proposals.end()}, is_compared); chosen.plan) return chosen;
   }
   std::vector<Proposal> proposals = propose(device_, graph.back(), Ranking::whole, label_, reasons_);
   auto first = prefer(proposals, kept);
-  bool is_compared = kept == nullptr;
+  // What was kept may have been of another kind than is asked for now.
+  bool is_compared = kept == nullptr || device_.options().overrides_shapes;
   if (kept != nullptr && first == proposals.begin()) {
     // What was chosen is not proposed any more: the choice is made again.
     timed = device_.options().timed_plans;
@@ -158,14 +160,18 @@ bool PlanChoice::is_right(const Plan& plan, const Proposal& proposal) {
     return is_right(answer, proposal);
   } catch (const LibraryError& error) {
     pass_over(proposal.describe() + " builds a plan that does not run: " + error.what(), error.is_refusal());
+    return false;
   } catch (const DeviceError& error) {
-    pass_over(proposal.describe() + " builds a plan that does not run: " + error.what(), false);
+    // No memory to compare in is no reason against the plan; but the next process compares it.
+    device_.log(HIPDNN_SEV_WARN, label_ + ": " + proposal.describe() + " is not compared: " + error.what());
+    has_failed_ = true;
+    return true;
   }
-  return false;
 }
 
 bool PlanChoice::is_right(std::span<const Answer> answer, const Proposal& proposal) {
   const std::optional<std::string> wrong = judge().why_wrong(answer);
+  has_failed_ |= judge().has_failed();
   if (wrong) leave_out(proposal, *wrong);
   return !wrong;
 }

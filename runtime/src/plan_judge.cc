@@ -34,8 +34,12 @@ const std::vector<Answer>& PlanJudge::wanted() {
     const auto elapsed = std::chrono::steady_clock::now() - start;
     device_.log(HIPDNN_SEV_INFO, label_ + ": the reference took " +
                                      std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(elapsed).count()) + " ms");
-  } catch (const DeviceError& error) {
+  } catch (const NoPlanError& error) {
     device_.log(HIPDNN_SEV_INFO, label_ + ": its plans are not compared, the host library has no reference: " + error.what());
+  } catch (const std::exception& error) {  // memory that is short, most of all
+    device_.log(HIPDNN_SEV_WARN, label_ + ": its plans are not compared: " + error.what());
+    wanted_->clear();
+    has_failed_ = true;
   }
   return *wanted_;
 }

@@ -56,6 +56,7 @@ DeviceBuffer workspace_for(const Device& device, const Plan& plan) {
   return plan.workspace_bytes() > 0 ? device.allocate(plan.workspace_bytes()) : DeviceBuffer();
 }
 
+constexpr std::size_t most_alignment = 4096;  // of a program's tensors
 constexpr const char* what = "variant pack to time a plan";
 
 }  // namespace
@@ -63,20 +64,18 @@ constexpr const char* what = "variant pack to time a plan";
 PlanTimer::PlanTimer(const Device& device, std::shared_ptr<const Handle> handle, const Executable& executable,
                      std::span<const ConstantBinding> constants)
     : device_(device), handle_(std::move(handle)), constants_(constants.begin(), constants.end()) {
-  constexpr std::size_t most_alignment = 4096;  // of a program's tensors
   const std::vector<std::size_t> offsets = lay_out(executable, device.port().arena_alignment, block_bytes_);
   block_bytes_ = (block_bytes_ + most_alignment - 1) / most_alignment * most_alignment;
-  memory_ = device.allocate(2 * block_bytes_ + most_alignment);
-  const auto address = reinterpret_cast<std::uintptr_t>(memory_.get());
-  base_ = static_cast<std::byte*>(memory_.get()) + (most_alignment - address % most_alignment) % most_alignment;
+  block_bytes_ += most_alignment;
+  add_block(0);
   for (std::size_t i = 0; i < executable.operands.size(); ++i) {
     const Operand& operand = executable.operands[i];
     uids_.push_back(operand.uid);
-    pointers_.push_back(base_ + offsets[i]);
-    other_pointers_.push_back(base_ + block_bytes_ + offsets[i]);
+    offsets_.push_back(offsets[i]);
+    pointers_.push_back(bases_[0] + offsets[i]);
     const auto constant = std::ranges::find(constants, operand.uid, &ConstantBinding::uid);
     // The ABI's pointers are not const; no operation writes a constant.
-    if (constant != constants.end()) pointers_.back() = other_pointers_.back() = const_cast<void*>(constant->pointer);
+    if (constant != constants.end()) pointers_.back() = const_cast<void*>(constant->pointer);
     const Place place{operand.uid, dtype_of(executable, operand.uid), offsets[i], static_cast<std::size_t>(operand.extent_bytes)};
     (operand.is_output ? results_ : inputs_).push_back(place);
   }
@@ -106,9 +105,24 @@ std::size_t PlanTimer::phase_of(std::int64_t uid, std::size_t block) const {
   return (2 * static_cast<std::size_t>(uid) + block) * apart % kPatternBytes;
 }
 
+void PlanTimer::add_block(std::size_t block) {
+  memory_[block] = device_.allocate(block_bytes_);
+  const auto address = reinterpret_cast<std::uintptr_t>(memory_[block].get());
+  bases_[block] = static_cast<std::byte*>(memory_[block].get()) + (most_alignment - address % most_alignment) % most_alignment;
+}
+
+void PlanTimer::add_other_operands() {
+  add_block(1);
+  fill_block(1);
+  for (std::size_t i = 0; i < uids_.size(); ++i) {
+    const bool is_constant = std::ranges::find(constants_, uids_[i], &ConstantBinding::uid) != constants_.end();
+    other_pointers_.push_back(is_constant ? pointers_[i] : bases_[1] + offsets_[i]);
+  }
+}
+
 void PlanTimer::fill_block(std::size_t block) {
   for (const Place& input : inputs_) {
-    spread(random_pattern(input.dtype), phase_of(input.uid, block), base_ + block * block_bytes_ + input.offset, input.bytes);
+    spread(random_pattern(input.dtype), phase_of(input.uid, block), bases_[block] + input.offset, input.bytes);
   }
   check(device_.library().hip(), device_.library().hip().stream_synchronize(nullptr), "hipStreamSynchronize");
 }
@@ -222,18 +236,17 @@ double PlanTimer::ms_between_events(const std::function<void()>& queue) const {
 }
 
 std::vector<Answer> PlanTimer::answer(const Plan& plan, const Before& before, const Pieces& pieces, std::span<const Shape> overrides) {
-  if (before.other_operands && !has_other_operands_) fill_block(1);
-  has_other_operands_ |= before.other_operands;
+  if (before.other_operands && other_pointers_.empty()) add_other_operands();
   const DeviceBuffer workspace = workspace_for(device_, plan);
   const Descriptor pack = make_variant_pack(device_.shared_library(), uids_, pointers_, workspace.get(), what, overrides);
-  const Descriptor other = make_variant_pack(device_.shared_library(), uids_, other_pointers_, workspace.get(), what, overrides);
+  const Descriptor other = make_variant_pack(device_.shared_library(), uids_, before.other_operands ? other_pointers_ : pointers_, workspace.get(), what, overrides);
   const HipApi& hip = device_.library().hip();
   const auto copy = [&](void* to, const void* from, std::size_t bytes, hipMemcpyKind kind) {
     check(hip, hip.memcpy_async(to, from, bytes, kind, nullptr), "hipMemcpyAsync");
   };
   std::vector<Answer> answers;
   try {
-    for (const Place& result : results_) fill(base_ + result.offset, result.bytes, std::byte{0xff});
+    for (const Place& result : results_) fill(bases_[0] + result.offset, result.bytes, std::byte{0xff});
     fill(workspace.get(), plan.workspace_bytes(), before.workspace);
     if (before.other_operands) run(plan, other, 1);
     run(plan, pack, 1);
@@ -242,7 +255,7 @@ std::vector<Answer> PlanTimer::answer(const Plan& plan, const Before& before, co
       Answer& read = answers.emplace_back(Answer{result.dtype, std::vector<std::byte>(total_bytes(parts))});
       std::size_t to = 0;
       for (const Piece& piece : parts) {
-        copy(&read.bytes[to], base_ + result.offset + piece.offset, piece.bytes, hipMemcpyDeviceToHost);
+        copy(&read.bytes[to], bases_[0] + result.offset + piece.offset, piece.bytes, hipMemcpyDeviceToHost);
         to += piece.bytes;
       }
     }

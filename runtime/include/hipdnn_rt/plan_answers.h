@@ -34,12 +34,13 @@ double unit_roundoff(hipdnnDataType_t dtype, bool allows_tf32);
 /// How an answer compares with a reference of the type `widened` makes of it.
 struct Comparison {
   bool is_right;
-  /// The largest |a - r| over |r| plus the root of the mean square of r. Infinity where only one of both is a NaN, or an infinity that is no overflow
+  /// The largest |a - r| over |r| plus what nine of ten |r| are at most. Infinity where only one of both is a NaN, or an infinity that is no overflow
   /// of the answer's type, or where elements that are no floats differ.
   double worst;
 };
 
-/// Right is an answer whose distance is at most `tolerance`, but for one element in ten thousand, which may lie on a step of a step function.
+/// Right is an answer whose distance is at most `tolerance`, but for one element in ten thousand, which may lie on a step of a step function. An
+/// element that is still full of bytes 0xff, though the reference is a number, is wrong.
 Comparison compare(const Answer& answer, const Answer& reference, double tolerance);
 
 /// Whether a plan answers the same twice but for the order in which it adds up: by the distance of all elements together over their size. Types

@@ -21,6 +21,8 @@ class PlanJudge {
 
   /// Which part of an answer is compared.
   const Pieces& pieces() const { return excerpt_.pieces; }
+  /// Whether there was no reference for a reason that may be gone the next time.
+  bool has_failed() const { return has_failed_; }
   /// Why a plan that answered this, in these pieces, is not to be used; nothing where it is right, or where there is no reference for the executable.
   std::optional<std::string> why_wrong(std::span<const Answer> answer);
 
@@ -34,6 +36,7 @@ class PlanJudge {
   std::string label_;
   /// Made when the first plan is judged.
   std::optional<std::vector<Answer>> wanted_;
+  bool has_failed_ = false;
 };
 
 }  // namespace hipdnn_rt

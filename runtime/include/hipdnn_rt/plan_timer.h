@@ -69,7 +69,9 @@ class PlanTimer {
   const Pattern& random_pattern(hipdnnDataType_t dtype);
   /// Where in its pattern an operand of a block begins.
   std::size_t phase_of(std::int64_t uid, std::size_t block) const;
+  void add_block(std::size_t block);
   void fill_block(std::size_t block);
+  void add_other_operands();
   void spread(const Pattern& pattern, std::size_t phase, void* memory, std::size_t bytes);
   std::vector<Piece> pieces_of(const Pieces& pieces, const Place& place) const;
   void run(const Plan& plan, const Descriptor& pack, int count);
@@ -84,19 +86,19 @@ class PlanTimer {
   std::shared_ptr<const Handle> handle_;
   /// Whether hipDNN's profiling control takes the time; else events do. Unknown before the first time.
   std::optional<bool> is_profiled_;
-  /// Of the two blocks of operands, which lie one behind the other.
+  /// Of each of the two blocks of operands; the second one is there when it was first asked for.
   std::size_t block_bytes_ = 0;
-  DeviceBuffer memory_;
+  std::array<DeviceBuffer, 2> memory_;
+  std::array<std::byte*, 2> bases_{};
   /// What is copied in to empty the caches; null on the host and before the first time.
   DeviceBuffer flush_;
-  std::byte* base_ = nullptr;
   std::vector<Place> inputs_, results_;
-  bool has_other_operands_ = false;
   std::vector<ConstantBinding> constants_;
   /// Many bytes of one value each, and random numbers of a type.
   std::map<std::byte, Pattern> bytes_;
   std::map<hipdnnDataType_t, Pattern> numbers_;
   std::vector<std::int64_t> uids_;
+  std::vector<std::size_t> offsets_;
   std::vector<void*> pointers_;
   std::vector<void*> other_pointers_;
 };

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "hipdnn_rt/plan_answers.h"
@@ -24,6 +25,8 @@ class Reference {
   /// `host` is a device of the port "host".
   explicit Reference(std::shared_ptr<const Device> host) : host_(std::move(host)) {}
 
+  /// Of the host library: what is compared with another one may come out otherwise.
+  std::string version() const { return host_->library().version(); }
   /// The outputs of an executable in the order of its operands; 16-bit floats as f32. What a graph does not write, between rows, say, is bytes of
   /// 0xff. Throws NoPlanError where the host library has no engine for an operation, DeviceError where memory is short.
   std::vector<Answer> compute(const Executable& executable, const OperandContents& contents) const;

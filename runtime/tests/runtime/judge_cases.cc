@@ -130,6 +130,8 @@ void test_answers_are_right_but_for_rounding(const Libraries&) {
   check::that(!is_right({nan, 1}, {1, 1}) && !is_right({1, 1}, {nan, 1}), "a NaN");
   check::that(!is_right({infinity, 1}, {-infinity, 1}), "another infinity");
   check::that(!is_right({infinity, 1}, {100, 1}), "an infinity");
+  check::that(!is_right({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1e9F}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 1e9F}),
+              "zeros beside a huge element");
   const Answer overflown = halves({0x7c00, 0x3c00});
   check::that(hipdnn_rt::compare(overflown, of(HIPDNN_DATA_FLOAT, {7e4F, 1}), 1e-3).is_right, "an overflow of f16");
   check::that(!hipdnn_rt::compare(overflown, of(HIPDNN_DATA_FLOAT, {-7e4F, 1}), 1e-3).is_right, "an overflow to the other side");
@@ -149,6 +151,17 @@ void test_a_step_may_be_missed_in_one_element_of_ten_thousand(const Libraries&) 
     return hipdnn_rt::compare(answer, reference, 1e-3).is_right;
   };
   check::that(missed(2) && !missed(3), "two of twenty thousand");
+}
+
+void test_an_element_that_is_not_written_is_wrong_among_any_number(const Libraries&) {
+  constexpr std::size_t count = 50'000;
+  for (const hipdnnDataType_t dtype : {HIPDNN_DATA_HALF, HIPDNN_DATA_BFLOAT16}) {
+    Answer answer{dtype, std::vector<std::byte>(2 * count)};
+    const Answer reference = hipdnn_rt::widened(answer);
+    check::that(hipdnn_rt::compare(answer, reference, 1e-3).is_right, "zeros");
+    answer.bytes[2 * count - 2] = answer.bytes[2 * count - 1] = std::byte{0xff};
+    check::that(!hipdnn_rt::compare(answer, reference, 1e-3).is_right, "the last element is not written");
+  }
 }
 
 void test_wide_values_are_those_of_16_bits(const Libraries&) {
@@ -318,6 +331,19 @@ void test_rows_are_entries_when_a_product_has_one_matrix(const Libraries& librar
   check::that(reference.compute(excerpt.executable, some).at(0).bytes == taken(all, excerpt.pieces.at(3)), "the same values");
 }
 
+void test_product_of_a_matrix_with_itself_is_compared_whole(const Libraries&) {
+  nlohmann::json executable = product_of(64, 64, 64);
+  executable["descriptors"][3][1][1][2] = {0};
+  executable["descriptors"].erase(1);
+  executable["descriptors"][2][1][2][2] = {1};
+  executable["descriptors"][3][1][0][2] = {2};
+  executable["descriptors"][1][1][0][2] = {2};  // uids are counted
+  executable["operands"].erase(1);
+  executable["operands"][1]["uid"] = 2;
+  check::that(hipdnn_rt::excerpt_of(parsed(executable), 1).pieces.empty(), "its rows are read whole, too");
+  check::near(hipdnn_rt::extent_of(parsed(executable)).longest_sum, 64, 1e-9, "it is read twice");
+}
+
 void test_graph_is_compared_whole_when_entries_are_not_apart(const Libraries&) {
   check::that(hipdnn_rt::excerpt_of(parsed(convolution_of(1, 5, 6)), 1).pieces.empty(), "one image");
   nlohmann::json executable = convolution_of(5, 5, 6);
@@ -367,6 +393,8 @@ void add_judge_cases(check::Suite& suite, const Libraries& libraries) {
   add("warning when there is no host library", test_warning_when_there_is_no_host_library);
   add("answers are right but for rounding", test_answers_are_right_but_for_rounding);
   add("a step may be missed in one element of ten thousand", test_a_step_may_be_missed_in_one_element_of_ten_thousand);
+  add("an element that is not written is wrong among any number", test_an_element_that_is_not_written_is_wrong_among_any_number);
+  add("product of a matrix with itself is compared whole", test_product_of_a_matrix_with_itself_is_compared_whole);
   add("wide values are those of 16 bits", test_wide_values_are_those_of_16_bits);
   add("reference is exact when the graph is of f16", test_reference_is_exact_when_the_graph_is_of_f16);
   add("excerpt is the whole at its entries", test_excerpt_is_the_whole_at_its_entries);
