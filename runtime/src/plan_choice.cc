@@ -70,7 +70,7 @@ PlanChoice::Chosen PlanChoice::choose_any(const PlanRecord* kept, bool takes_ove
   }
   std::vector<Proposal> proposals = propose(device_, graph.back(), Ranking::whole, label_, reasons_);
   auto first = prefer(proposals, kept);
-  // What was kept may have been of another kind than is asked for now.
+  // A kept choice does not say whether its plan took other shapes.
   bool is_compared = kept == nullptr || device_.options().overrides_shapes;
   if (kept != nullptr && first == proposals.begin()) {
     // What was chosen is not proposed any more: the choice is made again.
