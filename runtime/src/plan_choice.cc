@@ -62,16 +62,15 @@ PlanChoice::Chosen PlanChoice::choose_any(const PlanRecord* kept, bool takes_ove
       build_descriptors(device_.shared_library(), handle_->get(), executable_.descriptors, label_, takes_overrides);
   const bool has_preference = kept != nullptr || device_.preferred_engine();
   int timed = kept != nullptr ? 0 : device_.options().timed_plans;
+  // A kept choice does not say whether its plan took other shapes.
+  bool is_compared = kept == nullptr || device_.options().overrides_shapes;
   if (device_.options().finds_first && timed <= 1) {
     std::vector<Proposal> proposals = propose(device_, graph.back(), Ranking::first_engine, label_, reasons_);
     const auto first = prefer(proposals, kept);
-    const bool is_compared = kept == nullptr || device_.options().overrides_shapes;
     if (Chosen chosen = first_of({proposals.begin(), has_preference ? first : proposals.end()}, is_compared); chosen.plan) return chosen;
   }
   std::vector<Proposal> proposals = propose(device_, graph.back(), Ranking::whole, label_, reasons_);
   auto first = prefer(proposals, kept);
-  // A kept choice does not say whether its plan took other shapes.
-  bool is_compared = kept == nullptr || device_.options().overrides_shapes;
   if (kept != nullptr && first == proposals.begin()) {
     // What was chosen is not proposed any more: the choice is made again.
     timed = device_.options().timed_plans;
