@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+from onnx import TensorProto, helper
 
 import hipdnn_mlir
 from hipdnn_mlir.errors import ModelError
@@ -92,3 +93,14 @@ def test_dims_without_a_name_are_one_size_when_the_operators_need_it() -> None:
 def test_a_number_for_a_name_holds_for_all_its_dims() -> None:
     session = hipdnn_mlir.compile(_model(OWN["two inputs apart"][0]), shapes={"n": 4}).session()
     assert [port.shape for port in session.inputs] == [(4, 3), (4, 4)]
+
+
+@pytest.mark.parametrize("names", [("?", "?"), ("d", "d")])
+def test_sizes_given_for_one_input_hold_when_its_dims_share_a_name(names: tuple[str, str]) -> None:
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [*names])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [*names])
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "one", [x], [y])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    values = np.random.default_rng(0).standard_normal((3, 5), np.float32)
+    (got,) = hipdnn_mlir.compile(model, shapes={"x": [3, 5]}).session().run(None, {"x": values})
+    np.testing.assert_array_equal(got, np.maximum(values, 0))

@@ -84,7 +84,7 @@ def input_sizes(model: onnx.ModelProto, shapes: Shapes, where: str) -> InputSize
     """Read the dims of a model's inputs and put in what the user says of them.
 
     A dim of the model without name or number is called `input.axis`. A number that the user gives for a named dim of one input holds
-    wherever the name occurs.
+    wherever the name occurs, unless the name is none, as `?`, or one input's dims of that name get different numbers.
 
     Raises:
         ModelError: unknown input or symbol, a rank that differs, sizes that contradict the model or each other.
@@ -145,8 +145,7 @@ def _replaced(
         if isinstance(size, int):
             if not 0 <= size < MAX_SIZE:
                 raise ModelError(f"input {name!r} cannot have the shape {shown}", where=where)
-            is_symbol = old is not None and isinstance(before, str) and _names(before) == [before]
-            if is_symbol and fixed.setdefault(str(before), size) != size:
+            if old is not None and _is_promise(before, old, given) and fixed.setdefault(str(before), size) != size:
                 message = f"dimension {axis} of input {name!r} is {size}"
                 raise ModelError(message, where=where, expected=f"{fixed[str(before)]}, as {before!r} is elsewhere")
             made.append(size)
@@ -154,6 +153,13 @@ def _replaced(
             opened = before if isinstance(before, str) else f"{name}.{axis}"
             made.append(opened if size in (None, OPEN) else str(size))
     return tuple(made)
+
+
+def _is_promise(before: int | str, old: tuple[int | str, ...], given: tuple[Given, ...]) -> bool:
+    """Whether a number holds wherever its dim's name occurs: not of `?`, nor where the user gives one name several numbers here."""
+    if not isinstance(before, str) or _names(before) != [before] or not any(c.isalpha() for c in before):
+        return False
+    return len({size for name, size in zip(old, given, strict=True) if name == before and isinstance(size, int)}) == 1
 
 
 def _resolved(dims: Mapping[str, tuple[int | str, ...] | None], fixed: Mapping[str, Given], where: str) -> InputSizes:
