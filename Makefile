@@ -11,7 +11,7 @@ WITH_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
 space := $() $()
 # Tests of one file share fixtures, some of which take minutes.
 PYTEST := $(BIN)/pytest -n $(JOBS) --dist loadfile
-CHECKED := hipdnn_mlir onnxruntime_ep_hipdnn passes bench examples lit_tests tests third_party
+CHECKED := hipdnn_mlir onnxruntime_ep_hipdnn bench examples lit_tests tests third_party
 
 # The build uses the environment, so that it can be repeated in part. The first one finds nothing there but what pyproject.toml asks for
 # to build, cmake and ninja. Its folder is also that of `make cpp-release`, which therefore compiles the tests alone; the settings in which
@@ -19,10 +19,10 @@ CHECKED := hipdnn_mlir onnxruntime_ep_hipdnn passes bench examples lit_tests tes
 RELEASE := -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DCMAKE_BUILD_TYPE=Release -DHIPDNN_MLIR_WERROR=$(if $(CI),ON,OFF)
 INSTALL := SKBUILD_BUILD_DIR=build/release CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) \
   SKBUILD_CMAKE_ARGS="$(subst $(space),;,$(RELEASE) -DHIPDNN_MLIR_BUILD_TESTS=OFF -DUSE_HIPDNN=OFF)" \
-  $(BIN)/pip install --disable-pip-version-check --quiet --no-build-isolation
+  $(BIN)/pip install --disable-pip-version-check --quiet --no-build-isolation --editable
 
-SOURCES := $(shell find -L hipdnn_mlir onnxruntime_ep_hipdnn runtime third_party -type f -not -path '*/__pycache__/*') \
-  $(wildcard cmake/*) CMakeLists.txt pyproject.toml
+# Python runs from this tree; what is compiled is installed again when it changes.
+SOURCES := $(shell find runtime third_party -type f -not -path '*/__pycache__/*') $(wildcard cmake/*) CMakeLists.txt pyproject.toml
 
 .PHONY: run test test-rocm bench clean lint types pytest oldest lit cpp cpp-release cpp-sanitize cpp-thread
 .DELETE_ON_ERROR:
@@ -38,6 +38,7 @@ bench: .venv/.test
 lint: .venv/.test
 	$(BIN)/ruff check $(CHECKED)
 	$(BIN)/ruff format --check $(CHECKED)
+	$(BIN)/lint-imports --no-logo
 
 types: .venv/.test
 	$(BIN)/mypy -p hipdnn_mlir -p onnxruntime_ep_hipdnn
@@ -103,5 +104,5 @@ test-rocm:
 	@touch $@ .venv/.examples
 
 clean:
-	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -98,7 +98,7 @@ def pack(name: str, precision: str, target: str, refused: Sequence[RefusedPlan] 
     Raises:
         ValueError: A weight of the program is no initializer of the model.
     """
-    from hipdnn_mlir.compile import lower
+    from hipdnn_mlir.compiler.lower import lower
 
     model = MODELS[name]()
     lowered = lower(model, target=target, precision=precision, refused=refused)

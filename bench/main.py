@@ -33,10 +33,10 @@ import models
 import onnxruntime_ep
 import open_sizes
 import torch_first
-from hipdnn_mlir.tools.execution import reference_runner
-from hipdnn_mlir.tools.inputs import Inputs
-from hipdnn_mlir.tools.measure import interleave
-from hipdnn_mlir.tools.verification import TOLERANCES, distances
+from hipdnn_mlir.cli.execution import reference_runner
+from hipdnn_mlir.cli.inputs import Inputs
+from hipdnn_mlir.cli.measure import interleave
+from hipdnn_mlir.cli.verification import TOLERANCES, distances
 from row import Row
 
 FRESH_RUNS = 5

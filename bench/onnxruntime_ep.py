@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 import hipdnn_mlir
 import onnxruntime_ep_hipdnn as hipdnn_ep
 import untaken
-from hipdnn_mlir.tools.measure import interleave
+from hipdnn_mlir.cli.measure import interleave
 from row import Row
 
 RUNS, TURNS, SESSIONS = 2000, 15, 15

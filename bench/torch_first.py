@@ -116,7 +116,7 @@ def _subject(model: str, threads: int, first: str | None) -> None:
     import onnxruntime as ort
 
     import onnxruntime_ep_hipdnn as hipdnn_ep
-    from hipdnn_mlir.tools.measure import interleave
+    from hipdnn_mlir.cli.measure import interleave
 
     sessions = []
     for is_ours in (True, False):

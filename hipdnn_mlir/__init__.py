@@ -8,25 +8,33 @@
 The compiler and the runtime load on first use, so that importing the package is quick and a host that only runs programs never loads MLIR.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
+from pkgutil import extend_path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .compile import Program as Program
-    from .compile import compile as compile  # noqa: A004 - the public name
+    from .compiler.compile import compile as compile  # noqa: A004 - the public name
+    from .compiler.program import Program as Program
     from .errors import HipdnnMlirError as HipdnnMlirError
     from .errors import Reject as Reject
     from .report.explain import Explanation as Explanation
     from .report.explain import explain as explain
-    from .session import Session as Session
-    from .session import load as load
+    from .session.session import Session as Session
+    from .session.session import load as load
+
+__path__ = extend_path(__path__, __name__)
+"""What is compiled lies in the installed package, also where Python was started beside the sources of this one."""
 
 _HOMES = {
-    "Program": "compile", "compile": "compile", "HipdnnMlirError": "errors", "Reject": "errors", "Explanation": "report.explain",
-    "explain": "report.explain", "Session": "session", "load": "session",
-}  # fmt: skip
+    "Explanation": "report.explain",
+    "HipdnnMlirError": "errors",
+    "Program": "compiler.program",
+    "Reject": "errors",
+    "Session": "session.session",
+    "compile": "compiler.compile",
+    "explain": "report.explain",
+    "load": "session.session",
+}
 __all__ = ["Explanation", "HipdnnMlirError", "Program", "Reject", "Session", "compile", "explain", "load"]
 
 
@@ -41,14 +49,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
-
-
-class _Package(ModuleType):
-    """Keeps the import of a submodule, `hipdnn_mlir.compile`, from hiding the public function of the same name."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not (name in _HOMES and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

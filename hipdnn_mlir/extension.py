@@ -20,17 +20,19 @@ from .abi import Attribute as A
 from .abi import AttributeType as T
 from .abi import DataType, Descriptor
 from .errors import HipdnnMlirError, ModelError
-from .ir_types import tensor_type
+from .frontend.decompositions.call import Call, Expansion
+from .frontend.decompositions.table import EXPANSIONS
+from .frontend.shape_inference import RESULTS
+from .ir.blocks import body, erase_dead, functions
+from .ir.module_pass import PASSES, PassFunction, module_pass
+from .ir.types import tensor_type
 from .mlir_functions.function import FUNCTIONS, MlirFunction, check_function
 from .mlir_functions.specialize import specialize
-from .onnx_functions.call import Call, Expansion
-from .onnx_functions.table import EXPANSIONS
 from .ops.emitter import Emitter, Value
 from .ops.registry import ONNX, add
-from .ops.spec import OpRow, OpView, Refusal, TensorArg, TensorType
+from .ops.row import OpRow
+from .ops.spec import OpView, Refusal, TensorArg, TensorType
 from .passes.pipeline import TORCH_STEPS
-from .passes.registration import PASSES, PassFunction, body, erase_dead, functions, module_pass
-from .shape_inference import RESULTS
 
 __all__ = [
     "VARIABLE",

@@ -13,9 +13,9 @@ from onnx import helper
 
 import hipdnn_mlir
 from containers import memory_file, write_container
-from hipdnn_mlir import server
+from hipdnn_mlir.frontend.shape_inference import static_dims
 from hipdnn_mlir.placement import Partition, Placement
-from hipdnn_mlir.shape_inference import static_dims
+from hipdnn_mlir.service import server
 
 Values = dict[str, np.ndarray]
 

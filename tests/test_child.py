@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from hipdnn_mlir.child import Request, compile_in_child, perform_in_child
 from hipdnn_mlir.errors import ModelError, PassError
+from hipdnn_mlir.service.child import Request, compile_in_child, perform_in_child
 
 _SABOTAGE = """
 import os, sys, time
 class Finder:
     def find_spec(self, name, path=None, target=None):
-        if name == "torch_mlir" and "hipdnn_mlir.child" in sys.orig_argv:
+        if name == "torch_mlir" and "hipdnn_mlir.service.child" in sys.orig_argv:
             {action}
 sys.meta_path.insert(0, Finder())
 """

@@ -11,7 +11,7 @@ import pytest
 
 from bucket_models import SAFE, model
 from conftest import Command
-from hipdnn_mlir.instances import compile_instances
+from hipdnn_mlir.compiler.instances import compile_instances
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")
 

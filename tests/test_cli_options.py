@@ -16,11 +16,12 @@ from rich.console import Console
 
 import hipdnn_mlir
 from conftest import Command
-from hipdnn_mlir import session as session_module
-from hipdnn_mlir.child import Request
-from hipdnn_mlir.devices import DeviceOptions, list_devices, open_device
-from hipdnn_mlir.tools import cli, execution, opt
-from hipdnn_mlir.tools.option_needs import COMPILING, needs_of
+from hipdnn_mlir.cli import execution, opt
+from hipdnn_mlir.cli import main as cli
+from hipdnn_mlir.cli.option_needs import COMPILING, needs_of
+from hipdnn_mlir.service.child import Request
+from hipdnn_mlir.session import session as session_module
+from hipdnn_mlir.session.devices import DeviceOptions, list_devices, open_device
 from models import GraphBuilder
 
 COMMANDS = typer.main.get_command(cli.app).commands

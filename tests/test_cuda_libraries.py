@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import hipdnn_mlir
+import installed
 
 PACKAGE = Path(hipdnn_mlir.__file__).parent
 
@@ -18,8 +19,8 @@ PACKAGE = Path(hipdnn_mlir.__file__).parent
 @pytest.mark.parametrize(
     "ask",
     [
-        "from hipdnn_mlir.devices import list_devices; list_devices()",
-        "from hipdnn_mlir.tools import cli; cli.app(['devices'], standalone_mode=False)",
+        "from hipdnn_mlir.session.devices import list_devices; list_devices()",
+        "from hipdnn_mlir.cli import main; main.app(['devices'], standalone_mode=False)",
         "from hipdnn_mlir.placement import plans; plans._opened('sm_90', False)",
     ],
 )
@@ -27,7 +28,7 @@ def test_cudnn_of_the_environment_is_opened_when_devices_are_asked_for(ask: str,
     cudnn = tmp_path / "nvidia" / "cudnn" / "lib" / "libcudnn_graph.so.9"
     cudnn.parent.mkdir(parents=True)
     # Any library will do: it is opened by its name.
-    shutil.copy(PACKAGE / "lib" / "libhipdnn_cuda.so", cudnn)
+    shutil.copy(installed.library("cuda"), cudnn)
     code = f"{ask}\nprint(open('/proc/self/maps').read())"
     paths = os.pathsep.join([str(tmp_path), str(PACKAGE.parent)])
     done = subprocess.run(

@@ -14,23 +14,24 @@ from torch_mlir import ir
 
 import torch_ir
 from hipdnn_mlir.abi import Descriptor
-from hipdnn_mlir.compile import Program
-from hipdnn_mlir.dialect import make_context
+from hipdnn_mlir.compiler.program import Program
 from hipdnn_mlir.dtypes import BF16, BOOL, DType
-from hipdnn_mlir.importer import Imported, TensorInfo
-from hipdnn_mlir.ops.dependence import FUNCTIONS, OPERATIONS
-from hipdnn_mlir.ops.emitter import Operand, emit_region
-from hipdnn_mlir.ops.follow_padding import follow
+from hipdnn_mlir.dynamic.padding.dependence import FUNCTIONS, OPERATIONS
+from hipdnn_mlir.dynamic.padding.dims import Factor, plain
+from hipdnn_mlir.dynamic.padding.follow import follow
+from hipdnn_mlir.dynamic.padding.regions import tensors_of
+from hipdnn_mlir.dynamic.padding.rules import Dims, Mixes
+from hipdnn_mlir.ir.dialect import make_context
+from hipdnn_mlir.ir.imported import Imported, TensorInfo
+from hipdnn_mlir.ops.emitter import Operand
 from hipdnn_mlir.ops.graph import Graph
-from hipdnn_mlir.ops.padded_dims import Factor, plain
-from hipdnn_mlir.ops.padded_regions import tensors_of
-from hipdnn_mlir.ops.padding_rules import Dims, Mixes
+from hipdnn_mlir.ops.regions import emit_region
 from hipdnn_mlir.ops.registry import ONNX
 from hipdnn_mlir.ops.samples import Sample, samples
 from hipdnn_mlir.ops.spec import TensorType
 from hipdnn_mlir.passes.pipeline import OFFLOAD_STEPS, Runner
 from hipdnn_mlir.program.emit import emit
-from hipdnn_mlir.target import HOST
+from hipdnn_mlir.targets.target import HOST
 
 PADDED = "n"
 WINDOWED = (

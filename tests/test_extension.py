@@ -17,13 +17,14 @@ import pytest
 from onnx import parser
 
 import hipdnn_mlir
+import installed
 from hipdnn_mlir import extension
 from hipdnn_mlir.errors import HipdnnMlirError, ModelError, UnsupportedError
+from hipdnn_mlir.frontend.decompositions.table import EXPANSIONS
+from hipdnn_mlir.frontend.shape_inference import RESULTS
+from hipdnn_mlir.ir.module_pass import PASSES
 from hipdnn_mlir.mlir_functions.function import FUNCTIONS
-from hipdnn_mlir.onnx_functions.table import EXPANSIONS
-from hipdnn_mlir.ops.registry import rows
-from hipdnn_mlir.passes.registration import PASSES
-from hipdnn_mlir.shape_inference import RESULTS
+from hipdnn_mlir.ops.table import rows
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "extension"
 
@@ -87,7 +88,7 @@ def _acme() -> Iterator[None]:
     changed = (rows(), PASSES, EXPANSIONS, RESULTS, FUNCTIONS)
     tables: list[tuple[dict[Any, Any], dict[Any, Any]]] = [(table, dict(table)) for table in changed]
     extension.load_extensions(["acme"])
-    library = ctypes.CDLL(str(Path(hipdnn_mlir.__file__).parent / "lib" / "libhipdnn_host.so"))
+    library = ctypes.CDLL(str(installed.library("host")))
     operation = HostOp(REFUSES(0), sort_rows, None)
     assert library.hipdnnHostRegisterCustomOp_ext(b"acme.sort_rows", ctypes.byref(operation)) == 0
     yield
@@ -212,7 +213,7 @@ def test_failure_of_an_extension_is_the_users_with_its_line(case: str, tmp_path:
     arguments = ["--extension", "failing", "compile", "model.onnx", "--in-process"]
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     environment.pop(extension.VARIABLE, None)
-    command = [sys.executable, "-P", "-m", "hipdnn_mlir.tools.cli", *arguments]
+    command = [sys.executable, "-P", "-m", "hipdnn_mlir.cli.main", *arguments]
     result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 2, result.stderr
     assert re.search(message, result.stderr), result.stderr
@@ -225,7 +226,7 @@ def test_command_line_imports_extensions_in_its_child_too(tmp_path: Path) -> Non
         sys.executable,
         "-P",
         "-m",
-        "hipdnn_mlir.tools.cli",
+        "hipdnn_mlir.cli.main",
         "--extension",
         "acme",
         "compile",

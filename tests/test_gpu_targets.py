@@ -8,10 +8,10 @@ from onnx import TensorProto
 import hipdnn_mlir
 import models
 from hipdnn_mlir.abi import Attribute, Descriptor
+from hipdnn_mlir.codegen.generate import FUNCTIONS
 from hipdnn_mlir.errors import DeviceError, ModelError
-from hipdnn_mlir.gpu.generate import FUNCTIONS
 from hipdnn_mlir.program.schema import CODE_FORMAT
-from hipdnn_mlir.target import TARGETS
+from hipdnn_mlir.targets.target import TARGETS
 from models import GraphBuilder
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")

@@ -9,15 +9,17 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
-from hipdnn_mlir.compile import compile as compile_model
-from hipdnn_mlir.compile import lower_to_torch
-from hipdnn_mlir.dialect import make_context
+from hipdnn_mlir.compiler.compile import compile as compile_model
+from hipdnn_mlir.compiler.convert import convert
+from hipdnn_mlir.compiler.lower import lower_to_torch
 from hipdnn_mlir.errors import ModelError, UnsupportedError
-from hipdnn_mlir.importer import Imported, import_model, slim_models
-from hipdnn_mlir.model_file import read_model
+from hipdnn_mlir.frontend.model_file import read_model
+from hipdnn_mlir.frontend.prepare import slim_models
+from hipdnn_mlir.frontend.sizes.input_sizes import input_sizes
+from hipdnn_mlir.ir.blocks import body, functions
+from hipdnn_mlir.ir.dialect import make_context
+from hipdnn_mlir.ir.imported import Imported
 from hipdnn_mlir.passes.pipeline import Runner
-from hipdnn_mlir.passes.registration import body, functions
-from hipdnn_mlir.sizes.open_sizes import input_sizes
 
 
 def model(text: str, opset: int = 21, **weights: np.ndarray) -> onnx.ModelProto:
@@ -33,7 +35,7 @@ OPEN = "g (float[N,3] x) => (float[N,3] y) { y = Relu(x) }"
 
 def imported(proto: onnx.ModelProto, shapes: dict[str, tuple[int, ...]] | None = None) -> Imported:
     sizes = input_sizes(proto, shapes or {}, "m.onnx")
-    return import_model(slim_models(proto, [sizes.at(())], "m.onnx")[0], make_context(), Runner())
+    return convert(slim_models(proto, [sizes.at(())], "m.onnx")[0], make_context(), Runner())
 
 
 def names_of_ops(found: Imported) -> list[str]:

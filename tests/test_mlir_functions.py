@@ -16,9 +16,9 @@ from onnx.reference import ReferenceEvaluator
 import hipdnn_mlir
 from hipdnn_mlir import extension
 from hipdnn_mlir.errors import HipdnnMlirError, UnsupportedError
+from hipdnn_mlir.frontend.shape_inference import RESULTS
 from hipdnn_mlir.mlir_functions.function import FUNCTIONS
 from hipdnn_mlir.placement import place
-from hipdnn_mlir.shape_inference import RESULTS
 
 QUICK_GELU = Path(__file__).resolve().parent.parent / "examples" / "extension" / "acme.mlir"
 GROUP_SOFTMAX = """

@@ -8,15 +8,16 @@ import pytest
 from torch_mlir import ir
 
 import torch_ir
-from hipdnn_mlir.dialect import make_context
-from hipdnn_mlir.ir_view import row_name
-from hipdnn_mlir.ops.registry import ONNX, rows
+from hipdnn_mlir.ir.blocks import body, functions
+from hipdnn_mlir.ir.claims import ENGINE, rejects
+from hipdnn_mlir.ir.dialect import make_context
+from hipdnn_mlir.ir.view import row_name
+from hipdnn_mlir.ir.views import VIEWS
+from hipdnn_mlir.ops.registry import ONNX
 from hipdnn_mlir.ops.samples import KERNEL, MOVEMENT, Sample, samples
-from hipdnn_mlir.passes.offload import ENGINE, rejects
+from hipdnn_mlir.ops.table import rows
 from hipdnn_mlir.passes.pipeline import OFFLOAD_STEPS, Runner
-from hipdnn_mlir.passes.registration import body, functions
-from hipdnn_mlir.passes.views import VIEWS
-from hipdnn_mlir.target import HOST
+from hipdnn_mlir.targets.target import HOST
 
 SAMPLES = samples()
 ACCEPTED = [sample for sample in SAMPLES if sample.rule is None]

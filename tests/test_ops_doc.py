@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hipdnn_mlir.ops.registry import ONNX, rows
+from hipdnn_mlir.ops.registry import ONNX
+from hipdnn_mlir.ops.table import rows
 from hipdnn_mlir.report.ops_doc import markdown
 
 

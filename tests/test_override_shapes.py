@@ -7,10 +7,10 @@ import pytest
 
 from bucket_models import BUCKETS, SAFE, check, feeds_of, floats, model, reference
 from hipdnn_mlir import Session
-from hipdnn_mlir import compile as compile_model
-from hipdnn_mlir.devices import open_device
+from hipdnn_mlir.compiler import lower as compile_model
+from hipdnn_mlir.compiler.instances import compile_instances
 from hipdnn_mlir.errors import ModelError
-from hipdnn_mlir.instances import compile_instances
+from hipdnn_mlir.session.devices import open_device
 
 BROADCASTING = ("embedding and positions", "a size written out")
 """An operand broadcasts by a stride of zero, which hipDNN's override shapes exclude."""

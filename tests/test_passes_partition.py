@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_mlir import ir
 
-from hipdnn_mlir.dialect import make_context
-from hipdnn_mlir.passes.partition import Partition
-from hipdnn_mlir.passes.registration import body, functions
+from hipdnn_mlir.ir.blocks import body, functions
+from hipdnn_mlir.ir.dialect import make_context
+from hipdnn_mlir.ir.partition import Partition
 
 TYPE = "!torch.vtensor<[2],f32>"
 Edges = list[tuple[int, int]]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hipdnn_mlir.passes.reassociation import common_dims, groups
+from hipdnn_mlir.ir.reassociation import common_dims, groups
 
 Dims = tuple[int, ...]
 

@@ -11,11 +11,11 @@ import pytest
 from onnx import numpy_helper, parser
 
 import untaken
-from hipdnn_mlir import target
 from hipdnn_mlir.placement import Placement, place
 from hipdnn_mlir.placement.cost import node_us, program_us
 from hipdnn_mlir.placement.graph import read_graph
 from hipdnn_mlir.placement.shapes import infer_types
+from hipdnn_mlir.targets import target
 
 
 def build(text: str, **weights: Sequence[int]) -> onnx.ModelProto:

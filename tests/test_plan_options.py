@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from conftest import Command
-from hipdnn_mlir import session as session_module
-from hipdnn_mlir.devices import DeviceOptions, list_devices, open_device
+from hipdnn_mlir.cli.main import app
 from hipdnn_mlir.errors import ModelError, ProgramError
-from hipdnn_mlir.plan_options import PlanOptions
-from hipdnn_mlir.session import Session
-from hipdnn_mlir.tools.cli import app
+from hipdnn_mlir.session import session as session_module
+from hipdnn_mlir.session.devices import DeviceOptions, list_devices, open_device
+from hipdnn_mlir.session.plan_options import PlanOptions
+from hipdnn_mlir.session.session import Session
 from runtime_programs import Array, ProgramText, convolution, relu_of_sum
 
 SHAPE = (2, 3, 4, 5)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from hipdnn_mlir import _runtime
-from hipdnn_mlir.devices import open_device
 from hipdnn_mlir.errors import ModelError
-from hipdnn_mlir.plan_options import device_options
-from hipdnn_mlir.port_arrays import Port, stream_address, to_input, to_output
-from hipdnn_mlir.session import Session
+from hipdnn_mlir.session.arrays import Port, stream_address, to_input, to_output
+from hipdnn_mlir.session.devices import open_device
+from hipdnn_mlir.session.plan_options import device_options
+from hipdnn_mlir.session.session import Session
 from runtime_programs import Array, relu_of_sum
 
 SHAPE = (2, 3)

@@ -17,8 +17,8 @@ import pytest
 import hipdnn_mlir
 import models
 from conftest import Command
+from hipdnn_mlir.cli.verification import TOLERANCES, distances
 from hipdnn_mlir.errors import ModelError
-from hipdnn_mlir.tools.verification import TOLERANCES, distances
 from models import GraphBuilder
 
 

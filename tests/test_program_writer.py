@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hipdnn_mlir.errors import HipdnnMlirError, ProgramError
+from hipdnn_mlir.program.file import ALIGNMENT, FILLER, read_metadata, write
 from hipdnn_mlir.program.schema import Buffer, Constant, Copy, Executable, Execute, Location, Port, ProgramModel
-from hipdnn_mlir.program.writer import ALIGNMENT, FILLER, read_metadata, write
 
 
 def program_of(weights: Mapping[str, np.ndarray]) -> ProgramModel:

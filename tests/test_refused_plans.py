@@ -13,12 +13,13 @@ import pytest
 
 import hipdnn_mlir
 from hipdnn_mlir.abi import Attribute
-from hipdnn_mlir.devices import open_device
+from hipdnn_mlir.cli import execution
+from hipdnn_mlir.cli import main as cli
 from hipdnn_mlir.errors import DeviceError, PlanRefusedError, RefusedPlan, UnsupportedError, error_from_dict
 from hipdnn_mlir.placement import plans
-from hipdnn_mlir.plan_options import device_options
-from hipdnn_mlir.recovery import Refusals
-from hipdnn_mlir.tools import cli, execution
+from hipdnn_mlir.session.devices import open_device
+from hipdnn_mlir.session.plan_options import device_options
+from hipdnn_mlir.session.recovery import Refusals
 from models import GraphBuilder
 from runtime_programs import Array
 

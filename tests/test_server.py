@@ -26,11 +26,11 @@ import hipdnn_mlir
 import models
 import untaken
 from containers import memory_file, read_file, write_container
-from hipdnn_mlir import server
 from hipdnn_mlir.placement import place
+from hipdnn_mlir.service import server
 
 Reply = dict[str, Any]
-COMPILER = import_module("hipdnn_mlir.compile")
+COMPILER = import_module("hipdnn_mlir.compiler.lower")
 PLACE = {"action": "place", "target": "host", "placement": "profitable"}
 COMPILE = {"action": "compile", "target": "host", "name": "part"}
 
@@ -40,7 +40,7 @@ class Client:
 
     def __init__(self) -> None:
         self.connection, theirs = socket.socketpair()
-        command = [sys.executable, "-P", "-m", "hipdnn_mlir.server", str(theirs.fileno())]
+        command = [sys.executable, "-P", "-m", "hipdnn_mlir.service.server", str(theirs.fileno())]
         self.process = subprocess.Popen(
             command, pass_fds=[theirs.fileno()], stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )

@@ -12,8 +12,8 @@ import pytest
 
 import hipdnn_mlir
 import models
-from hipdnn_mlir import target as targets
 from hipdnn_mlir.dtypes import F32
+from hipdnn_mlir.targets import target as targets
 from models import GraphBuilder
 
 

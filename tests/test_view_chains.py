@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from torch_mlir import ir
 
-from hipdnn_mlir.dialect import make_context
+from hipdnn_mlir.ir.dialect import make_context
 from hipdnn_mlir.passes.pipeline import build
 
 VIEWS = 2000

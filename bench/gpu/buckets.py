@@ -31,7 +31,7 @@ def pack(directory: Path) -> None:
     import onnxruntime as ort
 
     from bucket_models import BUCKETS, SAFE, SIZES, feeds_of
-    from hipdnn_mlir.instances import compile_instances
+    from hipdnn_mlir.compiler.instances import compile_instances
 
     directory.mkdir(parents=True, exist_ok=True)
     for title, (proto, symbol) in SAFE.items():

@@ -1,4 +1,4 @@
-"""Fits the polynomials of hipdnn_mlir/gpu/coefficients.py: prints that module. Needs mpmath.
+"""Fits the polynomials of hipdnn_mlir/codegen/math/coefficients.py: prints that module. Needs mpmath.
 
 Each is the Chebyshev fit, in 60 digits, of a function that is smooth where it is used; the degree is the least whose error is below a
 quarter of a unit in the last place of the type.
@@ -42,7 +42,7 @@ def _of(t: Any) -> Any:
 
 
 SHORT: dict[str, tuple[Callable[[Any], Any], Any, Any, int]] = {
-    # What 16 bits need (hipdnn_mlir/gpu/short_functions.py), and the number of terms that has errors of about 2^-17.
+    # What 16 bits need (hipdnn_mlir/codegen/math/short_functions.py), and the number of terms that has errors of about 2^-17.
     "TANH": (FITS["TANH"][0], 1e-24, 0.0625, 2),
     "ERF": (FITS["ERF"][0], 1e-24, 0.25, 3),
     # log(1 + f) = f L(f)

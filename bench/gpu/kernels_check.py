@@ -289,7 +289,7 @@ def terms_of(case: dict[str, Any]) -> int:
 
 def compiled(case: dict[str, Any], architecture: str) -> Any:
     """The kernel of a case, or why there is none."""
-    from hipdnn_mlir.gpu import find_architecture, generate, generate_graph
+    from hipdnn_mlir.codegen import find_architecture, generate, generate_graph
 
     found = find_architecture(architecture)
     if case["what"] in GRAPHS:
@@ -322,8 +322,8 @@ def graph_of(case: dict[str, Any]) -> Any:
     """The operation graph of a case, as the op table emits it."""
     from hipdnn_mlir.dtypes import BY_NAME, F32
     from hipdnn_mlir.ops.emitter import Emitter, Operand, Storage
-    from hipdnn_mlir.ops.registry import find
     from hipdnn_mlir.ops.spec import OpView, TensorArg, TensorType
+    from hipdnn_mlir.ops.table import find
 
     emitter = Emitter(F32)
     operands = []

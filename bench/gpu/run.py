@@ -29,9 +29,9 @@ from pytorch import INPUT_SETS, time_us
 
 import carried
 import hipdnn_mlir
-import hipdnn_mlir.devices
+import hipdnn_mlir.session.devices
 from hipdnn_mlir.dtypes import BY_NAME
-from hipdnn_mlir.plan_options import PlanOptions
+from hipdnn_mlir.session.plan_options import PlanOptions
 
 LIMITS = {"f32": 2e-3, "f16": 2e-2}
 """Largest relative distance of outputs, as norms; that of f32 allows TF32."""
@@ -113,7 +113,7 @@ def surroundings() -> str:
     """The date, the GPU and what runs on it."""
     asked = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     gpu = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip().splitlines()
-    library = hipdnn_mlir.devices.open_device(hipdnn_mlir.devices.DeviceOptions("cuda")).version
+    library = hipdnn_mlir.session.devices.open_device(hipdnn_mlir.session.devices.DeviceOptions("cuda")).version
     versions = f"CUDA {torch.version.cuda}, PyTorch {torch.__version__}, hipDNN {library}"
     return f"{dt.datetime.now(dt.UTC):%Y-%m-%d}, {'; '.join(gpu)}, {versions}"
 

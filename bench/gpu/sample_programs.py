@@ -12,18 +12,18 @@ from torch_mlir import ir
 
 import torch_ir
 from hipdnn_mlir import dtypes
-from hipdnn_mlir.compile import Lowered, Program
-from hipdnn_mlir.dialect import make_context
+from hipdnn_mlir.compiler.program import Lowered, Program
 from hipdnn_mlir.errors import RefusedPlan, UnsupportedError
-from hipdnn_mlir.importer import Imported, TensorInfo
+from hipdnn_mlir.ir.claims import rejects
+from hipdnn_mlir.ir.constants import plan_constants
+from hipdnn_mlir.ir.dialect import make_context
+from hipdnn_mlir.ir.imported import Imported, TensorInfo
 from hipdnn_mlir.ops.registry import ONNX
 from hipdnn_mlir.ops.samples import Sample, samples
 from hipdnn_mlir.ops.spec import TensorType
-from hipdnn_mlir.passes.evaluate_constants import plan_constants
-from hipdnn_mlir.passes.offload import rejects
-from hipdnn_mlir.passes.pipeline import OFFLOAD_STEPS, TORCH_STEPS, Runner
+from hipdnn_mlir.passes.pipeline import OFFLOAD_STEPS, Runner, TORCH_STEPS
 from hipdnn_mlir.program.emit import emit
-from hipdnn_mlir.target import find_target
+from hipdnn_mlir.targets.target import find_target
 from hipdnn_mlir.versions import producers
 
 Array = npt.NDArray[np.generic]

@@ -25,7 +25,7 @@ from run import LIMITS, inputs_of, surroundings
 import carried
 import hipdnn_mlir
 from hipdnn_mlir.dtypes import BY_NAME
-from hipdnn_mlir.session import PlanOptions
+from hipdnn_mlir.session.session import PlanOptions
 
 Tensors = list[torch.Tensor]
 

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import hipdnn_mlir
 import light
-from hipdnn_mlir.tools.measure import interleave
+from hipdnn_mlir.cli.measure import interleave
 
 HELD_OUT = 360
 MODEL = Path(__file__).with_name("digits.onnx")

@@ -7,9 +7,9 @@ from typing import Any
 from torch_mlir import ir
 
 from hipdnn_mlir import extension
-from hipdnn_mlir.ir_types import tensor_type
-from hipdnn_mlir.ir_view import defining, literal_scalar
-from hipdnn_mlir.passes.canonicalize_torch import splat
+from hipdnn_mlir.ir.literals import splat
+from hipdnn_mlir.ir.types import tensor_type
+from hipdnn_mlir.ir.view import defining, literal_scalar
 
 
 @extension.pattern("acme-reciprocal", roots=["torch.aten.div.Tensor"], after="canonicalize-torch")

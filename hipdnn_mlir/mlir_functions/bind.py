@@ -5,8 +5,7 @@ from typing import Any
 
 from torch_mlir import ir
 
-from hipdnn_mlir.ops.spec import Refusal, TensorType
-
+from ..ops.spec import Refusal, TensorType
 from .function import ATTRIBUTE, DEFAULT, LISTS, SCALARS, MlirFunction, inside_optional, is_tensor_type, marks
 
 

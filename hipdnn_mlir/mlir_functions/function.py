@@ -12,9 +12,9 @@ from typing import Any
 
 from torch_mlir import ir
 
-from hipdnn_mlir.dialect import make_context
-from hipdnn_mlir.errors import HipdnnMlirError
-from hipdnn_mlir.ir_types import is_tensor
+from ..errors import HipdnnMlirError
+from ..ir.dialect import make_context
+from ..ir.types import is_tensor
 
 ATTRIBUTE, DEFAULT = "hipdnn.attribute", "hipdnn.default"
 SCALARS = {"!torch.int": "int", "!torch.float": "float", "!torch.bool": "bool", "!torch.str": "str"}

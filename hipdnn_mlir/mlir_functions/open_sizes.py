@@ -5,13 +5,12 @@ from typing import Any
 
 import onnx
 
-from hipdnn_mlir.errors import OpenSizeError
-from hipdnn_mlir.ops.spec import Refusal
-from hipdnn_mlir.shape_inference import attributes_of, known_types
-from hipdnn_mlir.sizes.assumptions import Assumption
-from hipdnn_mlir.sizes.known_sizes import bounded
-from hipdnn_mlir.sizes.solver import Solver
-
+from ..dynamic.facts import Assumption
+from ..dynamic.solver import Solver
+from ..errors import OpenSizeError
+from ..frontend.shape_inference import attributes_of, known_types
+from ..frontend.sizes.known_sizes import bounded
+from ..ops.spec import Refusal
 from .function import FUNCTIONS, line
 from .specialize import Specialized, specialize
 

@@ -10,13 +10,12 @@ from typing import Any
 from torch_mlir import ir
 from torch_mlir.passmanager import PassManager
 
-from hipdnn_mlir.dialect import make_context
-from hipdnn_mlir.ir_types import is_tensor, tensor_type, torch_tensor
-from hipdnn_mlir.ir_view import defining, is_constant, row_name
-from hipdnn_mlir.ops.registry import find, rows
-from hipdnn_mlir.ops.spec import Refusal, TensorType
-from hipdnn_mlir.sizes.known_sizes import FAR
-
+from ..frontend.sizes.known_sizes import FAR
+from ..ir.dialect import make_context
+from ..ir.types import is_tensor, tensor_type, torch_tensor
+from ..ir.view import defining, is_constant, row_name
+from ..ops.spec import Refusal, TensorType
+from ..ops.table import find, rows
 from .bind import bind, check_fits, name_of, retype
 from .function import MlirFunction, is_tensor_type, line_of, named_functions, parsed, result_types
 

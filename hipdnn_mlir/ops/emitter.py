@@ -11,7 +11,7 @@ from .. import dtypes
 from ..abi import Attribute, AttributeType, Descriptor, Pointwise, Reduce
 from ..dtypes import DType
 from .graph import DEFAULT_ALIGNMENT, Graph, Node, Tensor, TensorKey
-from .spec import OpView, Refusal, Reject, TensorArg, TensorType
+from .spec import Refusal, TensorArg, TensorType
 from .strides import Dims, Strides, broadcast, memory_order, packed, restride
 
 
@@ -275,36 +275,3 @@ def compute_type(inputs: Sequence[DType], output: DType) -> DType:
     if dtypes.F64 in kinds:
         return dtypes.F64
     return dtypes.F32 if any(kind.is_float for kind in kinds) else dtypes.I64
-
-
-def emit_region(
-    ops: Sequence[tuple[OpView, Sequence[Any]]],
-    operands: Mapping[Any, Operand],
-    results: Sequence[tuple[Any, TensorType]],
-    storage: Sequence[Storage | None] | None = None,
-) -> Graph | Reject:
-    """Build the graph of a region, or say which op refused and why.
-
-    Args:
-        ops: per torch op, in topological order, its view and the SSA keys of its results.
-        operands: SSA key -> region operand, in operand order.
-        results: SSA key and type of each region result.
-        storage: how the buffer of each result stores it; None before buffers exist.
-    """
-    from .registry import find
-
-    emitter = Emitter(dtypes.F32)
-    view = ops[-1][0] if ops else OpView("hipdnn.graph", (), ())  # a copy yields its operand
-    try:
-        for index, (key, operand) in enumerate(operands.items()):
-            emitter.bind(key, operand, index)
-        for view, keys in ops:
-            row = find(view.name)
-            if row is None or row.emit is None:
-                return Reject(view.label, "no-row", "no hipDNN operation expresses it", view.node)
-            made = row.emit(emitter, view)
-            for key, kind, value in zip(keys, view.results, made if isinstance(made, list) else [made], strict=False):
-                emitter.define(key, value, kind)
-        return emitter.finish(results, storage if storage is not None else [None] * len(results))
-    except Refusal as refusal:
-        return Reject(view.label, refusal.rule, refusal.reason, view.node)

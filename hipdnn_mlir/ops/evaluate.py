@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 
 from ..abi import Attribute, Descriptor, Pointwise
-from .emitter import Operand, emit_region
+from ..errors import Reject
+from .emitter import Operand
 from .graph import Graph, Node
-from .registry import find
-from .spec import Concat, Movement, OpView, Pad, Permute, Refusal, Reject, Reshape, Slice, TensorArg
+from .regions import emit_region
+from .spec import Concat, Movement, OpView, Pad, Permute, Refusal, Reshape, Slice, TensorArg
+from .table import find
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

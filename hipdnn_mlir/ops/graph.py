@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..abi import Attribute, AttributeType, Descriptor
+from ..abi import Attribute, AttributeType, Descriptor, Pointwise
 from ..dtypes import DType
 from .strides import Dims, Strides
 
@@ -186,3 +186,27 @@ def _encode_graph(compute: DType, operations: Sequence[int]) -> JsonDescriptor:
             _attribute(a.OPERATIONGRAPH_HANDLE, t.HANDLE, None),
         ],
     ]
+
+
+def summary(graph: Graph) -> str:
+    """The nodes of a graph in one line: "conv2d + add + relu"."""
+    return " + ".join(_short_name(graph, node) for node in graph.nodes)
+
+
+def _short_name(graph: Graph, node: Node) -> str:
+    if node.type == Descriptor.OPERATION_POINTWISE_DESCRIPTOR:
+        mode = Pointwise(node.get(Attribute.POINTWISE_MODE)).name.lower().removesuffix("_fwd")
+        kinds = {graph.tensors[index].dtype for index in (*node.inputs.values(), *node.outputs.values())}
+        return mode if mode != "identity" else "copy" if len(kinds) == 1 else "cast"
+    rank = len(graph.tensors[next(iter(node.outputs.values()))].dims)
+    names = {
+        Descriptor.OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR: f"conv{rank - 2}d",
+        Descriptor.OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR: f"conv_transpose{rank - 2}d",
+        Descriptor.OPERATION_MATMUL_DESCRIPTOR: "matmul",
+        Descriptor.OPERATION_REDUCTION_DESCRIPTOR: "reduce",
+        Descriptor.OPERATION_RESAMPLE_FWD_DESCRIPTOR: "pool",
+        Descriptor.OPERATION_LAYERNORM_DESCRIPTOR_EXT: "layer_norm",
+        Descriptor.OPERATION_BATCHNORM_INFERENCE_VARIANCE_DESCRIPTOR_EXT: "batch_norm",
+    }
+    kind = Descriptor(node.type)
+    return names.get(kind, kind.name.removeprefix("OPERATION_").split("_DESCRIPTOR")[0].lower())

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -15,8 +14,7 @@ from ..abi import Pointwise as P
 from ..dtypes import BOOL, DType
 from .emitter import Emitter, Operand, Storage, Value
 from .graph import TensorKey, json_number
-from .registry import find
-from .spec import Call, OpView, Refusal, Reject, TensorArg, TensorType
+from .spec import Refusal, TensorArg, TensorType
 from .strides import Dims, Strides, broadcast, packed, restride
 
 MAP, PAD = "map", "pad"
@@ -132,7 +130,7 @@ class MapBuilder(Emitter):
         return (0,) * len(self.space)
 
     def _load(self, index: int, operand: Operand, dims: Dims) -> Value:
-        strides = broadcast_strides(dims, _seen(operand.dims, operand.storage, dims), self.space)
+        strides = broadcast_strides(dims, seen_strides(operand.dims, operand.storage, dims), self.space)
         return self._loaded(index, operand, dims, KernelTensor("in", index, operand.dtype, self.space, strides))
 
     def _loaded(self, index: int, operand: Operand, dims: Dims, tensor: KernelTensor) -> Value:
@@ -231,7 +229,7 @@ class MapBuilder(Emitter):
         value, dims = self._values[key], kind.static_dims()
         if _unpadded(dims) != _unpadded(self.space):
             raise Refusal("space", f"a result of dims {dims} in a map over {self.space}")
-        self.tensors.append(_out(index, kind, stored, self.space))
+        self.tensors.append(result_tensor(index, kind, stored, self.space))
         self.code.append(["store", len(self.tensors) - 1, value.tensor])
 
 
@@ -267,88 +265,13 @@ def _unpadded(dims: Dims) -> Dims:
     return dims[first:]
 
 
-def is_map(name: str) -> bool:
-    """Whether an op may share a map kernel with others."""
-    row = find(name)
-    return (
-        row is not None and row.call is None and (row.launch is not None or (row.emit is not None and row.move is None))
-    )
-
-
-def kernel_region(
-    ops: Sequence[tuple[OpView, Sequence[Any]]],
-    operands: Mapping[Any, Operand],
-    results: Sequence[tuple[Any, TensorType]],
-    storage: Sequence[Storage | None] | None = None,
-) -> Kernel | Reject:
-    """Build the kernel of a region, or say which op refused and why; arguments as for `emit_region`."""
-    stored = storage if storage is not None else [None] * len(results)
-    view = ops[-1][0] if ops else OpView("hipdnn.launch", (), ())  # a copy yields its operand
-    try:
-        row = find(view.name)
-        if len(ops) == 1 and row is not None and row.call is not None:
-            return _call(row.call(view), view, operands, results, ops[0][1], stored)
-        builder = MapBuilder(_space(results))
-        for index, (key, operand) in enumerate(operands.items()):
-            builder.bind(key, operand, index)
-        for view, keys in ops:
-            row = find(view.name)
-            emission = None if row is None or not is_map(view.name) else row.launch or row.emit
-            if emission is None:
-                return Reject(view.label, "no-row", "no kernel expresses it", view.node)
-            made = emission(builder, view)
-            for key, kind, value in zip(keys, view.results, made if isinstance(made, list) else [made], strict=False):
-                builder.define(key, value, kind)
-        for index, (key, kind) in enumerate(results):
-            builder.store(key, kind, stored[index], index)
-        return Kernel(MAP, builder.tensors, {"code": builder.code})
-    except Refusal as refusal:
-        return Reject(view.label, refusal.rule, refusal.reason, view.node)
-
-
-def _space(results: Sequence[tuple[Any, TensorType]]) -> Dims:
-    """The positions that a map computes: those of its results."""
-    shapes = [kind.static_dims() for _, kind in results]
-    return max(shapes, key=lambda dims: (math.prod(dims), len(dims))) or (1,)
-
-
-def _call(
-    call: Call,
-    op: OpView,
-    operands: Mapping[Any, Operand],
-    results: Sequence[tuple[Any, TensorType]],
-    keys: Sequence[Any],
-    storage: Sequence[Storage | None],
-) -> Kernel:
-    positions = {key: index for index, key in enumerate(operands)}
-    tensors = []
-    for item in call.operands:
-        arg, dims = item if isinstance(item, tuple) else (item, item.type.static_dims())
-        if arg.key not in positions:
-            raise Refusal("operand", "a number that is known at compile time has no buffer")
-        operand = operands[arg.key]
-        dtype = call.dtype or operand.dtype
-        strides = _seen(operand.dims, operand.storage, dims)
-        if call.function == MAP and call.results is not None:
-            dims, strides = call.results[0], broadcast_strides(dims, strides, call.results[0])
-        tensors.append(KernelTensor("in", positions[arg.key], dtype, dims, strides))
-    places = {key: index for index, (key, _) in enumerate(results)}
-    for number, (key, kind) in enumerate(zip(keys, op.results, strict=False)):
-        if key not in places:
-            raise Refusal("result", "a result that nothing reads")
-        stored = storage[places[key]]
-        dims = call.results[number] if call.results is not None else kind.static_dims()
-        tensors.append(_out(places[key], kind, stored, dims))
-    return Kernel(call.function, tensors, dict(call.attributes))
-
-
-def _out(index: int, kind: TensorType, stored: Storage | None, dims: Dims) -> KernelTensor:
+def result_tensor(index: int, kind: TensorType, stored: Storage | None, dims: Dims) -> KernelTensor:
     """A result seen under other dims; one without elements has no strides of 0 either."""
-    strides = packed([max(size, 1) for size in dims]) if 0 in dims else _seen(kind.static_dims(), stored, dims)
+    strides = packed([max(size, 1) for size in dims]) if 0 in dims else seen_strides(kind.static_dims(), stored, dims)
     return KernelTensor("out", index, kind.dtype, dims, strides)
 
 
-def _seen(dims: Dims, stored: Storage | None, shown: Dims) -> Strides:
+def seen_strides(dims: Dims, stored: Storage | None, shown: Dims) -> Strides:
     """Strides that show a stored tensor under other dims."""
     strides = stored.strides if stored else packed(dims)
     seen = strides if dims == shown else restride(dims, strides, shown)

@@ -1,27 +1,28 @@
-"""The one table of operations: torch op name -> row, filled by the family modules."""
+"""How a family enters its rows into the op table."""
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from .spec import Call, Emission, MapEmission, Movement, OpRow, OpView, Precision, Results
+from .row import Emission, MapEmission, OpRow
+from .spec import Call, Movement, OpView, Precision, Results
 
 ONNX = "hipdnn.onnx."
 """What the names of ONNX operators with a row of their own start with."""
 HIPDNN_DOMAIN = "hipdnn"
 """ONNX domain of the operators that stand for hipDNN's own operations."""
-_ROWS: dict[str, OpRow] = {}
+ROWS: dict[str, OpRow] = {}
 
 
 def add(row: OpRow) -> None:
     """Enter a row. A name may appear twice: once for hipDNN or movement, once for a kernel."""
-    old = _ROWS.get(row.name)
+    old = ROWS.get(row.name)
     if old is None:
-        _ROWS[row.name] = row
+        ROWS[row.name] = row
         return
     first, second = (row, old) if _is_kernel(old) else (old, row)
     if _is_kernel(first) or not _is_kernel(second):
         raise ValueError(f"two rows for {row.name}")
-    _ROWS[row.name] = replace(
+    ROWS[row.name] = replace(
         first,
         becomes=f"{first.becomes}; else a {second.becomes}",
         onnx=first.onnx or second.onnx,
@@ -135,25 +136,3 @@ def kernel(
         return call
 
     return enter
-
-
-def find(name: str) -> OpRow | None:
-    """The row of an op, or None."""
-    return rows().get(name)
-
-
-def rows() -> dict[str, OpRow]:
-    """All rows by op name."""
-    from . import families  # noqa: F401 - the families import this module
-
-    return _ROWS
-
-
-CONVERTED = frozenset({"Cast"})
-"""Operators with a row of their own for those cases only that torch-mlir's conversion refuses."""
-
-
-def own_operators() -> list[str]:
-    """ONNX operators with a row of their own that torch-mlir's conversion is kept from."""
-    names = (name.removeprefix(ONNX) for name in rows() if name.startswith(ONNX))
-    return [name for name in names if name not in CONVERTED]

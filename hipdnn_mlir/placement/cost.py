@@ -9,10 +9,10 @@ import onnx
 from ..abi import Attribute as A
 from ..abi import Descriptor as D
 from ..dtypes import ALL, BY_NAME
-from ..onnx_types import BY_ONNX
+from ..frontend.onnx_types import BY_ONNX
 from ..ops.strides import Dims, extent
 from ..program.schema import Executable, Execute, Kernel, Launch, ProgramModel, Step
-from ..target import CostModel, Rates
+from ..targets.target import CostModel, Rates
 from .graph import OnnxGraph
 from .shapes import Types
 

@@ -4,8 +4,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..compile import Lowered, lower
-from ..container import stand_ins
+from ..compiler.lower import lower
+from ..compiler.program import Lowered
 from ..errors import (
     DeviceError,
     HipdnnMlirError,
@@ -16,8 +16,9 @@ from ..errors import (
     Reject,
     UnsupportedError,
 )
-from ..importer import with_shapes
-from ..shape_inference import DATA_DEPENDENT
+from ..frontend.container import stand_ins
+from ..frontend.prepare import with_shapes
+from ..frontend.shape_inference import DATA_DEPENDENT
 from .extract import Region
 from .graph import OnnxGraph
 from .plans import RULE, lowered_here

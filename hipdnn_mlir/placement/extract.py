@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import onnx
 
+from ..frontend.shape_inference import static_dims
 from ..ops.strides import Dims
-from ..shape_inference import static_dims
 from .graph import OnnxGraph
 from .shapes import Types
 

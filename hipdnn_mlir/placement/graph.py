@@ -10,7 +10,7 @@ import onnx
 from onnx import numpy_helper
 
 from ..errors import ModelError
-from ..onnx_types import BY_ONNX
+from ..frontend.onnx_types import BY_ONNX
 
 INLINE_BYTES = 1024
 """Float initializers of more bytes are left out: what is placed may not depend on their values, which a host sends only to compile."""

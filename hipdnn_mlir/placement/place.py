@@ -10,16 +10,19 @@ from typing import Any
 
 import onnx
 
-from ..compile import Lowered, has_code, lower
-from ..container import stand_ins
+from ..compiler.compile import has_code
+from ..compiler.lower import lower
+from ..compiler.program import Lowered
+from ..dynamic.input_sizes import Buckets
 from ..errors import ModelError, PlanRefusedError, RefusedPlan, Reject, UnsupportedError
 from ..extension import load_extensions
-from ..model_file import read_model
-from ..onnx_types import BY_ONNX
+from ..frontend.container import stand_ins
+from ..frontend.model_file import read_model
+from ..frontend.onnx_types import BY_ONNX
+from ..frontend.shape_inference import DATA_DEPENDENT
+from ..frontend.sizes.input_sizes import input_sizes
 from ..precision import UNCHANGED, find_precision
-from ..shape_inference import DATA_DEPENDENT
-from ..sizes.open_sizes import Buckets, input_sizes
-from ..target import find_target
+from ..targets.target import find_target
 from .dry_run import Failure, dry_run
 from .extract import Region, extract
 from .graph import OnnxGraph, read_graph

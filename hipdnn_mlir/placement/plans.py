@@ -7,13 +7,13 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from .. import _runtime
-from ..devices import DeviceOptions, open_device, plan_folder
 from ..errors import DeviceError, PlanRefusedError, ProgramError, RefusedPlan
 from ..program.schema import Execute, ProgramModel
-from ..recovery import recovered
+from ..session.devices import DeviceOptions, open_device, plan_folder
+from ..session.recovery import recovered
 
 if TYPE_CHECKING:
-    from ..compile import Lowered, Program
+    from ..compiler.program import Lowered, Program
 
 logger = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ as `Types.probe`.
 
 from collections.abc import Sequence
 
-from ..compile import Lowered
-from ..target import CostModel
+from ..compiler.program import Lowered
+from ..targets.target import CostModel
 from .cost import node_us, program_us, value_bytes
 from .graph import OnnxGraph
 from .shapes import Types

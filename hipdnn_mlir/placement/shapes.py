@@ -8,11 +8,11 @@ from typing import Any
 import onnx
 from onnx.shape_inference import InferenceError, infer_shapes
 
-from ..constant_folding import fold_constants
 from ..errors import Reject, UnsupportedError
+from ..frontend.constant_folding import fold_constants
+from ..frontend.shape_inference import contradicted, static_dims
+from ..frontend.shape_inference import infer_shapes as infer_all_shapes
 from ..ops.strides import Dims
-from ..shape_inference import contradicted, static_dims
-from ..shape_inference import infer_shapes as infer_all_shapes
 from .graph import OnnxGraph
 
 logger = logging.getLogger(__name__)

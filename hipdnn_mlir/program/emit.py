@@ -8,14 +8,14 @@ from typing import Any
 
 from torch_mlir import ir
 
-from ..dialect import input_count
 from ..errors import PassError, RefusedPlan
-from ..importer import Imported, TensorInfo
-from ..ir_types import memref_strides
-from ..ir_view import node_name
-from ..passes.outline_constants import constant_name
-from ..passes.split_refused import REFUSED
-from ..passes.views import VIEWS, base
+from ..ir.constants import constant_name
+from ..ir.dialect import input_count
+from ..ir.imported import Imported, TensorInfo
+from ..ir.split_region import REFUSED
+from ..ir.types import memref_strides
+from ..ir.view import node_name
+from ..ir.views import VIEWS, base
 from .schema import Buffer, Constant, Copy, Executable, Execute, Kernel, Launch, Location, Port, ProgramModel, Refused
 
 _BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16, "i64": 64, "i32": 32, "i16": 16, "i8": 8, "i1": 8}

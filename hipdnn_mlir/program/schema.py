@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from ..sizes.expressions import Size, encode
+from .expressions import Size, encode
 
 FORMAT = 1
 OPEN_SIZES_FORMAT = 2

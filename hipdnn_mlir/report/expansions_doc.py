@@ -3,9 +3,9 @@
 import inspect
 from collections.abc import Iterator
 
-from ..onnx_functions.call import Expansion
-from ..onnx_functions.schema_body import write_body
-from ..onnx_functions.table import EXPANSIONS
+from ..frontend.decompositions.call import Expansion
+from ..frontend.decompositions.schema_body import write_body
+from ..frontend.decompositions.table import EXPANSIONS
 
 _SOURCE = "Source:"
 

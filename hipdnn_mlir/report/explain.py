@@ -9,26 +9,29 @@ from typing import Any
 import onnx
 from torch_mlir import ir
 
-from ..compile import ModelLike, has_code, lower
-from ..container import stand_ins
+from ..compiler.compile import ModelLike, has_code
+from ..compiler.lower import lower
+from ..dynamic.buckets import check_names
+from ..dynamic.input_sizes import Buckets, InputSizes, Shapes
 from ..errors import ModelError, Reject, UnsupportedError
 from ..extension import load_extensions
-from ..importer import Imported, with_shapes
-from ..ir_view import node_name, node_names
-from ..model_file import ModelFile, read_model
+from ..frontend.container import stand_ins
+from ..frontend.model_file import ModelFile, read_model
+from ..frontend.prepare import with_shapes
+from ..frontend.sizes.input_sizes import input_sizes
+from ..frontend.sizes.samples import samples_for
+from ..ir.blocks import body, functions
+from ..ir.claims import ENGINE
+from ..ir.imported import Imported
+from ..ir.region import region_graph, region_kernel
+from ..ir.view import node_name, node_names
+from ..ops.graph import summary
 from ..ops.strides import Dims
-from ..passes.graph_to_executable import summary
-from ..passes.offload import ENGINE
-from ..passes.registration import body, functions
 from ..placement import place
 from ..placement.plans import lowered_here, why_not_asked
 from ..precision import UNCHANGED, find_precision
 from ..program.schema import Execute, ProgramModel
-from ..region import region_graph, region_kernel
-from ..sizes.buckets import check_names
-from ..sizes.open_sizes import Buckets, InputSizes, Shapes, input_sizes
-from ..sizes.samples import samples_for
-from ..target import find_target
+from ..targets.target import find_target
 
 KERNEL = "kernel"
 logger = logging.getLogger(__name__)

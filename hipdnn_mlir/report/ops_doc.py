@@ -12,13 +12,16 @@ from typing import TypeVar
 from .. import dtypes
 from ..dtypes import ALL
 from ..errors import Reject
-from ..ops.emitter import Operand, emit_region
+from ..ops.emitter import Operand
 from ..ops.graph import Graph
-from ..ops.kernels import Kernel, kernel_region
-from ..ops.registry import ONNX, rows
+from ..ops.kernels import Kernel
+from ..ops.regions import emit_region, kernel_region
+from ..ops.registry import ONNX
+from ..ops.row import OpRow
 from ..ops.samples import Sample, samples
-from ..ops.spec import OpRow, Refusal, TensorArg
-from ..target import HOST
+from ..ops.spec import Refusal, TensorArg
+from ..ops.table import rows
+from ..targets.target import HOST
 from .expansions_doc import expansion_rows
 
 _GENERAL = frozenset({"dtype", "dynamic-shape", "engine", "no-row"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 
-from hipdnn_mlir.gpu import ARCHITECTURES, GpuKernel
+from hipdnn_mlir.codegen import ARCHITECTURES, GpuKernel
 
 ALL = sorted(ARCHITECTURES)
 _AMDGPU = 224

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gpu.emulator import Emulator
-from hipdnn_mlir.gpu.arch import find_architecture
-from hipdnn_mlir.gpu.assemble import Launch, module_of
-from hipdnn_mlir.gpu.generate import parts_of
+from hipdnn_mlir.codegen.core.arch import find_architecture
+from hipdnn_mlir.codegen.core.assemble import Launch, module_of
+from hipdnn_mlir.codegen.generate import parts_of
 from hipdnn_mlir.ops.strides import extent
 from host_kernels.kernel_runs import memory_of, numpy_dtype, spec_of
 from runtime_programs import Array, TensorSpec

@@ -12,8 +12,8 @@ import pytest
 
 from gpu.emulator import run_in_any_order
 from hipdnn_mlir import Program, Session
+from hipdnn_mlir.codegen.core import assemble
 from hipdnn_mlir.dtypes import BY_NAME
-from hipdnn_mlir.gpu import assemble
 from runtime_programs import Array, ProgramText, argument, document, execute
 
 
@@ -28,7 +28,7 @@ def compile_for_emulator(
         return str(len(modules) - 1)
 
     monkeypatch.setattr(assemble, "compile_module", keep)
-    compiler = importlib.import_module("hipdnn_mlir.compile")  # the package's name `compile` is the function
+    compiler = importlib.import_module("hipdnn_mlir.compiler.compile")  # the package's name `compile` is the function
     return compiler.compile(model, **options), modules
 
 

@@ -8,7 +8,7 @@ import pytest
 from gpu import compiled
 from gpu.emulated import describe, run_kernel
 from gpu.host_cases import cases_of, emulation_of
-from hipdnn_mlir.gpu import find_architecture, generate
+from hipdnn_mlir.codegen import find_architecture, generate
 from host_kernels import test_along_axis, test_interpolation
 from host_kernels.kernel_runs import TensorSpec, numpy_dtype
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from gpu.emulated import describe
+from hipdnn_mlir.codegen import ARCHITECTURES, find_architecture, generate
+from hipdnn_mlir.codegen.core import lower
 from hipdnn_mlir.errors import ModelError
-from hipdnn_mlir.gpu import ARCHITECTURES, find_architecture, generate, lower
 from host_kernels.kernel_runs import TensorSpec
 
 COPY = {"code": [["load", 0], ["store", 1, 0]]}

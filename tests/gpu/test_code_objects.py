@@ -13,9 +13,10 @@ import pytest
 import hipdnn_mlir
 import models
 from gpu import code_object
+from hipdnn_mlir.codegen import find_architecture, link_code_object
+from hipdnn_mlir.codegen.core import link
 from hipdnn_mlir.errors import ModelError, PassError
-from hipdnn_mlir.gpu import find_architecture, link, link_code_object
-from hipdnn_mlir.target import AMD
+from hipdnn_mlir.targets.target import AMD
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")
 needs_linker = pytest.mark.skipif(

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from hipdnn_mlir.codegen import link_code_object
+from hipdnn_mlir.codegen.core import comgr, link
 from hipdnn_mlir.errors import ModelError, PassError
-from hipdnn_mlir.gpu import comgr, link, link_code_object
 
 CODE = b"\x7fELF object \0 with zeros \0"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gpu.emulated import run_kernel
-from hipdnn_mlir.gpu.float_literals import respelled
+from hipdnn_mlir.codegen.core.float_literals import respelled
 from host_kernels.kernel_runs import Array, TensorSpec
 
 # Name: reference, least and greatest operand, greatest error in units in the last place of f32 and of f64 (measured, rounded up).

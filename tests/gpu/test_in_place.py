@@ -12,9 +12,9 @@ from gpu.emulated import describe
 from gpu.emulator import run_in_any_order
 from gpu.graphs import graph_of, row
 from gpu.programs import compile_for_emulator, run
-from hipdnn_mlir.gpu import find_architecture, generate
-from hipdnn_mlir.gpu.assemble import Launch, module_of
-from hipdnn_mlir.gpu.generate import launch_of_graph, parts_of
+from hipdnn_mlir.codegen import find_architecture, generate
+from hipdnn_mlir.codegen.core.assemble import Launch, module_of
+from hipdnn_mlir.codegen.generate import launch_of_graph, parts_of
 from host_kernels.kernel_runs import Array, TensorSpec
 from models import GraphBuilder
 

@@ -12,10 +12,10 @@ import pytest
 from gpu.compiled import ALL
 from gpu.emulated import describe
 from gpu.graphs import graph_of, row
-from hipdnn_mlir.gpu import find_architecture
-from hipdnn_mlir.gpu.assemble import Launch, module_of
-from hipdnn_mlir.gpu.generate import launch_of_graph, parts_of
-from hipdnn_mlir.gpu.lower import assembly
+from hipdnn_mlir.codegen import find_architecture
+from hipdnn_mlir.codegen.core.assemble import Launch, module_of
+from hipdnn_mlir.codegen.core.lower import assembly
+from hipdnn_mlir.codegen.generate import launch_of_graph, parts_of
 from host_kernels.kernel_runs import TensorSpec
 
 NAME = "k"

@@ -10,7 +10,7 @@ import pytest
 from gpu import compiled
 from gpu.emulated import describe, run_kernel
 from gpu.host_cases import cases_of, emulation_of
-from hipdnn_mlir.gpu import find_architecture, generate
+from hipdnn_mlir.codegen import find_architecture, generate
 from host_kernels import kernel_runs as runs
 from host_kernels import test_gather, test_indexing, test_movement
 from host_kernels.kernel_runs import TensorSpec

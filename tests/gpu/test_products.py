@@ -13,8 +13,8 @@ import pytest
 from gpu import compiled
 from gpu.graphs import Body, graph_of, row, run_graph
 from hipdnn_mlir.abi import Pointwise
-from hipdnn_mlir.gpu import find_architecture, generate_graph
-from hipdnn_mlir.gpu.generate import launch_of_graph
+from hipdnn_mlir.codegen import find_architecture, generate_graph
+from hipdnn_mlir.codegen.generate import launch_of_graph
 from hipdnn_mlir.ops.emitter import Emitter, Value
 from hipdnn_mlir.ops.families.matmul import product
 from host_kernels.kernel_runs import Array, TensorSpec, numpy_dtype

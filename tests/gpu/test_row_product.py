@@ -8,8 +8,8 @@ import pytest
 from gpu import compiled
 from gpu.graphs import graph_of, run_graph
 from hipdnn_mlir.abi import Pointwise
-from hipdnn_mlir.gpu import find_architecture, generate_graph
-from hipdnn_mlir.gpu.row_product import is_row_product
+from hipdnn_mlir.codegen import find_architecture, generate_graph
+from hipdnn_mlir.codegen.kernels.row_product import is_row_product
 from hipdnn_mlir.ops.emitter import Emitter, Value
 from hipdnn_mlir.ops.families.matmul import product
 from host_kernels.kernel_runs import TensorSpec, numpy_dtype

@@ -11,9 +11,9 @@ from gpu import compiled
 from gpu.graphs import graph_of, row, run_graph
 from hipdnn_mlir.abi import Pointwise as P
 from hipdnn_mlir.abi import Reduce as R
+from hipdnn_mlir.codegen import find_architecture, generate_graph
 from hipdnn_mlir.dtypes import BOOL, F32
 from hipdnn_mlir.errors import Reject
-from hipdnn_mlir.gpu import find_architecture, generate_graph
 from hipdnn_mlir.ops.emitter import Emitter, Value
 from host_kernels.kernel_runs import Array, TensorSpec, numpy_dtype
 

@@ -7,8 +7,8 @@ import pytest
 
 from gpu import compiled
 from gpu.emulated import describe, run_kernel
-from hipdnn_mlir.gpu import find_architecture, generate
-from hipdnn_mlir.gpu.generate import parts_of
+from hipdnn_mlir.codegen import find_architecture, generate
+from hipdnn_mlir.codegen.generate import parts_of
 from host_kernels import kernel_runs as runs
 from host_kernels.kernel_runs import DTYPES, TensorSpec
 

@@ -9,7 +9,7 @@ import pytest
 
 from gpu import compiled
 from gpu.graphs import graph_of, row, run_graph
-from hipdnn_mlir.gpu import find_architecture, generate_graph
+from hipdnn_mlir.codegen import find_architecture, generate_graph
 from host_kernels.kernel_runs import Array, TensorSpec, numpy_dtype
 from host_kernels.onnx_reference import reference
 

@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import platform
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-import hipdnn_mlir
+import installed
 from hipdnn_mlir.abi import Attribute, AttributeType, DataType, Descriptor, NormPhase, Pointwise, Reduce
 
 ROWWISE = "HOST_ROWWISE_ENGINE"
@@ -49,18 +48,9 @@ _INPUTS = (
 
 
 def library_path() -> Path:
-    """The host library: `HIPDNN_HOST_LIBRARY`, else the one installed with the package.
-
-    Raises:
-        FileNotFoundError: There is none.
-    """
-    name = "hipdnn_host.dll" if platform.system() == "Windows" else "libhipdnn_host.so"
+    """The host library: `HIPDNN_HOST_LIBRARY`, else the one installed with the package."""
     given = os.environ.get("HIPDNN_HOST_LIBRARY")
-    candidates = [Path(given)] if given else [Path(p) / "lib" / name for p in hipdnn_mlir.__path__]
-    for path in candidates:
-        if path.is_file():
-            return path
-    raise FileNotFoundError(f"host library not found at {candidates}; set HIPDNN_HOST_LIBRARY or install the package")
+    return Path(given) if given else installed.library("host")
 
 
 @cache

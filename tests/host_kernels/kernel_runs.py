@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hipdnn_mlir.dtypes import BY_NAME, BY_NUMPY
-from hipdnn_mlir.session import Session
+from hipdnn_mlir.session.session import Session
 from runtime_programs import Array, TensorSpec, kernel_program
 
 FLOATS = ("f32", "f64", "f16", "bf16")

@@ -10,7 +10,7 @@ import onnx
 import onnxruntime as ort
 from onnx import helper
 
-from hipdnn_mlir.onnx_functions.expand import expand
+from hipdnn_mlir.frontend.decompositions.expand import expand
 
 CONTRIB = "com.microsoft"
 Arrays = Mapping[str, np.ndarray]

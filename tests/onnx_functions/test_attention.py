@@ -10,7 +10,7 @@ import pytest
 
 import hipdnn_mlir
 from hipdnn_mlir.errors import UnsupportedError
-from hipdnn_mlir.onnx_functions.expand import expand
+from hipdnn_mlir.frontend.decompositions.expand import expand
 from onnx_functions.node_models import assert_expands, expanded, node_model, run
 
 BATCH, QUERIES, KEYS, PAST, HEADS, WIDTH = 2, 5, 7, 3, 4, 8

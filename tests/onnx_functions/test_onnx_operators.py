@@ -10,9 +10,9 @@ import pytest
 
 import hipdnn_mlir
 from hipdnn_mlir.errors import UnsupportedError
-from hipdnn_mlir.onnx_functions import inline_local_functions
-from hipdnn_mlir.onnx_functions.expand import expand
-from hipdnn_mlir.onnx_functions.table import BODIES, EXPANSIONS, KEPT
+from hipdnn_mlir.frontend.decompositions import inline_local_functions
+from hipdnn_mlir.frontend.decompositions.expand import expand
+from hipdnn_mlir.frontend.decompositions.table import BODIES, EXPANSIONS, KEPT
 from onnx_functions.node_models import CONTRIB, assert_expands, expanded, node_model, run
 
 

@@ -107,7 +107,7 @@ def test_sums_are_exact_when_they_are_long(k: int) -> None:
 
 
 def test_sums_are_refused_when_they_cannot_be_exact() -> None:
-    from hipdnn_mlir.onnx_functions.expand import expand
+    from hipdnn_mlir.frontend.decompositions.expand import expand
 
     inputs = {"a": unsigned(1, 5000), "b": unsigned(5000, 1)}
     _, (reject,) = expand(node_model("MatMulInteger", inputs, domain=""))

@@ -6,8 +6,9 @@ import re
 
 import pytest
 
-from hipdnn_mlir.onnx_functions.table import EXPANSIONS
-from hipdnn_mlir.ops.registry import HIPDNN_DOMAIN, ONNX, rows
+from hipdnn_mlir.frontend.decompositions.table import EXPANSIONS
+from hipdnn_mlir.ops.registry import HIPDNN_DOMAIN, ONNX
+from hipdnn_mlir.ops.table import rows
 
 from .families import OPERATORS
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import hipdnn_mlir
+import installed
 
 HEADERS = Path(__file__).parents[2] / "third_party" / "hip"
 
@@ -32,7 +32,7 @@ def libraries_with_plugins(libraries: Path, tmp_path_factory: pytest.TempPathFac
 
 
 def _host() -> Path:
-    return Path(hipdnn_mlir.__file__).parent / "lib" / "libhipdnn_host.so"
+    return installed.library("host")
 
 
 def _build(name: str, library: Path) -> None:

@@ -32,10 +32,11 @@ sys.path.insert(1, str(Path(__file__).resolve().parents[2] / "bench" / "gpu"))
 import suite as op_suite
 
 import hipdnn_mlir
+import installed
 import models
-from hipdnn_mlir.devices import DeviceInfo, list_devices
-from hipdnn_mlir.gpu import comgr, link
-from hipdnn_mlir.target import AMD, FUSILLI, FUSILLI_ENGINE, TARGETS
+from hipdnn_mlir.codegen.core import comgr, link
+from hipdnn_mlir.session.devices import DeviceInfo, list_devices
+from hipdnn_mlir.targets.target import AMD, FUSILLI, FUSILLI_ENGINE, TARGETS
 from onnx_backend.report import case_names, run_cases
 from rocm import check_machine
 
@@ -69,7 +70,7 @@ class Suite:
 def conformance(program: Path, port: str) -> Suite:
     """The ABI's rules that every hipDNN library keeps, on the port's."""
     suite = Suite("hipDNN's ABI")
-    packaged = Path(hipdnn_mlir.__file__).parent / "lib" / f"libhipdnn_{port}.so"
+    packaged = installed.library(port)
     libraries = [_found(check_machine.HIPDNN), _found(check_machine.HIP)] if port == "hip" else [str(packaged)]
     command = [str(program), *libraries, "--portable"]
     run = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)

@@ -18,8 +18,8 @@ import pytest
 
 import hipdnn_mlir
 import models
+from hipdnn_mlir.codegen.core import link
 from hipdnn_mlir.errors import DeviceError
-from hipdnn_mlir.gpu import link
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")
 pytestmark = [

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(find_library("amdhip64") is not None, reason="ne
 
 def devices(libraries: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     # Wide enough for any path on one line.
-    return run(libraries, "-m", "hipdnn_mlir.tools.cli", "devices", *arguments, COLUMNS="500")
+    return run(libraries, "-m", "hipdnn_mlir.cli.main", "devices", *arguments, COLUMNS="500")
 
 
 def run(libraries: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -62,7 +62,7 @@ def test_mistakes_are_told_without_a_traceback(libraries_with_plugins: Path, tmp
 LISTEN = """
 import logging
 logging.basicConfig(level=logging.INFO, format="%(name)s %(message)s")
-from hipdnn_mlir.devices import DeviceOptions, open_device
+from hipdnn_mlir.session.devices import DeviceOptions, open_device
 open_device(DeviceOptions("hip"))
 """
 

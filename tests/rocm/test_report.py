@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hipdnn_mlir.devices import DeviceInfo
+from hipdnn_mlir.session.devices import DeviceInfo
 from rocm import report
 
 HERE = Path(__file__).parent

@@ -10,7 +10,7 @@ import numpy as np
 from hip import hip
 
 from hipdnn_mlir.errors import DeviceError, ModelError
-from hipdnn_mlir.session import Session
+from hipdnn_mlir.session.session import Session
 from rocm.other_gpu import OnOtherGpu
 from runtime_programs import Array, ProgramText, relu_of_sum
 

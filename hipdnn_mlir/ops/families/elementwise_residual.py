@@ -4,7 +4,8 @@ from ...dtypes import BOOL, F32, F64, I64, DType
 from ..emitter import Value
 from ..kernels import MapBuilder
 from ..registry import elementwise
-from ..spec import MapEmission, OpView, Refusal, TensorArg
+from ..row import MapEmission
+from ..spec import OpView, Refusal, TensorArg
 from .pointwise import operands
 
 _UNARY = {

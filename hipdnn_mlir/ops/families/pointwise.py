@@ -7,7 +7,8 @@ from ...abi import Pointwise as P
 from ...dtypes import BOOL, DType
 from ..emitter import Emitter, Value
 from ..registry import add, compute
-from ..spec import Emission, OpRow, OpView, Refusal, TensorArg
+from ..row import Emission, OpRow
+from ..spec import OpView, Refusal, TensorArg
 
 _SOURCE = "PyTorch: torch.{}"
 

@@ -2,13 +2,7 @@
 
 from collections.abc import Iterator
 
-from .case import (
-    MOVEMENT,
-    Sample,
-    accept,
-    f32,
-    reject,
-)
+from .case import MOVEMENT, Sample, accept, f32, reject
 
 
 def reshapes() -> Iterator[Sample]:

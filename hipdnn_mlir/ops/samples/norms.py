@@ -6,19 +6,7 @@ from typing import Any
 
 from ... import dtypes
 from ...dtypes import DType
-from .case import (
-    MOVEMENT,
-    ONEDNN,
-    ROWWISE,
-    Sample,
-    accept,
-    f32,
-    f64,
-    i16,
-    i32,
-    kind,
-    reject,
-)
+from .case import MOVEMENT, ONEDNN, ROWWISE, Sample, accept, f32, f64, i16, i32, kind, reject
 
 
 def normalization() -> Iterator[Sample]:

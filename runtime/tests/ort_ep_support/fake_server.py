@@ -1,4 +1,4 @@
-"""Stands in for hipdnn_mlir.server: speaks its protocol, and misbehaves on request."""
+"""Stands in for hipdnn_mlir.service.server: speaks its protocol, and misbehaves on request."""
 
 import array
 import json

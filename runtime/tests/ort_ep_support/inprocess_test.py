@@ -139,7 +139,7 @@ class InProcessTest(unittest.TestCase):
 
         def count() -> tuple[int, int]:
             return len(list(pathlib.Path("/proc/self/fd").iterdir())), sys.getrefcount(
-                sys.modules["hipdnn_mlir.server"].answer
+                sys.modules["hipdnn_mlir.service.server"].answer
             )
 
         self.host.ask({"action": "echo"})

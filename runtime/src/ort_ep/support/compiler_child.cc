@@ -20,14 +20,14 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr const char* kModule = "hipdnn_mlir.server";
+constexpr const char* kModule = "hipdnn_mlir.service.server";
 /// What the compiler may take to end by itself after the socket closes, and to be seen dead after it stopped talking.
 constexpr seconds kEndingTime(2);
 /// How often a silent compiler is checked for being alive. Its end closes the socket, except where some other process holds a copy.
 constexpr milliseconds kCheckInterval(500);
 constexpr std::size_t kLengthBytes = 4;
 constexpr std::uint32_t kReplyLimitBytes = 1U << 28;
-// What hipdnn_mlir.server takes.
+// What hipdnn_mlir.service.server takes.
 constexpr std::size_t kRequestLimitBytes = 64U << 20;
 constexpr std::size_t kDescriptorLimit = 8;
 constexpr std::size_t kLastOutputBytes = 2000;

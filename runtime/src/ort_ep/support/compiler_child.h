@@ -15,7 +15,7 @@
 
 namespace hipdnn_ep {
 
-/// A running `python -P -m hipdnn_mlir.server`. A message either way is a length (4 bytes, little-endian) and that much JSON text; file
+/// A running `python -P -m hipdnn_mlir.service.server`. A message either way is a length (4 bytes, little-endian) and that much JSON text; file
 /// descriptors travel with the first bytes of a request. Owns process and socket: the end of life closes the socket, at which the compiler
 /// ends by itself, and kills one that does not. One thread at a time.
 class CompilerChild {

@@ -186,7 +186,7 @@ std::string EmbeddedPython::answer(const std::string& package_root, std::string_
   constexpr const char* install = "install hipdnn-mlir in this Python, or set the option compiler to subprocess";
   const Gil gil(*api_);
   if (!package_root.empty()) add_to_search_path(*api_, package_root);
-  const Reference module(*api_, api_->import_module("hipdnn_mlir.server"));
+  const Reference module(*api_, api_->import_module("hipdnn_mlir.service.server"));
   if (!module) fail(*api_, CompilerError::Cause::unavailable, "cannot be imported", install);
   const Reference function(*api_, api_->get_attribute(module.get(), "answer"));
   if (!function) fail(*api_, CompilerError::Cause::unavailable, "cannot be called", install);

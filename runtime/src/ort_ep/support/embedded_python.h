@@ -20,7 +20,7 @@ class EmbeddedPython {
   /// sys.executable; empty where Python does not know it.
   std::string executable() const;
 
-  /// hipdnn_mlir.server.answer(request, descriptors), with `package_root` added to the end of sys.path where it is not there and not empty.
+  /// hipdnn_mlir.service.server.answer(request, descriptors), with `package_root` added to the end of sys.path where it is not there and not empty.
   /// Throws CompilerError with the text of a Python exception.
   std::string answer(const std::string& package_root, std::string_view request, std::span<const int> descriptors) const;
 

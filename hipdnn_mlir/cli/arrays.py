@@ -1,0 +1,165 @@
+"""Arrays for the command line: read from files, written to files, and compared with a reference."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ModelError
+from ..precision import find_precision
+
+Array = npt.NDArray[Any]
+
+_TOLERANCES = {
+    np.dtype(np.float64): (1e-6, 1e-8),
+    np.dtype(np.float32): (1e-3, 1e-4),
+    np.dtype(np.float16): (1e-2, 1e-2),
+    np.dtype(ml_dtypes.bfloat16): (5e-2, 5e-2),
+}
+"""Relative and absolute tolerance per floating type; other types must be equal."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far one output lies from its reference.
+
+    Attributes:
+        output: Name of the output.
+        absolute: Largest absolute difference.
+        relative: Largest difference over the larger of the reference's magnitude and ``atol``.
+        rtol: Relative tolerance that was applied.
+        atol: Absolute tolerance that was applied.
+        within: Whether every element satisfies ``|got - want| <= atol + rtol * |want|``.
+        constant: Whether that says nothing of the program, since the reference is constant: see ``is_constant``.
+    """
+
+    output: str
+    absolute: float
+    relative: float
+    rtol: float
+    atol: float
+    within: bool
+    constant: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-able form."""
+        return asdict(self)
+
+
+def read_array(path: Path) -> Array:
+    """Read one ``.npy`` file.
+
+    Raises:
+        ModelError: The file is missing, or is not an array that can be read without running code.
+    """
+    try:
+        array = np.load(path, allow_pickle=False)
+    except OSError as error:
+        raise ModelError(f"cannot read the array: {error.strerror or error}", where=str(path)) from error
+    except (ValueError, EOFError) as error:
+        raise ModelError(
+            "not a NumPy array file",
+            where=str(path),
+            expected="a .npy file of numbers",
+            hint="write it with numpy.save",
+        ) from error
+    if not isinstance(array, np.ndarray):
+        raise ModelError("an archive of arrays", where=str(path), expected="a single array (.npy)", got="an .npz file")
+    return array
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write arrays as one ``.npz`` file; it appears as a whole or not at all.
+
+    Raises:
+        ModelError: The file cannot be written.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with partial.open("wb") as stream:
+            np.savez(stream, **dict(arrays))  # type: ignore[arg-type]
+        partial.replace(path)
+    except OSError as error:
+        raise ModelError(f"cannot write the outputs: {error.strerror or error}", where=str(path)) from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def tolerances(precision: str) -> tuple[float, float] | tuple[None, None]:
+    """Return relative and absolute tolerance for what was computed in a precision; nothing where the outputs' own types decide."""
+    narrow = find_precision(precision)
+    return (None, None) if narrow is None else _TOLERANCES[narrow.numpy]
+
+
+def compare(output: str, got: Array, want: Array, rtol: float | None = None, atol: float | None = None) -> Difference:
+    """Compare an output with its reference, both of the same shape and dtype; NaN equals NaN.
+
+    Args:
+        output: Name for the result.
+        got: The array under test.
+        want: The reference.
+        rtol: Relative tolerance; the default depends on the dtype.
+        atol: Absolute tolerance; the default depends on the dtype.
+    """
+    default_rtol, default_atol = _TOLERANCES.get(got.dtype, (0.0, 0.0))
+    rtol = default_rtol if rtol is None else rtol
+    atol = default_atol if atol is None else atol
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return Difference(output, np.inf, np.inf, rtol, atol, within=False)
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    with np.errstate(invalid="ignore"):
+        delta = np.where(same, 0.0, np.abs(a - b))
+    delta = np.where(np.isnan(delta), np.inf, delta)
+    magnitude = np.where(np.isfinite(b), np.abs(b), 0.0)
+    relative = delta / np.maximum(magnitude, atol or 1.0)
+    within = bool(np.all(delta <= atol + rtol * magnitude))
+    return Difference(
+        output, float(delta.max(initial=0.0)), float(relative.max(initial=0.0)), rtol, atol, within=within
+    )
+
+
+def is_constant(want: Array, other: Array | None, is_same: Callable[[Array, Array], bool]) -> bool:
+    """Return whether an output says nothing of the program that computes it: any that ignores its inputs would be right.
+
+    Args:
+        want: The reference's output.
+        other: The reference's output for other random inputs; None where no input is random, and one value everywhere has to tell.
+        is_same: Whether the second array passes for the first one: the comparison in question.
+    """
+    if other is not None:
+        return is_same(other, want)
+    return want.size > 1 and bool(np.all((want == want.flat[0]) | ((want != want) & (want.flat[0] != want.flat[0]))))
+
+
+@dataclass(frozen=True)
+class OutputError:
+    """How far one output of one program lies from ONNX Runtime's.
+
+    Attributes:
+        precision: what the program was compiled with.
+        output: name of the output.
+        largest: of all elements, relative to the largest magnitude of the reference; of integers and booleans the share that differs.
+        rms: root mean square of the differences, relative to that of the reference.
+        tolerance: on ``largest``.
+        constant: whether that says nothing of the program, since the reference's output is the same for other inputs by that tolerance.
+    """
+
+    precision: str
+    output: str
+    largest: float
+    rms: float
+    tolerance: float
+    constant: bool = False
+
+    @property
+    def within(self) -> bool:
+        """Whether the largest error is within the tolerance."""
+        return self.largest <= self.tolerance

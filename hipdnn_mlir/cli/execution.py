@@ -1,0 +1,176 @@
+"""One use of a program from the command line: inputs, a run, timing, and comparison with ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group, RenderableType
+
+from .. import _runtime
+from ..errors import HipdnnMlirError, ModelError
+from ..precision import TF32
+from ..session.devices import open_device
+from ..session.plan_options import PlanOptions, device_options
+from ..session.recovery import Refusals
+from ..session.session import Session
+from . import arrays, render
+from .arrays import Array, Difference
+from .inputs import Given, Inputs
+from .measure import Timing, interleave
+
+RunReference = Callable[[Mapping[str, Array]], Sequence[Array]]
+_HERE, _ORT = "hipdnn-mlir", "ONNX Runtime CPU"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to do with a program.
+
+    Attributes:
+        inputs: What is said of inputs.
+        output: The ``.npz`` file to write, or None.
+        reference: The ONNX model to compare with on ONNX Runtime, or None.
+        rtol: Relative tolerance, or None for the element type's.
+        atol: Absolute tolerance, or None for the element type's.
+        repeat: Timed runs.
+        threads: CPU threads on either side; 0 for all.
+        graph: Whether runs are recorded as graphs of the device, where it has such.
+        plans: How plans are chosen.
+    """
+
+    inputs: Given = field(default_factory=Given)
+    output: Path | None = None
+    reference: Path | None = None
+    rtol: float | None = None
+    atol: float | None = None
+    repeat: int = 0
+    threads: int = 0
+    graph: bool = False
+    plans: PlanOptions = field(default_factory=PlanOptions)
+
+
+@dataclass(frozen=True)
+class Report:
+    """Outputs of a run, and what was asked about them."""
+
+    outputs: Mapping[str, Array]
+    differences: Sequence[Difference]
+    timings: Mapping[str, Timing]
+
+    @property
+    def is_within_tolerance(self) -> bool:
+        """Whether no output differs from its reference; true where nothing was compared."""
+        return all(row.within for row in self.differences)
+
+    def __rich__(self) -> RenderableType:
+        parts: list[RenderableType] = [render.outputs(self.outputs)]
+        if self.differences:
+            parts.append(render.differences(self.differences, _ORT))
+        if self.timings:
+            parts.append(render.timings(self.timings))
+        return Group(*parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-able form, without the values."""
+        return {
+            "outputs": [
+                {"name": name, "dtype": str(array.dtype), "dims": list(array.shape)}
+                for name, array in self.outputs.items()
+            ],
+            "differences": [row.to_dict() for row in self.differences],
+            "timings": {name: timing.to_dict() for name, timing in self.timings.items()},
+        }
+
+
+def execute(program: Path, options: Options) -> Report:
+    """Run a program file once, and then as often and beside whatever the options ask for.
+
+    Raises:
+        HipdnnMlirError: The program, its inputs or the reference model are wrong.
+    """
+    session = Session(program, threads=options.threads, graph=options.graph, **options.plans)
+    inputs = Inputs(session, options.inputs)
+    feeds = inputs.draw()
+    names = [port.name for port in session.outputs]
+    outputs = dict(zip(names, session.run(None, feeds), strict=True))
+    subjects: dict[str, Callable[[], object]] = {_HERE: lambda: session.run(None, feeds)}
+    differences: list[Difference] = []
+    if options.reference is not None:
+        run_reference = reference_runner(options.reference, names, options.threads)
+        differences = _compared(outputs, run_reference, feeds, inputs.draw_others(feeds), options)
+        subjects[_ORT] = partial(run_reference, feeds)
+    if options.output is not None:
+        arrays.write_arrays(options.output, outputs)
+    timings = interleave(subjects, options.repeat) if options.repeat else {}
+    return Report(outputs, differences, timings)
+
+
+def _compared(
+    outputs: Mapping[str, Array],
+    run_reference: RunReference,
+    feeds: Mapping[str, Array],
+    others: Mapping[str, Array] | None,
+    options: Options,
+) -> list[Difference]:
+    """Return how far outputs lie from those of the reference, and which of these are the same for other inputs."""
+
+    def compared(name: str, got: Array, want: Array) -> Difference:
+        return arrays.compare(name, got, want, options.rtol, options.atol)
+
+    wanted = run_reference(feeds)
+    by_others = [None] * len(wanted) if others is None else run_reference(others)
+    rows = []
+    for (name, got), want, other in zip(outputs.items(), wanted, by_others, strict=True):
+        constant = arrays.is_constant(want, other, lambda a, b: compared("", a, b).within)
+        rows.append(replace(compared(name, got, want), constant=constant))
+    return rows
+
+
+def refusals_of(target: str, precision: str, plans: PlanOptions, threads: int = 0, graph: bool = False) -> Refusals:
+    """Return what the library of a target has refused on this machine; nothing where it is not here, or nothing is kept."""
+    try:
+        port = _runtime.port_for_target(target)
+        options = device_options(port, plans, is_tf32=precision == TF32, threads=threads, graphs=graph)
+        return Refusals(open_device(options), options.plan_folder) if options.plan_folder else Refusals()
+    except HipdnnMlirError:
+        return Refusals()  # what is wrong is an error where it matters
+
+
+def reference_runner(model: Path, names: Sequence[str], threads: int = 0) -> RunReference:
+    """Return a function that runs a model on ONNX Runtime's CPU provider, from inputs by name to outputs.
+
+    Args:
+        model: The ONNX file.
+        names: Outputs to return, in this order.
+        threads: Threads within a node; 0 for all.
+
+    Raises:
+        ModelError: ONNX Runtime is not installed, or refuses the model; the function raises it where the inputs are refused.
+    """
+    try:
+        import onnxruntime as ort
+    except ImportError as error:
+        raise ModelError(
+            "ONNX Runtime is not installed", where="--compare ort", hint="pip install onnxruntime"
+        ) from error
+    settings = ort.SessionOptions()
+    settings.log_severity_level = 4  # errors are exceptions
+    settings.intra_op_num_threads = threads
+    # ONNX Runtime's exceptions share no base class but Exception.
+    try:
+        session = ort.InferenceSession(model, settings, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise ModelError(f"ONNX Runtime refuses the model: {error}", where=str(model)) from error
+
+    def run(feeds: Mapping[str, Array]) -> Sequence[Array]:
+        try:
+            results: Sequence[Array] = session.run(list(names), dict(feeds))
+        except Exception as error:
+            raise ModelError(f"ONNX Runtime refuses the inputs: {error}", where=str(model)) from error
+        return results
+
+    return run

@@ -1,0 +1,221 @@
+"""Inputs of a program for the command line: from files, the others at random."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from ..dtypes import BY_NAME
+from ..errors import ModelError
+from ..program.expressions import Expressions, names_in
+from ..session.arrays import Port
+from ..session.session import Session
+from .arrays import Array, read_array
+
+Range = tuple[float, float]
+_INTEGER_LIMIT = 10
+"""Random integers lie below it: small enough to be a token, an index or a count."""
+_DRAWS = 8
+"""Random inputs that are looked at for some that differ."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the user says of inputs.
+
+    Attributes:
+        files: Files of inputs by name; the others are random.
+        ranges: Ranges that random inputs are drawn from, by name: a number, and a higher one that is not drawn itself.
+        sizes: Sizes that the program leaves open: a number by open size, or dims by input.
+        seed: Of random inputs; None for 0.
+    """
+
+    files: Mapping[str, Path] = field(default_factory=dict)
+    ranges: Mapping[str, Range] = field(default_factory=dict)
+    sizes: Mapping[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+
+
+class Inputs:
+    """The inputs of a program: the same from files in every draw, the others at random.
+
+    Args:
+        session: The program.
+        given: What the user says.
+
+    Raises:
+        ModelError: What is said is of no input or size, contradicts the program or a file, or has no effect; a file is no array.
+    """
+
+    def __init__(self, session: Session, given: Given | None = None) -> None:
+        given = given or Given()
+        self._ports, self._seed = session.inputs, given.seed or 0
+        _check_names("--input", given.files, self._ports)
+        _check_names("--range", given.ranges, self._ports)
+        self._ranges: dict[str, Range] = {**session.ranges, **given.ranges}
+        for port in self._ports:
+            if port.name in given.ranges:
+                _check_range(port, given.ranges[port.name], is_from_file=port.name in given.files)
+        _check_sizes(self._ports, session.symbols, given.sizes)
+        self._files = {name: read_array(path) for name, path in given.files.items()}
+        if given.seed is not None and not self._is_random:
+            raise ModelError("no input is random", where="--seed", hint="leave it out")
+        shapes = {name: array.shape for name, array in self._files.items()}
+        known = {**session.least_exact, **_known_sizes(self._ports, shapes, given.sizes)}
+        self._dims = {port.name: shapes.get(port.name, _dims(port, known)) for port in self._ports}
+        for port in self._ports:
+            _check_said(port, self._dims[port.name], given.sizes)
+
+    @property
+    def _is_random(self) -> bool:
+        return any(port.name not in self._files for port in self._ports)
+
+    def draw(self, number: int = 0) -> dict[str, Array]:
+        """Return every input by name; each number gives other random ones.
+
+        Raises:
+            ModelError: An input does not fit into memory.
+        """
+        rng = np.random.default_rng([self._seed, number] if number else self._seed)
+        return {port.name: self._input(port, rng) for port in self._ports}
+
+    def draw_others(self, feeds: Mapping[str, Array]) -> dict[str, Array] | None:
+        """Return inputs that are not all the same as these; None where there are none such."""
+        if not self._is_random:
+            return None
+        draws = (self.draw(number) for number in range(1, _DRAWS + 1))
+        return next((draw for draw in draws if any(not _is_same(draw[name], feeds[name]) for name in draw)), None)
+
+    def _input(self, port: Port, rng: np.random.Generator) -> Array:
+        if port.name in self._files:
+            return self._files[port.name]
+        dims = self._dims[port.name]
+        try:
+            return _random(port, rng, dims, self._ranges.get(port.name))
+        except (MemoryError, ValueError) as error:  # the latter for more elements than NumPy can count
+            shown = f"{port.dtype}[{','.join(map(str, dims))}]"
+            hint = "give smaller sizes with --shape"
+            raise ModelError(f"no memory for random values of {shown}", where=f"'{port.name}'", hint=hint) from error
+
+
+def _is_same(a: Array, b: Array) -> bool:
+    return a.tobytes() == b.tobytes()
+
+
+def _random(port: Port, rng: np.random.Generator, dims: Sequence[int], given: Range | None) -> Array:
+    """Return numbers of a range; without one standard normal floats, small integers, zeros and ones for masks and bools."""
+    dtype = port.numpy_dtype
+    if not BY_NAME[port.dtype].is_float:
+        least, most = _limits(port)
+        low, high = given or (0, 2 if "mask" in port.name else _INTEGER_LIMIT)
+        wide = np.uint64 if dtype.kind == "u" else np.int64
+        return rng.integers(max(int(low), least), min(int(high), most), dims, wide).astype(dtype)
+    if given is None:
+        return rng.standard_normal(dims).astype(dtype)
+    share = rng.random(dims)
+    values = (given[0] * (1 - share) + given[1] * share).astype(dtype)
+    return np.where(values < dtype.type(given[1]), values, dtype.type(given[0]))
+
+
+def _limits(port: Port) -> tuple[Any, Any]:
+    """Return the ends of the widest range of an input's type."""
+    if port.dtype == "bool":
+        return 0, 2
+    if BY_NAME[port.dtype].is_float:
+        finfo: Any = ml_dtypes.finfo
+        most = float(finfo(port.numpy_dtype).max)
+        return -most, most
+    info = np.iinfo(port.numpy_dtype)
+    return int(info.min), int(info.max) + 1
+
+
+def _check_range(port: Port, given: Range, *, is_from_file: bool) -> None:
+    """Refuse a range that an input cannot have."""
+    if is_from_file:
+        hint = "leave one of them out"
+        raise ModelError(f"input {port.name!r} is not random, --input names its file", where="--range", hint=hint)
+    least, most = _limits(port)
+    is_float = BY_NAME[port.dtype].is_float
+    if not (least <= given[0] and given[1] <= most and (is_float or all(isinstance(end, int) for end in given))):
+        expected = f"numbers from {least:g} to {most:g}" if is_float else f"whole numbers from {least} to {most}"
+        got = f"{given[0]}:{given[1]}"
+        raise ModelError(f"input {port.name!r} is of type {port.dtype}", where="--range", expected=expected, got=got)
+
+
+def _check_names(option: str, given: Mapping[str, Any], ports: Sequence[Port]) -> None:
+    """Refuse what is said of inputs that a program does not have."""
+    names = [port.name for port in ports]
+    for name in given:
+        if name not in names:
+            expected = f"one of {', '.join(map(repr, names))}" if names else "none: it has no inputs"
+            raise ModelError(f"the model has no input '{name}'", where=option, expected=expected, got=repr(name))
+
+
+def _check_sizes(ports: Sequence[Port], symbols: Sequence[str], sizes: Mapping[str, Any]) -> None:
+    """Refuse sizes of random inputs that a program does not have; names the dimension."""
+    inputs = {port.name: port for port in ports}
+    for name, given in sizes.items():
+        if name not in inputs and name not in symbols:
+            expected = f"an input ({', '.join(inputs)}) or an open size ({', '.join(symbols) or 'there is none'})"
+            raise ModelError(f"no input or size named {name!r}", where="--shape", expected=expected)
+        dims = _listed(given)
+        unsaid = [size for size in dims if not isinstance(size, int)]
+        if unsaid:
+            hint = "to open or rename sizes, compile the model with --shape"
+            raise ModelError(
+                "a program runs at sizes", where="--shape", expected="numbers", got=f"{unsaid[0]!r}", hint=hint
+            )
+        if name not in inputs:
+            continue
+        shape = inputs[name].shape
+        if len(dims) != len(shape):
+            raise ModelError(f"input {name!r} has rank {len(shape)}", where="--shape", got=f"{len(dims)} sizes")
+        for axis, (size, wanted) in enumerate(zip(dims, shape, strict=True)):
+            if isinstance(wanted, int) and size != wanted:
+                message = f"dimension {axis} of input {name!r} is fixed in the program"
+                hint = "compile the model with this size"
+                raise ModelError(message, where="--shape", expected=str(wanted), got=str(size), hint=hint)
+
+
+def _check_said(port: Port, dims: Sequence[int], sizes: Mapping[str, Any]) -> None:
+    """Refuse sizes that an input does not get, since its file or another option says otherwise."""
+    said = _listed(sizes[port.name]) if port.name in sizes else [sizes.get(str(size)) for size in port.shape]
+    for axis, (size, wanted) in enumerate(zip(dims, said, strict=False)):
+        if wanted is not None and size != wanted:
+            message = f"dimension {axis} of input {port.name!r} cannot be {wanted}, its file or another --shape makes it {size}"
+            raise ModelError(message, where="--shape", hint="leave one of them out")
+
+
+def _known_sizes(
+    ports: Sequence[Port], shapes: Mapping[str, Sequence[Any]], sizes: Mapping[str, Any]
+) -> dict[str, int]:
+    """Return the open sizes that arrays, dims of inputs or the user state."""
+    pairs = (
+        (size, dim)
+        for port in ports
+        for size, dim in zip(port.shape, _listed(shapes.get(port.name, sizes.get(port.name, ()))), strict=False)
+    )
+    known = {size: dim for size, dim in pairs if isinstance(size, str)}
+    return known | {name: size for name, size in sizes.items() if isinstance(size, int)}
+
+
+def _listed(dims: Any) -> Sequence[Any]:
+    """Return dims of which a single one may have been given by itself."""
+    return dims if isinstance(dims, (tuple, list)) else [dims]
+
+
+def _dims(port: Port, known: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the dims of an input where the open sizes are as known, or 1."""
+    return tuple(size if isinstance(size, int) else _value(size, known) for size in port.shape)
+
+
+def _value(text: str, known: Mapping[str, int]) -> int:
+    table = Expressions(())
+    if not names_in(text) or text in known:
+        return known.get(text, 1)
+    return table.value(table.parse(text, lambda name: known.get(name, 1)), ())

@@ -1,0 +1,16 @@
+"""Code for GPUs: kernels and residual operation graphs as PTX or AMDGPU objects, through MLIR's gpu dialect and llvmlite's LLVM."""
+
+from .core.arch import ARCHITECTURES, Architecture, find_architecture
+from .core.kernel import GpuKernel
+from .core.link import link_code_object
+from .generate import generate, generate_graph
+
+__all__ = [
+    "ARCHITECTURES",
+    "Architecture",
+    "GpuKernel",
+    "find_architecture",
+    "generate",
+    "generate_graph",
+    "link_code_object",
+]

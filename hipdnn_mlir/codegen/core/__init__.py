@@ -1,0 +1,1 @@
+"""What every kernel is written with: architecture, builder, lowering to objects, linking."""

@@ -1,0 +1,58 @@
+"""Elements of memory as values to compute with: 16-bit floats as f32, booleans as i1."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...dtypes import DType
+from .builder import KernelBuilder, Value
+
+
+def memory_type(b: KernelBuilder, dtype: DType) -> Any:
+    """MLIR's type of an element in memory."""
+    if dtype.name == "bool":
+        return b.i8
+    return {"f16": b.f16, "bf16": b.bf16, "f32": b.f32, "f64": b.f64}.get(dtype.name) or bits_type(b, dtype.bytes)
+
+
+def bits_type(b: KernelBuilder, size_bytes: int) -> Any:
+    """The integer type of a size, as which elements move unchanged."""
+    return {1: b.i8, 2: b.i16, 4: b.i32, 8: b.i64}[size_bytes]
+
+
+def value_type(b: KernelBuilder, dtype: DType) -> Any:
+    """MLIR's type of an element in arithmetic."""
+    return b.i1 if dtype.name == "bool" else b.f32 if dtype.is_narrow else memory_type(b, dtype)
+
+
+def is_signed(dtype: DType) -> bool:
+    """Whether it is an integer type with negative values."""
+    return dtype.name in ("i8", "i16", "i32", "i64")
+
+
+def from_memory(b: KernelBuilder, value: Value, dtype: DType) -> Value:
+    """An element that was loaded as a value."""
+    if dtype.name == "bool":
+        return b.compare("ne", value, b.constant(0, b.i8))
+    return b.op("arith.extf", [value], b.f32) if dtype.is_narrow else value
+
+
+def to_memory(b: KernelBuilder, value: Value, dtype: DType) -> Value:
+    """A value as an element to store."""
+    if dtype.name == "bool":
+        return b.op("arith.extui", [value], b.i8)
+    return b.op("arith.truncf", [value], memory_type(b, dtype)) if dtype.is_narrow else value
+
+
+def rounded(b: KernelBuilder, value: Value, dtype: DType) -> Value:
+    """A value as precise as its type keeps it."""
+    return from_memory(b, to_memory(b, value, dtype), dtype) if dtype.is_narrow else value
+
+
+def load(b: KernelBuilder, base: Value, offset: Value, dtype: DType, count: int = 1) -> list[Value]:
+    """Adjacent elements as values."""
+    return [from_memory(b, raw, dtype) for raw in b.load(base, offset, memory_type(b, dtype), count)]
+
+
+def store(b: KernelBuilder, base: Value, offset: Value, values: Sequence[Value], dtype: DType) -> None:
+    """Write values to adjacent elements."""
+    b.store(base, offset, [to_memory(b, value, dtype) for value in values])

@@ -1,0 +1,160 @@
+"""A description of a kernel, or a hipDNN operation graph, -> code for a GPU."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..abi import Descriptor
+from ..errors import Reject
+from ..ops.graph import Graph
+from ..ops.spec import Refusal
+from .core.arch import Architecture
+from .core.assemble import EMPTY, Launch, assembled
+from .core.kernel import GpuKernel, Operand, operands_of
+from .kernels import move, scatter
+from .kernels.block_scale import block_scale_program, is_block_scale
+from .kernels.contraction import ANCHORS
+from .kernels.graph_program import graph_program
+from .kernels.grid_sample import grid_sample_launch
+from .kernels.program import map_program, reduce_program
+from .kernels.pull_scatter import pull_launch
+from .kernels.resize import resize_launch
+from .kernels.row_product import is_row_product, row_product_program
+from .kernels.rowwise import program_launch
+from .kernels.scan import scan_launch
+from .kernels.select import arg_reduce_launch, top_k_launch
+from .kernels.tiled_product import product_launch
+from .kernels.window import pooling_launch
+
+Attributes = Mapping[str, Any]
+Generator = Callable[[Sequence[Operand], Attributes, Architecture], Launch]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One launch of a kernel and the tensors that are its arguments."""
+
+    launch: Launch
+    arguments: tuple[int, ...]
+
+
+def _map(operands: Sequence[Operand], attributes: Attributes, architecture: Architecture) -> Launch:
+    return program_launch(map_program(operands, attributes), architecture)
+
+
+def _reduce(operands: Sequence[Operand], attributes: Attributes, architecture: Architecture) -> Launch:
+    return program_launch(reduce_program(operands, attributes), architecture)
+
+
+GENERATORS: dict[str, Generator] = {
+    "map": _map,
+    "reduce": _reduce,
+    "gather": move.gather_launch,
+    "gather_elements": move.gather_elements_launch,
+    "gather_nd": move.gather_nd_launch,
+    "slice": move.slice_launch,
+    "pad": move.pad_launch,
+    "reverse_sequence": move.reverse_sequence_launch,
+    "arg_reduce": arg_reduce_launch,
+    "top_k": top_k_launch,
+    "scan": scan_launch,
+    "resize": resize_launch,
+    "grid_sample": grid_sample_launch,
+}
+"""Functions of docs/host-library.md that are one launch."""
+_SCATTERS = {"scatter_elements": scatter.scatter_elements_launch, "scatter_nd": scatter.scatter_nd_launch}
+FUNCTIONS = frozenset({*GENERATORS, *_SCATTERS})
+"""Functions that have code for GPUs."""
+
+
+def generate(
+    description: Mapping[str, Any], architecture: Architecture, alignments: Sequence[int] | None = None
+) -> GpuKernel | Reject:
+    """Compile a kernel.
+
+    Args:
+        description: function, tensors and attributes, as in a program file (`ops.kernels.Kernel.description`).
+        architecture: of the GPU.
+        alignments: bytes that each tensor's address is a multiple of, at least its element's size; 16 where nothing is said.
+
+    Returns:
+        The kernel, or why there is none.
+
+    Raises:
+        ModelError: llvmlite is not installed.
+        PassError: code that should compile does not.
+    """
+    try:
+        parts = parts_of(description, architecture, alignments)
+    except Refusal as refusal:
+        return Reject(description["function"], refusal.rule, refusal.reason)
+    digest = hashlib.sha256(json.dumps([description, alignments], sort_keys=True).encode()).hexdigest()[:16]
+    *before, last = [
+        assembled(part.launch, f"k_{digest}_{number}", part.arguments, architecture)
+        for number, part in enumerate(parts)
+    ]
+    return replace(last, preceded_by=tuple(before))
+
+
+def parts_of(
+    description: Mapping[str, Any], architecture: Architecture, alignments: Sequence[int] | None = None
+) -> list[Part]:
+    """The launches of a kernel, not compiled yet; raises Refusal."""
+    function, attributes = description["function"], description["attributes"]
+    operands = operands_of(description["tensors"], alignments)
+    if function not in FUNCTIONS:
+        raise Refusal("kernel", f"no code for {function} on GPUs")
+    if all(operand.elements == 0 for operand in operands if operand.role == "out"):
+        return [Part(EMPTY, tuple(range(len(operands))))]
+    if function in GENERATORS:
+        return [Part(GENERATORS[function](operands, attributes, architecture), tuple(range(len(operands))))]
+    pulled = pull_launch(function, operands, attributes)
+    if pulled is not None:
+        return [Part(pulled, tuple(range(len(operands))))]
+    data, out = operands[0], operands[-1]
+    copy = move.move_launch(move.Move(0, 1, data.strides), [data, out], architecture)
+    update = _SCATTERS[function](operands, attributes)
+    parts = [Part(copy, (0, len(operands) - 1)), Part(update, tuple(range(len(operands))))]
+    return [part for part in parts if part.launch.blocks]
+
+
+def generate_graph(graph: Graph, architecture: Architecture) -> GpuKernel | Reject:
+    """Compile a hipDNN operation graph: pointwise nodes, reductions over the same dims, norms; or one pooling; or one node of block scales.
+
+    Args:
+        graph: with strides and alignments of its buffers.
+        architecture: of the GPU.
+
+    Returns:
+        The kernel, whose arguments are numbers of `graph.operands()`, or why there is none.
+
+    Raises:
+        ModelError, PassError: as `generate`.
+    """
+    try:
+        launch = launch_of_graph(graph, architecture)
+    except Refusal as refusal:
+        return Reject(_summary(graph), refusal.rule, refusal.reason)
+    return assembled(launch, f"g_{graph.digest()}", range(len(graph.operands())), architecture)
+
+
+def _summary(graph: Graph) -> str:
+    names = [
+        Descriptor(node.type).name.removeprefix("OPERATION_").split("_DESCRIPTOR")[0].lower() for node in graph.nodes
+    ]
+    return " + ".join(names)
+
+
+def launch_of_graph(graph: Graph, architecture: Architecture) -> Launch:
+    """The launch of a graph, not compiled yet; raises Refusal."""
+    if len(graph.nodes) == 1 and graph.nodes[0].type == Descriptor.OPERATION_RESAMPLE_FWD_DESCRIPTOR:
+        return pooling_launch(graph, architecture)
+    if is_row_product(graph):
+        return program_launch(row_product_program(graph), architecture)
+    if graph.nodes[0].type in ANCHORS:
+        return product_launch(graph, architecture)
+    if is_block_scale(graph):
+        return program_launch(block_scale_program(graph), architecture)
+    return program_launch(graph_program(graph), architecture)

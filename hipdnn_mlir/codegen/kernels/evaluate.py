@@ -1,0 +1,131 @@
+"""Writes a program's instructions for a few adjacent positions at a time."""
+
+import math
+from collections.abc import Sequence
+
+from ...dtypes import DType
+from ..core.builder import KernelBuilder, Value
+from ..core.elements import from_memory, memory_type, to_memory, value_type
+from ..core.kernel import Operand
+from ..core.space import Space, access_size
+from ..math.instructions import Instructions, number
+from .program import Instruction, Program
+
+Lanes = list[Value]
+"""Values of adjacent positions, or one value that they share."""
+
+
+class Evaluator:
+    """Loads, computes and stores the lanes of a program.
+
+    Args:
+        b: where to.
+        program: what.
+        space: its positions; functions are the operands' offsets, then positions along dims as `index_functions` lists them.
+        lanes: adjacent positions.
+    """
+
+    def __init__(self, b: KernelBuilder, program: Program, space: Space, lanes: int) -> None:
+        self.b, self.program, self.space, self.lanes = b, program, space, lanes
+        self.instructions = Instructions(b, rounds=program.rounds)
+        # Equal instructions are one here: long if any of them is.
+        self._long = {step for step, is_short in zip(program.code, program.short(), strict=True) if not is_short}
+        dims = index_dims(program)
+        self._index = {dim: space.strides[len(program.operands) + place] for place, dim in enumerate(dims)}
+
+    def value(self, step: Instruction, operands: Sequence[Lanes], coordinates: Sequence[Value]) -> Lanes:
+        """The result of an instruction that is no reduction or store, at the positions from `coordinates` on."""
+        if step.name == "load":
+            return self._load(step.data, coordinates)
+        if step.name == "const":
+            return [self.instructions.constant(step.data, step.dtype)]
+        if step.name == "index":
+            return self._positions(self._index[step.data], coordinates, step.dtype)
+        count = max(len(lanes) for lanes in operands)
+        return [
+            self._apply(step, [lanes[lane if len(lanes) > 1 else 0] for lanes in operands]) for lane in range(count)
+        ]
+
+    def _apply(self, step: Instruction, operands: Sequence[Value]) -> Value:
+        source = self.program.code[step.operands[-1]].dtype
+        if step.name == "cast":
+            return self.instructions.cast(operands[0], source, step.dtype)
+        if step.name == "saturate":
+            return self.instructions.saturate(operands[0], source, step.dtype)
+        if step.name == "pow" and (special := self._known_power(step, operands)) is not None:
+            return special
+        is_short = step not in self._long and not self._is_multiplication(step)
+        return self.instructions.apply(step.name, source, *operands, is_short=is_short)
+
+    def _known_power(self, step: Instruction, operands: Sequence[Value]) -> Value | None:
+        """Powers that are a multiplication or nothing."""
+        exponent = self.program.code[step.operands[1]]
+        if exponent.name != "const" or exponent.data not in (1, 2):
+            return None
+        return (
+            operands[0] if exponent.data == 1 else self.instructions.apply("mul", step.dtype, operands[0], operands[0])
+        )
+
+    def _is_multiplication(self, step: Instruction) -> bool:
+        """Whether it divides by a constant power of two, which LLVM makes an exact multiplication."""
+        divisor = self.program.code[step.operands[-1]]
+        while divisor.name == "cast":
+            divisor = self.program.code[divisor.operands[0]]
+        if step.name != "div" or divisor.name != "const":
+            return False
+        return abs(math.frexp(number(divisor.data, divisor.dtype))[0]) == 0.5
+
+    def _positions(self, strides: Sequence[int], coordinates: Sequence[Value], dtype: DType) -> Lanes:
+        b = self.b
+        start = b.at(b.dot(coordinates, strides))
+        first = start if start.type == b.i64 else b.op("arith.extui", [start], b.i64)
+        step = strides[-1] if strides else 0
+        kind = value_type(b, dtype)
+        count = self.lanes if step else 1
+        return [
+            first if lane == 0 else b.same("arith.addi", first, b.constant(lane * step, kind)) for lane in range(count)
+        ]
+
+    def _load(self, number: int, coordinates: Sequence[Value]) -> Lanes:
+        b, operand, strides = self.b, self.program.operands[number], self.space.strides[number]
+        offset = b.dot(coordinates, strides)
+        size = access_size(operand, strides, self.lanes)
+        kind, base = memory_type(b, operand.dtype), b.arguments[number]
+        if size == 0:
+            raw = b.load(base, offset, kind)
+        else:
+            step = strides[-1]
+            raw = [
+                v for lane in range(0, self.lanes, size) for v in b.load(base, b.add(offset, lane * step), kind, size)
+            ]
+        return [from_memory(b, value, operand.dtype) for value in raw]
+
+    def store(self, number: int, lanes: Lanes, coordinates: Sequence[Value]) -> None:
+        """Write lanes to an out."""
+        b, operand, strides = self.b, self.program.operands[number], self.space.strides[number]
+        offset = b.dot(coordinates, strides)
+        size = access_size(operand, strides, self.lanes)
+        raw = [to_memory(b, value, operand.dtype) for value in lanes]
+        if size == 0:
+            b.store(b.arguments[number], offset, raw[:1])
+            return
+        if len(raw) < self.lanes:
+            raw *= self.lanes
+        for lane in range(0, self.lanes, size):
+            b.store(b.arguments[number], b.add(offset, lane * strides[-1]), raw[lane : lane + size])
+
+
+def index_dims(program: Program) -> list[int]:
+    """Dims whose positions the program reads."""
+    return sorted({step.data for step in program.code if step.name == "index"})
+
+
+def functions_of(program: Program) -> list[tuple[int, ...]]:
+    """Linear functions of the program's positions: the operands' offsets, then positions along `index_dims`."""
+    units = [tuple(int(axis == dim) for axis in range(len(program.dims))) for dim in index_dims(program)]
+    return [operand.strides for operand in program.operands] + units
+
+
+def leaders_of(operands: Sequence[Operand]) -> list[int]:
+    """Operands in the order in which their layout counts: outs, then ins, the largest first."""
+    return sorted(range(len(operands)), key=lambda i: (operands[i].role == "in", -operands[i].extent))

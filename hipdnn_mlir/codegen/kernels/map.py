@@ -1,0 +1,95 @@
+"""`map`: every thread computes a few groups of adjacent positions."""
+
+from math import ceil
+
+from ..core.arch import Architecture
+from ..core.assemble import Launch
+from ..core.builder import KernelBuilder, Value
+from ..core.space import Space, arranged, is_wide, vector_size
+from .evaluate import Evaluator, Lanes, functions_of, leaders_of
+from .program import Program
+from .transpose import tiled_launch, tiles_of
+
+THREADS = 256
+_BLOCKS_PER_UNIT = 8
+"""Blocks that a multiprocessor works on at a time: with fewer in all, threads take one group each."""
+_MAX_GROUPS = 4
+_MAX_INSTRUCTIONS = 4096
+"""Of one thread, so that long maps compile in time."""
+
+
+def map_launch(program: Program, architecture: Architecture) -> Launch:
+    """The launch of a program without reductions."""
+    space = arranged(program.dims, functions_of(program), leaders_of(program.operands))
+    tiles = tiles_of(program, space, architecture)
+    if tiles is not None:
+        return tiled_launch(program, tiles)
+    lanes = vector_size(space, program.operands)
+    while lanes > 1 and lanes * len(program.code) > _MAX_INSTRUCTIONS:
+        lanes //= 2
+    groups = space.size // lanes
+    most = min(_MAX_GROUPS, _MAX_INSTRUCTIONS // (lanes * len(program.code)))
+    each = max(1, min(most, groups // (THREADS * architecture.units * _BLOCKS_PER_UNIT)))
+    blocks = ceil(groups / (THREADS * each)) or 1
+    body = _Body(program, space, lanes, groups, each, blocks)
+    wide = is_wide(program.operands, (blocks + 1) * THREADS * each * lanes)
+    return Launch(body.write, blocks, THREADS, 0, wide, program.overwrites())
+
+
+class _Body:
+    """Writes the kernel.
+
+    Args:
+        program, space, lanes: as for an Evaluator.
+        groups: of lanes, in all; positions behind the last are computed one by one.
+        each: groups of one thread.
+        blocks: of the grid.
+    """
+
+    def __init__(self, program: Program, space: Space, lanes: int, groups: int, each: int, blocks: int) -> None:
+        self.program, self.space, self.lanes = program, space, lanes
+        self.groups, self.each, self.blocks = groups, each, blocks
+
+    def write(self, b: KernelBuilder) -> None:
+        """Write it."""
+        first = b.add(b.mul(b.block(), THREADS * self.each), b.thread())
+        dims = (*self.space.dims[:-1], self.space.dims[-1] // self.lanes) if self.space.dims else ()
+        is_guarded = self.blocks * THREADS * self.each != self.groups
+        evaluator = Evaluator(b, self.program, self.space, self.lanes)
+        points = []
+        if self.groups:
+            for part in range(self.each):
+                group = b.add(first, part * THREADS)
+                inside = b.less(group, self.groups) if is_guarded else None
+                # Past the end the last group is computed once more and not stored: loads need no branch.
+                coordinates = b.coordinates(b.least(group, self.groups - 1) if is_guarded else group, dims)
+                points.append((inside, [*coordinates[:-1], b.mul(coordinates[-1], self.lanes)] if dims else []))
+        _compute(evaluator, points)
+        rest = self.space.size - self.groups * self.lanes
+        if rest:
+            last = self.groups * self.lanes
+            with b.when(b.less(first, rest)):
+                _compute(Evaluator(b, self.program, self.space, 1), [(None, [b.add(first, last)])])
+
+
+def _compute(evaluator: Evaluator, points: list[tuple[Value, list[Value]]]) -> None:
+    """All loads come before all stores, so that an out may lie in the memory of an in of the same strides."""
+    code, b = evaluator.program.code, evaluator.b
+    made: list[list[Lanes]] = []
+    for step in code:
+        operands = [made[o] for o in step.operands]
+        if step.name == "store":
+            made.append([])
+            continue
+        made.append(
+            [evaluator.value(step, [lanes[place] for lanes in operands], at) for place, (_, at) in enumerate(points)]
+        )
+    for place, (inside, at) in enumerate(points):
+        for step in code:
+            if step.name != "store":
+                continue
+            if inside is None:
+                evaluator.store(step.data, made[step.operands[0]][place], at)
+            else:
+                with b.when(inside):
+                    evaluator.store(step.data, made[step.operands[0]][place], at)

@@ -1,0 +1,54 @@
+"""A vector times a matrix, with its epilogue, as a program: each element of the result is a row that a reduction folds."""
+
+from dataclasses import replace
+
+from ...abi import Attribute as A
+from ...abi import Descriptor as D
+from ...dtypes import F32
+from ...ops.graph import Graph, Tensor
+from ...ops.spec import Refusal
+from ...ops.strides import Strides
+from .graph_program import GIVEN, graph_program
+from .program import Program
+
+
+def is_row_product(graph: Graph) -> bool:
+    """Whether the graph starts with the product of a vector and a matrix whose columns lie along memory."""
+    node = graph.nodes[0]
+    if node.type != D.OPERATION_MATMUL_DESCRIPTOR:
+        return False
+    b, c = graph.tensors[node.inputs[A.OPERATION_MATMUL_BDESC]], graph.tensors[node.outputs[A.OPERATION_MATMUL_CDESC]]
+    return all(size == 1 for size in c.dims[:-1]) and b.strides[-2] == 1
+
+
+def row_product_program(graph: Graph) -> Program:
+    """The program of a graph for which `is_row_product`; its operands are `graph.operands()`, in that order. Raises Refusal.
+
+    Positions are those of the epilogue, and behind them the inner dim of the product, which is reduced.
+    """
+    node = graph.nodes[0]
+    a, b = (node.inputs[name] for name in (A.OPERATION_MATMUL_ADESC, A.OPERATION_MATMUL_BDESC))
+    if a == b:
+        raise Refusal("operand", "the product of a tensor with itself")
+    epilogue = graph_program(graph, given=node)
+    inner = graph.tensors[a].dims[-1]
+    program = Program((*epilogue.dims, inner), reduced=frozenset({len(epilogue.dims)}), rounds=epilogue.rounds)
+    factors = [_strides(graph.tensors[a], len(program.dims), -1), _strides(graph.tensors[b], len(program.dims), -2)]
+    for number, operand in enumerate(epilogue.operands):  # the first two are those of the first node
+        strides = factors[number] if number < len(factors) else (*operand.strides, 0)
+        program.operands.append(replace(operand, dims=program.dims, strides=strides))
+    numbers: list[int] = []
+    for step in epilogue.code:
+        if step.name == GIVEN:
+            loaded = [program.append("load", graph.tensors[x].dtype, data=place) for place, x in enumerate((a, b))]
+            product = program.apply("mul", *(program.cast(value, F32) for value in loaded))
+            numbers.append(program.cast(program.append("reduce", F32, product, data="add"), step.dtype))
+        else:
+            numbers.append(program.append(step.name, step.dtype, *(numbers[o] for o in step.operands), data=step.data))
+    return program
+
+
+def _strides(factor: Tensor, rank: int, inner: int) -> Strides:
+    """Strides of a factor along the positions: of one row, its columns where the inner dim is the last but one, the inner dim."""
+    along_columns = factor.strides[-1] if inner == -2 and factor.dims[-1] > 1 else 0
+    return (*(0,) * (rank - 2), along_columns, factor.strides[inner])

@@ -1,0 +1,278 @@
+"""A model with open sizes where code is made for exact ones: a program for each combination of buckets, in one file (adr/0016)."""
+
+import hashlib
+import logging
+import operator
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from ..dynamic.buckets import BucketedSizes, combinations, computed_from
+from ..dynamic.input_sizes import Buckets, InputSizes, Shapes
+from ..dynamic.padding.check import check_padding
+from ..dynamic.solver import Solver
+from ..errors import HipdnnMlirError, ModelError, OpenSizeError, RefusedPlan, UnsupportedError
+from ..frontend.index_ranges import common
+from ..frontend.prepare import Slim
+from ..frontend.sizes.input_sizes import input_sizes
+from ..ir.imported import Imported
+from ..ops.evaluate import Array
+from ..passes.pipeline import Runner
+from ..program.expressions import Expressions, Size
+from ..program.schema import Instance, Port, ProgramModel
+from .lower import lower, lower_to_torch
+from .program import Program
+from .samples import at_samples
+
+logger = logging.getLogger(__name__)
+_RELATIONS: dict[str, Callable[[int, int], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+
+
+def compile_instances(
+    proto: onnx.ModelProto,
+    *,
+    buckets: Buckets,
+    shapes: Shapes | None = None,
+    previous: Program | None = None,
+    refused: Sequence[RefusedPlan] = (),
+    dump_ir: str | Path | None = None,
+    where: str = "model",
+    external: Mapping[str, Array] | None = None,
+    **options: Any,
+) -> Program:
+    """Compile a model for each combination of buckets.
+
+    Args:
+        proto: the model; not modified.
+        buckets: open size -> rising sizes that programs are made for, for every open size.
+        shapes: as for `compile`.
+        previous: the same with fewer refused graphs: what it has none of those in is taken from it.
+        refused: as for `compile`.
+        dump_ir: as for `compile`; a folder in it for each combination.
+        where: as for `lower`.
+        external: as for `lower`.
+        options: `target` and `precision`, as for `compile`.
+
+    Raises:
+        HipdnnMlirError: as for `compile`; a size that must not be rounded up is no error, it takes its buckets alone.
+    """
+    sizes = input_sizes(proto, shapes or {}, where)
+    symbols, points = sizes.table.symbols, combinations(buckets, sizes)
+    kept = _without(previous, refused)
+    weights, instances = SharedWeights(), []
+    elapsed_ms: Counter[str] = Counter()
+    for number, point in enumerate(points):
+        name = ",".join(f"{symbol}={size}" for symbol, size in zip(symbols, point, strict=True))
+        program = kept.get(point)
+        if program is None:
+            logger.info("compiling for %s (%d of %d)", name, number + 1, len(points))
+            folder = Path(dump_ir, name) if dump_ir else None
+            fixed = {"shapes": sizes.at(point), "refused": refused, "dump_ir": folder, **options}
+            try:
+                program = lower(proto, where=where, external=external, **fixed).with_weights()
+            except HipdnnMlirError as error:
+                error.hint = "; ".join(filter(None, (f"this was for {name}", error.hint)))
+                raise
+            elapsed_ms.update(program.elapsed_ms)
+        instances.append(Instance(list(point), weights.take(program)))
+    if previous is not None:
+        model = replace(previous.model, instances=instances)
+    else:
+        try:
+            form = _open_form(proto, sizes, buckets, where, external)
+        except (ModelError, UnsupportedError) as error:
+            form = _closed_form(sizes, instances, error)
+        form.check(instances)
+        model = form.program(instances, buckets)
+    for symbol, reason in zip(symbols, model.exact, strict=True):
+        if reason:
+            logger.warning("%r takes its buckets alone, sizes between them are not rounded up: %s", symbol, reason)
+    return Program(model, weights.arrays, dict(elapsed_ms))
+
+
+def _without(previous: Program | None, refused: Sequence[RefusedPlan]) -> dict[tuple[int, ...], Program]:
+    """The instances of a program that have none of the refused graphs in them, by their sizes."""
+    if previous is None:
+        return {}
+    names = {plan.graph for plan in refused}
+    return {
+        tuple(instance.sizes): Program(
+            instance.program, {tensor: previous.weights[tensor] for tensor in instance.program.stored_tensors}
+        )
+        for instance in previous.model.instances
+        if names.isdisjoint(executable.name for executable in instance.program.executables)
+    }
+
+
+class SharedWeights:
+    """The weights of several programs, equal ones once.
+
+    Attributes:
+        arrays: tensor -> array.
+    """
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Array] = {}
+        self._names: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+
+    def take(self, program: Program) -> ProgramModel:
+        """Add a program's weights; returns it with the names that they have here."""
+        names = {tensor: self._name(tensor, array) for tensor, array in program.weights.items()}
+        constants = [replace(constant, tensor=names[constant.tensor]) for constant in program.model.constants]
+        return replace(program.model, constants=constants)
+
+    def _name(self, tensor: str, array: Array) -> str:
+        content = hashlib.blake2b(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, digest_size=32).digest()
+        key = (str(array.dtype), array.shape, content)
+        if key not in self._names:
+            name, number = tensor, 1
+            while name in self.arrays:
+                number += 1
+                name = f"{tensor}@{number}"
+            self._names[key] = name
+            self.arrays[name] = array
+        return self._names[key]
+
+
+@dataclass(frozen=True)
+class _OpenForm:
+    """What a model says of sizes that it leaves open.
+
+    Attributes:
+        table: the expressions that dims and conditions are.
+        inputs: with such dims.
+        outputs: with such dims.
+        conditions: relation, two sizes -> the node that needs it where sizes are rounded up.
+        exact: size that must not be rounded up -> why.
+    """
+
+    table: Expressions
+    inputs: Sequence[Port]
+    outputs: Sequence[Port]
+    conditions: Mapping[tuple[str, Any, Any], str]
+    exact: Mapping[str, str]
+
+    def check(self, instances: Sequence[Instance]) -> None:
+        """Whether the outputs have the dims that they seem to have, where the conditions hold.
+
+        Raises:
+            OpenSizeError: one has not.
+        """
+        for instance in instances:
+            at = [instance.sizes]
+            if not all(
+                _RELATIONS[relation](*(self.table.value(side, *at) for side in sides))
+                for relation, *sides in self.conditions
+            ):
+                continue  # sizes are not rounded up to these
+            for port, made in zip(self.outputs, instance.program.outputs, strict=True):
+                if [self.table.value(size, *at) for size in port.dims] != list(made.dims):
+                    raise OpenSizeError(f"dims of output {port.name!r} are not what they seem at the sample sizes")
+
+    def program(self, instances: list[Instance], buckets: Buckets) -> ProgramModel:
+        """The program of these instances."""
+        first, symbols = instances[0].program, self.table.symbols
+        return ProgramModel(
+            first.target,
+            first.producer,
+            dict(first.model),
+            inputs=list(self.inputs),
+            outputs=list(self.outputs),
+            symbols=list(symbols),
+            expressions=self.table.to_list(),
+            conditions=[[*condition, node] for condition, node in self.conditions.items()],
+            buckets=[list(buckets[name]) for name in symbols],
+            exact=[self.exact.get(name, "") for name in symbols],
+            instances=instances,
+            ranges=common([instance.program.ranges for instance in instances]),
+            tf32=first.tf32,
+        )
+
+
+def _open_form(
+    proto: onnx.ModelProto,
+    sizes: InputSizes,
+    buckets: Buckets,
+    where: str,
+    external: Mapping[str, Array] | None,
+) -> _OpenForm:
+    """What becomes of open sizes, from the model at samples of them.
+
+    That padding stays apart is a property of what a model computes, whatever for: it is followed in the form for the host.
+    """
+
+    def formed(slims: Sequence[Slim], solver: Solver) -> _OpenForm:
+        exact = {name: f"{place} is computed from it" for name, place in computed_from(buckets, sizes).items()}
+        made = lower_to_torch(slims, Runner(), lambda modules: exact.update(_mixing(modules, solver, buckets, exact)))
+        inputs = [Port(info.name, info.dtype.name, sizes.inputs[info.name], -1) for info in made[0].inputs]
+        columns = zip(*(imported.outputs for imported in made), strict=True)
+        outputs = [Port(c[0].name, c[0].dtype.name, _dims([info.dims for info in c], solver), -1) for c in columns]
+        return _OpenForm(solver.table, inputs, outputs, dict(solver.conditions), exact)
+
+    return at_samples(proto, sizes, formed, where, external)
+
+
+def _closed_form(sizes: InputSizes, instances: Sequence[Instance], error: HipdnnMlirError) -> _OpenForm:
+    """What can be said of a model that has no one form for all sizes: each takes its buckets alone.
+
+    Raises:
+        HipdnnMlirError: the given error, where an output has a dim that is neither fixed nor one of the sizes.
+    """
+    first = instances[0].program
+    known = {
+        tuple(column): sizes.table.symbol(sizes.table.symbols[index])
+        for index, column in enumerate(zip(*(instance.sizes for instance in instances), strict=True))
+    }
+
+    def dim(column: tuple[int, ...]) -> Size:
+        if len(set(column)) > 1 and column not in known:
+            raise error
+        return known[column] if len(set(column)) > 1 else column[0]
+
+    outputs = []
+    for index, port in enumerate(first.outputs):
+        shapes = [instance.program.outputs[index].dims for instance in instances]
+        if len({len(shape) for shape in shapes}) > 1:
+            raise error
+        outputs.append(replace(port, dims=tuple(map(dim, zip(*shapes, strict=True)))))
+    inputs = [replace(port, dims=sizes.inputs[port.name]) for port in first.inputs]
+    exact = dict.fromkeys(sizes.table.symbols, f"the model has no one form for all sizes: {error}")
+    return _OpenForm(sizes.table, inputs, outputs, {}, exact)
+
+
+def _mixing(modules: Sequence[Imported], solver: Solver, buckets: Buckets, known: Mapping[str, str]) -> dict[str, str]:
+    """Sizes that must not be rounded up, beside those that are known, and why: of two that exclude each other the first one is rounded."""
+    inputs, outputs = ([info.name for info in infos] for infos in (modules[0].inputs, modules[0].outputs))
+    operations = [imported.module.operation for imported in modules]
+    rounded: dict[str, Sequence[int]] = {}
+    found: dict[str, str] = {}
+    for name in solver.table.symbols:
+        if name in known:
+            continue
+        more = {**rounded, name: buckets[name]}
+        mixing = check_padding(operations, inputs, outputs, BucketedSizes(solver, more))
+        if mixing is None:
+            rounded = more
+        else:
+            found[name] = str(mixing)
+    return found
+
+
+def _dims(shapes: Sequence[Sequence[int]], solver: Solver) -> tuple[Any, ...]:
+    """The dims that are these at the sample points."""
+    found = [
+        column[0] if len(set(column)) == 1 else solver.solve(tuple(column)) for column in zip(*shapes, strict=True)
+    ]
+    if None in found:
+        raise OpenSizeError("no expression of the open sizes gives the dims of an output")
+    return tuple(found)

@@ -1,0 +1,215 @@
+"""Lowers a model: torch dialect -> regions -> buffers -> program, up to the values of its weights."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from ..dynamic.buckets import BucketedSizes, check_buckets
+from ..dynamic.generalize import generalize
+from ..dynamic.input_sizes import Buckets, Shapes
+from ..dynamic.padding.check import check_padding
+from ..dynamic.solver import Solver
+from ..dynamic.varying import mark_varying
+from ..errors import FixedSizesError, ModelError, PaddingError, RefusedPlan, Reject, UnsupportedError
+from ..extension import load_extensions
+from ..frontend.dim_names import promised_names, separated
+from ..frontend.index_ranges import Range, index_ranges
+from ..frontend.prepare import Slim, slim_models
+from ..frontend.sizes.input_sizes import input_sizes
+from ..ir.blocks import body, functions
+from ..ir.claims import rejects
+from ..ir.constants import plan_constants
+from ..ir.dialect import make_context
+from ..ir.imported import Imported
+from ..ops.evaluate import Array
+from ..passes.pipeline import OFFLOAD_STEPS, TORCH_STEPS, Runner
+from ..precision import UNCHANGED, find_precision
+from ..program.emit import emit
+from ..targets.target import Target, find_target, target_name
+from ..versions import producers
+from .convert import convert
+from .program import Lowered
+from .samples import at_samples
+
+logger = logging.getLogger(__name__)
+Look = Callable[[Imported, Sequence[Reject], Mapping[str, int]], None]
+"""Is shown a placed model, what is left out of it, and the numbers that stand for its open sizes."""
+
+
+def lower(
+    proto: onnx.ModelProto,
+    *,
+    target: str = "host",
+    precision: str = UNCHANGED,
+    shapes: Shapes | None = None,
+    buckets: Buckets | None = None,
+    refused: Sequence[RefusedPlan] = (),
+    dump_ir: str | Path | None = None,
+    where: str = "model",
+    external: Mapping[str, Array] | None = None,
+    look: Look | None = None,
+) -> Lowered:
+    """Compile a model up to the values of its weights.
+
+    Args:
+        proto: the model; not modified.
+        target: as for `compile`.
+        precision: as for `compile`.
+        shapes: as for `compile`.
+        buckets: as for `compile`.
+        refused: as for `compile`.
+        dump_ir: as for `compile`; of a model with open sizes the IR at the first sample point.
+        where: the model's file, for messages.
+        external: arrays of the initializers whose data is outside the model, or stand-ins of the same dims and dtype.
+        look: is shown the model once it is placed; of one with open sizes for each set of sample points, at the first of them.
+
+    Raises:
+        HipdnnMlirError: as for `compile`.
+    """
+    load_extensions()
+    find_precision(precision)
+    find_target(target)
+    library = find_target(target_name(target, precision))
+    sizes = input_sizes(proto, shapes or {}, where)
+    rounded = buckets or {}
+    check_buckets(rounded, sizes)
+    dump = Path(dump_ir) if dump_ir else None
+    if sizes.is_static:
+        names = [plan.graph for plan in refused]
+        runner = Runner(target=target, precision=precision, refused=names, dump_ir=dump)
+        return _lower(
+            slim_models(proto, [sizes.at(())], where, external), runner, library, None, refused=refused, look=look
+        )
+
+    def lowered(slims: Sequence[Slim], solver: Solver) -> Lowered:
+        runner = Runner(target=target, precision=precision, dump_ir=dump)
+        return _lower(slims, runner, library, solver, rounded, look=look)
+
+    own = separated(proto, sizes, promised_names(shapes or {}, rounded), where, external)
+    try:
+        return at_samples(proto, own, lowered, where, external)
+    except (ModelError, UnsupportedError):
+        if own is sizes:
+            raise
+    return at_samples(proto, sizes, lowered, where, external)  # operators beyond onnx's inference may want them equal
+
+
+def _lower(
+    slims: Sequence[Slim],
+    runner: Runner,
+    library: Target,
+    solver: Solver | None,
+    buckets: Buckets | None = None,
+    refused: Sequence[RefusedPlan] = (),
+    look: Look | None = None,
+) -> Lowered:
+    """From models with static sizes to a program: theirs, or the one of which theirs are instances."""
+    padding = BucketedSizes(solver, buckets) if solver and buckets else None
+    refusals: list[PaddingError | None] = []
+    imported = lower_to_torch(slims, runner, lambda made: refusals.append(_check_padding(made, runner, padding)))
+    samples = dict(zip(solver.table.symbols, solver.points[0], strict=True)) if solver else {}
+    watch = (lambda left: look(imported[0], left, samples)) if look else None
+    parts = [_lower_torch(imported[0], runner, library, refused, watch)]
+    if solver is not None and any(kernel.code is not None for kernel in parts[0].model.kernels):
+        name = solver.table.symbols[0]
+        raise FixedSizesError(
+            f"code for {library.name} is made for exact sizes, and the model leaves {', '.join(solver.table.symbols)} open",
+            hint=f"name the sizes to make it for with --bucket {name}=1,8,32, or fix one with --shape {name}=1",
+        )
+    parts += [_lower_torch(sample, runner.sibling(), library, refused) for sample in imported[1:]]
+    for refusal in filter(None, refusals):  # behind the parts: what cannot be compiled at all is the better message
+        raise refusal
+    if solver is None:
+        parts[0].model.ranges = _ranges(slims, imported[0])
+        return parts[0]
+    start = time.perf_counter()
+    literals = [part.constants.stored_literals() for part in parts]
+    program = generalize([part.model for part in parts], solver, _differing(literals))
+    program.ranges = _ranges(slims, imported[0])
+    program.buckets = [list((buckets or {}).get(name, ())) for name in program.symbols]
+    runner.elapsed_ms["generalize"] = (time.perf_counter() - start) * 1e3
+    return replace(parts[0], model=program)
+
+
+def _ranges(slims: Sequence[Slim], imported: Imported) -> dict[str, Range]:
+    return index_ranges([slim.model for slim in slims], [info.name for info in imported.inputs])
+
+
+def _differing(constants: Sequence[Mapping[str, Array]]) -> list[dict[str, Array]]:
+    """Per sample point the constants that are not the same at all of them."""
+    first = constants[0]
+    names = [
+        name
+        for name in first
+        if not all(np.array_equal(first[name], other[name], equal_nan=True) for other in constants)
+    ]
+    return [{name: arrays[name] for name in names} for arrays in constants]
+
+
+def _lower_torch(
+    imported: Imported,
+    runner: Runner,
+    target: Target,
+    refused: Sequence[RefusedPlan],
+    look: Callable[[Sequence[Reject]], None] | None = None,
+) -> Lowered:
+    """From the torch dialect to a program for the sizes that the module has."""
+    with imported.module.context:
+        module = imported.module.operation
+        constants = plan_constants(module)
+        runner.run(module, OFFLOAD_STEPS[:1])
+        left = rejects(module, target)
+        if look is not None:
+            look(left)
+        if left:
+            raise UnsupportedError(left, target=target.name)
+        graphs = sum(op.name == "hipdnn.graph" for function in functions(module) for op in body(function))
+        runner.run(module, OFFLOAD_STEPS[1:])
+        start = time.perf_counter()
+        program = emit(imported, target.name, producers(), refused)
+        program.tf32 = runner.allows_tf32
+        runner.elapsed_ms["emit"] = (time.perf_counter() - start) * 1e3
+    return Lowered(program, imported.weights, constants, graphs, runner.elapsed_ms, program)
+
+
+def lower_to_torch(
+    slims: Sequence[Slim], runner: Runner, look: Callable[[Sequence[Imported]], None] | None = None
+) -> list[Imported]:
+    """Import a model and run the torch-dialect steps.
+
+    Args:
+        slims: the model at one or more sizes of its inputs.
+        runner: for the first of them; it keeps the times.
+        look: is shown the modules while the arithmetic on their weights is still in them.
+    """
+    start = time.perf_counter()
+    context = make_context()
+    runner.elapsed_ms["context"] = (time.perf_counter() - start) * 1e3
+    runners = [runner, *(runner.sibling() for _ in slims[1:])]
+    made = [convert(slim, context, each) for slim, each in zip(slims, runners, strict=True)]
+    with context:
+        modules = [imported.module.operation for imported in made]
+        for module, each in zip(modules, runners, strict=True):
+            each.run(module, TORCH_STEPS[1:-1])
+        mark_varying(modules)
+        if look is not None:
+            look(made)
+        for module, each in zip(modules, runners, strict=True):
+            each.run(module, TORCH_STEPS[-1:])
+    return made
+
+
+def _check_padding(made: Sequence[Imported], runner: Runner, padding: BucketedSizes | None) -> PaddingError | None:
+    """Why sizes with buckets must not be rounded up, if so."""
+    if padding is None:
+        return None
+    start = time.perf_counter()
+    inputs, outputs = ([info.name for info in infos] for infos in (made[0].inputs, made[0].outputs))
+    mixing = check_padding([imported.module.operation for imported in made], inputs, outputs, padding)
+    runner.elapsed_ms["check-padding"] = (time.perf_counter() - start) * 1e3
+    return mixing.error() if mixing else None

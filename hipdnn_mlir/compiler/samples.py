@@ -1,0 +1,93 @@
+"""Compiles a model with dynamic dimensions at sample sizes, until a set of them tells how its program depends on them."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+import onnx
+
+from ..dynamic.input_sizes import InputSizes
+from ..dynamic.solver import Solver
+from ..errors import FixedSizesError, HipdnnMlirError, ModelError, PaddingError, UnsupportedError
+from ..frontend.prepare import Slim, slim_models
+from ..frontend.shape_inference import DATA_DEPENDENT, SIZED_BY_DATA
+from ..frontend.sizes.known_sizes import check_sizes, slice_facts, tell_sizes, top_k_facts, window_facts
+from ..frontend.sizes.samples import samples_for
+from ..mlir_functions.open_sizes import check_functions, function_facts
+from ..ops.evaluate import Array
+
+Made = TypeVar("Made")
+
+
+def at_samples(
+    proto: onnx.ModelProto,
+    sizes: InputSizes,
+    use: Callable[[Sequence[Slim], Solver], Made],
+    where: str = "model",
+    external: Mapping[str, Array] | None = None,
+) -> Made:
+    """Use a model with open sizes at the first set of sample sizes that it accepts.
+
+    Args:
+        proto: the model.
+        sizes: its inputs, some of them open.
+        use: is given the model at each point of a set, and a solver with what its nodes say of its sizes.
+        where: as for `lower`.
+        external: as for `lower`.
+
+    Raises:
+        HipdnnMlirError: no set does; the error of the first.
+    """
+    failure: HipdnnMlirError | None = None
+    for chosen in samples_for(proto, sizes):
+        try:
+            slims = slim_models(proto, [sizes.at(point) for point in chosen.points], where, external)
+            solver = _solved(slims, Solver(sizes.table, chosen.points))
+            (other,) = slim_models(proto, [sizes.at(chosen.held_out)], where, external)
+            models = [slim.model for slim in slims]
+            check_sizes(models, other.model, chosen.held_out, solver)
+            check_functions(models, other.model, chosen.held_out, solver)
+            return use(slims, solver)
+        except (ModelError, UnsupportedError) as error:
+            told = sizes.meaning(_point_of(error, chosen.points))
+            if not _is_of_sizes(error):
+                error.hint = "; ".join(filter(None, (told, error.hint)))
+                raise
+            if not _is_of_data(error):
+                told = told or sizes.meaning(chosen.points[0])
+                error.hint = f"{told}; give sizes that are fixed or equal with --shape"
+            failure = failure or error
+    assert failure is not None
+    raise failure
+
+
+def _solved(slims: Sequence[Slim], solver: Solver) -> Solver:
+    """The solver with what the model's nodes say of its sizes."""
+    models = [slim.model for slim in slims]
+    solver.learn(slims[0].facts)
+    tell_sizes(models, solver)
+    solver.learn(window_facts(models))
+    solver.learn(slice_facts(models))
+    solver.learn(top_k_facts(models))
+    solver.learn(function_facts(models))
+    return solver
+
+
+def _point_of(error: HipdnnMlirError, points: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The sample point whose numbers an error speaks of; empty where it speaks of none."""
+    numbers = set(map(int, re.findall(r"\b\d{1,18}\b", error.message)))
+    return next((point for point in points if numbers & set(point)), ())
+
+
+def _is_of_sizes(error: HipdnnMlirError) -> bool:
+    """Whether a model that fails at one set of sample sizes may do at another."""
+    if isinstance(error, (PaddingError, FixedSizesError)):
+        return False
+    if isinstance(error, UnsupportedError):
+        return all(reject.rule == DATA_DEPENDENT for reject in error.rejects)
+    return True
+
+
+def _is_of_data(error: HipdnnMlirError) -> bool:
+    """Whether fixed sizes would not mend it."""
+    return isinstance(error, UnsupportedError) and any(reject.reason == SIZED_BY_DATA for reject in error.rejects)

@@ -1,0 +1,141 @@
+"""Sizes that an open size is rounded up to, as a user gives them, and what numbers say of the sizes that have such."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import ModelError
+from ..limits import MAX_SIZE
+from ..program.expressions import Ref
+from .input_sizes import Buckets, InputSizes
+from .solver import Solver
+
+MAX_BUCKETS = 1024
+MAX_COMBINATIONS = 64
+"""Programs in one file."""
+_OPTION = "--bucket"
+
+
+def check_buckets(buckets: Buckets, sizes: InputSizes) -> None:
+    """Whether buckets fit a model's inputs.
+
+    Args:
+        buckets: what the user gives.
+        sizes: the model's inputs.
+
+    Raises:
+        ModelError: a size that is not open, buckets that do not rise, or an input whose dim is computed from a size with buckets.
+    """
+    check_names(buckets, sizes)
+    found = computed_from(buckets, sizes)
+    if found:
+        symbol, place = next(iter(found.items()))
+        hint = f"leave out the buckets of {symbol!r}"
+        raise ModelError(f"{place} is computed from {symbol!r}", where=_OPTION, expected="a size by itself", hint=hint)
+
+
+def check_names(buckets: Buckets, sizes: InputSizes) -> None:
+    """Whether buckets are of open sizes, and rise.
+
+    Raises:
+        ModelError: they are not.
+    """
+    known = ", ".join(sizes.table.symbols) or "there is none"
+    for name, chosen in buckets.items():
+        if name not in sizes.table.symbols:
+            hint = "open it with --shape, or leave its buckets out"
+            raise ModelError(
+                f"no open size named {name!r}", where=_OPTION, expected=f"an open size ({known})", hint=hint
+            )
+        check_sizes_rise(name, chosen)
+
+
+def computed_from(buckets: Buckets, sizes: InputSizes) -> dict[str, str]:
+    """Sizes with buckets -> the dim of an input that is computed from it; padding such inputs is not known."""
+    found: dict[str, str] = {}
+    for name, dims in sizes.inputs.items():
+        for axis, size in enumerate(dims):
+            if not isinstance(size, Ref) or sizes.table.entries[size.index][0] == "symbol":
+                continue
+            for symbol in sizes.table.symbols:
+                if symbol in buckets and symbol in sizes.table.names(size):
+                    found.setdefault(symbol, f"dimension {axis} of input {name!r}")
+    return found
+
+
+def combinations(buckets: Buckets, sizes: InputSizes) -> list[tuple[int, ...]]:
+    """Every combination of buckets, a value per open size of a model.
+
+    Args:
+        buckets: as `check_names` takes them.
+        sizes: the model's inputs.
+
+    Raises:
+        ModelError: an open size has no buckets, or there are more than MAX_COMBINATIONS.
+    """
+    check_names(buckets, sizes)
+    missing = [name for name in sizes.table.symbols if name not in buckets]
+    if missing:
+        name = missing[0]
+        raise ModelError(
+            f"no buckets for {', '.join(map(repr, missing))}",
+            where=_OPTION,
+            expected="some for every open size: code for GPUs is made for exact sizes",
+            hint=f"add --bucket {name}=1,8,32, or fix it with --shape {name}=1",
+        )
+    count = math.prod(len(buckets[name]) for name in sizes.table.symbols)
+    if count > MAX_COMBINATIONS:
+        raise ModelError(
+            f"{count} combinations of buckets",
+            where=_OPTION,
+            expected=f"at most {MAX_COMBINATIONS}, since code is made for each",
+            hint="give fewer sizes",
+        )
+    return list(itertools.product(*(buckets[name] for name in sizes.table.symbols)))
+
+
+def check_sizes_rise(name: str, chosen: Sequence[int]) -> None:
+    """Whether buckets are numbers from 1 on, each greater than the one before.
+
+    Raises:
+        ModelError: they are not.
+    """
+    if isinstance(chosen, (int, str)):
+        raise ModelError(f"bad buckets for {name!r}", where=_OPTION, expected="a list of numbers", got=repr(chosen))
+    is_right = 0 < len(chosen) <= MAX_BUCKETS and all(
+        isinstance(size, int) and not isinstance(size, bool) and 1 <= size < MAX_SIZE for size in chosen
+    )
+    if not is_right or any(a >= b for a, b in itertools.pairwise(chosen)):
+        expected = f"1 to {MAX_BUCKETS} numbers from 1 on, each greater than the one before"
+        shown = ",".join(map(str, chosen)) or "none"
+        raise ModelError(f"bad buckets for {name!r}", where=_OPTION, expected=expected, got=shown)
+
+
+class BucketedSizes:
+    """What numbers at the sample points say of the sizes with buckets.
+
+    Args:
+        solver: for those sample points.
+        buckets: whose sizes matter.
+    """
+
+    def __init__(self, solver: Solver, buckets: Buckets) -> None:
+        self._solver = solver
+        self._names = [name for name in solver.table.symbols if name in buckets]
+
+    def symbol_in(self, column: Sequence[Any]) -> str | None:
+        """A size with buckets on which a number depends; any of them where no expression gives the number."""
+        if all(number == column[0] for number in column):
+            return None
+        whole = [int(number) for number in column if isinstance(number, int) or float(number).is_integer()]
+        size = self._solver.solve(tuple(whole)) if len(whole) == len(column) else None
+        if size is None:
+            return self._names[0]
+        used = self._solver.table.names(size)
+        return next((name for name in self._names if name in used), None)
+
+    def symbol_of(self, column: tuple[int, ...]) -> str | None:
+        """The size with buckets that a number is."""
+        table = self._solver.table
+        return next((name for name in self._names if self._solver.values(table.symbol(name)) == column), None)

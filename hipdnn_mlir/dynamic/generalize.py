@@ -1,0 +1,127 @@
+"""One program from the programs of a model at several sample points: numbers that differ become expressions."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import BY_NUMPY
+from ..errors import OpenSizeError
+from ..ops.evaluate import Array
+from ..program.expressions import Size, encode
+from ..program.schema import Constant, ProgramModel
+from .facts import Values
+from .solver import Solver
+
+MAX_VALUES = 4096
+"""Elements of a constant that is computed from sizes."""
+
+
+def generalize(
+    programs: Sequence[ProgramModel], solver: Solver, constants: Sequence[Mapping[str, Array]]
+) -> ProgramModel:
+    """The program of which the given ones are instances.
+
+    Args:
+        programs: the program at each sample point.
+        solver: for those sample points.
+        constants: per sample point, the constants whose elements depend on it.
+
+    Raises:
+        OpenSizeError: a number that is no expression of the open sizes, or steps that differ.
+    """
+    merger = _Merger(solver)
+    made: ProgramModel = merger.merge([_unnamed(program) for program in programs], "program")
+    for executable in made.executables:
+        executable.name = f"g_{_digest(executable.descriptors)}"
+    for kernel in made.kernels:
+        kernel.name = f"k_{_digest([kernel.function, kernel.tensors, kernel.attributes])}"
+    made.constants = [
+        _computed(constant, [arrays[constant.tensor] for arrays in constants], merger)
+        if constant.tensor in constants[0]
+        else constant
+        for constant in made.constants
+    ]
+    made.symbols = list(solver.table.symbols)
+    made.conditions = [[*condition, node] for condition, node in solver.conditions.items()]
+    made.expressions = solver.table.to_list()
+    return made
+
+
+def _unnamed(program: ProgramModel) -> ProgramModel:
+    """Without the names that are digests: they differ with the sizes."""
+    executables = [replace(executable, name="") for executable in program.executables]
+    return replace(program, executables=executables, kernels=[replace(kernel, name="") for kernel in program.kernels])
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(encode(value), separators=(",", ":"), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class _Merger:
+    """Walks programs side by side; `path` says where, for messages."""
+
+    def __init__(self, solver: Solver) -> None:
+        self._solver = solver
+
+    def merge(self, parts: Sequence[Any], path: str) -> Any:
+        """What the same place holds in all programs."""
+        first = parts[0]
+        kinds = {type(part) for part in parts}
+        if len(kinds) == 1 and is_dataclass(first) and not isinstance(first, type):
+            merged = {
+                f.name: self.merge([getattr(part, f.name) for part in parts], f"{path}.{f.name}") for f in fields(first)
+            }
+            return replace(first, **merged)
+        if kinds == {dict} and all(part.keys() == first.keys() for part in parts):
+            return {key: self.merge([part[key] for part in parts], f"{path}.{key}") for key in first}
+        if kinds <= {list, tuple} and all(len(part) == len(first) for part in parts):
+            items = (self.merge(items, f"{path}[{i}]") for i, items in enumerate(zip(*parts, strict=True)))
+            return type(first)(items)
+        if all(part == first for part in parts):
+            return first
+        if kinds == {int}:
+            return self.size(tuple(parts), path)
+        raise _failure(path, parts)
+
+    def size(self, values: Values, path: str) -> Size:
+        """The expression with these values at the sample points."""
+        found = self._solver.solve(values)
+        if found is None:
+            raise _failure(path, values)
+        return found
+
+
+def _failure(path: str, parts: Sequence[Any]) -> OpenSizeError:
+    if any(is_dataclass(part) or isinstance(part, (dict, list, tuple)) for part in parts):
+        return OpenSizeError("what the program does depends on an open size", where=path)
+    shown = ", ".join(str(part)[:40] for part in parts)
+    return OpenSizeError(
+        "no expression of the open sizes gives a number", where=path, got=f"{shown} at the sample sizes"
+    )
+
+
+def _computed(constant: Constant, arrays: Sequence[Array], merger: _Merger) -> Constant:
+    """A constant whose elements are expressions of the open sizes; one element stands for all where they are the same."""
+    path = f"constant {constant.tensor}"
+    dims = merger.merge([array.shape for array in arrays], path)
+    if all(array.size and (array == array.flat[0]).all() for array in arrays):
+        arrays = [array.reshape(-1)[:1] for array in arrays]
+    if len({array.size for array in arrays}) > 1 or arrays[0].size > MAX_VALUES:
+        raise _failure(path, [array.tolist() for array in arrays])
+    columns = zip(*(array.reshape(-1).tolist() for array in arrays), strict=True)
+    values = [_element(column, merger, path) for column in columns]
+    return replace(constant, dtype=BY_NUMPY[np.dtype(arrays[0].dtype)].name, dims=dims, values=values)
+
+
+def _element(column: Sequence[Any], merger: _Merger, path: str) -> Any:
+    """A whole number may be an expression, whatever its type; any other number has to be the same at all sample points."""
+    if len(set(column)) == 1:
+        return column[0]
+    if all(float(number).is_integer() for number in column):
+        return merger.size(tuple(int(number) for number in column), path)
+    raise _failure(path, column)

@@ -1,0 +1,286 @@
+"""Folds what an ONNX graph computes from constants and static shapes, before it is imported."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from ..dynamic.facts import Fact
+from ..errors import OpenSizeError
+from ..ops.evaluate import Array
+from ..ops.strides import Dims
+from .onnx_types import BY_ONNX
+from .shape_inference import infer_shapes
+from .sizes.facts import facts_of
+
+logger = logging.getLogger(__name__)
+
+MAX_FOLDED_ELEMENTS = 1 << 16
+"""Results larger than this stay computed: they would bloat the program more than they save."""
+_MAX_ROUNDS = 8
+_RANDOM = frozenset(
+    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"}
+)
+_MISEVALUATED = frozenset({"ConvTranspose", "Erf", "GlobalMaxPool", "GridSample", "LRN"})
+"""Operators of which onnx's reference implementation (1.23) is wrong: bias of groups, f64, dims, cubic samples, other channels."""
+
+
+MAX_SIZES = 1024
+"""Elements of a result that differs with the sizes a model leaves open and is known nevertheless: shapes, and parts of them."""
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A model with constants folded.
+
+    Attributes:
+        model: with shapes inferred.
+        large: results too large for an initializer, which are inputs of the model.
+        facts: what is assumed of open sizes, the same for the model at all sizes.
+    """
+
+    model: onnx.ModelProto
+    large: dict[str, Array]
+    facts: tuple[Fact, ...] = ()
+
+
+def fold_constants(models: Sequence[onnx.ModelProto]) -> list[Folded]:
+    """Replace nodes whose results are known by initializers, and infer shapes, until nothing changes.
+
+    Shape and Size of static tensors are known, and tensors without elements; so is every node on known inputs only, evaluated by onnx's
+    reference implementation. An If with a known condition becomes the branch it takes.
+
+    Args:
+        models: one model, or the same at several sizes of its inputs; without large initializers; not modified. Models at several sizes are
+            folded alike: a result has to be the same for all of them, but integers, which may be computed from sizes.
+
+    Raises:
+        onnx.shape_inference.InferenceError: shapes do not fit.
+        OpenSizeError: what operators were written out as depends on the sizes.
+    """
+    large: list[dict[str, Array]] = [{} for _ in models]
+    facts: list[Fact] = []
+    for _ in range(_MAX_ROUNDS):
+        models = [infer_shapes(model) for model in models]
+        folder = _Folder(models)
+        if not folder.run():
+            break
+        models = folder.rebuilt()
+        facts += folder.facts
+        for found, more in zip(large, folder.large, strict=True):
+            found.update(more)
+    return [Folded(model, arrays, tuple(facts)) for model, arrays in zip(models, large, strict=True)]
+
+
+class _Folder:
+    """One pass over a graph's nodes in order. What is known of a value is one array per model."""
+
+    def __init__(self, models: Sequence[onnx.ModelProto]) -> None:
+        self._models = models
+        values = [[*m.graph.input, *m.graph.output, *m.graph.value_info] for m in models]
+        self._dims = [dict(_static_dims(found)) for found in values]
+        empty = [dict(_empty_arrays(found)) for found in values]
+        self._empty = {name: [arrays[name] for arrays in empty] for name in empty[0] if all(name in e for e in empty)}
+        initializers = [{t.name: numpy_helper.to_array(t) for t in m.graph.initializer} for m in models]
+        if any(arrays.keys() != initializers[0].keys() for arrays in initializers):
+            raise OpenSizeError("what operators of the model are written out as depends on an open size")
+        self._known = self._empty | {name: [arrays[name] for arrays in initializers] for name in initializers[0]}
+        self._folded: dict[str, list[Array]] = {}
+        self._kept: list[onnx.NodeProto] = []
+        self._inlined = False
+        self.facts: list[Fact] = []
+        self.large: list[dict[str, Array]] = [{} for _ in models]
+
+    def run(self) -> bool:
+        """Fold what can be; returns whether anything was."""
+        for node in self._models[0].graph.node:
+            branch = self._branch(node)
+            if branch is not None:
+                self._inline(node, branch)
+                continue
+            results = self._results(node)
+            if results is None:
+                self._kept.append(node)
+                continue
+            for name, arrays in zip(node.output, results, strict=False):
+                if name:
+                    self._known[name] = self._folded[name] = arrays
+        return bool(self._folded) or self._inlined
+
+    def _branch(self, node: onnx.NodeProto) -> onnx.GraphProto | None:
+        """The branch that an If with a known condition takes."""
+        if node.op_type != "If" or node.input[0] not in self._known:
+            return None
+        conditions = {bool(array.any()) for array in self._known[node.input[0]]}
+        if len(conditions) > 1:
+            return None
+        taken = "then_branch" if conditions.pop() else "else_branch"
+        branch: onnx.GraphProto = next(attribute.g for attribute in node.attribute if attribute.name == taken)
+        return branch
+
+    def _inline(self, node: onnx.NodeProto, branch: onnx.GraphProto) -> None:
+        """Put a branch's nodes in the place of the If; ONNX keeps names unique across subgraphs."""
+        self._inlined = True
+        for model in self._models:
+            model.graph.initializer.extend(branch.initializer)
+        self._kept.extend(branch.node)
+        for value, name in zip(branch.output, node.output, strict=True):
+            self._kept.append(onnx.helper.make_node("Identity", [value.name], [name], name=f"{node.name}.{name}"))
+
+    def rebuilt(self) -> list[onnx.ModelProto]:
+        """The models with folded results as initializers."""
+        return [self._rebuilt(index) for index in range(len(self._models))]
+
+    def _rebuilt(self, index: int) -> onnx.ModelProto:
+        result = onnx.ModelProto()
+        result.CopyFrom(self._models[index])
+        graph = result.graph
+        del graph.node[:]
+        del graph.value_info[:]
+        outputs = {value.name for value in graph.output}
+        for name, arrays in self._folded.items():
+            array, stored = arrays[index], f"{name}.constant" if name in outputs else name
+            if array.size > MAX_FOLDED_ELEMENTS:
+                self.large[index][stored] = array
+                graph.input.append(
+                    onnx.helper.make_tensor_value_info(
+                        stored, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+                    )
+                )
+            else:
+                graph.initializer.append(numpy_helper.from_array(np.asarray(array, order="C"), stored))
+            if name in outputs:
+                graph.node.append(onnx.helper.make_node("Identity", [stored], [name], name=name))
+        graph.node.extend(self._kept)
+        used = (
+            {name for node in graph.node for name in node.input}
+            | {name for node in graph.node for name in _captured(node)}
+            | outputs
+        )
+        kept = [tensor for tensor in graph.initializer if tensor.name in used]
+        del graph.initializer[:]
+        graph.initializer.extend(kept)
+        return result
+
+    def _results(self, node: onnx.NodeProto) -> list[list[Array]] | None:
+        """Per output one array per model, or None where the node stays."""
+        if (
+            node.domain not in ("", "ai.onnx")
+            or node.op_type in _RANDOM | _MISEVALUATED
+            or any(a.g.node or a.graphs for a in node.attribute)
+        ):
+            return None
+        if node.op_type == "Identity" and node.output[0] in {value.name for value in self._models[0].graph.output}:
+            return None
+        per_model = []
+        for index in range(len(self._models)):
+            results = self._evaluated(node, index)
+            if results is None:
+                return None
+            per_model.append(results)
+        per_output = [list(arrays) for arrays in zip(*per_model, strict=True)]
+        if not all(map(_is_known, per_output)):
+            return None
+        facts = facts_of(node, [self._known[name] for name in node.input if name in self._known], per_output)
+        if facts is None:
+            return None
+        self.facts += facts
+        return per_output
+
+    def _evaluated(self, node: onnx.NodeProto, index: int) -> list[Array] | None:
+        if node.op_type in ("Shape", "Size"):
+            known = self._known.get(node.input[0])
+            dims = known[index].shape if known is not None else self._dims[index].get(node.input[0])
+            return None if dims is None else [_shape(node, dims)]
+        if node.output and all(name in self._empty for name in node.output if name):
+            return [self._empty[name][index] if name else np.empty(0) for name in node.output]
+        if not all(name in self._known for name in node.input if name):
+            return None
+        if node.op_type == "ConstantOfShape":
+            return _filled(node, self._known[node.input[0]][index])
+        feeds = {name: self._known[name][index] for name in node.input if name}
+        return _evaluate(node, feeds, self._models[index])
+
+
+def _is_known(arrays: Sequence[Array]) -> bool:
+    """Whether one result at several sizes counts as known: it is the same, or it is a shape or something like it."""
+    first = arrays[0]
+    if all(array is first or _same(array, first) for array in arrays):
+        return True
+    return first.dtype.kind in "iu" and first.size <= MAX_SIZES and all(array.shape == first.shape for array in arrays)
+
+
+def _same(a: Array, b: Array) -> bool:
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    if a.size > MAX_FOLDED_ELEMENTS:  # a number at every place of a shape
+        a, b = a.flat[:1], b.flat[:1]
+    return bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))
+
+
+def _filled(node: onnx.NodeProto, dims: Array) -> list[Array]:
+    """A constant of any size: one number in memory."""
+    value = next(
+        (numpy_helper.to_array(a.t).reshape(()) for a in node.attribute if a.name == "value"),
+        np.zeros((), np.float32),
+    )
+    return [np.broadcast_to(value, tuple(dims.tolist()))]
+
+
+def _evaluate(node: onnx.NodeProto, feeds: dict[str, Array], model: onnx.ModelProto) -> list[Array] | None:
+    """A node's results by onnx's reference implementation; None where it fails or they are large."""
+    if sum(array.size for array in feeds.values()) > MAX_FOLDED_ELEMENTS:
+        return None
+    inputs = [
+        onnx.helper.make_tensor_value_info(n, onnx.helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+        for n, a in feeds.items()
+    ]
+    outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
+    graph = onnx.helper.make_graph([node], "constant", inputs, outputs)
+    single = onnx.helper.make_model(graph, opset_imports=list(model.opset_import), ir_version=model.ir_version)
+    try:
+        results = ReferenceEvaluator(single).run(None, feeds)
+    except Exception as error:  # noqa: BLE001 - onnx's evaluator raises anything; what it cannot fold is left in the graph
+        logger.debug("%s %s is not folded: %s", node.op_type, node.name, error)
+        return None
+    if not all(isinstance(r, (np.ndarray, np.generic)) and r.size <= MAX_FOLDED_ELEMENTS for r in results):
+        return None
+    named = iter(np.asarray(result) for result in results)
+    return [next(named) if name else np.empty(0) for name in node.output]
+
+
+def _captured(node: onnx.NodeProto) -> Iterable[str]:
+    """Names that subgraphs of a node read."""
+    for attribute in node.attribute:
+        for graph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
+            for inner in graph.node:
+                yield from inner.input
+                yield from _captured(inner)
+            yield from (value.name for value in graph.output)
+
+
+def _static_dims(values: Iterable[Any]) -> Iterable[tuple[str, Dims]]:
+    for value in values:
+        kind = value.type.tensor_type
+        if kind.HasField("shape") and all(d.HasField("dim_value") for d in kind.shape.dim):
+            yield value.name, tuple(d.dim_value for d in kind.shape.dim)
+
+
+def _empty_arrays(values: Iterable[Any]) -> Iterable[tuple[str, Array]]:
+    """The values that are known because they have no elements."""
+    kinds = {value.name: value.type.tensor_type.elem_type for value in values}
+    for name, dims in _static_dims(values):
+        if 0 in dims and min(dims) >= 0 and kinds[name] in BY_ONNX:
+            yield name, np.empty(dims, onnx.helper.tensor_dtype_to_np_dtype(kinds[name]))
+
+
+def _shape(node: onnx.NodeProto, dims: Dims) -> Array:
+    if node.op_type == "Size":
+        return np.asarray(np.prod(dims, dtype=np.int64))
+    window = {attribute.name: attribute.i for attribute in node.attribute}
+    return np.asarray(dims[slice(window.get("start"), window.get("end"))], np.int64)

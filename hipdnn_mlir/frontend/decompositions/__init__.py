@@ -1,0 +1,69 @@
+"""ONNX operators that are compositions of others, written out before import: the compiler sees basic operators only."""
+
+from collections.abc import Sequence
+
+import onnx
+from onnx import inliner
+
+from ...dynamic.facts import Fact
+from ...errors import UnsupportedError
+from ...ops.evaluate import Array
+from ..constant_folding import Folded, fold_constants
+from ..shape_inference import RESULTS
+from .expand import expand
+
+_CONTRIB = "com.microsoft"
+_WITHOUT_DOMAIN = frozenset(
+    {"SimplifiedLayerNormalization", "SkipSimplifiedLayerNormalization", "SkipLayerNormalization"}
+)
+"""ONNX Runtime's operators that its optimizer writes without their domain."""
+
+
+def inline_local_functions(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Put the bodies of the model's own functions in the place of their calls, and ONNX Runtime's operators into their domain.
+
+    What an extension registered for an operator comes before the model's own function of that name.
+
+    Args:
+        model: changed where it has no functions of its own.
+    """
+    if model.functions:
+        model = inliner.inline_selected_functions(model, list(RESULTS), exclude=True)
+        del model.functions[:]
+    for node in model.graph.node:
+        if node.op_type in _WITHOUT_DOMAIN and not node.domain:
+            node.domain = _CONTRIB
+    if any(node.domain == _CONTRIB for node in model.graph.node) and all(
+        entry.domain != _CONTRIB for entry in model.opset_import
+    ):
+        model.opset_import.append(onnx.helper.make_opsetid(_CONTRIB, 1))
+    return model
+
+
+def expand_and_fold(models: Sequence[onnx.ModelProto]) -> list[Folded]:
+    """Expand compositions and fold constants, until neither finds more: folding tells types on which expansions depend.
+
+    Args:
+        models: as for `fold_constants`; not modified.
+
+    Returns:
+        As for `fold_constants`.
+
+    Raises:
+        UnsupportedError: an operator whose expansion does not cover the node.
+        onnx.shape_inference.InferenceError: shapes do not fit.
+    """
+    large: list[dict[str, Array]] = [{} for _ in models]
+    facts: list[Fact] = []
+    left = None
+    while True:
+        expanded = [expand(model) for model in models]
+        rejects = [reject for _, found in expanded for reject in found]
+        if left is not None and len(rejects) >= left:
+            raise UnsupportedError(rejects)
+        folded = fold_constants([model for model, _ in expanded])
+        facts += folded[0].facts
+        large = [before | found.large for before, found in zip(large, folded, strict=True)]
+        if not rejects:
+            return [Folded(found.model, arrays, tuple(facts)) for found, arrays in zip(folded, large, strict=True)]
+        models, left = [found.model for found in folded], len(rejects)

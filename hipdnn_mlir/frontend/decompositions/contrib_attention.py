@@ -1,0 +1,201 @@
+"""ONNX Runtime's attention operators, as its CPU provider computes them."""
+
+import math
+from collections.abc import Sequence
+
+from ...ops.spec import Refusal
+from .attention import BSHD_TO_BHSD, Scores, additive, attend, merge_heads, split_heads, visible
+from .call import BOOL, INT64, Call, Expansion
+from .rotary import rotated_heads
+
+CONTRIB = "com.microsoft"
+_MASKED = -10000.0
+"""What a masked score is lowered by, unless mask_filter_value says otherwise."""
+
+
+def contrib_attention(call: Call) -> Sequence[str | None]:
+    """Attention of com.microsoft: projections of one input, then attention.
+
+    Source: ONNX Runtime, ContribOperators.md, com.microsoft.Attention.
+    """
+    if call.attr("do_rotary", 0) or call.attr("past_present_share_buffer", 0):
+        raise Refusal("attribute", "rotary embedding or a shared buffer inside Attention")
+    heads, weights, bias = call.attr("num_heads"), call.need(1), call.arg(2)
+    third = call.size(weights, 1) // 3
+    projected = call.op("MatMul", call.need(0), weights)
+    if bias:
+        projected = call.op("Add", projected, bias)
+    parts = call.split(projected, 2, call.attr("qkv_hidden_sizes") or [third] * 3)
+    q, k, v = (split_heads(call, part, heads) for part in parts)
+    past, state = call.arg(4), call.ints(0)
+    if past:
+        state = call.length(past, 3)
+        earlier = [call.squeeze(call.slice(past, 0, index, index + 1), 0) for index in range(2)]
+        k, v = call.concat(2, earlier[0], k), call.concat(2, earlier[1], v)
+    y = _attend(call, q, k, v, state, call.arg(3), call.arg(5))[0]
+    present = None
+    if call.wants(1):
+        present = call.concat(0, call.unsqueeze(k, 0), call.unsqueeze(v, 0))
+    return [merge_heads(call, y), present]
+
+
+def multi_head_attention(call: Call) -> Sequence[str | None]:
+    """MultiHeadAttention, and DecoderMaskedMultiHeadAttention without a shared buffer or beams.
+
+    Source: ONNX Runtime, ContribOperators.md, com.microsoft.MultiHeadAttention and DecoderMaskedMultiHeadAttention.
+    """
+    is_decoder = call.node.op_type == "DecoderMaskedMultiHeadAttention"
+    mask, bias_after, past_key, past_value, indirection, bias = (
+        call.arg(index) for index in ((3, 4, 5, 6, 8, 10) if is_decoder else (4, 5, 6, 7, 9, 3))
+    )
+    if call.attr("past_present_share_buffer", 0) or indirection:
+        raise Refusal("attribute", "a shared buffer or the indirection of a beam search")
+    q, k, v = _heads(call, call.attr("num_heads"), bias)
+    state = call.ints(0)
+    if past_key and past_value:
+        state = call.length(past_key, 2)
+        k, v = call.concat(2, past_key, k), call.concat(2, past_value, v)
+    y, steps = _attend(call, q, k, v, state, mask, bias_after)
+    return [merge_heads(call, y), k, v, steps[2]]
+
+
+def _heads(call: Call, heads: int, bias: str | None) -> tuple[str, str, str]:
+    """Queries, keys and values as [b, heads, s, d], from any of the packings, with biases added."""
+    query, key, value = call.need(0), call.arg(1), call.arg(2)
+    if call.rank(query) == 5:
+        q, k, v = _unpacked(call, query, 3)
+        return q, k, v
+    width = call.size(query, 2)
+    q = _with_bias(call, query, bias, 0, width)
+    if key is None:
+        raise Refusal("operand", "keys are missing")
+    if value is None:
+        k, v = _unpacked(call, key, 2)
+        return split_heads(call, q, heads), k, v
+    if call.rank(key) == 4:
+        return split_heads(call, q, heads), key, value
+    v_width = call.size(value, 2)
+    k = _with_bias(call, key, bias, width, 2 * width)
+    v = _with_bias(call, value, bias, 2 * width, 2 * width + v_width)
+    return split_heads(call, q, heads), split_heads(call, k, heads), split_heads(call, v, heads)
+
+
+def _with_bias(call: Call, x: str, bias: str | None, start: int, end: int) -> str:
+    return call.op("Add", x, call.slice(bias, 0, start, end)) if bias else x
+
+
+def _unpacked(call: Call, packed: str, count: int) -> list[str]:
+    """[b, s, heads, count, d] -> count times [b, heads, s, d]."""
+    parts = (call.squeeze(call.slice(packed, 3, index, index + 1), 3) for index in range(count))
+    return [call.transpose(part, *BSHD_TO_BHSD) for part in parts]
+
+
+def _attend(call: Call, q: str, k: str, v: str, past: str, mask: str | None, bias: str | None) -> tuple[str, list[str]]:
+    masked = call.attr("mask_filter_value", _MASKED)
+    biases = []
+    if mask:
+        biases.append(additive(call, _key_mask(call, mask, k), q, masked))
+    if call.attr("unidirectional", 0):
+        biases.append(additive(call, visible(call, q, k, past, right=0), q))
+    if bias:
+        biases.append(bias)
+    scale = call.attr("scale", 0.0) or 1 / math.sqrt(call.size(q, 3))
+    return attend(call, q, k, v, Scores(scale, biases=tuple(biases), may_mask_all=math.isinf(masked)))
+
+
+def _key_mask(call: Call, mask: str, k: str) -> str:
+    """Booleans from one of the forms of a mask: lengths, lengths and starts, or 0 and 1 per key, query and key, or head too."""
+    rank = call.rank(mask)
+    if rank == 1:
+        return _from_lengths(call, mask, k)
+    flags = call.cast(mask, BOOL)
+    if rank == 4:  # of the whole sequence: the queries are its end
+        raise Refusal("operand", "a mask of four dims")
+    return call.unsqueeze(flags, *((1, 2) if rank == 2 else (1,)))
+
+
+def _from_lengths(call: Call, lengths: str, k: str) -> str:
+    count, batch = call.size(lengths, 0), call.size(k, 0)
+    if count not in (batch, 2 * batch):
+        raise Refusal("operand", f"{count} mask numbers for a batch of {batch}")
+    positions = call.range(call.length(k, 2))
+    numbers = call.cast(lengths, INT64)
+    ends = call.reshape(call.slice(numbers, 0, 0, batch), -1, 1, 1, 1)
+    found = call.op("Less", positions, ends)
+    if count == batch:
+        return found
+    starts = call.reshape(call.slice(numbers, 0, batch, 2 * batch), -1, 1, 1, 1)
+    return call.op("And", found, call.op("GreaterOrEqual", positions, starts))
+
+
+def group_query_attention(call: Call) -> Sequence[str | None]:
+    """GroupQueryAttention with a cache that grows by what is new, as without a shared buffer.
+
+    As in ONNX Runtime, rows of a batch differ in their past in the step of one token only; there a row's new key takes the place behind
+    its own past.
+
+    Source: ONNX Runtime, ContribOperators.md, com.microsoft.GroupQueryAttention.
+    """
+    heads, kv_heads = call.attr("num_heads"), call.attr("kv_num_heads")
+    if any(call.arg(index) for index in (12, 13)) or call.wants(3):
+        raise Refusal("operand", "a quantized cache, or scores as a result")
+    query, key, value = call.need(0), call.arg(1), call.arg(2)
+    past_key, past_value = call.arg(3), call.arg(4)
+    if key is None or value is None:
+        d = call.size(query, 2) // (heads + 2 * kv_heads)
+        query, key, value = call.split(query, 2, (heads * d, kv_heads * d, kv_heads * d))
+    past = _past(call, query, past_key)
+    if call.attr("do_rotary", 0):
+        cos, sin = (_at_positions(call, call.need(index), query, past) for index in (7, 8))
+        is_interleaved = bool(call.attr("rotary_interleaved", 0))
+        q = rotated_heads(call, query, heads, cos, sin, is_interleaved)
+        k = rotated_heads(call, key, kv_heads, cos, sin, is_interleaved)
+    else:
+        q, k = split_heads(call, query, heads), split_heads(call, key, kv_heads)
+    v = split_heads(call, value, kv_heads)
+    if past_key and past_value:
+        k, v = _extended(call, past_key, k, past), _extended(call, past_value, v, past)
+    window = call.attr("local_window_size", -1)
+    sees = visible(call, q, k, past, left=window - 1 if window > 0 else -1, right=0)
+    biases = [additive(call, sees, q), *([call.need(10)] if call.arg(10) else [])]
+    sink = call.arg(11) or (call.number(0.0, q) if call.attr("smooth_softmax", 0) == 1 else None)
+    scale = call.attr("scale", 0.0) or 1 / math.sqrt(call.size(q, 3))
+    scores = Scores(scale, call.attr("softcap", 0.0), tuple(biases), sink=sink)
+    return [merge_heads(call, attend(call, q, k, v, scores)[0]), k, v]
+
+
+def _past(call: Call, query: str, past_key: str | None) -> str:
+    """Number of keys before the queries: a list of one, or [b, 1, 1, 1] where rows of the batch may differ."""
+    if past_key is None:
+        return call.ints(0)
+    if call.dims(past_key)[0] == 1:
+        return call.length(past_key, 2)
+    last = call.reshape(call.cast(call.need(5), INT64), -1, 1, 1, 1)
+    before = call.op("Sub", call.op("Add", last, call.ints(1)), call.length(query, 1))
+    return call.op("Max", before, call.ints(0))  # a padded prompt is shorter than its row
+
+
+def _extended(call: Call, past: str, new: str, count: str) -> str:
+    """The cache [b, heads, s, d] with what is new; behind `count` of the past where rows of the batch may differ."""
+    joined = call.concat(2, past, new)
+    if call.dims(past)[0] == 1:
+        return joined
+    places = call.unsqueeze(call.range(call.length(joined, 2)), 1)
+    return call.op("Where", call.op("Equal", places, count), call.slice(new, 2, 0, 1), joined)
+
+
+def _at_positions(call: Call, cache: str, query: str, past: str) -> str:
+    """Rows of a cache [positions, d / 2] for the queries, as [b, s, d / 2]."""
+    positions = call.arg(9)
+    if positions is None:
+        steps = call.unsqueeze(call.range(call.length(query, 1)), 0)
+        positions = call.op("Add", steps, call.reshape(past, -1, 1))
+    return call.op("Gather", cache, positions)
+
+
+EXPANSIONS: dict[tuple[str, str], Expansion] = {
+    (CONTRIB, "Attention"): contrib_attention,
+    (CONTRIB, "MultiHeadAttention"): multi_head_attention,
+    (CONTRIB, "DecoderMaskedMultiHeadAttention"): multi_head_attention,
+    (CONTRIB, "GroupQueryAttention"): group_query_attention,
+}

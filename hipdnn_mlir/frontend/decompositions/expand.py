@@ -1,0 +1,233 @@
+"""Replaces operators that are compositions of others, node by node in the graph's order, with types inferred on the way."""
+
+import logging
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from ...errors import Reject
+from ...ops.evaluate import Array
+from ...ops.spec import Refusal
+from ..shape_inference import infer_shapes
+from .call import Call
+from .table import expansion
+
+logger = logging.getLogger(__name__)
+
+DEFAULT = ("", "ai.onnx")
+MAX_DEPTH = 8
+"""How deep functions stand in functions: a function that calls itself is no composition."""
+_VALUE_ELEMENTS = 1024
+
+
+def expand(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[Reject]]:
+    """Replace every operator that has an expansion.
+
+    Args:
+        model: without large initializers; not modified.
+
+    Returns:
+        The model, and the nodes that stay because something about their operands is not known or not covered.
+
+    Raises:
+        onnx.shape_inference.InferenceError: shapes do not fit.
+    """
+    if not any(expansion(node) for node in _all_nodes(model.graph)):
+        return model, []
+    expander = _Expander(infer_shapes(model))
+    return expander.run(), expander.rejects
+
+
+def _opset(model: onnx.ModelProto) -> int:
+    return next((entry.version for entry in model.opset_import if entry.domain in DEFAULT), 1)
+
+
+def _all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    for node in graph.node:
+        yield node
+        for inner in _subgraphs(node):
+            yield from _all_nodes(inner)
+
+
+def _subgraphs(node: onnx.NodeProto) -> Iterable[onnx.GraphProto]:
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+class _Expander:
+    """The graph that expansions write into; see call.Graph."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self._model = model
+        self.opset = _opset(model)
+        self._imports = list(model.opset_import)
+        self._versions = {entry.domain: entry.version for entry in model.opset_import}
+        self._nodes: list[onnx.NodeProto] = []
+        self._types: dict[str, onnx.TypeProto] = {}
+        self._constants: dict[str, onnx.TensorProto] = {}
+        self._names = {name for node in _all_nodes(model.graph) for name in (*node.input, *node.output)}
+        self._pool: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+        self._depth = 0
+        self._count = 0
+        self.rejects: list[Reject] = []
+
+    def run(self) -> onnx.ModelProto:
+        """Expand all nodes."""
+        graph = self._model.graph
+        self._declare(graph)
+        for node in graph.node:
+            self.emit(node)
+        result = onnx.ModelProto()
+        result.CopyFrom(self._model)
+        del result.graph.node[:]
+        result.graph.node.extend(self._nodes)
+        used = {name for node in _all_nodes(result.graph) for name in node.input}
+        result.graph.initializer.extend(self._constants[name] for name in self._pool.values() if name in used)
+        return result
+
+    def _declare(self, graph: onnx.GraphProto) -> None:
+        for value in (*graph.input, *graph.value_info, *graph.output):
+            self._names.add(value.name)
+            self._types[value.name] = value.type
+        for tensor in graph.initializer:
+            self._names.add(tensor.name)
+            self._types[tensor.name] = onnx.helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
+            self._constants[tensor.name] = tensor
+
+    def type(self, name: str) -> onnx.TypeProto | None:
+        return self._types.get(name)
+
+    def kind(self, name: str) -> int:
+        kind = self._types.get(name)
+        return int(kind.tensor_type.elem_type) if kind is not None else 0
+
+    def dims(self, name: str) -> tuple[int | None, ...] | None:
+        kind = self._types.get(name)
+        if kind is None or not kind.tensor_type.HasField("shape"):
+            return None
+        return tuple(d.dim_value if d.HasField("dim_value") else None for d in kind.tensor_type.shape.dim)
+
+    def value(self, name: str) -> Array | None:
+        tensor = self._small(name)
+        return None if tensor is None else numpy_helper.to_array(tensor)
+
+    def is_constant(self, name: str) -> bool:
+        return name in self._constants
+
+    def _small(self, name: str) -> onnx.TensorProto | None:
+        tensor = self._constants.get(name)
+        return tensor if tensor is not None and math.prod(tensor.dims) <= _VALUE_ELEMENTS else None
+
+    def constant(self, array: Array) -> str:
+        key = (array.dtype.str + array.dtype.name, array.shape, array.tobytes())
+        if key not in self._pool:
+            name = self._pool[key] = self.fresh("constant")
+            self._constants[name] = tensor = numpy_helper.from_array(
+                np.ascontiguousarray(array).reshape(array.shape), name
+            )
+            self._types[name] = onnx.helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
+        return self._pool[key]
+
+    def fresh(self, base: str) -> str:
+        while True:
+            self._count += 1
+            name = f"{base}.{self._count}"
+            if name not in self._names:
+                self._names.add(name)
+                return name
+
+    def emit(self, node: onnx.NodeProto) -> None:
+        write = expansion(node)
+        if write is None or self._depth == MAX_DEPTH:
+            self._append(node)
+            return
+        start, used = len(self._nodes), len(self._pool)
+        self._depth += 1
+        try:
+            results = write(Call(self, node))
+        except Refusal as refusal:
+            del self._nodes[start:]
+            self.rejects.append(Reject(node.op_type, refusal.rule, refusal.reason, node.name))
+            self._append(node)
+            return
+        finally:
+            self._depth -= 1
+        if results is None:
+            self._append(node)
+            return
+        logger.debug(
+            "%s %s: %d nodes, %d constants", node.op_type, node.name, len(self._nodes) - start, len(self._pool) - used
+        )
+        self._bind(node, results, start)
+
+    def _bind(self, node: onnx.NodeProto, results: Sequence[str | None], start: int) -> None:
+        """Give results the names that the expanded node's have."""
+        made = {name for inner in self._nodes[start:] for name in inner.output}
+        renamed: dict[str, str] = {}
+        for output, value in zip(node.output, results, strict=False):
+            if not output:
+                continue
+            if value is None:
+                raise AssertionError(f"{node.op_type} gives no value for {output!r}")
+            if value in made and value not in renamed:
+                renamed[value] = output
+                self._types[output] = self._types.get(value, onnx.TypeProto())
+            else:
+                self._append(onnx.helper.make_node("Identity", [renamed.get(value, value)], [output], node.name))
+        for inner in self._nodes[start:]:
+            _rename(inner, renamed)
+
+    def _append(self, node: onnx.NodeProto) -> None:
+        """Keep a node; its results' types are those of onnx's inference."""
+        for graph in _subgraphs(node):
+            self._expand_subgraph(graph)
+        self._nodes.append(node)
+        if any(name and not self._is_typed(name) for name in node.output):
+            self._infer(node)
+        if node.op_type == "Constant" and len(node.attribute) == 1 and node.attribute[0].HasField("t"):
+            self._constants[node.output[0]] = node.attribute[0].t
+
+    def _is_typed(self, name: str) -> bool:
+        kind = self._types.get(name)
+        return kind is not None and kind.tensor_type.HasField("shape")
+
+    def _expand_subgraph(self, graph: onnx.GraphProto) -> None:
+        outer, self._nodes = self._nodes, []
+        self._declare(graph)
+        for node in list(graph.node):
+            self.emit(node)
+        del graph.node[:]
+        graph.node.extend(self._nodes)
+        self._nodes = outer
+
+    def _infer(self, node: onnx.NodeProto) -> None:
+        version = self._versions.get(node.domain, self.opset)
+        if not onnx.defs.has(node.op_type, version, node.domain if node.domain not in DEFAULT else ""):
+            return
+        types = {name: self._types.get(name, onnx.TypeProto()) for name in node.input if name}
+        if any(_subgraphs(node)):
+            types = self._types | types  # bodies read values from outside
+        if not all(kind.WhichOneof("value") for kind in types.values()):
+            return
+        schema = onnx.defs.get_schema(node.op_type, version, node.domain if node.domain not in DEFAULT else "")
+        data = {name: tensor for name in node.input if (tensor := self._small(name)) is not None}
+        found = onnx.shape_inference.infer_node_outputs(schema, node, types, data, opset_imports=self._imports)
+        self._types.update({name: kind for name, kind in found.items() if kind.WhichOneof("value")})
+
+
+def _rename(node: onnx.NodeProto, names: dict[str, str]) -> None:
+    for graph in _subgraphs(node):
+        for inner in graph.node:
+            _rename(inner, names)
+        for value in graph.output:
+            value.name = names.get(value.name, value.name)
+    if any(name in names for name in (*node.input, *node.output)):
+        inputs, outputs = ([names.get(name, name) for name in part] for part in (node.input, node.output))
+        del node.input[:], node.output[:]
+        node.input.extend(inputs)
+        node.output.extend(outputs)

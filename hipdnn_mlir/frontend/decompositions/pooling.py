@@ -1,0 +1,117 @@
+"""Pooling by norms, and grids for sampling."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...ops.evaluate import Array
+from ...ops.spec import Refusal
+from .call import INT64, Call, Expansion
+
+
+def _powered(call: Call, x: str, p: int) -> str:
+    if p == 1:
+        return call.op("Abs", x)
+    return call.op("Mul", x, x) if p == 2 else call.op("Pow", call.op("Abs", x), call.number(p, x))
+
+
+def _root(call: Call, x: str, p: int) -> str:
+    if p == 1:
+        return x
+    return call.op("Sqrt", x) if p == 2 else call.op("Pow", x, call.const(1 / p, call.precision(x)))
+
+
+def lp_pool(call: Call) -> Sequence[str | None]:
+    """LpPool: sums of powers are a convolution of each channel with ones.
+
+    Source: ONNX, LpPool-22.
+    """
+    x, p, kernel = call.need(0), call.attr("p", 2), call.attr("kernel_shape")
+    channels, spatial = call.size(x, 1), len(kernel)
+    strides, dilations = call.attr("strides", [1] * spatial), call.attr("dilations", [1] * spatial)
+    pads = call.attr("pads", [0] * (2 * spatial))
+    if call.attr("ceil_mode", 0):
+        sizes = [call.size(x, 2 + axis) for axis in range(spatial)]
+        pads = _extended(sizes, kernel, strides, dilations, pads)
+    padding = {"pads": pads} if call.attr("auto_pad", "NOTSET") == "NOTSET" else {"auto_pad": call.attr("auto_pad")}
+    ones = call.const(np.ones((channels, 1, *kernel)), call.kind(x))
+    total = call.op("Conv", _powered(call, x, p), ones, group=channels, strides=strides, dilations=dilations, **padding)
+    return [_root(call, total, p)]
+
+
+def _extended(
+    sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], pads: Sequence[int]
+) -> list[int]:
+    """Padding with which windows that reach over the end have their place too, if they start before it."""
+    count, result = len(sizes), [*pads]
+    for axis in range(count):
+        reach = dilations[axis] * (kernel[axis] - 1) + 1
+        whole = sizes[axis] + pads[axis] + pads[axis + count]
+        places = -(-(whole - reach) // strides[axis])
+        if places * strides[axis] < sizes[axis] + pads[axis]:
+            result[axis + count] += max(places * strides[axis] + reach - whole, 0)
+    return result
+
+
+def global_lp_pool(call: Call) -> Sequence[str | None]:
+    """GlobalLpPool.
+
+    Source: ONNX, GlobalLpPool-22.
+    """
+    x, p = call.need(0), call.attr("p", 2)
+    total = call.reduce("ReduceSum", _powered(call, x, p), [*range(2, call.rank(x))])
+    return [_root(call, total, p)]
+
+
+def affine_grid(call: Call) -> Sequence[str | None]:
+    """AffineGrid: a constant grid times the matrices theta.
+
+    Source: ONNX, AffineGrid-20.
+    """
+    theta, size = call.need(0), call.need(1)
+    known = call.value(size)
+    declared = call.dims(call.node.output[0])
+    lengths = [int(n) for n in known[2:]] if known is not None else [n for n in declared[1:-1] if n is not None]
+    if len(lengths) != call.size(theta, 1):
+        raise Refusal("operand", f"{size!r} is not known at compile time")
+    grid = call.op(
+        "MatMul",
+        call.const(_grid(lengths, bool(call.attr("align_corners", 0))), call.kind(theta)),
+        call.transpose(theta, 0, 2, 1),
+    )
+    return [call.reshape(grid, 0, *lengths, len(lengths))]
+
+
+def _grid(lengths: Sequence[int], is_aligned: bool) -> Array:
+    """[product of lengths, dims + 1]: coordinates from -1 to 1, the last axis first, then 1."""
+    steps = [np.linspace(-1, 1, n) if is_aligned else (2 * np.arange(n) + 1) / n - 1 for n in lengths]
+    axes = np.meshgrid(*steps, indexing="ij")
+    return np.stack([*axes[::-1], np.ones(lengths)], -1).reshape(-1, len(lengths) + 1)
+
+
+def center_crop_pad(call: Call) -> Sequence[str | None]:
+    """CenterCropPad with the target sizes, or with the result's where those are not known.
+
+    Source: ONNX, CenterCropPad-18.
+    """
+    x, target = call.need(0), call.value(call.need(1))
+    axes = [axis % call.rank(x) for axis in call.attr("axes", [*range(call.rank(x))])]
+    wanted = [int(n) for n in target] if target is not None else [call.size(call.node.output[0], axis) for axis in axes]
+    lower, upper = [0] * call.rank(x), [0] * call.rank(x)
+    for axis, want in zip(axes, wanted, strict=True):
+        have = call.size(x, axis)
+        if have > want:
+            start = (have - want) // 2
+            x = call.slice(x, axis, start, start + want)
+        else:
+            lower[axis] = (want - have) // 2
+            upper[axis] = want - have - lower[axis]
+    return [call.op("Pad", x, call.const([*lower, *upper], INT64)) if any(lower + upper) else call.op("Identity", x)]
+
+
+EXPANSIONS: dict[tuple[str, str], Expansion] = {
+    ("", "LpPool"): lp_pool,
+    ("", "GlobalLpPool"): global_lp_pool,
+    ("", "AffineGrid"): affine_grid,
+    ("", "CenterCropPad"): center_crop_pad,
+}

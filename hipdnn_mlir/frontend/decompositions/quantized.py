@@ -1,0 +1,149 @@
+"""Quantized operators in floating-point arithmetic: subtract zero points, compute, scale, round, clip."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+from onnx import TensorProto
+
+from ...ops.spec import Refusal
+from .call import FLOAT, Call, Expansion
+
+CONTRIB = "com.microsoft"
+_INTEGERS = frozenset({TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16, TensorProto.INT32})
+
+
+def _along(call: Call, factor: str, rank: int, axis: int) -> str:
+    """A scale or zero point of one axis, with dims for all."""
+    if call.rank(factor) != 1 or call.dims(factor)[0] == 1 or rank == 0:
+        return factor
+    dims = [1] * rank
+    dims[axis] = -1
+    return call.reshape(factor, *dims)
+
+
+def _spread(call: Call, factor: str, x: str, axis: int, block: int) -> str:
+    """A scale or zero point of blocks of an axis, repeated for each of its elements."""
+    rank = call.rank(x)
+    axis %= rank
+    wide = call.op(
+        "Expand", call.unsqueeze(factor, axis + 1), call.ints(*[1] * (axis + 1), block, *[1] * (rank - axis - 1))
+    )
+    size = call.size_if_known(x, axis)
+    if size is not None and size % block:  # the last block is cut short
+        spread = [call.size(x, dim) for dim in range(rank)]
+        spread[axis] = -(-size // block) * block
+        return call.op("Slice", call.reshape(wide, *spread), call.ints(0), call.ints(size), call.ints(axis))
+    dims = [0] * rank
+    if axis + 1 < rank:  # 0 would take the size of another dim behind the one that is merged
+        return call.op("Reshape", wide, call.op("Shape", x))
+    dims[axis] = -1
+    return call.reshape(wide, *dims)
+
+
+def _factor(call: Call, factor: str, x: str, axis: int) -> str:
+    block = call.attr("block_size", 0)
+    return _spread(call, factor, x, axis, block) if block else _along(call, factor, call.rank(x), axis)
+
+
+def dequantized(call: Call, x: str, scale: str, zero: str | None, axis: int = 1) -> str:
+    """(x - zero) * scale as f32."""
+    return call.op("Mul", centred(call, x, zero, axis), _factor(call, call.cast(scale, FLOAT), x, axis))
+
+
+def centred(call: Call, x: str, zero: str | None, axis: int = 1) -> str:
+    """The difference x - zero as f32."""
+    if call.kind(x) not in _INTEGERS:
+        raise Refusal("dtype", f"quantized values of type {TensorProto.DataType.Name(call.kind(x))}")
+    value = call.cast(x, FLOAT)
+    known = call.value(zero) if zero else None
+    if zero is None or (known is not None and not known.any()):
+        return value
+    return call.op("Sub", value, _factor(call, call.cast(zero, FLOAT), x, axis))
+
+
+def rounded(call: Call, x: str, zero: str | None, kind: int, axis: int = 1) -> str:
+    """Scaled f32 values to the nearest integers, ties to even, shifted by zero and clipped."""
+    if kind not in _INTEGERS:
+        raise Refusal("dtype", f"quantized values of type {TensorProto.DataType.Name(kind)}")
+    limits = np.iinfo(onnx.helper.tensor_dtype_to_np_dtype(kind))
+    y = call.op("Round", x)
+    if zero:
+        y = call.op("Add", y, _factor(call, call.cast(zero, FLOAT), x, axis))
+    return call.cast(call.op("Clip", y, call.const(limits.min, FLOAT), call.const(limits.max, FLOAT)), kind)
+
+
+def _quantized(call: Call, x: str, scale: str, zero: str | None) -> str:
+    """Values of f32 in the type of the zero point, u8 without one."""
+    return rounded(call, call.op("Div", x, scale), zero, call.kind(zero) if zero else TensorProto.UINT8)
+
+
+def quantize_linear(call: Call) -> Sequence[str | None]:
+    """QuantizeLinear per tensor, axis or block, to integers of 8 and 16 bits.
+
+    Source: ONNX, QuantizeLinear-21.
+    """
+    x, scale, zero = call.need(0), call.need(1), call.arg(2)
+    axis = call.attr("axis", 1)
+    kind = call.kind(zero) if zero else call.attr("output_dtype", 0) or TensorProto.UINT8
+    scaled = call.op("Div", call.cast(x, FLOAT), _factor(call, call.cast(scale, FLOAT), x, axis))
+    return [rounded(call, scaled, zero, kind, axis)]
+
+
+def dequantize_linear(call: Call) -> Sequence[str | None] | None:
+    """DequantizeLinear per tensor, axis or block, of integers; blocks of computed i8 without zero point have a row of their own.
+
+    Source: ONNX, DequantizeLinear-21.
+    """
+    x, scale, zero = call.need(0), call.need(1), call.arg(2)
+    kind = call.attr("output_dtype", 0) or call.kind(scale)
+    if zero is None and (call.kind(x), call.kind(scale)) == (TensorProto.INT8, FLOAT) and not call.is_constant(x):
+        block, size = call.attr("block_size", 0), call.size_if_known(x, call.attr("axis", 1))
+        if block and size is not None and size % block == 0:
+            return None
+    return [call.cast(dequantized(call, x, scale, zero, call.attr("axis", 1)), kind)]
+
+
+def qlinear_binary(call: Call) -> Sequence[str | None]:
+    """QLinearAdd, QLinearMul.
+
+    Source: ONNX Runtime, ContribOperators.md, com.microsoft.QLinearAdd and QLinearMul.
+    """
+    a = dequantized(call, call.need(0), call.need(1), call.arg(2))
+    b = dequantized(call, call.need(3), call.need(4), call.arg(5))
+    y = call.op(call.node.op_type.removeprefix("QLinear"), a, b)
+    return [_quantized(call, y, call.need(6), call.arg(7) or call.arg(2))]
+
+
+def qlinear_unary(call: Call) -> Sequence[str | None]:
+    """QLinearLeakyRelu, QLinearSigmoid, QLinearGlobalAveragePool.
+
+    Source: ONNX Runtime, ContribOperators.md, the operators of com.microsoft with these names.
+    """
+    op = call.node.op_type.removeprefix("QLinear")
+    x = dequantized(call, call.need(0), call.need(1), call.arg(2))
+    if op == "GlobalAveragePool":
+        rank = call.rank(x)
+        y = call.reduce("ReduceMean", x, [*(range(1, rank - 1) if call.attr("channels_last", 0) else range(2, rank))])
+    else:
+        y = call.op(op, x, alpha=call.attr("alpha"))
+    return [_quantized(call, y, call.need(3), call.arg(4) or call.arg(2))]
+
+
+def qlinear_concat(call: Call) -> Sequence[str | None]:
+    """QLinearConcat: operands after the result's scale and zero point are triples.
+
+    Source: ONNX Runtime, ContribOperators.md, com.microsoft.QLinearConcat.
+    """
+    triples = range(2, len(call.node.input), 3)
+    parts = [dequantized(call, call.need(i), call.need(i + 1), call.arg(i + 2)) for i in triples]
+    return [_quantized(call, call.concat(call.attr("axis"), *parts), call.need(0), call.arg(1))]
+
+
+EXPANSIONS: dict[tuple[str, str], Expansion] = {
+    ("", "QuantizeLinear"): quantize_linear,
+    ("", "DequantizeLinear"): dequantize_linear,
+    **{(CONTRIB, f"QLinear{op}"): qlinear_binary for op in ("Add", "Mul")},
+    **{(CONTRIB, f"QLinear{op}"): qlinear_unary for op in ("LeakyRelu", "Sigmoid", "GlobalAveragePool")},
+    (CONTRIB, "QLinearConcat"): qlinear_concat,
+}

@@ -1,0 +1,204 @@
+"""Matrix products and convolutions of quantized values, in f32 that holds the integers exactly."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from onnx import TensorProto
+
+from ...ops.spec import Refusal
+from .call import FLOAT, INT32, Call, Expansion
+from .quantized import centred, rounded
+
+CONTRIB = "com.microsoft"
+EXACT = 1 << 24
+"""Integers up to this are exact in f32."""
+_LOW = 16
+"""Where sums would not be exact, an operand is split into multiples of this and what remains."""
+_CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+
+
+def _bound(call: Call, x: str, zero: str | None) -> int:
+    """The largest magnitude of x - zero."""
+    return 255 if zero or call.kind(x) == TensorProto.UINT8 else 128
+
+
+def _exact(call: Call, a: str, b: str, terms: int, bound: int, product: Callable[[str, str], str]) -> str:
+    """The product in int32: of the whole operands, or of the high and low parts of the first, whose sums are exact in f32."""
+    if terms * bound <= EXACT:
+        return call.cast(product(a, b), INT32)
+    if terms * _LOW * 255 > EXACT:
+        raise Refusal("shape", f"sums of {terms} products are not exact in f32")
+    base = call.const(_LOW, FLOAT)
+    high = call.op("Floor", call.op("Div", a, base))
+    low = call.op("Sub", a, call.op("Mul", high, base))
+    parts = (call.cast(product(part, b), INT32) for part in (high, low))
+    return call.op("Add", call.op("Mul", next(parts), call.const(_LOW, INT32)), next(parts))
+
+
+def matmul_integer(call: Call) -> Sequence[str | None]:
+    """MatMulInteger: zero points per tensor, per row of the first operand or per column of the second.
+
+    Source: ONNX, MatMulInteger-10.
+    """
+    a, b, a_zero, b_zero = call.need(0), call.need(1), call.arg(2), call.arg(3)
+    left, right = _rows_centred(call, a, a_zero), centred(call, b, b_zero, -1)
+    bound = _bound(call, a, a_zero) * _bound(call, b, b_zero)
+    return [_exact(call, left, right, call.size(a, -1), bound, lambda x, y: call.op("MatMul", x, y))]
+
+
+def _rows_centred(call: Call, a: str, zero: str | None) -> str:
+    if zero and call.rank(zero) > 1:  # [..., m, 1] as it is
+        return call.op("Sub", call.cast(a, FLOAT), call.cast(zero, FLOAT))
+    return centred(call, a, zero, -2)
+
+
+def conv_integer(call: Call) -> Sequence[str | None]:
+    """ConvInteger: the zero point of w per tensor or per result channel.
+
+    Source: ONNX, ConvInteger-10.
+    """
+    x, w, x_zero, w_zero = call.need(0), call.need(1), call.arg(2), call.arg(3)
+    left, right = centred(call, x, x_zero), centred(call, w, w_zero, 0)
+    bound = _bound(call, x, x_zero) * _bound(call, w, w_zero)
+    return [_exact(call, left, right, _terms(call, w), bound, lambda a, b: _conv(call, a, b, None))]
+
+
+def _terms(call: Call, w: str) -> int:
+    return int(np.prod([call.size(w, axis) for axis in range(1, call.rank(w))]))
+
+
+def _conv(call: Call, x: str, w: str, bias: str | None) -> str:
+    return call.op("Conv", x, w, bias, **{name: call.attr(name) for name in _CONV})
+
+
+def _ratio(call: Call, a_scale: str, b_scale: str, y_scale: str) -> str:
+    return call.op("Div", call.op("Mul", a_scale, b_scale), y_scale)
+
+
+def qlinear_conv(call: Call) -> Sequence[str | None]:
+    """QLinearConv: sums of up to 2^24 are exact, larger ones are rounded as f32 is.
+
+    Source: ONNX, QLinearConv-10.
+    """
+    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = (call.need(index) for index in range(8))
+    bias = call.arg(8)
+    left, right = centred(call, x, x_zero), centred(call, w, w_zero, 0)
+    y = _conv(call, left, right, call.cast(bias, FLOAT) if bias else None)
+    ratio = _ratio(call, x_scale, w_scale, y_scale)
+    if call.rank(w_scale) == 1 and call.dims(w_scale)[0] != 1:
+        ratio = call.reshape(ratio, -1, *[1] * (call.rank(x) - 2))
+    return [rounded(call, call.op("Mul", y, ratio), y_zero, call.kind(y_zero))]
+
+
+def qlinear_matmul(call: Call) -> Sequence[str | None]:
+    """QLinearMatMul: sums of up to 2^24 are exact, larger ones are rounded as f32 is.
+
+    Source: ONNX, QLinearMatMul-21.
+    """
+    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = (call.need(index) for index in range(8))
+    if call.rank(a_scale) == 1 and call.dims(a_scale)[0] != 1:
+        a_scale = call.unsqueeze(a_scale, 1)
+    y = call.op("MatMul", _rows_centred(call, a, a_zero), centred(call, b, b_zero, -1))
+    ratio = _ratio(call, call.cast(a_scale, FLOAT), call.cast(b_scale, FLOAT), call.cast(y_scale, FLOAT))
+    return [rounded(call, call.op("Mul", y, ratio), y_zero, call.kind(y_zero))]
+
+
+def qgemm(call: Call) -> Sequence[str | None]:
+    """QGemm: alpha * A x B + C on integers, scaled; f32 without a scale of the result.
+
+    Source: ONNX Runtime, ContribOperators.md, com.microsoft.QGemm.
+    """
+    a, a_scale, a_zero, b, b_scale, b_zero = (call.need(index) for index in range(6))
+    bias, y_scale, y_zero = call.arg(6), call.arg(7), call.arg(8)
+    left = centred(call, a, a_zero)
+    right = centred(call, b, b_zero, 0 if call.attr("transB", 0) else 1)
+    left = call.transpose(left, 1, 0) if call.attr("transA", 0) else left
+    right = call.transpose(right, 1, 0) if call.attr("transB", 0) else right
+    y = call.op("MatMul", left, right)
+    if bias:
+        y = call.op("Add", y, call.cast(bias, FLOAT))
+    scale = call.op("Mul", a_scale, b_scale)
+    if call.attr("alpha", 1.0) != 1.0:
+        scale = call.op("Mul", scale, call.const(call.attr("alpha"), FLOAT))
+    if y_scale is None:
+        return [call.op("Mul", y, scale)]
+    kind = call.kind(y_zero) if y_zero else call.kind(a)
+    return [rounded(call, call.op("Mul", y, call.op("Div", scale, y_scale)), y_zero, kind)]
+
+
+def matmul_integer_to_float(call: Call) -> Sequence[str | None]:
+    """MatMulIntegerToFloat: the product of the values that the integers stand for, plus a bias.
+
+    Source: ONNX Runtime, ContribOperators.md, com.microsoft.MatMulIntegerToFloat.
+    """
+    a, b, a_scale, b_scale = (call.need(index) for index in range(4))
+    return [
+        _to_float(
+            call, centred(call, a, call.arg(4), -2), b, call.op("Mul", a_scale, b_scale), call.arg(5), call.arg(6)
+        )
+    ]
+
+
+def dynamic_quantize_matmul(call: Call) -> Sequence[str | None]:
+    """DynamicQuantizeMatMul: the first operand is quantized as DynamicQuantizeLinear does.
+
+    Source: ONNX Runtime, ContribOperators.md, com.microsoft.DynamicQuantizeMatMul.
+    """
+    a, b, b_scale = (call.need(index) for index in range(3))
+    quantized, scale, zero = call.outs("DynamicQuantizeLinear", a, count=3)
+    left = call.op("Sub", call.cast(quantized, FLOAT), call.cast(zero, FLOAT))
+    return [_to_float(call, left, b, call.op("Mul", scale, b_scale), call.arg(3), call.arg(4))]
+
+
+def _to_float(call: Call, left: str, b: str, scale: str, b_zero: str | None, bias: str | None) -> str:
+    y = call.op("Mul", call.op("MatMul", left, centred(call, b, b_zero, -1)), scale)
+    return call.op("Add", y, bias) if bias else y
+
+
+def matmul_nbits(call: Call) -> Sequence[str | None]:
+    """MatMulNBits of 4 and 8 bits: weights [n, blocks, bytes] with a scale, and a zero point, per block.
+
+    Source: ONNX Runtime, ContribOperators.md, com.microsoft.MatMulNBits.
+    """
+    a, packed, scales, zeros = call.need(0), call.need(1), call.need(2), call.arg(3)
+    bits, k, n, block = (call.attr(name) for name in ("bits", "K", "N", "block_size"))
+    if bits not in (4, 8) or call.arg(4):
+        raise Refusal("attribute", f"{bits} bits, or groups in another order")
+    blocks, kind = -(-k // block), call.kind(a)
+    weights = call.reshape(_unpacked(call, packed, bits), n, blocks, block)
+    if zeros is None:
+        zero = call.const(1 << (bits - 1), FLOAT)
+    elif call.kind(zeros) == TensorProto.UINT8:
+        rows = call.reshape(_unpacked(call, call.reshape(zeros, n, -1), bits), n, -1)
+        zero = call.unsqueeze(call.slice(rows, 1, 0, blocks), 2)
+    else:
+        zero = call.reshape(call.cast(zeros, FLOAT), n, blocks, 1)
+    scale = call.reshape(call.cast(scales, FLOAT), n, blocks, 1)
+    values = call.reshape(call.op("Mul", call.op("Sub", weights, zero), scale), n, blocks * block)
+    values = call.slice(values, 1, 0, k) if blocks * block > k else values
+    y = call.op("MatMul", a, call.cast(call.transpose(values, 1, 0), kind))
+    bias = call.arg(5)
+    return [call.op("Add", y, bias) if bias else y]
+
+
+def _unpacked(call: Call, packed: str, bits: int) -> str:
+    """Bytes as f32, or twice as many numbers of 4 bits, the lower ones first."""
+    values = call.cast(packed, FLOAT)
+    if bits == 8:
+        return values
+    base = call.const(_LOW, FLOAT)
+    high = call.op("Floor", call.op("Div", values, base))
+    low = call.op("Sub", values, call.op("Mul", high, base))
+    return call.concat(-1, call.unsqueeze(low, -1), call.unsqueeze(high, -1))
+
+
+EXPANSIONS: dict[tuple[str, str], Expansion] = {
+    ("", "MatMulInteger"): matmul_integer,
+    ("", "ConvInteger"): conv_integer,
+    ("", "QLinearConv"): qlinear_conv,
+    ("", "QLinearMatMul"): qlinear_matmul,
+    (CONTRIB, "QGemm"): qgemm,
+    (CONTRIB, "MatMulIntegerToFloat"): matmul_integer_to_float,
+    (CONTRIB, "DynamicQuantizeMatMul"): dynamic_quantize_matmul,
+    (CONTRIB, "MatMulNBits"): matmul_nbits,
+}

@@ -1,0 +1,240 @@
+"""A model made ready for import: upgraded, static dims, constants folded, large initializers taken out."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from ..dynamic.facts import Fact
+from ..errors import ModelError
+from ..ir.imported import Weights
+from ..ops.evaluate import Array
+from ..ops.strides import Dims
+from .conversions import drop_dropout, shrink_windows, split_to_slices
+from .decompositions import expand_and_fold, inline_local_functions
+from .onnx_types import BY_ONNX
+from .operands import derive_shape_operands, known_operand_names
+from .shape_inference import contradicted, static_dims
+
+logger = logging.getLogger(__name__)
+
+OLDEST_OPSET, UPGRADED_OPSET = 17, 21
+"""torch-mlir's conversions are complete from about opset 17; older models are upgraded by onnx's own converter."""
+RESIZE_HAS_MODES = 11
+MAX_LITERAL_ELEMENTS = 1
+LARGE_ELEMENTS = 1024
+"""Initializers up to this size take part in constant folding; larger ones never leave NumPy."""
+_SHAPE_LIKE = frozenset({"Resize", "Upsample", "ConstantOfShape", "Range"})
+
+
+@dataclass
+class Slim:
+    """A model without large initializers (they become inputs), upgraded, with static shapes and constants folded.
+
+    Attributes:
+        model: the model.
+        weights: the constants: initializer -> array.
+        where: the model's file, for messages.
+        facts: what is assumed of open sizes.
+    """
+
+    model: onnx.ModelProto
+    weights: Weights
+    where: str
+    facts: tuple[Fact, ...] = ()
+
+
+def slim_models(
+    model: onnx.ModelProto,
+    points: Sequence[Mapping[str, Dims]],
+    where: str = "model",
+    external: Mapping[str, Array] | None = None,
+) -> list[Slim]:
+    """The model as it is imported, with given dims of its inputs.
+
+    Args:
+        model: the model; not modified.
+        points: input name -> dims that replace the model's; several for a model with open sizes, which is then prepared alike for each.
+        where: the model's file, for messages.
+        external: arrays of the initializers whose data is outside the model. Their values take no part in the conversion, so that arrays
+            of the right dims and dtype may stand in for them.
+
+    Raises:
+        ModelError: invalid model, unknown input name, shapes that do not fit.
+    """
+    _check_initializers(model.graph, external or {}, where)
+    _check_outputs(model.graph, where)
+    prepared = [_without_weights(model, shapes, external or {}, where) for shapes in points]
+    try:
+        for slim, _ in prepared:
+            _drop_contradicted(slim)
+        folded = expand_and_fold([slim for slim, _ in prepared])
+        for found in folded:
+            derive_shape_operands(found.model)
+            shrink_windows(found.model)
+            split_to_slices(found.model)
+    except onnx.checker.ValidationError as error:
+        raise ModelError(f"not what ONNX allows: {error}", where=where, hint="run onnx.checker on the model") from error
+    except onnx.shape_inference.InferenceError as error:
+        raise ModelError(f"shapes do not fit: {error}", where=where, hint="run onnx.checker on the model") from error
+    made = []
+    for found, (_, weights) in zip(folded, prepared, strict=True):
+        keep, small = _split_initializers(found.model.graph, MAX_LITERAL_ELEMENTS, {})
+        del found.model.graph.initializer[:]
+        found.model.graph.initializer.extend(keep)
+        _add_inputs(found.model.graph, small)
+        made.append(Slim(found.model, weights | found.large | small, where, found.facts))
+    return made
+
+
+def _without_weights(
+    model: onnx.ModelProto, shapes: Mapping[str, Dims], external: Mapping[str, Array], where: str
+) -> tuple[onnx.ModelProto, Weights]:
+    """A copy in which large initializers are inputs, upgraded, and the initializers."""
+    keep, weights = _split_initializers(model.graph, LARGE_ELEMENTS, external)
+    slim = onnx.ModelProto()
+    slim.ir_version = max(model.ir_version, 8)  # before 4, initializers had to be inputs
+    slim.opset_import.extend(model.opset_import)
+    slim.functions.extend(model.functions)
+    graph = slim.graph
+    graph.name = model.graph.name or "model"
+    graph.node.extend(model.graph.node)
+    _name_nodes(graph)
+    initialized = {tensor.name for tensor in model.graph.initializer}
+    graph.input.extend(value for value in model.graph.input if value.name not in initialized)
+    graph.output.extend(model.graph.output)
+    graph.value_info.extend(model.graph.value_info)
+    graph.initializer.extend(keep)
+    _set_shapes(slim, shapes)
+    _add_inputs(graph, weights)
+    slim = _upgrade(inline_local_functions(slim), where)
+    drop_dropout(slim)
+    return slim, weights
+
+
+def _name_nodes(graph: onnx.GraphProto) -> None:
+    """Give every node a name, which messages and placement reports use."""
+    for index, node in enumerate(graph.node):
+        if not node.name:
+            node.name = f"{node.op_type}_{index}"
+
+
+def _add_inputs(graph: onnx.GraphProto, weights: Weights) -> None:
+    for name, array in weights.items():
+        graph.input.append(
+            onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        )
+
+
+def _split_initializers(
+    graph: onnx.GraphProto, limit: int, external: Mapping[str, Array]
+) -> tuple[list[onnx.TensorProto], Weights]:
+    """Initializers that stay in the IR (numbers, shapes, axes), and the constants: external ones, floats of more than `limit` elements."""
+    shape_like = {name for node in graph.node if node.op_type in _SHAPE_LIKE for name in node.input}
+    shape_like |= known_operand_names(graph)
+    keep, weights = [], {}
+    for tensor in graph.initializer:
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            weights[tensor.name] = external[tensor.name]
+            continue
+        kind = BY_ONNX.get(tensor.data_type)
+        count = int(np.prod(tensor.dims)) if tensor.dims else 1
+        if kind is None or not kind.is_float or count <= limit or tensor.name in shape_like:
+            keep.append(tensor)
+        else:
+            weights[tensor.name] = numpy_helper.to_array(tensor)
+    return keep, weights
+
+
+def with_shapes(model: onnx.ModelProto, shapes: Mapping[str, Dims]) -> onnx.ModelProto:
+    """A copy whose inputs have the given dims."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    _set_shapes(made, shapes)
+    return made
+
+
+def _set_shapes(model: onnx.ModelProto, shapes: Mapping[str, Dims]) -> None:
+    """Give inputs new dims; what the model declares of other values is dropped where that changes anything."""
+    inputs = {value.name: value for value in model.graph.input}
+    changes = False
+    for name, dims in shapes.items():
+        changes |= static_dims(inputs[name]) != tuple(dims)
+        shape = inputs[name].type.tensor_type.shape
+        shape.ClearField("dim")
+        for size in dims:
+            shape.dim.add().dim_value = size
+    if changes:
+        del model.graph.value_info[:]
+        for value in model.graph.output:  # inferred again: what was declared may belong to other sizes
+            value.type.tensor_type.ClearField("shape")
+
+
+def _drop_contradicted(model: onnx.ModelProto) -> None:
+    """Drop declared sizes that those of the inputs contradict: they are inferred again."""
+    wrong = contradicted(model)
+    kept = [value for value in model.graph.value_info if value.name not in wrong]
+    del model.graph.value_info[:]
+    model.graph.value_info.extend(kept)
+    for value in model.graph.output:
+        if value.name in wrong:
+            value.type.tensor_type.ClearField("shape")
+
+
+def _upgrade(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
+    version = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), None)
+    if version is None:  # a model of other domains only; the importer wants to know all the same
+        model.opset_import.append(onnx.helper.make_opsetid("", UPGRADED_OPSET))
+        return model
+    if version >= OLDEST_OPSET:
+        return model
+    logger.info("upgrading from opset %d to %d", version, UPGRADED_OPSET)
+    message, hint = (
+        f"cannot be upgraded from opset {version} to {UPGRADED_OPSET}",
+        f"export it with opset {UPGRADED_OPSET}",
+    )
+    try:
+        upgraded = onnx.version_converter.convert_version(model, UPGRADED_OPSET)
+    except (RuntimeError, ValueError) as error:
+        raise ModelError(f"{message}: {str(error).splitlines()[0]}", where=where, hint=hint) from error
+    for before, after in zip(model.graph.input, upgraded.graph.input, strict=True):
+        if static_dims(before) != static_dims(after):  # what onnx's converter does to Scan-8
+            raise ModelError(f"{message}: the dims of {before.name!r} change", where=where, hint=hint)
+    if version < RESIZE_HAS_MODES:
+        _keep_coordinates(upgraded.graph)
+    return upgraded
+
+
+def _keep_coordinates(graph: onnx.GraphProto) -> None:
+    """Have a Resize that was an Upsample, or one of opset 10, find its pixels as those did, which onnx's converter forgets."""
+    for node in graph.node:
+        if node.op_type == "Resize" and all(a.name != "coordinate_transformation_mode" for a in node.attribute):
+            node.attribute.append(onnx.helper.make_attribute("coordinate_transformation_mode", "asymmetric"))
+            node.attribute.append(onnx.helper.make_attribute("nearest_mode", "floor"))
+
+
+def _check_initializers(graph: onnx.GraphProto, external: Mapping[str, Array], where: str) -> None:
+    """Every initializer can be read as an array of the dims and type it states."""
+    hint = "export the model again"
+    for tensor in graph.initializer:
+        if min(tensor.dims, default=0) < 0:
+            raise ModelError(f"initializer {tensor.name!r} has dims {list(tensor.dims)}", where=where, hint=hint)
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            if tensor.name not in external:
+                hint = "load its external data first, or give the model as a file"
+                raise ModelError(f"the data of initializer {tensor.name!r} is not loaded", where=where, hint=hint)
+            continue
+        try:
+            numpy_helper.to_array(tensor)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelError(f"initializer {tensor.name!r} is broken: {error}", where=where, hint=hint) from error
+
+
+def _check_outputs(graph: onnx.GraphProto, where: str) -> None:
+    names = [value.name for value in graph.output]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ModelError(f"output {twice[0]!r} is listed twice", where=where, expected="each output once")

@@ -1,0 +1,221 @@
+"""Shape inference by onnx, with the results of operators that only the op table or an extension knows."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import onnx
+
+from ..errors import ModelError, Reject, UnsupportedError
+from ..ops.registry import HIPDNN_DOMAIN, ONNX
+from ..ops.spec import Refusal, Results, TensorType
+from ..ops.strides import Dims
+from ..ops.table import rows
+from .onnx_types import BY_ONNX
+
+RESULTS: dict[tuple[str, str], Results] = {
+    (HIPDNN_DOMAIN, name.removeprefix(ONNX)): row.results for name, row in rows().items() if row.results
+}
+"""(domain, operator) -> the types of its results."""
+DATA_DEPENDENT = "dynamic-shape"
+"""The rule for results of unknown dims; it names every node behind the first one as well."""
+SIZED_BY_DATA = "the shape of its result depends on data"
+"""The reason of a node whose operands have known dims; those behind it follow."""
+_REPORTED = re.compile(r"node name: (?P<node>[^\n]*?)\): \[\w+\] (?P<reason>[^\n]*)")
+"""How onnx's strict inference names the node that it stops at."""
+
+
+def infer_shapes(model: onnx.ModelProto, refused: list[Reject] | None = None) -> onnx.ModelProto:
+    """The model with the types of all values that follow from its inputs.
+
+    Args:
+        model: not modified.
+        refused: gets the nodes that an extension refuses, whose results stay without types then.
+
+    Raises:
+        onnx.shape_inference.InferenceError: shapes do not fit.
+        UnsupportedError: an extension refuses nodes, and `refused` is not given.
+    """
+    while True:
+        model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+        rejects: list[Reject] = []
+        found = _declare_own(model, rejects)
+        if rejects and refused is None:
+            raise UnsupportedError(rejects)
+        if not found:
+            if refused is not None:
+                refused += rejects
+            return model
+
+
+def contradicted(model: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
+    """The values that a model declares with sizes they need not have by those of its inputs: value -> its type as inferred from these.
+
+    ONNX Runtime warns of such declarations, and runs the model with the sizes that follow.
+
+    Args:
+        model: not modified.
+    """
+    values = {value.name: value.type for value in (*model.graph.value_info, *model.graph.output)}
+    stated = {name: kind for name, kind in values.items() if any(d.dim_value > 0 for d in kind.tensor_type.shape.dim)}
+    if not stated:
+        return {}
+    bare = onnx.ModelProto()
+    bare.CopyFrom(model)
+    del bare.graph.value_info[:]
+    for value in bare.graph.output:
+        value.type.tensor_type.ClearField("shape")
+    symbols = _name_dims(bare.graph.input)
+    try:
+        inferred = onnx.shape_inference.infer_shapes(
+            bare, data_prop=True
+        )  # a declared result of an extension's operator is checked instead
+    except onnx.shape_inference.InferenceError:  # whoever compiles the model says so
+        return {}
+    found = {value.name: value.type for value in (*inferred.graph.value_info, *inferred.graph.output)}
+    return {n: found[n] for n, kind in stated.items() if n in found and _contradicts(found[n], kind, symbols)}
+
+
+def _name_dims(inputs: Iterable[onnx.ValueInfoProto]) -> set[str]:
+    """Name the open dims of inputs that have no name; returns the names of all."""
+    names = set()
+    for value in inputs:
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+            if not dim.HasField("dim_value") or dim.dim_value < 0:
+                dim.dim_param = dim.dim_param or f"{value.name}.{axis}"
+                names.add(dim.dim_param)
+    return names
+
+
+def _contradicts(inferred: onnx.TypeProto, declared: onnx.TypeProto, symbols: set[str]) -> bool:
+    """Whether a declared number is another by inference, or the open size of an input."""
+    if not inferred.tensor_type.HasField("shape"):
+        return False
+    made, stated = inferred.tensor_type.shape.dim, declared.tensor_type.shape.dim
+    return len(made) != len(stated) or any(
+        b.HasField("dim_value") and (a.dim_param in symbols or (a.HasField("dim_value") and a.dim_value != b.dim_value))
+        for a, b in zip(made, stated, strict=True)
+    )
+
+
+def _declare_own(model: onnx.ModelProto, rejects: list[Reject]) -> bool:
+    """Declare the results of operators whose operands are known by now; whether there were any."""
+    graph = model.graph
+    own = [(node, RESULTS[node.domain, node.op_type]) for node in graph.node if (node.domain, node.op_type) in RESULTS]
+    types = known_types(model) if own else {}
+    found = False
+    for node, results in own:
+        wanted = [name for name in node.output if name]
+        if all(name in types for name in wanted) or any(n and n not in types for n in node.input):
+            continue
+        try:
+            made = _results(node, results, [types.get(name) for name in node.input])
+        except Refusal as refusal:
+            rejects.append(Reject(f"{node.domain}.{node.op_type}", refusal.rule, refusal.reason, node.name))
+            continue
+        for name, kind in zip(node.output, made, strict=False):
+            if name:
+                _declare(graph, name, kind)
+        found = True
+    return found
+
+
+def unknown_results(model: onnx.ModelProto, where: str) -> list[Reject]:
+    """The nodes with a result whose dims are not known, those behind other such nodes too.
+
+    torch-mlir's conversion of what follows them may crash.
+
+    Args:
+        model: its values have their inferred types.
+        where: the model's file, for messages.
+
+    Raises:
+        ModelError: the dims are unknown because those of a node's operands contradict each other.
+    """
+    graph = model.graph
+    dims = {value.name: static_dims(value) for value in (*graph.input, *graph.output, *graph.value_info)}
+    dims |= {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    left = [node for node in graph.node if any(name and dims.get(name) is None for name in node.output)]
+    if left:
+        _raise_where_sizes_contradict(model, {name: known for name, known in dims.items() if known is not None}, where)
+    unknown = {name for node in left for name in node.output if dims.get(name) is None}
+    return [
+        Reject(
+            node.op_type,
+            DATA_DEPENDENT,
+            SIZED_BY_DATA if unknown.isdisjoint(node.input) else "the shape of its result is not known at compile time",
+            node.name,
+        )
+        for node in left
+    ]
+
+
+def _raise_where_sizes_contradict(model: onnx.ModelProto, dims: dict[str, Dims], where: str) -> None:
+    """Raise what onnx says of the first node that it cannot infer, if that has operands of known dims."""
+    try:
+        onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+    except onnx.shape_inference.InferenceError as error:
+        found = _REPORTED.search(str(error))
+        node = next((node for node in model.graph.node if found and node.name == found["node"]), None)
+        if found is None or node is None or not all(name in dims for name in node.input if name):
+            return
+        operands = ", ".join(f"{name!r} {'x'.join(map(str, dims[name])) or 'scalar'}" for name in node.input if name)
+        message = f"{node.op_type} {node.name!r} cannot take {operands}: {found['reason']}"
+        hint = "give inputs other sizes with --shape, or mend the model"
+        raise ModelError(message, where=where, hint=hint) from error
+
+
+def static_dims(value: onnx.ValueInfoProto) -> Dims | None:
+    """The sizes of a tensor, or None where the model leaves one open."""
+    kind = value.type.tensor_type
+    if not kind.HasField("shape") or not all(dim.HasField("dim_value") for dim in kind.shape.dim):
+        return None
+    return tuple(dim.dim_value for dim in kind.shape.dim)
+
+
+def known_types(model: onnx.ModelProto) -> dict[str, TensorType]:
+    """The values of which dims and element type are known."""
+    graph = model.graph
+    kinds = {value.name: value.type.tensor_type for value in (*graph.input, *graph.value_info, *graph.output)}
+    types = {name: _type(kind) for name, kind in kinds.items() if _is_known(kind)}
+    return types | {
+        t.name: TensorType(tuple(t.dims), BY_ONNX[t.data_type]) for t in graph.initializer if t.data_type in BY_ONNX
+    }
+
+
+def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
+    """The attributes of a node as JSON has them."""
+    return {a.name: _plain(onnx.helper.get_attribute_value(a)) for a in node.attribute}
+
+
+def _results(node: onnx.NodeProto, results: Results, operands: Sequence[TensorType | None]) -> Sequence[TensorType]:
+    kinds = results(operands, attributes_of(node))
+    if len(kinds) < len(node.output):
+        raise Refusal("results", f"the operator gives {len(kinds)} results, the node has {len(node.output)}")
+    return kinds
+
+
+def _declare(graph: onnx.GraphProto, name: str, kind: TensorType) -> None:
+    element = onnx.TensorProto.DataType.Value(kind.dtype.onnx)
+    value = onnx.helper.make_tensor_value_info(name, element, kind.static_dims())
+    for output in graph.output:
+        if output.name == name:
+            output.CopyFrom(value)
+            return
+    known = [old for old in graph.value_info if old.name == name]
+    (known[0] if known else graph.value_info.add()).CopyFrom(value)
+
+
+def _is_known(kind: Any) -> bool:
+    return kind.elem_type in BY_ONNX and kind.HasField("shape") and all(d.HasField("dim_value") for d in kind.shape.dim)
+
+
+def _type(kind: Any) -> TensorType:
+    return TensorType(tuple(d.dim_value for d in kind.shape.dim), BY_ONNX[kind.elem_type])
+
+
+def _plain(value: Any) -> Any:
+    """An attribute's value as JSON has it."""
+    if isinstance(value, bytes):
+        return value.decode()
+    return list(value) if isinstance(value, (list, tuple)) or type(value).__name__.startswith("Repeated") else value

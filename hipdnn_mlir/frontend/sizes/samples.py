@@ -1,0 +1,79 @@
+"""The sizes at which a model with open sizes is compiled, to see how its program depends on them (adr/0008)."""
+
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import onnx
+
+from ...dynamic.input_sizes import InputSizes
+from .windows import WINDOWED
+
+LOW, HIGH = 3, 4
+"""Samples for one symbol, and for several: one more than the unknowns of the widest form that is tried."""
+_FACTORS = (1, 2, 3, 4)
+_HELD_OUT_FACTOR = 5
+_ABOUT = (59, 223, 29, 13)
+"""How large sizes are about: a model may limit them from above (a table of positions)."""
+_IMAGES = (700, 2000)
+_HALVINGS = 6
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Points at which a model is compiled, and one more at which its sizes have to be what the others say."""
+
+    points: list[tuple[int, ...]]
+    held_out: tuple[int, ...]
+
+
+def samples(count: int, *, has_windows: bool) -> Iterator[Samples]:
+    """Sets of sample points, to be tried in order until the model accepts one.
+
+    A point has one value per symbol: different primes, all times 1, 2, 3 or 4. So sizes computed from different symbols differ, and a
+    quotient rounded up differs from one rounded down. Windows make small parts of sizes, so their first set has large ones.
+
+    Args:
+        count: number of symbols.
+        has_windows: whether the model has convolutions or pools, which make sizes small.
+    """
+    factors = _FACTORS[: LOW if count == 1 else HIGH]
+    if has_windows:
+        columns = [_varied(len(factors) + 1, seed) for seed in range(count)]
+        *points, held_out = zip(*columns, strict=True)
+        yield Samples(points, held_out)
+    for about in _ABOUT:
+        points = [_point(about // factor, factor, count) for factor in factors]
+        yield Samples(points, _point(about // _HELD_OUT_FACTOR, _HELD_OUT_FACTOR, count))
+
+
+def samples_for(proto: onnx.ModelProto, sizes: InputSizes) -> Iterator[Samples]:
+    """Sets of sample points for a model's open sizes, to be tried in order."""
+    has_windows = any(node.op_type in WINDOWED for node in proto.graph.node)
+    return samples(len(sizes.table.symbols), has_windows=has_windows)
+
+
+def _varied(count: int, seed: int) -> list[int]:
+    """Sizes that strides of 2, one after the other, halve evenly at some points and unevenly at others."""
+    rng = random.Random(seed)  # noqa: S311 - the same ones each time
+    while True:
+        sizes = rng.sample(range(*_IMAGES), count)
+        bits = [{(size - less) >> level & 1 for size in sizes[:-1]} for level in range(_HALVINGS) for less in (0, 1)]
+        if all(len(seen) == 2 for seen in bits):
+            return sizes
+
+
+def _point(start: int, factor: int, count: int) -> tuple[int, ...]:
+    used: set[int] = set()
+    # Apart from each other, so that what strides make of two sizes differs too.
+    return tuple(_prime(start + start * index // 3, used) * factor for index in range(count))
+
+
+def _prime(start: int, used: set[int]) -> int:
+    """The first prime from a number on that is not used, which is then."""
+    number = max(start, 2)
+    while number in used or any(number % divisor == 0 for divisor in range(2, math.isqrt(number) + 1)):
+        number += 1
+    used.add(number)
+    return number

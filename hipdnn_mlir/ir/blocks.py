@@ -1,0 +1,38 @@
+"""A module's functions and their ops: listed, cloned, erased."""
+
+from typing import Any
+
+from ..walks import operands_first
+from .view import defining
+
+
+def functions(module: Any) -> list[Any]:
+    """The module's functions that have a body."""
+    found = (op.operation for op in module.regions[0].blocks[0].operations)
+    return [op for op in found if op.name == "func.func" and len(op.regions[0].blocks) > 0]
+
+
+def body(function: Any) -> list[Any]:
+    """A snapshot of the operations in a function's entry block, safe to iterate while rewriting."""
+    return [op.operation for op in function.regions[0].blocks[0].operations]
+
+
+def erase_dead(function: Any) -> None:
+    """Erase side-effect-free torch ops without uses, last first."""
+    for operation in reversed(body(function)):
+        if operation.name.startswith("torch.") and all(not list(result.uses) for result in operation.results):
+            operation.erase()
+
+
+def clone_into(operation: Any, mapping: dict[Any, Any]) -> None:
+    """Clone an op and the constants it reads at the current insertion point, operands renamed by `mapping`, which grows."""
+
+    def unmapped(reader: Any) -> list[Any]:
+        sources = (defining(operand) for operand in reader.operands if operand not in mapping)
+        return [source for source in sources if source is not None]
+
+    for original in operands_first(operation, unmapped):
+        copy = original.clone()
+        for index, operand in enumerate(original.operands):
+            copy.operands[index] = mapping[operand]
+        mapping.update(zip(original.results, copy.results, strict=True))

@@ -1,0 +1,164 @@
+"""Regions that a target takes: dry runs of the emission that later compiles them, checked against the engines' tables."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch_mlir import ir
+
+from ..errors import Reject
+from ..ops.emitter import Operand
+from ..ops.regions import emit_region, is_map, kernel_region
+from ..ops.row import moves
+from ..ops.spec import OpView, Pad, Refusal, TensorType
+from ..targets.target import Target
+from .blocks import body, functions
+from .outlining import Found, Region, try_members
+from .types import is_tensor, tensor_type
+from .view import is_constant, lookup
+
+ENGINE = "hipdnn.engine"
+LAST_RESORT = "hipdnn.last_resort"
+"""Attribute of a graph that no library takes."""
+
+
+@dataclass(frozen=True)
+class Graphs:
+    """Regions that one engine of a target takes.
+
+    Attributes:
+        falls_back: whether an op that no engine takes by the tables' order goes to that of last resort.
+    """
+
+    target: Target
+    operation: str = "hipdnn.graph"
+    writes_all: bool = False
+    falls_back: bool = True
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Where an engine takes an epilogue as a whole."""
+        return self.target.whole_epilogues
+
+    def joins(self, found: Found) -> bool:
+        """Ops that hipDNN has operations for."""
+        return found[0].emit is not None and found[0].move is None
+
+    def absorbs(self, found: Found) -> bool:
+        """Data movement that an operation of hipDNN can do by itself: borders."""
+        return found[0].emit is not None and found[0].move is not None
+
+    def is_second_choice(self, region: Region) -> bool:
+        """Where the engine is that of last resort."""
+        return LAST_RESORT in region.attributes
+
+    def take(
+        self,
+        pairs: list[tuple[OpView, list[Any]]],
+        operands: dict[Any, Operand],
+        results: list[tuple[Any, TensorType]],
+    ) -> dict[str, Any] | Reject:
+        """Dry-run the emission and ask the target's engines."""
+        graph = emit_region(pairs, operands, results)
+        if isinstance(graph, Reject):
+            return graph
+        engine = self.target.engine_for(graph)
+        if engine is None and self.falls_back and len(pairs) == 1:  # several nodes of one op cannot be torn apart here
+            engine = self.target.last_resort(graph)
+        if engine is None:
+            return Reject(pairs[-1][0].label, "engine", self.target.why_not(graph), pairs[-1][0].node)
+        attributes: dict[str, Any] = {ENGINE: ir.StringAttr.get(engine.name)}
+        if engine.is_last_resort:
+            attributes[LAST_RESORT] = ir.UnitAttr.get()
+        return attributes
+
+
+def try_region(members: list[Any], views: dict[Any, Any], target: Target) -> Region | Reject:
+    """Dry-run the emission of `members` as one graph and ask the target's engines; `views` are what `lookup` finds."""
+    return try_members(members, views, Graphs(target))
+
+
+def is_taken(operation: Any, target: Target) -> bool:
+    """Whether an engine takes an op as a graph of its own, other than for want of a better one."""
+    found = lookup(operation)
+    if isinstance(found, Reject):
+        return False
+    operands = {
+        value: Operand(kind.static_dims(), kind.dtype)
+        for value in operation.operands
+        if is_tensor(value.type) and (kind := tensor_type(value.type)).is_static
+    }
+    results = [(value, tensor_type(value.type)) for value in operation.results]
+    taken = Graphs(target, falls_back=False).take([(found[1], list(operation.results))], operands, results)
+    return not isinstance(taken, Reject)
+
+
+def rejects(module: Any, target: Target) -> list[Reject]:
+    """Every op left outside regions that is not a data movement either, with the reason."""
+    found = []
+    for function in functions(module):
+        if "sym_visibility" in function.attributes:
+            continue
+        for operation in body(function):
+            if operation.name.startswith("hipdnn.") or operation.name == "func.return" or is_constant(operation):
+                continue
+            entry = lookup(operation)
+            reject = entry if isinstance(entry, Reject) else _why_outside(operation, entry, target)
+            if reject is not None:
+                found.append(reject)
+    return found
+
+
+def _why_outside(operation: Any, found: Found, target: Target) -> Reject | None:
+    """None for a data movement that legalization takes; else the reason, hipDNN's before a kernel's."""
+    row, op = found
+    try:
+        if row.move is not None and row.move(op):
+            return None
+    except Refusal as refusal:
+        if row.call is None and row.launch is None:
+            return Reject(op.label, refusal.rule, refusal.reason, op.node)
+    taker = Graphs(target) if row.emit is not None and row.move is None else Launches(target)
+    region = try_members([operation], {operation: found}, taker)
+    return region if isinstance(region, Reject) else None
+
+
+@dataclass(frozen=True)
+class Launches:
+    """Regions that one kernel of a target computes."""
+
+    target: Target
+    operation: str = "hipdnn.launch"
+    writes_all: bool = True
+    looks_ahead: bool = False
+
+    def joins(self, found: Found) -> bool:
+        """Ops with a kernel that no view shows; on GPUs a border is one launch rather than a fill and a copy."""
+        row, op = found
+        if row.call is None and not is_map(row.name):
+            return False
+        if not moves(row, op):
+            return True
+        return self.target.architecture is not None and row.move is not None and isinstance(row.move(op), Pad)
+
+    def absorbs(self, _: Found) -> bool:
+        """Nothing."""
+        return False
+
+    def is_second_choice(self, _: Region) -> bool:
+        """Never: kernels are equals."""
+        return False
+
+    def take(
+        self,
+        pairs: list[tuple[OpView, list[Any]]],
+        operands: dict[Any, Operand],
+        results: list[tuple[Any, TensorType]],
+    ) -> dict[str, Any] | Reject:
+        """Dry-run the kernel's description and look for its function at the target."""
+        kernel = kernel_region(pairs, operands, results)
+        if isinstance(kernel, Reject):
+            return kernel
+        if kernel.function not in self.target.kernels:
+            op = pairs[-1][0]
+            return Reject(op.label, "kernel", f"target {self.target.name} has no {kernel.function} kernel", op.node)
+        return {}

@@ -1,0 +1,39 @@
+"""How a pass is written and found: a function over the module, entered under its command-line name."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+
+PassFunction = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class ModulePass:
+    """A registered pass: command-line name, function (module operation, **options), option names with defaults.
+
+    `after` names the step that a pass of an extension follows in every compilation; it is empty for those of the pipeline.
+    """
+
+    name: str
+    run: PassFunction
+    options: dict[str, str]
+    after: str = ""
+
+    @property
+    def summary(self) -> str:
+        """First line of the function's docstring."""
+        return (inspect.getdoc(self.run) or "").splitlines()[0]
+
+
+PASSES: dict[str, ModulePass] = {}
+
+
+def module_pass(name: str, *, after: str = "") -> Callable[[PassFunction], PassFunction]:
+    """Enter the decorated function as pass `name`; its keyword-only parameters are the pass's options, all strings."""
+
+    def enter(run: PassFunction) -> PassFunction:
+        keywords = [p for p in inspect.signature(run).parameters.values() if p.kind is p.KEYWORD_ONLY]
+        PASSES[name] = ModulePass(name, run, {p.name: p.default for p in keywords}, after)
+        return run
+
+    return enter

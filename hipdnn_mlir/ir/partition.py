@@ -1,0 +1,95 @@
+"""Groups of ops in one block and what merging them would do: producers, convexity, a dependency order."""
+
+import heapq
+from typing import Any
+
+from .view import defining
+
+
+class Partition:
+    """Every op starts as a group of its own; groups merge. Not thread-safe, lives for one rewrite of one block."""
+
+    def __init__(self, operations: list[Any]) -> None:
+        self._operations = operations
+        self._index = {operation: i for i, operation in enumerate(operations)}
+        self._group = list(range(len(operations)))
+        self._members: dict[int, list[int]] = {i: [i] for i in range(len(operations))}
+        self._sources = [self._direct_sources(operation) for operation in operations]
+        self._regions: set[int] = set()
+
+    def _direct_sources(self, operation: Any) -> list[int]:
+        """Indices of the ops whose results `operation` reads."""
+        found = (defining(value) for value in operation.operands)
+        return sorted({self._index[source] for source in found if source is not None and source in self._index})
+
+    def group(self, operation: Any) -> int:
+        """The group an op belongs to."""
+        return self._group[self._index[operation]]
+
+    def producers(self, operation: Any) -> list[int]:
+        """Merged groups that feed the op, the one computed last first."""
+        groups = {self._group[source] for source in self._sources[self._index[operation]]}
+        return sorted((g for g in groups if g in self._regions), key=lambda g: -self._members[g][-1])
+
+    def members(self, groups: list[int], more: list[Any]) -> list[Any]:
+        """The ops of some groups and some further ops, in program order."""
+        chosen = {index for group in groups for index in self._members[group]} | {self._index[op] for op in more}
+        return [self._operations[index] for index in sorted(chosen)]
+
+    def merge(self, operations: list[Any]) -> int:
+        """Make one group of the ops; returns its number."""
+        indices = sorted(self._index[op] for op in operations)
+        for index in indices:
+            old = self._group[index]
+            if old in self._members:
+                self._members[old] = [i for i in self._members[old] if i not in indices]
+                if not self._members[old]:
+                    del self._members[old]
+                    self._regions.discard(old)
+        number = indices[-1]
+        self._members[number] = indices
+        for index in indices:
+            self._group[index] = number
+        self._regions.add(number)
+        return number
+
+    def is_convex(self, operations: list[Any]) -> bool:
+        """Whether no path leaves the ops and comes back, other groups taken as wholes."""
+        inside = {self._index[op] for op in operations}
+        first = min(inside)
+        merged = {self._group[index] for index in inside}
+        seen: set[int] = set()
+        stack = [self._group[s] for index in inside for s in self._sources[index] if s not in inside]
+        while stack:
+            group = stack.pop()
+            if group in seen or self._members[group][-1] < first:
+                continue
+            seen.add(group)
+            if group in merged:
+                return False
+            for member in self._members[group]:
+                for source in self._sources[member]:
+                    if source in inside:
+                        return False
+                    stack.append(self._group[source])
+        return True
+
+    def ordered_groups(self) -> list[int]:
+        """Groups in dependency order; among the ready ones the one whose last op came first."""
+        waiting: dict[int, set[int]] = {}
+        readers: dict[int, set[int]] = {}
+        for group, members in self._members.items():
+            waiting[group] = {self._group[s] for m in members for s in self._sources[m]} - {group}
+            for source in waiting[group]:
+                readers.setdefault(source, set()).add(group)
+        ready = [(self._members[group][-1], group) for group, sources in waiting.items() if not sources]
+        heapq.heapify(ready)
+        order = []
+        while ready:
+            _, group = heapq.heappop(ready)
+            order.append(group)
+            for reader in readers.get(group, ()):
+                waiting[reader].discard(group)
+                if not waiting[reader]:
+                    heapq.heappush(ready, (self._members[reader][-1], reader))
+        return order

@@ -1,0 +1,76 @@
+"""Types of the torch dialect and of builtin tensors and memrefs, read as dims and element types."""
+
+from functools import lru_cache
+from typing import Any
+
+from torch_mlir import ir
+
+from ..dtypes import BY_TORCH, DType
+from ..ops.spec import Refusal, TensorType
+from ..ops.strides import Strides, packed
+
+_PREFIX = "!torch.vtensor<"
+
+
+def is_tensor(kind: Any) -> bool:
+    """True for a `!torch.vtensor`."""
+    return str(kind).startswith(_PREFIX)
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str) -> tuple[tuple[int | None, ...], str]:
+    dims, element = text[len(_PREFIX) + 1 : -1].rsplit("],", 1)
+    return tuple(None if size == "?" else int(size) for size in dims.split(",") if size), element
+
+
+def tensor_type(kind: Any) -> TensorType:
+    """Dims and dtype of a `!torch.vtensor<[...],...>`; refuses unranked or untyped ones and element types without a row."""
+    text = str(kind)
+    if not text.startswith(_PREFIX + "["):
+        raise Refusal("type", f"type {text}")
+    dims, element = _parse(text)
+    if element not in BY_TORCH:
+        raise Refusal("dtype", f"element type {element}")
+    return TensorType(dims, BY_TORCH[element])
+
+
+def torch_tensor(dims: tuple[int, ...], dtype: DType) -> Any:
+    """The `!torch.vtensor` type."""
+    return ir.Type.parse(f"{_PREFIX}[{','.join(map(str, dims))}],{dtype.torch}>")
+
+
+def builtin_tensor(kind: Any) -> Any:
+    """The builtin tensor type that stores a `!torch.vtensor` (signless)."""
+    shape = tensor_type(kind)
+    return ir.RankedTensorType.get(list(shape.static_dims()), ir.Type.parse(shape.dtype.builtin))
+
+
+def same_storage(torch_kind: Any, other: Any) -> bool:
+    """Whether `other` (torch tensor, memref or builtin tensor) holds what `torch_kind` says: same dims and stored element."""
+    if not is_tensor(torch_kind):
+        return False
+    if is_tensor(other):
+        return bool(torch_kind == other)
+    shape = tensor_type(torch_kind)
+    if not isinstance(other, (ir.MemRefType, ir.RankedTensorType)):
+        return False
+    dims = tuple(None if other.is_dynamic_dim(i) else other.get_dim_size(i) for i in range(other.rank))
+    return dims == shape.dims and str(other.element_type) == shape.dtype.builtin
+
+
+def memref_strides(kind: Any) -> tuple[Strides, int] | None:
+    """Strides and offset (in elements) of a memref, or None where one is not static; packed where it has no elements."""
+    if 0 in ir.MemRefType(kind).shape:
+        return packed(ir.MemRefType(kind).shape), 0
+    strides, offset = ir.MemRefType(kind).get_strides_and_offset()
+    dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+    if offset == dynamic or dynamic in strides:
+        return None
+    return tuple(strides), offset
+
+
+def strided_memref(dims: tuple[int, ...], element: Any, strides: Strides | None = None, offset: int = 0) -> Any:
+    """A memref type; fully dynamic strides where `strides` is None."""
+    if strides is None:
+        return ir.MemRefType.get(list(dims), element, layout=ir.StridedLayoutAttr.get_fully_dynamic(len(dims)))
+    return ir.MemRefType.get(list(dims), element, layout=ir.StridedLayoutAttr.get(offset, list(strides)))

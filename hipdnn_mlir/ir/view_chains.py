@@ -1,0 +1,94 @@
+"""Chains of reshapes and transposes seen as what they come to: one reshape and one transpose of the furthest tensor that has the data."""
+
+from typing import Any
+
+from torch_mlir import ir
+
+from ..errors import Reject
+from ..ops.spec import Movement, Permute, Refusal, Reshape
+from ..ops.strides import Dims, packed, restride
+from .literals import constant_list
+from .types import tensor_type, torch_tensor
+from .view import defining, lookup
+
+
+def movement_of(operation: Any | None) -> Movement | None:
+    """What a data movement does, or None for any other op."""
+    if operation is None:
+        return None
+    found = lookup(operation)
+    if isinstance(found, Reject) or found[0].move is None:
+        return None
+    try:
+        return found[0].move(found[1])
+    except Refusal:
+        return None
+
+
+def dims_of(value: Any) -> Dims:
+    """Static dims of a tensor."""
+    return tensor_type(value.type).static_dims()
+
+
+def reshaped(value: Any, dims: Dims) -> Any:
+    """`value` under other dims, made at the current insertion point where they differ."""
+    if dims_of(value) == dims:
+        return value
+    kind = torch_tensor(dims, tensor_type(value.type).dtype)
+    return ir.Operation.create("torch.aten.view", results=[kind], operands=[value, constant_list(dims)]).result
+
+
+def permuted(value: Any, order: Dims) -> Any:
+    """Dim i of the result is dim order[i] of `value`; made at the current insertion point where it changes anything."""
+    if order == tuple(range(len(order))):
+        return value
+    dims = dims_of(value)
+    kind = torch_tensor(tuple(dims[axis] for axis in order), tensor_type(value.type).dtype)
+    return ir.Operation.create("torch.aten.permute", results=[kind], operands=[value, constant_list(order)]).result
+
+
+def simplified(value: Any) -> Any:
+    """The same tensor from the furthest op that has its elements, with at most one reshape and one transpose in between."""
+    source, dims, order = _origin(value)
+    stored = tuple(dims[axis] for axis in order)
+    inverse = tuple(order.index(axis) for axis in range(len(order)))
+    return permuted(reshaped(source, stored), inverse)
+
+
+def _origin(value: Any) -> tuple[Any, Dims, Dims]:
+    """A tensor that has the elements of `value`, the dims of `value`, and their order in that tensor."""
+    dims = dims_of(value)
+    best: tuple[Any, Dims, Dims] = (value, dims, tuple(range(len(dims))))
+    moves: list[Movement] = []
+    while True:
+        operation: Any = defining(value)
+        move = movement_of(operation)
+        if not isinstance(move, Reshape | Permute):
+            return best
+        moves.insert(0, move)
+        value = operation.operands[0]
+        strides = _strides(dims_of(value), moves)
+        if strides is not None:
+            best = (value, dims, _stored_order(dims, strides))
+
+
+def _strides(dims: Dims, moves: list[Movement]) -> Dims | None:
+    """Strides in a packed tensor of `dims` of what the moves make of it, or None where no strides show it."""
+    strides = packed(dims)
+    for move in moves:
+        if isinstance(move, Permute):
+            dims, strides = tuple(dims[a] for a in move.order), tuple(strides[a] for a in move.order)
+        elif isinstance(move, Reshape):
+            seen = restride(dims, strides, move.dims)
+            if seen is None:
+                return None
+            dims, strides = move.dims, seen
+    return strides
+
+
+def _stored_order(dims: Dims, strides: Dims) -> Dims:
+    """Axes from the slowest; axes of size 1 stay in place where the others do."""
+    axes = [axis for axis, size in enumerate(dims) if size != 1]
+    if sorted(axes, key=lambda axis: -strides[axis]) == axes:
+        return tuple(range(len(dims)))
+    return tuple(sorted(range(len(dims)), key=lambda axis: (-strides[axis], axis)))

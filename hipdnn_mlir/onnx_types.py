@@ -1,7 +1,0 @@
-"""ONNX's element types by number."""
-
-from onnx import TensorProto
-
-from .dtypes import ALL
-
-BY_ONNX = {TensorProto.DataType.Value(dtype.onnx): dtype for dtype in ALL}

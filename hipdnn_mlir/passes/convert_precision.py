@@ -1,0 +1,260 @@
+"""hipdnn-convert-precision: an f32 model runs in f16 or bf16 where that costs little accuracy."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch_mlir import ir
+
+from ..dtypes import BF16, F16, F32, DType
+from ..errors import Reject
+from ..ir.blocks import body, erase_dead, functions
+from ..ir.constants import constant_name
+from ..ir.literals import splat
+from ..ir.module_pass import module_pass
+from ..ir.terms import cast_to
+from ..ir.types import is_tensor, tensor_type, torch_tensor
+from ..ir.view import defining, literal_scalar, lookup
+from ..ir.view_chains import movement_of
+from ..ops.row import OpRow
+from ..ops.spec import OpView, Pad, Permute, Precision, Reshape, Slice
+from ..precision import UNCHANGED, find_precision
+
+_LIST = "torch.prim.ListConstruct"
+_LARGEST = {F16: 65504.0, BF16: (2 - 2**-7) * 2.0**127}
+"""The largest finite number of a type."""
+
+
+@module_pass("hipdnn-convert-precision")
+def convert_precision(module: Any, *, precision: str = UNCHANGED) -> None:
+    """Give the f32 ops of a model the 16-bit type that the op table allows them.
+
+    A row says `narrow` (convolutions, products, attention), `wide` (norms, softmax, sums, sensitive functions) or `follow`: narrow where
+    every float operand but constants is narrow already. A value is cast once, right after it is made, in front of data movement where
+    nothing else reads that; constants are cast at compile time. A norm reads either type, keeps its parameters in f32 and writes what
+    its readers want. Inputs and outputs of the model keep their types, as does all that is not f32.
+
+    Before: `%y = torch.aten.mm %x, %w`; `%z = torch.aten.add.Tensor %y, %r, %int1`, all f32.
+    After: `%y = torch.aten.mm %x_bf16, %w_bf16 -> bf16`; `%y_f32 = torch.aten.to.dtype %y`; `%z = torch.aten.add.Tensor %y_f32, %r, %int1`.
+
+    Args:
+        module: the module operation, its constants not yet outlined.
+        precision: `f16`, `bf16`, or `model` to change nothing.
+    """
+    narrow = find_precision(precision)
+    if narrow is None:
+        return
+    for function in functions(module):
+        _Conversion(narrow).run(function)
+        erase_dead(function)
+
+
+class _Conversion:
+    """One walk over a function: what is constant, what has become narrow, and the other version of values that are read in both types."""
+
+    def __init__(self, narrow: DType) -> None:
+        self._narrow_type = narrow
+        self._constant: set[Any] = set()
+        self._is_narrow: set[Any] = set()
+        self._narrow_version: dict[Any, Any] = {}
+        self._wide_version: dict[Any, Any] = {}
+
+    def run(self, function: Any) -> None:
+        arguments = function.regions[0].blocks[0].arguments
+        self._constant.update(value for value in arguments if constant_name(value) is not None)
+        for operation in body(function):
+            if operation.name == "func.return":
+                self._set_operands(operation, narrow=False)
+            elif operation.name.startswith("torch.") and operation.name != _LIST:
+                self._visit(operation)
+
+    def _visit(self, operation: Any) -> None:
+        tensors = _tensors(operation)
+        if all(value in self._constant for value in tensors):
+            self._constant.update(operation.results)
+            return
+        found = lookup(operation)
+        if isinstance(found, Reject) or not all(map(self._was_wide, self._floats(tensors))):
+            self._set_operands(operation, narrow=False)
+        elif found[0].precision == "wide" and found[0].keeps and found[1].uses_only_first():
+            self._convert_norm(operation, found[0])
+        elif self._runs_narrow(operation, *found):
+            if found[0].precision == "follow":
+                self._saturate([value for value in tensors if value in self._constant])
+            self._set_operands(operation, narrow=True, keeps=found[0].keeps)
+            for result in operation.results:
+                self._narrow_result(result)
+        else:
+            self._set_operands(operation, narrow=False)
+
+    def _floats(self, tensors: list[Any]) -> list[Any]:
+        return [v for v in tensors if v not in self._constant and tensor_type(v.type).dtype.is_float]
+
+    def _was_wide(self, value: Any) -> bool:
+        """Whether the model has the value in f32."""
+        return value in self._is_narrow or tensor_type(value.type).dtype is F32
+
+    def _runs_narrow(self, operation: Any, row: OpRow, op: OpView) -> bool:
+        kept = {operation.operands[index] for index in row.keeps if index < len(op.args)}
+        floats = [value for value in self._floats(_tensors(operation)) if value not in kept]
+        if row.precision == "follow":
+            return bool(floats) and all(value in self._is_narrow for value in floats)
+        return row.precision == "narrow" and bool(floats)
+
+    def _convert_norm(self, operation: Any, row: OpRow) -> None:
+        """It computes in f32 whatever it reads and writes: neither side needs a cast."""
+        for index in row.keeps:
+            operation.operands[index] = self._wide(operation.operands[index])
+        wanted = _wanted(operation.results[0])
+        if wanted == {"narrow"} or (operation.operands[0] in self._is_narrow and "wide" not in wanted):
+            self._narrow_result(operation.results[0])
+
+    def _narrow_result(self, result: Any) -> None:
+        if is_tensor(result.type) and tensor_type(result.type).dtype is F32:
+            self._retype(result, self._narrow_type)
+            self._is_narrow.add(result)
+
+    @staticmethod
+    def _retype(value: Any, dtype: DType) -> None:
+        value.set_type(torch_tensor(tensor_type(value.type).static_dims(), dtype))
+
+    def _set_operands(self, operation: Any, *, narrow: bool, keeps: tuple[int, ...] = ()) -> None:
+        """Let an op read its f32 operands in one type."""
+        for index, operand in enumerate(operation.operands):
+            version = self._narrow if narrow and index not in keeps else self._wide
+            source = defining(operand)
+            if is_tensor(operand.type):
+                operation.operands[index] = version(operand)
+            elif source is not None and source.name == _LIST and any(is_tensor(item.type) for item in source.operands):
+                items = [version(item) if is_tensor(item.type) else item for item in source.operands]
+                with ir.InsertionPoint(operation), operation.location:
+                    made = ir.Operation.create(_LIST, results=[ir.Type.parse("!torch.list<vtensor>")], operands=items)
+                operation.operands[index] = made.result
+
+    def _narrow(self, value: Any) -> Any:
+        """The value in the narrow type, if it is f32."""
+        moves: list[Any] = []
+        while (made := self._known_narrow(value)) is None and _moves_for_one_reader(defining(value)):
+            moves.append(defining(value))
+            value = moves[-1].operands[0]
+        if made is None:
+            made = _cast(value, self._narrow_type)
+            self._remember(value, made)
+        for move in reversed(moves):
+            move.operands[0], made = made, move.results[0]
+            self._retype(made, self._narrow_type)
+            self._is_narrow.add(made)
+        return made
+
+    def _known_narrow(self, value: Any) -> Any | None:
+        """What takes the place of a value in the narrow type, where no cast is to be made for it."""
+        if value in self._is_narrow or tensor_type(value.type).dtype is not F32:
+            return value
+        if value not in self._narrow_version and _is_scalar_literal(defining(value)):
+            self._remember(value, self._literal(defining(value)))
+        return self._narrow_version.get(value)
+
+    def _saturate(self, constants: list[Any]) -> None:
+        """Constants of arithmetic stay finite: a mask may hold the least f32, and infinities of it would make NaN."""
+        limit = _LARGEST[self._narrow_type]
+        for value in constants:
+            source = defining(value)
+            if value in self._narrow_version or tensor_type(value.type).dtype is not F32 or _is_scalar_literal(source):
+                continue
+            with _after(value):
+                bound = value
+                for name, number in (("torch.aten.maximum", -limit), ("torch.aten.minimum", limit)):
+                    operands = [bound, splat(number, (), F32)]
+                    bound = ir.Operation.create(name, results=[value.type], operands=operands).result
+                self._remember(value, cast_to(bound, self._narrow_type))
+
+    def _remember(self, value: Any, narrow: Any) -> None:
+        self._narrow_version[value] = narrow
+        self._wide_version[narrow] = value
+        self._is_narrow.add(narrow)
+
+    def _wide(self, value: Any) -> Any:
+        """The value in the type that the model gives it."""
+        moves: list[Any] = []
+        while value in self._is_narrow and value not in self._wide_version and _moves_for_one_reader(defining(value)):
+            moves.append(defining(value))
+            value = moves[-1].operands[0]
+        made = value
+        if value in self._is_narrow:
+            made = self._wide_version[value] = self._wide_version.get(value) or _cast(value, F32)
+        for move in reversed(moves):
+            move.operands[0], made = made, move.results[0]
+            self._retype(made, F32)
+            self._is_narrow.discard(made)
+        return made
+
+    def _literal(self, literal: Any) -> Any:
+        """A number of rank 0 as it is, for beside tensors it has no type of its own; finite ones stay finite in the narrow type."""
+        number = float(literal_scalar(literal) or 0.0)
+        limit = _LARGEST[self._narrow_type]
+        if abs(number) <= limit or not math.isfinite(number):
+            return literal.results[0]
+        with ir.InsertionPoint.after(literal), literal.location:
+            return splat(math.copysign(limit, number), (), F32)
+
+
+def _tensors(operation: Any) -> list[Any]:
+    """Tensor operands, those inside a list operand included."""
+    found = []
+    for operand in operation.operands:
+        source = defining(operand)
+        if is_tensor(operand.type):
+            found.append(operand)
+        elif source is not None and source.name == _LIST:
+            found += [item for item in source.operands if is_tensor(item.type)]
+    return found
+
+
+def _is_scalar_literal(operation: Any) -> bool:
+    if operation is None or operation.name != "torch.vtensor.literal":
+        return False
+    return not tensor_type(operation.results[0].type).dims
+
+
+def _moves_for_one_reader(operation: Any) -> bool:
+    """Whether an op moves the elements of its first operand and one op reads the result."""
+    if operation is None or len(operation.results) != 1 or len(list(operation.results[0].uses)) != 1:
+        return False
+    return isinstance(movement_of(operation), Reshape | Permute | Slice | Pad)
+
+
+@contextmanager
+def _after(value: Any) -> Iterator[None]:
+    """Operations are made right after the value, in its name."""
+    source = defining(value)
+    point = ir.InsertionPoint.at_block_begin(value.owner) if source is None else ir.InsertionPoint.after(source)
+    location = value.owner.owner.location if source is None else source.location
+    with point, location:
+        yield
+
+
+def _cast(value: Any, dtype: DType) -> Any:
+    with _after(value):
+        return cast_to(value, dtype)
+
+
+def _wanted(value: Any) -> set[Precision]:
+    """What the readers of a value run in; those behind data movement count as its own."""
+    found: set[Precision] = set()
+    shown = [value]
+    while shown:
+        for use in shown.pop().uses:
+            reader = use.owner.operation
+            row = lookup(reader) if reader.name.startswith("torch.") else None
+            if reader.name == _LIST:
+                found.add("follow")
+            elif row is None or isinstance(row, Reject):
+                found.add("wide")
+            elif isinstance(movement_of(reader), Reshape | Permute | Slice | Pad):
+                shown.append(reader.results[0])
+            elif row[0].keeps and row[0].precision == "wide":
+                found.add("follow")
+            else:
+                found.add("wide" if use.operand_number in row[0].keeps else row[0].precision)
+    return found

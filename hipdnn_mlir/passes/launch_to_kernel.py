@@ -1,0 +1,107 @@
+"""hipdnn-launch-to-kernel: launches on buffers become calls of kernels; equal ones share one `hipdnn.kernel`."""
+
+from math import gcd
+from typing import Any
+
+from torch_mlir import ir
+
+from ..codegen import generate
+from ..codegen.program_kernels import create_kernel, generated_code
+from ..errors import PassError, Reject, UnsupportedError
+from ..ir.blocks import body, functions
+from ..ir.buffers import storage
+from ..ir.copies import packed_operands
+from ..ir.dialect import create_launch_kernel, input_count
+from ..ir.module_pass import module_pass
+from ..ir.region import region_kernel
+from ..ir.view import node_name
+from ..ops.kernels import Kernel, KernelTensor
+from ..targets.target import Target, find_target
+
+ALIGNMENT = 16
+"""Bytes: what every buffer's address is a multiple of."""
+
+
+@module_pass("hipdnn-launch-to-kernel")
+def launch_to_kernel(module: Any, *, target: str = "host") -> None:
+    """Describe every launch with the strides its buffers have and replace it by a call of a kernel named after the description's digest.
+
+    An operand whose strides the kernel cannot take is copied to C order first.
+
+    Before: `"hipdnn.launch"(%data, %indices, %y) ({...})` on memrefs.
+    After: `"hipdnn.kernel"() {sym_name = "k_...", description = "{...}"}` once, and
+    `"hipdnn.launch_kernel"(%data, %indices, %y) {kernel = @k_...}`.
+
+    Args:
+        module: the module operation.
+        target: whose port has the kernels.
+    """
+    library = find_target(target)
+    made: dict[str, list[str]] = {}
+    for function in functions(module):
+        for operation in body(function):
+            if operation.name == "hipdnn.launch":
+                _compile(module, operation, library, made)
+
+
+def _compile(module: Any, operation: Any, target: Target, made: dict[str, list[str]]) -> None:
+    kernel = _described(operation)
+    if isinstance(kernel, Reject):
+        for copy in packed_operands(operation):
+            if copy.name == "hipdnn.launch":  # a copy that is a graph waits for its own pass
+                _compile(module, copy, target, made)
+        kernel = _described(operation)
+    if isinstance(kernel, Reject):
+        raise PassError(f"a claimed region does not compile: {kernel}")
+    if kernel.function not in target.kernels:
+        reason = f"target {target.name} has no {kernel.function} kernel"
+        raise UnsupportedError([Reject(kernel.summary(), "kernel", reason, node_name(operation))])
+    alignments = [_alignment(operation, tensor) for tensor in kernel.tensors]
+    symbol = f"k_{kernel.digest()}"
+    if target.architecture is not None and min(alignments) < ALIGNMENT:  # code is written for the alignment
+        symbol += "_" + "_".join(map(str, alignments))
+    if symbol not in made:
+        made[symbol] = _kernels(module, symbol, kernel, alignments, operation, target)
+    ins = input_count(operation)
+    with ir.InsertionPoint(operation):
+        for name in made[symbol]:
+            create_launch_kernel(
+                name, list(operation.operands)[:ins], list(operation.operands)[ins:], operation.location
+            )
+    operation.erase()
+
+
+def _described(operation: Any) -> Kernel | Reject:
+    stored = [storage(value) for value in operation.operands]
+    ins = input_count(operation)
+    return region_kernel(operation, stored[:ins], stored[ins:])
+
+
+def _alignment(operation: Any, tensor: KernelTensor) -> int:
+    """Bytes, at most ALIGNMENT, that the address of a kernel's tensor is a multiple of: buffers are, what a view skips may not be."""
+    ins = input_count(operation)
+    value = operation.operands[tensor.index + (0 if tensor.role == "in" else ins)]
+    return gcd(ALIGNMENT, (storage(value).offset + tensor.offset) * tensor.dtype.numpy.itemsize)
+
+
+def _kernels(
+    module: Any, symbol: str, kernel: Kernel, alignments: list[int], operation: Any, target: Target
+) -> list[str]:
+    """Create the kernel, as several of the same tensors where code for a GPU is several launches; returns their symbols in order."""
+    operands = [{"role": t.role, "index": t.index, "offset": t.offset} for t in kernel.tensors]
+    description = kernel.description()
+    described: dict[str, Any] = {symbol: description}
+    overwrites: tuple[int, ...] = ()
+    if target.architecture is not None:
+        made = generated_code(
+            lambda architecture: generate(description, architecture, alignments),
+            target.architecture,
+            range(len(kernel.tensors)),
+            operation,
+        )
+        (*before, last), overwrites = made.launches, made.overwrites
+        described = {f"{symbol}_{number}": {**description, "code": code} for number, code in enumerate(before)}
+        described[symbol] = {**description, "code": last}
+    for name, found in described.items():
+        create_kernel(module, name, kernel.summary(), operands, found, operation, overwrites)
+    return list(described)

@@ -1,0 +1,29 @@
+"""hipdnn-offload: outline every maximal region that one engine of the target takes as a `hipdnn.graph`."""
+
+from typing import Any
+
+from ..ir.blocks import functions
+from ..ir.claims import Graphs
+from ..ir.module_pass import module_pass
+from ..ir.outlining import outline
+from ..targets.target import find_target
+
+
+@module_pass("hipdnn-offload")
+def offload(module: Any, *, target: str = "host") -> None:
+    """Group torch ops into `hipdnn.graph` regions: an op joins its producers' regions as long as an engine takes the whole.
+
+    The test is a dry run of the emission that later compiles the region, checked against the target's engine tables. Constants are cloned
+    inside. What no engine takes stays where it is.
+
+    Before: `%y = torch.aten.convolution %x, %w, ...`; `%z = torch.aten.relu %y`.
+    After: `%z = "hipdnn.graph"(%x, %w) ({ ^bb0(%a, %b): ...convolution...; ...relu...; "hipdnn.yield"(%r) })`.
+
+    Args:
+        module: the module operation.
+        target: whose engines to ask.
+    """
+    library = find_target(target)
+    for function in functions(module):
+        if "sym_visibility" not in function.attributes:
+            outline(function, Graphs(library))

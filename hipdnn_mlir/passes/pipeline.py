@@ -1,0 +1,253 @@
+"""The ordered list of passes, a reason per step, and the manager that runs any pipeline of ours and MLIR's."""
+
+import logging
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch_mlir import ir
+from torch_mlir.passmanager import PassManager
+
+from ..errors import HipdnnMlirError, PassError
+from ..ir.module_pass import PASSES
+from ..precision import TF32, UNCHANGED
+from ..targets.target import target_name
+from . import (  # noqa: F401 - importing a pass registers it
+    absorb_transposes,
+    assign_layout,
+    canonicalize_torch,
+    convert_precision,
+    finalize_memrefs,
+    fold_batch_norm,
+    fuse_activations,
+    fuse_attention,
+    fuse_group_norm,
+    fuse_rms_norm,
+    graph_to_executable,
+    inline_functions,
+    launch_to_kernel,
+    legalize,
+    merge_products,
+    offload,
+    order_filters,
+    outline_constants,
+    outline_launches,
+    pad_channels,
+    refine_shapes,
+    rename_unconverted_ops,
+    reuse_operands,
+    space_to_depth,
+    split_bias,
+    split_rotary,
+    write_in_place,
+)
+
+logger = logging.getLogger(__name__)
+
+BUFFERIZE = (
+    "one-shot-bufferize{bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map},canonicalize,cse,"
+    "buffer-results-to-out-params{add-result-attr=true hoist-static-allocs=true hoist-dynamic-allocs=true modify-public-functions=true},"
+    "drop-equivalent-buffer-results,canonicalize,cse"
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: a name for dumps and messages, a textual pipeline over builtin.module, and why it is there."""
+
+    name: str
+    passes: str
+    why: str
+
+
+TORCH_STEPS = (
+    Step(
+        "onnx-to-torch",
+        "inline,func.func(convert-torch-onnx-to-torch),func.func(canonicalize,cse)",
+        "ONNX semantics become torch ops",
+    ),
+    Step("inline-functions", "hipdnn-inline-functions", "operators of extensions are functions of torch ops"),
+    Step("refine-shapes", "hipdnn-refine-shapes", "torch-mlir leaves `?` on ops it made itself"),
+    Step("canonicalize-torch", "hipdnn-canonicalize-torch,func.func(canonicalize,cse)", "one form per meaning"),
+    Step("fold-batch-norm", "hipdnn-fold-batch-norm", "constant statistics belong into the weights"),
+    Step("fuse-activations", "hipdnn-fuse-activations", "activations written out in arithmetic are one operation"),
+    Step("fuse-group-norm", "hipdnn-fuse-group-norm", "group norm written out is one region"),
+    Step("split-rotary", "hipdnn-split-rotary", "rotary embedding without a rotated copy"),
+    Step("fuse-rms-norm", "hipdnn-fuse-rms-norm", "RMS norm written out is one operation where an engine has it"),
+    Step("fuse-attention", "hipdnn-fuse-attention", "attention written out is one operation where an engine has it"),
+    Step("convert-precision", "hipdnn-convert-precision", "the 16-bit type asked for, where it costs little accuracy"),
+    Step("fuse-narrow-attention", "hipdnn-fuse-attention", "some engines have attention in 16-bit types only"),
+    Step("merge-products", "hipdnn-merge-products", "one kernel for products of one value with several weights"),
+    Step(
+        "space-to-depth",
+        "hipdnn-space-to-depth",
+        "matrix units of some targets take channels by eights, and images have three",
+    ),
+    Step("pad-channels", "hipdnn-pad-channels", "matrix units of some targets take channels by eights"),
+    Step("order-filters", "hipdnn-order-filters", "matrix units of some targets read channels of filters at once"),
+    Step("split-bias", "hipdnn-split-bias", "some libraries add a bias only together with an activation"),
+    Step(
+        "outline-constants",
+        "hipdnn-outline-constants,func.func(canonicalize,cse)",
+        "weights are computed once, outside the program",
+    ),
+)
+OFFLOAD_STEPS = (
+    Step("offload", "hipdnn-offload,hipdnn-outline-launches", "regions that one engine takes, kernels for the rest"),
+    Step("assign-layout", "hipdnn-assign-layout,func.func(cse)", "channels-last where engines want it"),
+    Step("backend-legalize", "hipdnn-backend-legalize", "destinations for regions, tensor ops for data movement"),
+    Step("bufferize", BUFFERIZE, "values become buffers, results the caller's"),
+    Step("absorb-transposes", "hipdnn-absorb-transposes,canonicalize", "transposes are strides"),
+    Step("write-in-place", "hipdnn-write-in-place,canonicalize", "concatenations and results without copies"),
+    Step("finalize-memrefs", "hipdnn-finalize-memrefs,cse", "remaining data movement becomes regions"),
+    Step("launch-to-kernel", "hipdnn-launch-to-kernel", "kernels with the strides buffers have"),
+    Step("graph-to-executable", "hipdnn-graph-to-executable", "descriptors with the strides buffers have"),
+    Step("reuse-operands", "hipdnn-reuse-operands", "kernels write where they read, in memory that caches still have"),
+)
+STEPS = TORCH_STEPS + OFFLOAD_STEPS
+PIPELINES = {"hipdnn-offload-pipeline": STEPS[1:], "hipdnn-onnx-pipeline": STEPS}
+
+
+def split_top_level(text: str) -> list[str]:
+    """Split a textual pipeline at commas outside parentheses and braces."""
+    parts, depth, current = [], 0, ""
+    for character in text:
+        depth += (character in "({") - (character in ")}")
+        if character == "," and depth == 0:
+            parts.append(current.strip())
+            current = ""
+        else:
+            current += character
+    return [*parts, current.strip()] if current.strip() else parts
+
+
+def parse_element(element: str) -> tuple[str, dict[str, str]]:
+    """Name and options of one pipeline element: `hipdnn-offload{target=host}` -> ("hipdnn-offload", {"target": "host"})."""
+    match = re.fullmatch(r"([\w.-]+)\s*(?:\{(.*)\})?", element, re.DOTALL)
+    if match is None:
+        return element, {}
+    pairs = (item.partition("=") for item in (match.group(2) or "").split())
+    return match.group(1), {key: value if equals else "true" for key, equals, value in pairs}
+
+
+def _python_pass(name: str, options: dict[str, str]) -> Callable[[Any, Any], None]:
+    known = PASSES[name]
+    unknown = sorted(set(options) - set(known.options))
+    if unknown:
+        valid = ", ".join(known.options) or "none"
+        raise HipdnnMlirError(f"pass {name} has no option {unknown[0]!r}", expected=f"one of: {valid}")
+
+    def run(operation: Any, _: Any) -> None:
+        with operation.operation.location:
+            known.run(operation.operation, **options)
+
+    return run
+
+
+def build(pipeline: str, defaults: dict[str, str] | None = None) -> PassManager:
+    """A pass manager over builtin.module for a list of passes, ours and MLIR's mixed.
+
+    Args:
+        pipeline: elements separated by commas, without the enclosing `builtin.module(...)`.
+        defaults: values for options of our passes that take them and do not name them.
+
+    Raises:
+        HipdnnMlirError: an option of our passes that does not exist, or a pass that MLIR does not know.
+    """
+    manager = PassManager("builtin.module")
+    for element in split_top_level(pipeline):
+        name, options = parse_element(element)
+        if name in PASSES:
+            known = {key: value for key, value in (defaults or {}).items() if key in PASSES[name].options}
+            manager.add(_python_pass(name, known | options), name=name, argument=name)
+            continue
+        try:
+            manager.add(element)
+        except ValueError as error:
+            raise HipdnnMlirError(
+                f"unknown pass or option in {element!r}", hint="see hipdnn-opt --help for the list"
+            ) from error
+    return manager
+
+
+class Runner:
+    """Runs steps one after the other on a module, dumping IR and naming the step that fails."""
+
+    def __init__(
+        self,
+        *,
+        target: str = "host",
+        precision: str = UNCHANGED,
+        refused: Iterable[str] = (),
+        dump_ir: Path | None = None,
+    ) -> None:
+        self._defaults = {
+            "target": target_name(target, precision),
+            "precision": precision,
+            "refused": ",".join(sorted(refused)),
+        }
+        self._dump_ir = dump_ir
+        self.elapsed_ms: dict[str, float] = {}
+
+    def sibling(self) -> "Runner":
+        """A runner with the same options that dumps nothing."""
+        made = Runner()
+        made._defaults = dict(self._defaults)
+        return made
+
+    @property
+    def allows_tf32(self) -> bool:
+        """Whether products of f32 may round their operands."""
+        return self._defaults["precision"] == TF32
+
+    def run(self, module: Any, steps: Sequence[Step]) -> None:
+        """Run the steps.
+
+        Raises:
+            PassError: a pass failed or produced invalid IR; names the step and those before it.
+        """
+        for step in steps:
+            start = time.perf_counter()
+            try:
+                build(step.passes, self._defaults).run(module)
+            except PassError as error:
+                error.pass_name = error.pass_name or step.name
+                error.earlier = error.earlier or tuple(self.elapsed_ms)
+                raise
+            except HipdnnMlirError:
+                raise
+            except ir.MLIRError as error:
+                first = str(error).splitlines()
+                raise PassError(
+                    _diagnosis(first), pass_name=step.name, earlier=list(self.elapsed_ms), detail=str(error)
+                ) from error
+            except Exception as error:
+                raise PassError(
+                    f"{type(error).__name__}: {error}",
+                    pass_name=step.name,
+                    earlier=list(self.elapsed_ms),
+                    detail=repr(error),
+                ) from error
+            self.elapsed_ms[step.name] = (time.perf_counter() - start) * 1e3
+            self._dump(module, step)
+            added = [known.name for known in PASSES.values() if known.after == step.name]
+            self.run(module, [Step(name, name, "added by an extension") for name in added])
+
+    def _dump(self, module: Any, step: Step) -> None:
+        if self._dump_ir is None:
+            return
+        self._dump_ir.mkdir(parents=True, exist_ok=True)
+        path = self._dump_ir / f"{len(self.elapsed_ms):02d}-{step.name}.mlir"
+        path.write_text(str(module.get_asm(large_elements_limit=16, enable_debug_info=False)))
+        logger.info("wrote %s", path)
+
+
+def _diagnosis(lines: list[str]) -> str:
+    """The first error line of MLIR's report, without its prefix."""
+    for line in lines:
+        if line.startswith("error: "):
+            return line.removeprefix("error: ")
+    return lines[0] if lines else "unknown failure"

@@ -1,0 +1,1 @@
+"""The compiler in another process, for callers that must outlive it."""

@@ -1,0 +1,498 @@
+"""Runs a program: a session loads it on a device once and serves any number of runs, concurrent ones included."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import logging
+import math
+import os
+import statistics
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Protocol, Unpack
+
+import numpy as np
+
+from .. import _runtime
+from ..errors import ModelError, PlanRefusedError, RefusedPlan
+from ..limits import MAX_SIZE
+from .arrays import Array, Port, as_bytes, from_native, is_on_device, stream_address, to_input, to_output
+from .devices import forward_log, open_device
+from .padding import cut, padded
+from .plan_options import Paths, PlanCache, PlanOptions, device_options
+from .recovery import Recovery, Refusals
+from .stats import Stats, StepProfile
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_INSTANCES = 16
+"""Combinations of open sizes that a session keeps loaded."""
+
+
+class SessionOptions(PlanOptions, total=False):
+    """All options of a ``Session``."""
+
+    port: str | None
+    threads: int
+    instances: int
+    graph: bool
+
+
+class ProgramInMemory(Protocol):
+    """A program that is not in a file."""
+
+    @property
+    def text(self) -> str:
+        """The program, JSON as ``docs/program-format.md`` describes it."""
+
+    @property
+    def tensors(self) -> Mapping[str, Array]:
+        """Its constants by name."""
+
+
+class Session:
+    """A program, loaded and ready to run.
+
+    Thread-safe: concurrent runs each get a context (arena and stream) of their own.
+
+    Attributes:
+        inputs: Inputs of the model, in order.
+        outputs: Outputs of the model, in order.
+        symbols: Names of the sizes that are open: those of a run are read from its inputs.
+        buckets: Open size -> rising sizes that it is rounded up to; missing where it is taken as it is.
+        exact: Open size -> why it is taken at its buckets alone and not rounded up; of programs with a program for each.
+
+    Args:
+        source: Path of a ``.hipdnn`` file, or a program in memory, whose tensors are used where they lie if dense and
+            aligned to 16 bytes. A program that ``compile`` returned is compiled again without graphs that the device's
+            library refuses.
+        port: Where to run: ``host``, ``hip`` or ``cuda``; the program's target by default.
+        threads: Threads of one run where the port computes on the CPU; 0 for all CPUs the process may use.
+        instances: Combinations of open sizes that stay loaded; the one used least recently goes first.
+        graph: On a GPU, record runs as graphs of the device and replay them while arrays keep their addresses.
+        device: Number of the GPU to run on, as ``hipdnn-mlir devices`` lists them.
+        tune: Plans to time for each graph, of which the fastest is kept; 0 takes the first that the library proposes and builds.
+        engine: Engine that graphs go to where it takes them, by name (``hipdnn-mlir devices``); the library's order by default.
+        knobs: Knobs to set for that engine, by name; where it does not take them, a line in the log says why and its own are used.
+        tf32: Whether products of f32 may round their operands to TF32, where the port has engines that do; by default as the program was
+            compiled (``precision="tf32"``).
+        plan_cache: Folder where choices and plans are kept between processes, True for the user's own (``hipdnn-mlir/plans`` in the
+            cache folder), False for none; by default the user's own where plans are costly, on ``hip`` and ``cuda``.
+        find_first: Take the library's first applicable engine without a ranking of all; ranked after all where that one builds no plan.
+        override_shapes: For models with open sizes: ask for plans that run at smaller shapes than their own, too, where the library's
+            engines have them, so that sizes loaded later share the plans of larger ones.
+        compare_plans: On GPUs a plan is used only after it has answered as the host library does on random operands, once for each graph
+            where plans are kept (docs/plans.md). False believes the library.
+        policies: Names of the library's heuristic policies (``hipdnn-mlir devices``), in the order in which they are asked for a ranking.
+        plugin_dirs: Folders or files of engine plugins that the library loads. They are the process's: the same for all its sessions, and
+            given before the first one. Ports but ``hip`` have none.
+        plugin_mode: ``additive`` loads them beside the library's own plugins, ``absolute`` in their place.
+
+    Raises:
+        ProgramError: The file is not a program, is broken, or too new.
+        WrongTargetError: The program is for another target; a ``ProgramError`` and a ``DeviceError``.
+        PlanRefusedError: The library refuses graphs of the program, all of them listed, and the model is not at hand.
+        DeviceError: The port's libraries are missing.
+        ModelError: An option is out of range, the engine or a policy is unknown, or the plugins cannot be used.
+    """
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str] | ProgramInMemory,
+        *,
+        port: str | None = None,
+        threads: int = 0,
+        instances: int = DEFAULT_INSTANCES,
+        graph: bool = False,
+        device: int = 0,
+        tune: int = 0,
+        engine: str = "",
+        knobs: Mapping[str, int | float | str] = MappingProxyType({}),
+        tf32: bool | None = None,
+        plan_cache: PlanCache = None,
+        find_first: bool = False,
+        override_shapes: bool = False,
+        compare_plans: bool = True,
+        policies: Sequence[str] = (),
+        plugin_dirs: Paths = (),
+        plugin_mode: str = "additive",
+    ) -> None:
+        if threads < 0:
+            raise ModelError("threads must be 0 (all CPUs) or more", got=str(threads))
+        if instances < 1:
+            raise ModelError("instances must be at least 1", got=str(instances))
+        plans = PlanOptions(
+            device=device,
+            tune=tune,
+            engine=engine,
+            knobs=knobs,
+            tf32=tf32,
+            plan_cache=plan_cache,
+            find_first=find_first,
+            override_shapes=override_shapes,
+            compare_plans=compare_plans,
+            policies=policies,
+            plugin_dirs=plugin_dirs,
+            plugin_mode=plugin_mode,
+        )
+
+        program = _read(source)
+        chosen = _runtime.port_for_target(program.target) if port is None else port
+        options = device_options(chosen, plans, is_tf32=program.allows_tf32, threads=threads, graphs=graph)
+        self._device = open_device(options)
+
+        def made(refused: Sequence[RefusedPlan]) -> _runtime.Program:
+            return _read(_without(source, refused)) if refused else program
+
+        # A program whose model is not at hand has to be asked for, and names in a file may be anything.
+        refusals = (
+            Refusals(self._device, options.plan_folder) if getattr(source, "compile_without", None) else Refusals()
+        )
+        self._instances = instances
+        self._sessions: _runtime.Sessions
+        self._latest: _runtime.Session | None
+        self._recovering = threading.Lock()
+        self._source = Recovery(made, known=_known_of(program, refusals), refusals=refusals)
+        program = self._source.use(self._open)
+        self.symbols = list(program.symbols)
+        self.buckets = {name: sizes for name, sizes in zip(program.symbols, program.buckets, strict=False) if sizes}
+        self._is_stored = program.is_stored
+        self.exact = {name: why for name, why in zip(program.symbols, program.exact, strict=False) if why}
+        self.inputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.inputs]
+        self.outputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.outputs]
+
+    @property
+    def least_exact(self) -> dict[str, int]:
+        """The least bucket of each size that is not rounded up."""
+        return {name: self.buckets[name][0] for name in self.exact}
+
+    @property
+    def ranges(self) -> dict[str, tuple[int, int]]:
+        """The valid values of inputs whose elements are indices: from the first number to the second one, that one excluded."""
+        return {name: (low, high) for name, (low, high) in json.loads(self._opened.text).get("ranges", {}).items()}
+
+    @property
+    def stats(self) -> Stats:
+        """Memory, steps, plans and load times; of the sizes used last where some are open."""
+        return Stats(**self._loaded.stats(), instances=self._sessions.count)
+
+    @property
+    def arena_bytes(self) -> int:
+        """Bytes of the block for temporaries and workspaces."""
+        return self.stats.arena_bytes
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """Per step: name and kind.
+
+        An execution has executable, summary, engine and more of its plan, and overrides: whether that is a plan of larger sizes. A launch
+        has kernel and function.
+        """
+        return self._loaded.steps()
+
+    @property
+    def _loaded(self) -> _runtime.Session:
+        if self._latest is None:
+            raise ModelError(f"the sizes {', '.join(self.symbols)} are open", hint="run the program, or prewarm it")
+        return self._latest
+
+    def prewarm(self, sizes: Iterable[Mapping[str, int]] | None = None) -> None:
+        """Load the program for combinations of its open sizes ahead of the runs that need them.
+
+        Args:
+            sizes: A value per symbol each, rounded up to buckets; the last ones stay where there are more than the session keeps. Without
+                them every combination of buckets, the largest first.
+
+        Raises:
+            ModelError: A symbol is missing or unknown, or the program does not hold for the sizes; without sizes, a symbol has no buckets,
+                or there are more combinations than the session keeps.
+            DeviceError: As for the session.
+        """
+        loaded: list[_runtime.Session] = []
+        # The largest first: smaller ones may share its plans, and if memory is short it is short at once.
+        for chosen in reversed(self._all_buckets()) if sizes is None else sizes:
+            if sorted(chosen) != sorted(self.symbols):
+                raise ModelError("wrong sizes", expected=_sizes_text(self.symbols), got=_sizes_text(chosen))
+            wanted = [chosen[name] for name in self.symbols]
+            for name, size in zip(self.symbols, wanted, strict=True):
+                if not isinstance(size, int) or not 0 <= size < MAX_SIZE:
+                    raise ModelError(f"bad size for {name!r}", expected="a number from 0 to 2^48 - 1", got=repr(size))
+            loaded.append(self._logged(self._at_sizes, self._sessions.rounded(wanted) if self.buckets else wanted))
+        if loaded:
+            self._latest = loaded[0] if sizes is None else loaded[-1]
+
+    def _open(self, program: _runtime.Program) -> _runtime.Program:
+        """Put a program on the device, in the place of the one before."""
+        sessions = _runtime.Sessions(self._device, program, self._instances)
+        self._latest = None if program.symbols else self._logged(sessions.at_sizes, [])
+        self._sessions, self._opened = sessions, program
+        return program
+
+    def _at_sizes(self, sizes: list[int]) -> _runtime.Session:
+        """Return the program for these sizes, where the file holds one for each compiled again should the library refuse graphs."""
+        try:
+            return self._sessions.at_sizes(sizes)
+        except PlanRefusedError:
+            with self._recovering:
+                return self._source.use(functools.partial(self._loaded_from, sizes))
+
+    def _loaded_from(self, sizes: list[int], program: _runtime.Program) -> _runtime.Session:
+        if program is not self._opened:
+            self._open(program)
+        return self._sessions.at_sizes(sizes)
+
+    def _logged(self, load: Callable[[list[int]], _runtime.Session], sizes: list[int]) -> _runtime.Session:
+        """Return what is loaded, and log what that brought."""
+        try:
+            return load(sizes)
+        finally:
+            forward_log()
+
+    def _use(self, session: _runtime.Session) -> _runtime.Session:
+        """Make a session the latest one, and log what loading it brought, should that have been now."""
+        if session is not self._latest:
+            self._latest = session
+            forward_log()
+        return session
+
+    def _all_buckets(self) -> list[dict[str, int]]:
+        """Return every combination of buckets."""
+        without = [name for name in self.symbols if name not in self.buckets]
+        if without:
+            hint = "give the sizes to load for, or compile with buckets for all"
+            raise ModelError(f"no buckets for {_sizes_text(without)}", hint=hint)
+        count = math.prod(len(chosen) for chosen in self.buckets.values())
+        if count > self._instances:
+            hint = f"load it with instances={count}"
+            raise ModelError(f"{count} combinations of buckets, the session keeps {self._instances}", hint=hint)
+        return [dict(zip(self.buckets, chosen, strict=True)) for chosen in itertools.product(*self.buckets.values())]
+
+    def _session_for(
+        self, inputs: list[Any], *, on_device: bool = False
+    ) -> tuple[_runtime.Session, list[list[int]] | None]:
+        """Return the session for inputs of these shapes, which are padded in place where that is for larger sizes.
+
+        Args:
+            inputs: The inputs.
+            on_device: Have a program that holds one for each combination of buckets pad and cut by steps of its own, on the device.
+
+        Returns:
+            The session, and the dims that the outputs are cut back to, if they are.
+        """
+        if not self.symbols:
+            return self._loaded, None
+        dims = [list(array.shape) for array in inputs]
+        if not self.buckets:
+            return self._use(self._sessions.at(dims)), None
+        sizes, rounded = self._sessions.sizes_of(dims)
+        if sizes == rounded or (on_device and self._is_stored):
+            return self._use(self._at_sizes(sizes)), None
+        session = self._use(self._at_sizes(rounded))
+        larger = dict(zip(self.symbols, rounded, strict=True))
+        for index, port in enumerate(self.inputs):
+            wanted = [larger.get(str(dim), size) for dim, size in zip(port.shape, dims[index], strict=True)]
+            if wanted != dims[index]:
+                inputs[index] = padded(inputs[index], wanted, port.name)
+        return session, self._sessions.output_dims(sizes)
+
+    def run(
+        self,
+        output_names: Sequence[str] | None,
+        feeds: Mapping[str, Any],
+        *,
+        out: Mapping[str, Array] | None = None,
+    ) -> list[Array]:
+        """Run once and return the outputs.
+
+        Args:
+            output_names: Outputs to return, in this order; all of them where None.
+            feeds: Every input by name: NumPy arrays, objects with ``__dlpack__``, on a GPU also with ``__cuda_array_interface__``, and
+                memory of hip-python. Dense ones are read in place.
+            out: Arrays to write some or all outputs into: dense, writable, of the output's dtype and shape; of the same kinds.
+
+        Returns:
+            One array per name; those of ``out`` are the caller's own.
+
+        Raises:
+            ModelError: A name, dtype, shape or layout does not fit.
+            DeviceError: A call into the device library failed.
+        """
+        wanted = self._select(output_names)
+        inputs = self._import_inputs(feeds)
+        session, asked = self._session_for(inputs, on_device=any(map(is_on_device, [*inputs, *(out or {}).values()])))
+        given = self._import_outputs(out or {}, asked if asked is not None else self._dims_of(session))
+        if asked is not None:
+            results = self._cut(session.run(inputs, [None] * len(self.outputs)), asked, given)
+        else:
+            results = session.run(inputs, [given.get(port.name) for port in self.outputs])
+        return [
+            (out or {})[port.name] if port.name in given else from_native(results[index], port)
+            for index, port in ((index, self.outputs[index]) for index in wanted)
+        ]
+
+    def enqueue(self, feeds: Mapping[str, Any], out: Mapping[str, Any], *, stream: Any) -> None:
+        """Queue one run on a stream of the device and return at once; outputs are there when the stream gets past it.
+
+        Args:
+            feeds: Every input by name, as for ``run``: device arrays that stay as they are until then.
+            out: Every output by name, of the output's dtype and shape: device arrays.
+            stream: The stream (``hipStream_t``, ``CUstream``): its address as an int, one of hip-python's, or an object with
+                ``__cuda_stream__``.
+
+        Raises:
+            ModelError: A name, dtype, shape or layout does not fit, or an output is missing.
+            DeviceError: A call into the device library failed.
+        """
+        self.bind(feeds, out, stream=stream)()
+
+    def bind(self, feeds: Mapping[str, Any], out: Mapping[str, Any], *, stream: Any) -> Callable[[], None]:
+        """Return a function that queues a run on these very arrays, without looking at them again: for where microseconds count.
+
+        The arrays are kept. What is in them when a run gets to them counts: whoever writes them does so on the same stream, or waits.
+
+        Args:
+            feeds: As for ``enqueue``.
+            out: As for ``enqueue``.
+            stream: As for ``enqueue``.
+
+        Raises:
+            ModelError: A name, dtype, shape or layout does not fit, or an output is missing.
+            DeviceError: A call into the device library failed. The function raises it, too.
+        """
+        missing = [port.name for port in self.outputs if port.name not in out]
+        if missing:
+            raise ModelError(f"no array for the outputs {', '.join(missing)}", expected=_names(self.outputs))
+        address = stream_address(stream)
+        inputs = self._import_inputs(feeds, address)
+        session, asked = self._session_for(inputs, on_device=True)
+        if asked is not None:
+            raise ModelError("sizes between buckets are run by run() alone", hint="give arrays of a bucket's sizes")
+        given = self._import_outputs(out, self._dims_of(session), address)
+        return session.bind(inputs, [given[port.name] for port in self.outputs], address)
+
+    def _dims_of(self, session: _runtime.Session) -> Sequence[Sequence[int | str]]:
+        """Return the dims of each output; those of fixed sizes without asking the runtime, which would allocate them anew."""
+        return session.outputs if self.symbols else [port.shape for port in self.outputs]
+
+    def _cut(self, results: Sequence[Array], asked: Sequence[Sequence[int]], given: Mapping[str, Any]) -> list[Array]:
+        """Return padded outputs without their padding, and write those that the caller has arrays for."""
+        made = [cut(result, dims) for result, dims in zip(results, asked, strict=True)]
+        for port, result in zip(self.outputs, made, strict=True):
+            if port.name not in given:
+                continue
+            if not isinstance(given[port.name], np.ndarray):
+                raise ModelError("only NumPy arrays take outputs that are cut back", where=f"'{port.name}'")
+            given[port.name][...] = result
+        return made
+
+    def profile(self, feeds: Mapping[str, Any], repeat: int = 20) -> list[StepProfile]:
+        """Time each step with device events.
+
+        Args:
+            feeds: As for ``run``.
+            repeat: Runs to take the median over, after one that does not count.
+
+        Returns:
+            One row per step, in order.
+
+        Raises:
+            ModelError: As for ``run``, or ``repeat`` is below 1.
+            DeviceError: As for ``run``.
+        """
+        if repeat < 1:
+            raise ModelError("repeat must be at least 1", got=str(repeat))
+        inputs = self._import_inputs(feeds)
+        session, _ = self._session_for(inputs)
+        runs = session.profile(inputs, repeat + 1)[1:]
+        return [
+            StepProfile(
+                name=step["name"],
+                kind=step["kind"],
+                summary=step.get("summary", ""),
+                engine=step.get("engine", ""),
+                description=step.get("description", ""),
+                workspace_bytes=step.get("workspace_bytes", 0),
+                median_us=statistics.median(elapsed_us),
+                min_us=min(elapsed_us),
+            )
+            for step, elapsed_us in zip(session.steps(), zip(*runs, strict=True), strict=True)
+        ]
+
+    def _select(self, names: Sequence[str] | None) -> list[int]:
+        """Return the indices of the outputs asked for."""
+        if names is None:
+            return list(range(len(self.outputs)))
+        index = {port.name: i for i, port in enumerate(self.outputs)}
+        for name in names:
+            if name not in index:
+                raise ModelError(f"no output '{name}'", expected=_names(self.outputs))
+        return [index[name] for name in names]
+
+    def _import_inputs(self, feeds: Mapping[str, Any], stream: int | None = None) -> list[Any]:
+        """Return the inputs in order, in the form the runtime takes."""
+        if len(feeds) != len(self.inputs) or any(port.name not in feeds for port in self.inputs):
+            missing = [f"'{port.name}'" for port in self.inputs if port.name not in feeds]
+            unknown = [f"'{name}'" for name in feeds if name not in {port.name for port in self.inputs}]
+            clauses = {"no input": unknown, "missing input": missing}
+            message = ", ".join(f"{clause} {', '.join(names)}" for clause, names in clauses.items() if names)
+            raise ModelError(message, expected=_names(self.inputs))
+        return [to_input(feeds[port.name], port, self._device, stream) for port in self.inputs]
+
+    def _import_outputs(
+        self, out: Mapping[str, Any], shapes: Sequence[Sequence[int | str]], stream: int | None = None
+    ) -> dict[str, Any]:
+        """Return the caller's output arrays by name, in the form the runtime takes."""
+        if not out:
+            return {}
+        self._select(list(out))
+        given = {}
+        for port, dims in zip(self.outputs, shapes, strict=True):
+            if port.name in out:
+                given[port.name] = to_output(out[port.name], replace(port, shape=tuple(dims)), self._device, stream)
+        return given
+
+
+def _read(source: str | os.PathLike[str] | ProgramInMemory) -> _runtime.Program:
+    if isinstance(source, str | os.PathLike):
+        return _runtime.Program.load(str(Path(source)))
+    return _runtime.Program.parse(source.text, {name: as_bytes(array) for name, array in source.tensors.items()})
+
+
+def _known_of(program: _runtime.Program, refusals: Refusals) -> list[RefusedPlan]:
+    """Return what the library has refused before, if a graph of the program is among it; other forms of it may be, too."""
+    known = refusals.known()
+    if known:
+        names = {executable["name"] for executable in json.loads(program.text)["executables"]}
+        if not any(plan.graph in names for plan in known):
+            return []
+        logger.info("graphs that the library has refused before are compiled otherwise")
+    return known
+
+
+def _without(
+    source: str | os.PathLike[str] | ProgramInMemory, refused: Sequence[RefusedPlan]
+) -> str | os.PathLike[str] | ProgramInMemory:
+    """Return the program without graphs that the device's library refuses, where it can be compiled again."""
+    compile_without = getattr(source, "compile_without", None)
+    if compile_without is None:
+        raise PlanRefusedError(refused, where=str(source) if isinstance(source, str | os.PathLike) else None)
+    program: ProgramInMemory = compile_without(refused)
+    return program
+
+
+def _names(ports: Sequence[Port]) -> str:
+    return ", ".join(f"'{port.name}'" for port in ports) or "none"
+
+
+def _sizes_text(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
+
+
+def load(program: str | os.PathLike[str] | ProgramInMemory, **options: Unpack[SessionOptions]) -> Session:
+    """Load a program file; options and errors as for ``Session``."""
+    return Session(program, **options)

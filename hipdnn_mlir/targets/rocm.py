@@ -1,0 +1,352 @@
+"""What the engines of AMD's hipDNN providers take, as their sources state it.
+
+A graph is brought into a provider's form first (`conform`): same values, other types of intermediates, other attributes. Where two
+published versions of a provider differ, a graph has to please both. Paths in comments are those of the repository ROCm/rocm-libraries,
+below `dnn-providers`. A provider asks its library at run time too (is there a kernel for these sizes?); that is no rule, and not here.
+"""
+
+from collections.abc import Sequence
+from math import prod
+
+from ..abi import Attribute as A
+from ..abi import AttributeType as T
+from ..abi import DataType
+from ..abi import Pointwise as P
+from ..dtypes import F32
+from ..ops.graph import Graph, Node, Tensor
+from ..ops.strides import Dims, packed
+from .graph_parts import (
+    CLIPS,
+    FLOATS,
+    Refusal,
+    breaks_chain,
+    copied,
+    first_of,
+    has_any,
+    is_packed,
+    mode_of,
+    named_tensors,
+    other_operand,
+    result_of,
+    starts_with,
+)
+from .rules import BACKWARD_DATA, BATCH_NORM, CONVOLUTION, MATMUL, RMS_NORM
+
+_SPATIAL = {
+    A.CONVOLUTION_PRE_PADDINGS: 0,
+    A.CONVOLUTION_POST_PADDINGS: 0,
+    A.CONVOLUTION_FILTER_STRIDES: 1,
+    A.CONVOLUTION_DILATIONS: 1,
+}
+"""Attributes with a number per spatial dim, and that of a dim of size 1."""
+_IMAGE_RANK = 4
+
+
+# -- forms ----------------------------------------------------------------------------------------------------------------------------
+
+
+def conform_miopen(graph: Graph) -> Graph:
+    """Images of one spatial dim, or none, as those of two; intermediates in f32; the bias is added in its own type.
+
+    Before: conv x[n, c, l] f16 -> y f16 (virtual), add in f32, relu. After: conv x[n, c, l, 1] -> y f32, add in f16, relu.
+    """
+    graph = copied(graph)
+    if starts_with(graph, CONVOLUTION, BACKWARD_DATA, BATCH_NORM):
+        ranks = {len(tensor.dims) for tensor in named_tensors(graph)}
+        for rank in ranks if len(ranks) == 1 and max(ranks) < _IMAGE_RANK else ():
+            _add_spatial_dims(graph, _IMAGE_RANK - rank)
+    _widen_intermediates(graph)
+    if len(graph.nodes) == 3 and mode_of(graph.nodes[1]) == P.ADD:
+        bias = graph.tensors[other_operand(graph.nodes[1], result_of(graph.nodes[0]))].dtype
+        _set(graph.nodes[1], A.POINTWISE_MATH_PREC, T.DATA_TYPE, bias.hipdnn_value)
+    return graph
+
+
+def conform_hipblaslt(graph: Graph) -> Graph:
+    """Intermediates in f32; attributes that other libraries have a default for are stated: the 0 of a ReLU, the 1 of a swish."""
+    graph = copied(graph)
+    _widen_intermediates(graph)
+    for node in graph.nodes:
+        if mode_of(node) == P.RELU_FWD and not has_any(node, CLIPS):
+            _set(node, A.POINTWISE_RELU_LOWER_CLIP, T.FLOAT, 0.0)
+        elif mode_of(node) == P.SWISH_FWD and not has_any(node, (A.POINTWISE_SWISH_BETA,)):
+            _set(node, A.POINTWISE_SWISH_BETA, T.FLOAT, 1.0)
+    return graph
+
+
+def conform_hip_kernels(graph: Graph) -> Graph:
+    """An RMS norm over trailing dims of tensors in C order as one over channels: x[rows, c, 1, 1]."""
+    graph = copied(graph)
+    if not starts_with(graph, RMS_NORM) or len(graph.nodes) != 1:
+        return graph
+    node = graph.nodes[0]
+    scale = graph.tensors[node.inputs[A.OPERATION_RMSNORM_SCALE_EXT]]
+    x = graph.tensors[node.inputs[A.OPERATION_RMSNORM_X_EXT]]
+    y = graph.tensors[result_of(node)]
+    whole = prod(scale.dims)
+    if (
+        all(is_packed(tensor) for tensor in (scale, x, y))
+        and scale.dims[_leading_ones(scale.dims) :] == x.dims[_leading_ones(scale.dims) :]
+    ):
+        for tensor in (x, y):
+            tensor.dims = (prod(tensor.dims) // whole, whole, 1, 1)
+        scale.dims = (1, whole, 1, 1)
+        for tensor in (x, y, scale):
+            tensor.strides = packed(tensor.dims)
+    return graph
+
+
+def _add_spatial_dims(graph: Graph, count: int) -> None:
+    for tensor in named_tensors(graph):
+        tensor.dims, tensor.strides = tensor.dims + (1,) * count, tensor.strides + (1,) * count
+    for node in graph.nodes:
+        node.attributes = [
+            (name, kind, list(values) + [_SPATIAL[name]] * count if name in _SPATIAL else values)
+            for name, kind, values in node.attributes
+        ]
+
+
+def _widen_intermediates(graph: Graph) -> None:
+    for tensor in graph.tensors:
+        if tensor.is_virtual and tensor.dtype in FLOATS:
+            tensor.dtype = F32
+
+
+def _set(node: Node, name: A, kind: T, value: float) -> None:
+    """Set an attribute, in front of the precision where it is a new one, as hipDNN's frontend orders them."""
+    rest = [entry for entry in node.attributes if entry[0] != name]
+    place = len(rest) if name == A.POINTWISE_MATH_PREC else max(len(rest) - 1, 0)
+    node.attributes = [*rest[:place], (name, kind, [value]), *rest[place:]]
+
+
+# -- rules ----------------------------------------------------------------------------------------------------------------------------
+
+
+class MiopenConvolution:
+    """MIOPEN_ENGINE: a convolution, forward or of the data, alone; forward ones also with (bias and) ReLU. A bias alone is not taken.
+
+    miopen-provider/engines/plans/MiopenConvPlanBuilder.cpp, MiopenConvFwdBiasActivPlanBuilder.cpp, MiopenConvFwdBiasActivPlan.cpp,
+    ../../MiopenConvDescriptor.cpp, docs/OperationSupport.md.
+    """
+
+    def refuses(self, graph: Graph) -> Refusal:
+        """Why the graph is not taken, or None."""
+        if not starts_with(graph, CONVOLUTION, BACKWARD_DATA):
+            return "starts with no convolution"
+        anchor, *rest = graph.nodes
+        if rest and anchor.type != CONVOLUTION:
+            return "takes a transposed convolution alone"
+        return first_of(
+            lambda: self._epilogue(graph, rest),
+            lambda: self._images(graph, anchor),
+            lambda: self._attributes(anchor),
+        )
+
+    @staticmethod
+    def _epilogue(graph: Graph, rest: Sequence[Node]) -> Refusal:
+        modes = tuple(mode_of(node) for node in rest)
+        if modes not in ((), (P.RELU_FWD,), (P.ADD, P.RELU_FWD)):
+            return "an epilogue is ReLU, or bias and ReLU"
+        return (
+            breaks_chain(graph)
+            or (_not_relu(rest[-1]) if rest else None)
+            or (_bias(graph, rest[0]) if len(rest) == 2 else None)
+        )
+
+    @staticmethod
+    def _images(graph: Graph, anchor: Node) -> Refusal:
+        """MIOpen's kernels are for one type and one layout, N C ... or N ... C; the padding of lower ranks is `conform_miopen`'s."""
+        tensors = [
+            *(graph.tensors[index] for index in anchor.inputs.values()),
+            graph.tensors[result_of(graph.nodes[-1])],
+        ]
+        if {tensor.dtype for tensor in tensors} - FLOATS or len({tensor.dtype for tensor in tensors}) > 1:
+            return f"x, w and y of {', '.join(str(tensor.dtype) for tensor in tensors)}"
+        if len(tensors[0].dims) not in (4, 5):
+            return f"images of {len(tensors[0].dims) - 2} spatial dims"
+        return _one_layout(tensors)
+
+    @staticmethod
+    def _attributes(anchor: Node) -> Refusal:
+        attributes = {name: list(values) for name, _, values in anchor.attributes}
+        low, high = attributes[A.CONVOLUTION_PRE_PADDINGS], attributes[A.CONVOLUTION_POST_PADDINGS]
+        if low != high or min(low) < 0:
+            return "asymmetric or negative padding"
+        return None if attributes[A.CONVOLUTION_COMP_TYPE] == [int(DataType.FLOAT)] else "computes in f32 only"
+
+
+class MiopenBatchNorm:
+    """MIOPEN_ENGINE: batch norm of inference with a variance, alone or with ReLU; scale, bias and statistics in f32.
+
+    miopen-provider/engines/plans/MiopenBatchnormPlanBuilder.cpp, MiopenBatchnormApplicabilityChecks.cpp, docs/OperationSupport.md.
+    """
+
+    def refuses(self, graph: Graph) -> Refusal:
+        """Why the graph is not taken, or None."""
+        if not starts_with(graph, BATCH_NORM):
+            return "starts with no batch norm"
+        norm, *rest = graph.nodes
+        if tuple(mode_of(node) for node in rest) not in ((), (P.RELU_FWD,)):
+            return "an epilogue is ReLU"
+        x, *vectors = (graph.tensors[index] for index in norm.inputs.values() if graph.tensors[index].value is None)
+        y = graph.tensors[result_of(graph.nodes[-1])]
+        if x.dtype not in FLOATS or x.dtype is not y.dtype or any(vector.dtype is not F32 for vector in vectors):
+            return "takes x and y of one float type, scale, bias and statistics of f32"
+        if len(x.dims) not in (4, 5):
+            return f"images of {len(x.dims) - 2} spatial dims"
+        if any(vector.dims != (1, x.dims[1], *(1,) * (len(x.dims) - 2)) for vector in vectors):
+            return "scale, bias and statistics are not of the channels"
+        if norm.get(A.BATCHNORM_INF_VAR_COMP_TYPE_EXT) != int(DataType.FLOAT):
+            return "computes in f32 only"
+        return breaks_chain(graph) or (_not_relu(rest[0]) if rest else None) or _one_layout([x, y, *vectors])
+
+
+class HipblasltProduct:
+    """HIPBLASLT_ENGINE: a matrix product, alone, with bias, with an activation, or with both.
+
+    hipblaslt-provider/engines/plans/HipblasltMatmulPlanBuilder.cpp, HipblasltMatmulPlan.cpp, ../../HipblasltMatrixLayout.cpp,
+    HipblasltUtils.cpp, docs/OperationSupport.md.
+    """
+
+    ACTIVATIONS = frozenset({P.RELU_FWD, P.GELU_APPROX_TANH_FWD, P.SWISH_FWD})
+
+    def refuses(self, graph: Graph) -> Refusal:
+        """Why the graph is not taken, or None."""
+        if not starts_with(graph, MATMUL):
+            return "starts with no matrix product"
+        product, *rest = graph.nodes
+        is_biased = bool(rest) and mode_of(rest[0]) == P.ADD
+        activations = rest[1:] if is_biased else rest
+        if len(activations) > 1 or any(mode_of(node) not in self.ACTIVATIONS for node in activations):
+            return "an epilogue is bias, an activation (ReLU, clamp, GELU by tanh, swish), or both"
+        return first_of(
+            lambda: breaks_chain(graph),
+            lambda: self._types(graph),
+            lambda: self._activation(activations[0]) if activations else None,
+            lambda: self._bias(graph, rest[0]) if is_biased else None,
+            lambda: self.layouts(graph, product),
+        )
+
+    @staticmethod
+    def _types(graph: Graph) -> Refusal:
+        kinds = {tensor.dtype for tensor in named_tensors(graph) if not tensor.is_virtual}
+        if kinds - FLOATS or len(kinds) > 1:
+            return f"tensors of {', '.join(sorted(map(str, kinds)))}"
+        product, *rest = graph.nodes
+        computes = [product.get(A.MATMUL_COMP_TYPE), *(node.get(A.POINTWISE_MATH_PREC) for node in rest)]
+        return None if set(computes) == {int(DataType.FLOAT)} else "computes in f32 only"
+
+    @staticmethod
+    def _activation(node: Node) -> Refusal:
+        if mode_of(node) == P.SWISH_FWD:
+            return None if node.get(A.POINTWISE_SWISH_BETA) == 1.0 else "swish with a factor"
+        if mode_of(node) != P.RELU_FWD:
+            return None
+        low, high = (node.get(name) for name in CLIPS[:2])
+        if has_any(node, CLIPS[2:]) or low is None or (high is None and low != 0.0):
+            return "takes ReLU and clamps with both limits only"
+        return None
+
+    @staticmethod
+    def _bias(graph: Graph, node: Node) -> Refusal:
+        bias = graph.tensors[other_operand(node, result_of(graph.nodes[0]))]
+        columns = graph.tensors[result_of(node)].dims[-1]
+        is_row = bias.dims[-1] == columns and prod(bias.dims) == columns and bias.strides[-1] == 1
+        return None if is_row and bias.operand is not None else "a bias is one row of the result"
+
+    @staticmethod
+    def layouts(graph: Graph, product: Node) -> Refusal:
+        """Row-major results, operands of either order, and batches one stride apart: the provider passes on but one, and checks none."""
+        a, b = (graph.tensors[product.inputs[name]] for name in (A.OPERATION_MATMUL_ADESC, A.OPERATION_MATMUL_BDESC))
+        c, y = (graph.tensors[result_of(node)] for node in (graph.nodes[0], graph.nodes[-1]))
+        if not (len(a.dims) == len(b.dims) == len(c.dims) >= 2):
+            return "operands of different rank"
+        for tensor in (a, b, y):
+            rows, columns = tensor.strides[-2:]
+            if not (
+                _spans(columns, rows, tensor.dims[-1]) or (tensor is not y and _spans(rows, columns, tensor.dims[-2]))
+            ):
+                return f"a matrix with strides {tensor.strides}"
+            if not _is_strided_batch(tensor):
+                return f"batches with strides {tensor.strides}"
+        batches = [prod(tensor.dims[:-2]) for tensor in (a, b, y)]
+        if batches[2] != max(batches[:2]) or min(batches[:2]) not in (1, batches[2]):
+            return "batches that broadcast on both sides"
+        # The batch stride of the result is read from the product's own tensor, which is virtual where there is an epilogue.
+        if batches[2] > 1 and len(y.dims) > 2 and c.strides[-3] != y.strides[-3]:
+            return "an epilogue whose result is strided"
+        return None
+
+
+class HipRmsNorm:
+    """The HIP kernel provider: an RMS norm over channels, scale in f32.
+
+    hip-kernel-provider/src/engines/hip_mlops_engine/plans/RMSnorm/RMSnormApplicabilityChecks.cpp, and its older form, which knows
+    channels only.
+    """
+
+    def refuses(self, graph: Graph) -> Refusal:
+        """Why the graph is not taken, or None."""
+        if not starts_with(graph, RMS_NORM) or len(graph.nodes) != 1:
+            return "takes an RMS norm alone"
+        node = graph.nodes[0]
+        x, scale = (
+            graph.tensors[node.inputs[name]] for name in (A.OPERATION_RMSNORM_X_EXT, A.OPERATION_RMSNORM_SCALE_EXT)
+        )
+        y = graph.tensors[result_of(node)]
+        if x.dtype not in FLOATS or x.dtype is not y.dtype or scale.dtype is not F32:
+            return "takes x and y of one float type and a scale of f32"
+        if len(x.dims) != _IMAGE_RANK or scale.dims != (1, x.dims[1], 1, 1) or not all(map(is_packed, (x, y, scale))):
+            return "takes channels of tensors in C order"
+        return None if node.get(A.RMSNORM_COMP_TYPE_EXT) == int(DataType.FLOAT) else "computes in f32 only"
+
+
+# -- parts of rules -------------------------------------------------------------------------------------------------------------------
+
+
+def _not_relu(node: Node) -> Refusal:
+    """ReLU, with an upper limit, or clamped between two (mapPointwiseModeToMiopenActivation in miopen-provider/MiopenUtils.cpp)."""
+    low, high, slope = (node.get(name) for name in CLIPS)
+    if slope is not None or (high is None and low not in (None, 0.0)):
+        return "takes ReLU and clamps with both limits only"
+    return None
+
+
+def _bias(graph: Graph, node: Node) -> Refusal:
+    """One number per channel, of the result's type: a full-size operand would be read as a bias."""
+    bias, result = (
+        graph.tensors[other_operand(node, result_of(graph.nodes[0]))],
+        graph.tensors[result_of(graph.nodes[-1])],
+    )
+    dims = result.dims
+    if bias.operand is None or bias.dims != (1, dims[1], *(1,) * (len(dims) - 2)) or not is_packed(bias):
+        return "a bias is one number per channel"
+    return None if bias.dtype is result.dtype else f"a bias of {bias.dtype} for a result of {result.dtype}"
+
+
+def _one_layout(tensors: Sequence[Tensor]) -> Refusal:
+    """All in C order, or all channels-last, without gaps."""
+    if all(map(is_packed, tensors)) or all(is_packed(tensor, channels_last=True) for tensor in tensors):
+        return None
+    return "tensors of different layouts, or with gaps"
+
+
+def _spans(inner: int, outer: int, size: int) -> bool:
+    """Whether lines of `size` adjacent elements lie `outer` apart without overlap."""
+    return inner == 1 and outer >= size
+
+
+def _is_strided_batch(tensor: Tensor) -> bool:
+    """Whether all dims before the last two are one dim with the stride of the third last."""
+    if prod(tensor.dims[:-2]) == 1:
+        return True
+    step = tensor.strides[-3]
+    for size, stride in zip(reversed(tensor.dims[:-2]), reversed(tensor.strides[:-2]), strict=True):
+        if size != 1 and stride != step:
+            return False
+        step *= size
+    return True
+
+
+def _leading_ones(dims: Dims) -> int:
+    return next((index for index, size in enumerate(dims) if size != 1), len(dims))

@@ -1,0 +1,285 @@
+"""Kinds of engines: which graphs each takes. The tables of targets say which dtypes and modes."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..abi import Attribute as A
+from ..abi import Descriptor as D
+from ..abi import Pointwise as P
+from ..dtypes import BF16, BOOL, F16, F32, F64, I8, I32, I64, U8, DType
+from ..ops.blocks import DEQUANTIZE, QUANTIZE, blocks_of
+from ..ops.graph import Graph, Node, Tensor
+from ..ops.strides import Dims, packed
+
+CONVOLUTION = D.OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR
+BACKWARD_DATA = D.OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
+MATMUL = D.OPERATION_MATMUL_DESCRIPTOR
+POINTWISE = D.OPERATION_POINTWISE_DESCRIPTOR
+REDUCTION = D.OPERATION_REDUCTION_DESCRIPTOR
+RESAMPLE = D.OPERATION_RESAMPLE_FWD_DESCRIPTOR
+CUSTOM_OP = D.OPERATION_CUSTOM_OP_DESCRIPTOR_EXT
+LAYER_NORM = D.OPERATION_LAYERNORM_DESCRIPTOR_EXT
+RMS_NORM = D.OPERATION_RMSNORM_DESCRIPTOR_EXT
+BATCH_NORM = D.OPERATION_BATCHNORM_INFERENCE_VARIANCE_DESCRIPTOR_EXT
+BATCH_NORM_OF_DEVIATION = D.OPERATION_BATCHNORM_INFERENCE_DESCRIPTOR_EXT
+BLOCK_SCALES = frozenset({QUANTIZE, DEQUANTIZE})
+BATCH_NORM_TRAINING = D.OPERATION_BATCHNORM_DESCRIPTOR_EXT
+ATTENTION = D.OPERATION_SDPA_FWD_DESCRIPTOR
+
+EPILOGUE_MODES = frozenset({
+    P.ADD, P.SUB, P.MUL, P.DIV, P.MIN, P.MAX, P.RELU_FWD, P.TANH_FWD, P.SIGMOID_FWD, P.GELU_FWD, P.GELU_APPROX_TANH_FWD, P.SWISH_FWD,
+    P.ELU_FWD, P.SOFTPLUS_FWD, P.ABS, P.SQRT, P.EXP, P.LOG, P.IDENTITY,
+})  # fmt: skip
+ROWWISE_TYPES = frozenset({F32, F64, F16, BF16, I8, U8, I32, I64, BOOL})
+MAX_DIM = 2**31 - 1
+"""Larger sizes overflow inside the libraries."""
+_HARD_SWISH = (P.ADD, P.RELU_FWD, P.MUL, P.MUL)
+
+
+@dataclass(frozen=True)
+class AnchorEpilogue:
+    """One anchor, then a chain of pointwise nodes on its result: one kernel.
+
+    Attributes:
+        slow_modes: modes that the engine computes slowly -> elements of 16 bits up to which that still costs less than another kernel.
+    """
+
+    anchors: frozenset[D]
+    modes: frozenset[P]
+    dtypes: frozenset[DType]
+    max_epilogue: int
+    slow_modes: Mapping[P, int] = field(default_factory=dict)
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Why the graph is not taken, or None."""
+        anchor, *rest = graph.nodes
+        if anchor.type not in self.anchors:
+            return f"starts with {_name(anchor)}"
+        if any(node.type != POINTWISE for node in rest):
+            return "an epilogue has pointwise nodes only"
+        if len(rest) > self.max_epilogue:
+            return f"epilogue of {len(rest)} nodes, at most {self.max_epilogue}"
+        return _bad_tensor(graph, self.dtypes) or self._breaks_chain(graph, anchor, rest)
+
+    def _breaks_chain(self, graph: Graph, anchor: Node, rest: list[Node]) -> str | None:
+        current = next(iter(anchor.outputs.values()))
+        dims = graph.tensors[current].dims
+        index = 0
+        while index < len(rest):
+            if not graph.tensors[current].is_virtual:
+                return "an intermediate of the chain is used outside"
+            step = 4 if _is_hard_swish(graph, rest[index : index + 4], current) else 1
+            if step == 1 and (refusal := self._refuses_node(graph, rest[index], current)):
+                return refusal
+            current = next(iter(rest[index + step - 1].outputs.values()))
+            if graph.tensors[current].dims != dims:
+                return "the epilogue changes the shape"
+            index += step
+        return "a result is not the end of the chain" if graph.tensors[current].is_virtual else None
+
+    def _refuses_node(self, graph: Graph, node: Node, current: int) -> str | None:
+        mode = P(node.get(A.POINTWISE_MODE))
+        if mode not in self.modes:
+            return f"epilogue has {mode.name}"
+        tensor = graph.tensors[current]
+        if mode in self.slow_modes and tensor.dtype.is_narrow and math.prod(tensor.dims) > self.slow_modes[mode]:
+            return f"computes {mode.name} of {math.prod(tensor.dims)} elements slowly"
+        operands = list(node.inputs.values())
+        if operands.count(current) != 1:
+            return f"{mode.name} does not continue the chain"
+        if mode in (P.SUB, P.DIV) and operands[0] != current:
+            return f"{mode.name} with the chain on the right"
+        if any(graph.producer(other) is not None for other in operands if other != current):
+            return f"{mode.name} joins two computed values"
+        return None
+
+
+class RowProduct(AnchorEpilogue):
+    """A vector times a matrix whose columns lie along memory, with an epilogue: as fast as the matrix is read."""
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Why the graph is not taken, or None."""
+        if refusal := super().refuses(graph):
+            return refusal
+        node = graph.nodes[0]
+        b = graph.tensors[node.inputs[A.OPERATION_MATMUL_BDESC]]
+        c = graph.tensors[node.outputs[A.OPERATION_MATMUL_CDESC]]
+        if any(size != 1 for size in c.dims[:-1]):
+            return "has more than one row"
+        return None if b.strides[-2] == 1 else "has a matrix whose columns do not lie along memory"
+
+
+@dataclass(frozen=True)
+class BiasActivation:
+    """A convolution, alone or with a bias, then also with an activation; a transposed one alone. One kernel.
+
+    Attributes:
+        activations: those that may follow the bias.
+    """
+
+    activations: frozenset[P]
+    dtypes: frozenset[DType]
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Why the graph is not taken, or None."""
+        anchor, *rest = graph.nodes
+        chain = AnchorEpilogue(frozenset({CONVOLUTION, BACKWARD_DATA}), self.activations | {P.ADD}, self.dtypes, 2)
+        if refusal := chain.refuses(graph):
+            return refusal
+        if rest and anchor.type == BACKWARD_DATA:
+            return "takes a transposed convolution alone"
+        modes = [P(node.get(A.POINTWISE_MODE)) for node in rest]
+        if modes and (modes[0] != P.ADD or P.ADD in modes[1:] or not self._is_bias(graph, rest[0])):
+            return "an epilogue is a bias, or a bias and an activation"
+        return None
+
+    @staticmethod
+    def _is_bias(graph: Graph, node: Node) -> bool:
+        dims = graph.tensors[next(iter(node.outputs.values()))].dims
+        per_channel = (1, dims[1], *(1,) * (len(dims) - 2))
+        return any(graph.tensors[index].dims == per_channel for index in node.inputs.values())
+
+
+@dataclass(frozen=True)
+class Single:
+    """Exactly one node of the given types; what it reads beside its first operand (scale, bias, statistics) lies in C order."""
+
+    types: frozenset[D]
+    dtypes: frozenset[DType]
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Why the graph is not taken, or None."""
+        if len(graph.nodes) != 1 or graph.nodes[0].type not in self.types:
+            return "takes single nodes only"
+        return _bad_tensor(graph, self.dtypes) or self._strided(graph)
+
+    def _strided(self, graph: Graph) -> str | None:
+        if graph.nodes[0].type not in (LAYER_NORM, BATCH_NORM, BATCH_NORM_OF_DEVIATION):
+            return None
+        _, *vectors = (graph.tensors[index] for index in graph.nodes[0].inputs.values())
+        return None if all(map(_is_packed, vectors)) else "takes scale, bias and statistics in C order only"
+
+
+class WholeBlocks(Single):
+    """Block scale quantize or dequantize of a dim that is a multiple of the block."""
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Why the graph is not taken, or None."""
+        if refusal := super().refuses(graph):
+            return refusal
+        (node,) = graph.nodes
+        axis, block = blocks_of(node)
+        size = graph.tensors[next(iter(node.inputs.values()))].dims[axis]
+        return f"has blocks of {block} of a dim of {size}" if size % block else None
+
+
+@dataclass(frozen=True)
+class Rowwise:
+    """A DAG of pointwise nodes, of reductions and RMS norms that all reduce the same dimensions."""
+
+    dtypes: frozenset[DType]
+    max_nodes: int
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Why the graph is not taken, or None."""
+        if any(node.type not in (POINTWISE, REDUCTION, RMS_NORM) for node in graph.nodes):
+            return "takes pointwise, reduction and RMS norm nodes only"
+        if len(graph.nodes) > self.max_nodes:
+            return f"{len(graph.nodes)} nodes, at most {self.max_nodes}"
+        axes = {_reduced_axes(graph, node) for node in graph.nodes if node.type in (REDUCTION, RMS_NORM)}
+        if len(axes) > 1:
+            return "reductions over different dimensions"
+        if len(set(map(len, _tensor_dims(graph)))) > 1:
+            return "tensors of different rank"
+        if any(len(sizes - {1}) > 1 for sizes in map(set, zip(*_tensor_dims(graph), strict=True))):
+            return "tensors of different sizes in a dimension"
+        if axes and not self._rows_match(graph, next(iter(axes))):
+            return "tensors that broadcast over a dimension that is not reduced"
+        return _bad_tensor(graph, self.dtypes)
+
+    @staticmethod
+    def _rows_match(graph: Graph, axes: tuple[int, ...]) -> bool:
+        results = [t.dims for t in _used(graph) if t.operand is None and t.value is None]
+        rows = {tuple(size for axis, size in enumerate(dims) if axis not in axes) for dims in results}
+        return len(rows) == 1
+
+
+class RowwiseResults(Rowwise):
+    """The same, where every element that a thread computes is one of each result: pointwise nodes alone store results of one size."""
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Why the graph is not taken, or None."""
+        if refusal := super().refuses(graph):
+            return refusal
+        if any(node.type != POINTWISE for node in graph.nodes):
+            return None
+        whole = tuple(map(max, zip(*_tensor_dims(graph), strict=True)))
+        stored = {tensor.dims for tensor in _used(graph) if tensor.result is not None}
+        return "stores a result of fewer elements than it computes" if stored - {whole} else None
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """One reduction over any dims, with pointwise nodes before (on its shape) and after (on the reduced shape)."""
+
+    dtypes: frozenset[DType]
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Why the graph is not taken, or None."""
+        if len(graph.nodes) != 1 or graph.nodes[0].type != REDUCTION:
+            return "takes one reduction"
+        return _bad_tensor(graph, self.dtypes)
+
+
+def _name(node: Node) -> str:
+    return D(node.type).name.removeprefix("OPERATION_").removesuffix("_DESCRIPTOR").lower()
+
+
+def _used(graph: Graph) -> list[Tensor]:
+    indices = {i for node in graph.nodes for i in (*node.inputs.values(), *node.outputs.values())}
+    return [graph.tensors[i] for i in sorted(indices)]
+
+
+def _tensor_dims(graph: Graph) -> list[Dims]:
+    """Dims of all tensors but baked numbers."""
+    return [tensor.dims for tensor in _used(graph) if tensor.value is None]
+
+
+def _bad_tensor(graph: Graph, allowed: frozenset[DType]) -> str | None:
+    for tensor in _used(graph):
+        if tensor.value is None and tensor.dtype not in allowed:
+            return f"has a tensor of {tensor.dtype}"
+        if max(tensor.dims) > MAX_DIM:
+            return f"has a dim of {max(tensor.dims)}, at most {MAX_DIM}"
+    return None
+
+
+def _is_packed(tensor: Tensor) -> bool:
+    plain = packed(tensor.dims)
+    return all(a == b for size, a, b in zip(tensor.dims, tensor.strides, plain, strict=True) if size != 1)
+
+
+def _reduced_axes(graph: Graph, node: Node) -> tuple[int, ...]:
+    if node.type == RMS_NORM:  # over the dims that its scale spans
+        scale = graph.tensors[node.inputs[A.OPERATION_RMSNORM_SCALE_EXT]].dims
+        return tuple(axis for axis, size in enumerate(scale) if size != 1)
+    x = graph.tensors[node.inputs[A.OPERATION_REDUCTION_XDESC]].dims
+    y = graph.tensors[node.outputs[A.OPERATION_REDUCTION_YDESC]].dims
+    return tuple(axis for axis in range(len(x)) if x[axis] != y[axis])
+
+
+def _is_hard_swish(graph: Graph, nodes: list[Node], x: int) -> bool:
+    """X * clip(x + 3, 0, 6) / 6 in the node order the op table emits."""
+    if tuple(P(node.get(A.POINTWISE_MODE)) for node in nodes) != _HARD_SWISH:
+        return False
+    clip = nodes[1]
+    inputs = [list(node.inputs.values()) for node in nodes]
+    outputs = [next(iter(node.outputs.values())) for node in nodes]
+    chained = (
+        inputs[0][0] == x and inputs[1] == [outputs[0]] and inputs[2] == [x, outputs[1]] and inputs[3][0] == outputs[2]
+    )
+    virtual = all(graph.tensors[index].is_virtual for index in outputs[:3])
+    clips = (clip.get(A.POINTWISE_RELU_LOWER_CLIP), clip.get(A.POINTWISE_RELU_UPPER_CLIP)) == (0.0, 6.0)
+    baked = graph.tensors[inputs[0][1]].value is not None and graph.tensors[inputs[3][1]].value is not None
+    return chained and virtual and clips and baked
