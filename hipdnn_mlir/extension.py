@@ -10,7 +10,6 @@ import json
 import os
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import onnx
@@ -26,8 +25,6 @@ from .frontend.shape_inference import RESULTS
 from .ir.blocks import body, erase_dead, functions
 from .ir.module_pass import PASSES, PassFunction, module_pass
 from .ir.types import tensor_type
-from .mlir_functions.function import FUNCTIONS, MlirFunction, check_function
-from .mlir_functions.specialize import specialize
 from .ops.emitter import Emitter, Value
 from .ops.registry import ONNX, add
 from .ops.row import OpRow
@@ -44,7 +41,6 @@ __all__ = [
     "custom_op",
     "expansion",
     "load_extensions",
-    "mlir_function",
     "pattern",
     "torch_pass",
 ]
@@ -218,36 +214,6 @@ def _failure(message: str, error: Exception) -> HipdnnMlirError:
 def _need_all(operands: Sequence[Any]) -> None:
     if None in operands:
         raise Refusal("operands", "a custom operation has no operands that may be left out")
-
-
-def mlir_function(domain: str, operator: str, function: str | Path, *, symbol: str) -> None:
-    """Register an ONNX operator for which a function in MLIR stands: torch ops on value tensors.
-
-    Nodes are replaced by the function's body, whose types follow from the node's operands: dims in the text may be `?`. Its tensor
-    arguments are the node's inputs in order; arguments of other types are attributes, named by `hipdnn.attribute` (docs/extending.md).
-
-    Args:
-        domain: the node's domain.
-        operator: the node's type, none of ONNX's own.
-        function: MLIR text, or the path of a file with it.
-        symbol: the function's name in the text.
-
-    Raises:
-        HipdnnMlirError: the operator is one of ONNX's, or registered already; the file cannot be read; the text does not parse, lacks the
-            function, is not of the torch dialect, or recursive.
-    """
-    _check_name(domain, operator)
-    where, text = f"the MLIR of {domain}::{operator}", str(function)
-    if isinstance(function, Path):
-        where = str(function)
-        try:
-            text = function.read_text()
-        except OSError as error:
-            raise HipdnnMlirError(f"cannot read: {error.strerror}", where=where, hint="check the path") from error
-    found = MlirFunction(f"{domain}.{operator}", symbol, text, where)
-    check_function(found)
-    FUNCTIONS[found.operator] = found
-    RESULTS[domain, operator] = lambda operands, attributes: specialize(found, operands, attributes).results
 
 
 def _check_name(domain: str, operator: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 import subprocess
@@ -17,67 +16,15 @@ import pytest
 from onnx import parser
 
 import hipdnn_mlir
-import installed
+from custom_ops import register_sort_rows
 from hipdnn_mlir import extension
 from hipdnn_mlir.errors import HipdnnMlirError, ModelError, UnsupportedError
 from hipdnn_mlir.frontend.decompositions.table import EXPANSIONS
 from hipdnn_mlir.frontend.shape_inference import RESULTS
 from hipdnn_mlir.ir.module_pass import PASSES
-from hipdnn_mlir.mlir_functions.function import FUNCTIONS
 from hipdnn_mlir.ops.table import rows
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "extension"
-
-
-class HostTensor(ctypes.Structure):
-    """`hipdnnHostTensor_ext_t`."""
-
-    _fields_ = (
-        ("data_type", ctypes.c_int),
-        ("rank", ctypes.c_int64),
-        ("dims", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("data", ctypes.POINTER(ctypes.c_float)),
-    )
-
-
-class HostCall(ctypes.Structure):
-    """`hipdnnHostCustomCall_ext_t`."""
-
-    _fields_ = (
-        ("inputs", ctypes.POINTER(HostTensor)),
-        ("input_count", ctypes.c_size_t),
-        ("outputs", ctypes.POINTER(HostTensor)),
-        ("output_count", ctypes.c_size_t),
-        ("attributes", ctypes.POINTER(ctypes.c_char)),
-        ("attribute_bytes", ctypes.c_size_t),
-    )
-
-
-REFUSES = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.POINTER(HostCall), ctypes.c_void_p)
-EXECUTE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(HostCall), ctypes.c_int, ctypes.c_void_p)
-
-
-class HostOp(ctypes.Structure):
-    """`hipdnnHostCustomOp_ext_t`."""
-
-    _fields_ = (("refuses", REFUSES), ("execute", EXECUTE), ("user", ctypes.c_void_p))
-
-
-def array(tensor: HostTensor) -> np.ndarray:
-    dims = tuple(tensor.dims[i] for i in range(tensor.rank))
-    assert [tensor.strides[i] for i in range(tensor.rank)] == [int(np.prod(dims[i + 1 :])) for i in range(tensor.rank)]
-    return np.ctypeslib.as_array(tensor.data, dims)
-
-
-@EXECUTE
-def sort_rows(call: ctypes._Pointer[HostCall], threads: int, user: object) -> int:
-    """The example's custom operation, as a plugin of the host port would have it."""
-    del threads, user
-    attributes = ctypes.string_at(call.contents.attributes, call.contents.attribute_bytes)
-    rows = np.sort(array(call.contents.inputs[0]), axis=-1)
-    array(call.contents.outputs[0])[...] = rows[:, ::-1] if b'"descending":1' in attributes else rows
-    return 0
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -85,12 +32,10 @@ def _acme() -> Iterator[None]:
     """The example, loaded as the command line loads it; what it registers is gone afterwards."""
     sys.path.insert(0, str(EXAMPLE))
     before = os.environ.get(extension.VARIABLE)
-    changed = (rows(), PASSES, EXPANSIONS, RESULTS, FUNCTIONS)
+    changed = (rows(), PASSES, EXPANSIONS, RESULTS)
     tables: list[tuple[dict[Any, Any], dict[Any, Any]]] = [(table, dict(table)) for table in changed]
     extension.load_extensions(["acme"])
-    library = ctypes.CDLL(str(installed.library("host")))
-    operation = HostOp(REFUSES(0), sort_rows, None)
-    assert library.hipdnnHostRegisterCustomOp_ext(b"acme.sort_rows", ctypes.byref(operation)) == 0
+    register_sort_rows()
     yield
     sys.path.remove(str(EXAMPLE))
     del sys.modules["acme"]
@@ -125,15 +70,6 @@ def test_operator_is_written_by_others() -> None:
     for n in (2, 7):
         x = 10 * floats(n, 3)
         np.testing.assert_allclose(session.run(None, {"x": x})[0], 5 * np.tanh(x / 5), rtol=1e-5, atol=1e-6)
-
-
-def test_operator_is_a_function_in_mlir() -> None:
-    proto = model("g (float[n,3] x, float[3] b) => (float[n,3] y) { y = acme.BiasQuickGelu<alpha=0.5>(x, b) }")
-    session = hipdnn_mlir.compile(proto).session()
-    for n in (2, 7):
-        x, b = floats(n, 3), floats(3)
-        z = x.astype(np.float64) + b
-        np.testing.assert_allclose(session.run(None, {"x": x, "b": b})[0], z / (1 + np.exp(-z / 2)), rtol=1e-5)
 
 
 def test_custom_operation_has_no_operands_that_are_left_out() -> None:

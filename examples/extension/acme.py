@@ -1,7 +1,6 @@
-"""An extension: a fusion pattern, operators written by others, in Python and in MLIR, and one that hipDNN runs as a custom operation."""
+"""An extension: a fusion pattern, an operator written by others, and one that hipDNN runs as a custom operation."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from torch_mlir import ir
@@ -35,9 +34,6 @@ def soft_cap(call: extension.Call) -> Sequence[str | None]:
     x = call.need(0)
     limit = call.const(call.attr("limit", 30.0), call.kind(x))
     return [call.op("Mul", call.op("Tanh", call.op("Div", x, limit)), limit)]
-
-
-extension.mlir_function("acme", "BiasQuickGelu", Path(__file__).with_name("acme.mlir"), symbol="bias_quick_gelu")
 
 
 @extension.custom_op("acme", "SortRows", id="acme.sort_rows")

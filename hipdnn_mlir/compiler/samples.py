@@ -13,7 +13,6 @@ from ..frontend.prepare import Slim, slim_models
 from ..frontend.shape_inference import DATA_DEPENDENT, SIZED_BY_DATA
 from ..frontend.sizes.known_sizes import check_sizes, slice_facts, tell_sizes, top_k_facts, window_facts
 from ..frontend.sizes.samples import samples_for
-from ..mlir_functions.open_sizes import check_functions, function_facts
 from ..ops.evaluate import Array
 
 Made = TypeVar("Made")
@@ -44,9 +43,7 @@ def at_samples(
             slims = slim_models(proto, [sizes.at(point) for point in chosen.points], where, external)
             solver = _solved(slims, Solver(sizes.table, chosen.points))
             (other,) = slim_models(proto, [sizes.at(chosen.held_out)], where, external)
-            models = [slim.model for slim in slims]
-            check_sizes(models, other.model, chosen.held_out, solver)
-            check_functions(models, other.model, chosen.held_out, solver)
+            check_sizes([slim.model for slim in slims], other.model, chosen.held_out, solver)
             return use(slims, solver)
         except (ModelError, UnsupportedError) as error:
             told = sizes.meaning(_point_of(error, chosen.points))
@@ -69,7 +66,6 @@ def _solved(slims: Sequence[Slim], solver: Solver) -> Solver:
     solver.learn(window_facts(models))
     solver.learn(slice_facts(models))
     solver.learn(top_k_facts(models))
-    solver.learn(function_facts(models))
     return solver
 
 

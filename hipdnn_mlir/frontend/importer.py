@@ -10,7 +10,6 @@ from ..errors import ModelError, Reject, UnsupportedError
 from ..ir.attention_masks import CAUSAL_MASK, is_causal_mask
 from ..ir.constants import CONSTANT
 from ..ir.imported import Imported, TensorInfo, Weights
-from ..mlir_functions.function import FUNCTIONS
 from ..ops.evaluate import Array
 from ..ops.table import own_operators
 from .conversions import wrong_conversions
@@ -42,7 +41,6 @@ def import_model(slim: Slim, context: ir.Context) -> Imported:
         raise UnsupportedError(left)
     outputs = [_info(value, where, hint="run onnx.checker on the model") for value in model.graph.output]
     attach_known_operands(model)
-    model = _with_full_names(model)
     module = _to_mlir(model, context, where)
     _annotate(module, model, weights)
     return Imported(module, weights, inputs, outputs, model.graph.name or "model")
@@ -50,19 +48,7 @@ def import_model(slim: Slim, context: ir.Context) -> Imported:
 
 def left_aside(slim: Slim) -> list[str]:
     """Operators that torch-mlir's conversion is kept from: it has them wrong, or the op table has rows of their own."""
-    return sorted({*wrong_conversions(slim.model), *own_operators(), *FUNCTIONS})
-
-
-def _with_full_names(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with operators for which MLIR functions stand called by domain and type: the importer forgets domains."""
-    if not any(f"{node.domain}.{node.op_type}" in FUNCTIONS for node in model.graph.node):
-        return model
-    named = onnx.ModelProto()
-    named.CopyFrom(model)
-    for node in named.graph.node:
-        full = f"{node.domain}.{node.op_type}"
-        node.op_type = full if full in FUNCTIONS else node.op_type
-    return named
+    return sorted({*wrong_conversions(slim.model), *own_operators()})
 
 
 def _foreign(model: onnx.ModelProto) -> list[Reject]:

@@ -102,7 +102,7 @@ def _declare_own(model: onnx.ModelProto, rejects: list[Reject]) -> bool:
     """Declare the results of operators whose operands are known by now; whether there were any."""
     graph = model.graph
     own = [(node, RESULTS[node.domain, node.op_type]) for node in graph.node if (node.domain, node.op_type) in RESULTS]
-    types = known_types(model) if own else {}
+    types = _known_types(model) if own else {}
     found = False
     for node, results in own:
         wanted = [name for name in node.output if name]
@@ -173,7 +173,7 @@ def static_dims(value: onnx.ValueInfoProto) -> Dims | None:
     return tuple(dim.dim_value for dim in kind.shape.dim)
 
 
-def known_types(model: onnx.ModelProto) -> dict[str, TensorType]:
+def _known_types(model: onnx.ModelProto) -> dict[str, TensorType]:
     """The values of which dims and element type are known."""
     graph = model.graph
     kinds = {value.name: value.type.tensor_type for value in (*graph.input, *graph.value_info, *graph.output)}

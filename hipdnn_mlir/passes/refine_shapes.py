@@ -30,11 +30,10 @@ def refine_shapes(module: Any) -> None:
     for function in functions(module):
         for operation in body(function):
             _refine(operation)
-        retype(function)
+        _retype(function)
 
 
-def retype(function: Any) -> None:
-    """Give the function the result types of what it returns."""
+def _retype(function: Any) -> None:
     old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     kind = ir.FunctionType.get(list(old.inputs), [value.type for value in body(function)[-1].operands])
     function.attributes["function_type"] = ir.TypeAttr.get(kind)

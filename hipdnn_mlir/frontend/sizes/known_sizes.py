@@ -12,7 +12,7 @@ from ...errors import OpenSizeError
 from ...program.expressions import Expressions, Size
 from .windows import WINDOWED, Window, windows
 
-FAR = 2**31 - 1
+_FAR = 2**31 - 1
 """From this number on a bound of a slice means the end, however long the dim."""
 MAX_ATOMS = 8
 """Sums that become atoms: each multiplies the products that the solver tries."""
@@ -162,7 +162,7 @@ def slice_facts(models: Sequence[onnx.ModelProto]) -> list[Assumption]:
         for cut in _cuts(node, tensors):
             if cut.step > 0 and all(node.input[0] in known for known in dims):
                 size = tuple(known[node.input[0]][cut.axis] for known in dims)
-                facts += [*bounded(cut.start, size, node.name), *bounded(cut.end, size, node.name)]
+                facts += [*_bounded(cut.start, size, node.name), *_bounded(cut.end, size, node.name)]
     return facts
 
 
@@ -207,9 +207,9 @@ def _tensors(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
     return {tensor.name: tensor for tensor in model.graph.initializer}
 
 
-def bounded(bound: Values, size: Values, node: str) -> list[Assumption]:
+def _bounded(bound: Values, size: Values, node: str) -> list[Assumption]:
     """Where one end of a slice lies, with the numbers at the sample points."""
-    if len({*bound}) == len({*size}) == 1 or min(bound) >= FAR:
+    if len({*bound}) == len({*size}) == 1 or min(bound) >= _FAR:
         return []
     if max(bound) < 0:
         return [Assumption("<=", tuple(-b for b in bound), size, node)]
