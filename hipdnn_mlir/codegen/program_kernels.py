@@ -52,7 +52,7 @@ def _code(launch: GpuKernel, order: Sequence[int]) -> dict[str, Any]:
     if isinstance(launch.code, str):
         encoding, image = "text", launch.code
     else:
-        encoding, image = "base64", base64.b64encode(link_code_object(launch.code, launch.architecture)).decode()
+        encoding, image = "base64", base64.b64encode(link_code_object(launch.code)).decode()
     return {
         "function": launch.name,
         "grid": launch.grid,

@@ -74,15 +74,14 @@ def test_the_metadata_is_how_the_runtime_launches(target: str, kernels: dict[str
 
 def test_linking_without_a_linker_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link, "find_linker", lambda: None)
-    monkeypatch.setattr(link, "find_comgr", lambda: None)
     with pytest.raises(ModelError, match=r"ld\.lld, which was not found.*hipdnn-mlir\[gpu-amd\]"):
-        link_code_object(b"", "gfx942")
+        link_code_object(b"")
 
 
 @needs_linker
 def test_what_the_linker_says_is_shown() -> None:
     with pytest.raises(PassError) as caught:
-        link_code_object(b"no object", "gfx942")
+        link_code_object(b"no object")
     assert "kernel.o" in str(caught.value.detail)
 
 

@@ -34,7 +34,7 @@ import suite as op_suite
 import hipdnn_mlir
 import installed
 import models
-from hipdnn_mlir.codegen.core import comgr, link
+from hipdnn_mlir.codegen.core import link
 from hipdnn_mlir.session.devices import DeviceInfo, list_devices
 from hipdnn_mlir.targets.target import AMD, FUSILLI, FUSILLI_ENGINE, TARGETS
 from onnx_backend.report import case_names, run_cases
@@ -161,9 +161,7 @@ def to_markdown(devices: list[DeviceInfo], targets: list[str], suites: list[Suit
     lines = [f"# Tests on port {devices[0].port}", "", "| | |", "|---|---|"]
     lines += [f"| {name} | {_version(name)} |" for name in PACKAGES]
     lines += [f"| Python | {platform.python_version()} on {platform.platform()} |"]
-    library = comgr.find_comgr()
     lines += [f"| linker | {' '.join(link.find_linker() or ['none'])} |", f"| target | {', '.join(targets)} |"]
-    lines += [f"| comgr | {library.path if library else 'none'} |"]
     for device in devices:
         lines.append(
             f"| device {device.ordinal} | {device.name or 'unnamed'}, {device.target}, hipDNN {device.library}, HIP {device.runtime} |"

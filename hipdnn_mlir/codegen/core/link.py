@@ -10,19 +10,17 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ...errors import ModelError, PassError
-from .comgr import find_comgr
 
 _OLDEST = 15
 """The first LLVM whose linker reads objects of code object version 5."""
 _NEWEST = 40
 
 
-def link_code_object(code: bytes, architecture: str) -> bytes:
-    """Link with LLVM's linker, or, where there is none, with ROCm's library for code objects.
+def link_code_object(code: bytes) -> bytes:
+    """Link with LLVM's linker.
 
     Args:
         code: the object.
-        architecture: what it is for, such as gfx942.
 
     Raises:
         ModelError: there is no linker.
@@ -30,12 +28,9 @@ def link_code_object(code: bytes, architecture: str) -> bytes:
     """
     linker = find_linker()
     if linker is None:
-        library = find_comgr()
-        if library is not None:
-            return library.link(code, architecture)
         raise ModelError(
             "code for an AMD GPU is linked with LLVM's ld.lld, which was not found",
-            expected=f"ROCm (its linker or libamd_comgr.so), ld.lld (LLVM {_OLDEST} or newer) on PATH, or the Python package ziglang",
+            expected=f"ROCm's linker, ld.lld (LLVM {_OLDEST} or newer) on PATH, or the Python package ziglang",
             hint="pip install 'hipdnn-mlir[gpu-amd]'",
         )
     with tempfile.TemporaryDirectory() as folder:
