@@ -53,7 +53,7 @@ def _code(launch: GpuKernel, order: Sequence[int]) -> dict[str, Any]:
         encoding, image = "text", launch.code
     else:
         encoding, image = "base64", base64.b64encode(link_code_object(launch.code)).decode()
-    return {
+    code = {
         "function": launch.name,
         "grid": launch.grid,
         "block": launch.block,
@@ -61,6 +61,7 @@ def _code(launch: GpuKernel, order: Sequence[int]) -> dict[str, Any]:
         "encoding": encoding,
         "image": image,
     }
+    return code | ({"waits": True} if find_architecture(launch.architecture).waits_in_kernels else {})
 
 
 def create_kernel(

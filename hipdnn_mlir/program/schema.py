@@ -80,7 +80,7 @@ class Executable:
 class Kernel:
     """A kernel: name (digest), one line for people, function, tensors (operands first) and attributes as the file has them.
 
-    `code` is set for a GPU: the image, the name of its function, `grid` and `block`.
+    `code` is set for a GPU: the image, the name of its function, `grid` and `block`, and whether it `waits` itself.
     """
 
     name: str

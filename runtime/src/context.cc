@@ -236,9 +236,9 @@ void Context::launch(std::size_t step, const LaunchStep& action) {
   const auto& blocks = kernel.grid;
   const auto& threads = kernel.block;
   if (blocks[0] == 0 || blocks[1] == 0 || blocks[2] == 0) return;
-  const hipError_t status =
-      hip.module_launch_kernel(program_->function(action.kernel), blocks[0], blocks[1], blocks[2], threads[0], threads[1], threads[2], 0,
-                               current_, arguments.parameters.data(), nullptr);
+  const auto launch = kernel.waits_itself && hip.launch_waiting_kernel != nullptr ? hip.launch_waiting_kernel : hip.module_launch_kernel;
+  const hipError_t status = launch(program_->function(action.kernel), blocks[0], blocks[1], blocks[2], threads[0], threads[1], threads[2], 0,
+                                   current_, arguments.parameters.data(), nullptr);
   if (status == hipSuccess) return;
   const std::string failure =
       "hipModuleLaunchKernel(step " + program_->program().steps()[step].name + "): " + describe_kernel_failure(hip, status);

@@ -83,6 +83,7 @@ void read_code(const Field& field, Kernel& kernel) {
   for (const std::int64_t position : field["arguments"].integers(kTensorLimit, 0, static_cast<std::int64_t>(kernel.operands.size()) - 1)) {
     kernel.arguments.push_back(static_cast<std::size_t>(position));
   }
+  if (const auto waits = field.find("waits")) kernel.waits_itself = waits->boolean();
   const Field encoding = field["encoding"];
   if (encoding.text() != "text" && encoding.text() != "base64") encoding.fail("\"text\" or \"base64\"");
   kernel.image = encoding.text() == "text" ? field["image"].text() : decode_base64(field["image"]);

@@ -143,6 +143,7 @@ HipApi load_hip(const Opened& library) {
   load_optional(library, "hipdnnPortArchitecture_ext", api.architecture);
   load_optional(library, "hipdnnPortLastKernelError_ext", api.last_kernel_error);
   load_optional(library, "hipdnnHostSetModuleThreads_ext", api.set_module_threads);
+  load_optional(library, "hipdnnCudaLaunchWaitingKernel_ext", api.launch_waiting_kernel);
   return api;
 }
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import numpy as np
 import pytest
 
+import hipdnn_mlir
+import models
 from gpu.emulated import describe
 from hipdnn_mlir.codegen import ARCHITECTURES, find_architecture, generate
 from hipdnn_mlir.codegen.core import lower
@@ -53,6 +56,15 @@ def test_kernels_wait_before_they_touch_memory_and_then_let_the_next_begin(name:
             body.index(access) for access in ("ld.global", "st.global", "ld.shared", "st.shared") if access in body
         )
         assert body.index("griddepcontrol.wait") < body.index("griddepcontrol.launch_dependents") < first
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+def test_a_program_says_which_code_waits_itself(target: str) -> None:
+    program = hipdnn_mlir.compile(models.encoder(layers=1, s=16, d=32, heads=4, ffn=64), target=target, precision="f16")
+    kernels = [kernel["code"] for kernel in json.loads(program.text)["kernels"]]
+    assert kernels
+    for code in kernels:
+        assert code.get("waits", False) is ("griddepcontrol.wait" in code["image"]) is (target == "sm_90")
 
 
 @pytest.mark.parametrize("name", [n for n, a in ARCHITECTURES.items() if a.code == "object"])

@@ -69,17 +69,34 @@ EXPORT hipError_t hipMalloc(void** pointer, size_t bytes) {
   return call(pointer, bytes);
 }
 
-EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
-                                        unsigned int block_y, unsigned int block_z, unsigned int shared_memory_bytes, hipStream_t stream,
-                                        void** parameters, void** extra) {
-  static __typeof__(&hipModuleLaunchKernel) call;
-  if (call == NULL) call = real("hipModuleLaunchKernel");
+typedef __typeof__(&hipModuleLaunchKernel) launch_t;
+
+static hipError_t launch(launch_t call, hipFunction_t function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
+                         unsigned int block_y, unsigned int block_z, unsigned int shared_memory_bytes, hipStream_t stream, void** parameters,
+                         void** extra) {
   add(&counts.launches);
 #ifdef ARCHITECTURE
   if ((unsigned long long)block_x * block_y * block_z > 1024) return hipErrorInvalidValue;
   return hipSuccess; /* code for a GPU cannot be run here */
 #endif
   return call(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_memory_bytes, stream, parameters, extra);
+}
+
+EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
+                                        unsigned int block_y, unsigned int block_z, unsigned int shared_memory_bytes, hipStream_t stream,
+                                        void** parameters, void** extra) {
+  static launch_t call;
+  if (call == NULL) call = real("hipModuleLaunchKernel");
+  return launch(call, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_memory_bytes, stream, parameters, extra);
+}
+
+/* The port cuda's, which the host's library lacks: nothing that runs on that calls it. */
+EXPORT hipError_t hipdnnCudaLaunchWaitingKernel_ext(hipFunction_t function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                                                    unsigned int block_x, unsigned int block_y, unsigned int block_z,
+                                                    unsigned int shared_memory_bytes, hipStream_t stream, void** parameters, void** extra) {
+  static launch_t call;
+  if (call == NULL) call = real("hipdnnCudaLaunchWaitingKernel_ext");
+  return launch(call, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_memory_bytes, stream, parameters, extra);
 }
 
 EXPORT hipError_t hipGraphLaunch(hipGraphExec_t graph, hipStream_t stream) {

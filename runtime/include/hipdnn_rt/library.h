@@ -53,6 +53,8 @@ struct HipApi {
   const char* (*last_kernel_error)() = nullptr;
   /// Threads that launches of the module's functions may use.
   hipError_t (*set_module_threads)(hipModule_t module, int threads) = nullptr;
+  /// hipModuleLaunchKernel for a kernel that waits itself for what is in front of it.
+  decltype(&::hipModuleLaunchKernel) launch_waiting_kernel = nullptr;
 };
 
 /// The hipDNN functions the runtime calls. Members under "optional" are null where the library lacks them.

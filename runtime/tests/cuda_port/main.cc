@@ -1,4 +1,4 @@
-// cuda_port_tests [FILTER]: which kernels wait themselves; graphs as products in the terms of BLAS. The reference is the graph, computed element
+// cuda_port_tests [FILTER]: how kernels are launched; graphs as products in the terms of BLAS. The reference is the graph, computed element
 // by element by its strides; the product is computed as BLAS says, in column-major order.
 #include <algorithm>
 #include <array>
@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "elementwise_cases.h"
+#include "launch_cases.h"
 #include "norm_cases.h"
 #include "order_cases.h"
 #include "product.h"
@@ -290,6 +291,7 @@ int main(int argc, char** argv) {
   for (const auto& [name, form] : forms) suite.add(std::string("product: ") + name, [form = form] { test_products(form); });
   suite.add("product: alignment", test_alignment_is_that_of_each_tensor);
   suite.add("product: what is none", test_what_is_no_product);
+  add_launch_cases(suite);
   add_order_cases(suite);
   add_elementwise_cases(suite);
   add_norm_cases(suite);

@@ -2,54 +2,11 @@
 
 #include <array>
 #include <cstdint>
-#include <string>
-#include <unordered_set>
 
 #include "kernel_order.h"
 #include "stub_driver.h"
-#include "waiting_kernels.h"
 
 namespace {
-
-CUfunction function(std::uintptr_t number) { return reinterpret_cast<CUfunction>(number); }
-CUmodule module(std::uintptr_t number) { return reinterpret_cast<CUmodule>(number); }
-
-constexpr const char* two_kernels = R"(//
-.version 7.8
-.visible .entry waits(
-	.param .u64 p
-)
-{
-	griddepcontrol.wait;
-	ret;
-}
-.visible .entry runs(.param .u64 p)
-{
-	ret;
-}
-)";
-
-void test_kernels_that_wait_are_known_by_their_code() {
-  check::that(hipdnn_cuda::names_of_waiting_kernels(two_kernels) == std::unordered_set<std::string>{"waits"}, "not the one kernel");
-  check::that(hipdnn_cuda::names_of_waiting_kernels("\x7f" "ELF .entry a( griddepcontrol.wait").empty(), "a binary is read as text");
-  check::that(hipdnn_cuda::names_of_waiting_kernels(".version 7.8").empty(), "a module without kernels has some");
-}
-
-void test_functions_wait_while_their_module_is_loaded() {
-  hipdnn_cuda::remember_waiting_kernels(module(1), two_kernels);
-  hipdnn_cuda::remember_function(module(1), function(10), "waits");
-  hipdnn_cuda::remember_function(module(1), function(11), "runs");
-  hipdnn_cuda::remember_function(module(2), function(12), "waits");
-  check::that(hipdnn_cuda::waits(function(10)), "its code has the instruction");
-  check::that(!hipdnn_cuda::waits(function(11)), "its code does not");
-  check::that(!hipdnn_cuda::waits(function(12)), "another module's");
-  hipdnn_cuda::forget_waiting_kernels(module(1));
-  check::that(!hipdnn_cuda::waits(function(10)), "a handle may be given again");
-  hipdnn_cuda::remember_waiting_kernels(module(1), two_kernels);
-  hipdnn_cuda::remember_function(module(1), function(10), "waits");
-  hipdnn_cuda::remember_waiting_kernels(module(1), ".version 7.8");
-  check::that(!hipdnn_cuda::waits(function(10)), "another module has the handle");
-}
 
 /// Operands a, b, c of 16 bytes each, beside each other.
 std::array<std::byte, 48> memory;
@@ -137,8 +94,6 @@ void test_recorded_streams_get_a_node() {
 }  // namespace
 
 void add_order_cases(check::Suite& suite) {
-  suite.add("kernels that wait: by their code", test_kernels_that_wait_are_known_by_their_code);
-  suite.add("kernels that wait: while their module is loaded", test_functions_wait_while_their_module_is_loaded);
   suite.add("order: residuals of the last two plans", test_a_residual_is_waited_for_when_one_of_the_last_two_plans_wrote_it);
   suite.add("order: all results", test_all_results_of_a_plan_count);
   suite.add("order: bytes", test_operands_overlap_by_bytes);

@@ -1,4 +1,4 @@
-// Which kernels wait for the one in front, and what is kept behind what.
+// What is kept behind what.
 #pragma once
 
 #include "check.h"

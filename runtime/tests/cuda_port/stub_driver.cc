@@ -7,6 +7,7 @@
 namespace {
 
 stub_driver::Waits waits;
+std::vector<stub_driver::Launched> launches;
 bool is_recording = false;
 
 CUresult allocate(CUdeviceptr* pointer, std::size_t) {
@@ -31,11 +32,24 @@ CUresult add_empty_node(CUgraphNode*, CUgraph, const CUgraphNode*, std::size_t) 
 
 CUresult set_dependencies(CUstream, CUgraphNode*, std::size_t, unsigned int) { return CUDA_SUCCESS; }
 
+CUresult tell_version(int* version) {
+  *version = 12030;
+  return CUDA_SUCCESS;
+}
+
+CUresult launch(const CUlaunchConfig* config, CUfunction, void**, void**) {
+  const bool overlaps = config->attribute_count == 1 && config->attributes->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+                        config->attributes->value.is_programmatic_stream_serialization_allowed == 1;
+  launches.push_back({config->grid_y, overlaps});
+  return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 namespace stub_driver {
 
 Waits take_waits() { return std::exchange(waits, {}); }
+std::vector<Launched> take_launches() { return std::exchange(launches, {}); }
 void record(bool recording) { is_recording = recording; }
 
 }  // namespace stub_driver
@@ -50,11 +64,16 @@ const Driver* driver() {
     made.stream_get_capture_info = capture_info;
     made.graph_add_empty_node = add_empty_node;
     made.stream_update_capture_dependencies = set_dependencies;
+    made.driver_get_version = tell_version;
+    made.launch_kernel = launch;
     return made;
   }();
   return &stub;
 }
 
 int chosen_device() { return 0; }
+CUresult bind_device() { return CUDA_SUCCESS; }
+void set_last_failure(std::string_view) {}
+const char* last_failure() { return ""; }
 
 }  // namespace hipdnn_cuda

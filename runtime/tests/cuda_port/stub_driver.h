@@ -1,5 +1,7 @@
-// A CUDA driver that counts what is queued between kernels.
+// A CUDA driver that counts what is queued between kernels, and keeps how kernels are launched.
 #pragma once
+
+#include <vector>
 
 namespace stub_driver {
 
@@ -9,6 +11,16 @@ struct Waits {
   int empty_nodes = 0;
 };
 Waits take_waits();
+
+/// A kernel's launch.
+struct Launched {
+  unsigned int grid_y;
+  /// Whether it may begin while what is in front of it runs.
+  bool overlaps;
+};
+/// Since the last call.
+std::vector<Launched> take_launches();
+
 /// Whether streams are being recorded.
 void record(bool is_recording);
 

@@ -128,6 +128,11 @@ std::atomic<int>& graphs_launched() {
   return count;
 }
 
+std::atomic<int>& waiting_kernels() {
+  static std::atomic<int> count{0};
+  return count;
+}
+
 ihipStream_t& queue_of(hipStream_t stream) {
   // The default stream lives until the process ends, whatever is queued.
   static ihipStream_t& default_stream = *new ihipStream_t;
@@ -192,6 +197,7 @@ DEFERRED_EXPORT void deferred_count_graphs(int* made, int* launched) {
   *made = graphs_made().exchange(0);
   *launched = graphs_launched().exchange(0);
 }
+DEFERRED_EXPORT int deferred_count_waiting_kernels() { return waiting_kernels().exchange(0); }
 DEFERRED_EXPORT void deferred_fail_after(int successes) { successes_left() = successes; }
 
 DEFERRED_EXPORT hipError_t hipStreamCreateWithFlags(hipStream_t* stream, unsigned int) {
@@ -322,6 +328,15 @@ DEFERRED_EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigne
     launch(function, 1, 1, 1, 1, 1, 1, 0, nullptr, addresses.data(), nullptr);
   });
   return hipSuccess;
+}
+
+/// The port cuda's extension; the streams here run one kernel after the other all the same.
+DEFERRED_EXPORT hipError_t hipdnnCudaLaunchWaitingKernel_ext(hipFunction_t function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                                                             unsigned int block_x, unsigned int block_y, unsigned int block_z,
+                                                             unsigned int shared_memory_bytes, hipStream_t stream, void** kernel_params,
+                                                             void** extra) {
+  ++waiting_kernels();
+  return hipModuleLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_memory_bytes, stream, kernel_params, extra);
 }
 
 DEFERRED_EXPORT hipdnnStatus_t hipdnnBackendExecute(hipdnnHandle_t handle, hipdnnBackendDescriptor_t plan, hipdnnBackendDescriptor_t pack) {

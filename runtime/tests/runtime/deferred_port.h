@@ -25,4 +25,8 @@ void deferred_fail_after(int successes);
 /// How many graphs have been made and launched since the last call.
 using deferred_count_graphs_t = void (*)(int* made, int* launched);
 void deferred_count_graphs(int* made, int* launched);
+
+/// How many kernels have been launched as ones that wait themselves since the last call.
+using deferred_count_waiting_kernels_t = int (*)();
+int deferred_count_waiting_kernels();
 }

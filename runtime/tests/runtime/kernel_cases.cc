@@ -1,10 +1,13 @@
 // Kernels and launch steps: what the loader refuses, values, pointers that change, failures at load and at run.
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <utility>
 
 #include "cases.h"
+#include "deferred_port.h"
 #include "hipdnn_rt/error.h"
 #include "sample_program.h"
 #include "session.h"
@@ -92,6 +95,7 @@ void test_code_is_read_when_well_formed() {
   check::equal(kernel.symbol, std::string("k"));
   check::that(kernel.image == std::string("\0\1\2\xff", 4), "the image is decoded");
   check::that(kernel.arguments == std::vector<std::size_t>{2, 0, 1}, "arguments in the code's order");
+  check::that(!kernel.waits_itself, "nothing is said");
   check::that(kernel.grid == std::array<std::uint32_t, 3>{2, 1, 1} && kernel.block == std::array<std::uint32_t, 3>{64, 1, 1}, "sizes of the launch");
 }
 
@@ -104,6 +108,7 @@ void test_code_is_refused_when_a_field_is_wrong() {
       {{"/code/block/0", 0}, "program.kernels[0].code.block[0]: expected an integer from 1 to 1024, got 0"},
       {{"/code/block/0", 1025}, "program.kernels[0].code.block[0]: expected an integer from 1 to 1024, got 1025"},
       {{"/code/arguments/0", 3}, "program.kernels[0].code.arguments[0]: expected an integer from 0 to 2, got 3"},
+      {{"/code/waits", 1}, "program.kernels[0].code.waits: expected true or false"},
       {{"/code/encoding", "hex"}, "program.kernels[0].code.encoding: expected \"text\" or \"base64\""},
       {{"/code/image", "A*=="}, "program.kernels[0].code.image: expected base64"},
   };
@@ -153,6 +158,34 @@ void test_values_when_streams_work_on_their_own_time(const Libraries& libraries)
   check::equal(second_result.values(), expected_rows(z, indices));
 }
 
+/// Rows of x doubled, whose first kernel is code that waits itself: for a stand-in of a GPU, which takes the host's images.
+Sample rows_by_waiting_code(const std::vector<std::int32_t>& indices) {
+  Sample sample = doubled_rows(kRows, kColumns, indices);
+  sample.program["target"] = "hip";
+  sample.program["format"] = 3;
+  json& gather = sample.program["kernels"][0];
+  const json image{{"function", gather["function"]}, {"tensors", gather["tensors"]}, {"attributes", gather["attributes"]}};
+  gather["code"] = {{"function", gather["function"]}, {"grid", {1, 1, 1}}, {"block", {1, 1, 1}}, {"arguments", {0, 1, 2}},
+                    {"encoding", "text"}, {"image", image.dump()}, {"waits", true}};
+  return sample;
+}
+
+void test_code_that_waits_is_launched_so_where_the_port_can(const Libraries& libraries) {
+  const std::vector<std::int32_t> indices{3, 0};
+  const auto x = random_values(kRows * kColumns, 1);
+  const auto program = rows_by_waiting_code(indices).parse();
+  Context context(LoadedProgram::load(open_deferred(libraries), program));
+  void* const port = dlopen((libraries.deferred + "/libhipdnn_backend.so").c_str(), RTLD_NOW | RTLD_NOLOAD);
+  check::that(port != nullptr, "the deferred port is not loaded");
+  const auto count = reinterpret_cast<deferred_count_waiting_kernels_t>(dlsym(port, "deferred_count_waiting_kernels"));
+  count();
+  check::equal(run_once(context, *program, {x}), expected_rows(x, indices));
+  check::equal(count(), 1, "one kernel of the two waits");
+
+  Context elsewhere(LoadedProgram::load(open_disguised(libraries), program));
+  check::equal(run_once(elsewhere, *program, {x}), expected_rows(x, indices));
+}
+
 void test_large_launches_use_threads(const Libraries& libraries) {
   const std::vector<std::int32_t> indices(6000, 1);
   const auto program = doubled_rows(2, 100, indices).parse();
@@ -192,6 +225,7 @@ void add_kernel_cases(check::Suite& suite, const Libraries& libraries) {
   suite.add("kernels: code is refused when a field is wrong", test_code_is_refused_when_a_field_is_wrong);
   suite.add("kernels: values when pointers change", [=] { test_values_when_pointers_change(libraries); });
   suite.add("kernels: values when streams work on their own time", [=] { test_values_when_streams_work_on_their_own_time(libraries); });
+  suite.add("kernels: code that waits is launched so where the port can", [=] { test_code_that_waits_is_launched_so_where_the_port_can(libraries); });
   suite.add("kernels: large launches use threads", [=] { test_large_launches_use_threads(libraries); });
   suite.add("kernels: refused when the port refuses a kernel", [=] { test_refused_when_the_port_refuses_a_kernel(libraries); });
   suite.add("kernels: step named when a launch fails", [=] { test_step_named_when_a_launch_fails(libraries); });
