@@ -352,7 +352,7 @@ def _guarded(request: Request) -> dict[str, Any]:
 
 def main() -> None:
     """Serve the request on standard input; the reply appears as a whole or not at all."""
-    logger = logging.getLogger(__package__)
+    logger = logging.getLogger("hipdnn_mlir")
     logger.setLevel(logging.INFO)
     logger.addHandler(_ProgressHandler())
     request = Request(**json.load(sys.stdin))
