@@ -11,7 +11,7 @@ WITH_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
 space := $() $()
 # Tests of one file share fixtures, some of which take minutes.
 PYTEST := $(BIN)/pytest -n $(JOBS) --dist loadfile
-CHECKED := hipdnn_mlir onnxruntime_ep_hipdnn bench examples lit_tests tests third_party
+CHECKED := hipdnn_mlir onnxruntime_ep_hipdnn bench examples lit_tests tests runtime third_party
 
 # The build uses the environment, so that it can be repeated in part. The first one finds nothing there but what pyproject.toml asks for
 # to build, cmake and ninja. Its folder is also that of `make cpp-release`, which therefore compiles the tests alone; the settings in which
@@ -39,6 +39,7 @@ lint: .venv/.test
 	$(BIN)/ruff check $(CHECKED)
 	$(BIN)/ruff format --check $(CHECKED)
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python runtime/check_includes.py
 
 types: .venv/.test
 	$(BIN)/mypy -p hipdnn_mlir -p onnxruntime_ep_hipdnn

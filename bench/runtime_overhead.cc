@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "hipdnn_rt/context_pool.h"
-#include "hipdnn_rt/error.h"
+#include "device/error.h"
+#include "execute/context_pool.h"
 #include "sample_program.h"
 #include "session.h"
 

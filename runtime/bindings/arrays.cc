@@ -4,7 +4,7 @@
 #include <new>
 #include <string>
 
-#include "hipdnn_rt/error.h"
+#include "device/error.h"
 
 namespace nb = nanobind;
 

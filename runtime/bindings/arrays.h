@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hipdnn_rt/context.h"
+#include "execute/context.h"
 
 namespace hipdnn_rt::bindings {
 

@@ -13,14 +13,14 @@
 #include <optional>
 
 #include "arrays.h"
-#include "hipdnn_rt/disk_cache.h"
-#include "hipdnn_rt/error.h"
-#include "hipdnn_rt/json_field.h"
-#include "hipdnn_rt/open_program.h"
-#include "hipdnn_rt/plan_cache.h"
-#include "hipdnn_rt/refusal_store.h"
+#include "device/error.h"
 #include "log_queue.h"
+#include "plan/plan_cache.h"
+#include "plan/refusal_store.h"
+#include "program/json_field.h"
+#include "program/open_program.h"
 #include "sessions.h"
+#include "storage/disk_cache.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "arrays.h"
-#include "hipdnn_rt/context_pool.h"
-#include "hipdnn_rt/error.h"
-#include "hipdnn_rt/open_program.h"
-#include "hipdnn_rt/size_cache.h"
+#include "device/error.h"
+#include "execute/context_pool.h"
+#include "execute/size_cache.h"
+#include "program/open_program.h"
 
 namespace hipdnn_rt::bindings {
 

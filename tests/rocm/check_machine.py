@@ -11,7 +11,7 @@ HIPDNN = (
     "libhipdnn_backend.so.0",
     "/opt/rocm/lib/libhipdnn_backend.so",
 )
-"""As the runtime looks for them (runtime/src/library.cc)."""
+"""As the runtime looks for them (runtime/src/device/library.cc)."""
 DRIVER = Path("/dev/kfd")
 
 

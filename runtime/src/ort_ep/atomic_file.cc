@@ -6,8 +6,8 @@
 #include <cstring>
 #include <fstream>
 
-#include "hipdnn_rt/error.h"
-#include "hipdnn_rt/partial_file.h"
+#include "device/error.h"
+#include "storage/partial_file.h"
 
 namespace hipdnn_ep {
 namespace {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "atomic_file.h"
+#include "device/error.h"
 #include "graph_view.h"
-#include "hipdnn_rt/error.h"
-#include "hipdnn_rt/mapped_file.h"
 #include "names.h"
+#include "storage/mapped_file.h"
 
 namespace hipdnn_ep {
 namespace {

@@ -6,10 +6,10 @@
 #include <span>
 #include <string>
 
-#include "hipdnn_rt/device.h"
-#include "hipdnn_rt/open_program.h"
 #include "node_program.h"
 #include "ort.h"
+#include "plan/device.h"
+#include "program/open_program.h"
 
 namespace hipdnn_ep {
 

@@ -8,8 +8,8 @@
 #include "memory/data_transfer.h"
 #include "memory/memory_info.h"
 #include "memory/sync_stream.h"
-#include "hipdnn_rt/disk_cache.h"
 #include "names.h"
+#include "storage/disk_cache.h"
 
 namespace hipdnn_ep {
 namespace {

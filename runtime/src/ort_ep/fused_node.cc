@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "hipdnn_rt/error.h"
+#include "device/error.h"
 
 namespace hipdnn_ep {
 

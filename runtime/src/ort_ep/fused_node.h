@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "hipdnn_rt/open_program.h"
-#include "hipdnn_rt/size_cache.h"
+#include "execute/size_cache.h"
 #include "model_compiler.h"
 #include "node_program.h"
+#include "program/open_program.h"
 
 namespace hipdnn_ep {
 

@@ -10,8 +10,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "hipdnn_rt/mapped_file.h"
-#include "hipdnn_rt/sha256.h"
+#include "storage/mapped_file.h"
+#include "storage/sha256.h"
 #include "support/memory_file.h"
 
 namespace hipdnn_ep {

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "hipdnn_rt/disk_cache.h"
-#include "hipdnn_rt/open_program.h"
 #include "logger.h"
 #include "model_encoder.h"
 #include "options.h"
+#include "program/open_program.h"
+#include "storage/disk_cache.h"
 #include "support/compiler_service.h"
 #include "support/memory_file.h"
 

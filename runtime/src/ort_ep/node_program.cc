@@ -7,7 +7,7 @@
 #include <cstring>
 #include <memory_resource>
 
-#include "hipdnn_rt/error.h"
+#include "device/error.h"
 
 namespace hipdnn_ep {
 namespace {

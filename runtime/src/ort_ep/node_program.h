@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "execute/context_pool.h"
 #include "graph_view.h"
-#include "hipdnn_rt/context_pool.h"
-#include "hipdnn_rt/open_program.h"
 #include "ort.h"
 #include "profile.h"
+#include "program/open_program.h"
 
 namespace hipdnn_ep {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "hipdnn_rt/plugins.h"
+#include "device/plugins.h"
 #include "ort.h"
 #include "support/compiler_service.h"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "hipdnn_rt/error.h"
+#include "device/error.h"
 
 namespace hipdnn_ep {
 

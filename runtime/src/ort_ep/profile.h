@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "hipdnn_rt/loaded_program.h"
+#include "execute/loaded_program.h"
 
 namespace hipdnn_ep {
 

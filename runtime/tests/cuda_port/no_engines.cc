@@ -1,5 +1,5 @@
 // What the front of the backend API needs of a port, for a program that only builds graphs.
-#include "backend/engine.h"
+#include "frontend/engine.h"
 
 namespace hipdnn_port {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cases.h"
-#include "backend/port_extensions.h"
+#include "frontend/port_extensions.h"
 #include "hipdnn_host.h"
 
 namespace abi {

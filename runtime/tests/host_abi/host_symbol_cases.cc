@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cases.h"
-#include "backend/port_extensions.h"
+#include "frontend/port_extensions.h"
 #include "hipdnn_host.h"
 #include "models.h"
 #include "operation_samples.h"

@@ -10,8 +10,8 @@
 
 #include "../check.h"
 #include "fake_hip.h"
-#include "hipdnn_rt/device.h"
 #include "memory/device_memory.h"
+#include "plan/device.h"
 
 namespace memory_tests {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <numeric>
 
-#include "hipdnn_rt/error.h"
+#include "device/error.h"
 #include "memory/sync_stream.h"
 #include "runtime.h"
 

@@ -3,8 +3,8 @@
 #include <array>
 #include <numeric>
 
+#include "device/error.h"
 #include "fixture.h"
-#include "hipdnn_rt/error.h"
 
 namespace memory_tests {
 namespace {

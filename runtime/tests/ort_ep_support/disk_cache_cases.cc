@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "cases.h"
-#include "hipdnn_rt/error.h"
-#include "hipdnn_rt/disk_cache.h"
+#include "device/error.h"
+#include "storage/disk_cache.h"
 
 namespace support_tests {
 namespace {

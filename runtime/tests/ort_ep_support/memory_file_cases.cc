@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "cases.h"
-#include "hipdnn_rt/error.h"
+#include "device/error.h"
 #include "support/memory_file.h"
 
 namespace support_tests {

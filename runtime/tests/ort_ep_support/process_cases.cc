@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "cases.h"
+#include "storage/file_descriptor.h"
 #include "support/compiler_service.h"
-#include "hipdnn_rt/file_descriptor.h"
 
 namespace support_tests {
 namespace {

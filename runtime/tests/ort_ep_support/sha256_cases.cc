@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cases.h"
-#include "hipdnn_rt/sha256.h"
+#include "storage/sha256.h"
 
 namespace support_tests {
 namespace {

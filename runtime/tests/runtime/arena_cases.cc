@@ -5,8 +5,8 @@
 
 #include "../check.h"
 #include "cases.h"
-#include "hipdnn_rt/arena.h"
-#include "hipdnn_rt/error.h"
+#include "device/error.h"
+#include "execute/arena.h"
 
 namespace runtime_tests {
 namespace {

@@ -8,9 +8,9 @@
 #include <stdexcept>
 #include <string>
 
-#include "backend/engine.h"
-#include "backend/export.h"
-#include "backend/status.h"
+#include "frontend/engine.h"
+#include "frontend/export.h"
+#include "frontend/status.h"
 #include "hip_runtime_abi.h"
 
 struct ihipEvent_t {

@@ -1,6 +1,6 @@
 // Many runs of one program, and many loads on one device, at the same time.
 #include "cases.h"
-#include "hipdnn_rt/plan_cache.h"
+#include "plan/plan_cache.h"
 #include "sample_program.h"
 #include "session.h"
 

@@ -5,8 +5,8 @@
 #include <random>
 
 #include "cases.h"
-#include "hipdnn_rt/error.h"
-#include "hipdnn_rt/open_program.h"
+#include "device/error.h"
+#include "program/open_program.h"
 #include "sample_program.h"
 #include "session.h"
 

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "cases.h"
-#include "hipdnn_rt/checksum.h"
-#include "hipdnn_rt/error.h"
-#include "hipdnn_rt/program.h"
+#include "device/error.h"
+#include "program/checksum.h"
+#include "program/program.h"
 #include "sample_program.h"
 
 namespace runtime_tests {

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "cases.h"
-#include "hipdnn_rt/error.h"
+#include "device/error.h"
 #include "session.h"
 
 namespace runtime_tests {

@@ -1,11 +1,11 @@
 // Programs with open sizes: instances for sizes, and tables, sizes and constants that are refused.
-#include "hipdnn_rt/open_program.h"
+#include "program/open_program.h"
 
 #include <algorithm>
 #include <limits>
 
 #include "cases.h"
-#include "hipdnn_rt/error.h"
+#include "device/error.h"
 #include "sample_program.h"
 #include "session.h"
 

@@ -7,9 +7,9 @@
 
 #include "../temporary_folder.h"
 #include "cases.h"
-#include "hipdnn_rt/error.h"
-#include "hipdnn_rt/loaded_program.h"
-#include "hipdnn_rt/proposals.h"
+#include "device/error.h"
+#include "execute/loaded_program.h"
+#include "plan/proposals.h"
 #include "sample_program.h"
 #include "session.h"
 

@@ -3,7 +3,7 @@
 #include <barrier>
 
 #include "cases.h"
-#include "hipdnn_rt/error.h"
+#include "device/error.h"
 #include "sample_program.h"
 #include "session.h"
 

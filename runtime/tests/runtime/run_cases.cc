@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "cases.h"
-#include "hipdnn_rt/error.h"
-#include "hipdnn_rt/plan_cache.h"
+#include "device/error.h"
+#include "plan/plan_cache.h"
 #include "sample_program.h"
 #include "session.h"
 

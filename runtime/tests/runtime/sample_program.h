@@ -9,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "hipdnn_rt/program.h"
+#include "program/program.h"
 
 namespace runtime_tests {
 

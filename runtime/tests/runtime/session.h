@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cases.h"
-#include "hipdnn_rt/context_pool.h"
+#include "execute/context_pool.h"
 
 namespace runtime_tests {
 

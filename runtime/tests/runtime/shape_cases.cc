@@ -1,5 +1,5 @@
 // Plans that run at smaller shapes than those of their graphs: which graphs share one, and what a library is told.
-#include "hipdnn_rt/shapes.h"
+#include "program/shapes.h"
 
 #include <dlfcn.h>
 
@@ -10,7 +10,7 @@
 #include "../temporary_folder.h"
 #include "cases.h"
 #include "choosing_port.h"
-#include "hipdnn_rt/plan_cache.h"
+#include "plan/plan_cache.h"
 #include "sample_program.h"
 #include "session.h"
 

@@ -1,5 +1,5 @@
 // What is kept for combinations of sizes: the least recently used goes, threads that meet make once.
-#include "hipdnn_rt/size_cache.h"
+#include "execute/size_cache.h"
 
 #include <array>
 #include <atomic>

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "cases.h"
-#include "hipdnn_rt/error.h"
-#include "hipdnn_rt/open_program.h"
+#include "device/error.h"
+#include "program/open_program.h"
 #include "sample_program.h"
 #include "session.h"
 

@@ -9,7 +9,7 @@
 
 #include "cases.h"
 #include "deferred_port.h"
-#include "hipdnn_rt/error.h"
+#include "device/error.h"
 #include "sample_program.h"
 #include "session.h"
 

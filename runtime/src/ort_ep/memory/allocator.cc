@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "hipdnn_rt/error.h"
+#include "device/error.h"
 
 namespace hipdnn_ep {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "hipdnn_rt/error.h"
+#include "device/error.h"
 
 namespace hipdnn_ep {
 namespace {

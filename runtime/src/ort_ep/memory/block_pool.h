@@ -12,8 +12,8 @@
 #include <variant>
 #include <vector>
 
-#include "hipdnn_rt/device.h"
 #include "memory/stream_set.h"
+#include "plan/device.h"
 
 namespace hipdnn_ep {
 

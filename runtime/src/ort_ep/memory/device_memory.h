@@ -6,10 +6,10 @@
 #include <memory>
 #include <optional>
 
-#include "hipdnn_rt/device.h"
 #include "memory/block_pool.h"
 #include "memory/event_pool.h"
 #include "memory/stream_set.h"
+#include "plan/device.h"
 
 namespace hipdnn_ep {
 

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <vector>
 
-#include "hipdnn_rt/device.h"
+#include "plan/device.h"
 
 namespace hipdnn_ep {
 

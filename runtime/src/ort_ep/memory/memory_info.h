@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "hipdnn_rt/library.h"
+#include "device/library.h"
 #include "ort.h"
 
 namespace hipdnn_ep {

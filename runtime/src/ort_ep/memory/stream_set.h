@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
-#include "hipdnn_rt/device.h"
 #include "memory/event_pool.h"
+#include "plan/device.h"
 
 namespace hipdnn_ep {
 

@@ -17,8 +17,8 @@
 #include <thread>
 #include <utility>
 
-#include "hipdnn_rt/error.h"
-#include "hipdnn_rt/file_descriptor.h"
+#include "device/error.h"
+#include "storage/file_descriptor.h"
 
 namespace hipdnn_ep {
 namespace {

@@ -8,9 +8,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "storage/file_descriptor.h"
 #include "support/child_process.h"
 #include "support/compiler_error.h"
-#include "hipdnn_rt/file_descriptor.h"
 #include "support/memory_file.h"
 
 namespace hipdnn_ep {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include "hipdnn_rt/error.h"
+#include "device/error.h"
 
 namespace hipdnn_ep {
 

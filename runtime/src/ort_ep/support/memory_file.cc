@@ -10,7 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include "hipdnn_rt/error.h"
+#include "device/error.h"
 
 namespace hipdnn_ep {
 namespace {

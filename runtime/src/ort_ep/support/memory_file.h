@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "hipdnn_rt/file_descriptor.h"
+#include "storage/file_descriptor.h"
 
 namespace hipdnn_ep {
 

@@ -4,8 +4,8 @@
 #include <limits>
 #include <utility>
 
-#include "backend/names.h"
-#include "backend/status.h"
+#include "frontend/names.h"
+#include "frontend/status.h"
 #include "graph_writer.h"
 
 namespace hipdnn_cuda {

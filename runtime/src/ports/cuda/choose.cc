@@ -4,7 +4,7 @@
 #include <array>
 #include <stdexcept>
 
-#include "backend/status.h"
+#include "frontend/status.h"
 
 namespace hipdnn_cuda {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "backend/engine.h"
+#include "frontend/engine.h"
 #include "translate.h"
 #include "vendor_handle.h"
 

@@ -6,8 +6,8 @@
 #include <mutex>
 #include <stdexcept>
 
-#include "backend/status.h"
 #include "driver.h"
+#include "frontend/status.h"
 #include "symbols.h"
 
 namespace hipdnn_cuda {

@@ -5,7 +5,7 @@
 #include <array>
 #include <stdexcept>
 
-#include "backend/status.h"
+#include "frontend/status.h"
 #include "symbols.h"
 
 namespace hipdnn_cuda {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "backend/status.h"
+#include "frontend/status.h"
 #include "kernel_order.h"
 
 namespace hipdnn_cuda {

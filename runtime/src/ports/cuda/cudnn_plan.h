@@ -4,8 +4,8 @@
 #include <memory>
 #include <string_view>
 
-#include "backend/engine.h"
 #include "choose.h"
+#include "frontend/engine.h"
 
 namespace hipdnn_cuda {
 

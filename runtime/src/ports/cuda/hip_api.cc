@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "backend/export.h"
-#include "backend/port_extensions.h"
 #include "driver.h"
+#include "frontend/export.h"
+#include "frontend/port_extensions.h"
 #include "hip_runtime_abi.h"
 
 namespace {

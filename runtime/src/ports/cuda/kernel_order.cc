@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "backend/status.h"
+#include "frontend/status.h"
 
 namespace hipdnn_cuda {
 namespace {

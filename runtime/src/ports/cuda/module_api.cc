@@ -2,9 +2,9 @@
 #include <array>
 #include <string>
 
-#include "backend/export.h"
-#include "backend/port_extensions.h"
 #include "driver.h"
+#include "frontend/export.h"
+#include "frontend/port_extensions.h"
 #include "hip_runtime_abi.h"
 #include "hipdnn_cuda.h"
 #include "kernel_order.h"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "backend/graph.h"
+#include "frontend/graph.h"
 
 namespace hipdnn_cuda {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/graph.h"
+#include "frontend/graph.h"
 
 namespace hipdnn_cuda {
 

@@ -5,8 +5,8 @@
 #include <mutex>
 #include <stdexcept>
 
-#include "backend/status.h"
 #include "cublas_lt.h"
+#include "frontend/status.h"
 #include "kernel_order.h"
 
 namespace hipdnn_cuda {

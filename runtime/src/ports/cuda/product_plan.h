@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "backend/engine.h"
 #include "cublas_lt_abi.h"
+#include "frontend/engine.h"
 #include "product.h"
 #include "vendor_handle.h"
 

@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "backend/engine.h"
-#include "backend/export.h"
-#include "backend/handle.h"
-#include "backend/status.h"
 #include "choose.h"
 #include "cublas_lt.h"
 #include "cudnn_plan.h"
+#include "frontend/engine.h"
+#include "frontend/export.h"
+#include "frontend/handle.h"
+#include "frontend/status.h"
 #include "hipdnn_cuda.h"
 #include "product.h"
 #include "product_plan.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "backend/graph.h"
+#include "frontend/graph.h"
 
 namespace hipdnn_cuda {
 

@@ -6,9 +6,9 @@
 #include <stdexcept>
 
 #include "attention.h"
-#include "backend/names.h"
-#include "backend/status.h"
 #include "elementwise.h"
+#include "frontend/names.h"
+#include "frontend/status.h"
 #include "norms.h"
 #include "tensors.h"
 #include "values.h"

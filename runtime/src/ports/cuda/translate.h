@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "backend/graph.h"
 #include "cudnn.h"
+#include "frontend/graph.h"
 
 namespace hipdnn_cuda {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-#include "backend/export.h"
+#include "frontend/export.h"
 #include "hip_runtime_abi.h"
 
 /// Work ordered on a stream is done when the ordering call returns, so a stream has nothing to hold. Its address tells streams apart.

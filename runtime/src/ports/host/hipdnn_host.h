@@ -1,4 +1,4 @@
-/* What the host library offers beyond the C APIs of HIP and hipDNN and what every port does (backend/port_extensions.h). The symbols are
+/* What the host library offers beyond the C APIs of HIP and hipDNN and what every port does (frontend/port_extensions.h). The symbols are
    optional for a caller: look them up, do without them. */
 #pragma once
 

@@ -1,14 +1,14 @@
 // What the host library gives to the front of the C API: its name, its engines (preferred first), and the setting that only it has.
-#include "backend/engine.h"
-#include "backend/export.h"
-#include "backend/handle.h"
-#include "backend/status.h"
 #include "engines/block_scale_engine.h"
 #include "engines/custom_op_engine.h"
 #include "engines/onednn_engine.h"
 #include "engines/reduction_engine.h"
 #include "engines/rowwise_engine.h"
 #include "engines/sdpa_engine.h"
+#include "frontend/engine.h"
+#include "frontend/export.h"
+#include "frontend/handle.h"
+#include "frontend/status.h"
 #include "hipdnn_host.h"
 
 namespace hipdnn_port {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "backend/names.h"
-#include "backend/status.h"
+#include "frontend/names.h"
+#include "frontend/status.h"
 #include "kernels_tile.h"
 #include "narrow_floats.h"
 #include "rowwise_engine.h"

@@ -1,7 +1,7 @@
 // The engine for numbers of 8 bits that share a scale per block.
 #pragma once
 
-#include "backend/engine.h"
+#include "frontend/engine.h"
 
 namespace hipdnn_port {
 

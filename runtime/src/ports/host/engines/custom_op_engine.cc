@@ -7,9 +7,9 @@
 #include <mutex>
 #include <string>
 
-#include "backend/export.h"
 #include "../hipdnn_host.h"
-#include "backend/status.h"
+#include "frontend/export.h"
+#include "frontend/status.h"
 #include "rowwise_engine.h"
 
 namespace hipdnn_port {

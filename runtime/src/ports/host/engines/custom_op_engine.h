@@ -1,7 +1,7 @@
 // The engine for operations that a user's library brings.
 #pragma once
 
-#include "backend/engine.h"
+#include "frontend/engine.h"
 
 namespace hipdnn_port {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "backend/engine.h"
+#include "frontend/engine.h"
 
 namespace hipdnn_port::onednn {
 

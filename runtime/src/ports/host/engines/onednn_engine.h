@@ -1,7 +1,7 @@
 // The engine of convolutions, matrix products, pooling and norms: every graph becomes oneDNN primitives with fused epilogues.
 #pragma once
 
-#include "backend/engine.h"
+#include "frontend/engine.h"
 
 namespace hipdnn_port {
 

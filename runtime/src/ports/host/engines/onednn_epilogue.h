@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "backend/graph.h"
+#include "frontend/graph.h"
 
 namespace hipdnn_port::onednn {
 

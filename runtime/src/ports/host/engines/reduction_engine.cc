@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "backend/status.h"
+#include "frontend/status.h"
 #include "reduction_accumulator.h"
 #include "rowwise_engine.h"
 #include "rowwise_parallel.h"

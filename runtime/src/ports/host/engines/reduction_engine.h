@@ -1,7 +1,7 @@
 // The engine for one reduction over any axes, with pointwise nodes before and after it.
 #pragma once
 
-#include "backend/engine.h"
+#include "frontend/engine.h"
 
 namespace hipdnn_port {
 

@@ -1,6 +1,6 @@
 // Batch norm of training: statistics of the batch, the normalized batch, running statistics.
-#include "backend/names.h"
-#include "backend/status.h"
+#include "frontend/names.h"
+#include "frontend/status.h"
 #include "rowwise_lowering.h"
 
 namespace hipdnn_port {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "backend/status.h"
+#include "frontend/status.h"
 #include "rowwise_tiles.h"
 
 namespace hipdnn_port {

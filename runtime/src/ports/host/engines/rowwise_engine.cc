@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "backend/status.h"
+#include "frontend/status.h"
 #include "rowwise_parallel.h"
 #include "rowwise_tiles.h"
 

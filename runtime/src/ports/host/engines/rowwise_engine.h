@@ -1,7 +1,7 @@
 // The engine for pointwise graphs with reductions that come back to the rows they were taken from.
 #pragma once
 
-#include "backend/engine.h"
+#include "frontend/engine.h"
 
 namespace hipdnn_port {
 

@@ -5,8 +5,8 @@
 #include <bit>
 #include <limits>
 
-#include "backend/names.h"
-#include "backend/status.h"
+#include "frontend/names.h"
+#include "frontend/status.h"
 
 namespace hipdnn_port {
 namespace {

@@ -3,8 +3,8 @@
 #include <bit>
 #include <limits>
 
-#include "backend/names.h"
-#include "backend/status.h"
+#include "frontend/names.h"
+#include "frontend/status.h"
 #include "rowwise_lowering.h"
 
 namespace hipdnn_port {

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <utility>
 
-#include "backend/status.h"
+#include "frontend/status.h"
 #include "rowwise_parallel.h"
 #include "rowwise_program.h"
 #include "sdpa_products.h"

@@ -1,7 +1,7 @@
 // The engine for scaled dot product attention.
 #pragma once
 
-#include "backend/engine.h"
+#include "frontend/engine.h"
 
 namespace hipdnn_port {
 

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <span>
 
-#include "backend/names.h"
-#include "backend/status.h"
+#include "frontend/names.h"
+#include "frontend/status.h"
 #include "rowwise_engine.h"
 #include "rowwise_program.h"
 

@@ -9,7 +9,7 @@
 #include <map>
 #include <utility>
 
-#include "backend/status.h"
+#include "frontend/status.h"
 #include "onednn_engine.h"
 #include "packed_memory.h"
 #include "rowwise_engine.h"

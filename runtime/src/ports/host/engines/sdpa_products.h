@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "backend/engine.h"
+#include "frontend/engine.h"
 #include "sdpa_problem.h"
 
 namespace hipdnn_port {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "backend/engine.h"
+#include "frontend/engine.h"
 
 namespace hipdnn_port {
 

@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "../hipdnn_host.h"
-#include "backend/export.h"
-#include "backend/handle.h"
-#include "backend/port_extensions.h"
+#include "frontend/export.h"
+#include "frontend/handle.h"
+#include "frontend/port_extensions.h"
 #include "hip_runtime_abi.h"
 #include "kernel.h"
 

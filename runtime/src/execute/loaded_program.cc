@@ -1,0 +1,283 @@
+#include "execute/loaded_program.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "device/error.h"
+#include "plan/plan_cache.h"
+#include "plan/plan_judge.h"
+#include "plan/plan_timer.h"
+#include "program/checked.h"
+
+namespace hipdnn_rt {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+
+/// One plan to build, for all steps that share it.
+struct PlanJob {
+  PlanKey key;
+  const Executable* executable = nullptr;
+  /// Bytes of constants to pack: the larger part of the cost.
+  std::uint64_t weight = 0;
+  std::shared_ptr<const Plan> plan;
+  /// The library's words where it has no plan.
+  std::string refusal;
+  /// Where plans may be shared between shapes.
+  FlexibleKey flexible;
+  std::vector<Shape> shapes, overrides;
+};
+
+/// Whether the library runs the plan at the job's shapes: only an execution tells.
+bool runs(const Device& device, const Plan& plan, const PlanJob& job) {
+  const std::string label = job.executable->name + " (" + job.executable->summary + ")";
+  try {
+    std::unique_lock alone(device.timing());
+    PlanTimer timer(device, std::make_shared<const Handle>(device.create_handle(nullptr)), *job.executable, job.key.constants);
+    PlanJudge judge(device, *job.executable, timer, label);
+    const std::vector<Answer> answer = timer.answer(plan, {std::byte{0xff}, false}, judge.pieces(), job.overrides);
+    alone.unlock();
+    if (const auto wrong = judge.why_wrong(answer)) {
+      device.log(HIPDNN_SEV_WARN, label + ": a plan of larger shapes " + *wrong + "; it is not shared");
+      return false;
+    }
+  } catch (const DeviceError& error) {
+    device.log(HIPDNN_SEV_INFO, label + ": a plan of larger shapes does not run at these: " + error.what());
+    return false;
+  }
+  device.log(HIPDNN_SEV_INFO, label + ": shares a plan of larger shapes");
+  return true;
+}
+
+/// Take the plan of a larger graph, if an earlier program has one. Graphs of one program do not share any, so that which is largest does not depend
+/// on the order of threads.
+void look_up(const Device& device, PlanJob& job) {
+  job.plan = device.plans().find(job.key);
+  if (job.plan || !device.options().overrides_shapes) return;
+  FlexiblePlan larger = device.plans().find_flexible(job.flexible, job.shapes);
+  if (!larger.plan) return;
+  job.overrides = overrides_of(job.shapes, larger.shapes);
+  if (runs(device, *larger.plan, job)) {
+    job.plan = std::move(larger.plan);
+  } else {
+    job.overrides.clear();
+  }
+}
+
+void share(const Device& device, const PlanJob& job) {
+  if (job.plan && job.overrides.empty() && job.plan->takes_overrides()) device.plans().insert_flexible(job.flexible, {job.plan, job.shapes});
+}
+
+void build(const Device& device, const std::shared_ptr<const Handle>& handle, PlanJob& job) {
+  job.plan = device.plans().find(job.key);
+  if (job.plan) return;
+  job.plan = device.plans().insert(job.key, Plan::build(device, handle, *job.executable, job.key.constants));
+}
+
+void try_build(const Device& device, const std::shared_ptr<const Handle>& handle, PlanJob& job) {
+  try {
+    build(device, handle, job);
+  } catch (const NoPlanError& error) {
+    job.refusal = error.what();
+  }
+}
+
+/// Take jobs until none is left or one has failed anywhere. Each worker has a handle of its own: a handle serves one thread at a time.
+void work(const Device& device, std::vector<PlanJob*>& jobs, std::atomic<std::size_t>& next) {
+  const auto handle = std::make_shared<const Handle>(device.create_handle(nullptr));
+  for (std::size_t i = next++; i < jobs.size(); i = next++) try_build(device, handle, *jobs[i]);
+}
+
+void build_all(const Device& device, std::vector<PlanJob*> jobs) {
+  std::stable_sort(jobs.begin(), jobs.end(), [](const PlanJob* a, const PlanJob* b) { return a->weight > b->weight; });
+  const int wanted = device.options().threads > 0 ? device.options().threads : static_cast<int>(std::thread::hardware_concurrency());
+  // On CPU threads, plans that are built beside one that is timed would be measured with it.
+  const bool is_timed_here = device.options().timed_plans > 1 && device.port().device_memory_is_host_memory;
+  const std::size_t most = is_timed_here ? 1 : std::max<std::size_t>(jobs.size(), 1);
+  const std::size_t count = std::clamp<std::size_t>(static_cast<std::size_t>(std::max(wanted, 1)), 1, most);
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto guarded = [&] {
+    try {
+      work(device, jobs, next);
+    } catch (...) {
+      next = jobs.size();
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (std::size_t i = 1; i < count; ++i) helpers.emplace_back(guarded);
+    guarded();
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+/// Throw where the library has refused plans, naming the steps that need them.
+void throw_refusals(const Program& program, const std::vector<PlanJob*>& by_step) {
+  std::vector<RefusedPlan> refusals;
+  std::map<const Executable*, std::size_t> places;
+  for (std::size_t s = 0; s < by_step.size(); ++s) {
+    if (by_step[s] == nullptr || by_step[s]->plan) continue;
+    const Executable& executable = *by_step[s]->executable;
+    const auto [found, is_new] = places.try_emplace(&executable, refusals.size());
+    if (is_new) refusals.push_back({executable.name, executable.summary, {}, by_step[s]->refusal});
+    std::string& nodes = refusals[found->second].nodes;
+    nodes += (nodes.empty() ? "" : ", ") + program.steps()[s].name;
+  }
+  if (!refusals.empty()) throw PlanRefusedError(std::move(refusals));
+}
+
+}  // namespace
+
+std::shared_ptr<const LoadedProgram> LoadedProgram::load(std::shared_ptr<const Device> device, std::shared_ptr<const Program> program,
+                                                          std::shared_ptr<const ConstantMemory> shared) {
+  const auto start = Clock::now();
+  const Port& port = device->port();
+  const std::string& target = program->target();
+  if (!device->runs(target)) {
+    const std::string wanted = device->target();
+    throw WrongTargetError("program.target: compiled for '" + target + "', port '" + std::string(port.name) + "' runs '" + wanted +
+                           "'; compile the model again with --target " + wanted);
+  }
+  std::shared_ptr<LoadedProgram> loaded(new LoadedProgram());
+  loaded->device_ = std::move(device);
+  loaded->program_ = std::move(program);
+  loaded->place_constants(std::move(shared));
+  loaded->build_plans();
+  loaded->load_kernels();
+  loaded->lay_out();
+  loaded->load_ms_ = milliseconds_since(start);
+  return loaded;
+}
+
+void LoadedProgram::place_constants(std::shared_ptr<const ConstantMemory> shared) {
+  constants_.resize(program_->buffers().size(), nullptr);
+  for (const Constant& constant : program_->constants()) constant_bytes_ += constant.data.size();
+  if (device_->port().device_memory_is_host_memory) {
+    for (const Constant& constant : program_->constants()) {
+      // The ABI's pointers are not const; the loader has checked that no step writes a constant.
+      constants_[constant.buffer] = const_cast<std::byte*>(constant.data.data());
+    }
+    return;
+  }
+  shared_ = std::move(shared);
+  std::vector<ConstantMemory::Tensor> own;
+  for (const Constant& constant : program_->constants()) {
+    if (shared_ != nullptr) constants_[constant.buffer] = shared_->find(constant.data);
+    if (constants_[constant.buffer] == nullptr) own.push_back(constant.data);
+  }
+  own_.emplace(*device_, own);
+  for (const Constant& constant : program_->constants()) {
+    if (constants_[constant.buffer] == nullptr) constants_[constant.buffer] = own_->find(constant.data);
+  }
+}
+
+void LoadedProgram::build_plans() {
+  const auto start = Clock::now();
+  std::map<PlanKey, PlanJob> jobs;
+  std::vector<PlanJob*> by_step(program_->steps().size(), nullptr);
+  for (std::size_t s = 0; s < by_step.size(); ++s) {
+    const auto* execute = std::get_if<ExecuteStep>(&program_->steps()[s].action);
+    if (execute == nullptr) continue;
+    const Executable& executable = program_->executables()[execute->executable];
+    PlanKey key{executable.canonical, {}};
+    std::uint64_t weight = 0;
+    for (std::size_t i = 0; device_->takes_constants() && i < execute->operands.size(); ++i) {
+      const View& view = execute->operands[i];
+      if (program_->buffers()[view.buffer].kind != BufferKind::constant) continue;
+      key.constants.push_back({executable.operands[i].uid, static_cast<std::byte*>(constants_[view.buffer]) + view.offset});
+      weight += executable.operands[i].extent_bytes;
+    }
+    PlanJob& job = jobs[key];
+    by_step[s] = &job;
+    if (job.executable != nullptr) continue;
+    job = {std::move(key), &executable, weight, nullptr, {}, {}, {}, {}};
+    if (!device_->options().overrides_shapes) continue;
+    auto [structure, shapes] = shapes_of(executable, constant_uids(*execute));
+    job.flexible = {std::move(structure), job.key.constants};
+    job.shapes = std::move(shapes);
+  }
+  std::vector<PlanJob*> pending;
+  for (auto& [key, job] : jobs) {
+    look_up(*device_, job);
+    if (!job.plan) pending.push_back(&job);
+  }
+  const std::vector<PlanJob*> made = pending;
+  build_all(*device_, std::move(pending));
+  throw_refusals(*program_, by_step);
+  for (const PlanJob* job : made) share(*device_, *job);
+  std::set<const Plan*> distinct;
+  for (const PlanJob* job : by_step) {
+    plans_.push_back(job ? job->plan : nullptr);
+    overrides_.push_back(job ? job->overrides : std::vector<Shape>());
+    if (job) distinct.insert(job->plan.get());
+  }
+  plan_count_ = distinct.size();
+  plan_ms_ = milliseconds_since(start);
+}
+
+std::set<std::int64_t> LoadedProgram::constant_uids(const ExecuteStep& execute) const {
+  const std::vector<Operand>& operands = program_->executables()[execute.executable].operands;
+  std::set<std::int64_t> uids;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (program_->buffers()[execute.operands[i].buffer].kind == BufferKind::constant) uids.insert(operands[i].uid);
+  }
+  return uids;
+}
+
+void LoadedProgram::load_kernels() {
+  if (program_->kernels().empty()) return;
+  device_->activate();
+  const HipApi& hip = device_->library().hip();
+  for (const Kernel& kernel : program_->kernels()) {
+    const std::string what = kernel.name + " (" + (kernel.summary.empty() ? kernel.function : kernel.summary) + ")";
+    hipModule_t module = nullptr;
+    if (const hipError_t status = hip.module_load_data(&module, kernel.image.c_str()); status != hipSuccess) {
+      throw ProgramError("kernel " + what + ": hipModuleLoadData: " + describe_kernel_failure(hip, status));
+    }
+    modules_.emplace_back(device_->shared_library(), module);
+    if (device_->options().threads > 0 && hip.set_module_threads != nullptr) {
+      check(hip, hip.set_module_threads(module, device_->options().threads), "hipdnnHostSetModuleThreads_ext");
+    }
+    hipFunction_t function = nullptr;
+    if (const hipError_t status = hip.module_get_function(&function, module, kernel.symbol.c_str()); status != hipSuccess) {
+      throw ProgramError("kernel " + what + ": hipModuleGetFunction(" + kernel.symbol + "): " + describe_kernel_failure(hip, status));
+    }
+    functions_.push_back(function);
+  }
+}
+
+void LoadedProgram::lay_out() {
+  const std::vector<Buffer>& buffers = program_->buffers();
+  const auto last_step = static_cast<std::uint32_t>(std::max<std::size_t>(program_->steps().size(), 1) - 1);
+  std::vector<ArenaRequest> requests;
+  for (const Buffer& buffer : buffers) {
+    const bool is_used = buffer.first_step <= buffer.last_step;
+    if (buffer.kind == BufferKind::temp) {
+      requests.push_back({is_used ? buffer.bytes : 0, is_used ? buffer.first_step : 0, buffer.last_step});
+    } else if (buffer.kind == BufferKind::input && stages_host_arrays()) {
+      requests.push_back({buffer.bytes, 0, buffer.last_step});
+    } else if (buffer.kind == BufferKind::output && stages_host_arrays()) {
+      requests.push_back({buffer.bytes, is_used ? buffer.first_step : 0, last_step});
+    } else {
+      requests.push_back({0, 0, 0});
+    }
+  }
+  for (std::size_t s = 0; s < plans_.size(); ++s) {
+    const auto step = static_cast<std::uint32_t>(s);
+    requests.push_back({plans_[s] ? plans_[s]->workspace_bytes() : 0, step, step});
+  }
+  layout_ = plan_arena(requests, device_->port().arena_alignment);
+}
+
+}  // namespace hipdnn_rt

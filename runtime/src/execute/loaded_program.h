@@ -1,0 +1,83 @@
+// A program made ready on a device: plans built, constants in place, arena laid out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "execute/arena.h"
+#include "execute/constant_memory.h"
+#include "plan/device.h"
+#include "plan/plan.h"
+#include "program/program.h"
+#include "program/shapes.h"
+
+namespace hipdnn_rt {
+
+/// Shared by all its contexts. Immutable, safe to use from several threads.
+class LoadedProgram {
+ public:
+  /// Constants that `shared`, made for the same device, has copies of are not uploaded again. Throws ProgramError where the program is for
+  /// another target or the port refuses a kernel, PlanRefusedError where the library has no plan
+  /// for graphs, DeviceError where something else goes wrong.
+  static std::shared_ptr<const LoadedProgram> load(std::shared_ptr<const Device> device, std::shared_ptr<const Program> program,
+                                                   std::shared_ptr<const ConstantMemory> shared = nullptr);
+
+  const Device& device() const { return *device_; }
+  const Program& program() const { return *program_; }
+  /// The plan of an execute step; null for other steps.
+  const Plan* plan(std::size_t step) const { return plans_[step].get(); }
+  /// Shapes that an execute step's plan runs at in the place of those of its graph.
+  std::span<const Shape> overrides(std::size_t step) const { return overrides_[step]; }
+  /// The function of a launch step's kernel.
+  hipFunction_t function(std::uint32_t kernel) const { return functions_[kernel]; }
+  /// Address of a constant buffer, null for other kinds. Never written through.
+  void* constant(std::size_t buffer) const { return constants_[buffer]; }
+  /// Arena offset of a temp buffer, and, where arrays of the host are staged, of an input or output.
+  std::uint64_t buffer_offset(std::size_t buffer) const { return layout_.offsets[buffer]; }
+  std::uint64_t workspace_offset(std::size_t step) const { return layout_.offsets[program_->buffers().size() + step]; }
+  /// Whether inputs and outputs in host memory go through the arena.
+  bool stages_host_arrays() const { return !device_->port().device_memory_is_host_memory; }
+
+  std::uint64_t arena_bytes() const { return layout_.arena_bytes; }
+  std::uint64_t largest_live_bytes() const { return layout_.largest_live_bytes; }
+  std::uint64_t constant_bytes() const { return constant_bytes_; }
+  /// Distinct plans.
+  std::size_t plan_count() const { return plan_count_; }
+  /// Time from call to return of `load`, and the part spent on plans, in milliseconds.
+  double load_ms() const { return load_ms_; }
+  double plan_ms() const { return plan_ms_; }
+
+ private:
+  LoadedProgram() = default;
+  void place_constants(std::shared_ptr<const ConstantMemory> shared);
+  void build_plans();
+  /// Uids of the operands of a step that are constants.
+  std::set<std::int64_t> constant_uids(const ExecuteStep& execute) const;
+  void load_kernels();
+  void lay_out();
+
+  std::shared_ptr<const Device> device_;
+  std::shared_ptr<const Program> program_;
+  std::shared_ptr<const ConstantMemory> shared_;
+  /// What is in no shared memory.
+  std::optional<ConstantMemory> own_;
+  std::vector<void*> constants_;
+  std::uint64_t constant_bytes_ = 0;
+  std::vector<std::shared_ptr<const Plan>> plans_;
+  /// One for each step; empty but where a plan is shared with a graph of larger shapes.
+  std::vector<std::vector<Shape>> overrides_;
+  std::size_t plan_count_ = 0;
+  /// One for each kernel of the program.
+  std::vector<Module> modules_;
+  std::vector<hipFunction_t> functions_;
+  ArenaLayout layout_;
+  double load_ms_ = 0;
+  double plan_ms_ = 0;
+};
+
+}  // namespace hipdnn_rt

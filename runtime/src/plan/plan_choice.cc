@@ -1,0 +1,221 @@
+#include "plan/plan_choice.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+
+#include "device/error.h"
+#include "plan/plan_store.h"
+#include "program/program.h"
+
+namespace hipdnn_rt {
+namespace {
+
+/// How a plan is asked. Bytes 0xff are no number in every type of floats, 0x4b a large one and a large integer. The first is what a program's first run
+/// is like; plans that are timed are asked in each way.
+constexpr std::array<PlanTimer::Before, 4> kBefore{
+    {{std::byte{0xff}, false}, {std::byte{0}, false}, {std::byte{0x4b}, true}, {std::byte{0xff}, true}}};
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+
+}  // namespace
+
+PlanChoice::PlanChoice(const Device& device, std::shared_ptr<const Handle> handle, const Executable& executable,
+                       std::span<const ConstantBinding> constants, std::string label)
+    : device_(device), handle_(std::move(handle)), executable_(executable), constants_(constants), label_(std::move(label)) {}
+
+PlanChoice::Chosen PlanChoice::choose(const PlanRecord* kept) {
+  if (device_.options().overrides_shapes) {
+    if (Chosen chosen = choose_flexible(kept); chosen.plan) return chosen;
+  }
+  try {
+    return choose_any(kept, false);
+  } catch (const LibraryError& error) {
+    if (!error.is_refusal()) throw;
+    throw NoPlanError(error.what());
+  }
+}
+
+PlanChoice::Chosen PlanChoice::choose_flexible(const PlanRecord* kept) {
+  std::string reason;
+  try {
+    Chosen chosen = choose_any(kept, true);
+    const auto preferred = device_.preferred_engine();
+    if (!chosen.plan || !preferred || chosen.plan->engine_id() == *preferred) return chosen;
+    reason = "engine " + device_.options().engine + " has none";
+  } catch (const NoPlanError& error) {
+    reason = error.what();
+  } catch (const LibraryError& error) {
+    if (!error.is_refusal()) throw;
+    reason = error.what();
+  }
+  device_.log(HIPDNN_SEV_INFO, label_ + ": no plan takes other shapes: " + reason);
+  reasons_.clear();
+  return {};
+}
+
+PlanChoice::Chosen PlanChoice::choose_any(const PlanRecord* kept, bool takes_overrides) {
+  const std::vector<Descriptor> graph =
+      build_descriptors(device_.shared_library(), handle_->get(), executable_.descriptors, label_, takes_overrides);
+  const bool has_preference = kept != nullptr || device_.preferred_engine();
+  int timed = kept != nullptr ? 0 : device_.options().timed_plans;
+  // A kept choice does not say whether its plan took other shapes.
+  bool is_compared = kept == nullptr || device_.options().overrides_shapes;
+  if (device_.options().finds_first && timed <= 1) {
+    std::vector<Proposal> proposals = propose(device_, graph.back(), Ranking::first_engine, label_, reasons_);
+    const auto first = prefer(proposals, kept);
+    if (Chosen chosen = first_of({proposals.begin(), has_preference ? first : proposals.end()}, is_compared); chosen.plan) return chosen;
+  }
+  std::vector<Proposal> proposals = propose(device_, graph.back(), Ranking::whole, label_, reasons_);
+  auto first = prefer(proposals, kept);
+  if (kept != nullptr && first == proposals.begin()) {
+    // What was chosen is not proposed any more: the choice is made again.
+    timed = device_.options().timed_plans;
+    first = prefer(proposals, nullptr);
+    is_compared = true;
+  }
+  // What is preferred is taken if it builds, however fast the rest may be.
+  const std::span<const Proposal> preferred(proposals.begin(), first);
+  const std::span<const Proposal> others(first, proposals.end());
+  for (const auto group : {preferred, others}) {
+    Chosen chosen = timed > 1 && group.size() > 1 ? fastest_of(group, timed) : first_of(group, is_compared);
+    if (chosen.plan) return chosen;
+    is_compared = true;
+  }
+  fail();
+}
+
+std::vector<Proposal>::iterator PlanChoice::prefer(std::vector<Proposal>& proposals, const PlanRecord* kept) const {
+  const bool has_knobs = std::ranges::any_of(proposals, &Proposal::is_configured);
+  return std::stable_partition(proposals.begin(), proposals.end(), [&](const Proposal& proposal) {
+    if (kept != nullptr) return proposal.engine_id == kept->engine_id && proposal.knobs == kept->knobs;
+    return proposal.engine_id == device_.preferred_engine() && proposal.is_configured == has_knobs;
+  });
+}
+
+std::shared_ptr<Plan> PlanChoice::try_compile(const Proposal& proposal) {
+  try {
+    return Plan::compile(device_, handle_, proposal, constants_, label_);
+  } catch (const LibraryError& error) {
+    pass_over(proposal.describe() + ": " + error.what(), error.is_refusal());
+  } catch (const DeviceError& error) {
+    pass_over(proposal.describe() + ": " + error.what(), false);
+  }
+  return nullptr;
+}
+
+void PlanChoice::pass_over(const std::string& reason, bool is_refusal) {
+  reasons_ += (reasons_.empty() ? "" : "; ") + reason;
+  has_failed_ |= !is_refusal;
+}
+
+PlanChoice::Chosen PlanChoice::first_of(std::span<const Proposal> proposals, bool is_compared) {
+  for (const Proposal& proposal : proposals) {
+    std::shared_ptr<Plan> plan = try_compile(proposal);
+    if (!plan || (is_compared && device_.reference() != nullptr && !is_right(*plan, proposal))) continue;
+    return {std::move(plan), proposal.knobs};
+  }
+  return {};
+}
+
+PlanChoice::Chosen PlanChoice::fastest_of(std::span<const Proposal> proposals, int most) {
+  if (timer() == nullptr) return first_of(proposals, true);
+  Chosen fastest;
+  int timed = 0;
+  for (const Proposal& proposal : proposals) {
+    std::shared_ptr<Plan> plan = try_compile(proposal);
+    const std::optional<double> us = plan ? time(*plan, proposal) : std::nullopt;
+    if (!us) continue;
+    if (!fastest.plan || *us < fastest.time_us) fastest = {std::move(plan), proposal.knobs, *us};
+    if (++timed == most) break;
+  }
+  return fastest;
+}
+
+PlanTimer* PlanChoice::timer() {
+  if (timer_ || has_no_timer_) return timer_ ? &*timer_ : nullptr;
+  try {
+    const std::scoped_lock alone(device_.timing());
+    return &timer_.emplace(device_, handle_, executable_, constants_);
+  } catch (const DeviceError& error) {
+    device_.log(HIPDNN_SEV_WARN, label_ + ": plans are not run before they are used: " + error.what());
+    has_no_timer_ = has_failed_ = true;
+    return nullptr;
+  }
+}
+
+PlanJudge& PlanChoice::judge() { return judge_ ? *judge_ : judge_.emplace(device_, executable_, *timer_, label_); }
+
+bool PlanChoice::is_right(const Plan& plan, const Proposal& proposal) {
+  PlanTimer* operands = timer();
+  if (operands == nullptr) return true;
+  try {
+    std::unique_lock alone(device_.timing());
+    const std::vector<Answer> answer = operands->answer(plan, kBefore.front(), judge().pieces());
+    alone.unlock();
+    return is_right(answer, proposal);
+  } catch (const LibraryError& error) {
+    pass_over(proposal.describe() + " builds a plan that does not run: " + error.what(), error.is_refusal());
+    return false;
+  } catch (const DeviceError& error) {
+    // No memory to compare in is no reason against the plan; but the next process compares it.
+    device_.log(HIPDNN_SEV_WARN, label_ + ": " + proposal.describe() + " is not compared: " + error.what());
+    has_failed_ = true;
+    return true;
+  }
+}
+
+bool PlanChoice::is_right(std::span<const Answer> answer, const Proposal& proposal) {
+  const std::optional<std::string> wrong = judge().why_wrong(answer);
+  has_failed_ |= judge().has_failed();
+  if (wrong) leave_out(proposal, *wrong);
+  return !wrong;
+}
+
+void PlanChoice::leave_out(const Proposal& proposal, const std::string& reason) {
+  device_.log(HIPDNN_SEV_WARN, label_ + ": " + proposal.describe() + " " + reason + "; it is left out");
+  pass_over(proposal.describe() + " " + reason, true);
+}
+
+std::optional<double> PlanChoice::time(const Plan& plan, const Proposal& proposal) {
+  try {
+    std::unique_lock alone(device_.timing());
+    const auto start = Clock::now();
+    const std::vector<Answer> answer = timer_->answer(plan, kBefore.front());
+    const bool is_steady_plan = std::ranges::all_of(kBefore.begin() + 1, kBefore.end(), [&](const PlanTimer::Before& before) {
+      return is_steady(answer, timer_->answer(plan, before));
+    });
+    const double asked_ms = milliseconds_since(start);
+    if (!is_steady_plan) {
+      leave_out(proposal, "answers otherwise each time");
+      return std::nullopt;
+    }
+    alone.unlock();
+    if (!is_right(timer_->excerpt(answer, judge().pieces()), proposal)) return std::nullopt;
+    alone.lock();
+    const auto timing = Clock::now();
+    const double us = timer_->time_us(plan);
+    const auto whole = [](double ms) { return std::to_string(std::llround(ms)) + " ms"; };
+    device_.log(HIPDNN_SEV_INFO, label_ + ": " + proposal.describe() + " takes " + std::to_string(us) + " us (built in " + whole(plan.build_ms()) +
+                                     ", asked in " + whole(asked_ms) + ", timed in " + whole(milliseconds_since(timing)) + ")");
+    return us;
+  } catch (const LibraryError& error) {
+    pass_over(proposal.describe() + " builds a plan that does not run: " + error.what(), error.is_refusal());
+  } catch (const DeviceError& error) {
+    pass_over(proposal.describe() + " builds a plan that does not run: " + error.what(), false);
+  }
+  return std::nullopt;
+}
+
+void PlanChoice::fail() {
+  // An empty ranking is no failure of a call, but a library may have left its reasons.
+  if (reasons_.empty()) reasons_ = take_last_error(device_.library().hipdnn());
+  if (has_failed_) throw DeviceError("no plan could be built for executable " + label_ + ": " + reasons_);
+  throw NoPlanError("no engine of port '" + std::string(device_.port().name) + "' takes executable " + label_ +
+                    (reasons_.empty() ? "" : ": " + reasons_));
+}
+
+}  // namespace hipdnn_rt

@@ -1,0 +1,187 @@
+// A program as loaded from a file or from text: parsed, checked, immutable.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "program/descriptor_spec.h"
+#include "program/dtype.h"
+
+namespace hipdnn_rt {
+
+class Field;
+
+/// The newest format this runtime reads.
+inline constexpr std::int64_t kProgramFormat = 4;
+
+/// An input or output of the model: a dense array in C order.
+struct Argument {
+  std::string name;
+  DType dtype;
+  std::vector<std::int64_t> dims;
+  std::uint64_t bytes;
+  std::uint32_t buffer;
+};
+
+/// A stored tensor; `data` lives as long as the program.
+struct Constant {
+  std::string tensor;
+  std::uint32_t buffer;
+  std::span<const std::byte> data;
+};
+
+enum class BufferKind { input, output, constant, temp };
+
+/// Memory a step may use. `first_step` and `last_step` are the steps that touch it, first_step > last_step where none does.
+struct Buffer {
+  BufferKind kind;
+  std::uint64_t bytes;
+  std::uint32_t first_step;
+  std::uint32_t last_step;
+};
+
+/// A tensor of an executable or kernel that needs a pointer at run time.
+struct Operand {
+  /// Of a kernel's tensor: its position, counted from 1.
+  std::int64_t uid;
+  bool is_output;
+  /// Bytes from its pointer that may be touched.
+  std::uint64_t extent_bytes;
+  /// What its pointer must be a multiple of, in bytes.
+  std::uint64_t alignment;
+};
+
+/// One operation graph, as the list of descriptors that makes it.
+struct Executable {
+  std::string name;
+  std::string summary;
+  std::vector<Operand> operands;
+  std::vector<DescriptorSpec> descriptors;
+  /// Text that is equal for equal descriptors.
+  std::string canonical;
+};
+
+/// One kernel for what no operation graph expresses.
+struct Kernel {
+  std::string name;
+  std::string summary;
+  std::string function;
+  /// Ins first.
+  std::vector<Operand> operands;
+  /// What the port's module is loaded from, and its function there.
+  std::string image;
+  std::string symbol;
+  /// Positions in `operands` of the function's arguments.
+  std::vector<std::size_t> arguments;
+  /// Blocks of the launch and threads of a block, in x, y, z. No blocks: nothing is launched.
+  std::array<std::uint32_t, 3> grid{1, 1, 1};
+  std::array<std::uint32_t, 3> block{1, 1, 1};
+  /// Whether its code waits, before it touches memory, for the kernels in front: it may be launched while they still run.
+  bool waits_itself = false;
+};
+
+/// A place in a buffer.
+struct View {
+  std::uint32_t buffer;
+  std::uint64_t offset;
+};
+
+struct ExecuteStep {
+  std::uint32_t executable;
+  /// In the order of the executable's operands.
+  std::vector<View> operands;
+};
+
+struct LaunchStep {
+  std::uint32_t kernel;
+  /// In the order of the kernel's operands.
+  std::vector<View> operands;
+};
+
+struct CopyStep {
+  std::uint64_t bytes;
+  View source;
+  View destination;
+};
+
+struct Step {
+  std::string name;
+  std::variant<ExecuteStep, LaunchStep, CopyStep> action;
+};
+
+/// Named tensors outside a file; the owner keeps the memory alive.
+using Tensors = std::map<std::string, std::span<const std::byte>, std::less<>>;
+
+/// What a container holds: a program's text, and its tensors.
+struct Contents {
+  std::string text;
+  Tensors tensors;
+};
+
+/// Take a container apart and compare its checksum. Throws ProgramError.
+Contents open_container(std::span<const std::byte> bytes);
+
+/// A whole program. Everything in it has been checked: an index is in range, an extent lies in its buffer, a step reads only what has been written.
+/// Immutable, safe to share between threads.
+class Program {
+ public:
+  using Tensors = hipdnn_rt::Tensors;
+
+  /// Map a program file. Throws ProgramError, which names the file and the field.
+  static std::shared_ptr<const Program> load(const std::string& path);
+  /// Parse a container that is in memory already; `owner` keeps `bytes` alive.
+  static std::shared_ptr<const Program> parse_container(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
+  /// Parse a program's text with its tensors; `owner` keeps them alive.
+  static std::shared_ptr<const Program> parse(std::string_view text, const Tensors& tensors, std::shared_ptr<const void> owner);
+  /// Read a program that is parsed already; `text` is what it was parsed from.
+  static std::shared_ptr<const Program> read(const nlohmann::json& json, std::string text, const Tensors& tensors,
+                                             std::shared_ptr<const void> owner);
+  /// Throw ProgramError where the program's format is newer than kProgramFormat.
+  static void check_format(const Field& root);
+
+  const std::string& target() const { return target_; }
+  const std::string& text() const { return text_; }
+  const std::vector<Argument>& inputs() const { return inputs_; }
+  const std::vector<Argument>& outputs() const { return outputs_; }
+  const std::vector<Constant>& constants() const { return constants_; }
+  const std::vector<Buffer>& buffers() const { return buffers_; }
+  const std::vector<Executable>& executables() const { return executables_; }
+  const std::vector<Kernel>& kernels() const { return kernels_; }
+  const std::vector<Step>& steps() const { return steps_; }
+
+ private:
+  friend class ProgramReader;
+  Program() = default;
+
+  std::string target_;
+  std::string text_;
+  std::vector<Argument> inputs_;
+  std::vector<Argument> outputs_;
+  std::vector<Constant> constants_;
+  std::vector<Buffer> buffers_;
+  std::vector<Executable> executables_;
+  std::vector<Kernel> kernels_;
+  std::vector<Step> steps_;
+  std::shared_ptr<const void> owner_;
+};
+
+/// Parse one member of a program's `executables`. Throws ProgramError naming the field.
+Executable parse_executable(const Field& field);
+
+/// Bits of one element of a hipDNN data type; nothing where it is unknown.
+std::optional<std::uint64_t> element_bits(std::int64_t dtype);
+
+/// Parse one member of a program's `kernels`. Attributes and what a function asks of its tensors are the port's to check. Throws ProgramError.
+Kernel parse_kernel(const Field& field);
+
+}  // namespace hipdnn_rt
