@@ -57,7 +57,6 @@ def open_device(
     tf32: bool = False,
     plan_folder: str = "",
     find_first: bool = False,
-    override_shapes: bool = False,
     compare_plans: bool = False,
     policies: Sequence[str] = (),
     plugin_dirs: Sequence[str] = (),

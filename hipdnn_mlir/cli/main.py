@@ -38,7 +38,6 @@ from .options import (
     Json,
     Knobs,
     ModelPath,
-    OverrideShapes,
     PlanCacheDir,
     PluginDirs,
     PluginMode,
@@ -154,7 +153,6 @@ def run(
     device: DeviceNumber = 0,
     plan_cache: PlanCacheDir = None,
     find_first: FindFirst = False,
-    override_shapes: OverrideShapes = False,
     compare_plans: ComparePlans = True,
     policy: Policies = [],  # noqa: B006 - typer copies it
     plugin_dir: PluginDirs = [],  # noqa: B006 - typer copies it
@@ -188,7 +186,6 @@ def run(
             tf32=tf32,
             plan_cache=plan_cache,
             find_first=find_first,
-            override_shapes=override_shapes,
             compare_plans=compare_plans,
             policies=policy,
             plugin_dirs=plugin_dir,
@@ -274,7 +271,6 @@ def verify(
     device: DeviceNumber = 0,
     plan_cache: PlanCacheDir = None,
     find_first: FindFirst = False,
-    override_shapes: OverrideShapes = False,
     compare_plans: ComparePlans = True,
     policy: Policies = [],  # noqa: B006 - typer copies it
     plugin_dir: PluginDirs = [],  # noqa: B006 - typer copies it
@@ -313,7 +309,6 @@ def verify(
                     tf32=tf32,
                     plan_cache=plan_cache,
                     find_first=find_first,
-                    override_shapes=override_shapes,
                     compare_plans=compare_plans,
                     policies=policy,
                     plugin_dirs=plugin_dir,

@@ -95,9 +95,6 @@ PlanCacheDir = Annotated[
 FindFirst = Annotated[
     bool, typer.Option("--find-first", help="Take the library's first applicable engine without a ranking of all.")
 ]
-OverrideShapes = Annotated[
-    bool, typer.Option("--override-shapes", help="Let sizes share the plans of larger ones, where engines have such.")
-]
 ComparePlans = Annotated[
     bool,
     typer.Option(

@@ -45,7 +45,6 @@ class DeviceOptions:
         tf32: Products of f32 may round to TF32.
         plan_folder: Where plans are kept; empty for nowhere.
         find_first: Take the library's first applicable engine without a ranking.
-        override_shapes: Ask for plans that run at smaller shapes, too, and share them.
         compare_plans: Use a plan only after it has answered as the host library does.
         policies: Heuristic policies in the order they are asked; empty for the library's own.
         plugin_dirs: Absolute paths of engine plugins, folders or files.
@@ -62,7 +61,6 @@ class DeviceOptions:
     tf32: bool = False
     plan_folder: str = ""
     find_first: bool = False
-    override_shapes: bool = False
     compare_plans: bool = True
     policies: tuple[str, ...] = ()
     plugin_dirs: tuple[str, ...] = ()

@@ -24,7 +24,6 @@ class PlanOptions(TypedDict, total=False):
     tf32: bool | None
     plan_cache: PlanCache
     find_first: bool
-    override_shapes: bool
     compare_plans: bool
     policies: Sequence[str]
     plugin_dirs: Paths
@@ -63,7 +62,6 @@ def device_options(
         tf32=is_tf32 if tf32 is None else tf32,
         plan_folder=plan_folder(port, plans.get("plan_cache")),
         find_first=plans.get("find_first", False),
-        override_shapes=plans.get("override_shapes", False),
         compare_plans=plans.get("compare_plans", True),
         policies=_listed("policies", plans.get("policies", ())),
         plugin_dirs=absolute_paths(plans.get("plugin_dirs", ())),

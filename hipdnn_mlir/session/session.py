@@ -84,8 +84,6 @@ class Session:
         plan_cache: Folder where choices and plans are kept between processes, True for the user's own (``hipdnn-mlir/plans`` in the
             cache folder), False for none; by default the user's own where plans are costly, on ``hip`` and ``cuda``.
         find_first: Take the library's first applicable engine without a ranking of all; ranked after all where that one builds no plan.
-        override_shapes: For models with open sizes: ask for plans that run at smaller shapes than their own, too, where the library's
-            engines have them, so that sizes loaded later share the plans of larger ones.
         compare_plans: On GPUs a plan is used only after it has answered as the host library does on random operands, once for each graph
             where plans are kept (docs/plans.md). False believes the library.
         policies: Names of the library's heuristic policies (``hipdnn-mlir devices``), in the order in which they are asked for a ranking.
@@ -116,7 +114,6 @@ class Session:
         tf32: bool | None = None,
         plan_cache: PlanCache = None,
         find_first: bool = False,
-        override_shapes: bool = False,
         compare_plans: bool = True,
         policies: Sequence[str] = (),
         plugin_dirs: Paths = (),
@@ -134,7 +131,6 @@ class Session:
             tf32=tf32,
             plan_cache=plan_cache,
             find_first=find_first,
-            override_shapes=override_shapes,
             compare_plans=compare_plans,
             policies=policies,
             plugin_dirs=plugin_dirs,
@@ -188,11 +184,7 @@ class Session:
 
     @property
     def steps(self) -> list[dict[str, Any]]:
-        """Per step: name and kind.
-
-        An execution has executable, summary, engine and more of its plan, and overrides: whether that is a plan of larger sizes. A launch
-        has kernel and function.
-        """
+        """Per step: name and kind; an execution has executable, summary, engine and more of its plan, a launch kernel, function."""
         return self._loaded.steps()
 
     @property
@@ -214,7 +206,7 @@ class Session:
             DeviceError: As for the session.
         """
         loaded: list[_runtime.Session] = []
-        # The largest first: smaller ones may share its plans, and if memory is short it is short at once.
+        # The largest first: if memory is short it is short at once.
         for chosen in reversed(self._all_buckets()) if sizes is None else sizes:
             if sorted(chosen) != sorted(self.symbols):
                 raise ModelError("wrong sizes", expected=_sizes_text(self.symbols), got=_sizes_text(chosen))

@@ -109,7 +109,6 @@ class Session {
       row["kind"] = kind_of(step);
       if (const auto* execute = std::get_if<ExecuteStep>(&step.action)) {
         row["executable"] = program_->executables()[execute->executable].name;
-        row["overrides"] = !pool_.program().overrides(s).empty();
         row["summary"] = program_->executables()[execute->executable].summary;
       } else if (const auto* launch = std::get_if<LaunchStep>(&step.action)) {
         const Kernel& kernel = program_->kernels()[launch->kernel];

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -47,26 +46,6 @@ def test_one_program_serves_every_batch(kind, tmp_path) -> None:
     assert programs(tmp_path) == 1
 
 
-@pytest.fixture
-def verbose() -> Iterator[None]:
-    """What the provider's devices tell is shown."""
-    ort.set_default_logger_severity(0)
-    yield
-    ort.set_default_logger_severity(2)
-
-
-@pytest.mark.usefixtures("verbose")
-def test_sizes_share_plans_where_asked(tmp_path, capfd) -> None:
-    model = convolution(BATCH)
-    shared = {}
-    for asked in ("0", "1"):
-        session = make_session(model, tmp_path / asked, wholly=True, options={"override_shapes": asked})
-        for batch in (4, 2):
-            check(session, model, batch=batch)
-        shared[asked] = "shares a plan of larger shapes" in capfd.readouterr().err
-    assert shared == {"0": False, "1": True}
-
-
 def test_sizes_of_images_are_open(tmp_path) -> None:
     model = convolution(["batch", 3, "height", "width"])
     session = make_session(model, tmp_path, wholly=True)
@@ -84,10 +63,9 @@ def test_two_open_sizes_are_joined(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
-@pytest.mark.parametrize("override_shapes", ["0", "1"])
-def test_threads_meet_new_sizes(kind, override_shapes, tmp_path) -> None:
+def test_threads_meet_new_sizes(kind, tmp_path) -> None:
     model = convolution(BATCH)
-    session = make_session(model, tmp_path, kind=kind, options={"max_shapes": "2", "override_shapes": override_shapes})
+    session = make_session(model, tmp_path, kind=kind, options={"max_shapes": "2"})
     cases = [inputs_for(model, seed=i, batch=1 + i % 4) for i in range(60)]
     with ThreadPoolExecutor(6) as pool:
         for x, result in zip(cases, pool.map(lambda x: session.run(None, x)[0], cases), strict=True):
@@ -95,10 +73,9 @@ def test_threads_meet_new_sizes(kind, override_shapes, tmp_path) -> None:
     assert programs(tmp_path) == 1
 
 
-@pytest.mark.parametrize("override_shapes", ["0", "1"])
-def test_empty_batch_runs(override_shapes, tmp_path) -> None:
+def test_empty_batch_runs(tmp_path) -> None:
     model = convolution(BATCH)
-    session = make_session(model, tmp_path, wholly=True, options={"override_shapes": override_shapes})
+    session = make_session(model, tmp_path, wholly=True)
     for batch in (0, 2, 0):
         check(session, model, batch=batch)
     assert programs(tmp_path) == 1

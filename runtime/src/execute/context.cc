@@ -80,7 +80,7 @@ void Context::prepare_step(std::size_t step) {
   } else {
     std::transform(execution.views.begin(), execution.views.end(), pointers_.begin(), [&](const View& view) { return resolve(view); });
     execution.pack = make_variant_pack(stream_.shared_library(), execution.uids, {pointers_.data(), execution.uids.size()},
-                                       execution.workspace, "variant pack of step " + program.steps()[step].name, program_->overrides(step));
+                                       execution.workspace, "variant pack of step " + program.steps()[step].name);
   }
 }
 
@@ -200,7 +200,7 @@ const Descriptor& Context::find_pack(std::size_t step) {
   for (std::size_t i = 0; i < execution.views.size(); ++i) pointers_[i] = resolve(execution.views[i]);
   return execution.cache->insert(
       key, make_variant_pack(stream_.shared_library(), execution.uids, {pointers_.data(), execution.uids.size()}, execution.workspace,
-                             "variant pack of step " + program_->program().steps()[step].name, program_->overrides(step)));
+                             "variant pack of step " + program_->program().steps()[step].name));
 }
 
 void Context::run_recorded() {

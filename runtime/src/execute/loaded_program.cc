@@ -6,12 +6,11 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "device/error.h"
 #include "plan/plan_cache.h"
-#include "plan/plan_judge.h"
-#include "plan/plan_timer.h"
 #include "program/checked.h"
 
 namespace hipdnn_rt {
@@ -30,50 +29,7 @@ struct PlanJob {
   std::shared_ptr<const Plan> plan;
   /// The library's words where it has no plan.
   std::string refusal;
-  /// Where plans may be shared between shapes.
-  FlexibleKey flexible;
-  std::vector<Shape> shapes, overrides;
 };
-
-/// Whether the library runs the plan at the job's shapes: only an execution tells.
-bool runs(const Device& device, const Plan& plan, const PlanJob& job) {
-  const std::string label = job.executable->name + " (" + job.executable->summary + ")";
-  try {
-    std::unique_lock alone(device.timing());
-    PlanTimer timer(device, std::make_shared<const Handle>(device.create_handle(nullptr)), *job.executable, job.key.constants);
-    PlanJudge judge(device, *job.executable, timer, label);
-    const std::vector<Answer> answer = timer.answer(plan, {std::byte{0xff}, false}, judge.pieces(), job.overrides);
-    alone.unlock();
-    if (const auto wrong = judge.why_wrong(answer)) {
-      device.log(HIPDNN_SEV_WARN, label + ": a plan of larger shapes " + *wrong + "; it is not shared");
-      return false;
-    }
-  } catch (const DeviceError& error) {
-    device.log(HIPDNN_SEV_INFO, label + ": a plan of larger shapes does not run at these: " + error.what());
-    return false;
-  }
-  device.log(HIPDNN_SEV_INFO, label + ": shares a plan of larger shapes");
-  return true;
-}
-
-/// Take the plan of a larger graph, if an earlier program has one. Graphs of one program do not share any, so that which is largest does not depend
-/// on the order of threads.
-void look_up(const Device& device, PlanJob& job) {
-  job.plan = device.plans().find(job.key);
-  if (job.plan || !device.options().overrides_shapes) return;
-  FlexiblePlan larger = device.plans().find_flexible(job.flexible, job.shapes);
-  if (!larger.plan) return;
-  job.overrides = overrides_of(job.shapes, larger.shapes);
-  if (runs(device, *larger.plan, job)) {
-    job.plan = std::move(larger.plan);
-  } else {
-    job.overrides.clear();
-  }
-}
-
-void share(const Device& device, const PlanJob& job) {
-  if (job.plan && job.overrides.empty() && job.plan->takes_overrides()) device.plans().insert_flexible(job.flexible, {job.plan, job.shapes});
-}
 
 void build(const Device& device, const std::shared_ptr<const Handle>& handle, PlanJob& job) {
   job.plan = device.plans().find(job.key);
@@ -201,38 +157,22 @@ void LoadedProgram::build_plans() {
     PlanJob& job = jobs[key];
     by_step[s] = &job;
     if (job.executable != nullptr) continue;
-    job = {std::move(key), &executable, weight, nullptr, {}, {}, {}, {}};
-    if (!device_->options().overrides_shapes) continue;
-    auto [structure, shapes] = shapes_of(executable, constant_uids(*execute));
-    job.flexible = {std::move(structure), job.key.constants};
-    job.shapes = std::move(shapes);
+    job = {std::move(key), &executable, weight, nullptr, {}};
   }
   std::vector<PlanJob*> pending;
   for (auto& [key, job] : jobs) {
-    look_up(*device_, job);
+    job.plan = device_->plans().find(job.key);
     if (!job.plan) pending.push_back(&job);
   }
-  const std::vector<PlanJob*> made = pending;
   build_all(*device_, std::move(pending));
   throw_refusals(*program_, by_step);
-  for (const PlanJob* job : made) share(*device_, *job);
   std::set<const Plan*> distinct;
   for (const PlanJob* job : by_step) {
     plans_.push_back(job ? job->plan : nullptr);
-    overrides_.push_back(job ? job->overrides : std::vector<Shape>());
     if (job) distinct.insert(job->plan.get());
   }
   plan_count_ = distinct.size();
   plan_ms_ = milliseconds_since(start);
-}
-
-std::set<std::int64_t> LoadedProgram::constant_uids(const ExecuteStep& execute) const {
-  const std::vector<Operand>& operands = program_->executables()[execute.executable].operands;
-  std::set<std::int64_t> uids;
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    if (program_->buffers()[execute.operands[i].buffer].kind == BufferKind::constant) uids.insert(operands[i].uid);
-  }
-  return uids;
 }
 
 void LoadedProgram::load_kernels() {

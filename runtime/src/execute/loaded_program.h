@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
-#include <span>
 #include <vector>
 
 #include "execute/arena.h"
@@ -14,7 +12,6 @@
 #include "plan/device.h"
 #include "plan/plan.h"
 #include "program/program.h"
-#include "program/shapes.h"
 
 namespace hipdnn_rt {
 
@@ -31,8 +28,6 @@ class LoadedProgram {
   const Program& program() const { return *program_; }
   /// The plan of an execute step; null for other steps.
   const Plan* plan(std::size_t step) const { return plans_[step].get(); }
-  /// Shapes that an execute step's plan runs at in the place of those of its graph.
-  std::span<const Shape> overrides(std::size_t step) const { return overrides_[step]; }
   /// The function of a launch step's kernel.
   hipFunction_t function(std::uint32_t kernel) const { return functions_[kernel]; }
   /// Address of a constant buffer, null for other kinds. Never written through.
@@ -56,8 +51,6 @@ class LoadedProgram {
   LoadedProgram() = default;
   void place_constants(std::shared_ptr<const ConstantMemory> shared);
   void build_plans();
-  /// Uids of the operands of a step that are constants.
-  std::set<std::int64_t> constant_uids(const ExecuteStep& execute) const;
   void load_kernels();
   void lay_out();
 
@@ -69,8 +62,6 @@ class LoadedProgram {
   std::vector<void*> constants_;
   std::uint64_t constant_bytes_ = 0;
   std::vector<std::shared_ptr<const Plan>> plans_;
-  /// One for each step; empty but where a plan is shared with a graph of larger shapes.
-  std::vector<std::vector<Shape>> overrides_;
   std::size_t plan_count_ = 0;
   /// One for each kernel of the program.
   std::vector<Module> modules_;

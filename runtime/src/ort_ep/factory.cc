@@ -36,7 +36,6 @@ hipdnn_rt::Device::Options device_options(const Options& options, const std::str
           .engine = options.engine,
           .knobs = options.knobs,
           .finds_first = options.finds_first,
-          .overrides_shapes = options.overrides_shapes,
           .policies = options.policies,
           .plugins = options.plugins,
           .allows_tf32 = allows_tf32,
@@ -253,7 +252,7 @@ std::shared_ptr<const hipdnn_rt::Device> Factory::open_device(const std::string&
   const std::lock_guard lock(mutex_);
   std::weak_ptr<const hipdnn_rt::Device>& known = devices_[{port, options.ordinal, options.threads, options.uses_graphs, options.timed_plans,
                                                            options.engine, options.allows_tf32, options.plan_folder, options.finds_first,
-                                                           options.overrides_shapes, options.policies, options.plugins.paths, options.plugins.mode, options.knobs, options.compares_plans}];
+                                                           options.policies, options.plugins.paths, options.plugins.mode, options.knobs, options.compares_plans}];
   if (auto device = known.lock()) return device;
   options.log = [logger = logger_](hipdnnSeverity_t severity, const std::string& line) {
     if (severity == HIPDNN_SEV_INFO) {

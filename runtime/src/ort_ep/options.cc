@@ -80,9 +80,6 @@ constexpr std::array kRows{
               "for none."},
     OptionRow{"find_first", OptionKind::flag, "0", "",
               "1: take the library's first applicable engine without a ranking; ranked after all where that one builds no plan."},
-    OptionRow{"override_shapes", OptionKind::flag, "0", "",
-              "1: where a part's sizes vary, ask for plans that run at smaller shapes than their own, too, so that sizes seen later share the plans of "
-              "larger ones."},
     OptionRow{"compare_plans", OptionKind::flag, "1", "",
               "1: on a GPU, a plan is used only after it has answered as the library for the CPU does on random operands; once for each graph where plans are "
               "kept. 0: the library is believed."},
@@ -249,7 +246,6 @@ Options parse_options(const std::map<std::string, std::string>& given) {
   options.plan_cache = values.text("plan_cache");
   options.finds_first = values.text("find_first") == "1";
   options.compares_plans = values.text("compare_plans") == "1";
-  options.overrides_shapes = values.text("override_shapes") == "1";
   options.policies = split(values.text("policies"), ',');
   options.plugins = {split(values.text("plugin_dirs"), ':'), hipdnn_rt::plugin_mode_of(values.text("plugin_mode"))};
   try {

@@ -37,7 +37,6 @@ struct Options {
   std::string engine;
   std::vector<std::string> knobs;
   bool finds_first = false;
-  bool overrides_shapes = false;
   bool compares_plans = true;
   std::vector<std::string> policies;
   hipdnn_rt::PluginPaths plugins;

@@ -81,16 +81,13 @@ Descriptor Descriptor::get_descriptor(hipdnnBackendAttributeName_t name, const s
 }
 
 std::vector<Descriptor> build_descriptors(const std::shared_ptr<const Library>& library, hipdnnHandle_t handle,
-                                          std::span<const DescriptorSpec> specs, const std::string& executable, bool takes_overrides) {
+                                          std::span<const DescriptorSpec> specs, const std::string& executable) {
   std::vector<Descriptor> built;
   built.reserve(specs.size());
   for (const DescriptorSpec& spec : specs) {
     const std::string what = executable + ", descriptor " + std::to_string(built.size());
     Descriptor descriptor(library, spec.type);
     for (const AttributeSpec& attribute : spec.attributes) set_attribute(descriptor, attribute, built, handle, what);
-    if (takes_overrides && spec.type == HIPDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) {
-      descriptor.set(HIPDNN_ATTR_OPERATIONGRAPH_IS_OVERRIDE_SHAPE_ENABLED_EXT, HIPDNN_TYPE_BOOLEAN, 1, &takes_overrides, what);
-    }
     descriptor.finalize(what);
     built.push_back(std::move(descriptor));
   }

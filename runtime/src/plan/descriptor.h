@@ -46,9 +46,8 @@ class Descriptor : public Owned<hipdnnBackendDescriptor_t, DescriptorTraits> {
 };
 
 /// Create, set and finalize every descriptor of the list in order; the last one is the operation graph.
-/// References must point backwards (the loader has checked). `takes_overrides` asks for plans that run at smaller shapes, too. Throws DeviceError
-/// naming the descriptor and attribute refused.
+/// References must point backwards (the loader has checked). Throws DeviceError naming the descriptor and attribute refused.
 std::vector<Descriptor> build_descriptors(const std::shared_ptr<const Library>& library, hipdnnHandle_t handle,
-                                          std::span<const DescriptorSpec> specs, const std::string& executable, bool takes_overrides = false);
+                                          std::span<const DescriptorSpec> specs, const std::string& executable);
 
 }  // namespace hipdnn_rt

@@ -232,7 +232,7 @@ std::string Device::plan_setting() const {
   std::string knobs;
   for (const std::string& knob : options_.knobs) knobs += line_of("knob", knob);
   return library_setting() + line_of("threads", std::to_string(options_.threads)) + line_of("engine", options_.engine) + knobs +
-         line_of("first", finds_first ? "1" : "0") + line_of("compared", reference_ ? reference_->version() : "no") + (options_.overrides_shapes ? line_of("overrides", "1") : "");
+         line_of("first", finds_first ? "1" : "0") + line_of("compared", reference_ ? reference_->version() : "no");
 }
 
 Device::~Device() = default;

@@ -116,14 +116,6 @@ void Plan::describe(const Device& device, const std::string& what) {
   if (workspace < 0) throw DeviceError(what + ": negative workspace size");
   workspace_bytes_ = static_cast<std::uint64_t>(workspace);
   const HipdnnApi& api = device.library().hipdnn();
-  if (device.options().overrides_shapes) {
-    std::int64_t count = 0;
-    bool takes_overrides = false;
-    const hipdnnStatus_t status = api.get_attribute(descriptor_.get(), HIPDNN_ATTR_EXECUTION_PLAN_IS_OVERRIDE_SHAPE_ENABLED_EXT, HIPDNN_TYPE_BOOLEAN, 1,
-                                                    &count, &takes_overrides);
-    takes_overrides_ = status == HIPDNN_STATUS_SUCCESS && takes_overrides;
-    if (status != HIPDNN_STATUS_SUCCESS) take_last_error(api);  // older than such plans; not to appear in a later message
-  }
   if (api.describe_plan == nullptr) return;
   std::array<char, 512> text{};
   check(api, api.describe_plan(descriptor_.get(), text.data(), text.size()), "hipdnnPortDescribePlan_ext");

@@ -48,8 +48,6 @@ class Plan {
   double build_ms() const { return build_ms_; }
   /// Time of one execution, in microseconds, where the plan was chosen by that; else 0.
   double timed_us() const { return timed_us_; }
-  /// Whether variant packs may name smaller shapes than those of its graph.
-  bool takes_overrides() const { return takes_overrides_; }
   /// Whether the plan was not built but read from the device's store.
   bool is_restored() const { return is_restored_; }
 
@@ -71,7 +69,6 @@ class Plan {
   std::string description_;
   double build_ms_ = 0;
   double timed_us_ = 0;
-  bool takes_overrides_ = false;
   bool is_restored_ = false;
 };
 

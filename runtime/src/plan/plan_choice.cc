@@ -28,42 +28,19 @@ PlanChoice::PlanChoice(const Device& device, std::shared_ptr<const Handle> handl
     : device_(device), handle_(std::move(handle)), executable_(executable), constants_(constants), label_(std::move(label)) {}
 
 PlanChoice::Chosen PlanChoice::choose(const PlanRecord* kept) {
-  if (device_.options().overrides_shapes) {
-    if (Chosen chosen = choose_flexible(kept); chosen.plan) return chosen;
-  }
   try {
-    return choose_any(kept, false);
+    return choose_proposal(kept);
   } catch (const LibraryError& error) {
     if (!error.is_refusal()) throw;
     throw NoPlanError(error.what());
   }
 }
 
-PlanChoice::Chosen PlanChoice::choose_flexible(const PlanRecord* kept) {
-  std::string reason;
-  try {
-    Chosen chosen = choose_any(kept, true);
-    const auto preferred = device_.preferred_engine();
-    if (!chosen.plan || !preferred || chosen.plan->engine_id() == *preferred) return chosen;
-    reason = "engine " + device_.options().engine + " has none";
-  } catch (const NoPlanError& error) {
-    reason = error.what();
-  } catch (const LibraryError& error) {
-    if (!error.is_refusal()) throw;
-    reason = error.what();
-  }
-  device_.log(HIPDNN_SEV_INFO, label_ + ": no plan takes other shapes: " + reason);
-  reasons_.clear();
-  return {};
-}
-
-PlanChoice::Chosen PlanChoice::choose_any(const PlanRecord* kept, bool takes_overrides) {
-  const std::vector<Descriptor> graph =
-      build_descriptors(device_.shared_library(), handle_->get(), executable_.descriptors, label_, takes_overrides);
+PlanChoice::Chosen PlanChoice::choose_proposal(const PlanRecord* kept) {
+  const std::vector<Descriptor> graph = build_descriptors(device_.shared_library(), handle_->get(), executable_.descriptors, label_);
   const bool has_preference = kept != nullptr || device_.preferred_engine();
   int timed = kept != nullptr ? 0 : device_.options().timed_plans;
-  // A kept choice does not say whether its plan took other shapes.
-  bool is_compared = kept == nullptr || device_.options().overrides_shapes;
+  bool is_compared = kept == nullptr;
   if (device_.options().finds_first && timed <= 1) {
     std::vector<Proposal> proposals = propose(device_, graph.back(), Ranking::first_engine, label_, reasons_);
     const auto first = prefer(proposals, kept);

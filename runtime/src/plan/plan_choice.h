@@ -35,9 +35,7 @@ class PlanChoice {
   Chosen choose(const PlanRecord* kept);
 
  private:
-  /// A plan that takes other shapes; none where the library, or its engines, have no such plans.
-  Chosen choose_flexible(const PlanRecord* kept);
-  Chosen choose_any(const PlanRecord* kept, bool takes_overrides);
+  Chosen choose_proposal(const PlanRecord* kept);
   /// Move what was kept, else the preferred engine's proposals, to the front; answers where they end. With knobs that it takes it has one.
   std::vector<Proposal>::iterator prefer(std::vector<Proposal>& proposals, const PlanRecord* kept) const;
   std::shared_ptr<Plan> try_compile(const Proposal& proposal);

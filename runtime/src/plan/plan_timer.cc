@@ -235,11 +235,11 @@ double PlanTimer::ms_between_events(const std::function<void()>& queue) const {
   return static_cast<double>(elapsed);
 }
 
-std::vector<Answer> PlanTimer::answer(const Plan& plan, const Before& before, const Pieces& pieces, std::span<const Shape> overrides) {
+std::vector<Answer> PlanTimer::answer(const Plan& plan, const Before& before, const Pieces& pieces) {
   if (before.other_operands && other_pointers_.empty()) add_other_operands();
   const DeviceBuffer workspace = workspace_for(device_, plan);
-  const Descriptor pack = make_variant_pack(device_.shared_library(), uids_, pointers_, workspace.get(), what, overrides);
-  const Descriptor other = make_variant_pack(device_.shared_library(), uids_, before.other_operands ? other_pointers_ : pointers_, workspace.get(), what, overrides);
+  const Descriptor pack = make_variant_pack(device_.shared_library(), uids_, pointers_, workspace.get(), what);
+  const Descriptor other = make_variant_pack(device_.shared_library(), uids_, before.other_operands ? other_pointers_ : pointers_, workspace.get(), what);
   const HipApi& hip = device_.library().hip();
   const auto copy = [&](void* to, const void* from, std::size_t bytes, hipMemcpyKind kind) {
     check(hip, hip.memcpy_async(to, from, bytes, kind, nullptr), "hipMemcpyAsync");

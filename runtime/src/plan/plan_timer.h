@@ -16,7 +16,6 @@
 #include "plan/plan_answers.h"
 #include "plan/reference.h"
 #include "program/program.h"
-#include "program/shapes.h"
 
 namespace hipdnn_rt {
 
@@ -46,8 +45,8 @@ class PlanTimer {
   };
 
   /// What one execution writes into memory that was full of bytes 0xff before: results in the order of the executable's operands, whole or these pieces
-  /// one behind the other. Of a plan of larger shapes `overrides` are the executable's. Blocks. Throws as time_us does.
-  std::vector<Answer> answer(const Plan& plan, const Before& before, const Pieces& pieces = {}, std::span<const Shape> overrides = {});
+  /// one behind the other. Blocks. Throws as time_us does.
+  std::vector<Answer> answer(const Plan& plan, const Before& before, const Pieces& pieces = {});
   /// The pieces of what `answer` told whole.
   std::vector<Answer> excerpt(std::span<const Answer> answers, const Pieces& pieces) const;
 

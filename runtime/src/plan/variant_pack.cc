@@ -12,33 +12,15 @@ std::uint64_t hash(std::span<void* const> pointers) {
   return value >> 32;
 }
 
-void set_overrides(Descriptor& pack, std::span<const Shape> overrides, const std::string& what) {
-  std::vector<std::int64_t> uids, lengths, dims, strides;
-  for (const Shape& shape : overrides) {
-    uids.push_back(shape.uid);
-    lengths.push_back(static_cast<std::int64_t>(shape.dims.size()));
-    dims.insert(dims.end(), shape.dims.begin(), shape.dims.end());
-    strides.insert(strides.end(), shape.strides.begin(), shape.strides.end());
-  }
-  const auto set = [&](hipdnnBackendAttributeName_t name, const std::vector<std::int64_t>& values) {
-    pack.set(name, HIPDNN_TYPE_INT64, static_cast<std::int64_t>(values.size()), values.data(), what);
-  };
-  set(HIPDNN_ATTR_VARIANT_PACK_OVERRIDE_UNIQUE_IDS_EXT, uids);
-  set(HIPDNN_ATTR_VARIANT_PACK_OVERRIDE_LENGTHS_EXT, lengths);
-  set(HIPDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES_EXT, dims);
-  set(HIPDNN_ATTR_VARIANT_PACK_OVERRIDE_STRIDES_EXT, strides);
-}
-
 }  // namespace
 
 Descriptor make_variant_pack(const std::shared_ptr<const Library>& library, std::span<const std::int64_t> uids, std::span<void* const> pointers,
-                             void* workspace, const std::string& what, std::span<const Shape> overrides) {
+                             void* workspace, const std::string& what) {
   Descriptor pack(library, HIPDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   const auto count = static_cast<std::int64_t>(uids.size());
   pack.set(HIPDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, HIPDNN_TYPE_INT64, count, uids.data(), what);
   pack.set(HIPDNN_ATTR_VARIANT_PACK_DATA_POINTERS, HIPDNN_TYPE_VOID_PTR, count, pointers.data(), what);
   pack.set(HIPDNN_ATTR_VARIANT_PACK_WORKSPACE, HIPDNN_TYPE_VOID_PTR, 1, &workspace, what);
-  if (!overrides.empty()) set_overrides(pack, overrides, what);
   pack.finalize(what);
   return pack;
 }

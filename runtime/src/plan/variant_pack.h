@@ -8,13 +8,12 @@
 #include <vector>
 
 #include "plan/descriptor.h"
-#include "program/shapes.h"
 
 namespace hipdnn_rt {
 
-/// A finalized variant pack: `uids` and `pointers` match; `workspace` may be null; `overrides` are shapes in the place of those of the plan's graph.
+/// A finalized variant pack: `uids` and `pointers` match; `workspace` may be null.
 Descriptor make_variant_pack(const std::shared_ptr<const Library>& library, std::span<const std::int64_t> uids, std::span<void* const> pointers,
-                             void* workspace, const std::string& what, std::span<const Shape> overrides = {});
+                             void* workspace, const std::string& what);
 
 /// The packs a step used last, by the pointers that change between runs. A finalized pack cannot be changed, so each set of pointers
 /// needs its own; looking one up allocates nothing. Used by one thread at a time.

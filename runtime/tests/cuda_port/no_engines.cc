@@ -9,8 +9,6 @@ const char* library_version() { return "0.0.0.0"; }
 
 bool uses_constants() { return false; }
 
-bool overrides_shapes() { return false; }
-
 std::shared_ptr<void> make_vendor_handle() { return nullptr; }
 
 const std::vector<const Engine*>& engines() {

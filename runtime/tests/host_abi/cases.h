@@ -15,12 +15,10 @@ void add_execution_cases(check::Suite& suite, const Library& library);
 void add_listing_cases(check::Suite& suite, const Library& library);
 void add_process_cases(check::Suite& suite, const Library& library);
 void add_serialization_cases(check::Suite& suite, const Library& library);
-void add_override_cases(check::Suite& suite, const Library& library);
 
 void add_host_operation_cases(check::Suite& suite, const Library& library);
 void add_host_shape_cases(check::Suite& suite, const Library& library);
 void add_host_execution_cases(check::Suite& suite, const Library& library);
-void add_host_override_cases(check::Suite& suite, const Library& library);
 void add_host_symbol_cases(check::Suite& suite, const Library& library);
 void add_host_robustness_cases(check::Suite& suite, const Library& library);
 void add_host_hip_cases(check::Suite& suite, const Library& library);

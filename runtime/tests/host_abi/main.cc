@@ -34,12 +34,10 @@ int main(int argc, char** argv) {
     abi::add_listing_cases(suite, library);
     abi::add_process_cases(suite, library);
     abi::add_serialization_cases(suite, library);
-    abi::add_override_cases(suite, library);
     if (!is_portable) {
       abi::add_host_operation_cases(suite, library);
       abi::add_host_shape_cases(suite, library);
       abi::add_host_execution_cases(suite, library);
-      abi::add_host_override_cases(suite, library);
       abi::add_host_symbol_cases(suite, library);
       abi::add_host_robustness_cases(suite, library);
       abi::add_host_hip_cases(suite, library);

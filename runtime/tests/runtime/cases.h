@@ -37,7 +37,6 @@ void add_open_program_cases(check::Suite& suite, const Libraries& libraries);
 void add_stored_instance_cases(check::Suite& suite, const Libraries& libraries);
 void add_plugin_cases(check::Suite& suite, const Libraries& libraries);
 void add_pool_cases(check::Suite& suite, const Libraries& libraries);
-void add_shape_cases(check::Suite& suite, const Libraries& libraries);
 void add_size_cache_cases(check::Suite& suite);
 void add_stream_cases(check::Suite& suite, const Libraries& libraries);
 

@@ -24,7 +24,7 @@ constexpr int relu_elements = 16;
 
 std::atomic<long> clock_us{0};
 std::atomic<int> built{0}, restored{0}, executed{0};
-std::atomic<bool> can_restore{true}, can_override{false};
+std::atomic<bool> can_restore{true};
 std::atomic<int> most_wrong{0};
 std::atomic<int> failing_status{0}, failing_builds{0};
 
@@ -140,7 +140,6 @@ namespace hipdnn_port {
 std::string_view library_name() { return "choosing"; }
 const char* library_version() { return "1.2.3.4"; }
 bool uses_constants() { return true; }
-bool overrides_shapes() { return can_override; }
 std::shared_ptr<void> make_vendor_handle() { return nullptr; }
 
 const std::vector<const Engine*>& engines() {
@@ -177,8 +176,6 @@ HIPDNN_PORT_EXPORT void choosing_take_counts(ChoosingCounts* counts) {
 }
 
 HIPDNN_PORT_EXPORT void choosing_let_restore(bool is_possible) { can_restore = is_possible; }
-
-HIPDNN_PORT_EXPORT void choosing_let_override(bool is_possible) { can_override = is_possible; }
 
 HIPDNN_PORT_EXPORT void choosing_be_wrong(int engines) { most_wrong = engines; }
 

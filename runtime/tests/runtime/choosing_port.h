@@ -14,9 +14,6 @@ void choosing_take_counts(ChoosingCounts* counts);
 /// Whether plans are taken back that were serialized; they are at first.
 void choosing_let_restore(bool is_possible);
 
-/// Whether plans take smaller shapes than those of their graphs; they do not at first.
-void choosing_let_override(bool is_possible);
-
 /// The first engines, as many as said, answer wrongly, and all alike; none does at first.
 void choosing_be_wrong(int engines);
 

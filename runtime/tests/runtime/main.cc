@@ -23,7 +23,6 @@ int main(int argc, char** argv) {
   runtime_tests::add_open_program_cases(suite, libraries);
   runtime_tests::add_plugin_cases(suite, libraries);
   runtime_tests::add_pool_cases(suite, libraries);
-  runtime_tests::add_shape_cases(suite, libraries);
   runtime_tests::add_size_cache_cases(suite);
   runtime_tests::add_stored_instance_cases(suite, libraries);
   runtime_tests::add_stream_cases(suite, libraries);

@@ -178,8 +178,6 @@ const char* library_version() {
 
 bool uses_constants() { return false; }
 
-bool overrides_shapes() { return false; }
-
 std::shared_ptr<void> make_vendor_handle() { return std::make_shared<hipdnn_cuda::VendorHandle>(); }
 
 const std::vector<const Engine*>& engines() {

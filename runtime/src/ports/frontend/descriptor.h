@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -42,8 +41,6 @@ class Descriptor : public std::enable_shared_from_this<Descriptor> {
   void set(int name, hipdnnBackendAttributeType_t type, std::int64_t count, const void* data);
   virtual void get(int name, hipdnnBackendAttributeType_t type, std::int64_t requested, std::int64_t* actual, void* data) const;
   void finalize();
-  /// Take what was set of a descriptor of the same type, with what `replace` answers in the place of the descriptors that it refers to.
-  void copy(const Descriptor& other, const std::function<std::shared_ptr<Descriptor>(const std::shared_ptr<Descriptor>&)>& replace);
 
   bool has(int name) const { return values_.contains(name); }
   /// The value under `name`; an internal error where it is not set.

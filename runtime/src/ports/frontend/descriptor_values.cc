@@ -77,15 +77,6 @@ void Descriptor::store_descriptors(int name, std::vector<std::shared_ptr<Descrip
   values_.insert_or_assign(name, std::move(stored));
 }
 
-void Descriptor::copy(const Descriptor& other, const std::function<std::shared_ptr<Descriptor>(const std::shared_ptr<Descriptor>&)>& replace) {
-  for (const AttributeSpec& row : spec_.attributes) {
-    if (row.need == Need::read_only || !other.has(row.name)) continue;
-    Value copied = other.value(row.name);
-    for (auto& descriptor : copied.descriptors) descriptor = replace(descriptor);
-    values_.insert_or_assign(row.name, std::move(copied));
-  }
-}
-
 AttributeValue attribute_value(const Descriptor& descriptor, int name) {
   switch (descriptor.value(name).type) {
     case HIPDNN_TYPE_FLOAT:

@@ -94,9 +94,6 @@ const char* library_version();
 /// them, so that a program's equal graphs share one plan, whatever their weights.
 bool uses_constants();
 
-/// Whether plans run their graphs at smaller shapes that a variant pack names: the front builds one for those, which an engine must do fast.
-bool overrides_shapes();
-
 /// The vendor library's own handle for a new handle of ours; null where there is none. Throws StatusError.
 std::shared_ptr<void> make_vendor_handle();
 

@@ -1,7 +1,6 @@
 // Builds a plan with its engine, and runs it on the pointers of a variant pack.
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <stdexcept>
 #include <utility>
 
@@ -14,8 +13,6 @@ namespace hipdnn_port {
 namespace {
 
 constexpr std::uintptr_t workspace_alignment = 64;
-/// Shapes whose plans a plan keeps.
-constexpr std::size_t most_reshaped = 16;
 
 const Tensor& tensor_of(const Graph& graph, std::int64_t uid) {
   const auto found = std::ranges::find(graph.tensors, uid, &Tensor::uid);
@@ -25,11 +22,7 @@ const Tensor& tensor_of(const Graph& graph, std::int64_t uid) {
   return *found;
 }
 
-std::size_t rounded_up(std::int64_t bytes) {
-  return (static_cast<std::size_t>(bytes) + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
-}
-
-std::unique_ptr<const Plan> build_plan(const Engine& engine, const Graph& graph, const PlanOptions& options) {
+std::unique_ptr<const Plan> build(const Engine& engine, const Graph& graph, const PlanOptions& options) {
   try {
     return engine.build(graph, options);
   } catch (const StatusError&) {
@@ -65,45 +58,44 @@ Constants ExecutionPlanDescriptor::read_constants(const Graph& graph) const {
   return constants;
 }
 
-ExecutionPlanDescriptor::Built ExecutionPlanDescriptor::build(const Graph& graph) const {
-  const HandleState& handle = graph_->handle();
-  const PlanOptions options{.constants = read_constants(graph), .threads = handle.threads.load(), .vendor_handle = handle.vendor, .detail = detail_};
-  Built built{.plan = build_plan(*engine_, graph, options), .operands = {}};
-  std::vector<std::int64_t> uids = built.plan->uids();
+void ExecutionPlanDescriptor::resolve_operands(const Graph& graph, const Constants& constants) {
+  std::vector<std::int64_t> uids = plan_->uids();
   for (const Tensor& tensor : graph.tensors) {
     if (tensor.has_pointer() && std::ranges::find(uids, tensor.uid) == uids.end()) uids.push_back(tensor.uid);
   }
   if (uids.size() > most_operands) {
     fail(HIPDNN_STATUS_NOT_SUPPORTED, "graph '", graph.name, "' has ", uids.size(), " operands, at most ", most_operands, " are supported");
   }
+  operands_.clear();
   for (const std::int64_t uid : uids) {
-    const auto constant = options.constants.find(uid);
-    built.operands.push_back({.uid = uid,
-                              .alignment_mask = static_cast<std::uintptr_t>(tensor_of(graph, uid).byte_alignment) - 1,
-                              .constant = constant == options.constants.end() ? nullptr : const_cast<void*>(constant->second)});
+    const auto constant = constants.find(uid);
+    operands_.push_back({.uid = uid,
+                         .alignment_mask = static_cast<std::uintptr_t>(tensor_of(graph, uid).byte_alignment) - 1,
+                         .constant = constant == constants.end() ? nullptr : const_cast<void*>(constant->second)});
   }
-  return built;
 }
 
 void ExecutionPlanDescriptor::on_finalize() {
   const auto configuration = descriptor<EngineConfigDescriptor>(HIPDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
   engine_ = &configuration->engine()->engine();
-  graph_ = configuration->engine()->graph();
-  detail_ = configuration->detail();
-  const Graph& graph = *graph_->graph();
-  built_ = build(graph);
+  const auto described = configuration->engine()->graph();
+  const Graph& graph = *described->graph();
+  const HandleState& handle = described->handle();
+  const PlanOptions options{.constants = read_constants(graph), .threads = handle.threads.load(), .vendor_handle = handle.vendor,
+                            .detail = configuration->detail()};
+  plan_ = build(*engine_, graph, options);
+  resolve_operands(graph, options.constants);
 
   std::vector<std::int64_t> all_uids;
   std::ranges::transform(graph.tensors, std::back_inserter(all_uids), &Tensor::uid);
   show(all_uids);
-  if (is_logged(HIPDNN_SEV_INFO)) log(HIPDNN_SEV_INFO, text("plan for graph '", graph.name, "': ", plan().describe()));
+  if (is_logged(HIPDNN_SEV_INFO)) log(HIPDNN_SEV_INFO, text("plan for graph '", graph.name, "': ", plan_->describe()));
 }
 
 void ExecutionPlanDescriptor::show(const std::vector<std::int64_t>& uids) {
-  store_integers(HIPDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, HIPDNN_TYPE_INT64, {plan().workspace_bytes()});
+  store_integers(HIPDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, HIPDNN_TYPE_INT64, {plan_->workspace_bytes()});
   store_integers(HIPDNN_ATTR_EXECUTION_PLAN_TENSOR_UIDS_EXT, HIPDNN_TYPE_INT64, uids);
   store_integers(HIPDNN_ATTR_EXECUTION_PLAN_ENGINE_GLOBAL_INDEX_EXT, HIPDNN_TYPE_INT64, {engine_id(engine_->name())});
-  store_integers(HIPDNN_ATTR_EXECUTION_PLAN_IS_OVERRIDE_SHAPE_ENABLED_EXT, HIPDNN_TYPE_BOOLEAN, {graph_ && graph_->takes_overrides()});
 }
 
 void* ExecutionPlanDescriptor::operand_pointer(const Operand& operand, const VariantPackDescriptor& pack) const {
@@ -120,47 +112,20 @@ void* ExecutionPlanDescriptor::operand_pointer(const Operand& operand, const Var
   return found->pointer;
 }
 
-std::shared_ptr<const ExecutionPlanDescriptor::Reshaped> ExecutionPlanDescriptor::at(const std::vector<Override>& overrides) const {
-  if (!graph_ || !graph_->takes_overrides()) fail(HIPDNN_STATUS_NOT_SUPPORTED, "the plan was built without override shapes");
-  const std::scoped_lock lock(guard_);
-  const auto known = std::ranges::find(reshaped_, overrides, &Reshaped::overrides);
-  if (known != reshaped_.end()) {
-    std::rotate(reshaped_.begin(), known, known + 1);
-    return reshaped_.front();
-  }
-  const std::shared_ptr<GraphDescriptor> graph = at_shapes(*graph_, overrides);
-  if (const auto reason = engine_->refuses(*graph->graph())) {
-    fail(HIPDNN_STATUS_NOT_SUPPORTED, engine_->name(), " does not take the graph at the shapes of the variant pack: ", *reason);
-  }
-  if (reshaped_.size() == most_reshaped) reshaped_.pop_back();
-  reshaped_.insert(reshaped_.begin(), std::make_shared<const Reshaped>(Reshaped{overrides, build(*graph->graph())}));
-  return reshaped_.front();
-}
-
 void ExecutionPlanDescriptor::execute(const VariantPackDescriptor& pack, const Launch& launch) const {
-  if (pack.overrides().empty()) return run(built_, pack, pack.workspace(), launch);
-  const std::shared_ptr<const Reshaped> reshaped = at(pack.overrides());
-  // The caller's workspace is that of the graph's own shapes. An engine may need more for others.
-  const std::int64_t needed = reshaped->built.plan->workspace_bytes();
-  if (needed <= plan().workspace_bytes()) return run(reshaped->built, pack, pack.workspace(), launch);
-  const std::unique_ptr<void, decltype(&std::free)> own(std::aligned_alloc(workspace_alignment, rounded_up(needed)), &std::free);
-  if (!own) fail(HIPDNN_STATUS_ALLOC_FAILED, "no memory for a workspace of ", needed, " bytes");
-  run(reshaped->built, pack, own.get(), launch);
-}
-
-void ExecutionPlanDescriptor::run(const Built& built, const VariantPackDescriptor& pack, void* workspace, const Launch& launch) const {
-  if (built.plan->workspace_bytes() > 0) {
+  void* const workspace = pack.workspace();
+  if (plan_->workspace_bytes() > 0) {
     if (workspace == nullptr) {
-      fail(HIPDNN_STATUS_BAD_PARAM_NULL_POINTER, "the plan needs a workspace of ", built.plan->workspace_bytes(),
+      fail(HIPDNN_STATUS_BAD_PARAM_NULL_POINTER, "the plan needs a workspace of ", plan_->workspace_bytes(),
            " bytes, the variant pack has none");
     }
     if (reinterpret_cast<std::uintptr_t>(workspace) % workspace_alignment != 0) {
       fail(HIPDNN_STATUS_BAD_PARAM, "the workspace (", workspace, ") must be a multiple of ", workspace_alignment, " bytes");
     }
   }
-  std::array<void*, most_operands> resolved;  // NOLINT: filled up to as many as there are before use
-  for (std::size_t i = 0; i < built.operands.size(); ++i) resolved[i] = operand_pointer(built.operands[i], pack);
-  built.plan->execute(resolved.data(), workspace, launch);
+  std::array<void*, most_operands> resolved;  // NOLINT: filled up to operands_.size() before use
+  for (std::size_t i = 0; i < operands_.size(); ++i) resolved[i] = operand_pointer(operands_[i], pack);
+  plan_->execute(resolved.data(), workspace, launch);
 }
 
 }  // namespace hipdnn_port

@@ -4,7 +4,6 @@
 #include <map>
 #include <utility>
 
-#include "engine.h"
 #include "names.h"
 #include "operation_descriptor.h"
 #include "status.h"
@@ -119,21 +118,8 @@ Graph build_graph(const Descriptor& descriptor) {
 }
 
 void GraphDescriptor::on_finalize() {
-  if (takes_overrides() && !overrides_shapes()) {
-    fail(HIPDNN_STATUS_NOT_SUPPORTED, "override shapes are not supported: build one graph per shape");
-  }
   graph_ = std::make_shared<const Graph>(build_graph(*this));
   handle_ = static_cast<const hipdnnHandle*>(pointers(HIPDNN_ATTR_OPERATIONGRAPH_HANDLE).at(0))->state;
-}
-
-std::shared_ptr<GraphDescriptor> GraphDescriptor::with_operations(const std::vector<std::shared_ptr<Descriptor>>& operations) const {
-  const auto made = std::make_shared<GraphDescriptor>(spec());
-  made->copy(*this, [](const std::shared_ptr<Descriptor>& operation) { return operation; });
-  made->store_descriptors(HIPDNN_ATTR_OPERATIONGRAPH_OPS, operations);
-  made->graph_ = std::make_shared<const Graph>(build_graph(*made));
-  made->handle_ = handle_;
-  made->finish();
-  return made;
 }
 
 }  // namespace hipdnn_port

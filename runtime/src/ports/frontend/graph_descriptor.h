@@ -14,10 +14,6 @@ class GraphDescriptor final : public Descriptor {
   /// Valid once finalized.
   const std::shared_ptr<const Graph>& graph() const { return graph_; }
   const HandleState& handle() const { return *handle_; }
-  /// The finalized graph with other operations in the place of its own. The handle that it was made for need not be there any more.
-  std::shared_ptr<GraphDescriptor> with_operations(const std::vector<std::shared_ptr<Descriptor>>& operations) const;
-  /// Whether its plans run at smaller shapes, too.
-  bool takes_overrides() const { return integer_or(HIPDNN_ATTR_OPERATIONGRAPH_IS_OVERRIDE_SHAPE_ENABLED_EXT, 0) != 0; }
 
  protected:
   void on_finalize() override;

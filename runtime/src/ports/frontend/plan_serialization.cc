@@ -18,12 +18,12 @@ constexpr int format = 1;
 }  // namespace
 
 std::string ExecutionPlanDescriptor::serialize() const {
-  const std::string payload = graph_ && graph_->takes_overrides() ? std::string() : plan().serialize();
+  const std::string payload = plan_->serialize();
   if (payload.empty()) fail(HIPDNN_STATUS_NOT_SUPPORTED, engine_->name(), " does not serialize its plans; rebuild them from the graph");
   nlohmann::json envelope = {{"format", format}, {"library", std::string(library_name())}, {"version", library_version()},
                              {"engine", std::string(engine_->name())}};
   envelope["uids"] = integers(HIPDNN_ATTR_EXECUTION_PLAN_TENSOR_UIDS_EXT);
-  for (const Operand& operand : built_.operands) envelope["operands"].push_back({operand.uid, operand.alignment_mask});
+  for (const Operand& operand : operands_) envelope["operands"].push_back({operand.uid, operand.alignment_mask});
   envelope["plan"] = nlohmann::json::binary({payload.begin(), payload.end()});
   const std::vector<std::uint8_t> bytes = nlohmann::json::to_cbor(envelope);
   return {bytes.begin(), bytes.end()};
@@ -43,12 +43,12 @@ std::shared_ptr<ExecutionPlanDescriptor> ExecutionPlanDescriptor::restore(std::s
     const auto& payload = envelope.at("plan").get_binary();
     const PlanOptions options{.constants = {}, .threads = handle.threads.load(), .vendor_handle = handle.vendor};
     made->engine_ = *found;
-    made->built_.plan = (*found)->restore({reinterpret_cast<const char*>(payload.data()), payload.size()}, options);
+    made->plan_ = (*found)->restore({reinterpret_cast<const char*>(payload.data()), payload.size()}, options);
     for (const auto& operand : envelope.at("operands")) {
       const auto uid = operand.at(0).get<std::int64_t>();
-      made->built_.operands.push_back({.uid = uid, .alignment_mask = operand.at(1).get<std::uintptr_t>(), .constant = nullptr});
+      made->operands_.push_back({.uid = uid, .alignment_mask = operand.at(1).get<std::uintptr_t>(), .constant = nullptr});
     }
-    if (made->built_.operands.size() < made->plan().uids().size() || made->built_.operands.size() > most_operands) refuse("it is damaged");
+    if (made->operands_.size() < made->plan_->uids().size() || made->operands_.size() > most_operands) refuse("it is damaged");
     made->show(envelope.at("uids").get<std::vector<std::int64_t>>());
   } catch (const nlohmann::json::exception&) {
     refuse("it is damaged");

@@ -1,9 +1,6 @@
 // Shape checks of operations, run when an operation is finalized. Each throws BAD_PARAM naming tensor, got and expected.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 namespace hipdnn_port {
 
 class OperationDescriptor;
@@ -21,10 +18,5 @@ void validate_batchnorm(const OperationDescriptor& operation);
 void validate_layernorm(const OperationDescriptor& operation);
 void validate_rmsnorm(const OperationDescriptor& operation);
 void validate_sdpa_forward(const OperationDescriptor& operation);
-
-/// Dims that a finalized operation answers in for operands of these dims, which it need not fit.
-std::vector<std::int64_t> convolution_dims(const OperationDescriptor& operation, const std::vector<std::int64_t>& x, const std::vector<std::int64_t>& w);
-std::vector<std::int64_t> resample_dims(const OperationDescriptor& operation, const std::vector<std::int64_t>& x);
-std::vector<std::int64_t> matmul_dims(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b);
 
 }  // namespace hipdnn_port

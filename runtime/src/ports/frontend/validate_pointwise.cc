@@ -117,11 +117,4 @@ void validate_matmul(const OperationDescriptor& operation) {
   }
 }
 
-std::vector<std::int64_t> matmul_dims(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b) {
-  std::vector<std::int64_t> dims = a;
-  for (std::size_t i = 0; i + 2 < dims.size(); ++i) dims[i] = a[i] == 1 ? b[i] : a[i];
-  dims.back() = b.back();
-  return dims;
-}
-
 }  // namespace hipdnn_port

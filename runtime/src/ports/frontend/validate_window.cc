@@ -41,49 +41,21 @@ void check_ranks(const OperationDescriptor& operation, const Tensor& first, cons
   }
 }
 
-/// Positions of the window along spatial dim `i`, which has this size.
-std::int64_t output_extent(const OperationDescriptor& operation, const Window& window, std::size_t i, std::int64_t size) {
-  std::int64_t reach = 0;
-  if (size > largest_extent || __builtin_mul_overflow(window.dilation[i], window.size[i] - 1, &reach) || reach > largest_extent) {
-    fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": spatial dim ", i, " is too large");
-  }
-  const std::int64_t room = size + window.pre[i] + window.post[i] - reach - 1;
-  return room < 0 ? 0 : room / window.stride[i] + 1;
-}
-
 void check_output_extent(const OperationDescriptor& operation, const Window& window, const Tensor& in, const Tensor& out) {
   for (std::size_t i = 0; i < window.size.size(); ++i) {
-    const std::int64_t expected = output_extent(operation, window, i, in.dims[batch_and_channel + i]);
+    const std::int64_t size = in.dims[batch_and_channel + i];
+    std::int64_t reach = 0;
+    if (size > largest_extent || __builtin_mul_overflow(window.dilation[i], window.size[i] - 1, &reach) || reach > largest_extent) {
+      fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": spatial dim ", i, " is too large");
+    }
+    const std::int64_t room = size + window.pre[i] + window.post[i] - reach - 1;
+    const std::int64_t expected = room < 0 ? 0 : room / window.stride[i] + 1;
     if (out.dims[batch_and_channel + i] != expected) {
       fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": spatial dim ", i, " of ", describe(out), " must be ", expected, " for input ",
            describe(in), ", window ", window.size[i], ", stride ", window.stride[i], ", dilation ", window.dilation[i], ", padding ",
            window.pre[i], " + ", window.post[i]);
     }
   }
-}
-
-Window convolution_window(const OperationDescriptor& operation, std::size_t spatial, const std::vector<std::int64_t>& w) {
-  return {.pre = read_spatial(operation, HIPDNN_ATTR_CONVOLUTION_PRE_PADDINGS, spatial, 0),
-          .post = read_spatial(operation, HIPDNN_ATTR_CONVOLUTION_POST_PADDINGS, spatial, 0),
-          .stride = read_spatial(operation, HIPDNN_ATTR_CONVOLUTION_FILTER_STRIDES, spatial, 1),
-          .dilation = read_spatial(operation, HIPDNN_ATTR_CONVOLUTION_DILATIONS, spatial, 1),
-          .size = {w.begin() + batch_and_channel, w.end()}};
-}
-
-Window resample_window(const OperationDescriptor& operation, std::size_t spatial) {
-  return {.pre = read_spatial(operation, HIPDNN_ATTR_RESAMPLE_PRE_PADDINGS, spatial, 0),
-          .post = read_spatial(operation, HIPDNN_ATTR_RESAMPLE_POST_PADDINGS, spatial, 0),
-          .stride = read_spatial(operation, HIPDNN_ATTR_RESAMPLE_STRIDES, spatial, 1),
-          .dilation = std::vector<std::int64_t>(spatial, 1),
-          .size = read_spatial(operation, HIPDNN_ATTR_RESAMPLE_WINDOW_DIMS, spatial, 1)};
-}
-
-std::vector<std::int64_t> slid(const OperationDescriptor& operation, const Window& window, std::vector<std::int64_t> dims) {
-  for (std::size_t i = 0; i < window.size.size(); ++i) {
-    std::int64_t& size = dims[batch_and_channel + i];
-    size = output_extent(operation, window, i, size);
-  }
-  return dims;
 }
 
 /// Checks y = convolution(x, w); the three may be given as any of a convolution's directions.
@@ -102,7 +74,12 @@ void check_convolution(const OperationDescriptor& operation, const Tensor& x, co
   if (y.dims[0] != x.dims[0] || y.dims[1] != w.dims[0]) {
     fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": ", describe(y), " must begin with [", x.dims[0], ", ", w.dims[0], "]");
   }
-  check_output_extent(operation, convolution_window(operation, spatial, w.dims), x, y);
+  const Window window{.pre = read_spatial(operation, HIPDNN_ATTR_CONVOLUTION_PRE_PADDINGS, spatial, 0),
+                      .post = read_spatial(operation, HIPDNN_ATTR_CONVOLUTION_POST_PADDINGS, spatial, 0),
+                      .stride = read_spatial(operation, HIPDNN_ATTR_CONVOLUTION_FILTER_STRIDES, spatial, 1),
+                      .dilation = read_spatial(operation, HIPDNN_ATTR_CONVOLUTION_DILATIONS, spatial, 1),
+                      .size = {w.dims.begin() + batch_and_channel, w.dims.end()}};
+  check_output_extent(operation, window, x, y);
 }
 
 }  // namespace
@@ -125,16 +102,6 @@ void validate_convolution_backward_filter(const OperationDescriptor& operation) 
                     operation.tensor(HIPDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY));
 }
 
-std::vector<std::int64_t> convolution_dims(const OperationDescriptor& operation, const std::vector<std::int64_t>& x, const std::vector<std::int64_t>& w) {
-  std::vector<std::int64_t> dims = slid(operation, convolution_window(operation, x.size() - batch_and_channel, w), x);
-  dims[1] = w[0];
-  return dims;
-}
-
-std::vector<std::int64_t> resample_dims(const OperationDescriptor& operation, const std::vector<std::int64_t>& x) {
-  return slid(operation, resample_window(operation, x.size() - batch_and_channel), x);
-}
-
 void validate_resample(const OperationDescriptor& operation) {
   const Tensor& x = operation.tensor(HIPDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC);
   const Tensor& y = operation.tensor(HIPDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC);
@@ -143,7 +110,12 @@ void validate_resample(const OperationDescriptor& operation) {
     fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": ", describe(y), " must keep batch and channels of ", describe(x));
   }
   const auto spatial = static_cast<std::size_t>(x.rank()) - batch_and_channel;
-  check_output_extent(operation, resample_window(operation, spatial), x, y);
+  const Window window{.pre = read_spatial(operation, HIPDNN_ATTR_RESAMPLE_PRE_PADDINGS, spatial, 0),
+                      .post = read_spatial(operation, HIPDNN_ATTR_RESAMPLE_POST_PADDINGS, spatial, 0),
+                      .stride = read_spatial(operation, HIPDNN_ATTR_RESAMPLE_STRIDES, spatial, 1),
+                      .dilation = std::vector<std::int64_t>(spatial, 1),
+                      .size = read_spatial(operation, HIPDNN_ATTR_RESAMPLE_WINDOW_DIMS, spatial, 1)};
+  check_output_extent(operation, window, x, y);
 
   const Tensor* index = operation.find_tensor(HIPDNN_ATTR_OPERATION_RESAMPLE_FWD_IDXDESC);
   const bool wanted = operation.integer(HIPDNN_ATTR_RESAMPLE_GENERATE_INDEX_EXT) != 0;

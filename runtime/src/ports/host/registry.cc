@@ -19,8 +19,6 @@ const char* library_version() { return HIPDNN_HOST_VERSION; }
 
 bool uses_constants() { return true; }
 
-bool overrides_shapes() { return true; }
-
 std::shared_ptr<void> make_vendor_handle() { return nullptr; }
 
 const std::vector<const Engine*>& engines() {
