@@ -21,7 +21,7 @@ from hipdnn_mlir.ir.imported import Imported, TensorInfo
 from hipdnn_mlir.ops.registry import ONNX
 from hipdnn_mlir.ops.samples import Sample, samples
 from hipdnn_mlir.ops.spec import TensorType
-from hipdnn_mlir.passes.pipeline import OFFLOAD_STEPS, Runner, TORCH_STEPS
+from hipdnn_mlir.passes.pipeline import OFFLOAD_STEPS, TORCH_STEPS, Runner
 from hipdnn_mlir.program.emit import emit
 from hipdnn_mlir.targets.target import find_target
 from hipdnn_mlir.versions import producers
