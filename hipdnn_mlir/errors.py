@@ -13,6 +13,9 @@ USER_ERROR = 2
 COMPILER_DEFECT = 3
 """Exit code for a fault of this compiler or of a library under it."""
 
+NO_ROW = "no-row"
+"""Rule of rejects of operators that the op table has not."""
+
 
 @dataclass(frozen=True)
 class Reject:
@@ -44,9 +47,13 @@ class HipdnnMlirError(Exception):
         expected: What would have been right.
         got: What was found instead.
         hint: What to do next, one clause.
+
+    Attributes:
+        sample: Where a model is compiled at several sample sizes: the number of the sample that the message speaks of.
     """
 
     exit_code: ClassVar[int] = USER_ERROR
+    sample: int = 0
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 
 from ..dynamic.buckets import BucketedSizes, check_buckets
+from ..dynamic.each_sample import each_sample
 from ..dynamic.generalize import generalize
 from ..dynamic.input_sizes import Buckets, Shapes
 from ..dynamic.padding.check import check_padding
@@ -191,11 +192,10 @@ def lower_to_torch(
     context = make_context()
     runner.elapsed_ms["context"] = (time.perf_counter() - start) * 1e3
     runners = [runner, *(runner.sibling() for _ in slims[1:])]
-    made = [convert(slim, context, each) for slim, each in zip(slims, runners, strict=True)]
+    made = each_sample(lambda pair: convert(pair[0], context, pair[1]), list(zip(slims, runners, strict=True)))
     with context:
         modules = [imported.module.operation for imported in made]
-        for module, each in zip(modules, runners, strict=True):
-            each.run(module, TORCH_STEPS[1:-1])
+        each_sample(lambda pair: pair[1].run(pair[0], TORCH_STEPS[1:-1]), list(zip(modules, runners, strict=True)))
         mark_varying(modules)
         if look is not None:
             look(made)

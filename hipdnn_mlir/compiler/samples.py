@@ -1,6 +1,5 @@
 """Compiles a model with dynamic dimensions at sample sizes, until a set of them tells how its program depends on them."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -8,7 +7,7 @@ import onnx
 
 from ..dynamic.input_sizes import InputSizes
 from ..dynamic.solver import Solver
-from ..errors import FixedSizesError, HipdnnMlirError, ModelError, PaddingError, UnsupportedError
+from ..errors import NO_ROW, FixedSizesError, HipdnnMlirError, ModelError, PaddingError, UnsupportedError
 from ..frontend.prepare import Slim, slim_models
 from ..frontend.shape_inference import DATA_DEPENDENT, SIZED_BY_DATA
 from ..frontend.sizes.known_sizes import check_sizes, slice_facts, tell_sizes, top_k_facts, window_facts
@@ -46,12 +45,12 @@ def at_samples(
             check_sizes([slim.model for slim in slims], other.model, chosen.held_out, solver)
             return use(slims, solver)
         except (ModelError, UnsupportedError) as error:
-            told = sizes.meaning(_point_of(error, chosen.points))
+            told = sizes.meaning(chosen.points[error.sample])
             if not _is_of_sizes(error):
-                error.hint = "; ".join(filter(None, (told, error.hint)))
+                if _has_numbers(error):
+                    error.hint = "; ".join(filter(None, (told, error.hint)))
                 raise
             if not _is_of_data(error):
-                told = told or sizes.meaning(chosen.points[0])
                 error.hint = f"{told}; give sizes that are fixed or equal with --shape"
             failure = failure or error
     assert failure is not None
@@ -69,10 +68,9 @@ def _solved(slims: Sequence[Slim], solver: Solver) -> Solver:
     return solver
 
 
-def _point_of(error: HipdnnMlirError, points: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The sample point whose numbers an error speaks of; empty where it speaks of none."""
-    numbers = set(map(int, re.findall(r"\b\d{1,18}\b", error.message)))
-    return next((point for point in points if numbers & set(point)), ())
+def _has_numbers(error: HipdnnMlirError) -> bool:
+    """Whether an error speaks of sizes as numbers, those of a sample; that an operator has no row is true of all sizes."""
+    return isinstance(error, UnsupportedError) and any(reject.rule != NO_ROW for reject in error.rejects)
 
 
 def _is_of_sizes(error: HipdnnMlirError) -> bool:

@@ -6,7 +6,7 @@ import onnx
 from torch_mlir import ir
 from torch_mlir.extras import onnx_importer
 
-from ..errors import ModelError, Reject, UnsupportedError
+from ..errors import NO_ROW, ModelError, Reject, UnsupportedError
 from ..ir.attention_masks import CAUSAL_MASK, is_causal_mask
 from ..ir.constants import CONSTANT
 from ..ir.imported import Imported, TensorInfo, Weights
@@ -54,7 +54,7 @@ def left_aside(slim: Slim) -> list[str]:
 def _foreign(model: onnx.ModelProto) -> list[Reject]:
     """Nodes of other domains that nothing has replaced: past this point operators are known by name alone."""
     return [
-        Reject(node.op_type, "no-row", "no hipDNN operation or data movement expresses it", node.name)
+        Reject(node.op_type, NO_ROW, "no hipDNN operation or data movement expresses it", node.name)
         for node in model.graph.node
         if node.domain not in ("", "ai.onnx") and (node.domain, node.op_type) not in RESULTS
     ]

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from ..dynamic.each_sample import each_sample
 from ..dynamic.facts import Fact
 from ..errors import ModelError
 from ..ir.imported import Weights
@@ -67,7 +68,7 @@ def slim_models(
     """
     _check_initializers(model.graph, external or {}, where)
     _check_outputs(model.graph, where)
-    prepared = [_without_weights(model, shapes, external or {}, where) for shapes in points]
+    prepared = each_sample(lambda shapes: _without_weights(model, shapes, external or {}, where), points)
     try:
         for slim, _ in prepared:
             _drop_contradicted(slim)

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch_mlir import ir
 
-from ..errors import Reject
+from ..errors import NO_ROW, Reject
 from ..ops.row import OpRow
 from ..ops.spec import OpView, Refusal, TensorArg
 from ..ops.table import find
@@ -134,7 +134,7 @@ def lookup(operation: Any) -> tuple[OpRow, OpView] | Reject:
     name = op_name(operation)
     row = find(row_name(operation))
     if row is None:
-        return Reject(name, "no-row", "no hipDNN operation or data movement expresses it", node_name(operation))
+        return Reject(name, NO_ROW, "no hipDNN operation or data movement expresses it", node_name(operation))
     try:
         return row, view(operation)
     except Refusal as refusal:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..abi import Attribute, Descriptor, Pointwise
-from ..errors import Reject
+from ..errors import NO_ROW, Reject
 from .emitter import Operand
 from .graph import Graph, Node
 from .regions import emit_region
@@ -26,7 +26,7 @@ def prepare(op: OpView) -> Movement | Graph | Reject:
     """How the op would be evaluated, without touching data; a Reject where it is not."""
     row = find(op.name)
     if row is None:
-        return Reject(op.name, "no-row", "not in the table", op.node)
+        return Reject(op.name, NO_ROW, "not in the table", op.node)
     if row.move is not None:
         try:
             return row.move(op)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import dtypes
-from ..errors import Reject
+from ..errors import NO_ROW, Reject
 from .emitter import Emitter, Operand, Storage
 from .graph import Graph
 from .kernels import MAP, Kernel, KernelTensor, MapBuilder, broadcast_strides, result_tensor, seen_strides
@@ -36,7 +36,7 @@ def emit_region(
         for view, keys in ops:
             row = find(view.name)
             if row is None or row.emit is None:
-                return Reject(view.label, "no-row", "no hipDNN operation expresses it", view.node)
+                return Reject(view.label, NO_ROW, "no hipDNN operation expresses it", view.node)
             made = row.emit(emitter, view)
             for key, kind, value in zip(keys, view.results, made if isinstance(made, list) else [made], strict=False):
                 emitter.define(key, value, kind)
@@ -73,7 +73,7 @@ def kernel_region(
             row = find(view.name)
             emission = None if row is None or not is_map(view.name) else row.launch or row.emit
             if emission is None:
-                return Reject(view.label, "no-row", "no kernel expresses it", view.node)
+                return Reject(view.label, NO_ROW, "no kernel expresses it", view.node)
             made = emission(builder, view)
             for key, kind, value in zip(keys, view.results, made if isinstance(made, list) else [made], strict=False):
                 builder.define(key, value, kind)

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from .. import dtypes
 from ..dtypes import ALL
-from ..errors import Reject
+from ..errors import NO_ROW, Reject
 from ..ops.emitter import Operand
 from ..ops.graph import Graph
 from ..ops.kernels import Kernel
@@ -24,7 +24,7 @@ from ..ops.table import rows
 from ..targets.target import HOST
 from .expansions_doc import expansion_rows
 
-_GENERAL = frozenset({"dtype", "dynamic-shape", "engine", "no-row"})
+_GENERAL = frozenset({"dtype", "dynamic-shape", "engine", NO_ROW})
 Made = TypeVar("Made")
 _HEADER = """# Supported operations
 
