@@ -1,4 +1,4 @@
-"""Pooling by norms, and grids for sampling."""
+"""Pooling by norms, images put together from their windows, and grids for sampling."""
 
 from collections.abc import Sequence
 
@@ -63,6 +63,28 @@ def global_lp_pool(call: Call) -> Sequence[str | None]:
     return [_root(call, total, p)]
 
 
+def col2im(call: Call) -> Sequence[str | None]:
+    """Col2Im: a transposed convolution of each channel, whose filters put every element of a window in its place.
+
+    Source: ONNX, Col2Im-18.
+    """
+    x, image, block = call.need(0), *(call.known(call.need(index)).tolist() for index in (1, 2))
+    count, places = len(image), int(np.prod(block))
+    channels = call.size(x, 1) // places
+    strides, dilations = call.attr("strides", [1] * count), call.attr("dilations", [1] * count)
+    pads = call.attr("pads", [0] * (2 * count))
+    reach = [dilation * (size - 1) + 1 for dilation, size in zip(dilations, block, strict=True)]
+    free = [image[axis] + pads[axis] + pads[axis + count] - reach[axis] for axis in range(count)]
+    windows = [left // stride + 1 for left, stride in zip(free, strides, strict=True)]
+    filters = np.tile(np.eye(places).reshape(places, 1, *block), (channels, *[1] * (count + 1)))
+    return [
+        call.op(
+            "ConvTranspose", call.reshape(x, 0, 0, *windows), call.const(filters, call.kind(x)), group=channels, strides=strides,
+            dilations=dilations, pads=pads, output_padding=[left % stride for left, stride in zip(free, strides, strict=True)],
+        )
+    ]  # fmt: skip
+
+
 def affine_grid(call: Call) -> Sequence[str | None]:
     """AffineGrid: a constant grid times the matrices theta.
 
@@ -113,5 +135,6 @@ EXPANSIONS: dict[tuple[str, str], Expansion] = {
     ("", "LpPool"): lp_pool,
     ("", "GlobalLpPool"): global_lp_pool,
     ("", "AffineGrid"): affine_grid,
+    ("", "Col2Im"): col2im,
     ("", "CenterCropPad"): center_crop_pad,
 }
