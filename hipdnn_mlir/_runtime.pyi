@@ -56,7 +56,6 @@ def open_device(
     knobs: Sequence[str] = (),
     tf32: bool = False,
     plan_folder: str = "",
-    find_first: bool = False,
     compare_plans: bool = False,
     policies: Sequence[str] = (),
     plugin_dirs: Sequence[str] = (),

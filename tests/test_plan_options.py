@@ -49,7 +49,7 @@ def check_values(session: Session) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"tune": 3}, {"engine": "HOST_ROWWISE_ENGINE"}, {"tf32": True}, {"plan_cache": False}, {"find_first": True}],
+    [{"tune": 3}, {"engine": "HOST_ROWWISE_ENGINE"}, {"tf32": True}, {"plan_cache": False}],
     ids=str,
 )
 def test_values_equal_numpy_when_plans_are_chosen(afresh: Callable[..., Session], options: PlanOptions) -> None:
@@ -210,7 +210,7 @@ def test_commands_record_graphs_when_asked(
 
 def test_command_runs_with_plan_options(command: Command, program: Path, tmp_path: Path) -> None:
     folder = tmp_path / "plans"
-    options = ["--tune", 2, "--engine", "HOST_ONEDNN_ENGINE", "--tf32", "--plan-cache", folder, "--find-first"]
+    options = ["--tune", 2, "--engine", "HOST_ONEDNN_ENGINE", "--tf32", "--plan-cache", folder]
     result = command("run", program, *options)
     assert result.returncode == 0, result.stderr
     assert any(folder.iterdir())

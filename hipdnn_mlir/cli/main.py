@@ -31,7 +31,6 @@ from .options import (
     ComparePlans,
     DeviceNumber,
     Engine,
-    FindFirst,
     Graph,
     InProcess,
     InputFiles,
@@ -152,7 +151,6 @@ def run(
     graph: Graph = False,
     device: DeviceNumber = 0,
     plan_cache: PlanCacheDir = None,
-    find_first: FindFirst = False,
     compare_plans: ComparePlans = True,
     policy: Policies = [],  # noqa: B006 - typer copies it
     plugin_dir: PluginDirs = [],  # noqa: B006 - typer copies it
@@ -185,7 +183,6 @@ def run(
             knobs=parse_knobs(knob),
             tf32=tf32,
             plan_cache=plan_cache,
-            find_first=find_first,
             compare_plans=compare_plans,
             policies=policy,
             plugin_dirs=plugin_dir,
@@ -270,7 +267,6 @@ def verify(
     graph: Graph = False,
     device: DeviceNumber = 0,
     plan_cache: PlanCacheDir = None,
-    find_first: FindFirst = False,
     compare_plans: ComparePlans = True,
     policy: Policies = [],  # noqa: B006 - typer copies it
     plugin_dir: PluginDirs = [],  # noqa: B006 - typer copies it
@@ -308,7 +304,6 @@ def verify(
                     knobs=parse_knobs(knob),
                     tf32=tf32,
                     plan_cache=plan_cache,
-                    find_first=find_first,
                     compare_plans=compare_plans,
                     policies=policy,
                     plugin_dirs=plugin_dir,

@@ -92,9 +92,6 @@ PlanCacheDir = Annotated[
         metavar="DIR", help="Where plans are kept; default: on GPUs hipdnn-mlir/plans in the user's cache folder."
     ),
 ]
-FindFirst = Annotated[
-    bool, typer.Option("--find-first", help="Take the library's first applicable engine without a ranking of all.")
-]
 ComparePlans = Annotated[
     bool,
     typer.Option(

@@ -44,7 +44,6 @@ class DeviceOptions:
         knobs: Knobs to set for that engine, ``NAME=VALUE`` each.
         tf32: Products of f32 may round to TF32.
         plan_folder: Where plans are kept; empty for nowhere.
-        find_first: Take the library's first applicable engine without a ranking.
         compare_plans: Use a plan only after it has answered as the host library does.
         policies: Heuristic policies in the order they are asked; empty for the library's own.
         plugin_dirs: Absolute paths of engine plugins, folders or files.
@@ -60,7 +59,6 @@ class DeviceOptions:
     knobs: tuple[str, ...] = ()
     tf32: bool = False
     plan_folder: str = ""
-    find_first: bool = False
     compare_plans: bool = True
     policies: tuple[str, ...] = ()
     plugin_dirs: tuple[str, ...] = ()

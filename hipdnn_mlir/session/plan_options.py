@@ -23,7 +23,6 @@ class PlanOptions(TypedDict, total=False):
     knobs: Mapping[str, int | float | str]
     tf32: bool | None
     plan_cache: PlanCache
-    find_first: bool
     compare_plans: bool
     policies: Sequence[str]
     plugin_dirs: Paths
@@ -61,7 +60,6 @@ def device_options(
         knobs=_knobs(plans.get("knobs", {})),
         tf32=is_tf32 if tf32 is None else tf32,
         plan_folder=plan_folder(port, plans.get("plan_cache")),
-        find_first=plans.get("find_first", False),
         compare_plans=plans.get("compare_plans", True),
         policies=_listed("policies", plans.get("policies", ())),
         plugin_dirs=absolute_paths(plans.get("plugin_dirs", ())),

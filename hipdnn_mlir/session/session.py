@@ -83,7 +83,6 @@ class Session:
             compiled (``precision="tf32"``).
         plan_cache: Folder where choices and plans are kept between processes, True for the user's own (``hipdnn-mlir/plans`` in the
             cache folder), False for none; by default the user's own where plans are costly, on ``hip`` and ``cuda``.
-        find_first: Take the library's first applicable engine without a ranking of all; ranked after all where that one builds no plan.
         compare_plans: On GPUs a plan is used only after it has answered as the host library does on random operands, once for each graph
             where plans are kept (docs/plans.md). False believes the library.
         policies: Names of the library's heuristic policies (``hipdnn-mlir devices``), in the order in which they are asked for a ranking.
@@ -113,7 +112,6 @@ class Session:
         knobs: Mapping[str, int | float | str] = MappingProxyType({}),
         tf32: bool | None = None,
         plan_cache: PlanCache = None,
-        find_first: bool = False,
         compare_plans: bool = True,
         policies: Sequence[str] = (),
         plugin_dirs: Paths = (),
@@ -130,7 +128,6 @@ class Session:
             knobs=knobs,
             tf32=tf32,
             plan_cache=plan_cache,
-            find_first=find_first,
             compare_plans=compare_plans,
             policies=policies,
             plugin_dirs=plugin_dirs,

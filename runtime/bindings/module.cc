@@ -58,12 +58,12 @@ void listen(const Library& library, hipdnnSeverity_t severity) {
 }
 
 std::shared_ptr<const Device> open_device(const std::string& port, int threads, int ordinal, const std::string& directory, bool graphs, int tune,
-                                          const std::string& engine, const std::vector<std::string>& knobs, bool tf32, const std::string& plan_folder, bool find_first, bool compare_plans,
+                                          const std::string& engine, const std::vector<std::string>& knobs, bool tf32, const std::string& plan_folder, bool compare_plans,
                                           const std::vector<std::string>& policies, const std::vector<std::string>& plugin_dirs,
                                           const std::string& plugin_mode, std::optional<int> log_from) {
   const nb::gil_scoped_release unlocked;
   Device::Options options{.ordinal = ordinal, .threads = threads, .uses_graphs = graphs, .timed_plans = tune, .engine = engine, .knobs = knobs,
-                          .finds_first = find_first, .policies = policies, .plugins = {plugin_dirs, plugin_mode_of(plugin_mode)},
+                          .policies = policies, .plugins = {plugin_dirs, plugin_mode_of(plugin_mode)},
                           .allows_tf32 = tf32, .compares_plans = compare_plans, .plan_folder = plan_folder};
   options.log = [](hipdnnSeverity_t severity, const std::string& line) { LogQueue::instance().add(severity, "runtime", line); };
   auto library = Library::open(port, directory);
@@ -208,7 +208,7 @@ NB_MODULE(_runtime, m) {
                      const std::string& reason) { store.add({graph, summary, nodes, reason}); },
            "graph"_a, "summary"_a, "nodes"_a, "reason"_a);
   m.def("open_device", &open_device, "port"_a, "threads"_a = 0, "ordinal"_a = 0, "directory"_a = "", "graphs"_a = false, "tune"_a = 0,
-        "engine"_a = "", "knobs"_a = std::vector<std::string>(), "tf32"_a = false, "plan_folder"_a = "", "find_first"_a = false, "compare_plans"_a = false,
+        "engine"_a = "", "knobs"_a = std::vector<std::string>(), "tf32"_a = false, "plan_folder"_a = "", "compare_plans"_a = false,
         "policies"_a = std::vector<std::string>(), "plugin_dirs"_a = std::vector<std::string>(), "plugin_mode"_a = "additive", "log_from"_a = nb::none());
   m.def("device_array", [](const Device& device, std::uintptr_t address, const std::vector<std::size_t>& dims,
                            const std::optional<std::vector<std::int64_t>>& strides, const std::string& dtype,

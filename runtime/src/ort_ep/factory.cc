@@ -35,7 +35,6 @@ hipdnn_rt::Device::Options device_options(const Options& options, const std::str
           .timed_plans = options.timed_plans,
           .engine = options.engine,
           .knobs = options.knobs,
-          .finds_first = options.finds_first,
           .policies = options.policies,
           .plugins = options.plugins,
           .allows_tf32 = allows_tf32,
@@ -251,7 +250,7 @@ OrtEp* Factory::create_ep(const OrtKeyValuePairs* const* metadata, std::size_t c
 std::shared_ptr<const hipdnn_rt::Device> Factory::open_device(const std::string& port, hipdnn_rt::Device::Options options) {
   const std::lock_guard lock(mutex_);
   std::weak_ptr<const hipdnn_rt::Device>& known = devices_[{port, options.ordinal, options.threads, options.uses_graphs, options.timed_plans,
-                                                           options.engine, options.allows_tf32, options.plan_folder, options.finds_first,
+                                                           options.engine, options.allows_tf32, options.plan_folder,
                                                            options.policies, options.plugins.paths, options.plugins.mode, options.knobs, options.compares_plans}];
   if (auto device = known.lock()) return device;
   options.log = [logger = logger_](hipdnnSeverity_t severity, const std::string& line) {

@@ -81,7 +81,7 @@ class Factory final : public OrtEpFactory {
   mutable std::mutex mutex_;
   /// Port and options, without the log.
   using DeviceKey =
-      std::tuple<std::string, int, int, bool, int, std::string, bool, std::string, bool, std::vector<std::string>, std::vector<std::string>, int,
+      std::tuple<std::string, int, int, bool, int, std::string, bool, std::string, std::vector<std::string>, std::vector<std::string>, int,
                  std::vector<std::string>, bool>;
   /// Sessions with equal settings share a device, so that equal graphs share plans.
   std::map<DeviceKey, std::weak_ptr<const hipdnn_rt::Device>> devices_;

@@ -78,8 +78,6 @@ constexpr std::array kRows{
     OptionRow{"plan_cache", OptionKind::text, "", "",
               "Folder where choices and plans are kept between processes; empty for `plans` in `cache_dir` on a GPU and for none on the CPU, `none` "
               "for none."},
-    OptionRow{"find_first", OptionKind::flag, "0", "",
-              "1: take the library's first applicable engine without a ranking; ranked after all where that one builds no plan."},
     OptionRow{"compare_plans", OptionKind::flag, "1", "",
               "1: on a GPU, a plan is used only after it has answered as the library for the CPU does on random operands; once for each graph where plans are "
               "kept. 0: the library is believed."},
@@ -244,7 +242,6 @@ Options parse_options(const std::map<std::string, std::string>& given) {
   options.knobs = split(values.text("knobs"), ',');
   options.rounding = rounding_of(values.text("tf32"), options.precision);
   options.plan_cache = values.text("plan_cache");
-  options.finds_first = values.text("find_first") == "1";
   options.compares_plans = values.text("compare_plans") == "1";
   options.policies = split(values.text("policies"), ',');
   options.plugins = {split(values.text("plugin_dirs"), ':'), hipdnn_rt::plugin_mode_of(values.text("plugin_mode"))};

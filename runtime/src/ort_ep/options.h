@@ -36,7 +36,6 @@ struct Options {
   int timed_plans = 0;
   std::string engine;
   std::vector<std::string> knobs;
-  bool finds_first = false;
   bool compares_plans = true;
   std::vector<std::string> policies;
   hipdnn_rt::PluginPaths plugins;

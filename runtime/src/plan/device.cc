@@ -227,12 +227,10 @@ std::string Device::library_setting() const {
 }
 
 std::string Device::plan_setting() const {
-  // Where plans are timed the ranking is needed whole.
-  const bool finds_first = options_.finds_first && options_.timed_plans <= 1;
   std::string knobs;
   for (const std::string& knob : options_.knobs) knobs += line_of("knob", knob);
   return library_setting() + line_of("threads", std::to_string(options_.threads)) + line_of("engine", options_.engine) + knobs +
-         line_of("first", finds_first ? "1" : "0") + line_of("compared", reference_ ? reference_->version() : "no");
+         line_of("compared", reference_ ? reference_->version() : "no");
 }
 
 Device::~Device() = default;

@@ -51,8 +51,6 @@ class Device {
     std::string engine = {};
     /// Knobs to set for that engine, "NAME=VALUE" each.
     std::vector<std::string> knobs = {};
-    /// Take the library's first applicable engine without a ranking; where it builds no plan, the ranking after all. Not where plans are timed.
-    bool finds_first = false;
     /// Names of the library's heuristic policies that rank engines, in the order they are asked; empty for the library's own.
     std::vector<std::string> policies = {};
     /// Engine plugins, for the whole process.

@@ -38,15 +38,9 @@ PlanChoice::Chosen PlanChoice::choose(const PlanRecord* kept) {
 
 PlanChoice::Chosen PlanChoice::choose_proposal(const PlanRecord* kept) {
   const std::vector<Descriptor> graph = build_descriptors(device_.shared_library(), handle_->get(), executable_.descriptors, label_);
-  const bool has_preference = kept != nullptr || device_.preferred_engine();
   int timed = kept != nullptr ? 0 : device_.options().timed_plans;
   bool is_compared = kept == nullptr;
-  if (device_.options().finds_first && timed <= 1) {
-    std::vector<Proposal> proposals = propose(device_, graph.back(), Ranking::first_engine, label_, reasons_);
-    const auto first = prefer(proposals, kept);
-    if (Chosen chosen = first_of({proposals.begin(), has_preference ? first : proposals.end()}, is_compared); chosen.plan) return chosen;
-  }
-  std::vector<Proposal> proposals = propose(device_, graph.back(), Ranking::whole, label_, reasons_);
+  std::vector<Proposal> proposals = propose(device_, graph.back(), label_, reasons_);
   auto first = prefer(proposals, kept);
   if (kept != nullptr && first == proposals.begin()) {
     // What was chosen is not proposed any more: the choice is made again.

@@ -12,18 +12,13 @@ namespace hipdnn_rt {
 namespace {
 
 /// Configurations as the heuristic returns them; unfinalized.
-std::vector<Descriptor> rank(const Device& device, const Descriptor& graph, Ranking ranking, const std::string& executable) {
+std::vector<Descriptor> rank(const Device& device, const Descriptor& graph, const std::string& executable) {
   const std::shared_ptr<const Library>& library = device.shared_library();
   const std::string what = executable + ", engine heuristic";
   Descriptor heuristic(library, HIPDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristic.set_descriptor(HIPDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph, what);
   const hipdnnBackendHeurMode_t mode = HIPDNN_HEUR_MODE_FALLBACK;
   heuristic.set(HIPDNN_ATTR_ENGINEHEUR_MODE, HIPDNN_TYPE_HEUR_MODE, 1, &mode, what);
-  const bool finds_first = true;
-  if (ranking == Ranking::first_engine &&
-      heuristic.try_set(HIPDNN_ATTR_ENGINEHEUR_FIND_FIRST_EXT, HIPDNN_TYPE_BOOLEAN, 1, &finds_first) != HIPDNN_STATUS_SUCCESS) {
-    take_last_error(library->hipdnn());  // not to appear in a later message
-  }
   if (const auto& policies = device.policy_order(); !policies.empty()) {
     heuristic.set(HIPDNN_ATTR_ENGINEHEUR_POLICY_ORDER_EXT, HIPDNN_TYPE_INT64, static_cast<std::int64_t>(policies.size()), policies.data(), what);
   }
@@ -146,11 +141,10 @@ std::optional<Proposal> configure(const Device& device, const Descriptor& graph,
 
 std::string Proposal::describe() const { return knobs.empty() ? engine_name : engine_name + " (" + knobs + ")"; }
 
-std::vector<Proposal> propose(const Device& device, const Descriptor& graph, Ranking ranking, const std::string& executable,
-                              std::string& reasons) {
+std::vector<Proposal> propose(const Device& device, const Descriptor& graph, const std::string& executable, std::string& reasons) {
   std::vector<Proposal> proposals;
   if (auto configured = configure(device, graph, executable)) proposals.push_back(std::move(*configured));
-  for (Descriptor& configuration : rank(device, graph, ranking, executable)) {
+  for (Descriptor& configuration : rank(device, graph, executable)) {
     try {
       configuration.finalize(executable + ", engine configuration");
       const std::int64_t id =

@@ -26,13 +26,9 @@ struct Proposal {
   std::string describe() const;
 };
 
-/// How much of a ranking is asked for.
-enum class Ranking { whole, first_engine };
-
-/// What the library offers for a finalized graph, in its order, behind the preferred engine with the device's knobs. Configurations that it does not finalize are left out; why is added to
-/// `reasons`. A library that cannot stop at the first engine ranks all. Throws DeviceError where the heuristic itself fails.
-std::vector<Proposal> propose(const Device& device, const Descriptor& graph, Ranking ranking, const std::string& executable,
-                              std::string& reasons);
+/// What the library offers for a finalized graph, in its order, behind the preferred engine with the device's knobs. Configurations that it does not
+/// finalize are left out; why is added to `reasons`. Throws DeviceError where the heuristic itself fails.
+std::vector<Proposal> propose(const Device& device, const Descriptor& graph, const std::string& executable, std::string& reasons);
 
 /// "NAME=VALUE" of a finalized knob choice, whose value is an integer, a number or a text; empty where the library does not tell.
 std::string describe_knob(const Descriptor& choice);

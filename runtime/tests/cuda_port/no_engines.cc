@@ -16,6 +16,6 @@ const std::vector<const Engine*>& engines() {
   return none;
 }
 
-std::vector<Proposal> rank(const Graph&, const PlanOptions&, bool, std::string&) { return {}; }
+std::vector<Proposal> rank(const Graph&, const PlanOptions&, std::string&) { return {}; }
 
 }  // namespace hipdnn_port

@@ -38,17 +38,6 @@ void test_heuristic_needs_a_finalized_graph(const Library& library) {
   check::that(made.try_finalize() != HIPDNN_STATUS_SUCCESS, "without a graph");
 }
 
-void test_find_first_stops_at_one_engine(const Library& library) {
-  const Handle handle(library);
-  const AddRelu model(library, handle);
-  Descriptor made(library, HIPDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-  made.refer(HIPDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, {&model.graph})
-      .enumerator(HIPDNN_ATTR_ENGINEHEUR_MODE, HIPDNN_TYPE_HEUR_MODE, HIPDNN_HEUR_MODE_FALLBACK)
-      .flag(HIPDNN_ATTR_ENGINEHEUR_FIND_FIRST_EXT, true)
-      .finalize();
-  check::equal(made.count(HIPDNN_ATTR_ENGINEHEUR_RESULTS, descriptors), 1);
-}
-
 void test_no_engine_is_success(const Library& library) {
   const Handle handle(library);
   const Descriptor in = tensor(library, 1, {4});
@@ -107,7 +96,6 @@ void add_engine_cases(check::Suite& suite, const Library& library) {
             [&] { test_heuristic_fills_configurations_that_are_not_finalized(library); });
   suite.add("engine: heuristic is not readable before finalize", [&] { test_heuristic_is_not_readable_before_finalize(library); });
   suite.add("engine: heuristic needs a finalized graph", [&] { test_heuristic_needs_a_finalized_graph(library); });
-  suite.add("engine: find first stops at one engine", [&] { test_find_first_stops_at_one_engine(library); });
   suite.add("engine: no engine is success", [&] { test_no_engine_is_success(library); });
   suite.add("engine: chosen by global index", [&] { test_engine_is_chosen_by_global_index(library); });
   suite.add("engine: unknown index is refused", [&] { test_unknown_engine_index_is_refused(library); });

@@ -133,20 +133,6 @@ void test_preferred_engine_when_it_builds(const Libraries& libraries) {
   check::near(tiled.plan().timed_us(), 20, 1e-3, "but its own proposals are timed");
 }
 
-void test_ranked_after_all_when_the_first_engine_builds_nothing(const Libraries& libraries) {
-  const Control control(libraries);
-  // The first is TEST_NOTHING.
-  check::equal(load(libraries, {.finds_first = true}).engine(), "TEST_SLOW");
-  check::equal(load(libraries, {.engine = "TEST_LAST", .finds_first = true}).engine(), "TEST_LAST", "a preferred engine is looked for in all");
-  const TemporaryFolder folder;
-  load(libraries, {.timed_plans = 10, .plan_folder = folder.path()});
-  check::equal(load(libraries, {.finds_first = true, .plan_folder = folder.path()}).engine(), "TEST_SLOW", "plans apart");
-  control.let_restore(false);
-  check::equal(load(libraries, {.finds_first = true, .plan_folder = folder.path()}).engine(), "TEST_SLOW", "what was kept is found in all");
-  check::equal(load(libraries, {.timed_plans = 10, .finds_first = true, .plan_folder = folder.path()}).engine(), "TEST_LAST",
-               "timing needs them all, and so has the same plans");
-}
-
 /// Enough for every proposal of the port.
 constexpr int all_builds = 100;
 
@@ -445,7 +431,6 @@ void add_choice_cases(check::Suite& suite, const Libraries& libraries) {
   add("first that builds when nothing is timed", test_first_that_builds_when_nothing_is_timed);
   add("fastest when plans are timed", test_fastest_when_plans_are_timed);
   add("preferred engine when it builds", test_preferred_engine_when_it_builds);
-  add("ranked after all when the first engine builds nothing", test_ranked_after_all_when_the_first_engine_builds_nothing);
   add("refusals told from other failures by the status", test_refusals_told_from_other_failures_by_the_status);
   add("choice is not kept when memory was short", test_choice_is_not_kept_when_memory_was_short);
   add("choice made again when what was kept is not proposed", test_choice_made_again_when_what_was_kept_is_not_proposed);

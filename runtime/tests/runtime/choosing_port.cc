@@ -154,9 +154,8 @@ const std::vector<const Engine*>& engines() {
   return all;
 }
 
-std::vector<Proposal> rank(const Graph&, const PlanOptions&, bool find_first, std::string&) {
+std::vector<Proposal> rank(const Graph&, const PlanOptions&, std::string&) {
   std::vector<Proposal> proposals;
-  if (find_first) return {{engines().front(), {}, nullptr}};
   for (const Engine* engine : engines()) {
     if (engine->name() == "TEST_TILED") {
       for (const long tile : {1L, 4L}) proposals.push_back({engine, {{"TILE", tile}}, std::make_shared<const long>(tile)});

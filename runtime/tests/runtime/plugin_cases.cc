@@ -1,4 +1,4 @@
-// What a hipDNN library is told of engine plugins, policies and find-first, and when.
+// What a hipDNN library is told of engine plugins and policies, and when.
 #include <dlfcn.h>
 
 #include <array>
@@ -103,14 +103,6 @@ void test_policies_told_by_id_when_they_are_named(const Libraries& libraries) {
                   "policies: the hipDNN library of port 'host'");
 }
 
-void test_first_engine_asked_for_when_plans_are_not_timed(const Libraries& libraries) {
-  take_calls(libraries);
-  load(libraries, {.finds_first = true});
-  check::equal(take_calls(libraries), "rank\nfirst\n", "one ranking, cut short");
-  load(libraries, {.timed_plans = 2, .finds_first = true});
-  check::equal(take_calls(libraries), "rank\n", "timing needs them all");
-}
-
 void test_knobs_set_for_the_preferred_engine(const Libraries& libraries) {
   take_calls(libraries);
   const TemporaryFolder folder;
@@ -148,7 +140,6 @@ void add_plugin_cases(check::Suite& suite, const Libraries& libraries) {
   add("policies told by id when they are named", test_policies_told_by_id_when_they_are_named);
   add("knobs set for the preferred engine", test_knobs_set_for_the_preferred_engine);
   add("line in the log when the engine does not take the knobs", test_line_in_the_log_when_the_engine_does_not_take_the_knobs);
-  add("first engine asked for when plans are not timed", test_first_engine_asked_for_when_plans_are_not_timed);
 }
 
 }  // namespace runtime_tests

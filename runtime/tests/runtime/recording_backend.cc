@@ -115,7 +115,6 @@ RECORDING_EXPORT hipdnnStatus_t hipdnnBackendSetAttribute(hipdnnBackendDescripto
     state().note("choices");
     return HIPDNN_STATUS_SUCCESS;
   }
-  if (name == HIPDNN_ATTR_ENGINEHEUR_FIND_FIRST_EXT) state().note(*static_cast<const bool*>(data) ? "first" : "all");
   if (name == HIPDNN_ATTR_ENGINEHEUR_MODE) state().note("rank");
   return next<decltype(&hipdnnBackendSetAttribute)>("hipdnnBackendSetAttribute")(descriptor, name, type, count, data);
 }

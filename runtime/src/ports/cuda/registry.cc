@@ -95,10 +95,10 @@ const std::vector<CudnnEngine>& cudnn_engines() {
 }
 
 /// Adds what cuBLASLt proposes; answers why it proposes nothing.
-std::string rank_products(const hipdnn_port::Graph& graph, const hipdnn_port::PlanOptions& options, int most,
+std::string rank_products(const hipdnn_port::Graph& graph, const hipdnn_port::PlanOptions& options,
                           std::vector<hipdnn_port::Proposal>& proposals) {
   try {
-    for (auto& configured : CublasLtEngine::configure(graph, options, most)) {
+    for (auto& configured : CublasLtEngine::configure(graph, options, most_product_algorithms)) {
       hipdnn_port::Proposal proposal{&cublas_lt_engine(), {}, configured};
       for (const auto& [knob, value] : configured->knobs) proposal.knobs.emplace_back("CUBLASLT_" + knob, value);
       proposals.push_back(std::move(proposal));
@@ -124,7 +124,7 @@ std::optional<hipdnn_port::Graph> with_wide_intermediates(const hipdnn_port::Gra
 }
 
 /// Adds what cuDNN proposes; answers why it proposes nothing.
-std::string rank_fusions(const hipdnn_port::Graph& graph, const hipdnn_port::PlanOptions& options, bool find_first,
+std::string rank_fusions(const hipdnn_port::Graph& graph, const hipdnn_port::PlanOptions& options,
                          std::vector<hipdnn_port::Proposal>& proposals) {
   if (auto reason = why_not_expressible(graph)) return *reason;
   std::string reason;
@@ -134,7 +134,6 @@ std::string rank_fusions(const hipdnn_port::Graph& graph, const hipdnn_port::Pla
       hipdnn_port::Proposal proposal{&cudnn_engines()[static_cast<std::size_t>(configured->engine)], {}, configured};
       for (const auto& [knob, value] : configured->knobs) proposal.knobs.emplace_back("CUDNN_KNOB_" + std::to_string(knob), value);
       proposals.push_back(std::move(proposal));
-      if (find_first) break;
     }
   } catch (const hipdnn_port::StatusError&) {
     throw;
@@ -190,14 +189,13 @@ const std::vector<const Engine*>& engines() {
   return all;
 }
 
-std::vector<Proposal> rank(const Graph& graph, const PlanOptions& options, bool find_first, std::string& refusals) {
+std::vector<Proposal> rank(const Graph& graph, const PlanOptions& options, std::string& refusals) {
   std::vector<Proposal> products, fusions;
-  const std::string no_product = hipdnn_cuda::rank_products(graph, options, find_first ? 1 : hipdnn_cuda::most_product_algorithms, products);
-  if (find_first && !products.empty()) return products;
-  const std::string no_fusion = hipdnn_cuda::rank_fusions(graph, options, find_first, fusions);
+  const std::string no_product = hipdnn_cuda::rank_products(graph, options, products);
+  const std::string no_fusion = hipdnn_cuda::rank_fusions(graph, options, fusions);
   // Engines that round nothing inside take more channel counts; where both kinds do, those that round are a few percent faster (ResNet-50).
   if (fusions.empty()) {
-    if (const auto wide = hipdnn_cuda::with_wide_intermediates(graph)) hipdnn_cuda::rank_fusions(*wide, options, find_first, fusions);
+    if (const auto wide = hipdnn_cuda::with_wide_intermediates(graph)) hipdnn_cuda::rank_fusions(*wide, options, fusions);
   }
   // In turns: plans that are timed are the first of all that are proposed.
   std::vector<Proposal> proposals;

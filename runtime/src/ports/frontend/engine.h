@@ -83,8 +83,8 @@ struct Proposal {
   std::shared_ptr<const void> detail;
 };
 
-/// What the port has for a graph, best first; `refusals` gets a line for each engine that does not take it. `find_first`: one is enough.
-std::vector<Proposal> rank(const Graph& graph, const PlanOptions& options, bool find_first, std::string& refusals);
+/// What the port has for a graph, best first; `refusals` gets a line for each engine that does not take it.
+std::vector<Proposal> rank(const Graph& graph, const PlanOptions& options, std::string& refusals);
 
 /// The library's name as a plugin, and its version.
 std::string_view library_name();

@@ -71,12 +71,11 @@ void EngineDescriptor::on_finalize() {
 
 void EngineHeuristicDescriptor::on_finalize() {
   const auto graph = descriptor<GraphDescriptor>(HIPDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
-  const bool find_first = integer_or(HIPDNN_ATTR_ENGINEHEUR_FIND_FIRST_EXT, 0) != 0;
   const HandleState& handle = graph->handle();
   const PlanOptions options{.constants = {}, .threads = handle.threads.load(), .vendor_handle = handle.vendor};
   std::string refusals;
   results_.clear();
-  for (Proposal& proposal : rank(*graph->graph(), options, find_first, refusals)) {
+  for (Proposal& proposal : rank(*graph->graph(), options, refusals)) {
     results_.push_back({EngineDescriptor::accepted(graph, *proposal.engine), std::move(proposal)});
   }
   if (refusals.empty()) return;

@@ -37,7 +37,6 @@ constexpr AttributeSpec operation_graph[] = {
 constexpr AttributeSpec engine_heuristic[] = {
     descriptor(HIPDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, Refers::graph),
     one(HIPDNN_ATTR_ENGINEHEUR_MODE, HIPDNN_TYPE_HEUR_MODE),
-    optional(one(HIPDNN_ATTR_ENGINEHEUR_FIND_FIRST_EXT, HIPDNN_TYPE_BOOLEAN)),
     read_only(many(descriptor(HIPDNN_ATTR_ENGINEHEUR_RESULTS, Refers::engine_config))),
 };
 

@@ -27,7 +27,7 @@ const std::vector<const Engine*>& engines() {
   return ranked;
 }
 
-std::vector<Proposal> rank(const Graph& graph, const PlanOptions&, bool find_first, std::string& refusals) {
+std::vector<Proposal> rank(const Graph& graph, const PlanOptions&, std::string& refusals) {
   std::vector<Proposal> proposals;
   for (const Engine* engine : engines()) {
     if (const auto reason = engine->refuses(graph)) {
@@ -35,7 +35,6 @@ std::vector<Proposal> rank(const Graph& graph, const PlanOptions&, bool find_fir
       continue;
     }
     proposals.push_back({engine, {}, nullptr});
-    if (find_first) break;
   }
   return proposals;
 }
