@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "device/error.h"
+#include "plan/graph_reading.h"
 #include "plan/variant_pack.h"
 #include "program/checked.h"
 
@@ -21,14 +22,6 @@ constexpr std::size_t kFlushBytes = std::size_t{64} << 20;
 constexpr std::size_t kPatternBytes = std::size_t{8} * 131'101;
 /// A series is as long as this, if `kMostExecutions` are not shorter: long plans need no repetition to be measured.
 constexpr double kSeriesMs = 20;
-
-hipdnnDataType_t dtype_of(const Executable& executable, std::int64_t uid) {
-  for (const DescriptorSpec& spec : executable.descriptors) {
-    if (spec.type != HIPDNN_BACKEND_TENSOR_DESCRIPTOR || values_of<std::int64_t>(spec, HIPDNN_ATTR_TENSOR_UNIQUE_ID) != std::vector{uid}) continue;
-    if (const auto dtype = values_of<std::int32_t>(spec, HIPDNN_ATTR_TENSOR_DATA_TYPE); !dtype.empty()) return static_cast<hipdnnDataType_t>(dtype[0]);
-  }
-  return HIPDNN_DATA_UINT8;
-}
 
 /// Where each operand lies in one block, and how large that is.
 std::vector<std::size_t> lay_out(const Executable& executable, std::size_t alignment, std::size_t& total) {
@@ -64,6 +57,7 @@ constexpr const char* what = "variant pack to time a plan";
 PlanTimer::PlanTimer(const Device& device, std::shared_ptr<const Handle> handle, const Executable& executable,
                      std::span<const ConstantBinding> constants)
     : device_(device), handle_(std::move(handle)), constants_(constants.begin(), constants.end()) {
+  const std::map<std::int64_t, hipdnnDataType_t> dtypes = dtypes_of(executable);
   const std::vector<std::size_t> offsets = lay_out(executable, device.port().arena_alignment, block_bytes_);
   block_bytes_ = (block_bytes_ + most_alignment - 1) / most_alignment * most_alignment;
   block_bytes_ += most_alignment;
@@ -76,7 +70,7 @@ PlanTimer::PlanTimer(const Device& device, std::shared_ptr<const Handle> handle,
     const auto constant = std::ranges::find(constants, operand.uid, &ConstantBinding::uid);
     // The ABI's pointers are not const; no operation writes a constant.
     if (constant != constants.end()) pointers_.back() = const_cast<void*>(constant->pointer);
-    const Place place{operand.uid, dtype_of(executable, operand.uid), offsets[i], static_cast<std::size_t>(operand.extent_bytes)};
+    const Place place{operand.uid, dtypes.at(operand.uid), offsets[i], static_cast<std::size_t>(operand.extent_bytes)};
     (operand.is_output ? results_ : inputs_).push_back(place);
   }
   fill_block(0);
