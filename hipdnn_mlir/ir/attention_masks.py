@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 from torch_mlir import ir
+from torch_mlir.dialects import torch
 
 from ..dtypes import BF16, BOOL, F32, DType
 from ..ops.evaluate import Array
 from ..ops.spec import Reshape, Slice
 from ..ops.strides import Dims, broadcast
-from .literals import constant_int, literal_array, splat
+from .literals import literal_array, splat
 from .terms import number
 from .types import is_tensor, tensor_type, torch_tensor
 from .view import defining
@@ -190,7 +191,7 @@ def combined(masks: Masks) -> Any | None:
         return _joined("torch.aten.logical_and", conditions, BOOL)
     dtype = tensor_type(masks.added[0].type).dtype if masks.added else F32
     penalties = [_penalty(*condition, dtype) for condition in masks.visible]
-    return _joined("torch.aten.add.Tensor", [*masks.added, *penalties], dtype, constant_int(1))
+    return _joined("torch.aten.add.Tensor", [*masks.added, *penalties], dtype, torch.constant_int(1))
 
 
 def _inverted(condition: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from torch_mlir import ir
+
 from ..walks import operands_first
 from .view import defining
 
@@ -10,6 +12,11 @@ def functions(module: Any) -> list[Any]:
     """The module's functions that have a body."""
     found = (op.operation for op in module.regions[0].blocks[0].operations)
     return [op for op in found if op.name == "func.func" and len(op.regions[0].blocks) > 0]
+
+
+def operations(function: ir.OpView) -> list[ir.OpView]:
+    """A snapshot of the ops in a function's entry block, safe to iterate while rewriting."""
+    return list(function.regions[0].blocks[0].operations)
 
 
 def body(function: Any) -> list[Any]:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torch_mlir import ir
+from torch_mlir.dialects import torch
 
 from ..dtypes import BF16, F16, F32, F64, DType
-from .literals import constant_bool, constant_int, constant_none
 from .types import is_tensor, tensor_type, torch_tensor
 from .view import defining, literal_scalar
 
@@ -76,10 +76,10 @@ def cast_to(value: Any, dtype: DType) -> Any:
         return value
     operands = [
         value,
-        constant_int(_TORCH_CODES[dtype]),
-        constant_bool(value=False),
-        constant_bool(value=False),
-        constant_none(),
+        torch.constant_int(_TORCH_CODES[dtype]),
+        torch.constant_bool(False),
+        torch.constant_bool(False),
+        torch.constant_none(),
     ]
     return ir.Operation.create(_CAST, results=[torch_tensor(kind.static_dims(), dtype)], operands=operands).result
 

@@ -23,6 +23,17 @@ def is_constant(operation: Any) -> bool:
     return str(operation.name).startswith(_CONSTANTS)
 
 
+def producer(value: ir.Value) -> ir.OpView | None:
+    """The op that a value is a result of, or None for a block argument."""
+    owner = value.owner
+    return None if isinstance(owner, ir.Block) else owner
+
+
+def readers(value: ir.Value) -> list[ir.OpView]:
+    """The ops that use a value, one for each use."""
+    return [use.owner for use in value.uses]
+
+
 def defining(value: Any) -> Any | None:
     """The op that defines a value, or None for a block argument."""
     owner = value.owner

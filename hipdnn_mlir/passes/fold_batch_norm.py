@@ -3,11 +3,12 @@
 from typing import Any
 
 from torch_mlir import ir
+from torch_mlir.dialects import torch
 
 from ..ir.blocks import body, erase_dead, functions
 from ..ir.constants import constant_values
 from ..ir.convolutions import CONV_BIAS, CONV_GROUPS, CONV_TRANSPOSED, CONV_W
-from ..ir.literals import constant_int, constant_list
+from ..ir.literals import constant_list
 from ..ir.module_pass import module_pass
 from ..ir.types import tensor_type, torch_tensor
 from ..ir.view import argument, defining
@@ -64,7 +65,7 @@ def _folded(convolution: Any, norm: Any, *, has_bias: bool) -> tuple[Any, Any]:
     """The scaled weight and the new bias, as torch ops at the current insertion point."""
     scale, shift, mean, variance = list(norm.operands)[1:5]
     kind = variance.type
-    one = constant_int(1)
+    one = torch.constant_int(1)
     deviation = _op("torch.aten.rsqrt", kind, _op("torch.aten.add.Scalar", kind, variance, norm.operands[7], one))
     factor = _op("torch.aten.mul.Tensor", kind, scale, deviation)
     weight = convolution.operands[CONV_W]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from torch_mlir import ir
+from torch_mlir.dialects import torch
 
 from ..ir.blocks import body, erase_dead, functions
-from ..ir.literals import constant_float, constant_str
 from ..ir.module_pass import module_pass
 from ..ir.terms import Product, fused_location, is_float_tensor, is_private, is_read, number, product, total
 from ..ir.types import tensor_type
@@ -212,12 +212,14 @@ def _replace(root: Any, match: Match) -> None:
     kind = match.x.type
     with ir.InsertionPoint(root), fused_location([*match.operations, root]):
         if match.name.startswith("gelu."):
-            made = _op("torch.aten.gelu", kind, match.x, constant_str(match.name.removeprefix("gelu.")))
+            made = _op("torch.aten.gelu", kind, match.x, torch.constant_str(match.name.removeprefix("gelu.")))
         elif match.beta == 1:
             made = _op(match.name, kind, match.x)
         else:
-            scaled = _op("torch.aten.mul.Scalar", kind, match.x, constant_float(match.beta))
-            made = _op("torch.aten.mul.Scalar", kind, _op(match.name, kind, scaled), constant_float(1 / match.beta))
+            scaled = _op("torch.aten.mul.Scalar", kind, match.x, torch.constant_float(match.beta))
+            made = _op(
+                "torch.aten.mul.Scalar", kind, _op(match.name, kind, scaled), torch.constant_float(1 / match.beta)
+            )
     root.results[0].replace_all_uses_with(made)
 
 

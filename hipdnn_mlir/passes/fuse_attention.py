@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch_mlir import ir
+from torch_mlir.dialects import torch
 
 from ..ir.attention_masks import Masks, combined
 from ..ir.blocks import body, erase_dead, functions
 from ..ir.claims import is_taken
-from ..ir.literals import constant_bool, constant_float, constant_none
 from ..ir.module_pass import module_pass
 from ..ir.terms import fused_location, is_float_tensor, is_private, number
 from ..ir.types import is_tensor, tensor_type, torch_tensor
@@ -197,8 +197,9 @@ def _attention(match: Attention) -> Any | None:
         ATTENTION,
         results=[torch_tensor(dims, dtype)],
         operands=[
-            q, k, v, constant_none() if mask is None else mask, constant_float(0.0), constant_bool(value=match.masks.is_causal),
-            constant_float(match.scale), constant_bool(value=dims_of(k)[:-2] != dims_of(q)[:-2] or dims_of(v)[:-2] != dims_of(q)[:-2]),
+            q, k, v, torch.constant_none() if mask is None else mask, torch.constant_float(0.0),
+            torch.constant_bool(match.masks.is_causal), torch.constant_float(match.scale),
+            torch.constant_bool(dims_of(k)[:-2] != dims_of(q)[:-2] or dims_of(v)[:-2] != dims_of(q)[:-2]),
         ],
     )  # fmt: skip
 

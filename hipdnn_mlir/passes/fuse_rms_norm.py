@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch_mlir import ir
+from torch_mlir.dialects import torch
 
 from ..ir.blocks import body, erase_dead, functions
 from ..ir.claims import is_taken
-from ..ir.literals import constant_float, constant_list, splat
+from ..ir.literals import constant_list, splat
 from ..ir.module_pass import module_pass
 from ..ir.terms import (
     Product,
@@ -154,7 +155,12 @@ def _replace(root: Any, match: RmsNorm, target: Target) -> None:
         made = ir.Operation.create(
             "torch.aten.rms_norm",
             results=[match.x.type],
-            operands=[match.x, constant_list(match.dims), cast_to(scale, kind.dtype), constant_float(match.epsilon)],
+            operands=[
+                match.x,
+                constant_list(match.dims),
+                cast_to(scale, kind.dtype),
+                torch.constant_float(match.epsilon),
+            ],
         )
         if is_taken(made, target):
             root.results[0].replace_all_uses_with(made.results[0])

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch_mlir import ir
+from torch_mlir.dialects import torch
 
 from ..ir.blocks import body, functions
 from ..ir.constants import constant_values
-from ..ir.literals import constant_int
 from ..ir.module_pass import module_pass
 from ..ir.terms import fused_location
 from ..ir.types import tensor_type, torch_tensor
@@ -114,7 +114,7 @@ def _merge(group: list[_Product], order: dict[Any, int]) -> None:
         merged = _made(first.name, (*dims[:-1], total), first.operands[0], weight)
         if group[0].bias is not None:
             row = _joined([found.bias for found in group], 0)
-            merged = _made("torch.aten.add.Tensor", (*dims[:-1], total), merged, row, constant_int(1))
+            merged = _made("torch.aten.add.Tensor", (*dims[:-1], total), merged, row, torch.constant_int(1))
         start = 0
         for found in group:
             found.result.replace_all_uses_with(_columns(merged, start, start + found.columns))
@@ -136,11 +136,11 @@ def _joined(values: list[Any], axis: int) -> Any:
         "torch.prim.ListConstruct", results=[ir.Type.parse("!torch.list<vtensor>")], operands=values
     ).result
     joined = torch_tensor(tuple(dims), kinds[0].dtype)
-    return ir.Operation.create("torch.aten.cat", results=[joined], operands=[parts, constant_int(axis)]).result
+    return ir.Operation.create("torch.aten.cat", results=[joined], operands=[parts, torch.constant_int(axis)]).result
 
 
 def _columns(value: Any, start: int, end: int) -> Any:
     dims = tensor_type(value.type).static_dims()
     axis = len(dims) - 1
-    numbers = [constant_int(number) for number in (axis, start, end, 1)]
+    numbers = [torch.constant_int(number) for number in (axis, start, end, 1)]
     return _made("torch.aten.slice.Tensor", (*dims[:-1], end - start), value, *numbers)

@@ -3,10 +3,11 @@
 from typing import Any
 
 from torch_mlir import ir
+from torch_mlir.dialects import torch
 
 from ..ir.blocks import functions
 from ..ir.convolutions import CONV_GROUPS, CONV_TRANSPOSED, CONV_W, CONV_X, convolutions_of_constants
-from ..ir.literals import constant_float, constant_list
+from ..ir.literals import constant_list
 from ..ir.module_pass import module_pass
 from ..ir.types import tensor_type, torch_tensor
 from ..ir.view import argument
@@ -59,5 +60,5 @@ def _with_channels(value: Any, missing: int) -> Any:
     dims = kind.static_dims()
     sizes = (*([0] * (2 * (len(dims) - 2))), 0, missing)
     filled = torch_tensor((dims[0], dims[1] + missing, *dims[2:]), kind.dtype)
-    operands = [value, constant_list(sizes), constant_float(0.0)]
+    operands = [value, constant_list(sizes), torch.constant_float(0.0)]
     return ir.Operation.create("torch.aten.constant_pad_nd", results=[filled], operands=operands).result

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch_mlir import ir
+from torch_mlir.dialects import torch
 
 from ..dtypes import DType
 from ..ir.blocks import functions
 from ..ir.convolutions import CONV_GROUPS, CONV_TRANSPOSED, CONV_W, CONV_X, convolutions_of_constants
-from ..ir.literals import constant_float, constant_list
+from ..ir.literals import constant_list
 from ..ir.module_pass import module_pass
 from ..ir.types import tensor_type, torch_tensor
 from ..ir.view import argument
@@ -127,4 +128,4 @@ def _pad(value: Any, borders: Sequence[tuple[int, int]]) -> Any:
     dims = tensor_type(value.type).static_dims()
     sizes = tuple(low + size + high for size, (low, high) in zip(dims, borders, strict=True))
     counts = tuple(count for border in reversed(borders) for count in border)
-    return _made("torch.aten.constant_pad_nd", sizes, value, constant_list(counts), constant_float(0.0))
+    return _made("torch.aten.constant_pad_nd", sizes, value, constant_list(counts), torch.constant_float(0.0))

@@ -3,11 +3,11 @@
 from typing import Any
 
 from torch_mlir import ir
+from torch_mlir.dialects import torch
 
 from ..ir.blocks import body, erase_dead, functions
 from ..ir.claims import is_taken
 from ..ir.convolutions import CONV_BIAS
-from ..ir.literals import constant_int, constant_none
 from ..ir.module_pass import module_pass
 from ..ir.types import is_tensor, tensor_type
 from ..ir.view_chains import reshaped
@@ -42,7 +42,7 @@ def _split(convolution: Any, target: Target) -> None:
     bias = convolution.operands[CONV_BIAS]
     with ir.InsertionPoint(convolution), convolution.location:
         operands = list(convolution.operands)
-        operands[CONV_BIAS] = constant_none()
+        operands[CONV_BIAS] = torch.constant_none()
         plain = ir.Operation.create(convolution.name, results=[convolution.results[0].type], operands=operands)
         if not is_taken(plain, target):
             plain.erase()
@@ -52,6 +52,6 @@ def _split(convolution: Any, target: Target) -> None:
         added = ir.Operation.create(
             "torch.aten.add.Tensor",
             results=[plain.results[0].type],
-            operands=[plain.results[0], shaped, constant_int(1)],
+            operands=[plain.results[0], shaped, torch.constant_int(1)],
         )
     convolution.results[0].replace_all_uses_with(added.results[0])

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch_mlir import ir
+from torch_mlir.dialects import torch
 
 from ..ir.blocks import body, erase_dead, functions
-from ..ir.literals import constant_int
 from ..ir.module_pass import module_pass
 from ..ir.terms import fused_location, is_float_tensor, is_private
 from ..ir.types import tensor_type, torch_tensor
@@ -104,7 +104,7 @@ def _replace(root: Any, match: Rotary) -> None:
         parts = ir.Operation.create(
             "torch.prim.ListConstruct", results=[ir.Type.parse("!torch.list<vtensor>")], operands=[first, second]
         ).result
-        axis = constant_int(len(dims_of(match.x)) - 1)
+        axis = torch.constant_int(len(dims_of(match.x)) - 1)
         joined = ir.Operation.create("torch.aten.cat", results=[match.x.type], operands=[parts, axis]).result
     root.results[0].replace_all_uses_with(joined)
 
@@ -116,12 +116,12 @@ def _halves(value: Any, x: Any) -> tuple[Any, Any]:
         return value, value
     half = dims[-1] // 2
     kind = torch_tensor((*dims[:-1], half), tensor_type(value.type).dtype)
-    last, one = constant_int(len(dims) - 1), constant_int(1)
+    last, one = torch.constant_int(len(dims) - 1), torch.constant_int(1)
     made = [
         ir.Operation.create(
             "torch.aten.slice.Tensor",
             results=[kind],
-            operands=[value, last, constant_int(start), constant_int(start + half), one],
+            operands=[value, last, torch.constant_int(start), torch.constant_int(start + half), one],
         ).result
         for start in (0, half)
     ]
@@ -133,4 +133,4 @@ def _product(x: Any, factor: Any) -> Any:
 
 
 def _combined(name: str, u: Any, v: Any) -> Any:
-    return ir.Operation.create(name, results=[u.type], operands=[u, v, constant_int(1)]).result
+    return ir.Operation.create(name, results=[u.type], operands=[u, v, torch.constant_int(1)]).result
