@@ -1,4 +1,6 @@
-"""Constants of the torch dialect: made at the current insertion point, and read."""
+"""Constants and lists of the torch dialect: made at the current insertion point, and read."""
+
+from collections.abc import Sequence
 
 import numpy as np
 from torch_mlir import ir
@@ -28,13 +30,18 @@ def constant_list(numbers: Dims) -> ir.Value:
     return torch.prim_ListConstruct(ir.Type.parse("!torch.list<int>"), list(map(torch.constant_int, numbers)))
 
 
-def literal_array(operation: torch.ValueTensorLiteralOp) -> Array:
+def tensor_list(tensors: Sequence[ir.Value]) -> ir.Value:
+    """A `!torch.list<vtensor>` at the current insertion point."""
+    return torch.prim_ListConstruct(ir.Type.parse("!torch.list<vtensor>"), tensors)
+
+
+def literal_array(literal: torch.ValueTensorLiteralOp) -> Array:
     """The data of a `torch.vtensor.literal`."""
-    kind = tensor_type(operation.results[0].type)
+    kind = tensor_type(literal.result.type)
     dims = kind.static_dims()
     if 0 in dims:  # of some dtypes there is no array to be had
         return np.empty(dims, kind.dtype.numpy)
-    attribute = operation.attributes["value"]
-    if ir.DenseElementsAttr(attribute).is_splat:
-        return np.full(dims, splat_number(ir.DenseElementsAttr(attribute)), kind.dtype.numpy)
-    return np.array(ir.DenseElementsAttr(attribute)).astype(kind.dtype.numpy, copy=False).reshape(dims)
+    value = ir.DenseElementsAttr(literal.attributes["value"])
+    if value.is_splat:
+        return np.full(dims, splat_number(value), kind.dtype.numpy)
+    return np.array(value).astype(kind.dtype.numpy, copy=False).reshape(dims)

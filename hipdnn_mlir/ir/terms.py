@@ -2,25 +2,21 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any
 
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
 from ..dtypes import BF16, F16, F32, F64, DType
 from .types import is_tensor, tensor_type, torch_tensor
-from .view import defining, literal_scalar
+from .view import literal_scalar, producer, readers
 
 MAX_POWER = 4
 MAX_OPERATIONS = 32
 """Ops that are seen through; what lies behind more is no formula that anybody looks for, and chains are as long as models."""
-_CAST = "torch.aten.to.dtype"
 _TORCH_CODES = {F16: 5, F32: 6, F64: 7, BF16: 15}
 """PyTorch's numbers of the float types, which casts name them by."""
-_MUL = ("torch.aten.mul.Tensor", "torch.aten.mul.Scalar")
-_DIV = ("torch.aten.div.Tensor", "torch.aten.div.Scalar")
-_ADD = ("torch.aten.add.Tensor", "torch.aten.add.Scalar")
-_SUB = ("torch.aten.sub.Tensor", "torch.aten.sub.Scalar")
+_SUMS = (torch.AtenAddTensorOp, torch.AtenAddScalarOp)
+_DIFFERENCES = (torch.AtenSubTensorOp, torch.AtenSubScalarOp)
 
 
 @dataclass
@@ -28,9 +24,9 @@ class Product:
     """coefficient * factors / divisors; `operations` are the ops that were seen through."""
 
     coefficient: float = 1.0
-    factors: list[Any] = field(default_factory=list)
-    divisors: list[Any] = field(default_factory=list)
-    operations: list[Any] = field(default_factory=list)
+    factors: list[ir.Value] = field(default_factory=list)
+    divisors: list[ir.Value] = field(default_factory=list)
+    operations: list[ir.OpView] = field(default_factory=list)
 
 
 @dataclass
@@ -38,23 +34,21 @@ class Sum:
     """constant + terms; `operations` are the ops that were seen through."""
 
     constant: float = 0.0
-    terms: list[Any] = field(default_factory=list)
-    operations: list[Any] = field(default_factory=list)
+    terms: list[ir.Value] = field(default_factory=list)
+    operations: list[ir.OpView] = field(default_factory=list)
 
 
-def number(value: Any) -> float | None:
+def number(value: ir.Value) -> float | None:
     """The number that a constant of one element is, or None."""
-    source = defining(value)
-    if source is None:
-        return None
-    if source.name in ("torch.constant.float", "torch.constant.int"):
-        return float(source.attributes["value"].value)
-    if source.name == "torch.vtensor.literal" and tensor_type(value.type).dtype.is_float:
-        return literal_scalar(source)
+    match producer(value):
+        case torch.ConstantFloatOp() | torch.ConstantIntOp() as constant:
+            return float(constant.value.value)
+        case torch.ValueTensorLiteralOp() as literal if tensor_type(value.type).dtype.is_float:
+            return literal_scalar(literal)
     return None
 
 
-def is_float_tensor(value: Any) -> bool:
+def is_float_tensor(value: ir.Value) -> bool:
     """Whether a value is a tensor of static dims and floats."""
     if not is_tensor(value.type):
         return False
@@ -62,29 +56,23 @@ def is_float_tensor(value: Any) -> bool:
     return kind.is_static and kind.dtype.is_float
 
 
-def without_casts(value: Any) -> Any:
+def without_casts(value: ir.Value) -> ir.Value:
     """The value in front of casts from floats to floats."""
-    while (source := defining(value)) is not None and source.name == _CAST and is_float_tensor(source.operands[0]):
-        value = source.operands[0]
+    while isinstance(cast := producer(value), torch.AtenToDtypeOp) and is_float_tensor(cast.self_):
+        value = cast.self_
     return value
 
 
-def cast_to(value: Any, dtype: DType) -> Any:
+def cast_to(value: ir.Value, dtype: DType) -> ir.Value:
     """The value in another element type, made at the current insertion point where it differs."""
     kind = tensor_type(value.type)
     if kind.dtype is dtype:
         return value
-    operands = [
-        value,
-        torch.constant_int(_TORCH_CODES[dtype]),
-        torch.constant_bool(False),
-        torch.constant_bool(False),
-        torch.constant_none(),
-    ]
-    return ir.Operation.create(_CAST, results=[torch_tensor(kind.static_dims(), dtype)], operands=operands).result
+    code, no, none = torch.constant_int(_TORCH_CODES[dtype]), torch.constant_bool(False), torch.constant_none()
+    return torch.aten_to_dtype(torch_tensor(kind.static_dims(), dtype), value, code, no, no, none)
 
 
-def product(value: Any, leaves: Collection[Any] = (), *, casts: bool = False) -> Product:
+def product(value: ir.Value, leaves: Collection[ir.Value] = (), *, casts: bool = False) -> Product:
     """Factors of a value.
 
     Args:
@@ -102,13 +90,13 @@ def product(value: Any, leaves: Collection[Any] = (), *, casts: bool = False) ->
         if constant is not None and (constant or not inverse):
             found.coefficient *= 1 / constant if inverse else constant
             continue
-        source: Any = defining(term) if term not in leaves else None
-        parts = _factors(source, casts=casts)
-        if parts is None:
+        op = producer(term) if term not in leaves else None
+        parts = _factors(op, casts=casts)
+        if not parts:
             (found.divisors if inverse else found.factors).append(term)
             continue
-        found.operations.append(source)
-        found.coefficient *= -1 if source.name == "torch.aten.neg" else 1
+        found.operations.append(op)
+        found.coefficient *= -1 if isinstance(op, torch.AtenNegOp) else 1
         waiting += [(part, inverse != is_divisor) for part, is_divisor in parts]
     for term, inverse in reversed(waiting):
         (found.divisors if inverse else found.factors).append(term)
@@ -116,32 +104,26 @@ def product(value: Any, leaves: Collection[Any] = (), *, casts: bool = False) ->
     return Product(found.coefficient, found.factors[::-1], found.divisors[::-1], operations)
 
 
-def _factors(source: Any, *, casts: bool) -> list[tuple[Any, bool]] | None:
-    """What an op multiplies, and whether it divides by it; None where it does neither."""
-    if source is None:
-        return None
-    if source.name in _MUL or source.name in _DIV:
-        return [(source.operands[0], False), (source.operands[1], source.name in _DIV)]
-    if source.name == "torch.aten.neg" or (source.name == _CAST and casts and is_float_tensor(source.operands[0])):
-        return [(source.operands[0], False)]
-    power = _power(source)
-    return None if power is None else [(source.operands[0], False)] * power
+def _factors(op: ir.OpView | None, *, casts: bool) -> list[tuple[ir.Value, bool]]:
+    """What an op multiplies, and whether it divides by it; nothing where it does neither."""
+    match op:
+        case torch.AtenMulTensorOp() | torch.AtenMulScalarOp():
+            return [(op.self_, False), (op.other, False)]
+        case torch.AtenDivTensorOp() | torch.AtenDivScalarOp():
+            return [(op.self_, False), (op.other, True)]
+        case torch.AtenNegOp():
+            return [(op.self_, False)]
+        case torch.AtenToDtypeOp() if casts and is_float_tensor(op.self_):
+            return [(op.self_, False)]
+        case torch.AtenSquareOp():
+            return [(op.self_, False)] * 2
+        case torch.AtenPowTensorScalarOp():
+            exponent = number(op.exponent) or 0
+            return [(op.self_, False)] * int(exponent) if exponent in range(1, MAX_POWER + 1) else []
+    return []
 
 
-def _power(source: Any) -> int | None:
-    """The exponent of a small whole power."""
-    if source is None:
-        return None
-    if source.name == "torch.aten.square":
-        return 2
-    if source.name != "torch.aten.pow.Tensor_Scalar":
-        return None
-    exponent = number(source.operands[1])
-    whole = exponent is not None and exponent in range(1, MAX_POWER + 1)
-    return int(exponent) if whole and exponent is not None else None
-
-
-def total(value: Any) -> Sum:
+def total(value: ir.Value) -> Sum:
     """Terms of a value; subtracted tensors are not taken apart."""
     found = Sum()
     waiting = [value]
@@ -153,32 +135,32 @@ def total(value: Any) -> Sum:
         if constant is not None:
             found.constant += constant
             continue
-        source: Any = defining(term)
-        is_sum = source is not None and source.name in (*_ADD, *_SUB) and number(source.operands[2]) == 1
-        taken = number(source.operands[1]) if is_sum and source.name in _SUB else None
-        if not is_sum or (source.name in _SUB and taken is None):
+        op = producer(term)
+        if isinstance(op, _SUMS) and number(op.alpha) == 1:
+            waiting += [op.self_, op.other]
+        elif isinstance(op, _DIFFERENCES) and number(op.alpha) == 1 and (taken := number(op.other)) is not None:
+            found.constant -= taken
+            waiting.append(op.self_)
+        else:
             found.terms.append(term)
             continue
-        found.operations.append(source)
-        found.constant -= taken or 0
-        waiting += list(source.operands)[: 1 if source.name in _SUB else 2]
+        found.operations.append(op)
     return Sum(found.constant, [*waiting, *reversed(found.terms)], list(dict.fromkeys(reversed(found.operations))))
 
 
-def is_read(operation: Any) -> bool:
+def is_read(op: ir.OpView) -> bool:
     """Whether anything uses a result of an op."""
-    return any(list(result.uses) for result in operation.results)
+    return any(list(result.uses) for result in op.results)
 
 
-def is_private(operations: list[Any], root: Any) -> bool:
+def is_private(operations: list[ir.OpView], root: ir.OpView) -> bool:
     """Whether nothing but the ops themselves reads what they compute; the root's result is read by others."""
-    inside = set(operations) | {root}
-    return all(
-        use.owner.operation in inside for op in operations if op != root for result in op.results for use in result.uses
-    )
+    inside = {*operations, root}
+    results = [result for op in operations if op != root for result in op.results]
+    return all(reader in inside for result in results for reader in readers(result))
 
 
-def fused_location(operations: list[Any]) -> Any:
+def fused_location(operations: list[ir.OpView]) -> ir.Location:
     """One location that names the ONNX nodes of all the ops."""
     distinct = list(dict.fromkeys(operations))
     return ir.Location.fused([op.location for op in distinct]) if len(distinct) > 1 else distinct[0].location

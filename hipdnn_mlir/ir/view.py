@@ -142,6 +142,7 @@ def _attribute(attribute: Any) -> Any:
 
 def lookup(operation: Any) -> tuple[OpRow, OpView] | Reject:
     """Row and view of an op, or why there is none."""
+    operation = operation.operation  # whose name is the op's, not an attribute
     name = op_name(operation)
     row = find(row_name(operation))
     if row is None:

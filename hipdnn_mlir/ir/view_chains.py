@@ -1,22 +1,21 @@
 """Chains of reshapes and transposes seen as what they come to: one reshape and one transpose of the furthest tensor that has the data."""
 
-from typing import Any
-
 from torch_mlir import ir
+from torch_mlir.dialects import torch
 
 from ..errors import Reject
 from ..ops.spec import Movement, Permute, Refusal, Reshape
 from ..ops.strides import Dims, packed, restride
 from .literals import constant_list
 from .types import tensor_type, torch_tensor
-from .view import defining, lookup
+from .view import lookup, producer
 
 
-def movement_of(operation: Any | None) -> Movement | None:
+def movement_of(op: ir.OpView | None) -> Movement | None:
     """What a data movement does, or None for any other op."""
-    if operation is None:
+    if op is None:
         return None
-    found = lookup(operation)
+    found = lookup(op)
     if isinstance(found, Reject) or found[0].move is None:
         return None
     try:
@@ -25,29 +24,29 @@ def movement_of(operation: Any | None) -> Movement | None:
         return None
 
 
-def dims_of(value: Any) -> Dims:
+def dims_of(value: ir.Value) -> Dims:
     """Static dims of a tensor."""
     return tensor_type(value.type).static_dims()
 
 
-def reshaped(value: Any, dims: Dims) -> Any:
+def reshaped(value: ir.Value, dims: Dims) -> ir.Value:
     """`value` under other dims, made at the current insertion point where they differ."""
     if dims_of(value) == dims:
         return value
     kind = torch_tensor(dims, tensor_type(value.type).dtype)
-    return ir.Operation.create("torch.aten.view", results=[kind], operands=[value, constant_list(dims)]).result
+    return torch.aten_view(kind, value, constant_list(dims))
 
 
-def permuted(value: Any, order: Dims) -> Any:
+def permuted(value: ir.Value, order: Dims) -> ir.Value:
     """Dim i of the result is dim order[i] of `value`; made at the current insertion point where it changes anything."""
     if order == tuple(range(len(order))):
         return value
     dims = dims_of(value)
     kind = torch_tensor(tuple(dims[axis] for axis in order), tensor_type(value.type).dtype)
-    return ir.Operation.create("torch.aten.permute", results=[kind], operands=[value, constant_list(order)]).result
+    return torch.aten_permute(kind, value, constant_list(order))
 
 
-def simplified(value: Any) -> Any:
+def simplified(value: ir.Value) -> ir.Value:
     """The same tensor from the furthest op that has its elements, with at most one reshape and one transpose in between."""
     source, dims, order = _origin(value)
     stored = tuple(dims[axis] for axis in order)
@@ -55,18 +54,18 @@ def simplified(value: Any) -> Any:
     return permuted(reshaped(source, stored), inverse)
 
 
-def _origin(value: Any) -> tuple[Any, Dims, Dims]:
+def _origin(value: ir.Value) -> tuple[ir.Value, Dims, Dims]:
     """A tensor that has the elements of `value`, the dims of `value`, and their order in that tensor."""
     dims = dims_of(value)
-    best: tuple[Any, Dims, Dims] = (value, dims, tuple(range(len(dims))))
+    best: tuple[ir.Value, Dims, Dims] = (value, dims, tuple(range(len(dims))))
     moves: list[Movement] = []
     while True:
-        operation: Any = defining(value)
-        move = movement_of(operation)
-        if not isinstance(move, Reshape | Permute):
+        op = producer(value)
+        move = movement_of(op)
+        if op is None or not isinstance(move, Reshape | Permute):
             return best
         moves.insert(0, move)
-        value = operation.operands[0]
+        value = op.operands[0]
         strides = _strides(dims_of(value), moves)
         if strides is not None:
             best = (value, dims, _stored_order(dims, strides))
