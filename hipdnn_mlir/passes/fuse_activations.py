@@ -3,19 +3,23 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
-from ..ir.blocks import body, erase_dead, functions
+from ..ir.blocks import erase_dead, functions, operations
 from ..ir.module_pass import module_pass
 from ..ir.terms import Product, fused_location, is_float_tensor, is_private, is_read, number, product, total
 from ..ir.types import tensor_type
-from ..ir.view import defining
+from ..ir.view import producer
 
-_ROOTS = ("torch.aten.mul.Tensor", "torch.aten.mul.Scalar", "torch.aten.div.Tensor", "torch.aten.div.Scalar")
+_ROOTS = (torch.AtenMulTensorOp, torch.AtenMulScalarOp, torch.AtenDivTensorOp, torch.AtenDivScalarOp)
+_ARITHMETIC = (
+    *_ROOTS, torch.AtenAddTensorOp, torch.AtenAddScalarOp, torch.AtenSubTensorOp, torch.AtenSubScalarOp, torch.AtenNegOp,
+    torch.AtenPowTensorScalarOp, torch.AtenSquareOp, torch.AtenErfOp, torch.AtenTanhOp, torch.AtenSigmoidOp, torch.AtenClampOp,
+    torch.AtenClampTensorOp, torch.AtenHardtanhOp, torch.AtenRelu6Op, torch.AtenHardsigmoidOp,
+)  # fmt: skip
 _TOLERANCE = 2e-3
 """Relative: f16 and bf16 models have their coefficients in these types, and exporters round 1.702 and 0.044715."""
 _MAX_DEPTH = 12
@@ -24,16 +28,16 @@ _QUICK_GELU = 1.702
 
 @dataclass(frozen=True)
 class Match:
-    """An activation of `x`: the op it is, its input factor (1 but for quick GELU), and the ops that wrote it out."""
+    """An activation of `x`: what makes it, its input factor (1 but for quick GELU), and the ops that wrote it out."""
 
-    name: str
-    x: Any
-    operations: list[Any]
+    make: Callable[[ir.Type, ir.Value], ir.Value]
+    x: ir.Value
+    operations: list[ir.OpView]
     beta: float = 1.0
 
 
 @module_pass("hipdnn-fuse-activations")
-def fuse_activations(module: Any) -> None:
+def fuse_activations(module: ir.Operation) -> None:
     """Recognize GELU (erf and tanh), quick GELU, SiLU and hard swish in any association of their products, and write them as one op.
 
     Quick GELU, x * sigmoid(beta * x), becomes `silu(beta * x) / beta`: engines take that as a chain. What is written out stays where
@@ -42,40 +46,35 @@ def fuse_activations(module: Any) -> None:
     Before: `%s = torch.aten.sigmoid %x`; `%y = torch.aten.mul.Tensor %x, %s`. After: `%y = torch.aten.silu %x`.
     """
     for function in functions(module):
-        for operation in reversed(body(function)):
-            if operation.name in _ROOTS and is_read(operation) and is_float_tensor(operation.results[0]):
-                match = _match(operation)
+        for op in reversed(operations(function)):
+            if isinstance(op, _ROOTS) and is_read(op) and is_float_tensor(op.result):
+                match = _match(op)
                 if match is not None:
-                    _replace(operation, match)
+                    _replace(op, match)
         erase_dead(function)
 
 
-def _match(root: Any) -> Match | None:
-    whole = product(root.results[0])
-    for factor in whole.factors:
-        for rule in _RULES.get(_name(factor), ()):
+def _match(root: ir.OpView) -> Match | None:
+    for factor in product(root.result).factors:
+        gate = producer(factor)
+        for rule in _RULES.get(type(gate), ()):
             for x in _inputs(factor):
-                match = rule(root, factor, x)
-                if match is not None and match.x.type == root.results[0].type and is_private(match.operations, root):
+                match = rule(root, gate, x)
+                if match is not None and match.x.type == root.result.type and is_private(match.operations, root):
                     return match
     return None
 
 
-def _name(value: Any) -> str:
-    source = defining(value)
-    return source.name if source is not None else ""
-
-
-def _inputs(factor: Any) -> list[Any]:
+def _inputs(factor: ir.Value) -> list[ir.Value]:
     """The float tensors that a factor is computed from, nearest first, through arithmetic only."""
-    found: list[Any] = []
+    found: list[ir.Value] = []
     level = [factor]
     for _ in range(_MAX_DEPTH):
-        sources = [source for value in level if (source := defining(value)) is not None and _is_arithmetic(source.name)]
         level = [
             v
-            for source in sources
-            for v in source.operands
+            for value in level
+            if isinstance(op := producer(value), _ARITHMETIC)
+            for v in op.operands
             if is_float_tensor(v) and number(v) is None and v not in found
         ]
         found += list(dict.fromkeys(level))
@@ -84,19 +83,11 @@ def _inputs(factor: Any) -> list[Any]:
     return found
 
 
-def _is_arithmetic(name: str) -> bool:
-    return name.startswith("torch.aten.") and name.split(".")[2] in _ARITHMETIC
-
-
-_ARITHMETIC = frozenset({"mul", "div", "add", "sub", "pow", "square", "neg", "erf", "tanh", "sigmoid", "clamp", "hardtanh", "relu6",
-                         "hardsigmoid"})  # fmt: skip
-
-
 def _is_near(got: float, want: float) -> bool:
     return math.isclose(got, want, rel_tol=_TOLERANCE)
 
 
-def _is_multiple(value: Any, x: Any, operations: list[Any]) -> float | None:
+def _is_multiple(value: ir.Value, x: ir.Value, operations: list[ir.OpView]) -> float | None:
     """The coefficient c where the value is c * x, or None; the ops seen through are added."""
     found = product(value, [x])
     if found.factors != [x] or found.divisors:
@@ -105,46 +96,42 @@ def _is_multiple(value: Any, x: Any, operations: list[Any]) -> float | None:
     return found.coefficient
 
 
-def _outer(root: Any, x: Any, gate: Any, coefficient: float) -> list[Any] | None:
+def _outer(root: ir.OpView, x: ir.Value, gate: ir.OpView, coefficient: float) -> list[ir.OpView] | None:
     """The ops of the root product where it is coefficient * x * gate, or None."""
-    whole = product(root.results[0], [x, gate])
+    whole = product(root.result, [x, gate.result])
     fits = _is_near(whole.coefficient, coefficient) and not whole.divisors and len(whole.factors) == 2
-    return whole.operations if fits and x in whole.factors and gate in whole.factors else None
+    return whole.operations if fits and x in whole.factors and gate.result in whole.factors else None
 
 
-def _sigmoid(root: Any, gate: Any, x: Any) -> Match | None:
+def _sigmoid(root: ir.OpView, gate: torch.AtenSigmoidOp, x: ir.Value) -> Match | None:
     """X * sigmoid(beta * x)."""
     operations = _outer(root, x, gate, 1.0)
     if operations is None:
         return None
-    function: Any = defining(gate)
-    operations = [*operations, function]
-    beta = _is_multiple(function.operands[0], x, operations)
+    operations = [*operations, gate]
+    beta = _is_multiple(gate.self_, x, operations)
     if beta == float(np.asarray(_QUICK_GELU, tensor_type(x.type).dtype.numpy)):
         beta = _QUICK_GELU  # as the types of models round it
-    return None if not beta else Match("torch.aten.silu", x, operations, beta)
+    return None if not beta else Match(torch.aten_silu, x, operations, beta)
 
 
-def _one_plus(root: Any, gate: Any, x: Any) -> Match | None:
+def _one_plus(root: ir.OpView, gate: torch.AtenAddTensorOp | torch.AtenAddScalarOp, x: ir.Value) -> Match | None:
     """X * (1 + erf(x / sqrt 2)) / 2, or x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) / 2."""
     operations = _outer(root, x, gate, 0.5)
-    inner = total(gate)
+    inner = total(gate.result)
     if operations is None or not _is_near(inner.constant, 1.0) or len(inner.terms) != 1:
         return None
-    operations = [*operations, *inner.operations]
-    function = defining(inner.terms[0])
-    if function is None:
-        return None
-    operations.append(function)
-    if function.name == "torch.aten.erf":
-        beta = _is_multiple(function.operands[0], x, operations)
-        return Match("gelu.none", x, operations) if beta is not None and _is_near(beta, math.sqrt(0.5)) else None
-    if function.name == "torch.aten.tanh" and _is_cubic(function.operands[0], x, operations):
-        return Match("gelu.tanh", x, operations)
+    function = producer(inner.terms[0])
+    operations = [*operations, *inner.operations, function]
+    if isinstance(function, torch.AtenErfOp):
+        beta = _is_multiple(function.self_, x, operations)
+        return Match(_gelu, x, operations) if beta is not None and _is_near(beta, math.sqrt(0.5)) else None
+    if isinstance(function, torch.AtenTanhOp) and _is_cubic(function.self_, x, operations):
+        return Match(_gelu_tanh, x, operations)
     return None
 
 
-def _is_cubic(value: Any, x: Any, operations: list[Any]) -> bool:
+def _is_cubic(value: ir.Value, x: ir.Value, operations: list[ir.OpView]) -> bool:
     """sqrt(2 / pi) * (x + 0.044715 x^3), or the same with x in front of the parentheses."""
     outer = product(value, [x])
     operations += outer.operations
@@ -160,7 +147,7 @@ def _is_cubic(value: Any, x: Any, operations: list[Any]) -> bool:
     return all(_is_near(powers.get(power, 0.0), expected.get(power, 0.0)) for power in {*powers, *expected})
 
 
-def _polynomial(terms: list[Any], x: Any, operations: list[Any]) -> dict[int, float]:
+def _polynomial(terms: list[ir.Value], x: ir.Value, operations: list[ir.OpView]) -> dict[int, float]:
     """Coefficients by power of x; a term of something else counts as power -1."""
     powers: dict[int, float] = {}
     for term in terms:
@@ -171,57 +158,61 @@ def _polynomial(terms: list[Any], x: Any, operations: list[Any]) -> dict[int, fl
     return powers
 
 
-def _clipped(root: Any, gate: Any, x: Any) -> Match | None:
+def _clipped(root: ir.OpView, gate: ir.OpView, x: ir.Value) -> Match | None:
     """X * clamp(x + 3, 0, 6) / 6."""
     operations = _outer(root, x, gate, 1 / 6)
-    clip: Any = defining(gate)
-    if operations is None or (clip.name != "torch.aten.relu6" and _bounds(clip) != [0, 6]):
+    if operations is None or _bounds(gate) != (0, 6):
         return None
-    inner = total(clip.operands[0])
+    inner = total(gate.self_)
     if inner.terms != [x] or not _is_near(inner.constant, 3.0):
         return None
-    return Match("torch.aten.hardswish", x, [*operations, clip, *inner.operations])
+    return Match(torch.aten_hardswish, x, [*operations, gate, *inner.operations])
 
 
-def _bounds(clip: Any) -> list[float | None]:
-    return [number(value) for value in list(clip.operands)[1:3]]
+def _bounds(clip: ir.OpView) -> tuple[float | None, float | None]:
+    match clip:
+        case torch.AtenRelu6Op():
+            return 0, 6
+        case torch.AtenHardtanhOp():
+            return number(clip.min_val), number(clip.max_val)
+    return number(clip.min), number(clip.max)
 
 
-def _hard_sigmoid(root: Any, gate: Any, x: Any) -> Match | None:
+def _hard_sigmoid(root: ir.OpView, gate: torch.AtenHardsigmoidOp, x: ir.Value) -> Match | None:
     """X * hardsigmoid(x)."""
     operations = _outer(root, x, gate, 1.0)
-    function: Any = defining(gate)
-    if operations is None or function.operands[0] != x:
+    if operations is None or gate.self_ != x:
         return None
-    return Match("torch.aten.hardswish", x, [*operations, function])
+    return Match(torch.aten_hardswish, x, [*operations, gate])
 
 
-_RULES: dict[str, tuple[Callable[[Any, Any, Any], Match | None], ...]] = {
-    "torch.aten.sigmoid": (_sigmoid,),
-    "torch.aten.add.Tensor": (_one_plus,),
-    "torch.aten.add.Scalar": (_one_plus,),
-    "torch.aten.clamp": (_clipped,),
-    "torch.aten.clamp.Tensor": (_clipped,),
-    "torch.aten.hardtanh": (_clipped,),
-    "torch.aten.relu6": (_clipped,),
-    "torch.aten.hardsigmoid": (_hard_sigmoid,),
+_RULES: dict[type[ir.OpView], tuple[Callable[[ir.OpView, ir.OpView, ir.Value], Match | None], ...]] = {
+    torch.AtenSigmoidOp: (_sigmoid,),
+    torch.AtenAddTensorOp: (_one_plus,),
+    torch.AtenAddScalarOp: (_one_plus,),
+    torch.AtenClampOp: (_clipped,),
+    torch.AtenClampTensorOp: (_clipped,),
+    torch.AtenHardtanhOp: (_clipped,),
+    torch.AtenRelu6Op: (_clipped,),
+    torch.AtenHardsigmoidOp: (_hard_sigmoid,),
 }
 
 
-def _replace(root: Any, match: Match) -> None:
+def _gelu(kind: ir.Type, x: ir.Value) -> ir.Value:
+    return torch.aten_gelu(kind, x, torch.constant_str("none"))
+
+
+def _gelu_tanh(kind: ir.Type, x: ir.Value) -> ir.Value:
+    return torch.aten_gelu(kind, x, torch.constant_str("tanh"))
+
+
+def _replace(root: ir.OpView, match: Match) -> None:
     kind = match.x.type
     with ir.InsertionPoint(root), fused_location([*match.operations, root]):
-        if match.name.startswith("gelu."):
-            made = _op("torch.aten.gelu", kind, match.x, torch.constant_str(match.name.removeprefix("gelu.")))
-        elif match.beta == 1:
-            made = _op(match.name, kind, match.x)
+        if match.beta == 1:
+            made = match.make(kind, match.x)
         else:
-            scaled = _op("torch.aten.mul.Scalar", kind, match.x, torch.constant_float(match.beta))
-            made = _op(
-                "torch.aten.mul.Scalar", kind, _op(match.name, kind, scaled), torch.constant_float(1 / match.beta)
-            )
-    root.results[0].replace_all_uses_with(made)
-
-
-def _op(name: str, kind: Any, *operands: Any) -> Any:
-    return ir.Operation.create(name, results=[kind], operands=list(operands)).result
+            scaled = torch.aten_mul_Scalar(kind, match.x, torch.constant_float(match.beta))
+            activated = match.make(kind, scaled)
+            made = torch.aten_mul_Scalar(kind, activated, torch.constant_float(1 / match.beta))
+    root.result.replace_all_uses_with(made)

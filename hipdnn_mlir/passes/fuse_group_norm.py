@@ -1,33 +1,28 @@
 """hipdnn-fuse-group-norm: group norm written out around an instance norm is computed with the channels split, activation included."""
 
-from typing import Any
+from collections.abc import Mapping
 
 from torch_mlir import ir
+from torch_mlir.dialects import torch
 
-from ..ir.blocks import body, erase_dead, functions
+from ..ir.blocks import erase_dead, functions, operations
 from ..ir.module_pass import module_pass
 from ..ir.terms import number
 from ..ir.types import is_tensor, tensor_type, torch_tensor
-from ..ir.view import argument, defining
+from ..ir.view import argument, producer, readers
 from ..ir.view_chains import dims_of, movement_of, reshaped
 from ..ops.spec import Reshape
 from ..ops.strides import Dims
 
-_NORM = "torch.aten.instance_norm"
 _UNARY = (
-    "torch.aten.silu",
-    "torch.aten.relu",
-    "torch.aten.sigmoid",
-    "torch.aten.tanh",
-    "torch.aten.gelu",
-    "torch.aten.leaky_relu",
-)
-_BINARY = ("torch.aten.mul.Tensor", "torch.aten.add.Tensor", "torch.aten.sub.Tensor")
+    torch.AtenSiluOp, torch.AtenReluOp, torch.AtenSigmoidOp, torch.AtenTanhOp, torch.AtenGeluOp, torch.AtenLeakyReluOp,
+)  # fmt: skip
+_BINARY = (torch.AtenMulTensorOp, torch.AtenAddTensorOp, torch.AtenSubTensorOp)
 _MIN_RANK = 3
 
 
 @module_pass("hipdnn-fuse-group-norm")
-def fuse_group_norm(module: Any) -> None:
+def fuse_group_norm(module: ir.Operation) -> None:
     """Split the channels of a group norm once, from its input to behind its scale, bias and activation, so that all of it is one region.
 
     Exporters reshape x to (n, groups, rest), apply instance norm, reshape back, and scale and shift each channel.
@@ -37,64 +32,59 @@ def fuse_group_norm(module: Any) -> None:
     After: the same ops on (n, g, c/g, h, w), where x is a view in any layout, and one reshape at the end.
     """
     for function in functions(module):
-        for operation in body(function):
-            if operation.name == _NORM:
-                _split_channels(operation)
+        for op in operations(function):
+            if isinstance(op, torch.AtenInstanceNormOp):
+                _split_channels(op)
         erase_dead(function)
 
 
-def _split_channels(norm: Any) -> None:
-    source: Any = defining(norm.operands[0])
-    if not isinstance(movement_of(source), Reshape) or not argument(norm.operands[5]):
+def _split_channels(norm: torch.AtenInstanceNormOp) -> None:
+    source = producer(norm.input)
+    if source is None or not isinstance(movement_of(source), Reshape) or not argument(norm.use_input_stats):
         return
-    x, groups = source.operands[0], dims_of(norm.operands[0])[1]
+    x, (n, groups, *_) = source.operands[0], dims_of(norm.input)
     dims = dims_of(x)
-    back = _only_reader(norm.results[0])
-    is_group_norm = len(dims) >= _MIN_RANK and dims_of(norm.operands[0])[:1] == dims[:1] and dims[1] % groups == 0
-    if (
-        not is_group_norm
-        or back is None
-        or not isinstance(movement_of(back), Reshape)
-        or dims_of(back.results[0]) != dims
-    ):
+    if len(dims) < _MIN_RANK or n != dims[0] or dims[1] % groups:
         return
-    last = _last_of_chain(back, dims)
-    with ir.InsertionPoint(last), norm.location:
-        value = _copy(norm, [reshaped(x, _split(dims, dims, groups)), *list(norm.operands)[1:]])
-    following = _only_reader(back.results[0]) if last != back else None
-    old = back.results[0]
-    while following is not None:
-        with ir.InsertionPoint(last), following.location:
-            value = _copy(following, [_seen(operand, old, value, dims, groups) for operand in following.operands])
-        old = following.results[0]
-        following = _only_reader(old) if following != last else None
-    with ir.InsertionPoint(last), last.location:
-        result = reshaped(value, dims)
-    last.results[0].replace_all_uses_with(result)
+    back = _only_reader(norm.result)
+    if back is None or not isinstance(movement_of(back), Reshape) or dims_of(back.result) != dims:
+        return
+    chain = _chain(back.result, dims)
+    last = chain[-1] if chain else back
+    with ir.InsertionPoint(last):
+        with norm.location:
+            split = {norm.input: reshaped(x, _split(dims, dims, groups))}
+        split[back.result] = _copy(norm, split, dims, groups)
+        for op in chain:
+            split[op.result] = _copy(op, split, dims, groups)
+        with last.location:
+            result = reshaped(split[last.result], dims)
+    last.result.replace_all_uses_with(result)
 
 
-def _only_reader(value: Any) -> Any | None:
-    readers = [use.owner.operation for use in value.uses]
-    return readers[0] if len(readers) == 1 else None
+def _only_reader(value: ir.Value) -> ir.OpView | None:
+    found = readers(value)
+    return found[0] if len(found) == 1 else None
 
 
-def _last_of_chain(back: Any, dims: Dims) -> Any:
-    """The last op that can be computed with split channels: one after the other, with operands smaller than the norm's result."""
-    last = back
-    while (reader := _only_reader(last.results[0])) is not None and _joins(reader, last.results[0], dims):
-        last = reader
-    return last
+def _chain(value: ir.Value, dims: Dims) -> list[ir.OpView]:
+    """The ops that can be computed with split channels: one after the other, with operands smaller than the norm's result."""
+    chain: list[ir.OpView] = []
+    while (reader := _only_reader(value)) is not None and _joins(reader, value, dims):
+        chain.append(reader)
+        value = reader.result
+    return chain
 
 
-def _joins(reader: Any, value: Any, dims: Dims) -> bool:
+def _joins(reader: ir.OpView, value: ir.Value, dims: Dims) -> bool:
     if len(reader.results) != 1 or reader.results[0].type != value.type:
         return False
-    if reader.name in _UNARY:
+    if isinstance(reader, _UNARY):
         return True
-    if reader.name not in _BINARY:
+    if not isinstance(reader, _BINARY):
         return False
-    others = [operand for operand in reader.operands if is_tensor(operand.type) and operand != value]
-    return len(others) == 1 and (number(others[0]) is not None or dims_of(others[0]) != dims)
+    other = reader.other if reader.self_ == value else reader.self_
+    return number(other) is not None or dims_of(other) != dims
 
 
 def _split(sizes: Dims, dims: Dims, groups: int) -> Dims:
@@ -106,17 +96,17 @@ def _split(sizes: Dims, dims: Dims, groups: int) -> Dims:
     return (*sizes[:channel], *split, *sizes[channel + 1 :])
 
 
-def _seen(operand: Any, old: Any, new: Any, dims: Dims, groups: int) -> Any:
-    """An operand of an op of the chain, its channels split."""
-    if operand == old:
-        return new
+def _copy(op: ir.OpView, split: Mapping[ir.Value, ir.Value], dims: Dims, groups: int) -> ir.Value:
+    """The op on operands with split channels; its result has the dims of the first tensor of full rank among them."""
+    with op.location:
+        operands = [split[value] if value in split else _seen(value, dims, groups) for value in op.operands]
+        shapes = [dims_of(value) for value in operands if is_tensor(value.type)]
+        kind = torch_tensor(max(shapes, key=lambda sizes: (len(sizes), sizes)), tensor_type(op.result.type).dtype)
+        return type(op)(kind, *operands).result
+
+
+def _seen(operand: ir.Value, dims: Dims, groups: int) -> ir.Value:
+    """An operand from outside of the chain, its channels split."""
     if not is_tensor(operand.type) or not dims_of(operand):
         return operand
     return reshaped(operand, _split(dims_of(operand), dims, groups))
-
-
-def _copy(operation: Any, operands: list[Any]) -> Any:
-    """The op on other operands; its result has the dims of the first tensor of full rank among them."""
-    dims = max((dims_of(value) for value in operands if is_tensor(value.type)), key=lambda sizes: (len(sizes), sizes))
-    kind = torch_tensor(dims, tensor_type(operation.results[0].type).dtype)
-    return ir.Operation.create(operation.name, results=[kind], operands=operands, loc=operation.location).result

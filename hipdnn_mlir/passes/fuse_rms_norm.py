@@ -1,12 +1,11 @@
 """hipdnn-fuse-rms-norm: RMS norm that exporters write out becomes one op."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
-from ..ir.blocks import body, erase_dead, functions
+from ..ir.blocks import erase_dead, functions, operations
 from ..ir.claims import is_taken
 from ..ir.literals import constant_list, splat
 from ..ir.module_pass import module_pass
@@ -23,13 +22,12 @@ from ..ir.terms import (
     without_casts,
 )
 from ..ir.types import tensor_type
-from ..ir.view import argument, defining
+from ..ir.view import argument, producer
 from ..ir.view_chains import dims_of, reshaped
 from ..ops.strides import Dims
 from ..targets.target import Target, find_target
 
-_PRODUCTS = ("torch.aten.mul.Tensor", "torch.aten.div.Tensor", "torch.aten.to.dtype")
-_MEAN = "torch.aten.mean.dim"
+_ROOTS = (torch.AtenMulTensorOp, torch.AtenDivTensorOp, torch.AtenToDtypeOp)
 _MAX_EPSILON = 1e-2
 
 
@@ -37,15 +35,15 @@ _MAX_EPSILON = 1e-2
 class RmsNorm:
     """What was recognized: x / sqrt(mean(x^2) + epsilon) * scale over the trailing `dims`; no scale where there is none."""
 
-    x: Any
+    x: ir.Value
     dims: Dims
-    scale: Any | None
+    scale: ir.Value | None
     epsilon: float
-    operations: list[Any]
+    operations: list[ir.OpView]
 
 
 @module_pass("hipdnn-fuse-rms-norm")
-def fuse_rms_norm(module: Any, *, target: str = "host") -> None:
+def fuse_rms_norm(module: ir.Operation, *, target: str = "host") -> None:
     """Recognize `x / sqrt(mean(x^2) + eps) * scale` in any order of its factors, and write it as `torch.aten.rms_norm`.
 
     Casts of x to f32 and back vanish: the norm is computed in f32 anyway and rounded once. What is written out stays where no engine takes
@@ -61,77 +59,77 @@ def fuse_rms_norm(module: Any, *, target: str = "host") -> None:
     """
     library = find_target(target)
     for function in functions(module):
-        for operation in reversed(body(function)):
-            if operation.name in _PRODUCTS and is_read(operation) and is_float_tensor(operation.results[0]):
-                match = _match(operation)
+        for op in reversed(operations(function)):
+            if isinstance(op, _ROOTS) and is_read(op) and is_float_tensor(op.result):
+                match = _match(op)
                 if match is not None:
-                    _replace(operation, match, library)
+                    _replace(op, match, library)
         erase_dead(function)
 
 
-def _match(root: Any) -> RmsNorm | None:
+def _match(root: ir.OpView) -> RmsNorm | None:
     """The norm that ends in the product `root`."""
-    whole = product(root.results[0], casts=True)
+    whole = product(root.result, casts=True)
     for factor in (*whole.factors, *whole.divisors):
         found = _deviation(factor, inverse=factor in whole.divisors)
         if found is None:
             continue
         x, dims, epsilon, operations = found
-        scaled = product(root.results[0], [x, factor], casts=True)
+        scaled = product(root.result, [x, factor], casts=True)
         scale = _scale(scaled, x, factor)
         operations += scaled.operations
-        fits = scale is not None and x.type == root.results[0].type and is_private(operations, root)
+        fits = scale is not None and x.type == root.result.type and is_private(operations, root)
         if fits and scale is not None and all(_spans(part, dims, dims_of(x)) for part in scale):
             return RmsNorm(x, dims, scale[0] if scale else None, epsilon, operations)
     return None
 
 
-def _deviation(value: Any, *, inverse: bool) -> tuple[Any, Dims, float, list[Any]] | None:
+def _deviation(value: ir.Value, *, inverse: bool) -> tuple[ir.Value, Dims, float, list[ir.OpView]] | None:
     """From 1 / sqrt(mean(x^2) + epsilon), or its inverse: x, the dims of the mean, epsilon, and the ops."""
-    value = without_casts(value)
-    source: Any = defining(value)
-    operations = []
-    if not inverse and source is not None and source.name == "torch.aten.reciprocal":
+    source = producer(without_casts(value))
+    operations: list[ir.OpView] = []
+    if not inverse and isinstance(source, torch.AtenReciprocalOp):
         operations.append(source)
-        source, inverse = defining(source.operands[0]), True
-    if source is None or source.name != ("torch.aten.sqrt" if inverse else "torch.aten.rsqrt"):
+        source, inverse = producer(source.self_), True
+    if not isinstance(source, torch.AtenSqrtOp if inverse else torch.AtenRsqrtOp):
         return None
-    inner = total(source.operands[0])
+    inner = total(source.self_)
     operations += [source, *inner.operations]
     if len(inner.terms) != 1 or not 0 < inner.constant < _MAX_EPSILON:
         return None
-    mean: Any = defining(inner.terms[0])
-    if mean is None or mean.name != _MEAN or not argument(mean.operands[2]):
+    mean = producer(inner.terms[0])
+    if not isinstance(mean, torch.AtenMeanDimOp) or not argument(mean.keepdim):
         return None
     dims = _trailing(mean)
-    x = _squared(mean.operands[0], operations)
+    x = _squared(mean.self_, operations)
     return None if x is None or dims is None else (x, dims, inner.constant, [*operations, mean])
 
 
-def _trailing(mean: Any) -> Dims | None:
+def _trailing(mean: torch.AtenMeanDimOp) -> Dims | None:
     """The sizes of the reduced dims where they are the last ones."""
-    dims = dims_of(mean.operands[0])
-    axes = argument(mean.operands[1])
+    dims = dims_of(mean.self_)
+    axes = argument(mean.dim)
     reduced = sorted({axis % len(dims) for axis in axes} if axes else range(len(dims)))
     return dims[reduced[0] :] if reduced == list(range(reduced[0], len(dims))) else None
 
 
-def _squared(value: Any, operations: list[Any]) -> Any | None:
+def _squared(value: ir.Value, operations: list[ir.OpView]) -> ir.Value | None:
     """X where the value is x^2, in front of its casts."""
-    source: Any = defining(value)
-    if source is None:
-        return None
-    is_power = source.name == "torch.aten.pow.Tensor_Scalar" and number(source.operands[1]) == 2
-    is_square = source.name == "torch.aten.square" or (
-        source.name == _PRODUCTS[0] and source.operands[0] == source.operands[1]
-    )
-    if not is_power and not is_square:
+    source: ir.OpView = producer(value)
+    match source:
+        case torch.AtenPowTensorScalarOp():
+            is_square = number(source.exponent) == 2
+        case torch.AtenMulTensorOp():
+            is_square = source.self_ == source.other
+        case _:
+            is_square = isinstance(source, torch.AtenSquareOp)
+    if not is_square:
         return None
     operations.append(source)
-    return without_casts(source.operands[0])
+    return without_casts(source.self_)
 
 
-def _scale(found: Product, x: Any, factor: Any) -> list[Any] | None:
+def _scale(found: Product, x: ir.Value, factor: ir.Value) -> list[ir.Value] | None:
     """What else than x and the deviation is in the product: one factor or none; None where it is something else."""
     if found.coefficient != 1.0 or [d for d in found.divisors if d != factor]:
         return None
@@ -141,26 +139,18 @@ def _scale(found: Product, x: Any, factor: Any) -> list[Any] | None:
     return [f for f in rest if f != x]
 
 
-def _spans(scale: Any, dims: Dims, whole: Dims) -> bool:
+def _spans(scale: ir.Value, dims: Dims, whole: Dims) -> bool:
     """Whether a factor has the normalized dims and no others."""
     sizes = dims_of(scale)
     return len(sizes) <= len(whole) and (1,) * (len(sizes) - len(dims)) + dims == sizes
 
 
-def _replace(root: Any, match: RmsNorm, target: Target) -> None:
+def _replace(root: ir.OpView, match: RmsNorm, target: Target) -> None:
     """Put the one op in the root's place, unless no engine takes it."""
     kind = tensor_type(match.x.type)
     with ir.InsertionPoint(root), fused_location([*match.operations, root]):
         scale = splat(1.0, match.dims, kind.dtype) if match.scale is None else reshaped(match.scale, match.dims)
-        made = ir.Operation.create(
-            "torch.aten.rms_norm",
-            results=[match.x.type],
-            operands=[
-                match.x,
-                constant_list(match.dims),
-                cast_to(scale, kind.dtype),
-                torch.constant_float(match.epsilon),
-            ],
-        )
+        dims, scale = constant_list(match.dims), cast_to(scale, kind.dtype)
+        made = torch.AtenRmsNormOp(match.x.type, match.x, dims, scale, torch.constant_float(match.epsilon))
         if is_taken(made, target):
-            root.results[0].replace_all_uses_with(made.results[0])
+            root.result.replace_all_uses_with(made.result)
