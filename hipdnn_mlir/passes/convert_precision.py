@@ -3,31 +3,30 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from torch_mlir import ir
+from torch_mlir.dialects import func, torch
 
 from ..dtypes import BF16, F16, F32, DType
 from ..errors import Reject
-from ..ir.blocks import body, erase_dead, functions
-from ..ir.constants import constant_name
-from ..ir.literals import splat
+from ..ir.blocks import erase_dead, functions, operations
+from ..ir.constants import constant_name, tensor_operands
+from ..ir.literals import splat, tensor_list
 from ..ir.module_pass import module_pass
 from ..ir.terms import cast_to
 from ..ir.types import is_tensor, tensor_type, torch_tensor
-from ..ir.view import defining, literal_scalar, lookup
+from ..ir.view import literal_scalar, lookup, producer, readers
 from ..ir.view_chains import movement_of
 from ..ops.row import OpRow
-from ..ops.spec import OpView, Pad, Permute, Precision, Reshape, Slice
+from ..ops.spec import Pad, Permute, Precision, Reshape, Slice
 from ..precision import UNCHANGED, find_precision
 
-_LIST = "torch.prim.ListConstruct"
 _LARGEST = {F16: 65504.0, BF16: (2 - 2**-7) * 2.0**127}
 """The largest finite number of a type."""
 
 
 @module_pass("hipdnn-convert-precision")
-def convert_precision(module: Any, *, precision: str = UNCHANGED) -> None:
+def convert_precision(module: ir.Operation, *, precision: str = UNCHANGED) -> None:
     """Give the f32 ops of a model the 16-bit type that the op table allows them.
 
     A row says `narrow` (convolutions, products, attention), `wide` (norms, softmax, sums, sensitive functions) or `follow`: narrow where
@@ -55,203 +54,191 @@ class _Conversion:
 
     def __init__(self, narrow: DType) -> None:
         self._narrow_type = narrow
-        self._constant: set[Any] = set()
-        self._is_narrow: set[Any] = set()
-        self._narrow_version: dict[Any, Any] = {}
-        self._wide_version: dict[Any, Any] = {}
+        self._constant: set[ir.Value] = set()
+        self._is_narrow: set[ir.Value] = set()
+        self._narrow_version: dict[ir.Value, ir.Value] = {}
+        self._wide_version: dict[ir.Value, ir.Value] = {}
 
-    def run(self, function: Any) -> None:
+    def run(self, function: func.FuncOp) -> None:
         arguments = function.regions[0].blocks[0].arguments
         self._constant.update(value for value in arguments if constant_name(value) is not None)
-        for operation in body(function):
-            if operation.name == "func.return":
-                self._set_operands(operation, narrow=False)
-            elif operation.name.startswith("torch.") and operation.name != _LIST:
-                self._visit(operation)
+        for op in operations(function):
+            if not isinstance(op, torch.PrimListConstructOp):
+                self._visit(op)
 
-    def _visit(self, operation: Any) -> None:
-        tensors = _tensors(operation)
+    def _visit(self, op: ir.OpView) -> None:
+        tensors = tensor_operands(op)
         if all(value in self._constant for value in tensors):
-            self._constant.update(operation.results)
+            self._constant.update(op.results)
             return
-        found = lookup(operation)
+        found = lookup(op)
         if isinstance(found, Reject) or not all(map(self._was_wide, self._floats(tensors))):
-            self._set_operands(operation, narrow=False)
+            self._set_operands(op, narrow=False)
         elif found[0].precision == "wide" and found[0].keeps and found[1].uses_only_first():
-            self._convert_norm(operation, found[0])
-        elif self._runs_narrow(operation, *found):
+            self._convert_norm(op, found[0])
+        elif self._runs_narrow(op, found[0]):
             if found[0].precision == "follow":
                 self._saturate([value for value in tensors if value in self._constant])
-            self._set_operands(operation, narrow=True, keeps=found[0].keeps)
-            for result in operation.results:
+            self._set_operands(op, narrow=True, keeps=found[0].keeps)
+            for result in op.results:
                 self._narrow_result(result)
         else:
-            self._set_operands(operation, narrow=False)
+            self._set_operands(op, narrow=False)
 
-    def _floats(self, tensors: list[Any]) -> list[Any]:
+    def _floats(self, tensors: list[ir.Value]) -> list[ir.Value]:
         return [v for v in tensors if v not in self._constant and tensor_type(v.type).dtype.is_float]
 
-    def _was_wide(self, value: Any) -> bool:
+    def _was_wide(self, value: ir.Value) -> bool:
         """Whether the model has the value in f32."""
         return value in self._is_narrow or tensor_type(value.type).dtype is F32
 
-    def _runs_narrow(self, operation: Any, row: OpRow, op: OpView) -> bool:
-        kept = {operation.operands[index] for index in row.keeps if index < len(op.args)}
-        floats = [value for value in self._floats(_tensors(operation)) if value not in kept]
+    def _runs_narrow(self, op: ir.OpView, row: OpRow) -> bool:
+        kept = {op.operands[index] for index in row.keeps if index < len(op.operands)}
+        floats = [value for value in self._floats(tensor_operands(op)) if value not in kept]
         if row.precision == "follow":
             return bool(floats) and all(value in self._is_narrow for value in floats)
         return row.precision == "narrow" and bool(floats)
 
-    def _convert_norm(self, operation: Any, row: OpRow) -> None:
+    def _convert_norm(self, norm: ir.OpView, row: OpRow) -> None:
         """It computes in f32 whatever it reads and writes: neither side needs a cast."""
         for index in row.keeps:
-            operation.operands[index] = self._wide(operation.operands[index])
-        wanted = _wanted(operation.results[0])
-        if wanted == {"narrow"} or (operation.operands[0] in self._is_narrow and "wide" not in wanted):
-            self._narrow_result(operation.results[0])
+            norm.operands[index] = self._wide(norm.operands[index])
+        wanted = _wanted(norm.results[0])
+        if wanted == {"narrow"} or (norm.operands[0] in self._is_narrow and "wide" not in wanted):
+            self._narrow_result(norm.results[0])
 
-    def _narrow_result(self, result: Any) -> None:
+    def _narrow_result(self, result: ir.Value) -> None:
         if is_tensor(result.type) and tensor_type(result.type).dtype is F32:
             self._retype(result, self._narrow_type)
             self._is_narrow.add(result)
 
     @staticmethod
-    def _retype(value: Any, dtype: DType) -> None:
+    def _retype(value: ir.Value, dtype: DType) -> None:
         value.set_type(torch_tensor(tensor_type(value.type).static_dims(), dtype))
 
-    def _set_operands(self, operation: Any, *, narrow: bool, keeps: tuple[int, ...] = ()) -> None:
+    def _set_operands(self, op: ir.OpView, *, narrow: bool, keeps: tuple[int, ...] = ()) -> None:
         """Let an op read its f32 operands in one type."""
-        for index, operand in enumerate(operation.operands):
+        for index, operand in enumerate(op.operands):
             version = self._narrow if narrow and index not in keeps else self._wide
-            source = defining(operand)
+            listed = producer(operand)
             if is_tensor(operand.type):
-                operation.operands[index] = version(operand)
-            elif source is not None and source.name == _LIST and any(is_tensor(item.type) for item in source.operands):
-                items = [version(item) if is_tensor(item.type) else item for item in source.operands]
-                with ir.InsertionPoint(operation), operation.location:
-                    made = ir.Operation.create(_LIST, results=[ir.Type.parse("!torch.list<vtensor>")], operands=items)
-                operation.operands[index] = made.result
+                op.operands[index] = version(operand)
+            elif isinstance(listed, torch.PrimListConstructOp) and tensor_operands(listed):
+                items = [version(item) if is_tensor(item.type) else item for item in listed.elements]
+                with ir.InsertionPoint(op), op.location:
+                    op.operands[index] = tensor_list(items)
 
-    def _narrow(self, value: Any) -> Any:
+    def _narrow(self, value: ir.Value) -> ir.Value:
         """The value in the narrow type, if it is f32."""
-        moves: list[Any] = []
-        while (made := self._known_narrow(value)) is None and _moves_for_one_reader(defining(value)):
-            moves.append(defining(value))
+        moves: list[ir.OpView] = []
+        while (made := self._known_narrow(value)) is None and _moves_for_one_reader(producer(value)):
+            moves.append(producer(value))
             value = moves[-1].operands[0]
         if made is None:
             made = _cast(value, self._narrow_type)
             self._remember(value, made)
         for move in reversed(moves):
-            move.operands[0], made = made, move.results[0]
+            move.operands[0], made = made, move.result
             self._retype(made, self._narrow_type)
             self._is_narrow.add(made)
         return made
 
-    def _known_narrow(self, value: Any) -> Any | None:
+    def _known_narrow(self, value: ir.Value) -> ir.Value | None:
         """What takes the place of a value in the narrow type, where no cast is to be made for it."""
         if value in self._is_narrow or tensor_type(value.type).dtype is not F32:
             return value
-        if value not in self._narrow_version and _is_scalar_literal(defining(value)):
-            self._remember(value, self._literal(defining(value)))
+        if value not in self._narrow_version and _is_scalar_literal(literal := producer(value)):
+            self._remember(value, self._literal(literal))
         return self._narrow_version.get(value)
 
-    def _saturate(self, constants: list[Any]) -> None:
+    def _saturate(self, constants: list[ir.Value]) -> None:
         """Constants of arithmetic stay finite: a mask may hold the least f32, and infinities of it would make NaN."""
         limit = _LARGEST[self._narrow_type]
         for value in constants:
-            source = defining(value)
-            if value in self._narrow_version or tensor_type(value.type).dtype is not F32 or _is_scalar_literal(source):
+            if value in self._narrow_version or tensor_type(value.type).dtype is not F32:
+                continue
+            if _is_scalar_literal(producer(value)):
                 continue
             with _after(value):
-                bound = value
-                for name, number in (("torch.aten.maximum", -limit), ("torch.aten.minimum", limit)):
-                    operands = [bound, splat(number, (), F32)]
-                    bound = ir.Operation.create(name, results=[value.type], operands=operands).result
+                raised = torch.aten_maximum(value.type, value, splat(-limit, (), F32))
+                bound = torch.aten_minimum(value.type, raised, splat(limit, (), F32))
                 self._remember(value, cast_to(bound, self._narrow_type))
 
-    def _remember(self, value: Any, narrow: Any) -> None:
+    def _remember(self, value: ir.Value, narrow: ir.Value) -> None:
         self._narrow_version[value] = narrow
         self._wide_version[narrow] = value
         self._is_narrow.add(narrow)
 
-    def _wide(self, value: Any) -> Any:
+    def _wide(self, value: ir.Value) -> ir.Value:
         """The value in the type that the model gives it."""
-        moves: list[Any] = []
-        while value in self._is_narrow and value not in self._wide_version and _moves_for_one_reader(defining(value)):
-            moves.append(defining(value))
+        moves: list[ir.OpView] = []
+        while self._lacks_wide(value) and _moves_for_one_reader(producer(value)):
+            moves.append(producer(value))
             value = moves[-1].operands[0]
         made = value
         if value in self._is_narrow:
             made = self._wide_version[value] = self._wide_version.get(value) or _cast(value, F32)
         for move in reversed(moves):
-            move.operands[0], made = made, move.results[0]
+            move.operands[0], made = made, move.result
             self._retype(made, F32)
             self._is_narrow.discard(made)
         return made
 
-    def _literal(self, literal: Any) -> Any:
+    def _lacks_wide(self, value: ir.Value) -> bool:
+        return value in self._is_narrow and value not in self._wide_version
+
+    def _literal(self, literal: torch.ValueTensorLiteralOp) -> ir.Value:
         """A number of rank 0 as it is, for beside tensors it has no type of its own; finite ones stay finite in the narrow type."""
         number = float(literal_scalar(literal) or 0.0)
         limit = _LARGEST[self._narrow_type]
         if abs(number) <= limit or not math.isfinite(number):
-            return literal.results[0]
+            return literal.result
         with ir.InsertionPoint.after(literal), literal.location:
             return splat(math.copysign(limit, number), (), F32)
 
 
-def _tensors(operation: Any) -> list[Any]:
-    """Tensor operands, those inside a list operand included."""
-    found = []
-    for operand in operation.operands:
-        source = defining(operand)
-        if is_tensor(operand.type):
-            found.append(operand)
-        elif source is not None and source.name == _LIST:
-            found += [item for item in source.operands if is_tensor(item.type)]
-    return found
+def _is_scalar_literal(op: ir.OpView | None) -> bool:
+    return isinstance(op, torch.ValueTensorLiteralOp) and not tensor_type(op.result.type).dims
 
 
-def _is_scalar_literal(operation: Any) -> bool:
-    if operation is None or operation.name != "torch.vtensor.literal":
-        return False
-    return not tensor_type(operation.results[0].type).dims
+def _moves(op: ir.OpView) -> bool:
+    """Whether an op moves the elements of its first operand."""
+    return isinstance(movement_of(op), Reshape | Permute | Slice | Pad)
 
 
-def _moves_for_one_reader(operation: Any) -> bool:
+def _moves_for_one_reader(op: ir.OpView | None) -> bool:
     """Whether an op moves the elements of its first operand and one op reads the result."""
-    if operation is None or len(operation.results) != 1 or len(list(operation.results[0].uses)) != 1:
-        return False
-    return isinstance(movement_of(operation), Reshape | Permute | Slice | Pad)
+    return op is not None and len(op.results) == 1 and len(readers(op.result)) == 1 and _moves(op)
 
 
 @contextmanager
-def _after(value: Any) -> Iterator[None]:
+def _after(value: ir.Value) -> Iterator[None]:
     """Operations are made right after the value, in its name."""
-    source = defining(value)
+    source = producer(value)
     point = ir.InsertionPoint.at_block_begin(value.owner) if source is None else ir.InsertionPoint.after(source)
     location = value.owner.owner.location if source is None else source.location
     with point, location:
         yield
 
 
-def _cast(value: Any, dtype: DType) -> Any:
+def _cast(value: ir.Value, dtype: DType) -> ir.Value:
     with _after(value):
         return cast_to(value, dtype)
 
 
-def _wanted(value: Any) -> set[Precision]:
+def _wanted(value: ir.Value) -> set[Precision]:
     """What the readers of a value run in; those behind data movement count as its own."""
     found: set[Precision] = set()
     shown = [value]
     while shown:
         for use in shown.pop().uses:
-            reader = use.owner.operation
-            row = lookup(reader) if reader.name.startswith("torch.") else None
-            if reader.name == _LIST:
+            reader = use.owner
+            row = lookup(reader)
+            if isinstance(reader, torch.PrimListConstructOp):
                 found.add("follow")
-            elif row is None or isinstance(row, Reject):
+            elif isinstance(row, Reject):
                 found.add("wide")
-            elif isinstance(movement_of(reader), Reshape | Permute | Slice | Pad):
+            elif _moves(reader):
                 shown.append(reader.results[0])
             elif row[0].keeps and row[0].precision == "wide":
                 found.add("follow")
