@@ -1,8 +1,9 @@
 """Masks of attention: what is added to the scores or hides some of them, collected and written as one operand."""
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial, reduce
 
 import numpy as np
 from torch_mlir import ir
@@ -12,16 +13,32 @@ from ..dtypes import BF16, BOOL, F32, DType
 from ..ops.evaluate import Array
 from ..ops.spec import Reshape, Slice
 from ..ops.strides import Dims, broadcast
+from .constants import argument_attributes
 from .literals import literal_array, splat
 from .terms import number
 from .types import is_tensor, tensor_type, torch_tensor
-from .view import defining
+from .view import producer
 from .view_chains import dims_of, movement_of
 
 HIDDEN = -3e4
 """A score that is lowered by this much has no weight beside one that is not, in every type that models use."""
 _MAX_DEPTH = 10
-_PRODUCTS = ("torch.aten.matmul", "torch.aten.bmm")
+PRODUCTS = (torch.AtenMatmulOp, torch.AtenBmmOp)
+_MASKED_FILLS = (torch.AtenMaskedFillScalarOp, torch.AtenMaskedFillTensorOp)
+_UNDER_SOFTMAX = (
+    torch.AtenMulTensorOp, torch.AtenMulScalarOp, torch.AtenDivTensorOp, torch.AtenDivScalarOp, torch.AtenAddTensorOp,
+    torch.AtenAddScalarOp, torch.AtenWhereSelfOp, *_MASKED_FILLS, torch.AtenToDtypeOp, torch.AtenViewOp, torch.AtenReshapeOp,
+)  # fmt: skip
+"""What may stand between the product of q and k and the softmax."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A bool tensor that shows scores where it holds, or where it does not, if inverted; the others become `fill`."""
+
+    value: ir.Value
+    fill: float
+    is_inverted: bool
 
 
 @dataclass
@@ -30,100 +47,106 @@ class Masks:
 
     Attributes:
         added: tensors added to the scores.
-        visible: conditions (bool) with the number that scores become where they do not hold, and whether they are the other way round.
+        visible: conditions on the scores.
         is_causal: a constant mask that hides what is above the diagonal was among them.
     """
 
-    added: list[Any] = field(default_factory=list)
-    visible: list[tuple[Any, float, bool]] = field(default_factory=list)
+    added: list[ir.Value] = field(default_factory=list)
+    visible: list[Condition] = field(default_factory=list)
     is_causal: bool = False
 
-    def take(self, operation: Any, dims: Dims) -> Any | None:
+    def take(self, op: ir.OpView, dims: Dims) -> ir.Value | None:
         """The scores that a masking op reads, its mask taken in; None where the op is no mask of scores of `dims`."""
-        taken = _added(operation) or _chosen(operation)
-        if taken is None:
+        found = _added(op) or _chosen(op)
+        if found is None:
             return None
-        scores, mask = taken
-        if dims_of(scores) != dims or not _fits(mask[0], dims):
-            return None
-        if len(mask) == 1 and (constant := number(mask[0])) is not None and math.isfinite(constant):
-            return scores  # softmax is the same for scores that are all higher
-        if (
-            len(mask) == 1
-            and self.added
-            and tensor_type(mask[0].type).dtype is not tensor_type(self.added[0].type).dtype
-        ):
-            return None
-        causal = _hides(mask) if len(mask) == 1 else _shows_triangle(mask)
-        if causal:
+        scores, mask = found
+        is_taken = dims_of(scores) == dims and (
+            self._show(mask, dims) if isinstance(mask, Condition) else self._add(mask, dims)
+        )
+        return scores if is_taken else None
+
+    def _add(self, mask: ir.Value, dims: Dims) -> bool:
+        if not _fits(mask, dims):
+            return False
+        constant = number(mask)
+        if constant is not None and math.isfinite(constant):
+            return True  # softmax is the same for scores that are all higher
+        if self.added and tensor_type(mask.type).dtype is not tensor_type(self.added[0].type).dtype:
+            return False
+        if _hides(mask):
             self.is_causal = True
-        elif len(mask) == 1:
-            self.added.append(mask[0])
         else:
-            self.visible.append(mask)
-        return scores
+            self.added.append(mask)
+        return True
+
+    def _show(self, condition: Condition, dims: Dims) -> bool:
+        if not _fits(condition.value, dims):
+            return False
+        if _shows_triangle(condition):
+            self.is_causal = True
+        else:
+            self.visible.append(condition)
+        return True
 
 
-def _fits(mask: Any, dims: Dims) -> bool:
+def _fits(mask: ir.Value, dims: Dims) -> bool:
     found = dims_of(mask)
     return len(found) <= len(dims) and broadcast(found, dims) == dims
 
 
-def _added(operation: Any) -> tuple[Any, tuple[Any]] | None:
+def _added(op: ir.OpView) -> tuple[ir.Value, ir.Value] | None:
     """Scores and mask of a sum."""
-    if operation.name != "torch.aten.add.Tensor" or number(operation.operands[2]) != 1:
+    if not isinstance(op, torch.AtenAddTensorOp) or number(op.alpha) != 1:
         return None
-    a, b = operation.operands[0], operation.operands[1]
-    if _reaches_product(a):
-        return a, (b,)
-    return (b, (a,)) if _reaches_product(b) else None
+    if _reaches_product(op.self_):
+        return op.self_, op.other
+    return (op.other, op.self_) if _reaches_product(op.other) else None
 
 
-def _chosen(operation: Any) -> tuple[Any, tuple[Any, float, bool]] | None:
+def _chosen(op: ir.OpView) -> tuple[ir.Value, Condition] | None:
     """Scores and condition of a where or a masked fill with a very negative number."""
-    if operation.name == "torch.aten.where.self":
-        condition, a, b = operation.operands
-        inverted = number(a) is not None
-        scores, fill = (b, number(a)) if inverted else (a, number(b))
-    elif operation.name.startswith("torch.aten.masked_fill."):
-        scores, condition, fill_operand = operation.operands
-        fill, inverted = number(fill_operand), True
+    if isinstance(op, torch.AtenWhereSelfOp):
+        condition, is_inverted = op.condition, number(op.self_) is not None
+        scores, hidden = (op.other, op.self_) if is_inverted else (op.self_, op.other)
+    elif isinstance(op, _MASKED_FILLS):
+        scores, condition, hidden, is_inverted = op.self_, op.mask, op.value, True
     else:
         return None
+    fill = number(hidden)
     if fill is None or fill > HIDDEN or not is_tensor(condition.type) or tensor_type(condition.type).dtype is not BOOL:
         return None
-    return scores, (condition, fill, inverted)
+    return scores, Condition(condition, fill, is_inverted)
 
 
-def _reaches_product(value: Any, depth: int = _MAX_DEPTH) -> bool:
+def _reaches_product(value: ir.Value, depth: int = _MAX_DEPTH) -> bool:
     """Whether a product is behind a value, through what may stand between it and the softmax."""
-    source: Any = defining(value)
+    source = producer(value)
     if source is None or depth == 0:
         return False
-    if source.name in _PRODUCTS:
+    if isinstance(source, PRODUCTS):
         return True
-    parts = ("mul", "div", "add", "where", "masked_fill", "to", "view", "reshape")
-    if not source.name.startswith("torch.aten.") or source.name.split(".")[2] not in parts:
-        return False
-    return any(_reaches_product(operand, depth - 1) for operand in source.operands if is_tensor(operand.type))
+    return isinstance(source, _UNDER_SOFTMAX) and any(
+        _reaches_product(operand, depth - 1) for operand in source.operands if is_tensor(operand.type)
+    )
 
 
-def _hides(mask: tuple[Any]) -> bool:
+def _hides(mask: ir.Value) -> bool:
     """Whether an added constant is 0 up to the diagonal and hides the rest."""
-    if _is_marked_causal(mask[0]):
+    if _is_marked_causal(mask):
         return True
-    array = _array(mask[0])
+    array = _array(mask)
     lower = None if array is None else _lower_triangle(array)
     if array is None or lower is None:
         return False
     return bool((array[..., lower] == 0).all() and (array[..., ~lower] <= HIDDEN).all())
 
 
-def _shows_triangle(mask: tuple[Any, float, bool]) -> bool:
+def _shows_triangle(condition: Condition) -> bool:
     """Whether a constant condition holds up to the diagonal only."""
-    array = _array(mask[0])
+    array = _array(condition.value)
     lower = None if array is None else _lower_triangle(array)
-    return array is not None and lower is not None and bool(((array != mask[2]) == lower).all())
+    return array is not None and lower is not None and bool(((array != condition.is_inverted) == lower).all())
 
 
 def _lower_triangle(array: Array) -> Array | None:
@@ -133,18 +156,16 @@ def _lower_triangle(array: Array) -> Array | None:
     return np.tri(*array.shape[-2:], dtype=bool)
 
 
-def _array(value: Any) -> Array | None:
+def _array(value: ir.Value) -> Array | None:
     """The elements of a literal under reshapes and slices, or None."""
-    source: Any = defining(value)
+    source = producer(value)
     moves: list[Reshape | Slice] = []
-    while source is not None and source.name != "torch.vtensor.literal":
+    while not isinstance(source, torch.ValueTensorLiteralOp):
         move = movement_of(source)
-        if not isinstance(move, Reshape | Slice):
+        if source is None or not isinstance(move, Reshape | Slice):
             return None
         moves.append(move)
-        source = defining(source.operands[0])
-    if source is None:
-        return None
+        source = producer(source.operands[0])
     array = literal_array(source)
     for move in reversed(moves):
         if isinstance(move, Reshape):
@@ -167,9 +188,9 @@ def is_causal_mask(array: Array) -> bool:
     return bool((array[..., lower] == 0).all() and (array[..., ~lower] <= HIDDEN).all())
 
 
-def _is_marked_causal(value: Any) -> bool:
+def _is_marked_causal(value: ir.Value) -> bool:
     """Whether a value is a marked argument under reshapes that keep its last two dims and slices along its diagonal."""
-    while (source := defining(value)) is not None:
+    while (source := producer(value)) is not None:
         move, rows = movement_of(source), dims_of(value)[-2:]
         if isinstance(move, Reshape):
             keeps = dims_of(source.operands[0])[-2:] == rows
@@ -178,42 +199,37 @@ def _is_marked_causal(value: Any) -> bool:
         if not keeps or len(rows) != 2 or min(rows) < 2:
             return False
         value = source.operands[0]
-    function = value.owner.owner.operation
-    attributes = ir.ArrayAttr(function.attributes["arg_attrs"]) if "arg_attrs" in function.attributes else []
-    number_of = ir.BlockArgument(value).arg_number
-    return number_of < len(attributes) and CAUSAL_MASK in ir.DictAttr(attributes[number_of])
+    attributes = argument_attributes(value)
+    return attributes is not None and CAUSAL_MASK in attributes
 
 
-def combined(masks: Masks) -> Any | None:
+def combined(masks: Masks) -> ir.Value | None:
     """One mask operand, made at the current insertion point: bool where conditions say it all, else added to the scores."""
-    if not masks.added and all(fill == -math.inf for _, fill, _ in masks.visible):
-        conditions = [_inverted(condition) if inverted else condition for condition, _, inverted in masks.visible]
-        return _joined("torch.aten.logical_and", conditions, BOOL)
+    if not masks.added and all(condition.fill == -math.inf for condition in masks.visible):
+        return _joined(torch.aten_logical_and, [_shown(condition) for condition in masks.visible], BOOL)
     dtype = tensor_type(masks.added[0].type).dtype if masks.added else F32
-    penalties = [_penalty(*condition, dtype) for condition in masks.visible]
-    return _joined("torch.aten.add.Tensor", [*masks.added, *penalties], dtype, torch.constant_int(1))
+    penalties = [_penalty(condition, dtype) for condition in masks.visible]
+    return _joined(partial(torch.aten_add_Tensor, alpha=torch.constant_int(1)), [*masks.added, *penalties], dtype)
 
 
-def _inverted(condition: Any) -> Any:
-    return ir.Operation.create("torch.aten.logical_not", results=[condition.type], operands=[condition]).result
+def _shown(condition: Condition) -> ir.Value:
+    """True where the condition shows a score."""
+    value = condition.value
+    return torch.aten_logical_not(value.type, value) if condition.is_inverted else value
 
 
-def _penalty(condition: Any, fill: float, inverted: bool, dtype: DType) -> Any:
+def _penalty(condition: Condition, dtype: DType) -> ir.Value:
     """0 where the condition shows a score, `fill` where it hides it."""
-    shown, hidden = splat(0.0, (), dtype), splat(fill, (), dtype)
-    kind = torch_tensor(dims_of(condition), dtype)
-    operands = [condition, hidden, shown] if inverted else [condition, shown, hidden]
-    return ir.Operation.create("torch.aten.where.self", results=[kind], operands=operands).result
+    shown, hidden = splat(0.0, (), dtype), splat(condition.fill, (), dtype)
+    holds, fails = (hidden, shown) if condition.is_inverted else (shown, hidden)
+    kind = torch_tensor(dims_of(condition.value), dtype)
+    return torch.aten_where_self(kind, condition.value, holds, fails)
 
 
-def _joined(name: str, parts: list[Any], dtype: DType, *more: Any) -> Any | None:
+def _joined(join: Callable[..., ir.Value], parts: Sequence[ir.Value], dtype: DType) -> ir.Value | None:
     """The parts in one operand, with broadcasting; None where there are none."""
-    whole = None
-    for part in parts:
-        if whole is None:
-            whole = part
-            continue
-        dims = broadcast(dims_of(whole), dims_of(part)) or ()
-        kind = torch_tensor(dims, dtype)
-        whole = ir.Operation.create(name, results=[kind], operands=[whole, part, *more]).result
-    return whole
+
+    def pair(a: ir.Value, b: ir.Value) -> ir.Value:
+        return join(torch_tensor(broadcast(dims_of(a), dims_of(b)) or (), dtype), a, b)
+
+    return reduce(pair, parts) if parts else None

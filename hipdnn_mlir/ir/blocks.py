@@ -3,20 +3,20 @@
 from typing import Any
 
 from torch_mlir import ir
+from torch_mlir.dialects import func
 
 from ..walks import operands_first
 from .view import defining
 
 
-def functions(module: Any) -> list[Any]:
+def functions(module: ir.Operation) -> list[func.FuncOp]:
     """The module's functions that have a body."""
-    found = (op.operation for op in module.regions[0].blocks[0].operations)
-    return [op for op in found if op.name == "func.func" and len(op.regions[0].blocks) > 0]
+    return [op for op in operations(module) if isinstance(op, func.FuncOp) and not op.is_external]
 
 
-def operations(function: ir.OpView) -> list[ir.OpView]:
-    """A snapshot of the ops in a function's entry block, safe to iterate while rewriting."""
-    return list(function.regions[0].blocks[0].operations)
+def operations(parent: ir.OpView) -> list[ir.OpView]:
+    """A snapshot of the ops in the entry block of a function, or of another op with a body, safe to iterate while rewriting."""
+    return list(parent.regions[0].blocks[0].operations)
 
 
 def body(function: Any) -> list[Any]:

@@ -5,16 +5,17 @@ from dataclasses import replace
 from typing import Any
 
 from torch_mlir import ir
+from torch_mlir.dialects import func, torch
 
 from ..ops.constant_plan import ConstantPlan
 from ..ops.spec import TensorArg
-from .blocks import body, functions
+from .blocks import functions, operations
 from .literals import literal_array
 from .types import is_tensor
-from .view import defining, is_constant, view
+from .view import is_constant, producer, view
 
 
-def plan_constants(module: Any) -> ConstantPlan:
+def plan_constants(module: ir.Operation) -> ConstantPlan:
     """Read `@hipdnn_constants`; the plan is empty where there is none.
 
     Args:
@@ -22,40 +23,35 @@ def plan_constants(module: Any) -> ConstantPlan:
     """
     plan = ConstantPlan()
     for function in functions(module):
-        if ir.StringAttr(function.attributes["sym_name"]).value == CONSTANTS_FUNCTION:
+        if function.name.value == CONSTANTS_FUNCTION:
             _read(function, plan)
     return plan
 
 
-def _read(function: Any, plan: ConstantPlan) -> None:
-    arguments = function.regions[0].blocks[0].arguments
-    numbers: dict[Any, int] = {argument: number for number, argument in enumerate(arguments)}
-    if numbers:
-        plan.arguments.update(zip(_names(function, "arg_attrs"), numbers.values(), strict=True))
-    for operation in body(function):
-        if operation.name == "func.return":
-            results = [numbers[value] for value in operation.operands]
-            plan.results.update(zip(_names(function, "res_attrs"), results, strict=True))
-        elif operation.name == "torch.vtensor.literal":
-            number = numbers.setdefault(operation.results[0], len(numbers))
-            plan.literals[number] = literal_array(operation)
-        elif not is_constant(operation):
-            op = view(operation)
-            number = numbers.setdefault(operation.results[0], len(numbers))
-            plan.ops.append((replace(op, args=[_numbered(argument, numbers) for argument in op.args]), number))
+def _read(function: func.FuncOp, plan: ConstantPlan) -> None:
+    numbers: dict[ir.Value, int] = {argument: number for number, argument in enumerate(function.arguments)}
+    plan.arguments.update(zip(_names(function.arg_attrs), numbers.values(), strict=True))
+    for op in operations(function):
+        if isinstance(op, func.ReturnOp):
+            results = [numbers[value] for value in op.operands]
+            plan.results.update(zip(_names(function.result_attrs), results, strict=True))
+        elif isinstance(op, torch.ValueTensorLiteralOp):
+            plan.literals[numbers.setdefault(op.result, len(numbers))] = literal_array(op)
+        elif not is_constant(op):
+            seen = view(op)
+            number = numbers.setdefault(op.results[0], len(numbers))
+            plan.ops.append((replace(seen, args=[_numbered(argument, numbers) for argument in seen.args]), number))
 
 
-def _numbered(argument: Any, numbers: Mapping[Any, int]) -> Any:
+def _numbered(argument: Any, numbers: Mapping[ir.Value, int]) -> Any:
     """An argument with the number of its value as key, in lists too."""
     if isinstance(argument, list):
         return [_numbered(item, numbers) for item in argument]
     return replace(argument, key=numbers[argument.key]) if isinstance(argument, TensorArg) else argument
 
 
-def _names(function: Any, attribute: str) -> list[str]:
-    return [
-        str(ir.StringAttr(ir.DictAttr(entry)[CONSTANT]).value) for entry in ir.ArrayAttr(function.attributes[attribute])
-    ]
+def _names(attributes: ir.ArrayAttr) -> list[str]:
+    return [entry[CONSTANT].value for entry in attributes]
 
 
 CONSTANT = "hipdnn.constant"
@@ -64,41 +60,43 @@ STAYS = "hipdnn.stays"
 """On a view that tells how a constant lies in memory: it is not made a constant of its own, which would lie in C order."""
 
 
-def constant_name(value: Any) -> str | None:
+def constant_name(value: ir.Value) -> str | None:
     """The name of a constant argument, or None for any other value."""
-    if not isinstance(value.owner, ir.Block):
-        return None
-    function = value.owner.owner.operation
-    if function.name != "func.func":
-        return None
-    if "arg_attrs" not in function.attributes:
-        return None
-    attributes = ir.ArrayAttr(function.attributes["arg_attrs"])[ir.BlockArgument(value).arg_number]
-    return str(ir.StringAttr(attributes[CONSTANT]).value) if CONSTANT in ir.DictAttr(attributes) else None
+    attributes = argument_attributes(value)
+    return attributes[CONSTANT].value if attributes is not None and CONSTANT in attributes else None
 
 
-def constant_values(function: Any) -> set[Any]:
-    """The values of a function that are constant: arguments, literals, and results of ops on nothing but those."""
-    found = {a for a in function.regions[0].blocks[0].arguments if constant_name(a) is not None}
-    for operation in body(function):
-        if operation.name == "torch.vtensor.literal":
-            found.add(operation.results[0])
-        elif operation.name.startswith("torch.") and not is_constant(operation):
-            tensors = tensor_operands(operation)
-            if tensors and all(value in found for value in tensors):
-                found.update(operation.results)
+def argument_attributes(value: ir.Value) -> ir.DictAttr | None:
+    """The attributes of a function's argument; None for any other value, and where no argument has any."""
+    if not isinstance(value, ir.BlockArgument):
+        return None
+    function = value.owner.owner
+    if not isinstance(function, func.FuncOp) or "arg_attrs" not in function.attributes:
+        return None
+    return function.arg_attrs[value.arg_number]
+
+
+def constant_values(function: func.FuncOp) -> set[ir.Value]:
+    """The values of a function that are constant: arguments, literals, and results of torch ops on nothing but those."""
+    found = {argument for argument in function.arguments if constant_name(argument) is not None}
+    for op in operations(function):
+        if isinstance(op, torch.ValueTensorLiteralOp):
+            found.add(op.result)
+        elif not is_constant(op):
+            tensors = tensor_operands(op)
+            if tensors and found.issuperset(tensors):
+                found.update(op.results)
     return found
 
 
-def tensor_operands(operation: Any) -> list[Any]:
+def tensor_operands(op: ir.OpView) -> list[ir.Value]:
     """Tensor operands, those inside a list operand included."""
     found = []
-    for operand in operation.operands:
-        source = defining(operand)
+    for operand in op.operands:
         if is_tensor(operand.type):
             found.append(operand)
-        elif source is not None and source.name == "torch.prim.ListConstruct":
-            found += [item for item in source.operands if is_tensor(item.type)]
+        elif isinstance(source := producer(operand), torch.PrimListConstructOp):
+            found += [item for item in source.elements if is_tensor(item.type)]
     return found
 
 

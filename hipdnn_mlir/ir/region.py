@@ -1,9 +1,10 @@
 """A `hipdnn.graph` operation seen as the op table's Graph, a `hipdnn.launch` as its Kernel."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from torch_mlir import ir
+from torch_mlir.dialects import torch
 
 from ..errors import Reject
 from ..ops.emitter import Operand, Storage
@@ -11,20 +12,21 @@ from ..ops.graph import Graph
 from ..ops.kernels import Kernel
 from ..ops.regions import emit_region, kernel_region
 from ..ops.spec import OpView, TensorArg, TensorType
+from .blocks import operations
+from .dialect import GraphOp, LaunchOp, YieldOp
 from .types import tensor_type
 from .view import is_constant, lookup, node_name, splat_number
 
 
-def region_views(operation: Any) -> list[tuple[OpView, list[Any]]] | Reject:
+def region_views(region: GraphOp | LaunchOp) -> list[tuple[OpView, list[ir.Value]]] | Reject:
     """The torch ops of a graph's body with the SSA keys of their results, constants left out but where they are yielded."""
-    block = operation.regions[0].blocks[0]
-    yielded = list(block.operations[len(block.operations) - 1].operation.operands)
+    members = operations(region)
+    yielded = list(members[-1].operands)
     pairs = []
-    for item in block.operations:
-        member = item.operation
-        if member.name == "torch.vtensor.literal" and member.results[0] in yielded:
-            pairs.append((fill_view(member), list(member.results)))
-        if member.name == "hipdnn.yield" or is_constant(member):
+    for member in members:
+        if isinstance(member, torch.ValueTensorLiteralOp) and member.result in yielded:
+            pairs.append((fill_view(member), [member.result]))
+        if isinstance(member, YieldOp) or is_constant(member):
             continue
         found = lookup(member)
         if isinstance(found, Reject):
@@ -33,53 +35,52 @@ def region_views(operation: Any) -> list[tuple[OpView, list[Any]]] | Reject:
     return pairs
 
 
-def fill_view(literal: Any) -> OpView:
+def fill_view(literal: torch.ValueTensorLiteralOp) -> OpView:
     """A literal with one number everywhere, as the broadcast of that number: MLIR folds broadcasts of numbers to literals."""
-    kind = tensor_type(literal.results[0].type)
-    number = splat_number(ir.DenseElementsAttr(literal.attributes["value"]))
-    scalar = TensorArg(literal.results[0], TensorType((), kind.dtype), number)
-    return OpView("torch.aten.broadcast_to", [scalar, list(kind.static_dims())], [kind], node_name(literal))
+    kind = tensor_type(literal.result.type)
+    scalar = TensorArg(literal.result, TensorType((), kind.dtype), splat_number(literal.value))
+    return OpView(
+        torch.AtenBroadcastToOp.OPERATION_NAME, [scalar, list(kind.static_dims())], [kind], node_name(literal)
+    )
 
 
 Made = TypeVar("Made")
 
 
 def region_graph(
-    operation: Any, operands_stored: Sequence[Storage] | None = None, results_stored: Sequence[Storage] | None = None
+    graph: GraphOp, operands_stored: Sequence[Storage] | None = None, results_stored: Sequence[Storage] | None = None
 ) -> Graph | Reject:
     """Emit a graph op's body; buffers are packed where nothing is said.
 
     Args:
-        operation: a `hipdnn.graph` in either form.
+        graph: in either form.
         operands_stored: how each `ins` buffer stores its tensor.
         results_stored: how each result's buffer does.
     """
-    return _region(emit_region, operation, operands_stored, results_stored)
+    return _region(emit_region, graph, operands_stored, results_stored)
 
 
 def region_kernel(
-    operation: Any, operands_stored: Sequence[Storage] | None = None, results_stored: Sequence[Storage] | None = None
+    launch: LaunchOp, operands_stored: Sequence[Storage] | None = None, results_stored: Sequence[Storage] | None = None
 ) -> Kernel | Reject:
     """The kernel of a `hipdnn.launch`; arguments as for `region_graph`."""
-    return _region(kernel_region, operation, operands_stored, results_stored)
+    return _region(kernel_region, launch, operands_stored, results_stored)
 
 
 def _region(
     make: Callable[..., Made | Reject],
-    operation: Any,
+    region: GraphOp | LaunchOp,
     operands_stored: Sequence[Storage] | None,
     results_stored: Sequence[Storage] | None,
 ) -> Made | Reject:
-    block = operation.regions[0].blocks[0]
     operands = {}
-    for index, argument in enumerate(block.arguments):
+    for index, argument in enumerate(region.regions[0].blocks[0].arguments):
         kind = tensor_type(argument.type)
         operands[argument] = Operand(
             kind.static_dims(), kind.dtype, operands_stored[index] if operands_stored else None
         )
-    pairs = region_views(operation)
+    pairs = region_views(region)
     if isinstance(pairs, Reject):
         return pairs
-    yielded = list(block.operations[len(block.operations) - 1].operation.operands)
-    results = [(value, tensor_type(value.type)) for value in yielded]
+    results = [(value, tensor_type(value.type)) for value in operations(region)[-1].operands]
     return make(pairs, operands, results, results_stored)

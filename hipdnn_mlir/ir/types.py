@@ -1,7 +1,9 @@
-"""Types of the torch dialect and of builtin tensors and memrefs, read as dims and element types."""
+"""Types of the torch dialect and of builtin tensors and memrefs, read as dims and element types.
+
+The bindings have no classes for the torch dialect's types: their text is what there is to read.
+"""
 
 from functools import lru_cache
-from typing import Any
 
 from torch_mlir import ir
 
@@ -12,7 +14,7 @@ from ..ops.strides import Strides, packed
 _PREFIX = "!torch.vtensor<"
 
 
-def is_tensor(kind: Any) -> bool:
+def is_tensor(kind: ir.Type) -> bool:
     """True for a `!torch.vtensor`."""
     return str(kind).startswith(_PREFIX)
 
@@ -23,7 +25,7 @@ def _parse(text: str) -> tuple[tuple[int | None, ...], str]:
     return tuple(None if size == "?" else int(size) for size in dims.split(",") if size), element
 
 
-def tensor_type(kind: Any) -> TensorType:
+def tensor_type(kind: ir.Type) -> TensorType:
     """Dims and dtype of a `!torch.vtensor<[...],...>`; refuses unranked or untyped ones and element types without a row."""
     text = str(kind)
     if not text.startswith(_PREFIX + "["):
@@ -34,18 +36,18 @@ def tensor_type(kind: Any) -> TensorType:
     return TensorType(dims, BY_TORCH[element])
 
 
-def torch_tensor(dims: tuple[int, ...], dtype: DType) -> Any:
+def torch_tensor(dims: tuple[int, ...], dtype: DType) -> ir.Type:
     """The `!torch.vtensor` type."""
     return ir.Type.parse(f"{_PREFIX}[{','.join(map(str, dims))}],{dtype.torch}>")
 
 
-def builtin_tensor(kind: Any) -> Any:
+def builtin_tensor(kind: ir.Type) -> ir.RankedTensorType:
     """The builtin tensor type that stores a `!torch.vtensor` (signless)."""
     shape = tensor_type(kind)
     return ir.RankedTensorType.get(list(shape.static_dims()), ir.Type.parse(shape.dtype.builtin))
 
 
-def same_storage(torch_kind: Any, other: Any) -> bool:
+def same_storage(torch_kind: ir.Type, other: ir.Type) -> bool:
     """Whether `other` (torch tensor, memref or builtin tensor) holds what `torch_kind` says: same dims and stored element."""
     if not is_tensor(torch_kind):
         return False
@@ -58,18 +60,20 @@ def same_storage(torch_kind: Any, other: Any) -> bool:
     return dims == shape.dims and str(other.element_type) == shape.dtype.builtin
 
 
-def memref_strides(kind: Any) -> tuple[Strides, int] | None:
+def memref_strides(kind: ir.MemRefType) -> tuple[Strides, int] | None:
     """Strides and offset (in elements) of a memref, or None where one is not static; packed where it has no elements."""
-    if 0 in ir.MemRefType(kind).shape:
-        return packed(ir.MemRefType(kind).shape), 0
-    strides, offset = ir.MemRefType(kind).get_strides_and_offset()
+    if 0 in kind.shape:
+        return packed(kind.shape), 0
+    strides, offset = kind.get_strides_and_offset()
     dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
     if offset == dynamic or dynamic in strides:
         return None
     return tuple(strides), offset
 
 
-def strided_memref(dims: tuple[int, ...], element: Any, strides: Strides | None = None, offset: int = 0) -> Any:
+def strided_memref(
+    dims: tuple[int, ...], element: ir.Type, strides: Strides | None = None, offset: int = 0
+) -> ir.MemRefType:
     """A memref type; fully dynamic strides where `strides` is None."""
     if strides is None:
         return ir.MemRefType.get(list(dims), element, layout=ir.StridedLayoutAttr.get_fully_dynamic(len(dims)))

@@ -1,10 +1,11 @@
 """Torch ops read as the operation table sees them: OpView with Python values for constants."""
 
-import re
+from collections.abc import Iterator
 from math import prod
 from typing import Any
 
 from torch_mlir import ir
+from torch_mlir.dialects import torch
 
 from ..errors import NO_ROW, Reject
 from ..ops.row import OpRow
@@ -15,12 +16,15 @@ from .types import is_tensor, tensor_type
 KNOWN = "operand_"
 """Attributes named so, with its position, hold an operand that is known at compile time (see OpRow.known)."""
 _ONNX_ATTRIBUTE = "torch.onnx."
-_CONSTANTS = ("torch.constant.", "torch.prim.ListConstruct", "torch.vtensor.literal")
+_CONSTANTS = (
+    torch.ConstantBoolOp, torch.ConstantDeviceOp, torch.ConstantFloatOp, torch.ConstantIntOp, torch.ConstantNoneOp,
+    torch.ConstantNumberOp, torch.ConstantStrOp, torch.PrimListConstructOp, torch.ValueTensorLiteralOp,
+)  # fmt: skip
 
 
-def is_constant(operation: Any) -> bool:
+def is_constant(op: ir.OpView) -> bool:
     """True for ops that only spell a compile-time value (lists of tensors count as plumbing too)."""
-    return str(operation.name).startswith(_CONSTANTS)
+    return isinstance(op.opview, _CONSTANTS)
 
 
 def producer(value: ir.Value) -> ir.OpView | None:
@@ -40,114 +44,112 @@ def defining(value: Any) -> Any | None:
     return None if isinstance(owner, ir.Block) else owner.operation
 
 
-def node_names(operation: Any) -> list[str]:
+def node_names(op: ir.OpView) -> list[str]:
     """The ONNX nodes that an op came from, in order: the names in its location."""
-    return list(dict.fromkeys(re.findall(r'"([^"]+)"', str(operation.location))))
+    return list(dict.fromkeys(_names(op.location)))
 
 
-def node_name(operation: Any) -> str:
+def _names(location: ir.Location) -> Iterator[str]:
+    match location:
+        case ir.NameLoc():
+            yield location.name_str
+            yield from _names(location.child_loc)
+        case ir.FileLineColLoc():  # of an op in a text, that has no other name
+            yield location.filename
+        case ir.FusedLoc():
+            for part in location.locations:
+                yield from _names(part)
+        case ir.CallSiteLoc():
+            yield from _names(location.callee)
+            yield from _names(location.caller)
+
+
+def node_name(op: ir.OpView) -> str:
     """The ONNX nodes that an op came from, joined by "+"."""
-    return "+".join(node_names(operation))
+    return "+".join(node_names(op))
 
 
-def literal_scalar(operation: Any) -> float | int | bool | None:
+def literal_scalar(op: torch.ValueTensorLiteralOp) -> float | int | bool | None:
     """The number of a one-element literal, or None."""
-    attribute = ir.DenseElementsAttr(operation.attributes["value"])
-    kind = ir.RankedTensorType(attribute.type)
-    return splat_number(attribute) if prod(kind.shape) == 1 else None
+    value = op.opview.value
+    return splat_number(value) if prod(value.type.shape) == 1 else None
 
 
-def splat_number(attribute: Any) -> float | int | bool:
+def splat_number(attribute: ir.DenseElementsAttr) -> float | int | bool:
     """The number that a splat has everywhere."""
-    number = attribute.get_splat_value()
-    if isinstance(number, ir.FloatAttr):
-        return float(number.value)
-    return bool(number.value) if str(number.type) == "i1" else int(ir.IntegerAttr(number).value)
+    return attribute.get_splat_value().value  # type: ignore[no-any-return]
 
 
-def argument(value: Any) -> Any:
+def argument(value: ir.Value) -> Any:
     """One operand as the table sees it; refuses what is neither a tensor nor a known constant."""
-    source = defining(value)
+    source = producer(value)
     if is_tensor(value.type):
-        scalar = literal_scalar(source) if source is not None and source.name == "torch.vtensor.literal" else None
+        scalar = literal_scalar(source) if isinstance(source, torch.ValueTensorLiteralOp) else None
         kind = tensor_type(value.type)
         return TensorArg(value, kind, scalar if not kind.dims else None)
-    if source is None:
-        raise Refusal("operand", f"operand of type {value.type} is not known at compile time")
-    name = source.name
-    if name == "torch.constant.none":
-        return None
-    if name == "torch.prim.ListConstruct":
-        return [argument(item) for item in source.operands]
-    if not name.startswith("torch.constant."):
-        raise Refusal("operand", f"operand computed by {name} is not known at compile time")
-    attribute = source.attributes["value"]
-    if name == "torch.constant.bool":
-        return (
-            bool(ir.BoolAttr(attribute).value)
-            if isinstance(attribute, ir.BoolAttr)
-            else bool(ir.IntegerAttr(attribute).value)
-        )
-    if name == "torch.constant.int":
-        return int(ir.IntegerAttr(attribute).value)
-    if name == "torch.constant.float":
-        return float(ir.FloatAttr(attribute).value)
-    return str(ir.StringAttr(attribute).value)
+    match source:
+        case None:
+            raise Refusal("operand", f"operand of type {value.type} is not known at compile time")
+        case torch.ConstantNoneOp():
+            return None
+        case torch.PrimListConstructOp():
+            return [argument(item) for item in source.elements]
+        case torch.ConstantBoolOp():
+            return bool(source.value.value)
+        case torch.ConstantIntOp() | torch.ConstantFloatOp() | torch.ConstantStrOp() | torch.ConstantDeviceOp():
+            return source.value.value
+    raise Refusal("operand", f"operand computed by {source.operation.name} is not known at compile time")
 
 
-def op_name(operation: Any) -> str:
+def op_name(op: ir.OpView) -> str:
     """The op as users know it: a torch op, or the ONNX operator inside `torch.operator`."""
-    if operation.name == "torch.operator":
-        return str(ir.StringAttr(operation.attributes["name"]).value).removeprefix("hipdnn.").removeprefix("onnx.")
-    return str(operation.name)
+    name = row_name(op)
+    return name.removeprefix("hipdnn.").removeprefix("onnx.") if isinstance(op.opview, torch.OperatorOp) else name
 
 
-def row_name(operation: Any) -> str:
+def row_name(op: ir.OpView) -> str:
     """The name under which the table knows an op: the operator's own inside `torch.operator`."""
-    is_operator = operation.name == "torch.operator"
-    return str(ir.StringAttr(operation.attributes["name"]).value if is_operator else operation.name)
+    op = op.opview
+    return str(op.name.value if isinstance(op, torch.OperatorOp) else op.operation.name)
 
 
-def view(operation: Any) -> OpView:
+def view(op: ir.OpView) -> OpView:
     """The table's view of a torch op; raises Refusal where an operand is not readable."""
-    attributes = onnx_attributes(operation)
+    attributes = onnx_attributes(op)
     known = {name: attributes.pop(name) for name in list(attributes) if name.startswith(KNOWN)}
     return OpView(
-        row_name(operation),
-        [known.get(f"{KNOWN}{i}", argument(value)) for i, value in enumerate(operation.operands)],
-        [tensor_type(value.type) for value in operation.results],
-        node_name(operation),
-        [bool(list(result.uses)) for result in operation.results],
+        row_name(op),
+        [known.get(f"{KNOWN}{i}", argument(value)) for i, value in enumerate(op.operands)],
+        [tensor_type(value.type) for value in op.results],
+        node_name(op),
+        [bool(list(result.uses)) for result in op.results],
         attributes,
     )
 
 
-def onnx_attributes(operation: Any) -> dict[str, Any]:
+def onnx_attributes(op: ir.OpView) -> dict[str, Any]:
     """The attributes of an ONNX operator in a `torch.operator`, as Python values."""
-    if operation.name != "torch.operator":
+    if not isinstance(op.opview, torch.OperatorOp):
         return {}
-    names = [name for name in map(str, operation.attributes) if name.startswith(_ONNX_ATTRIBUTE)]
-    return {name.removeprefix(_ONNX_ATTRIBUTE): _attribute(operation.attributes[name]) for name in names}
+    names = [name for name in op.attributes if name.startswith(_ONNX_ATTRIBUTE)]
+    return {name.removeprefix(_ONNX_ATTRIBUTE): _attribute(op.attributes[name]) for name in names}
 
 
-def _attribute(attribute: Any) -> Any:
-    if isinstance(attribute, ir.ArrayAttr):
-        return [_attribute(item) for item in attribute]
-    if isinstance(attribute, ir.IntegerAttr):
-        return int(attribute.value)
-    if isinstance(attribute, ir.FloatAttr):
-        return float(attribute.value)
-    return str(ir.StringAttr(attribute).value) if isinstance(attribute, ir.StringAttr) else attribute
+def _attribute(attribute: ir.Attribute) -> Any:
+    match attribute:
+        case ir.ArrayAttr():
+            return [_attribute(item) for item in attribute]
+        case ir.IntegerAttr() | ir.FloatAttr() | ir.StringAttr():
+            return attribute.value
+    return attribute
 
 
-def lookup(operation: Any) -> tuple[OpRow, OpView] | Reject:
+def lookup(op: ir.OpView) -> tuple[OpRow, OpView] | Reject:
     """Row and view of an op, or why there is none."""
-    operation = operation.operation  # whose name is the op's, not an attribute
-    name = op_name(operation)
-    row = find(row_name(operation))
+    row = find(row_name(op))
     if row is None:
-        return Reject(name, NO_ROW, "no hipDNN operation or data movement expresses it", node_name(operation))
+        return Reject(op_name(op), NO_ROW, "no hipDNN operation or data movement expresses it", node_name(op))
     try:
-        return row, view(operation)
+        return row, view(op)
     except Refusal as refusal:
-        return Reject(name, refusal.rule, refusal.reason, node_name(operation))
+        return Reject(op_name(op), refusal.rule, refusal.reason, node_name(op))

@@ -1,29 +1,29 @@
 """hipdnn-fuse-attention: attention that exporters write out becomes one op."""
 
 from dataclasses import dataclass
-from typing import Any
+from math import prod
 
 from torch_mlir import ir
 from torch_mlir.dialects import torch
+from torch_mlir.rewrite import PatternRewriter
 
-from ..ir.attention_masks import Masks, combined
-from ..ir.blocks import body, erase_dead, functions
+from ..ir.attention_masks import PRODUCTS, Masks, combined
+from ..ir.blocks import erase_dead, functions
 from ..ir.claims import is_taken
 from ..ir.module_pass import module_pass
+from ..ir.patterns import rewrite_ops
 from ..ir.terms import fused_location, is_float_tensor, is_private, number
 from ..ir.types import is_tensor, tensor_type, torch_tensor
-from ..ir.view import argument, defining
+from ..ir.view import argument, producer
 from ..ir.view_chains import dims_of, movement_of, permuted, reshaped, simplified
 from ..ops.spec import Reshape
 from ..ops.strides import Dims
-from ..targets.target import Target, find_target
+from ..targets.target import find_target
 
-ATTENTION = "torch.aten.scaled_dot_product_attention"
-PRODUCTS = ("torch.aten.matmul", "torch.aten.bmm")
-_SOFTMAX = ("torch.aten.softmax.int", "torch.aten._softmax")
-_MUL = ("torch.aten.mul.Tensor", "torch.aten.mul.Scalar")
-_DIV = ("torch.aten.div.Tensor", "torch.aten.div.Scalar")
-_BROADCASTS = ("torch.aten.broadcast_to", "torch.aten.expand")
+_SOFTMAX = (torch.AtenSoftmaxIntOp, torch.Aten_SoftmaxOp)
+_MUL = (torch.AtenMulTensorOp, torch.AtenMulScalarOp)
+_DIV = (torch.AtenDivTensorOp, torch.AtenDivScalarOp)
+_BROADCASTS = (torch.AtenBroadcastToOp, torch.AtenExpandOp)
 _BATCH_RANKS = (1, 2)
 
 
@@ -36,20 +36,20 @@ class Attention:
         batch: dims in front of the scores' last two, where the masks apply.
         scale: factor of the scores.
         masks: what is added to them or hides some of them.
-        operations: everything that becomes the one op.
+        parts: everything that becomes the one op.
     """
 
-    q: Any
-    keys: Any
-    v: Any
+    q: ir.Value
+    keys: ir.Value
+    v: ir.Value
     batch: Dims
     scale: float
     masks: Masks
-    operations: list[Any]
+    parts: list[ir.OpView]
 
 
 @module_pass("hipdnn-fuse-attention")
-def fuse_attention(module: Any, *, target: str = "host") -> None:
+def fuse_attention(module: ir.Operation, *, target: str = "host") -> None:
     """Recognize `softmax(q k^T * scale + mask) v` and write it as `torch.aten.scaled_dot_product_attention` where an engine takes it.
 
     The scale may be on q, k or the scores; the mask added, or chosen by a where; around softmax there may be casts and the guard
@@ -64,75 +64,79 @@ def fuse_attention(module: Any, *, target: str = "host") -> None:
         target: whose engines to ask.
     """
     library = find_target(target)
+
+    def fuse(root: torch.AtenMatmulOp | torch.AtenBmmOp, rewriter: PatternRewriter) -> bool:
+        match = _match(root)
+        if match is None:
+            return False
+        with fused_location(match.parts):
+            made = _attention(match)
+            if made is None or not is_taken(made, library):
+                return False
+            rewriter.replace_op(root, [reshaped(made.result, dims_of(root.result))])
+        return True
+
+    rewrite_ops(module, fuse)
     for function in functions(module):
-        for operation in body(function):
-            if operation.name in PRODUCTS:
-                match = _match(operation)
-                if match is not None:
-                    _replace(operation, match, library)
         erase_dead(function)
 
 
-def _match(root: Any) -> Attention | None:
+def _match(root: torch.AtenMatmulOp | torch.AtenBmmOp) -> Attention | None:
     """The attention that ends in the product `root`."""
-    operations: list[Any] = []
-    softmax = _unguarded(_through(root.operands[0], operations), operations)
-    if softmax is None or argument(softmax.operands[1]) not in (-1, len(dims_of(softmax.operands[0])) - 1):
+    parts: list[ir.OpView] = []
+    weights, v = root.operands
+    softmax = _unguarded(_through(weights, parts), parts)
+    if softmax is None or argument(softmax.dim) not in (-1, len(dims_of(softmax.self_)) - 1):
         return None
-    operations.append(softmax)
-    found = _scores(softmax.operands[0], operations)
-    if found is None or not is_private(operations, root):
+    parts.append(softmax)
+    found = _scores(softmax.self_, parts)
+    if found is None or not is_private(parts, root):
         return None
     product, batch, scale, masks = found
-    (q, on_q), (keys, on_keys) = (_unscaled(operand, operations) for operand in product.operands)
-    return Attention(q, keys, root.operands[1], batch, scale * on_q * on_keys, masks, [*operations, root])
+    (q, on_q), (keys, on_keys) = (_unscaled(operand, parts) for operand in product.operands)
+    return Attention(q, keys, v, batch, scale * on_q * on_keys, masks, [*parts, root])
 
 
-def _through(value: Any, operations: list[Any]) -> Any:
+def _through(value: ir.Value, parts: list[ir.OpView]) -> ir.Value:
     """Look through casts between floats and through reshapes of the dims before the last two."""
-    while True:
-        source: Any = defining(value)
-        if source is None or not len(source.operands) or not is_float_tensor(source.operands[0]):
-            return value
-        is_reshape = (
-            isinstance(movement_of(source), Reshape) and dims_of(source.operands[0])[-2:] == dims_of(value)[-2:]
-        )
-        if source.name != "torch.aten.to.dtype" and not is_reshape:
-            return value
-        operations.append(source)
+    while (source := producer(value)) is not None and _keeps_rows(source):
+        parts.append(source)
         value = source.operands[0]
+    return value
 
 
-def _unguarded(value: Any, operations: list[Any]) -> Any | None:
+def _keeps_rows(op: ir.OpView) -> bool:
+    if not len(op.operands) or not is_float_tensor(op.operands[0]):
+        return False
+    if isinstance(op, torch.AtenToDtypeOp):
+        return True
+    return isinstance(movement_of(op), Reshape) and dims_of(op.operands[0])[-2:] == dims_of(op.results[0])[-2:]
+
+
+def _unguarded(value: ir.Value, parts: list[ir.OpView]) -> torch.AtenSoftmaxIntOp | torch.Aten_SoftmaxOp | None:
     """The softmax that a value is, or that is behind `where(isnan(p), 0, p)`."""
-    source: Any = defining(value)
-    if source is not None and source.name == "torch.aten.where.self":
-        test: Any = defining(source.operands[0])
-        kept = source.operands[2]
-        if (
-            test is None
-            or test.name != "torch.aten.isnan"
-            or test.operands[0] != kept
-            or number(source.operands[1]) != 0
-        ):
+    source = producer(value)
+    if isinstance(source, torch.AtenWhereSelfOp):
+        test = producer(source.condition)
+        if not isinstance(test, torch.AtenIsnanOp) or test.self_ != source.other or number(source.self_) != 0:
             return None
-        operations += [source, test]
-        source = defining(_through(kept, operations))
-    return source if source is not None and source.name in _SOFTMAX else None
+        parts += [source, test]
+        source = producer(_through(source.other, parts))
+    return source if isinstance(source, _SOFTMAX) else None
 
 
-def _scores(value: Any, operations: list[Any]) -> tuple[Any, Dims, float, Masks] | None:
+def _scores(value: ir.Value, parts: list[ir.OpView]) -> tuple[ir.OpView, Dims, float, Masks] | None:
     """From the softmax's operand to the product of q and k: that product, the batch dims, the scale and the masks."""
     scale, masks, levels, masked = 1.0, Masks(), [dims_of(value)[:-2]], set[Dims]()
     while True:
-        value = _through(value, operations)
+        value = _through(value, parts)
         dims = dims_of(value)
         levels.append(dims[:-2])
-        source: Any = defining(value)
+        source = producer(value)
         if source is None:
             return None
-        operations.append(source)
-        if source.name in PRODUCTS:
+        parts.append(source)
+        if isinstance(source, PRODUCTS):
             batch = _batch(levels, masked)
             return None if batch is None else (source, batch, scale, masks)
         factor = _factor(source)
@@ -151,93 +155,77 @@ def _batch(levels: list[Dims], masked: set[Dims]) -> Dims | None:
     return fitting[-1] if fitting and len(masked) <= 1 else None
 
 
-def _factor(operation: Any) -> tuple[Any, float] | None:
+def _factor(op: ir.OpView | None) -> tuple[ir.Value, float] | None:
     """The tensor and the number of a product or quotient with a number."""
-    if operation.name not in (*_MUL, *_DIV):
+    if not isinstance(op, (*_MUL, *_DIV)):
         return None
-    a, b = operation.operands
-    if number(a) is not None and operation.name in _MUL:
+    a, b = op.self_, op.other
+    if isinstance(op, _MUL) and number(a) is not None:
         a, b = b, a
     factor = number(b)
-    if not factor or not is_tensor(a.type) or a.type != operation.results[0].type:
+    if not factor or not is_tensor(a.type) or a.type != op.result.type:
         return None
-    return a, 1 / factor if operation.name in _DIV else factor
+    return a, 1 / factor if isinstance(op, _DIV) else factor
 
 
-def _unscaled(value: Any, operations: list[Any]) -> tuple[Any, float]:
+def _unscaled(value: ir.Value, parts: list[ir.OpView]) -> tuple[ir.Value, float]:
     """An operand in front of a product with a number, and the number."""
-    source: Any = defining(value)
-    factor = _factor(source) if source is not None and len(list(value.uses)) == 1 else None
-    if factor is None:
+    source = producer(value)
+    factor = _factor(source) if len(list(value.uses)) == 1 else None
+    if source is None or factor is None:
         return value, 1.0
-    operations.append(source)
+    parts.append(source)
     return factor
 
 
-def _replace(root: Any, match: Attention, target: Target) -> None:
-    """Put the one op in the root's place, unless no engine takes it."""
-    with ir.InsertionPoint(root), fused_location(match.operations):
-        made = _attention(match)
-        if made is None or not is_taken(made, target):
-            return
-        result = reshaped(made.results[0], dims_of(root.results[0]))
-    root.results[0].replace_all_uses_with(result)
-
-
-def _attention(match: Attention) -> Any | None:
+def _attention(match: Attention) -> torch.AtenScaledDotProductAttentionOp | None:
     """The op, at the current insertion point; None where q, k and v do not have the batch dims of the scores."""
     q = _with_batch(match.q, match.batch)
     k = _with_batch(_transposed(match.keys), match.batch)
     v = _with_batch(match.v, match.batch)
     if q is None or k is None or v is None or tensor_type(match.q.type).dtype is not tensor_type(v.type).dtype:
         return None
-    dims, dtype = (*dims_of(q)[:-1], dims_of(v)[-1]), tensor_type(q.type).dtype
     mask = combined(match.masks)
-    return ir.Operation.create(
-        ATTENTION,
-        results=[torch_tensor(dims, dtype)],
-        operands=[
-            q, k, v, torch.constant_none() if mask is None else mask, torch.constant_float(0.0),
-            torch.constant_bool(match.masks.is_causal), torch.constant_float(match.scale),
-            torch.constant_bool(dims_of(k)[:-2] != dims_of(q)[:-2] or dims_of(v)[:-2] != dims_of(q)[:-2]),
-        ],
-    )  # fmt: skip
+    shares_heads = dims_of(k)[:-2] != dims_of(q)[:-2] or dims_of(v)[:-2] != dims_of(q)[:-2]
+    return torch.AtenScaledDotProductAttentionOp(
+        torch_tensor((*dims_of(q)[:-1], dims_of(v)[-1]), tensor_type(q.type).dtype),
+        query=q,
+        key=k,
+        value=v,
+        attn_mask=torch.constant_none() if mask is None else mask,
+        dropout_p=torch.constant_float(0.0),
+        is_causal=torch.constant_bool(match.masks.is_causal),
+        scale=torch.constant_float(match.scale),
+        enable_gqa=torch.constant_bool(shares_heads),
+    )
 
 
-def _transposed(value: Any) -> Any:
+def _transposed(value: ir.Value) -> ir.Value:
     rank = len(dims_of(value))
     return permuted(value, (*range(rank - 2), rank - 1, rank - 2))
 
 
-def _with_batch(value: Any, batch: Dims) -> Any | None:
+def _with_batch(value: ir.Value, batch: Dims) -> ir.Value | None:
     """An operand with the given dims before its last two, or fewer heads where heads share it."""
     dims = dims_of(value)
     if dims[:-2] == (*batch[:-1], 1):
         return simplified(value)
-    if _count(dims[:-2]) != _count(batch):
+    if prod(dims[:-2]) != prod(batch):
         return None
-    value = simplified(reshaped(value, (*batch, *dims[-2:])))
-    return _ungrouped(value)
+    return _ungrouped(simplified(reshaped(value, (*batch, *dims[-2:]))))
 
 
-def _count(dims: Dims) -> int:
-    total = 1
-    for size in dims:
-        total *= size
-    return total
-
-
-def _ungrouped(value: Any) -> Any:
+def _ungrouped(value: ir.Value) -> ir.Value:
     """(b, g, s, d) where the value (b, g * t, s, d) repeats each of g heads t times; else the value."""
-    dims, source = dims_of(value), defining(value)
+    dims, source = dims_of(value), producer(value)
     if len(dims) != 4 or source is None or not isinstance(movement_of(source), Reshape):
         return value
-    repeat: Any = defining(source.operands[0])
-    if repeat is None or repeat.name not in _BROADCASTS:
+    repeat = producer(source.operands[0])
+    if not isinstance(repeat, _BROADCASTS):
         return value
-    before, after = dims_of(repeat.operands[0]), dims_of(repeat.results[0])
+    before, after = dims_of(repeat.self_), dims_of(repeat.result)
     b, heads, s, d = dims
     groups = before[1] if len(before) == 5 else 0
     if not groups or before != (b, groups, 1, s, d) or after != (b, groups, heads // groups, s, d):
         return value
-    return simplified(reshaped(repeat.operands[0], (b, groups, s, d)))
+    return simplified(reshaped(repeat.self_, (b, groups, s, d)))
