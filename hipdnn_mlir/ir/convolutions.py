@@ -6,7 +6,7 @@ from torch_mlir.dialects import func, torch
 from .blocks import operations
 from .constants import constant_values
 
-CONV_X, CONV_W, CONV_TRANSPOSED, CONV_GROUPS = 0, 1, 6, 8
+_OPERANDS = ("input", "weight", "bias", "stride", "padding", "dilation", "transposed", "output_padding", "groups")
 
 
 def convolutions_of_constants(function: func.FuncOp) -> list[torch.AtenConvolutionOp]:
@@ -16,7 +16,14 @@ def convolutions_of_constants(function: func.FuncOp) -> list[torch.AtenConvoluti
     return [op for op in found if op.weight in constants]
 
 
-def with_filters(op: torch.AtenConvolutionOp, weight: ir.Value, bias: ir.Value) -> torch.AtenConvolutionOp:
-    """The convolution with other filters and another bias, made at the current insertion point."""
-    geometry = (op.stride, op.padding, op.dilation, op.transposed, op.output_padding, op.groups)
-    return torch.AtenConvolutionOp(op.result.type, op.input, weight, bias, *geometry, loc=op.location)
+def with_operands(op: torch.AtenConvolutionOp, **operands: ir.Value) -> torch.AtenConvolutionOp:
+    """The convolution with other operands, by their names, made at the current insertion point."""
+    given = {name: operands.get(name, getattr(op, name)) for name in _OPERANDS}
+    return torch.AtenConvolutionOp(op.result.type, **given, loc=op.location)
+
+
+def change_operands(op: torch.AtenConvolutionOp, **operands: ir.Value) -> None:
+    """Put a convolution with other operands, by their names, in the place of one."""
+    with ir.InsertionPoint(op):
+        op.result.replace_all_uses_with(with_operands(op, **operands).result)
+    op.erase()

@@ -1,21 +1,23 @@
 """hipdnn-pad-channels: fill up the input channels of convolutions to what the target's library wants."""
 
-from typing import Any
+from collections.abc import Mapping
 
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
+from ..dtypes import DType
 from ..ir.blocks import functions
-from ..ir.convolutions import CONV_GROUPS, CONV_TRANSPOSED, CONV_W, CONV_X, convolutions_of_constants
-from ..ir.literals import constant_list
+from ..ir.convolutions import change_operands, convolutions_of_constants
 from ..ir.module_pass import module_pass
-from ..ir.types import tensor_type, torch_tensor
+from ..ir.movements import padded
+from ..ir.types import tensor_type
 from ..ir.view import argument
+from ..ir.view_chains import dims_of
 from ..targets.target import find_target
 
 
 @module_pass("hipdnn-pad-channels")
-def pad_channels(module: Any, *, target: str = "host") -> None:
+def pad_channels(module: ir.Operation, *, target: str = "host") -> None:
     """Put zeros behind the input channels of convolutions, in the image and in the constant weights, up to the target's multiple.
 
     Kernels for matrix units read channels by 16 bytes. Convolutions in groups and transposed ones are left alone.
@@ -31,34 +33,29 @@ def pad_channels(module: Any, *, target: str = "host") -> None:
     if not multiples:
         return
     for function in functions(module):
-        padded: dict[Any, Any] = {}
+        filled: dict[ir.Value, ir.Value] = {}
         for convolution in convolutions_of_constants(function):
-            _pad(convolution, multiples, padded)
+            _pad(convolution, multiples, filled)
 
 
-def _pad(convolution: Any, multiples: Any, padded: dict[Any, Any]) -> None:
-    weight = tensor_type(convolution.operands[CONV_W].type)
-    image = tensor_type(convolution.operands[CONV_X].type)
+def _pad(
+    convolution: torch.AtenConvolutionOp, multiples: Mapping[DType, int], filled: dict[ir.Value, ir.Value]
+) -> None:
+    image, weight = tensor_type(convolution.input.type), tensor_type(convolution.weight.type)
     if not (weight.is_static and image.is_static) or image.dtype not in multiples:
         return
-    if argument(convolution.operands[CONV_TRANSPOSED]) or argument(convolution.operands[CONV_GROUPS]) != 1:
+    if argument(convolution.transposed) or argument(convolution.groups) != 1:
         return
     missing = -image.static_dims()[1] % multiples[image.dtype]
     if not missing:
         return
     with ir.InsertionPoint(convolution), convolution.location:
-        for index in (CONV_X, CONV_W):
-            value = convolution.operands[index]
-            if value not in padded:
-                padded[value] = _with_channels(value, missing)
-            convolution.operands[index] = padded[value]
+        for value in (convolution.input, convolution.weight):
+            if value not in filled:
+                filled[value] = _with_channels(value, missing)
+    change_operands(convolution, input=filled[convolution.input], weight=filled[convolution.weight])
 
 
-def _with_channels(value: Any, missing: int) -> Any:
+def _with_channels(value: ir.Value, missing: int) -> ir.Value:
     """The value with `missing` channels of zeros behind its own."""
-    kind = tensor_type(value.type)
-    dims = kind.static_dims()
-    sizes = (*([0] * (2 * (len(dims) - 2))), 0, missing)
-    filled = torch_tensor((dims[0], dims[1] + missing, *dims[2:]), kind.dtype)
-    operands = [value, constant_list(sizes), torch.constant_float(0.0)]
-    return ir.Operation.create("torch.aten.constant_pad_nd", results=[filled], operands=operands).result
+    return padded(value, [(0, 0), (0, missing), *[(0, 0)] * (len(dims_of(value)) - 2)])

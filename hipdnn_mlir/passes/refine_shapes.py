@@ -1,25 +1,25 @@
 """hipdnn-refine-shapes: give every op whose operands are static a static result type."""
 
 import logging
-from typing import Any
 
 from torch_mlir import ir
+from torch_mlir.dialects import func
 
 from ..errors import Reject
-from ..ir.blocks import body, functions
+from ..ir.blocks import functions, operations
 from ..ir.module_pass import module_pass
-from ..ir.types import is_tensor, torch_tensor
+from ..ir.types import is_tensor, tensor_type, torch_tensor
 from ..ir.view import lookup
 from ..ops.emitter import Emitter, Operand
 from ..ops.row import OpRow
-from ..ops.spec import Concat, OpView, Pad, Permute, Refusal, Reshape, Slice, TensorArg
+from ..ops.spec import Concat, Movement, OpView, Pad, Permute, Refusal, Reshape, Slice, TensorArg
 from ..ops.strides import Dims
 
 logger = logging.getLogger(__name__)
 
 
 @module_pass("hipdnn-refine-shapes")
-def refine_shapes(module: Any) -> None:
+def refine_shapes(module: ir.Operation) -> None:
     """Replace `?` in result types by what the op table says the size is.
 
     torch-mlir's ONNX conversion leaves `?` on ops it creates itself (the pads of SAME convolutions, chains of slices). Types of returned
@@ -28,20 +28,26 @@ def refine_shapes(module: Any) -> None:
     Before: `torch.aten.slice.Tensor %x, ... -> !torch.vtensor<[1,?],f32>`. After: `... -> !torch.vtensor<[1,3],f32>`.
     """
     for function in functions(module):
-        for operation in body(function):
-            _refine(operation)
+        for op in operations(function):
+            if any(_is_open(result.type) for result in op.results):
+                _refine(op)
         _retype(function)
 
 
-def _retype(function: Any) -> None:
-    old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-    kind = ir.FunctionType.get(list(old.inputs), [value.type for value in body(function)[-1].operands])
-    function.attributes["function_type"] = ir.TypeAttr.get(kind)
+def _retype(function: func.FuncOp) -> None:
+    returned = operations(function)[-1]
+    kind = ir.FunctionType.get(function.type.inputs, [value.type for value in returned.operands])
+    function.function_type = ir.TypeAttr.get(kind)
 
 
-def _refine(operation: Any) -> None:
-    if not any(is_tensor(result.type) and "?" in str(result.type) for result in operation.results):
-        return
+def _is_open(kind: ir.Type) -> bool:
+    try:
+        return is_tensor(kind) and not tensor_type(kind).is_static
+    except Refusal:
+        return False
+
+
+def _refine(operation: ir.OpView) -> None:
     found = lookup(operation)
     if isinstance(found, Reject):
         return
@@ -49,13 +55,13 @@ def _refine(operation: Any) -> None:
     try:
         dims = movement_dims(row.move(op), op) if row.move else _computed_dims(row, op)
     except Refusal as refusal:
-        logger.debug("shape of %s stays open: %s", operation.name, refusal.reason)
+        logger.debug("shape of %s stays open: %s", operation.operation.name, refusal.reason)
         return
     if dims is not None:
         operation.results[0].set_type(torch_tensor(dims, op.results[0].dtype))
 
 
-def movement_dims(move: Any, op: OpView) -> Dims:
+def movement_dims(move: Movement, op: OpView) -> Dims:
     """Dims of a data movement's result."""
     match move:
         case Reshape(dims):
@@ -75,7 +81,7 @@ def movement_dims(move: Any, op: OpView) -> Dims:
     raise TypeError(f"unknown data movement {move!r}")
 
 
-def _dims(argument: Any) -> Dims:
+def _dims(argument: object) -> Dims:
     if not isinstance(argument, TensorArg):
         raise Refusal("operand", f"expected a tensor operand, got {argument!r}")
     return argument.type.static_dims()

@@ -1,27 +1,25 @@
 """hipdnn-space-to-depth: an image of few channels, read with stride 2, as one of a quarter of the pixels and four times the channels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
 from ..dtypes import DType
 from ..ir.blocks import functions
-from ..ir.convolutions import CONV_GROUPS, CONV_TRANSPOSED, CONV_W, CONV_X, convolutions_of_constants
+from ..ir.convolutions import change_operands, convolutions_of_constants
 from ..ir.literals import constant_list
 from ..ir.module_pass import module_pass
-from ..ir.types import tensor_type, torch_tensor
+from ..ir.movements import padded
+from ..ir.types import tensor_type
 from ..ir.view import argument
-from ..ops.strides import Dims
+from ..ir.view_chains import dims_of, permuted, reshaped
 from ..targets.target import find_target
-
-_STRIDE, _PADDING, _DILATION = 3, 4, 5
 
 
 @module_pass("hipdnn-space-to-depth")
-def space_to_depth(module: Any, *, target: str = "host") -> None:
+def space_to_depth(module: ir.Operation, *, target: str = "host") -> None:
     """Move pairs of rows and columns into channels where a convolution of stride 2 has fewer input channels than the target's multiple.
 
     Kernels for matrix units read channels by 16 bytes: what would be filled up with zeros is filled with neighbours instead, and the window
@@ -64,68 +62,43 @@ def _axis(size: int, window: int, padding: int) -> _Axis | None:
     return _Axis(low, high, shift, 2 * pairs_of_window - window - shift)
 
 
-def _rewrite(convolution: Any, multiples: Mapping[DType, int]) -> None:
-    image, weight = (tensor_type(convolution.operands[index].type) for index in (CONV_X, CONV_W))
+def _rewrite(convolution: torch.AtenConvolutionOp, multiples: Mapping[DType, int]) -> None:
+    image, weight = tensor_type(convolution.input.type), tensor_type(convolution.weight.type)
     if not (image.is_static and weight.is_static) or image.dtype not in multiples or len(image.dims) != 4:
         return
-    if argument(convolution.operands[CONV_TRANSPOSED]) or argument(convolution.operands[CONV_GROUPS]) != 1:
+    if argument(convolution.transposed) or argument(convolution.groups) != 1:
         return
-    if argument(convolution.operands[_STRIDE]) != [2, 2] or argument(convolution.operands[_DILATION]) != [1, 1]:
+    if argument(convolution.stride) != [2, 2] or argument(convolution.dilation) != [1, 1]:
         return
     (_, channels, height, width), multiple = image.static_dims(), multiples[image.dtype]
     if channels >= multiple:
         return
-    padding = argument(convolution.operands[_PADDING])
+    padding = argument(convolution.padding)
     axes = [_axis(*sizes) for sizes in zip((height, width), weight.static_dims()[2:], padding, strict=True)]
     rows, columns = axes
     if rows is None or columns is None:
         return
     missing = -channels % (multiple // 4 or 1)
     with ir.InsertionPoint(convolution), convolution.location:
-        convolution.operands[CONV_X] = _image(convolution.operands[CONV_X], rows, columns, missing)
-        convolution.operands[CONV_W] = _weight(convolution.operands[CONV_W], rows, columns, missing)
-        convolution.operands[_STRIDE] = constant_list((1, 1))
-        convolution.operands[_PADDING] = constant_list((0, 0))
+        x = _image(convolution.input, rows, columns, missing)
+        w = _weight(convolution.weight, rows, columns, missing)
+        stride, border = constant_list((1, 1)), constant_list((0, 0))
+    change_operands(convolution, input=x, weight=w, stride=stride, padding=border)
 
 
-def _image(x: Any, rows: _Axis, columns: _Axis, missing: int) -> Any:
+def _image(x: ir.Value, rows: _Axis, columns: _Axis, missing: int) -> ir.Value:
     """(n, c, h, w) -> (n, 4 c', h', w'); channels are innermost in between, as a channels-last image has them in memory."""
-    n, c, height, width = tensor_type(x.type).static_dims()
-    pairs = _view(x, (n, c, height // 2, 2, width // 2, 2))
-    inner = _permute(pairs, (0, 2, 4, 3, 5, 1))
-    filled = _pad(inner, [(0, 0), (rows.low, rows.high), (columns.low, columns.high), (0, 0), (0, 0), (0, missing)])
-    dims = tensor_type(filled.type).static_dims()
-    return _permute(_view(filled, (*dims[:3], 4 * dims[5])), (0, 3, 1, 2))
+    n, c, height, width = dims_of(x)
+    inner = permuted(reshaped(x, (n, c, height // 2, 2, width // 2, 2)), (0, 2, 4, 3, 5, 1))
+    filled = padded(inner, [(0, 0), (rows.low, rows.high), (columns.low, columns.high), (0, 0), (0, 0), (0, missing)])
+    dims = dims_of(filled)
+    return permuted(reshaped(filled, (*dims[:3], 4 * dims[5])), (0, 3, 1, 2))
 
 
-def _weight(w: Any, rows: _Axis, columns: _Axis, missing: int) -> Any:
+def _weight(w: ir.Value, rows: _Axis, columns: _Axis, missing: int) -> ir.Value:
     """(k, c, r, s) -> (k, 4 c', r', s')."""
     borders = [(0, 0), (0, missing), *((axis.window_low, axis.window_high) for axis in (rows, columns))]
-    filled = _pad(w, borders)
-    k, c, r, s = tensor_type(filled.type).static_dims()
-    inner = _permute(_view(filled, (k, c, r // 2, 2, s // 2, 2)), (0, 3, 5, 1, 2, 4))
-    return _view(inner, (k, 4 * c, r // 2, s // 2))
-
-
-def _made(name: str, dims: Dims, value: Any, *operands: Any) -> Any:
-    kind = torch_tensor(dims, tensor_type(value.type).dtype)
-    return ir.Operation.create(name, results=[kind], operands=[value, *operands]).result
-
-
-def _view(value: Any, dims: Dims) -> Any:
-    return _made("torch.aten.view", dims, value, constant_list(dims))
-
-
-def _permute(value: Any, order: Dims) -> Any:
-    dims = tensor_type(value.type).static_dims()
-    return _made("torch.aten.permute", tuple(dims[axis] for axis in order), value, constant_list(order))
-
-
-def _pad(value: Any, borders: Sequence[tuple[int, int]]) -> Any:
-    """Zeros around the value: a pair of counts per dim."""
-    if not any(map(any, borders)):
-        return value
-    dims = tensor_type(value.type).static_dims()
-    sizes = tuple(low + size + high for size, (low, high) in zip(dims, borders, strict=True))
-    counts = tuple(count for border in reversed(borders) for count in border)
-    return _made("torch.aten.constant_pad_nd", sizes, value, constant_list(counts), torch.constant_float(0.0))
+    filled = padded(w, borders)
+    k, c, r, s = dims_of(filled)
+    inner = permuted(reshaped(filled, (k, c, r // 2, 2, s // 2, 2)), (0, 3, 5, 1, 2, 4))
+    return reshaped(inner, (k, 4 * c, r // 2, s // 2))
