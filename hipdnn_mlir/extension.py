@@ -22,8 +22,9 @@ from .errors import HipdnnMlirError, ModelError
 from .frontend.decompositions.call import Call, Expansion
 from .frontend.decompositions.table import EXPANSIONS
 from .frontend.shape_inference import RESULTS
-from .ir.blocks import body, erase_dead, functions
+from .ir.blocks import erase_dead, functions, operations
 from .ir.module_pass import PASSES, PassFunction, module_pass
+from .ir.patterns import op_classes
 from .ir.types import tensor_type
 from .ops.emitter import Emitter, Value
 from .ops.registry import ONNX, add
@@ -46,7 +47,8 @@ __all__ = [
 ]
 
 VARIABLE = "HIPDNN_MLIR_EXTENSIONS"
-Rewrite = Callable[[Any], Sequence[Any] | None]
+Op = TypeVar("Op", bound=ir.OpView)
+Rewrite = Callable[[Op], Sequence[ir.Value] | None]
 P = ParamSpec("P")
 R = TypeVar("R")
 CustomResults = Callable[[Sequence[TensorType], dict[str, Any]], Sequence[TensorType]]
@@ -78,28 +80,30 @@ def torch_pass(name: str, *, after: str) -> Callable[[PassFunction], PassFunctio
     return enter
 
 
-def pattern(name: str, *, roots: Sequence[str], after: str) -> Callable[[Rewrite], Rewrite]:
-    """Register a fusion pattern as a pass: the decorated function sees each op of the given names, last one first.
+def pattern(name: str, *, after: str) -> Callable[[Rewrite[Op]], Rewrite[Op]]:
+    """Register a fusion pattern as a pass: the decorated function sees each op of its parameter's class, last one first.
 
-    It returns None where the pattern does not match, else the values that take the place of the op's results; ops that it creates go in
-    front of the op, with its location. What nothing reads any more is erased.
+    The parameter is annotated with a class of `torch_mlir.dialects.torch`, `torch.AtenMulTensorOp`, or a union of such. The function
+    returns None where the pattern does not match, else the values that take the place of the op's results; ops that it creates go in
+    front of the op, with its location. A Refusal, as `hipdnn_mlir.ir.view.argument` raises it, leaves the op as it is. What nothing reads
+    any more is erased.
 
     Args:
         name: as for `torch_pass`.
-        roots: names of torch ops, `torch.aten.mul.Tensor`.
         after: as for `torch_pass`.
 
     Raises:
-        HipdnnMlirError: as for `torch_pass`.
+        HipdnnMlirError: as for `torch_pass`, or the parameter is annotated with something else.
     """
 
-    def enter(rewrite: Rewrite) -> Rewrite:
-        guarded = _named(f"pattern {name!r}", rewrite)
+    def enter(rewrite: Rewrite[Op]) -> Rewrite[Op]:
+        guarded, roots = _named(f"pattern {name!r}", rewrite), _roots(name, rewrite)
 
-        def run(module: Any) -> None:
+        def run(module: ir.Operation) -> None:
             for function in functions(module):
-                for operation in reversed([op for op in body(function) if op.name in roots]):
-                    _replace(operation, guarded)
+                for op in reversed(operations(function)):
+                    if isinstance(op, roots):
+                        _replace(op, guarded)
                 erase_dead(function)
 
         run.__doc__ = rewrite.__doc__
@@ -109,18 +113,33 @@ def pattern(name: str, *, roots: Sequence[str], after: str) -> Callable[[Rewrite
     return enter
 
 
-def _replace(operation: Any, rewrite: Rewrite) -> None:
-    with ir.InsertionPoint(operation), operation.location:
-        made = rewrite(operation)
+def _roots(name: str, rewrite: Rewrite[Op]) -> tuple[type[ir.OpView], ...]:
+    """The classes of ops that a pattern is for."""
+    kinds = _named(f"pattern {name!r}", op_classes)(rewrite)
+    if not all(isinstance(kind, type) and issubclass(kind, ir.OpView) for kind in kinds):
+        message, hint = (
+            f"the parameter of pattern {name!r} is annotated with no class of ops",
+            "op: torch.AtenMulTensorOp",
+        )
+        raise HipdnnMlirError(message, got=repr(kinds[0]), hint=hint)
+    return kinds
+
+
+def _replace(op: Op, rewrite: Rewrite[Op]) -> None:
+    try:
+        with ir.InsertionPoint(op), op.location:
+            made = rewrite(op)
+    except Refusal:
+        return
     if made is None:
         return
-    if not isinstance(made, Sequence) or len(made) != len(operation.results):
+    if not isinstance(made, Sequence) or len(made) != len(op.results):
         message, hint = "a pattern returns what is no list of new results", "return one value per result, or None"
-        raise HipdnnMlirError(message, where=str(operation.name), got=repr(made), hint=hint)
-    for result, value in zip(operation.results, made, strict=True):
+        raise HipdnnMlirError(message, where=op.OPERATION_NAME, got=repr(made), hint=hint)
+    for result, value in zip(op.results, made, strict=True):
         if result.type != value.type:
             kinds = f"{tensor_type(result.type)} by {tensor_type(value.type)}"
-            raise HipdnnMlirError(f"a pattern replaces {kinds}", where=str(operation.name), hint="keep dims and dtype")
+            raise HipdnnMlirError(f"a pattern replaces {kinds}", where=op.OPERATION_NAME, hint="keep dims and dtype")
         result.replace_all_uses_with(value)
 
 
@@ -132,7 +151,7 @@ def expansion(domain: str, operator: str) -> Callable[[Expansion], Expansion]:
         operator: the node's type.
     """
 
-    def enter(write: Callable[[Call], Any]) -> Callable[[Call], Any]:
+    def enter(write: Expansion) -> Expansion:
         EXPANSIONS[domain, operator] = _named(f"expansion of {domain}::{operator}", write)
         return write
 
@@ -211,7 +230,7 @@ def _failure(message: str, error: Exception) -> HipdnnMlirError:
     return HipdnnMlirError(f"{message}: {type(error).__name__}: {error}", where=where, hint="mend the extension")
 
 
-def _need_all(operands: Sequence[Any]) -> None:
+def _need_all(operands: Sequence[object]) -> None:
     if None in operands:
         raise Refusal("operands", "a custom operation has no operands that may be left out")
 

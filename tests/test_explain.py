@@ -98,3 +98,10 @@ def test_open_sizes_have_no_code_when_the_target_wants_exact_ones() -> None:
         hipdnn_mlir.compile(model, target="sm_90")
     assert hipdnn_mlir.explain(model, target="sm_90").no_program == str(raised.value)
     assert hipdnn_mlir.explain(model, target="sm_90", buckets={"n": [1, 8]}).no_program == ""
+
+
+def test_nodes_have_the_names_that_the_model_gives_them() -> None:
+    model = _model("g (float[3,8] x) => (float[3,8] y) { y = Softmax(x) }")
+    model.graph.node[0].name = 'größe "x"'
+    (graph,) = hipdnn_mlir.explain(model).graphs
+    assert graph.nodes == ['größe "x"']

@@ -14,6 +14,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import parser
+from torch_mlir import ir
+from torch_mlir.dialects import torch
 
 import hipdnn_mlir
 from custom_ops import register_sort_rows
@@ -62,6 +64,20 @@ def test_pattern_takes_part_in_every_compilation(tmp_path: Path) -> None:
     dumped = next(tmp_path.glob("*-acme-reciprocal.mlir")).read_text()
     assert "aten.div" not in dumped
     assert "aten.mul" in dumped
+
+
+def test_pattern_that_refuses_leaves_the_op() -> None:
+    seen = []
+
+    @extension.pattern("acme-refusing", after="canonicalize-torch")
+    def refusing(op: torch.AtenReluOp | torch.AtenNegOp) -> list[ir.Value]:
+        seen.append(type(op))
+        raise extension.Refusal("operand", "not known at compile time")
+
+    proto = model("g (float[4,3] x) => (float[4,3] y) { r = Relu(x) y = Neg(r) }")
+    x = floats(4, 3)
+    np.testing.assert_array_equal(hipdnn_mlir.compile(proto).session().run(None, {"x": x})[0], -np.maximum(x, 0))
+    assert seen == [torch.AtenNegOp, torch.AtenReluOp]
 
 
 def test_operator_is_written_by_others() -> None:
@@ -115,18 +131,27 @@ def test_registration_refuses_what_would_hide_something_else() -> None:
         extension.torch_pass("acme-other", after="soon")
 
 
+PATTERN = "from torch_mlir.dialects import torch\n@extension.pattern('failing', after='canonicalize-torch')\n"
 FAILING = {
     "expansion": (
         "@extension.expansion('failing', 'Op')\ndef write(call):\n    raise KeyError('zzz')\n",
         r"failing.py:4: an extension's expansion of failing::Op fails: KeyError: 'zzz'; mend the extension",
     ),
     "pattern": (
-        "@extension.pattern('failing', roots=['torch.aten.relu'], after='canonicalize-torch')\ndef p(operation):\n    return 1 / 0\n",
-        r"failing.py:4: an extension's pattern 'failing' fails: ZeroDivisionError",
+        f"{PATTERN}def p(op: torch.AtenReluOp):\n    return 1 / 0\n",
+        r"failing.py:5: an extension's pattern 'failing' fails: ZeroDivisionError",
     ),
     "results of a pattern": (
-        "@extension.pattern('failing', roots=['torch.aten.relu'], after='canonicalize-torch')\ndef p(operation):\n    return 5\n",
+        f"{PATTERN}def p(op: torch.AtenReluOp | torch.AtenNegOp):\n    return 5\n",
         r"torch.aten.relu: a pattern returns what is no list of new results: got 5",
+    ),
+    "pattern for no ops": (
+        f"{PATTERN}def p(op: int):\n    return None\n",
+        r"the parameter of pattern 'failing' is annotated with no class of ops: got <class 'int'>",
+    ),
+    "pattern for what is not there": (
+        f"{PATTERN}def p(op: 'torch.AtenReluuOp'):\n    return None\n",
+        r"an extension's pattern 'failing' fails: AttributeError: .*AtenReluuOp",
     ),
     "pass": (
         "@extension.torch_pass('failing', after='canonicalize-torch')\ndef p(module):\n    module.nothing()\n",

@@ -4,28 +4,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from torch_mlir import ir
+from torch_mlir.dialects import torch
 
 from hipdnn_mlir import extension
 from hipdnn_mlir.ir.literals import splat
-from hipdnn_mlir.ir.types import tensor_type
-from hipdnn_mlir.ir.view import defining, literal_scalar
+from hipdnn_mlir.ir.view import argument
 
 
-@extension.pattern("acme-reciprocal", roots=["torch.aten.div.Tensor"], after="canonicalize-torch")
-def reciprocal(operation: Any) -> Sequence[Any] | None:
+@extension.pattern("acme-reciprocal", after="canonicalize-torch")
+def reciprocal(op: torch.AtenDivTensorOp) -> Sequence[ir.Value] | None:
     """Write a quotient by a number as a product: a product joins more epilogues.
 
     Before: `torch.aten.div.Tensor %x, %four`. After: `torch.aten.mul.Tensor %x, %quarter`.
     """
-    x, divisor = operation.operands[:2]
-    source = defining(divisor)
-    number = literal_scalar(source) if source is not None and source.name == "torch.vtensor.literal" else None
-    kind = tensor_type(divisor.type)
-    if not number or kind.dims or not kind.dtype.is_float:
+    divisor = argument(op.other)
+    if not divisor.scalar or not divisor.type.dtype.is_float:
         return None
-    factor = splat(1 / number, (), kind.dtype)
-    product = ir.Operation.create("torch.aten.mul.Tensor", results=[operation.results[0].type], operands=[x, factor])
-    return [product.result]
+    factor = splat(1 / divisor.scalar, (), divisor.type.dtype)
+    return [torch.aten_mul_Tensor(op.result.type, op.self_, factor)]
 
 
 @extension.expansion("acme", "SoftCap")

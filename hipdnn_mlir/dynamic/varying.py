@@ -1,18 +1,18 @@
 """Marks what depends on the open sizes of a model, by comparing the model at several sizes; no pass, since it sees several modules."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from torch_mlir import ir
+from torch_mlir.dialects import torch
 
 from ..errors import OpenSizeError
-from ..ir.blocks import body, functions
+from ..ir.blocks import functions, operations
 from ..ir.constants import VARIES
 from ..ir.types import is_tensor
-from ..ir.view import defining, node_name, op_name
+from ..ir.view import node_name, op_name, producer
 
 
-def mark_varying(modules: Sequence[Any]) -> None:
+def mark_varying(modules: Sequence[ir.Operation]) -> None:
     """Set `hipdnn.varies` on ops whose results have other dims in one of the modules, literals of other values, and what they feed.
 
     Such ops are not evaluated at compile time, but literals are kept as constants, whose elements become expressions of the sizes.
@@ -24,27 +24,28 @@ def mark_varying(modules: Sequence[Any]) -> None:
         OpenSizeError: the modules differ in more than numbers.
     """
     for parts in zip(*map(functions, modules), strict=True):
-        bodies = [[op for op in body(function) if _makes_tensors(op)] for function in parts]
-        for operations in zip(*bodies, strict=False):
-            first = operations[0]
-            if any(op_name(op) != op_name(first) for op in operations):
+        bodies = [[op for op in operations(function) if _makes_tensors(op)] for function in parts]
+        for same in zip(*bodies, strict=False):
+            first = same[0]
+            if any(op_name(op) != op_name(first) for op in same):
                 raise OpenSizeError(
                     f"what {op_name(first)} does depends on an open size", where=node_name(first) or None
                 )
-            if _varies(operations):
-                for operation in operations:
-                    operation.attributes[VARIES] = ir.UnitAttr.get()
+            if _varies(same):
+                for op in same:
+                    op.attributes[VARIES] = ir.UnitAttr.get()
 
 
-def _makes_tensors(operation: Any) -> bool:
+def _makes_tensors(op: ir.OpView) -> bool:
     """Numbers and lists come and go with what sizes happen to be equal."""
-    return any(is_tensor(result.type) for result in operation.results)
+    return any(is_tensor(result.type) for result in op.results)
 
 
-def _varies(operations: Sequence[Any]) -> bool:
-    first = operations[0]
-    if first.name == "torch.vtensor.literal":
-        return any(op.attributes["value"] != first.attributes["value"] for op in operations)
-    types = [[str(result.type) for result in op.results] for op in operations]
-    feeds = (defining(operand) for operand in first.operands)
+def _varies(same: Sequence[ir.OpView]) -> bool:
+    """Whether an op depends on the open sizes, given it of each module."""
+    first = same[0]
+    if isinstance(first, torch.ValueTensorLiteralOp):
+        return any(op.value != first.value for op in same)
+    types = [[result.type for result in op.results] for op in same]
+    feeds = (producer(operand) for operand in first.operands)
     return any(kinds != types[0] for kinds in types) or any(op is not None and VARIES in op.attributes for op in feeds)

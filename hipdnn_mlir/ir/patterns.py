@@ -1,7 +1,7 @@
 """Local rewrites: a pattern is a function whose first parameter's type says which ops it is for."""
 
+import inspect
 from collections.abc import Callable
-from types import UnionType
 from typing import Any, get_args, get_type_hints
 
 from torch_mlir import ir, rewrite
@@ -24,14 +24,16 @@ def rewrite_ops(module: ir.Operation, *patterns: Pattern) -> None:
     """
     chosen = rewrite.RewritePatternSet()
     for pattern in patterns:
-        for kind in _op_classes(pattern):
+        for kind in op_classes(pattern):
             chosen.add(kind, _as_driven(pattern))
     rewrite.walk_and_apply_patterns(module, chosen.freeze())
 
 
-def _op_classes(pattern: Pattern) -> tuple[type[ir.OpView], ...]:
-    kind = next(iter(get_type_hints(pattern).values()))
-    return get_args(kind) if isinstance(kind, UnionType) else (kind,)
+def op_classes(function: Callable[..., object]) -> tuple[Any, ...]:
+    """What a function's first parameter is annotated with: a class of ops, or each of a union; None where it has no annotation."""
+    first = next(iter(inspect.signature(function).parameters), "")
+    kind = get_type_hints(function).get(first)
+    return get_args(kind) or (kind,)
 
 
 def _as_driven(pattern: Pattern) -> Callable[[ir.OpView, PatternRewriter], bool]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import onnx
 from torch_mlir import ir
+from torch_mlir.dialects import func, torch
 
 from ..compiler.compile import ModelLike, has_code
 from ..compiler.lower import lower
@@ -20,11 +21,12 @@ from ..frontend.model_file import ModelFile, read_model
 from ..frontend.prepare import with_shapes
 from ..frontend.sizes.input_sizes import input_sizes
 from ..frontend.sizes.samples import samples_for
-from ..ir.blocks import body, functions
+from ..ir.blocks import functions, operations
 from ..ir.claims import ENGINE
+from ..ir.dialect import GraphOp, LaunchOp
 from ..ir.imported import Imported
 from ..ir.region import region_graph, region_kernel
-from ..ir.view import node_name, node_names
+from ..ir.view import is_constant, node_name, node_names
 from ..ops.graph import summary
 from ..ops.strides import Dims
 from ..placement import place
@@ -211,30 +213,31 @@ def _in_parts(file: ModelFile, sizes: InputSizes, known: Sequence[Reject], optio
     return found
 
 
-def _add(found: Explanation, module: Any, left: Sequence[Reject]) -> None:
+def _add(found: Explanation, module: ir.Operation, left: Sequence[Reject]) -> None:
     """Add a placed model to an explanation."""
     rejected = {reject.node for reject in left}
     for function in functions(module):
-        if "sym_visibility" in function.attributes:
+        if function.sym_visibility is not None:
             continue
-        for operation in body(function):
-            if operation.name == "hipdnn.graph":
-                found.graphs.append(_report(operation, len(found.graphs)))
-            elif operation.name == "hipdnn.launch":
-                found.launches.append(_launch_report(operation, len(found.launches)))
-            elif operation.name.startswith(("torch.aten.", "torch.prims.")) and node_name(operation) not in rejected:
-                found.movements.append(node_name(operation))
+        for op in operations(function):
+            if isinstance(op, GraphOp):
+                found.graphs.append(_report(op, len(found.graphs)))
+            elif isinstance(op, LaunchOp):
+                found.launches.append(_launch_report(op, len(found.launches)))
+            elif is_constant(op) or isinstance(op, func.ReturnOp | torch.OperatorOp):
+                continue
+            elif node_name(op) not in rejected:
+                found.movements.append(node_name(op))
     found.rejects.extend(left)
 
 
-def _report(operation: Any, index: int) -> GraphReport:
-    graph = region_graph(operation)
+def _report(op: GraphOp, index: int) -> GraphReport:
+    graph = region_graph(op)
     text = str(graph) if isinstance(graph, Reject) else summary(graph)
-    engine = str(ir.StringAttr(operation.attributes[ENGINE]).value)
-    return GraphReport(f"graph_{index}", engine, node_names(operation), text)
+    return GraphReport(f"graph_{index}", op.attributes[ENGINE].value, node_names(op), text)
 
 
-def _launch_report(operation: Any, index: int) -> GraphReport:
-    kernel = region_kernel(operation)
+def _launch_report(op: LaunchOp, index: int) -> GraphReport:
+    kernel = region_kernel(op)
     text = str(kernel) if isinstance(kernel, Reject) else kernel.summary()
-    return GraphReport(f"kernel_{index}", KERNEL, node_names(operation), text)
+    return GraphReport(f"kernel_{index}", KERNEL, node_names(op), text)

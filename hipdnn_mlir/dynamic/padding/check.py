@@ -1,13 +1,15 @@
 """Whether the open sizes of a model may be rounded up, by following padding through the model; no pass, since it sees several modules."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from torch_mlir import ir
+from torch_mlir.dialects import func, torch
 
 from ...errors import OpenSizeError, PaddingError, Reject
-from ...ir.blocks import body, functions
+from ...ir.blocks import functions, operations
 from ...ir.literals import literal_array
 from ...ir.types import is_tensor, tensor_type
 from ...ir.view import lookup, node_name, op_name
@@ -16,8 +18,6 @@ from .dims import Dim, Factor, is_prefix, padded_by, plain
 from .follow import follow
 from .regions import tensors_of
 from .rules import Dims, Mixes, Sizes
-
-_RETURN = "func.return"
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,9 @@ class Mixing:
         return PaddingError(message, where=f"node {self.node!r}" if self.node else None, hint=hint)
 
 
-def check_padding(modules: Sequence[Any], inputs: Sequence[str], outputs: Sequence[str], sizes: Sizes) -> Mixing | None:
+def check_padding(
+    modules: Sequence[ir.Operation], inputs: Sequence[str], outputs: Sequence[str], sizes: Sizes
+) -> Mixing | None:
     """Why one of the sizes with buckets must not be rounded up, or None where what was asked for stays what it is.
 
     Args:
@@ -86,26 +88,25 @@ class _Follower:
     def __init__(self, sizes: Sizes, points: int) -> None:
         self._sizes = sizes
         self._points = points
-        self._dims: dict[Any, Dims] = {}
-        self._tainted: dict[Any, str] = {}
+        self._dims: dict[ir.Value, Dims] = {}
+        self._tainted: dict[ir.Value, str] = {}
 
-    def function(self, parts: Sequence[Any], inputs: int, outputs: Sequence[str]) -> None:
+    def function(self, parts: Sequence[func.FuncOp], inputs: int, outputs: Sequence[str]) -> None:
         """One function of all modules."""
-        blocks = [part.regions[0].blocks[0] for part in parts]
-        for index, arguments in enumerate(zip(*(block.arguments for block in blocks), strict=True)):
+        for index, arguments in enumerate(zip(*(part.arguments for part in parts), strict=True)):
             self._bind(arguments, is_input=index < inputs)
-        bodies = [[op for op in body(part) if op.name == _RETURN or _makes_tensors(op)] for part in parts]
-        if any(len(operations) != len(bodies[0]) for operations in bodies):
+        bodies = [[op for op in operations(part) if _is_followed(op)] for part in parts]
+        if any(len(ops) != len(bodies[0]) for ops in bodies):
             raise OpenSizeError("what the model does depends on an open size")
-        for operations in zip(*bodies, strict=True):
-            if operations[0].name == _RETURN:
-                self._outputs(operations[0], outputs)
-            elif operations[0].name == "torch.vtensor.literal":
-                self._literal(operations)
+        for same in zip(*bodies, strict=True):
+            if isinstance(same[0], func.ReturnOp):
+                self._outputs(same[0], outputs)
+            elif isinstance(same[0], torch.ValueTensorLiteralOp):
+                self._literal(same)
             else:
-                self._operation(operations)
+                self._operation(same)
 
-    def _bind(self, arguments: Sequence[Any], *, is_input: bool) -> None:
+    def _bind(self, arguments: Sequence[ir.Value], *, is_input: bool) -> None:
         columns = self._columns(arguments)
         if is_input:
             self._dims[arguments[0]] = [self._input_dim(column) for column in columns]
@@ -116,7 +117,7 @@ class _Follower:
         symbol = self._sizes.symbol_of(column)
         return plain(column) if symbol is None else (Factor(column, symbol),)
 
-    def _constant(self, value: Any, columns: Sequence[tuple[int, ...]]) -> None:
+    def _constant(self, value: ir.Value, columns: Sequence[tuple[int, ...]]) -> None:
         """A constant of these dims, of one number everywhere where they depend on a size with buckets."""
         self._dims[value] = []
         for column in columns:
@@ -126,14 +127,13 @@ class _Follower:
                 self._tainted[value] = symbol
             self._dims[value].append(plain(column) if exact is None else (Factor(column, exact),))
 
-    def _literal(self, operations: Sequence[Any]) -> None:
-        value = operations[0].results[0]
-        columns = self._columns([op.results[0] for op in operations])
+    def _literal(self, same: Sequence[torch.ValueTensorLiteralOp]) -> None:
+        value = same[0].result
+        columns = self._columns([op.result for op in same])
         self._constant(value, columns)
-        attributes = [op.attributes["value"] for op in operations]
-        if all(attribute == attributes[0] for attribute in attributes):
+        if all(op.value == same[0].value for op in same):
             return
-        arrays = [literal_array(op) for op in operations]
+        arrays = [literal_array(op) for op in same]
         if any(len(set(column)) > 1 for column in columns):
             symbol = self._symbol_in_dims(columns)
             if symbol is not None and not all(array.size and (array == array.flat[0]).all() for array in arrays):
@@ -150,23 +150,23 @@ class _Follower:
     def _symbol_in_dims(self, columns: Sequence[tuple[int, ...]]) -> str | None:
         return next(filter(None, map(self._sizes.symbol_in, columns)), None)
 
-    def _operation(self, operations: Sequence[Any]) -> None:
-        first = operations[0]
-        found = [lookup(operation) for operation in operations]
+    def _operation(self, same: Sequence[ir.OpView]) -> None:
+        first = same[0]
+        found = [lookup(op) for op in same]
         views = [each[1] for each in found if not isinstance(each, Reject)]
-        for results in _tensor_results(operations):
+        for results in _tensor_results(same):
             self._dims[results[0]] = [plain(column) for column in self._columns(results)]
-        if len(views) < len(operations):  # no program comes of this model, unless a later step takes the op away
+        if len(views) < len(same):  # no program comes of this model, unless a later step takes the op away
             known = (self._symbol(value) for value in first.operands if value in self._dims)
             symbol = next(filter(None, known), None)
             self._tainted.update({result: symbol for result in first.results if symbol is not None})
             return
         keys = [arg.key for arg in tensors_of(views[0])]
-        symbol = next(filter(None, (self._symbol(key) for key in keys)), None) or self._symbol_made(operations)
+        symbol = next(filter(None, (self._symbol(key) for key in keys)), None) or self._symbol_made(same)
         if symbol is not None or any(_numbers(view) != _numbers(views[0]) for view in views):
             self._follow(first, views, keys, symbol or "")
 
-    def _follow(self, first: Any, views: Sequence[OpView], keys: Sequence[Any], symbol: str) -> None:
+    def _follow(self, first: ir.OpView, views: Sequence[OpView], keys: Sequence[ir.Value], symbol: str) -> None:
         what, node = op_name(first), node_name(first)
         try:
             made = follow(views, [self._dims[key] for key in keys], self._sizes)
@@ -183,19 +183,19 @@ class _Follower:
             if dims is not None:
                 self._dims[result] = dims
 
-    def _symbol(self, value: Any) -> str | None:
+    def _symbol(self, value: ir.Value) -> str | None:
         """A size with buckets that a value's dims or numbers follow from."""
         return self._tainted.get(value) or next(filter(None, map(padded_by, self._dims[value])), None)
 
-    def _symbol_made(self, operations: Sequence[Any]) -> str | None:
+    def _symbol_made(self, same: Sequence[ir.OpView]) -> str | None:
         """The same of the dims of an op's results."""
-        for results in _tensor_results(operations):
+        for results in _tensor_results(same):
             symbol = self._symbol_in_dims(self._columns(results))
             if symbol is not None:
                 return symbol
         return None
 
-    def _outputs(self, returned: Any, names: Sequence[str]) -> None:
+    def _outputs(self, returned: func.ReturnOp, names: Sequence[str]) -> None:
         """What leaves the model: padding lies at the ends of its dims, where it can be cut off."""
         for name, value in zip(names, returned.operands, strict=False):
             if value in self._tainted:
@@ -207,20 +207,20 @@ class _Follower:
                     reason = f"padding lies between what was asked for along dimension {axis}"
                     raise _mixed(symbol, reason, f"output {name!r}", "")
 
-    def _columns(self, values: Sequence[Any]) -> list[tuple[int, ...]]:
+    def _columns(self, values: Sequence[ir.Value]) -> list[tuple[int, ...]]:
         return list(zip(*(tensor_type(value.type).static_dims() for value in values), strict=True))
 
 
-def _tensor_results(operations: Sequence[Any]) -> list[tuple[Any, ...]]:
+def _tensor_results(same: Sequence[ir.OpView]) -> list[tuple[ir.Value, ...]]:
     """Each result that is a tensor, of the op at all sample points."""
-    return [each for each in zip(*(op.results for op in operations), strict=True) if is_tensor(each[0].type)]
+    return [each for each in zip(*(op.results for op in same), strict=True) if is_tensor(each[0].type)]
 
 
-def _makes_tensors(operation: Any) -> bool:
-    return any(is_tensor(result.type) for result in operation.results)
+def _is_followed(op: ir.OpView) -> bool:
+    return isinstance(op, func.ReturnOp) or any(is_tensor(result.type) for result in op.results)
 
 
-def _numbers(view: OpView) -> Any:
+def _numbers(view: OpView) -> tuple[list[Any], Mapping[str, Any]]:
     """What an op is given beside tensors."""
     return [_without_tensors(arg) for arg in view.args], view.attributes
 
