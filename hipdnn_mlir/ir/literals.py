@@ -41,7 +41,6 @@ def literal_array(literal: torch.ValueTensorLiteralOp) -> Array:
     dims = kind.static_dims()
     if 0 in dims:  # of some dtypes there is no array to be had
         return np.empty(dims, kind.dtype.numpy)
-    value = ir.DenseElementsAttr(literal.attributes["value"])
-    if value.is_splat:
-        return np.full(dims, splat_number(value), kind.dtype.numpy)
-    return np.array(value).astype(kind.dtype.numpy, copy=False).reshape(dims)
+    if literal.value.is_splat:
+        return np.full(dims, splat_number(literal.value), kind.dtype.numpy)
+    return np.array(literal.value).astype(kind.dtype.numpy, copy=False).reshape(dims)
