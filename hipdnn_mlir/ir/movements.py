@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
-from .literals import constant_list
+from .literals import constant_list, tensor_list
 from .types import tensor_type, torch_tensor
 from .view_chains import dims_of
 
@@ -32,5 +32,4 @@ def joined(values: Sequence[ir.Value], axis: int) -> ir.Value:
     dims = dims_of(values[0])
     size = sum(dims_of(value)[axis] for value in values)
     kind = torch_tensor((*dims[:axis], size, *dims[axis + 1 :]), tensor_type(values[0].type).dtype)
-    parts = torch.prim_ListConstruct(ir.Type.parse("!torch.list<vtensor>"), values)
-    return torch.aten_cat(kind, parts, torch.constant_int(axis))
+    return torch.aten_cat(kind, tensor_list(values), torch.constant_int(axis))

@@ -120,10 +120,9 @@ class _Conversion:
         """Let an op read its f32 operands in one type."""
         for index, operand in enumerate(op.operands):
             version = self._narrow if narrow and index not in keeps else self._wide
-            listed = producer(operand)
             if is_tensor(operand.type):
                 op.operands[index] = version(operand)
-            elif isinstance(listed, torch.PrimListConstructOp) and tensor_operands(listed):
+            elif isinstance(listed := producer(operand), torch.PrimListConstructOp) and tensor_operands(listed):
                 items = [version(item) if is_tensor(item.type) else item for item in listed.elements]
                 with ir.InsertionPoint(op), op.location:
                     op.operands[index] = tensor_list(items)
@@ -155,9 +154,8 @@ class _Conversion:
         """Constants of arithmetic stay finite: a mask may hold the least f32, and infinities of it would make NaN."""
         limit = _LARGEST[self._narrow_type]
         for value in constants:
-            if value in self._narrow_version or tensor_type(value.type).dtype is not F32:
-                continue
-            if _is_scalar_literal(producer(value)):
+            has_version = value in self._narrow_version or _is_scalar_literal(producer(value))
+            if has_version or tensor_type(value.type).dtype is not F32:
                 continue
             with _after(value):
                 raised = torch.aten_maximum(value.type, value, splat(-limit, (), F32))

@@ -5,7 +5,7 @@ from torch_mlir.dialects import torch
 
 from ..ir.blocks import erase_dead, functions, operations
 from ..ir.constants import constant_values
-from ..ir.convolutions import with_filters
+from ..ir.convolutions import with_operands
 from ..ir.literals import constant_list
 from ..ir.module_pass import module_pass
 from ..ir.types import tensor_type, torch_tensor
@@ -48,7 +48,7 @@ def _fold(norm: torch.AtenBatchNormOp, known: set[ir.Value]) -> None:
         return
     with ir.InsertionPoint(norm), norm.location:  # its constants may be computed after the convolution
         weight, bias = _folded(convolution, norm)
-        folded = with_filters(convolution, weight, bias)
+        folded = with_operands(convolution, weight=weight, bias=bias)
     known |= {weight, bias}
     norm.result.replace_all_uses_with(folded.result)
     norm.erase()

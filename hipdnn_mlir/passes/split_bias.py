@@ -6,7 +6,7 @@ from torch_mlir.rewrite import PatternRewriter
 
 from ..ir.blocks import erase_dead, functions
 from ..ir.claims import is_taken
-from ..ir.convolutions import with_filters
+from ..ir.convolutions import with_operands
 from ..ir.module_pass import module_pass
 from ..ir.patterns import rewrite_ops
 from ..ir.types import is_tensor, tensor_type
@@ -33,7 +33,7 @@ def split_bias(module: ir.Operation, *, target: str = "host") -> None:
         kind = tensor_type(op.result.type)
         if not is_tensor(op.bias.type) or not kind.is_static or is_taken(op, library):
             return False
-        plain = with_filters(op, op.weight, torch.constant_none())
+        plain = with_operands(op, bias=torch.constant_none())
         if not is_taken(plain, library):
             plain.erase()
             return False

@@ -7,11 +7,10 @@ from torch_mlir.dialects import torch
 from torch_mlir.rewrite import PatternRewriter
 
 from ..ir.blocks import erase_dead, functions
-from ..ir.literals import tensor_list
 from ..ir.module_pass import module_pass
+from ..ir.movements import joined, sliced
 from ..ir.patterns import rewrite_ops
 from ..ir.terms import fused_location, is_float_tensor, is_private
-from ..ir.types import tensor_type, torch_tensor
 from ..ir.view import argument, producer
 from ..ir.view_chains import dims_of, movement_of
 from ..ops.spec import Concat, Slice
@@ -52,9 +51,8 @@ def _split(op: torch.AtenAddTensorOp, rewriter: PatternRewriter) -> bool:
         kind, one = a.type, torch.constant_int(1)
         first = torch.aten_sub_Tensor(kind, _product(a, cos_a), _product(b, sin_a), one)
         second = torch.aten_add_Tensor(kind, _product(b, cos_b), _product(a, sin_b), one)
-        axis = torch.constant_int(len(dims_of(match.x)) - 1)
-        joined = torch.aten_cat(match.x.type, tensor_list([first, second]), axis)
-    rewriter.replace_op(op, [joined])
+        halves = joined([first, second], len(dims_of(match.x)) - 1)
+    rewriter.replace_op(op, [halves])
     return True
 
 
@@ -113,12 +111,8 @@ def _halves(value: ir.Value, x: ir.Value) -> tuple[ir.Value, ir.Value]:
     dims = dims_of(value)
     if not dims or dims[-1] != dims_of(x)[-1]:
         return value, value
-    half = dims[-1] // 2
-    kind = torch_tensor((*dims[:-1], half), tensor_type(value.type).dtype)
-    last, one = torch.constant_int(len(dims) - 1), torch.constant_int(1)
-    start, middle, end = (torch.constant_int(bound) for bound in (0, half, dims[-1]))
-    first = torch.aten_slice_Tensor(kind, value, last, start, middle, one)
-    return first, torch.aten_slice_Tensor(kind, value, last, middle, end, one)
+    axis, half = len(dims) - 1, dims[-1] // 2
+    return sliced(value, axis, 0, half), sliced(value, axis, half, dims[-1])
 
 
 def _product(x: ir.Value, factor: ir.Value) -> ir.Value:
