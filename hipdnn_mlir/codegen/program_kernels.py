@@ -9,7 +9,7 @@ from typing import Any
 from torch_mlir import ir
 
 from ..errors import Reject, UnsupportedError
-from ..ir.dialect import OVERWRITES
+from ..ir.dialect import OVERWRITES, KernelOp
 from ..ir.view import node_name
 from . import Architecture, GpuKernel, find_architecture, link_code_object
 
@@ -28,7 +28,7 @@ class Generated:
 
 
 def generated_code(
-    write: Callable[[Architecture], GpuKernel | Reject], architecture: str, order: Sequence[int], operation: Any
+    write: Callable[[Architecture], GpuKernel | Reject], architecture: str, order: Sequence[int], op: ir.OpView
 ) -> Generated:
     """Compile a kernel.
 
@@ -36,14 +36,14 @@ def generated_code(
         write: compiles it for an architecture.
         architecture: name of the GPU's.
         order: where in the kernel's tensors each one stands that the code is written for.
-        operation: what is compiled, for messages.
+        op: what is compiled, for messages.
 
     Raises:
         UnsupportedError: there is no code for it.
     """
     made = write(find_architecture(architecture))
     if isinstance(made, Reject):
-        raise UnsupportedError([Reject(made.op, made.rule, made.reason, node_name(operation))], target=architecture)
+        raise UnsupportedError([Reject(made.op, made.rule, made.reason, node_name(op))], target=architecture)
     launches = [_code(launch, order) for launch in (*made.preceded_by, made)]
     return Generated(launches, tuple(order[number] for number in made.overwrites))
 
@@ -65,28 +65,22 @@ def _code(launch: GpuKernel, order: Sequence[int]) -> dict[str, Any]:
 
 
 def create_kernel(
-    module: Any,
+    module: ir.Operation,
     symbol: str,
     summary: str,
     operands: list[dict[str, Any]],
     description: Mapping[str, Any],
-    operation: Any,
+    op: ir.OpView,
     overwrites: Sequence[int] = (),
-) -> Any:
-    """Put a `hipdnn.kernel` in front of a module's functions; `overwrites` are numbers of its operands."""
-    places = [operands[number]["index"] for number in overwrites if _is_whole(operands, number)]
-    shared = {OVERWRITES: ir.DenseI64ArrayAttr.get(places)} if places else {}
-    with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]), operation.location:
-        return ir.Operation.create(
-            "hipdnn.kernel",
-            attributes={
-                "sym_name": ir.StringAttr.get(symbol),
-                "summary": ir.StringAttr.get(summary),
-                "operands_json": ir.StringAttr.get(json.dumps(operands, separators=(",", ":"))),
-                "description": ir.StringAttr.get(json.dumps(description, separators=(",", ":"))),
-                **shared,
-            },
-        )
+) -> KernelOp:
+    """Put the kernel of an op in front of a module's functions; `overwrites` are numbers of its operands."""
+    texts = (symbol, summary, *(json.dumps(part, separators=(",", ":")) for part in (operands, description)))
+    with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]), op.location:
+        kernel = KernelOp(*map(ir.StringAttr.get, texts))
+        places = [operands[number]["index"] for number in overwrites if _is_whole(operands, number)]
+        if places:
+            kernel.attributes[OVERWRITES] = ir.DenseI64ArrayAttr.get(places)
+    return kernel
 
 
 def _is_whole(operands: list[dict[str, Any]], number: int) -> bool:

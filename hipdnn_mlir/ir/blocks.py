@@ -6,12 +6,17 @@ from torch_mlir import ir
 from torch_mlir.dialects import func
 
 from ..walks import operands_first
-from .view import defining
+from .view import producer
 
 
 def functions(module: ir.Operation) -> list[func.FuncOp]:
     """The module's functions that have a body."""
     return [op for op in operations(module) if isinstance(op, func.FuncOp) and not op.is_external]
+
+
+def public_functions(module: ir.Operation) -> list[func.FuncOp]:
+    """The module's functions with a body that are called from outside: not `@hipdnn_constants`."""
+    return [function for function in functions(module) if "sym_visibility" not in function.attributes]
 
 
 def operations(parent: ir.OpView) -> list[ir.OpView]:
@@ -24,21 +29,21 @@ def body(function: Any) -> list[Any]:
     return [op.operation for op in function.regions[0].blocks[0].operations]
 
 
-def erase_dead(function: Any) -> None:
+def erase_dead(function: func.FuncOp) -> None:
     """Erase side-effect-free torch ops without uses, last first."""
-    for operation in reversed(body(function)):
-        if operation.name.startswith("torch.") and all(not list(result.uses) for result in operation.results):
-            operation.erase()
+    for op in reversed(operations(function)):
+        if op.operation.name.startswith("torch.") and all(not list(result.uses) for result in op.results):
+            op.erase()
 
 
-def clone_into(operation: Any, mapping: dict[Any, Any]) -> None:
+def clone_into(op: ir.OpView, mapping: dict[ir.Value, ir.Value]) -> None:
     """Clone an op and the constants it reads at the current insertion point, operands renamed by `mapping`, which grows."""
 
-    def unmapped(reader: Any) -> list[Any]:
-        sources = (defining(operand) for operand in reader.operands if operand not in mapping)
+    def unmapped(reader: ir.OpView) -> list[ir.OpView]:
+        sources = (producer(operand) for operand in reader.operands if operand not in mapping)
         return [source for source in sources if source is not None]
 
-    for original in operands_first(operation, unmapped):
+    for original in operands_first(op, unmapped):
         copy = original.clone()
         for index, operand in enumerate(original.operands):
             copy.operands[index] = mapping[operand]

@@ -1,8 +1,7 @@
 """Buffers: allocated, transposed views, moved and erased."""
 
-from typing import Any
-
 from torch_mlir import ir
+from torch_mlir.dialects import memref
 
 from ..errors import PassError
 from ..ops.emitter import Storage
@@ -10,10 +9,10 @@ from ..ops.strides import Dims, Strides, channels_last_order
 from ..walks import operands_first
 from .layout import CHANNELS_LAST
 from .types import memref_strides, strided_memref, tensor_type
-from .view import defining
+from .view import producer
 
 
-def storage(value: Any) -> Storage:
+def storage(value: ir.Value) -> Storage:
     """How a buffer keeps its tensor."""
     layout = memref_strides(value.type)
     if layout is None:
@@ -21,16 +20,12 @@ def storage(value: Any) -> Storage:
     return Storage(*layout)
 
 
-def new_buffer(dims: Dims, element: Any) -> Any:
+def new_buffer(dims: Dims, element: ir.Type) -> ir.Value:
     """An allocation in C order, at the current insertion point."""
-    return ir.Operation.create(
-        "memref.alloc",
-        results=[ir.MemRefType.get(list(dims), element)],
-        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])},
-    ).result
+    return memref.alloc(ir.MemRefType.get(dims, element), [], [])
 
 
-def allocate(kind: Any, layout: str) -> Any:
+def allocate(kind: ir.Type, layout: str) -> ir.Value:
     """A new buffer for a torch tensor type; channels-last is a permuted view of a packed allocation."""
     shape = tensor_type(kind)
     dims, element = shape.static_dims(), ir.Type.parse(shape.dtype.builtin)
@@ -41,7 +36,7 @@ def allocate(kind: Any, layout: str) -> Any:
     return transposed_view(buffer, tuple(order.index(axis) for axis in range(len(dims))))
 
 
-def transposed_type(kind: Any, order: tuple[int, ...]) -> Any | None:
+def transposed_type(kind: ir.MemRefType, order: Dims) -> ir.MemRefType | None:
     """The memref type of a permuted view, or None where strides are unknown."""
     layout = memref_strides(kind)
     if layout is None:
@@ -50,33 +45,27 @@ def transposed_type(kind: Any, order: tuple[int, ...]) -> Any | None:
     return strided_memref(tuple(kind.shape[axis] for axis in order), kind.element_type, strides, layout[1])
 
 
-def transposed_view(value: Any, order: tuple[int, ...]) -> Any:
+def transposed_view(value: ir.Value, order: Dims) -> ir.Value:
     """A memref.transpose of `value` at the current insertion point."""
-    permutation = ir.AffineMapAttr.get(ir.AffineMap.get_permutation(list(order)))
-    return ir.Operation.create(
-        "memref.transpose",
-        results=[transposed_type(value.type, order)],
-        operands=[value],
-        attributes={"permutation": permutation},
-    ).result
+    return memref.transpose(transposed_type(value.type, order), value, ir.AffineMap.get_permutation(order))
 
 
-def hoist(operation: Any, before: Any) -> None:
+def hoist(op: ir.OpView, before: ir.OpView) -> None:
     """Move an allocation, view or fill, and the views it is made from, in front of `before`."""
 
-    def behind(reader: Any) -> list[Any]:
-        sources = (defining(value) for value in reader.operands)
+    def behind(reader: ir.OpView) -> list[ir.OpView]:
+        sources = (producer(value) for value in reader.operands)
         return [source for source in sources if source is not None and not source.is_before_in_block(before)]
 
-    if not operation.is_before_in_block(before):
-        for moved in operands_first(operation, behind):
+    if not op.is_before_in_block(before):
+        for moved in operands_first(op, behind):
             moved.move_before(before)
 
 
-def erase_allocation(value: Any) -> None:
+def erase_allocation(value: ir.Value) -> None:
     """Erase an unused allocation together with the permuted view that `value` is of it."""
-    operands = [value]
-    while operands:
-        operation = operands.pop().owner.operation
-        operands += operation.operands
-        operation.erase()
+    unused = [value]
+    while unused:
+        op = unused.pop().owner
+        unused += op.operands
+        op.erase()

@@ -1,9 +1,9 @@
 """Regions that a target takes: dry runs of the emission that later compiles them, checked against the engines' tables."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from torch_mlir import ir
+from torch_mlir.dialects import func
 
 from ..errors import Reject
 from ..ops.emitter import Operand
@@ -11,7 +11,8 @@ from ..ops.regions import emit_region, is_map, kernel_region
 from ..ops.row import moves
 from ..ops.spec import OpView, Pad, Refusal, TensorType
 from ..targets.target import Target
-from .blocks import body, functions
+from .blocks import operations, public_functions
+from .dialect import GraphOp, LaunchOp, RegionOp
 from .outlining import Found, Region, try_members
 from .types import is_tensor, tensor_type
 from .view import is_constant, lookup
@@ -30,7 +31,7 @@ class Graphs:
     """
 
     target: Target
-    operation: str = "hipdnn.graph"
+    kind: type[RegionOp] = GraphOp
     writes_all: bool = False
     falls_back: bool = True
 
@@ -53,10 +54,10 @@ class Graphs:
 
     def take(
         self,
-        pairs: list[tuple[OpView, list[Any]]],
-        operands: dict[Any, Operand],
-        results: list[tuple[Any, TensorType]],
-    ) -> dict[str, Any] | Reject:
+        pairs: list[tuple[OpView, list[ir.Value]]],
+        operands: dict[ir.Value, Operand],
+        results: list[tuple[ir.Value, TensorType]],
+    ) -> dict[str, ir.Attribute] | Reject:
         """Dry-run the emission and ask the target's engines."""
         graph = emit_region(pairs, operands, results)
         if isinstance(graph, Reject):
@@ -66,59 +67,52 @@ class Graphs:
             engine = self.target.last_resort(graph)
         if engine is None:
             return Reject(pairs[-1][0].label, "engine", self.target.why_not(graph), pairs[-1][0].node)
-        attributes: dict[str, Any] = {ENGINE: ir.StringAttr.get(engine.name)}
+        attributes: dict[str, ir.Attribute] = {ENGINE: ir.StringAttr.get(engine.name)}
         if engine.is_last_resort:
             attributes[LAST_RESORT] = ir.UnitAttr.get()
         return attributes
 
 
-def try_region(members: list[Any], views: dict[Any, Any], target: Target) -> Region | Reject:
-    """Dry-run the emission of `members` as one graph and ask the target's engines; `views` are what `lookup` finds."""
-    return try_members(members, views, Graphs(target))
-
-
-def is_taken(operation: Any, target: Target) -> bool:
+def is_taken(op: ir.OpView, target: Target) -> bool:
     """Whether an engine takes an op as a graph of its own, other than for want of a better one."""
-    found = lookup(operation)
+    found = lookup(op)
     if isinstance(found, Reject):
         return False
     operands = {
         value: Operand(kind.static_dims(), kind.dtype)
-        for value in operation.operands
+        for value in op.operands
         if is_tensor(value.type) and (kind := tensor_type(value.type)).is_static
     }
-    results = [(value, tensor_type(value.type)) for value in operation.results]
-    taken = Graphs(target, falls_back=False).take([(found[1], list(operation.results))], operands, results)
+    results = [(value, tensor_type(value.type)) for value in op.results]
+    taken = Graphs(target, falls_back=False).take([(found[1], list(op.results))], operands, results)
     return not isinstance(taken, Reject)
 
 
-def rejects(module: Any, target: Target) -> list[Reject]:
+def rejects(module: ir.Operation, target: Target) -> list[Reject]:
     """Every op left outside regions that is not a data movement either, with the reason."""
-    found = []
-    for function in functions(module):
-        if "sym_visibility" in function.attributes:
-            continue
-        for operation in body(function):
-            if operation.name.startswith("hipdnn.") or operation.name == "func.return" or is_constant(operation):
+    rejected = []
+    for function in public_functions(module):
+        for op in operations(function):
+            if isinstance(op, RegionOp | func.ReturnOp) or is_constant(op):
                 continue
-            entry = lookup(operation)
-            reject = entry if isinstance(entry, Reject) else _why_outside(operation, entry, target)
+            found = lookup(op)
+            reject = found if isinstance(found, Reject) else _why_outside(op, found, target)
             if reject is not None:
-                found.append(reject)
-    return found
+                rejected.append(reject)
+    return rejected
 
 
-def _why_outside(operation: Any, found: Found, target: Target) -> Reject | None:
+def _why_outside(op: ir.OpView, found: Found, target: Target) -> Reject | None:
     """None for a data movement that legalization takes; else the reason, hipDNN's before a kernel's."""
-    row, op = found
+    row, seen = found
     try:
-        if row.move is not None and row.move(op):
+        if row.move is not None and row.move(seen):
             return None
     except Refusal as refusal:
         if row.call is None and row.launch is None:
-            return Reject(op.label, refusal.rule, refusal.reason, op.node)
+            return Reject(seen.label, refusal.rule, refusal.reason, seen.node)
     taker = Graphs(target) if row.emit is not None and row.move is None else Launches(target)
-    region = try_members([operation], {operation: found}, taker)
+    region = try_members([op], {op: found}, taker)
     return region if isinstance(region, Reject) else None
 
 
@@ -127,7 +121,7 @@ class Launches:
     """Regions that one kernel of a target computes."""
 
     target: Target
-    operation: str = "hipdnn.launch"
+    kind: type[RegionOp] = LaunchOp
     writes_all: bool = True
     looks_ahead: bool = False
 
@@ -150,10 +144,10 @@ class Launches:
 
     def take(
         self,
-        pairs: list[tuple[OpView, list[Any]]],
-        operands: dict[Any, Operand],
-        results: list[tuple[Any, TensorType]],
-    ) -> dict[str, Any] | Reject:
+        pairs: list[tuple[OpView, list[ir.Value]]],
+        operands: dict[ir.Value, Operand],
+        results: list[tuple[ir.Value, TensorType]],
+    ) -> dict[str, ir.Attribute] | Reject:
         """Dry-run the kernel's description and look for its function at the target."""
         kernel = kernel_region(pairs, operands, results)
         if isinstance(kernel, Reject):

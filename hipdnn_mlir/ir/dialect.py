@@ -5,7 +5,8 @@ split by the offload pass.
 """
 
 import sys
-from typing import Any, Optional
+from collections.abc import Sequence
+from typing import Any, Optional, TypeVar
 
 from torch_mlir import ir
 from torch_mlir.dialects import ext
@@ -16,8 +17,8 @@ from .types import same_storage
 
 MAX_INPUTS = 24
 MAX_RESULTS = 8
-REGIONS = ("hipdnn.graph", "hipdnn.launch")
-"""Ops with a body of torch ops that becomes one step."""
+OVERWRITES = "hipdnn.overwrites"
+"""Of a `hipdnn.kernel`: ins in whose memory its out may lie, by their places among the ins of a call."""
 
 
 class HipDNN(ext.Dialect, name="hipdnn"):
@@ -33,11 +34,16 @@ def _slots(**groups: tuple[Any, int]) -> dict[str, Any]:
     }
 
 
+def _filled(values: Sequence[ir.Value | ir.Type], slots: int) -> list[ir.Value | ir.Type | None]:
+    """Arguments for all slots of a group."""
+    return [*values, *[None] * (slots - len(values))]
+
+
 class _NoEffects(ir.MemoryEffectsOpInterface):
     """Pure in tensor form: equal graphs merge, dead ones vanish."""
 
     @staticmethod
-    def get_effects(op: Any, effects: Any) -> None:
+    def get_effects(op: ir.OpView, effects: list[Any]) -> None:
         """Report nothing."""
 
 
@@ -45,45 +51,75 @@ class _BufferEffects(ir.MemoryEffectsOpInterface):
     """Memref operands are read (ins) or written (outs); tensor form has no effects."""
 
     @staticmethod
-    def get_effects(op: Any, effects: Any) -> None:
+    def get_effects(op: "StepOp", effects: list[Any]) -> None:
         """Report reads and writes per memref operand."""
-        operation = op.operation
-        ins = input_count(operation)
-        for index, use in enumerate(operation.op_operands):
-            if isinstance(operation.operands[index].type, ir.MemRefType):
-                effects.append(ir.MemoryEffect.Read if index < ins else ir.MemoryEffect.Write, use)
+        ins = len(op.ins)
+        for value, use in zip(op.operands, op.op_operands, strict=True):
+            if isinstance(value.type, ir.MemRefType):
+                effects.append(ir.MemoryEffect.Read if use.operand_number < ins else ir.MemoryEffect.Write, use)
+
+
+class StepOp(HipDNN.Operation, traits=[_BufferEffects]):
+    """What becomes one step of a program: a region, or a call of what it was compiled to."""
+
+    __annotations__ = _slots(ins=(Operand, MAX_INPUTS), outs=(Operand, MAX_RESULTS))
+
+    @property
+    def ins(self) -> list[ir.Value]:
+        """What the step reads."""
+        return list(self.operands)[: self._ins_count()]
+
+    @property
+    def outs(self) -> list[ir.Value]:
+        """The buffers that the step writes: none in tensor form."""
+        return list(self.operands)[self._ins_count() :]
+
+    def _ins_count(self) -> int:
+        return sum(list(self.attributes["operandSegmentSizes"])[:MAX_INPUTS])
 
 
 class YieldOp(HipDNN.Operation, name="yield", traits=[ir.IsTerminatorTrait, _NoEffects]):
-    """Ends a graph's body: its results, in order."""
+    """Ends a region's body: its results, in order."""
 
     __annotations__ = _slots(results=(Operand, MAX_RESULTS))
 
 
-class GraphOp(HipDNN.Operation, name="graph", traits=[ir.IsIsolatedFromAboveTrait, _BufferEffects]):
-    """One hipDNN graph: torch ops on block arguments.
+class RegionOp(StepOp, traits=[ir.IsIsolatedFromAboveTrait]):
+    """Torch ops on block arguments that become one step.
 
     Tensor form: ins and results are `!torch.vtensor`. Buffer form (after legalization): ins and outs are memrefs, no results.
     """
 
-    __annotations__ = {
-        **_slots(ins=(Operand, MAX_INPUTS), outs=(Operand, MAX_RESULTS), r=(Result, MAX_RESULTS)),
-        "body": Region,
-    }
+    __annotations__ = {**_slots(r=(Result, MAX_RESULTS)), "region": Region}
+
+    @property
+    def body(self) -> ir.Block:
+        """The block with the torch ops."""
+        return self.region.blocks[0]
+
+    @property
+    def yielded(self) -> list[ir.Value]:
+        """The values in the body that results or outs get."""
+        return list(self.body.operations[-1].operands)
+
+    def add_body(self, types: Sequence[ir.Type]) -> ir.Block:
+        """The block of a region that has none yet, with arguments of the types of what it reads."""
+        return self.region.blocks.append(*types, arg_locs=[self.location] * len(types))
 
     def verify_invariants(self) -> bool:
         """Block arguments match ins; yielded values match results (tensor form) or outs (buffer form)."""
-        return _verify_graph(self.operation)
+        fault = _fault(self)
+        if fault:
+            self.location.emit_error(f"'{self.OPERATION_NAME}' op {fault}")
+        return not fault
 
 
-class LaunchOp(HipDNN.Operation, name="launch", traits=[ir.IsIsolatedFromAboveTrait, _BufferEffects]):
-    """One kernel: torch ops on block arguments, in the two forms of `hipdnn.graph`."""
+class GraphOp(RegionOp, name="graph"):
+    """One hipDNN graph."""
 
-    __annotations__ = dict(GraphOp.__annotations__)
 
-    def verify_invariants(self) -> bool:
-        """As for a graph."""
-        return _verify_graph(self.operation)
+class LaunchOp(RegionOp, name="launch"):
+    """One kernel."""
 
 
 class ExecutableOp(HipDNN.Operation, name="executable", traits=[_NoEffects]):
@@ -96,13 +132,10 @@ class ExecutableOp(HipDNN.Operation, name="executable", traits=[_NoEffects]):
     descriptors: ir.StringAttr
 
 
-class ExecuteOp(HipDNN.Operation, name="execute", traits=[_BufferEffects]):
+class ExecuteOp(StepOp, name="execute"):
     """Run an executable on buffers: ins are read, outs are written."""
 
-    __annotations__ = {
-        **_slots(ins=(Operand, MAX_INPUTS), outs=(Operand, MAX_RESULTS)),
-        "executable": ir.FlatSymbolRefAttr,
-    }
+    executable: ir.FlatSymbolRefAttr
 
 
 class KernelOp(HipDNN.Operation, name="kernel", traits=[_NoEffects]):
@@ -113,101 +146,65 @@ class KernelOp(HipDNN.Operation, name="kernel", traits=[_NoEffects]):
     operands_json: ir.StringAttr
     description: ir.StringAttr
 
+    @property
+    def overwrites(self) -> list[int]:
+        """Ins in whose memory its out may lie, by their places among the ins of a call."""
+        return list(self.attributes.get(OVERWRITES, ()))
 
-class LaunchKernelOp(HipDNN.Operation, name="launch_kernel", traits=[_BufferEffects]):
+
+class LaunchKernelOp(StepOp, name="launch_kernel"):
     """Run a kernel on buffers: ins are read, outs are written."""
 
-    __annotations__ = {
-        **_slots(ins=(Operand, MAX_INPUTS), outs=(Operand, MAX_RESULTS)),
-        "kernel": ir.FlatSymbolRefAttr,
-    }
+    kernel: ir.FlatSymbolRefAttr
 
 
-def input_count(operation: Any) -> int:
-    """Number of `ins` of a region or a call."""
-    sizes = ir.DenseI32ArrayAttr(operation.attributes["operandSegmentSizes"])
-    return sum(list(sizes)[:MAX_INPUTS])
+Made = TypeVar("Made", bound=StepOp)
 
 
-def segments(*counts: tuple[int, int]) -> ir.DenseI32ArrayAttr:
-    """Segment sizes for groups of (used, slots)."""
-    return ir.DenseI32ArrayAttr.get([size for used, slots in counts for size in [1] * used + [0] * (slots - used)])
+def create_region(
+    kind: type[Made],
+    ins: Sequence[ir.Value],
+    outs: Sequence[ir.Value],
+    results: Sequence[ir.Type],
+    location: ir.Location,
+) -> Made:
+    """A region without a body, at the current insertion point."""
+    operands = [*_filled(ins, MAX_INPUTS), *_filled(outs, MAX_RESULTS)]
+    return kind(*operands, *_filled(results, MAX_RESULTS), loc=location)
 
 
-def create_graph(
-    ins: list[Any], outs: list[Any], results: list[Any], location: Any, *, name: str = "hipdnn.graph"
-) -> Any:
-    """An empty graph, or another of REGIONS, at the current insertion point; the caller fills its region."""
-    return ir.Operation.create(
-        name,
-        results=results,
-        operands=[*ins, *outs],
-        regions=1,
-        attributes={
-            "operandSegmentSizes": segments((len(ins), MAX_INPUTS), (len(outs), MAX_RESULTS)),
-            "resultSegmentSizes": segments((len(results), MAX_RESULTS)),
-        },
-        loc=location,
-    )
+def create_yield(values: Sequence[ir.Value], location: ir.Location) -> None:
+    """The terminator of a region's body, at the current insertion point."""
+    YieldOp(*_filled(values, MAX_RESULTS), loc=location)
 
 
-def create_yield(values: list[Any], location: Any) -> None:
-    """The terminator of a graph's body, at the current insertion point."""
-    ir.Operation.create(
-        "hipdnn.yield",
-        operands=values,
-        attributes={"operandSegmentSizes": segments((len(values), MAX_RESULTS))},
-        loc=location,
-    )
+def create_call(
+    kind: type[Made], symbol: str, ins: Sequence[ir.Value], outs: Sequence[ir.Value], location: ir.Location
+) -> Made:
+    """A call of an executable or a kernel, at the current insertion point."""
+    operands = [*_filled(ins, MAX_INPUTS), *_filled(outs, MAX_RESULTS)]
+    return kind(*operands, ir.FlatSymbolRefAttr.get(symbol), loc=location)
 
 
-def create_execute(symbol: str, ins: list[Any], outs: list[Any], location: Any) -> Any:
-    """A call of an executable, at the current insertion point."""
-    return _create_call("execute", "executable", symbol, ins, outs, location)
-
-
-def create_launch_kernel(symbol: str, ins: list[Any], outs: list[Any], location: Any) -> Any:
-    """A call of a kernel, at the current insertion point."""
-    return _create_call("launch_kernel", "kernel", symbol, ins, outs, location)
-
-
-def _create_call(name: str, callee: str, symbol: str, ins: list[Any], outs: list[Any], location: Any) -> Any:
-    return ir.Operation.create(
-        f"hipdnn.{name}",
-        operands=[*ins, *outs],
-        attributes={
-            callee: ir.FlatSymbolRefAttr.get(symbol),
-            "operandSegmentSizes": segments((len(ins), MAX_INPUTS), (len(outs), MAX_RESULTS)),
-        },
-        loc=location,
-    )
-
-
-def _verify_graph(operation: Any) -> bool:
-    def fail(message: str) -> bool:
-        operation.location.emit_error(f"'{operation.name}' op {message}")
-        return False
-
-    if len(operation.regions[0].blocks) != 1:
-        return fail("expects one block in its region")
-    block = operation.regions[0].blocks[0]
-    ins = input_count(operation)
-    destinations = list(operation.operands)[ins:]
-    if bool(destinations) == bool(len(operation.results)):
-        return fail("expects either results (tensor form) or outs (buffer form)")
-    if len(block.arguments) != ins:
-        return fail(f"has {ins} ins but its body takes {len(block.arguments)} arguments")
-    for index, argument in enumerate(block.arguments):
-        if not same_storage(argument.type, operation.operands[index].type):
-            return fail(f"ins #{index} is {operation.operands[index].type}, its body expects {argument.type}")
-    yielded = list(block.operations[len(block.operations) - 1].operation.operands)
-    expected = [value.type for value in (destinations or operation.results)]
+def _fault(region: RegionOp) -> str | None:
+    """What is wrong with a region."""
+    if len(region.region.blocks) != 1:
+        return "expects one block in its region"
+    arguments, yielded, ins, outs = region.body.arguments, region.yielded, region.ins, region.outs
+    if bool(outs) == bool(len(region.results)):
+        return "expects either results (tensor form) or outs (buffer form)"
+    if len(arguments) != len(ins):
+        return f"has {len(ins)} ins but its body takes {len(arguments)} arguments"
+    for index, (argument, value) in enumerate(zip(arguments, ins, strict=True)):
+        if not same_storage(argument.type, value.type):
+            return f"ins #{index} is {value.type}, its body expects {argument.type}"
+    expected = [value.type for value in (outs or region.results)]
     if len(yielded) != len(expected):
-        return fail(f"yields {len(yielded)} values, expected {len(expected)}")
+        return f"yields {len(yielded)} values, expected {len(expected)}"
     for index, (value, kind) in enumerate(zip(yielded, expected, strict=True)):
         if not same_storage(value.type, kind):
-            return fail(f"yields {value.type} as #{index}, expected {kind}")
-    return True
+            return f"yields {value.type} as #{index}, expected {kind}"
+    return None
 
 
 def make_context() -> ir.Context:
@@ -219,7 +216,3 @@ def make_context() -> ir.Context:
     with context, ir.Location.unknown():
         HipDNN.load()
     return context
-
-
-OVERWRITES = "hipdnn.overwrites"
-"""Of a `hipdnn.kernel`: ins in whose memory its out may lie, by their places among the ins of a call."""

@@ -1,7 +1,7 @@
 """The layout that is marked for a result: channels-last or C order."""
 
+from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 from torch_mlir import ir
 
@@ -12,11 +12,14 @@ CHANNELS_LAST, CONTIGUOUS = "channels_last", "contiguous"
 MIN_RANK = 3  # n, c and one spatial dim
 
 
-def layout_of(operation: Any, index: int) -> str:
+def mark_layouts(op: ir.OpView, layouts: Sequence[str]) -> None:
+    """Say how the results of an op are stored."""
+    op.attributes[LAYOUTS] = ir.ArrayAttr.get([ir.StringAttr.get(layout) for layout in layouts])
+
+
+def layout_of(op: ir.OpView, index: int) -> str:
     """The layout marked for a result of an op; contiguous where nothing is marked."""
-    if LAYOUTS not in operation.attributes:
-        return CONTIGUOUS
-    return str(ir.StringAttr(ir.ArrayAttr(operation.attributes[LAYOUTS])[index]).value)
+    return str(op.attributes[LAYOUTS][index].value) if LAYOUTS in op.attributes else CONTIGUOUS
 
 
 def order_matters(dims: Dims) -> bool:

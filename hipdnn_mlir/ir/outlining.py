@@ -1,30 +1,35 @@
 """Outlining: ops of one block join regions of one kind as long as the whole is taken, and each region becomes one op with a body."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from torch_mlir import ir
+from torch_mlir.dialects import func, torch
 
 from ..errors import Reject
 from ..ops.emitter import Operand
 from ..ops.row import OpRow
 from ..ops.spec import OpView, TensorType
-from .blocks import body, clone_into
-from .dialect import MAX_INPUTS, MAX_RESULTS, create_graph, create_yield
+from .blocks import clone_into, operations
+from .dialect import MAX_INPUTS, MAX_RESULTS, RegionOp, create_region, create_yield
 from .partition import Partition
+from .terms import fused_location
 from .types import is_tensor, tensor_type
-from .view import defining, is_constant, lookup
+from .view import is_constant, lookup, producer, readers
 
 MAX_OPS = 32
 Found = tuple[OpRow, OpView]
+Views = Mapping[ir.OpView, Found]
+"""What `lookup` finds, of the ops that it does not reject."""
 
 
 class Taker(Protocol):
     """What decides which ops form a region."""
 
     @property
-    def operation(self) -> str:
-        """Name of the op that a region becomes."""
+    def kind(self) -> type[RegionOp]:
+        """The op that a region becomes."""
 
     @property
     def writes_all(self) -> bool:
@@ -45,10 +50,10 @@ class Taker(Protocol):
 
     def take(
         self,
-        pairs: list[tuple[OpView, list[Any]]],
-        operands: dict[Any, Operand],
-        results: list[tuple[Any, TensorType]],
-    ) -> dict[str, Any] | Reject:
+        pairs: list[tuple[OpView, list[ir.Value]]],
+        operands: dict[ir.Value, Operand],
+        results: list[tuple[ir.Value, TensorType]],
+    ) -> dict[str, ir.Attribute] | Reject:
         """Attributes of the region's op where the region is taken; arguments as for `emit_region`."""
 
 
@@ -56,46 +61,45 @@ class Taker(Protocol):
 class Region:
     """Ops chosen for one region (in program order), the values they read and yield, and attributes of the op it becomes."""
 
-    ops: list[Any]
-    inputs: list[Any]
-    results: list[Any]
-    attributes: dict[str, Any] = field(default_factory=dict)
+    ops: list[ir.OpView]
+    inputs: list[ir.Value]
+    results: list[ir.Value]
+    attributes: dict[str, ir.Attribute] = field(default_factory=dict)
 
 
-def outline(function: Any, taker: Taker) -> None:
+def outline(function: func.FuncOp, taker: Taker) -> None:
     """Group a function's ops into regions, each as large as the taker allows, and outline them. Constants are cloned inside."""
-    operations = body(function)
-    views = {op: lookup(op) for op in operations}
-    partition = Partition(operations)
+    ops = operations(function)
+    views = {op: found for op in ops if not isinstance(found := lookup(op), Reject)}
+    partition = Partition(ops)
     regions: dict[int, Region] = {}
-    for operation in operations:
-        found = views[operation]
-        if isinstance(found, Reject) or not taker.joins(found):
+    for op in ops:
+        if op not in views or not taker.joins(views[op]):
             continue
-        chosen = _place(operation, partition, views, taker)
+        chosen = _place(op, partition, views, taker)
         if chosen is None:
             continue
         for member in chosen.ops:
             regions.pop(partition.group(member), None)
         regions[partition.merge(chosen.ops)] = chosen
     if regions:
-        _outline(function, partition, regions, taker.operation)
+        _outline(function, partition, regions, taker.kind)
 
 
-def _place(operation: Any, partition: Partition, views: dict[Any, Any], taker: Taker) -> Region | None:
-    """The largest region that `operation` can join, or one of its own, or None where it is not taken.
+def _place(op: ir.OpView, partition: Partition, views: Views, taker: Taker) -> Region | None:
+    """The largest region that an op can join, or one of its own, or None where it is not taken.
 
     Where the taker looks ahead, an op that no producer's region takes may enter one together with its only reader.
     """
-    absorbed = [source for value in operation.operands if (source := _absorbable(value, views, taker)) is not None]
-    producers = partition.producers(operation)
-    choices = [producers] if len(producers) > 1 else []
-    choices += [[producer] for producer in producers] + [[]]
-    tries = [(groups, [*absorbed, operation]) for groups in choices]
-    tries += [(groups, [operation]) for groups in choices] if absorbed else []
-    reader = _only_reader(operation, views, taker) if taker.looks_ahead else None
+    absorbed = [source for value in op.operands if (source := _absorbable(value, views, taker)) is not None]
+    feeding = partition.producers(op)
+    choices = [feeding] if len(feeding) > 1 else []
+    choices += [[group] for group in feeding] + [[]]
+    tries = [(groups, [*absorbed, op]) for groups in choices]
+    tries += [(groups, [op]) for groups in choices] if absorbed else []
+    reader = _only_reader(op, views, taker) if taker.looks_ahead else None
     if reader is not None:  # behind what joins a producer, before a region of its own
-        ahead = [(groups, [operation, reader]) for groups in choices]
+        ahead = [(groups, [op, reader]) for groups in choices]
         tries = [t for t in tries if t[0]] + ahead + [t for t in tries if not t[0]]
     second: Region | None = None
     for groups, more in tries:
@@ -113,32 +117,26 @@ def _place(operation: Any, partition: Partition, views: dict[Any, Any], taker: T
     return second
 
 
-def _only_reader(operation: Any, views: dict[Any, Any], taker: Taker) -> Any | None:
+def _only_reader(op: ir.OpView, views: Views, taker: Taker) -> ir.OpView | None:
     """The op that alone reads an op's only result, where it may join a region."""
-    if len(operation.results) != 1:
+    reading = readers(op.result) if len(op.results) == 1 else []
+    if len(reading) != 1 or reading[0] not in views:
         return None
-    readers = [use.owner.operation for use in operation.results[0].uses]
-    if len(readers) != 1:
-        return None
-    found = views.get(readers[0])
-    return readers[0] if found is not None and not isinstance(found, Reject) and taker.joins(found) else None
+    return reading[0] if taker.joins(views[reading[0]]) else None
 
 
-def _absorbable(value: Any, views: dict[Any, Any], taker: Taker) -> Any | None:
+def _absorbable(value: ir.Value, views: Views, taker: Taker) -> ir.OpView | None:
     """The op behind an operand where it can be absorbed (a border) and nothing else reads it."""
-    source = defining(value)
-    if source is None or len(list(value.uses)) != 1:
+    source = producer(value)
+    if source not in views or len(readers(value)) != 1:
         return None
-    found = views.get(source)
-    if found is None or isinstance(found, Reject):
-        return None
-    return source if taker.absorbs(found) else None
+    return source if taker.absorbs(views[source]) else None
 
 
-def try_members(members: list[Any], views: dict[Any, Any], taker: Taker) -> Region | Reject:
+def try_members(members: list[ir.OpView], views: Views, taker: Taker) -> Region | Reject:
     """Ask the taker about `members` as one region."""
     inside = set(members)
-    inputs: dict[Any, Operand] = {}
+    inputs: dict[ir.Value, Operand] = {}
     for member in members:
         for value in member.operands:
             if is_tensor(value.type) and value not in inputs and not _is_inside(value, inside):
@@ -154,57 +152,69 @@ def try_members(members: list[Any], views: dict[Any, Any], taker: Taker) -> Regi
     return taken if isinstance(taken, Reject) else Region(members, list(inputs), results, taken)
 
 
-def _leaves(result: Any, inside: set[Any], views: dict[Any, Any], taker: Taker) -> bool:
+def _leaves(result: ir.Value, inside: set[ir.OpView], views: Views, taker: Taker) -> bool:
     """Whether a region has a result: something outside reads it, or the kernel writes it all the same."""
-    is_written = taker.writes_all and views[result.owner.operation][0].call is not None
-    return is_written or any(use.owner.operation not in inside for use in result.uses)
+    is_written = taker.writes_all and views[result.owner][0].call is not None
+    return is_written or not inside.issuperset(readers(result))
 
 
-def _is_inside(value: Any, inside: set[Any]) -> bool:
-    source = defining(value)
+def _is_inside(value: ir.Value, inside: set[ir.OpView]) -> bool:
+    source = producer(value)
     return source is not None and (source in inside or _is_cloned(source))
 
 
-def _is_cloned(source: Any) -> bool:
+def _is_cloned(source: ir.OpView) -> bool:
     """Constants that live inside regions: lists, numbers, literals of one element of rank 0."""
-    if source.name == "torch.vtensor.literal":
-        return not tensor_type(source.results[0].type).dims
+    if isinstance(source, torch.ValueTensorLiteralOp):
+        return not tensor_type(source.result.type).dims
     return is_constant(source)
 
 
-def _outline(function: Any, partition: Partition, regions: dict[int, Region], name: str) -> None:
+def _outline(function: func.FuncOp, partition: Partition, regions: dict[int, Region], kind: type[RegionOp]) -> None:
     """Rewrite the block: groups in dependency order, each region as one op."""
-    block = function.regions[0].blocks[0]
-    terminator = block.operations[len(block.operations) - 1].operation
-    erased: list[Any] = []
-    replaced: dict[Any, Any] = {}
+    terminator = operations(function)[-1]
+    erased: list[ir.OpView] = []
+    replaced: dict[ir.Value, ir.Value] = {}
     for group in partition.ordered_groups():
         region = regions.get(group)
         if region is None:
-            for operation in partition.members([group], []):
-                if operation != terminator:
-                    operation.move_before(terminator)
+            for op in partition.members([group], []):
+                if op != terminator:
+                    op.move_before(terminator)
             continue
-        _build(region, terminator, replaced, name)
+        _build(region, terminator, replaced, kind)
         erased += region.ops
-    for operation in reversed(erased):
-        operation.erase()
+    for op in reversed(erased):
+        op.erase()
 
 
-def _build(region: Region, terminator: Any, replaced: dict[Any, Any], name: str) -> None:
+def _build(region: Region, terminator: ir.OpView, replaced: dict[ir.Value, ir.Value], kind: type[RegionOp]) -> None:
     """One region in front of the terminator; `replaced` maps results of earlier regions to what took their place."""
     inputs = [replaced.get(value, value) for value in region.inputs]
-    location = ir.Location.fused([op.location for op in region.ops]) if len(region.ops) > 1 else region.ops[0].location
     with ir.InsertionPoint(terminator):
-        made = create_graph(inputs, [], [value.type for value in region.results], location, name=name)
+        made = create_region(kind, inputs, [], [value.type for value in region.results], fused_location(region.ops))
     for key, attribute in region.attributes.items():
         made.attributes[key] = attribute
-    block = made.regions[0].blocks.append(*[v.type for v in inputs], arg_locs=[location] * len(inputs))
-    mapping = dict(zip(inputs, block.arguments, strict=True))
-    with ir.InsertionPoint(block):
-        for operation in region.ops:
-            clone_into(operation, mapping)
-        create_yield([mapping[value] for value in region.results], location)
+    fill_body(made, region.ops, inputs, region.results)
     for value, result in zip(region.results, made.results, strict=True):
         value.replace_all_uses_with(result)
         replaced[value] = result
+
+
+def fill_body(
+    region: RegionOp, members: Sequence[ir.OpView], inputs: Sequence[ir.Value], yielded: Sequence[ir.Value]
+) -> None:
+    """Clone ops into a region without a body.
+
+    Args:
+        region: gets the body.
+        members: the ops, in order.
+        inputs: the values that they read from outside: they become arguments.
+        yielded: which of the values that they make are yielded.
+    """
+    block = region.add_body([value.type for value in inputs])
+    mapping = dict(zip(inputs, block.arguments, strict=True))
+    with ir.InsertionPoint(block):
+        for member in members:
+            clone_into(member, mapping)
+        create_yield([mapping[value] for value in yielded], region.location)

@@ -1,42 +1,44 @@
 """Groups of ops in one block and what merging them would do: producers, convexity, a dependency order."""
 
 import heapq
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-from .view import defining
+from torch_mlir import ir
+
+from .view import producer
 
 
 class Partition:
     """Every op starts as a group of its own; groups merge. Not thread-safe, lives for one rewrite of one block."""
 
-    def __init__(self, operations: list[Any]) -> None:
+    def __init__(self, operations: Sequence[ir.OpView]) -> None:
         self._operations = operations
-        self._index = {operation: i for i, operation in enumerate(operations)}
+        self._index = {op: i for i, op in enumerate(operations)}
         self._group = list(range(len(operations)))
         self._members: dict[int, list[int]] = {i: [i] for i in range(len(operations))}
-        self._sources = [self._direct_sources(operation) for operation in operations]
+        self._sources = [self._direct_sources(op) for op in operations]
         self._regions: set[int] = set()
 
-    def _direct_sources(self, operation: Any) -> list[int]:
-        """Indices of the ops whose results `operation` reads."""
-        found = (defining(value) for value in operation.operands)
-        return sorted({self._index[source] for source in found if source is not None and source in self._index})
+    def _direct_sources(self, op: ir.OpView) -> list[int]:
+        """Indices of the ops whose results an op reads."""
+        found = (self._index.get(producer(value)) for value in op.operands)
+        return sorted({index for index in found if index is not None})
 
-    def group(self, operation: Any) -> int:
+    def group(self, op: ir.OpView) -> int:
         """The group an op belongs to."""
-        return self._group[self._index[operation]]
+        return self._group[self._index[op]]
 
-    def producers(self, operation: Any) -> list[int]:
+    def producers(self, op: ir.OpView) -> list[int]:
         """Merged groups that feed the op, the one computed last first."""
-        groups = {self._group[source] for source in self._sources[self._index[operation]]}
+        groups = {self._group[source] for source in self._sources[self._index[op]]}
         return sorted((g for g in groups if g in self._regions), key=lambda g: -self._members[g][-1])
 
-    def members(self, groups: list[int], more: list[Any]) -> list[Any]:
+    def members(self, groups: Iterable[int], more: Iterable[ir.OpView]) -> list[ir.OpView]:
         """The ops of some groups and some further ops, in program order."""
         chosen = {index for group in groups for index in self._members[group]} | {self._index[op] for op in more}
         return [self._operations[index] for index in sorted(chosen)]
 
-    def merge(self, operations: list[Any]) -> int:
+    def merge(self, operations: Iterable[ir.OpView]) -> int:
         """Make one group of the ops; returns its number."""
         indices = sorted(self._index[op] for op in operations)
         for index in indices:
@@ -53,7 +55,7 @@ class Partition:
         self._regions.add(number)
         return number
 
-    def is_convex(self, operations: list[Any]) -> bool:
+    def is_convex(self, operations: Iterable[ir.OpView]) -> bool:
         """Whether no path leaves the ops and comes back, other groups taken as wholes."""
         inside = {self._index[op] for op in operations}
         first = min(inside)

@@ -1,44 +1,42 @@
 """Types of memref views when the buffer under them changes its layout."""
 
-from collections.abc import Collection, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 from torch_mlir import ir
+from torch_mlir.dialects import linalg, memref
 
 from ..ops.strides import Dims, Strides, restride
-from .dialect import REGIONS
+from .dialect import RegionOp
 from .types import memref_strides, strided_memref
+from .view import producer, readers
 
-RESHAPES = ("memref.collapse_shape", "memref.expand_shape")
-VIEWS = ("memref.transpose", "memref.subview", *RESHAPES, "memref.cast")
+RESHAPES = (memref.CollapseShapeOp, memref.ExpandShapeOp)
+WHOLE_VIEWS = (memref.TransposeOp, *RESHAPES, memref.CastOp)
+"""Views of all elements."""
+VIEWS = (*WHOLE_VIEWS, memref.SubViewOp)
 
 
-def view_type(operation: Any, source: Any) -> Any | None:
+def view_type(view: ir.OpView, source: ir.MemRefType) -> ir.MemRefType | None:
     """The result type of a view op if its operand had memref type `source`, or None where no view can show it."""
     layout = memref_strides(source)
     if layout is None:
         return None
     strides, offset = layout
     dims, element = tuple(source.shape), source.element_type
-    result = ir.MemRefType(operation.results[0].type)
-    if operation.name == "memref.cast":  # hides strides, which may be others now
-        return source
-    if operation.name == "memref.transpose":
-        order = permutation(operation)
-        return strided_memref(tuple(dims[a] for a in order), element, tuple(strides[a] for a in order), offset)
-    if operation.name == "memref.subview":
-        offsets, steps = (_static(operation, name) for name in ("static_offsets", "static_strides"))
-        moved = offset + sum(o * s for o, s in zip(offsets, strides, strict=True))
-        return strided_memref(
-            _static(operation, "static_sizes"),
-            element,
-            tuple(a * b for a, b in zip(strides, steps, strict=True)),
-            moved,
-        )
-    return _reshaped_type(source, tuple(result.shape), _reassociation(operation))
+    match view:
+        case memref.CastOp():  # hides strides, which may be others now
+            return source
+        case memref.TransposeOp():
+            order = permutation(view)
+            return strided_memref(tuple(dims[a] for a in order), element, tuple(strides[a] for a in order), offset)
+        case memref.SubViewOp():
+            moved = offset + sum(o * s for o, s in zip(view.static_offsets, strides, strict=True))
+            shown = tuple(a * b for a, b in zip(strides, view.static_strides, strict=True))
+            return strided_memref(tuple(view.static_sizes), element, shown, moved)
+    return _reshaped_type(source, tuple(view.result.type.shape), _reassociation(view))
 
 
-def _reshaped_type(source: Any, shape: Dims, groups: list[list[int]]) -> Any | None:
+def _reshaped_type(source: ir.MemRefType, shape: Dims, groups: list[list[int]]) -> ir.MemRefType | None:
     """The memref type that MLIR gives `source` collapsed or expanded to `shape`, or None where a collapse would need a copy."""
     layout = memref_strides(source)
     if layout is None:
@@ -50,35 +48,28 @@ def _reshaped_type(source: Any, shape: Dims, groups: list[list[int]]) -> Any | N
         new = _expanded(shape, strides, groups)
     if new is None:
         return None
-    is_identity = not isinstance(ir.MemRefType(source).layout, ir.StridedLayoutAttr)
+    is_identity = not isinstance(source.layout, ir.StridedLayoutAttr)
     if is_identity or (offset == 0 and strides in ((), (1,))):  # MLIR keeps an identity layout, however it is written
-        return ir.MemRefType.get(list(shape), source.element_type)
+        return ir.MemRefType.get(shape, source.element_type)
     return strided_memref(shape, source.element_type, new, offset)
 
 
-def reshaped_back(reshape: Any, destination: Any) -> Any | None:
+def reshaped_back(reshape: memref.CollapseShapeOp | memref.ExpandShapeOp, destination: ir.Value) -> ir.Value | None:
     """`destination`, shaped like the result of a collapse or expand, seen in the shape of its operand; None where no view can show it.
 
     The view is made at the current insertion point.
     """
-    shape = tuple(reshape.operands[0].type.shape)
+    shape = tuple(reshape.src.type.shape)
     kind = _reshaped_type(destination.type, shape, _reassociation(reshape))
     if kind is None:
         return None
-    attributes = {"reassociation": reshape.attributes["reassociation"]}
-    if reshape.name == "memref.expand_shape":
-        return ir.Operation.create(
-            "memref.collapse_shape", results=[kind], operands=[destination], attributes=attributes
-        ).result
-    attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(list(shape))
-    return ir.Operation.create(
-        "memref.expand_shape", results=[kind], operands=[destination], attributes=attributes
-    ).result
+    if isinstance(reshape, memref.ExpandShapeOp):
+        return memref.collapse_shape(kind, destination, reshape.reassociation)
+    return memref.expand_shape(kind, destination, reshape.reassociation, [], shape)
 
 
-def _reassociation(operation: Any) -> list[list[int]]:
-    groups = ir.ArrayAttr(operation.attributes["reassociation"])
-    return [[int(ir.IntegerAttr(index).value) for index in ir.ArrayAttr(group)] for group in groups]
+def _reassociation(reshape: memref.CollapseShapeOp | memref.ExpandShapeOp) -> list[list[int]]:
+    return [[index.value for index in group] for group in reshape.reassociation]
 
 
 def _collapsed(dims: Dims, strides: Strides, groups: list[list[int]]) -> Strides:
@@ -98,18 +89,12 @@ def _expanded(dims: Dims, strides: Strides, groups: list[list[int]]) -> Strides:
     return tuple(result)
 
 
-def permutation(operation: Any) -> tuple[int, ...]:
+def permutation(transpose: memref.TransposeOp) -> Dims:
     """The order of a memref.transpose."""
-    text = str(operation.attributes["permutation"])  # affine_map<(d0, d1) -> (d1, d0)>
-    names = text.split("-> (")[1].split(")", maxsplit=1)[0].split(",")
-    return tuple(int(name.strip()[1:]) for name in names if name.strip())
+    return tuple(dim.position for dim in transpose.permutation.value.results)
 
 
-def _static(operation: Any, name: str) -> tuple[int, ...]:
-    return tuple(ir.DenseI64ArrayAttr(operation.attributes[name]))
-
-
-def can_retype(value: Any, source: Any, ignored: Any = None) -> bool:
+def can_retype(value: ir.Value, source: ir.MemRefType, ignored: ir.OpView | None = None) -> bool:
     """Whether every use of `value` works when it has memref type `source`.
 
     Calls, copies and transposes read any strides; views must exist.
@@ -117,65 +102,59 @@ def can_retype(value: Any, source: Any, ignored: Any = None) -> bool:
     shown = [(value, source)]
     while shown:
         value, source = shown.pop()
-        for use in value.uses:
-            user = use.owner.operation
-            if (ignored is not None and user == ignored) or user.name in (*REGIONS, "memref.copy"):
+        for user in readers(value):
+            if user == ignored or isinstance(user, RegionOp | memref.CopyOp):
                 continue
-            if user.name == "linalg.transpose" and use.operand_number == 0:
+            if isinstance(user, linalg.TransposeOp) and user.input == value:
                 continue
-            kind = view_type(user, source) if user.name in VIEWS else None
+            kind = view_type(user, source) if isinstance(user, VIEWS) else None
             if kind is None:
                 return False
-            shown.append((user.results[0], kind))
+            shown.append((user.result, kind))
     return True
 
 
-def retype_uses(value: Any) -> None:
+def retype_uses(value: ir.Value) -> None:
     """Recompute the types of the views of a value whose type changed."""
     changed = [value]
     while changed:
         value = changed.pop()
-        for user in [use.owner.operation for use in value.uses]:
-            if user.name in VIEWS:
+        for user in readers(value):
+            if isinstance(user, VIEWS):
                 kind = view_type(user, value.type)
                 if kind is None:
-                    raise ValueError(f"{user.name} cannot show {value.type}")
-                user.results[0].set_type(kind)
-                changed.append(user.results[0])
+                    raise ValueError(f"{user.OPERATION_NAME} cannot show {value.type}")
+                user.result.set_type(kind)
+                changed.append(user.result)
 
 
-def uses_through_views(value: Any, views: Collection[str] = VIEWS) -> Iterator[Any]:
+def uses_through_views(value: ir.Value, views: tuple[type[ir.OpView], ...] = VIEWS) -> Iterator[ir.OpOperand]:
     """The uses of a buffer by anything but views, as it is or through views of the given kinds."""
     shown = [value]
     while shown:
         for use in shown.pop().uses:
-            user = use.owner.operation
-            if user.name in views:
-                shown.append(user.results[0])
+            if isinstance(use.owner, views):
+                shown.append(use.owner.result)
             else:
                 yield use
 
 
-def allocation(value: Any) -> Any | None:
+def allocation(value: ir.Value) -> memref.AllocOp | None:
     """The memref.alloc behind a value that is an allocation, or the only view of one that permutes its dims; else None."""
-    while not isinstance(value.owner, ir.Block):
-        operation = value.owner.operation
-        if operation.name == "memref.alloc":
-            return operation
-        if operation.name != "memref.transpose" or len(list(operation.operands[0].uses)) != 1:
-            return None
-        value = operation.operands[0]
-    return None
+    op = producer(value)
+    while isinstance(op, memref.TransposeOp) and len(readers(op.in_)) == 1:
+        op = producer(op.in_)
+    return op if isinstance(op, memref.AllocOp) else None
 
 
-def base(value: Any) -> Any:
+def base(value: ir.Value) -> ir.Value:
     """The allocation or argument that a view is of."""
-    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in VIEWS:
-        value = value.owner.operation.operands[0]
+    while isinstance(view := producer(value), VIEWS):
+        value = view.operands[0]
     return value
 
 
-def is_contiguous(kind: Any) -> bool:
+def is_contiguous(kind: ir.MemRefType) -> bool:
     """Whether a memref type is packed in C order."""
     layout = memref_strides(kind)
     if layout is None:

@@ -1,18 +1,18 @@
 """hipdnn-absorb-transposes: a transpose of a buffer becomes a view, on the side that its readers and writers allow."""
 
-from typing import Any
-
 from torch_mlir import ir
+from torch_mlir.dialects import func, linalg, memref
 
-from ..ir.blocks import body, functions
+from ..ir.blocks import functions, operations
 from ..ir.buffers import erase_allocation, hoist, transposed_type, transposed_view
-from ..ir.dialect import REGIONS
+from ..ir.dialect import RegionOp
 from ..ir.module_pass import module_pass
+from ..ir.view import producer
 from ..ir.views import allocation, can_retype, retype_uses
 
 
 @module_pass("hipdnn-absorb-transposes")
-def absorb_transposes(module: Any) -> None:
+def absorb_transposes(module: ir.Operation) -> None:
     """Turn `linalg.transpose` between buffers into `memref.transpose`.
 
     Forward: readers of the transposed buffer read the source through a view. Backward, where a reader needs C order (a reshape that merges
@@ -24,60 +24,57 @@ def absorb_transposes(module: Any) -> None:
     """
     for function in functions(module):
         strip_casts(function)
-        for operation in body(function):
-            if operation.name == "linalg.transpose":
-                _forward(operation) or _backward(operation)
+        for op in operations(function):
+            if isinstance(op, linalg.TransposeOp):
+                _forward(op) or _backward(op)
 
 
-def strip_casts(function: Any) -> None:
+def strip_casts(function: func.FuncOp) -> None:
     """Let regions and copies use what a memref.cast was made from."""
-    for operation in body(function):
-        if operation.name not in (*REGIONS, "memref.copy"):
-            continue
-        for index, value in enumerate(operation.operands):
-            source = value
-            while not isinstance(source.owner, ir.Block) and source.owner.operation.name == "memref.cast":
-                source = source.owner.operation.operands[0]
-            operation.operands[index] = source
-    for operation in reversed(body(function)):
-        if operation.name == "memref.cast" and not list(operation.results[0].uses):
-            operation.erase()
+    for op in operations(function):
+        if isinstance(op, RegionOp | memref.CopyOp):
+            for place, value in enumerate(op.operands):
+                op.operands[place] = _uncast(value)
+    for op in reversed(operations(function)):
+        if isinstance(op, memref.CastOp) and not list(op.dest.uses):
+            op.erase()
 
 
-def _order(operation: Any) -> tuple[int, ...]:
-    return tuple(ir.DenseI64ArrayAttr(operation.attributes["permutation"]))
+def _uncast(value: ir.Value) -> ir.Value:
+    while isinstance(cast := producer(value), memref.CastOp):
+        value = cast.source
+    return value
 
 
-def _forward(operation: Any) -> bool:
+def _forward(transpose: linalg.TransposeOp) -> bool:
     """Readers of the destination see a view of the source."""
-    source, destination = operation.operands
-    order = _order(operation)
+    source, destination, order = transpose.input, transpose.init, tuple(transpose.permutation)
     kind = transposed_type(source.type, order)
-    if kind is None or allocation(destination) is None or not can_retype(destination, kind, ignored=operation):
+    if kind is None or allocation(destination) is None or not can_retype(destination, kind, ignored=transpose):
         return False
-    with ir.InsertionPoint(operation), operation.location:
+    with ir.InsertionPoint(transpose), transpose.location:
         view = transposed_view(source, order)
-    operation.erase()
+    transpose.erase()
     destination.replace_all_uses_with(view)
     retype_uses(view)
     erase_allocation(destination)
     return True
 
 
-def _backward(operation: Any) -> bool:
+def _backward(transpose: linalg.TransposeOp) -> bool:
     """The writer of the source writes through a view of the destination."""
-    source, destination = operation.operands
-    order = _order(operation)
+    source, destination, order = transpose.input, transpose.init, tuple(transpose.permutation)
     inverse = tuple(order.index(axis) for axis in range(len(order)))
     kind = transposed_type(destination.type, inverse)
     made = allocation(source)
-    if kind is None or made is None or not can_retype(source, kind, ignored=operation):
+    if kind is None or made is None or not can_retype(source, kind, ignored=transpose):
         return False
-    with ir.InsertionPoint(made), operation.location:
-        if not isinstance(destination.owner, ir.Block):
-            hoist(destination.owner.operation, made)
+    with ir.InsertionPoint(made), transpose.location:
+        shown = producer(destination)
+        if shown is not None:
+            hoist(shown, made)
         view = transposed_view(destination, inverse)
-    operation.erase()
+    transpose.erase()
     source.replace_all_uses_with(view)
     retype_uses(view)
     erase_allocation(source)

@@ -1,19 +1,21 @@
 """hipdnn-assign-layout: decide which values are stored channels-last. Layout is strides, never a new type."""
 
-from typing import Any
+from collections.abc import Iterable
 
 from torch_mlir import ir
+from torch_mlir.dialects import func, torch
 
 from ..abi import Attribute
 from ..errors import Reject
-from ..ir.blocks import body, functions
-from ..ir.constants import constant_name
-from ..ir.copies import copy_graph
-from ..ir.layout import CHANNELS_LAST, CONTIGUOUS, LAYOUTS, order_matters
+from ..ir.blocks import operations, public_functions
+from ..ir.constants import constant_name, tensor_operands
+from ..ir.copies import copy_region
+from ..ir.dialect import GraphOp, LaunchOp, RegionOp
+from ..ir.layout import CHANNELS_LAST, CONTIGUOUS, mark_layouts, order_matters
 from ..ir.module_pass import module_pass
 from ..ir.region import region_graph, region_kernel
-from ..ir.types import is_tensor, tensor_type
-from ..ir.view import argument, defining
+from ..ir.types import tensor_type
+from ..ir.view import argument, producer, readers
 from ..ops.graph import Graph
 from ..ops.kernels import MAP, PAD, Kernel
 from ..ops.strides import Dims
@@ -21,7 +23,7 @@ from ..targets.target import Target, find_target
 
 
 @module_pass("hipdnn-assign-layout")
-def assign_layout(module: Any, *, target: str = "host") -> None:
+def assign_layout(module: ir.Operation, *, target: str = "host") -> None:
     """Mark results that are stored channels-last (`hipdnn.layouts`), and convert operands of spatial regions once where they are not.
 
     Regions with an operation that the target runs channels-last (convolutions, pooling) get channels-last results and operands; other
@@ -35,9 +37,8 @@ def assign_layout(module: Any, *, target: str = "host") -> None:
         target: whose preferences to follow.
     """
     library = find_target(target)
-    for function in functions(module):
-        if "sym_visibility" not in function.attributes:
-            _Assignment(library).run(function)
+    for function in public_functions(module):
+        _Assignment(library).run(function)
 
 
 class _Assignment:
@@ -45,115 +46,107 @@ class _Assignment:
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._channels_last: set[Any] = set()
-        self._converted: dict[Any, Any] = {}
+        self._channels_last: set[ir.Value] = set()
+        self._converted: dict[ir.Value, ir.Value] = {}
 
-    def run(self, function: Any) -> None:
-        for operation in body(function):
-            if operation.name == "hipdnn.graph":
-                self._graph(operation)
-            elif operation.name == "hipdnn.launch":
-                self._launch(operation)
-            elif operation.name.startswith("torch.aten."):
-                self._movement(operation)
+    def run(self, function: func.FuncOp) -> None:
+        for op in operations(function):
+            match op:
+                case GraphOp():
+                    self._graph(op)
+                case LaunchOp():
+                    self._launch(op)
+                case torch.AtenSliceTensorOp() if op.self_ in self._channels_last and order_matters(_dims(op.result)):
+                    self._channels_last.add(op.result)
+                case torch.AtenPermuteOp() if order_matters(_dims(op.result)) and self._moves_channels_last(op):
+                    self._channels_last.add(op.result)
+                case torch.AtenCatOp() | torch.AtenConstantPadNdOp() | torch.AtenPadOp():
+                    self._copy(op)
 
-    def _graph(self, operation: Any) -> None:
-        graph = region_graph(operation)
+    def _graph(self, region: GraphOp) -> None:
+        graph = region_graph(region)
         if isinstance(graph, Reject):
             return
         spatial = any(node.type in self._target.channels_last for node in graph.nodes)
         if spatial:
-            self._convert_operands(operation, graph)
-        self._mark(operation, spatial, spatial or any(value in self._channels_last for value in operation.operands))
+            self._convert_operands(region, graph)
+        self._mark(region, spatial, spatial or self._any_channels_last(region.ins))
 
-    def _launch(self, operation: Any) -> None:
+    def _launch(self, region: LaunchOp) -> None:
         """A map and a border follow their operands; other kernels write C order."""
-        kernel = region_kernel(operation)
+        kernel = region_kernel(region)
         if isinstance(kernel, Kernel) and kernel.function in (MAP, PAD):
-            self._mark(operation, False, any(value in self._channels_last for value in operation.operands))
+            self._mark(region, False, self._any_channels_last(region.ins))
 
-    def _mark(self, operation: Any, spatial: bool, wanted: bool) -> None:
+    def _any_channels_last(self, values: Iterable[ir.Value]) -> bool:
+        return not self._channels_last.isdisjoint(values)
+
+    def _mark(self, region: RegionOp, spatial: bool, wanted: bool) -> None:
         """Mark the results that are stored channels-last, where that is wanted."""
         layouts = []
-        for result in operation.results:
+        for result in region.results:
             dims = tensor_type(result.type).static_dims()
             last = wanted and order_matters(dims) and (spatial or not _only_returned(result))
             if last:
                 self._channels_last.add(result)
             layouts.append(CHANNELS_LAST if last else CONTIGUOUS)
         if CHANNELS_LAST in layouts:
-            operation.attributes[LAYOUTS] = ir.ArrayAttr.get([ir.StringAttr.get(layout) for layout in layouts])
+            mark_layouts(region, layouts)
 
-    def _convert_operands(self, operation: Any, graph: Graph) -> None:
+    def _convert_operands(self, region: GraphOp, graph: Graph) -> None:
         """Give a spatial region channels-last data operands: the input of its anchor, and full-size operands of its epilogue."""
         weights = {
-            next(t for key, t in node.inputs.items() if isinstance(key, Attribute) and key.name.endswith("_W"))
+            tensor
             for node in graph.nodes
-            if _has_weight(node)
+            for key, tensor in node.inputs.items()
+            if isinstance(key, Attribute) and key.name.endswith("_W")
         }
+        ins = region.ins
         for tensor_index, tensor in enumerate(graph.tensors):
             if tensor.operand is None or tensor_index in weights:
                 continue
-            value = operation.operands[tensor.operand]
+            value = ins[tensor.operand]
             if (
                 constant_name(value) is None
                 and value not in self._channels_last
                 and order_matters(tensor_type(value.type).static_dims())
             ):
-                operation.operands[tensor.operand] = self._convert(operation, value)
+                region.operands[tensor.operand] = self._convert(region, value)
 
-    def _convert(self, operation: Any, value: Any) -> Any:
+    def _convert(self, region: GraphOp, value: ir.Value) -> ir.Value:
         """A channels-last copy of a value, made once."""
         if value not in self._converted:
-            with ir.InsertionPoint(operation), operation.location:
-                copy = copy_graph(value, operation.location)
-            copy.attributes[LAYOUTS] = ir.ArrayAttr.get([ir.StringAttr.get(CHANNELS_LAST)])
-            self._converted[value] = copy.results[0]
-            self._channels_last.add(copy.results[0])
+            with ir.InsertionPoint(region):
+                copy = copy_region(value.type, value, None, region.location)
+            mark_layouts(copy, [CHANNELS_LAST])
+            self._converted[value] = copy.result
+            self._channels_last.add(copy.result)
         return self._converted[value]
 
-    def _movement(self, operation: Any) -> None:
-        result = operation.results[0]
-        if not is_tensor(result.type) or not order_matters(_dims(result)):
-            return
-        if operation.name == "torch.aten.slice.Tensor":
-            shows_channels_last = operation.operands[0] in self._channels_last
-        else:
-            shows_channels_last = operation.name == "torch.aten.permute" and self._moves_channels_last(operation)
-        if shows_channels_last:
-            self._channels_last.add(result)
-        elif operation.name in ("torch.aten.cat", "torch.aten.constant_pad_nd", "torch.aten.pad"):
-            first = operation.operands[0]
-            sources = first.owner.operation.operands if operation.name == "torch.aten.cat" else [first]
-            if any(value in self._channels_last for value in sources) and not _only_returned(result):
-                self._channels_last.add(result)
-                operation.attributes[LAYOUTS] = ir.ArrayAttr.get([ir.StringAttr.get(CHANNELS_LAST)])
+    def _copy(self, op: torch.AtenCatOp | torch.AtenConstantPadNdOp | torch.AtenPadOp) -> None:
+        """A concatenation or a border, written anew, follows its operands."""
+        follows = order_matters(_dims(op.result)) and self._any_channels_last(tensor_operands(op))
+        if follows and not _only_returned(op.result):
+            self._channels_last.add(op.result)
+            mark_layouts(op, [CHANNELS_LAST])
 
-    def _moves_channels_last(self, permute: Any) -> bool:
+    def _moves_channels_last(self, permute: torch.AtenPermuteOp) -> bool:
         """Whether it moves the last dim of a value in C order to where channels are."""
-        rank = len(_dims(permute.results[0]))
-        return argument(permute.operands[1]) == [0, rank - 1, *range(1, rank - 1)] and self._is_in_c_order(
-            permute.operands[0]
-        )
+        rank = len(_dims(permute.result))
+        return argument(permute.dims) == [0, rank - 1, *range(1, rank - 1)] and self._is_in_c_order(permute.self_)
 
-    def _is_in_c_order(self, value: Any) -> bool:
-        operation = defining(value)
-        while operation is not None and operation.name in ("torch.aten.view", "torch.aten.reshape"):
-            value = operation.operands[0]
-            operation = defining(value)
-        if operation is None:
-            return True
-        return operation.name in ("hipdnn.graph", "hipdnn.launch") and value not in self._channels_last
+    def _is_in_c_order(self, value: ir.Value) -> bool:
+        op = producer(value)
+        while isinstance(op, torch.AtenViewOp | torch.AtenReshapeOp):
+            value = op.self_
+            op = producer(value)
+        return op is None or (isinstance(op, RegionOp) and value not in self._channels_last)
 
 
-def _dims(value: Any) -> Dims:
+def _dims(value: ir.Value) -> Dims:
     kind = tensor_type(value.type)
     return kind.static_dims() if kind.is_static else ()
 
 
-def _has_weight(node: Any) -> bool:
-    return any(name.name.endswith("_W") for name in node.inputs)
-
-
-def _only_returned(value: Any) -> bool:
-    return all(use.owner.operation.name == "func.return" for use in value.uses)
+def _only_returned(value: ir.Value) -> bool:
+    return all(isinstance(reader, func.ReturnOp) for reader in readers(value))

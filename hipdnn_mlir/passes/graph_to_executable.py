@@ -1,18 +1,17 @@
 """hipdnn-graph-to-executable: graphs on buffers become backend descriptors; equal ones share one `hipdnn.executable`."""
 
 import json
-from typing import Any
 
 from torch_mlir import ir
 
 from ..codegen import generate_graph
 from ..codegen.program_kernels import create_kernel, generated_code
 from ..errors import PassError, Reject, UnsupportedError
-from ..ir.blocks import body, functions
+from ..ir.blocks import functions, operations
 from ..ir.buffers import storage
 from ..ir.claims import ENGINE, LAST_RESORT
 from ..ir.copies import packed_operands, packed_results
-from ..ir.dialect import create_execute, create_launch_kernel, input_count
+from ..ir.dialect import ExecutableOp, ExecuteOp, GraphOp, KernelOp, LaunchKernelOp, create_call
 from ..ir.module_pass import module_pass
 from ..ir.region import region_graph
 from ..ir.split_region import REFUSED, split
@@ -22,7 +21,7 @@ from ..targets.target import Engine, Target, find_target
 
 
 @module_pass("hipdnn-graph-to-executable")
-def graph_to_executable(module: Any, *, target: str = "host", refused: str = "") -> None:
+def graph_to_executable(module: ir.Operation, *, target: str = "host", refused: str = "") -> None:
     """Emit every graph with the strides its buffers have and replace it by a call of an executable named after its descriptors' digest.
 
     A graph that the library has refused is split, then left to the engine of last resort, then an error.
@@ -39,23 +38,25 @@ def graph_to_executable(module: Any, *, target: str = "host", refused: str = "")
     """
     library = find_target(target)
     names = frozenset(refused.split(",")) - {""}
-    made: dict[str, Any] = {}
+    made: dict[str, ir.OpView] = {}
     for function in functions(module):
-        for operation in body(function):
-            if operation.name == "hipdnn.graph":
-                _compile(module, operation, library, names, made)
+        for op in operations(function):
+            if isinstance(op, GraphOp):
+                _compile(module, op, library, names, made)
 
 
-def _compile(module: Any, operation: Any, target: Target, refused: frozenset[str], made: dict[str, Any]) -> None:
-    graph = _emit(operation)
+def _compile(
+    module: ir.Operation, region: GraphOp, target: Target, refused: frozenset[str], made: dict[str, ir.OpView]
+) -> None:
+    graph = _emit(region)
     for repack in (packed_operands, packed_results):
-        if isinstance(graph, Reject) or not _is_as_claimed(operation, graph, target):
-            for copy in repack(operation):
+        if isinstance(graph, Reject) or not _is_as_claimed(region, graph, target):
+            for copy in repack(region):
                 _compile(module, copy, target, refused, made)
-            graph = _emit(operation)
+            graph = _emit(region)
     if isinstance(graph, Reject):
         raise PassError(f"a claimed region does not compile: {graph}")
-    engine = _engine(module, operation, graph, target, refused, made)
+    engine = _engine(module, region, graph, target, refused, made)
     if engine is None:
         return
     graph = engine.conform(graph)
@@ -63,35 +64,39 @@ def _compile(module: Any, operation: Any, target: Target, refused: frozenset[str
     architecture = target.architecture if engine.is_generated else None
     if symbol not in made:
         made[symbol] = (
-            _executable(module, symbol, graph, engine.name, operation)
+            _executable(module, symbol, graph, engine.name, region)
             if architecture is None
-            else _kernel(module, symbol, graph, architecture, operation)
+            else _kernel(module, symbol, graph, architecture, region)
         )
-    create_call = create_execute if architecture is None else create_launch_kernel
-    ins = input_count(operation)
-    with ir.InsertionPoint(operation):
-        call = create_call(symbol, list(operation.operands)[:ins], list(operation.operands)[ins:], operation.location)
-    if REFUSED in operation.attributes:
-        call.attributes[REFUSED] = operation.attributes[REFUSED]
-    operation.erase()
+    kind = ExecuteOp if architecture is None else LaunchKernelOp
+    with ir.InsertionPoint(region):
+        call = create_call(kind, symbol, region.ins, region.outs, region.location)
+    if REFUSED in region.attributes:
+        call.attributes[REFUSED] = region.attributes[REFUSED]
+    region.erase()
 
 
-def _is_as_claimed(operation: Any, graph: Graph, target: Target) -> bool:
+def _is_as_claimed(region: GraphOp, graph: Graph, target: Target) -> bool:
     """Whether an engine takes the graph with the strides it has, and a library where one claimed the region."""
     engine = target.engine_for(graph)
-    if engine is None and LAST_RESORT in operation.attributes:
+    if engine is None and LAST_RESORT in region.attributes:
         return target.last_resort(graph) is not None
     return engine is not None and (
-        not engine.is_last_resort or LAST_RESORT in operation.attributes or ENGINE not in operation.attributes
+        not engine.is_last_resort or LAST_RESORT in region.attributes or ENGINE not in region.attributes
     )
 
 
 def _engine(
-    module: Any, operation: Any, graph: Graph, target: Target, refused: frozenset[str], made: dict[str, Any]
+    module: ir.Operation,
+    region: GraphOp,
+    graph: Graph,
+    target: Target,
+    refused: frozenset[str],
+    made: dict[str, ir.OpView],
 ) -> Engine | None:
     """The engine of a region; None where the library refused it and its halves are compiled in its place."""
     claimed = target.engine_for(graph)
-    if claimed is None and LAST_RESORT in operation.attributes:
+    if claimed is None and LAST_RESORT in region.attributes:
         claimed = target.last_resort(graph)
         if claimed is not None:
             return claimed
@@ -99,10 +104,10 @@ def _engine(
         raise PassError(f"no engine takes a claimed region: {target.why_not(graph)}")
     engine = target.engine_for(graph, refused)
     if engine is not claimed:
-        _mark_refused(operation, claimed.conform(graph).name)
+        _mark_refused(region, claimed.conform(graph).name)
     if engine is not None:
         return engine
-    halves = split(operation, lambda head, tail: _are_taken(operation, head, tail, target, refused))
+    halves = split(region, lambda head, tail: _are_taken(region, head, tail, target, refused))
     if halves is not None:
         for half in halves:
             _compile(module, half, target, refused, made)
@@ -110,53 +115,44 @@ def _engine(
     engine = target.last_resort(graph)
     if engine is None:
         reason = "the library refuses it, alone and with what follows, and there is no kernel for it"
-        raise UnsupportedError([Reject(summary(graph), "plan", reason, node_name(operation))], target=target.name)
+        raise UnsupportedError([Reject(summary(graph), "plan", reason, node_name(region))], target=target.name)
     return engine
 
 
-def _mark_refused(operation: Any, name: str) -> None:
+def _mark_refused(region: GraphOp, name: str) -> None:
     """Remember that the library refused a region."""
-    known = list(ir.ArrayAttr(operation.attributes[REFUSED])) if REFUSED in operation.attributes else []
-    operation.attributes[REFUSED] = ir.ArrayAttr.get([*known, ir.StringAttr.get(name)])
+    known = region.attributes.get(REFUSED, ())
+    region.attributes[REFUSED] = ir.ArrayAttr.get([*known, ir.StringAttr.get(name)])
 
 
-def _are_taken(operation: Any, head: Any, tail: Any, target: Target, refused: frozenset[str]) -> bool:
+def _are_taken(region: GraphOp, head: GraphOp, tail: GraphOp, target: Target, refused: frozenset[str]) -> bool:
     """Whether a library still takes the first half of a region, and anything the second."""
     first, second = _emit(head), _emit(tail)
     if isinstance(first, Reject) or isinstance(second, Reject):
         return False
     claimed, engine = target.engine_for(first), target.engine_for(first, refused)
     if engine is not claimed and claimed is not None:
-        _mark_refused(operation, claimed.conform(first).name)
+        _mark_refused(region, claimed.conform(first).name)
     return engine is not None and not engine.is_generated and target.engine_for(second, refused) is not None
 
 
-def _emit(operation: Any) -> Graph | Reject:
-    stored = [storage(value) for value in operation.operands]
-    ins = input_count(operation)
-    return region_graph(operation, stored[:ins], stored[ins:])
+def _emit(region: GraphOp) -> Graph | Reject:
+    return region_graph(region, list(map(storage, region.ins)), list(map(storage, region.outs)))
 
 
-def _executable(module: Any, symbol: str, graph: Graph, engine: str, operation: Any) -> Any:
-    with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]), operation.location:
-        return ir.Operation.create(
-            "hipdnn.executable",
-            attributes={
-                "sym_name": ir.StringAttr.get(symbol),
-                "summary": ir.StringAttr.get(summary(graph)),
-                "engine": ir.StringAttr.get(engine),
-                "operands_json": ir.StringAttr.get(_compact(graph.operands())),
-                "descriptors": ir.StringAttr.get(_compact(graph.descriptors())),
-            },
-        )
+def _executable(module: ir.Operation, symbol: str, graph: Graph, engine: str, region: GraphOp) -> ExecutableOp:
+    operands, descriptors = _compact(graph.operands()), _compact(graph.descriptors())
+    texts = map(ir.StringAttr.get, (symbol, summary(graph), engine, operands, descriptors))
+    with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]), region.location:
+        return ExecutableOp(*texts)
 
 
-def _kernel(module: Any, symbol: str, graph: Graph, architecture: str, operation: Any) -> Any:
+def _kernel(module: ir.Operation, symbol: str, graph: Graph, architecture: str, region: GraphOp) -> KernelOp:
     """A graph that no library runs, as a generated kernel; its tensors with a pointer are the kernel's, ins first as in every kernel."""
     operands = sorted(graph.operands(), key=lambda operand: operand["role"] == "out")
     order = [operands.index(operand) for operand in graph.operands()]
     tensors = dict(graph.by_uid())
-    made = generated_code(lambda found: generate_graph(graph, found), architecture, order, operation)
+    made = generated_code(lambda found: generate_graph(graph, found), architecture, order, region)
     (code,) = made.launches
     description = {
         "function": "graph",
@@ -173,8 +169,8 @@ def _kernel(module: Any, symbol: str, graph: Graph, architecture: str, operation
         "code": code,
     }
     places = [{"role": operand["role"], "index": operand["index"]} for operand in operands]
-    return create_kernel(module, symbol, summary(graph), places, description, operation, made.overwrites)
+    return create_kernel(module, symbol, summary(graph), places, description, region, made.overwrites)
 
 
-def _compact(value: Any) -> str:
+def _compact(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))

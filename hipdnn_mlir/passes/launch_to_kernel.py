@@ -1,17 +1,16 @@
 """hipdnn-launch-to-kernel: launches on buffers become calls of kernels; equal ones share one `hipdnn.kernel`."""
 
 from math import gcd
-from typing import Any
 
 from torch_mlir import ir
 
 from ..codegen import generate
 from ..codegen.program_kernels import create_kernel, generated_code
 from ..errors import PassError, Reject, UnsupportedError
-from ..ir.blocks import body, functions
+from ..ir.blocks import functions, operations
 from ..ir.buffers import storage
 from ..ir.copies import packed_operands
-from ..ir.dialect import create_launch_kernel, input_count
+from ..ir.dialect import LaunchKernelOp, LaunchOp, create_call
 from ..ir.module_pass import module_pass
 from ..ir.region import region_kernel
 from ..ir.view import node_name
@@ -23,7 +22,7 @@ ALIGNMENT = 16
 
 
 @module_pass("hipdnn-launch-to-kernel")
-def launch_to_kernel(module: Any, *, target: str = "host") -> None:
+def launch_to_kernel(module: ir.Operation, *, target: str = "host") -> None:
     """Describe every launch with the strides its buffers have and replace it by a call of a kernel named after the description's digest.
 
     An operand whose strides the kernel cannot take is copied to C order first.
@@ -39,69 +38,63 @@ def launch_to_kernel(module: Any, *, target: str = "host") -> None:
     library = find_target(target)
     made: dict[str, list[str]] = {}
     for function in functions(module):
-        for operation in body(function):
-            if operation.name == "hipdnn.launch":
-                _compile(module, operation, library, made)
+        for op in operations(function):
+            if isinstance(op, LaunchOp):
+                _compile(module, op, library, made)
 
 
-def _compile(module: Any, operation: Any, target: Target, made: dict[str, list[str]]) -> None:
-    kernel = _described(operation)
+def _compile(module: ir.Operation, launch: LaunchOp, target: Target, made: dict[str, list[str]]) -> None:
+    kernel = _described(launch)
     if isinstance(kernel, Reject):
-        for copy in packed_operands(operation):
-            if copy.name == "hipdnn.launch":  # a copy that is a graph waits for its own pass
+        for copy in packed_operands(launch):
+            if isinstance(copy, LaunchOp):  # a copy that is a graph waits for its own pass
                 _compile(module, copy, target, made)
-        kernel = _described(operation)
+        kernel = _described(launch)
     if isinstance(kernel, Reject):
         raise PassError(f"a claimed region does not compile: {kernel}")
     if kernel.function not in target.kernels:
         reason = f"target {target.name} has no {kernel.function} kernel"
-        raise UnsupportedError([Reject(kernel.summary(), "kernel", reason, node_name(operation))])
-    alignments = [_alignment(operation, tensor) for tensor in kernel.tensors]
+        raise UnsupportedError([Reject(kernel.summary(), "kernel", reason, node_name(launch))])
+    alignments = [_alignment(launch, tensor) for tensor in kernel.tensors]
     symbol = f"k_{kernel.digest()}"
     if target.architecture is not None and min(alignments) < ALIGNMENT:  # code is written for the alignment
         symbol += "_" + "_".join(map(str, alignments))
     if symbol not in made:
-        made[symbol] = _kernels(module, symbol, kernel, alignments, operation, target)
-    ins = input_count(operation)
-    with ir.InsertionPoint(operation):
+        made[symbol] = _kernels(module, symbol, kernel, alignments, launch, target)
+    with ir.InsertionPoint(launch):
         for name in made[symbol]:
-            create_launch_kernel(
-                name, list(operation.operands)[:ins], list(operation.operands)[ins:], operation.location
-            )
-    operation.erase()
+            create_call(LaunchKernelOp, name, launch.ins, launch.outs, launch.location)
+    launch.erase()
 
 
-def _described(operation: Any) -> Kernel | Reject:
-    stored = [storage(value) for value in operation.operands]
-    ins = input_count(operation)
-    return region_kernel(operation, stored[:ins], stored[ins:])
+def _described(launch: LaunchOp) -> Kernel | Reject:
+    return region_kernel(launch, list(map(storage, launch.ins)), list(map(storage, launch.outs)))
 
 
-def _alignment(operation: Any, tensor: KernelTensor) -> int:
+def _alignment(launch: LaunchOp, tensor: KernelTensor) -> int:
     """Bytes, at most ALIGNMENT, that the address of a kernel's tensor is a multiple of: buffers are, what a view skips may not be."""
-    ins = input_count(operation)
-    value = operation.operands[tensor.index + (0 if tensor.role == "in" else ins)]
+    value = (launch.ins if tensor.role == "in" else launch.outs)[tensor.index]
     return gcd(ALIGNMENT, (storage(value).offset + tensor.offset) * tensor.dtype.numpy.itemsize)
 
 
 def _kernels(
-    module: Any, symbol: str, kernel: Kernel, alignments: list[int], operation: Any, target: Target
+    module: ir.Operation, symbol: str, kernel: Kernel, alignments: list[int], launch: LaunchOp, target: Target
 ) -> list[str]:
     """Create the kernel, as several of the same tensors where code for a GPU is several launches; returns their symbols in order."""
     operands = [{"role": t.role, "index": t.index, "offset": t.offset} for t in kernel.tensors]
     description = kernel.description()
-    described: dict[str, Any] = {symbol: description}
+    described = {symbol: description}
     overwrites: tuple[int, ...] = ()
     if target.architecture is not None:
         made = generated_code(
             lambda architecture: generate(description, architecture, alignments),
             target.architecture,
             range(len(kernel.tensors)),
-            operation,
+            launch,
         )
         (*before, last), overwrites = made.launches, made.overwrites
         described = {f"{symbol}_{number}": {**description, "code": code} for number, code in enumerate(before)}
         described[symbol] = {**description, "code": last}
     for name, found in described.items():
-        create_kernel(module, name, kernel.summary(), operands, found, operation, overwrites)
+        create_kernel(module, name, kernel.summary(), operands, found, launch, overwrites)
     return list(described)

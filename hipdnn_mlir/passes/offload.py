@@ -1,8 +1,8 @@
 """hipdnn-offload: outline every maximal region that one engine of the target takes as a `hipdnn.graph`."""
 
-from typing import Any
+from torch_mlir import ir
 
-from ..ir.blocks import functions
+from ..ir.blocks import public_functions
 from ..ir.claims import Graphs
 from ..ir.module_pass import module_pass
 from ..ir.outlining import outline
@@ -10,7 +10,7 @@ from ..targets.target import find_target
 
 
 @module_pass("hipdnn-offload")
-def offload(module: Any, *, target: str = "host") -> None:
+def offload(module: ir.Operation, *, target: str = "host") -> None:
     """Group torch ops into `hipdnn.graph` regions: an op joins its producers' regions as long as an engine takes the whole.
 
     The test is a dry run of the emission that later compiles the region, checked against the target's engine tables. Constants are cloned
@@ -24,6 +24,5 @@ def offload(module: Any, *, target: str = "host") -> None:
         target: whose engines to ask.
     """
     library = find_target(target)
-    for function in functions(module):
-        if "sym_visibility" not in function.attributes:
-            outline(function, Graphs(library))
+    for function in public_functions(module):
+        outline(function, Graphs(library))

@@ -1,8 +1,8 @@
 """hipdnn-outline-launches: what hipDNN has no operation for becomes `hipdnn.launch` regions, one kernel each."""
 
-from typing import Any
+from torch_mlir import ir
 
-from ..ir.blocks import functions
+from ..ir.blocks import public_functions
 from ..ir.claims import Launches
 from ..ir.module_pass import module_pass
 from ..ir.outlining import outline
@@ -10,7 +10,7 @@ from ..targets.target import find_target
 
 
 @module_pass("hipdnn-outline-launches")
-def outline_launches(module: Any, *, target: str = "host") -> None:
+def outline_launches(module: ir.Operation, *, target: str = "host") -> None:
     """Group the ops that hipdnn-offload left into `hipdnn.launch` regions: elementwise ones as far as one map computes them, others alone.
 
     Before: `%y = torch.aten.bitwise_and.Tensor %x, %m`; `%z = torch.aten.bitwise_not %y`.
@@ -21,6 +21,5 @@ def outline_launches(module: Any, *, target: str = "host") -> None:
         target: whose port has the kernels.
     """
     library = find_target(target)
-    for function in functions(module):
-        if "sym_visibility" not in function.attributes:
-            outline(function, Launches(library))
+    for function in public_functions(module):
+        outline(function, Launches(library))

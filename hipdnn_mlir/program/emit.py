@@ -7,18 +7,31 @@ from math import prod
 from typing import Any
 
 from torch_mlir import ir
+from torch_mlir.dialects import func, memref
 
 from ..errors import PassError, RefusedPlan
+from ..ir.blocks import functions, operations
 from ..ir.constants import constant_name
-from ..ir.dialect import input_count
+from ..ir.dialect import ExecutableOp, ExecuteOp, KernelOp, LaunchKernelOp, StepOp
 from ..ir.imported import Imported, TensorInfo
 from ..ir.split_region import REFUSED
 from ..ir.types import memref_strides
 from ..ir.view import node_name
 from ..ir.views import VIEWS, base
-from .schema import Buffer, Constant, Copy, Executable, Execute, Kernel, Launch, Location, Port, ProgramModel, Refused
-
-_BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16, "i64": 64, "i32": 32, "i16": 16, "i8": 8, "i1": 8}
+from .schema import (
+    Buffer,
+    BufferKind,
+    Constant,
+    Copy,
+    Executable,
+    Execute,
+    Kernel,
+    Launch,
+    Location,
+    Port,
+    ProgramModel,
+    Refused,
+)
 
 
 def emit(
@@ -44,51 +57,39 @@ class _Emission:
     ) -> None:
         self._imported = imported
         self._program = ProgramModel(target, producer, {"name": imported.name, "sha256": imported.sha256})
-        self._buffers: dict[Any, int] = {}
+        self._buffers: dict[ir.Value, int] = {}
         self._executables: dict[str, int] = {}
         self._kernels: dict[str, tuple[int, list[dict[str, Any]]]] = {}
         self._refused = {plan.graph: Refused(**asdict(plan)) for plan in refused}
 
     def run(self) -> ProgramModel:
-        operations = [op.operation for op in self._imported.module.body.operations]
-        for operation in operations:
-            if operation.name == "hipdnn.executable":
-                self._executable(operation)
-            elif operation.name == "hipdnn.kernel":
-                self._kernel(operation)
-        main = next(op for op in operations if op.name == "func.func")
-        self._arguments(main.regions[0].blocks[0].arguments)
-        for item in main.regions[0].blocks[0].operations:
-            self._operation(item.operation)
+        module = self._imported.module.operation
+        for op in operations(module):
+            match op:
+                case ExecutableOp():
+                    self._executable(op)
+                case KernelOp():
+                    self._kernel(op)
+        main = functions(module)[0]
+        self._arguments(main.arguments)
+        for op in operations(main):
+            self._operation(op)
         self._program.set_liveness()
         self._program.refused = [plan for plan in self._refused.values() if plan.steps]
         return self._program
 
-    def _executable(self, operation: Any) -> None:
-        text = {
-            name: str(ir.StringAttr(operation.attributes[name]).value)
-            for name in ("sym_name", "summary", "engine", "operands_json", "descriptors")
-        }
-        self._executables[text["sym_name"]] = len(self._program.executables)
-        self._program.executables.append(
-            Executable(
-                text["sym_name"],
-                text["summary"],
-                text["engine"],
-                json.loads(text["operands_json"]),
-                json.loads(text["descriptors"]),
-            )
-        )
+    def _executable(self, op: ExecutableOp) -> None:
+        name, summary, engine = op.sym_name.value, op.summary.value, op.engine.value
+        operands, descriptors = json.loads(op.operands_json.value), json.loads(op.descriptors.value)
+        self._executables[name] = len(self._program.executables)
+        self._program.executables.append(Executable(name, summary, engine, operands, descriptors))
 
-    def _kernel(self, operation: Any) -> None:
-        name, summary, operands, description = (
-            str(ir.StringAttr(operation.attributes[key]).value)
-            for key in ("sym_name", "summary", "operands_json", "description")
-        )
-        self._kernels[name] = len(self._program.kernels), json.loads(operands)
-        self._program.kernels.append(Kernel(name, summary, **json.loads(description)))
+    def _kernel(self, op: KernelOp) -> None:
+        name, description = op.sym_name.value, json.loads(op.description.value)
+        self._kernels[name] = len(self._program.kernels), json.loads(op.operands_json.value)
+        self._program.kernels.append(Kernel(name, op.summary.value, **description))
 
-    def _arguments(self, arguments: Any) -> None:
+    def _arguments(self, arguments: Sequence[ir.Value]) -> None:
         """Inputs come first, constants where marked, destinations of results last."""
         plain = [value for value in arguments if constant_name(value) is None]
         inputs, outputs = self._imported.inputs, self._imported.outputs
@@ -106,62 +107,52 @@ class _Emission:
             ports = self._program.inputs if is_input else self._program.outputs
             ports.append(self._port(value, info, "input" if is_input else "output"))
 
-    def _port(self, value: Any, info: TensorInfo, kind: Any) -> Port:
+    def _port(self, value: ir.Value, info: TensorInfo, kind: BufferKind) -> Port:
         return Port(info.name, info.dtype.name, info.dims, self._buffer(value, kind))
 
-    def _buffer(self, value: Any, kind: Any) -> int:
-        memref = ir.MemRefType(value.type)
-        size = prod(memref.shape) * _element_bytes(memref)
+    def _buffer(self, value: ir.Value, kind: BufferKind) -> int:
+        size = prod(value.type.shape) * _element_bytes(value.type)
         self._buffers[value] = len(self._program.buffers)
         self._program.buffers.append(Buffer(kind, size))
         return self._buffers[value]
 
-    def _operation(self, operation: Any) -> None:
-        name = str(operation.name)
-        if REFUSED in operation.attributes:
-            for graph in ir.ArrayAttr(operation.attributes[REFUSED]):
-                self._refused[ir.StringAttr(graph).value].steps.append(len(self._program.steps))
-        if name == "memref.alloc":
-            self._buffer(operation.results[0], "temp")
-        elif name == "hipdnn.execute":
-            self._execute(operation)
-        elif name == "hipdnn.launch_kernel":
-            self._launch(operation)
-        elif name == "memref.copy":
-            self._copy(operation)
-        elif name not in (*VIEWS, "func.return"):
-            raise PassError(f"{name} is left in the program", pass_name="emit", where=node_name(operation) or None)
+    def _operation(self, op: ir.OpView) -> None:
+        for graph in op.attributes.get(REFUSED, ()):
+            self._refused[graph.value].steps.append(len(self._program.steps))
+        match op:
+            case memref.AllocOp():
+                self._buffer(op.memref, "temp")
+            case ExecuteOp():
+                index = self._executables[op.executable.value]
+                places = self._places(op, self._program.executables[index].operands)
+                self._program.steps.append(Execute(index, node_name(op), places))
+            case LaunchKernelOp():
+                index, operands = self._kernels[op.kernel.value]
+                self._program.steps.append(Launch(index, node_name(op), self._places(op, operands)))
+            case memref.CopyOp():
+                self._copy(op)
+            case _ if not isinstance(op, (*VIEWS, func.ReturnOp)):
+                name = op.operation.name
+                raise PassError(f"{name} is left in the program", pass_name="emit", where=node_name(op) or None)
 
-    def _place(self, value: Any, offset: int = 0) -> Location:
+    def _place(self, value: ir.Value, offset: int = 0) -> Location:
         """Where a buffer lies, or what is `offset` elements behind its first one."""
         layout = memref_strides(value.type)
         if layout is None:
             raise PassError(f"a buffer of type {value.type} has no static strides", pass_name="emit")
-        return Location(self._buffers[base(value)], (layout[1] + offset) * _element_bytes(ir.MemRefType(value.type)))
+        return Location(self._buffers[base(value)], (layout[1] + offset) * _element_bytes(value.type))
 
-    def _execute(self, operation: Any) -> None:
-        symbol = str(ir.FlatSymbolRefAttr(operation.attributes["executable"]).value)
-        index = self._executables[symbol]
-        places = self._places(operation, self._program.executables[index].operands)
-        self._program.steps.append(Execute(index, node_name(operation), places))
-
-    def _launch(self, operation: Any) -> None:
-        index, operands = self._kernels[str(ir.FlatSymbolRefAttr(operation.attributes["kernel"]).value)]
-        self._program.steps.append(Launch(index, node_name(operation), self._places(operation, operands)))
-
-    def _places(self, operation: Any, operands: list[dict[str, Any]]) -> list[Location]:
+    def _places(self, call: StepOp, operands: list[dict[str, Any]]) -> list[Location]:
         """Where the operands of a call lie, in the callee's order."""
-        ins, values = input_count(operation), list(operation.operands)
-        found = [(values[o["index"] + (0 if o["role"] == "in" else ins)], o.get("offset", 0)) for o in operands]
-        return [self._place(value, offset) for value, offset in found]
+        groups = {"in": call.ins, "out": call.outs}
+        return [self._place(groups[o["role"]][o["index"]], o.get("offset", 0)) for o in operands]
 
-    def _copy(self, operation: Any) -> None:
-        source, destination = operation.operands
-        kind = ir.MemRefType(source.type)
+    def _copy(self, op: memref.CopyOp) -> None:
+        kind = op.source.type
         size = prod(kind.shape) * _element_bytes(kind)
         if size:
-            self._program.steps.append(Copy(node_name(operation), size, self._place(source), self._place(destination)))
+            self._program.steps.append(Copy(node_name(op), size, self._place(op.source), self._place(op.target)))
 
 
-def _element_bytes(kind: Any) -> int:
-    return _BITS[str(kind.element_type)] // 8
+def _element_bytes(kind: ir.MemRefType) -> int:
+    return int(max(kind.element_type.width, 8)) // 8
