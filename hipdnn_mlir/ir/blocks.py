@@ -16,7 +16,7 @@ def functions(module: ir.Operation) -> list[func.FuncOp]:
 
 def public_functions(module: ir.Operation) -> list[func.FuncOp]:
     """The module's functions with a body that are called from outside: not `@hipdnn_constants`."""
-    return [function for function in functions(module) if "sym_visibility" not in function.attributes]
+    return [function for function in functions(module) if function.sym_visibility is None]
 
 
 def operations(parent: ir.OpView) -> list[ir.OpView]:

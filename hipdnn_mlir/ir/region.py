@@ -13,17 +13,16 @@ from ..ops.kernels import Kernel
 from ..ops.regions import emit_region, kernel_region
 from ..ops.spec import OpView, TensorArg, TensorType
 from .blocks import operations
-from .dialect import GraphOp, LaunchOp, YieldOp
+from .dialect import GraphOp, LaunchOp, RegionOp, YieldOp
 from .types import tensor_type
 from .view import is_constant, lookup, node_name, splat_number
 
 
-def region_views(region: GraphOp | LaunchOp) -> list[tuple[OpView, list[ir.Value]]] | Reject:
+def region_views(region: RegionOp) -> list[tuple[OpView, list[ir.Value]]] | Reject:
     """The torch ops of a graph's body with the SSA keys of their results, constants left out but where they are yielded."""
-    members = operations(region)
-    yielded = list(members[-1].operands)
+    yielded = region.yielded
     pairs = []
-    for member in members:
+    for member in operations(region):
         if isinstance(member, torch.ValueTensorLiteralOp) and member.result in yielded:
             pairs.append((fill_view(member), [member.result]))
         if isinstance(member, YieldOp) or is_constant(member):
@@ -69,12 +68,12 @@ def region_kernel(
 
 def _region(
     make: Callable[..., Made | Reject],
-    region: GraphOp | LaunchOp,
+    region: RegionOp,
     operands_stored: Sequence[Storage] | None,
     results_stored: Sequence[Storage] | None,
 ) -> Made | Reject:
     operands = {}
-    for index, argument in enumerate(region.regions[0].blocks[0].arguments):
+    for index, argument in enumerate(region.body.arguments):
         kind = tensor_type(argument.type)
         operands[argument] = Operand(
             kind.static_dims(), kind.dtype, operands_stored[index] if operands_stored else None
@@ -82,5 +81,5 @@ def _region(
     pairs = region_views(region)
     if isinstance(pairs, Reject):
         return pairs
-    results = [(value, tensor_type(value.type)) for value in operations(region)[-1].operands]
+    results = [(value, tensor_type(value.type)) for value in region.yielded]
     return make(pairs, operands, results, results_stored)

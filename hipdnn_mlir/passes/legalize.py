@@ -34,7 +34,7 @@ def legalize(module: ir.Operation) -> None:
     `bufferization.to_tensor %m restrict`.
     """
     for function in functions(module):
-        if "sym_visibility" in function.attributes:
+        if function.sym_visibility is not None:
             function.erase()  # @hipdnn_constants: evaluated before this pass
         else:
             _Legalization(function).run()
