@@ -16,7 +16,7 @@ from hipdnn_mlir.errors import ModelError, UnsupportedError
 from hipdnn_mlir.frontend.model_file import read_model
 from hipdnn_mlir.frontend.prepare import slim_models
 from hipdnn_mlir.frontend.sizes.input_sizes import input_sizes
-from hipdnn_mlir.ir.blocks import body, functions
+from hipdnn_mlir.ir.blocks import functions, operations
 from hipdnn_mlir.ir.dialect import make_context
 from hipdnn_mlir.ir.imported import Imported
 from hipdnn_mlir.passes.pipeline import Runner
@@ -39,7 +39,7 @@ def imported(proto: onnx.ModelProto, shapes: dict[str, tuple[int, ...]] | None =
 
 
 def names_of_ops(found: Imported) -> list[str]:
-    return [str(op.name) for op in body(functions(found.module.operation)[0])]
+    return [str(op.name) for op in operations(functions(found.module.operation)[0])]
 
 
 def test_missing_file_is_named(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from torch_mlir import ir
 from torch_mlir.dialects import func, memref
 
 import torch_ir
-from hipdnn_mlir.ir.blocks import body, functions, operations
+from hipdnn_mlir.ir.blocks import functions, operations
 from hipdnn_mlir.ir.claims import ENGINE, rejects
 from hipdnn_mlir.ir.dialect import ExecuteOp, LaunchKernelOp, make_context
 from hipdnn_mlir.ir.view import row_name
@@ -54,9 +54,9 @@ def test_every_sample_is_of_a_row() -> None:
 def test_accepted_sample_is_placed_whole(sample: Sample) -> None:
     module = offloaded(sample)
     (main,) = functions(module.operation)
-    graphs = [op for op in body(main) if op.name == "hipdnn.graph"]
-    launches = [op for op in body(main) if op.name == "hipdnn.launch"]
-    left = [op for op in body(main) if row_name(op) == sample.op]
+    graphs = [op for op in operations(main) if op.name == "hipdnn.graph"]
+    launches = [op for op in operations(main) if op.name == "hipdnn.launch"]
+    left = [op for op in operations(main) if row_name(op) == sample.op]
     assert rejects(module.operation, HOST) == []
     if sample.engine == MOVEMENT:
         assert (len(graphs), len(launches), len(left)) == (0, 0, 1)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_mlir import ir
 
-from hipdnn_mlir.ir.blocks import body, functions
+from hipdnn_mlir.ir.blocks import functions, operations
 from hipdnn_mlir.ir.dialect import make_context
 from hipdnn_mlir.ir.partition import Partition
 
@@ -41,7 +41,7 @@ def build(program: Edges) -> tuple[ir.Module, list[Any]]:
     )
     result = names[len(program) - 1]
     module = ir.Module.parse(f"func.func @main(%x: {TYPE}) -> {TYPE} {{\n{text}\nreturn {result} : {TYPE}\n}}")
-    return module, body(functions(module.operation)[0])[:-1]
+    return module, operations(functions(module.operation)[0])[:-1]
 
 
 def group_edges(program: Edges, group: Sequence[int]) -> set[tuple[int, int]]:

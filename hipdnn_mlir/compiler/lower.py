@@ -22,10 +22,10 @@ from ..frontend.dim_names import promised_names, separated
 from ..frontend.index_ranges import Range, index_ranges
 from ..frontend.prepare import Slim, slim_models
 from ..frontend.sizes.input_sizes import input_sizes
-from ..ir.blocks import body, functions
+from ..ir.blocks import functions, operations
 from ..ir.claims import rejects
 from ..ir.constants import plan_constants
-from ..ir.dialect import make_context
+from ..ir.dialect import GraphOp, make_context
 from ..ir.imported import Imported
 from ..ops.evaluate import Array
 from ..passes.pipeline import OFFLOAD_STEPS, TORCH_STEPS, Runner
@@ -169,7 +169,7 @@ def _lower_torch(
             look(left)
         if left:
             raise UnsupportedError(left, target=target.name)
-        graphs = sum(op.name == "hipdnn.graph" for function in functions(module) for op in body(function))
+        graphs = sum(isinstance(op, GraphOp) for function in functions(module) for op in operations(function))
         runner.run(module, OFFLOAD_STEPS[1:])
         start = time.perf_counter()
         program = emit(imported, target.name, producers(), refused)

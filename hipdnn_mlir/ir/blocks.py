@@ -1,7 +1,5 @@
 """A module's functions and their ops: listed, cloned, erased."""
 
-from typing import Any
-
 from torch_mlir import ir
 from torch_mlir.dialects import func
 
@@ -22,11 +20,6 @@ def public_functions(module: ir.Operation) -> list[func.FuncOp]:
 def operations(parent: ir.OpView) -> list[ir.OpView]:
     """A snapshot of the ops in the entry block of a function, or of another op with a body, safe to iterate while rewriting."""
     return list(parent.regions[0].blocks[0].operations)
-
-
-def body(function: Any) -> list[Any]:
-    """A snapshot of the operations in a function's entry block, safe to iterate while rewriting."""
-    return [op.operation for op in function.regions[0].blocks[0].operations]
 
 
 def erase_dead(function: func.FuncOp) -> None:

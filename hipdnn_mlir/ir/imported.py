@@ -1,7 +1,8 @@
 """A model in the torch dialect."""
 
 from dataclasses import dataclass
-from typing import Any
+
+from torch_mlir import ir
 
 from ..dtypes import DType
 from ..ops.evaluate import Array
@@ -31,7 +32,7 @@ class Imported:
         sha256: digest of the model file, weights included.
     """
 
-    module: Any
+    module: ir.Module
     weights: Weights
     inputs: list[TensorInfo]
     outputs: list[TensorInfo]

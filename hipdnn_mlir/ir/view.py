@@ -38,12 +38,6 @@ def readers(value: ir.Value) -> list[ir.OpView]:
     return [use.owner for use in value.uses]
 
 
-def defining(value: Any) -> Any | None:
-    """The op that defines a value, or None for a block argument."""
-    owner = value.owner
-    return None if isinstance(owner, ir.Block) else owner.operation
-
-
 def node_names(op: ir.OpView) -> list[str]:
     """The ONNX nodes that an op came from, in order: the names in its location."""
     return list(dict.fromkeys(_names(op.location)))

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from torch_mlir import ir
 from torch_mlir.passmanager import PassManager
@@ -131,14 +130,14 @@ def parse_element(element: str) -> tuple[str, dict[str, str]]:
     return match.group(1), {key: value if equals else "true" for key, equals, value in pairs}
 
 
-def _python_pass(name: str, options: dict[str, str]) -> Callable[[Any, Any], None]:
+def _python_pass(name: str, options: dict[str, str]) -> Callable[[ir.Operation, object], None]:
     known = PASSES[name]
     unknown = sorted(set(options) - set(known.options))
     if unknown:
         valid = ", ".join(known.options) or "none"
         raise HipdnnMlirError(f"pass {name} has no option {unknown[0]!r}", expected=f"one of: {valid}")
 
-    def run(operation: Any, _: Any) -> None:
+    def run(operation: ir.Operation, _: object) -> None:
         with operation.operation.location:
             known.run(operation.operation, **options)
 
@@ -201,7 +200,7 @@ class Runner:
         """Whether products of f32 may round their operands."""
         return self._defaults["precision"] == TF32
 
-    def run(self, module: Any, steps: Sequence[Step]) -> None:
+    def run(self, module: ir.Operation, steps: Sequence[Step]) -> None:
         """Run the steps.
 
         Raises:
@@ -234,7 +233,7 @@ class Runner:
             added = [known.name for known in PASSES.values() if known.after == step.name]
             self.run(module, [Step(name, name, "added by an extension") for name in added])
 
-    def _dump(self, module: Any, step: Step) -> None:
+    def _dump(self, module: ir.Operation, step: Step) -> None:
         if self._dump_ir is None:
             return
         self._dump_ir.mkdir(parents=True, exist_ok=True)
