@@ -19,8 +19,9 @@ from .abi import Attribute as A
 from .abi import AttributeType as T
 from .abi import DataType, Descriptor
 from .errors import HipdnnMlirError, ModelError
-from .frontend.decompositions.call import Call, Expansion
-from .frontend.decompositions.table import EXPANSIONS
+from .frontend.decompositions.call import Call
+from .frontend.decompositions.registry import Decomposition
+from .frontend.decompositions.table import DECOMPOSITIONS
 from .frontend.shape_inference import RESULTS
 from .ir.blocks import erase_dead, functions, operations
 from .ir.module_pass import PASSES, PassFunction, module_pass
@@ -40,7 +41,7 @@ __all__ = [
     "TensorArg",
     "TensorType",
     "custom_op",
-    "expansion",
+    "decomposition",
     "load_extensions",
     "pattern",
     "torch_pass",
@@ -143,7 +144,7 @@ def _replace(op: Op, rewrite: Rewrite[Op]) -> None:
         result.replace_all_uses_with(value)
 
 
-def expansion(domain: str, operator: str) -> Callable[[Expansion], Expansion]:
+def decomposition(domain: str, operator: str) -> Callable[[Decomposition], Decomposition]:
     """Register how an ONNX operator is written by others; the decorated function writes nodes on a Call and returns its results.
 
     Args:
@@ -151,8 +152,8 @@ def expansion(domain: str, operator: str) -> Callable[[Expansion], Expansion]:
         operator: the node's type.
     """
 
-    def enter(write: Expansion) -> Expansion:
-        EXPANSIONS[domain, operator] = _named(f"expansion of {domain}::{operator}", write)
+    def enter(write: Decomposition) -> Decomposition:
+        DECOMPOSITIONS[domain, operator] = _named(f"decomposition of {domain}::{operator}", write)
         return write
 
     return enter
@@ -238,7 +239,7 @@ def _need_all(operands: Sequence[object]) -> None:
 def _check_name(domain: str, operator: str) -> None:
     if any(schema.name == operator and not schema.domain for schema in onnx.defs.get_all_schemas()):
         raise HipdnnMlirError(f"{operator!r} is an operator of ONNX", hint="give yours another name")
-    if (domain, operator) in RESULTS or (domain, operator) in EXPANSIONS:
+    if (domain, operator) in RESULTS or (domain, operator) in DECOMPOSITIONS:
         raise HipdnnMlirError(f"operator {domain}::{operator} is registered already")
 
 

@@ -21,7 +21,7 @@ import hipdnn_mlir
 from custom_ops import register_sort_rows
 from hipdnn_mlir import extension
 from hipdnn_mlir.errors import HipdnnMlirError, ModelError, UnsupportedError
-from hipdnn_mlir.frontend.decompositions.table import EXPANSIONS
+from hipdnn_mlir.frontend.decompositions.table import DECOMPOSITIONS
 from hipdnn_mlir.frontend.shape_inference import RESULTS
 from hipdnn_mlir.ir.module_pass import PASSES
 from hipdnn_mlir.ops.table import rows
@@ -34,7 +34,7 @@ def _acme() -> Iterator[None]:
     """The example, loaded as the command line loads it; what it registers is gone afterwards."""
     sys.path.insert(0, str(EXAMPLE))
     before = os.environ.get(extension.VARIABLE)
-    changed = (rows(), PASSES, EXPANSIONS, RESULTS)
+    changed = (rows(), PASSES, DECOMPOSITIONS, RESULTS)
     tables: list[tuple[dict[Any, Any], dict[Any, Any]]] = [(table, dict(table)) for table in changed]
     extension.load_extensions(["acme"])
     register_sort_rows()
@@ -133,9 +133,9 @@ def test_registration_refuses_what_would_hide_something_else() -> None:
 
 PATTERN = "from torch_mlir.dialects import torch\n@extension.pattern('failing', after='canonicalize-torch')\n"
 FAILING = {
-    "expansion": (
-        "@extension.expansion('failing', 'Op')\ndef write(call):\n    raise KeyError('zzz')\n",
-        r"failing.py:4: an extension's expansion of failing::Op fails: KeyError: 'zzz'; mend the extension",
+    "decomposition": (
+        "@extension.decomposition('failing', 'Op')\ndef write(call):\n    raise KeyError('zzz')\n",
+        r"failing.py:4: an extension's decomposition of failing::Op fails: KeyError: 'zzz'; mend the extension",
     ),
     "pattern": (
         f"{PATTERN}def p(op: torch.AtenReluOp):\n    return 1 / 0\n",
@@ -166,7 +166,7 @@ FAILING = {
 def test_failure_of_an_extension_is_the_users_with_its_line(case: str, tmp_path: Path) -> None:
     text, message = FAILING[case]
     (tmp_path / "failing.py").write_text(f"from hipdnn_mlir import extension\n{text}")
-    operator = "failing.Op" if case == "expansion" else "Relu"
+    operator = "failing.Op" if case == "decomposition" else "Relu"
     proto = parser.parse_model(
         f'<ir_version: 10, opset_import: ["" : 21, "failing" : 1]>\ng (float[n,3] x) => (float[n,3] y) {{ y = {operator}(x) }}'
     )

@@ -24,7 +24,7 @@ def reciprocal(op: torch.AtenDivTensorOp) -> Sequence[ir.Value] | None:
     return [torch.aten_mul_Tensor(op.result.type, op.self_, factor)]
 
 
-@extension.expansion("acme", "SoftCap")
+@extension.decomposition("acme", "SoftCap")
 def soft_cap(call: extension.Call) -> Sequence[str | None]:
     """Limit x * tanh(x / limit): scores that must not grow without bound."""
     x = call.need(0)

@@ -15,7 +15,7 @@ from ..ir.imported import Weights
 from ..ops.evaluate import Array
 from ..ops.strides import Dims
 from .conversions import drop_dropout, shrink_windows, split_to_slices
-from .decompositions import expand_and_fold, inline_local_functions
+from .decompositions import decompose_and_fold, inline_local_functions
 from .onnx_types import BY_ONNX
 from .operands import derive_shape_operands, known_operand_names
 from .shape_inference import contradicted, static_dims
@@ -72,7 +72,7 @@ def slim_models(
     try:
         for slim, _ in prepared:
             _drop_contradicted(slim)
-        folded = expand_and_fold([slim for slim, _ in prepared])
+        folded = decompose_and_fold([slim for slim, _ in prepared])
         for found in folded:
             derive_shape_operands(found.model)
             shrink_windows(found.model)

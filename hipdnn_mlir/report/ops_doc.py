@@ -22,7 +22,7 @@ from ..ops.samples import Sample, samples
 from ..ops.spec import Refusal, TensorArg
 from ..ops.table import rows
 from ..targets.target import HOST
-from .expansions_doc import expansion_rows
+from .decompositions_doc import decomposition_rows
 
 _GENERAL = frozenset({"dtype", "dynamic-shape", "engine", NO_ROW})
 Made = TypeVar("Made")
@@ -79,8 +79,8 @@ def markdown() -> str:
         _movements(moved),
         "## Operators written out before import\n",
         "These are compositions of the operators above; a node is written out for its types, operands and attributes; its parts then run",
-        "as they do in a model that has them. A node that an expansion does not cover is rejected with the reason.\n",
-        _markdown_table(["operator", "written out as", "source"], list(expansion_rows())),
+        "as they do in a model that has them. A node that a decomposition does not cover is rejected with the reason.\n",
+        _markdown_table(["operator", "decomposed into", "source"], list(decomposition_rows())),
     ])  # fmt: skip
 
 

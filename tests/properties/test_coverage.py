@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from hipdnn_mlir.frontend.decompositions.table import EXPANSIONS
+from hipdnn_mlir.frontend.decompositions.table import DECOMPOSITIONS
 from hipdnn_mlir.ops.registry import HIPDNN_DOMAIN, ONNX
 from hipdnn_mlir.ops.table import rows
 
@@ -19,7 +19,7 @@ WITHOUT = {
     "GroupNorm": "neither ONNX Runtime's CPU provider nor onnx has it",
     "OptionalGetElement": "of tensors it does nothing",
     "OptionalHasElement": "of tensors it is true",
-    "Scan": "its body is a graph, which tests/onnx_functions has",
+    "Scan": "its body is a graph, which tests/decompositions has",
     "SkipGroupNorm": "neither ONNX Runtime's CPU provider nor onnx has it",
 }
 """Operators that have no property, and why."""
@@ -34,7 +34,7 @@ def test_operator_has_a_property_when_the_compiler_takes_it(pytestconfig: pytest
     own_names = of_hipdnn | {f"{HIPDNN_DOMAIN}.{name}" for name in of_hipdnn}
     taken = (of_rows | own | set(_PASSED.findall(page))) - own_names
     assert taken - {name for _, name in OPERATORS} - set(WITHOUT) == set()
-    assert {key for key in EXPANSIONS if key[1] not in WITHOUT} - set(OPERATORS) == set()
+    assert {key for key in DECOMPOSITIONS if key[1] not in WITHOUT} - set(OPERATORS) == set()
 
 
 def test_operator_has_no_property_when_a_reason_says_so() -> None:

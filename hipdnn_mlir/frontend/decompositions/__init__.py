@@ -10,7 +10,7 @@ from ...errors import UnsupportedError
 from ...ops.evaluate import Array
 from ..constant_folding import Folded, fold_constants
 from ..shape_inference import RESULTS
-from .expand import expand
+from .decompose import decompose
 
 _CONTRIB = "com.microsoft"
 _WITHOUT_DOMAIN = frozenset(
@@ -40,8 +40,8 @@ def inline_local_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     return model
 
 
-def expand_and_fold(models: Sequence[onnx.ModelProto]) -> list[Folded]:
-    """Expand compositions and fold constants, until neither finds more: folding tells types on which expansions depend.
+def decompose_and_fold(models: Sequence[onnx.ModelProto]) -> list[Folded]:
+    """Decompose operators and fold constants, until neither finds more: folding tells types on which decompositions depend.
 
     Args:
         models: as for `fold_constants`; not modified.
@@ -50,18 +50,18 @@ def expand_and_fold(models: Sequence[onnx.ModelProto]) -> list[Folded]:
         As for `fold_constants`.
 
     Raises:
-        UnsupportedError: an operator whose expansion does not cover the node.
+        UnsupportedError: an operator whose decomposition does not cover the node.
         onnx.shape_inference.InferenceError: shapes do not fit.
     """
     large: list[dict[str, Array]] = [{} for _ in models]
     facts: list[Fact] = []
     left = None
     while True:
-        expanded = [expand(model) for model in models]
-        rejects = [reject for _, found in expanded for reject in found]
+        decomposed = [decompose(model) for model in models]
+        rejects = [reject for _, found in decomposed for reject in found]
         if left is not None and len(rejects) >= left:
             raise UnsupportedError(rejects)
-        folded = fold_constants([model for model, _ in expanded])
+        folded = fold_constants([model for model, _ in decomposed])
         facts += folded[0].facts
         large = [before | found.large for before, found in zip(large, folded, strict=True)]
         if not rejects:

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Sequence
 
-from .call import Call, Expansion
+from .call import Call
+from .registry import CONTRIB, decomposes
 
-CONTRIB = "com.microsoft"
 QUICK_GELU = 1.702
 """The factor that hipdnn-fuse-activations knows, whatever a type makes of it."""
 
@@ -28,6 +28,7 @@ def _biased(call: Call) -> str:
     return call.op("Add", x, bias) if bias else x
 
 
+@decomposes("Gelu", "BiasGelu", domain=CONTRIB)
 def contrib_gelu(call: Call) -> Sequence[str | None]:
     """Gelu and BiasGelu of com.microsoft: by erf.
 
@@ -36,6 +37,7 @@ def contrib_gelu(call: Call) -> Sequence[str | None]:
     return [gelu(call, _biased(call))]
 
 
+@decomposes("FastGelu", domain=CONTRIB)
 def fast_gelu(call: Call) -> Sequence[str | None]:
     """FastGelu: by tanh, with an optional bias.
 
@@ -44,6 +46,7 @@ def fast_gelu(call: Call) -> Sequence[str | None]:
     return [gelu(call, _biased(call), "tanh")]
 
 
+@decomposes("QuickGelu", domain=CONTRIB)
 def quick_gelu(call: Call) -> Sequence[str | None]:
     """QuickGelu: x * sigmoid(alpha * x).
 
@@ -60,6 +63,7 @@ def swish(call: Call, x: str, alpha: float) -> str:
     return call.cast(call.op("Mul", precise, call.op("Sigmoid", scaled)), call.kind(x))
 
 
+@decomposes("Swish")
 def onnx_swish(call: Call) -> Sequence[str | None]:
     """Swish: x * sigmoid(alpha * x).
 
@@ -68,6 +72,7 @@ def onnx_swish(call: Call) -> Sequence[str | None]:
     return [swish(call, call.need(0), call.attr("alpha", 1.0))]
 
 
+@decomposes("BiasAdd", domain=CONTRIB)
 def bias_add(call: Call) -> Sequence[str | None]:
     """The sum x + bias + skip.
 
@@ -76,6 +81,7 @@ def bias_add(call: Call) -> Sequence[str | None]:
     return [call.op("Add", _biased(call), call.need(2))]
 
 
+@decomposes("BiasSplitGelu", domain=CONTRIB)
 def bias_split_gelu(call: Call) -> Sequence[str | None]:
     """The first half of x + bias times GELU of the second.
 
@@ -96,14 +102,3 @@ def activate(call: Call, x: str, name: str, parameters: Sequence[float]) -> str:
     if name in ("LeakyRelu", "Elu"):
         return call.op(name, x, alpha=parameters[0])
     return call.op(name, x) if name else x
-
-
-EXPANSIONS: dict[tuple[str, str], Expansion] = {
-    ("", "Swish"): onnx_swish,
-    (CONTRIB, "Gelu"): contrib_gelu,
-    (CONTRIB, "BiasGelu"): contrib_gelu,
-    (CONTRIB, "FastGelu"): fast_gelu,
-    (CONTRIB, "QuickGelu"): quick_gelu,
-    (CONTRIB, "BiasAdd"): bias_add,
-    (CONTRIB, "BiasSplitGelu"): bias_split_gelu,
-}

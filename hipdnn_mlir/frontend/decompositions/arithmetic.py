@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 
-from .call import Call, Expansion
+from .call import Call
+from .registry import decomposes
 
 SELU_ALPHA, SELU_GAMMA = 1.67326319217681884765625, 1.05070102214813232421875
 """Defaults of the schema."""
 
 
+@decomposes("Sum")
 def onnx_sum(call: Call) -> Sequence[str | None]:
     """Sum: each partial sum has the dims that its operands broadcast to, not those of the result.
 
@@ -16,6 +18,7 @@ def onnx_sum(call: Call) -> Sequence[str | None]:
     return [_total(call)]
 
 
+@decomposes("Mean")
 def mean(call: Call) -> Sequence[str | None]:
     """Mean: the sum over the number of operands.
 
@@ -25,6 +28,7 @@ def mean(call: Call) -> Sequence[str | None]:
     return [call.op("Div", total, call.number(len(call.node.input), total))]
 
 
+@decomposes("Max", "Min")
 def extreme(call: Call) -> Sequence[str | None] | None:
     """Max and Min of other than two operands: as for Sum.
 
@@ -45,6 +49,7 @@ def _total(call: Call) -> str:
     return str(total)
 
 
+@decomposes("Selu")
 def selu(call: Call) -> Sequence[str | None] | None:
     """Selu with both coefficients: torch-mlir's default of gamma has five digits.
 
@@ -57,6 +62,7 @@ def selu(call: Call) -> Sequence[str | None] | None:
     return [call.op("Selu", call.need(0), alpha=alpha, gamma=gamma)]
 
 
+@decomposes("Softsign")
 def softsign(call: Call) -> Sequence[str | None]:
     """Softsign: x / (1 + |x|); torch-mlir converts it from operator set 22 on only.
 
@@ -64,13 +70,3 @@ def softsign(call: Call) -> Sequence[str | None]:
     """
     x = call.need(0)
     return [call.op("Div", x, call.op("Add", call.op("Abs", x), call.number(1.0, x)))]
-
-
-EXPANSIONS: dict[tuple[str, str], Expansion] = {
-    ("", "Sum"): onnx_sum,
-    ("", "Mean"): mean,
-    ("", "Max"): extreme,
-    ("", "Min"): extreme,
-    ("", "Selu"): selu,
-    ("", "Softsign"): softsign,
-}

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...ops.spec import Refusal
-from .call import BOOL, INT64, Call, Expansion
+from .call import BOOL, INT64, Call
+from .registry import decomposes
 
 BSHD_TO_BHSD = (0, 2, 1, 3)
 _RAW, _CAPPED, _BIASED, _PROBABILITIES = range(4)
@@ -125,6 +126,7 @@ def _softmax(call: Call, scores: str, heads: int, sink: str | None) -> str:
     return call.slice(joined, 3, 0, -1)
 
 
+@decomposes("Attention")
 def attention(call: Call) -> Sequence[str | None]:
     """Attention of opsets 23 to 25.
 
@@ -177,6 +179,3 @@ def _padded(call: Call, mask: str, k: str) -> str:
         dtype = np.int32  # Pad of booleans is rare; the padded mask is compared instead
         return call.cast(call.op("Pad", call.cast(mask, 6), pads, call.const(dtype(0))), BOOL)
     return call.op("Pad", mask, pads, call.number(-math.inf, mask))
-
-
-EXPANSIONS: dict[tuple[str, str], Expansion] = {("", "Attention"): attention}

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
-from .call import Call, Expansion
+from .call import Call
+from .registry import decomposes
 
 
+@decomposes("DepthToSpace")
 def depth_to_space(call: Call) -> Sequence[str | None]:
     """DepthToSpace in both modes: where the block lies among the channels.
 
@@ -20,6 +22,7 @@ def depth_to_space(call: Call) -> Sequence[str | None]:
     return [call.reshape(call.transpose(call.reshape(x, *parts), *order), n, outer, h * block, w * block)]
 
 
+@decomposes("SpaceToDepth")
 def space_to_depth(call: Call) -> Sequence[str | None]:
     """SpaceToDepth in both modes.
 
@@ -30,9 +33,3 @@ def space_to_depth(call: Call) -> Sequence[str | None]:
     order = (0, 3, 5, 1, 2, 4) if call.attr("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
     parts = call.reshape(x, n, c, h // block, block, w // block, block)
     return [call.reshape(call.transpose(parts, *order), n, c * block * block, h // block, w // block)]
-
-
-EXPANSIONS: dict[tuple[str, str], Expansion] = {
-    ("", "DepthToSpace"): depth_to_space,
-    ("", "SpaceToDepth"): space_to_depth,
-}

@@ -1,6 +1,6 @@
-"""What an expansion sees: one node, the types of its operands, and nodes to write in its place."""
+"""What a decomposition sees: one node, the types of its operands, and nodes to write in its place."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +16,7 @@ INT64_MAX = 2**63 - 1
 
 
 class Graph(Protocol):
-    """The graph that is being rewritten, as far as an expansion uses it."""
+    """The graph that is being rewritten, as far as a decomposition uses it."""
 
     opset: int
 
@@ -231,7 +231,3 @@ class Call:
     def range(self, length: str) -> str:
         """0, 1, ... as a list of int64; length is a list of one int64."""
         return self.op("Range", self.const(np.int64(0)), self.squeeze(length, 0), self.const(np.int64(1)))
-
-
-Expansion = Callable[[Call], Sequence[str | None] | None]
-"""Writes the nodes of a call; returns the value of each result, None for one that is not used, or None alone where the node stays."""

@@ -5,14 +5,15 @@ from collections.abc import Sequence
 
 from ...ops.spec import Refusal
 from .attention import BSHD_TO_BHSD, Scores, additive, attend, merge_heads, split_heads, visible
-from .call import BOOL, INT64, Call, Expansion
+from .call import BOOL, INT64, Call
+from .registry import CONTRIB, decomposes
 from .rotary import rotated_heads
 
-CONTRIB = "com.microsoft"
 _MASKED = -10000.0
 """What a masked score is lowered by, unless mask_filter_value says otherwise."""
 
 
+@decomposes("Attention", domain=CONTRIB)
 def contrib_attention(call: Call) -> Sequence[str | None]:
     """Attention of com.microsoft: projections of one input, then attention.
 
@@ -39,6 +40,7 @@ def contrib_attention(call: Call) -> Sequence[str | None]:
     return [merge_heads(call, y), present]
 
 
+@decomposes("MultiHeadAttention", "DecoderMaskedMultiHeadAttention", domain=CONTRIB)
 def multi_head_attention(call: Call) -> Sequence[str | None]:
     """MultiHeadAttention, and DecoderMaskedMultiHeadAttention without a shared buffer or beams.
 
@@ -128,6 +130,7 @@ def _from_lengths(call: Call, lengths: str, k: str) -> str:
     return call.op("And", found, call.op("GreaterOrEqual", positions, starts))
 
 
+@decomposes("GroupQueryAttention", domain=CONTRIB)
 def group_query_attention(call: Call) -> Sequence[str | None]:
     """GroupQueryAttention with a cache that grows by what is new, as without a shared buffer.
 
@@ -191,11 +194,3 @@ def _at_positions(call: Call, cache: str, query: str, past: str) -> str:
         steps = call.unsqueeze(call.range(call.length(query, 1)), 0)
         positions = call.op("Add", steps, call.reshape(past, -1, 1))
     return call.op("Gather", cache, positions)
-
-
-EXPANSIONS: dict[tuple[str, str], Expansion] = {
-    (CONTRIB, "Attention"): contrib_attention,
-    (CONTRIB, "MultiHeadAttention"): multi_head_attention,
-    (CONTRIB, "DecoderMaskedMultiHeadAttention"): multi_head_attention,
-    (CONTRIB, "GroupQueryAttention"): group_query_attention,
-}

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from ...ops.spec import Refusal
 from .activation import activate
-from .call import Call, Expansion
+from .call import Call
+from .registry import CONTRIB, decomposes
 
-CONTRIB = "com.microsoft"
 _TRANSPOSED = (("strides", 1), ("dilations", 1), ("output_padding", 0))
 """Attributes of a transposed convolution with what they are where they are left out."""
 
@@ -23,6 +23,7 @@ def _swapped(call: Call, x: str, is_batch: bool, is_last: bool) -> str:
     return call.transpose(x, *order)
 
 
+@decomposes("FusedMatMul", domain=CONTRIB)
 def fused_matmul(call: Call) -> Sequence[str | None]:
     """The product alpha * op(A) x op(B).
 
@@ -36,6 +37,7 @@ def fused_matmul(call: Call) -> Sequence[str | None]:
     return [y if alpha == 1.0 else call.scaled(y, alpha)]
 
 
+@decomposes("Gemm")
 def gemm(call: Call) -> Sequence[str | None] | None:
     """Gemm without a third operand, of which torch-mlir's conversion forgets alpha; all others stay.
 
@@ -52,6 +54,7 @@ def gemm(call: Call) -> Sequence[str | None] | None:
     return [call.scaled(y, alpha)]
 
 
+@decomposes("FusedGemm", domain=CONTRIB)
 def fused_gemm(call: Call) -> Sequence[str | None]:
     """Gemm with an activation.
 
@@ -63,6 +66,7 @@ def fused_gemm(call: Call) -> Sequence[str | None]:
     return [activate(call, y, call.attr("activation", ""), parameters)]
 
 
+@decomposes("ConvTranspose")
 def conv_transpose(call: Call) -> Sequence[str | None] | None:
     """ConvTranspose with other borders at the end than at the start: without any, and cut.
 
@@ -98,6 +102,7 @@ def conv_transpose(call: Call) -> Sequence[str | None] | None:
     return [y]
 
 
+@decomposes("FusedConv", domain=CONTRIB)
 def fused_conv(call: Call) -> Sequence[str | None]:
     """Conv, plus a tensor of its shape, with an activation.
 
@@ -111,6 +116,7 @@ def fused_conv(call: Call) -> Sequence[str | None]:
     return [activate(call, y, call.attr("activation", ""), call.attr("activation_params", []))]
 
 
+@decomposes("Einsum")
 def einsum(call: Call) -> Sequence[str | None]:
     """Einsum by operands from left to right: sums, transpositions and one matrix product each.
 
@@ -220,13 +226,3 @@ def _merged(call: Call, x: str, batch: int, first: int, second: int) -> str:
         return call.op("Reshape", x, call.concat(0, *sizes, call.length(x, rank - 1)))
     product = call.op("ReduceProd", call.op("Shape", x, start=batch + first), keepdims=1)
     return call.op("Reshape", x, call.concat(0, *sizes, product))
-
-
-EXPANSIONS: dict[tuple[str, str], Expansion] = {
-    ("", "Gemm"): gemm,
-    ("", "ConvTranspose"): conv_transpose,
-    ("", "Einsum"): einsum,
-    (CONTRIB, "FusedMatMul"): fused_matmul,
-    (CONTRIB, "FusedGemm"): fused_gemm,
-    (CONTRIB, "FusedConv"): fused_conv,
-}

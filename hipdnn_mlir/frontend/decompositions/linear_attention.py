@@ -7,12 +7,14 @@ import numpy as np
 
 from ...ops.spec import Refusal
 from .attention import merge_heads, repeat_heads, split_heads
-from .call import FLOAT, Call, Expansion
+from .call import FLOAT, Call
+from .registry import decomposes
 
 MAX_STEPS = 256
 """Tokens are written out one by one; longer sequences would make too large a program."""
 
 
+@decomposes("LinearAttention")
 def linear_attention(call: Call) -> Sequence[str | None]:
     """LinearAttention in f32, token by token.
 
@@ -55,6 +57,3 @@ def _updated(call: Call, state: str | None, k: str, v: str, gate: str | None, ra
         v = call.op("Mul", v, rate)
     written = call.op("MatMul", k, v)
     return call.op("Add", state, written) if state else written
-
-
-EXPANSIONS: dict[tuple[str, str], Expansion] = {("", "LinearAttention"): linear_attention}

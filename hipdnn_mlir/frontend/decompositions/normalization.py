@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from ...ops.spec import Refusal
-from .call import DOUBLE, FLOAT, Call, Expansion
-
-CONTRIB = "com.microsoft"
+from .call import DOUBLE, FLOAT, Call
+from .registry import CONTRIB, decomposes
 
 
 def rms_norm(call: Call, x: str, scale: str, axes: Sequence[int], epsilon: float, precision: int) -> str:
@@ -16,6 +15,7 @@ def rms_norm(call: Call, x: str, scale: str, axes: Sequence[int], epsilon: float
     return call.op("Mul", call.cast(call.op("Div", precise, root), call.kind(x)), scale)
 
 
+@decomposes("RMSNormalization")
 def rms_normalization(call: Call) -> Sequence[str | None]:
     """RMSNormalization of opset 23.
 
@@ -26,6 +26,7 @@ def rms_normalization(call: Call) -> Sequence[str | None]:
     return [rms_norm(call, x, call.need(1), [*axes], call.attr("epsilon", 1e-5), call.attr("stash_type", FLOAT))]
 
 
+@decomposes("LayerNormalization")
 def layer_normalization(call: Call) -> Sequence[str | None] | None:
     """LayerNormalization in f64 without its statistics, of which hipDNN has the training phase only.
 
@@ -42,6 +43,7 @@ def layer_normalization(call: Call) -> Sequence[str | None] | None:
     return [call.op("Add", y, bias) if bias else y]
 
 
+@decomposes("SimplifiedLayerNormalization", domain=CONTRIB)
 def simplified_layer_normalization(call: Call) -> Sequence[str | None]:
     """SimplifiedLayerNormalization: RMS norm under its older name.
 
@@ -61,6 +63,7 @@ def _skip_sum(call: Call, bias: str | None) -> str:
     return call.op("Add", total, bias) if bias else total
 
 
+@decomposes("SkipLayerNormalization", domain=CONTRIB)
 def skip_layer_normalization(call: Call) -> Sequence[str | None]:
     """LayerNormalization of input + skip + bias; the sum is the fourth result.
 
@@ -71,6 +74,7 @@ def skip_layer_normalization(call: Call) -> Sequence[str | None]:
     return [y, None, None, total]
 
 
+@decomposes("SkipSimplifiedLayerNormalization", domain=CONTRIB)
 def skip_simplified_layer_normalization(call: Call) -> Sequence[str | None]:
     """RMS norm of input + skip + bias; the sum is the fourth result.
 
@@ -85,6 +89,7 @@ def skip_simplified_layer_normalization(call: Call) -> Sequence[str | None]:
     ]
 
 
+@decomposes("EmbedLayerNormalization", domain=CONTRIB)
 def embed_layer_normalization(call: Call) -> Sequence[str | None]:
     """LayerNormalization of the sum of word, position and segment embeddings; with the lengths that a 0/1 mask states.
 
@@ -109,6 +114,7 @@ def embed_layer_normalization(call: Call) -> Sequence[str | None]:
     return [y, lengths, total]
 
 
+@decomposes("GroupNormalization")
 def group_normalization(call: Call) -> Sequence[str | None]:
     """GroupNormalization: each group of channels is normalized, then scaled and shifted by channel (opset 21) or by group (18).
 
@@ -137,6 +143,7 @@ def _normalize_groups(call: Call, x: str, groups: int, epsilon: float) -> str:
     return call.op("Reshape", call.op("Div", centred, root), call.op("Shape", x))
 
 
+@decomposes("GroupNorm", "SkipGroupNorm", domain=CONTRIB)
 def contrib_group_norm(call: Call) -> Sequence[str | None]:
     """GroupNorm and SkipGroupNorm of com.microsoft: channels are last by default, SiLU follows where asked for.
 
@@ -163,6 +170,7 @@ def contrib_group_norm(call: Call) -> Sequence[str | None]:
     return [call.cast(y, kind), total]
 
 
+@decomposes("MeanVarianceNormalization")
 def mean_variance_normalization(call: Call) -> Sequence[str | None]:
     """(x - mean) / (deviation + 1e-9); the deviations are summed, not the squares, which cancel.
 
@@ -174,6 +182,7 @@ def mean_variance_normalization(call: Call) -> Sequence[str | None]:
     return [call.op("Div", centred, call.op("Add", deviation, call.number(1e-9, x)))]
 
 
+@decomposes("LpNormalization")
 def lp_normalization(call: Call) -> Sequence[str | None]:
     """LpNormalization: x / norm of x, zero where the norm is.
 
@@ -183,18 +192,3 @@ def lp_normalization(call: Call) -> Sequence[str | None]:
     norm = call.reduce("ReduceL1" if call.attr("p", 2) == 1 else "ReduceL2", x, [axis])
     is_zero = call.op("Equal", norm, call.number(0.0, x))
     return [call.op("Div", x, call.op("Where", is_zero, call.number(1.0, x), norm))]
-
-
-EXPANSIONS: dict[tuple[str, str], Expansion] = {
-    ("", "LayerNormalization"): layer_normalization,
-    ("", "RMSNormalization"): rms_normalization,
-    ("", "GroupNormalization"): group_normalization,
-    ("", "MeanVarianceNormalization"): mean_variance_normalization,
-    ("", "LpNormalization"): lp_normalization,
-    (CONTRIB, "SimplifiedLayerNormalization"): simplified_layer_normalization,
-    (CONTRIB, "SkipLayerNormalization"): skip_layer_normalization,
-    (CONTRIB, "SkipSimplifiedLayerNormalization"): skip_simplified_layer_normalization,
-    (CONTRIB, "EmbedLayerNormalization"): embed_layer_normalization,
-    (CONTRIB, "GroupNorm"): contrib_group_norm,
-    (CONTRIB, "SkipGroupNorm"): contrib_group_norm,
-}

@@ -6,7 +6,8 @@ import numpy as np
 
 from ...ops.evaluate import Array
 from ...ops.spec import Refusal
-from .call import INT64, Call, Expansion
+from .call import INT64, Call
+from .registry import decomposes
 
 
 def _powered(call: Call, x: str, p: int) -> str:
@@ -21,6 +22,7 @@ def _root(call: Call, x: str, p: int) -> str:
     return call.op("Sqrt", x) if p == 2 else call.op("Pow", x, call.const(1 / p, call.precision(x)))
 
 
+@decomposes("LpPool")
 def lp_pool(call: Call) -> Sequence[str | None]:
     """LpPool: sums of powers are a convolution of each channel with ones.
 
@@ -53,6 +55,7 @@ def _extended(
     return result
 
 
+@decomposes("GlobalLpPool")
 def global_lp_pool(call: Call) -> Sequence[str | None]:
     """GlobalLpPool.
 
@@ -63,6 +66,7 @@ def global_lp_pool(call: Call) -> Sequence[str | None]:
     return [_root(call, total, p)]
 
 
+@decomposes("Col2Im")
 def col2im(call: Call) -> Sequence[str | None]:
     """Col2Im: a transposed convolution of each channel, whose filters put every element of a window in its place.
 
@@ -85,6 +89,7 @@ def col2im(call: Call) -> Sequence[str | None]:
     ]  # fmt: skip
 
 
+@decomposes("AffineGrid")
 def affine_grid(call: Call) -> Sequence[str | None]:
     """AffineGrid: a constant grid times the matrices theta.
 
@@ -111,6 +116,7 @@ def _grid(lengths: Sequence[int], is_aligned: bool) -> Array:
     return np.stack([*axes[::-1], np.ones(lengths)], -1).reshape(-1, len(lengths) + 1)
 
 
+@decomposes("CenterCropPad")
 def center_crop_pad(call: Call) -> Sequence[str | None]:
     """CenterCropPad with the target sizes, or with the result's where those are not known.
 
@@ -129,12 +135,3 @@ def center_crop_pad(call: Call) -> Sequence[str | None]:
             lower[axis] = (want - have) // 2
             upper[axis] = want - have - lower[axis]
     return [call.op("Pad", x, call.const([*lower, *upper], INT64)) if any(lower + upper) else call.op("Identity", x)]
-
-
-EXPANSIONS: dict[tuple[str, str], Expansion] = {
-    ("", "LpPool"): lp_pool,
-    ("", "GlobalLpPool"): global_lp_pool,
-    ("", "AffineGrid"): affine_grid,
-    ("", "Col2Im"): col2im,
-    ("", "CenterCropPad"): center_crop_pad,
-}

@@ -7,9 +7,9 @@ import onnx
 from onnx import TensorProto
 
 from ...ops.spec import Refusal
-from .call import FLOAT, Call, Expansion
+from .call import FLOAT, Call
+from .registry import CONTRIB, decomposes
 
-CONTRIB = "com.microsoft"
 _INTEGERS = frozenset({TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16, TensorProto.INT32})
 
 
@@ -78,6 +78,7 @@ def _quantized(call: Call, x: str, scale: str, zero: str | None) -> str:
     return rounded(call, call.op("Div", x, scale), zero, call.kind(zero) if zero else TensorProto.UINT8)
 
 
+@decomposes("QuantizeLinear")
 def quantize_linear(call: Call) -> Sequence[str | None]:
     """QuantizeLinear per tensor, axis or block, to integers of 8 and 16 bits.
 
@@ -90,6 +91,7 @@ def quantize_linear(call: Call) -> Sequence[str | None]:
     return [rounded(call, scaled, zero, kind, axis)]
 
 
+@decomposes("DequantizeLinear")
 def dequantize_linear(call: Call) -> Sequence[str | None] | None:
     """DequantizeLinear per tensor, axis or block, of integers; blocks of computed i8 without zero point have a row of their own.
 
@@ -104,6 +106,7 @@ def dequantize_linear(call: Call) -> Sequence[str | None] | None:
     return [call.cast(dequantized(call, x, scale, zero, call.attr("axis", 1)), kind)]
 
 
+@decomposes("QLinearAdd", "QLinearMul", domain=CONTRIB)
 def qlinear_binary(call: Call) -> Sequence[str | None]:
     """QLinearAdd, QLinearMul.
 
@@ -115,6 +118,7 @@ def qlinear_binary(call: Call) -> Sequence[str | None]:
     return [_quantized(call, y, call.need(6), call.arg(7) or call.arg(2))]
 
 
+@decomposes("QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearSigmoid", domain=CONTRIB)
 def qlinear_unary(call: Call) -> Sequence[str | None]:
     """QLinearLeakyRelu, QLinearSigmoid, QLinearGlobalAveragePool.
 
@@ -130,6 +134,7 @@ def qlinear_unary(call: Call) -> Sequence[str | None]:
     return [_quantized(call, y, call.need(3), call.arg(4) or call.arg(2))]
 
 
+@decomposes("QLinearConcat", domain=CONTRIB)
 def qlinear_concat(call: Call) -> Sequence[str | None]:
     """QLinearConcat: operands after the result's scale and zero point are triples.
 
@@ -138,12 +143,3 @@ def qlinear_concat(call: Call) -> Sequence[str | None]:
     triples = range(2, len(call.node.input), 3)
     parts = [dequantized(call, call.need(i), call.need(i + 1), call.arg(i + 2)) for i in triples]
     return [_quantized(call, call.concat(call.attr("axis"), *parts), call.need(0), call.arg(1))]
-
-
-EXPANSIONS: dict[tuple[str, str], Expansion] = {
-    ("", "QuantizeLinear"): quantize_linear,
-    ("", "DequantizeLinear"): dequantize_linear,
-    **{(CONTRIB, f"QLinear{op}"): qlinear_binary for op in ("Add", "Mul")},
-    **{(CONTRIB, f"QLinear{op}"): qlinear_unary for op in ("LeakyRelu", "Sigmoid", "GlobalAveragePool")},
-    (CONTRIB, "QLinearConcat"): qlinear_concat,
-}

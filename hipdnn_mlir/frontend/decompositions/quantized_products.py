@@ -6,10 +6,10 @@ import numpy as np
 from onnx import TensorProto
 
 from ...ops.spec import Refusal
-from .call import FLOAT, INT32, Call, Expansion
+from .call import FLOAT, INT32, Call
 from .quantized import centred, rounded
+from .registry import CONTRIB, decomposes
 
-CONTRIB = "com.microsoft"
 EXACT = 1 << 24
 """Integers up to this are exact in f32."""
 _LOW = 16
@@ -35,6 +35,7 @@ def _exact(call: Call, a: str, b: str, terms: int, bound: int, product: Callable
     return call.op("Add", call.op("Mul", next(parts), call.const(_LOW, INT32)), next(parts))
 
 
+@decomposes("MatMulInteger")
 def matmul_integer(call: Call) -> Sequence[str | None]:
     """MatMulInteger: zero points per tensor, per row of the first operand or per column of the second.
 
@@ -52,6 +53,7 @@ def _rows_centred(call: Call, a: str, zero: str | None) -> str:
     return centred(call, a, zero, -2)
 
 
+@decomposes("ConvInteger")
 def conv_integer(call: Call) -> Sequence[str | None]:
     """ConvInteger: the zero point of w per tensor or per result channel.
 
@@ -75,6 +77,7 @@ def _ratio(call: Call, a_scale: str, b_scale: str, y_scale: str) -> str:
     return call.op("Div", call.op("Mul", a_scale, b_scale), y_scale)
 
 
+@decomposes("QLinearConv")
 def qlinear_conv(call: Call) -> Sequence[str | None]:
     """QLinearConv: sums of up to 2^24 are exact, larger ones are rounded as f32 is.
 
@@ -90,6 +93,7 @@ def qlinear_conv(call: Call) -> Sequence[str | None]:
     return [rounded(call, call.op("Mul", y, ratio), y_zero, call.kind(y_zero))]
 
 
+@decomposes("QLinearMatMul")
 def qlinear_matmul(call: Call) -> Sequence[str | None]:
     """QLinearMatMul: sums of up to 2^24 are exact, larger ones are rounded as f32 is.
 
@@ -103,6 +107,7 @@ def qlinear_matmul(call: Call) -> Sequence[str | None]:
     return [rounded(call, call.op("Mul", y, ratio), y_zero, call.kind(y_zero))]
 
 
+@decomposes("QGemm", domain=CONTRIB)
 def qgemm(call: Call) -> Sequence[str | None]:
     """QGemm: alpha * A x B + C on integers, scaled; f32 without a scale of the result.
 
@@ -126,6 +131,7 @@ def qgemm(call: Call) -> Sequence[str | None]:
     return [rounded(call, call.op("Mul", y, call.op("Div", scale, y_scale)), y_zero, kind)]
 
 
+@decomposes("MatMulIntegerToFloat", domain=CONTRIB)
 def matmul_integer_to_float(call: Call) -> Sequence[str | None]:
     """MatMulIntegerToFloat: the product of the values that the integers stand for, plus a bias.
 
@@ -139,6 +145,7 @@ def matmul_integer_to_float(call: Call) -> Sequence[str | None]:
     ]
 
 
+@decomposes("DynamicQuantizeMatMul", domain=CONTRIB)
 def dynamic_quantize_matmul(call: Call) -> Sequence[str | None]:
     """DynamicQuantizeMatMul: the first operand is quantized as DynamicQuantizeLinear does.
 
@@ -155,6 +162,7 @@ def _to_float(call: Call, left: str, b: str, scale: str, b_zero: str | None, bia
     return call.op("Add", y, bias) if bias else y
 
 
+@decomposes("MatMulNBits", domain=CONTRIB)
 def matmul_nbits(call: Call) -> Sequence[str | None]:
     """MatMulNBits of 4 and 8 bits: weights [n, blocks, bytes] with a scale, and a zero point, per block.
 
@@ -190,15 +198,3 @@ def _unpacked(call: Call, packed: str, bits: int) -> str:
     high = call.op("Floor", call.op("Div", values, base))
     low = call.op("Sub", values, call.op("Mul", high, base))
     return call.concat(-1, call.unsqueeze(low, -1), call.unsqueeze(high, -1))
-
-
-EXPANSIONS: dict[tuple[str, str], Expansion] = {
-    ("", "MatMulInteger"): matmul_integer,
-    ("", "ConvInteger"): conv_integer,
-    ("", "QLinearConv"): qlinear_conv,
-    ("", "QLinearMatMul"): qlinear_matmul,
-    (CONTRIB, "QGemm"): qgemm,
-    (CONTRIB, "MatMulIntegerToFloat"): matmul_integer_to_float,
-    (CONTRIB, "DynamicQuantizeMatMul"): dynamic_quantize_matmul,
-    (CONTRIB, "MatMulNBits"): matmul_nbits,
-}

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from .call import DOUBLE, Call, Expansion
+from .call import DOUBLE, Call
+from .registry import decomposes
 
 
 def _axes(call: Call) -> list[int] | None:
@@ -32,6 +33,7 @@ def _summed(call: Call, terms: str, axes: Sequence[int]) -> str:
     return call.reduce("ReduceSum", terms, axes, keepdims)
 
 
+@decomposes("ReduceSumSquare")
 def sum_square(call: Call) -> Sequence[str | None] | None:
     """ReduceSumSquare.
 
@@ -41,6 +43,7 @@ def sum_square(call: Call) -> Sequence[str | None] | None:
     return None if axes is None else [_summed(call, call.op("Mul", x, x), axes)]
 
 
+@decomposes("ReduceLogSum")
 def log_sum(call: Call) -> Sequence[str | None] | None:
     """ReduceLogSum.
 
@@ -50,6 +53,7 @@ def log_sum(call: Call) -> Sequence[str | None] | None:
     return None if axes is None else [call.op("Log", _summed(call, call.need(0), axes))]
 
 
+@decomposes("ReduceL1", "ReduceL2")
 def norm(call: Call) -> Sequence[str | None] | None:
     """ReduceL1 and ReduceL2 in f64 and of single elements; hipDNN has them for the rest.
 
@@ -63,6 +67,7 @@ def norm(call: Call) -> Sequence[str | None] | None:
     return [call.op("Sqrt", _summed(call, call.op("Mul", x, x), axes))]
 
 
+@decomposes("ReduceLogSumExp")
 def log_sum_exp(call: Call) -> Sequence[str | None] | None:
     """ReduceLogSumExp of single elements, which are the result.
 
@@ -72,6 +77,7 @@ def log_sum_exp(call: Call) -> Sequence[str | None] | None:
     return [_summed(call, x, axes)] if axes is not None and _is_single(call, x, axes) else None
 
 
+@decomposes("ReduceProd")
 def product(call: Call) -> Sequence[str | None] | None:
     """ReduceProd axis by axis, as torch has it.
 
@@ -84,13 +90,3 @@ def product(call: Call) -> Sequence[str | None] | None:
     for axis in reversed(axes):
         x = call.reduce("ReduceProd", x, [axis], keepdims)
     return [x]
-
-
-EXPANSIONS: dict[tuple[str, str], Expansion] = {
-    ("", "ReduceSumSquare"): sum_square,
-    ("", "ReduceLogSum"): log_sum,
-    ("", "ReduceL1"): norm,
-    ("", "ReduceL2"): norm,
-    ("", "ReduceLogSumExp"): log_sum_exp,
-    ("", "ReduceProd"): product,
-}

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from .attention import split_heads
-from .call import INT64, Call, Expansion
+from .call import INT64, Call
+from .registry import CONTRIB, decomposes
 
 
 def rotate(call: Call, x: str, cos: str, sin: str, width: int, is_interleaved: bool) -> str:
@@ -44,6 +45,7 @@ def _rotary_embedding(call: Call, cos: str, sin: str, width: int) -> Sequence[st
     return [call.reshape(turned, 0, 0, -1)]
 
 
+@decomposes("RotaryEmbedding")
 def rotary_embedding(call: Call) -> Sequence[str | None]:
     """RotaryEmbedding of opset 23.
 
@@ -59,6 +61,7 @@ def rotary_embedding(call: Call) -> Sequence[str | None]:
     return _rotary_embedding(call, cos, sin, width)
 
 
+@decomposes("RotaryEmbedding", domain=CONTRIB)
 def contrib_rotary_embedding(call: Call) -> Sequence[str | None]:
     """RotaryEmbedding of com.microsoft: the caches are gathered by position, or from one position on.
 
@@ -79,9 +82,3 @@ def rotated_heads(call: Call, x: str, heads: int, cos: str, sin: str, is_interle
     return rotate(
         call, split_heads(call, x, heads), call.unsqueeze(cos, 1), call.unsqueeze(sin, 1), width, is_interleaved
     )
-
-
-EXPANSIONS: dict[tuple[str, str], Expansion] = {
-    ("", "RotaryEmbedding"): rotary_embedding,
-    ("com.microsoft", "RotaryEmbedding"): contrib_rotary_embedding,
-}

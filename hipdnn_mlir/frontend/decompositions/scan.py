@@ -5,13 +5,15 @@ from collections.abc import Sequence
 from onnx import numpy_helper
 
 from ...ops.spec import Refusal
-from .call import Call, Expansion
+from .call import Call
+from .registry import decomposes
 from .schema_body import instantiate
 
 MAX_STEPS = 256
 """Steps are written out one by one; longer sequences would make too large a program."""
 
 
+@decomposes("Scan")
 def scan(call: Call) -> Sequence[str | None]:
     """Scan over a length that is known: its body once per step.
 
@@ -54,6 +56,7 @@ def _joined(call: Call, collected: Sequence[Sequence[str]]) -> list[str]:
     return joined
 
 
+@decomposes("Hardmax")
 def hardmax(call: Call) -> Sequence[str | None]:
     """Hardmax: one where the position is that of the first maximum.
 
@@ -64,6 +67,3 @@ def hardmax(call: Call) -> Sequence[str | None]:
     largest = call.op("ArgMax", x, axis=axis, keepdims=1)
     positions = call.reshape(call.range(call.length(x, axis)), -1, *[1] * (call.rank(x) - 1 - axis))
     return [call.cast(call.op("Equal", positions, largest), call.kind(x))]
-
-
-EXPANSIONS: dict[tuple[str, str], Expansion] = {("", "Scan"): scan, ("", "Hardmax"): hardmax}

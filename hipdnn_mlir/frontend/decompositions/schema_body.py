@@ -9,8 +9,16 @@ from onnx import numpy_helper
 
 from ...ops.spec import Refusal
 from .call import Call
+from .registry import decomposes
+
+BODIES = (
+    "CastLike", "CausalConvWithState", "DynamicQuantizeLinear", "Mish", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "SwiGLU",
+)  # fmt: skip
+"""Operators of ONNX for which the function body in their schema is good."""
 
 
+@decomposes(*BODIES)
+@decomposes("FlexAttention", domain="ai.onnx.preview")
 def write_body(call: Call) -> Sequence[str | None]:
     """Write the body that the operator's schema has.
 

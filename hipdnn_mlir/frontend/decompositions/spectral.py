@@ -8,7 +8,8 @@ from onnx import TensorProto
 
 from ...ops.evaluate import Array
 from ...ops.spec import Refusal
-from .call import FLOAT, Call, Expansion
+from .call import FLOAT, Call
+from .registry import decomposes
 
 MAX_MATRIX_ELEMENTS = 1 << 24
 """A transform of a longer signal would take too large a matrix."""
@@ -46,6 +47,7 @@ def _real_matrix(samples: int, length: int) -> Array:
     return matrix
 
 
+@decomposes("DFT")
 def dft(call: Call) -> Sequence[str | None]:
     """DFT along one axis, forward or inverse, one-sided or not.
 
@@ -83,6 +85,7 @@ def _axis(call: Call, x: str) -> int:
     return differing[0] if len(differing) == 1 else int(call.known(given).item())
 
 
+@decomposes("STFT")
 def stft(call: Call) -> Sequence[str | None]:
     """STFT: frames times window times matrix, which is a convolution with strides.
 
@@ -109,6 +112,7 @@ _WINDOWS = {
 }
 
 
+@decomposes(*_WINDOWS)
 def window(call: Call) -> Sequence[str | None]:
     """HannWindow, HammingWindow, BlackmanWindow of a size that is known.
 
@@ -126,10 +130,3 @@ def window(call: Call) -> Sequence[str | None]:
 
 def _declared(call: Call) -> int:
     return call.size(call.node.output[0], 0)
-
-
-EXPANSIONS: dict[tuple[str, str], Expansion] = {
-    ("", "DFT"): dft,
-    ("", "STFT"): stft,
-    **{("", op): window for op in _WINDOWS},
-}

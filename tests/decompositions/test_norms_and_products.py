@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnx_functions.node_models import assert_expands, expanded, node_model, run
+from decompositions.node_models import assert_decomposes, decomposed, node_model, run
 
 DTYPES = (np.float32, np.float16)
 
@@ -21,17 +21,17 @@ def numbers(*dims: int, dtype: Any = np.float32, seed: int = 0) -> np.ndarray:
 def test_skip_layer_normalization_gives_the_same(skip: tuple[int, ...], dtype: Any) -> None:
     inputs = {"x": numbers(2, 5, 8, dtype=dtype), "skip": numbers(*skip, dtype=dtype, seed=1)}
     inputs |= {name: numbers(8, dtype=dtype, seed=seed) for seed, name in enumerate(("gamma", "beta", "bias"))}
-    assert_expands("SkipLayerNormalization", inputs, ("y", "", "", "sum"), epsilon=1e-3)
+    assert_decomposes("SkipLayerNormalization", inputs, ("y", "", "", "sum"), epsilon=1e-3)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_rms_norms_give_the_same(dtype: Any) -> None:
     inputs = {"x": numbers(2, 5, 8, dtype=dtype), "gamma": numbers(8, dtype=dtype)}
     skip = {"x": inputs["x"], "skip": numbers(2, 5, 8, dtype=dtype, seed=1), "gamma": inputs["gamma"]}
-    assert_expands("SkipSimplifiedLayerNormalization", skip, ("y", "", "", "sum"))
+    assert_decomposes("SkipSimplifiedLayerNormalization", skip, ("y", "", "", "sum"))
     own = node_model("SimplifiedLayerNormalization", inputs, epsilon=1e-3)
     as_written_by_onnxruntime = node_model("SimplifiedLayerNormalization", inputs, domain="", epsilon=1e-3)
-    (got,), (want,) = run(expanded(own), inputs), run(as_written_by_onnxruntime, inputs)
+    (got,), (want,) = run(decomposed(own), inputs), run(as_written_by_onnxruntime, inputs)
     np.testing.assert_allclose(got, want, rtol=4e-3 if dtype == np.float16 else 1e-5, atol=1e-6)
 
 
@@ -43,7 +43,7 @@ def test_embed_layer_normalization_gives_the_same(left_out: tuple[str, ...]) -> 
     inputs |= {"types": numbers(2, 8), "gamma": numbers(8), "beta": numbers(8, seed=1), "mask": mask, "order": ids + 1}
     operands = ["" if name in left_out else name for name in inputs]
     given = {name: array for name, array in inputs.items() if name not in left_out}
-    assert_expands("EmbedLayerNormalization", given, ("y", "lengths", "sum"), operands=operands)
+    assert_decomposes("EmbedLayerNormalization", given, ("y", "lengths", "sum"), operands=operands)
 
 
 @pytest.mark.parametrize("is_last", [0, 1])
@@ -54,7 +54,7 @@ def test_group_norm_is_that_of_torch(is_last: int) -> None:
     want = torch.nn.functional.silu(norm).numpy()
     inputs = {"x": x.transpose(0, 2, 3, 1).copy() if is_last else x, "gamma": gamma, "beta": beta}
     model = node_model("GroupNorm", inputs, groups=2, activation=1, channels_last=is_last)
-    (got,) = run(expanded(model), inputs)
+    (got,) = run(decomposed(model), inputs)
     np.testing.assert_allclose(got.transpose(0, 3, 1, 2) if is_last else got, want, rtol=1e-4, atol=1e-5)
 
 
@@ -64,15 +64,15 @@ def test_group_norm_is_that_of_torch(is_last: int) -> None:
 def test_activation_gives_the_same(op: str, opset: int, dtype: Any) -> None:
     inputs = {"x": numbers(2, 5, 8, dtype=dtype)}
     inputs |= {"bias": numbers(8, dtype=dtype)} if op in ("BiasGelu", "FastGelu") else {}
-    assert_expands(op, inputs, opset=opset)
+    assert_decomposes(op, inputs, opset=opset)
 
 
 def test_sums_without_a_kernel_of_onnxruntime_are_those_of_numpy() -> None:
     inputs = {"x": numbers(2, 5, 8), "bias": numbers(8), "skip": numbers(2, 5, 8, seed=1)}
-    (got,) = run(expanded(node_model("BiasAdd", inputs)), inputs)
+    (got,) = run(decomposed(node_model("BiasAdd", inputs)), inputs)
     np.testing.assert_allclose(got, inputs["x"] + inputs["bias"] + inputs["skip"], rtol=1e-6)
     del inputs["skip"]
-    (got,) = run(expanded(node_model("BiasSplitGelu", inputs)), inputs)
+    (got,) = run(decomposed(node_model("BiasSplitGelu", inputs)), inputs)
     total = inputs["x"] + inputs["bias"]
     gelu = run(node_model("Gelu", {"x": total[..., 4:]}), {"x": total[..., 4:].copy()})[0]
     np.testing.assert_allclose(got, total[..., :4] * gelu, rtol=1e-5, atol=1e-6)
@@ -88,13 +88,13 @@ def test_sums_without_a_kernel_of_onnxruntime_are_those_of_numpy() -> None:
     ],
 )
 def test_fused_matmul_gives_the_same(a: tuple[int, ...], b: tuple[int, ...], attributes: dict[str, Any]) -> None:
-    assert_expands("FusedMatMul", {"a": numbers(*a), "b": numbers(*b)}, **attributes)
+    assert_decomposes("FusedMatMul", {"a": numbers(*a), "b": numbers(*b)}, **attributes)
 
 
 def test_fused_gemm_gives_the_same() -> None:
     inputs = {"a": numbers(5, 8), "b": numbers(3, 8), "c": numbers(3)}
     activation = {"activation": "LeakyRelu", "activation_alpha": 0.2}
-    assert_expands("FusedGemm", inputs, transB=1, alpha=0.5, beta=2.0, **activation)
+    assert_decomposes("FusedGemm", inputs, transB=1, alpha=0.5, beta=2.0, **activation)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_fused_conv_gives_the_same(activation: str, parameters: list[float] | No
     inputs = {"x": numbers(1, 3, 6, 6), "w": numbers(4, 3, 3, 3), "b": numbers(4)}
     inputs |= {"z": numbers(1, 4, 6, 6)} if activation == "Relu" else {}
     given = {"activation_params": parameters} if parameters else {}
-    assert_expands("FusedConv", inputs, activation=activation, pads=[1, 1, 1, 1], **given)
+    assert_decomposes("FusedConv", inputs, activation=activation, pads=[1, 1, 1, 1], **given)
 
 
 EQUATIONS = [
@@ -130,6 +130,6 @@ EQUATIONS = [
 @pytest.mark.parametrize(("equation", "dims"), [(equation, dims) for equation, *dims in EQUATIONS])
 def test_einsum_is_that_of_numpy(equation: str, dims: list[tuple[int, ...]]) -> None:
     inputs = {f"x{index}": numbers(*d, seed=index) for index, d in enumerate(dims)}
-    (got,) = run(expanded(node_model("Einsum", inputs, domain="", equation=equation)), inputs)
+    (got,) = run(decomposed(node_model("Einsum", inputs, domain="", equation=equation)), inputs)
     want = np.einsum(equation, *(array.astype(np.float64) for array in inputs.values()))
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)

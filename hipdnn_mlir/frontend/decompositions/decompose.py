@@ -13,7 +13,7 @@ from ...ops.evaluate import Array
 from ...ops.spec import Refusal
 from ..shape_inference import infer_shapes
 from .call import Call
-from .table import expansion
+from .table import decomposition
 
 logger = logging.getLogger(__name__)
 
@@ -23,8 +23,8 @@ MAX_DEPTH = 8
 _VALUE_ELEMENTS = 1024
 
 
-def expand(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[Reject]]:
-    """Replace every operator that has an expansion.
+def decompose(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[Reject]]:
+    """Replace every operator that has a decomposition.
 
     Args:
         model: without large initializers; not modified.
@@ -35,10 +35,10 @@ def expand(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[Reject]]:
     Raises:
         onnx.shape_inference.InferenceError: shapes do not fit.
     """
-    if not any(expansion(node) for node in _all_nodes(model.graph)):
+    if not any(decomposition(node) for node in _all_nodes(model.graph)):
         return model, []
-    expander = _Expander(infer_shapes(model))
-    return expander.run(), expander.rejects
+    decomposer = _Decomposer(infer_shapes(model))
+    return decomposer.run(), decomposer.rejects
 
 
 def _opset(model: onnx.ModelProto) -> int:
@@ -59,8 +59,8 @@ def _subgraphs(node: onnx.NodeProto) -> Iterable[onnx.GraphProto]:
         yield from attribute.graphs
 
 
-class _Expander:
-    """The graph that expansions write into; see call.Graph."""
+class _Decomposer:
+    """The graph that decompositions write into; see call.Graph."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self._model = model
@@ -77,7 +77,7 @@ class _Expander:
         self.rejects: list[Reject] = []
 
     def run(self) -> onnx.ModelProto:
-        """Expand all nodes."""
+        """Decompose all nodes."""
         graph = self._model.graph
         self._declare(graph)
         for node in graph.node:
@@ -142,7 +142,7 @@ class _Expander:
                 return name
 
     def emit(self, node: onnx.NodeProto) -> None:
-        write = expansion(node)
+        write = decomposition(node)
         if write is None or self._depth == MAX_DEPTH:
             self._append(node)
             return
@@ -166,7 +166,7 @@ class _Expander:
         self._bind(node, results, start)
 
     def _bind(self, node: onnx.NodeProto, results: Sequence[str | None], start: int) -> None:
-        """Give results the names that the expanded node's have."""
+        """Give results the names that the decomposed node's have."""
         made = {name for inner in self._nodes[start:] for name in inner.output}
         renamed: dict[str, str] = {}
         for output, value in zip(node.output, results, strict=False):
@@ -185,7 +185,7 @@ class _Expander:
     def _append(self, node: onnx.NodeProto) -> None:
         """Keep a node; its results' types are those of onnx's inference."""
         for graph in _subgraphs(node):
-            self._expand_subgraph(graph)
+            self._decompose_subgraph(graph)
         self._nodes.append(node)
         if any(name and not self._is_typed(name) for name in node.output):
             self._infer(node)
@@ -196,7 +196,7 @@ class _Expander:
         kind = self._types.get(name)
         return kind is not None and kind.tensor_type.HasField("shape")
 
-    def _expand_subgraph(self, graph: onnx.GraphProto) -> None:
+    def _decompose_subgraph(self, graph: onnx.GraphProto) -> None:
         outer, self._nodes = self._nodes, []
         self._declare(graph)
         for node in list(graph.node):

@@ -7,9 +7,9 @@ import onnx
 import pytest
 
 import hipdnn_mlir
-from onnx_functions.node_models import Arrays, node_model, run
-from onnx_functions.test_attention import CACHE, GROUPS, KEY_MASK, group_query, numbers
-from onnx_functions.test_quantized import A, Y, scale, signed, unsigned, zero
+from decompositions.node_models import Arrays, node_model, run
+from decompositions.test_attention import CACHE, GROUPS, KEY_MASK, group_query, numbers
+from decompositions.test_quantized import A, Y, scale, signed, unsigned, zero
 
 
 def compiled_steps(model: onnx.ModelProto, inputs: Arrays) -> list[str]:

@@ -9,9 +9,9 @@ import onnx
 import pytest
 
 import hipdnn_mlir
+from decompositions.node_models import assert_decomposes, decomposed, node_model, run
 from hipdnn_mlir.errors import UnsupportedError
-from hipdnn_mlir.frontend.decompositions.expand import expand
-from onnx_functions.node_models import assert_expands, expanded, node_model, run
+from hipdnn_mlir.frontend.decompositions.decompose import decompose
 
 BATCH, QUERIES, KEYS, PAST, HEADS, WIDTH = 2, 5, 7, 3, 4, 8
 HIDDEN = HEADS * WIDTH
@@ -64,7 +64,7 @@ def test_heads_that_do_not_share_the_channels_are_refused() -> None:
 def test_attention_gives_the_same_when_masked(mask: np.ndarray | None, attributes: dict[str, Any]) -> None:
     inputs = {"x": numbers(BATCH, QUERIES, HIDDEN), "w": numbers(HIDDEN, 3 * HIDDEN) / 6, "b": numbers(3 * HIDDEN)}
     inputs |= {} if mask is None else {"mask": mask}
-    assert_expands("Attention", inputs, num_heads=HEADS, constants=["w", "b"], **attributes)
+    assert_decomposes("Attention", inputs, num_heads=HEADS, constants=["w", "b"], **attributes)
 
 
 @pytest.mark.parametrize("is_masked", [False, True])
@@ -74,7 +74,7 @@ def test_attention_gives_the_same_when_there_is_a_past(is_masked: bool) -> None:
     operands = ["x", "w", "b", "mask" if is_masked else "", "past"]
     if not is_masked:
         del inputs["mask"]
-    assert_expands("Attention", inputs, ("y", "present"), operands=operands, num_heads=HEADS, unidirectional=1)
+    assert_decomposes("Attention", inputs, ("y", "present"), operands=operands, num_heads=HEADS, unidirectional=1)
 
 
 @pytest.mark.parametrize("dims", [(BATCH, HEADS, QUERIES, QUERIES), (1, 1, QUERIES, QUERIES)])
@@ -82,7 +82,7 @@ def test_attention_gives_the_same_when_scores_are_biased(dims: tuple[int, ...]) 
     inputs = {"x": numbers(BATCH, QUERIES, HIDDEN), "w": numbers(HIDDEN, 4 * HIDDEN) / 6, "b": numbers(4 * HIDDEN)}
     inputs["bias"] = numbers(*dims)
     sizes = [HIDDEN, HIDDEN, 2 * HIDDEN]
-    assert_expands(
+    assert_decomposes(
         "Attention", inputs, operands=["x", "w", "b", "", "", "bias"], num_heads=HEADS, qkv_hidden_sizes=sizes
     )
 
@@ -91,7 +91,7 @@ def test_attention_gives_the_same_when_scores_are_biased(dims: tuple[int, ...]) 
 def test_multi_head_attention_gives_the_same_when_keys_are_others(mask: np.ndarray | None) -> None:
     inputs = {"q": numbers(BATCH, QUERIES, HIDDEN), "k": numbers(BATCH, KEYS, HIDDEN)}
     inputs |= {"v": numbers(BATCH, KEYS, HIDDEN, seed=1), "b": numbers(3 * HIDDEN)}
-    assert_expands("MultiHeadAttention", inputs | ({} if mask is None else {"mask": mask}), num_heads=HEADS)
+    assert_decomposes("MultiHeadAttention", inputs | ({} if mask is None else {"mask": mask}), num_heads=HEADS)
 
 
 @pytest.mark.parametrize("is_causal", [0, 1])
@@ -100,19 +100,21 @@ def test_multi_head_attention_gives_the_same_when_there_is_a_past(is_causal: int
     inputs |= {name: numbers(BATCH, HEADS, PAST, WIDTH, seed=seed) for seed, name in enumerate(("past_k", "past_v"))}
     operands = ["q", "k", "v", "", "", "", "past_k", "past_v"]
     outputs = ("y", "present_k", "present_v")
-    assert_expands("MultiHeadAttention", inputs, outputs, operands=operands, num_heads=HEADS, unidirectional=is_causal)
+    assert_decomposes(
+        "MultiHeadAttention", inputs, outputs, operands=operands, num_heads=HEADS, unidirectional=is_causal
+    )
 
 
 @pytest.mark.parametrize("op", ["MultiHeadAttention", "DecoderMaskedMultiHeadAttention"])
 def test_multi_head_attention_gives_the_same_when_keys_are_split_already(op: str) -> None:
     inputs = {"q": numbers(BATCH, 1, HIDDEN), "k": numbers(BATCH, HEADS, KEYS, WIDTH)}
-    assert_expands(op, inputs | {"v": numbers(BATCH, HEADS, KEYS, WIDTH, seed=1)}, num_heads=HEADS)
+    assert_decomposes(op, inputs | {"v": numbers(BATCH, HEADS, KEYS, WIDTH, seed=1)}, num_heads=HEADS)
 
 
 def test_multi_head_attention_unpacks_when_queries_hold_all() -> None:
     packed = numbers(BATCH, QUERIES, HEADS, 3, WIDTH)
     q, k, v = (np.ascontiguousarray(packed[:, :, :, part]).reshape(BATCH, QUERIES, HIDDEN) for part in range(3))
-    (got,) = run(expanded(node_model("MultiHeadAttention", {"q": packed}, num_heads=HEADS)), {"q": packed})
+    (got,) = run(decomposed(node_model("MultiHeadAttention", {"q": packed}, num_heads=HEADS)), {"q": packed})
     apart = {"q": q, "k": k, "v": v}
     (want,) = run(node_model("MultiHeadAttention", apart, num_heads=HEADS), apart)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
@@ -158,12 +160,12 @@ def test_group_query_attention_gives_the_same_when_stepping(
     queries: int, past: int | None, batch: int, attributes: dict[str, Any]
 ) -> None:
     inputs, operands = group_query(queries, past, batch, is_rotated="do_rotary" in attributes)
-    assert_expands("GroupQueryAttention", inputs, CACHE, operands=operands, **GROUPS, **attributes)
+    assert_decomposes("GroupQueryAttention", inputs, CACHE, operands=operands, **GROUPS, **attributes)
 
 
 def test_group_query_attention_gives_the_same_when_packed() -> None:
     inputs, operands = group_query(QUERIES, PAST, 1, is_packed=True, is_rotated=True)
-    assert_expands("GroupQueryAttention", inputs, CACHE, operands=operands, do_rotary=1, **GROUPS)
+    assert_decomposes("GroupQueryAttention", inputs, CACHE, operands=operands, do_rotary=1, **GROUPS)
 
 
 @pytest.mark.parametrize("attributes", [{}, {"do_rotary": 1, "local_window_size": 2}], ids=str)
@@ -171,7 +173,7 @@ def test_group_query_attention_gives_the_same_when_rows_have_pasts_of_their_own(
     last = [2, 6, 0]
     inputs, operands = group_query(1, 6, 3, last=last, is_rotated=bool(attributes))
     model = node_model("GroupQueryAttention", inputs, CACHE, operands=operands, **GROUPS, **attributes)
-    got, want = run(expanded(model), inputs), run(model, inputs)
+    got, want = run(decomposed(model), inputs), run(model, inputs)
     np.testing.assert_allclose(got[0], want[0], rtol=1e-5, atol=1e-5)
     for mine, theirs in zip(got[1:], want[1:], strict=True):
         for row, end in enumerate(last):  # what lies behind a row's keys means nothing
@@ -183,13 +185,13 @@ def test_group_query_attention_gives_the_same_when_scores_are_changed(position: 
     inputs, operands = group_query(QUERIES, PAST, 1)
     operands += [""] * (position - len(operands)) + ["more"]
     inputs["more"] = numbers(*dims)
-    assert_expands("GroupQueryAttention", inputs, CACHE, operands=operands, **GROUPS)
+    assert_decomposes("GroupQueryAttention", inputs, CACHE, operands=operands, **GROUPS)
 
 
 def test_half_precision_attention_gives_the_same() -> None:
     inputs, operands = group_query(1, PAST, 2)
     narrow = {name: a.astype(np.float16) if a.dtype == np.float32 else a for name, a in inputs.items()}
-    assert_expands("GroupQueryAttention", narrow, CACHE, operands=operands, **GROUPS)
+    assert_decomposes("GroupQueryAttention", narrow, CACHE, operands=operands, **GROUPS)
 
 
 @pytest.mark.parametrize("is_interleaved", [0, 1])
@@ -197,19 +199,19 @@ def test_half_precision_attention_gives_the_same() -> None:
 @pytest.mark.parametrize("dims", [(2, 5, 32), (2, 4, 5, 8)])
 def test_rotary_embedding_gives_the_same(dims: tuple[int, ...], positions: np.ndarray, is_interleaved: int) -> None:
     inputs = {"x": numbers(*dims), "positions": positions, "cos": numbers(16, 4), "sin": numbers(16, 4, seed=1)}
-    assert_expands("RotaryEmbedding", inputs, interleaved=is_interleaved)
+    assert_decomposes("RotaryEmbedding", inputs, interleaved=is_interleaved)
 
 
 def test_rotary_embedding_gives_the_same_when_part_of_a_head_turns() -> None:
     inputs = {"x": numbers(2, 5, 64), "positions": np.arange(10).reshape(2, 5)}
     inputs |= {"cos": numbers(16, 4), "sin": numbers(16, 4, seed=1)}
-    assert_expands("RotaryEmbedding", inputs, num_heads=4, rotary_embedding_dim=8)
+    assert_decomposes("RotaryEmbedding", inputs, num_heads=4, rotary_embedding_dim=8)
 
 
 def test_what_is_not_covered_stays_with_a_reason() -> None:
     inputs = {"x": numbers(BATCH, QUERIES, HIDDEN), "w": numbers(HIDDEN, 3 * HIDDEN), "b": numbers(3 * HIDDEN)}
     model = node_model("Attention", inputs, num_heads=HEADS, do_rotary=1)
-    written, rejects = expand(model)
+    written, rejects = decompose(model)
     assert [(reject.op, reject.rule, reject.node) for reject in rejects] == [
         ("Attention", "attribute", "the_Attention")
     ]
@@ -222,6 +224,6 @@ def test_sizes_of_batch_and_sequence_are_not_written_into_the_nodes() -> None:
     for size in (3, 6):
         grown = {name: np.repeat(a, size, 1) if name in ("q", "k", "v") else a for name, a in inputs.items()}
         model = node_model("GroupQueryAttention", grown, CACHE, operands=operands, **GROUPS)
-        written = expand(model)[0]
+        written = decompose(model)[0]
         texts.add(onnx.printer.to_text(written.graph).partition("{")[2])
     assert len(texts) == 1

@@ -1,4 +1,4 @@
-"""Models of one node, run by ONNX Runtime as they are and expanded."""
+"""Models of one node, run by ONNX Runtime as they are and decomposed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import onnx
 import onnxruntime as ort
 from onnx import helper
 
-from hipdnn_mlir.frontend.decompositions.expand import expand
+from hipdnn_mlir.frontend.decompositions.decompose import decompose
 
 CONTRIB = "com.microsoft"
 Arrays = Mapping[str, np.ndarray]
@@ -69,9 +69,9 @@ def run(model: onnx.ModelProto, feeds: Arrays) -> list[np.ndarray]:
     return session.run(None, {name: array for name, array in feeds.items() if name in names})
 
 
-def expanded(model: onnx.ModelProto) -> onnx.ModelProto:
+def decomposed(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model written out, checked: of basic operators only."""
-    result, rejects = expand(model)
+    result, rejects = decompose(model)
     assert not rejects, rejects
     assert {node.domain for node in result.graph.node} == {""}
     result = onnx.shape_inference.infer_shapes(result, strict_mode=True)
@@ -81,12 +81,12 @@ def expanded(model: onnx.ModelProto) -> onnx.ModelProto:
     return result
 
 
-def assert_expands(
+def assert_decomposes(
     op: str, inputs: Arrays, *args: Any, tolerance: float | None = None, **kwargs: Any
 ) -> onnx.ModelProto:
     """Assert that ONNX Runtime gives the same results for the node and for what it is written out as; return the latter."""
     model = node_model(op, inputs, *args, **kwargs)
-    written = expanded(model)
+    written = decomposed(model)
     for got, want in zip(run(written, inputs), run(model, inputs), strict=True):
         bound = _TOLERANCES.get(want.dtype.name, 0.0) if tolerance is None else tolerance
         assert got.dtype == want.dtype

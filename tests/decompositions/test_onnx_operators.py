@@ -10,11 +10,12 @@ import onnx
 import pytest
 
 import hipdnn_mlir
+from decompositions.node_models import CONTRIB, assert_decomposes, decomposed, node_model, run
 from hipdnn_mlir.errors import UnsupportedError
 from hipdnn_mlir.frontend.decompositions import inline_local_functions
-from hipdnn_mlir.frontend.decompositions.expand import expand
-from hipdnn_mlir.frontend.decompositions.table import BODIES, EXPANSIONS, KEPT
-from onnx_functions.node_models import CONTRIB, assert_expands, expanded, node_model, run
+from hipdnn_mlir.frontend.decompositions.decompose import decompose
+from hipdnn_mlir.frontend.decompositions.schema_body import BODIES
+from hipdnn_mlir.frontend.decompositions.table import DECOMPOSITIONS, KEPT
 
 
 def numbers(*dims: int, seed: int = 0) -> np.ndarray:
@@ -28,9 +29,9 @@ def test_every_operator_that_onnx_defines_by_others_is_written_out_or_stays_for_
         if schema.has_function or schema.has_context_dependent_function
     }
     kept = {("", op) for op in KEPT}
-    assert functions - set(EXPANSIONS) - kept == set()
-    assert kept & set(EXPANSIONS) == set()
-    assert set(BODIES) - functions == set()
+    assert functions - set(DECOMPOSITIONS) - kept == set()
+    assert kept & set(DECOMPOSITIONS) == set()
+    assert set(BODIES) - {name for _, name in functions} == set()
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
@@ -41,7 +42,7 @@ def test_dft_is_that_of_numpy(axis: int, length: int | None) -> None:
     operands = ["x", "length" if length else "", "axis"]
     constants = [name for name in inputs if name != "x"]
     model = node_model("DFT", inputs, domain="", operands=operands, constants=constants)
-    (got,) = run(expanded(model), inputs)
+    (got,) = run(decomposed(model), inputs)
     np.testing.assert_allclose(
         got[..., 0] + 1j * got[..., 1], np.fft.fft(x[..., 0] + 1j * x[..., 1], length, axis), atol=1e-5
     )
@@ -50,11 +51,11 @@ def test_dft_is_that_of_numpy(axis: int, length: int | None) -> None:
 @pytest.mark.parametrize("length", [7, 8])
 def test_half_spectrum_is_that_of_numpy_when_taken_and_inverted(length: int) -> None:
     x = numbers(2, length, 1)
-    half = run(expanded(node_model("DFT", {"x": x}, domain="", onesided=1)), {"x": x})[0]
+    half = run(decomposed(node_model("DFT", {"x": x}, domain="", onesided=1)), {"x": x})[0]
     np.testing.assert_allclose(half[..., 0] + 1j * half[..., 1], np.fft.rfft(x[..., 0]), atol=1e-5)
     inputs = {"x": half, "length": np.array(length)}
     model = node_model("DFT", inputs, domain="", constants=["length"], onesided=1, inverse=1)
-    np.testing.assert_allclose(run(expanded(model), inputs)[0], x, atol=1e-5)
+    np.testing.assert_allclose(run(decomposed(model), inputs)[0], x, atol=1e-5)
 
 
 @pytest.mark.parametrize("has_window", [False, True])
@@ -68,7 +69,7 @@ def test_stft_is_transforms_of_frames(has_window: bool, onesided: int) -> None:
     model = node_model("STFT", inputs, domain="", operands=operands, constants=constants, onesided=onesided)
     frames = np.stack([x[:, s : s + length, 0] * window for s in range(0, 64 - length + 1, step)], 1)
     want = np.fft.rfft(frames) if onesided else np.fft.fft(frames)
-    (got,) = run(expanded(model), inputs)
+    (got,) = run(decomposed(model), inputs)
     np.testing.assert_allclose(got[..., 0] + 1j * got[..., 1], want, atol=1e-4)
 
 
@@ -85,13 +86,13 @@ def test_stft_is_transforms_of_frames(has_window: bool, onesided: int) -> None:
     ids=str,
 )
 def test_lp_pool_gives_the_same(p: int, attributes: dict[str, Any]) -> None:
-    assert_expands("LpPool", {"x": numbers(2, 3, 7, 8)}, domain="", kernel_shape=[2, 3], p=p, **attributes)
+    assert_decomposes("LpPool", {"x": numbers(2, 3, 7, 8)}, domain="", kernel_shape=[2, 3], p=p, **attributes)
 
 
 def test_linear_attention_is_refused_when_long() -> None:
     inputs = {name: numbers(1, 300, 8) for name in "qkv"}
     heads = {"q_num_heads": 2, "kv_num_heads": 2, "update_rule": "linear"}
-    _, (reject,) = expand(node_model("LinearAttention", inputs, ("y", "state"), domain="", opset=27, **heads))
+    _, (reject,) = decompose(node_model("LinearAttention", inputs, ("y", "state"), domain="", opset=27, **heads))
     assert "300 tokens" in reject.reason
 
 
@@ -101,7 +102,7 @@ def test_functions_of_the_model_are_put_in_place() -> None:
     <domain: "own", opset_import: ["": 21, "com.microsoft": 1]> Twice (a) => (c) { b = Add (a, a) c = com.microsoft.QuickGelu (b) }"""
     model = onnx.parser.parse_model(text)
     model.opset_import.append(onnx.helper.make_opsetid(CONTRIB, 1))
-    written, rejects = expand(inline_local_functions(model))
+    written, rejects = decompose(inline_local_functions(model))
     assert not rejects
     assert {node.op_type for node in written.graph.node} == {"Add", "Mul", "Sigmoid"}
 
@@ -113,7 +114,7 @@ def test_operators_in_branches_are_written_out() -> None:
                     else_branch = b () => (float[2, 4] e) { e = Identity (x) }>
     }"""
     model = onnx.parser.parse_model(text)
-    written, rejects = expand(model)
+    written, rejects = decompose(model)
     assert not rejects
     feeds = {"x": numbers(2, 4), "c": np.array(True)}
     np.testing.assert_allclose(run(written, feeds)[0], run(model, feeds)[0], rtol=1e-6)
@@ -146,7 +147,7 @@ def test_scan_gives_the_same_when_its_length_is_known() -> None:
     }"""
     model = onnx.parser.parse_model(text)
     feeds = {"start": numbers(2), "x": numbers(3, 2), "z": numbers(2, 3), "outer": numbers(1)}
-    written = expanded(model)
+    written = decomposed(model)
     assert "Scan" not in {node.op_type for node in written.graph.node}
     for got, want in zip(run(written, feeds), run(model, feeds), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
@@ -155,7 +156,7 @@ def test_scan_gives_the_same_when_its_length_is_known() -> None:
 @pytest.mark.parametrize("axis", [-1, 0, 1])
 def test_hardmax_gives_the_same(axis: int) -> None:
     x = np.round(numbers(3, 4, 5))  # with equal maxima
-    assert_expands("Hardmax", {"x": x}, domain="", axis=axis)
+    assert_decomposes("Hardmax", {"x": x}, domain="", axis=axis)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
