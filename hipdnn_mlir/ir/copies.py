@@ -48,7 +48,7 @@ def packed_operands(region: RegionOp) -> list[RegionOp]:
 def packed_results(region: RegionOp) -> list[RegionOp]:
     """Let a region write results in C order where theirs are not, and copy from there; returns the regions that copy."""
     copies = []
-    for place, value in enumerate(region.outs, len(region.ins)):
+    for place, value in enumerate(region.outs, region.ins_count):
         if not is_contiguous(value.type):
             packed = _packed_in_place(region, place)
             with ir.InsertionPoint(region):

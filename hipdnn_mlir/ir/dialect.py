@@ -34,11 +34,6 @@ def _slots(**groups: tuple[Any, int]) -> dict[str, Any]:
     }
 
 
-def _filled(values: Sequence[ir.Value | ir.Type], slots: int) -> list[ir.Value | ir.Type | None]:
-    """Arguments for all slots of a group."""
-    return [*values, *[None] * (slots - len(values))]
-
-
 class _NoEffects(ir.MemoryEffectsOpInterface):
     """Pure in tensor form: equal graphs merge, dead ones vanish."""
 
@@ -53,7 +48,7 @@ class _BufferEffects(ir.MemoryEffectsOpInterface):
     @staticmethod
     def get_effects(op: "StepOp", effects: list[Any]) -> None:
         """Report reads and writes per memref operand."""
-        ins = len(op.ins)
+        ins = op.ins_count
         for value, use in zip(op.operands, op.op_operands, strict=True):
             if isinstance(value.type, ir.MemRefType):
                 effects.append(ir.MemoryEffect.Read if use.operand_number < ins else ir.MemoryEffect.Write, use)
@@ -67,14 +62,16 @@ class StepOp(HipDNN.Operation, traits=[_BufferEffects]):
     @property
     def ins(self) -> list[ir.Value]:
         """What the step reads."""
-        return list(self.operands)[: self._ins_count()]
+        return list(self.operands)[: self.ins_count]
 
     @property
     def outs(self) -> list[ir.Value]:
         """The buffers that the step writes: none in tensor form."""
-        return list(self.operands)[self._ins_count() :]
+        return list(self.operands)[self.ins_count :]
 
-    def _ins_count(self) -> int:
+    @property
+    def ins_count(self) -> int:
+        """How many values the step reads."""
         return sum(list(self.attributes["operandSegmentSizes"])[:MAX_INPUTS])
 
 
@@ -169,8 +166,7 @@ def create_region(
     location: ir.Location,
 ) -> Made:
     """A region without a body, at the current insertion point."""
-    operands = [*_filled(ins, MAX_INPUTS), *_filled(outs, MAX_RESULTS)]
-    return kind(*operands, *_filled(results, MAX_RESULTS), loc=location)
+    return _build(kind, ins, outs, location, results=_filled(results, MAX_RESULTS))
 
 
 def create_yield(values: Sequence[ir.Value], location: ir.Location) -> None:
@@ -182,15 +178,31 @@ def create_call(
     kind: type[Made], symbol: str, ins: Sequence[ir.Value], outs: Sequence[ir.Value], location: ir.Location
 ) -> Made:
     """A call of an executable or a kernel, at the current insertion point."""
+    callee = {"executable" if kind is ExecuteOp else "kernel": ir.FlatSymbolRefAttr.get(symbol)}
+    return _build(kind, ins, outs, location, results=[], attributes=callee)
+
+
+def _build(
+    kind: type[Made], ins: Sequence[ir.Value], outs: Sequence[ir.Value], location: ir.Location, **rest: Any
+) -> Made:
+    # The constructors that torch-mlir makes take several times as long.
     operands = [*_filled(ins, MAX_INPUTS), *_filled(outs, MAX_RESULTS)]
-    return kind(*operands, ir.FlatSymbolRefAttr.get(symbol), loc=location)
+    made: Made = kind.build_generic(operands=operands, loc=location, **rest).opview
+    return made
+
+
+def _filled(values: Sequence[ir.Value | ir.Type], slots: int) -> list[ir.Value | ir.Type | None]:
+    """Values for all slots of a group."""
+    return [*values, *[None] * (slots - len(values))]
 
 
 def _fault(region: RegionOp) -> str | None:
     """What is wrong with a region."""
     if len(region.region.blocks) != 1:
         return "expects one block in its region"
-    arguments, yielded, ins, outs = region.body.arguments, region.yielded, region.ins, region.outs
+    arguments, yielded, operands = region.body.arguments, region.yielded, list(region.operands)
+    count = region.ins_count
+    ins, outs = operands[:count], operands[count:]
     if bool(outs) == bool(len(region.results)):
         return "expects either results (tensor form) or outs (buffer form)"
     if len(arguments) != len(ins):
