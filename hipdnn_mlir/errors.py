@@ -108,7 +108,26 @@ class ModelError(HipdnnMlirError):
 
 
 class OpenSizeError(ModelError):
-    """What a model computes has no one form for all values of a size that it leaves open."""
+    """No single program serves all sizes of a dynamic dimension.
+
+    Args:
+        message: As in the base class.
+        where: As in the base class.
+        expected: As in the base class.
+        got: As in the base class.
+        hint: As in the base class; the default says how to make the dimension static.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        where: str | None = None,
+        expected: str | None = None,
+        got: str | None = None,
+        hint: str | None = "make the dimension static with --shape",
+    ) -> None:
+        super().__init__(message, where=where, expected=expected, got=got, hint=hint)
 
 
 class FixedSizesError(ModelError):
@@ -169,8 +188,10 @@ class PlanRefusedError(DeviceError):
         refusals: Iterable[RefusedPlan | Sequence[str]],
         *,
         where: str | None = None,
-        hint: str
-        | None = "run the .onnx file itself, or compile it on this machine with 'hipdnn-mlir compile', which looks for another form",
+        hint: str | None = (
+            "run the .onnx file itself, or compile it on this machine with 'hipdnn-mlir compile', "
+            "which compiles the refused graphs another way"
+        ),
     ) -> None:
         self.refusals = tuple(made if isinstance(made, RefusedPlan) else RefusedPlan(*made) for made in refusals)
         count = len(self.refusals)

@@ -119,7 +119,7 @@ def _roots(name: str, rewrite: Rewrite[Op]) -> tuple[type[ir.OpView], ...]:
     kinds = _named(f"pattern {name!r}", op_classes)(rewrite)
     if not all(isinstance(kind, type) and issubclass(kind, ir.OpView) for kind in kinds):
         message, hint = (
-            f"the parameter of pattern {name!r} is annotated with no class of ops",
+            f"the parameter of pattern {name!r} is not annotated with a class of ops",
             "op: torch.AtenMulTensorOp",
         )
         raise HipdnnMlirError(message, got=repr(kinds[0]), hint=hint)
@@ -135,12 +135,14 @@ def _replace(op: Op, rewrite: Rewrite[Op]) -> None:
     if made is None:
         return
     if not isinstance(made, Sequence) or len(made) != len(op.results):
-        message, hint = "a pattern returns what is no list of new results", "return one value per result, or None"
+        message, hint = "a pattern must return a list of new results", "return one value per result, or None"
         raise HipdnnMlirError(message, where=op.OPERATION_NAME, got=repr(made), hint=hint)
     for result, value in zip(op.results, made, strict=True):
         if result.type != value.type:
             kinds = f"{tensor_type(result.type)} by {tensor_type(value.type)}"
-            raise HipdnnMlirError(f"a pattern replaces {kinds}", where=op.OPERATION_NAME, hint="keep dims and dtype")
+            raise HipdnnMlirError(
+                f"a pattern changes the type of a result: {kinds}", where=op.OPERATION_NAME, hint="keep dims and dtype"
+            )
         result.replace_all_uses_with(value)
 
 
@@ -228,12 +230,12 @@ def _failure(message: str, error: Exception) -> HipdnnMlirError:
     """An exception of an extension as an error of the user's, with the line that raised it."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
     where = f"{frames[-1].filename}:{frames[-1].lineno}"
-    return HipdnnMlirError(f"{message}: {type(error).__name__}: {error}", where=where, hint="mend the extension")
+    return HipdnnMlirError(f"{message}: {type(error).__name__}: {error}", where=where, hint="correct the extension")
 
 
 def _need_all(operands: Sequence[object]) -> None:
     if None in operands:
-        raise Refusal("operands", "a custom operation has no operands that may be left out")
+        raise Refusal("operands", "a custom operation cannot have omitted operands")
 
 
 def _check_name(domain: str, operator: str) -> None:

@@ -137,7 +137,7 @@ UNSAFE = {
     "mean by a size": (
         """g (float[b,8] x) => (float[b,8] y) <int64 zero = {0}> {
         d = Shape(x) n = Gather<axis=0>(d, zero) f = Cast<to=1>(n) y = Div(x, f) }""",
-        "b", "Div_3", "computes with a number that follows from 'b'",
+        "b", "Div_3", "computes with a number that depends on 'b'",
     ),
     "sum of everything": (
         "g (float[b,8] x) => (float y) { y = ReduceSum<keepdims=0>(x) }", "b", "ReduceSum_0", "mixes elements"),

@@ -76,9 +76,11 @@ def test_verify_takes_buckets(command: Command, perceptron: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "code for sm_90 is made for exact sizes, and the model leaves b open; name the sizes to make it for with --bucket b=1,8,32"),
-        (["--bucket", "n=1"], "no open size named 'n'"),
-        (["--bucket", f"b={','.join(map(str, range(1, 67)))}"], "66 combinations of buckets: expected at most 64"),
+        ([], "code for sm_90 is made for exact sizes, but these dimensions of the model are dynamic: b; "
+             "list the sizes to compile for with --bucket b=1,8,32"),
+        (["--bucket", "n=1"], "no dynamic dimension named 'n'"),
+        (["--bucket", f"b={','.join(map(str, range(1, 67)))}"],
+         "too many combinations of buckets: expected at most 64 (code is made for each), got 66"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_buckets_is_one_line(

@@ -21,8 +21,8 @@ from hipdnn_mlir.errors import (
 )
 
 REJECTS = [
-    Reject("Foo", "no-row", "no hipDNN operation expresses it", "n1"),
-    Reject("Foo", "no-row", "no hipDNN operation expresses it", "n2"),
+    Reject("Foo", "no-row", "no hipDNN operation computes it", "n1"),
+    Reject("Foo", "no-row", "no hipDNN operation computes it", "n2"),
     Reject("Conv", "dtype", "expected f32, got i32"),
 ]
 ERRORS = [
@@ -67,7 +67,7 @@ def test_pass_error_names_pass_predecessors_and_reproducer_when_known() -> None:
 def test_unsupported_error_lists_every_reject_when_some_are_alike() -> None:
     text = str(ERRORS[4])
     assert "3 nodes" in text
-    assert "Foo at 'n1', 'n2': no hipDNN operation expresses it [no-row]" in text
+    assert "Foo at 'n1', 'n2': no hipDNN operation computes it [no-row]" in text
     assert "Conv: expected f32, got i32 [dtype]" in text
     assert UnsupportedError(REJECTS[:1]).rejects == (REJECTS[0],)
 

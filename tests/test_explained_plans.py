@@ -90,7 +90,7 @@ def test_a_device_of_another_architecture_is_not_asked(monkeypatch: pytest.Monke
     monkeypatch.setattr(plans, "open_device", lambda *_, **__: Device("gfx90a"))
     found = hipdnn_mlir.explain(convolution(), target="gfx942", plans=True)
     assert found.refused == []
-    assert "plans were not asked for: the device here is for target 'gfx90a'" in str(found)
+    assert "plans were not tried: the device here is for target 'gfx90a'" in str(found)
 
 
 def test_no_plans_are_asked_for_where_operations_are_rejected() -> None:
@@ -100,4 +100,4 @@ def test_no_plans_are_asked_for_where_operations_are_rejected() -> None:
     model = helper.make_model(helper.make_graph(nodes, "g", [x], [y]), opset_imports=imports)
     found = hipdnn_mlir.explain(model, plans=True)
     assert found.rejects
-    assert found.plans_not_asked == "the model is no whole program, since operations are rejected"
+    assert found.plans_not_asked == "operations are rejected, so there is no program of the whole model"

@@ -191,13 +191,14 @@ def test_a_number_for_a_name_holds_for_all_inputs() -> None:
     proto = model("g (float[n,3] x, float[n,3] z) => (float[n,3] y) { y = Add(x, z) }")
     session = hipdnn_mlir.compile(proto, shapes={"x": (5, 3)}).session()
     assert [port.shape for port in session.inputs] == [(5, 3), (5, 3)]
-    with pytest.raises(ModelError, match=r"dimension 0 of input 'z' is 6: expected 5, as 'n' is elsewhere"):
+    with pytest.raises(ModelError, match=r"dimension 0 of input 'z' is 6: expected 5, the size of 'n' elsewhere"):
         hipdnn_mlir.compile(proto, shapes={"x": (5, 3), "z": (6, 3)})
 
 
 def test_unknown_names_list_the_known_ones() -> None:
     with pytest.raises(
-        ModelError, match=r"no input or size named 'seq': expected an input \(x\) or an open size \(batch\)"
+        ModelError,
+        match=r"no input or dynamic dimension named 'seq': expected an input \(x\) or a dynamic dimension \(batch\)",
     ):
         hipdnn_mlir.compile(model(RELU), shapes={"seq": 4})
 
@@ -256,7 +257,7 @@ def test_a_size_below_what_top_k_takes_is_an_error_of_the_run() -> None:
 def test_two_sizes_for_one_name_are_refused() -> None:
     for shapes in ({"x": (2, 3), "batch": 4}, {"batch": 4, "x": (2, 3)}):
         with pytest.raises(
-            ModelError, match=r"'batch' has two sizes: got 2 and 4|is 2: expected 4, as 'batch' is elsewhere"
+            ModelError, match=r"'batch' is given two sizes: got 2 and 4|is 2: expected 4, the size of 'batch' elsewhere"
         ):
             hipdnn_mlir.compile(model(RELU), shapes=shapes)
 
@@ -297,7 +298,7 @@ def test_dims_that_are_no_sizes_are_refused() -> None:
 def test_an_operator_that_is_written_out_token_by_token_is_refused() -> None:
     text = """g (float[1,n,8] q, float[1,n,8] k, float[1,n,8] v) => (float[1,n,8] y, float[1,2,4,4] s) {
         y, s = LinearAttention<q_num_heads=2, kv_num_heads=2, update_rule="linear">(q, k, v) }"""
-    message = "what operators of the model are written out as depends on an open size"
+    message = "operators of the model decompose differently at different sizes of a dynamic dimension"
     with pytest.raises(ModelError, match=message):
         hipdnn_mlir.compile(model(text, opset=27))
     session = hipdnn_mlir.compile(model(text, opset=27), shapes={"n": 3}).session()

@@ -96,7 +96,7 @@ def compile_instances(
         model = form.program(instances, buckets)
     for symbol, reason in zip(symbols, model.exact, strict=True):
         if reason:
-            logger.warning("%r takes its buckets alone, sizes between them are not rounded up: %s", symbol, reason)
+            logger.warning("%r accepts only the listed sizes, since it cannot be padded: %s", symbol, reason)
     return Program(model, weights.arrays, dict(elapsed_ms))
 
 
@@ -177,7 +177,9 @@ class _OpenForm:
                 continue  # sizes are not rounded up to these
             for port, made in zip(self.outputs, instance.program.outputs, strict=True):
                 if [self.table.value(size, *at) for size in port.dims] != list(made.dims):
-                    raise OpenSizeError(f"dims of output {port.name!r} are not what they seem at the sample sizes")
+                    raise OpenSizeError(
+                        f"dims of output {port.name!r} differ at a bucket from what the sample sizes suggest"
+                    )
 
     def program(self, instances: list[Instance], buckets: Buckets) -> ProgramModel:
         """The program of these instances."""
@@ -246,7 +248,7 @@ def _closed_form(sizes: InputSizes, instances: Sequence[Instance], error: Hipdnn
             raise error
         outputs.append(replace(port, dims=tuple(map(dim, zip(*shapes, strict=True)))))
     inputs = [replace(port, dims=sizes.inputs[port.name]) for port in first.inputs]
-    exact = dict.fromkeys(sizes.table.symbols, f"the model has no one form for all sizes: {error}")
+    exact = dict.fromkeys(sizes.table.symbols, f"no single program serves all sizes of the model: {error}")
     return _OpenForm(sizes.table, inputs, outputs, {}, exact)
 
 
@@ -274,5 +276,5 @@ def _dims(shapes: Sequence[Sequence[int]], solver: Solver) -> tuple[Any, ...]:
         column[0] if len(set(column)) == 1 else solver.solve(tuple(column)) for column in zip(*shapes, strict=True)
     ]
     if None in found:
-        raise OpenSizeError("no expression of the open sizes gives the dims of an output")
+        raise OpenSizeError("an output's dims cannot be written as expressions of the dynamic dimensions")
     return tuple(found)

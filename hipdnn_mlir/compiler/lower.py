@@ -117,10 +117,10 @@ def _lower(
     watch = (lambda left: look(imported[0], left, samples)) if look else None
     parts = [_lower_torch(imported[0], runner, library, refused, watch)]
     if solver is not None and any(kernel.code is not None for kernel in parts[0].model.kernels):
-        name = solver.table.symbols[0]
+        name, names = solver.table.symbols[0], ", ".join(solver.table.symbols)
         raise FixedSizesError(
-            f"code for {library.name} is made for exact sizes, and the model leaves {', '.join(solver.table.symbols)} open",
-            hint=f"name the sizes to make it for with --bucket {name}=1,8,32, or fix one with --shape {name}=1",
+            f"code for {library.name} is made for exact sizes, but these dimensions of the model are dynamic: {names}",
+            hint=f"list the sizes to compile for with --bucket {name}=1,8,32, or make it static with --shape {name}=1",
         )
     parts += [_lower_torch(sample, runner.sibling(), library, refused) for sample in imported[1:]]
     for refusal in filter(None, refusals):  # behind the parts: what cannot be compiled at all is the better message

@@ -32,7 +32,12 @@ def check_buckets(buckets: Buckets, sizes: InputSizes) -> None:
     if found:
         symbol, place = next(iter(found.items()))
         hint = f"leave out the buckets of {symbol!r}"
-        raise ModelError(f"{place} is computed from {symbol!r}", where=_OPTION, expected="a size by itself", hint=hint)
+        raise ModelError(
+            f"{place} is computed from {symbol!r}",
+            where=_OPTION,
+            expected="a dimension with a name of its own",
+            hint=hint,
+        )
 
 
 def check_names(buckets: Buckets, sizes: InputSizes) -> None:
@@ -44,9 +49,12 @@ def check_names(buckets: Buckets, sizes: InputSizes) -> None:
     known = ", ".join(sizes.table.symbols) or "there is none"
     for name, chosen in buckets.items():
         if name not in sizes.table.symbols:
-            hint = "open it with --shape, or leave its buckets out"
+            hint = "make it dynamic with --shape, or leave its buckets out"
             raise ModelError(
-                f"no open size named {name!r}", where=_OPTION, expected=f"an open size ({known})", hint=hint
+                f"no dynamic dimension named {name!r}",
+                where=_OPTION,
+                expected=f"a dynamic dimension ({known})",
+                hint=hint,
             )
         check_sizes_rise(name, chosen)
 
@@ -81,35 +89,36 @@ def combinations(buckets: Buckets, sizes: InputSizes) -> list[tuple[int, ...]]:
         raise ModelError(
             f"no buckets for {', '.join(map(repr, missing))}",
             where=_OPTION,
-            expected="some for every open size: code for GPUs is made for exact sizes",
-            hint=f"add --bucket {name}=1,8,32, or fix it with --shape {name}=1",
+            expected="buckets for every dynamic dimension, since code for GPUs is made for exact sizes",
+            hint=f"add --bucket {name}=1,8,32, or make it static with --shape {name}=1",
         )
     count = math.prod(len(buckets[name]) for name in sizes.table.symbols)
     if count > MAX_COMBINATIONS:
         raise ModelError(
-            f"{count} combinations of buckets",
+            "too many combinations of buckets",
             where=_OPTION,
-            expected=f"at most {MAX_COMBINATIONS}, since code is made for each",
-            hint="give fewer sizes",
+            expected=f"at most {MAX_COMBINATIONS} (code is made for each)",
+            got=str(count),
+            hint="list fewer sizes",
         )
     return list(itertools.product(*(buckets[name] for name in sizes.table.symbols)))
 
 
 def check_sizes_rise(name: str, chosen: Sequence[int]) -> None:
-    """Whether buckets are numbers from 1 on, each greater than the one before.
+    """Whether buckets are numbers of at least 1, in ascending order.
 
     Raises:
         ModelError: they are not.
     """
     if isinstance(chosen, (int, str)):
-        raise ModelError(f"bad buckets for {name!r}", where=_OPTION, expected="a list of numbers", got=repr(chosen))
+        raise ModelError(f"invalid buckets for {name!r}", where=_OPTION, expected="a list of numbers", got=repr(chosen))
     is_right = 0 < len(chosen) <= MAX_BUCKETS and all(
         isinstance(size, int) and not isinstance(size, bool) and 1 <= size < MAX_SIZE for size in chosen
     )
     if not is_right or any(a >= b for a, b in itertools.pairwise(chosen)):
-        expected = f"1 to {MAX_BUCKETS} numbers from 1 on, each greater than the one before"
+        expected = f"1 to {MAX_BUCKETS} numbers of at least 1, in ascending order"
         shown = ",".join(map(str, chosen)) or "none"
-        raise ModelError(f"bad buckets for {name!r}", where=_OPTION, expected=expected, got=shown)
+        raise ModelError(f"invalid buckets for {name!r}", where=_OPTION, expected=expected, got=shown)
 
 
 class BucketedSizes:

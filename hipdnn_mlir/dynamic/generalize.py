@@ -98,10 +98,12 @@ class _Merger:
 
 def _failure(path: str, parts: Sequence[Any]) -> OpenSizeError:
     if any(is_dataclass(part) or isinstance(part, (dict, list, tuple)) for part in parts):
-        return OpenSizeError("what the program does depends on an open size", where=path)
+        return OpenSizeError("the steps of the program differ between sizes of a dynamic dimension", where=path)
     shown = ", ".join(str(part)[:40] for part in parts)
     return OpenSizeError(
-        "no expression of the open sizes gives a number", where=path, got=f"{shown} at the sample sizes"
+        "a number cannot be written as an expression of the dynamic dimensions",
+        where=path,
+        got=f"{shown} at the sample sizes",
     )
 
 

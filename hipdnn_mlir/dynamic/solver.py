@@ -62,7 +62,9 @@ class Solver:
             node = fact.node if isinstance(fact, Assumption) else None
             shown = ", ".join(map(str, values))
             raise OpenSizeError(
-                "no expression of the open sizes gives a number", where=node, got=f"{shown} at the sample sizes"
+                "a number cannot be written as an expression of the dynamic dimensions",
+                where=node,
+                got=f"{shown} at the sample sizes",
             )
         return size
 
@@ -80,7 +82,7 @@ class Solver:
         known = self._atoms.get(values, values[0] if len(set(values)) == 1 else None)
         if known is not None:
             if self._differ(size, known):
-                raise OpenSizeError("two sizes are the same at all sample sizes, and not everywhere")
+                raise OpenSizeError("two sizes are equal at every sample size but not in general")
             return
         if len(set(values)) > 1:
             self._atoms[values] = self._found[values] = size
@@ -132,7 +134,7 @@ class Solver:
             if length == shortest
         ]
         if any(self._differ(size, sizes[0]) for size in sizes[1:]):
-            raise OpenSizeError("two sizes are the same at all sample sizes, and not everywhere")
+            raise OpenSizeError("two sizes are equal at every sample size but not in general")
         return sizes[0] if sizes else None
 
     def _multiples(self, values: Values) -> Iterator[tuple[tuple[int, int], tuple[Size, ...]]]:

@@ -29,7 +29,8 @@ def mark_varying(modules: Sequence[ir.Operation]) -> None:
             first = same[0]
             if any(op_name(op) != op_name(first) for op in same):
                 raise OpenSizeError(
-                    f"what {op_name(first)} does depends on an open size", where=node_name(first) or None
+                    f"the operations differ between sizes of a dynamic dimension, from {op_name(first)} on",
+                    where=node_name(first) or None,
                 )
             if _varies(same):
                 for op in same:

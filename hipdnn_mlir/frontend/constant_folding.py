@@ -88,7 +88,9 @@ class _Folder:
         self._empty = {name: [arrays[name] for arrays in empty] for name in empty[0] if all(name in e for e in empty)}
         initializers = [{t.name: numpy_helper.to_array(t) for t in m.graph.initializer} for m in models]
         if any(arrays.keys() != initializers[0].keys() for arrays in initializers):
-            raise OpenSizeError("what operators of the model are written out as depends on an open size")
+            raise OpenSizeError(
+                "operators of the model decompose differently at different sizes of a dynamic dimension"
+            )
         self._known = self._empty | {name: [arrays[name] for arrays in initializers] for name in initializers[0]}
         self._folded: dict[str, list[Array]] = {}
         self._kept: list[onnx.NodeProto] = []

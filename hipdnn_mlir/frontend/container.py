@@ -24,7 +24,7 @@ from .onnx_types import BY_ONNX
 ALIGNMENT = 64
 LOCATION = "weights"
 _LENGTH = struct.Struct("<Q")
-_HINT = "the host that sent it is at fault"
+_HINT = "this is a defect of the caller (the ONNX Runtime provider); please report it"
 
 
 def read_model(descriptor: int) -> onnx.ModelProto:

@@ -47,7 +47,7 @@ def separated(
             continue
         for candidate in sizes.separations(symbol):
             if _fits(proto, candidate, where, external):
-                logger.info("dims named %r need not be of one size", symbol)
+                logger.info("dims named %r may have different sizes", symbol)
                 sizes = candidate
                 break
     return sizes

@@ -54,7 +54,7 @@ def left_aside(slim: Slim) -> list[str]:
 def _foreign(model: onnx.ModelProto) -> list[Reject]:
     """Nodes of other domains that nothing has replaced: past this point operators are known by name alone."""
     return [
-        Reject(node.op_type, NO_ROW, "no hipDNN operation or data movement expresses it", node.name)
+        Reject(node.op_type, NO_ROW, "the op table has no row for it", node.name)
         for node in model.graph.node
         if node.domain not in ("", "ai.onnx") and (node.domain, node.op_type) not in RESULTS
     ]
@@ -63,7 +63,7 @@ def _foreign(model: onnx.ModelProto) -> list[Reject]:
 def _inputs(model: onnx.ModelProto, weights: Weights, where: str) -> list[TensorInfo]:
     initializers = {tensor.name for tensor in model.graph.initializer}
     given = [value for value in model.graph.input if value.name not in weights and value.name not in initializers]
-    return [_info(value, where, hint=f"give the inputs' sizes: --shape {value.name}=...") for value in given]
+    return [_info(value, where, hint=f"make the inputs static: --shape {value.name}=...") for value in given]
 
 
 def _check_tensor(value: onnx.ValueInfoProto, where: str) -> None:
@@ -85,7 +85,7 @@ def _info(value: onnx.ValueInfoProto, where: str, hint: str) -> TensorInfo:
     if -1 in dims or not kind.HasField("shape"):
         shown = "x".join(d.dim_param or str(d.dim_value or "?") for d in kind.shape.dim) or "unknown"
         raise ModelError(
-            f"{value.name!r} has the dynamic shape {shown}", where=where, expected="static sizes", hint=hint
+            f"{value.name!r} has dynamic dimensions: {shown}", where=where, expected="static sizes", hint=hint
         )
     info = TensorInfo(value.name, BY_ONNX[kind.elem_type], dims)
     if math.prod(dims) * info.dtype.bytes >= MAX_BYTES:

@@ -78,9 +78,13 @@ def slim_models(
             shrink_windows(found.model)
             split_to_slices(found.model)
     except onnx.checker.ValidationError as error:
-        raise ModelError(f"not what ONNX allows: {error}", where=where, hint="run onnx.checker on the model") from error
+        raise ModelError(
+            f"not a valid ONNX model: {error}", where=where, hint="run onnx.checker on the model"
+        ) from error
     except onnx.shape_inference.InferenceError as error:
-        raise ModelError(f"shapes do not fit: {error}", where=where, hint="run onnx.checker on the model") from error
+        raise ModelError(
+            f"shapes contradict each other: {error}", where=where, hint="run onnx.checker on the model"
+        ) from error
     made = []
     for found, (_, weights) in zip(folded, prepared, strict=True):
         keep, small = _split_initializers(found.model.graph, MAX_LITERAL_ELEMENTS, {})

@@ -161,7 +161,7 @@ def _raise_where_sizes_contradict(model: onnx.ModelProto, dims: dict[str, Dims],
             return
         operands = ", ".join(f"{name!r} {'x'.join(map(str, dims[name])) or 'scalar'}" for name in node.input if name)
         message = f"{node.op_type} {node.name!r} cannot take {operands}: {found['reason']}"
-        hint = "give inputs other sizes with --shape, or mend the model"
+        hint = "give inputs other sizes with --shape, or correct the model"
         raise ModelError(message, where=where, hint=hint) from error
 
 
@@ -191,7 +191,7 @@ def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
 def _results(node: onnx.NodeProto, results: Results, operands: Sequence[TensorType | None]) -> Sequence[TensorType]:
     kinds = results(operands, attributes_of(node))
     if len(kinds) < len(node.output):
-        raise Refusal("results", f"the operator gives {len(kinds)} results, the node has {len(node.output)}")
+        raise Refusal("results", f"the operator has {len(kinds)} results, the node {len(node.output)}")
     return kinds
 
 

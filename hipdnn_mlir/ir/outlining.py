@@ -146,7 +146,11 @@ def try_members(members: list[ir.OpView], views: Views, taker: Taker) -> Region 
                 inputs[value] = Operand(kind.static_dims(), kind.dtype)
     results = [result for op in members for result in op.results if _leaves(result, inside, views, taker)]
     if len(inputs) > MAX_INPUTS or len(results) > MAX_RESULTS or not results:
-        return Reject(views[members[-1]][1].label, "size", f"{len(inputs)} operands and {len(results)} results")
+        return Reject(
+            views[members[-1]][1].label,
+            "size",
+            f"{len(inputs)} operands and {len(results)} results, expected at most {MAX_INPUTS} and 1 to {MAX_RESULTS}",
+        )
     pairs = [(views[op][1], list(op.results)) for op in members]
     taken = taker.take(pairs, inputs, [(value, tensor_type(value.type)) for value in results])
     return taken if isinstance(taken, Reject) else Region(members, list(inputs), results, taken)

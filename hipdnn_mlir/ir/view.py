@@ -142,7 +142,7 @@ def lookup(op: ir.OpView) -> tuple[OpRow, OpView] | Reject:
     """Row and view of an op, or why there is none."""
     row = find(row_name(op))
     if row is None:
-        return Reject(op_name(op), NO_ROW, "no hipDNN operation or data movement expresses it", node_name(op))
+        return Reject(op_name(op), NO_ROW, "the op table has no row for it", node_name(op))
     try:
         return row, view(op)
     except Refusal as refusal:

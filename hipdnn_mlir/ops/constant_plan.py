@@ -36,7 +36,7 @@ class ConstantPlan:
         for op, number in self.ops:
             result = evaluate(op, values)
             if isinstance(result, Reject):
-                raise PassError(f"a constant is not evaluated: {result}", pass_name="evaluate-constants")
+                raise PassError(f"a constant cannot be evaluated: {result}", pass_name="evaluate-constants")
             values[number] = result
         return dict(weights) | {name: np.ascontiguousarray(values[n]) for name, n in self.results.items()}
 

@@ -83,7 +83,7 @@ class Emitter:
         if arg.key in self._values:
             value = self._values[arg.key]
             if value.pads and not pads:
-                raise Refusal("pad", "a constant border is absorbed by convolutions and pools only")
+                raise Refusal("pad", "a constant border can only be fused into a convolution or pooling")
             if not value.pads and math.prod(value.dims) != 1 and value.dims != arg.type.static_dims():
                 raise Refusal(
                     "virtual-view", f"an intermediate of dims {value.dims} cannot be read as {arg.type.static_dims()}"
@@ -122,11 +122,11 @@ class Emitter:
             shown = self._remember((value.tensor, dims), replace(tensor, dims=dims, strides=packed(dims)))
             return replace(shown, dtype=value.dtype)
         if tensor.operand is None:
-            raise Refusal("virtual-view", f"an intermediate of dims {value.dims} cannot be seen as {dims}")
+            raise Refusal("virtual-view", f"an intermediate of dims {value.dims} cannot be viewed as {dims}")
         strides = restride(value.dims, tensor.strides, dims)
         if strides is None:
             raise Refusal(
-                "view", f"dims {value.dims} with strides {tensor.strides} cannot be seen as {dims} without a copy"
+                "view", f"dims {value.dims} with strides {tensor.strides} cannot be viewed as {dims} without a copy"
             )
         return self._remember((value.tensor, dims), replace(tensor, dims=dims, strides=strides))
 
@@ -153,7 +153,7 @@ class Emitter:
             if value.dtype.hipdnn is None:
                 raise Refusal("dtype", f"hipDNN has no data type for {value.dtype}")
         if any(0 in value.dims for value in inputs.values()):
-            raise Refusal("empty", "a tensor without elements")
+            raise Refusal("empty", "a tensor has no elements")
         results = [self._new(Tensor(dims, dtype, packed(dims))) for dims, dtype in outputs.values()]
         self.graph.nodes.append(
             Node(
@@ -239,10 +239,10 @@ class Emitter:
 
     def _result(self, key: Any, kind: TensorType, taken: set[int]) -> Value:
         if key not in self._values:
-            raise Refusal("result", "a result that hipDNN's operation does not produce is used")
+            raise Refusal("result", "a result is used that hipDNN's operation does not produce")
         value = self._values[key]
         if value.pads:
-            raise Refusal("pad", "a padded value leaves the region")
+            raise Refusal("pad", "a value with a border is used outside the region")
         if not self.graph.tensors[value.tensor].is_virtual or value.tensor in taken:
             dims = kind.static_dims() or (1,)
             return self.pointwise(Pointwise.IDENTITY, value, dims=dims if broadcast(value.dims, dims) == dims else None)

@@ -26,7 +26,7 @@ def prepare(op: OpView) -> Movement | Graph | Reject:
     """How the op would be evaluated, without touching data; a Reject where it is not."""
     row = find(op.name)
     if row is None:
-        return Reject(op.name, NO_ROW, "not in the table", op.node)
+        return Reject(op.name, NO_ROW, "the op table has no row for it", op.node)
     if row.move is not None:
         try:
             return row.move(op)

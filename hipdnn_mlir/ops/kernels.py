@@ -117,7 +117,7 @@ class MapBuilder(Emitter):
     def element(self, arg: TensorArg, position: int) -> Value:
         """One element of a tensor argument of rank 1."""
         if arg.key not in self._operands:
-            raise Refusal("operand", "an element of an intermediate")
+            raise Refusal("operand", "a single element of an intermediate is read")
         index, operand = self._operands[arg.key]
         (step,) = operand.storage.strides if operand.storage else (1,)
         return self._loaded(
@@ -155,7 +155,7 @@ class MapBuilder(Emitter):
         if _unpadded(value.dims) == _unpadded(dims):
             return Value(value.tensor, dims, value.dtype)
         if value.tensor not in self._loads:
-            raise Refusal("virtual-view", f"an intermediate of dims {value.dims} cannot be seen as {dims}")
+            raise Refusal("virtual-view", f"an intermediate of dims {value.dims} cannot be viewed as {dims}")
         return self._load(*self._loads[value.tensor], dims)
 
     def node(
@@ -167,7 +167,7 @@ class MapBuilder(Emitter):
     ) -> list[Value]:
         """No node but pointwise ones is a map."""
         del inputs, outputs, attributes
-        raise Refusal("kernel", f"no kernel expresses {kind.name.removesuffix('_DESCRIPTOR').lower()}")
+        raise Refusal("kernel", f"no kernel computes {kind.name.removesuffix('_DESCRIPTOR').lower()}")
 
     def pointwise(
         self, mode: P, *operands: Value, dtype: DType | None = None, dims: Dims | None = None, **options: float
@@ -181,7 +181,7 @@ class MapBuilder(Emitter):
         if mode is P.RELU_FWD and not options:
             return self.op("max", operands[0], self.scalar(0, operands[0].dtype))
         if mode not in _MODES or options:
-            raise Refusal("kernel", f"no kernel expresses {mode.name} with options {', '.join(options) or 'none'}")
+            raise Refusal("kernel", f"no kernel computes {mode.name} with options {', '.join(options) or 'none'}")
         name = _MODES[mode]
         if name in _UNCHANGED_INTEGERS and not operands[0].dtype.is_float:
             return operands[0]
@@ -228,7 +228,7 @@ class MapBuilder(Emitter):
         """Write region result `index`, which has every position of the map's space."""
         value, dims = self._values[key], kind.static_dims()
         if _unpadded(dims) != _unpadded(self.space):
-            raise Refusal("space", f"a result of dims {dims} in a map over {self.space}")
+            raise Refusal("space", f"a result of dims {dims} in an elementwise kernel over {self.space}")
         self.tensors.append(result_tensor(index, kind, stored, self.space))
         self.code.append(["store", len(self.tensors) - 1, value.tensor])
 
@@ -236,7 +236,7 @@ class MapBuilder(Emitter):
 def broadcast_strides(dims: Dims, strides: Strides, space: Dims) -> Strides:
     """Strides that show a tensor of `dims` at every position of a space that it broadcasts to."""
     if broadcast(dims, space) != space:
-        raise Refusal("space", f"an operand of dims {dims} in a map over {space}")
+        raise Refusal("space", f"an operand of dims {dims} in an elementwise kernel over {space}")
     shown = tuple(0 if size == 1 else stride for size, stride in zip(dims, strides, strict=True))
     return (0,) * (len(space) - len(dims)) + shown
 
@@ -276,5 +276,5 @@ def seen_strides(dims: Dims, stored: Storage | None, shown: Dims) -> Strides:
     strides = stored.strides if stored else packed(dims)
     seen = strides if dims == shown else restride(dims, strides, shown)
     if seen is None:
-        raise Refusal("view", f"dims {dims} with strides {strides} cannot be seen as {shown} without a copy")
+        raise Refusal("view", f"dims {dims} with strides {strides} cannot be viewed as {shown} without a copy")
     return seen

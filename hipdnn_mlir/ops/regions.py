@@ -36,7 +36,7 @@ def emit_region(
         for view, keys in ops:
             row = find(view.name)
             if row is None or row.emit is None:
-                return Reject(view.label, NO_ROW, "no hipDNN operation expresses it", view.node)
+                return Reject(view.label, NO_ROW, "no hipDNN operation computes it", view.node)
             made = row.emit(emitter, view)
             for key, kind, value in zip(keys, view.results, made if isinstance(made, list) else [made], strict=False):
                 emitter.define(key, value, kind)
@@ -73,7 +73,7 @@ def kernel_region(
             row = find(view.name)
             emission = None if row is None or not is_map(view.name) else row.launch or row.emit
             if emission is None:
-                return Reject(view.label, NO_ROW, "no kernel expresses it", view.node)
+                return Reject(view.label, NO_ROW, "no kernel computes it", view.node)
             made = emission(builder, view)
             for key, kind, value in zip(keys, view.results, made if isinstance(made, list) else [made], strict=False):
                 builder.define(key, value, kind)
@@ -103,7 +103,7 @@ def _call(
     for item in call.operands:
         arg, dims = item if isinstance(item, tuple) else (item, item.type.static_dims())
         if arg.key not in positions:
-            raise Refusal("operand", "a number that is known at compile time has no buffer")
+            raise Refusal("operand", "an operand is a compile-time number, which has no buffer")
         operand = operands[arg.key]
         dtype = call.dtype or operand.dtype
         strides = seen_strides(operand.dims, operand.storage, dims)
@@ -113,7 +113,7 @@ def _call(
     places = {key: index for index, (key, _) in enumerate(results)}
     for number, (key, kind) in enumerate(zip(keys, op.results, strict=False)):
         if key not in places:
-            raise Refusal("result", "a result that nothing reads")
+            raise Refusal("result", "a result has no readers")
         stored = storage[places[key]]
         dims = call.results[number] if call.results is not None else kind.static_dims()
         tensors.append(result_tensor(places[key], kind, stored, dims))

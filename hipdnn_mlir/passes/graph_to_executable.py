@@ -55,7 +55,7 @@ def _compile(
                 _compile(module, copy, target, refused, made)
             graph = _emit(region)
     if isinstance(graph, Reject):
-        raise PassError(f"a claimed region does not compile: {graph}")
+        raise PassError(f"a region that an engine should take does not compile: {graph}")
     engine = _engine(module, region, graph, target, refused, made)
     if engine is None:
         return
@@ -114,7 +114,7 @@ def _engine(
         return None
     engine = target.last_resort(graph)
     if engine is None:
-        reason = "the library refuses it, alone and with what follows, and there is no kernel for it"
+        reason = "the library refuses it with and without its epilogue, and there is no fallback kernel"
         raise UnsupportedError([Reject(summary(graph), "plan", reason, node_name(region))], target=target.name)
     return engine
 

@@ -51,7 +51,7 @@ def _compile(module: ir.Operation, launch: LaunchOp, target: Target, made: dict[
                 _compile(module, copy, target, made)
         kernel = _described(launch)
     if isinstance(kernel, Reject):
-        raise PassError(f"a claimed region does not compile: {kernel}")
+        raise PassError(f"a region that a kernel should compute does not compile: {kernel}")
     if kernel.function not in target.kernels:
         reason = f"target {target.name} has no {kernel.function} kernel"
         raise UnsupportedError([Reject(kernel.summary(), "kernel", reason, node_name(launch))])

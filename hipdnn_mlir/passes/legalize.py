@@ -99,7 +99,9 @@ class _Legalization:
         move = None if isinstance(found, Reject) else found[0].move
         if isinstance(found, Reject) or move is None:
             name = found.op if isinstance(found, Reject) else op.operation.name
-            raise UnsupportedError([Reject(name, "legalize", "neither in a region nor a data movement", node_name(op))])
+            raise UnsupportedError(
+                [Reject(name, "legalize", "it is in no region and is no data movement", node_name(op))]
+            )
         seen = found[1]
         data = seen.args[0] if isinstance(seen.args[0], list) else [seen.args[0]]
         sources = [self._tensors[argument.key] for argument in data]

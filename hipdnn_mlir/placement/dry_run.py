@@ -56,7 +56,7 @@ def dry_run(graph: OnnxGraph, region: Region, target: str, precision: str) -> Lo
         return Failure({}, rule=rule, reason=f"{error.message}: got {error.got}" if error.got else error.message)
     except Exception as error:
         # Whatever a library under the compiler raises, the host can run the node itself.
-        logger.warning("%d nodes are left to the host, their dry run failed", len(region.members), exc_info=True)
+        logger.warning("%d nodes run on the CPU, because compiling them failed", len(region.members), exc_info=True)
         return Failure({}, rule="defect", reason=f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
 
 
@@ -70,7 +70,7 @@ def _lowered(graph: OnnxGraph, region: Region, target: str, precision: str, refu
         try:
             return lower(region.model, target=target, precision=precision, refused=refused, external=external)
         except (ModelError, UnsupportedError) as error:
-            logger.info("the model has no one program for all sizes: %s", error)
+            logger.info("no single program serves all sizes of the model: %s", error)
     numbered = with_shapes(region.model, region.shapes)
     return lower(numbered, target=target, precision=precision, refused=refused, external=external)
 

@@ -280,9 +280,9 @@ def _shape_arithmetic(graph: OnnxGraph) -> set[int]:
 def _structural(node: onnx.NodeProto) -> Reject | None:
     """Why a node is out of the question, whatever its operands."""
     if node.op_type == "EPContext" and node.domain == "com.microsoft":
-        return Reject(node.op_type, "compiled", "holds a program already", node.name)
+        return Reject(node.op_type, "compiled", "it is an EPContext node, which holds a compiled program", node.name)
     if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
-        return Reject(node.op_type, "subgraph", "nodes with subgraphs are left to the host", node.name)
+        return Reject(node.op_type, "subgraph", "nodes with subgraphs run on the CPU", node.name)
     return None
 
 
@@ -294,7 +294,7 @@ def _untyped(graph: OnnxGraph, types: Types, index: int) -> Reject | None:
     for name in (*graph.reads[index], *graph.writes(index)):
         kind = types.kinds.get(name, 0)
         if not kind:
-            return Reject(node.op_type, "type", f"{name!r} is no tensor, or of unknown type", node.name)
+            return Reject(node.op_type, "type", f"{name!r} is not a tensor, or its type is unknown", node.name)
         if kind not in BY_ONNX:
             return Reject(
                 node.op_type, "dtype", f"{name!r} has element type {onnx.TensorProto.DataType.Name(kind)}", node.name

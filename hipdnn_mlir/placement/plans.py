@@ -102,7 +102,7 @@ def _opened(target: str, tf32: bool) -> tuple[_runtime.Device | None, str]:
     except (DeviceError, ProgramError) as error:
         reason = str(error)
     if reason:
-        logger.info("plans for %s are not asked for: %s", target, reason)
+        logger.info("plans for %s were not tried: %s", target, reason)
         return None, reason
     return device, ""
 

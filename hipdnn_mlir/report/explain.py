@@ -98,9 +98,11 @@ class Explanation:
         if self.no_program:
             lines.append(f"no program: {self.no_program}")
         if self.plans_not_asked:
-            lines.append(f"plans were not asked for: {self.plans_not_asked}")
+            lines.append(f"plans were not tried: {self.plans_not_asked}")
         if self.samples:
-            lines.append(f"open sizes are shown at {', '.join(f'{n} = {size}' for n, size in self.samples.items())}")
+            lines.append(
+                f"dynamic dimensions are shown at {', '.join(f'{n} = {size}' for n, size in self.samples.items())}"
+            )
         return "\n".join(lines)
 
 
@@ -151,7 +153,7 @@ def explain(
             found = watch.found[0]
             found = found if found.rejects else replace(found, no_program=str(error))
         elif isinstance(error, UnsupportedError):
-            logger.info("explained in parts, since the whole cannot be imported: %s", error)
+            logger.info("the whole model cannot be imported, so partitions are explained: %s", error)
             found = _in_parts(file, sizes, error.rejects, options)
         else:
             raise
@@ -176,7 +178,7 @@ class _Watch:
 def _with_plans(found: Explanation, model: onnx.ModelProto, options: Mapping[str, Any]) -> Explanation:
     """An explanation with what the library says of the graphs at the sizes that are shown."""
     if found.rejects:
-        return replace(found, plans_not_asked="the model is no whole program, since operations are rejected")
+        return replace(found, plans_not_asked="operations are rejected, so there is no program of the whole model")
     if found.no_program:
         return replace(found, plans_not_asked="the model has no program")
     program = lowered_here(lambda refused: lower(model, refused=refused, **options)).model

@@ -260,8 +260,8 @@ def _run_child(
         process.kill()
         process.wait()
     if status < 0:
-        return f"died of {signal.Signals(-status).name}"
-    return f"ended with status {status} and without a reply"
+        return f"was killed by {signal.Signals(-status).name}"
+    return f"exited with status {status} without a reply"
 
 
 class _Progress:

@@ -2,7 +2,7 @@
 
 // A region that the table cannot emit was never claimed by hipdnn-offload: a defect, named as one.
 
-// CHECK: a claimed region does not compile: torch.aten.cumsum
+// CHECK: a region that an engine should take does not compile: torch.aten.cumsum
 #one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
 #none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
 #in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>

@@ -2,7 +2,7 @@
 
 // A launch of something that is no kernel is a defect of whoever made it.
 
-// CHECK: a claimed region does not compile: torch.aten.mm (-): no kernel expresses operation_matmul [kernel]
+// CHECK: a region that a kernel should compute does not compile: torch.aten.mm (-): no kernel computes operation_matmul [kernel]
 #one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
 #none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
 #in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>

@@ -30,7 +30,9 @@ def flags(*dims: int) -> np.ndarray:
 def test_heads_that_do_not_share_the_channels_are_refused() -> None:
     text = """<ir_version: 9, opset_import: ["" : 21, "com.microsoft" : 1]> g (float[b,s,15] x) => (float[b,s,15] y) {
         y = com.microsoft.MultiHeadAttention<num_heads=2>(x, x, x) }"""
-    with pytest.raises(UnsupportedError, match=r"1 node cannot .* 15 channels of 'x' do not make 2 heads \[shape\]"):
+    with pytest.raises(
+        UnsupportedError, match=r"1 node cannot .* 15 channels of 'x' cannot be split into 2 heads \[shape\]"
+    ):
         hipdnn_mlir.compile(onnx.parser.parse_model(text))
 
 

@@ -133,7 +133,7 @@ def test_uncovered_operator_is_named_with_its_reason_when_compiled() -> None:
     outputs = ("y", "k", "v", "scores")
     model = node_model("GroupQueryAttention", inputs, outputs, operands=operands, num_heads=2, kv_num_heads=1)
     with pytest.raises(
-        UnsupportedError, match=r"GroupQueryAttention at 'the_GroupQueryAttention': .*scores as a result"
+        UnsupportedError, match=r"GroupQueryAttention at 'the_GroupQueryAttention': .*scores as an output"
     ):
         hipdnn_mlir.compile(model)
 

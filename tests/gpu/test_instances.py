@@ -79,7 +79,9 @@ def test_weights_are_there_once_for_all_buckets() -> None:
 
 
 def test_a_size_without_buckets_is_named() -> None:
-    with pytest.raises(ModelError, match=r"no buckets for 's': .*add --bucket s=1,8,32, or fix it with --shape s=1"):
+    with pytest.raises(
+        ModelError, match=r"no buckets for 's': .*add --bucket s=1,8,32, or make it static with --shape s=1"
+    ):
         hipdnn_mlir.compile(
             encoder(),
             target="sm_90",

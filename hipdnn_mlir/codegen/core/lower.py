@@ -59,7 +59,7 @@ def _llvm_text(module: Any, architecture: Architecture) -> str:
         try:
             PassManager.parse(pipeline).run(module.operation)
         except ir.MLIRError as error:
-            raise PassError("MLIR does not lower a kernel", pass_name=conversion, detail=str(error)) from error
+            raise PassError("MLIR cannot lower a kernel", pass_name=conversion, detail=str(error)) from error
         plain = ir.Module.create()
         for operation in list(module.body.operations[0].operation.regions[0].blocks[0].operations):
             plain.body.append(operation)
@@ -122,7 +122,7 @@ def _optimized(text: str, architecture: Architecture) -> tuple[Any, Any]:
         raise PassError("LLVM refuses a kernel", pass_name="llvm", detail=str(error)) from error
     missing = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
     if missing:
-        raise PassError(f"a kernel calls {', '.join(missing)}, which nothing defines", pass_name="llvm")
+        raise PassError(f"a kernel calls {', '.join(missing)}, which are undefined", pass_name="llvm")
     return machine, module
 
 

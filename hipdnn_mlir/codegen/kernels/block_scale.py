@@ -21,7 +21,7 @@ def block_scale_program(graph: Graph) -> Program:
     axis, size = blocks_of(node)
     tensors = [graph.tensors[index] for index in (*node.inputs.values(), *node.outputs.values())]
     if tensors[0].dims[axis] % size:
-        raise Refusal("shape", f"blocks of {size} of a dim of {tensors[0].dims[axis]}")
+        raise Refusal("shape", f"blocks of {size} do not divide a dim of {tensors[0].dims[axis]}")
     return _program(tensors, tensors[2 if node.type == QUANTIZE else 1], axis, size)
 
 

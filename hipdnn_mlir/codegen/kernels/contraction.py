@@ -89,7 +89,7 @@ def contraction(graph: Graph, node: Node) -> Contraction:
     tensors = [graph.tensors[i] for i in (*node.inputs.values(), *node.outputs.values())]
     wrong = next((tensor.dtype.name for tensor in tensors if tensor.dtype.name not in _FLOATS), None)
     if wrong is not None:
-        raise Refusal("dtype", f"product of {wrong}")
+        raise Refusal("dtype", f"matmul or convolution of {wrong}")
     made = _product(graph, node) if node.type == D.OPERATION_MATMUL_DESCRIPTOR else _convolution(graph, node)
     (result,) = (graph.tensors[i] for i in node.outputs.values())
     rows, columns = _sorted(made.rows, result.strides), _sorted(made.columns, result.strides)
@@ -144,7 +144,7 @@ def _product(graph: Graph, node: Node) -> Contraction:
     dims = graph.tensors[node.outputs[A.OPERATION_MATMUL_CDESC]].dims
     rank = len(dims)
     if not len(a.dims) == len(b.dims) == rank:
-        raise Refusal("rank", f"product of {a.dims} and {b.dims}")
+        raise Refusal("rank", f"matmul of {a.dims} and {b.dims}")
     shared = [axis for axis in range(rank - 2) if a.dims[axis] > 1 and b.dims[axis] > 1]
     of_rows = [axis for axis in range(rank - 2) if axis not in shared and a.dims[axis] > 1]
     of_columns = [axis for axis in range(rank - 2) if axis not in shared and b.dims[axis] > 1]

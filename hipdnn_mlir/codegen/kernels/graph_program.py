@@ -100,7 +100,7 @@ class _Lowering:
                 raise Refusal("shape", f"a result of dims {tensor.dims} in a graph over {program.dims}")
             store = next(s for s in program.code if s.name == "store" and s.data == place)
             if not any(program.operands[place].strides[a] for a in program.reduced) and self._varies(store.operands[0]):
-                raise Refusal("shape", "a result without the reduced dimensions of a value that has them")
+                raise Refusal("shape", "a result varies along a reduced dimension that it does not have")
 
     def _varies(self, value: int) -> bool:
         return self.program.varying()[value] and any(self.program.dims[a] > 1 for a in self.program.reduced)

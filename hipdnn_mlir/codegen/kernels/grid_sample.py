@@ -43,7 +43,7 @@ def grid_sample_launch(operands: Sequence[Operand], attributes: Any, architectur
     """`grid_sample`, as the host's library defines it: coordinates and sums in f64."""
     del architecture
     if operands[X].elements == 0:
-        raise Refusal("shape", "no elements to sample")
+        raise Refusal("shape", "the input has no elements")
     return _Body(operands, attributes).launch()
 
 

@@ -52,7 +52,7 @@ class _Body:
         self.move, self.operands = move, operands
         target, source = operands[move.target], operands[move.source]
         if source.elements == 0:
-            raise Refusal("shape", "nothing to take elements from")
+            raise Refusal("shape", "the data has no elements")
         alignment = math.gcd(source.alignment, move.first * source.dtype.bytes)
         self.target, self.source = target, replace(source, alignment=alignment)
         self.space: Space = arranged(target.dims, [target.strides, move.read, *move.known], [0, 1])

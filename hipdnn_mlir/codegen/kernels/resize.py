@@ -30,13 +30,13 @@ def resize_launch(operands: Sequence[Operand], attributes: Any, architecture: Ar
     rank = len(x.dims)
     region = attributes.get("roi", [0.0] * rank + [1.0] * rank)
     if x.elements == 0:
-        raise Refusal("shape", "no elements to make others of")
+        raise Refusal("shape", "the input has no elements")
     axes = []
     for dim, scale in enumerate(attributes["scales"]):
         used = scale or y.dims[dim] / x.dims[dim]
         axes.append(resize_axis(attributes, x.dims[dim], y.dims[dim], used, (region[dim], region[rank + dim])))
     if any(axis.positions.size > _MAX_TABLE for axis in axes):
-        raise Refusal("size", f"a dim whose results take more than {_MAX_TABLE} elements")
+        raise Refusal("size", f"the interpolation table of a dim has more than {_MAX_TABLE} entries")
     return _Body(x, y, axes, attributes["extrapolation"]).launch()
 
 

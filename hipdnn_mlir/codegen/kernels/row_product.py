@@ -29,7 +29,7 @@ def row_product_program(graph: Graph) -> Program:
     node = graph.nodes[0]
     a, b = (node.inputs[name] for name in (A.OPERATION_MATMUL_ADESC, A.OPERATION_MATMUL_BDESC))
     if a == b:
-        raise Refusal("operand", "the product of a tensor with itself")
+        raise Refusal("operand", "matmul of a tensor with itself")
     epilogue = graph_program(graph, given=node)
     inner = graph.tensors[a].dims[-1]
     program = Program((*epilogue.dims, inner), reduced=frozenset({len(epilogue.dims)}), rounds=epilogue.rounds)

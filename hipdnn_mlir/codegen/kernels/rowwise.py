@@ -97,7 +97,10 @@ def rowwise_launch(program: Program, architecture: Architecture) -> Launch:
     slot_bytes = widest * per_thread * waves if is_shared else 0
     shared_bytes = slot_bytes * len(slots)
     if shared_bytes > architecture.shared_bytes:
-        raise Refusal("size", f"{len(slots)} reductions take {shared_bytes} bytes of shared memory")
+        raise Refusal(
+            "size",
+            f"{len(slots)} reductions need {shared_bytes} bytes of shared memory, expected at most {architecture.shared_bytes}",
+        )
     blocks = ceil(plan.row_groups / plan.beside)
     body = _Body(program, plan, architecture.wave_size, slot_bytes)
     wide = is_wide(program.operands, blocks * plan.threads)

@@ -40,7 +40,7 @@ def pooling_launch(graph: Graph, architecture: Architecture) -> Launch:
     """The launch of a graph of one resample node."""
     node = graph.nodes[0]
     if set(node.outputs) != {A.OPERATION_RESAMPLE_FWD_YDESC}:
-        raise Refusal("kernel", "no code for pooling with positions on GPUs")
+        raise Refusal("kernel", "no GPU code for pooling with indices")
     source = graph.tensors[node.inputs[A.OPERATION_RESAMPLE_FWD_XDESC]]
     target = graph.tensors[node.outputs[A.OPERATION_RESAMPLE_FWD_YDESC]]
     x = Operand("in", source.dtype, source.dims, source.strides, source.alignment)
@@ -49,7 +49,7 @@ def pooling_launch(graph: Graph, architecture: Architecture) -> Launch:
         raise Refusal("dtype", f"pooling of {x.dtype} to {y.dtype}")
     order = [operand["role"] for operand in graph.operands()]
     if order != ["in", "out"]:
-        raise Refusal("operand", "pooling of a value into itself")
+        raise Refusal("operand", "pooling whose input is its output")
     axes = _axes(node, x, y)
     mode = Resample(node.get(A.RESAMPLE_MODE))
     if all(a.window == a.size and not a.checked for a in axes) and prod(y.dims[2:]) == 1:

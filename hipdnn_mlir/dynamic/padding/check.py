@@ -42,7 +42,7 @@ class Mixing:
 
     def error(self) -> PaddingError:
         """The error where it is to be rounded up all the same."""
-        message = f"{self.symbol!r} cannot be rounded up to a bucket: {self.what}: {self.reason}"
+        message = f"{self.symbol!r} cannot be padded to a bucket: {self.what}: {self.reason}"
         hint = f"compile without buckets for {self.symbol!r}"
         return PaddingError(message, where=f"node {self.node!r}" if self.node else None, hint=hint)
 
@@ -97,7 +97,7 @@ class _Follower:
             self._bind(arguments, is_input=index < inputs)
         bodies = [[op for op in operations(part) if _is_followed(op)] for part in parts]
         if any(len(ops) != len(bodies[0]) for ops in bodies):
-            raise OpenSizeError("what the model does depends on an open size")
+            raise OpenSizeError("the operations of the model differ between sizes of a dynamic dimension")
         for same in zip(*bodies, strict=True):
             if isinstance(same[0], func.ReturnOp):
                 self._outputs(same[0], outputs)
@@ -173,11 +173,11 @@ class _Follower:
         except Mixes as mixes:
             raise _mixed(mixes.symbol, mixes.reason, what, node) from mixes
         except Refusal as refusal:
-            raise _mixed(symbol, f"it is not known what it mixes ({refusal.reason})", what, node) from refusal
+            raise _mixed(symbol, f"it may mix padding with data ({refusal.reason})", what, node) from refusal
         for position in made.reads:
             if keys[position] in self._tainted:
                 name = self._tainted[keys[position]]
-                reason = f"it computes with a number that follows from {name!r}"
+                reason = f"it computes with a number that depends on {name!r}"
                 raise _mixed(name, reason, what, node)
         for result, dims in zip(first.results, made.results, strict=True):
             if dims is not None:
@@ -200,11 +200,11 @@ class _Follower:
         for name, value in zip(names, returned.operands, strict=False):
             if value in self._tainted:
                 cause = self._tainted[value]
-                raise _mixed(cause, f"it follows from {cause!r} itself", f"output {name!r}", "")
+                raise _mixed(cause, f"its values depend on {cause!r} itself", f"output {name!r}", "")
             for axis, dim in enumerate(self._dims[value]):
                 symbol = padded_by(dim)
                 if symbol is not None and not is_prefix(dim):
-                    reason = f"padding lies between what was asked for along dimension {axis}"
+                    reason = f"padding would lie between results along dimension {axis}"
                     raise _mixed(symbol, reason, f"output {name!r}", "")
 
     def _columns(self, values: Sequence[ir.Value]) -> list[tuple[int, ...]]:

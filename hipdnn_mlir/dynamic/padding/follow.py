@@ -39,7 +39,7 @@ def follow(views: Sequence[OpView], operands: Sequence[Dims], sizes: Sizes) -> F
     made = [_made(view, used) for view in views]
     first = made[0]
     if any(type(part) is not type(first) for part in made):
-        raise Refusal("dynamic-shape", "what it becomes depends on its sizes")
+        raise Refusal("dynamic-shape", "it compiles differently at different sizes")
     columns = [columns_of(view.results[i].static_dims() for view in views) for i in range(len(views[0].results))]
     if isinstance(first, Graph):
         reads, dims = Graphs(views, made, operands, sizes).follow([columns[i] for i in used])

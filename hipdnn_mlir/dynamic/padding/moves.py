@@ -27,7 +27,7 @@ def move_dims(moves: Sequence[Any], operands: Sequence[Dims], columns: Sequence[
             for dim, before, after in zip(x, low, high, strict=True):
                 symbol = padded_by(dim)
                 if symbol is not None and (before or after):
-                    raise Mixes(symbol, "it puts a border around a padded dim")
+                    raise Mixes(symbol, "it adds a border to a padded dimension")
             pairs = zip(x, low, high, columns, strict=True)
             return [plain(column) if before or after else dim for dim, before, after, column in pairs]
 
@@ -50,7 +50,7 @@ def _sliced(moves: Sequence[Slice], x: Dims, sizes: Sizes) -> Dims:
         is_whole = all(offset == 0 and step == 1 for offset, _, step in cuts) and _size_of(dim, len(cuts)) == column
         symbol = padded_by(dim)
         if symbol is not None and not is_whole:
-            raise Mixes(symbol, f"it takes a part of dimension {axis}, which is padded")
+            raise Mixes(symbol, f"it slices dimension {axis}, which is padded")
         made.append(dim if is_whole else made_dim(column, sizes))
     return made
 
@@ -66,7 +66,7 @@ def _concatenated(axis: int, operands: Sequence[Dims], columns: Sequence[Column]
     for position, dims in enumerate(operands):
         symbol = padded_by(dims[axis])
         if symbol is not None and len(operands) > 1:
-            raise Mixes(symbol, f"it joins dimension {axis} of operand {position}, which is padded, with others")
+            raise Mixes(symbol, f"it concatenates dimension {axis} of operand {position}, which is padded, with others")
     rank = len(columns)
     labels = tuple(None if i == axis else i for i in range(rank))
     if len(operands) == 1:

@@ -30,7 +30,7 @@ class Graphs:
         self._dims: dict[int, Dims] = {}
         self._reads: set[int] = set()
         if any(len(graph.nodes) != len(graphs[0].nodes) for graph in graphs):
-            raise Refusal("dynamic-shape", "what it becomes depends on its sizes")
+            raise Refusal("dynamic-shape", "it compiles differently at different sizes")
 
     def follow(self, columns: Sequence[Sequence[Column]]) -> tuple[list[int], list[Dims]]:
         """Operands that are read and dims of the results, which have these sizes."""
@@ -42,7 +42,7 @@ class Graphs:
     def _node(self, nodes: Sequence[Node]) -> None:
         first = nodes[0]
         if any(node.type != first.type for node in nodes):
-            raise Refusal("dynamic-shape", "what it becomes depends on its sizes")
+            raise Refusal("dynamic-shape", "it compiles differently at different sizes")
         refuse_numbers([node.attributes for node in nodes], self._sizes)
         inputs = [self._tensor([node.inputs[key] for node in nodes]) for key in first.inputs]
         columns = [self._columns([node.outputs[key] for node in nodes]) for key in first.outputs]
@@ -96,7 +96,7 @@ def kernel_dims(
     """
     first: Kernel = kernels[0]
     if any(len(kernel.tensors) != len(first.tensors) or kernel.function != first.function for kernel in kernels):
-        raise Refusal("dynamic-shape", "what it becomes depends on its sizes")
+        raise Refusal("dynamic-shape", "it compiles differently at different sizes")
     refuse_numbers([kernel.attributes for kernel in kernels], sizes)
     positions = _positions(views[0])
     tensors: list[tuple[KernelTensor, ...]] = list(zip(*(kernel.tensors for kernel in kernels), strict=True))

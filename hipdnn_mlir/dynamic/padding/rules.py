@@ -38,7 +38,7 @@ def viewed(dims: Dims, columns: Sequence[Column]) -> Dims:
     shown = reshaped(dims, columns)
     if shown is None:
         symbol = next(filter(None, map(padded_by, dims)), "")
-        raise Mixes(symbol, "a new dim has a part of a padded one")
+        raise Mixes(symbol, "it splits a padded dimension")
     return shown
 
 
@@ -47,7 +47,7 @@ def refuse_numbers(parts: Sequence[Any], sizes: Sizes) -> None:
     for column in _differing(parts):
         symbol = sizes.symbol_in(column)
         if symbol is not None:
-            raise Mixes(symbol, f"it computes with a number that follows from {symbol!r}")
+            raise Mixes(symbol, f"it computes with a number that depends on {symbol!r}")
 
 
 def _differing(parts: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
@@ -73,7 +73,9 @@ def made_dim(column: Column, sizes: Sizes) -> Dim:
         return plain(column)
     symbol = sizes.symbol_of(column)
     if symbol is None:
-        raise Mixes(str(sizes.symbol_in(column)), "it makes a dim of a size computed from the padded one")
+        raise Mixes(
+            str(sizes.symbol_in(column)), "its result has a dimension whose size is computed from the padded one"
+        )
     return (Factor(column, symbol),)
 
 
@@ -90,7 +92,7 @@ def apply(rule: Dependence, operands: Sequence[Dims], results: Sequence[Sequence
             before = found.setdefault(label, dim)
             padded = symbol or padded_by(before)
             if before != dim and padded is not None:
-                raise Mixes(padded, f"its operands are padded in different ways along dimension {axis}")
+                raise Mixes(padded, f"its operands are padded differently along dimension {axis}")
     return [
         [_result_dim(rule, label, column, found, sizes) for label, column in zip(labels, columns, strict=True)]
         for labels, columns in zip(rule.results, results, strict=True)
@@ -104,5 +106,5 @@ def _result_dim(rule: Dependence, label: int | None, column: Column, found: Mapp
         return made_dim(column, sizes)
     symbol = sizes.symbol_in(column)
     if symbol is not None:
-        raise Mixes(symbol, f"it makes a dim of a size that follows from {symbol!r}")
+        raise Mixes(symbol, f"its result has a dimension whose size depends on {symbol!r}")
     return plain(column)

@@ -39,7 +39,7 @@ def split_heads(call: Call, x: str, heads: int) -> str:
     """[b, s, heads * d] -> [b, heads, s, d]; refuses channels that heads do not share evenly."""
     channels = call.size_if_known(x, 2)
     if heads < 1 or (channels or 0) % heads:
-        raise Refusal("shape", f"{channels} channels of {x!r} do not make {heads} heads")
+        raise Refusal("shape", f"{channels} channels of {x!r} cannot be split into {heads} heads")
     return call.transpose(call.reshape(x, 0, 0, heads, -1), *BSHD_TO_BHSD)
 
 
@@ -54,7 +54,7 @@ def repeat_heads(call: Call, x: str, heads: int) -> str:
     if present == heads:
         return x
     if heads % present:
-        raise Refusal("shape", f"{heads} heads of queries do not share {present} heads of keys evenly")
+        raise Refusal("shape", f"{heads} query heads are not a multiple of {present} key heads")
     repeated = call.op("Expand", call.unsqueeze(x, 2), call.ints(1, 1, heads // present, 1, 1))
     return call.reshape(repeated, 0, heads, -1, call.size(x, 3))
 

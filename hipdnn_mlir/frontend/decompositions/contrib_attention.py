@@ -20,7 +20,7 @@ def contrib_attention(call: Call) -> Sequence[str | None]:
     Source: ONNX Runtime, ContribOperators.md, com.microsoft.Attention.
     """
     if call.attr("do_rotary", 0) or call.attr("past_present_share_buffer", 0):
-        raise Refusal("attribute", "rotary embedding or a shared buffer inside Attention")
+        raise Refusal("attribute", "Attention with do_rotary or past_present_share_buffer")
     heads, weights, bias = call.attr("num_heads"), call.need(1), call.arg(2)
     third = call.size(weights, 1) // 3
     projected = call.op("MatMul", call.need(0), weights)
@@ -51,7 +51,7 @@ def multi_head_attention(call: Call) -> Sequence[str | None]:
         call.arg(index) for index in ((3, 4, 5, 6, 8, 10) if is_decoder else (4, 5, 6, 7, 9, 3))
     )
     if call.attr("past_present_share_buffer", 0) or indirection:
-        raise Refusal("attribute", "a shared buffer or the indirection of a beam search")
+        raise Refusal("attribute", "past_present_share_buffer, or cache_indirection (beam search)")
     q, k, v = _heads(call, call.attr("num_heads"), bias)
     state = call.ints(0)
     if past_key and past_value:
@@ -119,7 +119,7 @@ def _key_mask(call: Call, mask: str, k: str) -> str:
 def _from_lengths(call: Call, lengths: str, k: str) -> str:
     count, batch = call.size(lengths, 0), call.size(k, 0)
     if count not in (batch, 2 * batch):
-        raise Refusal("operand", f"{count} mask numbers for a batch of {batch}")
+        raise Refusal("operand", f"{count} mask lengths for a batch of {batch}")
     positions = call.range(call.length(k, 2))
     numbers = call.cast(lengths, INT64)
     ends = call.reshape(call.slice(numbers, 0, 0, batch), -1, 1, 1, 1)
@@ -141,7 +141,7 @@ def group_query_attention(call: Call) -> Sequence[str | None]:
     """
     heads, kv_heads = call.attr("num_heads"), call.attr("kv_num_heads")
     if any(call.arg(index) for index in (12, 13)) or call.wants(3):
-        raise Refusal("operand", "a quantized cache, or scores as a result")
+        raise Refusal("operand", "a quantized cache, or the scores as an output")
     query, key, value = call.need(0), call.arg(1), call.arg(2)
     past_key, past_value = call.arg(3), call.arg(4)
     if key is None or value is None:

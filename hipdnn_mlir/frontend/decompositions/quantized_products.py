@@ -27,7 +27,7 @@ def _exact(call: Call, a: str, b: str, terms: int, bound: int, product: Callable
     if terms * bound <= EXACT:
         return call.cast(product(a, b), INT32)
     if terms * _LOW * 255 > EXACT:
-        raise Refusal("shape", f"sums of {terms} products are not exact in f32")
+        raise Refusal("shape", f"a sum of {terms} products is not exact in f32")
     base = call.const(_LOW, FLOAT)
     high = call.op("Floor", call.op("Div", a, base))
     low = call.op("Sub", a, call.op("Mul", high, base))
@@ -171,7 +171,7 @@ def matmul_nbits(call: Call) -> Sequence[str | None]:
     a, packed, scales, zeros = call.need(0), call.need(1), call.need(2), call.arg(3)
     bits, k, n, block = (call.attr(name) for name in ("bits", "K", "N", "block_size"))
     if bits not in (4, 8) or call.arg(4):
-        raise Refusal("attribute", f"{bits} bits, or groups in another order")
+        raise Refusal("attribute", f"weights of {bits} bits or with g_idx, expected 4 or 8 bits and no g_idx")
     blocks, kind = -(-k // block), call.kind(a)
     weights = call.reshape(_unpacked(call, packed, bits), n, blocks, block)
     if zeros is None:

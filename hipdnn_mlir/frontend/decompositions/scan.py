@@ -28,7 +28,7 @@ def scan(call: Call) -> Sequence[str | None]:
     lengths = {call.size(x, axis) for x, axis in zip(scanned, axes, strict=True)}
     steps = lengths.pop()
     if lengths or not 0 < steps <= MAX_STEPS:
-        raise Refusal("shape", f"{steps} steps, expected one number from 1 to {MAX_STEPS} for all operands")
+        raise Refusal("shape", f"{steps} steps, expected the same number, 1 to {MAX_STEPS}, for all operands")
     constants = {tensor.name: call.const(numpy_helper.to_array(tensor)) for tensor in body.initializer}
     collected: list[list[str]] = []
     for step in range(steps):

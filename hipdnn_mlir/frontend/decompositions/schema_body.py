@@ -26,7 +26,7 @@ def write_body(call: Call) -> Sequence[str | None]:
     """
     node, version = call.node, call.opset if not call.node.domain else 1
     if not onnx.defs.has(node.op_type, version, node.domain):
-        raise Refusal("operand", f"operator set {version} does not have it")
+        raise Refusal("operand", f"opset {version} does not have the operator")
     schema = onnx.defs.get_schema(node.op_type, version, node.domain)
     function = _function(call, schema)
     names = {formal: call.arg(index) or "" for index, formal in enumerate(function.input)}
@@ -66,7 +66,7 @@ def _function(call: Call, schema: Any) -> onnx.FunctionProto:
     version = _newest(schema.context_dependent_function_opset_versions, call.opset)
     body = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), texts)
     if not body:
-        raise Refusal("operand", "its definition does not cover these operands")
+        raise Refusal("operand", "ONNX's definition of it does not cover these operands")
     return _parsed(body)
 
 

@@ -26,7 +26,7 @@ def _matrix(samples: int, parts: int, length: int, bins: int, sign: float) -> Ar
         sign: -1 forward, 1 inverse, which is not divided by the length here.
     """
     if samples * parts * bins * 2 > MAX_MATRIX_ELEMENTS:
-        raise Refusal("shape", f"a transform of {samples} numbers into {bins}")
+        raise Refusal("shape", f"a Fourier transform of {samples} samples into {bins} bins")
     angles = sign * 2 * np.pi / length * (np.outer(np.arange(samples), np.arange(bins)) % length)
     angles = np.where(np.arange(samples)[:, None] < length, angles, np.nan)
     cos, sin = np.nan_to_num(np.cos(angles)), np.nan_to_num(np.sin(angles))

@@ -50,7 +50,7 @@ def facts_of(node: onnx.NodeProto, inputs: Sequence[Arrays], outputs: Sequence[A
         return _chosen(node, inputs, outputs[0])
     if kind in ("Div", "Mod") and all(arrays[0].dtype.kind in "iu" for arrays in inputs):
         if not varies(outputs[0]):  # at these points by chance; others will tell
-            raise OpenSizeError("a quotient of open sizes is the same at all sample sizes", where=node.name)
+            raise OpenSizeError("a quotient of dynamic dimensions is the same at every sample size", where=node.name)
         return _divided("floordiv" if kind == "Div" else "mod", inputs)
     return None
 

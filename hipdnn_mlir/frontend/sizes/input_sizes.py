@@ -31,17 +31,15 @@ def input_sizes(model: onnx.ModelProto, shapes: Shapes, where: str) -> InputSize
         if isinstance(given, (int, str)) or given is None:
             stated = OPEN if given is None else given
             if fixed.setdefault(name, stated) != stated:
-                raise ModelError(f"{name!r} has two sizes", where=where, got=f"{fixed[name]} and {stated}")
+                raise ModelError(f"{name!r} is given two sizes", where=where, got=f"{fixed[name]} and {stated}")
         elif name not in declared:
             raise ModelError(f"no input named {name!r}", where=where, expected=f"one of {', '.join(declared)}")
         else:
             dims[name] = _replaced(name, dims[name], tuple(given), fixed, where)
     for name in fixed:
         if name not in known:
-            expected = (
-                f"an input ({', '.join(declared)}) or an open size ({', '.join(sorted(known)) or 'there is none'})"
-            )
-            raise ModelError(f"no input or size named {name!r}", where=where, expected=expected)
+            expected = f"an input ({', '.join(declared)}) or a dynamic dimension ({', '.join(sorted(known)) or 'there is none'})"
+            raise ModelError(f"no input or dynamic dimension named {name!r}", where=where, expected=expected)
     return _resolved(dims, fixed, where)
 
 
@@ -65,19 +63,22 @@ def _replaced(
     """An input's dims with those of the user; numbers for named dims are noted in `fixed`."""
     shown = "x".join(OPEN if size is None else str(size) for size in given)
     if old is not None and len(old) != len(given):
-        raise ModelError(f"input {name!r} has rank {len(old)}", where=where, got=f"shape {shown}")
+        message = f"wrong number of sizes for input {name!r}"
+        raise ModelError(message, where=where, expected=f"{len(old)}", got=f"{len(given)} ({shown})")
     made: list[int | str] = []
     for axis, size in enumerate(given):
         before = old[axis] if old is not None else f"{name}.{axis}"
         if type(size) not in (int, str, type(None)):
-            message = f"dimension {axis} of input {name!r}"
+            message = f"invalid size for dimension {axis} of input {name!r}"
             raise ModelError(message, where=where, expected="a number, a name or '?'", got=repr(size))
         if isinstance(size, int):
             if not 0 <= size < MAX_SIZE:
                 raise ModelError(f"input {name!r} cannot have the shape {shown}", where=where)
             if old is not None and _is_promise(before, old, given) and fixed.setdefault(str(before), size) != size:
                 message = f"dimension {axis} of input {name!r} is {size}"
-                raise ModelError(message, where=where, expected=f"{fixed[str(before)]}, as {before!r} is elsewhere")
+                raise ModelError(
+                    message, where=where, expected=f"{fixed[str(before)]}, the size of {before!r} elsewhere"
+                )
             made.append(size)
         else:
             opened = before if isinstance(before, str) else f"{name}.{axis}"
@@ -100,7 +101,7 @@ def _resolved(dims: Mapping[str, tuple[int | str, ...] | None], fixed: Mapping[s
     for name, sizes in dims.items():
         if sizes is None:
             hint = f"give its sizes: --shape {name}=..."
-            raise ModelError(f"input {name!r} has no declared rank", where=where, expected="known ranks", hint=hint)
+            raise ModelError(f"input {name!r} has no declared rank", where=where, expected="a rank", hint=hint)
     texts = [size for sizes in dims.values() for size in sizes or () if isinstance(size, str)]
     alone = {text for text in texts if _names(text) == [text]}
     names = dict.fromkeys(text for text in texts if text in alone or not alone.issuperset(_names(text)))

@@ -66,7 +66,9 @@ def check_sizes(
             for *values, actual in zip(*shapes, strict=True):
                 size = solver.solve(tuple(values))
                 if size is not None and solver.table.value(size, point) != actual:
-                    raise OpenSizeError(f"a size of {name!r} is not what it seems at the sample sizes", where=node.name)
+                    raise OpenSizeError(
+                        f"a size of {name!r} does not follow the expression found at the sample sizes", where=node.name
+                    )
 
 
 def _dims(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:

@@ -31,7 +31,7 @@ def _mask(e: Emitter, mask: Value, q: Value, k: Value, was_rank: int) -> Value:
     if mask.rank > was_rank or mask.dtype not in (dtypes.BOOL, dtypes.F32, q.dtype):
         raise Refusal("mask", f"a mask of {mask.dtype}{list(mask.dims)} on {q.dtype}: expected bool, f32 or {q.dtype}")
     if not e.is_operand(mask):
-        raise Refusal("mask", "a mask that is a number or computed in the same graph")
+        raise Refusal("mask", "the mask is a number, or computed in the same graph")
     full = (*q.dims[:3], k.dims[2])
     dims = (1,) * (was_rank - mask.rank) + mask.dims
     dims = dims if was_rank == len(full) else (dims[0], 1, *dims[1:])

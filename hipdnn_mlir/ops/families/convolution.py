@@ -40,7 +40,7 @@ def convolution(e: Emitter, op: OpView) -> Value:
     low, high = tuple(pads), tuple(pads)
     if x.pads:
         if x.pads[2] != 0 or any(x.pads[0][:2]) or any(x.pads[1][:2]) or transposed:
-            raise Refusal("pad", "only a zero border of spatial dims is absorbed by a convolution")
+            raise Refusal("pad", "only a zero border of spatial dims can be fused into a convolution")
         low = tuple(a + b for a, b in zip(low, x.pads[0][2:], strict=True))
         high = tuple(a + b for a, b in zip(high, x.pads[1][2:], strict=True))
     build = _transposed if transposed else _forward

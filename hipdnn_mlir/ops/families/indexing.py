@@ -27,7 +27,7 @@ def tensors(op: OpView, count: int) -> list[TensorArg]:
 def refuse_booleans(arg: TensorArg) -> None:
     """Refuse what is no number."""
     if arg.type.dtype is BOOL:
-        raise Refusal("dtype", "booleans, expected numbers")
+        raise Refusal("dtype", "data of type bool, expected numbers")
 
 
 def axis_of(number: Any, rank: int) -> int:
@@ -52,7 +52,7 @@ def gather_one(op: OpView) -> Slice:
     dims = data.type.static_dims()
     axis, at = axis_of(op.attributes.get("axis", 0), len(dims)), index.scalar
     if not isinstance(at, int):
-        raise Refusal("operand", "indices that are tensors")
+        raise Refusal("operand", "the index is not a single number known at compile time")
     if not -dims[axis] <= at < dims[axis]:
         raise Refusal("attribute", f"index {at} of a dim of {dims[axis]}")
     offsets, sizes = [0] * len(dims), list(dims)

@@ -53,9 +53,9 @@ def native_batch_norm(e: Emitter, op: OpView) -> list[Value]:
     """(x, scale, bias, mean, variance, training, momentum, eps) in training: the batch's mean and 1 / deviation too."""
     x = e.value(op.args[0])
     if not op.args[5]:
-        raise Refusal("attribute", "saved statistics of inference")
+        raise Refusal("attribute", "statistics are saved in training only")
     if x.rank < 2:
-        raise Refusal("rank", "batch norm of a vector")
+        raise Refusal("rank", "batch norm of a tensor of rank 1")
     return _of_training(e, x, op.args[1], op.args[2], op.args[7], saves=True)
 
 
@@ -71,7 +71,7 @@ def batch_norm(e: Emitter, op: OpView) -> Value:
     """(x, scale, bias, mean, variance, training, momentum, eps, cudnn) per channel (dim 1)."""
     x, epsilon = e.value(op.args[0]), op.args[7]
     if x.rank < 2:
-        raise Refusal("rank", "batch norm of a vector")
+        raise Refusal("rank", "batch norm of a tensor of rank 1")
     if op.args[5]:
         return _of_training(e, x, op.args[1], op.args[2], epsilon, saves=False)[0]
     shape = (1, x.dims[1], *(1,) * (x.rank - 2))

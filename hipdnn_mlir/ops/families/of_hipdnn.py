@@ -26,14 +26,14 @@ Operands = Sequence[TensorType | None]
 
 def _need(operands: Operands, count: int) -> list[TensorType]:
     if len(operands) != count or None in operands:
-        raise Refusal("operand", f"{len(operands)} operands, expected {count}, none left out")
+        raise Refusal("operand", f"{len(operands)} operands, expected {count}, none omitted")
     return [kind for kind in operands if kind is not None]
 
 
 def _block_size(attributes: Mapping[str, Any]) -> int:
     size = attributes.get("block_size", 0)
     if not isinstance(size, int) or size < 1:
-        raise Refusal("attribute", f"block_size is {size}, expected a number from 1")
+        raise Refusal("attribute", f"block_size is {size}, expected at least 1")
     return size
 
 
@@ -130,7 +130,7 @@ def batch_norm_inference(e: Emitter, op: OpView) -> list[Value]:
     """(x, mean, inverse deviation, scale, bias) per channel (dim 1): (x - mean) * inverse deviation * scale + bias."""
     x = e.value(op.args[0])
     if x.rank < 2:
-        raise Refusal("rank", "batch norm of a vector")
+        raise Refusal("rank", "batch norm of a tensor of rank 1")
     shape = (1, x.dims[1], *(1,) * (x.rank - 2))
     mean, inverse, scale, bias = (e.view(e.value(arg), shape) for arg in op.args[1:5])
     return e.node(
@@ -195,5 +195,5 @@ def reduce_prod_no_zeros(e: Emitter, op: OpView) -> Value:
     """(x; axes = all, keepdims = 1): the product of the elements that are not 0."""
     x = e.value(op.args[0])
     if x.dtype is dtypes.BOOL:
-        raise Refusal("dtype", f"a product of {x.dtype}")
+        raise Refusal("dtype", f"a multiplication of {x.dtype}")
     return e.reduction(R.MUL_NO_ZEROS, x, axes_of(op.attributes.get("axes"), x.rank))

@@ -66,7 +66,7 @@ def _absorbed(x: Value, low: Dims, high: Dims, border: float) -> tuple[Dims, Dim
         return low, high
     own = x.pads[2] == border or (math.isinf(border) and x.pads[2] <= -3.0e38)
     if not own or any(x.pads[0][:2]) or any(x.pads[1][:2]):
-        raise Refusal("pad", "only the pool's own border value is absorbed")
+        raise Refusal("pad", "only a border of the pooling's own value can be fused")
     before = tuple(a + b for a, b in zip(low, x.pads[0][2:], strict=True))
     return before, tuple(a + b for a, b in zip(high, x.pads[1][2:], strict=True))
 
@@ -108,9 +108,9 @@ def avg_pool(e: Emitter, op: OpView) -> Value:
     pads = _paddings(op.args[3], spatial)
     ceil, include = bool(op.args[4]), bool(op.args[5])
     if len(op.args) > 6 and op.args[6] is not None:
-        raise Refusal("attribute", "a divisor of its own")
+        raise Refusal("attribute", "divisor_override is set")
     if x.pads and (any(pads[0] + pads[1]) or not include):
-        raise Refusal("pad", "a zero border is absorbed only where it counts in the average")
+        raise Refusal("pad", "a zero border can be fused only if it counts in the average")
     low, high = _absorbed(x, *pads, 0.0)
     size, end = _sizes(x.dims[2:], low, high, window, strides, ceil=ceil)
     if include and end != high:
