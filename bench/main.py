@@ -26,12 +26,12 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 import allocations
+import dynamic_dimensions
 import fresh
 import hipdnn_mlir
 import large_model
 import models
 import onnxruntime_ep
-import open_sizes
 import torch_first
 from hipdnn_mlir.cli.execution import reference_runner
 from hipdnn_mlir.cli.inputs import Inputs
@@ -159,7 +159,7 @@ def measure(scratch: Path, threads: int, repeat: int, report: Callable[[str], No
     )
     report("torch imported first")
     rows += torch_first.measure({"digits": DIGITS, "MobileNetV2": files["MobileNetV2"][0]}, threads)
-    return rows + open_sizes.measure(scratch, threads, report)
+    return rows + dynamic_dimensions.measure(scratch, threads, report)
 
 
 def to_table(rows: list[Row]) -> Table:

@@ -107,7 +107,7 @@ class ModelError(HipdnnMlirError):
     """The user's model, inputs or arguments are wrong."""
 
 
-class OpenSizeError(ModelError):
+class DynamicDimensionError(ModelError):
     """No single program serves all sizes of a dynamic dimension.
 
     Args:
@@ -130,12 +130,12 @@ class OpenSizeError(ModelError):
         super().__init__(message, where=where, expected=expected, got=got, hint=hint)
 
 
-class FixedSizesError(ModelError):
-    """A size that has to be known when a model is compiled is open."""
+class StaticDimensionsError(ModelError):
+    """A dimension that has to be known when a model is compiled is dynamic."""
 
 
 class PaddingError(ModelError):
-    """A model mixes elements along an open size that was to be rounded up to a bucket."""
+    """A model mixes elements along a dynamic dimension that was to be padded to a bucket."""
 
 
 class ProgramError(HipdnnMlirError):
@@ -285,7 +285,7 @@ class UnsupportedError(HipdnnMlirError):
         where: str | None = None,
         hint: str | None = "replace or remove them, or see 'hipdnn-mlir explain' for the placement of the rest",
     ) -> None:
-        self.rejects = tuple(dict.fromkeys(rejects))  # a model with open sizes is refused once per sample
+        self.rejects = tuple(dict.fromkeys(rejects))  # a model with dynamic dimensions is refused once per sample
         self.target = target
         count = len(self.rejects)
         super().__init__(
@@ -320,8 +320,8 @@ _CLASSES: Mapping[str, type[HipdnnMlirError]] = {
     for cls in (
         HipdnnMlirError,
         ModelError,
-        OpenSizeError,
-        FixedSizesError,
+        DynamicDimensionError,
+        StaticDimensionsError,
         PaddingError,
         ProgramError,
         DeviceError,

@@ -58,8 +58,8 @@ CustomResults = Callable[[Sequence[TensorType], dict[str, Any]], Sequence[Tensor
 def torch_pass(name: str, *, after: str) -> Callable[[PassFunction], PassFunction]:
     """Register a pass over the module in the torch dialect and run it in every compilation.
 
-    `hipdnn-opt --extension MODULE --NAME` runs it alone. A model with open sizes passes by several times, at several sizes, and has to be
-    treated alike each time.
+    `hipdnn-opt --extension MODULE --NAME` runs it alone. A model with dynamic dimensions passes by several times, at several sizes,
+    and has to be treated alike each time.
 
     Args:
         name: the pass's name on the command line; not one of this package's.

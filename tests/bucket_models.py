@@ -1,4 +1,4 @@
-"""Models whose open sizes may be rounded up to buckets, and such that mix padding in."""
+"""Models whose dynamic dimensions may be padded to buckets, and such that mix padding in."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ UNSAFE = {
         "s", "Slice_0", "'s'",
     ),
     "what is past and what is new": (
-        "g (float[p,8] c, float[s,8] x) => (float[t,8] y) { y = Concat<axis=0>(c, x) }", "p", "Concat_0", "joins dimension 0"),
+        "g (float[p,8] c, float[s,8] x) => (float[t,8] y) { y = Concat<axis=0>(c, x) }", "p", "Concat_0", "concatenates dimension 0"),
     "the best of the batch": (
         "g (float[b,8] x) => (int64[1,8] y) { y = ArgMax<axis=0>(x) }", "b", "ArgMax_0", "mixes elements"),
     "scale of everything": (

@@ -1,4 +1,4 @@
-"""Open sizes rounded up to buckets: what is asked for equals ONNX Runtime, and models that mix padding in are refused by name."""
+"""Dynamic dimensions padded to buckets: what is asked for equals ONNX Runtime, and models that mix padding in are refused by name."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_model_that_mixes_padding_in_is_refused(name: str) -> None:
     proto = model(text, opset=23, **({"filter": floats(4, 3, 3)} if "filter" in text else {}))
     with pytest.raises(PaddingError) as found:
         hipdnn_mlir.compile(proto, buckets={symbol: BUCKETS})
-    for part in (node, f"'{symbol}' cannot be rounded up", reason, f"compile without buckets for '{symbol}'"):
+    for part in (node, f"'{symbol}' cannot be padded to a bucket", reason, f"compile without buckets for '{symbol}'"):
         assert part in str(found.value)
 
 
@@ -83,7 +83,7 @@ def test_an_encoder_is_not_padded_along_its_sequence() -> None:
     proto = open_encoder()
     shapes = {"hidden": ("b", "s", 16), "mask": ("b", 1, 1, "s")}
     hipdnn_mlir.compile(proto, shapes=shapes, buckets={"b": BUCKETS})
-    with pytest.raises(PaddingError, match="'s' cannot be rounded up"):
+    with pytest.raises(PaddingError, match="'s' cannot be padded to a bucket"):
         hipdnn_mlir.compile(proto, shapes=shapes, buckets={"s": BUCKETS})
 
 

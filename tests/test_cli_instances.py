@@ -1,4 +1,4 @@
-"""The command line on models with open sizes for GPUs: one file for all buckets, shown and refused in words."""
+"""The command line on models with dynamic dimensions for GPUs: one file for all buckets, shown and refused in words."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_placement_is_shown_with_the_reason_when_there_is_no_program(
     assert "differ between sizes of a dynamic dimension" in json.loads("{" + data)["no_program"]
 
 
-def test_open_sizes_have_no_code_when_the_target_wants_exact_ones() -> None:
+def test_dynamic_dimensions_have_no_code_when_the_target_wants_exact_ones() -> None:
     model = _model("g (float[n,8] x) => (float[n,8] y) <int64[1] i = {1}> { y = CumSum(x, i) }")
     with pytest.raises(ModelError, match="code for sm_90 is made for exact sizes") as raised:
         hipdnn_mlir.compile(model, target="sm_90")

@@ -49,7 +49,7 @@ def afresh() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("afresh")
-def test_plans_of_open_sizes_are_asked_for_at_the_sizes_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plans_of_dynamic_dimensions_are_asked_for_at_the_sizes_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plans, "open_device", lambda *_, **__: Device("host"))
     model = convolution()
     for value in (*model.graph.input, *model.graph.output):

@@ -131,7 +131,7 @@ def test_modes_that_onnx_lacks() -> None:
     np.testing.assert_allclose(got["product"], np.where(b == 0, 1, b.astype(np.float64)).prod(1), rtol=1e-6)
 
 
-def test_open_sizes_stay_open() -> None:
+def test_dynamic_dimensions_stay_dynamic() -> None:
     node = own("BlockScaleQuantize", ["x"], ["y", "scale"], block_size=16)
     model = model_of(node, {"x": np.zeros((2, 64), np.float32)}, {"y": TensorProto.INT8, "scale": TensorProto.FLOAT})
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "rows"

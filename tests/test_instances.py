@@ -242,7 +242,7 @@ def test_a_size_outside_of_the_buckets_is_named(size: int, message: str) -> None
         session.prewarm([{"b": size}])
 
 
-def test_every_open_size_needs_buckets() -> None:
+def test_every_dynamic_dimension_needs_buckets() -> None:
     proto = model("g (float[b,s,8] x) => (float[b,s,8] y) { y = Relu(x) }")
     with pytest.raises(
         ModelError, match=r"no buckets for 's': expected buckets for every dynamic dimension.*--shape s=1"

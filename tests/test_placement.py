@@ -110,7 +110,7 @@ def test_open_batch_is_tried_and_compiled_for_the_sizes_of_a_run() -> None:
         assert_equals_onnxruntime(model, placement, {"x": normal(batch, 8)})
 
 
-def test_open_size_is_tried_with_one_when_the_model_insists() -> None:
+def test_dynamic_dimension_is_tried_with_one_when_the_model_insists() -> None:
     text = "g (float[N,4] x) => (float[1,4] y) { a = Concat<axis=0>(x, k) b = Relu(a) c = Add(b, w) y = ReduceSum<axes=[0]>(c) }"
     model = build(text, opset=12, k=normal(2, 4), w=normal(3, 4))
     placement = place(model)

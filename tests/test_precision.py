@@ -107,7 +107,7 @@ def test_weights_take_half_the_bytes() -> None:
     assert narrow < 0.51 * plain
 
 
-def test_open_sizes_run_narrow() -> None:
+def test_dynamic_dimensions_run_narrow() -> None:
     model = models.encoder(1, s=16, d=32, heads=2, ffn=64)
     session = hipdnn_mlir.compile(
         model, precision="bf16", shapes={"hidden": (1, "s", 32), "mask": (1, 1, 1, "s")}

@@ -173,7 +173,7 @@ def test_other_integers_stay_what_they_were() -> None:
     assert drawn["x"].min() < -2
 
 
-def test_an_index_of_an_open_size_is_zero() -> None:
+def test_an_index_of_a_dynamic_dimension_is_zero() -> None:
     proto = parsed("g (float[n,8] x, int64[3] i) => (float[3,8] y) { y = Gather(x, i) }")
     session = hipdnn_mlir.compile(proto).session()
     assert session.ranges == {"i": (0, 1)}

@@ -63,7 +63,7 @@ def test_pool_equals_onnxruntime_when_its_long_window_counts_padding_or_is_round
 
 
 @pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
-def test_pool_is_named_when_an_open_size_is_less_than_its_window(op: str) -> None:
+def test_pool_is_named_when_a_dynamic_dimension_is_less_than_its_window(op: str) -> None:
     model = _pool(op, ["n", 3, "h", "w"], kernel_shape=[3, 2], strides=[3, 2])
     session = hipdnn_mlir.compile(model).session()
     for size in ((3, 2), (4, 9)):

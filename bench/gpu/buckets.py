@@ -1,4 +1,4 @@
-"""Models with open sizes on an NVIDIA GPU: one file with a program for each combination of buckets, against ONNX Runtime on the CPU.
+"""Models with dynamic dimensions on an NVIDIA GPU: a file with programs for all combinations of buckets, against ONNX Runtime on the CPU.
 
 ``python bench/gpu/buckets.py pack DIRECTORY`` compiles the models, and writes inputs of many sizes with ONNX Runtime's outputs beside them;
 ``python bench/gpu/buckets.py run DIRECTORY`` runs them on the GPU: arrays in host memory, PyTorch's on the device, bound ones, plain and
@@ -104,7 +104,7 @@ def check_program(path: Path) -> float:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Pack or run."""
-    parser = argparse.ArgumentParser(description="Check programs for buckets of open sizes on an NVIDIA GPU.")
+    parser = argparse.ArgumentParser(description="Check programs for buckets of dynamic dimensions on an NVIDIA GPU.")
     parser.add_argument("what", choices=("pack", "run"))
     parser.add_argument("directory", type=Path)
     asked = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""An extension: a fusion pattern, an operator written by others, and one that hipDNN runs as a custom operation."""
+"""An extension: a fusion pattern, an operator that is decomposed, and one that hipDNN runs as a custom operation."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -35,11 +35,11 @@ def compile(  # noqa: A001 - the public name
         target: whose engines to compile for.
         precision: `model`, or `f16` or `bf16`: what an f32 model runs in where the op table allows it; inputs and outputs keep their types.
             Or `tf32`: as the model is, but products of f32 may round their operands to TF32 where the device has that.
-        shapes: sizes that the model leaves open, or other sizes than it states: input name -> dims, each a number, the name of an open size
-            or `"?"`; or the name of an open size -> a number or another name. What stays open is a symbol of the program.
-        buckets: open size -> rising sizes that it is rounded up to when the program runs: inputs are padded, outputs cut back, and the
-            program is loaded for these sizes alone. For GPUs every open size needs some: code is made for each combination of them, and a
-            size that must not be rounded up takes its buckets alone.
+        shapes: sizes that replace the model's: input name -> dims, each a number, the name of a dynamic dimension or `"?"`; or that name
+            -> a number or another name. A dimension that stays dynamic is a symbol of the program.
+        buckets: name of a dynamic dimension -> ascending sizes that it is padded to when the program runs: inputs are padded, outputs cut
+            back, and the program is loaded for these sizes only. For GPUs every dynamic dimension needs some, since code is made for each
+            combination of them. If padding a dimension would change results, only the listed sizes are accepted.
         refused: graphs that the library of the device at hand has refused: they are split, then left to kernels of the compiler's own.
         dump_ir: folder for the IR after each step, `NN-<step>.mlir`.
 

@@ -1,4 +1,4 @@
-"""A model with open sizes where code is made for exact ones: a program for each combination of buckets, in one file (adr/0016)."""
+"""A model with dynamic dimensions where code is made for exact ones: a program for each combination of buckets, in one file (adr/0016)."""
 
 import hashlib
 import logging
@@ -16,7 +16,7 @@ from ..dynamic.buckets import BucketedSizes, combinations, computed_from
 from ..dynamic.input_sizes import Buckets, InputSizes, Shapes
 from ..dynamic.padding.check import check_padding
 from ..dynamic.solver import Solver
-from ..errors import HipdnnMlirError, ModelError, OpenSizeError, RefusedPlan, UnsupportedError
+from ..errors import DynamicDimensionError, HipdnnMlirError, ModelError, RefusedPlan, UnsupportedError
 from ..frontend.index_ranges import common
 from ..frontend.prepare import Slim
 from ..frontend.sizes.input_sizes import input_sizes
@@ -54,7 +54,7 @@ def compile_instances(
 
     Args:
         proto: the model; not modified.
-        buckets: open size -> rising sizes that programs are made for, for every open size.
+        buckets: dynamic dimension -> rising sizes that programs are made for, for every dynamic dimension.
         shapes: as for `compile`.
         previous: the same with fewer refused graphs: what it has none of those in is taken from it.
         refused: as for `compile`.
@@ -89,9 +89,9 @@ def compile_instances(
         model = replace(previous.model, instances=instances)
     else:
         try:
-            form = _open_form(proto, sizes, buckets, where, external)
+            form = _dynamic_form(proto, sizes, buckets, where, external)
         except (ModelError, UnsupportedError) as error:
-            form = _closed_form(sizes, instances, error)
+            form = _static_form(sizes, instances, error)
         form.check(instances)
         model = form.program(instances, buckets)
     for symbol, reason in zip(symbols, model.exact, strict=True):
@@ -145,8 +145,8 @@ class SharedWeights:
 
 
 @dataclass(frozen=True)
-class _OpenForm:
-    """What a model says of sizes that it leaves open.
+class _DynamicForm:
+    """What a model says of its dynamic dimensions.
 
     Attributes:
         table: the expressions that dims and conditions are.
@@ -166,7 +166,7 @@ class _OpenForm:
         """Whether the outputs have the dims that they seem to have, where the conditions hold.
 
         Raises:
-            OpenSizeError: one has not.
+            DynamicDimensionError: one has not.
         """
         for instance in instances:
             at = [instance.sizes]
@@ -177,7 +177,7 @@ class _OpenForm:
                 continue  # sizes are not rounded up to these
             for port, made in zip(self.outputs, instance.program.outputs, strict=True):
                 if [self.table.value(size, *at) for size in port.dims] != list(made.dims):
-                    raise OpenSizeError(
+                    raise DynamicDimensionError(
                         f"dims of output {port.name!r} differ at a bucket from what the sample sizes suggest"
                     )
 
@@ -201,31 +201,31 @@ class _OpenForm:
         )
 
 
-def _open_form(
+def _dynamic_form(
     proto: onnx.ModelProto,
     sizes: InputSizes,
     buckets: Buckets,
     where: str,
     external: Mapping[str, Array] | None,
-) -> _OpenForm:
-    """What becomes of open sizes, from the model at samples of them.
+) -> _DynamicForm:
+    """What becomes of dynamic dimensions, from the model at samples of them.
 
     That padding stays apart is a property of what a model computes, whatever for: it is followed in the form for the host.
     """
 
-    def formed(slims: Sequence[Slim], solver: Solver) -> _OpenForm:
+    def formed(slims: Sequence[Slim], solver: Solver) -> _DynamicForm:
         exact = {name: f"{place} is computed from it" for name, place in computed_from(buckets, sizes).items()}
         made = lower_to_torch(slims, Runner(), lambda modules: exact.update(_mixing(modules, solver, buckets, exact)))
         inputs = [Port(info.name, info.dtype.name, sizes.inputs[info.name], -1) for info in made[0].inputs]
         columns = zip(*(imported.outputs for imported in made), strict=True)
         outputs = [Port(c[0].name, c[0].dtype.name, _dims([info.dims for info in c], solver), -1) for c in columns]
-        return _OpenForm(solver.table, inputs, outputs, dict(solver.conditions), exact)
+        return _DynamicForm(solver.table, inputs, outputs, dict(solver.conditions), exact)
 
     return at_samples(proto, sizes, formed, where, external)
 
 
-def _closed_form(sizes: InputSizes, instances: Sequence[Instance], error: HipdnnMlirError) -> _OpenForm:
-    """What can be said of a model that has no one form for all sizes: each takes its buckets alone.
+def _static_form(sizes: InputSizes, instances: Sequence[Instance], error: HipdnnMlirError) -> _DynamicForm:
+    """What can be said of a model that no single program serves: each dimension accepts only the listed sizes.
 
     Raises:
         HipdnnMlirError: the given error, where an output has a dim that is neither fixed nor one of the sizes.
@@ -249,7 +249,7 @@ def _closed_form(sizes: InputSizes, instances: Sequence[Instance], error: Hipdnn
         outputs.append(replace(port, dims=tuple(map(dim, zip(*shapes, strict=True)))))
     inputs = [replace(port, dims=sizes.inputs[port.name]) for port in first.inputs]
     exact = dict.fromkeys(sizes.table.symbols, f"no single program serves all sizes of the model: {error}")
-    return _OpenForm(sizes.table, inputs, outputs, {}, exact)
+    return _DynamicForm(sizes.table, inputs, outputs, {}, exact)
 
 
 def _mixing(modules: Sequence[Imported], solver: Solver, buckets: Buckets, known: Mapping[str, str]) -> dict[str, str]:
@@ -276,5 +276,5 @@ def _dims(shapes: Sequence[Sequence[int]], solver: Solver) -> tuple[Any, ...]:
         column[0] if len(set(column)) == 1 else solver.solve(tuple(column)) for column in zip(*shapes, strict=True)
     ]
     if None in found:
-        raise OpenSizeError("an output's dims cannot be written as expressions of the dynamic dimensions")
+        raise DynamicDimensionError("an output's dims cannot be written as expressions of the dynamic dimensions")
     return tuple(found)

@@ -16,7 +16,7 @@ from ..dynamic.input_sizes import Buckets, Shapes
 from ..dynamic.padding.check import check_padding
 from ..dynamic.solver import Solver
 from ..dynamic.varying import mark_varying
-from ..errors import FixedSizesError, ModelError, PaddingError, RefusedPlan, Reject, UnsupportedError
+from ..errors import ModelError, PaddingError, RefusedPlan, Reject, StaticDimensionsError, UnsupportedError
 from ..extension import load_extensions
 from ..frontend.dim_names import promised_names, separated
 from ..frontend.index_ranges import Range, index_ranges
@@ -39,7 +39,7 @@ from .samples import at_samples
 
 logger = logging.getLogger(__name__)
 Look = Callable[[Imported, Sequence[Reject], Mapping[str, int]], None]
-"""Is shown a placed model, what is left out of it, and the numbers that stand for its open sizes."""
+"""Is shown a placed model, what is left out of it, and the numbers that stand for its dynamic dimensions."""
 
 
 def lower(
@@ -64,10 +64,10 @@ def lower(
         shapes: as for `compile`.
         buckets: as for `compile`.
         refused: as for `compile`.
-        dump_ir: as for `compile`; of a model with open sizes the IR at the first sample point.
+        dump_ir: as for `compile`; of a model with dynamic dimensions the IR at the first sample point.
         where: the model's file, for messages.
         external: arrays of the initializers whose data is outside the model, or stand-ins of the same dims and dtype.
-        look: is shown the model once it is placed; of one with open sizes for each set of sample points, at the first of them.
+        look: is shown the model once it is placed; of one with dynamic dimensions for each set of sample points, at the first of them.
 
     Raises:
         HipdnnMlirError: as for `compile`.
@@ -118,7 +118,7 @@ def _lower(
     parts = [_lower_torch(imported[0], runner, library, refused, watch)]
     if solver is not None and any(kernel.code is not None for kernel in parts[0].model.kernels):
         name, names = solver.table.symbols[0], ", ".join(solver.table.symbols)
-        raise FixedSizesError(
+        raise StaticDimensionsError(
             f"code for {library.name} is made for exact sizes, but these dimensions of the model are dynamic: {names}",
             hint=f"list the sizes to compile for with --bucket {name}=1,8,32, or make it static with --shape {name}=1",
         )

@@ -72,7 +72,7 @@ class Lowered:
         constants: the arithmetic on weights.
         graphs: hipDNN graphs that the target's engines have taken.
         elapsed_ms: compile time per step.
-        sample: of a program with open sizes the instance at one of the sample points, else the program.
+        sample: of a program with dynamic dimensions the instance at one of the sample points, else the program.
     """
 
     model: ProgramModel

@@ -7,7 +7,7 @@ import onnx
 
 from ..dynamic.input_sizes import InputSizes
 from ..dynamic.solver import Solver
-from ..errors import NO_ROW, FixedSizesError, HipdnnMlirError, ModelError, PaddingError, UnsupportedError
+from ..errors import NO_ROW, HipdnnMlirError, ModelError, PaddingError, StaticDimensionsError, UnsupportedError
 from ..frontend.prepare import Slim, slim_models
 from ..frontend.shape_inference import DATA_DEPENDENT, SIZED_BY_DATA
 from ..frontend.sizes.known_sizes import check_sizes, slice_facts, tell_sizes, top_k_facts, window_facts
@@ -24,7 +24,7 @@ def at_samples(
     where: str = "model",
     external: Mapping[str, Array] | None = None,
 ) -> Made:
-    """Use a model with open sizes at the first set of sample sizes that it accepts.
+    """Use a model with dynamic dimensions at the first set of sample sizes that it accepts.
 
     Args:
         proto: the model.
@@ -75,7 +75,7 @@ def _has_numbers(error: HipdnnMlirError) -> bool:
 
 def _is_of_sizes(error: HipdnnMlirError) -> bool:
     """Whether a model that fails at one set of sample sizes may do at another."""
-    if isinstance(error, (PaddingError, FixedSizesError)):
+    if isinstance(error, (PaddingError, StaticDimensionsError)):
         return False
     if isinstance(error, UnsupportedError):
         return all(reject.rule == DATA_DEPENDENT for reject in error.rejects)
@@ -83,5 +83,5 @@ def _is_of_sizes(error: HipdnnMlirError) -> bool:
 
 
 def _is_of_data(error: HipdnnMlirError) -> bool:
-    """Whether fixed sizes would not mend it."""
+    """Whether static sizes would not correct it."""
     return isinstance(error, UnsupportedError) and any(reject.reason == SIZED_BY_DATA for reject in error.rejects)

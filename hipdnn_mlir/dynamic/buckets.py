@@ -1,4 +1,4 @@
-"""Sizes that an open size is rounded up to, as a user gives them, and what numbers say of the sizes that have such."""
+"""Buckets of dynamic dimensions, as a user gives them, and what numbers say of the sizes that have such."""
 
 import itertools
 import math
@@ -41,7 +41,7 @@ def check_buckets(buckets: Buckets, sizes: InputSizes) -> None:
 
 
 def check_names(buckets: Buckets, sizes: InputSizes) -> None:
-    """Whether buckets are of open sizes, and rise.
+    """Whether buckets are of dynamic dimensions, and ascend.
 
     Raises:
         ModelError: they are not.
@@ -73,14 +73,14 @@ def computed_from(buckets: Buckets, sizes: InputSizes) -> dict[str, str]:
 
 
 def combinations(buckets: Buckets, sizes: InputSizes) -> list[tuple[int, ...]]:
-    """Every combination of buckets, a value per open size of a model.
+    """Every combination of buckets, a value per dynamic dimension of a model.
 
     Args:
         buckets: as `check_names` takes them.
         sizes: the model's inputs.
 
     Raises:
-        ModelError: an open size has no buckets, or there are more than MAX_COMBINATIONS.
+        ModelError: a dynamic dimension has no buckets, or there are more than MAX_COMBINATIONS.
     """
     check_names(buckets, sizes)
     missing = [name for name in sizes.table.symbols if name not in buckets]

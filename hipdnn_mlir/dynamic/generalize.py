@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import BY_NUMPY
-from ..errors import OpenSizeError
+from ..errors import DynamicDimensionError
 from ..ops.evaluate import Array
 from ..program.expressions import Size, encode
 from ..program.schema import Constant, ProgramModel
@@ -31,7 +31,7 @@ def generalize(
         constants: per sample point, the constants whose elements depend on it.
 
     Raises:
-        OpenSizeError: a number that is no expression of the open sizes, or steps that differ.
+        DynamicDimensionError: a number that is no expression of the symbols, or steps that differ.
     """
     merger = _Merger(solver)
     made: ProgramModel = merger.merge([_unnamed(program) for program in programs], "program")
@@ -96,11 +96,11 @@ class _Merger:
         return found
 
 
-def _failure(path: str, parts: Sequence[Any]) -> OpenSizeError:
+def _failure(path: str, parts: Sequence[Any]) -> DynamicDimensionError:
     if any(is_dataclass(part) or isinstance(part, (dict, list, tuple)) for part in parts):
-        return OpenSizeError("the steps of the program differ between sizes of a dynamic dimension", where=path)
+        return DynamicDimensionError("the steps of the program differ between sizes of a dynamic dimension", where=path)
     shown = ", ".join(str(part)[:40] for part in parts)
-    return OpenSizeError(
+    return DynamicDimensionError(
         "a number cannot be written as an expression of the dynamic dimensions",
         where=path,
         got=f"{shown} at the sample sizes",
@@ -108,7 +108,7 @@ def _failure(path: str, parts: Sequence[Any]) -> OpenSizeError:
 
 
 def _computed(constant: Constant, arrays: Sequence[Array], merger: _Merger) -> Constant:
-    """A constant whose elements are expressions of the open sizes; one element stands for all where they are the same."""
+    """A constant whose elements are expressions of the symbols; one element stands for all where they are the same."""
     path = f"constant {constant.tensor}"
     dims = merger.merge([array.shape for array in arrays], path)
     if all(array.size and (array == array.flat[0]).all() for array in arrays):

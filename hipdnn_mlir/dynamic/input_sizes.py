@@ -12,7 +12,7 @@ Given = int | str | None
 Shapes = Mapping[str, Sequence[Given] | Given]
 """What a user says of sizes: input name -> dims, or symbol -> number, another symbol, or `?`."""
 Buckets = Mapping[str, Sequence[int]]
-"""Open size -> the sizes that it is rounded up to, rising."""
+"""Symbol -> the sizes that its dimension is padded to, ascending."""
 
 
 @dataclass(frozen=True)

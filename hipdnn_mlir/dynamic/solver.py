@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from ..errors import OpenSizeError
+from ..errors import DynamicDimensionError
 from ..program.expressions import Expressions, Size
 from .facts import Assumption, Fact, Values
 
@@ -47,7 +47,7 @@ class Solver:
         """Make quotients atoms, and note assumptions as conditions of the program.
 
         Raises:
-            OpenSizeError: something compared or divided is no expression of the open sizes.
+            DynamicDimensionError: something compared or divided is no expression of the symbols.
         """
         for fact in dict.fromkeys(facts):
             a, b = (self._side(side, fact) for side in (fact.a, fact.b))
@@ -61,7 +61,7 @@ class Solver:
         if size is None:
             node = fact.node if isinstance(fact, Assumption) else None
             shown = ", ".join(map(str, values))
-            raise OpenSizeError(
+            raise DynamicDimensionError(
                 "a number cannot be written as an expression of the dynamic dimensions",
                 where=node,
                 got=f"{shown} at the sample sizes",
@@ -76,13 +76,13 @@ class Solver:
         """Make a size an atom: what has its values is this expression, and products may contain it.
 
         Raises:
-            OpenSizeError: at the sample points it cannot be told from a number, or from another size.
+            DynamicDimensionError: at the sample points it cannot be told from a number, or from another size.
         """
         values = self.values(size)
         known = self._atoms.get(values, values[0] if len(set(values)) == 1 else None)
         if known is not None:
             if self._differ(size, known):
-                raise OpenSizeError("two sizes are equal at every sample size but not in general")
+                raise DynamicDimensionError("two sizes are equal at every sample size but not in general")
             return
         if len(set(values)) > 1:
             self._atoms[values] = self._found[values] = size
@@ -122,7 +122,7 @@ class Solver:
         """A product with a whole factor, else with a quotient: the one of fewest atoms.
 
         Raises:
-            OpenSizeError: several such products, which differ elsewhere.
+            DynamicDimensionError: several such products, which differ elsewhere.
         """
         found = [(len(factors), *ratio, factors) for ratio, factors in self._multiples(values)]
         whole = [entry for entry in found if entry[2] == 1]
@@ -134,7 +134,7 @@ class Solver:
             if length == shortest
         ]
         if any(self._differ(size, sizes[0]) for size in sizes[1:]):
-            raise OpenSizeError("two sizes are equal at every sample size but not in general")
+            raise DynamicDimensionError("two sizes are equal at every sample size but not in general")
         return sizes[0] if sizes else None
 
     def _multiples(self, values: Values) -> Iterator[tuple[tuple[int, int], tuple[Size, ...]]]:

@@ -1,11 +1,11 @@
-"""Marks what depends on the open sizes of a model, by comparing the model at several sizes; no pass, since it sees several modules."""
+"""Marks what depends on the dynamic dimensions of a model by comparing it at several sizes; no pass, since it sees several modules."""
 
 from collections.abc import Sequence
 
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
-from ..errors import OpenSizeError
+from ..errors import DynamicDimensionError
 from ..ir.blocks import functions, operations
 from ..ir.constants import VARIES
 from ..ir.types import is_tensor
@@ -21,14 +21,14 @@ def mark_varying(modules: Sequence[ir.Operation]) -> None:
         modules: one model at several sizes of its inputs, in one context.
 
     Raises:
-        OpenSizeError: the modules differ in more than numbers.
+        DynamicDimensionError: the modules differ in more than numbers.
     """
     for parts in zip(*map(functions, modules), strict=True):
         bodies = [[op for op in operations(function) if _makes_tensors(op)] for function in parts]
         for same in zip(*bodies, strict=False):
             first = same[0]
             if any(op_name(op) != op_name(first) for op in same):
-                raise OpenSizeError(
+                raise DynamicDimensionError(
                     f"the operations differ between sizes of a dynamic dimension, from {op_name(first)} on",
                     where=node_name(first) or None,
                 )
@@ -43,7 +43,7 @@ def _makes_tensors(op: ir.OpView) -> bool:
 
 
 def _varies(same: Sequence[ir.OpView]) -> bool:
-    """Whether an op depends on the open sizes, given it of each module."""
+    """Whether an op depends on the dynamic dimensions, given it of each module."""
     first = same[0]
     if isinstance(first, torch.ValueTensorLiteralOp):
         return any(op.value != first.value for op in same)

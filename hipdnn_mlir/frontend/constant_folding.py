@@ -11,7 +11,7 @@ from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from ..dynamic.facts import Fact
-from ..errors import OpenSizeError
+from ..errors import DynamicDimensionError
 from ..ops.evaluate import Array
 from ..ops.strides import Dims
 from .onnx_types import BY_ONNX
@@ -31,7 +31,7 @@ _MISEVALUATED = frozenset({"ConvTranspose", "Erf", "GlobalMaxPool", "GridSample"
 
 
 MAX_SIZES = 1024
-"""Elements of a result that differs with the sizes a model leaves open and is known nevertheless: shapes, and parts of them."""
+"""Elements of a result that differs with the dynamic dimensions of a model and is known nevertheless: shapes, and parts of them."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Folded:
     Attributes:
         model: with shapes inferred.
         large: results too large for an initializer, which are inputs of the model.
-        facts: what is assumed of open sizes, the same for the model at all sizes.
+        facts: what is assumed of dynamic dimensions, the same for the model at all sizes.
     """
 
     model: onnx.ModelProto
@@ -61,7 +61,7 @@ def fold_constants(models: Sequence[onnx.ModelProto]) -> list[Folded]:
 
     Raises:
         onnx.shape_inference.InferenceError: shapes do not fit.
-        OpenSizeError: what operators were written out as depends on the sizes.
+        DynamicDimensionError: operators decomposed differently at different sizes.
     """
     large: list[dict[str, Array]] = [{} for _ in models]
     facts: list[Fact] = []
@@ -88,7 +88,7 @@ class _Folder:
         self._empty = {name: [arrays[name] for arrays in empty] for name in empty[0] if all(name in e for e in empty)}
         initializers = [{t.name: numpy_helper.to_array(t) for t in m.graph.initializer} for m in models]
         if any(arrays.keys() != initializers[0].keys() for arrays in initializers):
-            raise OpenSizeError(
+            raise DynamicDimensionError(
                 "operators of the model decompose differently at different sizes of a dynamic dimension"
             )
         self._known = self._empty | {name: [arrays[name] for arrays in initializers] for name in initializers[0]}

@@ -54,7 +54,7 @@ def separated(
 
 
 def _fits(proto: onnx.ModelProto, sizes: InputSizes, where: str, external: Mapping[str, Array] | None) -> bool:
-    """Whether the shapes of all values follow where the open sizes are different numbers."""
+    """Whether the shapes of all values follow where the symbols are different numbers."""
     point = next(iter(samples_for(proto, sizes))).points[0]
     try:
         (slim,) = slim_models(proto, [sizes.at(point)], where, external)

@@ -39,7 +39,7 @@ class Slim:
         model: the model.
         weights: the constants: initializer -> array.
         where: the model's file, for messages.
-        facts: what is assumed of open sizes.
+        facts: what is assumed of dynamic dimensions.
     """
 
     model: onnx.ModelProto
@@ -58,7 +58,7 @@ def slim_models(
 
     Args:
         model: the model; not modified.
-        points: input name -> dims that replace the model's; several for a model with open sizes, which is then prepared alike for each.
+        points: input name -> dims that replace the model's; several for a model with dynamic dimensions, prepared alike for each.
         where: the model's file, for messages.
         external: arrays of the initializers whose data is outside the model. Their values take no part in the conversion, so that arrays
             of the right dims and dtype may stand in for them.

@@ -88,7 +88,7 @@ def _name_dims(inputs: Iterable[onnx.ValueInfoProto]) -> set[str]:
 
 
 def _contradicts(inferred: onnx.TypeProto, declared: onnx.TypeProto, symbols: set[str]) -> bool:
-    """Whether a declared number is another by inference, or the open size of an input."""
+    """Whether a declared number is another by inference, or a dynamic dimension of an input."""
     if not inferred.tensor_type.HasField("shape"):
         return False
     made, stated = inferred.tensor_type.shape.dim, declared.tensor_type.shape.dim
@@ -166,7 +166,7 @@ def _raise_where_sizes_contradict(model: onnx.ModelProto, dims: dict[str, Dims],
 
 
 def static_dims(value: onnx.ValueInfoProto) -> Dims | None:
-    """The sizes of a tensor, or None where the model leaves one open."""
+    """The sizes of a tensor, or None where one of its dimensions is dynamic."""
     kind = value.type.tensor_type
     if not kind.HasField("shape") or not all(dim.HasField("dim_value") for dim in kind.shape.dim):
         return None

@@ -7,7 +7,7 @@ from torch_mlir.dialects import func
 
 from ..errors import Reject
 from ..ops.emitter import Operand
-from ..ops.regions import emit_region, is_map, kernel_region
+from ..ops.regions import emit_region, is_elementwise, kernel_region
 from ..ops.row import moves
 from ..ops.spec import OpView, Pad, Refusal, TensorType
 from ..targets.target import Target
@@ -128,7 +128,7 @@ class Launches:
     def joins(self, found: Found) -> bool:
         """Ops with a kernel that no view shows; on GPUs a border is one launch rather than a fill and a copy."""
         row, op = found
-        if row.call is None and not is_map(row.name):
+        if row.call is None and not is_elementwise(row.name):
             return False
         if not moves(row, op):
             return True

@@ -41,5 +41,5 @@ class ConstantPlan:
         return dict(weights) | {name: np.ascontiguousarray(values[n]) for name, n in self.results.items()}
 
     def stored_literals(self) -> dict[str, Array]:
-        """The constants that are literals of the model: all that may depend on open sizes."""
+        """The constants that are literals of the model: all that may depend on dynamic dimensions."""
         return {name: self.literals[number] for name, number in self.results.items() if number in self.literals}

@@ -75,7 +75,7 @@ class Kernel:
         return " + ".join(names) or "copy"
 
 
-class MapBuilder(Emitter):
+class ElementwiseBuilder(Emitter):
     """Writes rows as the instructions of one map kernel; a Value's `tensor` is a register. One per region; not reusable.
 
     Emissions for hipDNN work here too as far as they are made of pointwise nodes.

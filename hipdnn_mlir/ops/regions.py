@@ -8,7 +8,7 @@ from .. import dtypes
 from ..errors import NO_ROW, Reject
 from .emitter import Emitter, Operand, Storage
 from .graph import Graph
-from .kernels import MAP, Kernel, KernelTensor, MapBuilder, broadcast_strides, result_tensor, seen_strides
+from .kernels import MAP, ElementwiseBuilder, Kernel, KernelTensor, broadcast_strides, result_tensor, seen_strides
 from .spec import Call, OpView, Refusal, TensorType
 from .strides import Dims
 from .table import find
@@ -45,7 +45,7 @@ def emit_region(
         return Reject(view.label, refusal.rule, refusal.reason, view.node)
 
 
-def is_map(name: str) -> bool:
+def is_elementwise(name: str) -> bool:
     """Whether an op may share a map kernel with others."""
     row = find(name)
     return (
@@ -66,12 +66,12 @@ def kernel_region(
         row = find(view.name)
         if len(ops) == 1 and row is not None and row.call is not None:
             return _call(row.call(view), view, operands, results, ops[0][1], stored)
-        builder = MapBuilder(_space(results))
+        builder = ElementwiseBuilder(_space(results))
         for index, (key, operand) in enumerate(operands.items()):
             builder.bind(key, operand, index)
         for view, keys in ops:
             row = find(view.name)
-            emission = None if row is None or not is_map(view.name) else row.launch or row.emit
+            emission = None if row is None or not is_elementwise(view.name) else row.launch or row.emit
             if emission is None:
                 return Reject(view.label, NO_ROW, "no kernel computes it", view.node)
             made = emission(builder, view)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from .row import Emission, MapEmission, OpRow
+from .row import ElementwiseEmission, Emission, OpRow
 from .spec import Call, Movement, OpView, Precision, Results
 
 ONNX = "hipdnn.onnx."
@@ -110,10 +110,10 @@ def movement(
 
 def elementwise(
     *names: str, onnx: tuple[str, ...] = (), known: tuple[int, ...] = (), precision: Precision = "follow"
-) -> Callable[[MapEmission], MapEmission]:
+) -> Callable[[ElementwiseEmission], ElementwiseEmission]:
     """Enter the decorated map under every op name given, beside the emission or movement that a row has already."""
 
-    def enter(launch: MapEmission) -> MapEmission:
+    def enter(launch: ElementwiseEmission) -> ElementwiseEmission:
         for name in names:
             add(OpRow(_full(name), "map kernel", onnx=onnx, launch=launch, known=known, precision=precision))
         return launch

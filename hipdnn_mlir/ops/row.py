@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .emitter import Emitter, Value
-from .kernels import MapBuilder
+from .kernels import ElementwiseBuilder
 from .spec import Call, Movement, OpView, Precision, Refusal, Results
 
 Emission = Callable[[Emitter, OpView], Value | list[Value]]
-MapEmission = Callable[[MapBuilder, OpView], Value | list[Value]]
+ElementwiseEmission = Callable[[ElementwiseBuilder, OpView], Value | list[Value]]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class OpRow:
     move: Callable[[OpView], Movement] | None = None
     source: str = ""
     onnx: tuple[str, ...] = field(default=())
-    launch: MapEmission | None = None
+    launch: ElementwiseEmission | None = None
     call: Callable[[OpView], Call] | None = None
     known: tuple[int, ...] = ()
     precision: Precision = "follow"

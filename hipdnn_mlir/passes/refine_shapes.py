@@ -29,7 +29,7 @@ def refine_shapes(module: ir.Operation) -> None:
     """
     for function in functions(module):
         for op in operations(function):
-            if any(_is_open(result.type) for result in op.results):
+            if any(_is_dynamic(result.type) for result in op.results):
                 _refine(op)
         _retype(function)
 
@@ -40,7 +40,7 @@ def _retype(function: func.FuncOp) -> None:
     function.function_type = ir.TypeAttr.get(kind)
 
 
-def _is_open(kind: ir.Type) -> bool:
+def _is_dynamic(kind: ir.Type) -> bool:
     try:
         return is_tensor(kind) and not tensor_type(kind).is_static
     except Refusal:
@@ -55,7 +55,7 @@ def _refine(operation: ir.OpView) -> None:
     try:
         dims = movement_dims(row.move(op), op) if row.move else _computed_dims(row, op)
     except Refusal as refusal:
-        logger.debug("shape of %s stays open: %s", operation.operation.name, refusal.reason)
+        logger.debug("shape of %s stays dynamic: %s", operation.operation.name, refusal.reason)
         return
     if dims is not None:
         operation.results[0].set_type(torch_tensor(dims, op.results[0].dtype))

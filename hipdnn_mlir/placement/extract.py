@@ -18,7 +18,7 @@ class Region:
     Attributes:
         members: numbers of the nodes, in order.
         model: inputs are the values from outside, outputs those used outside, with types as the whole model declares them.
-        shapes: input -> dims to compile for, where the model leaves them open.
+        shapes: input -> dims to compile for, for its dynamic dimensions.
     """
 
     members: tuple[int, ...]

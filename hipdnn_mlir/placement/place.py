@@ -43,9 +43,9 @@ class Partition:
 
     Attributes:
         nodes: names, in topological order.
-        is_dynamic: whether the model leaves sizes of its inputs open.
+        is_dynamic: whether inputs of the model have dynamic dimensions.
         model: the nodes as a model of their own, large weights external.
-        lowered: the model compiled up to the values of its weights, or, of a dynamic one, possibly with numbers in the place of open sizes.
+        lowered: the model compiled up to the values of its weights, or, of a dynamic one, possibly with numbers for its dynamic dimensions.
     """
 
     nodes: list[str]
@@ -103,7 +103,7 @@ def place(
         precision: as for `compile`.
         mode: "profitable" applies the hop rule (see placement.profit), "maximal" keeps every partition.
         sized_parts: "compile" keeps partitions without one program for all sizes of their inputs, "cpu" drops them.
-        buckets: open sizes for which a GPU's programs are made ahead, as for `compile`.
+        buckets: sizes of dynamic dimensions for which a GPU's programs are made ahead, as for `compile`.
 
     Raises:
         ModelError: missing or broken model, unknown target, precision, mode or kind of `sized_parts`.

@@ -4,7 +4,7 @@ A value that crosses between a partition and a node on the CPU is a hop and cost
 of the graph, constants, and values between two partitions are no hops; a value with several readers on the other side is one. The gain of
 a partition is the estimated time of its ONNX nodes on the CPU less the estimated time of its program; a partition that only moves data
 gains nothing. Where hops cost more than the gain, the partition is dropped, the one that loses most first; its nodes then count as nodes
-on the CPU, so the others are weighed anew, until none loses. A partition without hops always stays. Sizes that a model leaves open count
+on the CPU, so the others are weighed anew, until none loses. A partition without hops always stays. Dynamic dimensions count
 as `Types.probe`.
 """
 

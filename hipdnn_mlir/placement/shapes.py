@@ -1,4 +1,4 @@
-"""Static types of all values of a graph; sizes that a model leaves open are tried with numbers."""
+"""Static types of all values of a graph; dynamic dimensions are tried with numbers."""
 
 import logging
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from .graph import OnnxGraph
 logger = logging.getLogger(__name__)
 
 PROBES = (2, 1, 64)
-"""Numbers put in the place of open sizes, the first that fits: 1 where the model insists on it, 64 for images that shrink on the way."""
+"""Numbers tried for dynamic dimensions, the first that fits: 1 where the model insists on it, 64 for images that shrink on the way."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Types:
     Attributes:
         dims: value -> its sizes; none for a value whose sizes depend on data.
         kinds: value -> ONNX element type, 0 for what is no tensor.
-        probe: the number that stands for open sizes.
+        probe: the number that stands for dynamic dimensions.
         refused: node -> why an extension refuses it.
     """
 
@@ -46,7 +46,7 @@ def infer_types(graph: OnnxGraph) -> Types:
 
 
 def probed_inputs(graph: OnnxGraph, probe: int) -> dict[str, Dims]:
-    """Sizes for the graph inputs that leave some open; inputs of unknown rank stay out."""
+    """Sizes for the graph inputs with dynamic dimensions; inputs of unknown rank stay out."""
     return {
         name: tuple(dim.dim_value if dim.HasField("dim_value") else probe for dim in value.type.tensor_type.shape.dim)
         for name, value in graph.inputs.items()
@@ -67,7 +67,7 @@ def _size(dim: Any) -> int | str:
 
 
 def declare_all(graph: OnnxGraph) -> None:
-    """Add to what the model declares the types that follow from it with its sizes left open, where it is silent."""
+    """Add to what the model declares the types that follow from it with its dimensions left dynamic, where it is silent."""
     if all(name in graph.declared for name in graph.writer):
         return
     try:
@@ -84,7 +84,7 @@ def _fits(graph: OnnxGraph, probe: int) -> bool:
     try:
         inferred = infer_shapes(_probed(graph, probe), strict_mode=True, data_prop=True)
     except InferenceError as error:
-        logger.debug("open sizes cannot be %d: %s", probe, error)
+        logger.debug("dynamic dimensions cannot be %d: %s", probe, error)
         return False
     dims = (static_dims(value) for value in (*inferred.graph.value_info, *inferred.graph.output))
     return all(min(known, default=1) > 0 for known in dims if known is not None)
@@ -119,7 +119,7 @@ def _inferences(model: onnx.ModelProto, refused: list[Reject]) -> Iterable[onnx.
 
 
 def _probed(graph: OnnxGraph, probe: int) -> onnx.ModelProto:
-    """The model with a number in the place of every size that its inputs leave open."""
+    """The model with a number in the place of every dynamic dimension of its inputs."""
     inputs = (value.type.tensor_type.shape.dim for value in graph.inputs.values())
     symbols = {dim.dim_param for dims in inputs for dim in dims if dim.dim_param}
     model = _typed_weights(graph, (value for name, value in graph.declared.items() if name not in graph.inputs))

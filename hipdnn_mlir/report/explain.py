@@ -71,7 +71,7 @@ class Explanation:
         rejects: operations that neither an engine nor a kernel takes; empty where the whole model is one program.
         movements: data movement that becomes views or copies, by ONNX node name.
         launches: kernels for what no engine takes, in the order they run.
-        samples: open size -> the number that stands for it in reasons and operations.
+        samples: symbol -> the number that stands for it in reasons and operations.
         refused: where plans were asked for: what the library of this machine refused, with what became of it.
         no_program: why a model of which every operation has a place has no program nevertheless; else empty.
         plans_not_asked: why plans were not asked for although they were to be; else empty.
@@ -122,7 +122,7 @@ def explain(
         target: whose engines to ask.
         precision: as for `compile`.
         shapes: as for `compile`; a size that stays open is shown at a sample of it.
-        buckets: as for `compile`; for GPUs, where every open size has some, the model is shown at the largest.
+        buckets: as for `compile`; for GPUs, where every dynamic dimension has some, the model is shown at the largest.
         plans: also build the plan of every graph with the target's library, at the sizes that are shown, and show what it refuses and what
             is compiled in its place; without that library or its device here, or with operations rejected, why not.
 
@@ -154,7 +154,7 @@ def explain(
             found = found if found.rejects else replace(found, no_program=str(error))
         elif isinstance(error, UnsupportedError):
             logger.info("the whole model cannot be imported, so partitions are explained: %s", error)
-            found = _in_parts(file, sizes, error.rejects, options)
+            found = _in_partitions(file, sizes, error.rejects, options)
         else:
             raise
     return _with_plans(found, with_shapes(file.proto, watch.shapes), options) if plans else found
@@ -196,7 +196,9 @@ def described(program: ProgramModel, number: int) -> str:
     return f"{program.summary(step)} [{engine}]"
 
 
-def _in_parts(file: ModelFile, sizes: InputSizes, known: Sequence[Reject], options: Mapping[str, Any]) -> Explanation:
+def _in_partitions(
+    file: ModelFile, sizes: InputSizes, known: Sequence[Reject], options: Mapping[str, Any]
+) -> Explanation:
     """The parts of a model that can be imported, and the nodes that keep the rest from it."""
     point = next(iter(samples_for(file.proto, sizes))).points[0] if sizes.table.symbols else ()
     found = Explanation([], [], [], samples=dict(zip(sizes.table.symbols, point, strict=True)))

@@ -12,9 +12,9 @@ travel with its first bytes (SCM_RIGHTS). Requests, with the descriptors they br
   "nodes"}``. Values that are ``contradicted`` have, or may have, other sizes than the model declares: numbers or names, with which parts
   are then compiled.
 - ``{"action": "compile", "target", "precision", "name", "shapes", "buckets", "dump_ir"}`` and a model, an output -> ``{"bytes", "steps",
-  "copies"}``; the output holds the program file afterwards. ``shapes`` (input -> dims), ``buckets`` (open size -> sizes) and ``dump_ir``
-  (a folder) may be missing; without ``shapes`` what the model leaves open stays open, or, with ``buckets`` and for a GPU, has a program for
-  each combination of those; the steps are then those of all.
+  "copies"}``; the output holds the program file afterwards. ``shapes`` (input -> dims), ``buckets`` (dynamic dimension -> sizes) and
+  ``dump_ir`` (a folder) may be missing; without ``shapes`` dynamic dimensions stay dynamic, or, with ``buckets`` and for a GPU, there is a
+  program for each combination of those; the steps are then those of all.
 
 Models come as ``hipdnn_mlir.frontend.container`` describes. A reply is ``{"result": ...}`` or ``{"error": {"kind", "message"}}``: kind
 is the class of this package's error, or ``defect`` where something else was raised; that and ``PassError`` bring ``detail`` and

@@ -1,4 +1,4 @@
-"""Models with open sizes for GPUs give ONNX Runtime's values at each bucket and between, kernels in the emulator."""
+"""Models with dynamic dimensions for GPUs give ONNX Runtime's values at each bucket and between, kernels in the emulator."""
 
 from __future__ import annotations
 

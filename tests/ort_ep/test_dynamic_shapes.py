@@ -1,4 +1,4 @@
-"""Models with open sizes: one program, instantiated for the sizes of each run; compiled anew only where there is no one form."""
+"""Models with dynamic dimensions: one program, specialized for the sizes of each run; compiled anew only where there is no one form."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_sizes_of_images_are_open(tmp_path) -> None:
     assert programs(tmp_path) == 1
 
 
-def test_two_open_sizes_are_joined(tmp_path) -> None:
+def test_two_dynamic_dimensions_are_joined(tmp_path) -> None:
     model = parse(CACHE)
     session = make_session(model, tmp_path, wholly=True, options={"placement": "maximal"})
     for past in (0, 1, 7, 8):

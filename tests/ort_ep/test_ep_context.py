@@ -291,7 +291,7 @@ def test_model_from_memory_needs_a_path_for_its_program_file(cache, tmp_path) ->
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
 @pytest.mark.parametrize("embed", [True, False])
-def test_open_sizes_stay_open_without_compiler(embed, kind, cache, tmp_path) -> None:
+def test_dynamic_dimensions_stay_dynamic_without_compiler(embed, kind, cache, tmp_path) -> None:
     model = convolution(["batch", 3, 8, 8])
     path = tmp_path / "ctx.onnx"
     compile_to(path, model, cache, embed=embed)

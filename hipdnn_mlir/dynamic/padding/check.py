@@ -1,4 +1,4 @@
-"""Whether the open sizes of a model may be rounded up, by following padding through the model; no pass, since it sees several modules."""
+"""Whether the dynamic dimensions of a model may be padded, by following padding through the model; not a pass: it sees several modules."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 from torch_mlir import ir
 from torch_mlir.dialects import func, torch
 
-from ...errors import OpenSizeError, PaddingError, Reject
+from ...errors import DynamicDimensionError, PaddingError, Reject
 from ...ir.blocks import functions, operations
 from ...ir.literals import literal_array
 from ...ir.types import is_tensor, tensor_type
@@ -59,7 +59,7 @@ def check_padding(
         sizes: which sizes are rounded up.
 
     Raises:
-        OpenSizeError: the modules differ in more than numbers.
+        DynamicDimensionError: the modules differ in more than numbers.
     """
     try:
         for parts in zip(*map(functions, modules), strict=True):
@@ -97,7 +97,7 @@ class _Follower:
             self._bind(arguments, is_input=index < inputs)
         bodies = [[op for op in operations(part) if _is_followed(op)] for part in parts]
         if any(len(ops) != len(bodies[0]) for ops in bodies):
-            raise OpenSizeError("the operations of the model differ between sizes of a dynamic dimension")
+            raise DynamicDimensionError("the operations of the model differ between sizes of a dynamic dimension")
         for same in zip(*bodies, strict=True):
             if isinstance(same[0], func.ReturnOp):
                 self._outputs(same[0], outputs)

@@ -1,6 +1,6 @@
 """Dims with padding in them: which parts of a dim are longer than asked for, and what reshaping makes of them.
 
-Sizes are columns: one number per sample point of the open sizes (adr/0008).
+Sizes are columns: one number per sample point of the symbols (adr/0008).
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ Column = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Factor:
-    """A part of a dim: `symbol` names the open size whose padding lies at its end; None where there is none."""
+    """A part of a dim: `symbol` names the dynamic dimension whose padding lies at its end; None where there is none."""
 
     sizes: Column
     symbol: str | None = None

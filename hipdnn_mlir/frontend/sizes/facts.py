@@ -1,4 +1,4 @@
-"""What holds at the sample points of open sizes and need not elsewhere: comparisons that a model makes of its own sizes."""
+"""What holds at the sample points of dynamic dimensions and need not elsewhere: comparisons that a model makes of its own sizes."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 
 from ...dynamic.facts import Arrays, Assumption, Fact, Quotient, Values, varies
-from ...errors import OpenSizeError
+from ...errors import DynamicDimensionError
 from ...ops.evaluate import Array
 
 _ALL_VARY = frozenset({"Add", "Sub", "Mul", "Neg", "Concat", "Cast", "Identity", "Shape", "Size"})
@@ -35,7 +35,7 @@ def facts_of(node: onnx.NodeProto, inputs: Sequence[Arrays], outputs: Sequence[A
         outputs: what it computes.
 
     Raises:
-        OpenSizeError: the sample points do not tell what the result depends on.
+        DynamicDimensionError: the sample points do not tell what the result depends on.
     """
     if not any(map(varies, inputs)):
         return []
@@ -50,7 +50,9 @@ def facts_of(node: onnx.NodeProto, inputs: Sequence[Arrays], outputs: Sequence[A
         return _chosen(node, inputs, outputs[0])
     if kind in ("Div", "Mod") and all(arrays[0].dtype.kind in "iu" for arrays in inputs):
         if not varies(outputs[0]):  # at these points by chance; others will tell
-            raise OpenSizeError("a quotient of dynamic dimensions is the same at every sample size", where=node.name)
+            raise DynamicDimensionError(
+                "a quotient of dynamic dimensions is the same at every sample size", where=node.name
+            )
         return _divided("floordiv" if kind == "Div" else "mod", inputs)
     return None
 

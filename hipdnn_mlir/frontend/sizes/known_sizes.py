@@ -8,7 +8,7 @@ from onnx import numpy_helper
 
 from ...dynamic.facts import Assumption, Values
 from ...dynamic.solver import Solver
-from ...errors import OpenSizeError
+from ...errors import DynamicDimensionError
 from ...program.expressions import Expressions, Size
 from .windows import WINDOWED, Window, windows
 
@@ -55,7 +55,7 @@ def check_sizes(
         solver: after `tell_sizes`.
 
     Raises:
-        OpenSizeError: an expression that holds at the sample points only.
+        DynamicDimensionError: an expression that holds at the sample points only.
     """
     dims, other = [_dims(model) for model in models], _dims(held_out)
     for node in models[0].graph.node:
@@ -66,7 +66,7 @@ def check_sizes(
             for *values, actual in zip(*shapes, strict=True):
                 size = solver.solve(tuple(values))
                 if size is not None and solver.table.value(size, point) != actual:
-                    raise OpenSizeError(
+                    raise DynamicDimensionError(
                         f"a size of {name!r} does not follow the expression found at the sample sizes", where=node.name
                     )
 

@@ -1,4 +1,4 @@
-"""The sizes at which a model with open sizes is compiled, to see how its program depends on them (adr/0008)."""
+"""The sizes at which a model with dynamic dimensions is compiled, to see how its program depends on them (adr/0008)."""
 
 import math
 import random
@@ -49,7 +49,7 @@ def samples(count: int, *, has_windows: bool) -> Iterator[Samples]:
 
 
 def samples_for(proto: onnx.ModelProto, sizes: InputSizes) -> Iterator[Samples]:
-    """Sets of sample points for a model's open sizes, to be tried in order."""
+    """Sets of sample points for a model's symbols, to be tried in order."""
     has_windows = any(node.op_type in WINDOWED for node in proto.graph.node)
     return samples(len(sizes.table.symbols), has_windows=has_windows)
 

@@ -2,9 +2,9 @@
 
 from ...dtypes import BOOL, F32, F64, I64, DType
 from ..emitter import Value
-from ..kernels import MapBuilder
+from ..kernels import ElementwiseBuilder
 from ..registry import elementwise
-from ..row import MapEmission
+from ..row import ElementwiseEmission
 from ..spec import OpView, Refusal, TensorArg
 from .pointwise import operands
 
@@ -25,15 +25,15 @@ _BIT_OPERATORS = {
 _LOGIC = {"bit_and": "and", "bit_or": "or", "bit_xor": "xor"}
 
 
-def _unary(name: str) -> MapEmission:
-    def launch(m: MapBuilder, op: OpView) -> Value:
+def _unary(name: str) -> ElementwiseEmission:
+    def launch(m: ElementwiseBuilder, op: OpView) -> Value:
         return m.op(name, m.value(op.args[0]))
 
     return launch
 
 
-def _bits(name: str) -> MapEmission:
-    def launch(m: MapBuilder, op: OpView) -> Value:
+def _bits(name: str) -> ElementwiseEmission:
+    def launch(m: ElementwiseBuilder, op: OpView) -> Value:
         a, b = operands(m, op)
         return m.op(_LOGIC.get(name, name) if a.dtype is BOOL else name, a, b)
 
@@ -47,32 +47,32 @@ for _name, _instruction in _BITS.items():
 
 
 @elementwise("aten.bitwise_not", onnx=("BitwiseNot",))
-def bitwise_not(m: MapBuilder, op: OpView) -> Value:
+def bitwise_not(m: ElementwiseBuilder, op: OpView) -> Value:
     """Every bit turned."""
     x = m.value(op.args[0])
     return m.op("not" if x.dtype is BOOL else "bit_not", x)
 
 
 @elementwise("aten.to.dtype", "hipdnn.onnx.Cast", onnx=("Cast",), precision="wide")
-def cast(m: MapBuilder, op: OpView) -> Value:
+def cast(m: ElementwiseBuilder, op: OpView) -> Value:
     """Another element type, as ONNX's Cast."""
     return m.cast(m.value(op.args[0]), op.results[0].dtype)
 
 
 @elementwise("aten.remainder.Tensor", onnx=("Mod",))
-def remainder(m: MapBuilder, op: OpView) -> Value:
+def remainder(m: ElementwiseBuilder, op: OpView) -> Value:
     """With the sign of the divisor."""
     return m.op("mod", *operands(m, op))
 
 
 @elementwise("aten.fmod.Tensor", onnx=("Mod",))
-def fmod(m: MapBuilder, op: OpView) -> Value:
+def fmod(m: ElementwiseBuilder, op: OpView) -> Value:
     """With the sign of the dividend."""
     return m.op("fmod", *operands(m, op))
 
 
 @elementwise("aten.pow.Tensor_Tensor", "aten.pow.Tensor_Scalar", "aten.pow.Scalar", onnx=("Pow",), precision="wide")
-def power(m: MapBuilder, op: OpView) -> Value:
+def power(m: ElementwiseBuilder, op: OpView) -> Value:
     """Operands of any dtypes: computed in the wider float where one is a float, rounded to the result's dtype."""
     kind = op.results[0].dtype
     given = [arg.type.dtype for arg in op.args[:2] if isinstance(arg, TensorArg)]
@@ -90,14 +90,14 @@ def _common(kinds: list[DType], result: DType) -> DType:
 
 
 @elementwise("aten.where.self", onnx=("Where",))
-def where(m: MapBuilder, op: OpView) -> Value:
+def where(m: ElementwiseBuilder, op: OpView) -> Value:
     """A where the condition holds, b elsewhere."""
     condition = m.value(op.args[0])
     return m.op("where", condition, *operands(m, OpView(op.name, op.args[1:], op.results)))
 
 
 @elementwise("aten.where.Scalar", "aten.where.ScalarOther", "aten.where.ScalarSelf", onnx=("Shrink", "Where"))
-def where_number(m: MapBuilder, op: OpView) -> Value:
+def where_number(m: ElementwiseBuilder, op: OpView) -> Value:
     """As aten.where.self, with numbers."""
     kind = op.results[0].dtype
     condition, a, b = (m.value(x) if isinstance(x, TensorArg) else m.scalar(x, kind) for x in op.args[:3])
@@ -105,21 +105,21 @@ def where_number(m: MapBuilder, op: OpView) -> Value:
 
 
 @elementwise("aten.full", onnx=("ConstantOfShape",))
-def full(m: MapBuilder, op: OpView) -> Value:
+def full(m: ElementwiseBuilder, op: OpView) -> Value:
     """(dims, number): one number everywhere."""
     kind = op.results[0]
     return m.expand(m.scalar(op.args[1], kind.dtype), kind.static_dims() or (1,))
 
 
 @elementwise("hipdnn.onnx.EyeLike", onnx=("EyeLike",))
-def eye_like(m: MapBuilder, op: OpView) -> Value:
+def eye_like(m: ElementwiseBuilder, op: OpView) -> Value:
     """Ones on a diagonal, k above the main one."""
     kind = op.results[0]
     return m.cast(_column_less_row(m, op, m.scalar(int(op.attributes.get("k", 0)), I64), "eq"), kind.dtype)
 
 
 @elementwise("hipdnn.onnx.Trilu", onnx=("Trilu",))
-def trilu(m: MapBuilder, op: OpView) -> Value:
+def trilu(m: ElementwiseBuilder, op: OpView) -> Value:
     """(x, k), upper: x above (or below) a diagonal, zeros on the other side."""
     x = m.value(op.args[0])
     k = m.value(op.args[1]) if len(op.args) > 1 and op.args[1] is not None else m.scalar(0, I64)
@@ -127,7 +127,7 @@ def trilu(m: MapBuilder, op: OpView) -> Value:
     return m.op("where", kept, x, m.scalar(0, x.dtype))
 
 
-def _column_less_row(m: MapBuilder, op: OpView, k: Value, test: str) -> Value:
+def _column_less_row(m: ElementwiseBuilder, op: OpView, k: Value, test: str) -> Value:
     """Whether column - row stands in a relation to k."""
     dims = op.results[0].static_dims()
     column, row = m.position(len(dims) - 1, dims), m.position(len(dims) - 2, dims)
@@ -135,7 +135,7 @@ def _column_less_row(m: MapBuilder, op: OpView, k: Value, test: str) -> Value:
 
 
 @elementwise("hipdnn.onnx.Range", onnx=("Range",), precision="wide")
-def range_(m: MapBuilder, op: OpView) -> Value:
+def range_(m: ElementwiseBuilder, op: OpView) -> Value:
     """(start, limit, delta): as many as the result has, which has to be known."""
     kind = op.results[0]
     start, delta = m.value(op.args[0]), m.value(op.args[2])
@@ -144,7 +144,7 @@ def range_(m: MapBuilder, op: OpView) -> Value:
 
 
 @elementwise("hipdnn.onnx.OneHot", onnx=("OneHot",), known=(1,))
-def one_hot(m: MapBuilder, op: OpView) -> Value:
+def one_hot(m: ElementwiseBuilder, op: OpView) -> Value:
     """(indices, depth, [off, on]), axis: on where the position along the axis is the index, counted from the end where negative."""
     dims = op.results[0].static_dims()
     axis = int(op.attributes.get("axis", -1)) % len(dims)

@@ -112,5 +112,5 @@ def casts() -> Iterator[Sample]:
     i16_in_torch = 2
     yield accept("aten.to.dtype", ROWWISE, [f32(2, 3), f64_in_torch, False, False, None], f64(2, 3))
     yield accept("aten.to.dtype", KERNEL, [f32(2, 3), i16_in_torch, False, False, None], i16(2, 3))
-    open_sizes = kind(dtypes.F64, None, 3)
-    yield reject("aten.to.dtype", "dynamic-shape", [f32(None, 3), f64_in_torch, False, False, None], open_sizes)
+    dynamic = kind(dtypes.F64, None, 3)
+    yield reject("aten.to.dtype", "dynamic-shape", [f32(None, 3), f64_in_torch, False, False, None], dynamic)

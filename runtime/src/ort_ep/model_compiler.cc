@@ -25,7 +25,7 @@ constexpr const char* kRefused = "refused";
 
 /// Whether the compiler understood a model and says that this one cannot be.
 bool is_about_the_model(const CompilerError& error) {
-  constexpr std::array kKinds{"OpenSizeError", "FixedSizesError", "ModelError", "UnsupportedError"};
+  constexpr std::array kKinds{"DynamicDimensionError", "StaticDimensionsError", "ModelError", "UnsupportedError"};
   return std::find(kKinds.begin(), kKinds.end(), error.kind()) != kKinds.end();
 }
 

@@ -1,4 +1,4 @@
-"""Models with open sizes: one program for all of them, equal to ONNX Runtime at sizes that were no samples."""
+"""Models with dynamic dimensions: one program for all of them, equal to ONNX Runtime at sizes that were no samples."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_unknown_names_list_the_known_ones() -> None:
         hipdnn_mlir.compile(model(RELU), shapes={"seq": 4})
 
 
-def test_an_open_size_that_reaches_a_fixed_one_is_named() -> None:
+def test_a_dynamic_dimension_that_reaches_a_static_one_is_named() -> None:
     proto = model("g (float[b,3] x) => (float[b,4] y) { y = MatMul(x, w) }", w=floats(3, 4))
     message = (
         r"MatMul 'MatMul_0' cannot take 'x' (\d+)x(\d+), 'w' 3x4: .*; \1 stands for 'b' \(dimension 0 of 'x'\), "
@@ -214,7 +214,7 @@ def test_an_open_size_that_reaches_a_fixed_one_is_named() -> None:
             ask(proto, shapes={"x": ("b", "k")})
 
 
-def test_an_open_size_that_reaches_a_reshape_of_fixed_size_is_named() -> None:
+def test_a_dynamic_dimension_that_reaches_a_reshape_of_static_size_is_named() -> None:
     proto = model("g (float[batch,12] x) => (float[4,6] y) <int64[2] s = {4,6}> { r = Relu(x) y = Reshape(r, s) }")
     with pytest.raises(UnsupportedError, match=r"\((\d+), 12\) cannot become \(4, 6\) .*; \1 stands for 'batch' \(dim"):
         hipdnn_mlir.compile(proto)

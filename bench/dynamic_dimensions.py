@@ -1,6 +1,6 @@
-"""Open sizes: what the first run with new sizes costs beyond a run with known ones, and whether memory stays bounded.
+"""Dynamic dimensions: what the first run with new sizes costs beyond a run with known ones, and whether memory stays bounded.
 
-``python bench/open_sizes.py`` prints its rows; ``bench/main.py`` makes them part of the table.
+``python bench/dynamic_dimensions.py`` prints its rows; ``bench/main.py`` makes them part of the table.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def measure(scratch: Path, threads: int = 2, report: Callable[[str], None] = pri
     rows: list[Row] = []
 
     def start(name: str) -> tuple[ort.InferenceSession, str, float]:
-        report(f"open sizes: {name}")
+        report(f"dynamic dimensions: {name}")
         file = scratch / f"open {name}.onnx"
         if not file.exists():
             onnx.save(build[name](), file)
