@@ -47,7 +47,10 @@ def test_attention_is_a_graph_of_its_own_where_cudnn_has_it(precision: str, s: i
 
 
 def test_sizes_have_to_be_fixed_when_there_is_code() -> None:
-    message = r"code for sm_90 is made for exact sizes, but these dimensions of the model are dynamic: n; .*--bucket n=1,8,32, or .*--shape n=1"
+    message = (
+        r"code for sm_90 is made for exact sizes, but these dimensions of the model are dynamic: n; "
+        r".*--bucket n=1,8,32, or .*--shape n=1"
+    )
     with pytest.raises(ModelError, match=message):
         hipdnn_mlir.compile(models.resnet(), target="sm_90", shapes={"image": ["n", 3, 32, 32]})
 
