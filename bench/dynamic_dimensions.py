@@ -64,12 +64,12 @@ def small() -> onnx.ModelProto:
     return make_model(graph, opset_imports=[make_opsetid("", 17)], ir_version=10)
 
 
-def _session(model: Path, cache: Path, threads: int, max_shapes: int = 16) -> ort.InferenceSession:
+def _session(model: Path, cache: Path, threads: int, max_specializations: int = 16) -> ort.InferenceSession:
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
     options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
-    settings = {"cache_dir": str(cache), "threads": str(threads), "max_shapes": str(max_shapes)}
+    settings = {"cache_dir": str(cache), "threads": str(threads), "max_specializations": str(max_specializations)}
     hipdnn_ep.add_to_session_options(options, settings)
     return ort.InferenceSession(str(model), sess_options=options)
 

@@ -45,23 +45,7 @@ class RefusalStore:
     def all(self) -> list[tuple[str, str, str, str]]: ...
     def add(self, graph: str, summary: str, nodes: str, reason: str) -> None: ...
 
-def open_device(
-    port: str,
-    threads: int = 0,
-    ordinal: int = 0,
-    directory: str = "",
-    graphs: bool = False,
-    tune: int = 0,
-    engine: str = "",
-    knobs: Sequence[str] = (),
-    tf32: bool = False,
-    plan_folder: str = "",
-    compare_plans: bool = False,
-    policies: Sequence[str] = (),
-    plugin_dirs: Sequence[str] = (),
-    plugin_mode: str = "additive",
-    log_from: int | None = None,
-) -> Device: ...
+def open_device(options: Mapping[str, Any], directory: str = "", log_from: int | None = None) -> Device: ...
 def device_array(
     device: Device,
     address: int,

@@ -2,13 +2,14 @@
 
 from .dtypes import BF16, F16, DType
 from .errors import ModelError
+from .options import options_of
 
 UNCHANGED = "model"
 """As the model is."""
 TF32 = "tf32"
 """As the model is, but products of f32 may round their operands to TF32 (10 bits of fraction)."""
 _NARROW = {F16.name: F16, BF16.name: BF16}
-PRECISIONS = (UNCHANGED, TF32, *_NARROW)
+PRECISIONS = options_of("compile")["precision"].choices
 
 
 def find_precision(name: str) -> DType | None:

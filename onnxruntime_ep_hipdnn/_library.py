@@ -1,8 +1,6 @@
-"""Where the provider's library lies and what it says about itself."""
+"""Where the provider's library lies, and what options it takes."""
 
-import ctypes
 import importlib.util
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +13,7 @@ class Option:
 
     Attributes:
         key: As in the dict given to ONNX Runtime.
-        type: What its value is, in words.
+        type: ``flag``, ``integer``, ``text``, ``choice``, ``path``, ``folder``, ``list``, ``paths``, ``map`` or ``sizes``.
         default: Value where the option is not given.
         values: Valid values, where there is a list of them.
         help: What it does.
@@ -55,8 +53,8 @@ def get_ep_names() -> list[str]:
 
 
 def get_options() -> list[Option]:
-    """Return the provider's options, as the library itself describes them."""
-    describe = ctypes.CDLL(get_library_path()).HipdnnEpDescribeOptions
-    describe.restype = ctypes.c_char_p
-    rows = json.loads(describe())
-    return [Option(row["key"], row["type"], row["default"], tuple(row["values"]), row["help"]) for row in rows]
+    """Return the provider's options, from the table that the library is built with."""
+    from hipdnn_mlir.options import options_of
+
+    rows = options_of("provider").values()
+    return [Option(row.name, row.type, row.default_text, row.texts, row.help) for row in rows]

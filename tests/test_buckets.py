@@ -44,7 +44,7 @@ def test_results_are_those_of_the_sizes_asked_for(name: str) -> None:
     others = {other: 3 for other in session.symbols if other != symbol}
     for size in SIZES:
         check(want, session, feeds_of(session, {symbol: size, **others}))
-    assert session.stats.instances == len(BUCKETS)
+    assert session.stats.specializations == len(BUCKETS)
 
 
 def test_two_sizes_have_buckets_of_their_own() -> None:
@@ -53,7 +53,7 @@ def test_two_sizes_have_buckets_of_their_own() -> None:
     want = reference(proto)
     for b, s in itertools.product((1, 2, 4), (1, 3, 5, 6)):
         check(want, session, feeds_of(session, {"b": b, "s": s}))
-    assert session.stats.instances == 4
+    assert session.stats.specializations == 4
 
 
 @pytest.mark.parametrize("name", UNSAFE)
@@ -236,17 +236,17 @@ def test_all_buckets_are_loaded_ahead() -> None:
     proto = model("g (float[b,s,8] x) => (float[b,s,8] y) { y = Relu(x) }")
     session = hipdnn_mlir.compile(proto, buckets={"b": [2, 4], "s": [3, 6, 9]}).session()
     session.prewarm()
-    assert session.stats.instances == 6
+    assert session.stats.specializations == 6
     check(reference(proto), session, feeds_of(session, {"b": 3, "s": 7}))
-    assert session.stats.instances == 6
-    few = hipdnn_mlir.compile(proto, buckets={"b": [2, 4], "s": [3, 6, 9]}).session(instances=5)
-    with pytest.raises(ModelError, match="6 combinations of buckets, the session keeps 5; load it with instances=6"):
+    assert session.stats.specializations == 6
+    few = hipdnn_mlir.compile(proto, buckets={"b": [2, 4], "s": [3, 6, 9]}).session(max_specializations=5)
+    with pytest.raises(ModelError, match="6 combinations of buckets, the session keeps 5; load it with max_specializations=6"):
         few.prewarm()
     half = hipdnn_mlir.compile(proto, buckets={"b": [2, 4]}).session()
     with pytest.raises(ModelError, match="no buckets for s; give the sizes to load for"):
         half.prewarm()
     half.prewarm([{"b": 1, "s": 5}, {"b": 2, "s": 5}])
-    assert half.stats.instances == 1
+    assert half.stats.specializations == 1
 
 
 def test_threads_with_different_sizes_run_at_once() -> None:

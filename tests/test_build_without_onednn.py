@@ -81,4 +81,4 @@ def test_tests_are_refused_when_the_host_port_is_off(tmp_path: Path, environment
 def test_opening_the_host_port_says_what_is_missing_when_its_library_is_not_there(tmp_path: Path) -> None:
     reason = r"port 'host': cannot open libhipdnn_host\.so.*HIPDNN_MLIR_HOST_PORT=OFF has no port 'host'"
     with pytest.raises(DeviceError, match=reason):
-        _runtime.open_device("host", directory=str(tmp_path))
+        _runtime.open_device({"port": "host"}, directory=str(tmp_path))

@@ -1,4 +1,4 @@
-"""Every option of every command acts or is an error; the options are those that the commands declare, so that a new one is among them."""
+"""Every option of every command acts or is an error; the options are those of the table, so that a new one is among them."""
 
 from __future__ import annotations
 
@@ -18,18 +18,17 @@ import hipdnn_mlir
 from conftest import Command
 from hipdnn_mlir.cli import execution, opt
 from hipdnn_mlir.cli import main as cli
-from hipdnn_mlir.cli.option_needs import COMPILING, needs_of
+from hipdnn_mlir.options import Option, Settings, options_of
 from hipdnn_mlir.service.child import Request
 from hipdnn_mlir.session import session as session_module
-from hipdnn_mlir.session.devices import DeviceOptions, list_devices, open_device
+from hipdnn_mlir.session.devices import list_devices, open_device
 from models import GraphBuilder
 
-COMMANDS = typer.main.get_command(cli.app).commands
 VALUES = {
-    "input_": "x=x.npy", "range_": "x=0:1", "output": "out", "compare": "ort", "reference": "m.onnx", "rtol": "0.5", "atol": "0.5",
-    "repeat": "2", "threads": "1", "seed": "5", "target": "nonsense", "precision": "bf16", "shape": "x=2x512", "bucket": "n=1,2",
-    "tune": "2", "engine": "HOST_ONEDNN_ENGINE", "knob": "TILE=64", "device": "3", "plan_cache": "plans", "policy": "FIRST",
-    "plugin_dir": "plugins", "plugin_mode": "absolute", "timeout": "7", "tolerance": "1e-30", "dump_ir": "ir",
+    "inputs": "x=x.npy", "ranges": "x=0:1", "output": "out", "compare": "ort", "reference": "m.onnx", "rtol": "0.5", "atol": "0.5",
+    "repeat": "2", "threads": "1", "seed": "5", "target": "nonsense", "precision": "bf16", "shapes": "x=2x512", "buckets": "n=1,2",
+    "autotune": "2", "engine": "HOST_ONEDNN_ENGINE", "knobs": "TILE=64", "device": "3", "plan_cache": "plans", "policies": "FIRST",
+    "plugin_dirs": "plugins", "plugin_mode": "absolute", "compile_timeout_s": "7", "tolerance": "1e-30", "dump_ir": "ir",
 }  # fmt: skip
 """A value of each option that is no flag, other than its default."""
 
@@ -68,7 +67,7 @@ def observe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
             Path(request.output).write_bytes(compiled)
         return explanation if request.action == "explain" else {}
 
-    def opened(options: DeviceOptions) -> Any:
+    def opened(options: Settings) -> Any:
         devices.append(options)
         return open_device(options)
 
@@ -105,14 +104,22 @@ SUBJECTS = {
 }
 
 
-def options_of(command: str) -> list[Any]:
-    """Return the options that a command declares."""
-    parameters = COMMANDS[command].params
-    return [option for option in parameters if option.param_type_name == "option" and option.name != "help"]
+COMMANDS = typer.main.get_command(cli.app).commands
+
+
+def flag_of(option: Option) -> str:
+    """Return the name of an option, with which a flag is other than by default."""
+    return f"--no-{option.flags[0][2:]}" if option.default is True else option.flags[0]
 
 
 def test_every_command_is_looked_at() -> None:
     assert {arguments[0] for arguments in SUBJECTS.values()} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_options_of_a_command_are_those_of_the_table(command: str) -> None:
+    declared = {option.name for option in COMMANDS[command].params if option.param_type_name == "option"}
+    assert declared - {"help"} == set(options_of(command))
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
@@ -122,27 +129,25 @@ def test_every_option_acts_or_is_an_error(observe: Observe, subject: str) -> Non
     assert plain.status == 0, plain.errors
     assert observe(*arguments) == plain, "what is observed repeats itself"
     ignored = []
-    for option in options_of(arguments[0]):
-        value = [] if option.is_flag else [VALUES[option.name]]
-        is_on = option.is_flag and option.default is True
-        seen = observe(*arguments, option.secondary_opts[0] if is_on else option.opts[0], *value)
+    for option in options_of(arguments[0]).values():
+        value = [] if option.type == "flag" else [VALUES[option.name]]
+        seen = observe(*arguments, flag_of(option), *value)
         if seen.status == 2:
             assert (seen.printed, seen.errors.count("\n")) == ("", 1), seen.errors
         elif seen == plain:
-            ignored.append(option.opts[0])
+            ignored.append(option.name)
     assert ignored == []
 
 
 @pytest.mark.parametrize(
-    "option", [o for o in options_of("run") if COMPILING in needs_of(cli.run).get(o.name, [])], ids=str
+    "option", [row for row in options_of("run").values() if "model" in row.needs], ids=lambda row: row.name
 )
-def test_options_of_compiling_are_refused_for_a_program_file(observe: Observe, option: Any) -> None:
+def test_options_of_compiling_are_refused_for_a_program_file(observe: Observe, option: Option) -> None:
     """Whatever their value, their default included."""
-    values = [] if option.is_flag else [str(option.default or VALUES[option.name])]
-    for value in [values, [] if option.is_flag else [VALUES[option.name]]]:
-        seen = observe("run", "m.hipdnn", option.opts[0], *value)
+    for value in dict.fromkeys((option.default or VALUES.get(option.name), VALUES.get(option.name))):
+        seen = observe("run", "m.hipdnn", option.flags[0], *([] if option.type == "flag" else [str(value)]))
         assert seen.status == 2
-        what = f"{option.opts[0]}: an option of compiling, and m.hipdnn is compiled already; compile the model with it"
+        what = f"{option.flags[0]}: an option of compiling, and m.hipdnn is compiled already; compile the model with it"
         assert what in seen.errors
         assert not seen.devices
 
@@ -165,8 +170,10 @@ def test_all_options_without_effect_are_named(observe: Observe) -> None:
             for action in ("compile", "run", "explain", "verify")
         ),
         *(([action, "m.hipdnn"], "m.hipdnn: a program file, compiled already") for action in ("compile", "explain", "verify")),
-        (["compile", "m.onnx", "--timeout", "0"], "--timeout: no time: expected seconds above 0, got 0"),
-        (["compile", "m.onnx", "--timeout", "nan"], "--timeout: no time: expected seconds above 0, got nan"),
+        (["compile", "m.onnx", "--timeout", "0"], "'--timeout': 0 is not in the range 1<=x<=86400"),
+        (["compile", "m.onnx", "--timeout", "nan"], "'--timeout': 'nan' is not a valid int"),
+        (["compile", "m.onnx", "--precision", "f8"], "--precision: bad value: expected one of 'model', 'tf32', 'f16', 'bf16', got 'f8'"),
+        (["devices", "--plugin-mode", "only"], "--plugin-mode: bad value: expected one of 'additive', 'absolute', got 'only'"),
         (["run", "m.hipdnn", "--seed", "1", "--input", "x=x.npy"], "--seed: no input is random; leave it out"),
         (["run", "m.hipdnn", "--input", "x=x.npy", "--input", "x=y.npy"], "--input: two values for 'x'"),
         (["run", "m.onnx", "--shape", "x=1x512", "--shape", "x=2x512"], "--shape: two values for 'x'"),

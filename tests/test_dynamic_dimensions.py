@@ -381,24 +381,24 @@ def test_prewarmed_sizes_are_loaded() -> None:
     with pytest.raises(ModelError, match=r"the sizes b, s are open; run the program, or prewarm it"):
         session.stats  # noqa: B018 - the property raises
     session.prewarm({"b": b, "s": s} for b, s in itertools.product((1, 2), (3, 4)))
-    assert session.stats.instances == 4
+    assert session.stats.specializations == 4
     check(proto, session, {"x": floats(2, 3, 8)})
-    assert session.stats.instances == 4
+    assert session.stats.specializations == 4
     with pytest.raises(ModelError, match=r"wrong sizes: expected b, s, got b"):
         session.prewarm([{"b": 1}])
 
 
 def test_instances_are_bounded() -> None:
     proto, inputs = MODELS["matrix product"]
-    session = hipdnn_mlir.load(hipdnn_mlir.compile(proto, shapes=inputs), instances=3)
+    session = hipdnn_mlir.load(hipdnn_mlir.compile(proto, shapes=inputs), max_specializations=3)
     for s in (1, 2, 3, 4, 5, 1, 5):
         check(proto, session, {"x": floats(2, s, 8)})
-        assert session.stats.instances <= 3
+        assert session.stats.specializations <= 3
 
 
 def test_threads_with_different_sizes_run_at_once() -> None:
     proto, inputs = MODELS["matrix product"]
-    session = hipdnn_mlir.load(hipdnn_mlir.compile(proto, shapes=inputs), instances=2)
+    session = hipdnn_mlir.load(hipdnn_mlir.compile(proto, shapes=inputs), max_specializations=2)
     feeds = [{"x": floats(1 + i % 3, 1 + i % 5, 8)} for i in range(60)]
     with ThreadPoolExecutor(4) as pool:
         for case, got in zip(feeds, pool.map(lambda case: session.run(None, case)[0], feeds), strict=True):

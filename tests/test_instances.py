@@ -60,7 +60,7 @@ def test_results_are_those_of_the_sizes_asked_for(name: str) -> None:
     want = reference(proto)
     for size in SIZES:
         check(want, session, feeds_at(session, symbol, size))
-    assert session.stats.instances == len(BUCKETS)
+    assert session.stats.specializations == len(BUCKETS)
 
 
 @pytest.mark.parametrize("name", UNSAFE)
@@ -84,7 +84,7 @@ def test_sizes_have_buckets_of_their_own() -> None:
     want = reference(proto)
     for b, s in itertools.product((1, 2, 4), (1, 3, 5, 6)):
         check(want, session, feeds_of(session, {"b": b, "s": s}))
-    assert session.stats.instances == 4
+    assert session.stats.specializations == 4
 
 
 def test_of_two_sizes_that_exclude_each_other_the_first_is_rounded_up() -> None:
@@ -271,11 +271,11 @@ def test_a_node_without_a_place_is_named_with_the_sizes_it_was_compiled_for() ->
 def test_all_buckets_are_loaded_ahead() -> None:
     session = stored(model(RELU), {"b": [2, 4, 8]}).session()
     session.prewarm()
-    assert session.stats.instances == 3
+    assert session.stats.specializations == 3
     session.run(None, {"x": floats(3, 3)})
-    assert session.stats.instances == 3
-    few = stored(model(RELU), {"b": [2, 4, 8]}).session(instances=2)
-    with pytest.raises(ModelError, match="3 combinations of buckets, the session keeps 2; load it with instances=3"):
+    assert session.stats.specializations == 3
+    few = stored(model(RELU), {"b": [2, 4, 8]}).session(max_specializations=2)
+    with pytest.raises(ModelError, match="3 combinations of buckets, the session keeps 2; load it with max_specializations=3"):
         few.prewarm()
 
 

@@ -14,9 +14,10 @@ import pytest
 from conftest import Command
 from hipdnn_mlir.cli.main import app
 from hipdnn_mlir.errors import ModelError, ProgramError
+from hipdnn_mlir.options import Settings, options_of
 from hipdnn_mlir.session import session as session_module
-from hipdnn_mlir.session.devices import DeviceOptions, list_devices, open_device
-from hipdnn_mlir.session.plan_options import PlanOptions
+from hipdnn_mlir.session.devices import list_devices, open_device
+from hipdnn_mlir.session.options import SessionOptions, device_options
 from hipdnn_mlir.session.session import Session
 from runtime_programs import Array, ProgramText, convolution, relu_of_sum
 
@@ -49,10 +50,10 @@ def check_values(session: Session) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"tune": 3}, {"engine": "HOST_ROWWISE_ENGINE"}, {"tf32": True}, {"plan_cache": False}],
+    [{"autotune": 3}, {"engine": "HOST_ROWWISE_ENGINE"}, {"tf32": True}, {"plan_cache": False}],
     ids=str,
 )
-def test_values_equal_numpy_when_plans_are_chosen(afresh: Callable[..., Session], options: PlanOptions) -> None:
+def test_values_equal_numpy_when_plans_are_chosen(afresh: Callable[..., Session], options: SessionOptions) -> None:
     session = afresh(relu_of_sum(SHAPE), **options)
     check_values(session)
     assert {step["engine"] for step in session.steps} == {"HOST_ROWWISE_ENGINE"}
@@ -67,10 +68,10 @@ def test_tf32_is_as_compiled_unless_asked(
 ) -> None:
     program = relu_of_sum(SHAPE)
     text = json.loads(program.text) | ({} if compiled is None else {"tf32": compiled})
-    opened: list[DeviceOptions] = []
+    opened: list[Settings] = []
     monkeypatch.setattr(session_module, "open_device", lambda options: opened.append(options) or open_device(options))
     Session(ProgramText(text), tf32=asked)
-    assert [options.tf32 for options in opened] == [expected]
+    assert [options["tf32"] for options in opened] == [expected]
 
 
 def test_error_when_the_program_s_tf32_is_no_boolean() -> None:
@@ -95,8 +96,11 @@ def test_engines_are_listed_when_the_preferred_one_is_unknown() -> None:
             r"port 'host' does not take them: .*it loads no plugins; AMD's library \(port 'hip'\)",
         ),
         ({"plugin_dirs": ["/no/such/folder"]}, r"'/no/such/folder' does not exist: expected a folder or a file"),
-        ({"plugin_dirs": "/plugins"}, r"plugin_dirs must be a list.*\['/plugins'\]"),
-        ({"plugin_dirs": ["."], "plugin_mode": "only"}, r"plugin_mode = 'only': expected 'additive'.*'absolute'"),
+        ({"plugin_dirs": "/plugins"}, r"plugin_dirs: bad value: expected a list of paths, got '/plugins'"),
+        (
+            {"plugin_dirs": ["."], "plugin_mode": "only"},
+            r"plugin_mode: bad value: expected one of 'additive', 'absolute', got 'only'",
+        ),
         (
             {"plugin_mode": "absolute"},
             r"plugin_mode = 'absolute': expected folders or files of engine plugins.*name them with plugin_dirs",
@@ -104,30 +108,53 @@ def test_engines_are_listed_when_the_preferred_one_is_unknown() -> None:
         ({"knobs": {"TILE": 64}}, r"knobs are set for one engine: name it with the option 'engine'"),
         (
             {"engine": "HOST_ROWWISE_ENGINE", "knobs": ["TILE=64"]},
-            r"knobs must be a dict: expected {\"NAME\": value}, got \['TILE=64'\]",
+            r"knobs: bad value: expected a dict {\"NAME\": value}, got \['TILE=64'\]",
         ),
-        ({"plugin_dirs": [""]}, r"plugin_dirs has an empty path"),
-        ({"policies": 3}, r"policies must be a list.*3"),
-        ({"tune": "3"}, r"tune must be a number.*'3'"),
+        ({"plugin_dirs": [""]}, r"plugin_dirs: bad value: expected a list of paths, got \[''\]"),
+        ({"policies": 3}, r"policies: bad value: expected a list of texts, got 3"),
+        ({"autotune": "3"}, r"autotune: bad value: expected a whole number from 0 to 1000, got '3'"),
+        ({"autotune": -1}, r"autotune: bad value: expected a whole number from 0 to 1000, got -1"),
+        ({"compare_plans": 1}, r"compare_plans: bad value: expected True or False, got 1"),
+        ({"plan_cache": ""}, r"plan_cache: bad value: expected a path, True or False, got ''"),
+        ({"max_specializations": 0}, r"max_specializations: bad value: expected a whole number from 1 to 65536, got 0"),
         ({"policies": ["A"]}, r"the hipDNN library of port 'host' \(.*\) has no policies to choose from"),
     ],
     ids=str,
 )
-def test_errors_say_what_is_wrong_with_plugins_and_policies(options: PlanOptions, message: str) -> None:
+def test_errors_say_what_is_wrong_with_plugins_and_policies(options: SessionOptions, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         Session(relu_of_sum(SHAPE), **options)
 
 
-def test_error_when_the_number_of_timed_plans_is_negative() -> None:
-    with pytest.raises(ModelError, match="tune must be a number: 0"):
-        Session(relu_of_sum(SHAPE), tune=-1)
+def test_error_when_an_option_is_unknown() -> None:
+    with pytest.raises(TypeError, match="unknown option 'treads': expected one of port, device, threads"):
+        Session(relu_of_sum(SHAPE), treads=1)
+
+
+OTHER = {
+    "device": 3, "threads": 2, "graph_capture": True, "autotune": 4, "engine": "E", "knobs": {"TILE": 64, "FAST": True},
+    "tf32": True, "plan_cache": "/plans", "compare_plans": False, "policies": ["A", "B"], "plugin_dirs": ["/p"],
+    "plugin_mode": "absolute", "port": "cuda",
+}  # fmt: skip
+"""A value of each option of a device, other than its default."""
+
+
+def test_every_option_of_a_device_reaches_it() -> None:
+    plain = device_options({}, "host", is_tf32=False)
+    assert list(plain) == list(OTHER | plain) == list(options_of("runtime"))
+    for name, value in OTHER.items():
+        made = device_options({name: value, "plan_cache": OTHER["plan_cache"]}, "host", is_tf32=False)
+        assert made[name] != plain[name]
+        assert made != plain
+        assert hash(made) != hash(plain)
+    assert device_options({"knobs": OTHER["knobs"]}, "host", is_tf32=False)["knobs"] == (("FAST", "1"), ("TILE", "64"))
 
 
 def test_choices_are_read_when_a_process_before_kept_them(
     afresh: Callable[..., Session], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = tmp_path / "plans"
-    first = afresh(convolution(weights()), plan_cache=folder, tune=2)
+    first = afresh(convolution(weights()), plan_cache=folder, autotune=2)
     entries = {path: path.read_bytes() for path in folder.iterdir()}
     assert len(entries) == first.stats.plans
     again = afresh(convolution(weights()), plan_cache=folder)
@@ -196,21 +223,21 @@ def test_command_lists_devices(command: Command) -> None:
 def test_commands_record_graphs_when_asked(
     action: str, small_model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    opened: list[DeviceOptions] = []
+    opened: list[Settings] = []
     monkeypatch.setattr(session_module, "open_device", lambda options: opened.append(options) or open_device(options))
-    for arguments in ([], ["--graph"]):
+    for arguments in ([], ["--graph-capture"]):
         # The host has no graphs and runs step by step; the values are compared with ONNX Runtime's.
         compared = ["--compare", "ort", "--repeat", "3"] if action == "run" else []
         app([action, str(small_model), *compared, "--in-process", "--json", *arguments], standalone_mode=False)
         rows = json.loads(capsys.readouterr().out)["differences" if action == "run" else "outputs"]
         assert rows
         assert all(row["within"] for row in rows)
-    assert [options.graphs for options in opened] == [False, True]
+    assert [options["graph_capture"] for options in opened] == [False, True]
 
 
 def test_command_runs_with_plan_options(command: Command, program: Path, tmp_path: Path) -> None:
     folder = tmp_path / "plans"
-    options = ["--tune", 2, "--engine", "HOST_ONEDNN_ENGINE", "--tf32", "--plan-cache", folder]
+    options = ["--autotune", 2, "--engine", "HOST_ONEDNN_ENGINE", "--tf32", "--plan-cache", folder]
     result = command("run", program, *options)
     assert result.returncode == 0, result.stderr
     assert any(folder.iterdir())

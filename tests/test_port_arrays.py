@@ -12,7 +12,7 @@ from hipdnn_mlir import _runtime
 from hipdnn_mlir.errors import ModelError
 from hipdnn_mlir.session.arrays import Port, stream_address, to_input, to_output
 from hipdnn_mlir.session.devices import open_device
-from hipdnn_mlir.session.plan_options import device_options
+from hipdnn_mlir.session.options import device_options
 from hipdnn_mlir.session.session import Session
 from runtime_programs import Array, relu_of_sum
 
@@ -49,7 +49,7 @@ class OnGpuByDlpack:
     """What PyTorch shows of memory."""
 
     def __init__(self, array: Array) -> None:
-        device = open_device(device_options("host", {}, is_tf32=False))
+        device = open_device(device_options({}, "host", is_tf32=False))
         self._make = lambda: _runtime.device_array(device, array.ctypes.data, array.shape, None, "f32", array)
 
     def __dlpack__(self, **_: Any) -> Any:

@@ -18,7 +18,7 @@ from hipdnn_mlir.cli import main as cli
 from hipdnn_mlir.errors import DeviceError, PlanRefusedError, RefusedPlan, UnsupportedError, error_from_dict
 from hipdnn_mlir.placement import plans
 from hipdnn_mlir.session.devices import open_device
-from hipdnn_mlir.session.plan_options import device_options
+from hipdnn_mlir.session.options import device_options
 from hipdnn_mlir.session.recovery import Refusals
 from models import GraphBuilder
 from runtime_programs import Array
@@ -314,14 +314,14 @@ def test_damaged_refusals_are_asked_for_again(tmp_path: Path, caplog: pytest.Log
 def test_what_has_no_other_form_is_tried_although_it_was_refused(tmp_path: Path) -> None:
     whole = hipdnn_mlir.compile(model())
     split = hipdnn_mlir.compile(model(), refused=products(whole))
-    device = open_device(device_options("host", {}, is_tf32=False))
+    device = open_device(device_options({}, "host", is_tf32=False))
     Refusals(device, str(tmp_path)).add([*products(whole), *products(split)])
     session = afresh(whole, tmp_path)
     assert steps_of(session) == ["conv2d + add + add + relu", "matmul + tanh"]
 
 
 def test_words_that_are_no_text_are_kept(tmp_path: Path) -> None:
-    refusals = Refusals(open_device(device_options("host", {}, is_tf32=False)), str(tmp_path))
+    refusals = Refusals(open_device(device_options({}, "host", is_tf32=False)), str(tmp_path))
     refusals.add([RefusedPlan("g_1", "relu", "", "x" * 4095 + "\u00e9")])
     (found,) = refusals.known()
     assert (found.graph, found.reason) == ("g_1", "x" * 4095 + "\ufffd")

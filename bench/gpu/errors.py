@@ -34,7 +34,7 @@ OPEN_PORT = """
 import hipdnn_mlir
 from hipdnn_mlir import _runtime
 try:
-    _runtime.open_device("cuda")
+    _runtime.open_device({"port": "cuda"})
 except hipdnn_mlir.HipdnnMlirError as error:
     print(error)
 """
@@ -162,7 +162,7 @@ def missing_library() -> str:
     with tempfile.TemporaryDirectory() as empty:
         return failure(
             DeviceError,
-            lambda: _runtime.open_device("cuda", directory=empty),
+            lambda: _runtime.open_device({"port": "cuda"}, directory=empty),
             "port 'cuda': cannot open libhipdnn_cuda.so",
             "reinstall",
         )

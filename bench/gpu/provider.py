@@ -168,7 +168,7 @@ class Subject:
         with tempfile.TemporaryDirectory() as plans:
             lines, kept = [], []
             for _ in range(2):
-                session = self.session(tune="4", plan_cache=plans)
+                session = self.session(autotune="4", plan_cache=plans)
                 names = [value.name for value in session.get_outputs()]
                 lines.append(self.check(dict(zip(names, session.run(None, self.feeds), strict=True))))
                 kept.append({path.name: path.stat().st_mtime_ns for path in Path(plans).iterdir() if path.is_file()})
@@ -187,7 +187,7 @@ class Subject:
         import torch
 
         stream = torch.cuda.Stream()
-        session = self.session(user_compute_stream=str(stream.cuda_stream), graph=graph)
+        session = self.session(user_compute_stream=str(stream.cuda_stream), graph_capture=graph)
         binding = session.io_binding()
         tensors = {}
         for name, array in self.feeds.items():

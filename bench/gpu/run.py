@@ -1,6 +1,6 @@
 """Carried programs on a GPU: checked on fresh inputs against an f32 CPU reference, then timed, step by step and as one recorded graph.
 
-``python bench/gpu/run.py DIRECTORY [--models ...] [--tune N] [--tf32]``; ``bench/carried.py --target sm_90`` wrote the directory.
+``python bench/gpu/run.py DIRECTORY [--models ...] [--autotune N] [--tf32]``; ``bench/carried.py --target sm_90`` wrote the directory.
 Times are medians of series between device events; inputs rotate, so that a run does not find its input in the cache of the run before.
 """
 
@@ -31,7 +31,7 @@ import carried
 import hipdnn_mlir
 import hipdnn_mlir.session.devices
 from hipdnn_mlir.dtypes import BY_NAME
-from hipdnn_mlir.session.plan_options import PlanOptions
+from hipdnn_mlir.session.options import SessionOptions, device_options
 
 LIMITS = {"f32": 2e-3, "f16": 2e-2}
 """Largest relative distance of outputs, as norms; that of f32 allows TF32."""
@@ -66,8 +66,8 @@ def distance(got: np.ndarray, want: np.ndarray) -> float:
 class Subject:
     """One program on the GPU with device arrays for its inputs and outputs."""
 
-    def __init__(self, program: carried.InMemory, plans: PlanOptions, *, graph: bool) -> None:
-        self.session = hipdnn_mlir.Session(program, port="cuda", graph=graph, **plans)
+    def __init__(self, program: carried.InMemory, plans: SessionOptions, *, graph: bool) -> None:
+        self.session = hipdnn_mlir.Session(program, port="cuda", graph_capture=graph, **plans)
         self.stream = torch.cuda.Stream()
         feeds = [inputs_of(self.session, 100 + index) for index in range(INPUT_SETS)]
         self.host = feeds
@@ -113,12 +113,12 @@ def surroundings() -> str:
     """The date, the GPU and what runs on it."""
     asked = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     gpu = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip().splitlines()
-    library = hipdnn_mlir.session.devices.open_device(hipdnn_mlir.session.devices.DeviceOptions("cuda")).version
+    library = hipdnn_mlir.session.devices.open_device(device_options({}, "cuda", is_tf32=False)).version
     versions = f"CUDA {torch.version.cuda}, PyTorch {torch.__version__}, hipDNN {library}"
     return f"{dt.datetime.now(dt.UTC):%Y-%m-%d}, {'; '.join(gpu)}, {versions}"
 
 
-def report(path: Path, steps: int, plans: PlanOptions) -> tuple[str, float]:
+def report(path: Path, steps: int, plans: SessionOptions) -> tuple[str, float]:
     """Check and time one program; answer its line of the table, and microseconds of a recorded run."""
     packed = carried.load(path)
     start = time.perf_counter()
@@ -171,17 +171,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Check and time carried programs on a GPU.")
     parser.add_argument("directory", type=Path)
     parser.add_argument("--models", nargs="+", help="stems of files; all by default")
-    parser.add_argument("--tune", type=int, default=0, help="plans to time for each graph")
+    parser.add_argument("--autotune", type=int, default=0, help="plans to time for each graph")
     parser.add_argument(
         "--tf32", action="store_true", help="let products of f32 round to TF32, also in programs compiled without"
     )
     parser.add_argument("--pytorch", action="store_true", help="time PyTorch's ways to run each model beside it")
     parser.add_argument("--steps", type=int, default=0, help="steps to print of each program's profile")
     asked = parser.parse_args(arguments)
-    print(f"{surroundings()}; tune {asked.tune}")
+    print(f"{surroundings()}; autotune {asked.autotune}")
     # A folder of its own: plain and recorded runs have the same plans, and nothing is left of an earlier call.
     with tempfile.TemporaryDirectory() as folder:
-        plans = PlanOptions(tune=asked.tune, tf32=asked.tf32 or None, plan_cache=folder)
+        plans = SessionOptions(autotune=asked.autotune, tf32=asked.tf32 or None, plan_cache=folder)
         for path in sorted(asked.directory.glob("*.pkl")):
             if asked.models and path.stem not in asked.models:
                 continue

@@ -1,6 +1,7 @@
 """Where a program's results go wrong: every intermediate of carried programs as an output of its own, compared run by run and plan by plan.
 
-``python bench/gpu/steps.py DIRECTORY --models ... [--tune N]``; ``bench/carried.py`` wrote the directory. The reference is the same program
+``python bench/gpu/steps.py DIRECTORY --models ... [--autotune N]``; ``bench/carried.py`` wrote the directory.
+The reference is the same program
 with the first plan that builds for each graph. Memory is not shared between intermediates here, so a program that is right here and wrong
 in ``run.py`` has a step that writes where it should not, or one that does not wait for the step before.
 """
@@ -25,7 +26,7 @@ from run import LIMITS, inputs_of, surroundings
 import carried
 import hipdnn_mlir
 from hipdnn_mlir.dtypes import BY_NAME
-from hipdnn_mlir.session.session import PlanOptions
+from hipdnn_mlir.session.options import SessionOptions
 
 Tensors = list[torch.Tensor]
 
@@ -53,7 +54,7 @@ def opened(text: str) -> tuple[str, dict[str, str]]:
 class Opened:
     """A session on such a program."""
 
-    def __init__(self, program: carried.InMemory, plans: PlanOptions, seed: int) -> None:
+    def __init__(self, program: carried.InMemory, plans: SessionOptions, seed: int) -> None:
         self.session = hipdnn_mlir.Session(program, port="cuda", **plans)
         feeds = inputs_of(self.session, seed)
         self.feeds = {name: torch.from_numpy(array).cuda() for name, array in feeds.items()}
@@ -75,12 +76,12 @@ def distances(got: Tensors, wanted: Tensors) -> list[float]:
     return [float((a.double() - b.double()).norm() / b.double().norm()) for a, b in zip(got, wanted, strict=True)]
 
 
-def report(path: Path, plans: PlanOptions, runs: int) -> None:
+def report(path: Path, plans: SessionOptions, runs: int) -> None:
     """Print the steps that are off the reference, or that differ from run to run."""
     program = carried.unpack(carried.load(path))
     text, steps = opened(program.text)
     program = carried.InMemory(text, program.tensors, program.model)
-    wanted = Opened(program, PlanOptions(plan_cache=False), 100).run()
+    wanted = Opened(program, SessionOptions(plan_cache=False), 100).run()
     for title in ("timed", "kept"):
         subject = Opened(program, plans, 100)
         ran = {step["name"]: step.get("description", "") for step in subject.session.steps}
@@ -105,13 +106,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Compare every step of carried programs on a GPU.")
     parser.add_argument("directory", type=Path)
     parser.add_argument("--models", nargs="+", required=True, help="stems of files")
-    parser.add_argument("--tune", type=int, default=8, help="plans to time for each graph")
+    parser.add_argument("--autotune", type=int, default=8, help="plans to time for each graph")
     parser.add_argument("--runs", type=int, default=10)
     asked = parser.parse_args(arguments)
     print(surroundings())
     with tempfile.TemporaryDirectory() as folder:
         for stem in asked.models:
-            report(asked.directory / f"{stem}.pkl", PlanOptions(tune=asked.tune, plan_cache=folder), asked.runs)
+            report(
+                asked.directory / f"{stem}.pkl", SessionOptions(autotune=asked.autotune, plan_cache=folder), asked.runs
+            )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Random convolutions, matrix products and attentions on a GPU, right or wrong by float64 on the CPU, and the engines that were caught.
 
 ``python bench/gpu/sweep.py pack FILE [--target sm_90]`` compiles the cases here; weights are made again from the seed.
-``python bench/gpu/sweep.py run FILE [--tune N] [--no-compare-plans]`` runs them there in worker processes: the exit status is 1 where one
-is wrong, which it is where its relative distance from float64, as norms, is above the limit of its type.
+``python bench/gpu/sweep.py run FILE [--autotune N] [--no-compare-plans]`` runs them there in worker processes: the exit status is 1 where
+one is wrong, which it is where its relative distance from float64, as norms, is above the limit of its type.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def main() -> int:
     parser.add_argument("file", type=Path)
     parser.add_argument("--target", default="sm_90")
     parser.add_argument("--filter", default="", help="only cases whose name contains this text")
-    parser.add_argument("--tune", type=int, default=0)
+    parser.add_argument("--autotune", type=int, default=0)
     parser.add_argument("--compare-plans", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--port", default=None)
     parser.add_argument("--options", default="{}")
@@ -192,7 +192,7 @@ def main() -> int:
         return 0
     if asked.command == "pack":
         return 0 if pack(asked.file, asked.target, asked.filter, asked.workers) else 1
-    options = {"tune": asked.tune, "compare_plans": asked.compare_plans}
+    options = {"autotune": asked.autotune, "compare_plans": asked.compare_plans}
     if asked.port:
         options["port"] = asked.port
     return 0 if run(asked.file, options, asked.filter, asked.workers) else 1

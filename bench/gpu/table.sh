@@ -5,4 +5,4 @@ set -euo pipefail
 carried=$(realpath "$1") build=${2:-/tmp/hipdnn-mlir-gpu}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 bash "$root/bench/build_runtime.sh" "$build" "$build-site" -DUSE_HIPDNN=OFF -DHIPDNN_MLIR_WERROR=OFF
-PYTHONPATH=$build-site${PYTHONPATH:+:$PYTHONPATH} python3 "$root/bench/gpu/run.py" "$carried" --tune 16 --pytorch --steps 200
+PYTHONPATH=$build-site${PYTHONPATH:+:$PYTHONPATH} python3 "$root/bench/gpu/run.py" "$carried" --autotune 16 --pytorch --steps 200

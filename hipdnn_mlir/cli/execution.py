@@ -14,7 +14,7 @@ from .. import _runtime
 from ..errors import HipdnnMlirError, ModelError
 from ..precision import TF32
 from ..session.devices import open_device
-from ..session.plan_options import PlanOptions, device_options
+from ..session.options import SessionOptions, device_options
 from ..session.recovery import Refusals
 from ..session.session import Session
 from . import arrays, render
@@ -37,9 +37,7 @@ class Options:
         rtol: Relative tolerance, or None for the element type's.
         atol: Absolute tolerance, or None for the element type's.
         repeat: Timed runs.
-        threads: CPU threads on either side; 0 for all.
-        graph: Whether runs are recorded as graphs of the device, where it has such.
-        plans: How plans are chosen.
+        session: Options of the session; its threads are ONNX Runtime's too.
     """
 
     inputs: Given = field(default_factory=Given)
@@ -48,9 +46,7 @@ class Options:
     rtol: float | None = None
     atol: float | None = None
     repeat: int = 0
-    threads: int = 0
-    graph: bool = False
-    plans: PlanOptions = field(default_factory=PlanOptions)
+    session: SessionOptions = field(default_factory=SessionOptions)
 
 
 @dataclass(frozen=True)
@@ -92,7 +88,7 @@ def execute(program: Path, options: Options) -> Report:
     Raises:
         HipdnnMlirError: The program, its inputs or the reference model are wrong.
     """
-    session = Session(program, threads=options.threads, graph=options.graph, **options.plans)
+    session = Session(program, **options.session)
     inputs = Inputs(session, options.inputs)
     feeds = inputs.draw()
     names = [port.name for port in session.outputs]
@@ -100,7 +96,7 @@ def execute(program: Path, options: Options) -> Report:
     subjects: dict[str, Callable[[], object]] = {_HERE: lambda: session.run(None, feeds)}
     differences: list[Difference] = []
     if options.reference is not None:
-        run_reference = reference_runner(options.reference, names, options.threads)
+        run_reference = reference_runner(options.reference, names, options.session.get("threads", 0))
         differences = _compared(outputs, run_reference, feeds, inputs.draw_others(feeds), options)
         subjects[_ORT] = partial(run_reference, feeds)
     if options.output is not None:
@@ -130,12 +126,12 @@ def _compared(
     return rows
 
 
-def refusals_of(target: str, precision: str, plans: PlanOptions, threads: int = 0, graph: bool = False) -> Refusals:
+def refusals_of(target: str, precision: str, given: SessionOptions) -> Refusals:
     """Return what the library of a target has refused on this machine; nothing where it is not here, or nothing is kept."""
     try:
         port = _runtime.port_for_target(target)
-        options = device_options(port, plans, is_tf32=precision == TF32, threads=threads, graphs=graph)
-        return Refusals(open_device(options), options.plan_folder) if options.plan_folder else Refusals()
+        options = device_options(given, port, is_tf32=precision == TF32)
+        return Refusals(open_device(options), options["plan_cache"]) if options["plan_cache"] else Refusals()
     except HipdnnMlirError:
         return Refusals()  # what is wrong is an error where it matters
 

@@ -46,7 +46,7 @@ def inspect(path: Path) -> dict[str, Any]:
     }
     try:
         if rows:
-            return described | _all_loaded(Session(path, instances=1), rows)
+            return described | _all_loaded(Session(path, max_specializations=1), rows)
         session = Session(path)
         if session.symbols:  # engines and memory depend on them
             return described | {"steps": [step | {"engine": ""} for step in described["steps"]]}

@@ -1,16 +1,39 @@
-"""The options and arguments that commands of ``hipdnn-mlir`` share: names, meanings, and how their texts are read."""
+"""The options of commands: declared from the table of options, and how their texts are read."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from ..dynamic.input_sizes import Given
 from ..errors import ModelError
-from .option_needs import CHILD, COMPILING, is_program
+from ..options import Option, options_of
+from .option_needs import CheckedCommand, is_program
+
+if TYPE_CHECKING:
+    from ..session.options import SessionOptions
+
+SHAPE_FORM = "NAME=1x3x224x224, NAME=batch,3,?,? or SIZE=4"
+BUCKET_FORM = "SIZE=1,2,4,8"
+RANGE_FORM = "NAME=LOW:HIGH"
+_TYPES: dict[str, Any] = {
+    "flag": bool,
+    "integer": int,
+    "number": float,
+    "text": str,
+    "choice": str,
+    "path": Path,
+    "folder": Path,
+    "paths": list[Path],
+}
+"""What a command line holds by type of option; of the others texts."""
 
 
 def _onnx_path(path: Path) -> Path:
@@ -20,105 +43,43 @@ def _onnx_path(path: Path) -> Path:
 
 
 ModelPath = Annotated[Path, typer.Argument(help="ONNX file.", show_default=False, callback=_onnx_path)]
-Target = Annotated[str, typer.Option(help="What to compile for."), COMPILING]
-Precision = Annotated[
-    str,
-    typer.Option(metavar="model|tf32|f16|bf16", help="What an f32 model runs in where that costs little accuracy."),
-    COMPILING,
-]
-SHAPE_FORM = "NAME=1x3x224x224, NAME=batch,3,?,? or SIZE=4"
-ShapeOptions = Annotated[
-    list[str],
-    typer.Option(
-        "--shape",
-        metavar="NAME=SIZES",
-        help="Sizes that the model leaves open: x=1x3x224x224, x=batch,3,?,? (names and ? stay open), or batch=4, batch=?, batch=n.",
-    ),
-]
-BUCKET_FORM = "SIZE=1,2,4,8"
-BucketOptions = Annotated[
-    list[str],
-    typer.Option(
-        "--bucket",
-        metavar=BUCKET_FORM,
-        help="Round an open size up to one of these: inputs are padded, outputs cut back, and the program is loaded for these sizes alone. "
-        "For GPUs every open size needs some.",
-    ),
-    COMPILING,
-]
-InputFiles = Annotated[
-    list[str], typer.Option("--input", metavar="NAME=FILE.npy", help="An input; the others are random.")
-]
-RANGE_FORM = "NAME=LOW:HIGH"
-Ranges = Annotated[
-    list[str],
-    typer.Option(
-        "--range",
-        metavar=RANGE_FORM,
-        help="Draw an input from LOW up to HIGH, without HIGH itself; default: valid indices where it is used as such.",
-    ),
-]
-Seed = Annotated[int | None, typer.Option(min=0, help="Seed of random inputs; default 0.", show_default=False)]
 
 
-def _positive(seconds: float) -> float:
-    if not seconds > 0:
-        raise ModelError("no time", where="--timeout", expected="seconds above 0", got=f"{seconds:g}")
-    return seconds
+def command(app: typer.Typer, name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a function a command: its last parameter becomes the options that the table has for it, read from their texts."""
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        *arguments, _ = inspect.signature(function, eval_str=True).parameters.values()
+
+        @functools.wraps(function)
+        def call(**given: Any) -> None:
+            values = [given.pop(argument.name) for argument in arguments]
+            read = {key: _PARSERS[key](value) if key in _PARSERS else value for key, value in given.items()}
+            function(*values, SimpleNamespace(**read))
+
+        options = [_parameter(row) for row in options_of(name).values()]
+        call.__signature__ = inspect.Signature([*arguments, *options])  # type: ignore[attr-defined]
+        app.command(name, cls=CheckedCommand)(call)
+        return call
+
+    return register
 
 
-Tune = Annotated[
-    int, typer.Option(min=0, metavar="N", help="Time N plans of each graph, take the fastest; 0: the library's first.")
-]
-Engine = Annotated[
-    str, typer.Option(metavar="NAME", help="Engine that graphs go to where it takes them, see 'devices'.")
-]
-Knobs = Annotated[
-    list[str], typer.Option("--knob", metavar="NAME=VALUE", help="A knob to set for the engine of --engine.")
-]
-Tf32 = Annotated[
-    bool | None,
-    typer.Option(
-        "--tf32", help="Products of f32 may round their operands to TF32; default: as the program was compiled."
-    ),
-]
-DeviceNumber = Annotated[
-    int, typer.Option("--device", min=0, metavar="N", help="Number of the GPU to run on, see 'devices'.")
-]
-Graph = Annotated[bool, typer.Option("--graph", help="On a GPU, record a run as a graph of the device and replay it.")]
-PlanCacheDir = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR", help="Where plans are kept; default: on GPUs hipdnn-mlir/plans in the user's cache folder."
-    ),
-]
-ComparePlans = Annotated[
-    bool,
-    typer.Option(
-        "--compare-plans/--no-compare-plans",
-        help="On GPUs: use a plan only after it has answered as the CPU does on random operands.",
-    ),
-]
-Policies = Annotated[
-    list[str],
-    typer.Option(
-        "--policy", metavar="NAME", help="Heuristic policy that ranks engines, see 'devices'; several in order."
-    ),
-]
-PluginDirs = Annotated[
-    list[Path], typer.Option("--plugin-dir", metavar="DIR", help="Folder or file of hipDNN engine plugins to load.")
-]
-PluginMode = Annotated[
-    str, typer.Option(metavar="additive|absolute", help="Load plugins beside the library's own, or in their place.")
-]
-InProcess = Annotated[bool, typer.Option("--in-process", help="Compile in this process instead of a child."), COMPILING]
-Timeout = Annotated[
-    float,
-    typer.Option(metavar="SECONDS", help="Stop a child that has said nothing for this time.", callback=_positive),
-    COMPILING,
-    CHILD,
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+def _parameter(row: Option) -> inspect.Parameter:
+    """Return an option as typer reads it from a signature."""
+    kind = _TYPES.get(row.type, list[str])
+    names = (f"{row.flags[0]}/--no-{row.flags[0][2:]}",) if row.default is True else row.flags
+    limits: dict[str, Any] = {"min": row.least, "max": row.greatest} if row.type == "integer" else {}
+    option = typer.Option(*names, help=row.help.replace("`", "'"), metavar=row.form or None, **limits)
+    default = list(row.default) if isinstance(row.default, tuple) else row.default
+    annotation: Any = Annotated[kind if default is not None else kind | None, option]
+    return inspect.Parameter(row.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def session_options(given: SimpleNamespace) -> SessionOptions:
+    """Return those of a command's options that are a session's."""
+    names = options_of("session")
+    return cast("SessionOptions", {name: value for name, value in vars(given).items() if name in names})
 
 
 def parse_shapes(texts: list[str]) -> dict[str, tuple[Given, ...] | Given]:
@@ -212,3 +173,13 @@ def _pairs(texts: list[str], option: str, form: str, *, empty: bool = False) -> 
             raise ModelError(f"two values for {name!r}", where=option, expected="each name once")
         pairs[name] = value
     return pairs
+
+
+_PARSERS: dict[str, Callable[[list[str]], Any]] = {
+    "shapes": parse_shapes,
+    "buckets": parse_buckets,
+    "knobs": parse_knobs,
+    "inputs": parse_files,
+    "ranges": parse_ranges,
+}
+"""How lists of texts are read, by option."""

@@ -12,7 +12,7 @@ import numpy as np
 from rich.console import RenderableType
 
 from ..precision import UNCHANGED
-from ..session.plan_options import PlanOptions
+from ..session.options import SessionOptions
 from ..session.session import Session
 from . import render
 from .arrays import Array, OutputError, is_constant
@@ -53,9 +53,7 @@ def verify(
     *,
     tolerance: float | None = None,
     inputs: Given | None = None,
-    threads: int = 0,
-    graph: bool = False,
-    plans: PlanOptions | None = None,
+    session: SessionOptions | None = None,
 ) -> Verification:
     """Run programs of a model and the model in ONNX Runtime on the same inputs.
 
@@ -64,28 +62,25 @@ def verify(
         programs: precision -> program file.
         tolerance: for the last program; by default that of ``TOLERANCES``, as for the others.
         inputs: what is said of inputs; all are random by default.
-        threads: CPU threads on either side; 0 for all.
-        graph: whether runs are recorded as graphs of the device, where it has such.
-        plans: how plans are chosen.
+        session: options of the sessions; their threads are ONNX Runtime's too.
 
     Raises:
         ModelError: ONNX Runtime is not installed, or refuses the model; what is said of inputs does not fit.
     """
-    sessions = {
-        precision: Session(path, threads=threads, graph=graph, **(plans or {})) for precision, path in programs.items()
-    }
+    options = session or SessionOptions()
+    sessions = {precision: Session(path, **options) for precision, path in programs.items()}
     first = next(iter(sessions.values()))
     made = Inputs(first, inputs)
     feeds = made.draw()
     others = made.draw_others(feeds)
     names = [port.name for port in first.outputs]
-    run_reference = reference_runner(model, names, threads)
+    run_reference = reference_runner(model, names, options.get("threads", 0))
     wanted = run_reference(feeds)
     by_others = [None] * len(wanted) if others is None else run_reference(others)
     errors = []
-    for precision, session in sessions.items():
+    for precision, loaded in sessions.items():
         given = tolerance if precision == list(programs)[-1] else None
-        results = session.run(None, feeds)
+        results = loaded.run(None, feeds)
         errors += [_error(precision, *row, given) for row in zip(names, results, wanted, by_others, strict=True)]
     return Verification(errors)
 

@@ -21,6 +21,7 @@ from ..frontend.model_file import read_model
 from ..frontend.onnx_types import BY_ONNX
 from ..frontend.shape_inference import DATA_DEPENDENT
 from ..frontend.sizes.input_sizes import input_sizes
+from ..options import options_of
 from ..precision import UNCHANGED, find_precision
 from ..targets.target import find_target
 from .dry_run import Failure, dry_run
@@ -33,8 +34,8 @@ from .shapes import PROBES, Types, declare_all, drop_contradicted, infer_types, 
 
 logger = logging.getLogger(__name__)
 
-MODES = ("profitable", "maximal")
-SIZED_PARTS = ("compile", "cpu")
+MODES = options_of("provider")["placement"].choices
+_FALLBACKS = options_of("provider")["dynamic_fallback"].choices
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def place(
     target: str = "host",
     precision: str = UNCHANGED,
     mode: str = "profitable",
-    sized_parts: str = "compile",
+    dynamic_fallback: str = "compile",
     buckets: Buckets | None = None,
 ) -> Placement:
     """Decide which nodes of a model become hipDNN programs, as partitions that are known to compile.
@@ -102,19 +103,19 @@ def place(
         target: whose engines to ask.
         precision: as for `compile`.
         mode: "profitable" applies the hop rule (see placement.profit), "maximal" keeps every partition.
-        sized_parts: "compile" keeps partitions without one program for all sizes of their inputs, "cpu" drops them.
+        dynamic_fallback: "compile" keeps partitions without one program for all sizes of their dynamic dimensions, "cpu" drops them.
         buckets: sizes of dynamic dimensions for which a GPU's programs are made ahead, as for `compile`.
 
     Raises:
-        ModelError: missing or broken model, unknown target, precision, mode or kind of `sized_parts`.
+        ModelError: missing or broken model, unknown target, precision, mode or kind of `dynamic_fallback`.
     """
     load_extensions()
     library = find_target(target)
     find_precision(precision)
     if mode not in MODES:
         raise ModelError(f"unknown placement {mode!r}: expected one of {', '.join(MODES)}")
-    if sized_parts not in SIZED_PARTS:
-        raise ModelError(f"unknown sized_parts {sized_parts!r}: expected one of {', '.join(SIZED_PARTS)}")
+    if dynamic_fallback not in _FALLBACKS:
+        raise ModelError(f"unknown dynamic_fallback {dynamic_fallback!r}: expected one of {', '.join(_FALLBACKS)}")
     graph = read_graph(read_model(model).proto)
     wrong = drop_contradicted(graph)
     declare_all(graph)
@@ -126,7 +127,7 @@ def place(
     left_out = {members for members, _ in losing}
     partitions = [search.partition(members, lowered) for members, lowered in verified if members not in left_out]
     without: list[tuple[list[str], str]] = []
-    if sized_parts == "cpu":
+    if dynamic_fallback == "cpu":
         partitions, without = _with_one_program(partitions, target, precision, buckets or {})
     return Placement(
         partitions,

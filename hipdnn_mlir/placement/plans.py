@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from .. import _runtime
 from ..errors import DeviceError, PlanRefusedError, ProgramError, RefusedPlan
 from ..program.schema import Execute, ProgramModel
-from ..session.devices import DeviceOptions, open_device, plan_folder
+from ..session.devices import open_device
+from ..session.options import device_options
 from ..session.recovery import recovered
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def _opened(target: str, tf32: bool) -> tuple[_runtime.Device | None, str]:
     try:
         port = _runtime.port_for_target(target)
         # Plans are kept where sessions look for them.
-        device = open_device(DeviceOptions(port, tf32=tf32, plan_folder=plan_folder(port, None)))
+        device = open_device(device_options({}, port, is_tf32=tf32))
         # What another architecture's library says of a graph does not hold.
         reason = "" if device.runs(target) else f"the device here is for target '{device.target}'"
     except (DeviceError, ProgramError) as error:

@@ -23,12 +23,13 @@ from typing import Any, Literal
 
 from ..dynamic.input_sizes import Buckets, Given, Shapes
 from ..errors import PassError, RefusedPlan, error_from_dict
+from ..options import options_of
 from ..precision import UNCHANGED
 from .reproducer import Reproducer, as_package_error
 
 _log = logging.getLogger(__name__)
 
-DEFAULT_TIMEOUT_S = 600.0
+DEFAULT_TIMEOUT_S: float = options_of("compile")["compile_timeout_s"].default
 """Seconds after which a silent child counts as hanging."""
 
 _DETAIL_LIMIT_CHARS = 20_000

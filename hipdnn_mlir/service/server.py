@@ -7,7 +7,7 @@ A message is a UTF-8 JSON object; on the socket (AF_UNIX, SOCK_STREAM) its lengt
 travel with its first bytes (SCM_RIGHTS). Requests, with the descriptors they bring:
 
 - ``{"action": "hello"}`` -> ``{"version", "producers", "targets"}``; quick, for nothing of the compiler is loaded yet.
-- ``{"action": "place", "target", "precision", "placement", "sized_parts", "buckets"}`` and a model -> ``{"partitions": [{"nodes",
+- ``{"action": "place", "target", "precision", "placement", "dynamic_fallback", "buckets"}`` and a model -> ``{"partitions": [{"nodes",
   "dynamic"}], "rejects": [{"op", "rule", "reason", "node"}], "dropped": [{"nodes", "reason"}], "contradicted": {value: dims}, "graphs",
   "nodes"}``. Values that are ``contradicted`` have, or may have, other sizes than the model declares: numbers or names, with which parts
   are then compiled.
@@ -63,7 +63,7 @@ class Request:
     target: str = "host"
     precision: str = UNCHANGED
     placement: str = "profitable"
-    sized_parts: str = "compile"
+    dynamic_fallback: str = "compile"
     name: str = "model"
     shapes: dict[str, list[int]] = field(default_factory=dict)
     buckets: dict[str, list[int]] = field(default_factory=dict)
@@ -136,7 +136,7 @@ class _Compiler:
             target=request.target,
             precision=request.precision,
             mode=request.placement,
-            sized_parts=request.sized_parts,
+            dynamic_fallback=request.dynamic_fallback,
             buckets=request.buckets,
         )
         for partition in placement.partitions:

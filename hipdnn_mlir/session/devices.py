@@ -7,62 +7,25 @@ import functools
 import importlib.util
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from .. import _runtime
 from ..errors import DeviceError, ModelError
+from ..options import Settings, checked
 
 _log = logging.getLogger(__name__)
 
 PORTS = ("host", "hip", "cuda")
 """Names of the ports, as the runtime has them."""
 
-_PORTS_WITH_COSTLY_PLANS = ("hip", "cuda")
-"""Ports whose plans are kept between processes unless told otherwise: their libraries compile code or search for a plan."""
-
 _PORTS_WITH_PLUGINS = ("hip",)
 """Ports whose libraries load engines from plugins."""
 
 _LEVELS = (logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
 """Python's levels by hipDNN's severity."""
-
-
-@dataclass(frozen=True)
-class DeviceOptions:
-    """What devices are told apart by: sessions with equal options share one, and with it the plans of equal graphs.
-
-    Attributes:
-        port: Name of the port.
-        ordinal: Number of the device on its port.
-        threads: Threads of one run where the port computes on the CPU; 0 for all.
-        graphs: Record runs as graphs of the device.
-        tune: Plans to time for each graph; 0 takes the first that builds.
-        engine: Engine that graphs go to where it takes them; empty for the library's order.
-        knobs: Knobs to set for that engine, ``NAME=VALUE`` each.
-        tf32: Products of f32 may round to TF32.
-        plan_folder: Where plans are kept; empty for nowhere.
-        compare_plans: Use a plan only after it has answered as the host library does.
-        policies: Heuristic policies in the order they are asked; empty for the library's own.
-        plugin_dirs: Absolute paths of engine plugins, folders or files.
-        plugin_mode: ``additive`` for plugins beside the library's own, ``absolute`` for these alone.
-    """
-
-    port: str
-    ordinal: int = 0
-    threads: int = 0
-    graphs: bool = False
-    tune: int = 0
-    engine: str = ""
-    knobs: tuple[str, ...] = ()
-    tf32: bool = False
-    plan_folder: str = ""
-    compare_plans: bool = True
-    policies: tuple[str, ...] = ()
-    plugin_dirs: tuple[str, ...] = ()
-    plugin_mode: str = "additive"
 
 
 @dataclass(frozen=True)
@@ -103,22 +66,25 @@ class DeviceInfo:
 
 
 @functools.lru_cache(maxsize=8)
-def open_device(options: DeviceOptions) -> _runtime.Device:
-    """Return the device that sessions with these options share.
+def open_device(options: Settings) -> _runtime.Device:
+    """Return the device that sessions with these options share, and with it the plans of equal graphs.
+
+    Args:
+        options: What ``device_options`` returns.
 
     Raises:
         DeviceError: The port's libraries are missing or too old, or there is no device.
         ModelError: The engine or a policy is unknown, or the plugins cannot be used.
     """
-    _open_libraries_of_packages(options.port)
+    _open_libraries_of_packages(options["port"])
     # Whoever does not look at the library's lines need not pay for them; its errors are exceptions anyway.
     is_read = logging.getLogger("hipdnn_mlir.hipdnn").isEnabledFor(logging.INFO)
     try:
-        device = _runtime.open_device(**asdict(options), log_from=_LEVELS.index(logging.INFO) if is_read else None)
+        device = _runtime.open_device(options, log_from=_LEVELS.index(logging.INFO) if is_read else None)
     finally:
         forward_log()
     engines = ", ".join(device.engines.values())
-    _log.info("port %s: %s hipDNN %s, engines %s", options.port, device.name, device.version, engines)
+    _log.info("port %s: %s hipDNN %s, engines %s", device.port, device.name, device.version, engines)
     return device
 
 
@@ -155,38 +121,17 @@ def _open_libraries_of_packages(port: str) -> None:
                 break
 
 
-def plan_folder(port: str, given: str | os.PathLike[str] | bool | None) -> str:
-    """Return the folder of the plans of a port.
-
-    Args:
-        port: Name of the port.
-        given: A folder; False for none, True for the user's own; None for that where plans are costly.
-
-    Raises:
-        ModelError: There is no cache folder to take.
-    """
-    if isinstance(given, str | os.PathLike):
-        if not os.fspath(given):
-            raise ModelError("no folder for plans", expected="a path, True or False", got="an empty text")
-        return str(Path(given).expanduser().absolute())
-    if given is False or (given is None and port not in _PORTS_WITH_COSTLY_PLANS):
-        return ""
-    folder = _runtime.default_cache_directory()
-    if not folder and given:
-        raise ModelError("no folder for plans", hint="set HOME or XDG_CACHE_HOME, or name a folder")
-    return str(Path(folder, "plans")) if folder else ""
-
-
-def list_devices(plugin_dirs: Sequence[str] = (), plugin_mode: str = "additive") -> list[DeviceInfo]:
+def list_devices(plugin_dirs: Sequence[str | os.PathLike[str]] = (), plugin_mode: str = "additive") -> list[DeviceInfo]:
     """Return the devices of every port; a port without any is one row that says why.
 
     Args:
-        plugin_dirs: As of ``DeviceOptions``, for the ports that load plugins.
-        plugin_mode: As of ``DeviceOptions``.
+        plugin_dirs: As of a ``Session``, for the ports that load plugins.
+        plugin_mode: As of a ``Session``.
 
     Raises:
         ModelError: A path of plugins does not exist, or the mode does not fit; no port here loads plugins.
     """
+    given = checked("session", {"plugin_dirs": plugin_dirs, "plugin_mode": plugin_mode})
     rows: list[DeviceInfo] = []
     for port in PORTS:
         try:
@@ -194,8 +139,8 @@ def list_devices(plugin_dirs: Sequence[str] = (), plugin_mode: str = "additive")
             count = _runtime.count_devices(port)
             # Plugins are for ports that load some; a mode without any is wrong for each.
             is_other = plugin_dirs and port not in _PORTS_WITH_PLUGINS
-            paths, mode = ((), "additive") if is_other else (tuple(plugin_dirs), plugin_mode)
-            rows += [_describe(port, ordinal, paths, mode) for ordinal in range(count)]
+            plugins = {} if is_other else {name: given[name] for name in ("plugin_dirs", "plugin_mode")}
+            rows += [_describe(port, ordinal, plugins) for ordinal in range(count)]
             if count == 0:
                 rows.append(DeviceInfo(port, problem="there is no device"))
         except DeviceError as error:
@@ -206,9 +151,9 @@ def list_devices(plugin_dirs: Sequence[str] = (), plugin_mode: str = "additive")
     return rows
 
 
-def _describe(port: str, ordinal: int, plugin_dirs: tuple[str, ...], plugin_mode: str) -> DeviceInfo:
+def _describe(port: str, ordinal: int, plugins: Mapping[str, Any]) -> DeviceInfo:
     try:
-        device = _runtime.open_device(port, ordinal=ordinal, plugin_dirs=plugin_dirs, plugin_mode=plugin_mode)
+        device = _runtime.open_device({"port": port, "device": ordinal, "compare_plans": False, **plugins})
         free_bytes, total_bytes = device.memory or (None, None)
     except DeviceError as error:
         return DeviceInfo(port, problem=str(error), ordinal=ordinal)

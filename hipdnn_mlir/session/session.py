@@ -13,7 +13,6 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Protocol, Unpack
 
 import numpy as np
@@ -21,26 +20,15 @@ import numpy as np
 from .. import _runtime
 from ..errors import ModelError, PlanRefusedError, RefusedPlan
 from ..limits import MAX_SIZE
+from ..options import checked
 from .arrays import Array, Port, as_bytes, from_native, is_on_device, stream_address, to_input, to_output
 from .devices import forward_log, open_device
+from .options import SessionOptions, device_options
 from .padding import cut, padded
-from .plan_options import Paths, PlanCache, PlanOptions, device_options
 from .recovery import Recovery, Refusals
 from .stats import Stats, StepProfile
 
 logger = logging.getLogger(__name__)
-
-DEFAULT_INSTANCES = 16
-"""Combinations of open sizes that a session keeps loaded."""
-
-
-class SessionOptions(PlanOptions, total=False):
-    """All options of a ``Session``."""
-
-    port: str | None
-    threads: int
-    instances: int
-    graph: bool
 
 
 class ProgramInMemory(Protocol):
@@ -63,32 +51,15 @@ class Session:
     Attributes:
         inputs: Inputs of the model, in order.
         outputs: Outputs of the model, in order.
-        symbols: Names of the sizes that are open: those of a run are read from its inputs.
-        buckets: Open size -> rising sizes that it is rounded up to; missing where it is taken as it is.
-        exact: Open size -> why it is taken at its buckets alone and not rounded up; of programs with a program for each.
+        symbols: Names of the dynamic dimensions: their sizes are read from the inputs of a run.
+        buckets: Dynamic dimension -> rising sizes that it is rounded up to; missing where it is taken as it is.
+        exact: Dynamic dimension -> why it is taken at its buckets alone and not rounded up; of programs with a program for each.
 
     Args:
         source: Path of a ``.hipdnn`` file, or a program in memory, whose tensors are used where they lie if dense and
             aligned to 16 bytes. A program that ``compile`` returned is compiled again without graphs that the device's
             library refuses.
-        port: Where to run: ``host``, ``hip`` or ``cuda``; the program's target by default.
-        threads: Threads of one run where the port computes on the CPU; 0 for all CPUs the process may use.
-        instances: Combinations of open sizes that stay loaded; the one used least recently goes first.
-        graph: On a GPU, record runs as graphs of the device and replay them while arrays keep their addresses.
-        device: Number of the GPU to run on, as ``hipdnn-mlir devices`` lists them.
-        tune: Plans to time for each graph, of which the fastest is kept; 0 takes the first that the library proposes and builds.
-        engine: Engine that graphs go to where it takes them, by name (``hipdnn-mlir devices``); the library's order by default.
-        knobs: Knobs to set for that engine, by name; where it does not take them, a line in the log says why and its own are used.
-        tf32: Whether products of f32 may round their operands to TF32, where the port has engines that do; by default as the program was
-            compiled (``precision="tf32"``).
-        plan_cache: Folder where choices and plans are kept between processes, True for the user's own (``hipdnn-mlir/plans`` in the
-            cache folder), False for none; by default the user's own where plans are costly, on ``hip`` and ``cuda``.
-        compare_plans: On GPUs a plan is used only after it has answered as the host library does on random operands, once for each graph
-            where plans are kept (docs/plans.md). False believes the library.
-        policies: Names of the library's heuristic policies (``hipdnn-mlir devices``), in the order in which they are asked for a ranking.
-        plugin_dirs: Folders or files of engine plugins that the library loads. They are the process's: the same for all its sessions, and
-            given before the first one. Ports but ``hip`` have none.
-        plugin_mode: ``additive`` loads them beside the library's own plugins, ``absolute`` in their place.
+        options: The keywords of ``SessionOptions``; docs/plans.md has them in a table.
 
     Raises:
         ProgramError: The file is not a program, is broken, or too new.
@@ -101,52 +72,22 @@ class Session:
     def __init__(
         self,
         source: str | os.PathLike[str] | ProgramInMemory,
-        *,
-        port: str | None = None,
-        threads: int = 0,
-        instances: int = DEFAULT_INSTANCES,
-        graph: bool = False,
-        device: int = 0,
-        tune: int = 0,
-        engine: str = "",
-        knobs: Mapping[str, int | float | str] = MappingProxyType({}),
-        tf32: bool | None = None,
-        plan_cache: PlanCache = None,
-        compare_plans: bool = True,
-        policies: Sequence[str] = (),
-        plugin_dirs: Paths = (),
-        plugin_mode: str = "additive",
+        **options: Unpack[SessionOptions],
     ) -> None:
-        if threads < 0:
-            raise ModelError("threads must be 0 (all CPUs) or more", got=str(threads))
-        if instances < 1:
-            raise ModelError("instances must be at least 1", got=str(instances))
-        plans = PlanOptions(
-            device=device,
-            tune=tune,
-            engine=engine,
-            knobs=knobs,
-            tf32=tf32,
-            plan_cache=plan_cache,
-            compare_plans=compare_plans,
-            policies=policies,
-            plugin_dirs=plugin_dirs,
-            plugin_mode=plugin_mode,
-        )
-
+        self._capacity: int = checked("session", options)["max_specializations"]
         program = _read(source)
-        chosen = _runtime.port_for_target(program.target) if port is None else port
-        options = device_options(chosen, plans, is_tf32=program.allows_tf32, threads=threads, graphs=graph)
-        self._device = open_device(options)
+        settings = device_options(
+            options, options.get("port") or _runtime.port_for_target(program.target), is_tf32=program.allows_tf32
+        )
+        self._device = open_device(settings)
 
         def made(refused: Sequence[RefusedPlan]) -> _runtime.Program:
             return _read(_without(source, refused)) if refused else program
 
         # A program whose model is not at hand has to be asked for, and names in a file may be anything.
         refusals = (
-            Refusals(self._device, options.plan_folder) if getattr(source, "compile_without", None) else Refusals()
+            Refusals(self._device, settings["plan_cache"]) if getattr(source, "compile_without", None) else Refusals()
         )
-        self._instances = instances
         self._sessions: _runtime.Sessions
         self._latest: _runtime.Session | None
         self._recovering = threading.Lock()
@@ -171,8 +112,8 @@ class Session:
 
     @property
     def stats(self) -> Stats:
-        """Memory, steps, plans and load times; of the sizes used last where some are open."""
-        return Stats(**self._loaded.stats(), instances=self._sessions.count)
+        """Memory, steps, plans and load times; of the sizes used last where dimensions are dynamic."""
+        return Stats(**self._loaded.stats(), specializations=self._sessions.count)
 
     @property
     def arena_bytes(self) -> int:
@@ -191,7 +132,7 @@ class Session:
         return self._latest
 
     def prewarm(self, sizes: Iterable[Mapping[str, int]] | None = None) -> None:
-        """Load the program for combinations of its open sizes ahead of the runs that need them.
+        """Load the program for combinations of sizes of its dynamic dimensions, ahead of the runs that need them.
 
         Args:
             sizes: A value per symbol each, rounded up to buckets; the last ones stay where there are more than the session keeps. Without
@@ -217,7 +158,7 @@ class Session:
 
     def _open(self, program: _runtime.Program) -> _runtime.Program:
         """Put a program on the device, in the place of the one before."""
-        sessions = _runtime.Sessions(self._device, program, self._instances)
+        sessions = _runtime.Sessions(self._device, program, self._capacity)
         self._latest = None if program.symbols else self._logged(sessions.at_sizes, [])
         self._sessions, self._opened = sessions, program
         return program
@@ -256,9 +197,9 @@ class Session:
             hint = "give the sizes to load for, or compile with buckets for all"
             raise ModelError(f"no buckets for {_sizes_text(without)}", hint=hint)
         count = math.prod(len(chosen) for chosen in self.buckets.values())
-        if count > self._instances:
-            hint = f"load it with instances={count}"
-            raise ModelError(f"{count} combinations of buckets, the session keeps {self._instances}", hint=hint)
+        if count > self._capacity:
+            hint = f"load it with max_specializations={count}"
+            raise ModelError(f"{count} combinations of buckets, the session keeps {self._capacity}", hint=hint)
         return [dict(zip(self.buckets, chosen, strict=True)) for chosen in itertools.product(*self.buckets.values())]
 
     def _session_for(

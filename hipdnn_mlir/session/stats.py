@@ -22,7 +22,7 @@ class Stats:
         contexts: Contexts alive, at most one per concurrent run so far.
         plan_ms: Time spent building plans.
         load_ms: Time spent making the program ready, plans included.
-        instances: Combinations of sizes that the program is loaded for.
+        specializations: Combinations of sizes of the dynamic dimensions that the program is loaded for.
     """
 
     arena_bytes: int
@@ -37,7 +37,7 @@ class Stats:
     contexts: int
     plan_ms: float
     load_ms: float
-    instances: int
+    specializations: int
 
 
 @dataclass(frozen=True)

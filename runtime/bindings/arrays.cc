@@ -87,9 +87,9 @@ void check_array(const Array& array, const Argument& argument, const Device& run
   if (port.device_memory_is_host_memory && device != nb::device::cpu::value) {
     throw InputError("'" + argument.name + "': the array lies on a GPU; port '" + std::string(port.name) + "' reads memory of the host");
   }
-  if (device != nb::device::cpu::value && array.device_id() != runs_on.options().ordinal) {
+  if (device != nb::device::cpu::value && array.device_id() != runs_on.ordinal()) {
     throw InputError("'" + argument.name + "': the array lies on GPU " + std::to_string(array.device_id()) + ", the session runs on GPU " +
-                     std::to_string(runs_on.options().ordinal));
+                     std::to_string(runs_on.ordinal()));
   }
 }
 
@@ -123,7 +123,7 @@ nb::object wrap_device_memory(const Device& device, std::uintptr_t address, cons
   const int type = device.port().name == std::string_view("cuda") ? nb::device::cuda::value : nb::device::rocm::value;
   const std::int64_t* const steps = strides ? strides->data() : nullptr;
   return nb::cast(WriteArray(reinterpret_cast<void*>(address), dims.size(), dims.data(), owner, steps, dlpack_type(*found), type,
-                             device.options().ordinal));
+                             device.ordinal()));
 }
 
 InputArray as_input(const ReadArray& array) { return {array.data(), memory_of(array)}; }

@@ -11,10 +11,12 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <type_traits>
 
 #include "arrays.h"
 #include "device/error.h"
 #include "log_queue.h"
+#include "options_table.h"
 #include "plan/plan_cache.h"
 #include "plan/refusal_store.h"
 #include "program/json_field.h"
@@ -57,18 +59,18 @@ void listen(const Library& library, hipdnnSeverity_t severity) {
   }
 }
 
-std::shared_ptr<const Device> open_device(const std::string& port, int threads, int ordinal, const std::string& directory, bool graphs, int tune,
-                                          const std::string& engine, const std::vector<std::string>& knobs, bool tf32, const std::string& plan_folder, bool compare_plans,
-                                          const std::vector<std::string>& policies, const std::vector<std::string>& plugin_dirs,
-                                          const std::string& plugin_mode, std::optional<int> log_from) {
+/// `given` is what Python has checked; what it leaves out is as in the table.
+std::shared_ptr<const Device> open_device(const nb::dict& given, const std::string& directory, std::optional<int> log_from) {
+  DeviceOptions options;
+  visit_device_options([&](const OptionRow& row, auto& value) {
+    const nb::str name(row.name.data(), row.name.size());
+    if (given.contains(name)) value = nb::cast<std::decay_t<decltype(value)>>(given[name]);
+  }, options);
   const nb::gil_scoped_release unlocked;
-  Device::Options options{.ordinal = ordinal, .threads = threads, .uses_graphs = graphs, .timed_plans = tune, .engine = engine, .knobs = knobs,
-                          .policies = policies, .plugins = {plugin_dirs, plugin_mode_of(plugin_mode)},
-                          .allows_tf32 = tf32, .compares_plans = compare_plans, .plan_folder = plan_folder};
-  options.log = [](hipdnnSeverity_t severity, const std::string& line) { LogQueue::instance().add(severity, "runtime", line); };
-  auto library = Library::open(port, directory);
+  auto library = Library::open(options.port, directory);
   if (log_from) listen(*library, static_cast<hipdnnSeverity_t>(*log_from));
-  return std::make_shared<const Device>(std::move(library), std::move(options));
+  const auto log = [](hipdnnSeverity_t severity, const std::string& line) { LogQueue::instance().add(severity, "runtime", line); };
+  return std::make_shared<const Device>(std::move(library), std::move(options), DeviceEnvironment{.log = log});
 }
 
 int count_devices(const std::string& port) {
@@ -185,7 +187,7 @@ NB_MODULE(_runtime, m) {
       .def_prop_ro("port", [](const Device& device) { return std::string(device.port().name); })
       .def_prop_ro("target", [](const Device& device) { return device.target(); })
       .def("runs", [](const Device& device, const std::string& target) { return device.runs(target); }, "target"_a, "Whether it runs programs for a target.")
-      .def_prop_ro("ordinal", [](const Device& device) { return device.options().ordinal; }, "Number of the device on its port.")
+      .def_prop_ro("ordinal", [](const Device& device) { return device.ordinal(); }, "Number of the device on its port.")
       .def_prop_ro("threads", [](const Device& device) { return device.options().threads; })
       .def_prop_ro("version", [](const Device& device) { return device.library().version(); })
       .def_prop_ro("runtime_version", [](const Device& device) { return device.library().runtime_version(); }, "Of HIP, or of the driver behind it.")
@@ -207,9 +209,7 @@ NB_MODULE(_runtime, m) {
       .def("add", [](const RefusalStore& store, const std::string& graph, const std::string& summary, const std::string& nodes,
                      const std::string& reason) { store.add({graph, summary, nodes, reason}); },
            "graph"_a, "summary"_a, "nodes"_a, "reason"_a);
-  m.def("open_device", &open_device, "port"_a, "threads"_a = 0, "ordinal"_a = 0, "directory"_a = "", "graphs"_a = false, "tune"_a = 0,
-        "engine"_a = "", "knobs"_a = std::vector<std::string>(), "tf32"_a = false, "plan_folder"_a = "", "compare_plans"_a = false,
-        "policies"_a = std::vector<std::string>(), "plugin_dirs"_a = std::vector<std::string>(), "plugin_mode"_a = "additive", "log_from"_a = nb::none());
+  m.def("open_device", &open_device, "options"_a, "directory"_a = "", "log_from"_a = nb::none());
   m.def("device_array", [](const Device& device, std::uintptr_t address, const std::vector<std::size_t>& dims,
                            const std::optional<std::vector<std::int64_t>>& strides, const std::string& dtype,
                            const nb::object& owner) { return wrap_device_memory(device, address, dims, strides, dtype, owner); },

@@ -78,7 +78,7 @@ def test_exported_model_equals_onnxruntime_when_a_size_is_rounded_up(name: str, 
     for number in runs:
         exported = cases.exported(name, {size: number})
         assert_close(session.run(None, exported.feeds), reference.run(None, exported.feeds))
-    assert session.stats.instances <= 2
+    assert session.stats.specializations <= 2
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ def large() -> onnx.ModelProto:
 
 
 def test_plan_options_reach_the_device(folder: Path, tmp_path: Path) -> None:
-    options = {"tune": "2", "plan_cache": str(tmp_path / "plans")}
+    options = {"autotune": "2", "plan_cache": str(tmp_path / "plans")}
     check_y(folder, act(folder, "plain", options=options))
     assert list((tmp_path / "plans").iterdir())
     message = act(folder, "plain", options={"engine": "NO_SUCH_ENGINE"})["error"]
@@ -230,12 +230,12 @@ def program_of(blob: bytes) -> dict[str, Any]:
 
 def test_port_without_its_library_is_named(tmp_path: Path) -> None:
     with pytest.raises(DeviceError, match=r"port 'cuda': cannot open libhipdnn_cuda\.so.*reinstall the package"):
-        _runtime.open_device("cuda", directory=str(tmp_path))
+        _runtime.open_device({"port": "cuda"}, directory=str(tmp_path))
 
 
 def test_driver_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
     (tmp_path / "libcuda.so.1").write_bytes(b"not a library")
-    code = "from hipdnn_mlir import _runtime; _runtime.open_device('cuda')"
+    code = "from hipdnn_mlir import _runtime; _runtime.open_device({'port': 'cuda'})"
     environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path), "PYTHONPATH": str(PACKAGES)}
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], env=environment, capture_output=True, text=True, check=False

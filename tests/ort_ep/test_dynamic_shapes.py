@@ -65,7 +65,7 @@ def test_two_dynamic_dimensions_are_joined(tmp_path) -> None:
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
 def test_threads_meet_new_sizes(kind, tmp_path) -> None:
     model = convolution(BATCH)
-    session = make_session(model, tmp_path, kind=kind, options={"max_shapes": "2"})
+    session = make_session(model, tmp_path, kind=kind, options={"max_specializations": "2"})
     cases = [inputs_for(model, seed=i, batch=1 + i % 4) for i in range(60)]
     with ThreadPoolExecutor(6) as pool:
         for x, result in zip(cases, pool.map(lambda x: session.run(None, x)[0], cases), strict=True):

@@ -36,7 +36,25 @@ def test_plugins_in_place_of_the_librarys_own_need_a_path(cache) -> None:
         make_session(convolution(), cache, options={"plugin_mode": "absolute"})
 
 
-LIMITED = [row for row in hipdnn_ep.get_options() if row.type != "text"]
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"buckets": "n=1,8"}, "'buckets' has no effect: programs for the target 'host' take sizes as they are"),
+        ({"user_compute_stream": "4096"}, "'user_compute_stream' has no effect: the session's device is the CPU"),
+        ({"compiler": "none", "python": "/bin/python"}, "'python' has no effect: with 'compiler' = 'none' there is no child process"),
+        ({"compiler": "inprocess", "python": "/bin/python"}, "'python' has no effect: with 'compiler' = 'inprocess'"),
+        ({"compiler": "inprocess", "compile_timeout_s": "9"}, "'compile_timeout_s' has no effect: with 'compiler' = 'inprocess'"),
+        ({"knobs": "TILE"}, "option 'knobs' = 'TILE': expected NAME=VALUE with commas between"),
+        ({"knobs": "=64", "engine": "HOST_ROWWISE_ENGINE"}, "option 'knobs' = '=64': expected NAME=VALUE"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_option_without_effect_is_refused(options, message, cache) -> None:
+    with pytest.raises(Exception, match=message):
+        make_session(convolution(), cache, options=options)
+
+
+LIMITED = [row for row in hipdnn_ep.get_options() if row.type in ("flag", "integer", "choice")]
 
 
 @pytest.mark.parametrize("row", LIMITED, ids=lambda row: row.key)
@@ -110,7 +128,7 @@ def test_profile_file_has_every_step(kind, cache, tmp_path) -> None:
 
 def test_dump_ir_writes_every_step(cache, tmp_path) -> None:
     for folder in ("first", "second"):  # a cached program is no reason not to dump
-        make_session(convolution(), cache, options={"dump_ir_dir": str(tmp_path / folder)})
+        make_session(convolution(), cache, options={"dump_ir": str(tmp_path / folder)})
         names = {path.name.partition("-")[2] for path in (tmp_path / folder).rglob("*.mlir")}
         assert {"onnx-to-torch.mlir", "offload.mlir", "graph-to-executable.mlir"} <= names
 

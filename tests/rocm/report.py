@@ -140,7 +140,7 @@ def model_error(name: str, precision: str, target: str) -> float:
     session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     options = {} if precision == "f32" else {"precision": precision}
     program = hipdnn_mlir.compile(model, target=target, **options)
-    recorded = program.session(graph=True)
+    recorded = program.session(graph_capture=True)
     runs = [program.session().run(None, feeds), *(recorded.run(None, feeds) for _ in range(3))]
     wanted = session.run(None, feeds)
     return max(

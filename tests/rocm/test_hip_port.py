@@ -84,7 +84,7 @@ program, feeds, results = sys.argv[1:]
 session = hipdnn_mlir.load(program)
 session.prewarm()
 outputs = {name: session.run(None, {"x": x})[0] for name, x in np.load(feeds).items()}
-assert session.stats.instances == 3
+assert session.stats.specializations == 3
 np.savez(results, **outputs)
 """
 

@@ -62,8 +62,9 @@ def test_mistakes_are_told_without_a_traceback(libraries_with_plugins: Path, tmp
 LISTEN = """
 import logging
 logging.basicConfig(level=logging.INFO, format="%(name)s %(message)s")
-from hipdnn_mlir.session.devices import DeviceOptions, open_device
-open_device(DeviceOptions("hip"))
+from hipdnn_mlir.session.devices import open_device
+from hipdnn_mlir.session.options import device_options
+open_device(device_options({}, "hip", is_tf32=False))
 """
 
 

@@ -11,7 +11,6 @@
 namespace hipdnn_rt {
 namespace {
 
-constexpr std::string_view kAdditive = "additive";
 constexpr std::string_view kAbsolute = "absolute";
 
 /// What a library was told last: it does not tell, and refuses to be told the same again while it is in use.
@@ -58,15 +57,9 @@ bool lies_in(const std::filesystem::path& file, const std::filesystem::path& fol
 
 }  // namespace
 
-hipdnnPluginLoadingMode_ext_t plugin_mode_of(const std::string& name) {
-  if (name == kAdditive) return HIPDNN_PLUGIN_LOADING_ADDITIVE;
-  if (name == kAbsolute) return HIPDNN_PLUGIN_LOADING_ABSOLUTE;
-  throw InputError("plugin_mode = '" + name + "': expected '" + std::string(kAdditive) + "' (beside the library's own) or '" +
-                   std::string(kAbsolute) + "' (these alone)");
-}
-
-PluginPaths located(PluginPaths plugins) {
-  if (plugins.paths.empty() && plugins.mode != HIPDNN_PLUGIN_LOADING_ADDITIVE) {
+PluginPaths located(const std::vector<std::string>& paths, std::string_view mode) {
+  PluginPaths plugins{paths, mode == kAbsolute ? HIPDNN_PLUGIN_LOADING_ABSOLUTE : HIPDNN_PLUGIN_LOADING_ADDITIVE};
+  if (paths.empty() && mode == kAbsolute) {
     throw InputError("plugin_mode = '" + std::string(kAbsolute) +
                      "': expected folders or files of engine plugins in the place of the library's own; name them with plugin_dirs");
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "device/library.h"
@@ -17,12 +18,9 @@ struct PluginPaths {
   friend bool operator==(const PluginPaths&, const PluginPaths&) = default;
 };
 
-/// "additive" or "absolute", hipDNN's names of the modes. Throws InputError for another.
-hipdnnPluginLoadingMode_ext_t plugin_mode_of(const std::string& name);
-
-/// The same with absolute paths: the library reads relative ones from its own folder. Throws InputError for one that does not exist,
-/// and for none where they are to take the place of the library's own.
-PluginPaths located(PluginPaths plugins);
+/// The options `plugin_dirs` and `plugin_mode` ("additive" or "absolute"), with absolute paths: the library reads relative ones from its own
+/// folder. Throws InputError for a path that does not exist, and for none where they are to take the place of the library's own.
+PluginPaths located(const std::vector<std::string>& paths, std::string_view mode);
 
 /// Have the library load these with its next handle; nothing where it has them already, or there are none. A library takes paths only while none of
 /// its handles is alive, and has one set for the whole process. Any thread. Throws InputError where it refuses.

@@ -89,7 +89,7 @@ void Ep::set_callbacks() {
     Ep* self = self_of(ep);
     return guard(self->ort_, [&] {
       const Settings& settings = self->settings_;
-      if (settings.memory != nullptr) *stream = new SyncStream(self->ort_, settings.memory, settings.options.user_stream);
+      if (settings.memory != nullptr) *stream = new SyncStream(self->ort_, settings.memory, settings.user_stream);
     });
   };
   GetCompiledModelCompatibilityInfo = [](OrtEp* ep, const OrtGraph*) noexcept { return self_of(ep)->compatibility_.c_str(); };
@@ -121,7 +121,7 @@ void Ep::get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
 void Ep::leave_rest(const std::vector<const OrtNode*>& nodes, std::size_t node_count) const {
   const std::string line = std::to_string(node_count - nodes.size()) + " of " + std::to_string(node_count) +
                            " nodes hold programs compiled ahead; the others run on the CPU: compile the original model to have them placed";
-  if (settings_.options.is_strict) throw hipdnn_rt::Error("option strict: " + line);
+  if (settings_.options.strict) throw hipdnn_rt::Error("option strict: " + line);
   logger_.warning(line);
 }
 
@@ -135,7 +135,7 @@ void Ep::place(const OrtGraph* graph, const std::vector<const OrtNode*>& nodes, 
   for (std::size_t i = 0; i < nodes.size(); ++i) by_name[model.node_names[i]] = nodes[i];
   const std::vector<Refusal> refusals = refusals_of(ort_, placed, by_name);
   report(placed, nodes.size(), refusals);
-  if (settings_.options.is_strict && !refusals.empty()) {
+  if (settings_.options.strict && !refusals.empty()) {
     throw hipdnn_rt::Error("option strict: " + std::to_string(refusals.size()) + " of " + std::to_string(nodes.size()) +
                            " nodes are not taken: " + group_reasons(refusals, refusals.size()));
   }
@@ -154,9 +154,9 @@ std::optional<PlacedModel> Ep::try_place(const EncodedModel& model) const {
   try {
     return compiler_->place(model);
   } catch (const CompilerError& error) {
-    const CompilerMode mode = settings_.options.compiler.mode;
-    const bool may_lack_one = mode == CompilerMode::automatic || mode == CompilerMode::none;
-    if (error.cause() != CompilerError::Cause::unavailable || !may_lack_one || settings_.options.is_strict) throw;
+    const std::string& compiler = settings_.options.compiler;
+    const bool may_lack_one = compiler == "auto" || compiler == "none";
+    if (error.cause() != CompilerError::Cause::unavailable || !may_lack_one || settings_.options.strict) throw;
     logger_.warning(std::string("only EPContext nodes run here, the others on the CPU: ") + error.what());
     return std::nullopt;
   }
@@ -253,7 +253,7 @@ std::unique_ptr<FusedNode> Ep::compile_open(const OrtGraph* graph, const Encoded
   } catch (const NoOpenForm& error) {
     const std::string line = "node '" + signature.node + "' has no one program for all sizes of its inputs: " + error.what();
     if (settings_.context.is_enabled) {
-      throw hipdnn_rt::Error(line + "; a compiled model needs one: fix the sizes with free dimension overrides of the session, leave such parts on the CPU with the option 'sized_parts' = 'cpu', or for a GPU name some with the option 'buckets'");
+      throw hipdnn_rt::Error(line + "; a compiled model needs one: fix the sizes with free dimension overrides of the session, leave such parts on the CPU with the option 'dynamic_fallback' = 'cpu', or for a GPU name some with the option 'buckets'");
     }
     logger_.warning(line + "; a program is compiled for each combination of sizes that it runs with");
     return std::make_unique<DynamicNode>(node_settings(), SizeCompiler{compiler_, compiler_->make_image(model)}, signature);
@@ -280,7 +280,7 @@ std::unique_ptr<FusedNode> Ep::make_fused(std::shared_ptr<const hipdnn_rt::OpenP
     return std::make_unique<AheadNode>(ort_, signature.node, program->target(), device.target());
   }
   NodeSettings settings = node_settings();
-  const bool rounds = settings_.options.rounding == Rounding::as_compiled && program->allows_tf32();
+  const bool rounds = !settings_.options.tf32 && program->allows_tf32();
   if (rounds) settings.device.device = settings_.open_device(true);
   return make_node(settings, std::move(program), signature, std::move(rest));
 }

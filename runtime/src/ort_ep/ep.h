@@ -37,6 +37,8 @@ class Ep final : public OrtEp {
     /// Null on the CPU.
     std::shared_ptr<DeviceMemory> memory;
     std::string target;
+    /// The caller's own, on which work on a GPU goes; null where ONNX Runtime has one.
+    hipStream_t user_stream = nullptr;
     /// The session's device under another rule for products of f32.
     std::function<std::shared_ptr<const hipdnn_rt::Device>(bool allows_tf32)> open_device;
   };
@@ -69,7 +71,9 @@ class Ep final : public OrtEp {
   /// The node of a program. One for another device, of a model that is compiled ahead, cannot run.
   std::unique_ptr<FusedNode> make_fused(std::shared_ptr<const hipdnn_rt::OpenProgram> program, const NodeSignature& signature,
                                         std::optional<SizeCompiler> rest = std::nullopt) const;
-  NodeSettings node_settings() const { return {ort_, settings_.device, profile_.get(), settings_.options.max_shapes}; }
+  NodeSettings node_settings() const {
+    return {ort_, settings_.device, profile_.get(), static_cast<std::size_t>(settings_.options.max_specializations)};
+  }
   std::string compatibility_of(std::int64_t format) const;
   std::unique_ptr<FusedNode> load(const OrtGraph* graph, const OrtNode* node, const NodeSignature& signature, OrtNode** context_node);
   NodeSignature signature_of(const OrtNode* fused_node) const;

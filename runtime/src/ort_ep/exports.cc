@@ -1,4 +1,4 @@
-// The functions that ONNX Runtime looks up in a plugin library, and the table of options for tools.
+// The functions that ONNX Runtime looks up in a plugin library.
 #include <new>
 #include <string>
 
@@ -7,12 +7,6 @@
 
 namespace hipdnn_ep {
 namespace {
-
-/// Describe the options once; the text lives as long as the library.
-const std::string& options_text() {
-  static const std::string text = describe_options();
-  return text;
-}
 
 OrtStatus* refuse_version(const OrtApiBase* base) {
   const std::string message = std::string("libhipdnn_ep needs ONNX Runtime 1.") + std::to_string(ORT_API_VERSION) + " or later, this is " +
@@ -45,6 +39,3 @@ HIPDNN_EP_EXPORT OrtStatus* ReleaseEpFactory(OrtEpFactory* factory) {
   delete static_cast<hipdnn_ep::Factory*>(factory);
   return nullptr;
 }
-
-/// The provider's options as JSON: an array of {key, type, default, values, help}. The text lives as long as the library.
-HIPDNN_EP_EXPORT const char* HipdnnEpDescribeOptions() { return hipdnn_ep::options_text().c_str(); }

@@ -24,22 +24,8 @@ std::string plan_folder(const Options& options, const std::string& port) {
   if (options.plan_cache == "none") return "";
   if (!options.plan_cache.empty()) return options.plan_cache;
   const std::string directory = options.cache_dir.empty() ? hipdnn_rt::default_cache_directory() : options.cache_dir;
-  const bool is_kept = port != "host" && options.cache_limit_bytes > 0 && !directory.empty();
+  const bool is_kept = port != "host" && options.cache_limit_mb > 0 && !directory.empty();
   return is_kept ? directory + "/plans" : "";
-}
-
-hipdnn_rt::Device::Options device_options(const Options& options, const std::string& port, int ordinal, bool allows_tf32) {
-  return {.ordinal = ordinal,
-          .threads = options.threads,
-          .uses_graphs = options.uses_graphs,
-          .timed_plans = options.timed_plans,
-          .engine = options.engine,
-          .knobs = options.knobs,
-          .policies = options.policies,
-          .plugins = options.plugins,
-          .allows_tf32 = allows_tf32,
-          .compares_plans = options.compares_plans,
-          .plan_folder = plan_folder(options, port)};
 }
 
 Factory* self_of(OrtEpFactory* factory) { return static_cast<Factory*>(factory); }
@@ -182,7 +168,7 @@ OrtEpDevice* Factory::offer(const OrtHardwareDevice* hardware, const Choice& cho
 }
 
 OrtEpDevice* Factory::offer_gpu(const OrtHardwareDevice* hardware, const Choice& choice) {
-  auto memory = std::make_shared<DeviceMemory>(open_device(choice.port, {.ordinal = choice.ordinal}));
+  auto memory = std::make_shared<DeviceMemory>(open_device({.port = choice.port, .device = choice.ordinal, .compare_plans = false}));
   Gpu gpu{choice, make_memory_info(ort_, memory->vendor_id(), choice.ordinal, OrtDeviceMemoryType_DEFAULT),
           make_memory_info(ort_, memory->vendor_id(), choice.ordinal, OrtDeviceMemoryType_HOST_ACCESSIBLE), memory};
   OrtOwned<OrtEpDevice> device(offer(hardware, choice), ort_.ep->ReleaseEpDevice);
@@ -233,34 +219,41 @@ OrtEp* Factory::create_ep(const OrtKeyValuePairs* const* metadata, std::size_t c
                           const OrtLogger* session_logger) {
   const Logger logger(ort_, session_logger);
   try {
-    Ep::Settings settings{parse_options(given_options(ort_, session)), read_context_settings(ort_, session), {}, nullptr, "", nullptr};
+    Ep::Settings settings{parse_options(given_options(ort_, session)), read_context_settings(ort_, session), {}, nullptr, "", nullptr, nullptr};
+    const Options& options = settings.options;
     const Choice choice = choose_device(metadata, count);
-    settings.open_device = [this, choice, options = settings.options](bool allows_tf32) {
-      return open_device(choice.port, device_options(options, choice.port, choice.ordinal, allows_tf32));
+    hipdnn_rt::DeviceOptions device = options;
+    device.port = choice.port;
+    device.device = choice.ordinal;
+    device.plan_cache = plan_folder(options, choice.port);
+    settings.open_device = [this, device](bool allows_tf32) {
+      hipdnn_rt::DeviceOptions settled = device;
+      settled.tf32 = allows_tf32;
+      return open_device(settled);
     };
-    settings.device = {settings.open_device(settings.options.rounding == Rounding::tf32), choice.is_gpu};
+    settings.device = {settings.open_device(options.tf32.value_or(options.precision == "tf32")), choice.is_gpu};
     if (choice.is_gpu) settings.memory = memory_of(vendor_id_of(settings.device.device->port()), choice.ordinal);
-    settings.target = settings.options.target.empty() ? settings.device.device->target() : settings.options.target;
+    settings.target = options.target.empty() ? settings.device.device->target() : options.target;
+    settings.user_stream = parse_user_stream(options.user_compute_stream);
+    check_effects(options, choice.is_gpu, settings.target);
     return new Ep(ort_, std::move(settings), compiler_, logger);
   } catch (const hipdnn_rt::Error& error) {
     return new Ep(ort_, error.what(), logger);
   }
 }
 
-std::shared_ptr<const hipdnn_rt::Device> Factory::open_device(const std::string& port, hipdnn_rt::Device::Options options) {
+std::shared_ptr<const hipdnn_rt::Device> Factory::open_device(const hipdnn_rt::DeviceOptions& options) {
   const std::lock_guard lock(mutex_);
-  std::weak_ptr<const hipdnn_rt::Device>& known = devices_[{port, options.ordinal, options.threads, options.uses_graphs, options.timed_plans,
-                                                           options.engine, options.allows_tf32, options.plan_folder,
-                                                           options.policies, options.plugins.paths, options.plugins.mode, options.knobs, options.compares_plans}];
+  std::weak_ptr<const hipdnn_rt::Device>& known = devices_[options];
   if (auto device = known.lock()) return device;
-  options.log = [logger = logger_](hipdnnSeverity_t severity, const std::string& line) {
+  const auto log = [logger = logger_](hipdnnSeverity_t severity, const std::string& line) {
     if (severity == HIPDNN_SEV_INFO) {
       logger.verbose(line);
     } else {
       logger.warning(line);
     }
   };
-  auto device = std::make_shared<const hipdnn_rt::Device>(hipdnn_rt::Library::open(port), std::move(options));
+  auto device = std::make_shared<const hipdnn_rt::Device>(hipdnn_rt::Library::open(options.port), options, hipdnn_rt::DeviceEnvironment{.log = log});
   known = device;
   return device;
 }
@@ -285,7 +278,7 @@ OrtCompiledModelCompatibility Factory::judge(const OrtHardwareDevice* const* dev
     });
     if (is_wanted && !is_virtual_) port = vendor.port;
   }
-  const auto device = open_device(port, {});
+  const auto device = open_device({.port = port, .compare_plans = false});
   const std::string own = compatibility_text(device->library().version(), device->target(), hipdnn_rt::kProgramFormat);
   const Compatibility found = judge_compatibility(text, own, *device);
   if (!found.reason.empty()) logger_.warning("a compiled model is not compatible: " + found.reason);

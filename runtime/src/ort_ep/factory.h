@@ -6,7 +6,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "ep.h"
@@ -68,7 +67,7 @@ class Factory final : public OrtEpFactory {
 
   OrtEp* create_ep(const OrtKeyValuePairs* const* metadata, std::size_t count, const OrtSessionOptions* options, const OrtLogger* logger);
   Choice choose_device(const OrtKeyValuePairs* const* metadata, std::size_t count) const;
-  std::shared_ptr<const hipdnn_rt::Device> open_device(const std::string& port, hipdnn_rt::Device::Options options);
+  std::shared_ptr<const hipdnn_rt::Device> open_device(const hipdnn_rt::DeviceOptions& options);
   std::shared_ptr<DeviceMemory> memory_of(const OrtMemoryDevice* device) const;
   std::shared_ptr<DeviceMemory> memory_of(std::uint32_t vendor_id, int ordinal) const;
   OrtCompiledModelCompatibility judge(const OrtHardwareDevice* const* devices, std::size_t count, const char* text);
@@ -79,12 +78,8 @@ class Factory final : public OrtEpFactory {
   bool is_virtual_;
   CompilerService compiler_;
   mutable std::mutex mutex_;
-  /// Port and options, without the log.
-  using DeviceKey =
-      std::tuple<std::string, int, int, bool, int, std::string, bool, std::string, std::vector<std::string>, std::vector<std::string>, int,
-                 std::vector<std::string>, bool>;
   /// Sessions with equal settings share a device, so that equal graphs share plans.
-  std::map<DeviceKey, std::weak_ptr<const hipdnn_rt::Device>> devices_;
+  std::map<hipdnn_rt::DeviceOptions, std::weak_ptr<const hipdnn_rt::Device>> devices_;
   std::vector<Gpu> gpus_;
   std::vector<OrtOwned<OrtHardwareDevice>> made_hardware_;
 };

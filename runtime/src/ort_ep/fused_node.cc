@@ -26,7 +26,7 @@ void AheadNode::run(OrtKernelContext*) {
 }
 
 SizedNode::SizedNode(const NodeSettings& settings, NodeSignature signature)
-    : FusedNode(settings.ort), settings_(settings), signature_(std::move(signature)), programs_(settings.max_shapes) {}
+    : FusedNode(settings.ort), settings_(settings), signature_(std::move(signature)), programs_(settings.max_specializations) {}
 
 void SizedNode::run(OrtKernelContext* context) {
   /// Room for the dims of some dozens of inputs.

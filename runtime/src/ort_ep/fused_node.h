@@ -61,7 +61,7 @@ struct NodeSettings {
   /// May be null; outlives the nodes.
   Profile* profile;
   /// Programs kept by a node whose input sizes vary.
-  std::size_t max_shapes;
+  std::size_t max_specializations;
 };
 
 /// A model that is compiled for the sizes of a run.
@@ -72,7 +72,7 @@ struct SizeCompiler {
 
 /// A node whose input sizes are known when it runs. The first run with new sizes makes a program for them, those that follow find it: under a
 /// lock that is held for the search alone, and without an allocation beside those of ONNX Runtime, which tells sizes in an object of its own.
-/// Programs used least recently go when there are more than `max_shapes`.
+/// Programs used least recently go when there are more than `max_specializations`.
 class SizedNode : public FusedNode {
  public:
   SizedNode(const NodeSettings& settings, NodeSignature signature);

@@ -102,10 +102,10 @@ bool has_extensions() {
 }
 
 std::optional<hipdnn_rt::DiskCache> open_cache(const Options& options) {
-  if (options.cache_limit_bytes == 0 || has_extensions()) return std::nullopt;
+  if (options.cache_limit_mb == 0 || has_extensions()) return std::nullopt;
   const std::string directory = options.cache_dir.empty() ? hipdnn_rt::default_cache_directory() : options.cache_dir;
   if (directory.empty()) return std::nullopt;
-  return std::make_optional<hipdnn_rt::DiskCache>(directory, options.cache_limit_bytes);
+  return std::make_optional<hipdnn_rt::DiskCache>(directory, cache_limit_bytes(options));
 }
 
 }  // namespace
@@ -119,7 +119,7 @@ ModelCompiler::ModelCompiler(CompilerService& service, const Options& options, s
       identity_(build_identity() + "\n" + library + "\n" + cpu_identity()) {}
 
 bool ModelCompiler::reads_cache() const {
-  return cache_.has_value() && options_.dump_ir_dir.empty() && options_.compiler.mode != CompilerMode::none;
+  return cache_.has_value() && options_.dump_ir.empty() && options_.compiler != "none";
 }
 
 std::string ModelCompiler::key_of(const char* action, const std::string& content_key, const std::string& detail) const {
@@ -170,12 +170,12 @@ PlacedModel ModelCompiler::place(const EncodedModel& model) const {
                          {"target", target_},
                          {"precision", options_.precision},
                          {"placement", options_.placement},
-                         {"sized_parts", options_.sized_parts}};
+                         {"dynamic_fallback", options_.dynamic_fallback}};
   if (!options_.buckets.empty()) request["buckets"] = options_.buckets;
   const std::string key = key_of("place", digest.hex_digest(), request.dump());
   if (std::optional<PlacedModel> found = find_placed(key)) return *std::move(found);
   const MemoryFile file = write_image(model, false);
-  const nlohmann::json result = service_.request(options_.compiler, request, std::array{file.fd()});
+  const nlohmann::json result = service_.request(compiler_options(options_), request, std::array{file.fd()});
   PlacedModel placed = read_placement(result);
   const std::string text = result.dump();
   store(key, kPlaced, std::as_bytes(std::span(text)));
@@ -231,8 +231,8 @@ CompiledModel ModelCompiler::request_program(const std::string& key, const Memor
   nlohmann::json request{{"action", "compile"}, {"target", target_}, {"precision", options_.precision}, {"name", name}};
   if (!shapes.empty()) request["shapes"] = shapes;
   if (shapes.empty() && !options_.buckets.empty()) request["buckets"] = options_.buckets;
-  if (!options_.dump_ir_dir.empty()) request["dump_ir"] = options_.dump_ir_dir + "/" + name;
-  service_.request(options_.compiler, request, std::array{image.fd(), output.fd()});
+  if (!options_.dump_ir.empty()) request["dump_ir"] = options_.dump_ir + "/" + name;
+  service_.request(compiler_options(options_), request, std::array{image.fd(), output.fd()});
   output.seal_size();
   const auto mapping = std::make_shared<const Mapping>(output.map(MemoryFile::Access::read_only));
   CompiledModel compiled{hipdnn_rt::OpenProgram::parse_container(mapping->bytes(), mapping), mapping->bytes()};

@@ -140,10 +140,7 @@ std::int64_t find_engine(const Port& port, const std::vector<EngineInfo>& engine
   throw InputError("engine '" + name + "' is unknown: port '" + std::string(port.name) + "' has " + list_names(names));
 }
 
-void check_knobs(const Device::Options& options) {
-  for (const std::string& knob : options.knobs) {
-    if (knob.find('=') == std::string::npos || knob.front() == '=') throw InputError("knobs: '" + knob + "': expected NAME=VALUE");
-  }
+void check_knobs(const DeviceOptions& options) {
   if (!options.knobs.empty() && options.engine.empty()) throw InputError("knobs are set for one engine: name it with the option 'engine'");
 }
 
@@ -151,16 +148,19 @@ std::string line_of(std::string_view name, std::string_view value) { return std:
 
 }  // namespace
 
-Device::Device(std::shared_ptr<const Library> library, Options options)
-    : library_(std::move(library)), options_(std::move(options)), plans_(std::make_unique<PlanCache>()) {
-  options_.plugins = located(std::move(options_.plugins));
-  has_choice_ = check_ordinal(*library_, options_.ordinal) > 1;
+Device::Device(std::shared_ptr<const Library> library, DeviceOptions options, DeviceEnvironment environment)
+    : library_(std::move(library)),
+      options_(std::move(options)),
+      environment_(std::move(environment)),
+      plugin_paths_(located(options_.plugin_dirs, options_.plugin_mode)),
+      plans_(std::make_unique<PlanCache>()) {
+  has_choice_ = check_ordinal(*library_, options_.device) > 1;
   activate();
   const Handle handle = create_handle(nullptr);
-  architecture_ = read_architecture(*library_, options_.ordinal);
+  architecture_ = read_architecture(*library_, options_.device);
   takes_constants_ = takes_numbers(library_, HIPDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR,
                                    extension_attribute(HIPDNN_ATTR_EXECUTION_PLAN_CONSTANT_UIDS_MLIR_EXT));
-  name_ = read_name(library_->hip(), options_.ordinal);
+  name_ = read_name(library_->hip(), options_.device);
   engines_ = list_engines(library_->hipdnn(), handle.get());
   for (const EngineInfo& engine : engines_) engine_names_[engine.id] = engine.name;
   policies_ = list_policies(library_->hipdnn(), handle.get());
@@ -169,15 +169,15 @@ Device::Device(std::shared_ptr<const Library> library, Options options)
   check_knobs(options_);
   if (!options_.engine.empty()) preferred_engine_ = find_engine(port(), engines_, options_.engine);
   reference_ = open_reference();
-  if (!options_.plan_folder.empty()) {
-    plan_store_ = std::make_unique<PlanStore>(options_.plan_folder, options_.plan_folder_bytes, plan_setting(), options_.log);
+  if (!options_.plan_cache.empty()) {
+    plan_store_ = std::make_unique<PlanStore>(options_.plan_cache, environment_.plan_cache_bytes, plan_setting(), environment_.log);
   }
 }
 
 std::unique_ptr<const Reference> Device::open_reference() const {
-  if (!options_.compares_plans || port().device_memory_is_host_memory) return nullptr;
+  if (!options_.compare_plans || port().device_memory_is_host_memory) return nullptr;
   try {
-    auto host = std::make_shared<const Device>(Library::open("host", options_.reference_directory), Options{.threads = options_.threads});
+    auto host = std::make_shared<const Device>(Library::open("host", environment_.reference_directory), DeviceOptions{.threads = options_.threads});
     return std::make_unique<const Reference>(std::move(host));
   } catch (const DeviceError& error) {
     log(HIPDNN_SEV_WARN, "plans are used without having been compared: " + std::string(error.what()));
@@ -206,7 +206,7 @@ void Device::read_plugins(hipdnnHandle_t handle) {
   const HipdnnApi& api = library_->hipdnn();
   plugins_ = loaded_plugins(api, handle);
   if (api.get_loaded_plugin_paths == nullptr) return;
-  for (const std::string& path : paths_without_effect(options_.plugins, plugins_)) {
+  for (const std::string& path : paths_without_effect(plugin_paths_, plugins_)) {
     log(HIPDNN_SEV_WARN, "plugin_dirs: the library loads no engine plugin from " + path + "; its own log says why");
   }
 }
@@ -222,13 +222,13 @@ std::string Device::library_setting() const {
   for (const EngineInfo& engine : engines_) add(engine.name, engine.plugin + " " + engine.version);
   for (const std::string& path : plugins_) add("plugin", path);
   for (const std::string& policy : options_.policies) add("policy", policy);
-  add("tf32", options_.allows_tf32 ? "1" : "0");
+  add("tf32", allows_tf32() ? "1" : "0");
   return setting;
 }
 
 std::string Device::plan_setting() const {
   std::string knobs;
-  for (const std::string& knob : options_.knobs) knobs += line_of("knob", knob);
+  for (const auto& [name, value] : options_.knobs) knobs += line_of("knob", name + "=" + value);
   return library_setting() + line_of("threads", std::to_string(options_.threads)) + line_of("engine", options_.engine) + knobs +
          line_of("compared", reference_ ? reference_->version() : "no");
 }
@@ -246,12 +246,12 @@ bool Device::runs(std::string_view target) const {
 
 bool Device::uses_graphs() const {
   const HipApi& hip = library_->hip();
-  return options_.uses_graphs && hip.stream_begin_capture != nullptr && hip.stream_end_capture != nullptr && hip.graph_instantiate != nullptr &&
+  return options_.graph_capture && hip.stream_begin_capture != nullptr && hip.stream_end_capture != nullptr && hip.graph_instantiate != nullptr &&
          hip.graph_launch != nullptr && hip.graph_exec_destroy != nullptr && hip.graph_destroy != nullptr;
 }
 
 void Device::activate() const {
-  if (has_choice_) check(library_->hip(), library_->hip().set_device(options_.ordinal), "hipSetDevice");
+  if (has_choice_) check(library_->hip(), library_->hip().set_device(options_.device), "hipSetDevice");
 }
 
 DeviceBuffer Device::allocate(std::size_t bytes) const {
@@ -293,10 +293,10 @@ Stream Device::create_stream() const {
 void Device::check_stream(hipStream_t stream) const {
   if (library_->hip().stream_get_device == nullptr || stream == nullptr || stream == hipStreamPerThread) return;
   activate();
-  int found = options_.ordinal;
+  int found = options_.device;
   check(library_->hip(), library_->hip().stream_get_device(stream, &found), "hipStreamGetDevice");
-  if (found == options_.ordinal) return;
-  throw InputError("the stream is of GPU " + std::to_string(found) + ", the session runs on GPU " + std::to_string(options_.ordinal));
+  if (found == options_.device) return;
+  throw InputError("the stream is of GPU " + std::to_string(found) + ", the session runs on GPU " + std::to_string(options_.device));
 }
 
 Event Device::create_event(bool is_timed) const {
@@ -309,12 +309,12 @@ Event Device::create_event(bool is_timed) const {
 Handle Device::create_handle(hipStream_t stream) const {
   activate();
   const HipdnnApi& api = library_->hipdnn();
-  use_plugins(*library_, options_.plugins);
+  use_plugins(*library_, plugin_paths_);
   hipdnnHandle_t raw = nullptr;
   check(api, api.create(&raw), "hipdnnCreate");
   Handle handle(library_, raw);
   if (stream != nullptr) check(api, api.set_stream(raw, stream), "hipdnnSetStream");
-  if (api.allow_tf32 != nullptr) check(api, api.allow_tf32(raw, options_.allows_tf32 ? 1 : 0), "hipdnnCudaAllowTf32_ext");
+  if (api.allow_tf32 != nullptr) check(api, api.allow_tf32(raw, allows_tf32() ? 1 : 0), "hipdnnCudaAllowTf32_ext");
   if (options_.threads > 0 && api.set_threads != nullptr) check(api, api.set_threads(raw, options_.threads), "hipdnnHostSetThreads_ext");
   return handle;
 }

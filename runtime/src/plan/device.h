@@ -15,6 +15,7 @@
 #include "device/log.h"
 #include "device/owned.h"
 #include "device/plugins.h"
+#include "options_table.h"
 
 namespace hipdnn_rt {
 
@@ -36,39 +37,20 @@ struct EngineInfo {
   std::string version;
 };
 
+/// What the process brings to a device beside the options.
+struct DeviceEnvironment {
+  /// Folder of the host library to compare with; empty for where it comes with this package.
+  std::string reference_directory = {};
+  std::uint64_t plan_cache_bytes = 256U << 20U;
+  Log log = {};
+};
+
 /// One device of a port, with its settings and the plans built on it. Safe to share between threads.
 class Device {
  public:
-  struct Options {
-    int ordinal = 0;
-    /// Threads that one execution may use where the library computes on CPU threads; 0 leaves the library's default.
-    int threads = 0;
-    /// Record runs as graphs of the device and replay them where addresses repeat. Ports without graphs run step by step.
-    bool uses_graphs = false;
-    /// Proposals of the library to time for each graph, of which the fastest is kept; 0 keeps the first that builds.
-    int timed_plans = 0;
-    /// Name of the engine that graphs go to where it takes them; empty leaves the order to the library.
-    std::string engine = {};
-    /// Knobs to set for that engine, "NAME=VALUE" each.
-    std::vector<std::string> knobs = {};
-    /// Names of the library's heuristic policies that rank engines, in the order they are asked; empty for the library's own.
-    std::vector<std::string> policies = {};
-    /// Engine plugins, for the whole process.
-    PluginPaths plugins = {};
-    /// Products of f32 may round their operands to TF32, where the port has engines that do.
-    bool allows_tf32 = false;
-    /// Use a plan only after it has answered as the host library does. Not where plans are the host library's own.
-    bool compares_plans = false;
-    /// Folder of the host library to compare with; empty for where it comes with this package.
-    std::string reference_directory = {};
-    /// Where choices and plans are kept between processes; empty for nowhere.
-    std::string plan_folder = {};
-    std::uint64_t plan_folder_bytes = 256U << 20U;
-    Log log = {};
-  };
-
   /// Throws InputError for an engine, a policy or plugins that the library does not have, DeviceError for a device that cannot be used.
-  Device(std::shared_ptr<const Library> library, Options options);
+  /// `options.port` is the library's, `options.plan_cache` a folder or empty for none, and `options.tf32` is settled.
+  Device(std::shared_ptr<const Library> library, DeviceOptions options, DeviceEnvironment environment = {});
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -76,7 +58,11 @@ class Device {
   const Library& library() const { return *library_; }
   const std::shared_ptr<const Library>& shared_library() const { return library_; }
   const Port& port() const { return library_->port(); }
-  const Options& options() const { return options_; }
+  const DeviceOptions& options() const { return options_; }
+  const DeviceEnvironment& environment() const { return environment_; }
+  int ordinal() const { return options_.device; }
+  /// Whether products of f32 may round their operands to TF32, where the port has engines that do.
+  bool allows_tf32() const { return options_.tf32.value_or(false); }
   /// Whether runs are recorded: asked for, and the port can.
   bool uses_graphs() const;
   /// Whether plans take the constants extension: pointers that never change, known at plan time.
@@ -89,9 +75,9 @@ class Device {
   const std::vector<std::string>& policies() const { return policies_; }
   /// Files of the library's plugins; none where it does not tell.
   const std::vector<std::string>& plugins() const { return plugins_; }
-  /// The ids of Options::policies.
+  /// The ids of the option `policies`.
   const std::vector<std::int64_t>& policy_order() const { return policy_order_; }
-  /// The engine of Options::engine.
+  /// The engine of the option `engine`.
   std::optional<std::int64_t> preferred_engine() const { return preferred_engine_; }
   /// The device's model, for people; empty where the port does not tell.
   const std::string& name() const { return name_; }
@@ -111,7 +97,7 @@ class Device {
   /// Held while a plan is timed: what runs beside it would be measured with it.
   std::mutex& timing() const { return timing_; }
   void log(hipdnnSeverity_t severity, const std::string& line) const {
-    if (options_.log) options_.log(severity, line);
+    if (environment_.log) environment_.log(severity, line);
   }
 
   /// Make this the calling thread's device. Everything below does so itself.
@@ -141,7 +127,9 @@ class Device {
   std::unique_ptr<const Reference> open_reference() const;
 
   std::shared_ptr<const Library> library_;
-  Options options_;
+  DeviceOptions options_;
+  DeviceEnvironment environment_;
+  PluginPaths plugin_paths_;
   /// With one device there is nothing to choose: it is every thread's from the start.
   bool has_choice_ = true;
   bool takes_constants_ = false;

@@ -49,7 +49,7 @@ std::shared_ptr<const Plan> Plan::build(const Device& device, std::shared_ptr<co
     key = store->key(executable.canonical, uids);
     kept = store->find(key);
     // Asked to look further than the process that kept it.
-    if (kept && kept->timed_plans < device.options().timed_plans) kept.reset();
+    if (kept && kept->timed_plans < device.options().autotune) kept.reset();
   }
   if (kept && !kept->plan.empty()) {
     if (std::shared_ptr<Plan> plan = restore(device, handle, *kept, label_of(executable))) {
@@ -63,7 +63,7 @@ std::shared_ptr<const Plan> Plan::build(const Device& device, std::shared_ptr<co
   plan->timed_us_ = is_same ? kept->time_us : time_us;
   // A kept plan that the library did not take again is replaced. What was chosen for want of memory, say, is not for the next process.
   if (store != nullptr && !choice.has_failed() && !(is_same && kept->plan.empty())) {
-    const int timed_plans = is_same ? kept->timed_plans : device.options().timed_plans;
+    const int timed_plans = is_same ? kept->timed_plans : device.options().autotune;
     store->store(key, {plan->engine_id_, plan->engine_name_, knobs, timed_plans, plan->timed_us_, plan->serialize()});
   }
   plan->build_ms_ = milliseconds_since(start);

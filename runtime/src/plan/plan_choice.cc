@@ -38,13 +38,13 @@ PlanChoice::Chosen PlanChoice::choose(const PlanRecord* kept) {
 
 PlanChoice::Chosen PlanChoice::choose_proposal(const PlanRecord* kept) {
   const std::vector<Descriptor> graph = build_descriptors(device_.shared_library(), handle_->get(), executable_.descriptors, label_);
-  int timed = kept != nullptr ? 0 : device_.options().timed_plans;
+  int timed = kept != nullptr ? 0 : device_.options().autotune;
   bool is_compared = kept == nullptr;
   std::vector<Proposal> proposals = propose(device_, graph.back(), label_, reasons_);
   auto first = prefer(proposals, kept);
   if (kept != nullptr && first == proposals.begin()) {
     // What was chosen is not proposed any more: the choice is made again.
-    timed = device_.options().timed_plans;
+    timed = device_.options().autotune;
     first = prefer(proposals, nullptr);
     is_compared = true;
   }

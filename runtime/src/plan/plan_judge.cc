@@ -46,7 +46,7 @@ const std::vector<Answer>& PlanJudge::wanted() {
 
 std::optional<std::string> PlanJudge::why_wrong(std::span<const Answer> answer) {
   const std::vector<Answer>& reference = wanted();
-  const double tolerance = tolerance_of(excerpt_.executable, device_.options().allows_tf32);
+  const double tolerance = tolerance_of(excerpt_.executable, device_.allows_tf32());
   for (std::size_t i = 0; i < reference.size(); ++i) {
     const Comparison found = compare(answer[i], reference[i], tolerance);
     if (found.is_right) continue;

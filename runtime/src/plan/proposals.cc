@@ -78,9 +78,7 @@ std::string read_knobs(const Descriptor& configuration) {
 }
 
 /// One knob's choice; its value is an integer or a number where it reads as one, else a text.
-Descriptor choose_knob(const std::shared_ptr<const Library>& library, const std::string& knob, const std::string& what) {
-  const std::size_t split = knob.find('=');
-  const std::string name = knob.substr(0, split), value = knob.substr(split + 1);
+Descriptor choose_knob(const std::shared_ptr<const Library>& library, const std::string& name, const std::string& value, const std::string& what) {
   const auto parse = [&](auto& number) {
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
     return error == std::errc() && end == value.data() + value.size();
@@ -104,7 +102,7 @@ Descriptor choose_knob(const std::shared_ptr<const Library>& library, const std:
 /// The preferred engine with the device's knobs; nothing where there are none, or the engine takes the graph or the knobs not. A configuration
 /// of the heuristic's does not say whose it is before it is finalized, when it takes no knobs any more.
 std::optional<Proposal> configure(const Device& device, const Descriptor& graph, const std::string& executable) {
-  const std::vector<std::string>& knobs = device.options().knobs;
+  const auto& knobs = device.options().knobs;
   if (knobs.empty() || !device.preferred_engine()) return std::nullopt;
   const std::shared_ptr<const Library>& library = device.shared_library();
   const std::string what = executable + ", knobs of " + device.options().engine;
@@ -120,9 +118,9 @@ std::optional<Proposal> configure(const Device& device, const Descriptor& graph,
     std::vector<Descriptor> choices;
     std::vector<hipdnnBackendDescriptor_t> raw;
     std::string asked;
-    for (const std::string& knob : knobs) {
-      raw.push_back(choices.emplace_back(choose_knob(library, knob, what)).get());
-      asked += (asked.empty() ? "" : " ") + knob;
+    for (const auto& [name, value] : knobs) {
+      raw.push_back(choices.emplace_back(choose_knob(library, name, value, what)).get());
+      asked += (asked.empty() ? "" : " ") + name + "=" + value;
     }
     Descriptor configuration(library, HIPDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     configuration.set_descriptor(HIPDNN_ATTR_ENGINECFG_ENGINE, engine, what);

@@ -39,9 +39,9 @@ std::optional<std::pair<std::string, RefusedPlan>> decode(std::span<const std::b
 }  // namespace
 
 RefusalStore::RefusalStore(const Device& device, const std::string& folder)
-    : cache_(folder, device.options().plan_folder_bytes),
+    : cache_(folder, device.environment().plan_cache_bytes),
       setting_(digest_of({kFormat, device.library_setting()})),
-      log_(device.options().log) {}
+      log_(device.environment().log) {}
 
 std::vector<RefusedPlan> RefusalStore::all() const {
   std::vector<RefusedPlan> refusals;

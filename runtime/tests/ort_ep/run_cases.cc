@@ -105,7 +105,7 @@ void add_run_cases(check::Suite& suite, const Fixture& fixture) {
   });
   suite.add("runs: equal bits and flat memory when programs drive each other out", [&fixture] {
     // Without packed weights: the host library gives those back in blocks of many programs'.
-    run_concurrently(fixture, "dynamic_pointwise", fixture.settings("dynamic_pointwise", {{"max_shapes", "2"}}), kRuns / 10, {1, 2, 3, 5});
+    run_concurrently(fixture, "dynamic_pointwise", fixture.settings("dynamic_pointwise", {{"max_specializations", "2"}}), kRuns / 10, {1, 2, 3, 5});
   });
 }
 

@@ -30,7 +30,7 @@ FakeHip::FakeHip(const Libraries& libraries) {
 
 std::shared_ptr<hipdnn_ep::DeviceMemory> open_memory(const Libraries& libraries, hipdnn_ep::DeviceMemory::Options options, int ordinal) {
   auto device = std::make_shared<const hipdnn_rt::Device>(hipdnn_rt::Library::open("hip", libraries.fake),
-                                                          hipdnn_rt::Device::Options{.ordinal = ordinal});
+                                                          hipdnn_rt::DeviceOptions{.device = ordinal, .compare_plans = false});
   return std::make_shared<hipdnn_ep::DeviceMemory>(std::move(device), options);
 }
 

@@ -185,7 +185,7 @@ struct Factory : OrtEpFactory {
 
   static std::shared_ptr<DeviceMemory> open() {
     auto library = hipdnn_rt::Library::open(std::getenv(kPluginPort), std::getenv(kPluginDirectory));
-    return std::make_shared<DeviceMemory>(std::make_shared<const hipdnn_rt::Device>(std::move(library), hipdnn_rt::Device::Options{}));
+    return std::make_shared<DeviceMemory>(std::make_shared<const hipdnn_rt::Device>(std::move(library), hipdnn_rt::DeviceOptions{.compare_plans = false}));
   }
 
   OrtEpDevice* offer() {

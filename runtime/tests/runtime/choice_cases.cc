@@ -27,6 +27,8 @@ namespace runtime_tests {
 namespace {
 
 using hipdnn_rt::Device;
+using hipdnn_rt::DeviceEnvironment;
+using hipdnn_rt::DeviceOptions;
 using hipdnn_rt::LoadedProgram;
 
 /// A fresh process, as far as plans go: a device of its own, which has built nothing.
@@ -36,14 +38,13 @@ struct Loaded {
   std::string engine() const { return plan().engine_name(); }
 };
 
-Loaded load(const Libraries& libraries, Device::Options options) {
-  options.compares_plans = true;
-  options.reference_directory = libraries.host;
+Loaded load(const Libraries& libraries, DeviceOptions options, hipdnn_rt::Log log = {}) {
   Sample sample = relu({2, 8});
   sample.program["target"] = "hip";
   options.threads = 1;
   const auto library = hipdnn_rt::Library::open("hip", libraries.choosing);
-  return {LoadedProgram::load(std::make_shared<const Device>(library, std::move(options)), sample.parse())};
+  DeviceEnvironment environment{.reference_directory = libraries.host, .log = std::move(log)};
+  return {LoadedProgram::load(std::make_shared<const Device>(library, std::move(options), std::move(environment)), sample.parse())};
 }
 
 /// The functions of choosing_port.h.
@@ -89,18 +90,18 @@ void test_first_that_builds_when_nothing_is_timed(const Libraries& libraries) {
 }
 
 void test_fastest_when_plans_are_timed(const Libraries& libraries) {
-  const Loaded all = load(libraries, {.timed_plans = 10});
+  const Loaded all = load(libraries, {.autotune = 10});
   check::equal(all.engine(), "TEST_LAST");
   check::near(all.plan().timed_us(), 5, 1e-3);
   // Those that do not build or do not run are not counted.
-  const Loaded three = load(libraries, {.timed_plans = 3});
+  const Loaded three = load(libraries, {.autotune = 3});
   check::equal(three.engine(), "TEST_TILED");
   check::near(three.plan().timed_us(), 20, 1e-3);
 }
 
 void test_plans_are_left_out_when_they_answer_otherwise(const Libraries& libraries) {
   Lines logged;
-  const Loaded loaded = load(libraries, {.timed_plans = 10, .log = logged.log()});
+  const Loaded loaded = load(libraries, {.autotune = 10}, logged.log());
   check::equal(loaded.engine(), "TEST_LAST", "TEST_WRONG and those that change are faster");
   const std::lock_guard lock(logged.mutex);
   check::equal(logged.lines.size(), 4U);
@@ -128,7 +129,7 @@ void test_operands_are_numbers_of_either_sign(const Libraries&) {
 void test_preferred_engine_when_it_builds(const Libraries& libraries) {
   check::equal(load(libraries, {.engine = "TEST_LAST"}).engine(), "TEST_LAST");
   check::equal(load(libraries, {.engine = "TEST_NOTHING"}).engine(), "TEST_SLOW", "an engine that builds nothing");
-  const Loaded tiled = load(libraries, {.timed_plans = 10, .engine = "TEST_TILED"});
+  const Loaded tiled = load(libraries, {.autotune = 10, .engine = "TEST_TILED"});
   check::equal(tiled.engine(), "TEST_TILED", "a faster one is not asked for");
   check::near(tiled.plan().timed_us(), 20, 1e-3, "but its own proposals are timed");
 }
@@ -149,7 +150,7 @@ void test_refusals_told_from_other_failures_by_the_status(const Libraries& libra
     for (const int timed_plans : {0, 10}) {
       control.fail_builds(status, all_builds);
       try {
-        load(libraries, {.timed_plans = timed_plans});
+        load(libraries, {.autotune = timed_plans});
         check::that(false, "no error");
       } catch (const hipdnn_rt::PlanRefusedError& error) {
         check::that(false, "taken for a refusal: " + std::string(error.what()));
@@ -168,10 +169,10 @@ void test_choice_is_not_kept_when_memory_was_short(const Libraries& libraries) {
   const TemporaryFolder folder;
   // TEST_NOTHING and TEST_SLOW.
   control.fail_builds(HIPDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED, 2);
-  check::equal(load(libraries, {.plan_folder = folder.path()}).engine(), "TEST_TILED", "the next proposal is taken");
+  check::equal(load(libraries, {.plan_cache = folder.path()}).engine(), "TEST_TILED", "the next proposal is taken");
   check::that(std::filesystem::is_empty(folder.path()), "but not kept");
   control.fail_builds(HIPDNN_STATUS_NOT_SUPPORTED, 2);
-  check::equal(load(libraries, {.plan_folder = folder.path()}).engine(), "TEST_TILED");
+  check::equal(load(libraries, {.plan_cache = folder.path()}).engine(), "TEST_TILED");
   check::that(!std::filesystem::is_empty(folder.path()), "a refusal is the same the next time");
 }
 
@@ -211,11 +212,11 @@ void test_engines_and_policies_told_when_the_library_lists_them(const Libraries&
 void test_plan_read_when_an_earlier_process_kept_it(const Libraries& libraries) {
   const Control control(libraries);
   const TemporaryFolder folder;
-  const Device::Options tuning{.timed_plans = 3, .plan_folder = folder.path()};
+  const DeviceOptions tuning{.autotune = 3, .plan_cache = folder.path()};
   load(libraries, tuning);
   check::that(control.counts().executed > 0, "plans are timed first");
   for (const int timed_plans : {3, 0}) {
-    const Loaded again = load(libraries, {.timed_plans = timed_plans, .plan_folder = folder.path()});
+    const Loaded again = load(libraries, {.autotune = timed_plans, .plan_cache = folder.path()});
     check::equal(again.engine(), "TEST_TILED");
     check::that(again.plan().is_restored(), "the plan is the kept one");
     check::near(again.plan().timed_us(), 20, 1e-3);
@@ -226,14 +227,14 @@ void test_plan_read_when_an_earlier_process_kept_it(const Libraries& libraries) 
     check::equal(counts.restored, 1);
     check::equal(counts.executed, 0);
   }
-  check::equal(load(libraries, {.timed_plans = 10, .plan_folder = folder.path()}).engine(), "TEST_LAST", "asked to look further");
+  check::equal(load(libraries, {.autotune = 10, .plan_cache = folder.path()}).engine(), "TEST_LAST", "asked to look further");
   check::equal(load(libraries, tuning).engine(), "TEST_LAST", "what was found then");
 }
 
 void test_choice_repeated_when_the_library_takes_no_plan_back(const Libraries& libraries) {
   const Control control(libraries);
   const TemporaryFolder folder;
-  const Device::Options options{.timed_plans = 3, .plan_folder = folder.path()};
+  const DeviceOptions options{.autotune = 3, .plan_cache = folder.path()};
   load(libraries, options);
   control.let_restore(false);
   control.counts();
@@ -250,7 +251,7 @@ void test_choice_repeated_when_the_library_takes_no_plan_back(const Libraries& l
 void test_choice_made_again_when_what_was_kept_is_not_proposed(const Libraries& libraries) {
   const Control control(libraries);
   const TemporaryFolder folder;
-  const Device::Options options{.timed_plans = 3, .plan_folder = folder.path()};
+  const DeviceOptions options{.autotune = 3, .plan_cache = folder.path()};
   load(libraries, options);
   control.let_restore(false);
   const auto entry = std::filesystem::directory_iterator(folder.path())->path();
@@ -270,17 +271,17 @@ void test_choice_made_again_when_what_was_kept_is_not_proposed(const Libraries& 
 
 void test_plans_apart_when_the_engine_or_the_arithmetic_differs(const Libraries& libraries) {
   const TemporaryFolder folder;
-  load(libraries, {.timed_plans = 10, .plan_folder = folder.path()});
-  check::equal(load(libraries, {.engine = "TEST_SLOW", .plan_folder = folder.path()}).engine(), "TEST_SLOW");
-  check::equal(load(libraries, {.allows_tf32 = true, .plan_folder = folder.path()}).engine(), "TEST_SLOW");
-  check::equal(load(libraries, {.plan_folder = folder.path()}).engine(), "TEST_LAST");
+  load(libraries, {.autotune = 10, .plan_cache = folder.path()});
+  check::equal(load(libraries, {.engine = "TEST_SLOW", .plan_cache = folder.path()}).engine(), "TEST_SLOW");
+  check::equal(load(libraries, {.tf32 = true, .plan_cache = folder.path()}).engine(), "TEST_SLOW");
+  check::equal(load(libraries, {.plan_cache = folder.path()}).engine(), "TEST_LAST");
 }
 
 void test_made_again_when_the_kept_plan_is_damaged(const Libraries& libraries) {
   const Control control(libraries);
   for (const bool is_cut : {true, false}) {
     const TemporaryFolder folder;
-    load(libraries, {.timed_plans = 10, .plan_folder = folder.path()});
+    load(libraries, {.autotune = 10, .plan_cache = folder.path()});
     const auto entry = std::filesystem::directory_iterator(folder.path())->path();
     if (is_cut) {
       std::filesystem::resize_file(entry, std::filesystem::file_size(entry) - 1);
@@ -288,10 +289,10 @@ void test_made_again_when_the_kept_plan_is_damaged(const Libraries& libraries) {
       std::ofstream(entry, std::ios::binary) << "no plan";
     }
     Lines lines;
-    check::equal(load(libraries, {.plan_folder = folder.path(), .log = lines.log()}).engine(), "TEST_SLOW");
+    check::equal(load(libraries, {.plan_cache = folder.path()}, lines.log()).engine(), "TEST_SLOW");
     check::equal(lines.lines.size(), 1U);
     check::contains(lines.lines.at(0), "made again");
-    check::that(load(libraries, {.plan_folder = folder.path()}).plan().is_restored(), "the entry is replaced");
+    check::that(load(libraries, {.plan_cache = folder.path()}).plan().is_restored(), "the entry is replaced");
   }
 }
 
@@ -300,7 +301,7 @@ void test_loads_when_the_folder_cannot_be_used(const Libraries& libraries) {
   const auto file = folder.path() / "file";
   std::ofstream(file) << "in the way";
   Lines lines;
-  check::equal(load(libraries, {.plan_folder = file / "plans", .log = lines.log()}).engine(), "TEST_SLOW");
+  check::equal(load(libraries, {.plan_cache = file / "plans"}, lines.log()).engine(), "TEST_SLOW");
   check::equal(lines.lines.size(), 1U);
   check::contains(lines.lines.at(0), "the plan is not kept");
 }
@@ -309,7 +310,7 @@ void test_same_plans_when_devices_share_a_folder_at_once(const Libraries& librar
   const TemporaryFolder folder;
   run_on_threads(8, [&](int) {
     for (int round = 0; round < 5; ++round) {
-      check::equal(load(libraries, {.timed_plans = 10, .plan_folder = folder.path()}).plan().engine_id(), hipdnn_rt::engine_id_of("TEST_LAST"));
+      check::equal(load(libraries, {.autotune = 10, .plan_cache = folder.path()}).plan().engine_id(), hipdnn_rt::engine_id_of("TEST_LAST"));
     }
   });
 }
@@ -351,7 +352,7 @@ void test_values_when_the_host_times_its_plans(const Libraries& libraries) {
   const TemporaryFolder folder;
   for (int round = 0; round < 2; ++round) {
     const auto device = std::make_shared<const Device>(
-        hipdnn_rt::Library::open("host", libraries.host), Device::Options{.threads = 1, .timed_plans = 4, .plan_folder = folder.path()});
+        hipdnn_rt::Library::open("host", libraries.host), DeviceOptions{.threads = 1, .autotune = 4, .plan_cache = folder.path()});
     hipdnn_rt::Context context(LoadedProgram::load(device, program));
     const auto x = random_values(8 * 6 * 6, 5);
     const auto got = run_once(context, *program, {x});
@@ -392,7 +393,8 @@ void test_events_take_the_time_when_the_library_has_no_profiling(const Libraries
     Sample sample = relu({2, 8});
     sample.program["target"] = "hip";
     const auto program = sample.parse();
-    const auto device = std::make_shared<const Device>(hipdnn_rt::Library::open("hip", folder), Device::Options{.threads = 1, .log = count});
+    const auto device = std::make_shared<const Device>(hipdnn_rt::Library::open("hip", folder), DeviceOptions{.threads = 1, .compare_plans = false},
+                                                       DeviceEnvironment{.log = count});
     const auto loaded = LoadedProgram::load(device, program);
     const auto handle = std::make_shared<const hipdnn_rt::Handle>(device->create_handle(nullptr));
     hipdnn_rt::PlanTimer timer(*device, handle, program->executables()[0], {});

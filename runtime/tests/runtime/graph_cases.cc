@@ -108,7 +108,7 @@ void test_the_stream_is_of_use_when_a_recorded_step_fails(const Libraries& libra
 
 void test_run_by_step_when_the_port_records_nothing(const Libraries& libraries) {
   const auto device =
-      std::make_shared<const hipdnn_rt::Device>(hipdnn_rt::Library::open("host", libraries.host), hipdnn_rt::Device::Options{0, 1, true});
+      std::make_shared<const hipdnn_rt::Device>(hipdnn_rt::Library::open("host", libraries.host), hipdnn_rt::DeviceOptions{.threads = 1, .graph_capture = true});
   check::that(!device->uses_graphs(), "the host port has no graphs");
   const auto program = doubled_rows(kRows, kColumns, kIndices).parse();
   Context context(LoadedProgram::load(device, program));

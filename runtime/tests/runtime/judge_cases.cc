@@ -25,6 +25,8 @@ namespace {
 
 using hipdnn_rt::Answer;
 using hipdnn_rt::Device;
+using hipdnn_rt::DeviceEnvironment;
+using hipdnn_rt::DeviceOptions;
 using hipdnn_rt::LoadedProgram;
 
 constexpr int all_engines = 100;
@@ -53,19 +55,19 @@ class Wrong {
   decltype(&choosing_take_counts) take_;
 };
 
-std::string engine_of(const Libraries& libraries, Device::Options options) {
+std::string engine_of(const Libraries& libraries, DeviceOptions options, std::string reference_directory = {}, hipdnn_rt::Log log = {}) {
   Sample sample = relu({2, 8});
   sample.program["target"] = "hip";
-  options.compares_plans = true;
-  if (options.reference_directory.empty()) options.reference_directory = libraries.host;
-  const auto device = std::make_shared<const Device>(hipdnn_rt::Library::open("hip", libraries.choosing), std::move(options));
+  if (reference_directory.empty()) reference_directory = libraries.host;
+  const auto device = std::make_shared<const Device>(hipdnn_rt::Library::open("hip", libraries.choosing), std::move(options),
+                                                     DeviceEnvironment{.reference_directory = std::move(reference_directory), .log = std::move(log)});
   return LoadedProgram::load(device, sample.parse())->plan(0)->engine_name();
 }
 
 void test_right_plan_is_found_when_most_are_wrong(const Libraries& libraries) {
   const Wrong wrong(libraries, 4);  // TEST_NOTHING, TEST_SLOW, TEST_TILED, TEST_BROKEN; so TEST_LAST alone is right
   for (const int timed_plans : {0, 10}) {
-    check::equal(engine_of(libraries, {.timed_plans = timed_plans}), "TEST_LAST", std::to_string(timed_plans) + " plans timed");
+    check::equal(engine_of(libraries, {.autotune = timed_plans}), "TEST_LAST", std::to_string(timed_plans) + " plans timed");
   }
   check::equal(engine_of(libraries, {.engine = "TEST_SLOW"}), "TEST_LAST", "a preferred engine, too");
 }
@@ -73,7 +75,7 @@ void test_right_plan_is_found_when_most_are_wrong(const Libraries& libraries) {
 void test_graph_is_refused_when_no_plan_is_right(const Libraries& libraries) {
   const Wrong wrong(libraries, all_engines);
   for (const int timed_plans : {0, 10}) {
-    const std::string message = error_of<hipdnn_rt::PlanRefusedError>([&] { engine_of(libraries, {.timed_plans = timed_plans}); });
+    const std::string message = error_of<hipdnn_rt::PlanRefusedError>([&] { engine_of(libraries, {.autotune = timed_plans}); });
     check::contains(message, "TEST_SLOW answers wrongly: up to ");
   }
 }
@@ -81,18 +83,17 @@ void test_graph_is_refused_when_no_plan_is_right(const Libraries& libraries) {
 void test_compared_once_when_plans_are_kept(const Libraries& libraries) {
   const Wrong wrong(libraries, 2);
   const TemporaryFolder folder;
-  check::equal(engine_of(libraries, {.plan_folder = folder.path()}), "TEST_TILED");
+  check::equal(engine_of(libraries, {.plan_cache = folder.path()}), "TEST_TILED");
   check::that(wrong.executed() > 0, "compared");
-  check::equal(engine_of(libraries, {.plan_folder = folder.path()}), "TEST_TILED");
+  check::equal(engine_of(libraries, {.plan_cache = folder.path()}), "TEST_TILED");
   check::equal(wrong.executed(), 0, "what is kept has been compared");
 }
 
 void test_plans_kept_apart_when_they_were_not_compared(const Libraries& libraries) {
   const Wrong wrong(libraries, 2);
   const TemporaryFolder folder;
-  const Device::Options believed{.reference_directory = "/nowhere", .plan_folder = folder.path()};
-  check::equal(engine_of(libraries, believed), "TEST_SLOW", "the library is believed");
-  check::equal(engine_of(libraries, {.plan_folder = folder.path()}), "TEST_TILED", "but not its kept plan");
+  check::equal(engine_of(libraries, {.plan_cache = folder.path()}, "/nowhere"), "TEST_SLOW", "the library is believed");
+  check::equal(engine_of(libraries, {.plan_cache = folder.path()}), "TEST_TILED", "but not its kept plan");
 }
 
 void test_warning_when_there_is_no_host_library(const Libraries& libraries) {
@@ -100,7 +101,7 @@ void test_warning_when_there_is_no_host_library(const Libraries& libraries) {
   const auto log = [&](hipdnnSeverity_t severity, const std::string& line) {
     if (severity >= HIPDNN_SEV_WARN) logged += line + "\n";
   };
-  check::equal(engine_of(libraries, {.reference_directory = "/nowhere", .log = log}), "TEST_SLOW");
+  check::equal(engine_of(libraries, {}, "/nowhere", log), "TEST_SLOW");
   check::contains(logged, "plans are used without having been compared: port 'host': cannot open libhipdnn_host.so");
 }
 
@@ -358,7 +359,7 @@ void test_last_image_is_compared_when_the_batch_is_large(const Libraries& librar
   Sample sample = one_convolution(8, 6);
   sample.program["executables"][0] = convolution_of(64, 8, 6);
   const hipdnn_rt::Executable executable = parsed(sample.program["executables"][0]);
-  const Device device(hipdnn_rt::Library::open("hip", libraries.disguised), {.threads = 1, .compares_plans = true, .reference_directory = libraries.host});
+  const Device device(hipdnn_rt::Library::open("hip", libraries.disguised), {.threads = 1}, {.reference_directory = libraries.host});
   const auto handle = std::make_shared<const hipdnn_rt::Handle>(device.create_handle(nullptr));
   const auto plan = hipdnn_rt::Plan::build(device, handle, executable, {});
   hipdnn_rt::PlanTimer timer(device, handle, executable, {});

@@ -16,18 +16,19 @@ namespace runtime_tests {
 
 /// The host library under its own name.
 inline std::shared_ptr<const hipdnn_rt::Device> open_host(const Libraries& libraries, int threads = 1) {
-  return std::make_shared<const hipdnn_rt::Device>(hipdnn_rt::Library::open("host", libraries.host), hipdnn_rt::Device::Options{0, threads});
+  return std::make_shared<const hipdnn_rt::Device>(hipdnn_rt::Library::open("host", libraries.host), hipdnn_rt::DeviceOptions{.threads = threads});
 }
 
 /// The same library as the runtime would meet AMD's: memory of its own, no constants extension. Programs need the target "hip".
 inline std::shared_ptr<const hipdnn_rt::Device> open_disguised(const Libraries& libraries) {
-  return std::make_shared<const hipdnn_rt::Device>(hipdnn_rt::Library::open("hip", libraries.disguised), hipdnn_rt::Device::Options{0, 1});
+  return std::make_shared<const hipdnn_rt::Device>(hipdnn_rt::Library::open("hip", libraries.disguised),
+                                                   hipdnn_rt::DeviceOptions{.threads = 1, .compare_plans = false});
 }
 
 /// The same library behind streams that work on their own time. Programs need the target "hip".
 inline std::shared_ptr<const hipdnn_rt::Device> open_deferred(const Libraries& libraries, bool uses_graphs = false) {
   return std::make_shared<const hipdnn_rt::Device>(hipdnn_rt::Library::open("hip", libraries.deferred),
-                                                   hipdnn_rt::Device::Options{0, 1, uses_graphs});
+                                                   hipdnn_rt::DeviceOptions{.threads = 1, .graph_capture = uses_graphs, .compare_plans = false});
 }
 
 /// Run `body(thread)` on `count` threads and rethrow what one of them threw.

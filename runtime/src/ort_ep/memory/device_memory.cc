@@ -12,7 +12,7 @@ constexpr std::size_t kDefaultCacheBytes = std::size_t{1} << 30;
 constexpr std::size_t kDefaultCacheDivisor = 4;
 
 std::string pool_name(const hipdnn_rt::Device& device, const char* kind) {
-  return "device " + std::to_string(device.options().ordinal) + " of port '" + std::string(device.port().name) + "', " + kind;
+  return "device " + std::to_string(device.ordinal()) + " of port '" + std::string(device.port().name) + "', " + kind;
 }
 
 std::size_t cache_bytes(const hipdnn_rt::Device& device, std::optional<std::size_t> wanted) {

@@ -31,7 +31,7 @@ class DeviceMemory {
 
   const hipdnn_rt::Device& device() const { return *device_; }
   const hipdnn_rt::HipApi& hip() const { return device_->library().hip(); }
-  int ordinal() const { return device_->options().ordinal; }
+  int ordinal() const { return device_->ordinal(); }
   std::uint32_t vendor_id() const;
 
   EventPool& events() { return events_; }

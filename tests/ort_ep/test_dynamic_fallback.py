@@ -13,7 +13,7 @@ import untaken
 
 from .sessions import make_session, placed_nodes, reference, session_options
 
-CPU = {"placement": "maximal", "sized_parts": "cpu"}
+CPU = {"placement": "maximal", "dynamic_fallback": "cpu"}
 TWO_PARTS = """g (float[n,12] x) => (float[4,6] y) <int64[2] s = {4,6}> {
     [a] r = Relu(x) [b] u = Untaken(r) [c] m = MatMul(u, w) [d] v = Reshape(m, s) [e] y = Sigmoid(v) }"""
 """Holds for n = 2, which no program for all sizes knows."""
@@ -43,7 +43,7 @@ def test_rest_is_compiled_ahead_when_a_part_has_no_one_program(tmp_path: Path) -
     source, path = tmp_path / "m.onnx", tmp_path / "ctx.onnx"
     onnx.save(_model(), source)
     left = session_options(tmp_path / "cache", options={"placement": "maximal"})
-    with pytest.raises(Exception, match=r"'sized_parts' = 'cpu'"):
+    with pytest.raises(Exception, match=r"'dynamic_fallback' = 'cpu'"):
         ort.ModelCompiler(left, str(source)).compile_to_file(str(path))
     options = session_options(tmp_path / "cache", options=CPU)
     ort.ModelCompiler(options, str(source), embed_compiled_data_into_model=True).compile_to_file(str(path))

@@ -1,0 +1,47 @@
+"""The table of options: what is made from it is current, and its rows are whole."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import hipdnn_mlir.options
+from hipdnn_mlir.cli.option_needs import NEEDS
+from hipdnn_mlir.options import options_of
+from hipdnn_mlir.report.options_doc import MADE, with_made
+
+TABLE = json.loads(Path(hipdnn_mlir.options.__file__).with_name("options.json").read_text())
+COMMANDS = {"compile", "run", "explain", "verify", "inspect", "devices"}
+PLACES = {"session", "runtime", "provider"} | COMMANDS
+KEYS = {"in", "type", "default", "range", "choices", "form", "flag", "needs", "help"}
+
+
+@pytest.mark.parametrize("file", MADE)
+def test_what_is_made_from_the_table_is_current(file: str, pytestconfig: pytest.Config) -> None:
+    page = (pytestconfig.rootpath / file).read_text()
+    assert page == with_made(file, page), "run: python -m hipdnn_mlir.report.options_doc"
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_row_is_whole(name: str) -> None:
+    row = TABLE[name]
+    assert set(row) <= KEYS | set(row["in"])
+    assert set(row["in"]) <= PLACES
+    for place in row["in"]:
+        option = options_of(place)[name]
+        assert re.fullmatch(r"[`A-Z].*\.", option.help), option.help
+        assert len(re.findall(r"\. [A-Z`]", option.help)) <= 2, "a few sentences at most"
+        if option.type == "choice" and option.default is not None:
+            assert option.default in option.choices
+        if option.type == "integer" and option.default is not None:
+            assert option.read(option.default) == option.default
+
+
+def test_every_need_is_known_to_a_place(pytestconfig: pytest.Config) -> None:
+    needs = {need for row in TABLE.values() for need in row.get("needs", ())}
+    provider = (pytestconfig.rootpath / "runtime" / "src" / "ort_ep" / "options.cc").read_text()
+    of_the_provider = set(re.findall(r'need [!=]= "(\w+)"', provider))
+    assert needs == set(NEEDS) | of_the_provider
