@@ -240,7 +240,9 @@ def test_all_buckets_are_loaded_ahead() -> None:
     check(reference(proto), session, feeds_of(session, {"b": 3, "s": 7}))
     assert session.stats.specializations == 6
     few = hipdnn_mlir.compile(proto, buckets={"b": [2, 4], "s": [3, 6, 9]}).session(max_specializations=5)
-    with pytest.raises(ModelError, match="6 combinations of buckets, the session keeps 5; load it with max_specializations=6"):
+    with pytest.raises(
+        ModelError, match="6 combinations of buckets, the session keeps 5; load it with max_specializations=6"
+    ):
         few.prewarm()
     half = hipdnn_mlir.compile(proto, buckets={"b": [2, 4]}).session()
     with pytest.raises(ModelError, match="no buckets for s; give the sizes to load for"):

@@ -170,9 +170,10 @@ def test_all_options_without_effect_are_named(observe: Observe) -> None:
             for action in ("compile", "run", "explain", "verify")
         ),
         *(([action, "m.hipdnn"], "m.hipdnn: a program file, compiled already") for action in ("compile", "explain", "verify")),
-        (["compile", "m.onnx", "--timeout", "0"], "'--timeout': 0 is not in the range 1<=x<=86400"),
-        (["compile", "m.onnx", "--timeout", "nan"], "'--timeout': 'nan' is not a valid int"),
+        (["compile", "m.onnx", "--timeout", "0"], "--timeout: bad value: expected a whole number from 1 to 86400, got 0"),
+        (["compile", "m.onnx", "--timeout", "nan"], "'--timeout': Input should be a valid integer"),
         (["compile", "m.onnx", "--precision", "f8"], "--precision: bad value: expected one of 'model', 'tf32', 'f16', 'bf16', got 'f8'"),
+        (["run", "m.onnx", "--autotune", "-1"], "--autotune: bad value: expected a whole number from 0 to 1000, got -1"),
         (["devices", "--plugin-mode", "only"], "--plugin-mode: bad value: expected one of 'additive', 'absolute', got 'only'"),
         (["run", "m.hipdnn", "--seed", "1", "--input", "x=x.npy"], "--seed: no input is random; leave it out"),
         (["run", "m.hipdnn", "--input", "x=x.npy", "--input", "x=y.npy"], "--input: two values for 'x'"),

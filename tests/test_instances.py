@@ -275,7 +275,9 @@ def test_all_buckets_are_loaded_ahead() -> None:
     session.run(None, {"x": floats(3, 3)})
     assert session.stats.specializations == 3
     few = stored(model(RELU), {"b": [2, 4, 8]}).session(max_specializations=2)
-    with pytest.raises(ModelError, match="3 combinations of buckets, the session keeps 2; load it with max_specializations=3"):
+    with pytest.raises(
+        ModelError, match="3 combinations of buckets, the session keeps 2; load it with max_specializations=3"
+    ):
         few.prewarm()
 
 

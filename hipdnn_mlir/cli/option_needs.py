@@ -80,7 +80,7 @@ class CheckedCommand(TyperCommand):
         for name, row in options_of(self.name or "").items():
             source = ctx.get_parameter_source(name)
             if source is not None and source.name == "COMMANDLINE":
-                if row.choices:
+                if row.type in ("integer", "choice"):
                     row.read(ctx.params[name], where=row.flags[0])
                 for need in row.needs:
                     if need in NEEDS:

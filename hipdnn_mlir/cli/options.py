@@ -69,8 +69,8 @@ def _parameter(row: Option) -> inspect.Parameter:
     """Return an option as typer reads it from a signature."""
     kind = _TYPES.get(row.type, list[str])
     names = (f"{row.flags[0]}/--no-{row.flags[0][2:]}",) if row.default is True else row.flags
-    limits: dict[str, Any] = {"min": row.least, "max": row.greatest} if row.type == "integer" else {}
-    option = typer.Option(*names, help=row.help.replace("`", "'"), metavar=row.form or None, **limits)
+    metavar = row.form or ("N" if row.type == "integer" else None)
+    option = typer.Option(*names, help=row.help.replace("`", "'"), metavar=metavar)
     default = list(row.default) if isinstance(row.default, tuple) else row.default
     annotation: Any = Annotated[kind if default is not None else kind | None, option]
     return inspect.Parameter(row.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

@@ -216,7 +216,7 @@ void test_symbol_and_version_named_when_a_library_is_too_old(const Libraries& li
 }
 
 void test_refused_when_the_device_does_not_exist(const Libraries& libraries) {
-  const auto open = [&] { hipdnn_rt::Device(hipdnn_rt::Library::open("host", libraries.host), {7, 1}); };
+  const auto open = [&] { hipdnn_rt::Device(hipdnn_rt::Library::open("host", libraries.host), {.device = 7, .threads = 1}); };
   check::contains(error_of<hipdnn_rt::DeviceError>(open), "device 7 does not exist");
 }
 
