@@ -17,7 +17,7 @@
 // AGAIN:         "hipdnn.execute"(%arg0, %arg1, %[[M:.+]]) {executable = @[[HEAD]], hipdnn.refused = ["g_a8e39059889632ec", "g_88f1ab9f16d5835d"],
 // AGAIN:         "hipdnn.execute"(%[[M]], %arg2, %arg3) {executable = @[[TAIL]]
 
-// NONE: 1 node cannot run on target 'host': matmul + tanh + add + relu at '-': the library refuses it, alone and with what follows, and there is no kernel
+// NONE: 1 node cannot run on target 'host': matmul + tanh + add + relu at '-': the library refuses it with and without its epilogue, and there is no fallback kernel
 #one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
 #none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
 #three_out = array<i32: 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
