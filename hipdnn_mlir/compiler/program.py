@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from ..errors import RefusedPlan
 from ..ir.imported import Weights
@@ -13,6 +13,7 @@ from ..ops.constant_plan import ConstantPlan
 from ..ops.evaluate import Array
 from ..program.file import write
 from ..program.schema import ProgramModel
+from ..session.options import SessionOptions
 from ..session.session import Session
 
 
@@ -36,10 +37,8 @@ class Program:
         """Write `model.hipdnn`; the file appears complete or not at all."""
         write(Path(path), self.model, self.weights)
 
-    def session(self, **options: Any) -> "Session":
+    def session(self, **options: Unpack[SessionOptions]) -> Session:
         """Load the program into the runtime; options as for `hipdnn_mlir.load`."""
-        from ..session.session import Session
-
         return Session(self, **options)
 
     def __repr__(self) -> str:

@@ -33,7 +33,7 @@ class SessionOptions(TypedDict, total=False):
     """Capture runs on a GPU as device graphs and replay them while arrays keep their addresses. Ports without device graphs run step by
     step."""
     autotune: int
-    """Number of plans to time for each graph; the fastest one is kept. 0 takes the first plan that the library proposes and builds."""
+    """Number of candidate plans to time for each graph; the fastest one is kept. 0 takes the first candidate that builds."""
     engine: str
     """Engine that runs every graph it takes, by its name in `hipdnn-mlir devices`. By default the library's order decides."""
     knobs: Mapping[str, int | float | str]
