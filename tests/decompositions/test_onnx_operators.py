@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -157,29 +156,3 @@ def test_scan_gives_the_same_when_its_length_is_known() -> None:
 def test_hardmax_gives_the_same(axis: int) -> None:
     x = np.round(numbers(3, 4, 5))  # with equal maxima
     assert_decomposes("Hardmax", {"x": x}, domain="", axis=axis)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float16])
-@pytest.mark.parametrize(
-    ("image", "block", "attributes"),
-    [
-        ([5, 5], [1, 5], {}),
-        ([6, 7], [3, 2], {"strides": [2, 2], "pads": [1, 0, 1, 1]}),
-        ([9, 8], [3, 3], {"strides": [3, 2], "dilations": [2, 1], "pads": [0, 1, 2, 0]}),
-        ([4, 5, 6], [2, 1, 3], {"strides": [1, 2, 1]}),
-    ],
-)
-def test_windows_are_put_together_as_by_onnxruntime(
-    image: list[int], block: list[int], attributes: dict[str, list[int]], dtype: type[np.floating]
-) -> None:
-    count = len(image)
-    pads, dilations = attributes.get("pads", [0] * (2 * count)), attributes.get("dilations", [1] * count)
-    reach = [d * (k - 1) + 1 for d, k in zip(dilations, block, strict=True)]
-    room = [image[i] + pads[i] + pads[i + count] - reach[i] for i in range(count)]
-    windows = [left // stride + 1 for left, stride in zip(room, attributes.get("strides", [1] * count), strict=True)]
-    x = numbers(2, 3 * math.prod(block), math.prod(windows)).astype(dtype)
-    inputs = {"x": x, "image": np.array(image), "block": np.array(block)}
-    options = {"domain": "", "constants": ["image", "block"], **attributes}
-    (want,) = run(node_model("Col2Im", inputs | {"x": x.astype(np.float32)}, **options), {"x": x.astype(np.float32)})
-    (got,) = hipdnn_mlir.compile(node_model("Col2Im", inputs, **options)).session().run(None, {"x": x})
-    np.testing.assert_allclose(got, want, atol=1e-5 if dtype is np.float32 else 4e-3)

@@ -1,6 +1,8 @@
-"""Resampling of images and signals: Resize, GridSample, AffineGrid, Fourier transforms, windows."""
+"""Resampling of images and signals: Resize, GridSample, AffineGrid, Col2Im, Fourier transforms, windows."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from hypothesis import strategies as st
@@ -70,6 +72,23 @@ def _affine_grid(draw: Draw, op: str) -> Call:
     size = Known(ints(n, 2, *(draw(st.integers(2, 5)) for _ in range(spatial))))
     theta = array_of(draw, F32, (n, spatial, spatial + 1))
     return Call(op, [theta, size], {"align_corners": flag(draw)}, opset=20, loose=4.0)
+
+
+@operator("Col2Im")
+def _col2im(draw: Draw, op: str) -> Call:
+    """Windows of one to three dims with strides, dilations and padding, put together where they overlap and where they leave gaps."""
+    count = draw(st.integers(1, 3))
+    block, strides, dilations = ([draw(st.integers(1, 3)) for _ in range(count)] for _ in range(3))
+    pads = [draw(st.integers(0, 1)) for _ in range(2 * count)]
+    reach = [d * (k - 1) + 1 for d, k in zip(dilations, block, strict=True)]
+    image = [reach[i] + pads[i] + pads[i + count] + draw(st.integers(0, 4)) for i in range(count)]
+    free = [image[i] + pads[i] + pads[i + count] - reach[i] for i in range(count)]
+    windows = math.prod(left // stride + 1 for left, stride in zip(free, strides, strict=True))
+    x = array_of(draw, F32, (draw(st.integers(1, 2)), draw(st.integers(1, 2)) * math.prod(block), windows))
+    attributes = {"strides": strides, "dilations": dilations, "pads": pads}
+    # ONNX Runtime 1.32 misplaces the elements of dilated windows of one or three dims.
+    reference = "onnxruntime" if count == 2 else "onnx"
+    return Call(op, [x, Known(ints(*image)), Known(ints(*block))], attributes, opset=18, loose=8.0, reference=reference)
 
 
 @operator("DFT")

@@ -51,7 +51,10 @@ def test_devices_lists_what_is_loaded(libraries_with_plugins: Path, tmp_path: Pa
 def test_mistakes_are_told_without_a_traceback(libraries_with_plugins: Path, tmp_path: Path) -> None:
     for arguments, message in (
         (["--plugin-dir", str(tmp_path / "missing")], "does not exist"),
-        (["--plugin-dir", str(tmp_path), "--plugin-mode", "only"], "plugin_mode = 'only'"),
+        (
+            ["--plugin-dir", str(tmp_path), "--plugin-mode", "only"],
+            "--plugin-mode: bad value: expected one of 'additive'",
+        ),
     ):
         done = devices(libraries_with_plugins, *arguments)
         assert done.returncode == 2, done.stderr

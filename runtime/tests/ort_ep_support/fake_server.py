@@ -9,7 +9,7 @@ import socket
 import sys
 import time
 
-HERE = pathlib.Path(__file__).parent
+HERE = pathlib.Path(__file__).parents[1]
 
 
 class Connection:

@@ -17,10 +17,11 @@ namespace support_tests {
 namespace fs = std::filesystem;
 
 FakePackage::FakePackage(const Tools& tools, const std::string& version) {
-  fs::create_directory(inside(""));
+  fs::create_directories(inside("service"));
   write_file(inside("__init__.py"), "");
+  write_file(inside("service/__init__.py"), "");
   write_file(inside("VERSION"), version);
-  fs::copy_file(tools.fake_server, inside("server.py"));
+  fs::copy_file(tools.fake_server, inside("service/server.py"));
 }
 
 std::size_t FakePackage::starts() const {

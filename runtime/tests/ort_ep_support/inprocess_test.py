@@ -55,9 +55,10 @@ class InProcessTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name)
         package = self.root / "hipdnn_mlir"
-        package.mkdir()
+        (package / "service").mkdir(parents=True)
         (package / "__init__.py").touch()
-        shutil.copy(FAKE_SERVER, package / "server.py")
+        (package / "service" / "__init__.py").touch()
+        shutil.copy(FAKE_SERVER, package / "service" / "server.py")
         self.version = package / "VERSION"
         self.host = Host(self.root)
         self.addCleanup(self.host.close)
