@@ -318,7 +318,7 @@ def test_command_runs_sizes_between_buckets(command: Command, tmp_path: Path) ->
     made = command("compile", path, "--bucket", "b=2,4", "-o", tmp_path / "m.hipdnn")
     assert made.returncode == 0, made.stderr
     shown = command("inspect", tmp_path / "m.hipdnn")
-    assert "open sizes: b (rounded up to 2, 4)" in shown.stdout
+    assert "dynamic dimensions: b (rounded up to 2, 4)" in shown.stdout
     ran = command("run", tmp_path / "m.hipdnn", "--shape", "b=3", "--compare", "ort", "--reference", path, "--json")
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout)["outputs"][0]["dims"] == [3, 4]

@@ -179,7 +179,7 @@ TensorType input_type(const OrtSession& session, size_t index) {
     throw std::runtime_error("input " + std::to_string(index) + " of the model is no tensor: this program runs tensors only");
   }
   TensorType declared = read_type(info);
-  // A dimension that the model leaves open is -1; this program takes 1.
+  // A dynamic dimension is -1; this program takes 1.
   for (int64_t& dim : declared.dims) dim = dim < 0 ? 1 : dim;
   return declared;
 }

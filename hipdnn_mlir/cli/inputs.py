@@ -31,7 +31,7 @@ class Given:
     Attributes:
         files: Files of inputs by name; the others are random.
         ranges: Ranges that random inputs are drawn from, by name: a number, and a higher one that is not drawn itself.
-        sizes: Sizes that the program leaves open: a number by open size, or dims by input.
+        sizes: Sizes of dynamic dimensions: a number by symbol, or dims by input.
         seed: Of random inputs; None for 0.
     """
 
@@ -161,14 +161,14 @@ def _check_sizes(ports: Sequence[Port], symbols: Sequence[str], sizes: Mapping[s
     inputs = {port.name: port for port in ports}
     for name, given in sizes.items():
         if name not in inputs and name not in symbols:
-            expected = f"an input ({', '.join(inputs)}) or an open size ({', '.join(symbols) or 'there is none'})"
+            expected = f"an input ({', '.join(inputs)}) or a dynamic dimension ({', '.join(symbols) or 'there is none'})"
             raise ModelError(f"no input or size named {name!r}", where="--shape", expected=expected)
         dims = _listed(given)
         unsaid = [size for size in dims if not isinstance(size, int)]
         if unsaid:
-            hint = "to open or rename sizes, compile the model with --shape"
+            hint = "to make dimensions dynamic or to rename them, compile the model with --shape"
             raise ModelError(
-                "a program runs at sizes", where="--shape", expected="numbers", got=f"{unsaid[0]!r}", hint=hint
+                "a program runs with numbers for its dimensions", where="--shape", expected="numbers", got=f"{unsaid[0]!r}", hint=hint
             )
         if name not in inputs:
             continue
@@ -177,7 +177,7 @@ def _check_sizes(ports: Sequence[Port], symbols: Sequence[str], sizes: Mapping[s
             raise ModelError(f"input {name!r} has rank {len(shape)}", where="--shape", got=f"{len(dims)} sizes")
         for axis, (size, wanted) in enumerate(zip(dims, shape, strict=True)):
             if isinstance(wanted, int) and size != wanted:
-                message = f"dimension {axis} of input {name!r} is fixed in the program"
+                message = f"dimension {axis} of input {name!r} is static in the program"
                 hint = "compile the model with this size"
                 raise ModelError(message, where="--shape", expected=str(wanted), got=str(size), hint=hint)
 
@@ -194,7 +194,7 @@ def _check_said(port: Port, dims: Sequence[int], sizes: Mapping[str, Any]) -> No
 def _known_sizes(
     ports: Sequence[Port], shapes: Mapping[str, Sequence[Any]], sizes: Mapping[str, Any]
 ) -> dict[str, int]:
-    """Return the open sizes that arrays, dims of inputs or the user state."""
+    """Return the dynamic dimensions' sizes that arrays, dims of inputs or the user state."""
     pairs = (
         (size, dim)
         for port in ports
@@ -210,7 +210,7 @@ def _listed(dims: Any) -> Sequence[Any]:
 
 
 def _dims(port: Port, known: Mapping[str, int]) -> tuple[int, ...]:
-    """Return the dims of an input where the open sizes are as known, or 1."""
+    """Return the dims of an input where the dynamic dimensions are as known, or 1."""
     return tuple(size if isinstance(size, int) else _value(size, known) for size in port.shape)
 
 

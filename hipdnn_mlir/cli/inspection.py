@@ -23,7 +23,7 @@ def inspect(path: Path) -> dict[str, Any]:
     Returns:
         ``model``, ``target``, ``format``, ``producer``; ``inputs`` and ``outputs`` (name, dtype, dims); ``executables``
         (name, summary, steps that use it); ``steps`` (kind, name, summary, engine; a copy has its bytes for summary);
-        ``memory`` (bytes of constants, of the arena, of the largest live set). Of a program with open sizes ``symbols`` names them,
+        ``memory`` (bytes of constants, of the arena, of the largest live set). Of a program with dynamic dimensions ``symbols`` names them,
         ``buckets`` has what some are rounded up to, and engines and memory, which depend on them, are left out. Where the file holds a
         program for each combination of buckets, ``instances`` has ``sizes``, ``executables``, ``steps``, ``refused``, ``memory`` of each,
         what is said of the whole is that of the last one, for the largest sizes; ``exact`` says why sizes are not rounded up.
@@ -164,7 +164,7 @@ def _summary(step: dict[str, Any], program: dict[str, Any]) -> str:
 
 
 def _constant_bytes(program: dict[str, Any]) -> int:
-    """The bytes of the file's tensors; those of constants computed from open sizes depend on them."""
+    """The bytes of the file's tensors; those of constants computed from dynamic dimensions depend on them."""
     sizes = (program["buffers"][constant["buffer"]]["bytes"] for constant in program["constants"])
     return sum(size for size in sizes if isinstance(size, int))
 

@@ -80,7 +80,7 @@ def explanation(data: Mapping[str, Any]) -> RenderableType:
     samples: Mapping[str, int] = data["samples"]
     if samples:
         parts.append(
-            Text(f"Open sizes are shown at {', '.join(f'{name} = {size}' for name, size in samples.items())}.")
+            Text(f"Dynamic dimensions are shown at {', '.join(f'{name} = {size}' for name, size in samples.items())}.")
         )
     return Group(*parts)
 
@@ -116,7 +116,7 @@ def program(data: Mapping[str, Any]) -> RenderableType:
         parts.append(
             _refused(data["refused"], lambda plan: [data["steps"][number]["summary"] for number in plan["steps"]])
         )
-    parts.append(Text(_memory(data["memory"], _open_sizes(data))))
+    parts.append(Text(_memory(data["memory"], _dynamic_dimensions(data))))
     if data["not_loaded"]:
         parts.append(Text(f"Not loaded: {data['not_loaded']}"))
     return Group(*parts)
@@ -147,18 +147,18 @@ def _sizes(instance: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} = {size}" for name, size in instance["sizes"].items())
 
 
-def _open_sizes(data: Mapping[str, Any]) -> list[str]:
-    """Return the open sizes with their buckets."""
+def _dynamic_dimensions(data: Mapping[str, Any]) -> list[str]:
+    """Return the dynamic dimensions with their buckets."""
     buckets = {name: f" (rounded up to {', '.join(map(str, sizes))})" for name, sizes in data["buckets"].items()}
     for name, reason in data["exact"].items():
-        buckets[name] = f" ({', '.join(map(str, data['buckets'][name]))} alone, since {reason})"
+        buckets[name] = f" ({', '.join(map(str, data['buckets'][name]))} only: {reason})"
     return [name + buckets.get(name, "") for name in data["symbols"]]
 
 
 def _memory(memory: Mapping[str, int], symbols: Sequence[str]) -> str:
     constants = f"constants {bytes_text(memory['constant_bytes'])}"
     if symbols:
-        return f"{constants}; open sizes: {', '.join(symbols)}"
+        return f"{constants}; dynamic dimensions: {', '.join(symbols)}"
     if "arena_bytes" not in memory:
         return constants
     arena, lower_bound = memory["arena_bytes"], memory["largest_live_set_bytes"]

@@ -61,7 +61,7 @@ def dry_run(graph: OnnxGraph, region: Region, target: str, precision: str) -> Lo
 
 
 def _lowered(graph: OnnxGraph, region: Region, target: str, precision: str, refused: Sequence[RefusedPlan]) -> Lowered:
-    """The program of a region, with numbers in the place of dynamic dimensions; of a whole model the one for all sizes, where there is one.
+    """The program of a region, with numbers in the place of dynamic dimensions; of a whole model the dynamic program, where there is one.
 
     That takes several times as long, so it is left to the request to compile where it might only show what has to stay outside.
     """

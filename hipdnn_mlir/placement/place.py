@@ -67,7 +67,7 @@ class Placement:
     Attributes:
         partitions: each compiles, and no path between two of its nodes leads through others.
         rejects: nodes that no engine takes.
-        dropped: nodes of partitions that would cost more than they gain, or that have no one program, with the reason.
+        dropped: nodes of partitions that would cost more than they gain, or that have no dynamic program, with the reason.
         contradicted: values that have other sizes than the model declares, or may have -> their dims, as numbers and names.
         nodes: number of the model's nodes, constants left out.
     """
@@ -103,7 +103,7 @@ def place(
         target: whose engines to ask.
         precision: as for `compile`.
         mode: "profitable" applies the hop rule (see placement.profit), "maximal" keeps every partition.
-        dynamic_fallback: "compile" keeps partitions without one program for all sizes of their dynamic dimensions, "cpu" drops them.
+        dynamic_fallback: "compile" keeps partitions that have no dynamic program, "cpu" drops them.
         buckets: sizes of dynamic dimensions for which a GPU's programs are made ahead, as for `compile`.
 
     Raises:
@@ -128,7 +128,7 @@ def place(
     partitions = [search.partition(members, lowered) for members, lowered in verified if members not in left_out]
     without: list[tuple[list[str], str]] = []
     if dynamic_fallback == "cpu":
-        partitions, without = _with_one_program(partitions, target, precision, buckets or {})
+        partitions, without = _with_dynamic_program(partitions, target, precision, buckets or {})
     return Placement(
         partitions,
         [reject for index in sorted(search.rejected) for reject in search.rejected[index]],
@@ -138,10 +138,10 @@ def place(
     )
 
 
-def _with_one_program(
+def _with_dynamic_program(
     partitions: Iterable[Partition], target: str, precision: str, buckets: Buckets
 ) -> tuple[list[Partition], list[tuple[list[str], str]]]:
-    """The partitions that have a program before their sizes are known, compiled as that, and the nodes of the others with the reason."""
+    """The partitions that have a dynamic program, with it, and the nodes of the others with the reason."""
     kept: list[Partition] = []
     without = []
     for partition in partitions:
@@ -153,7 +153,7 @@ def _with_one_program(
         try:
             kept.append(replace(partition, lowered=lowered_here(partial(_lowered_without, proto, options))))
         except (ModelError, UnsupportedError, PlanRefusedError) as error:
-            without.append((partition.nodes, f"there is no one program for all sizes: {error}"))
+            without.append((partition.nodes, f"there is no dynamic program: {error}"))
     return kept, without
 
 

@@ -1,4 +1,4 @@
-"""Parts of a model that have no one program for all sizes, left to the CPU where that is asked for."""
+"""Partitions that have no dynamic program, left to the CPU where that is asked for."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .sessions import make_session, placed_nodes, reference, session_options
 CPU = {"placement": "maximal", "dynamic_fallback": "cpu"}
 TWO_PARTS = """g (float[n,12] x) => (float[4,6] y) <int64[2] s = {4,6}> {
     [a] r = Relu(x) [b] u = Untaken(r) [c] m = MatMul(u, w) [d] v = Reshape(m, s) [e] y = Sigmoid(v) }"""
-"""Holds for n = 2, which no program for all sizes knows."""
+"""Holds for n = 2, which no dynamic program knows."""
 
 
 def _model() -> onnx.ModelProto:
@@ -52,5 +52,5 @@ def test_rest_is_compiled_ahead_when_a_part_has_no_one_program(tmp_path: Path) -
 
 
 def test_unplaced_part_is_told_with_the_reason_when_strict(tmp_path: Path) -> None:
-    with pytest.raises(Exception, match=r"option strict: .*there is no one program for all sizes"):
+    with pytest.raises(Exception, match=r"option strict: .*there is no dynamic program"):
         make_session(_model(), tmp_path, options={**CPU, "strict": "1"})

@@ -234,28 +234,28 @@ std::unique_ptr<FusedNode> Ep::compile(const OrtGraph* graph, const OrtNode* fus
   const Interface interface{inputs_of(ort_, fused_node), outputs_of(ort_, fused_node)};
   const bool is_static = std::all_of(signature.inputs.begin(), signature.inputs.end(), [](const NodeValue& value) { return value.type.is_static(); });
   const EncodedModel model = encode_model(ort_, graph, interface, Weights::included, known_dims_);
-  if (!is_static) return compile_open(graph, model, signature, context_node);
+  if (!is_static) return compile_dynamic(graph, model, signature, context_node);
   const CompiledModel compiled = compiler_->compile(model, signature.node);
   std::unique_ptr<FusedNode> node = make_fused(compiled.program, signature);
   put_in_context(graph, signature, *compiled.program, compiled.container, context_node);
   return node;
 }
 
-std::unique_ptr<FusedNode> Ep::compile_open(const OrtGraph* graph, const EncodedModel& model, const NodeSignature& signature,
+std::unique_ptr<FusedNode> Ep::compile_dynamic(const OrtGraph* graph, const EncodedModel& model, const NodeSignature& signature,
                                             OrtNode** context_node) {
   try {
-    const CompiledModel compiled = compiler_->compile_open(model, signature.node);
+    const CompiledModel compiled = compiler_->compile_dynamic(model, signature.node);
     std::optional<SizeCompiler> rest;
     if (compiled.program->is_partial()) rest = SizeCompiler{compiler_, compiler_->make_image(model)};
     std::unique_ptr<FusedNode> node = make_fused(compiled.program, signature, std::move(rest));
     put_in_context(graph, signature, *compiled.program, compiled.container, context_node);
     return node;
-  } catch (const NoOpenForm& error) {
-    const std::string line = "node '" + signature.node + "' has no one program for all sizes of its inputs: " + error.what();
+  } catch (const NoDynamicProgram& error) {
+    const std::string line = "node '" + signature.node + "' has no dynamic program: " + error.what();
     if (settings_.context.is_enabled) {
-      throw hipdnn_rt::Error(line + "; a compiled model needs one: fix the sizes with free dimension overrides of the session, leave such parts on the CPU with the option 'dynamic_fallback' = 'cpu', or for a GPU name some with the option 'buckets'");
+      throw hipdnn_rt::Error(line + "; a compiled model needs one: make its dimensions static with the session's free dimension overrides, leave such partitions on the CPU with the option 'dynamic_fallback' = 'cpu', or, for a GPU, list sizes with the option 'buckets'");
     }
-    logger_.warning(line + "; a program is compiled for each combination of sizes that it runs with");
+    logger_.warning(line + "; it is compiled anew for each input shape");
     return std::make_unique<DynamicNode>(node_settings(), SizeCompiler{compiler_, compiler_->make_image(model)}, signature);
   }
 }

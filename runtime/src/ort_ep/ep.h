@@ -65,7 +65,7 @@ class Ep final : public OrtEp {
   void compile_all(std::span<const OrtGraph* const> graphs, std::span<const OrtNode* const> fused_nodes, OrtNodeComputeInfo** infos,
                    OrtNode** context_nodes);
   std::unique_ptr<FusedNode> compile(const OrtGraph* graph, const OrtNode* fused_node, OrtNode** context_node);
-  std::unique_ptr<FusedNode> compile_open(const OrtGraph* graph, const EncodedModel& model, const NodeSignature& signature, OrtNode** context_node);
+  std::unique_ptr<FusedNode> compile_dynamic(const OrtGraph* graph, const EncodedModel& model, const NodeSignature& signature, OrtNode** context_node);
   void put_in_context(const OrtGraph* graph, const NodeSignature& signature, const hipdnn_rt::OpenProgram& program,
                       std::span<const std::byte> container, OrtNode** context_node);
   /// The node of a program. One for another device, of a model that is compiled ahead, cannot run.

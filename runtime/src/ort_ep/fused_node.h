@@ -29,7 +29,7 @@ class FusedNode : public OrtNodeComputeInfo {
   Ort ort_;
 };
 
-/// A node whose inputs have fixed sizes.
+/// A node whose inputs have static shapes.
 class StaticNode final : public FusedNode {
  public:
   StaticNode(const Ort& ort, std::unique_ptr<NodeProgram> program) : FusedNode(ort), program_(std::move(program)) {}
@@ -101,7 +101,7 @@ class SizedNode : public FusedNode {
   hipdnn_rt::SizeCache<NodeProgram> programs_;
 };
 
-/// A node with one program for all sizes: a run with new ones lays it out and builds its plans.
+/// A node with a dynamic program: a run with a new shape lays it out and builds its plans.
 class OpenNode final : public SizedNode {
  public:
   /// `rest` compiles for sizes for which the program does not hold; none where that is an error. Throws ProgramError where the program's
@@ -119,7 +119,7 @@ class OpenNode final : public SizedNode {
   std::optional<SizeCompiler> rest_;
 };
 
-/// A node that has no one form for all sizes: a run with new ones compiles it.
+/// A node without a dynamic program: a run with a new shape compiles it.
 class DynamicNode final : public SizedNode {
  public:
   DynamicNode(const NodeSettings& settings, SizeCompiler compiler, NodeSignature signature)

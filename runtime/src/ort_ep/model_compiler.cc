@@ -204,16 +204,16 @@ CompiledModel ModelCompiler::compile(const EncodedModel& model, const std::strin
   return request_program(key, write_image(model, true), name, {});
 }
 
-CompiledModel ModelCompiler::compile_open(const EncodedModel& model, const std::string& name) const {
+CompiledModel ModelCompiler::compile_dynamic(const EncodedModel& model, const std::string& name) const {
   const std::string buckets = options_.buckets.empty() ? "" : "buckets " + nlohmann::json(options_.buckets).dump();
   const std::string key = key_of("compile", content_key_of(model), buckets);
   if (std::optional<CompiledModel> found = find_compiled(key)) return *std::move(found);
-  if (const std::optional<std::string> reason = find_text(key, kRefused)) throw NoOpenForm(*reason);
+  if (const std::optional<std::string> reason = find_text(key, kRefused)) throw NoDynamicProgram(*reason);
   try {
     return request_program(key, write_image(model, true), name, {});
   } catch (const CompilerError& error) {
     if (!is_about_the_model(error)) throw;
-    const NoOpenForm refused(error.what());
+    const NoDynamicProgram refused(error.what());
     store(key, kRefused, std::as_bytes(std::span(std::string_view(refused.what()))));
     throw refused;
   }

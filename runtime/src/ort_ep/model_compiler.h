@@ -44,8 +44,8 @@ struct CompiledModel {
   std::span<const std::byte> container;
 };
 
-/// A model that leaves sizes open has no one program for all of them; the message is the compiler's reason.
-class NoOpenForm : public hipdnn_rt::Error {
+/// A model with dynamic dimensions has no program that serves all their sizes; the message is the compiler's reason.
+class NoDynamicProgram : public hipdnn_rt::Error {
  public:
   using Error::Error;
 };
@@ -69,14 +69,14 @@ class ModelCompiler {
   /// Throws CompilerError, with the cause `unavailable` where neither a cache nor a compiler knows the model.
   PlacedModel place(const EncodedModel& model) const;
 
-  /// Compile a model whose inputs have fixed sizes. `name` is for messages and dumps. Throws CompilerError; ProgramError where what came
+  /// Compile a model whose inputs have static shapes. `name` is for messages and dumps. Throws CompilerError; ProgramError where what came
   /// back is broken.
   CompiledModel compile(const EncodedModel& model, const std::string& name) const;
 
-  /// The same for a model with open sizes, which are the program's too. Throws NoOpenForm beside what `compile` throws.
-  CompiledModel compile_open(const EncodedModel& model, const std::string& name) const;
+  /// Compile a model with dynamic dimensions, which become the program's. Throws NoDynamicProgram beside what `compile` throws.
+  CompiledModel compile_dynamic(const EncodedModel& model, const std::string& name) const;
 
-  /// For a model without a form for all sizes: keep it as an image, compile it for sizes when they are known.
+  /// For a model without a dynamic program: keep it as an image, and compile it when a run brings its shapes.
   ModelImage make_image(const EncodedModel& model) const;
   CompiledModel compile(const ModelImage& image, const std::string& name, const InputShapes& shapes) const;
 

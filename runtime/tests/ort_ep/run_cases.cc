@@ -100,7 +100,7 @@ void add_run_cases(check::Suite& suite, const Fixture& fixture) {
       run_concurrently(fixture, model, settings, kRuns);
     });
   }
-  suite.add("runs: equal bits and flat memory when eight threads share a session of open sizes", [&fixture] {
+  suite.add("runs: equal bits and flat memory when eight threads share a session with dynamic dimensions", [&fixture] {
     run_concurrently(fixture, "dynamic", fixture.settings("dynamic"), kRuns, {1, 2, 3, 5});
   });
   suite.add("runs: equal bits and flat memory when programs drive each other out", [&fixture] {
