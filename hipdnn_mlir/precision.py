@@ -7,7 +7,7 @@ from .options import options_of
 UNCHANGED = "model"
 """As the model is."""
 TF32 = "tf32"
-"""As the model is, but products of f32 may round their operands to TF32 (10 bits of fraction)."""
+"""As the model is, but matmuls and convolutions of f32 may round their operands to TF32 (10 bits of fraction)."""
 _NARROW = {F16.name: F16, BF16.name: BF16}
 PRECISIONS = options_of("compile")["precision"].choices
 

@@ -30,7 +30,13 @@ def test_a_file_for_a_gpu_lists_its_buckets(command: Command, perceptron: Path, 
     assert "2 combinations of buckets, the largest: " in made.stdout
     shown = command("inspect", tmp_path / "m.hipdnn")
     assert shown.returncode == 0, shown.stderr
-    for part in ("2 combinations of buckets", "b = 2", "b = 4:", "dynamic dimensions: b (rounded up to 2, 4)", "Not loaded"):
+    for part in (
+        "2 combinations of buckets",
+        "b = 2",
+        "b = 4:",
+        "dynamic dimensions: b (rounded up to 2, 4)",
+        "Not loaded",
+    ):
         assert part in shown.stdout
     data = json.loads(command("inspect", tmp_path / "m.hipdnn", "--json").stdout)
     assert [row["sizes"] for row in data["instances"]] == [{"b": 2}, {"b": 4}]
@@ -45,7 +51,9 @@ def test_a_size_that_takes_its_buckets_alone_is_told(command: Command, tmp_path:
     assert made.returncode == 0, made.stderr
     assert "node 'ReduceMean_0'" in json.loads(made.stdout)["exact"]["b"]
     told = command("compile", path, "--target", "sm_90", "--bucket", "b=2,4", "-o", tmp_path / "m.hipdnn")
-    assert "dimension 'b' accepts only its buckets, since padding would change results: node 'ReduceMean_0'" in told.stdout
+    assert (
+        "dimension 'b' accepts only its buckets, since padding would change results: node 'ReduceMean_0'" in told.stdout
+    )
     shown = command("inspect", tmp_path / "m.hipdnn")
     assert "b (2, 4 alone, since node 'ReduceMean_0'" in " ".join(shown.stdout.split())
 

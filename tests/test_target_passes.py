@@ -20,7 +20,7 @@ from models import GraphBuilder
 @pytest.fixture(autouse=True)
 def host_like_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """The host target with the needs of cuDNN's."""
-    like = replace(targets.HOST, channel_multiples={F32: 4}, merges_products=True)
+    like = replace(targets.HOST, channel_multiples={F32: 4}, merges_matmuls=True)
     monkeypatch.setitem(targets.TARGETS, "host", like)
 
 

@@ -161,14 +161,20 @@ def _check_sizes(ports: Sequence[Port], symbols: Sequence[str], sizes: Mapping[s
     inputs = {port.name: port for port in ports}
     for name, given in sizes.items():
         if name not in inputs and name not in symbols:
-            expected = f"an input ({', '.join(inputs)}) or a dynamic dimension ({', '.join(symbols) or 'there is none'})"
+            expected = (
+                f"an input ({', '.join(inputs)}) or a dynamic dimension ({', '.join(symbols) or 'there is none'})"
+            )
             raise ModelError(f"no input or size named {name!r}", where="--shape", expected=expected)
         dims = _listed(given)
         unsaid = [size for size in dims if not isinstance(size, int)]
         if unsaid:
             hint = "to make dimensions dynamic or to rename them, compile the model with --shape"
             raise ModelError(
-                "a program runs with numbers for its dimensions", where="--shape", expected="numbers", got=f"{unsaid[0]!r}", hint=hint
+                "a program runs with numbers for its dimensions",
+                where="--shape",
+                expected="numbers",
+                got=f"{unsaid[0]!r}",
+                hint=hint,
             )
         if name not in inputs:
             continue

@@ -76,7 +76,11 @@ def compile_(model: ModelPath, given: SimpleNamespace) -> None:
             f"{output}: {size} in {elapsed_s:.2f} s; {render.program_summary(data)}", markup=False, soft_wrap=True
         )
         for name, reason in data["exact"].items():
-            _out.print(f"dimension '{name}' accepts only its buckets, since padding would change results: {reason}", markup=False, soft_wrap=True)
+            _out.print(
+                f"dimension '{name}' accepts only its buckets, since padding would change results: {reason}",
+                markup=False,
+                soft_wrap=True,
+            )
 
 
 @command(app, "run")

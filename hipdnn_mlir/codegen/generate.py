@@ -16,16 +16,16 @@ from .core.kernel import GpuKernel, Operand, operands_of
 from .kernels import move, scatter
 from .kernels.block_scale import block_scale_program, is_block_scale
 from .kernels.contraction import ANCHORS
+from .kernels.gemv import gemv_program, is_gemv
 from .kernels.graph_program import graph_program
 from .kernels.grid_sample import grid_sample_launch
 from .kernels.program import map_program, reduce_program
 from .kernels.pull_scatter import pull_launch
 from .kernels.resize import resize_launch
-from .kernels.row_product import is_row_product, row_product_program
 from .kernels.rowwise import program_launch
 from .kernels.scan import scan_launch
 from .kernels.select import arg_reduce_launch, top_k_launch
-from .kernels.tiled_product import product_launch
+from .kernels.tiled_contraction import contraction_launch
 from .kernels.window import pooling_launch
 
 Attributes = Mapping[str, Any]
@@ -151,10 +151,10 @@ def launch_of_graph(graph: Graph, architecture: Architecture) -> Launch:
     """The launch of a graph, not compiled yet; raises Refusal."""
     if len(graph.nodes) == 1 and graph.nodes[0].type == Descriptor.OPERATION_RESAMPLE_FWD_DESCRIPTOR:
         return pooling_launch(graph, architecture)
-    if is_row_product(graph):
-        return program_launch(row_product_program(graph), architecture)
+    if is_gemv(graph):
+        return program_launch(gemv_program(graph), architecture)
     if graph.nodes[0].type in ANCHORS:
-        return product_launch(graph, architecture)
+        return contraction_launch(graph, architecture)
     if is_block_scale(graph):
         return program_launch(block_scale_program(graph), architecture)
     return program_launch(graph_program(graph), architecture)

@@ -23,13 +23,13 @@ from .view_chains import dims_of, movement_of
 HIDDEN = -3e4
 """A score that is lowered by this much has no weight beside one that is not, in every type that models use."""
 _MAX_DEPTH = 10
-PRODUCTS = (torch.AtenMatmulOp, torch.AtenBmmOp)
+MATMULS = (torch.AtenMatmulOp, torch.AtenBmmOp)
 _MASKED_FILLS = (torch.AtenMaskedFillScalarOp, torch.AtenMaskedFillTensorOp)
 _UNDER_SOFTMAX = (
     torch.AtenMulTensorOp, torch.AtenMulScalarOp, torch.AtenDivTensorOp, torch.AtenDivScalarOp, torch.AtenAddTensorOp,
     torch.AtenAddScalarOp, torch.AtenWhereSelfOp, *_MASKED_FILLS, torch.AtenToDtypeOp, torch.AtenViewOp, torch.AtenReshapeOp,
 )  # fmt: skip
-"""What may stand between the product of q and k and the softmax."""
+"""What may stand between the matmul of q and k and the softmax."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Condition:
 
 @dataclass
 class Masks:
-    """What was found between the product of q and k and the softmax.
+    """What was found between the matmul of q and k and the softmax.
 
     Attributes:
         added: tensors added to the scores.
@@ -99,9 +99,9 @@ def _added(op: ir.OpView) -> tuple[ir.Value, ir.Value] | None:
     """Scores and mask of a sum."""
     if not isinstance(op, torch.AtenAddTensorOp) or number(op.alpha) != 1:
         return None
-    if _reaches_product(op.self_):
+    if _reaches_matmul(op.self_):
         return op.self_, op.other
-    return (op.other, op.self_) if _reaches_product(op.other) else None
+    return (op.other, op.self_) if _reaches_matmul(op.other) else None
 
 
 def _chosen(op: ir.OpView) -> tuple[ir.Value, Condition] | None:
@@ -119,15 +119,15 @@ def _chosen(op: ir.OpView) -> tuple[ir.Value, Condition] | None:
     return scores, Condition(condition, fill, is_inverted)
 
 
-def _reaches_product(value: ir.Value, depth: int = _MAX_DEPTH) -> bool:
-    """Whether a product is behind a value, through what may stand between it and the softmax."""
+def _reaches_matmul(value: ir.Value, depth: int = _MAX_DEPTH) -> bool:
+    """Whether a matmul is behind a value, through what may stand between it and the softmax."""
     source = producer(value)
     if source is None or depth == 0:
         return False
-    if isinstance(source, PRODUCTS):
+    if isinstance(source, MATMULS):
         return True
     return isinstance(source, _UNDER_SOFTMAX) and any(
-        _reaches_product(operand, depth - 1) for operand in source.operands if is_tensor(operand.type)
+        _reaches_matmul(operand, depth - 1) for operand in source.operands if is_tensor(operand.type)
     )
 
 

@@ -29,7 +29,7 @@ _LARGEST = {F16: 65504.0, BF16: (2 - 2**-7) * 2.0**127}
 def convert_precision(module: ir.Operation, *, precision: str = UNCHANGED) -> None:
     """Give the f32 ops of a model the 16-bit type that the op table allows them.
 
-    A row says `narrow` (convolutions, products, attention), `wide` (norms, softmax, sums, sensitive functions) or `follow`: narrow where
+    A row says `narrow` (convolutions, matmuls, attention), `wide` (norms, softmax, sums, sensitive functions) or `follow`: narrow where
     every float operand but constants is narrow already. A value is cast once, right after it is made, in front of data movement where
     nothing else reads that; constants are cast at compile time. A norm reads either type, keeps its parameters in f32 and writes what
     its readers want. Inputs and outputs of the model keep their types, as does all that is not f32.

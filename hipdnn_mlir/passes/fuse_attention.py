@@ -7,7 +7,7 @@ from torch_mlir import ir
 from torch_mlir.dialects import torch
 from torch_mlir.rewrite import PatternRewriter
 
-from ..ir.attention_masks import PRODUCTS, Masks, combined
+from ..ir.attention_masks import MATMULS, Masks, combined
 from ..ir.blocks import erase_dead, functions
 from ..ir.claims import is_taken
 from ..ir.module_pass import module_pass
@@ -32,7 +32,7 @@ class Attention:
     """What was recognized.
 
     Attributes:
-        q, keys, v: operands of the products; `keys` are transposed, (..., d, s_kv).
+        q, keys, v: operands of the matmuls; `keys` are transposed, (..., d, s_kv).
         batch: dims in front of the scores' last two, where the masks apply.
         scale: factor of the scores.
         masks: what is added to them or hides some of them.
@@ -82,7 +82,7 @@ def fuse_attention(module: ir.Operation, *, target: str = "host") -> None:
 
 
 def _match(root: torch.AtenMatmulOp | torch.AtenBmmOp) -> Attention | None:
-    """The attention that ends in the product `root`."""
+    """The attention that ends in the matmul `root`."""
     parts: list[ir.OpView] = []
     weights, v = root.operands
     softmax = _unguarded(_through(weights, parts), parts)
@@ -92,8 +92,8 @@ def _match(root: torch.AtenMatmulOp | torch.AtenBmmOp) -> Attention | None:
     found = _scores(softmax.self_, parts)
     if found is None or not is_private(parts, root):
         return None
-    product, batch, scale, masks = found
-    (q, on_q), (keys, on_keys) = (_unscaled(operand, parts) for operand in product.operands)
+    matmul, batch, scale, masks = found
+    (q, on_q), (keys, on_keys) = (_unscaled(operand, parts) for operand in matmul.operands)
     return Attention(q, keys, v, batch, scale * on_q * on_keys, masks, [*parts, root])
 
 
@@ -126,7 +126,7 @@ def _unguarded(value: ir.Value, parts: list[ir.OpView]) -> torch.AtenSoftmaxIntO
 
 
 def _scores(value: ir.Value, parts: list[ir.OpView]) -> tuple[ir.OpView, Dims, float, Masks] | None:
-    """From the softmax's operand to the product of q and k: that product, the batch dims, the scale and the masks."""
+    """From the softmax's operand to the matmul of q and k: that matmul, the batch dims, the scale and the masks."""
     scale, masks, levels, masked = 1.0, Masks(), [dims_of(value)[:-2]], set[Dims]()
     while True:
         value = _through(value, parts)
@@ -136,7 +136,7 @@ def _scores(value: ir.Value, parts: list[ir.OpView]) -> tuple[ir.OpView, Dims, f
         if source is None:
             return None
         parts.append(source)
-        if isinstance(source, PRODUCTS):
+        if isinstance(source, MATMULS):
             batch = _batch(levels, masked)
             return None if batch is None else (source, batch, scale, masks)
         factor = _factor(source)

@@ -28,7 +28,7 @@ from . import (  # noqa: F401 - importing a pass registers it
     graph_to_executable,
     launch_to_kernel,
     legalize,
-    merge_products,
+    merge_matmuls,
     offload,
     order_filters,
     outline_constants,
@@ -77,7 +77,7 @@ TORCH_STEPS = (
     Step("fuse-attention", "hipdnn-fuse-attention", "attention written out is one operation where an engine has it"),
     Step("convert-precision", "hipdnn-convert-precision", "the 16-bit type asked for, where it costs little accuracy"),
     Step("fuse-narrow-attention", "hipdnn-fuse-attention", "some engines have attention in 16-bit types only"),
-    Step("merge-products", "hipdnn-merge-products", "one kernel for products of one value with several weights"),
+    Step("merge-matmuls", "hipdnn-merge-matmuls", "one kernel for matmuls of one value with several weights"),
     Step(
         "space-to-depth",
         "hipdnn-space-to-depth",
@@ -197,7 +197,7 @@ class Runner:
 
     @property
     def allows_tf32(self) -> bool:
-        """Whether products of f32 may round their operands."""
+        """Whether matmuls and convolutions of f32 may round their operands."""
         return self._defaults["precision"] == TF32
 
     def run(self, module: ir.Operation, steps: Sequence[Step]) -> None:

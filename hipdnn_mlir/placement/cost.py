@@ -18,7 +18,7 @@ from .shapes import Types
 
 _BYTES = {int(dtype.hipdnn): dtype.bytes for dtype in ALL if dtype.hipdnn is not None}
 _CONVOLUTIONS = frozenset({"Conv", "ConvInteger", "FusedConv"})
-_PRODUCTS = frozenset({"MatMul", "Gemm"})
+_MATMULS = frozenset({"MatMul", "Gemm"})
 _WEIGHTED = {
     int(D.OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR): (A.OPERATION_CONVOLUTION_FORWARD_Y, A.OPERATION_CONVOLUTION_FORWARD_W),
     int(D.OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR): (A.OPERATION_CONVOLUTION_BWD_DATA_DY, A.OPERATION_CONVOLUTION_BWD_DATA_W),
@@ -49,13 +49,13 @@ def node_us(graph: OnnxGraph, types: Types, index: int, rates: Rates) -> float:
 
 
 def _node_flops(node: onnx.NodeProto, dims: Callable[[str], Dims]) -> float:
-    """Of convolutions and matrix products; what else there is waits for memory."""
+    """Of convolutions and matmuls; what else there is waits for memory."""
     results = sum(prod(dims(name)) for name in node.output if name)
     if node.op_type in _CONVOLUTIONS:
         return 2.0 * results * prod(dims(node.input[1])[1:])
     if node.op_type == "ConvTranspose":
         return 2.0 * prod(dims(node.input[0])) * prod(dims(node.input[1])[1:])
-    if node.op_type in _PRODUCTS:
+    if node.op_type in _MATMULS:
         is_transposed = any(attribute.name == "transA" and attribute.i for attribute in node.attribute)
         return 2.0 * results * (dims(node.input[0]) or (1,))[0 if is_transposed else -1]
     return 0.0

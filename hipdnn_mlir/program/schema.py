@@ -150,7 +150,7 @@ class ProgramModel:
 
     `symbols` names the open sizes; where there are any, every number may be an expression of them, an entry of `expressions`. The program
     holds where all `conditions` do: (relation, a, b, node that needs it). `buckets` are, per symbol, the sizes that it is rounded up to.
-    `refused` is what became of graphs that the device's library had no plan for; `tf32` allows products of f32 to round their operands.
+    `refused` is what became of graphs that the device's library had no plan for; `tf32` allows f32 matmuls to round.
     `ranges` has the valid values of inputs whose elements are indices: from the first number to the second one, that one excluded.
 
     Where code is made for exact sizes there are `instances`, one for each combination of buckets, and no buffers, constants and steps but

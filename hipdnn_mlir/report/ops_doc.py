@@ -41,11 +41,11 @@ Operators of the domain `hipdnn` are operations of hipDNN for which ONNX has non
 Runtime by itself does not know them.
 
 Engines are those of target `host`; `kernel` stands for its kernels. A dtype is listed where the sample calls of the row are taken in it;
-f16 and bf16 products and convolutions also need a processor for which oneDNN has them.
+f16 and bf16 matmuls and convolutions also need a processor for which oneDNN has them.
 
 With `--precision f16` or `bf16` an f32 model runs in that type where the last column says `narrow`, in f32 where it says `wide`, and
 elsewhere (data movement too) in the 16-bit type if all operands but constants have it. Layer norm and batch norm read and write either
-type and compute in f32. Products and sums are carried in f32 in any case, and the numbers of formulas are f32: HardSwish's 1/6, a `Mul`
+type and compute in f32. Matmuls and sums are carried in f32 in any case, and the numbers of formulas are f32: HardSwish's 1/6, a `Mul`
 by a number of rank 0. So are those of operators in models that are f16 or bf16 themselves; a constant that such a model has is of its type.
 """
 

@@ -66,7 +66,7 @@ def device_options(given: Mapping[str, Any], port: str, *, is_tf32: bool) -> Set
     Args:
         given: Options of a session.
         port: Where to run unless they say so.
-        is_tf32: Whether products of f32 may round to TF32 unless they say so.
+        is_tf32: Whether matmuls and convolutions of f32 may round to TF32 unless they say so.
 
     Raises:
         TypeError: There is no such option.

@@ -131,7 +131,7 @@ class Target:
         filters_channels_last: constant filters of convolutions are best stored as activations are.
         channel_multiples: element type -> what the input channels of a convolution are filled up to a multiple of.
         architecture: of the GPU that code is generated for, as `hipdnn_mlir.codegen` names it; None on the host.
-        merges_products: products of one value with several weights run as one.
+        merges_matmuls: matmuls of one value with several weights run as one.
         whole_epilogues: an engine may take an epilogue and refuse the first half of it.
         cost: what decides whether a part of a model is worth bringing here.
     """
@@ -144,7 +144,7 @@ class Target:
     filters_channels_last: bool = False
     channel_multiples: Mapping[DType, int] = field(default_factory=dict)
     architecture: str | None = None
-    merges_products: bool = False
+    merges_matmuls: bool = False
     whole_epilogues: bool = False
 
     def engine_for(self, graph: Graph, refused: Collection[str] = ()) -> Engine | None:
@@ -290,7 +290,7 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
         filters_channels_last=True,
         channel_multiples={F16: 8, BF16: 8, F32: 4},
         architecture=architecture,
-        merges_products=True,
+        merges_matmuls=True,
     )
 
 

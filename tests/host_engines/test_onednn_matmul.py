@@ -28,7 +28,7 @@ def in_order(array: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
 
 
 HEADS = (0, 2, 1, 3)
-PRODUCTS = [
+MATMULS = [
     ((128, 64), (64, 96)),
     ((1, 768), (768, 10)),
     ((7, 1), (1, 7)),
@@ -43,7 +43,7 @@ PRODUCTS = [
 
 @pytest.mark.parametrize("is_constant", [True, False], ids=["packed", "unpacked"])
 @pytest.mark.parametrize("transposed", ["", "a", "b", "c"])
-@pytest.mark.parametrize(("a_shape", "b_shape"), PRODUCTS, ids=str)
+@pytest.mark.parametrize(("a_shape", "b_shape"), MATMULS, ids=str)
 def test_product_equals_numpy(
     a_shape: tuple[int, ...], b_shape: tuple[int, ...], transposed: str, is_constant: bool
 ) -> None:

@@ -24,7 +24,7 @@ pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '
 pytestmark = pytest.mark.skipif(
     link.find_linker() is None, reason="no ld.lld of LLVM 15 or newer: pip install '.[gpu-amd]'"
 )
-CONV, PRODUCT = "MIOPEN_ENGINE", "HIPBLASLT_ENGINE"
+CONV, MATMUL = "MIOPEN_ENGINE", "HIPBLASLT_ENGINE"
 KERNEL = "kernel"
 Steps = list[tuple[str, str]]
 Tail = Callable[[GraphBuilder, str], str]
@@ -102,27 +102,27 @@ def swish(b: GraphBuilder, x: str) -> str:
     return b.op("Mul", x, b.op("Sigmoid", x))
 
 
-PRODUCTS: dict[str, tuple[onnx.ModelProto, Steps]] = {
-    "alone": (multiplied(None, bias=False), [(PRODUCT, "matmul")]),
-    "bias": (multiplied(None), [(PRODUCT, "matmul + add")]),
-    "relu": (multiplied(op("Relu"), bias=False), [(PRODUCT, "matmul + relu")]),
-    "bias and relu": (multiplied(op("Relu")), [(PRODUCT, "matmul + add + relu")]),
-    "bias and clamp": (multiplied(clip(-1.0, 1.0)), [(PRODUCT, "matmul + add + relu")]),
-    "bias and lower limit": (multiplied(clip(-1.0, None)), [(PRODUCT, "matmul + add"), (KERNEL, "relu")]),
+MATMULS: dict[str, tuple[onnx.ModelProto, Steps]] = {
+    "alone": (multiplied(None, bias=False), [(MATMUL, "matmul")]),
+    "bias": (multiplied(None), [(MATMUL, "matmul + add")]),
+    "relu": (multiplied(op("Relu"), bias=False), [(MATMUL, "matmul + relu")]),
+    "bias and relu": (multiplied(op("Relu")), [(MATMUL, "matmul + add + relu")]),
+    "bias and clamp": (multiplied(clip(-1.0, 1.0)), [(MATMUL, "matmul + add + relu")]),
+    "bias and lower limit": (multiplied(clip(-1.0, None)), [(MATMUL, "matmul + add"), (KERNEL, "relu")]),
     "bias and gelu by tanh": (
         multiplied(op("Gelu", approximate="tanh")),
-        [(PRODUCT, "matmul + add + gelu_approx_tanh")],
+        [(MATMUL, "matmul + add + gelu_approx_tanh")],
     ),
-    "bias and gelu": (multiplied(op("Gelu")), [(PRODUCT, "matmul + add"), (KERNEL, "gelu")]),
-    "bias and swish": (multiplied(swish), [(PRODUCT, "matmul + add + swish")]),
-    "bias and sigmoid": (multiplied(op("Sigmoid")), [(PRODUCT, "matmul + add"), (KERNEL, "sigmoid")]),
-    "residual": (multiplied(lambda b, x: b.op("Add", x, "x")), [(PRODUCT, "matmul + add"), (KERNEL, "add")]),
+    "bias and gelu": (multiplied(op("Gelu")), [(MATMUL, "matmul + add"), (KERNEL, "gelu")]),
+    "bias and swish": (multiplied(swish), [(MATMUL, "matmul + add + swish")]),
+    "bias and sigmoid": (multiplied(op("Sigmoid")), [(MATMUL, "matmul + add"), (KERNEL, "sigmoid")]),
+    "residual": (multiplied(lambda b, x: b.op("Add", x, "x")), [(MATMUL, "matmul + add"), (KERNEL, "add")]),
 }
 
 
-@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("name", MATMULS)
 def test_hipblaslt_takes_bias_and_some_activations(name: str) -> None:
-    model, wanted = PRODUCTS[name]
+    model, wanted = MATMULS[name]
     assert steps(model) == wanted
 
 
@@ -137,7 +137,7 @@ TAILS: dict[str, tuple[onnx.ModelProto, Steps]] = {
     "a function it lacks": (convolved(op("Elu")), [(FUSED, "conv2d + add"), (KERNEL, "elu")]),
     "product": (multiplied(op("Sigmoid")), [(FUSED, "matmul + add + sigmoid")]),
     "product and residual": (multiplied(lambda b, x: b.op("Add", x, "x")), [(FUSED, "matmul + add + add")]),
-    "product and erf": (multiplied(op("Gelu")), [(PRODUCT, "matmul + add"), (KERNEL, "gelu")]),
+    "product and erf": (multiplied(op("Gelu")), [(MATMUL, "matmul + add"), (KERNEL, "gelu")]),
 }
 
 
@@ -228,8 +228,8 @@ def test_heads_are_copied_where_one_stride_does_not_reach_all_batches() -> None:
         y = b.op("MatMul", x, b.op("Transpose", x, perm=[0, 1, 3, 2]))
         return steps(b.model({y: [batch, 2, 6, 6]}))
 
-    assert heads(1) == [(PRODUCT, "matmul")]
-    assert heads(2)[-1] == (PRODUCT, "matmul")
+    assert heads(1) == [(MATMUL, "matmul")]
+    assert heads(2)[-1] == (MATMUL, "matmul")
     assert set(heads(2)[:-1]) == {(KERNEL, "copy")}
 
 
@@ -272,13 +272,13 @@ def test_whole_models_compile_into_one_program(target: str) -> None:
         models.mobilenet_v2(),
     ):
         engines = {engine for engine, _ in steps(model, target)}
-        assert engines <= {CONV, PRODUCT, KERNEL}
+        assert engines <= {CONV, MATMUL, KERNEL}
 
 
 def test_attention_is_products_and_a_generated_softmax() -> None:
     found = steps(models.encoder(layers=1, s=16, d=32, heads=4, ffn=64))
     assert (KERNEL, "div + add + reduce + sub + exp + reduce + div") in found
-    assert found.count((PRODUCT, "matmul")) == 2
+    assert found.count((MATMUL, "matmul")) == 2
 
 
 def test_intermediates_are_f32_and_a_bias_is_added_in_its_own_type() -> None:

@@ -1,4 +1,4 @@
-"""Convolutions and matrix products seen as one thing: a table of products of rows and columns, summed over inner positions.
+"""Convolutions and matmuls seen as one thing: a table of products of rows and columns, summed over inner positions.
 
 A convolution's rows are positions of its result, gathered from the input on the fly; its columns are output channels, its inner positions
 input channels and elements of the filter, and groups are batches.
@@ -85,12 +85,12 @@ class Contraction:
 
 
 def contraction(graph: Graph, node: Node) -> Contraction:
-    """The contraction of a convolution or matrix product; raises Refusal."""
+    """The contraction of a convolution or matmul; raises Refusal."""
     tensors = [graph.tensors[i] for i in (*node.inputs.values(), *node.outputs.values())]
     wrong = next((tensor.dtype.name for tensor in tensors if tensor.dtype.name not in _FLOATS), None)
     if wrong is not None:
         raise Refusal("dtype", f"matmul or convolution of {wrong}")
-    made = _product(graph, node) if node.type == D.OPERATION_MATMUL_DESCRIPTOR else _convolution(graph, node)
+    made = _matmul(graph, node) if node.type == D.OPERATION_MATMUL_DESCRIPTOR else _convolution(graph, node)
     (result,) = (graph.tensors[i] for i in node.outputs.values())
     rows, columns = _sorted(made.rows, result.strides), _sorted(made.columns, result.strides)
     made = _inner_sorted(replace(made, rows=rows, columns=columns))
@@ -137,8 +137,8 @@ def _inner_sorted(made: Contraction) -> Contraction:
     return replace(made, inner=inner, rows=changed(made.rows), columns=changed(made.columns))
 
 
-def _product(graph: Graph, node: Node) -> Contraction:
-    """A batched product; a batch that one operand does not have is more rows, or columns, of the other."""
+def _matmul(graph: Graph, node: Node) -> Contraction:
+    """A batched matmul; a batch that one operand does not have is more rows, or columns, of the other."""
     left, right = node.inputs[A.OPERATION_MATMUL_ADESC], node.inputs[A.OPERATION_MATMUL_BDESC]
     a, b = graph.tensors[left], graph.tensors[right]
     dims = graph.tensors[node.outputs[A.OPERATION_MATMUL_CDESC]].dims

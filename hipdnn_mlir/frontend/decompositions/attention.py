@@ -16,10 +16,10 @@ _RAW, _CAPPED, _BIASED, _PROBABILITIES = range(4)
 
 @dataclass(frozen=True)
 class Scores:
-    """How the product of queries and keys becomes weights.
+    """How the matmul of queries and keys becomes weights.
 
     Attributes:
-        scale: factor of the product.
+        scale: factor of the matmul.
         softcap: bound c of c * tanh(x / c), 0 for none.
         biases: what is added, each broadcast to [b, heads, s_q, s_kv].
         precision: ONNX element type of the softmax, 0 for the operands'.

@@ -1,4 +1,4 @@
-"""Matrix products and convolutions with what is fused into them, and Einsum."""
+"""Matmuls and convolutions with what is fused into them, and Einsum."""
 
 import string
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def _swapped(call: Call, x: str, is_batch: bool, is_last: bool) -> str:
 
 @decomposes("FusedMatMul", domain=CONTRIB)
 def fused_matmul(call: Call) -> Sequence[str | None]:
-    """The product alpha * op(A) x op(B).
+    """The matmul alpha * op(A) x op(B).
 
     Source: ONNX Runtime, ContribOperators.md, com.microsoft.FusedMatMul; the batch form follows its MatMul helper.
     """
@@ -118,7 +118,7 @@ def fused_conv(call: Call) -> Sequence[str | None]:
 
 @decomposes("Einsum")
 def einsum(call: Call) -> Sequence[str | None]:
-    """Einsum by operands from left to right: sums, transpositions and one matrix product each.
+    """Einsum by operands from left to right: sums, transpositions and one matmul each.
 
     Source: ONNX, Einsum-12.
     """
@@ -129,7 +129,7 @@ def einsum(call: Call) -> Sequence[str | None]:
     for position in range(1, len(operands)):
         operand, term = _diagonal(call, operands[position], terms[position])
         later = set(result).union(*terms[position + 1 :])
-        value, labels = _product(call, value, labels, operand, term, later)
+        value, labels = _contract(call, value, labels, operand, term, later)
     value, labels = _summed(call, value, labels, set(result))
     return [call.transpose(value, *(labels.index(label) for label in result))]
 
@@ -178,7 +178,7 @@ def _summed(call: Call, x: str, labels: str, kept: set[str]) -> tuple[str, str]:
     return call.reduce("ReduceSum", x, axes, keepdims=False), "".join(label for label in labels if label in kept)
 
 
-def _product(call: Call, a: str, a_labels: str, b: str, b_labels: str, later: set[str]) -> tuple[str, str]:
+def _contract(call: Call, a: str, a_labels: str, b: str, b_labels: str, later: set[str]) -> tuple[str, str]:
     """Multiply two operands and sum over the labels they share that nothing later needs."""
     a, a_labels = _summed(call, a, a_labels, later | set(b_labels))
     b, b_labels = _summed(call, b, b_labels, later | set(a_labels))

@@ -1,4 +1,4 @@
-"""Fourier transforms as products with constant matrices, and window functions."""
+"""Fourier transforms as matmuls with constant matrices, and window functions."""
 
 import math
 from collections.abc import Sequence

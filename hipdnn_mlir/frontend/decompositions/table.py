@@ -13,7 +13,7 @@ from . import (  # noqa: F401 - a family enters its operators when it is importe
     normalization,
     pooling,
     quantized,
-    quantized_products,
+    quantized_matmul,
     reductions,
     rotary,
     scan,

@@ -1,4 +1,4 @@
-"""Matrix products: mm, bmm, matmul with NumPy's broadcasting, addmm."""
+"""Matmuls: mm, bmm, matmul with NumPy's broadcasting, addmm."""
 
 from ...abi import Attribute as A
 from ...abi import AttributeType as T
@@ -9,7 +9,7 @@ from ..spec import OpView, Refusal
 from ..strides import broadcast
 
 
-def product(e: Emitter, a: Value, b: Value) -> Value:
+def matmul_node(e: Emitter, a: Value, b: Value) -> Value:
     """A (..., m, k) times b (..., k, n); batch dims broadcast, ranks are made equal."""
     if not a.dtype.is_float or a.dtype.name == "f64":
         raise Refusal("dtype", f"matmul of {a.dtype}")
@@ -38,7 +38,7 @@ def matmul(e: Emitter, op: OpView) -> Value:
         a = e.view(a, (1, *a.dims))
     if b.rank == 1:
         b = e.view(b, (*b.dims, 1))
-    return product(e, a, b)
+    return matmul_node(e, a, b)
 
 
 @compute(
@@ -51,7 +51,7 @@ def matmul(e: Emitter, op: OpView) -> Value:
 def addmm(e: Emitter, op: OpView) -> Value:
     """Beta * c + alpha * (a @ b)."""
     c, a, b, beta, alpha = op.args
-    y = product(e, e.value(a), e.value(b))
+    y = matmul_node(e, e.value(a), e.value(b))
     if alpha != 1:
         y = e.pointwise(Pointwise.MUL, y, e.scalar(alpha, y.dtype))
     bias = e.value(c) if c.scalar is None else e.scalar(c.scalar, y.dtype)

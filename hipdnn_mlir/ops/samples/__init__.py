@@ -5,13 +5,13 @@ The tests turn each into torch IR and ask the offload pass; a row without both k
 
 from collections.abc import Callable, Iterator
 
-from . import elementwise, kernels, movement, norms, of_hipdnn, products
+from . import elementwise, kernels, matmul, movement, norms, of_hipdnn
 from .case import KERNEL, MOVEMENT, Number, Sample, f32, i32
 
 __all__ = ["KERNEL", "MOVEMENT", "Number", "Sample", "f32", "i32", "samples"]
 
 _FAMILIES: tuple[Callable[[], Iterator[Sample]], ...] = (
-    products.convolution, products.matmul, products.attention,
+    matmul.convolution, matmul.matmul, matmul.attention,
     movement.reshapes, movement.views, movement.joins,
     norms.normalization, norms.pooling, norms.reductions, norms.softmaxes,
     elementwise.unary, elementwise.binary, elementwise.compositions, elementwise.fills, elementwise.casts,

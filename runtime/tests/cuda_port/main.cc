@@ -1,5 +1,5 @@
-// cuda_port_tests [FILTER]: how kernels are launched; graphs as products in the terms of BLAS. The reference is the graph, computed element
-// by element by its strides; the product is computed as BLAS says, in column-major order.
+// cuda_port_tests [FILTER]: how kernels are launched; graphs as matmuls in the terms of BLAS. The reference is the graph, computed element
+// by element by its strides; the matmul is computed as BLAS says, in column-major order.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,13 +9,13 @@
 #include "launch_cases.h"
 #include "norm_cases.h"
 #include "order_cases.h"
-#include "product.h"
+#include "matmul.h"
 
 namespace {
 
 using hipdnn_cuda::Activation;
 using hipdnn_cuda::Matrix;
-using hipdnn_cuda::Product;
+using hipdnn_cuda::Matmul;
 using hipdnn_port::Graph;
 using hipdnn_port::Node;
 using hipdnn_port::Tensor;
@@ -47,7 +47,7 @@ class Builder {
     graph.tensors.push_back(made);
     return static_cast<int>(graph.tensors.size()) - 1;
   }
-  int product(int a, int b, int c) {
+  int matmul(int a, int b, int c) {
     node(HIPDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR,
          {{HIPDNN_ATTR_OPERATION_MATMUL_ADESC, {a}}, {HIPDNN_ATTR_OPERATION_MATMUL_BDESC, {b}}, {HIPDNN_ATTR_OPERATION_MATMUL_CDESC, {c}}});
     return c;
@@ -131,24 +131,24 @@ void compute(const Graph& graph, std::vector<Memory>& memory) {
   }
 }
 
-/// The product as BLAS computes it, on memory by position among its uids.
-void compute(const Product& product, const std::vector<Memory*>& memory) {
+/// The matmul as BLAS computes it, on memory by position among its uids.
+void compute(const Matmul& matmul, const std::vector<Memory*>& memory) {
   const auto element = [&](std::size_t operand, const Matrix& matrix, std::int64_t batch, std::int64_t row, std::int64_t column) -> double& {
     if (matrix.is_transposed) std::swap(row, column);
     check::that(row < matrix.rows && column < matrix.columns, "outside of a matrix");
     return memory[operand]->at(static_cast<std::size_t>(batch * matrix.batch_stride + column * matrix.leading + row));
   };
-  const std::int64_t inner = product.left.is_transposed ? product.left.rows : product.left.columns;
-  for (std::int64_t batch = 0; batch < product.batch; ++batch) {
-    for (std::int64_t column = 0; column < product.result.columns; ++column) {
-      for (std::int64_t row = 0; row < product.result.rows; ++row) {
-        double sum = product.addend ? element(*product.addend_operand, *product.addend, batch, row, column) : 0;
-        if (product.bias_operand) sum += memory[*product.bias_operand]->at(static_cast<std::size_t>(row));
+  const std::int64_t inner = matmul.left.is_transposed ? matmul.left.rows : matmul.left.columns;
+  for (std::int64_t batch = 0; batch < matmul.batch; ++batch) {
+    for (std::int64_t column = 0; column < matmul.result.columns; ++column) {
+      for (std::int64_t row = 0; row < matmul.result.rows; ++row) {
+        double sum = matmul.addend ? element(*matmul.addend_operand, *matmul.addend, batch, row, column) : 0;
+        if (matmul.bias_operand) sum += memory[*matmul.bias_operand]->at(static_cast<std::size_t>(row));
         for (std::int64_t k = 0; k < inner; ++k) {
-          sum += element(product.left_operand, product.left, batch, row, k) * element(product.right_operand, product.right, batch, k, column);
+          sum += element(matmul.left_operand, matmul.left, batch, row, k) * element(matmul.right_operand, matmul.right, batch, k, column);
         }
-        if (product.activation == Activation::relu) sum = std::max(sum, 0.0);
-        element(product.result_operand, product.result, batch, row, column) = sum;
+        if (matmul.activation == Activation::relu) sum = std::max(sum, 0.0);
+        element(matmul.result_operand, matmul.result, batch, row, column) = sum;
       }
     }
   }
@@ -168,7 +168,7 @@ Builder built(const Form& form) {
   int value = builder.tensor(c, packed(c), form.has_bias || form.has_addend || form.has_relu);
   const int a = builder.tensor(form.a, form.is_a_transposed ? transposed(form.a) : packed(form.a));
   const int b = builder.tensor(form.b, form.is_b_transposed ? transposed(form.b) : packed(form.b));
-  builder.product(a, b, value);
+  builder.matmul(a, b, value);
   const auto next = [&](hipdnnPointwiseMode_t mode, int other, bool is_last, bool is_left = true) {
     const int out = builder.tensor(c, packed(c), !is_last);
     builder.pointwise(mode, is_left ? value : other, is_left ? other : value, out);
@@ -182,29 +182,29 @@ Builder built(const Form& form) {
   return builder;
 }
 
-void test_products(const Form& form) {
+void test_matmuls(const Form& form) {
   const Builder builder = built(form);
   std::string reason;
-  const auto product = hipdnn_cuda::as_product(builder.graph, reason);
-  check::that(product.has_value(), reason);
-  check::equal(product->batch, form.batches, "batches");
+  const auto matmul = hipdnn_cuda::as_matmul(builder.graph, reason);
+  check::that(matmul.has_value(), reason);
+  check::equal(matmul->batch, form.batches, "batches");
   std::vector<Memory> expected = filled(builder.graph), got = expected;
   compute(builder.graph, expected);
   std::vector<Memory*> operands;
   std::size_t result = 0;
   for (std::size_t t = 0; t < builder.graph.tensors.size(); ++t) {
     if (!builder.graph.tensors[t].has_pointer()) continue;
-    if (operands.size() == product->result_operand) result = t;
+    if (operands.size() == matmul->result_operand) result = t;
     operands.push_back(&got[t]);
   }
-  check::equal(product->uids.size(), operands.size());
-  compute(*product, operands);
+  check::equal(matmul->uids.size(), operands.size());
+  compute(*matmul, operands);
   check::equal(got[result], expected[result]);
 }
 
 std::string refusal(const Graph& graph) {
   std::string reason;
-  check::that(!hipdnn_cuda::as_product(graph, reason).has_value(), "it is taken");
+  check::that(!hipdnn_cuda::as_matmul(graph, reason).has_value(), "it is taken");
   return reason;
 }
 
@@ -212,18 +212,18 @@ void test_alignment_is_that_of_each_tensor() {
   Builder builder = built({.a = {4, 8}, .b = {8, 6}, .has_addend = true});
   for (std::size_t t = 0; t < builder.graph.tensors.size(); ++t) builder.graph.tensors[t].byte_alignment = std::int64_t{4} << t;
   std::string reason;
-  const auto product = hipdnn_cuda::as_product(builder.graph, reason);
-  check::that(product.has_value(), reason);
-  check::equal(product->right.alignment, 8, "A");
-  check::equal(product->left.alignment, 16, "B");
-  check::equal(product->addend->alignment, 32, "what is added");
-  check::equal(product->result.alignment, 64, "result");
+  const auto matmul = hipdnn_cuda::as_matmul(builder.graph, reason);
+  check::that(matmul.has_value(), reason);
+  check::equal(matmul->right.alignment, 8, "A");
+  check::equal(matmul->left.alignment, 16, "B");
+  check::equal(matmul->addend->alignment, 32, "what is added");
+  check::equal(matmul->result.alignment, 64, "result");
 }
 
-void test_what_is_no_product() {
+void test_what_is_no_matmul() {
   Builder convolution;
   convolution.pointwise(HIPDNN_POINTWISE_ADD, convolution.tensor({2, 2}, {2, 1}), convolution.tensor({2, 2}, {2, 1}), convolution.tensor({2, 2}, {2, 1}));
-  check::contains(refusal(convolution.graph), "does not begin with a matrix product");
+  check::contains(refusal(convolution.graph), "does not begin with a matmul");
 
   Builder gelu = built({.a = {4, 8}, .b = {8, 6}, .has_relu = true});
   gelu.graph.nodes.back().attributes[HIPDNN_ATTR_POINTWISE_MODE] = std::vector<std::int64_t>{HIPDNN_POINTWISE_GELU_FWD};
@@ -288,9 +288,9 @@ int main(int argc, char** argv) {
       {"one B for the batch", {.a = {2, 3, 4, 8}, .b = {1, 1, 8, 6}, .has_bias = true, .has_addend = true}},
       {"one B for the batch of an A that lies transposed", {.a = {3, 4, 8}, .b = {1, 8, 6}, .is_a_transposed = true, .batches = 3}},
   }};
-  for (const auto& [name, form] : forms) suite.add(std::string("product: ") + name, [form = form] { test_products(form); });
-  suite.add("product: alignment", test_alignment_is_that_of_each_tensor);
-  suite.add("product: what is none", test_what_is_no_product);
+  for (const auto& [name, form] : forms) suite.add(std::string("matmul: ") + name, [form = form] { test_matmuls(form); });
+  suite.add("matmul: alignment", test_alignment_is_that_of_each_tensor);
+  suite.add("matmul: what is none", test_what_is_no_matmul);
   add_launch_cases(suite);
   add_order_cases(suite);
   add_elementwise_cases(suite);

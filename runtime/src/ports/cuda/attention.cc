@@ -30,7 +30,7 @@ class Writer {
     const hipdnnDataType_t narrow = q.dtype;
     full_ = {q.dims[0], q.dims[1], q.dims[2], made_.tensor(key).dims[3]};
     rows_ = {full_[0], full_[1], full_[2], 1};
-    int scores = product(query, key, made_.intermediate(full_));
+    int scores = matmul(query, key, made_.intermediate(full_));
     scores = pointwise(HIPDNN_POINTWISE_MUL, scores, scale());
     if (node_.has_tensor(HIPDNN_ATTR_OPERATION_SDPA_FWD_ATTN_MASK_EXT)) {
       scores = pointwise(HIPDNN_POINTWISE_ADD, scores, node_.tensor(HIPDNN_ATTR_OPERATION_SDPA_FWD_ATTN_MASK_EXT));
@@ -43,7 +43,7 @@ class Writer {
     made_.pointwise(HIPDNN_POINTWISE_ADD, {greatest, pointwise_of_rows(HIPDNN_POINTWISE_LOG, sum)}, made_.intermediate(rows_));
     const int weights = made_.intermediate(full_, narrow);
     made_.pointwise(HIPDNN_POINTWISE_DIV, {raised, sum}, weights);
-    product(weights, value, output);
+    matmul(weights, value, output);
     return made_.take();
   }
 
@@ -61,7 +61,7 @@ class Writer {
     std::swap(tensor.strides[2], tensor.strides[3]);
   }
 
-  int product(int a, int b, int c) {
+  int matmul(int a, int b, int c) {
     Node node{HIPDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, "", {}, {}};
     node.tensors = {{HIPDNN_ATTR_OPERATION_MATMUL_ADESC, {a}}, {HIPDNN_ATTR_OPERATION_MATMUL_BDESC, {b}}, {HIPDNN_ATTR_OPERATION_MATMUL_CDESC, {c}}};
     node.attributes = {{HIPDNN_ATTR_MATMUL_COMP_TYPE, Dims{HIPDNN_DATA_FLOAT}}};

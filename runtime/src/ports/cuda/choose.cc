@@ -72,16 +72,16 @@ EngineFacts facts_of(const CudnnDescriptor& configuration) {
   return facts;
 }
 
-/// What is computed for each element alone has no sums of products for tensor cores.
-bool has_no_products(hipdnnBackendDescriptorType_t type) {
+/// What is computed for each element alone: nothing for tensor cores to do.
+bool is_elementwise(hipdnnBackendDescriptorType_t type) {
   return type == HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR || type == HIPDNN_BACKEND_OPERATION_BATCHNORM_INFERENCE_DESCRIPTOR_EXT ||
          type == HIPDNN_BACKEND_OPERATION_BATCHNORM_INFERENCE_VARIANCE_DESCRIPTOR_EXT;
 }
 
 /// Whether the graph multiplies f32 by f32 and adds.
-bool has_f32_products(const hipdnn_port::Graph& graph) {
+bool has_f32_sums(const hipdnn_port::Graph& graph) {
   return std::ranges::any_of(graph.nodes, [&](const hipdnn_port::Node& node) {
-    if (has_no_products(node.type)) return false;
+    if (is_elementwise(node.type)) return false;
     return std::ranges::any_of(node.tensors, [&](const auto& entry) {
       return !hipdnn_port::is_output_attribute(node.type, entry.first) &&
              graph.tensors[static_cast<std::size_t>(entry.second.front())].dtype == HIPDNN_DATA_FLOAT;
@@ -89,7 +89,7 @@ bool has_f32_products(const hipdnn_port::Graph& graph) {
   });
 }
 
-/// Engine 7 of cuDNN 9.14 and 9.19 answers garbage for f16 convolutions of 7x7 at batch 1 (bench/gpu/executables.py); its products are right.
+/// Engine 7 of cuDNN 9.14 and 9.19 answers garbage for f16 convolutions of 7x7 at batch 1 (bench/gpu/executables.py); its matmuls are right.
 bool is_distrusted(std::int64_t engine, const hipdnn_port::Graph& graph) {
   return engine == 7 && std::ranges::any_of(graph.nodes, [](const hipdnn_port::Node& node) {
            return node.type == HIPDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR;
@@ -124,15 +124,15 @@ std::vector<std::pair<std::int64_t, std::int64_t>> knobs_of(const CudnnDescripto
   return knobs;
 }
 
-/// Whether the graph begins with a matrix product of f32. No engine of cuDNN 9.19 computes one exactly, and engine 0 has no note of that.
+/// Whether the graph begins with a matmul of f32. No engine of cuDNN 9.19 computes one exactly, and engine 0 has no note of that.
 bool is_f32_matmul(const hipdnn_port::Graph& graph) {
-  return !graph.nodes.empty() && graph.nodes.front().type == HIPDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR && has_f32_products(graph);
+  return !graph.nodes.empty() && graph.nodes.front().type == HIPDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR && has_f32_sums(graph);
 }
 
 /// Why an engine must not run a graph; empty where it may.
 std::string why_not(const EngineFacts& facts, const hipdnn_port::Graph& described, const VendorHandle& handle) {
   if (is_distrusted(facts.index, described)) return "engine " + std::to_string(facts.index) + " is not trusted with such graphs";
-  if (!handle.allows_tf32() && (is_f32_matmul(described) || (facts.rounds_f32 && has_f32_products(described)))) return needs_tf32;
+  if (!handle.allows_tf32() && (is_f32_matmul(described) || (facts.rounds_f32 && has_f32_sums(described)))) return needs_tf32;
   return {};
 }
 

@@ -62,8 +62,8 @@ class CublasLtObject {
   Raw raw_ = nullptr;
 };
 
-using ProductDescription = CublasLtObject<cublasLtMatmulDesc_t, &CublasLt::description_destroy>;
+using MatmulDescription = CublasLtObject<cublasLtMatmulDesc_t, &CublasLt::description_destroy>;
 using MatrixLayout = CublasLtObject<cublasLtMatrixLayout_t, &CublasLt::layout_destroy>;
-using ProductPreference = CublasLtObject<cublasLtMatmulPreference_t, &CublasLt::preference_destroy>;
+using MatmulPreference = CublasLtObject<cublasLtMatmulPreference_t, &CublasLt::preference_destroy>;
 
 }  // namespace hipdnn_cuda

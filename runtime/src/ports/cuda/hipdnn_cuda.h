@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* Whether products of f32 may round their operands to TF32, in plans for this handle's graphs from now on. Default: no. */
+/* Whether matmuls and convolutions of f32 may round their operands to TF32, in plans for this handle's graphs from now on. Default: no. */
 hipdnnStatus_t hipdnnCudaAllowTf32_ext(hipdnnHandle_t handle, int is_allowed);
 
 /* hipModuleLaunchKernel for a kernel that waits itself for what is in front of it, before it touches memory (griddepcontrol.wait): it may be launched

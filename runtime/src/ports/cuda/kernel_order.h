@@ -16,7 +16,7 @@ struct Extent {
 };
 
 /// cuDNN launches kernels that begin before the one in front of them has ended (programmatic dependent launch), and that wait for it before they
-/// read the operands of a convolution or product. cuDNN 9.19's engine 4 does not wait before it reads an operand of the epilogue: on an H200 a
+/// read the operands of a convolution or matmul. cuDNN 9.19's engine 4 does not wait before it reads an operand of the epilogue: on an H200 a
 /// residual that the kernel in front had just written was read as it was before (bench/gpu/steps.py shows such steps). A plan whose epilogue reads
 /// what the last ones on its stream wrote is kept behind them by something on the stream that is no kernel. What was written is remembered for
 /// the process: the plan in front may be another program's. Any thread.

@@ -10,8 +10,8 @@
 #include "frontend/handle.h"
 #include "frontend/status.h"
 #include "hipdnn_cuda.h"
-#include "product.h"
-#include "product_plan.h"
+#include "matmul.h"
+#include "matmul_plan.h"
 #include "translate.h"
 #include "vendor_handle.h"
 
@@ -50,7 +50,7 @@ class CudnnEngine final : public hipdnn_port::Engine {
 };
 
 /// The first that cuBLASLt proposes are not always the fastest.
-constexpr int most_product_algorithms = 8;
+constexpr int most_matmul_algorithms = 8;
 
 /// cuBLASLt, as hipDNN has hipBLASLt.
 class CublasLtEngine final : public hipdnn_port::Engine {
@@ -58,25 +58,25 @@ class CublasLtEngine final : public hipdnn_port::Engine {
   std::string_view name() const override { return "CUBLASLT_ENGINE"; }
   std::optional<std::string> refuses(const hipdnn_port::Graph& graph) const override {
     std::string reason;
-    return as_product(graph, reason) ? std::nullopt : std::optional(reason);
+    return as_matmul(graph, reason) ? std::nullopt : std::optional(reason);
   }
   std::unique_ptr<hipdnn_port::Plan> build(const hipdnn_port::Graph& graph, const hipdnn_port::PlanOptions& options) const override {
-    auto configured = std::static_pointer_cast<const ConfiguredProduct>(options.detail);
+    auto configured = std::static_pointer_cast<const ConfiguredMatmul>(options.detail);
     if (!configured) {
       const auto proposals = configure(graph, options, 1);
       if (proposals.empty()) throw std::runtime_error("it has no algorithm");
       configured = proposals.front();
     }
-    return build_product_plan(std::move(configured));
+    return build_matmul_plan(std::move(configured));
   }
 
-  /// Throws std::runtime_error where the graph is no product, or there is no library.
-  static std::vector<std::shared_ptr<const ConfiguredProduct>> configure(const hipdnn_port::Graph& graph, const hipdnn_port::PlanOptions& options,
+  /// Throws std::runtime_error where the graph is no matmul, or there is no library.
+  static std::vector<std::shared_ptr<const ConfiguredMatmul>> configure(const hipdnn_port::Graph& graph, const hipdnn_port::PlanOptions& options,
                                                                         int most) {
     std::string reason;
-    const std::optional<Product> product = as_product(graph, reason);
-    if (!product) throw std::runtime_error(reason);
-    return propose_products(*product, handle_of(options), most);
+    const std::optional<Matmul> matmul = as_matmul(graph, reason);
+    if (!matmul) throw std::runtime_error(reason);
+    return propose_matmuls(*matmul, handle_of(options), most);
   }
 };
 
@@ -95,10 +95,10 @@ const std::vector<CudnnEngine>& cudnn_engines() {
 }
 
 /// Adds what cuBLASLt proposes; answers why it proposes nothing.
-std::string rank_products(const hipdnn_port::Graph& graph, const hipdnn_port::PlanOptions& options,
+std::string rank_matmuls(const hipdnn_port::Graph& graph, const hipdnn_port::PlanOptions& options,
                           std::vector<hipdnn_port::Proposal>& proposals) {
   try {
-    for (auto& configured : CublasLtEngine::configure(graph, options, most_product_algorithms)) {
+    for (auto& configured : CublasLtEngine::configure(graph, options, most_matmul_algorithms)) {
       hipdnn_port::Proposal proposal{&cublas_lt_engine(), {}, configured};
       for (const auto& [knob, value] : configured->knobs) proposal.knobs.emplace_back("CUBLASLT_" + knob, value);
       proposals.push_back(std::move(proposal));
@@ -190,8 +190,8 @@ const std::vector<const Engine*>& engines() {
 }
 
 std::vector<Proposal> rank(const Graph& graph, const PlanOptions& options, std::string& refusals) {
-  std::vector<Proposal> products, fusions;
-  const std::string no_product = hipdnn_cuda::rank_products(graph, options, products);
+  std::vector<Proposal> matmuls, fusions;
+  const std::string no_matmul = hipdnn_cuda::rank_matmuls(graph, options, matmuls);
   const std::string no_fusion = hipdnn_cuda::rank_fusions(graph, options, fusions);
   // Engines that round nothing inside take more channel counts; where both kinds do, those that round are a few percent faster (ResNet-50).
   if (fusions.empty()) {
@@ -199,14 +199,14 @@ std::vector<Proposal> rank(const Graph& graph, const PlanOptions& options, std::
   }
   // In turns: plans that are timed are the first of all that are proposed.
   std::vector<Proposal> proposals;
-  for (std::size_t i = 0; i < std::max(products.size(), fusions.size()); ++i) {
-    for (auto* some : {&products, &fusions}) {
+  for (std::size_t i = 0; i < std::max(matmuls.size(), fusions.size()); ++i) {
+    for (auto* some : {&matmuls, &fusions}) {
       if (i < some->size()) proposals.push_back(std::move((*some)[i]));
     }
   }
   if (proposals.empty()) {
     refusals = "\n  cuDNN " + std::string(hipdnn_cuda::cudnn_version()) + ": " + no_fusion + "\n  cuBLASLt " +
-               std::string(hipdnn_cuda::cublas_lt_version()) + ": " + no_product;
+               std::string(hipdnn_cuda::cublas_lt_version()) + ": " + no_matmul;
   }
   return proposals;
 }

@@ -37,11 +37,11 @@ RankFill rank_fill(const Graph& graph) {
   std::size_t rank = 0;
   for (const Tensor& tensor : graph.tensors) rank = std::max(rank, tensor.dims.size());
   const std::size_t least = has_window ? 4 : 3;
-  const auto products = std::ranges::count(graph.nodes, HIPDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, &Node::type);
+  const auto matmuls = std::ranges::count(graph.nodes, HIPDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, &Node::type);
   const bool has_one_rank = std::ranges::all_of(graph.tensors, [&](const Tensor& tensor) { return tensor.dims.size() == rank; });
   return {.position = has_window ? std::size_t{2} : std::size_t{0},
           .count = rank < least ? least - rank : 0,
-          .dropped = products == 1 && has_one_rank ? empty_batch_dims(graph, rank) : 0,
+          .dropped = matmuls == 1 && has_one_rank ? empty_batch_dims(graph, rank) : 0,
           .is_channels_last = std::ranges::any_of(graph.nodes, is_norm) || (has_window && std::ranges::any_of(graph.tensors, is_channels_last))};
 }
 

@@ -13,7 +13,7 @@ struct RankFill {
   /// Ones are put in before this dim.
   std::size_t position;
   std::size_t count;
-  /// Leading dims that are 1 in every tensor and are left out: single products are of three dims, attention is of four.
+  /// Leading dims that are 1 in every tensor and are left out: single matmuls are of three dims, attention is of four.
   std::size_t dropped;
   /// Strides of dims of size 1 follow the order of channels-last memory rather than that of the dims.
   bool is_channels_last;

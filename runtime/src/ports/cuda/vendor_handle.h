@@ -19,7 +19,7 @@ class VendorHandle {
   /// Put what follows on `stream`.
   void use(CUstream stream);
 
-  /// Whether products of f32 may round their operands to TF32. Set before graphs are planned with the handle.
+  /// Whether matmuls and convolutions of f32 may round their operands to TF32. Set before graphs are planned with the handle.
   bool allows_tf32() const { return allows_tf32_; }
   void allow_tf32(bool is_allowed) { allows_tf32_ = is_allowed; }
 

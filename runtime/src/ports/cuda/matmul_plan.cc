@@ -1,4 +1,4 @@
-#include "product_plan.h"
+#include "matmul_plan.h"
 
 #include <algorithm>
 #include <array>
@@ -35,7 +35,7 @@ int type_of(hipdnnDataType_t dtype) {
     case HIPDNN_DATA_FLOAT: return CUDA_R_32F;
     case HIPDNN_DATA_HALF: return CUDA_R_16F;
     case HIPDNN_DATA_BFLOAT16: return CUDA_R_16BF;
-    default: throw std::runtime_error("products are of f32, f16 or bf16");
+    default: throw std::runtime_error("matmuls are of f32, f16 or bf16");
   }
 }
 
@@ -44,58 +44,58 @@ void set(Set function, Raw object, int attribute, const Value& value) {
   check_cublas_lt(function(object, attribute, &value, sizeof value), "attribute " + std::to_string(attribute));
 }
 
-ProductDescription describe(const ConfiguredProduct& configured, const void* bias) {
+MatmulDescription describe(const ConfiguredMatmul& configured, const void* bias) {
   const CublasLt& api = *cublas_lt();
-  const Product& product = configured.product;
+  const Matmul& matmul = configured.matmul;
   cublasLtMatmulDesc_t raw = nullptr;
   check_cublas_lt(api.description_create(&raw, configured.rounds_f32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
                   "cublasLtMatmulDescCreate");
-  ProductDescription made(raw);
+  MatmulDescription made(raw);
   const auto operation = [](const Matrix& matrix) { return std::int32_t{matrix.is_transposed ? CUBLAS_OP_T : CUBLAS_OP_N}; };
-  set(api.description_set, raw, CUBLASLT_MATMUL_DESC_TRANSA, operation(product.left));
-  set(api.description_set, raw, CUBLASLT_MATMUL_DESC_TRANSB, operation(product.right));
-  std::int32_t epilogue = product.bias_operand ? CUBLASLT_EPILOGUE_BIAS : 0;
-  if (product.activation == Activation::relu) epilogue |= CUBLASLT_EPILOGUE_RELU;
-  if (product.activation == Activation::gelu_tanh) epilogue |= CUBLASLT_EPILOGUE_GELU;
+  set(api.description_set, raw, CUBLASLT_MATMUL_DESC_TRANSA, operation(matmul.left));
+  set(api.description_set, raw, CUBLASLT_MATMUL_DESC_TRANSB, operation(matmul.right));
+  std::int32_t epilogue = matmul.bias_operand ? CUBLASLT_EPILOGUE_BIAS : 0;
+  if (matmul.activation == Activation::relu) epilogue |= CUBLASLT_EPILOGUE_RELU;
+  if (matmul.activation == Activation::gelu_tanh) epilogue |= CUBLASLT_EPILOGUE_GELU;
   set(api.description_set, raw, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue != 0 ? epilogue : std::int32_t{CUBLASLT_EPILOGUE_DEFAULT});
-  if (product.bias_operand) set(api.description_set, raw, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  if (matmul.bias_operand) set(api.description_set, raw, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
   return made;
 }
 
-MatrixLayout layout_of(const Product& product, const Matrix& matrix) {
+MatrixLayout layout_of(const Matmul& matmul, const Matrix& matrix) {
   const CublasLt& api = *cublas_lt();
   cublasLtMatrixLayout_t raw = nullptr;
-  check_cublas_lt(api.layout_create(&raw, type_of(product.dtype), static_cast<std::uint64_t>(matrix.rows), static_cast<std::uint64_t>(matrix.columns),
+  check_cublas_lt(api.layout_create(&raw, type_of(matmul.dtype), static_cast<std::uint64_t>(matrix.rows), static_cast<std::uint64_t>(matrix.columns),
                                     matrix.leading),
                   "cublasLtMatrixLayoutCreate");
   MatrixLayout made(raw);
-  if (product.batch > 1) {
-    set(api.layout_set, raw, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(product.batch));
+  if (matmul.batch > 1) {
+    set(api.layout_set, raw, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(matmul.batch));
     set(api.layout_set, raw, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, matrix.batch_stride);
   }
   return made;
 }
 
 struct Layouts {
-  explicit Layouts(const Product& product)
-      : left(layout_of(product, product.left)),
-        right(layout_of(product, product.right)),
-        result(layout_of(product, product.result)),
-        addend(layout_of(product, product.addend ? *product.addend : product.result)) {}
+  explicit Layouts(const Matmul& matmul)
+      : left(layout_of(matmul, matmul.left)),
+        right(layout_of(matmul, matmul.right)),
+        result(layout_of(matmul, matmul.result)),
+        addend(layout_of(matmul, matmul.addend ? *matmul.addend : matmul.result)) {}
   MatrixLayout left, right, result, addend;
 };
 
-ProductPreference preference(const Product& product) {
+MatmulPreference preference(const Matmul& matmul) {
   const CublasLt& api = *cublas_lt();
   cublasLtMatmulPreference_t raw = nullptr;
   check_cublas_lt(api.preference_create(&raw), "cublasLtMatmulPreferenceCreate");
-  ProductPreference made(raw);
+  MatmulPreference made(raw);
   set(api.preference_set, raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most_workspace_bytes);
   const std::array<std::pair<int, const Matrix*>, 4> operands{{
-      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &product.left},
-      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &product.right},
-      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, product.addend ? &*product.addend : &product.result},
-      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &product.result},
+      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &matmul.left},
+      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &matmul.right},
+      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, matmul.addend ? &*matmul.addend : &matmul.result},
+      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &matmul.result},
   }};
   for (const auto& [attribute, matrix] : operands) {
     set(api.preference_set, raw, attribute, static_cast<std::uint32_t>(std::min(matrix->alignment, most_alignment)));
@@ -113,14 +113,14 @@ void read_knobs(const cublasLtMatmulAlgo_t& algorithm, const std::array<std::pai
   }
 }
 
-class ProductPlan final : public hipdnn_port::Plan {
+class MatmulPlan final : public hipdnn_port::Plan {
  public:
-  explicit ProductPlan(std::shared_ptr<const ConfiguredProduct> configured)
-      : configured_(std::move(configured)), layouts_(configured_->product) {
-    const Matrix& result = configured_->product.result;
-    const std::int64_t last = (configured_->product.batch - 1) * result.batch_stride + (result.columns - 1) * result.leading + result.rows;
-    result_ = {configured_->product.result_operand, static_cast<std::size_t>(last) * hipdnn_port::element_bytes(configured_->product.dtype)};
-    uids_ = configured_->product.uids;
+  explicit MatmulPlan(std::shared_ptr<const ConfiguredMatmul> configured)
+      : configured_(std::move(configured)), layouts_(configured_->matmul) {
+    const Matrix& result = configured_->matmul.result;
+    const std::int64_t last = (configured_->matmul.batch - 1) * result.batch_stride + (result.columns - 1) * result.leading + result.rows;
+    result_ = {configured_->matmul.result_operand, static_cast<std::size_t>(last) * hipdnn_port::element_bytes(configured_->matmul.dtype)};
+    uids_ = configured_->matmul.uids;
     workspace_bytes_ = static_cast<std::int64_t>(configured_->workspace_bytes);
   }
 
@@ -134,14 +134,14 @@ class ProductPlan final : public hipdnn_port::Plan {
 
   void execute(void* const* pointers, void* workspace, const hipdnn_port::Launch& launch) const override {
     if (bind_device() != CUDA_SUCCESS) hipdnn_port::fail(HIPDNN_STATUS_EXECUTION_FAILED, "cannot use the device");
-    const Product& product = configured_->product;
-    const float alpha = 1, beta = product.addend_operand ? 1 : 0;
-    void* result = pointers[product.result_operand];
-    const void* addend = product.addend_operand ? pointers[*product.addend_operand] : result;
-    const std::shared_ptr<const ProductDescription> description = description_for(product.bias_operand ? pointers[*product.bias_operand] : nullptr);
+    const Matmul& matmul = configured_->matmul;
+    const float alpha = 1, beta = matmul.addend_operand ? 1 : 0;
+    void* result = pointers[matmul.result_operand];
+    const void* addend = matmul.addend_operand ? pointers[*matmul.addend_operand] : result;
+    const std::shared_ptr<const MatmulDescription> description = description_for(matmul.bias_operand ? pointers[*matmul.bias_operand] : nullptr);
     const auto stream = reinterpret_cast<CUstream>(launch.stream);
-    check_cublas_lt(cublas_lt()->matmul(cublas_lt_handle(), description->raw(), &alpha, pointers[product.left_operand], layouts_.left.raw(),
-                                        pointers[product.right_operand], layouts_.right.raw(), &beta, addend, layouts_.addend.raw(), result,
+    check_cublas_lt(cublas_lt()->matmul(cublas_lt_handle(), description->raw(), &alpha, pointers[matmul.left_operand], layouts_.left.raw(),
+                                        pointers[matmul.right_operand], layouts_.right.raw(), &beta, addend, layouts_.addend.raw(), result,
                                         layouts_.result.raw(), &configured_->algorithm, workspace, configured_->workspace_bytes,
                                         stream),
                     "cublasLtMatmul");
@@ -149,19 +149,19 @@ class ProductPlan final : public hipdnn_port::Plan {
   }
 
  private:
-  using Described = std::pair<const void*, std::shared_ptr<const ProductDescription>>;
+  using Described = std::pair<const void*, std::shared_ptr<const MatmulDescription>>;
 
   /// The pointer of the bias is a part of the description.
-  std::shared_ptr<const ProductDescription> description_for(const void* bias) const {
+  std::shared_ptr<const MatmulDescription> description_for(const void* bias) const {
     const std::scoped_lock lock(guard_);
     const auto found = std::ranges::find(descriptions_, bias, &Described::first);
     if (found != descriptions_.end()) return found->second;
     if (descriptions_.size() == kept_descriptions) descriptions_.erase(descriptions_.begin());
-    auto made = std::make_shared<const ProductDescription>(hipdnn_cuda::describe(*configured_, bias));
+    auto made = std::make_shared<const MatmulDescription>(hipdnn_cuda::describe(*configured_, bias));
     return descriptions_.emplace_back(bias, std::move(made)).second;
   }
 
-  std::shared_ptr<const ConfiguredProduct> configured_;
+  std::shared_ptr<const ConfiguredMatmul> configured_;
   Layouts layouts_;
   /// Which operand it is, and its bytes.
   std::pair<std::size_t, std::size_t> result_;
@@ -171,36 +171,36 @@ class ProductPlan final : public hipdnn_port::Plan {
 
 }  // namespace
 
-std::vector<std::shared_ptr<const ConfiguredProduct>> propose_products(const Product& product, const VendorHandle& handle, int most) {
+std::vector<std::shared_ptr<const ConfiguredMatmul>> propose_matmuls(const Matmul& matmul, const VendorHandle& handle, int most) {
   const CublasLt* api = cublas_lt();
   if (api == nullptr) throw std::runtime_error(cublas_lt_failure());
-  ConfiguredProduct plain{product, product.dtype == HIPDNN_DATA_FLOAT && handle.allows_tf32()};
+  ConfiguredMatmul plain{matmul, matmul.dtype == HIPDNN_DATA_FLOAT && handle.allows_tf32()};
   // Any pointer does: alignment is asked for apart.
-  const ProductDescription description = describe(plain, &plain);
-  const Layouts layouts(product);
-  const ProductPreference asked = preference(product);
+  const MatmulDescription description = describe(plain, &plain);
+  const Layouts layouts(matmul);
+  const MatmulPreference asked = preference(matmul);
   std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(most));
   int count = 0;
   check_cublas_lt(api->get_heuristic(cublas_lt_handle(), description.raw(), layouts.left.raw(), layouts.right.raw(), layouts.addend.raw(),
                                      layouts.result.raw(), asked.raw(), most, results.data(), &count),
                   "cublasLtMatmulAlgoGetHeuristic");
-  std::vector<std::shared_ptr<const ConfiguredProduct>> proposals;
+  std::vector<std::shared_ptr<const ConfiguredMatmul>> proposals;
   for (const cublasLtMatmulHeuristicResult_t& result : results) {
     if (static_cast<int>(proposals.size()) == count || result.state != CUBLAS_STATUS_SUCCESS) break;
-    ConfiguredProduct configured = plain;
+    ConfiguredMatmul configured = plain;
     configured.algorithm = result.algo;
     configured.workspace_bytes = result.workspaceSize;
     // Algorithms may differ in more than cuBLASLt tells; one version of it proposes them in one order.
     configured.knobs.emplace_back("PROPOSAL", &result - results.data());
     read_knobs<std::int32_t>(result.algo, knob_names, configured.knobs);
     read_knobs<std::int16_t>(result.algo, narrow_knob_names, configured.knobs);
-    proposals.push_back(std::make_shared<const ConfiguredProduct>(std::move(configured)));
+    proposals.push_back(std::make_shared<const ConfiguredMatmul>(std::move(configured)));
   }
   return proposals;
 }
 
-std::unique_ptr<hipdnn_port::Plan> build_product_plan(std::shared_ptr<const ConfiguredProduct> configured) {
-  return std::make_unique<ProductPlan>(std::move(configured));
+std::unique_ptr<hipdnn_port::Plan> build_matmul_plan(std::shared_ptr<const ConfiguredMatmul> configured) {
+  return std::make_unique<MatmulPlan>(std::move(configured));
 }
 
 }  // namespace hipdnn_cuda

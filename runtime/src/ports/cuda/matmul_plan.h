@@ -1,4 +1,4 @@
-// Matrix products on cuBLASLt: its algorithms for a product, and a plan of one of them.
+// Matmuls on cuBLASLt: its algorithms for a matmul, and a plan of one of them.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 #include "cublas_lt_abi.h"
 #include "frontend/engine.h"
-#include "product.h"
+#include "matmul.h"
 #include "vendor_handle.h"
 
 namespace hipdnn_cuda {
 
-/// How cuBLASLt is to compute a product.
-struct ConfiguredProduct {
-  Product product;
+/// How cuBLASLt is to compute a matmul.
+struct ConfiguredMatmul {
+  Matmul matmul;
   bool rounds_f32 = false;
   cublasLtMatmulAlgo_t algorithm{};
   std::size_t workspace_bytes = 0;
@@ -25,9 +25,9 @@ struct ConfiguredProduct {
 };
 
 /// What cuBLASLt's heuristic proposes, best first and at most `most`. The current context is the handle's. Throws std::runtime_error with its reason.
-std::vector<std::shared_ptr<const ConfiguredProduct>> propose_products(const Product& product, const VendorHandle& handle, int most);
+std::vector<std::shared_ptr<const ConfiguredMatmul>> propose_matmuls(const Matmul& matmul, const VendorHandle& handle, int most);
 
 /// A plan of a proposal.
-std::unique_ptr<hipdnn_port::Plan> build_product_plan(std::shared_ptr<const ConfiguredProduct> configured);
+std::unique_ptr<hipdnn_port::Plan> build_matmul_plan(std::shared_ptr<const ConfiguredMatmul> configured);
 
 }  // namespace hipdnn_cuda

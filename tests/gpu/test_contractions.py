@@ -1,4 +1,4 @@
-"""Generated convolutions and matrix products, with what is computed on their results, against onnx's reference evaluator and float64."""
+"""Generated convolutions and matmuls, with what is computed on their results, against onnx's reference evaluator and float64."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hipdnn_mlir.abi import Pointwise
 from hipdnn_mlir.codegen import find_architecture, generate_graph
 from hipdnn_mlir.codegen.generate import launch_of_graph
 from hipdnn_mlir.ops.emitter import Emitter, Value
-from hipdnn_mlir.ops.families.matmul import product
+from hipdnn_mlir.ops.families.matmul import matmul_node
 from host_kernels.kernel_runs import Array, TensorSpec, numpy_dtype
 from host_kernels.onnx_reference import reference
 
@@ -38,7 +38,7 @@ TRANSPOSED = [  # x, w, groups, strides, pads, dilations, output padding
     ((1, 4, 3, 2, 3), (4, 3, 2, 2, 2), 1, (2, 1, 2), (0, 1, 1), (1, 1, 1), (0, 0, 0)),
     ((1, 16, 5, 5), (16, 8, 1, 1), 1, (2, 2), (0, 0), (1, 1), (1, 1)),
 ]
-PRODUCTS: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
+MATMULS: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
     ((5, 7), (7, 6)), ((1, 300), (300, 33)), ((70, 18), (18, 1)), ((130, 40), (40, 96)), ((2, 3, 9, 8), (2, 3, 8, 7)),
     ((2, 3, 9, 8), (8, 7)), ((4, 5), (2, 3, 5, 6)), ((2, 1, 9, 8), (1, 3, 8, 7)), ((1, 1), (1, 1)), ((3, 1, 4), (3, 4, 1)),
 ]  # fmt: skip
@@ -116,8 +116,8 @@ def test_filter_reaches_over_all_borders_when_asymmetric() -> None:
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=2e-5)
 
 
-@pytest.mark.parametrize("shapes", PRODUCTS)
-def test_product_equals_float64(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+@pytest.mark.parametrize("shapes", MATMULS)
+def test_matmul_equals_float64(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
     a, b = numbers(*shapes[0]), numbers(*shapes[1], seed=2)
     want = a.astype(np.float64) @ b.astype(np.float64)
     out = TensorSpec("f32", want.shape)
@@ -126,7 +126,7 @@ def test_product_equals_float64(shapes: tuple[tuple[int, ...], tuple[int, ...]])
 
 
 @pytest.mark.parametrize("which", ["a", "b", "out", "all"])
-def test_product_equals_float64_when_matrices_lie_transposed(which: str) -> None:
+def test_matmul_equals_float64_when_matrices_lie_transposed(which: str) -> None:
     a, b = numbers(3, 37, 21), numbers(3, 21, 50, seed=2)
     want = a.astype(np.float64) @ b.astype(np.float64)
     if which in ("a", "all"):
@@ -178,11 +178,11 @@ def test_convolution_and_epilogue_equal_float64(dtype: str, channels_last: bool,
     np.testing.assert_allclose(got.astype(np.float64), want, rtol=rtol, atol=rtol)
 
 
-def test_product_and_epilogue_equal_float64_when_the_residual_is_an_operand() -> None:
+def test_matmul_and_epilogue_equal_float64_when_the_residual_is_an_operand() -> None:
     a, bias = numbers(40, 40), numbers(40, seed=3)
 
     def body(e: Emitter, x: Value, c: Value) -> Value:
-        made = e.pointwise(Pointwise.ADD, product(e, x, x), c)
+        made = e.pointwise(Pointwise.ADD, matmul_node(e, x, x), c)
         return e.pointwise(Pointwise.TANH_FWD, e.pointwise(Pointwise.ADD, made, x))
 
     out = TensorSpec("f32", (40, 40))
@@ -204,7 +204,7 @@ def test_code_is_whole_when_a_convolution_has_an_epilogue(dtype: str, name: str)
     assert kernel.shared_bytes <= find_architecture(name).shared_bytes
 
 
-def test_large_products_have_large_tiles_and_small_ones_many_blocks() -> None:
+def test_large_matmuls_have_large_tiles_and_small_ones_many_blocks() -> None:
     arch = find_architecture("sm_90")
     for m, n, blocks in ((4096, 4096, 1024), (1, 1000, 63), (512, 512, 256)):
         arrays = [np.zeros((m, 64), np.float32), np.zeros((64, n), np.float32)]

@@ -1,4 +1,4 @@
-// A hipDNN graph as one product with an epilogue, in the terms of BLAS.
+// A hipDNN graph as one matmul with an epilogue, in the terms of BLAS.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct Matrix {
   std::int64_t columns = 0;
   std::int64_t leading = 0;
   std::int64_t batch_stride = 0;
-  /// Whether the product takes it transposed.
+  /// Whether the matmul takes it transposed.
   bool is_transposed = false;
   /// Pointers to it are multiples of this.
   std::int64_t alignment = 0;
@@ -25,9 +25,9 @@ struct Matrix {
 
 enum class Activation { none, relu, gelu_tanh };
 
-/// `result = activation(left x right + addend + bias)`. A product of row-major matrices is one of their column-major transposes in the other order:
+/// `result = activation(left x right + addend + bias)`. A matmul of row-major matrices is one of their column-major transposes in the other order:
 /// `left` is the graph's B. Numbers of operands are positions among `uids`.
-struct Product {
+struct Matmul {
   hipdnnDataType_t dtype = HIPDNN_DATA_FLOAT;
   std::int64_t batch = 1;
   Matrix left, right, result;
@@ -39,7 +39,7 @@ struct Product {
   std::optional<std::size_t> addend_operand, bias_operand;
 };
 
-/// The graph as a product; nothing where it is something else, and then `reason` says what.
-std::optional<Product> as_product(const hipdnn_port::Graph& graph, std::string& reason);
+/// The graph as a matmul; nothing where it is something else, and then `reason` says what.
+std::optional<Matmul> as_matmul(const hipdnn_port::Graph& graph, std::string& reason);
 
 }  // namespace hipdnn_cuda

@@ -1,5 +1,5 @@
-// RUN: hipdnn-opt %s --hipdnn-merge-products=target=sm_90 | filecheck %s
-// RUN: hipdnn-opt %s --hipdnn-merge-products | filecheck %s --check-prefix=HOST
+// RUN: hipdnn-opt %s --hipdnn-merge-matmuls=target=sm_90 | filecheck %s
+// RUN: hipdnn-opt %s --hipdnn-merge-matmuls | filecheck %s --check-prefix=HOST
 
 !x = !torch.vtensor<[2,4,8],f16>
 !w = !torch.vtensor<[8,6],f16>

@@ -1,4 +1,4 @@
-"""A vector times a matrix, with its epilogue, as a program: each element of the result is a row that a reduction folds."""
+"""A GEMV, a vector times a matrix, with its epilogue, as a program: each element of the result is a row that a reduction folds."""
 
 from dataclasses import replace
 
@@ -12,8 +12,8 @@ from .graph_program import GIVEN, graph_program
 from .program import Program
 
 
-def is_row_product(graph: Graph) -> bool:
-    """Whether the graph starts with the product of a vector and a matrix whose columns lie along memory."""
+def is_gemv(graph: Graph) -> bool:
+    """Whether the graph starts with a GEMV, a vector times a matrix whose columns lie along memory."""
     node = graph.nodes[0]
     if node.type != D.OPERATION_MATMUL_DESCRIPTOR:
         return False
@@ -21,10 +21,10 @@ def is_row_product(graph: Graph) -> bool:
     return all(size == 1 for size in c.dims[:-1]) and b.strides[-2] == 1
 
 
-def row_product_program(graph: Graph) -> Program:
-    """The program of a graph for which `is_row_product`; its operands are `graph.operands()`, in that order. Raises Refusal.
+def gemv_program(graph: Graph) -> Program:
+    """The program of a graph for which `is_gemv`; its operands are `graph.operands()`, in that order. Raises Refusal.
 
-    Positions are those of the epilogue, and behind them the inner dim of the product, which is reduced.
+    Positions are those of the epilogue, and behind them the inner dim of the GEMV, which is reduced.
     """
     node = graph.nodes[0]
     a, b = (node.inputs[name] for name in (A.OPERATION_MATMUL_ADESC, A.OPERATION_MATMUL_BDESC))

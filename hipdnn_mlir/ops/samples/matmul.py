@@ -1,4 +1,4 @@
-"""Convolutions, matrix products, attention."""
+"""Convolutions, matmuls, attention."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -28,7 +28,7 @@ def convolution() -> Iterator[Sample]:
 
 
 def matmul() -> Iterator[Sample]:
-    """Matrix products."""
+    """Matmuls."""
     yield accept("aten.mm", ONEDNN, [f32(2, 3), f32(3, 4)], f32(2, 4))
     yield reject("aten.mm", "dtype", [f64(2, 3), f64(3, 4)], f64(2, 4))
     yield accept("aten.bmm", ONEDNN, [f32(5, 2, 3), f32(5, 3, 4)], f32(5, 2, 4))

@@ -1,4 +1,4 @@
-"""Convolutions and matrix products with what is computed on their results: the kernels of last resort, where no library takes them.
+"""Convolutions and matmuls with what is computed on their results: the kernels of last resort, where no library takes them.
 
 A block computes a tile of the table. Its threads fetch strips of rows and columns into shared memory as f32, one strip ahead of the one
 they multiply, and keep a square of sums each. What follows is computed on the sums before they are written.
@@ -34,8 +34,8 @@ _MAX_INSTRUCTIONS = 4096
 """Of what one thread computes on its sums."""
 
 
-def product_launch(graph: Graph, architecture: Architecture) -> Launch:
-    """The launch of a convolution or matrix product with pointwise nodes behind it; raises Refusal."""
+def contraction_launch(graph: Graph, architecture: Architecture) -> Launch:
+    """The launch of a convolution or matmul with pointwise nodes behind it; raises Refusal."""
     anchor = graph.nodes[0]
     program = graph_program(graph, given=anchor)
     table = contraction(graph, anchor)

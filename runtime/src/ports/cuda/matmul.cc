@@ -1,4 +1,4 @@
-#include "product.h"
+#include "matmul.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,13 +11,13 @@ using hipdnn_port::Graph;
 using hipdnn_port::Node;
 using hipdnn_port::Tensor;
 
-/// Why a graph is no product; caught in this file.
-struct NoProduct : std::runtime_error {
+/// Why a graph is no matmul; caught in this file.
+struct NoMatmul : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 void require(bool condition, const char* otherwise) {
-  if (!condition) throw NoProduct(otherwise);
+  if (!condition) throw NoMatmul(otherwise);
 }
 
 /// The stride of a tensor's batch as one dim: 0 where it has one matrix for all.
@@ -36,7 +36,7 @@ std::int64_t batch_stride(const Tensor& tensor, const Tensor& result) {
   return innermost.value_or(0);
 }
 
-/// The matrix of a tensor's last two dims, which the product takes as (columns of the tensor, rows of the tensor).
+/// The matrix of a tensor's last two dims, which the matmul takes as (columns of the tensor, rows of the tensor).
 Matrix matrix_of(const Tensor& tensor, const Tensor& result) {
   require(tensor.dims.size() == result.dims.size(), "operands differ in rank");
   const std::size_t last = tensor.dims.size() - 1;
@@ -73,7 +73,7 @@ Activation activation_of(const Node& node) {
               "a ReLU has bounds");
       return Activation::relu;
     case HIPDNN_POINTWISE_GELU_APPROX_TANH_FWD: return Activation::gelu_tanh;
-    default: throw NoProduct("an operation of the epilogue is neither an addition, nor ReLU, nor GELU by tanh");
+    default: throw NoMatmul("an operation of the epilogue is neither an addition, nor ReLU, nor GELU by tanh");
   }
 }
 
@@ -81,12 +81,12 @@ class Reader {
  public:
   explicit Reader(const Graph& graph) : graph_(graph) {
     for (const Tensor& tensor : graph.tensors) {
-      if (tensor.has_pointer()) product_.uids.push_back(tensor.uid);
+      if (tensor.has_pointer()) matmul_.uids.push_back(tensor.uid);
     }
   }
 
-  Product run() {
-    require(!graph_.nodes.empty() && graph_.nodes.front().type == HIPDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, "it does not begin with a matrix product");
+  Matmul run() {
+    require(!graph_.nodes.empty() && graph_.nodes.front().type == HIPDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, "it does not begin with a matmul");
     require(graph_.compute_type == HIPDNN_DATA_FLOAT, "it is not computed in f32");
     const Node& first = graph_.nodes.front();
     value_ = first.tensor(HIPDNN_ATTR_OPERATION_MATMUL_CDESC);
@@ -95,25 +95,25 @@ class Reader {
     require(result.dims.size() >= 2, "matrices have two dims");
     require(result.dtype == HIPDNN_DATA_FLOAT || result.dtype == HIPDNN_DATA_HALF || result.dtype == HIPDNN_DATA_BFLOAT16,
             "it is not of f32, f16 or bf16");
-    product_.dtype = result.dtype;
-    product_.result = matrix_of(result, result);
-    require(!product_.result.is_transposed, "the result's last dim has no stride of 1");
+    matmul_.dtype = result.dtype;
+    matmul_.result = matrix_of(result, result);
+    require(!matmul_.result.is_transposed, "the result's last dim has no stride of 1");
     const int a = first.tensor(HIPDNN_ATTR_OPERATION_MATMUL_ADESC), b = first.tensor(HIPDNN_ATTR_OPERATION_MATMUL_BDESC);
-    product_.left = matrix_of(operand(b, product_.left_operand), result);
-    product_.right = matrix_of(operand(a, product_.right_operand), result);
-    operand(value_, product_.result_operand);
+    matmul_.left = matrix_of(operand(b, matmul_.left_operand), result);
+    matmul_.right = matrix_of(operand(a, matmul_.right_operand), result);
+    operand(value_, matmul_.result_operand);
     require_sizes(tensor(a).dims, tensor(b).dims, result.dims);
     if (addend_ >= 0) {
-      product_.addend = matrix_of(operand(addend_, product_.addend_operand.emplace()), result);
-      require(!product_.addend->is_transposed && tensor(addend_).dims == result.dims, "what is added has another order than the result");
+      matmul_.addend = matrix_of(operand(addend_, matmul_.addend_operand.emplace()), result);
+      require(!matmul_.addend->is_transposed && tensor(addend_).dims == result.dims, "what is added has another order than the result");
     }
     if (bias_ >= 0) {
       constexpr std::int64_t bias_alignment = 16;  // what cuBLASLt takes for granted
-      require(operand(bias_, product_.bias_operand.emplace()).byte_alignment >= bias_alignment, "a bias is not aligned to 16 bytes");
+      require(operand(bias_, matmul_.bias_operand.emplace()).byte_alignment >= bias_alignment, "a bias is not aligned to 16 bytes");
     }
-    for (std::size_t d = 0; d + 2 < result.dims.size(); ++d) product_.batch *= result.dims[d];
+    for (std::size_t d = 0; d + 2 < result.dims.size(); ++d) matmul_.batch *= result.dims[d];
     join_batch();
-    return std::move(product_);
+    return std::move(matmul_);
   }
 
  private:
@@ -124,7 +124,7 @@ class Reader {
     const Tensor& found = tensor(index);
     require(found.has_pointer(), "an operand has no pointer");
     require(found.dtype == tensor(value_).dtype, "types of operands differ");
-    position = static_cast<std::size_t>(std::ranges::find(product_.uids, found.uid) - product_.uids.begin());
+    position = static_cast<std::size_t>(std::ranges::find(matmul_.uids, found.uid) - matmul_.uids.begin());
     return found;
   }
 
@@ -135,16 +135,16 @@ class Reader {
 
   void add(const Node& node) {
     require(node.type == HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "its epilogue is not pointwise");
-    require(product_.activation == Activation::none, "something follows the activation");
+    require(matmul_.activation == Activation::none, "something follows the activation");
     require(tensor(value_).is_virtual, "an intermediate value is a result");
     const int in = node.tensor(HIPDNN_ATTR_OPERATION_POINTWISE_IN_0_EXT);
     if (node.integer(HIPDNN_ATTR_POINTWISE_MODE) == HIPDNN_POINTWISE_ADD) {
       const int other = node.tensor(HIPDNN_ATTR_OPERATION_POINTWISE_IN_1_EXT);
-      require((in == value_) != (other == value_), "an addition is not of the product");
+      require((in == value_) != (other == value_), "an addition is not of the matmul");
       add_operand(in == value_ ? other : in);
     } else {
-      require(in == value_, "an operation of the epilogue is not of the product");
-      product_.activation = activation_of(node);
+      require(in == value_, "an operation of the epilogue is not of the matmul");
+      matmul_.activation = activation_of(node);
     }
     value_ = node.tensor(HIPDNN_ATTR_OPERATION_POINTWISE_OUT_0_EXT);
   }
@@ -160,21 +160,21 @@ class Reader {
 
   /// One matrix for all of the batch: the rows of the batch are rows of one matrix.
   void join_batch() {
-    std::vector<Matrix*> rows{&product_.right, &product_.result};
-    if (product_.addend) rows.push_back(&*product_.addend);
-    const bool joins = product_.left.batch_stride == 0 && std::ranges::all_of(rows, [](const Matrix* matrix) {
+    std::vector<Matrix*> rows{&matmul_.right, &matmul_.result};
+    if (matmul_.addend) rows.push_back(&*matmul_.addend);
+    const bool joins = matmul_.left.batch_stride == 0 && std::ranges::all_of(rows, [](const Matrix* matrix) {
                          return !matrix->is_transposed && matrix->batch_stride == matrix->leading * matrix->columns;
                        });
-    if (product_.batch == 1 || !joins) return;
+    if (matmul_.batch == 1 || !joins) return;
     for (Matrix* matrix : rows) {
-      matrix->columns *= product_.batch;
+      matrix->columns *= matmul_.batch;
       matrix->batch_stride = 0;
     }
-    product_.batch = 1;
+    matmul_.batch = 1;
   }
 
   const Graph& graph_;
-  Product product_;
+  Matmul matmul_;
   int value_ = -1;
   int addend_ = -1;
   int bias_ = -1;
@@ -182,10 +182,10 @@ class Reader {
 
 }  // namespace
 
-std::optional<Product> as_product(const Graph& graph, std::string& reason) {
+std::optional<Matmul> as_matmul(const Graph& graph, std::string& reason) {
   try {
     return Reader(graph).run();
-  } catch (const NoProduct& no) {
+  } catch (const NoMatmul& no) {
     reason = no.what();
     return std::nullopt;
   }

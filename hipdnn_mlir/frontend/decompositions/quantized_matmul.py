@@ -1,4 +1,4 @@
-"""Matrix products and convolutions of quantized values, in f32 that holds the integers exactly."""
+"""Matmuls and convolutions of quantized values, in f32 that holds the integers exactly."""
 
 from collections.abc import Callable, Sequence
 
@@ -133,7 +133,7 @@ def qgemm(call: Call) -> Sequence[str | None]:
 
 @decomposes("MatMulIntegerToFloat", domain=CONTRIB)
 def matmul_integer_to_float(call: Call) -> Sequence[str | None]:
-    """MatMulIntegerToFloat: the product of the values that the integers stand for, plus a bias.
+    """MatMulIntegerToFloat: the matmul of the values that the integers stand for, plus a bias.
 
     Source: ONNX Runtime, ContribOperators.md, com.microsoft.MatMulIntegerToFloat.
     """

@@ -1,4 +1,4 @@
-"""hipdnn-merge-products: products of one value with several weights as one product."""
+"""hipdnn-merge-matmuls: matmuls of one value with several weights as one matmul."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from ..targets.target import find_target
 from ..walks import operands_first
 
 
-@module_pass("hipdnn-merge-products")
-def merge_products(module: ir.Operation, *, target: str = "host") -> None:
-    """Join products that share their left operand, weights side by side, and show each part of the result as a slice.
+@module_pass("hipdnn-merge-matmuls")
+def merge_matmuls(module: ir.Operation, *, target: str = "host") -> None:
+    """Join matmuls that share their left operand, weights side by side, and show each part of the result as a slice.
 
     For targets on which a kernel costs more to start than a view costs to read: queries, keys and values of attention, the two halves of a
-    gated layer. Each product has constant weights, and all of them a constant bias of one dim, or none has.
+    gated layer. Each matmul has constant weights, and all of them a constant bias of one dim, or none has.
 
     Before: `%q = matmul %x, %wq; %k = matmul %x, %wk`, `%wq[768, 768]` and `%wk[768, 768]`.
     After: `%qk = matmul %x, cat(%wq, %wk)` and two slices of it.
@@ -32,16 +32,16 @@ def merge_products(module: ir.Operation, *, target: str = "host") -> None:
         module: the module operation.
         target: whose needs to follow.
     """
-    if not find_target(target).merges_products:
+    if not find_target(target).merges_matmuls:
         return
     for function in functions(module):
-        groups: dict[tuple[ir.Value, bool], list[_Product]] = {}
+        groups: dict[tuple[ir.Value, bool], list[_Matmul]] = {}
         ops = operations(function)
         constants = constant_values(function)
         order = {op: index for index, op in enumerate(ops)}
         for op in ops:
             if isinstance(op, torch.AtenMatmulOp | torch.AtenMmOp) and _is_of_constant(op, constants):
-                found = _product(op, constants)
+                found = _matmul(op, constants)
                 groups.setdefault((op.self_, found.bias is None), []).append(found)
         for group in groups.values():
             if len(group) > 1:
@@ -49,8 +49,8 @@ def merge_products(module: ir.Operation, *, target: str = "host") -> None:
 
 
 @dataclass(frozen=True)
-class _Product:
-    """A product, and the sum with its bias where it has one."""
+class _Matmul:
+    """A matmul, and the sum with its bias where it has one."""
 
     op: torch.AtenMatmulOp | torch.AtenMmOp
     bias: ir.Value | None = None
@@ -73,7 +73,7 @@ class _Product:
 
 
 def _is_of_constant(op: torch.AtenMatmulOp | torch.AtenMmOp, constants: set[ir.Value]) -> bool:
-    """Whether a product has constant weights of two dims, and nothing else constant."""
+    """Whether a matmul has constant weights of two dims, and nothing else constant."""
     x, weight, result = (tensor_type(value.type) for value in (*op.operands, op.result))
     if not (x.is_static and weight.is_static and result.is_static) or len(weight.dims) != 2 or len(x.dims) < 2:
         return False
@@ -81,14 +81,14 @@ def _is_of_constant(op: torch.AtenMatmulOp | torch.AtenMmOp, constants: set[ir.V
     return left not in constants and right in constants
 
 
-def _product(op: torch.AtenMatmulOp | torch.AtenMmOp, constants: set[ir.Value]) -> _Product:
+def _matmul(op: torch.AtenMatmulOp | torch.AtenMmOp, constants: set[ir.Value]) -> _Matmul:
     reading = readers(op.result)
     add = reading[0] if len(reading) == 1 else None
     if not isinstance(add, torch.AtenAddTensorOp) or argument(add.alpha) != 1:
-        return _Product(op)
+        return _Matmul(op)
     bias = add.other if add.self_ == op.result else add.self_
     is_row = bias in constants and tensor_type(bias.type).dims == dims_of(op.result)[-1:]
-    return _Product(op, bias, add) if is_row and add.result.type == op.result.type else _Product(op)
+    return _Matmul(op, bias, add) if is_row and add.result.type == op.result.type else _Matmul(op)
 
 
 def _hoist(value: ir.Value, place: ir.OpView, order: dict[ir.OpView, int]) -> None:
@@ -104,8 +104,8 @@ def _hoist(value: ir.Value, place: ir.OpView, order: dict[ir.OpView, int]) -> No
             order[op] = order[place] - 1
 
 
-def _merge(group: list[_Product], order: dict[ir.OpView, int]) -> None:
-    """One product in front of the first of them."""
+def _merge(group: list[_Matmul], order: dict[ir.OpView, int]) -> None:
+    """One matmul in front of the first of them."""
     first = group[0].op
     parts = [op for found in group for op in (found.op, found.sum) if op is not None]
     biases = [found.bias for found in group if found.bias is not None]
