@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from hipdnn_mlir.errors import ModelError, PassError
-from hipdnn_mlir.service.child import Request, compile_in_child, perform_in_child
+from hipdnn_mlir.service.child import compile_in_child, perform_in_child
+from hipdnn_mlir.service.request import Request
 
 _SABOTAGE = """
 import os, sys, time
 class Finder:
     def find_spec(self, name, path=None, target=None):
-        if name == "torch_mlir" and "hipdnn_mlir.service.child" in sys.orig_argv:
+        if name == "torch_mlir" and "hipdnn_mlir.service.server" in sys.orig_argv:
             {action}
 sys.meta_path.insert(0, Finder())
 """
@@ -65,8 +66,8 @@ def test_child_is_stopped_when_it_hangs(small_model: Path, tmp_path: Path, sabot
 
 
 def test_child_that_says_something_now_and_then_is_waited_for(small_model: Path, tmp_path: Path, sabotage) -> None:
-    say = "print(json.dumps({'progress': 'on it'}), flush=True)"
-    sabotage(f"import json; [({say}, time.sleep(3)) for _ in range(3)]; os._exit(7)")
+    say = "logging.getLogger('hipdnn_mlir').info('on it')"
+    sabotage(f"import logging; [({say}, time.sleep(3)) for _ in range(3)]; os._exit(7)")
     assert "status 7" in str(compile_failing(small_model, tmp_path / "x.hipdnn", timeout_s=6))
 
 

@@ -19,7 +19,7 @@ from conftest import Command
 from hipdnn_mlir.cli import execution, opt
 from hipdnn_mlir.cli import main as cli
 from hipdnn_mlir.options import Option, Settings, options_of
-from hipdnn_mlir.service.child import Request
+from hipdnn_mlir.service.request import Request
 from hipdnn_mlir.session import session as session_module
 from hipdnn_mlir.session.devices import list_devices, open_device
 from models import GraphBuilder

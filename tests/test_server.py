@@ -28,6 +28,7 @@ import untaken
 from containers import memory_file, read_file, write_container
 from hipdnn_mlir.placement import place
 from hipdnn_mlir.service import server
+from hipdnn_mlir.service.perform import Compiler
 
 Reply = dict[str, Any]
 COMPILER = import_module("hipdnn_mlir.compiler.lower")
@@ -308,7 +309,7 @@ def test_stray_exception_leaves_a_reproducer_with_model_and_weights(
     assert error["kind"] == "defect"
     assert "ZeroDivisionError: by accident" in error["message"]
     assert "Traceback" in error["detail"]
-    folder = Path(error["reproducer"])
+    folder = Path(error["fields"]["reproducer"])
     command = (folder / "command.txt").read_text()
     assert command == "hipdnn-mlir compile model.onnx --in-process --target host --shape x=2x64 -o out.hipdnn\n"
     saved = onnx.load(folder / "model.onnx")
@@ -369,7 +370,7 @@ def test_program_is_the_same_when_its_placement_is_remembered(
 ) -> None:
     model = mlp(80)
     fresh, remembered = descriptor(memory_file()), descriptor(memory_file())
-    monkeypatch.setattr(server, "_COMPILER", server._Compiler())
+    monkeypatch.setattr(server, "_COMPILER", Compiler())
     answer(COMPILE, descriptor(write_container(model)), fresh)
     answer(PLACE, descriptor(write_container(model, weights=False)))
     with monkeypatch.context() as patch:
@@ -390,7 +391,7 @@ def test_remembered_program_takes_the_weights_and_the_order_of_names_that_come_l
         node.name = f"n_{node.output[0]}"
     weight = np.random.default_rng(2).standard_normal((32, 32), np.float32)
     model.graph.initializer.append(numpy_helper.from_array(weight, "w"))
-    monkeypatch.setattr(server, "_COMPILER", server._Compiler())
+    monkeypatch.setattr(server, "_COMPILER", Compiler())
     answer(PLACE, descriptor(write_container(model, weights=False)))
     later = onnx.ModelProto()
     later.CopyFrom(model)

@@ -23,7 +23,9 @@ from rich.logging import RichHandler
 
 from ..errors import COMPILER_DEFECT, USER_ERROR, HipdnnMlirError, ModelError, RefusedPlan
 from ..precision import TF32, UNCHANGED
-from ..service.child import Request, perform_here, perform_in_child
+from ..service.child import perform_in_child
+from ..service.request import Request
+from ..service.server import perform_here
 from ..session.recovery import recovered
 from .option_needs import is_program
 from .options import ModelPath, command, session_options

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import tempfile
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ..errors import HipdnnMlirError, ModelError, PassError
+from .request import Request
 
-COPY_LIMIT_BYTES = 64 << 20
+_COPY_LIMIT_BYTES = 64 << 20
 """Larger files stay where they are."""
-MODEL = "model.onnx"
+_MODEL = "model.onnx"
 
 
 def as_package_error(error: Exception) -> HipdnnMlirError:
@@ -31,25 +32,34 @@ def as_package_error(error: Exception) -> HipdnnMlirError:
     return PassError(text, detail="".join(traceback.format_exception(error)))
 
 
-class Reproducer:
-    """A new folder for temporary files: model, request, command line, error.
+def with_reproducer(error: HipdnnMlirError, request: Request, descriptors: Sequence[int] = ()) -> HipdnnMlirError:
+    """The error, and where it is a defect, pointing at a new folder with the model, the request, the command line and the error.
 
-    Attributes:
-        directory: The folder.
+    Args:
+        error: what the request ended in.
+        request: what was asked.
+        descriptors: of the files that came with the request, the model first.
     """
+    if not isinstance(error, PassError) or error.reproducer is not None:
+        return error
+    directory = Path(tempfile.mkdtemp(prefix="hipdnn-mlir-reproducer-"))
+    command = request.command(_add_model(directory, request, descriptors))
+    (directory / "command.txt").write_text(" ".join(command) + "\n")
+    (directory / "request.json").write_text(json.dumps(request.to_json(), indent=2) + "\n")
+    (directory / "error.txt").write_text(f"{error}\n\n{error.detail}\n")
+    return error.with_reproducer(directory)
 
-    def __init__(self) -> None:
-        self.directory = Path(tempfile.mkdtemp(prefix="hipdnn-mlir-reproducer-"))
 
-    def add_model(self, path: Path) -> str:
-        """Copy a model, unless it is large or missing; return its name as seen from the folder."""
-        if not path.is_file() or path.stat().st_size > COPY_LIMIT_BYTES:
+def _add_model(directory: Path, request: Request, descriptors: Sequence[int]) -> str:
+    """Copy the model, unless it is large or missing; return its name as seen from the folder."""
+    if request.model is not None:
+        path = Path(request.model)
+        if not path.is_file() or path.stat().st_size > _COPY_LIMIT_BYTES:
             return str(path)
-        shutil.copyfile(path, self.directory / MODEL)
-        return MODEL
+        shutil.copyfile(path, directory / _MODEL)
+    elif descriptors:
+        with contextlib.suppress(OSError, HipdnnMlirError):
+            from ..frontend import container
 
-    def describe(self, request: Mapping[str, Any], command: Sequence[str], error: PassError) -> None:
-        """Write down what was asked, how to ask it again, and what happened."""
-        (self.directory / "command.txt").write_text(" ".join(command) + "\n")
-        (self.directory / "request.json").write_text(json.dumps(request, indent=2) + "\n")
-        (self.directory / "error.txt").write_text(f"{error}\n\n{error.detail}\n")
+            container.save(descriptors[0], directory / _MODEL, _COPY_LIMIT_BYTES)
+    return _MODEL

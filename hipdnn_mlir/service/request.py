@@ -1,0 +1,143 @@
+"""What a compiler in another process is asked to do: one type for every caller."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from ..dynamic.input_sizes import Buckets, Given, Shapes
+from ..errors import RefusedPlan
+from ..precision import UNCHANGED
+
+Action = Literal["hello", "place", "compile", "explain"]
+_DESCRIPTORS = {"place": 1, "compile": 2}
+"""File descriptors that come with a request without a path: the model, then the program file."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request. `hipdnn_mlir.service.server` says what comes back.
+
+    Attributes:
+        action: `hello` asks for versions and targets, `place` for partitions, `compile` for a program file, `explain` for an explanation.
+        model: absolute path of the ONNX file; None where the model comes as a file descriptor (`hipdnn_mlir.frontend.container`).
+        output: absolute path of the program file (`compile` of a path).
+        name: of the program, for a model that has no path.
+        target, precision, shapes, buckets, dump_ir: as for `hipdnn_mlir.compile`, JSON types only.
+        refused: the fields of each refused plan, as for `hipdnn_mlir.compile` (`compile` of a path).
+        plans: as for `hipdnn_mlir.explain`.
+        placement, dynamic_fallback: as for `hipdnn_mlir.placement.place` (`place`).
+        progress: messages `{"progress": text}` come before the reply.
+    """
+
+    action: Action
+    model: str | None = None
+    output: str | None = None
+    name: str = "model"
+    target: str = "host"
+    precision: str = UNCHANGED
+    shapes: dict[str, list[Given] | Given] = field(default_factory=dict)
+    buckets: dict[str, list[int]] = field(default_factory=dict)
+    dump_ir: str | None = None
+    refused: list[list[str]] = field(default_factory=list)
+    plans: bool = False
+    placement: str = "profitable"
+    dynamic_fallback: str = "compile"
+    progress: bool = False
+
+    @classmethod
+    def to_compile(
+        cls,
+        model: Path,
+        output: Path,
+        *,
+        target: str = "host",
+        precision: str = UNCHANGED,
+        shapes: Shapes | None = None,
+        buckets: Buckets | None = None,
+        refused: Sequence[RefusedPlan] = (),
+        dump_ir: Path | None = None,
+    ) -> Request:
+        """The request to compile an ONNX file to a program file; arguments as for `hipdnn_mlir.compile`."""
+        made = cls._of_file("compile", model, target, precision, shapes, buckets)
+        return replace(
+            made,
+            output=str(output.absolute()),
+            refused=[list(asdict(plan).values()) for plan in refused],
+            dump_ir=None if dump_ir is None else str(dump_ir.absolute()),
+        )
+
+    @classmethod
+    def to_explain(
+        cls,
+        model: Path,
+        *,
+        target: str = "host",
+        precision: str = UNCHANGED,
+        shapes: Shapes | None = None,
+        buckets: Buckets | None = None,
+        plans: bool = False,
+    ) -> Request:
+        """The request to explain an ONNX file; arguments as for `hipdnn_mlir.explain`, the result is `Explanation.to_dict()`."""
+        return replace(cls._of_file("explain", model, target, precision, shapes, buckets), plans=plans)
+
+    @classmethod
+    def _of_file(
+        cls, action: Action, model: Path, target: str, precision: str, shapes: Shapes | None, buckets: Buckets | None
+    ) -> Request:
+        return cls(
+            action,
+            str(model.absolute()),
+            target=target,
+            precision=precision,
+            shapes={
+                name: sizes if isinstance(sizes, (int, str)) or sizes is None else list(sizes)
+                for name, sizes in (shapes or {}).items()
+            },
+            buckets={name: list(sizes) for name, sizes in (buckets or {}).items()},
+        )
+
+    @classmethod
+    def parse(cls, message: bytes, descriptors: int) -> Request:
+        """The request in a message.
+
+        Raises:
+            ValueError: the message is no request, or brings another number of descriptors than it needs.
+        """
+        data = json.loads(message)
+        if not isinstance(data, dict) or data.get("action") not in get_args(Action):
+            raise ValueError(f"a request has an action out of {', '.join(get_args(Action))}")
+        unknown = sorted(set(data) - set(cls.__dataclass_fields__))
+        if unknown:
+            raise ValueError(f"a request has no field {unknown[0]!r}")
+        request = cls(**data)
+        needed = 0 if request.model else _DESCRIPTORS.get(request.action, 0)
+        if descriptors != needed:
+            raise ValueError(f"{request.action} takes {needed} file descriptors, {descriptors} came along")
+        if request.action == "explain" and not request.model:
+            raise ValueError("explain takes the path of a model")
+        return request
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields, JSON types only."""
+        return asdict(self)
+
+    @property
+    def where(self) -> str:
+        """What messages call the model."""
+        return self.model or self.name
+
+    def command(self, model: str) -> list[str]:
+        """The command line that does the same, or the most of it, in one process to a model in a file."""
+        command = ["hipdnn-mlir", "compile" if self.action == "compile" else "explain", model, "--in-process"]
+        command += ["--target", self.target]
+        command += [] if self.precision == UNCHANGED else ["--precision", self.precision]
+        for name, sizes in self.shapes.items():
+            dims = sizes if isinstance(sizes, list) else [sizes]
+            separator = "x" if all(isinstance(size, int) for size in dims) else ","
+            command += ["--shape", f"{name}={separator.join('?' if size is None else str(size) for size in dims)}"]
+        command += [f"--bucket={name}={','.join(map(str, sizes))}" for name, sizes in self.buckets.items()]
+        return [*command, "-o", "out.hipdnn"] if self.action == "compile" else command
