@@ -1,5 +1,6 @@
 # make run    set up .venv, build, install, and run the main job
 # make test   the same set-up, static checks, and every test
+# make nightly  the properties of `make test` again, on many more random examples
 # make bench  the table of measurements, on the terminal and in build/bench.json
 # make test-rocm  on a machine with an AMD GPU: the suites on AMD's libraries, reported in build/rocm-report.md
 # make clean  remove everything these made
@@ -24,13 +25,13 @@ INSTALL := SKBUILD_BUILD_DIR=build/release CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) \
 # Python runs from this tree; what is compiled is installed again when it changes.
 SOURCES := $(shell find runtime third_party -type f -not -path '*/__pycache__/*') $(wildcard cmake/*) CMakeLists.txt pyproject.toml
 
-.PHONY: run test test-rocm bench clean lint types pytest oldest lit cpp cpp-release cpp-sanitize cpp-thread
+.PHONY: run test test-rocm bench clean lint types pytest nightly oldest lit cpp cpp-release cpp-sanitize cpp-thread
 .DELETE_ON_ERROR:
 
 run: .venv/.examples
 	$(BIN)/python examples/digits/run.py
 
-test: lint types pytest oldest lit cpp
+test: lint types pytest nightly oldest lit cpp
 
 bench: .venv/.test
 	$(BIN)/python bench/main.py --json build/bench.json
@@ -46,6 +47,9 @@ types: .venv/.test
 
 pytest: .venv/.test
 	$(PYTEST)
+
+nightly: .venv/.test
+	HIPDNN_DRAWS=50 $(PYTEST) -m hypothesis
 
 # The provider's tests again, on the oldest ONNX Runtime it supports; the environment has the newest.
 OLDEST_ORT := 1.24.4

@@ -11,9 +11,14 @@ from pathlib import Path
 
 import onnx
 import pytest
+from hypothesis import settings
 
 import hipdnn_mlir
+from drawing import draws
 from models import resnet
+
+settings.register_profile("here", draws(100))
+settings.load_profile("here")
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -32,6 +32,7 @@ from bucket_models import (
     reference,
 )
 from conftest import Command
+from drawing import draws
 from hipdnn_mlir.errors import ModelError, PaddingError, ProgramError
 from hipdnn_mlir.session import padding as padded_arrays
 
@@ -297,9 +298,7 @@ def graphs(draw: st.DrawFn) -> str:
     return f"g (float[b,4,4] x) => (float[p,q,r] y) <{AXES}, {bounds}> {{ {' '.join(lines)} y = Identity({name}) }}"
 
 
-@hypothesis.settings(
-    max_examples=40, deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
-)
+@draws(40)
 @hypothesis.given(graphs(), st.integers(1, 7))
 def test_a_model_is_refused_or_computes_what_was_asked(text: str, size: int) -> None:
     proto = model(text, w=floats(4, 4), c=floats(4))

@@ -18,6 +18,7 @@ import pytest
 from onnx import numpy_helper, parser
 
 import hipdnn_mlir
+from drawing import draws
 from hipdnn_mlir.errors import ModelError, UnsupportedError
 
 RELU = "g (float[batch,3] x) => (float[batch,3] y) { y = Relu(x) }"
@@ -127,7 +128,7 @@ def test_one_program_holds_for_all_sizes(name: str) -> None:
     program = hipdnn_mlir.compile(proto, shapes=inputs)
     session = program.session()
 
-    @hypothesis.settings(max_examples=12, deadline=None, derandomize=True)
+    @draws(12)
     @hypothesis.given(st.data())
     def run(data: st.DataObject) -> None:
         smallest = {symbol: SMALLEST.get(symbol, 1) for symbol in session.symbols}

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch_mlir import ir
 
+from drawing import draws
 from hipdnn_mlir.ir.blocks import functions, operations
 from hipdnn_mlir.ir.dialect import make_context
 from hipdnn_mlir.ir.partition import Partition
@@ -61,7 +62,7 @@ def has_cycle(edges: set[tuple[int, int]], nodes: set[int]) -> bool:
 
 
 @pytest.mark.usefixtures("context")
-@settings(deadline=None, max_examples=150)
+@draws(150)
 @given(st.data())
 def test_is_convex_is_freedom_from_cycles(data: st.DataObject) -> None:
     program = data.draw(programs())
@@ -80,7 +81,7 @@ def test_is_convex_is_freedom_from_cycles(data: st.DataObject) -> None:
 
 
 @pytest.mark.usefixtures("context")
-@settings(deadline=None, max_examples=100)
+@draws(100)
 @given(st.data())
 def test_ordered_groups_puts_every_group_behind_what_it_reads(data: st.DataObject) -> None:
     program = data.draw(programs())

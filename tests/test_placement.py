@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper, parser
 
 import models
 import untaken
+from drawing import draws
 from hipdnn_mlir.errors import ModelError
 from hipdnn_mlir.placement import Placement, place
 from placement_checks import assert_equals_onnxruntime
@@ -360,7 +361,7 @@ def graphs(draw: st.DrawFn) -> onnx.ModelProto:
     return onnx.shape_inference.infer_shapes(made)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@draws(20)
 @given(model=graphs(), mode=st.sampled_from(["maximal", "profitable"]))
 def test_random_graph_equals_onnxruntime_when_assembled(model: onnx.ModelProto, mode: str) -> None:
     placement = place(model, mode=mode)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from drawing import draws
 from hipdnn_mlir.placement.regions import convex_regions
 
 Edges = list[set[int]]
@@ -42,7 +43,7 @@ def with_singles(regions: list[list[int]], count: int) -> list[list[int]]:
     return regions + [[node] for node in range(count) if node not in inside]
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@draws(500)
 @given(graphs())
 def test_regions_are_acyclic_connected_and_maximal(graph: Graph) -> None:
     sources, links, colours, late = graph

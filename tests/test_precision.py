@@ -17,6 +17,7 @@ import pytest
 import hipdnn_mlir
 import models
 from conftest import Command
+from drawing import draws
 from hipdnn_mlir.cli.verification import TOLERANCES, distances
 from hipdnn_mlir.errors import ModelError
 from models import GraphBuilder
@@ -147,7 +148,7 @@ def test_masked_scores_stay_finite_when_the_mask_holds_the_least_f32() -> None:
 
 
 @pytest.mark.parametrize("precision", ["f16", "bf16"])
-@hypothesis.settings(max_examples=15, deadline=None, derandomize=True)
+@draws(15)
 @hypothesis.given(data=st.data())
 def test_chain_of_operations_is_near_f32(precision: str, data: st.DataObject) -> None:
     g = GraphBuilder("chain", seed=data.draw(st.integers(0, 99)))

@@ -9,6 +9,7 @@ import pytest
 
 from decompositions.node_models import assert_decomposes, decomposed, node_model, run
 from hipdnn_mlir.frontend.decompositions.decompose import decompose
+from int8_sums import random_weights
 
 Random = np.random.default_rng
 
@@ -18,7 +19,7 @@ def unsigned(*dims: int, seed: int = 0) -> np.ndarray:
 
 
 def signed(*dims: int) -> np.ndarray:
-    return Random(dims).integers(-128, 128, dims).astype(np.int8)
+    return random_weights(Random(dims), dims)
 
 
 def scale(*values: float) -> np.ndarray:

@@ -9,7 +9,7 @@ import pytest
 
 from hipdnn_mlir.abi import Pointwise
 from host_engines.anchor_graph import ONEDNN, AnchorGraph, assert_close, refusal
-from host_engines.host_graph import Operand, strided_like
+from host_engines.host_graph import HostPlan, Operand, strided_like
 
 
 def random(*shape: int) -> np.ndarray:
@@ -60,6 +60,13 @@ def test_product_equals_numpy(
     assert_close(arrays["c"], expected)
 
 
+def assert_no_copy(plan: HostPlan) -> None:
+    """One matmul of oneDNN's, of those that are fast on this processor, and nothing that moves its operands."""
+    steps = plan.describe().split(" + ")
+    assert steps[0].startswith(("brg", "gemm:jit")), steps
+    assert steps[1:] in ([], ["linear"]), steps
+
+
 @pytest.mark.parametrize("batch", [1, 2])
 def test_heads_of_attention_are_read_and_written_as_views(batch: int) -> None:
     query = in_order(random(batch, 12, 128, 64), HEADS)
@@ -73,7 +80,7 @@ def test_heads_of_attention_are_read_and_written_as_views(batch: int) -> None:
     plan.execute()
     expected = 0.125 * np.matmul(query.astype(np.float64), np.swapaxes(key, 2, 3).astype(np.float64))
     assert_close(scores, expected)
-    assert plan.describe().startswith("brg")
+    assert_no_copy(plan)
 
     context = strided_like((batch, 12, 128, 64), np.float32, HEADS)
     graph = AnchorGraph()
@@ -81,7 +88,7 @@ def test_heads_of_attention_are_read_and_written_as_views(batch: int) -> None:
     plan = graph.plan(ONEDNN)
     plan.execute()
     assert_close(context, np.matmul(scores.astype(np.float64), key.astype(np.float64)))
-    assert plan.describe().startswith("brg")
+    assert_no_copy(plan)
 
 
 Apply = Callable[[AnchorGraph, Operand, Operand], Operand]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from drawing import draws
 from hipdnn_mlir.errors import DeviceError, ProgramError
 from host_kernels import kernel_runs as runs
 from host_kernels.kernel_runs import DTYPES, TensorSpec, run_kernel
 
 
-@settings(deadline=None, max_examples=80)
+@draws(80)
 @given(data=st.data(), shape=runs.full_shapes, indices_shape=runs.shapes, dtype=st.sampled_from(DTYPES))
 def test_values_equal_numpy(
     data: st.DataObject, shape: tuple[int, ...], indices_shape: tuple[int, ...], dtype: str

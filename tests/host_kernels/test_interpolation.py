@@ -9,9 +9,10 @@ import onnx
 import onnx.helper
 import onnxruntime as ort
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from drawing import draws
 from hipdnn_mlir.errors import ProgramError
 from host_kernels import kernel_runs as runs
 from host_kernels.kernel_runs import Array, TensorSpec, run_kernel
@@ -42,7 +43,7 @@ def onnx_resize(x: Array, scales: list[float], roi: list[float] | None = None, *
     return reference("Resize", [x, region, np.array(scales, np.float32)], **given)[0]
 
 
-@settings(deadline=None, max_examples=150)
+@draws(150)
 @given(
     data=st.data(),
     shape=st.lists(st.integers(1, 6), min_size=1, max_size=3).map(tuple),
@@ -193,7 +194,7 @@ def test_grid_sample_equals_ort(mode: str, padding: str, align: bool) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)
 
 
-@settings(deadline=None, max_examples=25)
+@draws(25)
 @given(data=st.data(), dims=st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple), align=st.booleans())
 def test_grid_sample_equals_reference_when_dims_vary(data: st.DataObject, dims: tuple[int, ...], align: bool) -> None:
     mode = data.draw(st.sampled_from(["nearest", "linear", "cubic"] if len(dims) < 3 else ["nearest", "linear"]))

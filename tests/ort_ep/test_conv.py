@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
+from drawing import draws
 from ort_ep import sessions
 
 ROUNDING = {"float32": 2.0**-20, "float16": 2.0**-10}
@@ -130,7 +131,7 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("programs")
 
 
-@settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@draws(60)
 @given(case=convolutions())
 @example(Convolution(1, 1, 3, 64, (28, 28), (7, 7), (2, 2), (1, 1), (3, 3, 3, 3), True, True, "float32", "cpu", 0))
 @example(Convolution(2, 32, 1, 1, (14, 14), (3, 3), (2, 2), (1, 1), (0, 0, 1, 1), True, True, "float16", "cpu", 0))

@@ -9,12 +9,13 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper, parser
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 
 import untaken
+from drawing import draws
 from ort_ep import sessions
 
 RNG = np.random.default_rng(7)
@@ -274,7 +275,7 @@ def graphs(draw: st.DrawFn) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21), untaken.OPSET], ir_version=10)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@draws(60)
 @given(model=graphs(), placement=st.sampled_from(["maximal", "profitable"]), kind=st.sampled_from(sessions.KINDS))
 def test_random_graph_equals_the_cpu_provider(
     cache_dir: Path, model: onnx.ModelProto, placement: str, kind: str

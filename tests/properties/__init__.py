@@ -5,5 +5,5 @@ transposed or cut out of larger ones, and sometimes a node behind it. The compil
 reference gives: the same integers, booleans and moved elements, and floats within 16 roundings of their dtype, or 8 of the largest result,
 times the factor that the strategy states (`compare`). A rejection counts, up to the share that the strategy states.
 
-A few models per operator, always the same, are part of the tests; `HIPDNN_PROPERTY_EXAMPLES=1000` draws that many new ones.
+A few models per operator, always the same, are part of the tests; `HIPDNN_DRAWS=200` draws 200 times as many new ones.
 """

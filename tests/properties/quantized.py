@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from int8_sums import random_weights
+
 from .call import CONTRIB, Array, Call, Known
 from .draws import F32, array_of, axis_of, dims_of, flag, generator, one_of
 from .operators import Draw, operator
@@ -17,6 +19,10 @@ _BYTES = (np.uint8, np.int8)
 def _integers(draw: Draw, dtype: Any, dims: tuple[int, ...]) -> Array:
     info = np.iinfo(dtype)
     return generator(draw).integers(info.min, info.max, dims, dtype, endpoint=True)
+
+
+def _weights(draw: Draw, dims: tuple[int, ...]) -> Array:
+    return random_weights(generator(draw), dims)
 
 
 def _scale(draw: Draw, dims: tuple[int, ...] = ()) -> Array:
@@ -94,7 +100,7 @@ def _qlinear_matmul(draw: Draw, op: str) -> Call:
 def _qlinear_conv(draw: Draw, op: str) -> Call:
     c, m = draw(st.integers(1, 4)), draw(st.integers(1, 4))
     x = _triple(draw, np.uint8, (1, c, 6, 6))
-    w = [_integers(draw, np.int8, (m, c, 3, 3)), _scale(draw, (m,)), np.zeros(m, np.int8)]
+    w = [_weights(draw, (m, c, 3, 3)), _scale(draw, (m,)), np.zeros(m, np.int8)]
     y = [np.asarray(one_of(draw, 3.0, 20.0), np.float32), _zero(draw, np.uint8)]
     bias = [generator(draw).integers(-99, 99, m).astype(np.int32)] if draw(st.booleans()) else []
     attributes = {"pads": [draw(st.integers(0, 1)) for _ in range(4)], "strides": [draw(st.integers(1, 2))] * 2}
@@ -134,7 +140,7 @@ def _qgemm(draw: Draw, op: str) -> Call:
     m, k, n = (one_of(draw, 1, 3, 8) for _ in range(3))
     flags = {"transA": flag(draw), "transB": flag(draw), "alpha": one_of(draw, 1.0, 0.5)}
     a = _triple(draw, np.uint8, (k, m) if flags["transA"] else (m, k))
-    b = _triple(draw, np.int8, (n, k) if flags["transB"] else (k, n))
+    b = [_weights(draw, (n, k) if flags["transB"] else (k, n)), _scale(draw), _zero(draw, np.int8)]
     bias = generator(draw).integers(-99, 99, n).astype(np.int32) if draw(st.booleans()) else None
     result = [np.asarray(3.0, np.float32), _zero(draw, np.uint8)] if draw(st.booleans()) else []
     return Call(op, [*a, *b, bias, *result], flags, domain=CONTRIB, atol=1.0 if result else 0.0, loose=8.0)
@@ -145,7 +151,7 @@ def _to_float(draw: Draw, op: str) -> Call:
     m, k, n = (one_of(draw, 1, 3, 8) for _ in range(3))
     operands = [
         _integers(draw, np.uint8, (m, k)),
-        _integers(draw, np.int8, (k, n)),
+        _weights(draw, (k, n)),
         _scale(draw),
         _scale(draw, one_of(draw, (), (n,))),
     ]
@@ -158,7 +164,7 @@ def _to_float(draw: Draw, op: str) -> Call:
 def _dynamic_matmul(draw: Draw, op: str) -> Call:
     """A number that falls on the edge of two integers may go to either: one step of its scale times one weight."""
     m, k, n = (one_of(draw, 1, 3, 8) for _ in range(3))
-    b = [_integers(draw, np.int8, (k, n)), np.asarray(0.05, np.float32), _zero(draw, np.int8)]
+    b = [_weights(draw, (k, n)), np.asarray(0.05, np.float32), _zero(draw, np.int8)]
     return Call(op, [array_of(draw, F32, (m, k)), *b], domain=CONTRIB, atol=0.4, loose=8.0)
 
 

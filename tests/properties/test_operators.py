@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 
 import onnx
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from onnx import helper
+
+from drawing import draws
 
 from .call import Case
 from .compare import assert_same
@@ -18,17 +19,9 @@ from .operators import cases
 from .reference import expected
 from .worker import Rejected, Worker
 
-EXAMPLES = int(os.environ.get("HIPDNN_PROPERTY_EXAMPLES", "0"))
-"""Models per operator; 0 for a few that are always the same."""
-SETTINGS = settings(
-    max_examples=EXAMPLES or 5,
-    derandomize=not EXAMPLES,
-    database=None,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    report_multiple_bugs=False,
-    phases=[Phase.explicit, Phase.generate, Phase.shrink],
-)
+EXAMPLES = 5
+"""Models per operator in `make test`."""
+SETTINGS = settings(draws(EXAMPLES), report_multiple_bugs=False, phases=[Phase.explicit, Phase.generate, Phase.shrink])
 
 
 @pytest.fixture(scope="module")
