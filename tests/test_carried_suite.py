@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SUITE = Path(__file__).resolve().parent.parent / "bench" / "gpu" / "suite.py"
 
 

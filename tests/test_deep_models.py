@@ -17,6 +17,8 @@ from deep_models import MODELS, WIDTH
 from hipdnn_mlir.targets.target import AMD, FUSILLI, TARGETS
 from hipdnn_mlir.walks import operands_first
 
+pytestmark = pytest.mark.slow
+
 ALL_TARGETS = [*TARGETS, *(name + FUSILLI for name in AMD)]
 FEW, MANY = 12, 24
 """Layers. From the smaller number on every kind of layer is there, and kernels are as long as they get."""

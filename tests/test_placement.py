@@ -361,6 +361,7 @@ def graphs(draw: st.DrawFn) -> onnx.ModelProto:
     return onnx.shape_inference.infer_shapes(made)
 
 
+@pytest.mark.slow
 @draws(20)
 @given(model=graphs(), mode=st.sampled_from(["maximal", "profitable"]))
 def test_random_graph_equals_onnxruntime_when_assembled(model: onnx.ModelProto, mode: str) -> None:

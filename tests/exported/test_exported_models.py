@@ -12,6 +12,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 
 from . import cases  # noqa: E402 - it imports PyTorch
 
+pytestmark = pytest.mark.slow
+
 TOLERANCE = 1e-4
 """Of the largest value of an output, in f32."""
 

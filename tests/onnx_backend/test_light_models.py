@@ -13,6 +13,8 @@ from onnx import numpy_helper
 import hipdnn_mlir
 import light
 
+pytestmark = pytest.mark.slow
+
 MODELS = light.paths()
 
 

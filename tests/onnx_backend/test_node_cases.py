@@ -10,6 +10,8 @@ import pytest
 from onnx_backend import report
 from onnx_backend.coverage import to_coverage
 
+pytestmark = pytest.mark.slow
+
 LEAST_PASSED = 1400
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 def snippets(page: Path) -> list[str]:
     """Return the page's Python blocks that are whole programs."""

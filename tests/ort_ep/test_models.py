@@ -13,6 +13,8 @@ import light
 import models
 from ort_ep import sessions
 
+pytestmark = pytest.mark.slow
+
 Build = Callable[[], onnx.ModelProto]
 
 SMALL = {

@@ -11,6 +11,8 @@ from onnx.backend.test.loader import load_node_model_tests
 
 from onnx_backend import report
 
+pytestmark = pytest.mark.slow
+
 LEAST_PASSED = 690
 """By any ONNX Runtime that is supported; it runs more than the standalone path where it writes functions out as simpler nodes."""
 

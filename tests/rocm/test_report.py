@@ -13,6 +13,8 @@ import pytest
 from hipdnn_mlir.session.devices import DeviceInfo
 from rocm import report
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 
 
