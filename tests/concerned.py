@@ -63,7 +63,8 @@ def distance(test: Path) -> int | None:
     imports = _imports(test)
     found: list[int] = []
     for file in changed():
-        room, module = str(Path(file).parent).replace("/", "."), file.removesuffix(".py").replace("/", ".")
+        module = file.removesuffix(".py").replace("/", ".")
+        room = ".".join(module.split(".")[:2])
         is_of_runtime = file.startswith("runtime/") and any(part in name for part in Path(file).parts[2:-1])
         is_of_room = file.startswith("hipdnn_mlir/") and any(imported.startswith(room) for imported in imports)
         if file == name:
