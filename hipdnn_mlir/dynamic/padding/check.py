@@ -63,7 +63,7 @@ def check_padding(
     """
     try:
         for parts in zip(*map(functions, modules), strict=True):
-            _Follower(sizes, len(modules)).function(parts, len(inputs), outputs)
+            _Follower(sizes).function(parts, len(inputs), outputs)
     except _Mixed as found:
         return found.mixing
     return None
@@ -85,9 +85,8 @@ class _Follower:
     A value in `_tainted` holds numbers that follow from a size with buckets: its dims do not tell.
     """
 
-    def __init__(self, sizes: Sizes, points: int) -> None:
+    def __init__(self, sizes: Sizes) -> None:
         self._sizes = sizes
-        self._points = points
         self._dims: dict[ir.Value, Dims] = {}
         self._tainted: dict[ir.Value, str] = {}
 

@@ -12,7 +12,6 @@ from ...ops.spec import Refusal
 
 FLOAT, FLOAT16, BFLOAT16, DOUBLE = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE
 INT32, INT64, BOOL = TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL
-INT64_MAX = 2**63 - 1
 
 
 class Graph(Protocol):
