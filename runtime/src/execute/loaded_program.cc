@@ -2,23 +2,19 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <exception>
 #include <map>
 #include <mutex>
 #include <set>
 #include <thread>
 
+#include "device/clock.h"
 #include "device/error.h"
 #include "plan/plan_cache.h"
 #include "program/checked.h"
 
 namespace hipdnn_rt {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double milliseconds_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
 
 /// One plan to build, for all steps that share it.
 struct PlanJob {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 
+#include "device/clock.h"
 #include "device/error.h"
 #include "plan/device.h"
 #include "plan/plan_choice.h"
@@ -13,10 +13,6 @@
 
 namespace hipdnn_rt {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double milliseconds_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
 
 void set_constants(Descriptor& plan, std::span<const ConstantBinding> constants, const std::string& what) {
   if (constants.empty()) return;

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 
+#include "device/clock.h"
 #include "device/error.h"
 #include "plan/plan_store.h"
 #include "program/program.h"
@@ -16,10 +16,6 @@ namespace {
 /// is like; plans that are timed are asked in each way.
 constexpr std::array<PlanTimer::Before, 4> kBefore{
     {{std::byte{0xff}, false}, {std::byte{0}, false}, {std::byte{0x4b}, true}, {std::byte{0xff}, true}}};
-
-using Clock = std::chrono::steady_clock;
-
-double milliseconds_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
 
 }  // namespace
 
