@@ -8,10 +8,8 @@ from onnx import TensorProto
 import hipdnn_mlir
 import models
 from hipdnn_mlir.abi import Attribute, Descriptor
-from hipdnn_mlir.codegen.generate import FUNCTIONS
 from hipdnn_mlir.errors import DeviceError, ModelError
 from hipdnn_mlir.program.schema import CODE_FORMAT
-from hipdnn_mlir.targets.target import TARGETS
 from models import GraphBuilder
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")
@@ -66,10 +64,6 @@ def test_a_program_for_another_port_is_refused() -> None:
     program = hipdnn_mlir.compile(models.mlp(), target="sm_90")
     with pytest.raises(hipdnn_mlir.HipdnnMlirError, match=r"compiled for 'sm_90', port 'host' runs 'host'"):
         program.session(port="host")
-
-
-def test_kernels_of_a_target_are_those_that_have_code() -> None:
-    assert all(target.kernels <= FUNCTIONS for target in TARGETS.values() if target.architecture is not None)
 
 
 @pytest.mark.parametrize(("channels", "filled"), [(3, 8), (8, 8), (9, 16)])

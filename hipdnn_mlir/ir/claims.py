@@ -152,7 +152,6 @@ class Launches:
         kernel = kernel_region(pairs, operands, results)
         if isinstance(kernel, Reject):
             return kernel
-        if kernel.function not in self.target.kernels:
-            op = pairs[-1][0]
-            return Reject(op.label, "kernel", f"target {self.target.name} has no {kernel.function} kernel", op.node)
-        return {}
+        refusal = self.target.refuses_kernel(kernel)
+        op = pairs[-1][0]
+        return {} if refusal is None else Reject(op.label, "kernel", refusal, op.node)

@@ -52,9 +52,9 @@ def _compile(module: ir.Operation, launch: LaunchOp, target: Target, made: dict[
         kernel = _described(launch)
     if isinstance(kernel, Reject):
         raise PassError(f"a region that a kernel should compute does not compile: {kernel}")
-    if kernel.function not in target.kernels:
-        reason = f"target {target.name} has no {kernel.function} kernel"
-        raise UnsupportedError([Reject(kernel.summary(), "kernel", reason, node_name(launch))])
+    refusal = target.refuses_kernel(kernel)
+    if refusal is not None:
+        raise UnsupportedError([Reject(kernel.summary(), "kernel", refusal, node_name(launch))])
     alignments = [_alignment(launch, tensor) for tensor in kernel.tensors]
     symbol = f"k_{kernel.digest()}"
     if target.architecture is not None and min(alignments) < ALIGNMENT:  # code is written for the alignment

@@ -1,4 +1,4 @@
-"""Kinds of engines: which graphs each takes. The tables of targets say which dtypes and modes."""
+"""Kinds of engines on GPUs: which graphs each takes. The tables of targets say which dtypes and modes."""
 
 import math
 from collections.abc import Mapping
@@ -18,13 +18,11 @@ MATMUL = D.OPERATION_MATMUL_DESCRIPTOR
 POINTWISE = D.OPERATION_POINTWISE_DESCRIPTOR
 REDUCTION = D.OPERATION_REDUCTION_DESCRIPTOR
 RESAMPLE = D.OPERATION_RESAMPLE_FWD_DESCRIPTOR
-CUSTOM_OP = D.OPERATION_CUSTOM_OP_DESCRIPTOR_EXT
 LAYER_NORM = D.OPERATION_LAYERNORM_DESCRIPTOR_EXT
 RMS_NORM = D.OPERATION_RMSNORM_DESCRIPTOR_EXT
 BATCH_NORM = D.OPERATION_BATCHNORM_INFERENCE_VARIANCE_DESCRIPTOR_EXT
 BATCH_NORM_OF_DEVIATION = D.OPERATION_BATCHNORM_INFERENCE_DESCRIPTOR_EXT
 BLOCK_SCALES = frozenset({QUANTIZE, DEQUANTIZE})
-BATCH_NORM_TRAINING = D.OPERATION_BATCHNORM_DESCRIPTOR_EXT
 ATTENTION = D.OPERATION_SDPA_FWD_DESCRIPTOR
 
 EPILOGUE_MODES = frozenset({
@@ -176,7 +174,10 @@ class WholeBlocks(Single):
 
 @dataclass(frozen=True)
 class Rowwise:
-    """A DAG of pointwise nodes, of reductions and RMS norms that all reduce the same dimensions."""
+    """A DAG of pointwise nodes, of reductions and RMS norms that all reduce the same dimensions.
+
+    Every element that a thread computes is one of each result: pointwise nodes alone store results of one size.
+    """
 
     dtypes: frozenset[DType]
     max_nodes: int
@@ -196,7 +197,7 @@ class Rowwise:
             return "tensors of different sizes in a dimension"
         if axes and not self._rows_match(graph, next(iter(axes))):
             return "tensors that broadcast over a dimension that is not reduced"
-        return _bad_tensor(graph, self.dtypes)
+        return _bad_tensor(graph, self.dtypes) or self._stores_less(graph)
 
     @staticmethod
     def _rows_match(graph: Graph, axes: tuple[int, ...]) -> bool:
@@ -204,14 +205,8 @@ class Rowwise:
         rows = {tuple(size for axis, size in enumerate(dims) if axis not in axes) for dims in results}
         return len(rows) == 1
 
-
-class RowwiseResults(Rowwise):
-    """The same, where every element that a thread computes is one of each result: pointwise nodes alone store results of one size."""
-
-    def refuses(self, graph: Graph) -> str | None:
-        """Why the graph is not taken, or None."""
-        if refusal := super().refuses(graph):
-            return refusal
+    @staticmethod
+    def _stores_less(graph: Graph) -> str | None:
         if any(node.type != POINTWISE for node in graph.nodes):
             return None
         whole = tuple(map(max, zip(*_tensor_dims(graph), strict=True)))

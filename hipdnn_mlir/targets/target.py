@@ -1,16 +1,23 @@
-"""Engines as data: what each library behind a target accepts. Claiming asks these tables; building the plan is the real test."""
+"""Targets: what the engines of each take, and what work costs there.
+
+The host's library is asked. What a GPU's libraries take is stated as data, for none of them need be where a model is compiled; building the
+plan is the real test.
+"""
 
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Protocol
 
 from .. import precision as precisions
 from ..abi import Descriptor as D
 from ..abi import Pointwise as P
-from ..dtypes import BF16, BOOL, F16, F32, I8, DType
+from ..dtypes import BF16, F16, F32, I8, DType
 from ..errors import ModelError
 from ..ops.graph import Graph
+from ..ops.kernels import Kernel
+from . import host
 from .cublas import BlasProduct
 from .cudnn import FusedAttention
 from .fusilli import FusilliGraph, conform_fusilli
@@ -24,14 +31,11 @@ from .rocm import (
     conform_miopen,
 )
 from .rules import (
-    ATTENTION,
     BACKWARD_DATA,
     BATCH_NORM,
     BATCH_NORM_OF_DEVIATION,
-    BATCH_NORM_TRAINING,
     BLOCK_SCALES,
     CONVOLUTION,
-    CUSTOM_OP,
     EPILOGUE_MODES,
     LAYER_NORM,
     MATMUL,
@@ -42,7 +46,6 @@ from .rules import (
     Reduction,
     RowProduct,
     Rowwise,
-    RowwiseResults,
     Single,
     WholeBlocks,
 )
@@ -125,9 +128,8 @@ class Target:
 
     Attributes:
         name: as in `--target`.
-        engines: preferred first.
         channels_last: node types that run best (or only) with channels-last activations.
-        kernels: functions that its port, or code for its architecture, has kernels for (docs/program-format.md).
+        engines: preferred first.
         filters_channels_last: constant filters of convolutions are best stored as activations are.
         channel_multiples: element type -> what the input channels of a convolution are filled up to a multiple of.
         architecture: of the GPU that code is generated for, as `hipdnn_mlir.codegen` names it; None on the host.
@@ -137,10 +139,9 @@ class Target:
     """
 
     name: str
-    engines: tuple[Engine, ...]
     channels_last: frozenset[D]
-    kernels: frozenset[str]
     cost: CostModel
+    engines: tuple[Engine, ...] = ()
     filters_channels_last: bool = False
     channel_multiples: Mapping[DType, int] = field(default_factory=dict)
     architecture: str | None = None
@@ -180,6 +181,58 @@ class Target:
             for engine, reason in reasons
         )
 
+    def refuses_kernel(self, kernel: Kernel) -> str | None:  # noqa: ARG002 - of the host's
+        """Why the library does not take a kernel, or None, as for all kernels on GPUs: whether there is code, the generator says."""
+        return None
+
+
+class AskedRule:
+    """What the host's library takes."""
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Every engine's reason against the graph, in the library's words, or None."""
+        return host.ask(graph).reason or None
+
+
+@cache
+def asked_engine(name: str) -> Engine:
+    """The host's engine of a name."""
+    return Engine(name, AskedRule())
+
+
+@dataclass(frozen=True)
+class HostTarget(Target):
+    """The CPU, whose library says itself what it takes; its methods raise DeviceError where it is not part of this installation.
+
+    Attributes:
+        alone: node types that the library takes in larger graphs too, but computes faster in graphs of their own.
+        most_steps: of an epilogue; the rest is in another graph, where functions such as tanh take two thirds of the time.
+    """
+
+    alone: frozenset[D] = frozenset()
+    most_steps: int = 16
+
+    def engine_for(self, graph: Graph, refused: Collection[str] = ()) -> Engine | None:
+        """The engine that the library prefers, or None; as of any target."""
+        if self._is_slow(graph):
+            return None
+        engines = host.ask(graph).engines
+        is_taken = engines and not (refused and graph.name in refused)
+        return asked_engine(engines[0]) if is_taken else None
+
+    def why_not(self, graph: Graph) -> str:
+        """Every engine's reason against the graph, in the library's words."""
+        return "it is faster in two graphs" if self._is_slow(graph) else host.ask(graph).reason
+
+    def refuses_kernel(self, kernel: Kernel) -> str | None:
+        """Why the library does not take the kernel, in its own words, or None."""
+        return host.refuses_kernel(kernel)
+
+    def _is_slow(self, graph: Graph) -> bool:
+        first, *rest = graph.nodes
+        is_long = first.type in _ANCHORS and len(rest) > self.most_steps
+        return is_long or (bool(rest) and any(node.type in self.alone for node in graph.nodes))
+
 
 def first_node(graph: Graph) -> Graph:
     """The graph of the first node alone."""
@@ -191,41 +244,23 @@ def first_node(graph: Graph) -> Graph:
 
 
 _FLOATS = frozenset({F32, F16, BF16})
-KERNELS = frozenset({
-    "map", "gather", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd", "top_k", "arg_reduce", "scan", "reduce", "pad",
-    "slice", "resize", "grid_sample", "reverse_sequence",
-})  # fmt: skip
-"""Those of the host's library, all of which `hipdnn_mlir.codegen` writes for GPUs."""
+_ANCHORS = frozenset({CONVOLUTION, BACKWARD_DATA, MATMUL})
 _CORE = Rates(start_us=1.0, flops_per_us=50e3, bytes_per_us=10e3)
 """One core of a present-day CPU, in order of magnitude: both sides of the host target run on it."""
 HOST_TIME_SHARE = 0.9
 """The host library's time on large operations, as a share of ONNX Runtime's (measured: 0.79 to 0.99)."""
-HOST = Target(
+HOST = HostTarget(
     "host",
-    (
-        Engine(
-            "HOST_ONEDNN_ENGINE",
-            AnchorEpilogue(frozenset({CONVOLUTION, BACKWARD_DATA, MATMUL}), EPILOGUE_MODES, _FLOATS, 16),
-        ),
-        Engine(
-            "HOST_ONEDNN_ENGINE",
-            Single(frozenset({RESAMPLE, LAYER_NORM, BATCH_NORM, BATCH_NORM_OF_DEVIATION}), _FLOATS),
-        ),
-        Engine("HOST_SDPA_ENGINE", Single(frozenset({ATTENTION}), _FLOATS | {BOOL})),
-        Engine("HOST_BLOCK_SCALE_ENGINE", Single(BLOCK_SCALES, _FLOATS | {I8})),
-        Engine("HOST_CUSTOM_OP_ENGINE", Single(frozenset({CUSTOM_OP}), ROWWISE_TYPES)),
-        Engine("HOST_ROWWISE_ENGINE", Rowwise(ROWWISE_TYPES, 32)),
-        Engine("HOST_ROWWISE_ENGINE", Single(frozenset({BATCH_NORM_TRAINING}), ROWWISE_TYPES)),
-        Engine("HOST_REDUCTION_ENGINE", Reduction(ROWWISE_TYPES)),
-    ),
     frozenset({CONVOLUTION, BACKWARD_DATA, RESAMPLE}),
-    KERNELS,
     CostModel(
         cpu=_CORE,
         device=Rates(_CORE.start_us, _CORE.flops_per_us / HOST_TIME_SHARE, _CORE.bytes_per_us / HOST_TIME_SHARE),
         hop_us=1.0,
         link_bytes_per_us=math.inf,
     ),
+    alone=frozenset(
+        {LAYER_NORM}
+    ),  # oneDNN's; beside other nodes it is the rowwise engine's, which takes 1.2 to 3 times as long
 )
 _GPU_COST = CostModel(
     cpu=_CORE, device=Rates(start_us=3.0, flops_per_us=50e6, bytes_per_us=2e6), hop_us=10.0, link_bytes_per_us=20e3
@@ -233,10 +268,9 @@ _GPU_COST = CostModel(
 """A data-centre GPU behind PCI Express, in order of magnitude."""
 
 
-_ANCHORS = frozenset({CONVOLUTION, BACKWARD_DATA, MATMUL})
 _ROW_PRODUCT = Engine("GENERATED", RowProduct(frozenset({MATMUL}), EPILOGUE_MODES, _FLOATS, 16), is_generated=True)
 _GENERATED = (
-    Engine("GENERATED", RowwiseResults(ROWWISE_TYPES, 32), is_generated=True),
+    Engine("GENERATED", Rowwise(ROWWISE_TYPES, 32), is_generated=True),
     Engine(
         "GENERATED",
         Single(frozenset({RESAMPLE, LAYER_NORM, BATCH_NORM, BATCH_NORM_OF_DEVIATION}), _FLOATS),
@@ -277,6 +311,8 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
     floats = _FLOATS if tf32 else _FLOATS - {F32}
     return Target(
         architecture,
+        frozenset({CONVOLUTION, BACKWARD_DATA, RESAMPLE}),
+        _GPU_COST,
         (
             _ROW_PRODUCT,
             Engine("CUDNN_ENGINE", AnchorEpilogue(_ANCHORS, EPILOGUE_MODES, floats, 16, _SLOW_IN_CUDNN)),
@@ -284,9 +320,6 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
             Engine("CUDNN_ENGINE", FusedAttention()),
             *_GENERATED,
         ),
-        frozenset({CONVOLUTION, BACKWARD_DATA, RESAMPLE}),
-        KERNELS,
-        _GPU_COST,
         filters_channels_last=True,
         channel_multiples={F16: 8, BF16: 8, F32: 4},
         architecture=architecture,
@@ -299,6 +332,8 @@ def _rocm(architecture: str, *, fusilli: bool = False) -> Target:
     more = (Engine(FUSILLI_ENGINE, FusilliGraph(), conform=conform_fusilli),) if fusilli else ()
     return Target(
         architecture,
+        frozenset(),
+        _GPU_COST,
         (
             Engine("MIOPEN_ENGINE", MiopenConvolution(), conform=conform_miopen),
             Engine("MIOPEN_ENGINE", MiopenBatchNorm(), conform=conform_miopen),
@@ -308,9 +343,6 @@ def _rocm(architecture: str, *, fusilli: bool = False) -> Target:
             *more,
             *_GENERATED,
         ),
-        frozenset(),
-        KERNELS,
-        _GPU_COST,
         architecture=architecture,
         whole_epilogues=True,
     )

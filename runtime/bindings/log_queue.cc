@@ -5,6 +5,14 @@
 #include <utility>
 
 namespace hipdnn_rt::bindings {
+namespace {
+
+thread_local bool is_mute = false;
+
+}  // namespace
+
+LogQueue::Mute::Mute() { is_mute = true; }
+LogQueue::Mute::~Mute() { is_mute = false; }
 
 LogQueue& LogQueue::instance() {
   static LogQueue& queue = *new LogQueue;
@@ -12,6 +20,7 @@ LogQueue& LogQueue::instance() {
 }
 
 void LogQueue::add(hipdnnSeverity_t severity, const char* source, std::string text) noexcept {
+  if (is_mute) return;
   try {
     const std::lock_guard lock(mutex_);
     if (lines_.size() < kMost) lines_.push_back({severity, source, std::move(text)});

@@ -25,6 +25,15 @@ class LogQueue {
   /// The process's queue: a library's callback is the process's too, and may come until its end.
   static LogQueue& instance();
 
+  /// While one lives, what its thread logs is dropped: the answers to questions are no news.
+  class Mute {
+   public:
+    Mute();
+    ~Mute();
+    Mute(const Mute&) = delete;
+    Mute& operator=(const Mute&) = delete;
+  };
+
   /// Drops the line where too many wait already.
   void add(hipdnnSeverity_t severity, const char* source, std::string text) noexcept;
   std::vector<LogLine> take();

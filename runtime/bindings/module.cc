@@ -17,7 +17,9 @@
 #include "device/error.h"
 #include "log_queue.h"
 #include "options_table.h"
+#include "plan/descriptor.h"
 #include "plan/plan_cache.h"
+#include "plan/proposals.h"
 #include "plan/refusal_store.h"
 #include "program/json_field.h"
 #include "program/open_program.h"
@@ -122,6 +124,36 @@ nb::dict build_plan(const Device& device, const std::string& text) {
   }
 }
 
+/// Names of the engines that take a graph, best first; where none does, the library's words.
+nb::tuple engines_for(const Device& device, const std::string& text) {
+  const nlohmann::json json = parse_json(text, "executable");
+  const Executable executable = parse_executable(Field(json, "executable"));
+  const Handle handle = device.create_handle(nullptr);
+  const LogQueue::Mute mute;
+  nb::list names;
+  std::string reason;
+  try {
+    const auto graph = build_descriptors(device.shared_library(), handle.get(), executable.descriptors, executable.name);
+    for (const Proposal& proposal : propose(device, graph.back(), executable.name, reason)) names.append(proposal.engine_name);
+    if (names.size() == 0 && reason.empty()) reason = take_last_error(device.library().hipdnn());
+  } catch (const LibraryError& error) {
+    if (!error.is_refusal()) throw;
+    reason = error.what();
+  }
+  return nb::make_tuple(names, names.size() == 0 ? reason : "");
+}
+
+/// The port's reason against the image of a kernel; empty where it takes it.
+std::string refuses_kernel(const Device& device, const std::string& image) {
+  device.activate();
+  const HipApi& hip = device.library().hip();
+  hipModule_t module = nullptr;
+  const hipError_t status = hip.module_load_data(&module, image.c_str());
+  if (status != hipSuccess) return describe_kernel_failure(hip, status);
+  check(hip, hip.module_unload(module), "hipModuleUnload");
+  return {};
+}
+
 std::shared_ptr<const OpenProgram> load_program(const std::string& path) {
   const nb::gil_scoped_release unlocked;
   return OpenProgram::load(path);
@@ -202,7 +234,10 @@ NB_MODULE(_runtime, m) {
       .def_prop_ro("plan_count", [](const Device& device) { return device.plans().size(); })
       .def("synchronize", &synchronize, "stream"_a, "Wait for what is queued on a stream, given by its address.")
       .def("build_plan", &build_plan, "executable"_a,
-           "Build the plan of one executable (JSON as in a program), to learn whether and by which engine it is taken: PlanRefusedError where by none.");
+           "Build the plan of one executable (JSON as in a program), to learn whether and by which engine it is taken: PlanRefusedError where by none.")
+      .def("engines_for", &engines_for, "executable"_a,
+           "(names, reason): the engines that take a graph (JSON as in a program), best first, without a plan; the library's words where none does.")
+      .def("refuses_kernel", &refuses_kernel, "image"_a, "The port's reason against a kernel's image; empty where it takes it.");
   nb::class_<RefusalStore>(m, "RefusalStore", "Graphs that a device's library has refused, kept in a folder.")
       .def(nb::init<const Device&, const std::string&>(), "device"_a, "folder"_a)
       .def("all", [](const RefusalStore& store) { return refusal_rows(store.all()); }, "(graph, summary, nodes, reason) of each.")

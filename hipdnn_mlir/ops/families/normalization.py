@@ -135,6 +135,8 @@ def layer_norm(e: Emitter, op: OpView) -> list[Value]:
     x, shape, epsilon = e.value(op.args[0]), tuple(op.args[1]), op.args[4]
     if op.args[2] is None or op.args[3] is None:
         raise Refusal("operand", "layer norm without scale and bias")
+    if not x.dtype.is_float:
+        raise Refusal("dtype", f"layer norm of {x.dtype}")
     if not shape or x.dims[-len(shape) :] != shape or prod(shape) == 0:
         raise Refusal("shape", f"normalized dims {shape} of {x.dims}")
     dims = (1,) * (x.rank - len(shape)) + shape

@@ -6,7 +6,7 @@ from typing import Any
 
 from ... import dtypes
 from ...dtypes import DType
-from .case import MOVEMENT, ONEDNN, ROWWISE, Sample, accept, f32, f64, i16, i32, kind, reject
+from .case import MOVEMENT, ONEDNN, REDUCTION, ROWWISE, Sample, accept, f32, f64, i16, i32, kind, reject
 
 
 def normalization() -> Iterator[Sample]:
@@ -66,21 +66,21 @@ def reductions() -> Iterator[Sample]:
     """Over dims."""
     x, wrong = f32(2, 3, 4), i16(2, 3, 4)
     for name, extra in (("sum.dim_IntList", [None]), ("mean.dim", [None]), ("amax", []), ("amin", [])):
-        yield accept(f"aten.{name}", ROWWISE, [x, [-1], True, *extra], f32(2, 3, 1))
-        yield accept(f"aten.{name}", ROWWISE, [x, [0, 2], False, *extra], f32(3))
+        yield accept(f"aten.{name}", REDUCTION, [x, [-1], True, *extra], f32(2, 3, 1))
+        yield accept(f"aten.{name}", REDUCTION, [x, [0, 2], False, *extra], f32(3))
         yield reject(f"aten.{name}", "dynamic-shape", [f32(None, 3, 4), [-1], True, *extra], f32(None, 3, 1))
-    yield accept("aten.prod.dim_int", ROWWISE, [x, 1, False, None], f32(2, 4))
+    yield accept("aten.prod.dim_int", REDUCTION, [x, 1, False, None], f32(2, 4))
     yield reject("aten.prod.dim_int", "dynamic-shape", [f32(None, 3, 4), 1, False, None], f32(None, 4))
     yield reject("aten.mean.dim", "dtype", [wrong, [-1], True, None], i16(2, 3, 1))
     for name, extra in (("sum", [None]), ("mean", [None]), ("max", []), ("min", [])):
-        yield accept(f"aten.{name}", ROWWISE, [x, *extra], f32())
+        yield accept(f"aten.{name}", REDUCTION, [x, *extra], f32())
         yield reject(f"aten.{name}", "dynamic-shape", [f32(None, 3), *extra], f32())
-    yield accept("aten.linalg_vector_norm", ROWWISE, [x, 2.0, [1], True, None], f32(2, 1, 4))
-    yield accept("aten.linalg_vector_norm", ROWWISE, [x, math.inf, None, False, None], f32())
+    yield accept("aten.linalg_vector_norm", REDUCTION, [x, 2.0, [1], True, None], f32(2, 1, 4))
+    yield accept("aten.linalg_vector_norm", REDUCTION, [x, math.inf, None, False, None], f32())
     yield reject("aten.linalg_vector_norm", "attribute", [x, 3.0, [1], True, None], f32(2, 1, 4))
-    yield accept("aten.norm.ScalarOpt_dim", ROWWISE, [x, 1, [1], True], f32(2, 1, 4))
+    yield accept("aten.norm.ScalarOpt_dim", REDUCTION, [x, 1, [1], True], f32(2, 1, 4))
     yield reject("aten.norm.ScalarOpt_dim", "attribute", [x, 0.5, [1], True], f32(2, 1, 4))
-    yield accept("aten.frobenius_norm.dim", ROWWISE, [x, [1], False], f32(2, 4))
+    yield accept("aten.frobenius_norm.dim", REDUCTION, [x, [1], False], f32(2, 4))
     yield reject("aten.frobenius_norm.dim", "dtype", [wrong, [1], False], i16(2, 4))
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from .case import BLOCK_SCALE, ONEDNN, ROWWISE, Sample, accept, bools, f16, f32, f64, i8, i64, reject
+from .case import BLOCK_SCALE, ONEDNN, REDUCTION, ROWWISE, Sample, accept, bools, f16, f32, f64, i8, i64, reject
 
 
 def operations() -> Iterator[Sample]:
@@ -26,6 +26,6 @@ def operations() -> Iterator[Sample]:
     yield accept("GenIndex", ROWWISE, [x], x, axis=-1)
     yield accept("GenIndex", ROWWISE, [i64(3, 2)], i64(3, 2))
     yield reject("GenIndex", "dtype", [bools(2, 3)], bools(2, 3))
-    yield accept("ReduceProdNoZeros", ROWWISE, [x], f32(2, 4), axes=[-1], keepdims=0)
-    yield accept("ReduceProdNoZeros", ROWWISE, [x], f32(1, 4, 1), axes=[0, 2])
+    yield accept("ReduceProdNoZeros", REDUCTION, [x], f32(2, 4), axes=[-1], keepdims=0)
+    yield accept("ReduceProdNoZeros", REDUCTION, [x], f32(1, 4, 1), axes=[0, 2])
     yield reject("ReduceProdNoZeros", "dtype", [bools(2, 3)], bools(2, 1), axes=[1])

@@ -81,7 +81,7 @@ void EngineHeuristicDescriptor::on_finalize() {
   if (refusals.empty()) return;
   const std::string message = text("graph '", graph->graph()->name, "' has ", results_.size(), " proposals; refused by", refusals);
   if (results_.empty()) set_last_error(message);  // success without engines: the reasons must not be lost
-  log(results_.empty() ? HIPDNN_SEV_WARN : HIPDNN_SEV_INFO, message);
+  log(HIPDNN_SEV_INFO, message);  // an answer, whatever it is: callers ask in order to know
 }
 
 void EngineHeuristicDescriptor::get(int name, hipdnnBackendAttributeType_t type, std::int64_t requested, std::int64_t* actual,

@@ -1,12 +1,16 @@
 #include "onednn_memory.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 
 namespace hipdnn_port::onednn {
 
 namespace {
+
+/// Its kernels count in 32 bits.
+constexpr std::int64_t kLargestDim = std::numeric_limits<std::int32_t>::max();
 
 bool isa_includes(dnnl_cpu_isa_t isa) { return (dnnl_get_effective_cpu_isa() & isa) == isa; }
 
@@ -62,6 +66,9 @@ std::optional<std::string> refuses_tensor(const Tensor& tensor) {
   if (const auto reason = refuses_dtype(tensor)) return reason;
   if (tensor.dims.size() > DNNL_MAX_NDIMS) return "tensor " + describe(tensor) + " has more than 12 dimensions";
   if (tensor.element_count() == 0) return "tensor " + describe(tensor) + " has no elements";
+  if (std::ranges::any_of(tensor.dims, [](std::int64_t size) { return size > kLargestDim; })) {
+    return "tensor " + describe(tensor) + " has a dimension that oneDNN does not count: at most " + std::to_string(kLargestDim);
+  }
   if (!tensor.is_virtual && overlaps(tensor.dims, tensor.strides)) {
     return "tensor " + describe(tensor) + " has strides that oneDNN cannot express (broadcast, reversed or overlapping)";
   }
