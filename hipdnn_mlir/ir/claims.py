@@ -1,4 +1,4 @@
-"""Regions that a target takes: dry runs of the emission that later compiles them, checked against the engines' tables."""
+"""Regions that a target takes: dry runs of the emission that later compiles them, judged by the target."""
 
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ class Graphs:
     """Regions that one engine of a target takes.
 
     Attributes:
-        falls_back: whether an op that no engine takes by the tables' order goes to that of last resort.
+        falls_back: whether an op that no engine takes by their order goes to that of last resort.
     """
 
     target: Target

@@ -1,1 +1,1 @@
-"""What the engines of each target take and cost, as data. Knows graphs of hipDNN operations, no MLIR."""
+"""What the engines of each target take, and what work costs there. Knows graphs of hipDNN operations, no MLIR."""

@@ -1,10 +1,6 @@
 // What the host library gives to the front of the C API: its name, its engines (preferred first), and the setting that only it has.
-#include "engines/block_scale_engine.h"
-#include "engines/custom_op_engine.h"
 #include "engines/onednn_engine.h"
-#include "engines/reduction_engine.h"
 #include "engines/rowwise_engine.h"
-#include "engines/sdpa_engine.h"
 #include "frontend/engine.h"
 #include "frontend/export.h"
 #include "frontend/handle.h"
@@ -12,6 +8,12 @@
 #include "hipdnn_host.h"
 
 namespace hipdnn_port {
+
+/// Each in a file of its name: stateless, usable from any thread.
+const Engine& sdpa_engine();
+const Engine& reduction_engine();
+const Engine& custom_op_engine();
+const Engine& block_scale_engine();
 
 std::string_view library_name() { return "hipdnn_host"; }
 

@@ -1,11 +1,12 @@
-// HOST_BLOCK_SCALE_ENGINE: a block at a time, its numbers widened to float32.
-#include "block_scale_engine.h"
-
+// HOST_BLOCK_SCALE_ENGINE: one block scale quantize or dequantize, a block at a time, its numbers widened to float32. Quantized numbers are fp8
+// e4m3, e5m2 or int8; scales fp8 e8m0 or e4m3 or float32; the other side float32, float16 or bfloat16. A block's scale is its greatest magnitude
+// over the quantized type's, rounded up to the scale's type; quotients are rounded to nearest even.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
 
+#include "frontend/engine.h"
 #include "frontend/names.h"
 #include "frontend/status.h"
 #include "kernels_tile.h"

@@ -1,6 +1,4 @@
-// HOST_CUSTOM_OP_ENGINE: calls functions registered from outside.
-#include "custom_op_engine.h"
-
+// HOST_CUSTOM_OP_ENGINE: one custom operation whose ID a user's library has registered through hipdnnHostRegisterCustomOp_ext.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -8,6 +6,7 @@
 #include <string>
 
 #include "../hipdnn_host.h"
+#include "frontend/engine.h"
 #include "frontend/export.h"
 #include "frontend/status.h"
 #include "rowwise_engine.h"

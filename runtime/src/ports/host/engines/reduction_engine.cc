@@ -1,8 +1,8 @@
-// HOST_REDUCTION_ENGINE: the reduced axes in chunks that stay in cache, partial results combined in double or int64.
-#include "reduction_engine.h"
-
+// HOST_REDUCTION_ENGINE: one reduction over any axes, with pointwise nodes before and after it. The reduced axes come in chunks that stay in
+// cache; partial results are combined in double or int64.
 #include <algorithm>
 
+#include "frontend/engine.h"
 #include "frontend/status.h"
 #include "reduction_accumulator.h"
 #include "rowwise_engine.h"

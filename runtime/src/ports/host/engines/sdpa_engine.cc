@@ -1,10 +1,11 @@
-// HOST_SDPA_ENGINE: shares the queries and heads of an attention among threads.
-#include "sdpa_engine.h"
-
+// HOST_SDPA_ENGINE: one attention forward node, whose queries and heads threads share. Scores are never stored whole: a block of keys at a time,
+// with the softmax carried along. Inputs of 16 bits are widened block by block; arithmetic is float32. A query that attends no key gets 0, as in
+// PyTorch.
 #include <algorithm>
 #include <atomic>
 #include <utility>
 
+#include "frontend/engine.h"
 #include "frontend/status.h"
 #include "rowwise_parallel.h"
 #include "rowwise_program.h"
