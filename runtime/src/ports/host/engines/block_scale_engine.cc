@@ -1,6 +1,7 @@
 // HOST_BLOCK_SCALE_ENGINE: one block scale quantize or dequantize, a block at a time, its numbers widened to float32. Quantized numbers are fp8
 // e4m3, e5m2 or int8; scales fp8 e8m0 or e4m3 or float32; the other side float32, float16 or bfloat16. A block's scale is its greatest magnitude
-// over the quantized type's, rounded up to the scale's type; quotients are rounded to nearest even.
+// over the quantized type's, rounded up to the scale's type; quotients are rounded to nearest even. Blocks lie along any dims; not transposed, no
+// negative scales.
 #include <algorithm>
 #include <array>
 #include <cmath>
