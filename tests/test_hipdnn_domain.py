@@ -154,3 +154,56 @@ def test_dynamic_dimensions_stay_dynamic() -> None:
 def test_bad_nodes_are_named(node: onnx.NodeProto, says: str) -> None:
     with pytest.raises((ModelError, UnsupportedError), match=says):
         hipdnn_mlir.compile(model_of(node, {"x": np.zeros((2, 8), np.float32)}, {"y": TensorProto.FLOAT}))
+
+
+POOLS = [
+    ((2, 3, 9), {"kernel_shape": [3], "strides": [2], "pads": [1, 1]}),
+    ((2, 3, 8, 7), {"kernel_shape": [2, 2], "strides": [2, 2]}),
+    ((1, 5, 7, 9), {"kernel_shape": [3, 2], "pads": [1, 0, 2, 1]}),
+    ((1, 2, 7, 7), {"kernel_shape": [2, 3], "strides": [2, 2], "ceil_mode": 1}),
+    ((2, 70, 4, 4), {"kernel_shape": [2, 2]}),
+    ((2, 2, 5, 4, 6), {"kernel_shape": [2, 2, 3], "strides": [1, 2, 2], "pads": [0, 1, 0, 1, 0, 1]}),
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize(("shape", "attributes"), POOLS)
+def test_max_pool_with_indices_equals_onnxruntime(
+    shape: tuple[int, ...], attributes: dict[str, Any], dtype: type
+) -> None:
+    x = RNG.integers(-9, 9, shape).astype(dtype)  # windows have several maxima: the first one counts
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    outputs = {"y": kind, "i": TensorProto.INT64}
+    model = model_of(own("MaxPoolWithIndices", ["x"], ["y", "i"], **attributes), {"x": x}, outputs)
+    got, engines = run(model, {"x": x})
+    assert "HOST_MAX_POOL_ENGINE" in engines
+    pool = helper.make_node("MaxPool", ["x"], ["y", "i"], **attributes)
+    reference = ort.InferenceSession(
+        model_of(pool, {"x": x.astype(np.float32)}, outputs | {"y": TensorProto.FLOAT}).SerializeToString(),
+        providers=["CPUExecutionProvider"],
+    )
+    maxima, indices = reference.run(None, {"x": x.astype(np.float32)})
+    np.testing.assert_array_equal(got["y"], maxima.astype(dtype))
+    np.testing.assert_array_equal(got["i"], indices % np.prod(shape[2:]))  # ONNX counts in all images
+
+
+def test_max_pool_with_indices_passes_nan_on() -> None:
+    x = np.array([[[1, np.nan, 3, 2, -np.inf, -np.inf]]], np.float32)
+    model = model_of(
+        own("MaxPoolWithIndices", ["x"], ["y", "i"], kernel_shape=[2], strides=[2]),
+        {"x": x},
+        {"y": TensorProto.FLOAT, "i": TensorProto.INT64},
+    )
+    got, _ = run(model, {"x": x})
+    np.testing.assert_array_equal(got["y"], [[[np.nan, 3, -np.inf]]])
+    np.testing.assert_array_equal(got["i"], [[[1, 2, 4]]])
+
+
+def test_max_pool_with_indices_is_rejected_where_a_window_has_no_element() -> None:
+    model = model_of(
+        own("MaxPoolWithIndices", ["x"], ["y", "i"], kernel_shape=[2], pads=[2, 0]),
+        {"x": np.zeros((1, 1, 4), np.float32)},
+        {"y": TensorProto.FLOAT, "i": TensorProto.INT64},
+    )
+    with pytest.raises(UnsupportedError, match="HOST_MAX_POOL_ENGINE: a window lies in the padding"):
+        hipdnn_mlir.compile(model)

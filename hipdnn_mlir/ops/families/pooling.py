@@ -1,14 +1,17 @@
 """Pooling: max and average over windows, 1-D to 3-D."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ...abi import Attribute as A
 from ...abi import AttributeType as T
 from ...abi import DataType, Descriptor, Padding, Resample
+from ...dtypes import I64, DType
 from ..emitter import Emitter, Value
-from ..registry import compute
-from ..spec import OpView, Refusal
+from ..graph import TensorKey
+from ..registry import compute, of_hipdnn
+from ..spec import OpView, Refusal, TensorType
 from ..strides import Dims
 
 
@@ -38,15 +41,29 @@ def _sizes(x: Dims, low: Dims, high: Dims, window: Dims, strides: Dims, *, ceil:
 
 
 def _resample(
-    e: Emitter, x: Value, mode: Resample, window: Dims, strides: Dims, low: Dims, high: Dims, size: Dims
-) -> Value:
+    e: Emitter,
+    x: Value,
+    mode: Resample,
+    window: Dims,
+    strides: Dims,
+    low: Dims,
+    high: Dims,
+    size: Dims,
+    *,
+    indices: bool = False,
+) -> list[Value]:
+    """What is pooled and, where they are asked for, the positions of the maxima in the dims behind batch and channels."""
     if min(size) < 1:
         raise Refusal("shape", f"window {window} does not fit {x.dims[2:]}")
     padding = Padding.NEG_INF_PAD if mode == Resample.MAXPOOL else Padding.ZERO_PAD
+    dims = (*x.dims[:2], *size)
+    results: dict[TensorKey, tuple[Dims, DType]] = {A.OPERATION_RESAMPLE_FWD_YDESC: (dims, x.dtype)}
+    if indices:
+        results[A.OPERATION_RESAMPLE_FWD_IDXDESC] = (dims, I64)
     return e.node(
         Descriptor.OPERATION_RESAMPLE_FWD_DESCRIPTOR,
         {A.OPERATION_RESAMPLE_FWD_XDESC: Value(x.tensor, x.dims, x.dtype)},
-        {A.OPERATION_RESAMPLE_FWD_YDESC: ((*x.dims[:2], *size), x.dtype)},
+        results,
         [
             (A.RESAMPLE_PRE_PADDINGS, T.INT64, list(low)),
             (A.RESAMPLE_POST_PADDINGS, T.INT64, list(high)),
@@ -54,10 +71,10 @@ def _resample(
             (A.RESAMPLE_WINDOW_DIMS, T.INT64, list(window)),
             (A.RESAMPLE_MODE, T.RESAMPLE_MODE, [int(mode)]),
             (A.RESAMPLE_PADDING_MODE, T.PADDING_MODE, [int(padding)]),
-            (A.RESAMPLE_GENERATE_INDEX_EXT, T.BOOLEAN, [False]),
+            (A.RESAMPLE_GENERATE_INDEX_EXT, T.BOOLEAN, [indices]),
             (A.RESAMPLE_COMP_TYPE, T.DATA_TYPE, [int(DataType.FLOAT)]),
         ],
-    )[0]
+    )
 
 
 def _absorbed(x: Value, low: Dims, high: Dims, border: float) -> tuple[Dims, Dims]:
@@ -92,7 +109,38 @@ def max_pool(e: Emitter, op: OpView) -> list[Value]:
         raise Refusal("attribute", f"dilation {dilation}: hipDNN's resample has none")
     low, high = _absorbed(x, *_paddings(op.args[3], spatial), -math.inf)
     size, high = _sizes(x.dims[2:], low, high, window, strides, ceil=bool(op.args[5]))
-    return [_resample(e, x, Resample.MAXPOOL, window, strides, low, high, size)]
+    return _resample(e, x, Resample.MAXPOOL, window, strides, low, high, size)
+
+
+def _pooled(dims: Dims, attributes: Mapping[str, Any]) -> tuple[Dims, Dims, Dims, Dims, Dims]:
+    """Window, strides, padding before and after, and sizes of the result, by ONNX's attributes of MaxPool."""
+    window, spatial = tuple(attributes["kernel_shape"]), len(dims) - 2
+    strides = tuple(attributes.get("strides", (1,) * spatial))
+    low, high = _paddings(attributes.get("pads", (0,) * (2 * spatial)), spatial)
+    if not len(window) == len(strides) == len(low) == spatial or min(*window, *strides) < 1:
+        raise Refusal("attribute", f"windows of {window}, strides {strides} and padding {low} for dims {dims}")
+    size, high = _sizes(dims[2:], low, high, window, strides, ceil=bool(attributes.get("ceil_mode", 0)))
+    return window, strides, low, high, size
+
+
+def _max_pool_types(operands: Sequence[TensorType | None], attributes: Mapping[str, Any]) -> list[TensorType]:
+    x = operands[0] if operands else None
+    if x is None or "kernel_shape" not in attributes:
+        raise Refusal("operand", "an operand and kernel_shape are needed")
+    dims = x.static_dims()
+    result = (*dims[:2], *_pooled(dims, attributes)[-1])
+    return [TensorType(result, x.dtype), TensorType(result, I64)]
+
+
+@of_hipdnn(
+    "MaxPoolWithIndices", becomes="resample MAXPOOL with indices", results=_max_pool_types, source="hipDNN: backend API, RESAMPLE_FWD"
+)  # fmt: skip
+def max_pool_with_indices(e: Emitter, op: OpView) -> list[Value]:
+    """(x; kernel_shape, strides, pads, ceil_mode) -> the maxima, and where each lies in the dims behind batch and channels."""
+    x = e.value(op.args[0])
+    _check(x, x.rank - 2)
+    window, strides, low, high, size = _pooled(x.dims, op.attributes)
+    return _resample(e, x, Resample.MAXPOOL, window, strides, low, high, size, indices=True)
 
 
 @compute(
@@ -116,4 +164,4 @@ def avg_pool(e: Emitter, op: OpView) -> Value:
     if include and end != high:
         raise Refusal("attribute", "ceil mode with padding counted in the average")
     mode = Resample.AVGPOOL_INCLUDE_PADDING if include else Resample.AVGPOOL_EXCLUDE_PADDING
-    return _resample(e, x, mode, window, strides, low, end, size)
+    return _resample(e, x, mode, window, strides, low, end, size)[0]

@@ -1,8 +1,11 @@
 """Operations of hipDNN with operators of their own."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from .case import BLOCK_SCALE, ONEDNN, REDUCTION, ROWWISE, Sample, accept, bools, f16, f32, f64, i8, i64, reject
+
+_MAX_POOL = "HOST_MAX_POOL_ENGINE"
 
 
 def operations() -> Iterator[Sample]:
@@ -21,6 +24,10 @@ def operations() -> Iterator[Sample]:
     yield reject("DequantizeLinear", "shape", [*quantized], f32(2, 64), block_size=16, axis=1)
     yield accept("BatchNormalizationInference", ONEDNN, [x, *channels], x)
     yield reject("BatchNormalizationInference", "rank", [f32(4), *channels], f32(4))
+    pooled = (f32(1, 2, 3, 3), i64(1, 2, 3, 3))
+    window: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    yield accept("MaxPoolWithIndices", _MAX_POOL, [f32(1, 2, 6, 6)], *pooled, uses_all=True, **window)
+    yield reject("MaxPoolWithIndices", "dtype", [i64(1, 2, 6, 6)], pooled[1], pooled[1], uses_all=True, **window)
     yield accept("AddSquare", ROWWISE, [x, x], x)
     yield reject("AddSquare", "shape", [x, f32(6)], x)
     yield accept("GenIndex", ROWWISE, [x], x, axis=-1)
