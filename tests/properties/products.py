@@ -154,7 +154,7 @@ def _conv_transpose(draw: Draw, op: str) -> Call:
 @operator("LpPool")
 @operator("MaxPool", "AveragePool", rejected=0.6)
 def _pool(draw: Draw, op: str) -> Call:
-    """Dilated windows of maxima and averages are rejected, and averages that count borders beyond the end."""
+    """Maxima with and without indices. Dilated windows are rejected, and averages that count borders beyond the end."""
     dtype = one_of(draw, *MATMUL_FLOATS)
     spatial, kernel = _spatial(draw)
     dilated = draw(st.booleans())
@@ -168,7 +168,10 @@ def _pool(draw: Draw, op: str) -> Call:
         attributes["count_include_pad"] = flag(draw)
     if op == "LpPool":
         attributes["p"] = one_of(draw, 1, 2, 3)
-    return Call(op, [x], attributes, opset=22, loose=LOOSE)
+    with_indices = op == "MaxPool" and draw(st.booleans())
+    if with_indices:
+        attributes["storage_order"] = int(spatial == 2 and flag(draw))
+    return Call(op, [x], attributes, results=(True,) * (1 + with_indices), opset=22, loose=LOOSE)
 
 
 @operator("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")

@@ -10,6 +10,7 @@ from onnx import numpy_helper
 
 from ...errors import Reject
 from ...ops.evaluate import Array
+from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
 from ..shape_inference import infer_shapes
 from .call import Call
@@ -86,6 +87,8 @@ class _Decomposer:
         result.CopyFrom(self._model)
         del result.graph.node[:]
         result.graph.node.extend(self._nodes)
+        if HIPDNN_DOMAIN not in self._versions and any(node.domain == HIPDNN_DOMAIN for node in self._nodes):
+            result.opset_import.append(onnx.helper.make_opsetid(HIPDNN_DOMAIN, 1))
         used = {name for node in _all_nodes(result.graph) for name in node.input}
         result.graph.initializer.extend(self._constants[name] for name in self._pool.values() if name in used)
         return result

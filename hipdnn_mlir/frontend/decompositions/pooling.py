@@ -1,10 +1,12 @@
 """Pooling by norms, images put together from their windows, and grids for sampling."""
 
 from collections.abc import Sequence
+from functools import partial, reduce
 
 import numpy as np
 
 from ...ops.evaluate import Array
+from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
 from .call import INT64, Call
 from .registry import decomposes
@@ -64,6 +66,31 @@ def global_lp_pool(call: Call) -> Sequence[str | None]:
     x, p = call.need(0), call.attr("p", 2)
     total = call.reduce("ReduceSum", _powered(call, x, p), [*range(2, call.rank(x))])
     return [_root(call, total, p)]
+
+
+@decomposes("MaxPool")
+def max_pool(call: Call) -> Sequence[str | None] | None:
+    """MaxPool with Indices: hipDNN's operator, which counts in each image; ONNX counts in the whole tensor. Without Indices it stays.
+
+    Source: ONNX, MaxPool-22.
+    """
+    if not call.wants(1):
+        return None
+    x, spatial = call.need(0), call.rank(call.need(0)) - 2
+    column_major = bool(call.attr("storage_order", 0))
+    if set(call.attr("dilations", [1])) != {1}:
+        raise Refusal("attribute", f"dilations {call.attr('dilations')}: hipDNN's resample has none")
+    if call.attr("auto_pad", "NOTSET") not in ("NOTSET", "VALID") or (column_major and spatial > 2):
+        raise Refusal("attribute", "indices with auto_pad, or in column-major order of three dims")
+    stated = {name: call.attr(name) for name in ("kernel_shape", "strides", "pads", "ceil_mode")}
+    maxima, indices = call.outs("MaxPoolWithIndices", x, count=2, domain=HIPDNN_DOMAIN, **stated)
+    batch, channels, *sizes = (call.length(x, axis) for axis in range(spatial + 2))
+    if column_major and spatial == 2:
+        height, width = sizes
+        indices = call.op("Add", call.op("Mul", call.op("Mod", indices, width), height), call.op("Div", indices, width))
+    shape = call.concat(0, batch, channels, call.ints(*[1] * spatial))
+    images = call.op("Reshape", call.range(call.op("Mul", batch, channels)), shape)
+    return [maxima, call.op("Add", indices, call.op("Mul", images, reduce(partial(call.op, "Mul"), sizes)))]
 
 
 @decomposes("Col2Im")

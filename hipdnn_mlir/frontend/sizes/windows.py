@@ -6,7 +6,7 @@ from typing import Any
 
 import onnx
 
-WINDOWED = frozenset({"Conv", "ConvInteger", "MaxPool", "AveragePool", "LpPool"})
+WINDOWED = frozenset({"Conv", "ConvInteger", "MaxPool", "MaxPoolWithIndices", "AveragePool", "LpPool"})
 
 
 @dataclass(frozen=True)
