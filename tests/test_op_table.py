@@ -18,7 +18,7 @@ from hipdnn_mlir.ops.registry import ONNX
 from hipdnn_mlir.ops.samples import KERNEL, MOVEMENT, Sample, samples
 from hipdnn_mlir.ops.table import rows
 from hipdnn_mlir.passes.pipeline import OFFLOAD_STEPS, Runner
-from hipdnn_mlir.targets.target import HOST
+from hipdnn_mlir.targets.host import HOST
 
 SAMPLES = samples()
 ACCEPTED = [sample for sample in SAMPLES if sample.rule is None]

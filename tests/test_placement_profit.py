@@ -15,7 +15,7 @@ from hipdnn_mlir.placement import Placement, place
 from hipdnn_mlir.placement.cost import node_us, program_us
 from hipdnn_mlir.placement.graph import read_graph
 from hipdnn_mlir.placement.shapes import infer_types
-from hipdnn_mlir.targets import target
+from hipdnn_mlir.targets import table
 
 
 def build(text: str, **weights: Sequence[int]) -> onnx.ModelProto:
@@ -108,8 +108,8 @@ def test_partition_falls_with_its_neighbour_when_that_adds_a_hop(tail: str, expe
 
 
 def free_link(monkeypatch: pytest.MonkeyPatch, **changes: float) -> None:
-    cost = replace(target.HOST.cost, **changes)
-    monkeypatch.setitem(target.TARGETS, "host", replace(target.HOST, cost=cost))
+    cost = replace(table.HOST.cost, **changes)
+    monkeypatch.setitem(table.TARGETS, "host", replace(table.HOST, cost=cost))
 
 
 def test_hops_cost_their_bytes_when_the_link_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +126,7 @@ def test_tiny_add_is_kept_when_hops_are_free(monkeypatch: pytest.MonkeyPatch) ->
     assert kept(place(build(TINY_ADD))) == [["n_b"]]
 
 
-RATES = target.Rates(start_us=0.0, flops_per_us=1.0, bytes_per_us=1e9)
+RATES = table.Rates(start_us=0.0, flops_per_us=1.0, bytes_per_us=1e9)
 """Time is the number of floating-point operations."""
 
 
@@ -153,21 +153,21 @@ def test_arithmetic_is_counted_alike_on_both_sides(text: str, weights: dict[str,
     graph = read_graph(model)
     assert node_us(graph, infer_types(graph), 0, RATES) == pytest.approx(flops, abs=1e-3)
     (partition,) = place(model).partitions
-    model_cost = replace(target.HOST.cost, device=RATES)
+    model_cost = replace(table.HOST.cost, device=RATES)
     assert program_us(partition.lowered.model, model_cost) == pytest.approx(flops, abs=1e-3)
 
 
 def test_bytes_count_once_per_stored_tensor_of_a_graph() -> None:
-    rates = target.Rates(start_us=0.0, flops_per_us=1e9, bytes_per_us=1.0)
+    rates = table.Rates(start_us=0.0, flops_per_us=1e9, bytes_per_us=1.0)
     model = build("g (float[10] x) => (float[10] y) { a = Exp(x) b = Neg(a) y = Mul(b, b) }")
     graph = read_graph(model)
     types = infer_types(graph)
     assert [node_us(graph, types, index, rates) for index in range(3)] == [80, 80, 80]
     (partition,) = place(model).partitions
-    assert program_us(partition.lowered.model, replace(target.HOST.cost, device=rates)) == 80
+    assert program_us(partition.lowered.model, replace(table.HOST.cost, device=rates)) == 80
 
 
 def test_larger_of_arithmetic_and_memory_decides() -> None:
-    rates = target.Rates(start_us=2.0, flops_per_us=10.0, bytes_per_us=5.0)
+    rates = table.Rates(start_us=2.0, flops_per_us=10.0, bytes_per_us=5.0)
     assert rates.time_us(flops=100, moved_bytes=20) == 12
     assert rates.time_us(flops=10, moved_bytes=20) == 6

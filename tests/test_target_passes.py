@@ -13,15 +13,15 @@ import pytest
 import hipdnn_mlir
 import models
 from hipdnn_mlir.dtypes import F32
-from hipdnn_mlir.targets import target as targets
+from hipdnn_mlir.targets import table
 from models import GraphBuilder
 
 
 @pytest.fixture(autouse=True)
 def host_like_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """The host target with the needs of cuDNN's."""
-    like = replace(targets.HOST, channel_multiples={F32: 4}, merges_matmuls=True)
-    monkeypatch.setitem(targets.TARGETS, "host", like)
+    like = replace(table.HOST, channel_multiples={F32: 4}, merges_matmuls=True)
+    monkeypatch.setitem(table.TARGETS, "host", like)
 
 
 def run_both(model: onnx.ModelProto, rtol: float = 1e-4) -> hipdnn_mlir.Program:

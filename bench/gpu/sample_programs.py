@@ -23,7 +23,7 @@ from hipdnn_mlir.ops.samples import Sample, samples
 from hipdnn_mlir.ops.spec import TensorType
 from hipdnn_mlir.passes.pipeline import OFFLOAD_STEPS, TORCH_STEPS, Runner
 from hipdnn_mlir.program.emit import emit
-from hipdnn_mlir.targets.target import find_target
+from hipdnn_mlir.targets.table import find_target
 from hipdnn_mlir.versions import producers
 
 Array = npt.NDArray[np.generic]

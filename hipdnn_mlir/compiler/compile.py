@@ -11,7 +11,7 @@ from ..dynamic.input_sizes import Buckets, Shapes
 from ..errors import RefusedPlan
 from ..frontend.model_file import read_model
 from ..precision import UNCHANGED
-from ..targets.target import find_target
+from ..targets.table import find_target
 from .lower import lower
 from .program import Program
 

@@ -31,7 +31,8 @@ from ..ops.evaluate import Array
 from ..passes.pipeline import OFFLOAD_STEPS, TORCH_STEPS, Runner
 from ..precision import UNCHANGED, find_precision
 from ..program.emit import emit
-from ..targets.target import Target, find_target, target_name
+from ..targets.table import find_target, target_name
+from ..targets.target import Target
 from ..versions import producers
 from .convert import convert
 from .program import Lowered

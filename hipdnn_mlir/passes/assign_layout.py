@@ -19,7 +19,8 @@ from ..ir.view import argument, producer, readers
 from ..ops.graph import Graph
 from ..ops.kernels import MAP, PAD, Kernel
 from ..ops.strides import Dims
-from ..targets.target import Target, find_target
+from ..targets.table import find_target
+from ..targets.target import Target
 
 
 @module_pass("hipdnn-assign-layout")

@@ -18,7 +18,7 @@ from ..ir.view import argument, producer
 from ..ir.view_chains import dims_of, movement_of, permuted, reshaped, simplified
 from ..ops.spec import Reshape
 from ..ops.strides import Dims
-from ..targets.target import find_target
+from ..targets.table import find_target
 
 _SOFTMAX = (torch.AtenSoftmaxIntOp, torch.Aten_SoftmaxOp)
 _MUL = (torch.AtenMulTensorOp, torch.AtenMulScalarOp)

@@ -25,7 +25,8 @@ from ..ir.types import tensor_type
 from ..ir.view import argument, producer
 from ..ir.view_chains import dims_of, reshaped
 from ..ops.strides import Dims
-from ..targets.target import Target, find_target
+from ..targets.table import find_target
+from ..targets.target import Target
 
 _ROOTS = (torch.AtenMulTensorOp, torch.AtenDivTensorOp, torch.AtenToDtypeOp)
 _MAX_EPSILON = 1e-2

@@ -17,7 +17,8 @@ from ..ir.region import region_graph
 from ..ir.split_region import REFUSED, split
 from ..ir.view import node_name
 from ..ops.graph import Graph, summary
-from ..targets.target import Engine, Target, find_target
+from ..targets.table import find_target
+from ..targets.target import Engine, Target
 
 
 @module_pass("hipdnn-graph-to-executable")

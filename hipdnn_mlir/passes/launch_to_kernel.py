@@ -15,7 +15,8 @@ from ..ir.module_pass import module_pass
 from ..ir.region import region_kernel
 from ..ir.view import node_name
 from ..ops.kernels import Kernel, KernelTensor
-from ..targets.target import Target, find_target
+from ..targets.table import find_target
+from ..targets.target import Target
 
 ALIGNMENT = 16
 """Bytes: what every buffer's address is a multiple of."""

@@ -14,7 +14,7 @@ from ..ir.terms import fused_location
 from ..ir.types import tensor_type, torch_tensor
 from ..ir.view import argument, producer, readers
 from ..ir.view_chains import dims_of
-from ..targets.target import find_target
+from ..targets.table import find_target
 from ..walks import operands_first
 
 

@@ -10,7 +10,7 @@ from ..ir.layout import order_matters
 from ..ir.module_pass import module_pass
 from ..ir.types import tensor_type
 from ..ir.view_chains import dims_of, permuted
-from ..targets.target import find_target
+from ..targets.table import find_target
 
 
 @module_pass("hipdnn-order-filters")

@@ -6,7 +6,7 @@ from ..ir.blocks import public_functions
 from ..ir.claims import Launches
 from ..ir.module_pass import module_pass
 from ..ir.outlining import outline
-from ..targets.target import find_target
+from ..targets.table import find_target
 
 
 @module_pass("hipdnn-outline-launches")

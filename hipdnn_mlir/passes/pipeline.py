@@ -13,7 +13,7 @@ from torch_mlir.passmanager import PassManager
 from ..errors import HipdnnMlirError, PassError
 from ..ir.module_pass import PASSES
 from ..precision import TF32, UNCHANGED
-from ..targets.target import target_name
+from ..targets.table import target_name
 from . import (  # noqa: F401 - importing a pass registers it
     absorb_transposes,
     assign_layout,

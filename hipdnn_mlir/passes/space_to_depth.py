@@ -15,7 +15,7 @@ from ..ir.movements import padded
 from ..ir.types import tensor_type
 from ..ir.view import argument
 from ..ir.view_chains import dims_of, permuted, reshaped
-from ..targets.target import find_target
+from ..targets.table import find_target
 
 
 @module_pass("hipdnn-space-to-depth")

@@ -11,7 +11,7 @@ from ..ir.module_pass import module_pass
 from ..ir.patterns import rewrite_ops
 from ..ir.types import is_tensor, tensor_type
 from ..ir.view_chains import reshaped
-from ..targets.target import find_target
+from ..targets.table import find_target
 
 
 @module_pass("hipdnn-split-bias")

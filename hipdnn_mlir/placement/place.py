@@ -23,7 +23,7 @@ from ..frontend.shape_inference import DATA_DEPENDENT
 from ..frontend.sizes.input_sizes import input_sizes
 from ..options import options_of
 from ..precision import UNCHANGED, find_precision
-from ..targets.target import find_target
+from ..targets.table import find_target
 from .dry_run import Failure, dry_run
 from .extract import Region, extract
 from .graph import OnnxGraph, read_graph

@@ -33,7 +33,7 @@ from ..placement import place
 from ..placement.plans import lowered_here, why_not_asked
 from ..precision import UNCHANGED, find_precision
 from ..program.schema import Execute, ProgramModel
-from ..targets.target import find_target
+from ..targets.table import find_target
 
 KERNEL = "kernel"
 logger = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from ..ops.row import OpRow
 from ..ops.samples import Sample, samples
 from ..ops.spec import Refusal, TensorArg
 from ..ops.table import rows
-from ..targets.target import HOST
+from ..targets.host import HOST
 from .decompositions_doc import decomposition_rows
 
 _GENERAL = frozenset({"dtype", "dynamic-shape", "engine", NO_ROW})

@@ -187,7 +187,7 @@ def _model_of(request: Request) -> Path:
 
 
 def _hello() -> dict[str, Any]:
-    from ..targets.target import TARGETS
+    from ..targets.table import TARGETS
     from ..versions import producers
 
     versions = producers()

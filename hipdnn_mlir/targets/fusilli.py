@@ -44,7 +44,7 @@ def conform_fusilli(graph: Graph) -> Graph:
 
 
 class FusilliGraph:
-    """FUSILLI_ENGINE: a convolution, forward or of the data, or a matrix product, with a chain of pointwise nodes; attention alone.
+    """FUSILLI_ENGINE: a convolution, forward or of the data, or a matmul, with a chain of pointwise nodes; attention alone.
 
     fusilli-provider/include/graph_import.h and custom_ops.h; in the repository iree-org/fusilli, below include/fusilli:
     attributes/pointwise_attributes.h, node/conv_node.h, node/matmul_node.h. Nothing but the mode is read of a pointwise node.
@@ -57,7 +57,7 @@ class FusilliGraph:
         if starts_with(graph, ATTENTION) and len(graph.nodes) == 1:
             return self._attention(graph, graph.nodes[0])
         if not starts_with(graph, CONVOLUTION, BACKWARD_DATA, MATMUL):
-            return "starts with no convolution, matrix product or attention"
+            return "starts with no convolution, matmul or attention"
         anchor, *rest = graph.nodes
         return first_of(
             lambda: self._epilogue(rest),

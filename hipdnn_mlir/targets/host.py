@@ -1,14 +1,18 @@
 """What the host's library takes: it is a part of this package, so it is asked, graph by graph, and no table repeats it."""
 
 import json
+import math
+from collections.abc import Collection
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from ..abi import Descriptor as D
 from ..errors import DeviceError, ProgramError
 from ..ops.graph import Graph
 from ..ops.kernels import Kernel
+from .rules import ANCHORS, BACKWARD_DATA, CONVOLUTION, LAYER_NORM, RESAMPLE
+from .target import CPU_CORE, CostModel, Engine, Rates, Target
 
 if TYPE_CHECKING:
     from .. import _runtime
@@ -89,3 +93,69 @@ def _in_one_line(words: str) -> str:
 
 def _compact(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
+
+
+class AskedRule:
+    """What the host's library takes."""
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Every engine's reason against the graph, in the library's words, or None."""
+        return ask(graph).reason or None
+
+
+@cache
+def asked_engine(name: str) -> Engine:
+    """The host's engine of a name."""
+    return Engine(name, AskedRule())
+
+
+@dataclass(frozen=True)
+class HostTarget(Target):
+    """The CPU, whose library says itself what it takes; its methods raise DeviceError where it is not part of this installation.
+
+    Attributes:
+        alone: node types that the library takes in larger graphs too, but computes faster in graphs of their own.
+        most_steps: of an epilogue; the rest is in another graph, where functions such as tanh take two thirds of the time.
+    """
+
+    alone: frozenset[D] = frozenset()
+    most_steps: int = 16
+
+    def engine_for(self, graph: Graph, refused: Collection[str] = ()) -> Engine | None:
+        """The engine that the library prefers, or None; as of any target."""
+        if self._is_slow(graph):
+            return None
+        engines = ask(graph).engines
+        is_taken = engines and not (refused and graph.name in refused)
+        return asked_engine(engines[0]) if is_taken else None
+
+    def why_not(self, graph: Graph) -> str:
+        """Every engine's reason against the graph, in the library's words."""
+        return "it is faster in two graphs" if self._is_slow(graph) else ask(graph).reason
+
+    def refuses_kernel(self, kernel: Kernel) -> str | None:
+        """Why the library does not take the kernel, in its own words, or None."""
+        return refuses_kernel(kernel)
+
+    def _is_slow(self, graph: Graph) -> bool:
+        first, *rest = graph.nodes
+        is_long = first.type in ANCHORS and len(rest) > self.most_steps
+        return is_long or (bool(rest) and any(node.type in self.alone for node in graph.nodes))
+
+
+HOST_TIME_SHARE = 0.9
+"""The host library's time on large operations, as a share of ONNX Runtime's (measured: 0.79 to 0.99)."""
+HOST = HostTarget(
+    "host",
+    frozenset({CONVOLUTION, BACKWARD_DATA, RESAMPLE}),
+    CostModel(
+        cpu=CPU_CORE,
+        device=Rates(
+            CPU_CORE.start_us, CPU_CORE.flops_per_us / HOST_TIME_SHARE, CPU_CORE.bytes_per_us / HOST_TIME_SHARE
+        ),
+        hop_us=1.0,
+        link_bytes_per_us=math.inf,
+    ),
+    # oneDNN's; beside other nodes it is the rowwise engine's, which takes 1.2 to 3 times as long
+    alone=frozenset({LAYER_NORM}),
+)

@@ -201,8 +201,8 @@ class MiopenBatchNorm:
         return breaks_chain(graph) or (_not_relu(rest[0]) if rest else None) or _one_layout([x, y, *vectors])
 
 
-class HipblasltProduct:
-    """HIPBLASLT_ENGINE: a matrix product, alone, with bias, with an activation, or with both.
+class HipblasltMatmul:
+    """HIPBLASLT_ENGINE: a matmul, alone, with bias, with an activation, or with both.
 
     hipblaslt-provider/engines/plans/HipblasltMatmulPlanBuilder.cpp, HipblasltMatmulPlan.cpp, ../../HipblasltMatrixLayout.cpp,
     HipblasltUtils.cpp, docs/OperationSupport.md.
@@ -213,7 +213,7 @@ class HipblasltProduct:
     def refuses(self, graph: Graph) -> Refusal:
         """Why the graph is not taken, or None."""
         if not starts_with(graph, MATMUL):
-            return "starts with no matrix product"
+            return "starts with no matmul"
         product, *rest = graph.nodes
         is_biased = bool(rest) and mode_of(rest[0]) == P.ADD
         activations = rest[1:] if is_biased else rest

@@ -25,6 +25,7 @@ BATCH_NORM_OF_DEVIATION = D.OPERATION_BATCHNORM_INFERENCE_DESCRIPTOR_EXT
 BLOCK_SCALES = frozenset({QUANTIZE, DEQUANTIZE})
 ATTENTION = D.OPERATION_SDPA_FWD_DESCRIPTOR
 
+ANCHORS = frozenset({CONVOLUTION, BACKWARD_DATA, MATMUL})
 EPILOGUE_MODES = frozenset({
     P.ADD, P.SUB, P.MUL, P.DIV, P.MIN, P.MAX, P.RELU_FWD, P.TANH_FWD, P.SIGMOID_FWD, P.GELU_FWD, P.GELU_APPROX_TANH_FWD, P.SWISH_FWD,
     P.ELU_FWD, P.SOFTPLUS_FWD, P.ABS, P.SQRT, P.EXP, P.LOG, P.IDENTITY,
@@ -93,7 +94,7 @@ class AnchorEpilogue:
         return None
 
 
-class RowProduct(AnchorEpilogue):
+class Gemv(AnchorEpilogue):
     """A vector times a matrix whose columns lie along memory, with an epilogue: as fast as the matrix is read."""
 
     def refuses(self, graph: Graph) -> str | None:

@@ -16,7 +16,7 @@ from gpu import code_object
 from hipdnn_mlir.codegen import find_architecture, link_code_object
 from hipdnn_mlir.codegen.core import link
 from hipdnn_mlir.errors import ModelError, PassError
-from hipdnn_mlir.targets.target import AMD
+from hipdnn_mlir.targets.table import AMD
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")
 needs_linker = pytest.mark.skipif(

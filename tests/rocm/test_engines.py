@@ -17,7 +17,7 @@ from hipdnn_mlir.abi import DataType
 from hipdnn_mlir.abi import Descriptor as D
 from hipdnn_mlir.codegen.core import link
 from hipdnn_mlir.errors import ModelError
-from hipdnn_mlir.targets.target import AMD, find_target
+from hipdnn_mlir.targets.table import AMD, find_target
 from models import GraphBuilder
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")

@@ -1,0 +1,87 @@
+"""What NVIDIA's libraries take through the port `cuda`: matmuls of cuBLASLt and attention of cuDNN, as far as tried (docs/cuda.md)."""
+
+from dataclasses import dataclass
+from math import prod
+
+from ..abi import Attribute as A
+from ..abi import Pointwise as P
+from ..dtypes import BF16, F16, F32
+from ..ops.graph import Graph, Tensor
+from .rocm import HipblasltMatmul
+from .rules import ATTENTION, AnchorEpilogue
+
+_FEATURE_MULTIPLE, _MOST_FEATURES = 8, 128
+_KEY_MULTIPLE = 8
+"""Of keys beside a mask, whose rows are read in wide accesses."""
+
+
+_CLIPS = (A.POINTWISE_RELU_LOWER_CLIP, A.POINTWISE_RELU_UPPER_CLIP, A.POINTWISE_RELU_LOWER_CLIP_SLOPE)
+
+
+class CublasltMatmul(AnchorEpilogue):
+    """A matmul, to which a bias and a matrix of the result's size may be added, and then an activation of its modes."""
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Why the graph is not taken, or None."""
+        return super().refuses(graph) or _epilogue(graph) or HipblasltMatmul.layouts(graph, graph.nodes[0])
+
+
+def _epilogue(graph: Graph) -> str | None:
+    rest = graph.nodes[1:]
+    result = graph.tensors[next(iter(rest[-1].outputs.values()))] if rest else None
+    added = []
+    for index, node in enumerate(rest):
+        if node.get(A.POINTWISE_MODE) == P.ADD:
+            added += [
+                t for t in map(graph.tensors.__getitem__, node.inputs.values()) if t.operand is not None or t.value
+            ]
+        elif index + 1 < len(rest):
+            return "an activation is the end of an epilogue"
+        elif any(node.get(name) is not None for name in _CLIPS):
+            return "a ReLU with limits"
+    if result is None:
+        return None
+    matrices = [tensor for tensor in added if not _is_row(tensor, result)]
+    if len(added) - len(matrices) > 1 or len(matrices) > 1:
+        return "more is added than a bias and one matrix"
+    return (
+        None
+        if all(_is_like(tensor, result) for tensor in matrices)
+        else "what is added is no matrix of the result's size"
+    )
+
+
+def _is_row(tensor: Tensor, result: Tensor) -> bool:
+    columns = result.dims[-1]
+    return tensor.operand is not None and tensor.dims[-1] == prod(tensor.dims) == columns and tensor.strides[-1] == 1
+
+
+def _is_like(tensor: Tensor, result: Tensor) -> bool:
+    return tensor.operand is not None and tensor.dims == result.dims and tensor.strides == result.strides
+
+
+@dataclass(frozen=True)
+class FusedAttention:
+    """One attention of f16 or bf16 with heads of up to 128 features, and a mask that is added."""
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Why the graph is not taken, or None."""
+        if len(graph.nodes) != 1 or graph.nodes[0].type != ATTENTION:
+            return "takes one attention"
+        (node,) = graph.nodes
+        query, key, value, *masks = (graph.tensors[index] for index in node.inputs.values())
+        output = graph.tensors[node.outputs[A.OPERATION_SDPA_FWD_ODESC]]
+        if query.dtype not in (F16, BF16):
+            return f"has attention of {query.dtype}"
+        for tensor in (query, key, value, output):
+            features = tensor.dims[3]
+            if features % _FEATURE_MULTIPLE or features > _MOST_FEATURES:
+                return f"has heads of {features} features: expected a multiple of {_FEATURE_MULTIPLE} up to {_MOST_FEATURES}"
+            if tensor.strides[3] != 1:
+                return "has features that are not adjacent"
+        for mask in masks:
+            if mask.dtype not in (query.dtype, F32):
+                return f"has a mask of {mask.dtype}"
+            if mask.dims[3] != key.dims[2] or mask.dims[3] % _KEY_MULTIPLE or mask.strides[3] != 1:
+                return f"has a mask of dims {list(mask.dims)} with strides {list(mask.strides)} for {key.dims[2]} keys"
+        return None

@@ -1,0 +1,153 @@
+"""Every target by name.
+
+The host's library is asked what it takes. What a GPU's libraries take is stated as data, for none need be where a model is compiled;
+building the plan is the real test.
+"""
+
+from .. import precision as precisions
+from ..abi import Pointwise as P
+from ..dtypes import BF16, F16, F32, I8
+from ..errors import ModelError
+from .fusilli import FusilliGraph, conform_fusilli
+from .host import HOST
+from .nvidia import CublasltMatmul, FusedAttention
+from .rocm import (
+    HipblasltMatmul,
+    HipRmsNorm,
+    MiopenBatchNorm,
+    MiopenConvolution,
+    conform_hip_kernels,
+    conform_hipblaslt,
+    conform_miopen,
+)
+from .rules import (
+    ANCHORS,
+    BACKWARD_DATA,
+    BATCH_NORM,
+    BATCH_NORM_OF_DEVIATION,
+    BLOCK_SCALES,
+    CONVOLUTION,
+    EPILOGUE_MODES,
+    LAYER_NORM,
+    MATMUL,
+    RESAMPLE,
+    ROWWISE_TYPES,
+    AnchorEpilogue,
+    BiasActivation,
+    Gemv,
+    Reduction,
+    Rowwise,
+    Single,
+    WholeBlocks,
+)
+from .target import CPU_CORE, CostModel, Engine, Rates, Target
+
+_FLOATS = frozenset({F32, F16, BF16})
+_GPU_COST = CostModel(
+    cpu=CPU_CORE, device=Rates(start_us=3.0, flops_per_us=50e6, bytes_per_us=2e6), hop_us=10.0, link_bytes_per_us=20e3
+)
+"""A data-centre GPU behind PCI Express, in order of magnitude."""
+_GEMV = Engine("GENERATED", Gemv(frozenset({MATMUL}), EPILOGUE_MODES, _FLOATS, 16), is_generated=True)
+_GENERATED = (
+    Engine("GENERATED", Rowwise(ROWWISE_TYPES, 32), is_generated=True),
+    Engine(
+        "GENERATED",
+        Single(frozenset({RESAMPLE, LAYER_NORM, BATCH_NORM, BATCH_NORM_OF_DEVIATION}), _FLOATS),
+        is_generated=True,
+    ),
+    Engine("GENERATED", WholeBlocks(BLOCK_SCALES, _FLOATS | {I8}), is_generated=True),
+    Engine("GENERATED", Reduction(ROWWISE_TYPES), is_generated=True),
+    Engine("GENERATED", AnchorEpilogue(ANCHORS, EPILOGUE_MODES, _FLOATS, 16), is_generated=True, is_last_resort=True),
+)
+"""What the compiler writes kernels for."""
+TF32 = f"+{precisions.TF32}"
+"""Behind a target's name: matmuls and convolutions of f32 may round their operands to TF32."""
+FUSILLI = "+fusilli"
+"""Behind an AMD target's name: hipDNN's Fusilli provider is there, too, which is not in its default build."""
+FUSILLI_ENGINE = "FUSILLI_ENGINE"
+"""That provider's engine."""
+_SLOW_IN_CUDNN = {P.GELU_FWD: 1 << 20}
+"""Beside a matmul of (4096, 768) and (768, 3072) cuDNN's exact GELU of f16 takes 20 us of an H200, the matmul alone 34 us."""
+
+
+_BLAS_EPILOGUE = frozenset({P.ADD, P.RELU_FWD, P.GELU_APPROX_TANH_FWD})
+
+
+def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
+    """NVIDIA's cuDNN and, for matmuls, cuBLASLt, with generated kernels for what they are not asked for.
+
+    Matmuls that cuDNN takes are cuBLASLt's as well where it has their epilogues: which one runs a graph is decided when plans are made.
+    Without TF32 cuDNN 9 fuses little into convolutions of f32, and nothing into matmuls: seen with 9.14 and 9.19
+    on an H200, for images that are channels-last and results in C order.
+    """
+    activations = frozenset({P.RELU_FWD, P.TANH_FWD, P.SIGMOID_FWD, P.ELU_FWD})
+    exact = (
+        Engine("CUDNN_ENGINE", BiasActivation(activations, frozenset({F32}))),
+        Engine("CUBLASLT_ENGINE", CublasltMatmul(frozenset({MATMUL}), _BLAS_EPILOGUE, frozenset({F32}), 3)),
+    )
+    floats = _FLOATS if tf32 else _FLOATS - {F32}
+    return Target(
+        architecture,
+        frozenset({CONVOLUTION, BACKWARD_DATA, RESAMPLE}),
+        _GPU_COST,
+        (
+            _GEMV,
+            Engine("CUDNN_ENGINE", AnchorEpilogue(ANCHORS, EPILOGUE_MODES, floats, 16, _SLOW_IN_CUDNN)),
+            *(() if tf32 else exact),
+            Engine("CUDNN_ENGINE", FusedAttention()),
+            *_GENERATED,
+        ),
+        filters_channels_last=True,
+        channel_multiples={F16: 8, BF16: 8, F32: 4},
+        architecture=architecture,
+        merges_matmuls=True,
+    )
+
+
+def _rocm(architecture: str, *, fusilli: bool = False) -> Target:
+    """AMD's hipDNN with the providers of its default build, or with Fusilli's, too, and generated kernels for what they refuse."""
+    more = (Engine(FUSILLI_ENGINE, FusilliGraph(), conform=conform_fusilli),) if fusilli else ()
+    return Target(
+        architecture,
+        frozenset(),
+        _GPU_COST,
+        (
+            Engine("MIOPEN_ENGINE", MiopenConvolution(), conform=conform_miopen),
+            Engine("MIOPEN_ENGINE", MiopenBatchNorm(), conform=conform_miopen),
+            _GEMV,
+            Engine("HIPBLASLT_ENGINE", HipblasltMatmul(), conform=conform_hipblaslt),
+            Engine("HIP_KERNEL_ENGINE", HipRmsNorm(), conform=conform_hip_kernels),
+            *more,
+            *_GENERATED,
+        ),
+        architecture=architecture,
+        whole_epilogues=True,
+    )
+
+
+NVIDIA = ("sm_80", "sm_90")
+AMD = ("gfx90a", "gfx942", "gfx1100", "gfx1201")
+TARGETS: dict[str, Target] = {target.name: target for target in (HOST, *map(_cudnn, NVIDIA), *map(_rocm, AMD))}
+
+
+def target_name(name: str, precision: str) -> str:
+    """The name under which `find_target` finds what a precision allows."""
+    return name + TF32 if precision == precisions.TF32 and not name.endswith(TF32) else name
+
+
+_WITH_TF32 = {name + TF32: _cudnn(name, tf32=True) for name in NVIDIA}
+_WITH_FUSILLI = {name + FUSILLI: _rocm(name, fusilli=True) for name in AMD}
+
+
+def find_target(name: str) -> Target:
+    """The target of a name, with FUSILLI behind it, and TF32, which changes nothing where there is none.
+
+    Raises:
+        ModelError: unknown; it lists the known ones.
+    """
+    plain = name.removesuffix(TF32)
+    known = TARGETS | _WITH_FUSILLI
+    if plain not in known:
+        listed = f"{', '.join(TARGETS)}, or one of AMD's with {FUSILLI} behind it"
+        raise ModelError(f"unknown target {name!r}: expected one of {listed}")
+    return _WITH_TF32.get(name, known[plain])
