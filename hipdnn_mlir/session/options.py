@@ -40,8 +40,8 @@ class SessionOptions(TypedDict, total=False):
     """Knobs to set for the engine of `engine`. If the engine does not take them, a line in the log says why and its own values are
     used."""
     tf32: bool | None
-    """Products of f32 may round their operands to TF32 where the device can do that. By default as the program was compiled
-    (`precision`)."""
+    """Matmuls and convolutions of f32 may round their operands to TF32 where the device can do that. By default as the program was
+    compiled (`precision`)."""
     plan_cache: str | os.PathLike[str] | bool | None
     """Folder that keeps choices and plans between processes; True for `hipdnn-mlir/plans` in the user's cache folder, False for none.
     By default True on a GPU and False on the CPU."""
