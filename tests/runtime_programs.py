@@ -158,22 +158,22 @@ def document(
     inputs: Sequence[dict[str, Any]],
     outputs: Sequence[dict[str, Any]],
     constants: Sequence[dict[str, Any]],
-    buffers: Sequence[tuple[str, int, int, int]],
+    buffers: Sequence[tuple[str, int]],
     steps: Sequence[dict[str, Any]],
     kernels: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
-    """Return a program's JSON document for target ``host``. A buffer is (kind, bytes, first step, last step)."""
+    """Return a program's JSON document for target ``host``. A buffer is (kind, bytes)."""
     return {
-        "format": 2 if kernels else 1,
+        "format": 1,
         "target": "host",
         "producer": {},
         "model": {"name": "handmade", "sha256": hashlib.sha256(b"").hexdigest()},
         "inputs": list(inputs),
         "outputs": list(outputs),
         "constants": list(constants),
-        "buffers": [dict(zip(("kind", "bytes", "first", "last"), row, strict=True)) for row in buffers],
+        "buffers": [{"kind": kind, "bytes": size} for kind, size in buffers],
         "executables": list(executables),
-        **({"kernels": list(kernels)} if kernels else {}),
+        "kernels": list(kernels),
         "steps": list(steps),
     }
 
@@ -244,7 +244,7 @@ def kernel_program(
     names = [f"x{i}" for i in range(len(ins))] + [f"y{i}" for i in range(len(outs))]
     ports = [argument(name, t.dtype, [t.extent], i) for i, (name, t) in enumerate(zip(names, tensors, strict=True))]
     buffers = [
-        ("input" if i < len(ins) else "output", t.extent * BY_NAME[t.dtype].bytes, 0, 0) for i, t in enumerate(tensors)
+        ("input" if i < len(ins) else "output", t.extent * BY_NAME[t.dtype].bytes) for i, t in enumerate(tensors)
     ]
     return ProgramText(
         document(
@@ -279,7 +279,7 @@ def relu_of_sum(dims: Sequence[int] = (2, 3, 4, 5), dtype: str = "f32") -> Progr
             [argument("a", dtype, dims, 0), argument("b", dtype, dims, 1)],
             [argument("y", dtype, dims, 3)],
             [],
-            [("input", size, 0, 0), ("input", size, 0, 0), ("temp", size, 0, 1), ("output", size, 1, 1)],
+            [("input", size), ("input", size), ("temp", size), ("output", size)],
             [execute(0, "add", 0, 1, 2), execute(1, "relu", 2, 3)],
         )
     )
@@ -305,10 +305,10 @@ def convolution(weights: Array, spatial: tuple[int, int] = (8, 8)) -> ProgramTex
             [argument("y", "f32", y_dims, 3)],
             [{"tensor": "w", "buffer": 2}],
             [
-                ("input", x_bytes, 0, 0),
-                ("temp", x_bytes, 0, 1),
-                ("constant", weights.nbytes, 1, 1),
-                ("output", y_bytes, 1, 1),
+                ("input", x_bytes),
+                ("temp", x_bytes),
+                ("constant", weights.nbytes),
+                ("output", y_bytes),
             ],
             [execute(0, "relu", 0, 1), execute(1, "conv", 1, 2, 3)],
         ),

@@ -9,7 +9,6 @@ import hipdnn_mlir
 import models
 from hipdnn_mlir.abi import Attribute, Descriptor
 from hipdnn_mlir.errors import DeviceError, ModelError
-from hipdnn_mlir.program.schema import CODE_FORMAT
 from models import GraphBuilder
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")
@@ -24,7 +23,6 @@ def test_a_classifier_is_graphs_and_code_when_compiled_for_a_gpu() -> None:
     assert {kernel.summary for kernel in program.model.kernels} >= {"pool"}
     assert all(".target sm_90" in kernel.code["image"] for kernel in program.model.kernels)
     assert {executable.engine for executable in program.model.executables} == {"CUDNN_ENGINE"}
-    assert program.model.to_dict()["format"] == CODE_FORMAT
 
 
 def test_every_argument_of_code_is_a_tensor_of_its_kernel() -> None:

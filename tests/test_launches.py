@@ -14,7 +14,6 @@ from onnxruntime.capi import onnxruntime_pybind11_state as onnxruntime_errors
 
 import hipdnn_mlir
 from hipdnn_mlir.errors import DeviceError, UnsupportedError
-from hipdnn_mlir.program.schema import FORMAT, KERNELS_FORMAT
 
 
 @dataclass(frozen=True)
@@ -116,13 +115,6 @@ def test_launches_equal_onnxruntime_in_the_expected_steps(name: str) -> None:
     for got, reference in zip(found, reference_run(model, given), strict=True):
         assert got.dtype == reference.dtype
         np.testing.assert_allclose(got, reference, rtol=1e-6)
-
-
-def test_format_rises_only_where_a_program_has_kernels() -> None:
-    _, without = compiled("(float[3] x) => (float[3] y) { y = Relu(x) }")
-    _, with_kernels = compiled("(float[3] x) => (float[3] y) { y = Asin(x) }")
-    assert (without.model.to_dict()["format"], "kernels" in without.model.to_dict()) == (FORMAT, False)
-    assert with_kernels.model.to_dict()["format"] == KERNELS_FORMAT
 
 
 def test_equal_launches_share_a_kernel() -> None:

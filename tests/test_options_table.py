@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import hipdnn_mlir.options
 from hipdnn_mlir.cli.option_needs import NEEDS
 from hipdnn_mlir.options import options_of
-from hipdnn_mlir.report.options_doc import MADE, with_made
+from hipdnn_mlir.report import options_doc, records_doc
 
 TABLE = json.loads(Path(hipdnn_mlir.options.__file__).with_name("options.json").read_text())
 COMMANDS = {"compile", "run", "explain", "verify", "inspect", "devices"}
@@ -19,10 +20,12 @@ PLACES = {"session", "runtime", "provider"} | COMMANDS
 KEYS = {"in", "type", "default", "range", "choices", "form", "flag", "needs", "help"}
 
 
-@pytest.mark.parametrize("file", MADE)
-def test_what_is_made_from_the_table_is_current(file: str, pytestconfig: pytest.Config) -> None:
+@pytest.mark.parametrize(
+    ("module", "file"), [(made, file) for made in (options_doc, records_doc) for file in made.MADE]
+)
+def test_what_is_made_from_a_table_is_current(module: ModuleType, file: str, pytestconfig: pytest.Config) -> None:
     page = (pytestconfig.rootpath / file).read_text()
-    assert page == with_made(file, page), "run: python -m hipdnn_mlir.report.options_doc"
+    assert page == options_doc.between(page, *module.MADE[file]), f"run: python -m {module.__name__}"
 
 
 @pytest.mark.parametrize("name", TABLE)

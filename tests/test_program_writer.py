@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from hipdnn_mlir.errors import HipdnnMlirError, ProgramError
 from hipdnn_mlir.program.file import ALIGNMENT, FILLER, read_metadata, write
-from hipdnn_mlir.program.schema import Buffer, Constant, Copy, Executable, Execute, Location, Port, ProgramModel
+from hipdnn_mlir.program.schema import Buffer, Constant, Executable, Execute, Location, Port, ProgramModel
 
 
 def program_of(weights: Mapping[str, np.ndarray]) -> ProgramModel:
@@ -74,7 +74,7 @@ def test_metadata_is_the_program(tmp_path: Path) -> None:
     program.inputs.append(Port("x", "f32", (2, 3), 0))
     program.buffers.append(Buffer("input", 24))
     program.executables.append(
-        Executable("g_0", "relu", "E", [{"uid": 1, "role": "in", "index": 0}], [[14, [[1300, 3, [1]]]]])
+        Executable("g_0", "relu", "E", [{"uid": 1, "role": "in"}], [[14, [[1300, 3, [1]]]]])
     )
     program.steps.append(Execute(0, "Relu_0", [Location(0, 0)]))
     write(tmp_path / "m.hipdnn", program, {})
@@ -156,16 +156,3 @@ def test_broken_file_is_a_program_error_when_read(damage: object, tmp_path: Path
 def test_missing_file_is_a_program_error_when_read(tmp_path: Path) -> None:
     with pytest.raises(ProgramError, match="No such file"):
         read_metadata(tmp_path / "none.hipdnn")
-
-
-def test_liveness_spans_the_first_and_last_step_that_touch_a_buffer() -> None:
-    program = ProgramModel(
-        "host", {}, {}, buffers=[Buffer("input", 4), Buffer("temp", 4), Buffer("output", 4), Buffer("temp", 4)]
-    )
-    program.steps = [
-        Execute(0, "a", [Location(0, 0), Location(1, 0)]),
-        Execute(0, "b", [Location(1, 0), Location(2, 0)]),
-        Copy("c", 4, Location(1, 0), Location(2, 0)),
-    ]
-    program.set_liveness()
-    assert [(buffer.first, buffer.last) for buffer in program.buffers] == [(0, 0), (0, 2), (1, 2), (-1, -1)]

@@ -19,7 +19,7 @@ import hipdnn_mlir
 from bucket_models import model as parsed
 from hipdnn_mlir.cli import main as cli
 from hipdnn_mlir.cli.inputs import Given, Inputs
-from hipdnn_mlir.compiler.instances import compile_instances
+from hipdnn_mlir.compiler.specializations import compile_specializations
 from hipdnn_mlir.session.arrays import Port
 from hipdnn_mlir.session.session import Session
 from models import GraphBuilder
@@ -86,7 +86,7 @@ def test_a_program_for_each_bucket_knows_the_ranges_of_its_inputs() -> None:
     proto = parsed(
         "g (float[b,8] x, int64[b] i) => (float[b,8] y) <float[5,1] t = {1, 2, 3, 4, 5}> { e = Gather(t, i) y = Add(x, e) }"
     )
-    made = compile_instances(proto, buckets={"b": [2, 4]}, target="host", precision="model")
+    made = compile_specializations(proto, buckets={"b": [2, 4]}, target="host", precision="model")
     assert made.session().ranges == {"i": (0, 5)}
 
 

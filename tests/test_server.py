@@ -355,7 +355,7 @@ def test_buckets_make_a_program_for_each_on_a_gpu_and_none_on_the_host(descripto
         (length,) = struct.unpack("<Q", content[:8])
         made = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["hipdnn_program"])
         assert made["model"]["name"] == "net"
-        assert len(made.get("instances", [])) == count
+        assert len(made.get("specializations", [])) == count
 
 
 def test_ir_is_dumped_where_asked(tmp_path: Path, descriptor: Callable[[int], int]) -> None:

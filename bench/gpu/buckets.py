@@ -31,14 +31,14 @@ def pack(directory: Path) -> None:
     import onnxruntime as ort
 
     from bucket_models import BUCKETS, SAFE, SIZES, feeds_of
-    from hipdnn_mlir.compiler.instances import compile_instances
+    from hipdnn_mlir.compiler.specializations import compile_specializations
 
     directory.mkdir(parents=True, exist_ok=True)
     for title, (proto, symbol) in SAFE.items():
         name = title.replace(" ", "_")
         symbols = {dim.dim_param for port in proto.graph.input for dim in port.type.tensor_type.shape.dim} - {""}
         buckets = {found: BUCKETS if found == symbol else [3] for found in sorted(symbols)}
-        program = compile_instances(proto, buckets=buckets, target="sm_90", precision="model")
+        program = compile_specializations(proto, buckets=buckets, target="sm_90", precision="model")
         program.save(directory / f"{name}.hipdnn")
         reference = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
         for number, size in enumerate(SIZES):

@@ -23,26 +23,27 @@ def inspect(path: Path) -> dict[str, Any]:
     Returns:
         ``model``, ``target``, ``format``, ``producer``; ``inputs`` and ``outputs`` (name, dtype, dims); ``executables``
         (name, summary, steps that use it); ``steps`` (kind, name, summary, engine; a copy has its bytes for summary);
-        ``memory`` (bytes of constants, of the arena, of the largest live set). Of a program with dynamic dimensions ``symbols`` names them,
-        ``buckets`` has what some are rounded up to, and engines and memory, which depend on them, are left out. Where the file holds a
-        program for each combination of buckets, ``instances`` has ``sizes``, ``executables``, ``steps``, ``refused``, ``memory`` of each,
-        what is said of the whole is that of the last one, for the largest sizes; ``exact`` says why sizes are not rounded up.
+        ``memory`` (bytes of constants, of the arena, of the largest live set). Of a program with dynamic dimensions ``symbols`` names
+        them, ``buckets`` has what some are rounded up to, and engines and memory, which depend on them, are left out. Where the file
+        holds a program for each combination of buckets, ``specializations`` has ``sizes``, ``executables``, ``steps``, ``refused``,
+        ``memory`` of each, what is said of the whole is that of the last one, for the largest sizes; ``exact`` says why sizes are not
+        rounded up.
         ``refused`` has the graphs that the library refused when the model was compiled (summary, nodes, reason, steps in their place).
         ``not_loaded`` says why this machine cannot run the program, where it cannot; engines are then those that it was compiled for.
 
     Raises:
-        ProgramError: The file is not a program, is broken, or is newer than this package.
+        ProgramError: The file is not a program, is broken, or has another format.
         PlanRefusedError: The target's library is on this machine, and refuses graphs.
     """
     parsed = _runtime.Program.load(str(path))
     program: dict[str, Any] = json.loads(parsed.text)
-    rows = _instances(program)
+    rows = _specializations(program)
     described = {
         **_described(program),
         **(_largest(rows, program) if rows else _steps(program)),
         "inputs": _ports(parsed.inputs),
         "outputs": _ports(parsed.outputs),
-        "instances": rows,
+        "specializations": rows,
     }
     try:
         if rows:
@@ -96,22 +97,22 @@ def _steps(program: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _instances(program: dict[str, Any]) -> list[dict[str, Any]]:
+def _specializations(program: dict[str, Any]) -> list[dict[str, Any]]:
     """The same of each program that the file holds for sizes of its own."""
     rows = []
-    for instance in program.get("instances", []):
-        pools = {key: [program[key][index] for index in instance[key]] for key in ("executables", "kernels")}
-        sizes = dict(zip(program["symbols"], instance["sizes"], strict=True))
-        rows.append({"sizes": sizes, **_steps({**instance, **pools})})
+    for made in program.get("specializations", []):
+        pools = {key: [program[key][index] for index in made[key]] for key in ("executables", "kernels")}
+        sizes = dict(zip(program["symbols"], made["sizes"], strict=True))
+        rows.append({"sizes": sizes, **_steps({**made, **pools})})
     return rows
 
 
 def _largest(rows: Sequence[dict[str, Any]], program: dict[str, Any]) -> dict[str, Any]:
     """What is said of the program as a whole where the file holds several: the last one's steps, the constants of all."""
     found = {
-        constant["tensor"]: instance["buffers"][constant["buffer"]]["bytes"]
-        for instance in program["instances"]
-        for constant in instance["constants"]
+        constant["tensor"]: made["buffers"][constant["buffer"]]["bytes"]
+        for made in program["specializations"]
+        for constant in made["constants"]
     }
     shown = {key: rows[-1][key] for key in ("executables", "steps", "refused")}
     return {**shown, "memory": {"constant_bytes": sum(found.values())}}
@@ -139,7 +140,7 @@ def _all_loaded(session: Session, rows: Sequence[dict[str, Any]]) -> dict[str, A
             refused += error.refusals
     if refused:
         raise PlanRefusedError(refused)
-    return {"steps": loaded[-1]["steps"], "instances": loaded}
+    return {"steps": loaded[-1]["steps"], "specializations": loaded}
 
 
 def _claimed(step: dict[str, Any], program: dict[str, Any]) -> str:

@@ -109,8 +109,8 @@ def program(data: Mapping[str, Any]) -> RenderableType:
     for index, step in enumerate(data["steps"]):
         steps.add_row(str(index), step["kind"], escape(step["name"]), escape(step["summary"]), step["engine"])
     parts: list[RenderableType] = [ports]
-    if data["instances"]:
-        parts += [_instances(data["instances"]), Text(f"{_sizes(data['instances'][-1])}:", style="bold")]
+    if data["specializations"]:
+        parts += [_specializations(data["specializations"]), Text(f"{_sizes(data['specializations'][-1])}:", style="bold")]
     parts += [executables, steps]
     if data["refused"]:
         parts.append(
@@ -132,7 +132,7 @@ def _refused(plans: Sequence[Mapping[str, Any]], became: Callable[[Mapping[str, 
     return table
 
 
-def _instances(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _specializations(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Return one row per program that a file holds for sizes of its own."""
     numbers = ["executables", "steps", "refused", "arena"]
     table = _table(_count(rows, "combination") + " of buckets", "sizes", *numbers, right=numbers)
@@ -143,8 +143,8 @@ def _instances(rows: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-def _sizes(instance: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} = {size}" for name, size in instance["sizes"].items())
+def _sizes(row: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {size}" for name, size in row["sizes"].items())
 
 
 def _dynamic_dimensions(data: Mapping[str, Any]) -> list[str]:
@@ -170,7 +170,7 @@ def program_summary(data: Mapping[str, Any]) -> str:
     """Return one line on a program: executables, steps by kind, bytes of constants."""
     kinds = Counter(step["kind"] for step in data["steps"])
     steps = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items(), reverse=True)) or "none"
-    head = f"{_count(data['instances'], 'combination')} of buckets, the largest: " if data["instances"] else ""
+    head = f"{_count(data['specializations'], 'combination')} of buckets, the largest: " if data["specializations"] else ""
     return (
         f"{head}{_count(data['executables'], 'executable')}, steps: {steps}, "
         f"constants {bytes_text(data['memory']['constant_bytes'])}"

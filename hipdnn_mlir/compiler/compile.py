@@ -61,9 +61,9 @@ def _compiled(
     dump_ir: str | Path | None = None,
     **options: Any,
 ) -> Program:
-    """Compile a model; of a program with instances those that nothing is refused of are taken from the previous one."""
+    """Compile a model; of a program with specializations those that nothing is refused of are taken from the previous one."""
     file = read_model(model)
-    make = partial(_compile_instances, previous) if options["buckets"] and has_code(options["target"]) else _compile
+    make = partial(_compile_specializations, previous) if options["buckets"] and has_code(options["target"]) else _compile
     program = make(file.proto, refused=refused, dump_ir=dump_ir, where=_where(model), external=file.external, **options)
     program.model.model["sha256"] = file.sha256
     program.compile_without = lambda more: _compiled(model, [*refused, *more], program, **options)
@@ -74,10 +74,10 @@ def _compile(proto: onnx.ModelProto, **options: Any) -> Program:
     return lower(proto, **options).with_weights()
 
 
-def _compile_instances(previous: Program | None, proto: onnx.ModelProto, **options: Any) -> Program:
-    from .instances import compile_instances
+def _compile_specializations(previous: Program | None, proto: onnx.ModelProto, **options: Any) -> Program:
+    from .specializations import compile_specializations
 
-    return compile_instances(proto, previous=previous, **options)
+    return compile_specializations(proto, previous=previous, **options)
 
 
 def has_code(target: str) -> bool:

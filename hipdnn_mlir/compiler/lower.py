@@ -110,7 +110,7 @@ def _lower(
     refused: Sequence[RefusedPlan] = (),
     look: Look | None = None,
 ) -> Lowered:
-    """From models with static sizes to a program: theirs, or the one of which theirs are instances."""
+    """From models with static sizes to a program: theirs, or the one that is theirs at their sizes."""
     padding = BucketedSizes(solver, buckets) if solver and buckets else None
     refusals: list[PaddingError | None] = []
     imported = lower_to_torch(slims, runner, lambda made: refusals.append(_check_padding(made, runner, padding)))
@@ -133,7 +133,8 @@ def _lower(
     literals = [part.constants.stored_literals() for part in parts]
     program = generalize([part.model for part in parts], solver, _differing(literals))
     program.ranges = _ranges(slims, imported[0])
-    program.buckets = [list((buckets or {}).get(name, ())) for name in program.symbols]
+    if buckets:
+        program.buckets = [list(buckets.get(name, ())) for name in program.symbols]
     runner.elapsed_ms["generalize"] = (time.perf_counter() - start) * 1e3
     return replace(parts[0], model=program)
 

@@ -46,8 +46,8 @@ class Program:
         inputs = ", ".join(f"{port.name}: {port.dtype}{list(port.dims)}" for port in self.model.inputs)
         weight_bytes = sum(array.nbytes for array in self.weights.values())
         name, steps = self.model.model["name"], f"{len(self.model.steps)} steps"
-        if self.model.instances:
-            steps = f"{len(self.model.instances)} combinations of buckets"
+        if self.model.specializations:
+            steps = f"{len(self.model.specializations)} combinations of buckets"
         return f"Program({name!r} for {self.model.target!r}, inputs {inputs}, {steps}, {weight_bytes} bytes of weights)"
 
     @property
@@ -71,7 +71,7 @@ class Lowered:
         constants: the arithmetic on weights.
         graphs: hipDNN graphs that the target's engines have taken.
         elapsed_ms: compile time per step.
-        sample: of a program with dynamic dimensions the instance at one of the sample points, else the program.
+        sample: of a program with dynamic dimensions the program for one of the sample points, else the program itself.
     """
 
     model: ProgramModel

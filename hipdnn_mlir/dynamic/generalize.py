@@ -12,7 +12,7 @@ from ..dtypes import BY_NUMPY
 from ..errors import DynamicDimensionError
 from ..ops.evaluate import Array
 from ..program.expressions import Size, encode
-from ..program.schema import Constant, ProgramModel
+from ..program.schema import Condition, Constant, ProgramModel
 from .facts import Values
 from .solver import Solver
 
@@ -23,7 +23,7 @@ MAX_VALUES = 4096
 def generalize(
     programs: Sequence[ProgramModel], solver: Solver, constants: Sequence[Mapping[str, Array]]
 ) -> ProgramModel:
-    """The program of which the given ones are instances.
+    """The program that is each of the given ones at its sizes.
 
     Args:
         programs: the program at each sample point.
@@ -46,7 +46,7 @@ def generalize(
         for constant in made.constants
     ]
     made.symbols = list(solver.table.symbols)
-    made.conditions = [[*condition, node] for condition, node in solver.conditions.items()]
+    made.conditions = [Condition(*condition, node) for condition, node in solver.conditions.items()]
     made.expressions = solver.table.to_list()
     return made
 

@@ -52,7 +52,7 @@ def compiled_here(make: "Callable[[Sequence[RefusedPlan], Program | None], Progr
         return made[-1]
 
     def checked(program: "Program") -> "Program":
-        refused = [plan for instance in program.model.instances for plan in refused_plans(instance.program)]
+        refused = [plan for made in program.model.specializations for plan in refused_plans(made.program)]
         if refused:
             raise PlanRefusedError(refused)
         return program

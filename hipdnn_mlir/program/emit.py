@@ -58,7 +58,7 @@ class _Emission:
         self._imported = imported
         self._program = ProgramModel(target, producer, {"name": imported.name, "sha256": imported.sha256})
         self._buffers: dict[ir.Value, int] = {}
-        self._executables: dict[str, int] = {}
+        self._executables: dict[str, tuple[int, list[dict[str, Any]]]] = {}
         self._kernels: dict[str, tuple[int, list[dict[str, Any]]]] = {}
         self._refused = {plan.graph: Refused(**asdict(plan)) for plan in refused}
 
@@ -74,15 +74,15 @@ class _Emission:
         self._arguments(main.arguments)
         for op in operations(main):
             self._operation(op)
-        self._program.set_liveness()
         self._program.refused = [plan for plan in self._refused.values() if plan.steps]
         return self._program
 
     def _executable(self, op: ExecutableOp) -> None:
         name, summary, engine = op.sym_name.value, op.summary.value, op.engine.value
         operands, descriptors = json.loads(op.operands_json.value), json.loads(op.descriptors.value)
-        self._executables[name] = len(self._program.executables)
-        self._program.executables.append(Executable(name, summary, engine, operands, descriptors))
+        self._executables[name] = len(self._program.executables), operands
+        roles = [{"uid": operand["uid"], "role": operand["role"]} for operand in operands]
+        self._program.executables.append(Executable(name, summary, engine, roles, descriptors))
 
     def _kernel(self, op: KernelOp) -> None:
         name, description = op.sym_name.value, json.loads(op.description.value)
@@ -123,9 +123,8 @@ class _Emission:
             case memref.AllocOp():
                 self._buffer(op.memref, "temp")
             case ExecuteOp():
-                index = self._executables[op.executable.value]
-                places = self._places(op, self._program.executables[index].operands)
-                self._program.steps.append(Execute(index, node_name(op), places))
+                index, operands = self._executables[op.executable.value]
+                self._program.steps.append(Execute(index, node_name(op), self._places(op, operands)))
             case LaunchKernelOp():
                 index, operands = self._kernels[op.kernel.value]
                 self._program.steps.append(Launch(index, node_name(op), self._places(op, operands)))

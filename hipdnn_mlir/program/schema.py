@@ -1,135 +1,166 @@
-"""A hipDNN program in memory, field by field as docs/program-format.md describes the file."""
+"""A program in memory: the records of a file, as schema.json has them and docs/program-format.md shows them."""
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, is_dataclass
+from importlib import resources
 from typing import Any, Literal
 
 from .expressions import Size, encode
 
-FORMAT = 1
-OPEN_SIZES_FORMAT = 2
-"""The first format with symbols."""
-KERNELS_FORMAT = 2
-"""The first format with kernels."""
-CODE_FORMAT = 3
-"""The first format with code in kernels."""
-INSTANCES_FORMAT = 4
-"""The first format with a program for each combination of buckets."""
+SCHEMA: dict[str, Any] = json.loads(resources.files(__package__).joinpath("schema.json").read_text())
+"""The records and their fields; the C++ reader is made from it too."""
+FORMAT: int = SCHEMA["format"]
 METADATA_KEY = "hipdnn_program"
 CHECKSUM_KEY = "hipdnn_checksum"
+_FIELDS: dict[str, dict[str, Any]] = {name: record["fields"] for name, record in SCHEMA["records"].items()}
 
+# records: generated
 BufferKind = Literal["input", "output", "constant", "temp"]
+Role = Literal["in", "out"]
+Encoding = Literal["text", "base64"]
+Relation = Literal["<", "<=", "==", "!="]
 
 
 @dataclass
 class Port:
-    """An input or output: ONNX name, dtype name, dims, buffer index."""
+    """An input or output: a dense array in C order."""
 
     name: str
+    """Its name in the ONNX model."""
     dtype: str
+    """Element type."""
     dims: Sequence[Size]
+    """Dims."""
     buffer: int
+    """Its buffer; -1 where the file holds specializations, which have their own."""
 
 
 @dataclass
 class Constant:
-    """A tensor and the buffer that shows it.
-
-    The tensor is one of the file, or, where `values` is set, of that dtype and those dims with elements computed from the open sizes: one
-    that stands for all, or each one in C order.
-    """
+    """A tensor that the program reads. It is in the file, or, with `values`, computed from the symbols."""
 
     tensor: str
+    """Name of the tensor in the file. A computed constant has one too."""
     buffer: int
-    dtype: str = ""
-    dims: Sequence[Size] = ()
-    values: Sequence[Any] | None = None
+    """Its buffer."""
+    dtype: str = "f32"
+    """Element type of a computed constant; not f16 or bf16."""
+    dims: Sequence[Size] = field(default_factory=list)
+    """Dims of a computed constant."""
+    values: list[Any] | None = None
+    """Elements of a computed constant: one for all, or each one in C order. A value is a number of the element type, or an
+    expression."""
 
 
 @dataclass
 class Buffer:
-    """Something a step can point into; `first` and `last` step that touch it, -1 where none does."""
+    """Memory that steps use."""
 
     kind: BufferKind
+    """`input` and `constant` are never written. The loader places each `temp` in its arena."""
     bytes: int
-    first: int = -1
-    last: int = -1
+    """Size of its contents. Workspaces are no buffers."""
 
 
 @dataclass
 class Location:
-    """A place in a buffer; offset in bytes."""
+    """A place in a buffer."""
 
     buffer: int
+    """Index in `buffers`."""
     offset: int
+    """In bytes."""
 
 
 @dataclass
 class Executable:
-    """A compiled graph: name (digest), one line for people, engine it was claimed for, operands in uid order, descriptors."""
+    """A hipDNN graph."""
 
     name: str
+    """`g_` and the first 16 hexadecimal digits of SHA-256 over the descriptors."""
     summary: str
+    """What it computes, for people: `conv2d + bias + relu`."""
     engine: str
+    """Engine that the compiler expects to take it."""
     operands: list[dict[str, Any]]
+    """In the order of their uids."""
     descriptors: list[Any]
+    """See [descriptors](#descriptors)."""
 
 
 @dataclass
 class Kernel:
-    """A kernel: name (digest), one line for people, function, tensors (operands first) and attributes as the file has them.
-
-    `code` is set for a GPU: the image, the name of its function, `grid` and `block`, and whether it `waits` itself.
-    """
+    """A computation that is no hipDNN graph, or one that no library takes."""
 
     name: str
+    """`k_` and the first 16 hexadecimal digits of SHA-256 over the description."""
     summary: str
+    """What it computes, for people."""
     function: str
+    """On the CPU a function of [the host library](host-library.md). With `code` it is for people."""
     tensors: list[dict[str, Any]]
+    """The operands, in order."""
     attributes: dict[str, Any]
+    """An object, whose keys depend on the function."""
     code: dict[str, Any] | None = None
+    """Only where the target is a GPU."""
 
 
 @dataclass
 class Refused:
-    """A graph that the library refused when the model was compiled for its device: name, nodes, words, and the steps in its place."""
+    """A graph that the device's library refused when the model was compiled for it. For people."""
 
     graph: str
+    """Its name."""
     summary: str
+    """What it computes."""
     nodes: str
+    """The ONNX nodes it was made from."""
     reason: str
+    """The library's words."""
     steps: list[int] = field(default_factory=list)
+    """The steps that run in its place."""
 
 
 @dataclass
 class Execute:
-    """Run an executable; `operands` match the executable's."""
+    """Step that runs an executable."""
 
     executable: int
+    """Index in `executables`."""
     name: str
+    """The ONNX nodes it was made from."""
     operands: list[Location]
+    """In the order of the executable's operands."""
     kind: str = "execute"
 
 
 @dataclass
 class Launch:
-    """Run a kernel; `operands` match the kernel's tensors."""
+    """Step that runs a kernel."""
 
     kernel: int
+    """Index in `kernels`."""
     name: str
+    """The ONNX nodes it was made from."""
     operands: list[Location]
+    """In the order of the kernel's tensors."""
     kind: str = "launch"
 
 
 @dataclass
 class Copy:
-    """Copy contiguous bytes."""
+    """Step that copies contiguous bytes."""
 
     name: str
+    """The ONNX node it was made from."""
     bytes: int
+    """How many."""
     src: Location
+    """From here."""
     dst: Location
+    """To here, apart from the source."""
     kind: str = "copy"
 
 
@@ -137,7 +168,69 @@ Step = Execute | Launch | Copy
 
 
 @dataclass
-class Instance:
+class Condition:
+    """What must hold for the sizes of a run."""
+
+    relation: str
+    """Between the two sizes."""
+    a: Size
+    """Left side."""
+    b: Size
+    """Right side."""
+    node: str
+    """The ONNX node that needs it."""
+
+
+@dataclass
+class ProgramFields:
+    """The whole. Its `inputs` and `outputs` are those of every specialization."""
+
+    target: str
+    """Whose engine tables it was compiled for: `host`, `sm_90`, `gfx942`, ..."""
+    producer: dict[str, str]
+    """Versions of the compiler and of what it uses."""
+    model: dict[str, str]
+    """`name` and `sha256` of the ONNX model."""
+    executables: list[Executable] = field(default_factory=list)
+    """Of all steps."""
+    kernels: list[Kernel] = field(default_factory=list)
+    """Of all steps."""
+    symbols: list[str] = field(default_factory=list)
+    """Names of the dynamic dimensions. Each is, by itself, a dim of an input."""
+    expressions: list[list[Any]] = field(default_factory=list)
+    """See [dynamic dimensions](#dynamic-dimensions)."""
+    conditions: list[Condition] = field(default_factory=list)
+    """The program holds for sizes where all of these do."""
+    buckets: list[list[int]] = field(default_factory=list)
+    """Per symbol the rising sizes that it is rounded up to; an empty list leaves it as it is."""
+    exact: list[str] = field(default_factory=list)
+    """Per symbol why it accepts its buckets only and is not rounded up; an empty text where it is rounded."""
+    specializations: list["Specialization"] = field(default_factory=list)
+    """See [specializations](#specializations)."""
+    ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Valid elements of inputs that hold indices: input -> [first, one past the last]. For tools that make inputs up; a run checks
+    indices where it uses them."""
+    tf32: bool = False
+    """Products of f32 may round their operands to TF32."""
+    inputs: list[Port] = field(default_factory=list)
+    """In the model's order."""
+    outputs: list[Port] = field(default_factory=list)
+    """In the model's order."""
+    constants: list[Constant] = field(default_factory=list)
+    """In any order."""
+    buffers: list[Buffer] = field(default_factory=list)
+    """Every pointer that a step may use."""
+    steps: list[Step] = field(default_factory=list)
+    """In the order of execution. `kind` says which record a step is: `execute`, `launch` or `copy`."""
+    refused: list[Refused] = field(default_factory=list)
+    """Graphs that were replaced."""
+
+
+# end of records
+
+
+@dataclass
+class Specialization:
     """The program for one combination of buckets: a size per symbol, and the program."""
 
     sizes: list[int]
@@ -145,102 +238,28 @@ class Instance:
 
 
 @dataclass
-class ProgramModel:
-    """Everything but the weights.
-
-    `symbols` names the open sizes; where there are any, every number may be an expression of them, an entry of `expressions`. The program
-    holds where all `conditions` do: (relation, a, b, node that needs it). `buckets` are, per symbol, the sizes that it is rounded up to.
-    `refused` is what became of graphs that the device's library had no plan for; `tf32` allows f32 matmuls to round.
-    `ranges` has the valid values of inputs whose elements are indices: from the first number to the second one, that one excluded.
-
-    Where code is made for exact sizes there are `instances`, one for each combination of buckets, and no buffers, constants and steps but
-    theirs. `exact` says per symbol why sizes between its buckets are not rounded up, empty where they are.
-    """
-
-    target: str
-    producer: dict[str, str]
-    model: dict[str, str]
-    inputs: list[Port] = field(default_factory=list)
-    outputs: list[Port] = field(default_factory=list)
-    constants: list[Constant] = field(default_factory=list)
-    buffers: list[Buffer] = field(default_factory=list)
-    executables: list[Executable] = field(default_factory=list)
-    kernels: list[Kernel] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
-    symbols: list[str] = field(default_factory=list)
-    expressions: list[list[Any]] = field(default_factory=list)
-    conditions: list[list[Any]] = field(default_factory=list)
-    buckets: list[list[int]] = field(default_factory=list)
-    exact: list[str] = field(default_factory=list)
-    instances: list[Instance] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
-    ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
-    tf32: bool = False
-    format: int = FORMAT
+class ProgramModel(ProgramFields):
+    """Everything but the weights."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object of the file; what only programs with open sizes have is left out of others."""
-        if self.instances:
-            return self._with_instances()
-        data = asdict(self)
-        del data["instances"], data["exact"]
-        for constant in data["constants"]:
-            if constant["values"] is None:
-                del constant["dtype"], constant["dims"], constant["values"]
-        for kernel in data["kernels"]:
-            if kernel["code"] is None:
-                del kernel["code"]
-        if self.kernels:
-            has_code = any(kernel.code is not None for kernel in self.kernels)
-            data["format"] = max(self.format, CODE_FORMAT if has_code else KERNELS_FORMAT)
-        else:
-            del data["kernels"]
-        for name in ("refused", "ranges", "tf32"):
-            if not data[name]:
-                del data[name]
-        if not any(self.buckets):
-            del data["buckets"]
-        if not self.symbols:
-            del data["symbols"], data["expressions"], data["conditions"]
-            return data
-        return {**encode(data), "format": max(data["format"], OPEN_SIZES_FORMAT)}
-
-    def _with_instances(self) -> dict[str, Any]:
-        """The same of a program with instances: executables and kernels that are equal are in the file once."""
+        """The JSON object of the file. Executables and kernels that are equal in several specializations are in it once."""
+        data = {"format": FORMAT, **_record(self, _FIELDS["Body"] | _FIELDS["Program"])}
         pools: dict[str, dict[str, tuple[Any, int]]] = {"executables": {}, "kernels": {}}
         rows = []
-        for instance in self.instances:
-            row = instance.program.to_dict()
-            for name in ("format", "target", "producer", "model", "ranges", "tf32"):
-                row.pop(name, None)
+        for made in self.specializations:
+            row = {"sizes": made.sizes, **_record(made.program, _FIELDS["Body"])}
             for name, pool in pools.items():
-                row[name] = [_entered(pool, item) for item in row.get(name, [])]
-            rows.append({"sizes": instance.sizes, **row})
-        ports = {
-            kind: [{"name": port.name, "dtype": port.dtype, "dims": encode(port.dims)} for port in found]
-            for kind, found in (("inputs", self.inputs), ("outputs", self.outputs))
-        }
-        return {
-            "format": INSTANCES_FORMAT,
-            "target": self.target,
-            **({"tf32": True} if self.tf32 else {}),
-            **({"ranges": self.ranges} if self.ranges else {}),
-            "producer": self.producer,
-            "model": self.model,
-            "symbols": self.symbols,
-            "expressions": self.expressions,
-            "conditions": encode(self.conditions),
-            "buckets": self.buckets,
-            "exact": self.exact,
-            **ports,
-            **{name: [item for item, _ in pool.values()] for name, pool in pools.items()},
-            "instances": rows,
-        }
+                row[name] = [_entered(pool, _encoded(item)) for item in getattr(made.program, name)]
+            rows.append(row)
+        if rows:
+            data["specializations"] = rows
+            data |= {name: [item for item, _ in pool.values()] for name, pool in pools.items()}
+        return data
 
     @property
     def stored_tensors(self) -> list[str]:
         """Names of the constants that are in the file; others hold their values themselves."""
-        programs = [instance.program for instance in self.instances] or [self]
+        programs = [made.program for made in self.specializations] or [self]
         named = [constant.tensor for program in programs for constant in program.constants if constant.values is None]
         return list(dict.fromkeys(named))
 
@@ -258,17 +277,27 @@ class ProgramModel:
                 return self.kernels[step.kernel].summary
         return ""
 
-    def touched(self, step: Step) -> list[Location]:
-        """Every place a step reads or writes."""
-        return [step.src, step.dst] if isinstance(step, Copy) else step.operands
 
-    def set_liveness(self) -> None:
-        """Fill in the first and last step that touch each buffer."""
-        for index, step in enumerate(self.steps):
-            for place in self.touched(step):
-                buffer = self.buffers[place.buffer]
-                buffer.first = index if buffer.first < 0 else buffer.first
-                buffer.last = index
+def _record(value: Any, rows: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a record as JSON, without those that may be missing and are; specializations are the caller's."""
+    found = {
+        name: (getattr(value, name), row)
+        for name, row in rows.items()
+        if name != "specializations" and hasattr(value, name)
+    }
+    return {
+        name: _encoded(item)
+        for name, (item, row) in found.items()
+        if "default" not in row or (item and item != row["default"])
+    }
+
+
+def _encoded(value: Any) -> Any:
+    """A value as JSON."""
+    if is_dataclass(value):
+        kind = {"kind": value.kind} if hasattr(value, "kind") else {}
+        return kind | _record(value, _FIELDS[type(value).__name__])
+    return [_encoded(item) for item in value] if isinstance(value, (list, tuple)) else encode(value)
 
 
 def _entered(pool: dict[str, tuple[Any, int]], item: Any) -> int:

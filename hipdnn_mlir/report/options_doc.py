@@ -96,20 +96,19 @@ MADE: dict[str, tuple[str, str, Callable[[], str]]] = {
 """File -> the lines before and after what is made, and what makes it."""
 
 
-def with_made(file: str, page: str) -> str:
-    """Return a file's text with what is made in it brought up to date.
+def between(page: str, begin: str, end: str, make: Callable[[], str]) -> str:
+    """Return a file's text with what is made in it, between two lines, brought up to date.
 
     Raises:
-        ValueError: The text lacks the lines before and after it.
+        ValueError: The text lacks one of the lines.
     """
-    begin, end, make = MADE[file]
     before, found_begin, rest = page.partition(f"{begin}\n")
     _, found_end, after = rest.partition(end)
     if not found_begin or not found_end:
-        raise ValueError(f"{file} has no lines {begin} and {end}")
+        raise ValueError(f"there are no lines {begin} and {end}")
     return f"{before}{begin}\n{make()}\n{end}{after}"
 
 
 if __name__ == "__main__":
-    for name in MADE:
-        Path(name).write_text(with_made(name, Path(name).read_text()))
+    for name, made in MADE.items():
+        Path(name).write_text(between(Path(name).read_text(), *made))

@@ -95,7 +95,7 @@ class Session:
         program = self._source.use(self._open)
         self.symbols = list(program.symbols)
         self.buckets = {name: sizes for name, sizes in zip(program.symbols, program.buckets, strict=False) if sizes}
-        self._is_stored = program.is_stored
+        self._has_specializations = program.has_specializations
         self.exact = {name: why for name, why in zip(program.symbols, program.exact, strict=False) if why}
         self.inputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.inputs]
         self.outputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.outputs]
@@ -220,7 +220,7 @@ class Session:
         if not self.buckets:
             return self._use(self._sessions.at(dims)), None
         sizes, rounded = self._sessions.sizes_of(dims)
-        if sizes == rounded or (on_device and self._is_stored):
+        if sizes == rounded or (on_device and self._has_specializations):
             return self._use(self._at_sizes(sizes)), None
         session = self._use(self._at_sizes(rounded))
         larger = dict(zip(self.symbols, rounded, strict=True))

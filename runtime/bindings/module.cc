@@ -21,8 +21,7 @@
 #include "plan/plan_cache.h"
 #include "plan/proposals.h"
 #include "plan/refusal_store.h"
-#include "program/json_field.h"
-#include "program/open_program.h"
+#include "program/dynamic_program.h"
 #include "sessions.h"
 #include "storage/disk_cache.h"
 
@@ -32,10 +31,10 @@ using namespace nb::literals;
 namespace hipdnn_rt::bindings {
 namespace {
 
-/// (name, dtype, dims) of each argument; an open dim is the text of its expression.
-nb::list describe(const OpenProgram& program, const std::vector<OpenArgument>& arguments) {
+/// (name, dtype, dims) of each argument; a dynamic dim is the text of its expression.
+nb::list describe(const DynamicProgram& program, const std::vector<DynamicArgument>& arguments) {
   nb::list rows;
-  for (const OpenArgument& argument : arguments) {
+  for (const DynamicArgument& argument : arguments) {
     nb::list dims;
     for (const Expression& dim : argument.dims) {
       if (dim.entry) {
@@ -114,8 +113,7 @@ nb::list refusal_rows(const std::vector<RefusedPlan>& refusals) {
 }
 
 nb::dict build_plan(const Device& device, const std::string& text) {
-  const nlohmann::json json = parse_json(text, "executable");
-  const Executable executable = parse_executable(Field(json, "executable"));
+  const Executable executable = parse_executable(text);
   const auto handle = std::make_shared<const Handle>(device.create_handle(nullptr));
   try {
     return plan_row(*Plan::build(device, handle, executable, {}));
@@ -126,8 +124,7 @@ nb::dict build_plan(const Device& device, const std::string& text) {
 
 /// Names of the engines that take a graph, best first; where none does, the library's words.
 nb::tuple engines_for(const Device& device, const std::string& text) {
-  const nlohmann::json json = parse_json(text, "executable");
-  const Executable executable = parse_executable(Field(json, "executable"));
+  const Executable executable = parse_executable(text);
   const Handle handle = device.create_handle(nullptr);
   const LogQueue::Mute mute;
   nb::list names;
@@ -154,9 +151,9 @@ std::string refuses_kernel(const Device& device, const std::string& image) {
   return {};
 }
 
-std::shared_ptr<const OpenProgram> load_program(const std::string& path) {
+std::shared_ptr<const DynamicProgram> load_program(const std::string& path) {
   const nb::gil_scoped_release unlocked;
-  return OpenProgram::load(path);
+  return DynamicProgram::load(path);
 }
 
 /// Arrays of Python kept alive by a program; released under the GIL, whichever thread drops the program.
@@ -172,9 +169,9 @@ struct ArrayKeeper {
   }
 };
 
-std::shared_ptr<const OpenProgram> parse_program(const std::string& text, const nb::dict& arrays) {
+std::shared_ptr<const DynamicProgram> parse_program(const std::string& text, const nb::dict& arrays) {
   const auto keeper = std::make_shared<ArrayKeeper>();
-  Program::Tensors tensors;
+  Tensors tensors;
   for (const auto& [name, object] : arrays) {
     ReadArray array;
     const auto key = nb::cast<std::string>(name);
@@ -184,7 +181,7 @@ std::shared_ptr<const OpenProgram> parse_program(const std::string& text, const 
     tensors[key] = {static_cast<const std::byte*>(array.data()), array.size()};
     keeper->arrays.push_back(std::move(array));
   }
-  return OpenProgram::parse(text, tensors, keeper);
+  return DynamicProgram::parse(text, tensors, keeper);
 }
 
 /// Raise the class of hipdnn_mlir.errors that stands for a C++ exception. `payload` is that module.
@@ -257,23 +254,23 @@ NB_MODULE(_runtime, m) {
   m.def("port_for_target", [](const std::string& target) { return std::string(Library::port_for_target(target).name); }, "target"_a,
         "Name of the port that runs programs compiled for a target.");
 
-  nb::class_<OpenProgram>(m, "Program", "A parsed and checked program.")
+  nb::class_<DynamicProgram>(m, "Program", "A parsed and checked program.")
       .def_static("load", &load_program, "path"_a)
       .def_static("parse", &parse_program, "text"_a, "tensors"_a)
-      .def_prop_ro("target", &OpenProgram::target)
-      .def_prop_ro("allows_tf32", &OpenProgram::allows_tf32)
-      .def_prop_ro("text", &OpenProgram::text)
-      .def_prop_ro("symbols", &OpenProgram::symbols, "Names of the open sizes.")
-      .def_prop_ro("buckets", &OpenProgram::buckets, "Per symbol the sizes that it is rounded up to; empty where none has any.")
-      .def_prop_ro("exact", &OpenProgram::exact, "Per symbol why it is not rounded up to its buckets; empty where it is.")
-      .def_prop_ro("is_stored", &OpenProgram::is_stored, "Whether the file has a program for each combination of buckets.")
-      .def_prop_ro("inputs", [](const OpenProgram& program) { return describe(program, program.inputs()); },
-                   "(name, dtype, dims) of each input; an open dim is a text.")
-      .def_prop_ro("outputs", [](const OpenProgram& program) { return describe(program, program.outputs()); },
-                   "(name, dtype, dims) of each output; an open dim is a text.");
+      .def_prop_ro("target", &DynamicProgram::target)
+      .def_prop_ro("allows_tf32", &DynamicProgram::allows_tf32)
+      .def_prop_ro("text", &DynamicProgram::text)
+      .def_prop_ro("symbols", &DynamicProgram::symbols, "Names of the dynamic dimensions.")
+      .def_prop_ro("buckets", &DynamicProgram::buckets, "Per symbol the sizes that it is rounded up to; empty where none has any.")
+      .def_prop_ro("exact", &DynamicProgram::exact, "Per symbol why it is not rounded up to its buckets; empty where it is.")
+      .def_prop_ro("has_specializations", &DynamicProgram::has_specializations, "Whether the file has a program for each combination of buckets.")
+      .def_prop_ro("inputs", [](const DynamicProgram& program) { return describe(program, program.inputs()); },
+                   "(name, dtype, dims) of each input; a dynamic dim is a text.")
+      .def_prop_ro("outputs", [](const DynamicProgram& program) { return describe(program, program.outputs()); },
+                   "(name, dtype, dims) of each output; a dynamic dim is a text.");
 
   nb::class_<Sessions>(m, "Sessions", "A program on a device, loaded for the sizes that are asked for.")
-      .def(nb::init<std::shared_ptr<const Device>, std::shared_ptr<const OpenProgram>, std::size_t>(), "device"_a, "program"_a, "capacity"_a,
+      .def(nb::init<std::shared_ptr<const Device>, std::shared_ptr<const DynamicProgram>, std::size_t>(), "device"_a, "program"_a, "capacity"_a,
            nb::call_guard<nb::gil_scoped_release>())
       .def("at", &Sessions::at, "dims"_a, "The session for inputs of these dims.")
       .def("sizes_of", &Sessions::sizes_of, "dims"_a, "The symbols' values for inputs of these dims, and what they are rounded up to.")

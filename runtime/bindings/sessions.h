@@ -1,4 +1,4 @@
-// Loaded programs for Python: sessions of one combination of sizes, runs bound to arrays, and the sessions of a program with open sizes.
+// Loaded programs for Python: sessions of one combination of sizes, runs bound to arrays, and the sessions of a program with dynamic dimensions.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -18,7 +18,7 @@
 #include "device/error.h"
 #include "execute/context_pool.h"
 #include "execute/size_cache.h"
-#include "program/open_program.h"
+#include "program/dynamic_program.h"
 
 namespace hipdnn_rt::bindings {
 
@@ -199,7 +199,7 @@ class BoundRun {
 /// Sessions of one program for the sizes that were asked for; a static program has one.
 class Sessions {
  public:
-  Sessions(std::shared_ptr<const Device> device, std::shared_ptr<const OpenProgram> program, std::size_t capacity)
+  Sessions(std::shared_ptr<const Device> device, std::shared_ptr<const DynamicProgram> program, std::size_t capacity)
       : device_(std::move(device)), program_(std::move(program)), cache_(capacity) {
     if (!program_->is_static()) constants_ = std::make_shared<const ConstantMemory>(*device_, program_->stored_constants());
   }
@@ -258,15 +258,15 @@ class Sessions {
       try {
         return std::make_shared<Session>(device_, program_->at(sizes), constants_);
       } catch (const PlanRefusedError& error) {
-        if (program_->is_static() || program_->is_stored()) throw;  // the model may be compiled again
+        if (program_->is_static() || program_->has_specializations()) throw;  // the model may be compiled again
         throw InputError("the device does not take " + program_->describe(sizes) + ": " + error.what());
       }
     });
   }
 
   std::shared_ptr<const Device> device_;
-  std::shared_ptr<const OpenProgram> program_;
-  /// Of all instances; null for a static program.
+  std::shared_ptr<const DynamicProgram> program_;
+  /// Of all specializations; null for a static program.
   std::shared_ptr<const ConstantMemory> constants_;
   SizeCache<Session> cache_;
 };

@@ -69,7 +69,7 @@ def _execute(executable: dict[str, Any], places: list[Array]) -> None:
     roles = [operand["role"] for operand in executable["operands"]]
     ports = [argument(f"p{i}", "u8", [place.size], i) for i, place in enumerate(places)]
     kinds = ["input" if role == "in" else "output" for role in roles]
-    buffers = [(kind, place.size, 0, 0) for kind, place in zip(kinds, places, strict=True)]
+    buffers = [(kind, place.size) for kind, place in zip(kinds, places, strict=True)]
     ins = [port for port, role in zip(ports, roles, strict=True) if role == "in"]
     outs = [port for port, role in zip(ports, roles, strict=True) if role == "out"]
     one = document([executable], ins, outs, [], buffers, [execute(0, "graph", *range(len(places)))])

@@ -260,7 +260,7 @@ def bucketed(folder: Path) -> Path:
     (node,) = contexts(path)
     blob = attribute(node, "ep_cache_context")
     assert isinstance(blob, bytes)
-    assert [instance["sizes"] for instance in program_of(blob)["instances"]] == [[16], [64]]
+    assert [made["sizes"] for made in program_of(blob)["specializations"]] == [[16], [64]]
     return path
 
 

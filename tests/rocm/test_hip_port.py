@@ -92,7 +92,7 @@ np.savez(results, **outputs)
 def test_sizes_between_buckets_are_padded_for_the_device(libraries: Path, tmp_path: Path) -> None:
     model = models.mlp()
     program = hipdnn_mlir.compile(model, target="gfx942", shapes={"x": ("n", 64)}, buckets={"n": [2, 4, 8]})
-    assert not any(instance.program.kernels for instance in program.model.instances)
+    assert not any(made.program.kernels for made in program.model.specializations)
     program.save(tmp_path / "model.hipdnn")
     rng = np.random.default_rng(0)
     feeds = {f"x{size}": rng.standard_normal((size, 64)).astype(np.float32) for size in (1, 2, 3, 4, 5, 8)}

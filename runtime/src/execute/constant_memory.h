@@ -10,7 +10,7 @@
 
 namespace hipdnn_rt {
 
-/// Copies of tensors, made once for all instances of a program. Immutable, safe to use from several threads; belongs to the device it was made
+/// Copies of tensors, made once for all specializations of a program. Immutable, safe to use from several threads; belongs to the device it was made
 /// for, and outlives every program that was loaded with it.
 class ConstantMemory {
  public:

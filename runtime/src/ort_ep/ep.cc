@@ -51,7 +51,7 @@ Ep::Ep(const Ort& ort, Settings settings, CompilerService& service, Logger logge
       logger_(logger),
       compiler_(std::make_shared<const ModelCompiler>(service, settings_.options, settings_.target,
                                                       settings_.device.device->library().version(), logger)),
-      compatibility_(compatibility_of(context_format_)),
+      compatibility_(compatibility()),
       profile_(settings_.options.profile.empty() ? nullptr : std::make_unique<Profile>()) {
   set_callbacks();
 }
@@ -237,7 +237,7 @@ std::unique_ptr<FusedNode> Ep::compile(const OrtGraph* graph, const OrtNode* fus
   if (!is_static) return compile_dynamic(graph, model, signature, context_node);
   const CompiledModel compiled = compiler_->compile(model, signature.node);
   std::unique_ptr<FusedNode> node = make_fused(compiled.program, signature);
-  put_in_context(graph, signature, *compiled.program, compiled.container, context_node);
+  put_in_context(graph, signature, compiled.container, context_node);
   return node;
 }
 
@@ -248,7 +248,7 @@ std::unique_ptr<FusedNode> Ep::compile_dynamic(const OrtGraph* graph, const Enco
     std::optional<SizeCompiler> rest;
     if (compiled.program->is_partial()) rest = SizeCompiler{compiler_, compiler_->make_image(model)};
     std::unique_ptr<FusedNode> node = make_fused(compiled.program, signature, std::move(rest));
-    put_in_context(graph, signature, *compiled.program, compiled.container, context_node);
+    put_in_context(graph, signature, compiled.container, context_node);
     return node;
   } catch (const NoDynamicProgram& error) {
     const std::string line = "node '" + signature.node + "' has no dynamic program: " + error.what();
@@ -272,7 +272,7 @@ std::unique_ptr<FusedNode> Ep::load(const OrtGraph* graph, const OrtNode* node, 
   return made;
 }
 
-std::unique_ptr<FusedNode> Ep::make_fused(std::shared_ptr<const hipdnn_rt::OpenProgram> program, const NodeSignature& signature,
+std::unique_ptr<FusedNode> Ep::make_fused(std::shared_ptr<const hipdnn_rt::DynamicProgram> program, const NodeSignature& signature,
                                           std::optional<SizeCompiler> rest) const {
   const hipdnn_rt::Device& device = *settings_.device.device;
   if (settings_.context.is_enabled && !device.runs(program->target())) {
@@ -285,19 +285,16 @@ std::unique_ptr<FusedNode> Ep::make_fused(std::shared_ptr<const hipdnn_rt::OpenP
   return make_node(settings, std::move(program), signature, std::move(rest));
 }
 
-std::string Ep::compatibility_of(std::int64_t format) const {
+std::string Ep::compatibility() const {
   const hipdnn_rt::Device& device = *settings_.device.device;
   const std::string target(hipdnn_rt::plain_target(settings_.target));
-  return compatibility_text(device.runs(target) ? device.library().version() : kAnyLibrary, target, format);
+  return compatibility_text(device.runs(target) ? device.library().version() : kAnyLibrary, target);
 }
 
-void Ep::put_in_context(const OrtGraph* graph, const NodeSignature& signature, const hipdnn_rt::OpenProgram& program,
-                        std::span<const std::byte> container, OrtNode** context_node) {
+void Ep::put_in_context(const OrtGraph* graph, const NodeSignature& signature, std::span<const std::byte> container,
+                        OrtNode** context_node) {
   if (!settings_.context.is_enabled || context_node == nullptr) return;
-  context_format_ = std::max(context_format_, program.format());
-  compatibility_ = compatibility_of(context_format_);
-  *context_node =
-      make_context_node(ort_, signature, container, settings_.context, model_path_of(ort_, graph), compatibility_of(program.format()));
+  *context_node = make_context_node(ort_, signature, container, settings_.context, model_path_of(ort_, graph), compatibility_);
 }
 
 }  // namespace hipdnn_ep

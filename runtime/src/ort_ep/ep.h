@@ -66,15 +66,14 @@ class Ep final : public OrtEp {
                    OrtNode** context_nodes);
   std::unique_ptr<FusedNode> compile(const OrtGraph* graph, const OrtNode* fused_node, OrtNode** context_node);
   std::unique_ptr<FusedNode> compile_dynamic(const OrtGraph* graph, const EncodedModel& model, const NodeSignature& signature, OrtNode** context_node);
-  void put_in_context(const OrtGraph* graph, const NodeSignature& signature, const hipdnn_rt::OpenProgram& program,
-                      std::span<const std::byte> container, OrtNode** context_node);
+  void put_in_context(const OrtGraph* graph, const NodeSignature& signature, std::span<const std::byte> container, OrtNode** context_node);
   /// The node of a program. One for another device, of a model that is compiled ahead, cannot run.
-  std::unique_ptr<FusedNode> make_fused(std::shared_ptr<const hipdnn_rt::OpenProgram> program, const NodeSignature& signature,
+  std::unique_ptr<FusedNode> make_fused(std::shared_ptr<const hipdnn_rt::DynamicProgram> program, const NodeSignature& signature,
                                         std::optional<SizeCompiler> rest = std::nullopt) const;
   NodeSettings node_settings() const {
     return {ort_, settings_.device, profile_.get(), static_cast<std::size_t>(settings_.options.max_specializations)};
   }
-  std::string compatibility_of(std::int64_t format) const;
+  std::string compatibility() const;
   std::unique_ptr<FusedNode> load(const OrtGraph* graph, const OrtNode* node, const NodeSignature& signature, OrtNode** context_node);
   NodeSignature signature_of(const OrtNode* fused_node) const;
   NodeSignature signature_of_context(const OrtNode* node, const NodeSignature& fused) const;
@@ -83,8 +82,6 @@ class Ep final : public OrtEp {
   Settings settings_;
   Logger logger_;
   std::shared_ptr<const ModelCompiler> compiler_;
-  /// The newest format among the programs that the session has put into a compiled model.
-  std::int64_t context_format_ = 1;
   std::string compatibility_;
   std::unique_ptr<Profile> profile_;
   /// Of values that the model declares with sizes which they need not have.

@@ -87,12 +87,12 @@ ContextProgram parse_embedded(const std::string& bytes) {
   if (!memory) throw std::bad_alloc();
   std::memcpy(memory.get(), bytes.data(), bytes.size());
   const std::span<const std::byte> container(memory.get(), bytes.size());
-  return {hipdnn_rt::OpenProgram::parse_container(container, memory), container};
+  return {hipdnn_rt::DynamicProgram::parse_container(container, memory), container};
 }
 
 ContextProgram map_file(const std::string& path) {
   const auto file = std::make_shared<const hipdnn_rt::MappedFile>(path);
-  return {hipdnn_rt::OpenProgram::parse_container(file->bytes(), file), file->bytes()};
+  return {hipdnn_rt::DynamicProgram::parse_container(file->bytes(), file), file->bytes()};
 }
 
 /// Attributes under construction; released here, since ONNX Runtime copies them.
@@ -151,8 +151,8 @@ bool is_own_context(const Ort& ort, const OrtNode* node) {
   return op_type_of(ort, node) == kOperator && domain_of(ort, node) == kDomain && text_attribute(ort, node, "source") == kEpName;
 }
 
-std::string compatibility_text(const std::string& library, const std::string& target, std::int64_t format) {
-  return "hipdnn_mlir=" HIPDNN_MLIR_VERSION ";format=" + std::to_string(format) + ";target=" + target + ";hipdnn=" + library;
+std::string compatibility_text(const std::string& library, const std::string& target) {
+  return "hipdnn_mlir=" HIPDNN_MLIR_VERSION ";format=" + std::to_string(hipdnn_rt::kProgramFormat) + ";target=" + target + ";hipdnn=" + library;
 }
 
 Compatibility judge_compatibility(const std::string& text, const std::string& own_text, const hipdnn_rt::Device& device) {
@@ -162,9 +162,9 @@ Compatibility judge_compatibility(const std::string& text, const std::string& ow
   if (format.empty() || !std::all_of(format.begin(), format.end(), [](unsigned char c) { return std::isdigit(c); }) || format.size() > 9) {
     return {OrtCompiledModelCompatibility_EP_UNSUPPORTED, "its compatibility text '" + text + "' states no program format"};
   }
-  if (std::stoll(format) > hipdnn_rt::kProgramFormat) {
+  if (format != own["format"]) {
     return {OrtCompiledModelCompatibility_EP_UNSUPPORTED,
-            "program format " + format + " is newer than " + std::to_string(hipdnn_rt::kProgramFormat) + ", the newest this library reads; update hipdnn_mlir"};
+            "program format " + format + " is not " + own["format"] + ", the one this library reads; compile the model again"};
   }
   if (theirs["target"] != own["target"] && !device.runs(theirs["target"])) {
     return {OrtCompiledModelCompatibility_EP_UNSUPPORTED, describe_wrong_target(theirs["target"], own["target"])};

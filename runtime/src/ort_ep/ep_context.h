@@ -9,7 +9,7 @@
 #include "node_program.h"
 #include "ort.h"
 #include "plan/device.h"
-#include "program/open_program.h"
+#include "program/dynamic_program.h"
 
 namespace hipdnn_ep {
 
@@ -27,9 +27,9 @@ ContextSettings read_context_settings(const Ort& ort, const OrtSessionOptions* o
 /// Whether a node is an EPContext node of this provider.
 bool is_own_context(const Ort& ort, const OrtNode* node);
 
-/// What made a program of this format and where it runs, `library` being the hipDNN library's version:
+/// What made a program and where it runs, `library` being the hipDNN library's version:
 /// "hipdnn_mlir=0.1.0;format=1;target=host;hipdnn=1.2.3".
-std::string compatibility_text(const std::string& library, const std::string& target, std::int64_t format);
+std::string compatibility_text(const std::string& library, const std::string& target);
 /// As `library` in it: compiled where the target's library was not at hand.
 inline constexpr const char* kAnyLibrary = "any";
 
@@ -48,7 +48,7 @@ Compatibility judge_compatibility(const std::string& text, const std::string& ow
 /// may name one instead. Throws ProgramError, naming the node, for a broken program, one of a newer format or for another target, and for a
 /// path that leaves the model's folder (links in that folder are followed).
 struct ContextProgram {
-  std::shared_ptr<const hipdnn_rt::OpenProgram> program;
+  std::shared_ptr<const hipdnn_rt::DynamicProgram> program;
   std::span<const std::byte> container;
 };
 ContextProgram read_context(const Ort& ort, const OrtNode* node, const std::string& model_path, const ContextSettings& settings,

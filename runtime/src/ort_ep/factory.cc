@@ -279,7 +279,7 @@ OrtCompiledModelCompatibility Factory::judge(const OrtHardwareDevice* const* dev
     if (is_wanted && !is_virtual_) port = vendor.port;
   }
   const auto device = open_device({.port = port, .compare_plans = false});
-  const std::string own = compatibility_text(device->library().version(), device->target(), hipdnn_rt::kProgramFormat);
+  const std::string own = compatibility_text(device->library().version(), device->target());
   const Compatibility found = judge_compatibility(text, own, *device);
   if (!found.reason.empty()) logger_.warning("a compiled model is not compatible: " + found.reason);
   return found.verdict;

@@ -73,37 +73,37 @@ std::shared_ptr<NodeProgram> SizedNode::compile(const SizeCompiler& compiler, co
   return std::make_shared<NodeProgram>(settings_.ort, settings_.device, compiled.program->at({}), signature_, settings_.profile);
 }
 
-OpenNode::OpenNode(const NodeSettings& settings, std::shared_ptr<const hipdnn_rt::OpenProgram> program, NodeSignature signature,
+DynamicProgramNode::DynamicProgramNode(const NodeSettings& settings, std::shared_ptr<const hipdnn_rt::DynamicProgram> program, NodeSignature signature,
                    std::optional<SizeCompiler> rest)
     : SizedNode(settings, std::move(signature)), program_(std::move(program)), rest_(std::move(rest)) {
   check_arguments(*program_, this->signature());
   constants_ = std::make_shared<const hipdnn_rt::ConstantMemory>(*settings.device.device, program_->stored_constants());
 }
 
-void OpenNode::check_dims(const InputDims& dims) const {
+void DynamicProgramNode::check_dims(const InputDims& dims) const {
   if (!rest_) static_cast<void>(program_->sizes_of(dims));
 }
 
-std::shared_ptr<NodeProgram> OpenNode::make(const InputDims& dims) const {
+std::shared_ptr<NodeProgram> DynamicProgramNode::make(const InputDims& dims) const {
   hipdnn_rt::Sizes sizes;
-  std::shared_ptr<const hipdnn_rt::Program> instance;
+  std::shared_ptr<const hipdnn_rt::Program> specialization;
   try {
     sizes = program_->sizes_of(dims);  // sizes that the program has for equal may differ where one is 1
-    instance = program_->at(sizes);
+    specialization = program_->at(sizes);
   } catch (const hipdnn_rt::InputError&) {
     if (!rest_) throw;
     return compile(*rest_, dims);
   }
   try {
-    return std::make_shared<NodeProgram>(settings().ort, settings().device, instance, signature(), settings().profile, constants_);
+    return std::make_shared<NodeProgram>(settings().ort, settings().device, specialization, signature(), settings().profile, constants_);
   } catch (const hipdnn_rt::PlanRefusedError& error) {
     throw hipdnn_rt::InputError("the device does not take " + program_->describe(sizes) + ": " + error.what());
   }
 }
 
-std::unique_ptr<FusedNode> make_node(const NodeSettings& settings, std::shared_ptr<const hipdnn_rt::OpenProgram> program,
+std::unique_ptr<FusedNode> make_node(const NodeSettings& settings, std::shared_ptr<const hipdnn_rt::DynamicProgram> program,
                                      NodeSignature signature, std::optional<SizeCompiler> rest) {
-  if (!program->is_static()) return std::make_unique<OpenNode>(settings, std::move(program), std::move(signature), std::move(rest));
+  if (!program->is_static()) return std::make_unique<DynamicProgramNode>(settings, std::move(program), std::move(signature), std::move(rest));
   check_arguments(*program, signature);
   auto only = std::make_unique<NodeProgram>(settings.ort, settings.device, program->at({}), std::move(signature), settings.profile);
   return std::make_unique<StaticNode>(settings.ort, std::move(only));

@@ -11,7 +11,7 @@
 #include "execute/size_cache.h"
 #include "model_compiler.h"
 #include "node_program.h"
-#include "program/open_program.h"
+#include "program/dynamic_program.h"
 
 namespace hipdnn_ep {
 
@@ -102,19 +102,19 @@ class SizedNode : public FusedNode {
 };
 
 /// A node with a dynamic program: a run with a new shape lays it out and builds its plans.
-class OpenNode final : public SizedNode {
+class DynamicProgramNode final : public SizedNode {
  public:
   /// `rest` compiles for sizes for which the program does not hold; none where that is an error. Throws ProgramError where the program's
   /// arguments are not the node's.
-  OpenNode(const NodeSettings& settings, std::shared_ptr<const hipdnn_rt::OpenProgram> program, NodeSignature signature,
+  DynamicProgramNode(const NodeSettings& settings, std::shared_ptr<const hipdnn_rt::DynamicProgram> program, NodeSignature signature,
            std::optional<SizeCompiler> rest);
 
  private:
   void check_dims(const InputDims& dims) const override;
   std::shared_ptr<NodeProgram> make(const InputDims& dims) const override;
 
-  std::shared_ptr<const hipdnn_rt::OpenProgram> program_;
-  /// Of all instances.
+  std::shared_ptr<const hipdnn_rt::DynamicProgram> program_;
+  /// Of all specializations.
   std::shared_ptr<const hipdnn_rt::ConstantMemory> constants_;
   std::optional<SizeCompiler> rest_;
 };
@@ -131,8 +131,8 @@ class DynamicNode final : public SizedNode {
   SizeCompiler compiler_;
 };
 
-/// The node that runs a program. Throws as NodeProgram and OpenNode do.
-std::unique_ptr<FusedNode> make_node(const NodeSettings& settings, std::shared_ptr<const hipdnn_rt::OpenProgram> program,
+/// The node that runs a program. Throws as NodeProgram and DynamicProgramNode do.
+std::unique_ptr<FusedNode> make_node(const NodeSettings& settings, std::shared_ptr<const hipdnn_rt::DynamicProgram> program,
                                      NodeSignature signature, std::optional<SizeCompiler> rest = std::nullopt);
 
 }  // namespace hipdnn_ep

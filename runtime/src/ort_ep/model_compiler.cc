@@ -190,7 +190,7 @@ std::optional<CompiledModel> ModelCompiler::find_compiled(const std::string& key
   if (!path) return std::nullopt;
   try {
     const auto file = std::make_shared<const hipdnn_rt::MappedFile>(*path);
-    return CompiledModel{hipdnn_rt::OpenProgram::parse_container(file->bytes(), file), file->bytes()};
+    return CompiledModel{hipdnn_rt::DynamicProgram::parse_container(file->bytes(), file), file->bytes()};
   } catch (const std::exception& error) {
     logger_.info(std::string("a cached program is broken and compiled again: ") + error.what());
     cache_->remove(key, kCompiled);
@@ -235,7 +235,7 @@ CompiledModel ModelCompiler::request_program(const std::string& key, const Memor
   service_.request(compiler_options(options_), request, std::array{image.fd(), output.fd()});
   output.seal_size();
   const auto mapping = std::make_shared<const Mapping>(output.map(MemoryFile::Access::read_only));
-  CompiledModel compiled{hipdnn_rt::OpenProgram::parse_container(mapping->bytes(), mapping), mapping->bytes()};
+  CompiledModel compiled{hipdnn_rt::DynamicProgram::parse_container(mapping->bytes(), mapping), mapping->bytes()};
   store(key, kCompiled, mapping->bytes());
   // The file's pages can leave memory under pressure, those of a memory file cannot.
   return find_compiled(key).value_or(std::move(compiled));

@@ -12,7 +12,7 @@
 #include "logger.h"
 #include "model_encoder.h"
 #include "options.h"
-#include "program/open_program.h"
+#include "program/dynamic_program.h"
 #include "storage/disk_cache.h"
 #include "support/compiler_service.h"
 #include "support/memory_file.h"
@@ -40,7 +40,7 @@ struct PlacedModel {
 
 /// A program and its container's bytes, which the program keeps alive.
 struct CompiledModel {
-  std::shared_ptr<const hipdnn_rt::OpenProgram> program;
+  std::shared_ptr<const hipdnn_rt::DynamicProgram> program;
   std::span<const std::byte> container;
 };
 

@@ -69,7 +69,7 @@ ONNXTensorElementDataType element_of(hipdnn_rt::DType dtype) {
   return ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
 }
 
-/// An argument of a program; sizes that are open are -1.
+/// An argument of a program; dynamic dims are -1.
 struct KnownArgument {
   const std::string& name;
   hipdnn_rt::DType dtype;
@@ -78,7 +78,7 @@ struct KnownArgument {
 
 KnownArgument known(const hipdnn_rt::Argument& argument) { return {argument.name, argument.dtype, argument.dims}; }
 
-KnownArgument known(const hipdnn_rt::OpenArgument& argument) {
+KnownArgument known(const hipdnn_rt::DynamicArgument& argument) {
   KnownArgument found{argument.name, argument.dtype, {}};
   for (const hipdnn_rt::Expression& dim : argument.dims) found.dims.push_back(dim.entry ? -1 : dim.number);
   return found;
@@ -139,7 +139,7 @@ struct NodeProgram::Call {
   }
 };
 
-void check_arguments(const hipdnn_rt::OpenProgram& program, const NodeSignature& signature) {
+void check_arguments(const hipdnn_rt::DynamicProgram& program, const NodeSignature& signature) {
   check_values(program.inputs(), signature.inputs, "input", Sizes::declared);
   // ONNX Runtime allocates what the program asks for, and warns where the model declares other sizes.
   check_values(program.outputs(), signature.outputs, "output", Sizes::any);

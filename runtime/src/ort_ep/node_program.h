@@ -10,7 +10,7 @@
 #include "graph_view.h"
 #include "ort.h"
 #include "profile.h"
-#include "program/open_program.h"
+#include "program/dynamic_program.h"
 
 namespace hipdnn_ep {
 
@@ -38,7 +38,7 @@ struct SessionDevice {
 
 /// Throw ProgramError where a program's arguments are not the signature's values, position by position: in number, element type, or a size of an
 /// input that both know.
-void check_arguments(const hipdnn_rt::OpenProgram& program, const NodeSignature& signature);
+void check_arguments(const hipdnn_rt::DynamicProgram& program, const NodeSignature& signature);
 
 /// Safe to run from several threads at once. A run whose pointers were seen before neither locks nor allocates.
 class NodeProgram {

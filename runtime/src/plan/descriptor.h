@@ -16,8 +16,8 @@ struct DescriptorTraits {
   static void destroy(const Library& library, hipdnnBackendDescriptor_t raw) { library.hipdnn().destroy_descriptor(raw); }
 };
 
-/// An attribute of the constants extension as the ABI's functions take it. Its values lie outside the C enum, which is a 32-bit int all the same.
-inline hipdnnBackendAttributeName_t extension_attribute(hipdnnConstantsExtension_t name) {
+/// An attribute of this project's extensions as the ABI's functions take it. Their values lie outside the C enum, which is a 32-bit int all the same.
+inline hipdnnBackendAttributeName_t extension_attribute(hipdnnMlirExtension_t name) {
   return std::bit_cast<hipdnnBackendAttributeName_t>(static_cast<std::uint32_t>(name));
 }
 

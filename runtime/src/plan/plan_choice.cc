@@ -17,6 +17,23 @@ namespace {
 constexpr std::array<PlanTimer::Before, 4> kBefore{
     {{std::byte{0xff}, false}, {std::byte{0}, false}, {std::byte{0x4b}, true}, {std::byte{0xff}, true}}};
 
+/// Compare the operands' roles with what the library says that the graph writes, if it does: what is only read may lie in read-only memory.
+void check_roles(const Descriptor& graph, const Executable& executable, const std::string& label) {
+  const HipdnnApi& api = graph.library().hipdnn();
+  std::vector<std::int64_t> written(executable.operands.size());
+  std::int64_t count = 0;
+  const hipdnnStatus_t status = api.get_attribute(graph.get(), extension_attribute(HIPDNN_ATTR_OPERATIONGRAPH_RESULT_UIDS_MLIR_EXT), HIPDNN_TYPE_INT64,
+                                                  static_cast<std::int64_t>(written.size()), &count, written.data());
+  if (status != HIPDNN_STATUS_SUCCESS) return static_cast<void>(take_last_error(api));
+  written.resize(std::min(written.size(), static_cast<std::size_t>(count)));
+  for (const Operand& operand : executable.operands) {
+    const bool is_written = std::ranges::find(written, operand.uid) != written.end();
+    if (is_written == operand.is_output) continue;
+    throw ProgramError(label + ": operand with uid " + std::to_string(operand.uid) + ": expected role " +
+                       (is_written ? "\"out\": an operation writes it" : "\"in\": no operation writes it"));
+  }
+}
+
 }  // namespace
 
 PlanChoice::PlanChoice(const Device& device, std::shared_ptr<const Handle> handle, const Executable& executable,
@@ -34,6 +51,7 @@ PlanChoice::Chosen PlanChoice::choose(const PlanRecord* kept) {
 
 PlanChoice::Chosen PlanChoice::choose_proposal(const PlanRecord* kept) {
   const std::vector<Descriptor> graph = build_descriptors(device_.shared_library(), handle_->get(), executable_.descriptors, label_);
+  check_roles(graph.back(), executable_, label_);
   int timed = kept != nullptr ? 0 : device_.options().autotune;
   bool is_compared = kept == nullptr;
   std::vector<Proposal> proposals = propose(device_, graph.back(), label_, reasons_);

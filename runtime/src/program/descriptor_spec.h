@@ -29,6 +29,11 @@ struct DescriptorSpec {
 /// Null where the descriptor has no such attribute.
 const AttributeSpec* find_attribute(const DescriptorSpec& spec, hipdnnBackendAttributeName_t name);
 
+/// The elements of an attribute of integers of 32 or 64 bits.
+std::vector<std::int64_t> integers_of(const AttributeSpec& attribute);
+/// Set one of them; false where it does not fit.
+bool set_integer(AttributeSpec& attribute, std::size_t index, std::int64_t value);
+
 /// The values of an attribute of this type, as many as it has; none where the descriptor does not have it.
 template <typename T>
 std::vector<T> values_of(const DescriptorSpec& spec, hipdnnBackendAttributeName_t name) {

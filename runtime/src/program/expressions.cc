@@ -10,7 +10,7 @@ namespace hipdnn_rt {
 namespace {
 
 /// Bounds the work that a hostile file can cause.
-constexpr std::size_t kListLimit = 65'536;
+constexpr std::size_t kEntryLimit = 65'536;
 constexpr std::int64_t kInt64Min = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kInt64Max = std::numeric_limits<std::int64_t>::max();
 constexpr const char* kReference = "expr";
@@ -29,12 +29,12 @@ Expressions Expressions::read(const Field& root) {
   const std::optional<Field> entries = root.find("expressions");
   if (!symbols) return table;
   std::set<std::string> names;
-  const std::size_t symbol_count = symbols->array_size(kListLimit);
+  const std::size_t symbol_count = symbols->array_size(kEntryLimit);
   for (std::size_t i = 0; i < symbol_count; ++i) {
     table.symbols_.push_back(symbols->at(i).text());
     if (!names.insert(table.symbols_.back()).second) symbols->at(i).fail("a name used once");
   }
-  const std::size_t count = entries ? entries->array_size(kListLimit) : 0;
+  const std::size_t count = entries ? entries->array_size(kEntryLimit) : 0;
   for (std::size_t i = 0; i < count; ++i) {
     const Field field = entries->at(i);
     const std::size_t size = field.array_size(3);
@@ -44,8 +44,8 @@ Expressions Expressions::read(const Field& root) {
     if (entry.action == Operator::symbol) {
       entry.a.number = field.at(1).integer(0, static_cast<std::int64_t>(symbol_count) - 1);
     } else {
-      entry.a = table.reference(field.at(1), kInt64Min);
-      entry.b = table.reference(field.at(2), kInt64Min);
+      entry.a = table.reference(field.at(1), kInt64Min, kInt64Max);
+      entry.b = table.reference(field.at(2), kInt64Min, kInt64Max);
     }
     table.entries_.push_back(entry);
   }
@@ -63,18 +63,12 @@ Expressions::Operator Expressions::read_operator(const Field& field) {
   field.fail("one of \"symbol\", \"+\", \"*\", \"floordiv\", \"ceildiv\", \"mod\"");
 }
 
-Expression Expressions::reference(const Field& field, std::int64_t minimum) const {
-  if (!field.json().is_object()) return {field.integer(minimum, kInt64Max), std::nullopt};
-  const Field entry = field[kReference];
-  return {0, static_cast<std::size_t>(entry.integer(0, static_cast<std::int64_t>(entries_.size()) - 1))};
+Expression Expressions::reference(const Field& field, std::int64_t least, std::int64_t greatest) const {
+  if (!is_reference(field.json())) return {field.integer(least, greatest), std::nullopt};
+  return {0, static_cast<std::size_t>(field[kReference].integer(0, static_cast<std::int64_t>(entries_.size()) - 1))};
 }
 
-std::optional<std::size_t> Expressions::referred(const nlohmann::json& value) {
-  if (!value.is_object() || value.size() != 1) return std::nullopt;
-  const auto entry = value.find(kReference);
-  if (entry == value.end() || !entry->is_number_unsigned()) return std::nullopt;
-  return entry->get<std::size_t>();
-}
+bool Expressions::is_reference(const nlohmann::json& value) { return value.is_object() && value.size() == 1 && value.contains(kReference); }
 
 std::vector<std::int64_t> Expressions::evaluate(std::span<const std::int64_t> symbols) const {
   std::vector<std::int64_t> values;

@@ -1,4 +1,4 @@
-// Integer expressions over the symbols of a program: the sizes that its model leaves open.
+// Integer expressions over the symbols of a program: the sizes of its dynamic dimensions.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,10 @@ class Expressions {
 
   const std::vector<std::string>& symbols() const { return symbols_; }
 
-  /// Read a number or a reference to the table. Throws ProgramError.
-  Expression reference(const Field& field, std::int64_t minimum) const;
-  /// The entry that a JSON value refers to, where it is a reference; its index is not checked.
-  static std::optional<std::size_t> referred(const nlohmann::json& value);
+  /// Read a number, within bounds, or a reference to the table. Throws ProgramError.
+  Expression reference(const Field& field, std::int64_t least, std::int64_t greatest) const;
+  /// Whether a JSON value is a reference.
+  static bool is_reference(const nlohmann::json& value);
 
   /// The value of every entry where the symbols have the given values. Throws InputError where one leaves 64 bits or divides by zero.
   std::vector<std::int64_t> evaluate(std::span<const std::int64_t> symbols) const;

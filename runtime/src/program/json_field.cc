@@ -50,11 +50,6 @@ std::optional<std::int64_t> as_int64(const nlohmann::json& value) {
   return std::nullopt;
 }
 
-std::string range_text(std::int64_t minimum, std::int64_t maximum) {
-  if (maximum == std::numeric_limits<std::int64_t>::max()) return "an integer of at least " + std::to_string(minimum);
-  return "an integer from " + std::to_string(minimum) + " to " + std::to_string(maximum);
-}
-
 }  // namespace
 
 nlohmann::json parse_json(std::string_view text, const std::string& what) {
@@ -69,6 +64,13 @@ nlohmann::json parse_json(std::string_view text, const std::string& what) {
     }
     throw ProgramError(what + ": not valid JSON (" + reason.substr(0, 160) + "); the file is damaged, compile the model again");
   }
+}
+
+std::string json_text(const std::string& text) { return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); }
+
+std::string range_text(std::int64_t minimum, std::int64_t maximum) {
+  if (maximum == std::numeric_limits<std::int64_t>::max()) return "an integer of at least " + std::to_string(minimum);
+  return "an integer from " + std::to_string(minimum) + " to " + std::to_string(maximum);
 }
 
 Field Field::operator[](std::string_view key) const {
@@ -108,16 +110,18 @@ std::int64_t Field::integer(std::int64_t minimum, std::int64_t maximum) const {
   return *number;
 }
 
-std::uint64_t Field::byte_count() const { return static_cast<std::uint64_t>(integer(0, std::numeric_limits<std::int64_t>::max())); }
+std::optional<std::int64_t> Field::integer_at(std::size_t index, std::int64_t minimum, std::int64_t maximum) const {
+  const std::optional<std::int64_t> number = as_int64((*value_)[index]);
+  return number && *number >= minimum && *number <= maximum ? number : std::nullopt;
+}
 
 std::vector<std::int64_t> Field::integers(std::size_t limit, std::int64_t minimum, std::int64_t maximum) const {
   std::vector<std::int64_t> numbers;
   const std::size_t count = array_size(limit);
   numbers.reserve(count);
-  for (const nlohmann::json& element : *value_) {
-    const std::optional<std::int64_t> number = as_int64(element);
-    if (!number || *number < minimum || *number > maximum) at(numbers.size()).fail(range_text(minimum, maximum));
-    numbers.push_back(*number);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::optional<std::int64_t> number = integer_at(i, minimum, maximum);
+    numbers.push_back(number ? *number : at(i).integer(minimum, maximum));
   }
   return numbers;
 }

@@ -15,6 +15,12 @@ namespace hipdnn_rt {
 /// Parse JSON text of unknown origin. Throws ProgramError, naming `what`, for broken text or nesting deeper than the format needs.
 nlohmann::json parse_json(std::string_view text, const std::string& what);
 
+/// A string as JSON.
+std::string json_text(const std::string& text);
+
+/// "an integer from 0 to 3", for messages.
+std::string range_text(std::int64_t minimum, std::int64_t maximum);
+
 /// A view of a value inside a parsed document, which must outlive it.
 class Field {
  public:
@@ -35,8 +41,8 @@ class Field {
   bool boolean() const;
   /// An integer within [minimum, maximum].
   std::int64_t integer(std::int64_t minimum, std::int64_t maximum) const;
-  /// A count of bytes: zero or more.
-  std::uint64_t byte_count() const;
+  /// The element of an array, where it is an integer within [minimum, maximum].
+  std::optional<std::int64_t> integer_at(std::size_t index, std::int64_t minimum, std::int64_t maximum) const;
   std::vector<std::int64_t> integers(std::size_t limit, std::int64_t minimum, std::int64_t maximum) const;
   /// A number, or one of "inf", "-inf", "nan".
   double real() const;

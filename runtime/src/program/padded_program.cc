@@ -2,17 +2,15 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <string>
 #include <utility>
-
-#include <nlohmann/json.hpp>
 
 #include "device/error.h"
 
 namespace hipdnn_rt {
 namespace {
 
-using Json = nlohmann::json;
 using Dims = std::vector<std::int64_t>;
 
 constexpr std::uint64_t kCopyLimit = 1024;
@@ -113,19 +111,18 @@ std::vector<Copy> cutting(const Argument& large, const Dims& dims, std::uint32_t
   return copies;
 }
 
-Json step_of(const Copy& copy, const std::string& name) {
-  const auto place = [](const View& view) { return Json{{"buffer", view.buffer}, {"offset", view.offset}}; };
-  return {{"kind", "copy"}, {"name", name}, {"bytes", copy.bytes}, {"src", place(copy.source)}, {"dst", place(copy.destination)}};
+records::Step<Concrete> step_of(const Copy& copy, const std::string& name) {
+  const auto place = [](const View& view) { return records::Location<Concrete>{view.buffer, static_cast<std::int64_t>(view.offset)}; };
+  return {records::Copy<Concrete>{name, static_cast<std::int64_t>(copy.bytes), place(copy.source), place(copy.destination)}};
 }
 
 /// Put a buffer of these dims in the place of an input's or output's, whose own becomes a temp; returns its index.
-std::uint32_t replace_buffer(Json& program, Json& argument, const Argument& checked, const Dims& dims, const char* kind) {
-  Json& buffers = program.at("buffers");
-  const auto index = static_cast<std::uint32_t>(buffers.size());
-  buffers.at(checked.buffer)["kind"] = "temp";
-  buffers.push_back({{"kind", kind}, {"bytes", product(dims.begin(), dims.end()) * info_of(checked.dtype).bytes}});
-  argument["dims"] = dims;
-  argument["buffer"] = index;
+std::uint32_t replace_buffer(records::Body<Concrete>& body, records::Port<Concrete>& port, const Argument& checked, const Dims& dims, BufferKind kind) {
+  const auto index = static_cast<std::uint32_t>(body.buffers.size());
+  body.buffers[checked.buffer].kind = BufferKind::temp;
+  body.buffers.push_back({kind, static_cast<std::int64_t>(product(dims.begin(), dims.end()) * info_of(checked.dtype).bytes)});
+  port.dims = dims;
+  port.buffer = index;
   return index;
 }
 
@@ -137,30 +134,26 @@ void check_dims(const Argument& argument, const Dims& dims) {
 
 }  // namespace
 
-Json padded_program(const Json& program, const Program& checked, std::span<const Dims> inputs, std::span<const Dims> outputs) {
-  Json made = program;
-  Json::array_t steps;
+ProgramParts padded_program(ProgramParts parts, const Program& checked, std::span<const Dims> inputs, std::span<const Dims> outputs) {
+  records::Body<Concrete>& body = parts.body;
+  std::vector<records::Step<Concrete>> steps;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Argument& large = checked.inputs()[i];
     check_dims(large, inputs[i]);
     if (inputs[i] == large.dims) continue;
-    const std::uint32_t given = replace_buffer(made, made.at("inputs").at(i), large, inputs[i], "input");
+    const std::uint32_t given = replace_buffer(body, body.inputs[i], large, inputs[i], BufferKind::input);
     for (const Copy& copy : padding(large, inputs[i], given)) steps.push_back(step_of(copy, "pad " + large.name));
   }
-  for (Json& step : made.at("steps")) steps.push_back(std::move(step));
+  std::ranges::move(body.steps, std::back_inserter(steps));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Argument& large = checked.outputs()[i];
     check_dims(large, outputs[i]);
     if (outputs[i] == large.dims) continue;
-    const std::uint32_t wanted = replace_buffer(made, made.at("outputs").at(i), large, outputs[i], "output");
+    const std::uint32_t wanted = replace_buffer(body, body.outputs[i], large, outputs[i], BufferKind::output);
     for (const Copy& copy : cutting(large, outputs[i], wanted)) steps.push_back(step_of(copy, "cut " + large.name));
   }
-  for (Json& buffer : made.at("buffers")) {
-    buffer["first"] = 0;
-    buffer["last"] = std::max<std::size_t>(steps.size(), 1) - 1;
-  }
-  made["steps"] = std::move(steps);
-  return made;
+  body.steps = std::move(steps);
+  return parts;
 }
 
 }  // namespace hipdnn_rt

@@ -5,17 +5,15 @@
 #include <span>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
-#include "program/program.h"
+#include "program/checks.h"
 
 namespace hipdnn_rt {
 
-/// `program` with inputs and outputs of these dims, none of them larger: inputs are copied into the buffers that were the program's, with
+/// A program with inputs and outputs of these dims, none of them larger: inputs are copied into the buffers that were the program's, with
 /// their last elements repeated, outputs out of them. All copies are steps, so they happen where the program runs.
-/// `checked` is what reading `program` has given. Throws InputError where there is no element to repeat, or where it would take too many copies:
+/// `checked` is what checking `parts` has given. Throws InputError where there is no element to repeat, or where it would take too many copies:
 /// one for each row of the dims in front of the last one that differs.
-nlohmann::json padded_program(const nlohmann::json& program, const Program& checked, std::span<const std::vector<std::int64_t>> inputs,
-                              std::span<const std::vector<std::int64_t>> outputs);
+ProgramParts padded_program(ProgramParts parts, const Program& checked, std::span<const std::vector<std::int64_t>> inputs,
+                            std::span<const std::vector<std::int64_t>> outputs);
 
 }  // namespace hipdnn_rt

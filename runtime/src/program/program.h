@@ -6,23 +6,18 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "program/descriptor_spec.h"
 #include "program/dtype.h"
+#include "program_records.h"
 
 namespace hipdnn_rt {
-
-class Field;
-
-/// The newest format this runtime reads.
-inline constexpr std::int64_t kProgramFormat = 4;
 
 /// An input or output of the model: a dense array in C order.
 struct Argument {
@@ -33,14 +28,14 @@ struct Argument {
   std::uint32_t buffer;
 };
 
-/// A stored tensor; `data` lives as long as the program.
+/// A tensor that the program reads; `data` lives as long as the program.
 struct Constant {
   std::string tensor;
   std::uint32_t buffer;
   std::span<const std::byte> data;
+  /// What owns the memory where the elements were computed from sizes; null where the tensor is stored.
+  std::shared_ptr<const void> computed;
 };
-
-enum class BufferKind { input, output, constant, temp };
 
 /// Memory a step may use. `first_step` and `last_step` are the steps that touch it, first_step > last_step where none does.
 struct Buffer {
@@ -67,7 +62,7 @@ struct Executable {
   std::string summary;
   std::vector<Operand> operands;
   std::vector<DescriptorSpec> descriptors;
-  /// Text that is equal for equal descriptors.
+  /// Bytes that are equal for equal descriptors with equal operands.
   std::string canonical;
 };
 
@@ -122,35 +117,11 @@ struct Step {
 /// Named tensors outside a file; the owner keeps the memory alive.
 using Tensors = std::map<std::string, std::span<const std::byte>, std::less<>>;
 
-/// What a container holds: a program's text, and its tensors.
-struct Contents {
-  std::string text;
-  Tensors tensors;
-};
-
-/// Take a container apart and compare its checksum. Throws ProgramError.
-Contents open_container(std::span<const std::byte> bytes);
-
 /// A whole program. Everything in it has been checked: an index is in range, an extent lies in its buffer, a step reads only what has been written.
 /// Immutable, safe to share between threads.
 class Program {
  public:
-  using Tensors = hipdnn_rt::Tensors;
-
-  /// Map a program file. Throws ProgramError, which names the file and the field.
-  static std::shared_ptr<const Program> load(const std::string& path);
-  /// Parse a container that is in memory already; `owner` keeps `bytes` alive.
-  static std::shared_ptr<const Program> parse_container(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
-  /// Parse a program's text with its tensors; `owner` keeps them alive.
-  static std::shared_ptr<const Program> parse(std::string_view text, const Tensors& tensors, std::shared_ptr<const void> owner);
-  /// Read a program that is parsed already; `text` is what it was parsed from.
-  static std::shared_ptr<const Program> read(const nlohmann::json& json, std::string text, const Tensors& tensors,
-                                             std::shared_ptr<const void> owner);
-  /// Throw ProgramError where the program's format is newer than kProgramFormat.
-  static void check_format(const Field& root);
-
   const std::string& target() const { return target_; }
-  const std::string& text() const { return text_; }
   const std::vector<Argument>& inputs() const { return inputs_; }
   const std::vector<Argument>& outputs() const { return outputs_; }
   const std::vector<Constant>& constants() const { return constants_; }
@@ -160,11 +131,10 @@ class Program {
   const std::vector<Step>& steps() const { return steps_; }
 
  private:
-  friend class ProgramReader;
+  friend class ProgramChecker;
   Program() = default;
 
   std::string target_;
-  std::string text_;
   std::vector<Argument> inputs_;
   std::vector<Argument> outputs_;
   std::vector<Constant> constants_;
@@ -175,13 +145,10 @@ class Program {
   std::shared_ptr<const void> owner_;
 };
 
-/// Parse one member of a program's `executables`. Throws ProgramError naming the field.
-Executable parse_executable(const Field& field);
+/// Parse one member of a program's `executables`, without expressions. Throws ProgramError naming the field.
+Executable parse_executable(std::string_view text);
 
 /// Bits of one element of a hipDNN data type; nothing where it is unknown.
 std::optional<std::uint64_t> element_bits(std::int64_t dtype);
-
-/// Parse one member of a program's `kernels`. Attributes and what a function asks of its tensors are the port's to check. Throws ProgramError.
-Kernel parse_kernel(const Field& field);
 
 }  // namespace hipdnn_rt

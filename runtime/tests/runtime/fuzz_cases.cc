@@ -6,7 +6,7 @@
 
 #include "cases.h"
 #include "device/error.h"
-#include "program/open_program.h"
+#include "program/dynamic_program.h"
 #include "sample_program.h"
 #include "session.h"
 
@@ -44,7 +44,7 @@ void run_accepted(const std::shared_ptr<const hipdnn_rt::Device>& device, const 
 void try_bytes(const std::shared_ptr<const hipdnn_rt::Device>& device, const std::vector<std::byte>& bytes, Tally& tally) {
   std::shared_ptr<const Program> program;
   try {
-    const auto open = hipdnn_rt::OpenProgram::parse_container(bytes, nullptr);
+    const auto open = hipdnn_rt::DynamicProgram::parse_container(bytes, nullptr);
     program = open->at(hipdnn_rt::Sizes(open->symbols().size(), 3));
   } catch (const hipdnn_rt::ProgramError&) {
     ++tally.refused;
@@ -65,7 +65,7 @@ void test_no_crash_when_bits_flip(const Libraries& libraries) {
   const auto device = open_host(libraries);
   Tally tally;
   for (const Sample& sample : {relu_of_sum({3, 5}), two_convolutions(2, 4, true), doubled_rows(3, 5, {2, 0}),
-                               sum_with_computed({reference(0)}), stored_relu()}) {
+                               sum_with_computed({reference(0)}), specialized_relu()}) {
     const std::vector<std::byte> good = sample.container();
     for (std::size_t i = 0; i < good.size(); ++i) {
       std::vector<std::byte> bytes = good;
@@ -91,7 +91,7 @@ void test_no_crash_when_values_are_hostile(const Libraries& libraries) {
   Tally tally;
   for (int trial = 0; trial < 6000; ++trial) {
     const std::array samples{relu_of_sum({3, 5}), two_convolutions(2, 4, trial % 2 == 1), doubled_rows(3, 5, {2, 0, -1}),
-                             sum_with_computed({reference(0)}), open_convolution(), stored_relu()};
+                             sum_with_computed({reference(0)}), dynamic_convolution(), specialized_relu()};
     Sample sample = samples[static_cast<std::size_t>(trial) % samples.size()];
     const json flat = sample.program.flatten();
     const int edits = static_cast<int>(generator() % 3) + 1;

@@ -205,7 +205,7 @@ hipdnn_rt::Executable half_convolution_with_relu(std::int64_t channels, std::int
   set(graph, HIPDNN_ATTR_OPERATIONGRAPH_OPS, {4, 5});
   descriptors.push_back(graph);
   executable["operands"] = {{{"uid", 1}, {"role", "in"}}, {{"uid", 2}, {"role", "in"}}, {{"uid", 4}, {"role", "out"}}};
-  return hipdnn_rt::parse_executable(hipdnn_rt::Field(executable, "executable"));
+  return hipdnn_rt::parse_executable(executable.dump());
 }
 
 void test_reference_is_exact_when_the_graph_is_of_f16(const Libraries& libraries) {
@@ -256,7 +256,7 @@ nlohmann::json convolution_of(std::int64_t batch, std::int64_t channels, std::in
   return executable;
 }
 
-hipdnn_rt::Executable parsed(const nlohmann::json& executable) { return hipdnn_rt::parse_executable(hipdnn_rt::Field(executable, "executable")); }
+hipdnn_rt::Executable parsed(const nlohmann::json& executable) { return hipdnn_rt::parse_executable(executable.dump()); }
 
 std::vector<std::byte> taken(const std::vector<std::byte>& whole, const std::vector<hipdnn_rt::Piece>& pieces) {
   std::vector<std::byte> bytes;

@@ -33,14 +33,15 @@ std::vector<float> expected_rows(const std::vector<float>& x, const std::vector<
 }
 
 void test_read_when_well_formed() {
-  const auto program = doubled_rows(kRows, kColumns, {3, -4}).parse();
+  const Sample sample = doubled_rows(kRows, kColumns, {3, -4});
+  const auto program = sample.parse();
   check::equal(program->kernels().size(), std::size_t{2});
   const hipdnn_rt::Kernel& gather = program->kernels()[0];
   check::equal(gather.function, std::string("gather"));
   check::equal(gather.operands[0].extent_bytes, std::uint64_t{48});
   check::equal(gather.operands[1].alignment, std::uint64_t{4});
   check::that(gather.operands[2].is_output && !gather.operands[1].is_output, "roles");
-  check::that(json::parse(gather.image) == json{{"function", "gather"}, {"tensors", json::parse(program->text())["kernels"][0]["tensors"]}, {"attributes", {{"axis", 0}}}},
+  check::that(json::parse(gather.image) == json{{"function", "gather"}, {"tensors", sample.program["kernels"][0]["tensors"]}, {"attributes", {{"axis", 0}}}},
               "the image is function, tensors and attributes");
   check::equal(std::get<hipdnn_rt::LaunchStep>(program->steps()[1].action).kernel, std::uint32_t{1});
 }
@@ -53,7 +54,7 @@ void test_refused_when_a_field_is_wrong() {
       {{"/kernels/0/function", 1}, "program.kernels[0].function: expected a string"},
       {{"/kernels/0/attributes", 1}, "program.kernels[0].attributes: expected an object"},
       {{"/kernels/0/tensors", json::object()}, "program.kernels[0].tensors: expected an array"},
-      {{"/kernels/0/tensors/0/role", "inout"}, "program.kernels[0].tensors[0].role: expected \"in\" or \"out\""},
+      {{"/kernels/0/tensors/0/role", "inout"}, "program.kernels[0].tensors[0].role: expected one of \"in\", \"out\""},
       {{"/kernels/0/tensors/0/role", "out"}, "program.kernels[0].tensors[1].role: expected \"out\": ins come first"},
       {{"/kernels/0/tensors/0/dtype", "f8"}, "program.kernels[0].tensors[0].dtype: expected an element type"},
       {{"/kernels/0/tensors/0/dims/0", -1}, "program.kernels[0].tensors[0].dims[0]: expected an integer of at least 0, got -1"},
@@ -88,7 +89,6 @@ json code_of_gather() {
 
 void test_code_is_read_when_well_formed() {
   Sample sample = doubled_rows(kRows, kColumns, {3, -4});
-  sample.program["format"] = 3;
   sample.program["kernels"][0]["code"] = code_of_gather();
   const auto program = sample.parse();
   const hipdnn_rt::Kernel& kernel = program->kernels()[0];
@@ -109,7 +109,7 @@ void test_code_is_refused_when_a_field_is_wrong() {
       {{"/code/block/0", 1025}, "program.kernels[0].code.block[0]: expected an integer from 1 to 1024, got 1025"},
       {{"/code/arguments/0", 3}, "program.kernels[0].code.arguments[0]: expected an integer from 0 to 2, got 3"},
       {{"/code/waits", 1}, "program.kernels[0].code.waits: expected true or false"},
-      {{"/code/encoding", "hex"}, "program.kernels[0].code.encoding: expected \"text\" or \"base64\""},
+      {{"/code/encoding", "hex"}, "program.kernels[0].code.encoding: expected one of \"text\", \"base64\""},
       {{"/code/image", "A*=="}, "program.kernels[0].code.image: expected base64"},
   };
   for (const auto& [edit, expected] : edits) {
@@ -162,7 +162,6 @@ void test_values_when_streams_work_on_their_own_time(const Libraries& libraries)
 Sample rows_by_waiting_code(const std::vector<std::int32_t>& indices) {
   Sample sample = doubled_rows(kRows, kColumns, indices);
   sample.program["target"] = "hip";
-  sample.program["format"] = 3;
   json& gather = sample.program["kernels"][0];
   const json image{{"function", gather["function"]}, {"tensors", gather["tensors"]}, {"attributes", gather["attributes"]}};
   gather["code"] = {{"function", gather["function"]}, {"grid", {1, 1, 1}}, {"block", {1, 1, 1}}, {"arguments", {0, 1, 2}},

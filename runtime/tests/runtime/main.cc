@@ -20,11 +20,11 @@ int main(int argc, char** argv) {
   runtime_tests::add_run_cases(suite, libraries);
   runtime_tests::add_concurrency_cases(suite, libraries);
   runtime_tests::add_memory_cases(suite, libraries);
-  runtime_tests::add_open_program_cases(suite, libraries);
+  runtime_tests::add_dynamic_program_cases(suite, libraries);
   runtime_tests::add_plugin_cases(suite, libraries);
   runtime_tests::add_pool_cases(suite, libraries);
   runtime_tests::add_size_cache_cases(suite);
-  runtime_tests::add_stored_instance_cases(suite, libraries);
+  runtime_tests::add_specialization_cases(suite, libraries);
   runtime_tests::add_stream_cases(suite, libraries);
   return suite.run(argc > 7 ? argv[7] : "");
 }

@@ -201,6 +201,22 @@ void test_all_refused_graphs_are_named_with_their_steps(const Libraries& librari
   check::that(!both.at(0).reason.empty() && !both.at(1).reason.empty(), "the library's own words are missing");
 }
 
+/// A file whose roles pass for those of another graph: the sum's second operand in the place of its result, and the other way round.
+void test_refused_when_a_graph_writes_what_the_program_says_is_read(const Libraries& libraries) {
+  Sample sample = relu_of_sum({4});
+  auto& operands = sample.program["executables"][0]["operands"];
+  std::swap(operands[1]["role"], operands[2]["role"]);
+  auto& places = sample.program["steps"][0]["operands"];
+  std::swap(places[1], places[2]);
+  const auto load = [&] { LoadedProgram::load(open_host(libraries), sample.parse()); };
+  check::contains(error_of<hipdnn_rt::ProgramError>(load), "add (add): operand with uid 2: expected role \"in\": no operation writes it");
+  std::swap(operands[1]["role"], operands[2]["role"]);
+  operands[0]["role"] = "out";
+  places[0] = places[1];
+  std::swap(places[1], places[2]);
+  check::contains(error_of<hipdnn_rt::ProgramError>(load), "operand with uid 1: expected role \"in\": no operation writes it");
+}
+
 void test_library_named_when_it_is_missing() {
   const auto message = [](const char* port, const char* folder) {
     return error_of<hipdnn_rt::DeviceError>([&] { hipdnn_rt::Library::open(port, folder); });
@@ -236,6 +252,8 @@ void add_run_cases(check::Suite& suite, const Libraries& libraries) {
   suite.add("run: refused when the target differs", [=] { test_refused_when_the_target_differs(libraries); });
   suite.add("run: reasons given when no engine takes a graph", [=] { test_reasons_given_when_no_engine_takes_a_graph(libraries); });
   suite.add("run: all refused graphs named with their steps", [=] { test_all_refused_graphs_are_named_with_their_steps(libraries); });
+  suite.add("run: refused when a graph writes what the program says is read",
+            [=] { test_refused_when_a_graph_writes_what_the_program_says_is_read(libraries); });
   suite.add("run: library named when it is missing", test_library_named_when_it_is_missing);
   suite.add("run: symbol and version named when a library is too old",
             [=] { test_symbol_and_version_named_when_a_library_is_too_old(libraries); });

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "hipdnn_backend.h"
+#include "program/dynamic_program.h"
 
 namespace runtime_tests {
 namespace {
@@ -81,9 +82,7 @@ json argument(const std::string& name, const Dims& dims, int buffer) {
   return {{"name", name}, {"dtype", "f32"}, {"dims", dims}, {"buffer", buffer}};
 }
 
-json buffer(const char* kind, std::int64_t bytes, int first, int last) {
-  return {{"kind", kind}, {"bytes", bytes}, {"first", first}, {"last", last}};
-}
+json buffer(const char* kind, std::int64_t bytes) { return {{"kind", kind}, {"bytes", bytes}}; }
 
 json execute(int executable_index, const std::string& name, const std::vector<int>& buffers) {
   json operands = json::array();
@@ -95,9 +94,9 @@ json execute(int executable_index, const std::string& name, const std::vector<in
 
 std::shared_ptr<const hipdnn_rt::Program> Sample::parse() const {
   const auto owner = std::make_shared<std::map<std::string, std::vector<float>>>(constants);
-  hipdnn_rt::Program::Tensors tensors;
+  hipdnn_rt::Tensors tensors;
   for (const auto& [name, values] : *owner) tensors[name] = std::as_bytes(std::span(values));
-  return hipdnn_rt::Program::parse(program.dump(), tensors, owner);
+  return hipdnn_rt::DynamicProgram::parse(program.dump(), tensors, owner)->at({});
 }
 
 std::vector<std::byte> Sample::container() const {
@@ -131,8 +130,9 @@ Sample relu(const Dims& dims) {
            {"inputs", {argument("x", dims, 0)}},
            {"outputs", {argument("y", dims, 1)}},
            {"constants", json::array()},
-           {"buffers", {buffer("input", bytes, 0, 0), buffer("output", bytes, 0, 0)}},
+           {"buffers", {buffer("input", bytes), buffer("output", bytes)}},
            {"executables", {pointwise("relu", HIPDNN_POINTWISE_RELU_FWD, 1, dims)}},
+           {"kernels", json::array()},
            {"steps", {execute(0, "relu", {0, 1})}}},
           {}};
 }
@@ -145,8 +145,9 @@ Sample one_convolution(std::int64_t channels, std::int64_t size) {
            {"inputs", {argument("x", x, 0)}},
            {"outputs", {argument("y", x, 1)}},
            {"constants", {{{"tensor", "w0"}, {"buffer", 2}}}},
-           {"buffers", {buffer("input", bytes_of(x), 0, 0), buffer("output", bytes_of(x), 0, 0), buffer("constant", bytes_of(w), 0, 0)}},
+           {"buffers", {buffer("input", bytes_of(x)), buffer("output", bytes_of(x)), buffer("constant", bytes_of(w))}},
            {"executables", {convolution(x, w)}},
+           {"kernels", json::array()},
            {"steps", {execute(0, "conv", {0, 2, 1})}}},
           {{"w0", random_values(static_cast<std::size_t>(bytes_of(w) / 4), 1)}}};
 }
@@ -158,8 +159,9 @@ Sample relu_of_sum(const Dims& dims) {
            {"inputs", {argument("a", dims, 0), argument("b", dims, 1)}},
            {"outputs", {argument("y", dims, 3)}},
            {"constants", json::array()},
-           {"buffers", {buffer("input", bytes, 0, 0), buffer("input", bytes, 0, 0), buffer("temp", bytes, 0, 1), buffer("output", bytes, 1, 1)}},
+           {"buffers", {buffer("input", bytes), buffer("input", bytes), buffer("temp", bytes), buffer("output", bytes)}},
            {"executables", {pointwise("add", HIPDNN_POINTWISE_ADD, 2, dims), pointwise("relu", HIPDNN_POINTWISE_RELU_FWD, 1, dims)}},
+           {"kernels", json::array()},
            {"steps", {execute(0, "add", {0, 1, 2}), execute(1, "relu", {2, 3})}}},
           {}};
 }
@@ -173,14 +175,15 @@ Sample two_convolutions(std::int64_t channels, std::int64_t size, bool is_shared
                  {"inputs", {argument("x", x, 0)}},
                  {"outputs", {argument("y", x, 2)}},
                  {"constants", {{{"tensor", "w0"}, {"buffer", 3}}}},
-                 {"buffers", {buffer("input", bytes_of(x), 0, 0), buffer("temp", bytes_of(x), 0, 1), buffer("output", bytes_of(x), 1, 1),
-                              buffer("constant", bytes_of(w), 0, 1)}},
+                 {"buffers", {buffer("input", bytes_of(x)), buffer("temp", bytes_of(x)), buffer("output", bytes_of(x)),
+                              buffer("constant", bytes_of(w))}},
                  {"executables", {convolution(x, w)}},
+                 {"kernels", json::array()},
                  {"steps", {execute(0, "first", {0, 3, 1}), execute(0, "second", {1, is_shared ? 3 : 4, 2})}}},
                 {{"w0", random_values(elements, 1)}}};
   if (!is_shared) {
     sample.program["constants"].push_back({{"tensor", "w1"}, {"buffer", 4}});
-    sample.program["buffers"].push_back(buffer("constant", bytes_of(w), 1, 1));
+    sample.program["buffers"].push_back(buffer("constant", bytes_of(w)));
     sample.constants["w1"] = random_values(elements, 2);
   }
   return sample;
@@ -205,13 +208,13 @@ Sample doubled_rows(std::int64_t rows, std::int64_t columns, const std::vector<s
   };
   std::vector<float> stored;
   for (const std::int32_t index : indices) stored.push_back(std::bit_cast<float>(index));
-  return {{{"format", 2},
+  return {{{"format", 1},
            {"target", "host"},
            {"inputs", {argument("x", x, 0)}},
            {"outputs", {argument("y", y, 3)}},
            {"constants", {{{"tensor", "indices"}, {"buffer", 1}}}},
-           {"buffers", {buffer("input", bytes_of(x), 0, 0), buffer("constant", 4 * count, 0, 0), buffer("temp", bytes_of(y), 0, 1),
-                        buffer("output", bytes_of(y), 1, 1)}},
+           {"buffers", {buffer("input", bytes_of(x)), buffer("constant", 4 * count), buffer("temp", bytes_of(y)),
+                        buffer("output", bytes_of(y))}},
            {"executables", json::array()},
            {"kernels", {kernel("gather", {dense("in", "f32", x), dense("in", "i32", {count}), dense("out", "f32", y)}, {{"axis", 0}}),
                         kernel("map", {dense("in", "f32", y), dense("out", "f32", y)}, {{"code", doubling}})}},
@@ -221,9 +224,12 @@ Sample doubled_rows(std::int64_t rows, std::int64_t columns, const std::vector<s
 
 json reference(int entry) { return {{"expr", entry}}; }
 
-Sample with_open_batch(Sample sample, std::int64_t bytes, const std::vector<std::string>& tensors) {
+json condition(const char* relation, json a, json b, const char* node) {
+  return json::array({{{"relation", relation}, {"a", std::move(a)}, {"b", std::move(b)}, {"node", node}}});
+}
+
+Sample with_dynamic_batch(Sample sample, std::int64_t bytes, const std::vector<std::string>& tensors) {
   json& program = sample.program;
-  program["format"] = 2;
   program["symbols"] = {"batch"};
   program["expressions"] = json::array({json::array({"symbol", 0}), json::array({"*", reference(0), bytes})});
   for (const char* list : {"inputs", "outputs"}) {
@@ -238,52 +244,54 @@ Sample with_open_batch(Sample sample, std::int64_t bytes, const std::vector<std:
   return sample;
 }
 
-Sample open_relu() { return with_open_batch(relu({1, kOpenColumns}), 4 * kOpenColumns, {"0", "1"}); }
+Sample dynamic_relu() { return with_dynamic_batch(relu({1, kDynamicColumns}), 4 * kDynamicColumns, {"0", "1"}); }
 
 namespace {
 
-json open_argument(const char* name) { return {{"name", name}, {"dtype", "f32"}, {"dims", json::array({reference(0), 2, reference(1)})}}; }
+json dynamic_argument(const char* name) { return {{"name", name}, {"dtype", "f32"}, {"dims", json::array({reference(0), 2, reference(1)})}, {"buffer", -1}}; }
 
 }  // namespace
 
-Sample stored_relu(const std::string& target) {
+Sample specialized_relu(const std::string& target) {
   Sample sample = relu({1, 1});
   json& whole = sample.program;
-  whole = {{"format", 4},
+  whole = {{"format", 1},
            {"target", target},
            {"symbols", {"a", "b"}},
            {"expressions", json::array({json::array({"symbol", 0}), json::array({"symbol", 1})})},
            {"buckets", {{2, 4}, {3, 5}}},
-           {"inputs", json::array({open_argument("x")})},
-           {"outputs", json::array({open_argument("y")})},
+           {"inputs", json::array({dynamic_argument("x")})},
+           {"outputs", json::array({dynamic_argument("y")})},
+           {"constants", json::array()},
+           {"buffers", json::array()},
            {"executables", json::array()},
            {"kernels", json::array()},
-           {"instances", json::array()}};
+           {"steps", json::array()},
+           {"specializations", json::array()}};
   for (const std::int64_t a : {2, 4}) {
     for (const std::int64_t b : {3, 5}) {
       json one = relu({a, 2, b}).program;
       whole["executables"].push_back(one["executables"][0]);
       one["executables"] = {whole["executables"].size() - 1};
-      one["kernels"] = json::array();
       one["sizes"] = {a, b};
       one.erase("format");
       one.erase("target");
-      whole["instances"].push_back(one);
+      whole["specializations"].push_back(one);
     }
   }
   return sample;
 }
 
-Sample open_convolution() { return with_open_batch(one_convolution(2, 5), 2 * 5 * 5 * 4, {"0", "2"}); }
+Sample dynamic_convolution() { return with_dynamic_batch(one_convolution(2, 5), 2 * 5 * 5 * 4, {"0", "2"}); }
 
 Sample sum_with_computed(json values) {
-  Sample sample = with_open_batch(relu_of_sum({1, kOpenColumns}), 4 * kOpenColumns, {"0", "1"});
+  Sample sample = with_dynamic_batch(relu_of_sum({1, kDynamicColumns}), 4 * kDynamicColumns, {"0", "1"});
   json& program = sample.program;
   program["inputs"].erase(1);
   program["buffers"][1]["kind"] = "constant";
   program["executables"][0][json::json_pointer("/descriptors/2/1/2/2/0")] = reference(0);
   program["constants"] = {
-      {{"tensor", "k"}, {"buffer", 1}, {"dtype", "f32"}, {"dims", {reference(0), kOpenColumns}}, {"values", std::move(values)}}};
+      {{"tensor", "k"}, {"buffer", 1}, {"dtype", "f32"}, {"dims", {reference(0), kDynamicColumns}}, {"values", std::move(values)}}};
   return sample;
 }
 

@@ -48,19 +48,22 @@ Sample doubled_rows(std::int64_t rows, std::int64_t columns, const std::vector<s
 /// A reference to an entry of a program's table of expressions.
 nlohmann::json reference(int entry);
 
-/// A sample whose tensors are `batch` times `bytes` large: the given descriptors of all executables, all inputs, outputs and temps.
-Sample with_open_batch(Sample sample, std::int64_t bytes, const std::vector<std::string>& tensors);
+/// A list of one condition of a program.
+nlohmann::json condition(const char* relation, nlohmann::json a, nlohmann::json b, const char* node);
 
-constexpr std::int64_t kOpenColumns = 4;
+/// A sample whose tensors are `batch` times `bytes` large: the given descriptors of all executables, all inputs, outputs and temps.
+Sample with_dynamic_batch(Sample sample, std::int64_t bytes, const std::vector<std::string>& tensors);
+
+constexpr std::int64_t kDynamicColumns = 4;
 
 /// y = relu(x) of batch x 4.
-Sample open_relu();
+Sample dynamic_relu();
 
 /// y = relu(x) of dims a x 2 x b, with a program for each of a = 2, 4 and b = 3, 5.
-Sample stored_relu(const std::string& target = "host");
+Sample specialized_relu(const std::string& target = "host");
 
 /// one_convolution of 2 channels and size 5, of any batch.
-Sample open_convolution();
+Sample dynamic_convolution();
 
 /// y = relu(a + k), k of batch x 4 with `values` as elements.
 Sample sum_with_computed(nlohmann::json values);

@@ -101,6 +101,15 @@ void GraphBuilder::add(const OperationDescriptor& operation) {
   graph_.nodes.push_back(std::move(node));
 }
 
+/// Uids of the operands that the operations write.
+std::vector<std::int64_t> results_of(const Graph& graph) {
+  std::vector<std::int64_t> uids;
+  for (std::size_t t = 0; t < graph.tensors.size(); ++t) {
+    if (graph.tensors[t].has_pointer() && graph.producer(static_cast<int>(t)) >= 0) uids.push_back(graph.tensors[t].uid);
+  }
+  return uids;
+}
+
 }  // namespace
 
 Graph build_graph(const Descriptor& descriptor) {
@@ -119,6 +128,7 @@ Graph build_graph(const Descriptor& descriptor) {
 
 void GraphDescriptor::on_finalize() {
   graph_ = std::make_shared<const Graph>(build_graph(*this));
+  store_integers(HIPDNN_ATTR_OPERATIONGRAPH_RESULT_UIDS_MLIR_EXT, HIPDNN_TYPE_INT64, results_of(*graph_));
   handle_ = static_cast<const hipdnnHandle*>(pointers(HIPDNN_ATTR_OPERATIONGRAPH_HANDLE).at(0))->state;
 }
 

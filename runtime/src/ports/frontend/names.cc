@@ -43,7 +43,7 @@ Table enumerators(hipdnnBackendAttributeType_t type) {
 }  // namespace
 
 std::string attribute_name(int value) {
-  if (const auto name = look_up(names::hipdnnConstantsExtension_t_names, value)) return std::string(*name);
+  if (const auto name = look_up(names::hipdnnMlirExtension_t_names, value)) return std::string(*name);
   return name_or(names::hipdnnBackendAttributeName_t_names, value, "attribute");
 }
 

@@ -32,6 +32,7 @@ constexpr AttributeSpec operation_graph[] = {
     optional(one(HIPDNN_ATTR_OPERATIONGRAPH_IO_DATA_TYPE_EXT, HIPDNN_TYPE_DATA_TYPE)),
     optional(one(HIPDNN_ATTR_OPERATIONGRAPH_PREFERRED_ENGINE_ID_EXT, HIPDNN_TYPE_INT64)),
     optional(many(HIPDNN_ATTR_OPERATIONGRAPH_NAME_EXT, HIPDNN_TYPE_CHAR)),
+    read_only(many(HIPDNN_ATTR_OPERATIONGRAPH_RESULT_UIDS_MLIR_EXT, HIPDNN_TYPE_INT64)),
 };
 
 constexpr AttributeSpec engine_heuristic[] = {

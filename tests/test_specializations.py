@@ -33,13 +33,13 @@ from bucket_models import (
     reference,
 )
 from hipdnn_mlir import Program, Session, _runtime
-from hipdnn_mlir.compiler.instances import compile_instances
+from hipdnn_mlir.compiler.specializations import compile_specializations
 from hipdnn_mlir.errors import ModelError, PlanRefusedError, ProgramError, RefusedPlan, UnsupportedError
-from hipdnn_mlir.program.schema import INSTANCES_FORMAT
+from hipdnn_mlir.program.schema import FORMAT
 
 
 def stored(proto: onnx.ModelProto, buckets: Mapping[str, Sequence[int]], **options: Any) -> Program:
-    return compile_instances(proto, buckets=buckets, target="host", precision="model", **options)
+    return compile_specializations(proto, buckets=buckets, target="host", precision="model", **options)
 
 
 def all_buckets(proto: onnx.ModelProto, symbol: str) -> dict[str, list[int]]:
@@ -195,9 +195,10 @@ def test_a_program_file_says_what_it_holds(tmp_path: Path) -> None:
     proto = model("g (float[b,8] x) => (float[b,4] y) { h = MatMul(x, w) y = Relu(h) }", w=floats(8, 4))
     program = stored(proto, {"b": [2, 4]})
     data = json.loads(program.text)
-    assert data["format"] == INSTANCES_FORMAT
-    assert [instance["sizes"] for instance in data["instances"]] == [[2], [4]]
-    assert "constants" not in data
+    assert data["format"] == FORMAT
+    assert [made["sizes"] for made in data["specializations"]] == [[2], [4]]
+    assert not data["constants"]
+    assert not data["steps"]
     assert repr(program).count("2 combinations of buckets") == 1
     program.save(tmp_path / "m.hipdnn")
     session = hipdnn_mlir.load(tmp_path / "m.hipdnn")
@@ -215,7 +216,7 @@ def test_equal_executables_are_in_the_file_once() -> None:
     )
     data = json.loads(stored(proto, {"b": [2, 5]}).text)
     assert len(data["executables"]) == 3
-    assert [len(instance["executables"]) for instance in data["instances"]] == [2, 2]
+    assert [len(made["executables"]) for made in data["specializations"]] == [2, 2]
 
 
 def test_a_bucket_is_used_where_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,29 +335,32 @@ def test_arrays_of_a_device_are_not_padded_on_the_host(monkeypatch: pytest.Monke
 
 Change = Callable[[dict[str, Any]], Any]
 BROKEN: dict[str, tuple[Change, str]] = {
-    "an instance is missing": (lambda d: d["instances"].pop(), r"program.instances: expected one for each of the 2"),
-    "one is there twice": (lambda d: d["instances"].append(d["instances"][0]), r"instances\[2\].sizes: .*once"),
+    "a specialization is missing": (lambda d: d["specializations"].pop(), r"program.specializations: expected one for each of the 2"),
+    "one is there twice": (lambda d: d["specializations"].append(d["specializations"][0]), r"specializations\[2\].sizes: .*once"),
     "one is for no bucket": (
-        lambda d: d["instances"][0].update(sizes=[3]),
-        r"instances\[0\].sizes: .*a bucket of each",
+        lambda d: d["specializations"][0].update(sizes=[3]),
+        r"specializations\[0\].sizes: .*a bucket of each",
     ),
     "sizes of no symbol": (
-        lambda d: d["instances"][0].update(sizes=[2, 2]),
-        r"instances\[0\].sizes: .*a bucket of each",
+        lambda d: d["specializations"][0].update(sizes=[2, 2]),
+        r"specializations\[0\].sizes: .*a bucket of each",
     ),
-    "no sizes": (lambda d: d["instances"][0].pop("sizes"), r"instances\[0\]"),
-    "no buckets": (lambda d: d.pop("buckets"), r"program.instances: expected buckets for every symbol"),
-    "no list": (lambda d: d.update(instances=7), r"program.instances"),
+    "no sizes": (lambda d: d["specializations"][0].pop("sizes"), r"specializations\[0\]"),
+    "no buckets": (lambda d: d.pop("buckets"), r"program.specializations: expected buckets for every symbol"),
+    "no list": (lambda d: d.update(specializations=7), r"program.specializations"),
     "reasons for other sizes": (lambda d: d.update(exact=["", ""]), r"program.exact: expected a text for each symbol"),
     "a reason that is no text": (lambda d: d.update(exact=[1]), r"program.exact\[0\]"),
 }
 BROKEN_INSIDE: dict[str, tuple[Change, str]] = {
-    "an executable that there is not": (lambda d: d["instances"][0].update(executables=[9]), r"executables\[0\]"),
-    "no executables": (lambda d: d["instances"][0].pop("executables"), r"executables"),
-    "no steps": (lambda d: d["instances"][0].update(steps=[]), r"no step writes it"),
-    "a buffer that is too small": (lambda d: d["instances"][0]["buffers"][0].update(bytes=4), r"instance for b=2: "),
-    "dims of another bucket": (lambda d: d["instances"][0].update(inputs=d["instances"][1]["inputs"]), r"instance for b=2: "),
-    "a tensor that there is not": (lambda d: d["instances"][0]["constants"][0].update(tensor="v"), r"a stored tensor"),
+    "an executable that there is not": (lambda d: d["specializations"][0].update(executables=[9]), r"executables\[0\]"),
+    "no executables": (lambda d: d["specializations"][0].pop("executables"), r"executables"),
+    "no steps": (lambda d: d["specializations"][0].update(steps=[]), r"no step writes it"),
+    "a buffer that is too small": (lambda d: d["specializations"][0]["buffers"][0].update(bytes=4), r"specialization for b=2: "),
+    "dims of another bucket": (
+        lambda d: d["specializations"][0].update(inputs=d["specializations"][1]["inputs"]),
+        r"specialization for b=2: ",
+    ),
+    "a tensor that there is not": (lambda d: d["specializations"][0]["constants"][0].update(tensor="v"), r"a stored tensor"),
 }  # fmt: skip
 
 
@@ -376,7 +380,7 @@ def test_a_broken_file_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BROKEN_INSIDE)
-def test_a_broken_instance_is_refused_when_it_is_used(name: str) -> None:
+def test_a_broken_specialization_is_refused_when_it_is_used(name: str) -> None:
     change, message = BROKEN_INSIDE[name]
     session = hipdnn_mlir.load(broken(change))
     with pytest.raises(ProgramError, match=message):
@@ -407,7 +411,7 @@ class RefusingSessions:
         self._made, self._rows = self.make(device, program, capacity), json.loads(program.text)
 
     def at_sizes(self, sizes: list[int]) -> Any:
-        row = next(row for row in self._rows["instances"] if row["sizes"] == sizes)
+        row = next(row for row in self._rows["specializations"] if row["sizes"] == sizes)
         graphs = [self._rows["executables"][index] for index in row["executables"]]
         refused = [(graph["name"], graph["summary"], "n", "no") for graph in graphs if "+" in graph["summary"]]
         if refused:

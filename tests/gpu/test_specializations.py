@@ -43,8 +43,8 @@ def opened(model: onnx.ModelProto, shapes: dict[str, tuple[object, ...]]) -> onn
 
 def at(program: Program, size: int) -> Program:
     """What a session would take for a size."""
-    instance = next(instance for instance in program.model.instances if instance.sizes[0] >= size)
-    return Program(instance.program, {tensor: program.weights[tensor] for tensor in instance.program.stored_tensors})
+    made = next(made for made in program.model.specializations if made.sizes[0] >= size)
+    return Program(made.program, {tensor: program.weights[tensor] for tensor in made.program.stored_tensors})
 
 
 @pytest.mark.parametrize(("target", "wave"), [("sm_90", 32), ("gfx942", 64)])
@@ -52,7 +52,7 @@ def at(program: Program, size: int) -> Program:
 def test_program_equals_onnx_runtime(name: str, target: str, wave: int, monkeypatch: pytest.MonkeyPatch) -> None:
     make, shapes = CASES[name]
     program, modules = compile_for_emulator(make(), monkeypatch, target=target, shapes=shapes, buckets={"n": BUCKETS})
-    assert [instance.sizes for instance in program.model.instances] == [[size] for size in BUCKETS]
+    assert [made.sizes for made in program.model.specializations] == [[size] for size in BUCKETS]
     assert program.model.exact == [""]
     want = ort.InferenceSession(opened(make(), shapes).SerializeToString(), providers=["CPUExecutionProvider"])
     rng = np.random.default_rng(2)

@@ -11,7 +11,7 @@ import pytest
 
 from bucket_models import SAFE, model
 from conftest import Command
-from hipdnn_mlir.compiler.instances import compile_instances
+from hipdnn_mlir.compiler.specializations import compile_specializations
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")
 
@@ -39,9 +39,9 @@ def test_a_file_for_a_gpu_lists_its_buckets(command: Command, perceptron: Path, 
     ):
         assert part in shown.stdout
     data = json.loads(command("inspect", tmp_path / "m.hipdnn", "--json").stdout)
-    assert [row["sizes"] for row in data["instances"]] == [{"b": 2}, {"b": 4}]
-    assert data["steps"] == data["instances"][1]["steps"]
-    assert data["memory"]["constant_bytes"] == data["instances"][0]["memory"]["constant_bytes"] > 0
+    assert [row["sizes"] for row in data["specializations"]] == [{"b": 2}, {"b": 4}]
+    assert data["steps"] == data["specializations"][1]["steps"]
+    assert data["memory"]["constant_bytes"] == data["specializations"][0]["memory"]["constant_bytes"] > 0
 
 
 def test_a_size_that_takes_its_buckets_alone_is_told(command: Command, tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_random_inputs_have_sizes_that_run(command: Command, tmp_path: Path) -> 
     """Of a size that is not rounded up the least bucket, and not 1."""
     proto = model("g (float[b,8] x) => (float[1,8] y) <int64[1] a = {0}> { y = ReduceMean(x, a) }")
     onnx.save(proto, tmp_path / "m.onnx")
-    compile_instances(proto, buckets={"b": [2, 4]}, target="host", precision="model").save(tmp_path / "m.hipdnn")
+    compile_specializations(proto, buckets={"b": [2, 4]}, target="host", precision="model").save(tmp_path / "m.hipdnn")
     done = command("run", tmp_path / "m.hipdnn", "--compare", "ort", "--reference", tmp_path / "m.onnx")
     assert done.returncode == 0, done.stderr
     between = command("run", tmp_path / "m.hipdnn", "--shape", "b=3")

@@ -1,5 +1,5 @@
-// Programs with open sizes: instances for sizes, and tables, sizes and constants that are refused.
-#include "program/open_program.h"
+// Programs with dynamic dimensions: programs for sizes, and tables, sizes and constants that are refused.
+#include "program/dynamic_program.h"
 
 #include <algorithm>
 #include <limits>
@@ -15,15 +15,15 @@ namespace {
 using hipdnn_rt::ConstantMemory;
 using hipdnn_rt::InputError;
 using hipdnn_rt::LoadedProgram;
-using hipdnn_rt::OpenProgram;
+using hipdnn_rt::DynamicProgram;
 using hipdnn_rt::ProgramError;
 using nlohmann::json;
 
-constexpr std::int64_t kColumns = kOpenColumns;
+constexpr std::int64_t kColumns = kDynamicColumns;
 
-std::shared_ptr<const OpenProgram> parse(const Sample& sample) {
+std::shared_ptr<const DynamicProgram> parse(const Sample& sample) {
   const auto bytes = std::make_shared<std::vector<std::byte>>(sample.container());
-  return OpenProgram::parse_container(*bytes, bytes);
+  return DynamicProgram::parse_container(*bytes, bytes);
 }
 
 std::vector<float> relu_of(std::vector<float> values, float added = 0) {
@@ -31,9 +31,9 @@ std::vector<float> relu_of(std::vector<float> values, float added = 0) {
   return values;
 }
 
-void test_instances_run_for_their_sizes(const Libraries& libraries) {
+void test_specializations_run_for_their_sizes(const Libraries& libraries) {
   const auto device = open_host(libraries);
-  const auto program = parse(open_relu());
+  const auto program = parse(dynamic_relu());
   check::equal(program->symbols(), std::vector<std::string>{"batch"});
   for (const std::int64_t batch : {1, 3, 64}) {
     hipdnn_rt::ContextPool pool(LoadedProgram::load(device, program->at({batch})));
@@ -43,7 +43,7 @@ void test_instances_run_for_their_sizes(const Libraries& libraries) {
 }
 
 void test_nothing_is_done_when_there_are_no_elements(const Libraries& libraries) {
-  const auto program = parse(open_relu())->at({0});
+  const auto program = parse(dynamic_relu())->at({0});
   check::equal(program->steps().size(), std::size_t{0}, "steps");
   hipdnn_rt::ContextPool pool(LoadedProgram::load(open_host(libraries), program));
   check::that(run_once(pool, *program, {{}}).empty(), "no results");
@@ -75,7 +75,7 @@ void test_refused_when_computed_constants_are_wrong() {
   refuse("/constants/0/dtype", "f64", "buffer 1 has 48 bytes, its contents 96");
   refuse("/constants/0/dims/0", -1, "constants[0].dims[0]");
   refuse("/constants/0/dims/0", std::numeric_limits<std::int64_t>::max(), "constants[0].dims");
-  refuse("/constants/0/values", {"1"}, "expected numbers");
+  refuse("/constants/0/values", {"1"}, "constants[0].values[0]: expected a number");
   refuse("/constants/0/values", json::array(), "expected one element");
   Sample fraction = sum_with_computed({0.5});
   fraction.program["constants"][0]["dtype"] = "i32";
@@ -89,7 +89,7 @@ void test_refused_when_the_table_is_wrong() {
     const char* expected;
   };
   const std::vector<Edit> edits{
-      {"/format", 99, "program.format: 99 is newer than"},
+      {"/format", 99, "program.format: expected 1, the one that this version reads, got 99"},
       {"/symbols", 3, "program.symbols: expected an array"},
       {"/symbols", {"batch", "batch"}, "program.symbols[1]: expected a name used once"},
       {"/symbols", {"batch", "free"}, "program.symbols[1]: expected the size of a dimension of an input"},
@@ -103,13 +103,15 @@ void test_refused_when_the_table_is_wrong() {
       {"/expressions", json::array(), "program.inputs[0].dims[0].expr"},
       {"/inputs/0/dims/0", reference(2), "program.inputs[0].dims[0].expr: expected an integer from 0 to 1, got 2"},
       {"/inputs/0/dims/0", -1, "program.inputs[0].dims[0]"},
+      {"/steps/0/operands/0/offset", 0.5, "program.steps[0].operands[0].offset: expected an integer"},
+      {"/executables/0/descriptors/0/1/2/2/0", reference(7), "program.executables[0].descriptors[0][1][2][2][0].expr"},
       {"/inputs/0/dims/0", 1, "program.symbols[0]: expected the size of a dimension of an input"},
-      {"/conditions", {{"<", reference(0), 4}}, "program.conditions[0]: expected a relation, two sizes and a name"},
-      {"/conditions", {{">", reference(0), 4, "n"}}, "program.conditions[0][0]: expected one of"},
-      {"/conditions", {{"<", reference(9), 4, "n"}}, "program.conditions[0][1].expr"},
+      {"/conditions", json::array({{{"relation", "<"}, {"a", reference(0)}, {"b", 4}}}), "program.conditions[0].node: missing"},
+      {"/conditions", condition(">", reference(0), 4, "n"), "program.conditions[0].relation: expected one of \"<\""},
+      {"/conditions", condition("<", reference(9), 4, "n"), "program.conditions[0].a.expr"},
   };
   for (const Edit& edit : edits) {
-    Sample sample = open_relu();
+    Sample sample = dynamic_relu();
     sample.program[json::json_pointer(edit.pointer)] = edit.value;
     const std::string message = error_of<ProgramError>([&] { parse(sample); });
     check::that(message.find(edit.expected) != std::string::npos,
@@ -117,28 +119,27 @@ void test_refused_when_the_table_is_wrong() {
   }
 }
 
-void test_instance_refused_when_the_program_does_not_hold() {
+void test_specialization_refused_when_the_program_does_not_hold() {
   const auto refuse = [](const char* pointer, json value, std::int64_t batch, const char* expected) {
-    Sample sample = open_relu();
+    Sample sample = dynamic_relu();
     sample.program[json::json_pointer(pointer)] = std::move(value);
-    const auto program = parse(sample);
-    check::contains(error_of<hipdnn_rt::Error>([&] { program->at({batch}); }), expected);
+    check::contains(error_of<hipdnn_rt::Error>([&] { parse(sample)->at({batch}); }), expected);
   };
   refuse("/expressions/1", {"*", reference(0), 12}, 3, "the program does not hold for batch=3: program.inputs[0].buffer");
   refuse("/expressions/1", {"*", reference(0), std::numeric_limits<std::int64_t>::max()}, 3, "leaves the range of 64 bits where batch is 3");
   refuse("/expressions/1", {"floordiv", 48, reference(0)}, 0, "the size 48 floordiv batch leaves");
   refuse("/expressions/1", {"+", reference(0), -9}, 3, "program.buffers[0].bytes: expected an integer of at least 0");
-  refuse("/buffers/0/bytes", reference(2), 3, "entry 2 is missing");
+  refuse("/buffers/0/bytes", reference(2), 3, "program.buffers[0].bytes.expr: expected an integer from 0 to 1, got 2");
   refuse("/steps/0/executable", reference(0), 3, "program.steps[0].executable: expected an integer from 0 to 0");
   refuse("/executables/0/descriptors/1/1/2/2/0", 4, 3, "pass the end of buffer 1");
-  refuse("/conditions", {{"<", reference(0), 3, "Concat_7"}}, 3, "node 'Concat_7' needs batch < 3");
+  refuse("/conditions", condition("<", reference(0), 3, "Concat_7"), 3, "node 'Concat_7' needs batch < 3");
 }
 
 void test_deep_tables_are_shown_in_short() {
-  Sample sample = open_relu();
+  Sample sample = dynamic_relu();
   json& table = sample.program["expressions"];
   for (int i = 2; i < 60'000; ++i) table.push_back({"+", reference(i - 1), reference(i - 1)});
-  sample.program["conditions"] = {{"<", reference(59'999), 0, "n"}};
+  sample.program["conditions"] = condition("<", reference(59'999), 0, "n");
   const std::string message = error_of<InputError>([&] { parse(sample)->at({1}); });
   check::that(message.size() < 10'000, "a message of " + std::to_string(message.size()) + " characters");
   sample.program["expressions"][2] = {"*", 0, 0};
@@ -146,7 +147,7 @@ void test_deep_tables_are_shown_in_short() {
 }
 
 void test_sizes_read_from_inputs() {
-  Sample sample = with_open_batch(relu_of_sum({1, kColumns}), 4 * kColumns, {"0", "1"});
+  Sample sample = with_dynamic_batch(relu_of_sum({1, kColumns}), 4 * kColumns, {"0", "1"});
   sample.program["expressions"].push_back({"+", reference(0), 1});
   sample.program["inputs"][1]["dims"][0] = reference(2);
   const auto program = parse(sample);
@@ -171,7 +172,7 @@ void test_sizes_read_from_inputs() {
 
 void test_sizes_are_rounded_up_to_buckets() {
   using hipdnn_rt::Sizes;
-  Sample sample = open_relu();
+  Sample sample = dynamic_relu();
   sample.program["buckets"] = {{2, 5}};
   const auto program = parse(sample);
   check::that(program->has_buckets(), "has buckets");
@@ -181,19 +182,19 @@ void test_sizes_are_rounded_up_to_buckets() {
   check::equal(program->rounded({0}), Sizes{0}, "an empty input stays");
   check::contains(error_of<InputError>([&] { program->rounded({6}); }), "dimension 0 ('batch'): 6 is above the buckets 2, 5");
   check::equal(program->output_dims({3}), std::vector<std::vector<std::int64_t>>{{3, kColumns}});
-  sample.program["conditions"] = {{"<=", 3, reference(0), "Relu_0"}};
+  sample.program["conditions"] = condition("<=", 3, reference(0), "Relu_0");
   check::contains(error_of<InputError>([&] { parse(sample)->rounded({2}); }), "node 'Relu_0' needs 3 <= batch");
-  check::that(!parse(open_relu())->has_buckets(), "has none");
-  check::equal(parse(open_relu())->rounded({6}), Sizes{6});
+  check::that(!parse(dynamic_relu())->has_buckets(), "has none");
+  check::equal(parse(dynamic_relu())->rounded({6}), Sizes{6});
 }
 
 void test_refused_when_buckets_are_wrong() {
   const auto refuse = [](json buckets, const char* expected) {
-    Sample sample = open_relu();
+    Sample sample = dynamic_relu();
     sample.program["buckets"] = std::move(buckets);
     check::contains(error_of<ProgramError>([&] { parse(sample); }), expected);
   };
-  refuse(json::array(), "program.buckets: expected a list for each symbol");
+  refuse(json::array({json::array(), json::array()}), "program.buckets: expected a list for each symbol");
   refuse(json::array({json::array({5, 2})}), "program.buckets[0]: expected sizes that rise");
   refuse(json::array({json::array({2, 2})}), "program.buckets[0]: expected sizes that rise");
   refuse(json::array({json::array({0})}), "program.buckets[0]");
@@ -215,9 +216,9 @@ void test_operators_round_as_they_say() {
 }
 
 /// Two instances on a device with memory of its own: weights are there once, computed constants each time.
-void test_instances_share_uploaded_constants(const Libraries& libraries) {
+void test_specializations_share_uploaded_constants(const Libraries& libraries) {
   const auto device = open_disguised(libraries);
-  Sample sample = open_convolution();
+  Sample sample = dynamic_convolution();
   sample.program["target"] = "hip";
   const auto program = parse(sample);
   const auto shared = std::make_shared<const ConstantMemory>(*device, program->stored_constants());
@@ -243,19 +244,19 @@ void test_instances_share_uploaded_constants(const Libraries& libraries) {
 
 }  // namespace
 
-void add_open_program_cases(check::Suite& suite, const Libraries& libraries) {
-  suite.add("open program: instances run for their sizes", [=] { test_instances_run_for_their_sizes(libraries); });
-  suite.add("open program: nothing is done when there are no elements", [=] { test_nothing_is_done_when_there_are_no_elements(libraries); });
-  suite.add("open program: constants are computed from sizes", [=] { test_constants_are_computed_from_sizes(libraries); });
-  suite.add("open program: refused when computed constants are wrong", test_refused_when_computed_constants_are_wrong);
-  suite.add("open program: refused when the table is wrong", test_refused_when_the_table_is_wrong);
-  suite.add("open program: instance refused when the program does not hold", test_instance_refused_when_the_program_does_not_hold);
-  suite.add("open program: deep tables are shown in short", test_deep_tables_are_shown_in_short);
-  suite.add("open program: sizes read from inputs", test_sizes_read_from_inputs);
-  suite.add("open program: sizes are rounded up to buckets", test_sizes_are_rounded_up_to_buckets);
-  suite.add("open program: refused when buckets are wrong", test_refused_when_buckets_are_wrong);
-  suite.add("open program: operators round as they say", test_operators_round_as_they_say);
-  suite.add("open program: instances share uploaded constants", [=] { test_instances_share_uploaded_constants(libraries); });
+void add_dynamic_program_cases(check::Suite& suite, const Libraries& libraries) {
+  suite.add("dynamic program: specializations run for their sizes", [=] { test_specializations_run_for_their_sizes(libraries); });
+  suite.add("dynamic program: nothing is done when there are no elements", [=] { test_nothing_is_done_when_there_are_no_elements(libraries); });
+  suite.add("dynamic program: constants are computed from sizes", [=] { test_constants_are_computed_from_sizes(libraries); });
+  suite.add("dynamic program: refused when computed constants are wrong", test_refused_when_computed_constants_are_wrong);
+  suite.add("dynamic program: refused when the table is wrong", test_refused_when_the_table_is_wrong);
+  suite.add("dynamic program: specialization refused when the program does not hold", test_specialization_refused_when_the_program_does_not_hold);
+  suite.add("dynamic program: deep tables are shown in short", test_deep_tables_are_shown_in_short);
+  suite.add("dynamic program: sizes read from inputs", test_sizes_read_from_inputs);
+  suite.add("dynamic program: sizes are rounded up to buckets", test_sizes_are_rounded_up_to_buckets);
+  suite.add("dynamic program: refused when buckets are wrong", test_refused_when_buckets_are_wrong);
+  suite.add("dynamic program: operators round as they say", test_operators_round_as_they_say);
+  suite.add("dynamic program: specializations share uploaded constants", [=] { test_specializations_share_uploaded_constants(libraries); });
 }
 
 }  // namespace runtime_tests

@@ -24,7 +24,7 @@ from ..ir.imported import Imported
 from ..ops.evaluate import Array
 from ..passes.pipeline import Runner
 from ..program.expressions import Expressions, Size
-from ..program.schema import Instance, Port, ProgramModel
+from ..program.schema import Condition, Port, ProgramModel, Specialization
 from .lower import lower, lower_to_torch
 from .program import Program
 from .samples import at_samples
@@ -38,7 +38,7 @@ _RELATIONS: dict[str, Callable[[int, int], bool]] = {
 }
 
 
-def compile_instances(
+def compile_specializations(
     proto: onnx.ModelProto,
     *,
     buckets: Buckets,
@@ -69,7 +69,7 @@ def compile_instances(
     sizes = input_sizes(proto, shapes or {}, where)
     symbols, points = sizes.table.symbols, combinations(buckets, sizes)
     kept = _without(previous, refused)
-    weights, instances = SharedWeights(), []
+    weights, specializations = SharedWeights(), []
     elapsed_ms: Counter[str] = Counter()
     for number, point in enumerate(points):
         name = ",".join(f"{symbol}={size}" for symbol, size in zip(symbols, point, strict=True))
@@ -84,16 +84,16 @@ def compile_instances(
                 error.hint = "; ".join(filter(None, (f"this was for {name}", error.hint)))
                 raise
             elapsed_ms.update(program.elapsed_ms)
-        instances.append(Instance(list(point), weights.take(program)))
+        specializations.append(Specialization(list(point), weights.take(program)))
     if previous is not None:
-        model = replace(previous.model, instances=instances)
+        model = replace(previous.model, specializations=specializations)
     else:
         try:
             form = _dynamic_form(proto, sizes, buckets, where, external)
         except (ModelError, UnsupportedError) as error:
-            form = _static_form(sizes, instances, error)
-        form.check(instances)
-        model = form.program(instances, buckets)
+            form = _static_form(sizes, specializations, error)
+        form.check(specializations)
+        model = form.program(specializations, buckets)
     for symbol, reason in zip(symbols, model.exact, strict=True):
         if reason:
             logger.warning("%r accepts only the listed sizes, since it cannot be padded: %s", symbol, reason)
@@ -101,16 +101,16 @@ def compile_instances(
 
 
 def _without(previous: Program | None, refused: Sequence[RefusedPlan]) -> dict[tuple[int, ...], Program]:
-    """The instances of a program that have none of the refused graphs in them, by their sizes."""
+    """The specializations of a program that have none of the refused graphs in them, by their sizes."""
     if previous is None:
         return {}
     names = {plan.graph for plan in refused}
     return {
-        tuple(instance.sizes): Program(
-            instance.program, {tensor: previous.weights[tensor] for tensor in instance.program.stored_tensors}
+        tuple(made.sizes): Program(
+            made.program, {tensor: previous.weights[tensor] for tensor in made.program.stored_tensors}
         )
-        for instance in previous.model.instances
-        if names.isdisjoint(executable.name for executable in instance.program.executables)
+        for made in previous.model.specializations
+        if names.isdisjoint(executable.name for executable in made.program.executables)
     }
 
 
@@ -162,28 +162,28 @@ class _DynamicForm:
     conditions: Mapping[tuple[str, Any, Any], str]
     exact: Mapping[str, str]
 
-    def check(self, instances: Sequence[Instance]) -> None:
+    def check(self, specializations: Sequence[Specialization]) -> None:
         """Whether the outputs have the dims that they seem to have, where the conditions hold.
 
         Raises:
             DynamicDimensionError: one has not.
         """
-        for instance in instances:
-            at = [instance.sizes]
+        for made in specializations:
+            at = [made.sizes]
             if not all(
                 _RELATIONS[relation](*(self.table.value(side, *at) for side in sides))
                 for relation, *sides in self.conditions
             ):
                 continue  # sizes are not rounded up to these
-            for port, made in zip(self.outputs, instance.program.outputs, strict=True):
-                if [self.table.value(size, *at) for size in port.dims] != list(made.dims):
+            for port, known in zip(self.outputs, made.program.outputs, strict=True):
+                if [self.table.value(size, *at) for size in port.dims] != list(known.dims):
                     raise DynamicDimensionError(
                         f"dims of output {port.name!r} differ at a bucket from what the sample sizes suggest"
                     )
 
-    def program(self, instances: list[Instance], buckets: Buckets) -> ProgramModel:
-        """The program of these instances."""
-        first, symbols = instances[0].program, self.table.symbols
+    def program(self, specializations: list[Specialization], buckets: Buckets) -> ProgramModel:
+        """The program of these specializations."""
+        first, symbols = specializations[0].program, self.table.symbols
         return ProgramModel(
             first.target,
             first.producer,
@@ -192,11 +192,11 @@ class _DynamicForm:
             outputs=list(self.outputs),
             symbols=list(symbols),
             expressions=self.table.to_list(),
-            conditions=[[*condition, node] for condition, node in self.conditions.items()],
+            conditions=[Condition(*condition, node) for condition, node in self.conditions.items()],
             buckets=[list(buckets[name]) for name in symbols],
             exact=[self.exact.get(name, "") for name in symbols],
-            instances=instances,
-            ranges=common([instance.program.ranges for instance in instances]),
+            specializations=specializations,
+            ranges=common([made.program.ranges for made in specializations]),
             tf32=first.tf32,
         )
 
@@ -224,16 +224,16 @@ def _dynamic_form(
     return at_samples(proto, sizes, formed, where, external)
 
 
-def _static_form(sizes: InputSizes, instances: Sequence[Instance], error: HipdnnMlirError) -> _DynamicForm:
+def _static_form(sizes: InputSizes, specializations: Sequence[Specialization], error: HipdnnMlirError) -> _DynamicForm:
     """What can be said of a model that no single program serves: each dimension accepts only the listed sizes.
 
     Raises:
         HipdnnMlirError: the given error, where an output has a dim that is neither fixed nor one of the sizes.
     """
-    first = instances[0].program
+    first = specializations[0].program
     known = {
         tuple(column): sizes.table.symbol(sizes.table.symbols[index])
-        for index, column in enumerate(zip(*(instance.sizes for instance in instances), strict=True))
+        for index, column in enumerate(zip(*(made.sizes for made in specializations), strict=True))
     }
 
     def dim(column: tuple[int, ...]) -> Size:
@@ -243,7 +243,7 @@ def _static_form(sizes: InputSizes, instances: Sequence[Instance], error: Hipdnn
 
     outputs = []
     for index, port in enumerate(first.outputs):
-        shapes = [instance.program.outputs[index].dims for instance in instances]
+        shapes = [made.program.outputs[index].dims for made in specializations]
         if len({len(shape) for shape in shapes}) > 1:
             raise error
         outputs.append(replace(port, dims=tuple(map(dim, zip(*shapes, strict=True)))))
