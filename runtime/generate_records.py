@@ -55,7 +55,11 @@ def record(schema: dict[str, Any], name: str) -> list[str]:
     """Return the structure of a record."""
     whole = schema["records"][name]
     base = whole.get("includes")
-    lines = [f"/// {whole['help']}", "template <typename Stage>", f"struct {name}{f' : {base}<Stage>' if base else ''} {{"]
+    lines = [
+        f"/// {whole['help']}",
+        "template <typename Stage>",
+        f"struct {name}{f' : {base}<Stage>' if base else ''} {{",
+    ]
     visits = [f"    {base}<Stage>::visit(visit, records...);"] if base else []
     for key, row in whole["fields"].items():
         if row.get("reader"):

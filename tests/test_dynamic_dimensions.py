@@ -273,6 +273,17 @@ def test_constants_that_depend_on_sizes_are_saved(tmp_path: Path) -> None:
         check(proto, hipdnn_mlir.load(tmp_path / "m.hipdnn"), {"x": floats(2, size)})
 
 
+@pytest.mark.parametrize("number", [-np.inf, 0.1])
+def test_a_constant_that_depends_on_sizes_may_hold_any_number(number: float) -> None:
+    proto = model(
+        "g (float[a,b] x) => (float[c] y) { s = Shape(x) p = ReduceProd<keepdims=1>(s) e = Expand(w, p) y = Neg(e) }",
+        w=np.array([number], np.float32),
+    )
+    program = hipdnn_mlir.compile(proto)
+    assert program.model.constants[0].values is not None
+    check(proto, program.session(), {"x": floats(2, 3)})
+
+
 def test_kernels_take_sizes_of_0() -> None:
     proto = model(
         "g (float[n,m] x) => (float[p] y) <int64[1] all = {-1}, int64[1] three = {3}> { s = Reshape(x, all) y = Tile(s, three) }"

@@ -73,9 +73,7 @@ def test_metadata_is_the_program(tmp_path: Path) -> None:
     program = program_of({})
     program.inputs.append(Port("x", "f32", (2, 3), 0))
     program.buffers.append(Buffer("input", 24))
-    program.executables.append(
-        Executable("g_0", "relu", "E", [{"uid": 1, "role": "in"}], [[14, [[1300, 3, [1]]]]])
-    )
+    program.executables.append(Executable("g_0", "relu", "E", [{"uid": 1, "role": "in"}], [[14, [[1300, 3, [1]]]]]))
     program.steps.append(Execute(0, "Relu_0", [Location(0, 0)]))
     write(tmp_path / "m.hipdnn", program, {})
     assert read_metadata(tmp_path / "m.hipdnn") == json.loads(json.dumps(program.to_dict()))

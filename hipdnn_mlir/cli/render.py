@@ -110,7 +110,10 @@ def program(data: Mapping[str, Any]) -> RenderableType:
         steps.add_row(str(index), step["kind"], escape(step["name"]), escape(step["summary"]), step["engine"])
     parts: list[RenderableType] = [ports]
     if data["specializations"]:
-        parts += [_specializations(data["specializations"]), Text(f"{_sizes(data['specializations'][-1])}:", style="bold")]
+        parts += [
+            _specializations(data["specializations"]),
+            Text(f"{_sizes(data['specializations'][-1])}:", style="bold"),
+        ]
     parts += [executables, steps]
     if data["refused"]:
         parts.append(
@@ -170,7 +173,9 @@ def program_summary(data: Mapping[str, Any]) -> str:
     """Return one line on a program: executables, steps by kind, bytes of constants."""
     kinds = Counter(step["kind"] for step in data["steps"])
     steps = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items(), reverse=True)) or "none"
-    head = f"{_count(data['specializations'], 'combination')} of buckets, the largest: " if data["specializations"] else ""
+    head = (
+        f"{_count(data['specializations'], 'combination')} of buckets, the largest: " if data["specializations"] else ""
+    )
     return (
         f"{head}{_count(data['executables'], 'executable')}, steps: {steps}, "
         f"constants {bytes_text(data['memory']['constant_bytes'])}"

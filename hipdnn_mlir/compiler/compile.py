@@ -63,7 +63,9 @@ def _compiled(
 ) -> Program:
     """Compile a model; of a program with specializations those that nothing is refused of are taken from the previous one."""
     file = read_model(model)
-    make = partial(_compile_specializations, previous) if options["buckets"] and has_code(options["target"]) else _compile
+    make = (
+        partial(_compile_specializations, previous) if options["buckets"] and has_code(options["target"]) else _compile
+    )
     program = make(file.proto, refused=refused, dump_ir=dump_ir, where=_where(model), external=file.external, **options)
     program.model.model["sha256"] = file.sha256
     program.compile_without = lambda more: _compiled(model, [*refused, *more], program, **options)

@@ -11,6 +11,7 @@ import numpy as np
 from ..dtypes import BY_NUMPY
 from ..errors import DynamicDimensionError
 from ..ops.evaluate import Array
+from ..ops.graph import json_number
 from ..program.expressions import Size, encode
 from ..program.schema import Condition, Constant, ProgramModel
 from .facts import Values
@@ -123,7 +124,7 @@ def _computed(constant: Constant, arrays: Sequence[Array], merger: _Merger) -> C
 def _element(column: Sequence[Any], merger: _Merger, path: str) -> Any:
     """A whole number may be an expression, whatever its type; any other number has to be the same at all sample points."""
     if len(set(column)) == 1:
-        return column[0]
+        return json_number(column[0]) if isinstance(column[0], float) else column[0]
     if all(float(number).is_integer() for number in column):
         return merger.size(tuple(int(number) for number in column), path)
     raise _failure(path, column)

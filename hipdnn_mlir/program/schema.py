@@ -211,7 +211,7 @@ class ProgramFields:
     """Valid elements of inputs that hold indices: input -> [first, one past the last]. For tools that make inputs up; a run checks
     indices where it uses them."""
     tf32: bool = False
-    """Products of f32 may round their operands to TF32."""
+    """f32 matmuls may round their operands to TF32."""
     inputs: list[Port] = field(default_factory=list)
     """In the model's order."""
     outputs: list[Port] = field(default_factory=list)

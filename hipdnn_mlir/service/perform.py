@@ -76,7 +76,7 @@ class Compiler:
 
         proto = container.read_model(model)
         weights = container.map_weights(model, proto)
-        program = self._instances(request, proto, weights)
+        program = self._specializations(request, proto, weights)
         if program is None:
             program = _named(request, proto, self._lowered(request, proto)).with_weights(weights)
         with os.fdopen(output, "wb", closefd=False) as file:
@@ -84,17 +84,17 @@ class Compiler:
             file.truncate()
             write_to(file, program.model, program.weights)
             written = file.tell()
-        models = [instance.program for instance in program.model.instances] or [program.model]
+        models = [made.program for made in program.model.specializations] or [program.model]
         return {
             "bytes": written,
             "steps": sum(len(model.steps) for model in models),
             "copies": sum(model.copies for model in models),
         }
 
-    def _instances(self, request: Request, proto: onnx.ModelProto, weights: Weights) -> Program | None:
+    def _specializations(self, request: Request, proto: onnx.ModelProto, weights: Weights) -> Program | None:
         """The program for all combinations of buckets, where those are asked for and the model and the target need them."""
         from ..compiler.compile import has_code
-        from ..compiler.instances import compile_instances
+        from ..compiler.specializations import compile_specializations
         from ..frontend.sizes.input_sizes import input_sizes
         from ..placement.plans import compiled_here
 
@@ -104,7 +104,7 @@ class Compiler:
         if not symbols:
             return None
         program = compiled_here(
-            lambda refused, previous: compile_instances(
+            lambda refused, previous: compile_specializations(
                 proto,
                 target=request.target,
                 precision=request.precision,

@@ -268,7 +268,7 @@ std::unique_ptr<FusedNode> Ep::load(const OrtGraph* graph, const OrtNode* node, 
   } catch (const hipdnn_rt::Error& error) {
     refuse_context(name_of(ort_, node), error.what());
   }
-  put_in_context(graph, signature, *stored.program, stored.container, context_node);
+  put_in_context(graph, signature, stored.container, context_node);
   return made;
 }
 

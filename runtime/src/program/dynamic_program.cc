@@ -1,8 +1,6 @@
 #include "program/dynamic_program.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <functional>
 #include <optional>
 #include <set>
@@ -11,7 +9,6 @@
 #include "device/error.h"
 #include "program/checked.h"
 #include "program/checks.h"
-#include "program/checksum.h"
 #include "program/padded_program.h"
 #include "program/record_evaluator.h"
 #include "program/record_reader.h"
@@ -26,24 +23,6 @@ constexpr std::size_t kSpecializationLimit = 1024;
 const Place& root() {
   static const Place place("program");
   return place;
-}
-
-std::string hex(std::uint64_t value) {
-  std::array<char, 17> text{};
-  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value));
-  return text.data();
-}
-
-/// Compare the file's checksum, where it has one, with its contents.
-void check_contents(const Safetensors& container, const std::string& text) {
-  const auto entry = container.metadata.find("hipdnn_checksum");
-  if (entry == container.metadata.end()) return;
-  const std::string of_text = hex(checksum(std::as_bytes(std::span(text))));
-  const std::string of_data = hex(checksum(container.data));
-  if (entry->second == of_text + of_data) return;
-  const char* part = entry->second.starts_with(of_text) ? "tensor data" : "program text";
-  throw ProgramError(std::string("__metadata__.hipdnn_checksum: does not match the ") + part +
-                     "; the file is damaged or was edited, compile the model again");
 }
 
 void check_format(const Field& program) {
@@ -113,7 +92,7 @@ std::shared_ptr<const DynamicProgram> DynamicProgram::parse_container(std::span<
   if (text == container.metadata.end()) {
     throw ProgramError("__metadata__.hipdnn_program: missing; a safetensors file, but not a .hipdnn program");
   }
-  check_contents(container, text->second);
+  check_checksum(container, text->second);
   return parse(text->second, container.tensors, std::move(owner));
 }
 

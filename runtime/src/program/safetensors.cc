@@ -1,12 +1,15 @@
 #include "program/safetensors.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <cstdio>
 #include <limits>
 #include <vector>
 
 #include "device/error.h"
 #include "program/checked.h"
+#include "program/checksum.h"
 #include "program/dtype.h"
 #include "program/json_field.h"
 
@@ -79,6 +82,12 @@ void check_cover(std::vector<Extent>& extents, std::uint64_t data_bytes) {
   }
 }
 
+std::string hex(std::uint64_t value) {
+  std::array<char, 17> text{};
+  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value));
+  return text.data();
+}
+
 }  // namespace
 
 Safetensors parse_safetensors(std::span<const std::byte> bytes) {
@@ -104,6 +113,17 @@ Safetensors parse_safetensors(std::span<const std::byte> bytes) {
   check_cover(extents, data.size());
   container.data = data;
   return container;
+}
+
+void check_checksum(const Safetensors& container, const std::string& text) {
+  const auto entry = container.metadata.find("hipdnn_checksum");
+  if (entry == container.metadata.end()) return;
+  const std::string of_text = hex(checksum(std::as_bytes(std::span(text))));
+  const std::string of_data = hex(checksum(container.data));
+  if (entry->second == of_text + of_data) return;
+  const char* part = entry->second.starts_with(of_text) ? "tensor data" : "program text";
+  throw ProgramError(std::string("__metadata__.hipdnn_checksum: does not match the ") + part +
+                     "; the file is damaged or was edited, compile the model again");
 }
 
 }  // namespace hipdnn_rt

@@ -20,4 +20,7 @@ struct Safetensors {
 /// each as long as its dtype and shape say. Throws ProgramError naming the tensor or field.
 Safetensors parse_safetensors(std::span<const std::byte> bytes);
 
+/// Compare the entry `hipdnn_checksum` of the metadata, where there is one, with `text` and the tensor data. Throws ProgramError.
+void check_checksum(const Safetensors& container, const std::string& text);
+
 }  // namespace hipdnn_rt
