@@ -164,7 +164,7 @@ def test_a_program_file_keeps_its_buckets(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("buckets", "message"),
     [
-        ([], r"program.buckets: .*a list for each symbol"),
+        ([[], []], r"program.buckets: .*a list for each symbol"),
         ([[2], [3]], r"program.buckets: .*a list for each symbol"),
         ([[4, 2]], r"program.buckets\[0\]: .*sizes that rise"),
         ([[2, 2]], r"program.buckets\[0\]: .*sizes that rise"),

@@ -134,7 +134,7 @@ BROKEN = {
     "altered": (lambda blob: blob[:-9] + bytes([blob[-9] ^ 1]) + blob[-8:], "checksum"),
     "empty": (lambda _: b"", "compile the model again"),
     "text": (lambda _: b"not a program at all", "not a .hipdnn file"),
-    "newer format": (lambda blob: edit_program(blob, "format", 9), "format"),
+    "another format": (lambda blob: edit_program(blob, "format", 9), "format"),
     "other target": (lambda blob: edit_program(blob, "target", "gfx942"), "gfx942"),
 }
 
@@ -158,7 +158,7 @@ def test_broken_blob_is_refused_and_a_retry_works(kind, cache, tmp_path) -> None
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("hipdnn_mlir=9.0.0;format=99;target=host;hipdnn=1", "newer.*update hipdnn_mlir"),
+        ("hipdnn_mlir=9.0.0;format=99;target=host;hipdnn=1", "program format 99 is not 1.*compile the model again"),
         ("hipdnn_mlir=0.1.0;format=1;target=gfx942;hipdnn=1", "gfx942.*compile the model again"),
         ("nonsense", "states no program format"),
     ],
@@ -296,7 +296,7 @@ def test_dynamic_dimensions_stay_dynamic_without_compiler(embed, kind, cache, tm
     path = tmp_path / "ctx.onnx"
     compile_to(path, model, cache, embed=embed)
     (node,) = contexts(path)
-    assert b"format=2" in attribute(node, "ep_sdk_version")
+    assert b"format=1" in attribute(node, "ep_sdk_version")
     metadata = {entry.key: entry.value for entry in onnx.load(path).metadata_props}
     assert "format=2" in metadata["ep_compatibility_info.HipDNNExecutionProvider"]
     before = children()

@@ -90,7 +90,7 @@ std::string description_of(const records::Kernel<Concrete>& record) {
   std::string tensors;
   for (const Tensor& tensor : record.tensors) {
     tensors += (tensors.empty() ? "" : ",");
-    tensors += R"({"role":)" + quoted(texts_of(tensor.role)[static_cast<std::size_t>(tensor.role)]) + R"(,"dtype":)" +
+    tensors += R"({"role":)" + quoted(text_of(tensor.role)) + R"(,"dtype":)" +
                quoted(info_of(tensor.dtype).name) + R"(,"dims":)" + listed(tensor.dims) + R"(,"strides":)" + listed(tensor.strides) + "}";
   }
   return R"({"function":)" + json_text(record.function) + R"(,"tensors":[)" + tensors + R"(],"attributes":)" + record.attributes + "}";

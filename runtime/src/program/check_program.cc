@@ -15,7 +15,7 @@ namespace {
 constexpr std::uintptr_t kPointerAlignment = 16;
 constexpr std::uint32_t kNever = std::numeric_limits<std::uint32_t>::max();
 
-std::string name_of(BufferKind kind) { return std::string(texts_of(kind)[static_cast<std::size_t>(kind)]); }
+std::string name_of(BufferKind kind) { return std::string(text_of(kind)); }
 
 }  // namespace
 

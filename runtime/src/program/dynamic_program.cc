@@ -249,7 +249,7 @@ void DynamicProgram::check_conditions(const Sizes& sizes, const std::vector<std:
   for (const auto& condition : record_.conditions) {
     if (holds(condition.relation, value(condition.a), value(condition.b))) continue;
     throw InputError("the program does not hold for " + describe(sizes) + ": node '" + condition.node + "' needs " + text_of(condition.a) + " " +
-                     std::string(texts_of(condition.relation)[static_cast<std::size_t>(condition.relation)]) + " " + text_of(condition.b) +
+                     std::string(hipdnn_rt::text_of(condition.relation)) + " " + text_of(condition.b) +
                      "; compile the model for these sizes");
   }
 }

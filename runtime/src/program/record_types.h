@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,12 @@ struct FieldRow {
   std::int64_t greatest = std::numeric_limits<std::int64_t>::max();
   std::size_t most = kListLimit;
 };
+
+/// What a choice is called in a file.
+template <typename Choice>
+constexpr std::string_view text_of(Choice choice) {
+  return texts_of(choice)[static_cast<std::size_t>(choice)];
+}
 
 /// An element of a computed constant: a whole number, or a fraction.
 template <typename Number>
