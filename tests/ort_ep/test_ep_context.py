@@ -298,7 +298,7 @@ def test_dynamic_dimensions_stay_dynamic_without_compiler(embed, kind, cache, tm
     (node,) = contexts(path)
     assert b"format=1" in attribute(node, "ep_sdk_version")
     metadata = {entry.key: entry.value for entry in onnx.load(path).metadata_props}
-    assert "format=2" in metadata["ep_compatibility_info.HipDNNExecutionProvider"]
+    assert "format=1" in metadata["ep_compatibility_info.HipDNNExecutionProvider"]
     before = children()
     session = make_session(path, tmp_path, kind=kind, options=NO_COMPILER)
     for batch in (2, 5, 1):
