@@ -186,7 +186,7 @@ class ProgramFields:
     """The whole. Its `inputs` and `outputs` are those of every specialization."""
 
     target: str
-    """Whose engine tables it was compiled for: `host`, `sm_90`, `gfx942`, ..."""
+    """Which library's engines it was compiled for: `host`, `sm_90`, `gfx942`, ..."""
     producer: dict[str, str]
     """Versions of the compiler and of what it uses."""
     model: dict[str, str]
