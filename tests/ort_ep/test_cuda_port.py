@@ -289,7 +289,7 @@ def test_a_size_above_the_buckets_is_named_where_there_is_no_compiler(folder: Pa
 
 def test_dynamic_dimensions_need_buckets_where_a_model_is_compiled_ahead(folder: Path) -> None:
     with pytest.raises(
-        Exception, match=r"dynamic: rows.*fix the sizes.*or for a GPU name some with the option 'buckets'"
+        Exception, match=r"dynamic: rows.*make its dimensions static.*for a GPU, list sizes with the option 'buckets'"
     ):
         compile_to(
             folder / "none.onnx", open_rows(launches()), folder / "cache", embed=True, options={"target": "sm_90"}

@@ -293,7 +293,7 @@ void test_excerpt_is_the_whole_at_its_entries(const Libraries& libraries) {
 }
 
 /// c = a b: one matrix each, in f32.
-nlohmann::json product_of(std::int64_t m, std::int64_t k, std::int64_t n) {
+nlohmann::json matmul_of(std::int64_t m, std::int64_t k, std::int64_t n) {
   nlohmann::json executable = convolution_of(1, 1, 4);
   nlohmann::json& descriptors = executable["descriptors"];
   const auto set = [](nlohmann::json& tensor, const Dims& dims) {
@@ -316,9 +316,15 @@ nlohmann::json product_of(std::int64_t m, std::int64_t k, std::int64_t n) {
   return executable;
 }
 
-void test_rows_are_entries_when_a_product_has_one_matrix(const Libraries& libraries) {
+std::vector<float> floats(const std::vector<std::byte>& bytes) {
+  std::vector<float> numbers(bytes.size() / sizeof(float));
+  std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  return numbers;
+}
+
+void test_rows_are_entries_when_a_matmul_has_one_matrix(const Libraries& libraries) {
   constexpr std::int64_t m = 6, k = 6, n = 4;  // as many rows on the right, which are none
-  const hipdnn_rt::Executable whole = parsed(product_of(m, k, n));
+  const hipdnn_rt::Executable whole = parsed(matmul_of(m, k, n));
   const hipdnn_rt::Reference reference(open_host(libraries));
   hipdnn_rt::OperandContents contents{{1, std::vector<std::byte>(m * k * 4)}, {2, std::vector<std::byte>(k * n * 4)}};
   for (auto& [uid, bytes] : contents) hipdnn_rt::fill_operand(bytes, HIPDNN_DATA_FLOAT, static_cast<std::uint64_t>(uid));
@@ -329,11 +335,14 @@ void test_rows_are_entries_when_a_product_has_one_matrix(const Libraries& librar
   hipdnn_rt::OperandContents some = contents;
   some[1] = taken(contents[1], excerpt.pieces.at(1));
   const std::vector<std::byte> all = reference.compute(whole, contents).at(0).bytes;
-  check::that(reference.compute(excerpt.executable, some).at(0).bytes == taken(all, excerpt.pieces.at(3)), "the same values");
+  const std::vector<float> got = floats(reference.compute(excerpt.executable, some).at(0).bytes), want = floats(taken(all, excerpt.pieces.at(3)));
+  check::equal(got.size(), want.size());
+  // With fewer rows the library may sum in another order.
+  for (std::size_t i = 0; i < want.size(); ++i) check::near(got[i], want[i], 1e-5, "the same values");
 }
 
-void test_product_of_a_matrix_with_itself_is_compared_whole(const Libraries&) {
-  nlohmann::json executable = product_of(64, 64, 64);
+void test_matmul_of_a_matrix_with_itself_is_compared_whole(const Libraries&) {
+  nlohmann::json executable = matmul_of(64, 64, 64);
   executable["descriptors"][3][1][1][2] = {0};
   executable["descriptors"].erase(1);
   executable["descriptors"][2][1][2][2] = {1};
@@ -395,11 +404,11 @@ void add_judge_cases(check::Suite& suite, const Libraries& libraries) {
   add("answers are right but for rounding", test_answers_are_right_but_for_rounding);
   add("a step may be missed in one element of ten thousand", test_a_step_may_be_missed_in_one_element_of_ten_thousand);
   add("an element that is not written is wrong among any number", test_an_element_that_is_not_written_is_wrong_among_any_number);
-  add("product of a matrix with itself is compared whole", test_product_of_a_matrix_with_itself_is_compared_whole);
+  add("matmul of a matrix with itself is compared whole", test_matmul_of_a_matrix_with_itself_is_compared_whole);
   add("wide values are those of 16 bits", test_wide_values_are_those_of_16_bits);
   add("reference is exact when the graph is of f16", test_reference_is_exact_when_the_graph_is_of_f16);
   add("excerpt is the whole at its entries", test_excerpt_is_the_whole_at_its_entries);
-  add("rows are entries when a product has one matrix", test_rows_are_entries_when_a_product_has_one_matrix);
+  add("rows are entries when a matmul has one matrix", test_rows_are_entries_when_a_matmul_has_one_matrix);
   add("graph is compared whole when entries are not apart", test_graph_is_compared_whole_when_entries_are_not_apart);
   add("last image is compared when the batch is large", test_last_image_is_compared_when_the_batch_is_large);
   add("tolerance follows type and sums", test_tolerance_follows_type_and_sums);
