@@ -372,7 +372,7 @@ def test_refused_when_too_much_is_alive() -> None:
     code: Code = [["load", 0]] + [["add", i, 0] for i in range(600)] + [["add", i, i + 1] for i in range(600)]
     code += [["add", 601, 602]] + [["add", 1201 + i, 603 + i] for i in range(598)] + [["store", 1, 1799]]
     with pytest.raises(ProgramError, match="values are alive at once"):
-        run_map(code, [np.zeros(4)], "f64", (4,))
+        run_map(code, [np.zeros(1000)], "f64", (1000,))
 
 
 def test_refused_when_dims_differ() -> None:
