@@ -273,9 +273,10 @@ TileProgram fitting_tiles(const RowProgram& program) {
 
 class Map : public Kernel {
  public:
-  explicit Map(const Image& image) : Kernel(image), tensors_(image.tensors.size()), elements_(image.tensors.back().elements()) {
+  explicit Map(const Image& image) : Kernel(image), tensors_(image.tensors.size()) {
     image.attributes.expect_only({"code"});
     if (image.outputs() == 0) refuse("map: expected at least one out");
+    elements_ = image.tensors.back().elements();
     for (std::size_t i = 0; i < image.tensors.size(); ++i) image.expect_dims(i, image.tensors.back().dims);
     const RowProgram program = CodeReader(image).read();
     if (elements_ > 0) tiles_ = fitting_tiles(program);
@@ -294,7 +295,7 @@ class Map : public Kernel {
   }
 
   std::size_t tensors_;
-  std::int64_t elements_;
+  std::int64_t elements_ = 0;
   std::optional<TileProgram> tiles_;
 };
 
