@@ -12,7 +12,7 @@ namespace {
 using Maker = std::unique_ptr<Kernel> (*)(const Image&);
 
 constexpr std::array<std::pair<std::string_view, Maker>, 15> makers{{
-    {"map", make_map},
+    {"elementwise", make_elementwise},
     {"gather", make_gather},
     {"gather_elements", make_gather_elements},
     {"gather_nd", make_gather_nd},

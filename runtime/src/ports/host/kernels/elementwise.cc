@@ -1,4 +1,4 @@
-// `map`: a small program over every element of an iteration space. Its code becomes a row program.
+// `elementwise`: a small program over every element of an iteration space. Its code becomes a row program.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -271,11 +271,11 @@ TileProgram fitting_tiles(const RowProgram& program) {
   }
 }
 
-class Map : public Kernel {
+class Elementwise : public Kernel {
  public:
-  explicit Map(const Image& image) : Kernel(image), tensors_(image.tensors.size()) {
+  explicit Elementwise(const Image& image) : Kernel(image), tensors_(image.tensors.size()) {
     image.attributes.expect_only({"code"});
-    if (image.outputs() == 0) refuse("map: expected at least one out");
+    if (image.outputs() == 0) refuse("elementwise: expected at least one out");
     elements_ = image.tensors.back().elements();
     for (std::size_t i = 0; i < image.tensors.size(); ++i) image.expect_dims(i, image.tensors.back().dims);
     const RowProgram program = CodeReader(image).read();
@@ -301,6 +301,6 @@ class Map : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_map(const Image& image) { return std::make_unique<Map>(image); }
+std::unique_ptr<Kernel> make_elementwise(const Image& image) { return std::make_unique<Elementwise>(image); }
 
 }  // namespace hipdnn_port::kernels
