@@ -6,10 +6,10 @@
 //   put the kept value first, the replacement second and the predicate third.
 // - ADD_SQUARE: IN_0 + IN_1 * IN_1, as hipDNN's backend header and cuDNN state it.
 // - GEN_INDEX: the position along AXIS of each element of IN_0; its values are not read.
-#include "rowwise_modes.h"
-
 #include <algorithm>
 #include <array>
+
+#include "rowwise_lowering.h"
 
 namespace hipdnn_port {
 namespace {

@@ -12,12 +12,11 @@ namespace hipdnn_port::kernels {
 
 namespace scalar {
 #include "../engines/kernels_math.inc"
-#include "../engines/kernels_functors.inc"
 }  // namespace scalar
 
-using scalar::Bfloat;
-using scalar::Boolean;
-using scalar::Half;
+struct Half { std::uint16_t bits; };
+struct Bfloat { std::uint16_t bits; };
+struct Boolean { std::uint8_t byte; };
 
 /// How an element is computed with: 16-bit floats as float, booleans as 0 and 1.
 template <class T> struct Element {
@@ -70,18 +69,35 @@ template <class V> bool is_nan(V x) {
   else return false;
 }
 
-// Operations of a tile with the value that leaves the other one as it is.
-struct Plus : scalar::Add { template <class V> static V identity() { return V{0}; } };
-struct Times : scalar::Mul { template <class V> static V identity() { return V{1}; } };
-struct Least : scalar::Min {
+/// Integers wrap: the detour through an unsigned type of at least 32 bits keeps that defined.
+template <class V> using Wrapping = std::conditional_t<sizeof(V) == 8, std::uint64_t, std::uint32_t>;
+
+struct Plus {
+  template <class V> static V identity() { return V{0}; }
+  template <class V> static V of(V a, V b) {
+    if constexpr (std::is_floating_point_v<V>) return a + b;
+    else return static_cast<V>(static_cast<Wrapping<V>>(a) + static_cast<Wrapping<V>>(b));
+  }
+};
+struct Times {
+  template <class V> static V identity() { return V{1}; }
+  template <class V> static V of(V a, V b) {
+    if constexpr (std::is_floating_point_v<V>) return a * b;
+    else return static_cast<V>(static_cast<Wrapping<V>>(a) * static_cast<Wrapping<V>>(b));
+  }
+};
+/// A NaN operand is the result.
+struct Least {
   template <class V> static V identity() {
     return std::numeric_limits<V>::has_infinity ? std::numeric_limits<V>::infinity() : std::numeric_limits<V>::max();
   }
+  template <class V> static V of(V a, V b) { return a < b || is_nan(a) ? a : b; }
 };
-struct Greatest : scalar::Max {
+struct Greatest {
   template <class V> static V identity() {
     return std::numeric_limits<V>::has_infinity ? static_cast<V>(-std::numeric_limits<V>::infinity()) : std::numeric_limits<V>::lowest();
   }
+  template <class V> static V of(V a, V b) { return a > b || is_nan(a) ? a : b; }
 };
 struct Both {
   template <class V> static V identity() { return V{1}; }
