@@ -149,8 +149,8 @@ def tensor(
     return {"dtype": dtype, "dims": list(dims), "seen": list(shown), "strides": strides, **more}
 
 
-def map_code(name: str, arity: int) -> list[list[Any]]:
-    """A map of one instruction."""
+def code_of_operation(name: str, arity: int) -> list[list[Any]]:
+    """An elementwise kernel of one instruction."""
     code: list[list[Any]] = [["load", i] for i in range(arity)]
     return [*code, [name, *range(arity)], ["store", arity, arity]]
 
@@ -169,29 +169,50 @@ def cases() -> list[dict[str, Any]]:
         )
 
     for dtype in ("f32", "f16", "bf16"):
-        case(f"add {dtype}", "map", "add", [t(dtype, big), t(dtype, big)], [t(dtype, big)], code=map_code("add", 2))
+        case(
+            f"add {dtype}",
+            "elementwise",
+            "add",
+            [t(dtype, big), t(dtype, big)],
+            [t(dtype, big)],
+            code=code_of_operation("add", 2),
+        )
     case(
         "add f32 odd",
-        "map",
+        "elementwise",
         "add",
         [t("f32", 10_000_019), t("f32", 10_000_019)],
         [t("f32", 10_000_019)],
-        code=map_code("add", 2),
+        code=code_of_operation("add", 2),
     )
     bias = [["load", 0], ["load", 1], ["add", 0, 1], ["const", "f16", 0], ["max", 2, 3], ["store", 2, 4]]
-    case("bias + relu f16 channels-last", "map", "bias_relu", [t("f16", *image, layout=LAST), t("f16", 1, 256, 1, 1, shown=image)],
+    case("bias + relu f16 channels-last", "elementwise", "bias_relu", [t("f16", *image, layout=LAST), t("f16", 1, 256, 1, 1, shown=image)],
          [t("f16", *image, layout=LAST)], code=bias)  # fmt: skip
     case(
         "cast f32 to f16",
-        "map",
+        "elementwise",
         "copy",
         [t("f32", big)],
         [t("f16", big)],
         code=[["load", 0], ["cast", "f16", 0], ["store", 1, 1]],
     )
     for dtype in ("f32", "f16", "i8"):
-        case(f"to channels-last {dtype}", "map", "copy", [t(dtype, *image)], [t(dtype, *image, layout=LAST)], **COPY)
-        case(f"to channels-first {dtype}", "map", "copy", [t(dtype, *image, layout=LAST)], [t(dtype, *image)], **COPY)
+        case(
+            f"to channels-last {dtype}",
+            "elementwise",
+            "copy",
+            [t(dtype, *image)],
+            [t(dtype, *image, layout=LAST)],
+            **COPY,
+        )
+        case(
+            f"to channels-first {dtype}",
+            "elementwise",
+            "copy",
+            [t(dtype, *image, layout=LAST)],
+            [t(dtype, *image)],
+            **COPY,
+        )
     for dtype, rows, columns in (
         ("f32", 32768, 512),
         ("f16", 16384, 1024),
@@ -245,7 +266,7 @@ def cases() -> list[dict[str, Any]]:
     products(case)
     for name, (_, low, high) in FUNCTIONS.items():
         x = t("f32", 1 << 18, range=[low, high])
-        case(f"{name} f32", "map", name, [x], [t("f32", 1 << 18)], code=map_code(name, 1))
+        case(f"{name} f32", "elementwise", name, [x], [t("f32", 1 << 18)], code=code_of_operation(name, 1))
     for number, made in enumerate(found):
         made["terms"] = terms_of(made)
         for place, spec in enumerate(made["ins"]):

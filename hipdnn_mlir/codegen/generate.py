@@ -19,7 +19,7 @@ from .kernels.contraction import ANCHORS
 from .kernels.gemv import gemv_program, is_gemv
 from .kernels.graph_program import graph_program
 from .kernels.grid_sample import grid_sample_launch
-from .kernels.program import map_program, reduce_program
+from .kernels.program import elementwise_program, reduce_program
 from .kernels.pull_scatter import pull_launch
 from .kernels.resize import resize_launch
 from .kernels.rowwise import program_launch
@@ -40,8 +40,8 @@ class Part:
     arguments: tuple[int, ...]
 
 
-def _map(operands: Sequence[Operand], attributes: Attributes, architecture: Architecture) -> Launch:
-    return program_launch(map_program(operands, attributes), architecture)
+def _elementwise(operands: Sequence[Operand], attributes: Attributes, architecture: Architecture) -> Launch:
+    return program_launch(elementwise_program(operands, attributes), architecture)
 
 
 def _reduce(operands: Sequence[Operand], attributes: Attributes, architecture: Architecture) -> Launch:
@@ -49,7 +49,7 @@ def _reduce(operands: Sequence[Operand], attributes: Attributes, architecture: A
 
 
 GENERATORS: dict[str, Generator] = {
-    "map": _map,
+    "elementwise": _elementwise,
     "reduce": _reduce,
     "gather": move.gather_launch,
     "gather_elements": move.gather_elements_launch,

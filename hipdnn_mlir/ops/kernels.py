@@ -1,4 +1,4 @@
-"""Kernels for what hipDNN has no operation for: maps, written instruction by instruction, and calls of whole functions."""
+"""Kernels for what hipDNN has no operation for: elementwise kernels, written instruction by instruction, and calls of whole functions."""
 
 import hashlib
 import json
@@ -17,14 +17,14 @@ from .graph import TensorKey, json_number
 from .spec import Refusal, TensorArg, TensorType
 from .strides import Dims, Strides, broadcast, packed, restride
 
-MAP, PAD = "map", "pad"
+ELEMENTWISE, PAD = "elementwise", "pad"
 _MODES = {
     P.ADD: "add", P.SUB: "sub", P.MUL: "mul", P.DIV: "div", P.MIN: "min", P.MAX: "max", P.NEG: "neg", P.ABS: "abs", P.CMP_EQ: "eq",
     P.CMP_NEQ: "ne", P.CMP_LT: "lt", P.CMP_LE: "le", P.CMP_GT: "gt", P.CMP_GE: "ge", P.LOGICAL_AND: "and", P.LOGICAL_OR: "or",
     P.LOGICAL_NOT: "not", P.CEIL: "ceil", P.FLOOR: "floor", P.SQRT: "sqrt", P.RSQRT: "rsqrt", P.EXP: "exp", P.LOG: "log", P.SIN: "sin",
     P.TAN: "tan", P.ERF: "erf", P.TANH_FWD: "tanh", P.RECIPROCAL: "reciprocal",
 }  # fmt: skip
-"""hipDNN's modes that are one instruction of a map."""
+"""hipDNN's modes that are one instruction of an elementwise kernel."""
 _UNCHANGED_INTEGERS = frozenset({"ceil", "floor"})
 
 
@@ -68,15 +68,15 @@ class Kernel:
         return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
     def summary(self) -> str:
-        """One line for people: the function, or what a map computes."""
-        if self.function != MAP:
+        """One line for people: the function, or what an elementwise kernel computes."""
+        if self.function != ELEMENTWISE:
             return self.function
         names = [step[0] for step in self.attributes["code"] if step[0] not in ("load", "store", "const", "index")]
         return " + ".join(names) or "copy"
 
 
 class ElementwiseBuilder(Emitter):
-    """Writes rows as the instructions of one map kernel; a Value's `tensor` is a register. One per region; not reusable.
+    """Writes rows as the instructions of one elementwise kernel; a Value's `tensor` is a register. One per region; not reusable.
 
     Emissions for hipDNN work here too as far as they are made of pointwise nodes.
     """
@@ -165,7 +165,7 @@ class ElementwiseBuilder(Emitter):
         outputs: Mapping[TensorKey, tuple[Dims, DType]],
         attributes: Sequence[tuple[Attribute, AttributeType, Any]],
     ) -> list[Value]:
-        """No node but pointwise ones is a map."""
+        """No node but pointwise ones is elementwise."""
         del inputs, outputs, attributes
         raise Refusal("kernel", f"no kernel computes {kind.name.removesuffix('_DESCRIPTOR').lower()}")
 
@@ -211,7 +211,7 @@ class ElementwiseBuilder(Emitter):
         return self._append(["saturate" if saturate else "cast", dtype.name, value.tensor], value.dims, dtype)
 
     def position(self, axis: int, dims: Dims) -> Value:
-        """The position (i64) along an axis of `dims`, which broadcast to the map's space."""
+        """The position (i64) along an axis of `dims`, which broadcast to the kernel's space."""
         if dims[axis] == 1:
             return self.scalar(0, dtypes.I64)
         shape = tuple(size if index == axis else 1 for index, size in enumerate(dims))
@@ -225,7 +225,7 @@ class ElementwiseBuilder(Emitter):
         return Value(value.tensor, shape, value.dtype)
 
     def store(self, key: Any, kind: TensorType, stored: Storage | None, index: int) -> None:
-        """Write region result `index`, which has every position of the map's space."""
+        """Write region result `index`, which has every position of the kernel's space."""
         value, dims = self._values[key], kind.static_dims()
         if _unpadded(dims) != _unpadded(self.space):
             raise Refusal("space", f"a result of dims {dims} in an elementwise kernel over {self.space}")

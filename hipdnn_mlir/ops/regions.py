@@ -8,7 +8,15 @@ from .. import dtypes
 from ..errors import NO_ROW, Reject
 from .emitter import Emitter, Operand, Storage
 from .graph import Graph
-from .kernels import MAP, ElementwiseBuilder, Kernel, KernelTensor, broadcast_strides, result_tensor, seen_strides
+from .kernels import (
+    ELEMENTWISE,
+    ElementwiseBuilder,
+    Kernel,
+    KernelTensor,
+    broadcast_strides,
+    result_tensor,
+    seen_strides,
+)
 from .spec import Call, OpView, Refusal, TensorType
 from .strides import Dims
 from .table import find
@@ -46,7 +54,7 @@ def emit_region(
 
 
 def is_elementwise(name: str) -> bool:
-    """Whether an op may share a map kernel with others."""
+    """Whether an op may share an elementwise kernel with others."""
     row = find(name)
     return (
         row is not None and row.call is None and (row.launch is not None or (row.emit is not None and row.move is None))
@@ -79,13 +87,13 @@ def kernel_region(
                 builder.define(key, value, kind)
         for index, (key, kind) in enumerate(results):
             builder.store(key, kind, stored[index], index)
-        return Kernel(MAP, builder.tensors, {"code": builder.code})
+        return Kernel(ELEMENTWISE, builder.tensors, {"code": builder.code})
     except Refusal as refusal:
         return Reject(view.label, refusal.rule, refusal.reason, view.node)
 
 
 def _space(results: Sequence[tuple[Any, TensorType]]) -> Dims:
-    """The positions that a map computes: those of its results."""
+    """The positions that an elementwise kernel computes: those of its results."""
     shapes = [kind.static_dims() for _, kind in results]
     return max(shapes, key=lambda dims: (math.prod(dims), len(dims))) or (1,)
 
@@ -107,7 +115,7 @@ def _call(
         operand = operands[arg.key]
         dtype = call.dtype or operand.dtype
         strides = seen_strides(operand.dims, operand.storage, dims)
-        if call.function == MAP and call.results is not None:
+        if call.function == ELEMENTWISE and call.results is not None:
             dims, strides = call.results[0], broadcast_strides(dims, strides, call.results[0])
         tensors.append(KernelTensor("in", positions[arg.key], dtype, dims, strides))
     places = {key: index for index, (key, _) in enumerate(results)}

@@ -24,7 +24,7 @@ def add(row: OpRow) -> None:
         raise ValueError(f"two rows for {row.name}")
     ROWS[row.name] = replace(
         first,
-        becomes=f"{first.becomes}; else a {second.becomes}",
+        becomes=f"{first.becomes}; else {second.becomes}",
         onnx=first.onnx or second.onnx,
         known=first.known or second.known,
         launch=second.launch,
@@ -115,7 +115,7 @@ def elementwise(
 
     def enter(launch: ElementwiseEmission) -> ElementwiseEmission:
         for name in names:
-            add(OpRow(_full(name), "map kernel", onnx=onnx, launch=launch, known=known, precision=precision))
+            add(OpRow(_full(name), "elementwise kernel", onnx=onnx, launch=launch, known=known, precision=precision))
         return launch
 
     return enter

@@ -16,15 +16,15 @@ class OpRow:
     """One row of the table: what hipDNN's operations, data movement or kernels make of an op.
 
     At least one of `emit`, `move`, `launch` and `call` is set. hipDNN comes first, then movement, then a kernel; a movement with an
-    emission can also be absorbed into a region. An emission of nothing but pointwise nodes serves as a map too, for dtypes that hipDNN
-    lacks.
+    emission can also be absorbed into a region. An emission of nothing but pointwise nodes serves as an elementwise kernel too, for dtypes
+    that hipDNN lacks.
 
     Attributes:
         name: torch op, or `hipdnn.onnx.X` for an ONNX operator that torch-mlir's conversion is kept from.
         becomes: the hipDNN operations or data movement, for people.
         emit: builds the nodes of one op; refuses by raising Refusal.
         move: describes the op as a data movement; refuses by raising Refusal.
-        launch: writes the op as instructions of a map kernel; refuses by raising Refusal.
+        launch: writes the op as instructions of an elementwise kernel; refuses by raising Refusal.
         call: describes the op as one kernel of its own; refuses by raising Refusal.
         known: operands of an ONNX operator that have to be known at compile time, by position.
         source: the document its semantics come from.

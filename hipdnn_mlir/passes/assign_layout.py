@@ -17,7 +17,7 @@ from ..ir.region import region_graph, region_kernel
 from ..ir.types import tensor_type
 from ..ir.view import argument, producer, readers
 from ..ops.graph import Graph
-from ..ops.kernels import MAP, PAD, Kernel
+from ..ops.kernels import ELEMENTWISE, PAD, Kernel
 from ..ops.strides import Dims
 from ..targets.table import find_target
 from ..targets.target import Target
@@ -76,7 +76,7 @@ class _Assignment:
     def _launch(self, region: LaunchOp) -> None:
         """A map and a border follow their operands; other kernels write C order."""
         kernel = region_kernel(region)
-        if isinstance(kernel, Kernel) and kernel.function in (MAP, PAD):
+        if isinstance(kernel, Kernel) and kernel.function in (ELEMENTWISE, PAD):
             self._mark(region, False, self._any_channels_last(region.ins))
 
     def _any_channels_last(self, values: Iterable[ir.Value]) -> bool:

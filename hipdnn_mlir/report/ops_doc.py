@@ -33,8 +33,8 @@ a test compares.
 
 An ONNX operator is converted to torch ops by torch-mlir, or has a row of its own. Each op then becomes one or more hipDNN operations,
 data movement, or, where hipDNN has no operation or dtype for it, a kernel of the target's port. Neighbouring operations share a graph where
-one engine takes them together; elementwise ones that are left share a map kernel. ONNX operators that torch-mlir writes with the ops below
-work too. Dynamic dimensions may stay dynamic. `hipdnn-mlir explain MODEL.onnx` says what takes which node of a model, and why
+one engine takes them together; elementwise ones that are left share an elementwise kernel. ONNX operators that torch-mlir writes with the
+ops below work too. Dynamic dimensions may stay dynamic. `hipdnn-mlir explain MODEL.onnx` says what takes which node of a model, and why
 one is left out.
 
 Operators of the domain `hipdnn` are operations of hipDNN for which ONNX has none; a model may name them like any others (opset 1). ONNX

@@ -1,6 +1,6 @@
 // RUN: hipdnn-opt %s --hipdnn-offload-pipeline | filecheck %s
 
-// Data of a type that hipDNN has not is moved by a kernel; what a map reads through a transpose is not moved at all.
+// Data of a type that hipDNN has not is moved by a kernel; what an elementwise kernel reads through a transpose is not moved at all.
 
 // CHECK-DAG:     "hipdnn.kernel"() {{.+}} summary = "copy", sym_name = "[[COPY:k_[0-9a-f]+]]"
 // CHECK-DAG:     "hipdnn.kernel"() {{.+}} summary = "add", sym_name = "[[ADD:k_[0-9a-f]+]]"

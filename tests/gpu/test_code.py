@@ -21,7 +21,7 @@ COPY = {"code": [["load", 0], ["store", 1, 0]]}
 
 def copy_kernel(architecture: str) -> object:
     x = np.zeros((64,), np.float32)
-    return generate(describe("map", [x], [TensorSpec("f32", (64,))], COPY), find_architecture(architecture))
+    return generate(describe("elementwise", [x], [TensorSpec("f32", (64,))], COPY), find_architecture(architecture))
 
 
 def test_unknown_architecture_lists_the_known() -> None:

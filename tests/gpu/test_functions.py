@@ -28,7 +28,7 @@ def computed(name: str, *xs: Array) -> Array:
     kinds = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
     code = [["load", i] for i in range(len(xs))]
     code += [[name, *range(len(xs))], ["store", len(xs), len(xs)]]
-    return run_kernel("map", xs, [TensorSpec(kinds[xs[0].dtype], xs[0].shape)], {"code": code})[0]
+    return run_kernel("elementwise", xs, [TensorSpec(kinds[xs[0].dtype], xs[0].shape)], {"code": code})[0]
 
 
 def operands(low: float, high: float, count: int, dtype: type) -> Array:

@@ -46,10 +46,10 @@ def in_place(launch: Launch, arrays: list[Array], place: int) -> Array:
 
 
 @pytest.mark.parametrize("shape", [(7,), (64,), (4099,), (3, 5, 64), (1_500_001,), (2, 1_081_344)])
-def test_map_writes_where_it_reads(shape: tuple[int, ...]) -> None:
+def test_elementwise_kernel_writes_where_it_reads(shape: tuple[int, ...]) -> None:
     a, b = normal(shape), normal(shape[-1:])
     whole = np.broadcast_to(b, shape)
-    launch = launch_of("map", [a, whole], TensorSpec("f32", shape), SUM)
+    launch = launch_of("elementwise", [a, whole], TensorSpec("f32", shape), SUM)
     assert 0 in launch.overwrites
     spread = [a, np.ascontiguousarray(whole)] if len(shape) == 1 else [a, b]
     np.testing.assert_array_equal(in_place(launch, spread, 0), a + b)
@@ -75,7 +75,7 @@ def test_layer_norm_writes_rows_where_it_reads_them(shape: tuple[int, ...]) -> N
 
 
 def overwrites(arrays: list[Array], out: TensorSpec, code: list[list[Any]]) -> tuple[int, ...]:
-    return launch_of("map", arrays, out, {"code": code}).overwrites
+    return launch_of("elementwise", arrays, out, {"code": code}).overwrites
 
 
 def test_what_may_not_be_overwritten() -> None:
@@ -88,7 +88,7 @@ def test_what_may_not_be_overwritten() -> None:
     to_half = [["load", 0], ["cast", "f16", 0], ["store", 1, 1]]
     assert overwrites([a], TensorSpec("f16", ROW), to_half) == ()
     two = [["load", 0], ["store", 1, 0], ["store", 2, 0]]
-    (part,) = parts_of(describe("map", [a], [TensorSpec("f32", ROW)] * 2, {"code": two}), SM_90)
+    (part,) = parts_of(describe("elementwise", [a], [TensorSpec("f32", ROW)] * 2, {"code": two}), SM_90)
     assert part.launch.overwrites == ()
 
 
@@ -102,7 +102,7 @@ def test_other_kernels_overwrite_nothing() -> None:
 
 def test_what_another_thread_writes_is_garbage_in_the_emulator() -> None:
     x = normal((3, 3))
-    launch = launch_of("map", [x.T], TensorSpec("f32", (3, 3)), {"code": [["load", 0], ["store", 1, 0]]})
+    launch = launch_of("elementwise", [x.T], TensorSpec("f32", (3, 3)), {"code": [["load", 0], ["store", 1, 0]]})
     assert launch.overwrites == ()
     assert not np.array_equal(in_place(launch, [x], 0), x.T)
 

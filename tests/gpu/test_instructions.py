@@ -34,15 +34,18 @@ SPILL = r"scratch_(?:load|store)_\w+|buffer_(?:load|store)_\w+|(?:ld|st)\.local\
 @cache
 def lines_of(kind: str, name: str) -> tuple[str, ...]:
     """The lines of the kernel `kind` for an architecture, without comments."""
-    launch, pointers = {"map": map_launch, "rows": row_launch}[kind](name), {"map": 3, "rows": 2}[kind]
+    launch, pointers = (
+        {"elementwise": elementwise_launch, "rows": row_launch}[kind](name),
+        {"elementwise": 3, "rows": 2}[kind],
+    )
     text = assembly(module_of(launch, NAME, pointers), find_architecture(name))
     return tuple(stripped for line in text.splitlines() if (stripped := re.split(r";(?!$)|//", line)[0].strip()))
 
 
-def map_launch(name: str) -> Launch:
+def elementwise_launch(name: str) -> Launch:
     """Add vectors of f32."""
     x = np.zeros((4 * GROUPS,), np.float32)
-    (part,) = parts_of(describe("map", [x, x], [TensorSpec("f32", x.shape)], ADD), find_architecture(name))
+    (part,) = parts_of(describe("elementwise", [x, x], [TensorSpec("f32", x.shape)], ADD), find_architecture(name))
     return part.launch
 
 
@@ -59,7 +62,7 @@ def places(lines: tuple[str, ...], mnemonic: str) -> list[int]:
     return [place for place, line in enumerate(lines) if pattern.match(line)]
 
 
-@pytest.mark.parametrize("kind", ["map", "rows"])
+@pytest.mark.parametrize("kind", ["elementwise", "rows"])
 @pytest.mark.parametrize("name", ALL)
 def test_all_accesses_of_memory_are_of_16_bytes(name: str, kind: str) -> None:
     lines = lines_of(kind, name)
@@ -76,7 +79,7 @@ def test_rows_are_reduced_between_lanes(name: str) -> None:
     assert len(places(lines_of("rows", name), EXCHANGE)) >= 2 * steps
 
 
-@pytest.mark.parametrize("kind", ["map", "rows"])
+@pytest.mark.parametrize("kind", ["elementwise", "rows"])
 @pytest.mark.parametrize("name", ALL)
 def test_nothing_is_called_and_nothing_spilled(name: str, kind: str) -> None:
     lines = lines_of(kind, name)
@@ -91,7 +94,7 @@ def test_nothing_is_called_and_nothing_spilled(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_what_lies_behind_the_end_is_not_stored(name: str) -> None:
-    lines = lines_of("map", name)
+    lines = lines_of("elementwise", name)
     (store,) = places(lines, WIDE_STORE)
     if find_architecture(name).vendor == "nvidia":
         compare = r"setp\.\w+\.[us]\d+"

@@ -111,7 +111,7 @@ def test_error_of_maps_is_a_unit_in_the_last_place(name: str, dtype: str) -> Non
     with np.errstate(all="ignore"):
         want = NAMES[name](x.astype(np.float64))
     code = {"code": [["load", 0], [name, 0], ["store", 1, 1]]}
-    check(run_kernel("map", [x], [TensorSpec(dtype, x.shape)], code)[0], want, dtype, 2.0**-126)
+    check(run_kernel("elementwise", [x], [TensorSpec(dtype, x.shape)], code)[0], want, dtype, 2.0**-126)
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
@@ -208,7 +208,7 @@ def test_code_is_whole_when_functions_are_short(name: str) -> None:
     for function in NAMES:
         code.append([function, len(code) - 1])
     code.append(["store", 1, len(code) - 1])
-    compiled.check(generate(describe("map", [x], [out], {"code": code}), find_architecture(name)))
+    compiled.check(generate(describe("elementwise", [x], [out], {"code": code}), find_architecture(name)))
     for mode in MODES:
         compiled.check(
             generate_graph(graph_of(lambda e, v, m=mode: e.pointwise(m, v), [x], [out]), find_architecture(name))

@@ -1,4 +1,4 @@
-"""Generated maps that change a layout: values, edges of tiles, operands beside those that lie across."""
+"""Generated elementwise kernels that change a layout: values, edges of tiles, operands beside those that lie across."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COPY = [["load", 0], ["store", 1, 0]]
 def test_transposing_copy_equals_numpy(shape: tuple[int, ...], dtype: str) -> None:
     x = runs.values(dtype, shape, 1)
     seen = np.swapaxes(x, -1, -2)
-    (got,) = run_kernel("map", [seen], [TensorSpec(dtype, seen.shape)], {"code": COPY})
+    (got,) = run_kernel("elementwise", [seen], [TensorSpec(dtype, seen.shape)], {"code": COPY})
     np.testing.assert_array_equal(got, seen)
 
 
@@ -32,7 +32,7 @@ def test_layout_changes_between_channels_first_and_last(to_last: bool, shape: tu
     last = (c * h * w, 1, w * c, c)
     out = TensorSpec("f16", shape, last) if to_last else TensorSpec("f16", shape)
     x = x if to_last else np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
-    (got,) = run_kernel("map", [x], [out], {"code": COPY})
+    (got,) = run_kernel("elementwise", [x], [out], {"code": COPY})
     np.testing.assert_array_equal(got, x)
 
 
@@ -50,7 +50,7 @@ def test_operands_of_either_layout_meet() -> None:
         ["add", 6, 4],
     ]
     code += [["index", 1], ["cast", "f32", 8], ["add", 7, 9], ["store", 4, 10]]
-    (got,) = run_kernel("map", [a, b, c, bias], [TensorSpec("f32", (48, 40))], {"code": code})
+    (got,) = run_kernel("elementwise", [a, b, c, bias], [TensorSpec("f32", (48, 40))], {"code": code})
     np.testing.assert_array_equal(got, (a + b) * c.astype(np.float32) + bias + np.arange(40, dtype=np.float32))
 
 
@@ -58,7 +58,7 @@ def test_shared_memory_is_used_where_it_pays_only() -> None:
     arch = find_architecture("sm_90")
     for shape, uses in (((64, 64), True), ((64, 3), False), ((3, 64), False)):
         x = np.zeros(shape, np.float32).T
-        (part,) = parts_of(describe("map", [x], [TensorSpec("f32", x.shape)], {"code": COPY}), arch)
+        (part,) = parts_of(describe("elementwise", [x], [TensorSpec("f32", x.shape)], {"code": COPY}), arch)
         assert (part.launch.shared_bytes > 0) is uses
 
 
@@ -66,5 +66,5 @@ def test_shared_memory_is_used_where_it_pays_only() -> None:
 def test_code_is_whole(name: str) -> None:
     x = np.zeros((64, 128), np.float16).T
     compiled.check(
-        generate(describe("map", [x], [TensorSpec("f16", x.shape)], {"code": COPY}), find_architecture(name))
+        generate(describe("elementwise", [x], [TensorSpec("f16", x.shape)], {"code": COPY}), find_architecture(name))
     )

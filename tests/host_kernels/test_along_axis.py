@@ -222,7 +222,7 @@ F32 = np.zeros((3, 4), np.float32)
         ("reduce", F32, [("f32", (3, 2))], {"operator": "add"}, "expected 1 or 4 at dim 1, got 2"),
         ("reduce", F32, [("f32", (3, 1))], {"operator": "and"}, "bool has 'and' and 'or'"),
         ("reduce", F32, [("f64", (3, 1))], {"operator": "add"}, "expected f32"),
-        ("frobnicate", F32, [("f32", (3, 4))], {}, "no function is named 'frobnicate'; known are map, gather,"),
+        ("frobnicate", F32, [("f32", (3, 4))], {}, "no function is named 'frobnicate'; known are elementwise, gather,"),
     ],
 )
 def test_refused_when_it_does_not_fit(

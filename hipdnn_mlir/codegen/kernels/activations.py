@@ -1,4 +1,4 @@
-"""Activation functions of hipDNN's pointwise modes, written in a map's instructions."""
+"""Activation functions of hipDNN's pointwise modes, written in an elementwise kernel's instructions."""
 
 import math
 from collections.abc import Callable

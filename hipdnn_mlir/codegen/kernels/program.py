@@ -1,6 +1,6 @@
-"""What a kernel computes at each position: the instructions of a `map`, and `reduce` over dims that end with it.
+"""What a kernel computes at each position: the instructions of an elementwise kernel, and `reduce` over dims that end with it.
 
-A `map`, a `reduce` and every graph of pointwise nodes, reductions and norms is one such program.
+An elementwise kernel, a `reduce` and every graph of pointwise nodes, reductions and norms is one such program.
 """
 
 from collections.abc import Mapping, Sequence
@@ -125,8 +125,8 @@ class Program:
         return found
 
 
-def map_program(operands: Sequence[Operand], attributes: Mapping[str, Any]) -> Program:
-    """The program of a `map`."""
+def elementwise_program(operands: Sequence[Operand], attributes: Mapping[str, Any]) -> Program:
+    """The program of an elementwise kernel."""
     program = Program(operands[0].dims, list(operands), rounds=True)
     for name, *rest in attributes["code"]:
         code = program.code

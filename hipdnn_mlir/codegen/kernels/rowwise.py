@@ -17,8 +17,8 @@ from ..core.builder import KernelBuilder, Value
 from ..core.elements import value_type
 from ..core.space import Space, arranged, is_wide, vector_size
 from ..math.instructions import number
+from .elementwise import elementwise_launch
 from .evaluate import Evaluator, Lanes, functions_of, leaders_of
-from .map import map_launch
 from .program import Program, identity
 
 _BLOCK = 256
@@ -83,7 +83,7 @@ class _Plan:
 def program_launch(program: Program, architecture: Architecture) -> Launch:
     """The launch of a program with or without reductions."""
     has_reductions = any(step.name == "reduce" for step in program.code)
-    return (rowwise_launch if has_reductions else map_launch)(program, architecture)
+    return (rowwise_launch if has_reductions else elementwise_launch)(program, architecture)
 
 
 def rowwise_launch(program: Program, architecture: Architecture) -> Launch:

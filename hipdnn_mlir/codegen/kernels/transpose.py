@@ -43,7 +43,7 @@ class Tiles:
 
 
 def tiles_of(program: Program, space: Space, architecture: Architecture) -> Tiles | None:
-    """The tiles for a map, or None where no operand lies across it."""
+    """The tiles for an elementwise kernel, or None where no operand lies across it."""
     if not space.dims or space.dims[-1] < _LEAST:
         return None
     weights: dict[int, int] = {}
@@ -94,7 +94,7 @@ def _tile_bytes(program: Program, tiles: Tiles, number: int) -> int:
 
 
 def tiled_launch(program: Program, tiles: Tiles) -> Launch:
-    """The launch of a map by tiles."""
+    """The launch of an elementwise kernel by tiles."""
     blocks = prod(tiles.counts)
     return Launch(
         lambda b: _write(b, program, tiles), blocks, _ROW * _ROWS, _bytes(program, tiles),
@@ -159,7 +159,7 @@ def _fill(
 def _compute(
     b: KernelBuilder, evaluator: _TileEvaluator, tiles: Tiles, corner: list[Value], along: Value, beside: Value
 ) -> None:
-    """The map, lines along the results; what lies past the end is computed at the last position and not stored."""
+    """The kernel, lines along the results; what lies past the end is computed at the last position and not stored."""
     dims, pitch, code = tiles.space.dims, tiles.side + 1, evaluator.program.code
     computed: list[tuple[Value, list[Value], list[Lanes]]] = []
     for step in range(0, tiles.side, _ROWS):

@@ -1,4 +1,4 @@
-"""The instructions of a `map` (docs/host-library.md) on single values."""
+"""The instructions of an elementwise kernel (docs/host-library.md) on single values."""
 
 import math
 from collections.abc import Callable
@@ -37,7 +37,7 @@ class Instructions:
 
     Args:
         b: where to.
-        rounds: whether results of 16-bit types are rounded to them, as a map's are; else they stay f32 until they are stored.
+        rounds: whether results of 16-bit types are rounded to them, as in an elementwise kernel; else they stay f32 until stored.
     """
 
     def __init__(self, b: KernelBuilder, *, rounds: bool) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...abi import Attribute as A
 from ...abi import Descriptor
-from ...ops.kernels import MAP
+from ...ops.kernels import ELEMENTWISE
 from ...ops.strides import Dims
 
 Labels = tuple[int | None, ...]
@@ -151,7 +151,7 @@ OPERATIONS: dict[Descriptor, Rule] = {
 """Of hipDNN's operations; operands and results in the order in which rows name them."""
 
 
-def _map(operands: Shapes, results: Shapes, attributes: Mapping[Any, Any]) -> Dependence:
+def _elementwise_kernel(operands: Shapes, results: Shapes, attributes: Mapping[Any, Any]) -> Dependence:
     """All tensors have the dims of the space."""
     made = _elementwise(operands, results, attributes)
     ordered = frozenset(step[1] for step in attributes["code"] if step[0] == "index")
@@ -246,7 +246,7 @@ def _reverse_sequence(operands: Shapes, results: Shapes, attributes: Mapping[Any
 
 
 FUNCTIONS: dict[str, Rule] = {
-    MAP: _map,
+    ELEMENTWISE: _elementwise_kernel,
     "gather": _gather,
     "gather_elements": _gather_elements,
     "gather_nd": _gather_nd,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ...ops.graph import Graph, Node
-from ...ops.kernels import MAP, Kernel, KernelTensor
+from ...ops.kernels import ELEMENTWISE, Kernel, KernelTensor
 from ...ops.spec import OpView, Refusal, TensorArg
 from .dependence import FUNCTIONS, OPERATIONS, mixes_all
 from .dims import Column, padded_by, plain
@@ -102,7 +102,7 @@ def kernel_dims(
     tensors: list[tuple[KernelTensor, ...]] = list(zip(*(kernel.tensors for kernel in kernels), strict=True))
     ins = [each for each in tensors if each[0].role == "in"]
     outs = [each for each in tensors if each[0].role == "out"]
-    seen = [_seen(each, operands[positions[each[0].index]], first.function == MAP) for each in ins]
+    seen = [_seen(each, operands[positions[each[0].index]], first.function == ELEMENTWISE) for each in ins]
     rule = FUNCTIONS.get(first.function, mixes_all)(
         [t[0].dims for t in ins], [t[0].dims for t in outs], first.attributes
     )

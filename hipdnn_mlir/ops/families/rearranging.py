@@ -1,7 +1,7 @@
 """Kernels for data that is repeated, mirrored or reduced, where neither a view nor hipDNN does it."""
 
 from ...dtypes import BOOL
-from ..kernels import MAP, PAD
+from ..kernels import ELEMENTWISE, PAD
 from ..registry import kernel
 from ..spec import Call, OpView, Refusal
 from .indexing import tensor
@@ -36,7 +36,7 @@ def pad(op: OpView) -> Call:
     return Call(PAD, [x], {"low": low, "mode": _PAD_MODES[mode]})
 
 
-@kernel("aten.tile", "aten.repeat", function=MAP, onnx=("Tile",))
+@kernel("aten.tile", "aten.repeat", function=ELEMENTWISE, onnx=("Tile",))
 def tile(op: OpView) -> Call:
     """(x, repeats): read with stride 0 along a dim for the repeats of each dim."""
     x, repeats = tensor(op, 0), [int(count) for count in op.args[1]]
@@ -48,16 +48,16 @@ def tile(op: OpView) -> Call:
         shown += [size] if count == 1 else [1, size]
         result += [size] if count == 1 else [count, size]
     code = [["load", 0], ["store", 1, 0]]
-    return Call(MAP, [(x, tuple(shown))], {"code": code}, [tuple(result)])
+    return Call(ELEMENTWISE, [(x, tuple(shown))], {"code": code}, [tuple(result)])
 
 
-@kernel("hipdnn.onnx.BitCast", function=MAP, onnx=("BitCast",), precision="wide")
+@kernel("hipdnn.onnx.BitCast", function=ELEMENTWISE, onnx=("BitCast",), precision="wide")
 def bit_cast(op: OpView) -> Call:
     """The same bits as another dtype of the same size."""
     x, kind = tensor(op, 0), op.results[0].dtype
     if x.type.dtype.bytes != kind.bytes:
         raise Refusal("dtype", f"bits of {x.type.dtype} as {kind}")
-    return Call(MAP, [x], {"code": [["load", 0], ["store", 1, 0]]}, dtype=kind)
+    return Call(ELEMENTWISE, [x], {"code": [["load", 0], ["store", 1, 0]]}, dtype=kind)
 
 
 _REDUCTIONS = {

@@ -1,4 +1,4 @@
-"""What kernels do: maps, gathers and scatters, sorting, rearranging."""
+"""What kernels do: elementwise ones, gathers and scatters, sorting, rearranging."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +7,7 @@ from ... import dtypes
 from .case import KERNEL, MOVEMENT, ROWWISE, Number, Sample, accept, bools, f32, f64, i16, i32, i64, kind, reject
 
 
-def maps() -> Iterator[Sample]:
+def elementwise() -> Iterator[Sample]:
     """Elementwise kernels."""
     x, y, wrong = f32(2, 3), i16(2, 3), f32(None, 3)
     for name in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "trunc"):

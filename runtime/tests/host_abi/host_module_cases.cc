@@ -14,7 +14,7 @@ namespace abi {
 namespace {
 
 /// y = x + x on f32[4].
-const std::string doubling = R"({"function": "map", "tensors": [
+const std::string doubling = R"({"function": "elementwise", "tensors": [
   {"role": "in", "dtype": "f32", "dims": [4], "strides": [1]}, {"role": "out", "dtype": "f32", "dims": [4], "strides": [1]}],
   "attributes": {"code": [["load", 0], ["add", 0, 0], ["store", 1, 1]]}})";
 
@@ -47,7 +47,7 @@ void test_launched_when_loaded(const Library& library) {
   hipFunction_t function = nullptr;
   check::equal(hip.load(&module, doubling.c_str()), hipSuccess);
   check::equal(std::string(hip.last_error()), std::string());
-  check::equal(hip.find(&function, module, "map"), hipSuccess);
+  check::equal(hip.find(&function, module, "elementwise"), hipSuccess);
   check::equal(hip.set_threads(module, 2), hipSuccess);
   check::equal(hip.set_threads(module, 0), hipErrorInvalidValue);
   check::equal(hip.set_threads(nullptr, 2), hipErrorInvalidHandle);
@@ -68,12 +68,12 @@ void test_refused_when_arguments_are_wrong(const Library& library) {
   check::equal(hip.load(&module, nullptr), hipErrorInvalidValue);
   check::equal(hip.unload(nullptr), hipErrorInvalidHandle);
   check::equal(hip.load(&module, doubling.c_str()), hipSuccess);
-  check::equal(hip.find(nullptr, module, "map"), hipErrorInvalidValue);
+  check::equal(hip.find(nullptr, module, "elementwise"), hipErrorInvalidValue);
   check::equal(hip.find(&function, module, nullptr), hipErrorInvalidValue);
-  check::equal(hip.find(&function, nullptr, "map"), hipErrorInvalidHandle);
+  check::equal(hip.find(&function, nullptr, "elementwise"), hipErrorInvalidHandle);
   check::equal(hip.find(&function, module, "gather"), hipErrorNotFound);
-  check::contains(hip.last_error(), "the module's function is 'map', not 'gather'");
-  check::equal(hip.find(&function, module, "map"), hipSuccess);
+  check::contains(hip.last_error(), "the module's function is 'elementwise', not 'gather'");
+  check::equal(hip.find(&function, module, "elementwise"), hipSuccess);
   std::array<float, 5> x{};
   check::equal(hip.run(nullptr, {x.data(), x.data()}), hipErrorInvalidHandle);
   check::equal(hip.run(function, {x.data(), nullptr}), hipErrorLaunchFailure);
@@ -104,13 +104,13 @@ void test_refused_when_the_image_is_wrong(const Library& library) {
   refuse(std::string(100'000, '['), "not a JSON object");
   refuse("{}", "image.function: missing");
   refuse(R"({"function": 5})", "image.function: expected a string, got 5");
-  refuse(R"({"function": "map", "tensors": 1})", "image.tensors: expected a list");
-  refuse(R"({"function": "map", "tensors": [1]})", "tensors[0].role: missing");
-  refuse(R"({"function": "map", "tensors": [], "attributes": []})", "image.attributes: expected an object");
+  refuse(R"({"function": "elementwise", "tensors": 1})", "image.tensors: expected a list");
+  refuse(R"({"function": "elementwise", "tensors": [1]})", "tensors[0].role: missing");
+  refuse(R"({"function": "elementwise", "tensors": [], "attributes": []})", "image.attributes: expected an object");
   refuse(R"({"function": "mop", "tensors": [], "attributes": {}})", "no function is named 'mop'");
-  refuse(R"({"function": "map", "tensors": [], "attributes": {"code": []}})", "expected at least one out");
+  refuse(R"({"function": "elementwise", "tensors": [], "attributes": {"code": []}})", "expected at least one out");
   const auto tensor = [](const std::string& dims, const std::string& strides, const std::string& role = "out") {
-    return R"({"function": "map", "tensors": [{"role": ")" + role + R"(", "dtype": "f64", "dims": )" + dims + R"(, "strides": )" + strides +
+    return R"({"function": "elementwise", "tensors": [{"role": ")" + role + R"(", "dtype": "f64", "dims": )" + dims + R"(, "strides": )" + strides +
            R"(}], "attributes": {"code": []}})";
   };
   refuse(tensor("[4]", "[1, 1]"), "1 dims but 2 strides");

@@ -217,7 +217,7 @@ Sample doubled_rows(std::int64_t rows, std::int64_t columns, const std::vector<s
                         buffer("output", bytes_of(y))}},
            {"executables", json::array()},
            {"kernels", {kernel("gather", {dense("in", "f32", x), dense("in", "i32", {count}), dense("out", "f32", y)}, {{"axis", 0}}),
-                        kernel("map", {dense("in", "f32", y), dense("out", "f32", y)}, {{"code", doubling}})}},
+                        kernel("elementwise", {dense("in", "f32", y), dense("out", "f32", y)}, {{"code", doubling}})}},
            {"steps", {launch(0, "rows", {0, 1, 2}), launch(1, "double", {2, 3})}}},
           {{"indices", stored}}};
 }

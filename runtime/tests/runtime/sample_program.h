@@ -42,7 +42,7 @@ Sample relu_of_sum(const Dims& dims);
 /// With `is_shared` both steps use w0.
 Sample two_convolutions(std::int64_t channels, std::int64_t size, bool is_shared);
 
-/// y = 2 * x[indices], x of `rows` x `columns`: a gather into a temp, then a map. The indices are constants.
+/// y = 2 * x[indices], x of `rows` x `columns`: a gather into a temp, then an elementwise kernel. The indices are constants.
 Sample doubled_rows(std::int64_t rows, std::int64_t columns, const std::vector<std::int32_t>& indices);
 
 /// A reference to an entry of a program's table of expressions.

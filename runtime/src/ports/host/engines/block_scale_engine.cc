@@ -96,8 +96,8 @@ class BlockScalePlan final : public Plan {
   BlockScalePlan(const Graph& graph, Blocks blocks, int threads)
       : b_(std::move(blocks)), numbers_(b_.narrow.dtype), scales_(b_.scale.dtype), threads_(std::max(1, threads)) {
     uids_ = pointer_uids(graph);
-    load_ = tile_kernels().convert(b_.wide.dtype, HIPDNN_DATA_FLOAT);
-    store_ = tile_kernels().convert(HIPDNN_DATA_FLOAT, b_.wide.dtype);
+    load_ = find_conversion(b_.wide.dtype, HIPDNN_DATA_FLOAT);
+    store_ = find_conversion(HIPDNN_DATA_FLOAT, b_.wide.dtype);
   }
 
   std::string describe() const override { return text("block scale ", b_.quantizes ? "quantize" : "dequantize"); }

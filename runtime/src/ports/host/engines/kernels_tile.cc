@@ -19,4 +19,15 @@ const TileKernels& tile_kernels() {
 #endif
 }
 
+TileKernel find_elementwise(TileOp op, Reg operand, Reg result) {
+  const TileKernel fast = tile_kernels().elementwise(op, operand, result);
+  return fast != nullptr ? fast : tile_kernels_baseline().elementwise(op, operand, result);
+}
+
+TileKernel find_conversion(hipdnnDataType_t from, hipdnnDataType_t to) {
+  const auto source = dtype_of(from);
+  const auto target = dtype_of(to);
+  return source && target ? tile_kernels().convert(*source, *target) : nullptr;
+}
+
 }  // namespace hipdnn_port

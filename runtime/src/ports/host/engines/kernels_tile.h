@@ -5,40 +5,40 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "element_type.h"
 #include "hipdnn_backend.h"
 #include "kernels_attention.h"
 
 namespace hipdnn_port {
 
-/// How tile elements are held while computed on. Booleans are f32 with the values 0 and 1.
-enum class Reg : std::uint8_t { f32, f64, i64 };
+/// How tile elements are held while computed on: any type but f16 and bf16, which are held as f32.
+using Reg = DType;
+constexpr Reg reg_of(DType type) { return is_half(type) ? Reg::f32 : type; }
 
-/// Bytes of one tile element.
-constexpr std::int64_t reg_bytes(Reg reg) { return reg == Reg::f32 ? 4 : 8; }
-
-/// The memory type with the layout of a register type.
-constexpr hipdnnDataType_t reg_type(Reg reg) {
-  return reg == Reg::f32 ? HIPDNN_DATA_FLOAT : reg == Reg::f64 ? HIPDNN_DATA_DOUBLE : HIPDNN_DATA_INT64;
-}
-
-/// Elementwise operations. Unless said otherwise operands and result share one register type.
+/// Elementwise operations. Unless said otherwise operands and result share one register type. docs/host-library.md says what those of
+/// elementwise kernels compute.
 enum class TileOp : std::uint8_t {
-  // two operands
-  add, sub, mul, div, min, max, add_square,
-  cmp_eq, cmp_ne, cmp_gt, cmp_ge, cmp_lt, cmp_le,  // result f32
-  logical_and, logical_or,                         // f32 only
-  exp_sub,                                         // exp(a - b); f32, f64
-  // three operands
-  select,   // c != 0 ? a : b; c is f32
-  mul_add,  // a * b + c; f32, f64
   // one operand
-  copy, abs, neg, logical_not, is_nonzero,         // the last: result f32
-  ceil, floor, sqrt, rsqrt, reciprocal, exp, log, sin, tan, tanh, erf, sigmoid, gelu, gelu_tanh,
+  copy, cast,                                      // cast: integers wrap, floats become integers toward zero in 64 bits, then wrap
+  saturate,                                        // an integer, rounded half to even and clamped
+  to_i64,                                          // f32, f64; param: least and greatest result (toward zero, NaN is 0)
+  round_f16, round_bf16,                           // f32, f64 rounded to the narrower type; result f32
+  wrap_i32, wrap_i8, wrap_u8,                      // i64 modulo the narrower type
+  neg, abs, sign, bit_not, logical_not,            // the last: bool only
+  floor, ceil, round, trunc, sqrt, rsqrt, reciprocal, exp, log, sin, cos, tan, asin, acos, atan, sinh, cosh, tanh, asinh, acosh, atanh,
+  erf, sigmoid, gelu, gelu_tanh,
   swish, elu, softplus,                            // param[0]: beta, alpha, beta
   relu,                                            // param: lower clip, upper clip, slope below the lower clip
-  round_f16, round_bf16,                           // f32 rounded to the narrower type
-  wrap_i32, wrap_i8, wrap_u8,                      // i64 modulo the narrower type
-  to_f32, to_f64, to_i64,                          // to_i64: param: least and greatest result (saturates, NaN is 0)
+  is_nan, is_inf, is_pos_inf, is_neg_inf,          // result bool
+  // two operands
+  add, sub, mul, div, mod, fmod, pow, min, max, atan2, bit_and, bit_or, bit_xor, shl, shr,
+  wrapping_div,                                    // as div, but the least i64 by -1 is itself
+  add_square, exp_sub,                             // a + b * b; exp(a - b)
+  logical_and, logical_or, logical_xor,            // bool only
+  eq, ne, lt, le, gt, ge,                          // result bool
+  // three operands
+  select,   // a ? b : c; a is bool
+  mul_add,  // a * b + c; f32, f64
 };
 
 /// Combination of a reduction, and what happens to an element before it.
@@ -46,7 +46,7 @@ enum class Fold : std::uint8_t { add, mul, min, max };
 enum class Prepare : std::uint8_t { none, abs, square, one_if_zero };
 
 /// One kernel call: `rows` x `cols` elements; strides are in elements. In elementwise kernels and folds the column stride of a source
-/// is 0 or 1 as the kernel was chosen for, that of the destination 1; in conversions all strides are free.
+/// is 0 or 1, that of the destination 1; in conversions all strides are free.
 struct TileArgs {
   std::int64_t rows = 1;
   std::int64_t cols = 1;
@@ -64,19 +64,24 @@ using TileKernel = void (*)(const TileArgs&);
 /// The kernels of one instruction set. Every lookup returns nullptr for a combination that does not exist.
 struct TileKernels {
   const char* isa;
-  /// `columns`: bit i says that source i advances along columns (else it is one value per row).
-  TileKernel (*elementwise)(TileOp op, Reg operands, unsigned columns);
-  /// Copy with conversion. One of the two types is a register type, or both have the same size and the bytes are copied.
-  TileKernel (*convert)(hipdnnDataType_t from, hipdnnDataType_t to);
-  /// One result per row (`along_rows` false) or per column (`along_rows` true: rows are folded).
+  /// `operand`: type of the last operand.
+  TileKernel (*elementwise)(TileOp op, Reg operand, Reg result);
+  /// Copy with conversion. Floats become integers toward zero, clamped to the type. Types are equal, f32 and a 16-bit float, or one is
+  /// f32, f64 or i64 and the other of hipDNN.
+  TileKernel (*convert)(DType from, DType to);
+  /// One result per row (`along_rows` false) or per column (`along_rows` true: rows are folded). f32, f64 and i64.
   TileKernel (*fold)(Fold fold, Prepare prepare, Reg reg, bool along_rows);
-  /// dst = param[0] + row * src_row[0] + col * src_col[0], as i64.
+  /// dst = param[0] + row * src_row[0] + col * src_col[0], as i64 in adjacent columns.
   TileKernel iota;
   AttentionKernels attention;
 };
 
-/// The best kernels this CPU runs, chosen once.
+/// The best kernels this CPU runs, chosen once. Rare types have elementwise kernels of the baseline only.
 const TileKernels& tile_kernels();
+/// The elementwise kernel of the best instruction set that has one, nullptr where none has.
+TileKernel find_elementwise(TileOp op, Reg operand, Reg result);
+/// The conversion between hipDNN's types, nullptr where there is none.
+TileKernel find_conversion(hipdnnDataType_t from, hipdnnDataType_t to);
 
 const TileKernels& tile_kernels_baseline();
 const TileKernels& tile_kernels_avx2();

@@ -1,6 +1,7 @@
 // Tile kernels compiled for AVX-512.
 #include "kernels_tile.h"
 
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 
@@ -11,16 +12,12 @@
 #pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,prefer-vector-width=512")
 
 namespace hipdnn_port::tile_avx512 {
+constexpr bool is_complete = false;
 constexpr const char* isa_name = "avx512";
 constexpr int register_bytes = 64;
 constexpr int tile_rows = 6;     // of the products of attention: as many accumulators as leave registers for the operands
 constexpr int tile_vectors = 4;
-#include "kernels_math.inc"
-#include "kernels_elementwise.inc"
-#include "kernels_convert.inc"
-#include "kernels_fold.inc"
-#include "kernels_attention.inc"
-#include "kernels_lookup.inc"
+#include "kernels_all.inc"
 }  // namespace hipdnn_port::tile_avx512
 
 const hipdnn_port::TileKernels& hipdnn_port::tile_kernels_avx512() { return tile_avx512::kernels; }

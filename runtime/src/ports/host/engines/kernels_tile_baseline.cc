@@ -1,6 +1,7 @@
-// Tile kernels compiled for the instruction set the build targets.
+// Tile kernels compiled for the instruction set the build targets, for every type.
 #include "kernels_tile.h"
 
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 
@@ -9,16 +10,12 @@
 #endif
 
 namespace hipdnn_port::tile_baseline {
+constexpr bool is_complete = true;
 constexpr const char* isa_name = "baseline";
 constexpr int register_bytes = 16;
 constexpr int tile_rows = 6;     // of the products of attention: as many accumulators as leave registers for the operands
 constexpr int tile_vectors = 2;
-#include "kernels_math.inc"
-#include "kernels_elementwise.inc"
-#include "kernels_convert.inc"
-#include "kernels_fold.inc"
-#include "kernels_attention.inc"
-#include "kernels_lookup.inc"
+#include "kernels_all.inc"
 }  // namespace hipdnn_port::tile_baseline
 
 const hipdnn_port::TileKernels& hipdnn_port::tile_kernels_baseline() { return tile_baseline::kernels; }

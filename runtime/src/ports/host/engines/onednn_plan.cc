@@ -94,7 +94,9 @@ class OnednnPlan final : public Plan {
   static void run(const Step& step, const ArgumentSet& set, std::size_t index) {
     const std::vector<dnnl_exec_arg_t>& arguments = set.arguments[index];
     if (step.primitive) {
-      dnnl_primitive_execute(step.primitive.get(), set.stream.get(), static_cast<int>(arguments.size()), arguments.data());
+      dnnl::error::wrap_c_api(
+          dnnl_primitive_execute(step.primitive.get(), set.stream.get(), static_cast<int>(arguments.size()), arguments.data()),
+          "oneDNN could not run a primitive");
       return;
     }
     const dnnl::memory& memory = set.memories[static_cast<std::size_t>(step.arguments[0].second)];

@@ -60,7 +60,7 @@ void Accumulator::add(std::byte* accumulators, const std::byte* partial, std::in
   switch (reg_) {
     case Reg::f32: return combine_all<double, float>(fold_, accumulators, partial, count);
     case Reg::f64: return combine_all<double, double>(fold_, accumulators, partial, count);
-    case Reg::i64: return combine_all<std::int64_t, std::int64_t>(fold_, accumulators, partial, count);
+    default: return combine_all<std::int64_t, std::int64_t>(fold_, accumulators, partial, count);
   }
 }
 
@@ -73,7 +73,7 @@ void Accumulator::finish(const std::byte* accumulators, std::byte* result, std::
   switch (reg_) {
     case Reg::f32: return write<double, float>(accumulators, result, count);
     case Reg::f64: return write<double, double>(accumulators, result, count);
-    case Reg::i64: return write<std::int64_t, std::int64_t>(accumulators, result, count);
+    default: return write<std::int64_t, std::int64_t>(accumulators, result, count);
   }
 }
 

@@ -30,7 +30,7 @@ const RowStep& fold_step(const RowProgram& program) {
 class ReductionPlan final : public Plan {
  public:
   ReductionPlan(const Graph& graph, const RowProgram& program, int threads)
-      : tiles_(graph, program, pointer_uids(graph), wanted_tile_elements(program, threads), false),
+      : tiles_(program, wanted_tile_elements(program, threads), false),
         accumulator_(fold_step(program).fold, program.values[static_cast<std::size_t>(fold_step(program).args[0])].reg),
         elements_(program.size()),
         threads_(std::max(1, threads)) {

@@ -25,7 +25,7 @@ RowProgram prepared(const Graph& graph) {
 class RowwisePlan final : public Plan {
  public:
   RowwisePlan(const Graph& graph, const RowProgram& program, int threads)
-      : tiles_(graph, program, pointer_uids(graph), wanted_tile_elements(program, threads), true),
+      : tiles_(program, wanted_tile_elements(program, threads), true),
         elements_(program.size()),
         threads_(std::max(1, threads)) {
     if (tiles_.scratch_bytes() > max_scratch_bytes) {
@@ -33,7 +33,6 @@ class RowwisePlan final : public Plan {
     }
     uids_ = pointer_uids(graph);
     workspace_bytes_ = tiles_.scratch_bytes() * threads_;
-    tile_count_ = tiles_.tile_count(0, tiles_.tiling().loops.size());
   }
 
   std::string describe() const override {
@@ -43,21 +42,16 @@ class RowwisePlan final : public Plan {
 
   void execute(void* const* pointers, void* workspace, const Launch& launch) const override {
     const int threads = launch.threads;
-    const int useful = useful_threads(std::min(threads, threads_), tile_count_, elements_, tiles_.instructions().size());
+    const int useful = useful_threads(std::min(threads, threads_), tiles_.tile_count(), elements_, tiles_.instructions().size());
     auto* scratch = static_cast<std::byte*>(workspace);
-    parallel_ranges(useful, tile_count_, [&](std::int64_t first, std::int64_t last, int thread) {
-      for (std::int64_t tile = first; tile < last; ++tile) {
-        TileState state = tiles_.start();
-        tiles_.locate(tile, 0, tiles_.tiling().loops.size(), state);
-        tiles_.run_tile(state, pointers, scratch + tiles_.scratch_bytes() * thread);
-      }
+    parallel_ranges(useful, tiles_.tile_count(), [&](std::int64_t first, std::int64_t last, int thread) {
+      tiles_.run_tiles(first, last, pointers, scratch + tiles_.scratch_bytes() * thread);
     });
   }
 
  private:
   TileProgram tiles_;
   std::int64_t elements_;
-  std::int64_t tile_count_ = 1;
   int threads_;
 };
 
@@ -90,7 +84,7 @@ std::vector<std::int64_t> pointer_uids(const Graph& graph) {
 }
 
 std::int64_t wanted_tile_elements(const RowProgram& program, int threads) {
-  const bool wide = std::any_of(program.values.begin(), program.values.end(), [](const RowValue& v) { return v.reg != Reg::f32; });
+  const bool wide = std::any_of(program.values.begin(), program.values.end(), [](const RowValue& v) { return info_of(v.reg).bytes > 4; });
   const std::int64_t cached = program.steps.size() <= 1 ? 8192 : 2048;
   const std::int64_t share = program.size() / (4 * std::max(1, threads));
   return std::clamp<std::int64_t>(share, 512, wide ? cached / 2 : cached);

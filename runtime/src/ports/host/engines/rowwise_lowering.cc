@@ -23,26 +23,32 @@ std::array<double, 3> integer_range(hipdnnDataType_t type) {
   }
 }
 
+/// The register type that values of a memory type are held in: integers as i64.
+Reg natural_reg(hipdnnDataType_t type) { return is_whole(type) ? Reg::i64 : reg_of(*dtype_of(type)); }
+
+/// A constant in another register type.
+RowValue converted(RowValue constant, TileKernel kernel, Reg reg) {
+  const std::uint64_t bits = constant.bits;
+  constant.reg = reg;
+  constant.bits = 0;
+  TileArgs args;
+  args.src[0] = &bits;
+  args.dst = &constant.bits;
+  kernel(args);
+  return constant;
+}
+
 /// The baked scalar's value, exact for every type.
 RowValue constant_value(const Tensor& t) {
-  RowValue v{RowValue::Source::constant, natural_reg(t.dtype)};
-  TileArgs args;
-  args.src[0] = t.value->data();
-  args.dst = v.reg == Reg::i64 ? static_cast<void*>(&v.whole) : static_cast<void*>(&v.constant);
-  const Reg wide = v.reg == Reg::i64 ? Reg::i64 : Reg::f64;
-  const TileKernels& kernels = tile_kernels();
-  if (const TileKernel direct = kernels.convert(t.dtype, reg_type(wide))) direct(args);
-  return v;
+  RowValue v{RowValue::Source::constant, Reg::f32};
+  std::copy(t.value->begin(), t.value->end(), reinterpret_cast<std::byte*>(&v.bits));
+  const Reg reg = natural_reg(t.dtype);
+  return converted(v, tile_kernels().convert(*dtype_of(t.dtype), reg), reg);
 }
 
 }  // namespace
 
-Reg natural_reg(hipdnnDataType_t type) {
-  if (type == HIPDNN_DATA_DOUBLE) return Reg::f64;
-  return is_integer(type) ? Reg::i64 : Reg::f32;
-}
-
-bool is_integer(hipdnnDataType_t type) {
+bool is_whole(hipdnnDataType_t type) {
   return type == HIPDNN_DATA_INT8 || type == HIPDNN_DATA_UINT8 || type == HIPDNN_DATA_INT32 || type == HIPDNN_DATA_INT64;
 }
 
@@ -61,6 +67,7 @@ void RowLowering::refuse(const std::string& reason) const { throw Refusal(text(n
 
 RowProgram RowLowering::run() {
   find_extents();
+  add_tensors();
   add_sources();
   for (node_ = 0; node_ < graph_.nodes.size(); ++node_) lower_node(graph_.nodes[node_]);
   add_outputs();
@@ -70,7 +77,7 @@ RowProgram RowLowering::run() {
 void RowLowering::find_extents() {
   std::size_t rank = 0;
   for (const Tensor& t : graph_.tensors) {
-    if (!is_real(t.dtype) && !is_integer(t.dtype) && t.dtype != HIPDNN_DATA_BOOLEAN) {
+    if (!is_real(t.dtype) && !is_whole(t.dtype) && t.dtype != HIPDNN_DATA_BOOLEAN) {
       throw Refusal(text(tensor_label(t), ": element type ", data_type_name(t.dtype), " is not taken"));
     }
     if (t.element_count() > 1) rank = std::max(rank, t.dims.size());
@@ -100,11 +107,25 @@ AxisSet RowLowering::tensor_axes(const Tensor& t) const {
 
 std::size_t RowLowering::axis_of(const Tensor& t, std::size_t dim) const { return program_.extents.size() - t.dims.size() + dim; }
 
+void RowLowering::add_tensors() {
+  int pointers = 0;
+  for (const Tensor& t : graph_.tensors) {
+    RowTensor& added = program_.tensors.emplace_back();
+    added.dtype = *dtype_of(t.dtype);
+    added.elements = t.element_count();
+    added.strides.assign(program_.extents.size(), 0);
+    if (t.has_pointer()) added.pointer = pointers++;
+    for (std::size_t i = 0; i < t.dims.size() && added.elements > 1; ++i) {
+      if (t.dims[i] > 1) added.strides[axis_of(t, i)] = t.strides[i];
+    }
+  }
+}
+
 void RowLowering::add_sources() {
   for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
     const Tensor& t = graph_.tensors[i];
     if (t.value) {
-      value_of_[i] = add_value(constant_value(t));
+      value_of_[i] = program_.add(constant_value(t));
     } else if (graph_.producer(static_cast<int>(i)) < 0) {
       if (t.is_virtual) throw Refusal(text(tensor_label(t), " is virtual and no node writes it"));
       RowValue v{RowValue::Source::memory, natural_reg(t.dtype)};
@@ -114,7 +135,7 @@ void RowLowering::add_sources() {
       for (std::size_t dim = 0; dim < t.dims.size() && v.axes != 0; ++dim) {
         if (t.strides[dim] == 0) v.axes &= ~(AxisSet{1} << axis_of(t, dim));
       }
-      value_of_[i] = add_value(v);
+      value_of_[i] = program_.add(v);
     }
   }
 }
@@ -134,28 +155,10 @@ void RowLowering::add_outputs() {
   if (program_.outputs.empty()) throw Refusal("no node writes a tensor that has memory");
 }
 
-int RowLowering::add_value(RowValue v) {
-  program_.values.push_back(v);
-  return static_cast<int>(program_.values.size()) - 1;
-}
-
 int RowLowering::add_constant(double constant, Reg reg) {
-  RowValue v{RowValue::Source::constant, reg};
-  v.constant = constant;
-  v.whole = static_cast<std::int64_t>(constant);
-  return add_value(v);
-}
-
-int RowLowering::add_step(TileOp op, Reg result_reg, std::vector<int> args, std::array<double, 3> param) {
-  RowValue v{RowValue::Source::step, result_reg};
-  for (int arg : args) v.axes |= value(arg).axes;
-  RowStep step;
-  step.op = op;
-  step.param = param;
-  step.result = add_value(v);
-  step.args = std::move(args);
-  program_.steps.push_back(std::move(step));
-  return program_.steps.back().result;
+  RowValue v{RowValue::Source::constant, Reg::f64};
+  v.bits = std::bit_cast<std::uint64_t>(constant);
+  return program_.add(reg == Reg::f64 ? v : converted(v, find_elementwise(TileOp::cast, Reg::f64, reg), reg));
 }
 
 int RowLowering::add_fold(Fold fold, Prepare prepare, int arg) {
@@ -173,7 +176,7 @@ int RowLowering::add_fold(Fold fold, Prepare prepare, int arg) {
   step.fold = fold;
   step.prepare = prepare;
   step.args = {arg};
-  step.result = add_value(v);
+  step.result = program_.add(v);
   program_.steps.push_back(std::move(step));
   return program_.steps.back().result;
 }
@@ -181,29 +184,21 @@ int RowLowering::add_fold(Fold fold, Prepare prepare, int arg) {
 int RowLowering::as_reg(int index, Reg reg, hipdnnDataType_t saturate_to) {
   const RowValue v = value(index);
   if (v.reg == reg) return index;
-  if (v.source == RowValue::Source::constant && reg != Reg::i64) {
-    RowValue converted = v;
-    converted.reg = reg;
-    if (v.reg == Reg::i64) converted.constant = static_cast<double>(v.whole);
-    return add_value(converted);
-  }
-  if (v.source == RowValue::Source::memory && reg != Reg::i64) {
+  if (v.source == RowValue::Source::constant && reg != Reg::i64) return program_.add(converted(v, find_elementwise(TileOp::cast, v.reg, reg), reg));
+  if (v.source == RowValue::Source::memory && (reg == Reg::f32 || reg == Reg::f64)) {
     for (std::size_t i = 0; i < program_.values.size(); ++i) {
       const RowValue& other = program_.values[i];
       if (other.source == RowValue::Source::memory && other.tensor == v.tensor && other.reg == reg) return static_cast<int>(i);
     }
-    RowValue converted = v;
-    converted.reg = reg;
-    return add_value(converted);
+    RowValue loaded = v;
+    loaded.reg = reg;
+    return program_.add(loaded);
   }
-  if (reg == Reg::i64) return add_step(TileOp::to_i64, reg, {index}, integer_range(saturate_to));
-  return add_step(reg == Reg::f32 ? TileOp::to_f32 : TileOp::to_f64, reg, {index});
+  if (reg == Reg::i64 && is_float(v.reg)) return add_step(TileOp::to_i64, reg, {index}, integer_range(saturate_to));
+  return add_step(TileOp::cast, reg, {index});
 }
 
-int RowLowering::as_mask(int index) {
-  // Logical and select kernels test for nonzero themselves; only the type has to be f32.
-  return value(index).reg == Reg::f32 ? index : add_step(TileOp::is_nonzero, Reg::f32, {index});
-}
+int RowLowering::as_mask(int index) { return value(index).reg == Reg::boolean ? index : add_step(TileOp::cast, Reg::boolean, {index}); }
 
 int RowLowering::input(int t, Reg reg) {
   const int index = value_of_[static_cast<std::size_t>(t)];
@@ -217,6 +212,7 @@ void RowLowering::define(int t, int index, bool rounds) {
   if ((value(index).axes & ~axes) != 0) {
     refuse(text(tensor_label(out), " has dims ", show(out.dims), ", smaller than the broadcast result of its operands"));
   }
+  if (value(index).reg == Reg::boolean && out.dtype != HIPDNN_DATA_BOOLEAN) index = as_reg(index, natural_reg(out.dtype));
   if (out.has_pointer()) {
     for (std::size_t i = 0; i < out.dims.size(); ++i) {
       if (out.dims[i] > 1 && out.strides[i] == 0) refuse(text(tensor_label(out), ": an output's stride must not be 0 (dimension ", i, ")"));
@@ -227,8 +223,8 @@ void RowLowering::define(int t, int index, bool rounds) {
   const RowValue& v = value(index);
   const bool narrows = v.source != RowValue::Source::memory || tensor(v.tensor).dtype != out.dtype;
   if (out.dtype == HIPDNN_DATA_BOOLEAN) {
-    index = rounds ? add_step(TileOp::is_nonzero, Reg::f32, {index}) : as_mask(index);
-  } else if (v.reg == Reg::i64 && narrows && is_integer(out.dtype)) {
+    index = as_mask(index);
+  } else if (v.reg == Reg::i64 && narrows && is_whole(out.dtype)) {
     if (out.dtype == HIPDNN_DATA_INT32) index = add_step(TileOp::wrap_i32, Reg::i64, {index});
     if (out.dtype == HIPDNN_DATA_INT8) index = add_step(TileOp::wrap_i8, Reg::i64, {index});
     if (out.dtype == HIPDNN_DATA_UINT8) index = add_step(TileOp::wrap_u8, Reg::i64, {index});

@@ -1,18 +1,38 @@
-// Builder state while a graph becomes a RowProgram.
+// The pointwise modes as tile kernels compute them, and builder state while a graph becomes a RowProgram.
 #pragma once
 
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "rowwise_modes.h"
+#include "hipdnn_backend.h"
 #include "rowwise_program.h"
 
 namespace hipdnn_port {
 
-/// The register type whose values a memory type loads into.
-Reg natural_reg(hipdnnDataType_t type);
-bool is_integer(hipdnnDataType_t type);
+/// Which register types a mode is computed in.
+enum class ModeClass : std::uint8_t {
+  arithmetic,  // integer operands stay integers
+  real,        // floating point whatever the operands are
+  compare,     // boolean result, operands in their own type
+  logical,     // boolean operands and result
+  select,      // binary select
+  identity,    // conversion only
+  index,       // position along an axis
+};
+
+struct PointwiseMode {
+  hipdnnPointwiseMode_t mode;
+  const char* name;
+  int operands;
+  ModeClass kind;
+  TileOp op;
+};
+
+/// The row of a forward mode, nullptr for a backward or unknown one.
+const PointwiseMode* find_pointwise_mode(hipdnnPointwiseMode_t mode);
+
+bool is_whole(hipdnnDataType_t type);
 bool is_real(hipdnnDataType_t type);
 
 /// Walks the nodes once. Every method throws Refusal where the graph is not one the engine takes.
@@ -23,6 +43,7 @@ class RowLowering {
 
  private:
   void find_extents();
+  void add_tensors();
   void add_sources();
   void lower_node(const Node& node);
   void add_outputs();
@@ -43,8 +64,9 @@ class RowLowering {
   void check_math(hipdnnDataType_t math, bool needs_real, const char* what) const;
   std::array<double, 3> mode_parameters(const Node& node, TileOp op) const;
 
-  int add_value(RowValue value);
-  int add_step(TileOp op, Reg result_reg, std::vector<int> args, std::array<double, 3> param = {});
+  int add_step(TileOp op, Reg result, std::vector<int> args, std::array<double, 3> param = {}) {
+    return program_.add(op, result, std::move(args), param);
+  }
   int add_fold(Fold fold, Prepare prepare, int arg);
   int add_constant(double value, Reg reg);
   /// `value` in register type `reg`: loaded so where it comes from memory, else converted.

@@ -6,10 +6,10 @@
 //   put the kept value first, the replacement second and the predicate third.
 // - ADD_SQUARE: IN_0 + IN_1 * IN_1, as hipDNN's backend header and cuDNN state it.
 // - GEN_INDEX: the position along AXIS of each element of IN_0; its values are not read.
-#include "rowwise_modes.h"
-
 #include <algorithm>
 #include <array>
+
+#include "rowwise_lowering.h"
 
 namespace hipdnn_port {
 namespace {
@@ -20,12 +20,12 @@ constexpr auto modes = std::to_array<PointwiseMode>({
     {HIPDNN_POINTWISE_ADD_SQUARE, "ADD_SQUARE", 2, ModeClass::arithmetic, TileOp::add_square},
     {HIPDNN_POINTWISE_BINARY_SELECT, "BINARY_SELECT", 3, ModeClass::select, TileOp::select},
     {HIPDNN_POINTWISE_CEIL, "CEIL", 1, ModeClass::real, TileOp::ceil},
-    {HIPDNN_POINTWISE_CMP_EQ, "CMP_EQ", 2, ModeClass::compare, TileOp::cmp_eq},
-    {HIPDNN_POINTWISE_CMP_GE, "CMP_GE", 2, ModeClass::compare, TileOp::cmp_ge},
-    {HIPDNN_POINTWISE_CMP_GT, "CMP_GT", 2, ModeClass::compare, TileOp::cmp_gt},
-    {HIPDNN_POINTWISE_CMP_LE, "CMP_LE", 2, ModeClass::compare, TileOp::cmp_le},
-    {HIPDNN_POINTWISE_CMP_LT, "CMP_LT", 2, ModeClass::compare, TileOp::cmp_lt},
-    {HIPDNN_POINTWISE_CMP_NEQ, "CMP_NEQ", 2, ModeClass::compare, TileOp::cmp_ne},
+    {HIPDNN_POINTWISE_CMP_EQ, "CMP_EQ", 2, ModeClass::compare, TileOp::eq},
+    {HIPDNN_POINTWISE_CMP_GE, "CMP_GE", 2, ModeClass::compare, TileOp::ge},
+    {HIPDNN_POINTWISE_CMP_GT, "CMP_GT", 2, ModeClass::compare, TileOp::gt},
+    {HIPDNN_POINTWISE_CMP_LE, "CMP_LE", 2, ModeClass::compare, TileOp::le},
+    {HIPDNN_POINTWISE_CMP_LT, "CMP_LT", 2, ModeClass::compare, TileOp::lt},
+    {HIPDNN_POINTWISE_CMP_NEQ, "CMP_NEQ", 2, ModeClass::compare, TileOp::ne},
     {HIPDNN_POINTWISE_DIV, "DIV", 2, ModeClass::arithmetic, TileOp::div},
     {HIPDNN_POINTWISE_ELU_FWD, "ELU_FWD", 1, ModeClass::real, TileOp::elu},
     {HIPDNN_POINTWISE_ERF, "ERF", 1, ModeClass::real, TileOp::erf},

@@ -47,7 +47,7 @@ std::optional<ReductionForm> reduction_form(std::int64_t op) {
 
 void RowLowering::check_math(hipdnnDataType_t math, bool needs_real, const char* what) const {
   if (is_real(math) || math == HIPDNN_DATA_BOOLEAN) return;
-  if (!is_integer(math)) refuse(text("math type ", data_type_name(math), " is not taken"));
+  if (!is_whole(math)) refuse(text("math type ", data_type_name(math), " is not taken"));
   if (needs_real) refuse(text(what, " has no integer form; set a floating math type instead of ", data_type_name(math)));
 }
 
@@ -56,15 +56,15 @@ Reg RowLowering::compute_reg(const Node& node, const PointwiseMode& mode, std::s
   const hipdnnDataType_t out = tensor(output).dtype;
   const auto any = [&](auto&& predicate) { return std::any_of(inputs.begin(), inputs.end(), [&](int t) { return predicate(tensor(t).dtype); }); };
   const bool real_input = any(is_real);
-  const bool integer_input = any(is_integer);
+  const bool integer_input = any(is_whole);
   const bool compares = mode.kind == ModeClass::compare;
   const auto is_double = [](hipdnnDataType_t type) { return type == HIPDNN_DATA_DOUBLE; };
   const bool wide = math == HIPDNN_DATA_DOUBLE || any(is_double) || (!compares && is_double(out));
   check_math(math, mode.kind == ModeClass::real && (real_input || is_real(out)), mode.name);
   if (mode.kind == ModeClass::real) return wide ? Reg::f64 : Reg::f32;
-  if (compares) return real_input ? (wide || integer_input ? Reg::f64 : Reg::f32) : integer_input ? Reg::i64 : Reg::f32;
+  if (compares) return real_input ? (wide || integer_input ? Reg::f64 : Reg::f32) : integer_input ? Reg::i64 : Reg::boolean;
   if (real_input || is_real(out)) return wide ? Reg::f64 : Reg::f32;
-  return integer_input || is_integer(out) ? Reg::i64 : Reg::f32;
+  return integer_input || is_whole(out) ? Reg::i64 : Reg::f32;
 }
 
 std::array<double, 3> RowLowering::mode_parameters(const Node& node, TileOp op) const {
@@ -98,13 +98,14 @@ void RowLowering::lower_pointwise(const Node& node) {
   if (mode->kind == ModeClass::logical) {
     std::vector<int> args;
     for (int t : inputs) args.push_back(as_mask(input(t, value(value_of_[static_cast<std::size_t>(t)]).reg)));
-    return define(output, add_step(mode->op, Reg::f32, std::move(args)), false);
+    return define(output, add_step(mode->op, Reg::boolean, std::move(args)), false);
   }
   TileOp op = mode->op;
   const std::array<double, 3> param = mode_parameters(node, op);
   Reg reg = compute_reg(node, *mode, inputs, output);
   if (reg == Reg::i64 && op == TileOp::relu && param[2] != 0.0) reg = Reg::f64;
-  const bool all_whole = std::all_of(inputs.begin(), inputs.end(), [&](int t) { return is_integer(tensor(t).dtype); });
+  if (reg == Reg::i64 && op == TileOp::div) op = TileOp::wrapping_div;
+  const bool all_whole = std::all_of(inputs.begin(), inputs.end(), [&](int t) { return is_whole(tensor(t).dtype); });
   if (all_whole && (op == TileOp::ceil || op == TileOp::floor)) {
     op = TileOp::copy;
     reg = Reg::i64;
@@ -114,10 +115,8 @@ void RowLowering::lower_pointwise(const Node& node) {
     const bool predicate = mode->kind == ModeClass::select && i == 2;
     args.push_back(predicate ? as_mask(value_of_[static_cast<std::size_t>(inputs[i])]) : input(inputs[i], reg));
   }
-  const Reg result = mode->kind == ModeClass::compare ? Reg::f32 : reg;
-  // Sums of booleans are not 0 or 1: a boolean result of arithmetic is normalized where it is read again.
-  const bool normalizes = tensor(output).dtype == HIPDNN_DATA_BOOLEAN && mode->kind != ModeClass::compare;
-  define(output, add_step(op, result, std::move(args), param), normalizes);
+  if (mode->kind == ModeClass::select) std::rotate(args.begin(), args.begin() + 2, args.end());  // the predicate comes first in a step
+  define(output, add_step(op, mode->kind == ModeClass::compare ? Reg::boolean : reg, std::move(args), param), false);
 }
 
 void RowLowering::lower_index(const Node& node) {
@@ -129,7 +128,7 @@ void RowLowering::lower_index(const Node& node) {
   const bool single = tensor(output).element_count() == 1;
   v.axis = single ? 0 : static_cast<int>(axis_of(tensor(output), static_cast<std::size_t>(axis)));
   v.axes = tensor_axes(tensor(output)) & (AxisSet{1} << v.axis);
-  const int index = v.axes == 0 ? add_constant(0, Reg::i64) : add_value(v);
+  const int index = v.axes == 0 ? add_constant(0, Reg::i64) : program_.add(v);
   define(output, index, false);
 }
 
@@ -182,7 +181,7 @@ void RowLowering::lower_reduction(const Node& node) {
   int result = add_fold(form->fold, form->prepare, input(x, reg));
   if (form->divides) result = add_step(TileOp::div, reg, {result, add_constant(reduced_count(), reg)});
   if (form->roots) result = add_step(TileOp::sqrt, reg, {result});
-  define(y, result, out == HIPDNN_DATA_BOOLEAN);
+  define(y, result, false);
 }
 
 AxisSet RowLowering::trailing(std::int64_t count) const {
@@ -239,6 +238,44 @@ void RowLowering::lower_rmsnorm(const Node& node) {
   if (node.has_tensor(HIPDNN_ATTR_OPERATION_RMSNORM_INV_RMS_EXT)) define(node.tensor(HIPDNN_ATTR_OPERATION_RMSNORM_INV_RMS_EXT), inverse, false);
   define(node.tensor(HIPDNN_ATTR_OPERATION_RMSNORM_Y_EXT),
          normalized(from, inverse, node, HIPDNN_ATTR_OPERATION_RMSNORM_SCALE_EXT, HIPDNN_ATTR_OPERATION_RMSNORM_BIAS_EXT, reg), false);
+}
+
+void RowLowering::lower_running(const Node& node, hipdnnBackendAttributeName_t before, hipdnnBackendAttributeName_t after, int of_batch,
+                                Reg reg) {
+  if (!node.has_tensor(after)) return;
+  const int old = input(node.tensor(before), reg);
+  const int momentum = input(node.tensor(HIPDNN_ATTR_OPERATION_BATCHNORM_MOMENTUM_EXT), reg);
+  const int step = add_step(TileOp::mul, reg, {add_step(TileOp::sub, reg, {of_batch, old}), momentum});
+  define(node.tensor(after), add_step(TileOp::add, reg, {old, step}), false);
+}
+
+void RowLowering::lower_batchnorm(const Node& node) {
+  if (node.has_tensor(HIPDNN_ATTR_OPERATION_BATCHNORM_PEER_STATS_EXT)) refuse("batch norm over several devices (peer statistics)");
+  const int x = node.tensor(HIPDNN_ATTR_OPERATION_BATCHNORM_X_EXT);
+  const auto math = static_cast<hipdnnDataType_t>(node.integer_or(HIPDNN_ATTR_BATCHNORM_COMP_TYPE_EXT, HIPDNN_DATA_FLOAT));
+  check_math(math, true, "batch norm");
+  const Reg reg = math == HIPDNN_DATA_DOUBLE || tensor(x).dtype == HIPDNN_DATA_DOUBLE ? Reg::f64 : Reg::f32;
+  reduce_over(axes_where_unequal(x, node.tensor(HIPDNN_ATTR_OPERATION_BATCHNORM_SCALE_EXT)));
+  const double count = reduced_count();
+  const int elements = add_constant(count, reg);
+  const int from = input(x, reg);
+  const int mean = add_step(TileOp::div, reg, {add_fold(Fold::add, Prepare::none, from), elements});
+  const int centred = add_step(TileOp::sub, reg, {from, mean});
+  const int squares = add_fold(Fold::add, Prepare::square, centred);
+  const int variance = add_step(TileOp::div, reg, {squares, elements});
+  const int epsilon = input(node.tensor(HIPDNN_ATTR_OPERATION_BATCHNORM_EPSILON_EXT), reg);
+  const int inverse = add_step(TileOp::rsqrt, reg, {add_step(TileOp::add, reg, {variance, epsilon})});
+  if (node.has_tensor(HIPDNN_ATTR_OPERATION_BATCHNORM_MEAN_EXT)) define(node.tensor(HIPDNN_ATTR_OPERATION_BATCHNORM_MEAN_EXT), mean, false);
+  if (node.has_tensor(HIPDNN_ATTR_OPERATION_BATCHNORM_INV_VARIANCE_EXT)) {
+    define(node.tensor(HIPDNN_ATTR_OPERATION_BATCHNORM_INV_VARIANCE_EXT), inverse, false);
+  }
+  lower_running(node, HIPDNN_ATTR_OPERATION_BATCHNORM_PREV_RUNNING_MEAN_EXT, HIPDNN_ATTR_OPERATION_BATCHNORM_NEXT_RUNNING_MEAN_EXT, mean, reg);
+  // The running variance estimates that of all batches: divided by one element less.
+  const int unbiased = count > 1 ? add_step(TileOp::div, reg, {squares, add_constant(count - 1, reg)}) : variance;
+  lower_running(node, HIPDNN_ATTR_OPERATION_BATCHNORM_PREV_RUNNING_VARIANCE_EXT, HIPDNN_ATTR_OPERATION_BATCHNORM_NEXT_RUNNING_VARIANCE_EXT,
+                unbiased, reg);
+  define(node.tensor(HIPDNN_ATTR_OPERATION_BATCHNORM_Y_EXT),
+         normalized(centred, inverse, node, HIPDNN_ATTR_OPERATION_BATCHNORM_SCALE_EXT, HIPDNN_ATTR_OPERATION_BATCHNORM_BIAS_EXT, reg), false);
 }
 
 }  // namespace hipdnn_port

@@ -7,16 +7,6 @@
 namespace hipdnn_port {
 namespace {
 
-/// Which values depend on a fold's result.
-std::vector<bool> after_fold(const RowProgram& program) {
-  std::vector<bool> after(program.values.size(), false);
-  for (const RowStep& step : program.steps) {
-    const bool depends = std::any_of(step.args.begin(), step.args.end(), [&](int arg) { return after[static_cast<std::size_t>(arg)]; });
-    after[static_cast<std::size_t>(step.result)] = step.is_fold || depends;
-  }
-  return after;
-}
-
 /// Rewrites pairs of steps; keeps a use count so that only values read once are absorbed.
 class StepFuser {
  public:
@@ -81,11 +71,10 @@ class StepFuser {
     if (!per_row || !after[index(step.args[1])]) return;
     RowValue inverse = divisor;
     inverse.source = RowValue::Source::step;
-    program_.values.push_back(inverse);
     RowStep reciprocal;
     reciprocal.op = TileOp::reciprocal;
     reciprocal.args = {step.args[1]};
-    reciprocal.result = static_cast<int>(program_.values.size()) - 1;
+    reciprocal.result = program_.add(inverse);
     step.op = TileOp::mul;
     step.args[1] = reciprocal.result;
     reciprocals_.push_back(std::move(reciprocal));
@@ -110,6 +99,23 @@ class StepFuser {
 
 }  // namespace
 
+int RowProgram::add(RowValue value) {
+  values.push_back(value);
+  return static_cast<int>(values.size()) - 1;
+}
+
+int RowProgram::add(TileOp op, Reg result, std::vector<int> args, std::array<double, 3> param) {
+  RowValue value{RowValue::Source::step, result};
+  for (int arg : args) value.axes |= values[static_cast<std::size_t>(arg)].axes;
+  RowStep step;
+  step.op = op;
+  step.param = param;
+  step.result = add(value);
+  step.args = std::move(args);
+  steps.push_back(std::move(step));
+  return steps.back().result;
+}
+
 int RowProgram::fold_count() const {
   return static_cast<int>(std::count_if(steps.begin(), steps.end(), [](const RowStep& step) { return step.is_fold; }));
 }
@@ -125,6 +131,25 @@ bool RowProgram::broadcasts_back() const {
   return stores_back || std::any_of(steps.begin(), steps.end(), [&](const RowStep& step) {
            return step.is_fold && after[static_cast<std::size_t>(step.args[0])];
          });
+}
+
+std::vector<bool> after_fold(const RowProgram& program) {
+  std::vector<bool> after(program.values.size(), false);
+  for (const RowStep& step : program.steps) {
+    const bool depends = std::any_of(step.args.begin(), step.args.end(), [&](int arg) { return after[static_cast<std::size_t>(arg)]; });
+    after[static_cast<std::size_t>(step.result)] = step.is_fold || depends;
+  }
+  return after;
+}
+
+void remove_unused(RowProgram& program) {
+  std::vector<bool> used(program.values.size(), false);
+  for (const RowOutput& output : program.outputs) used[static_cast<std::size_t>(output.value)] = true;
+  for (auto step = program.steps.rbegin(); step != program.steps.rend(); ++step) {
+    if (!used[static_cast<std::size_t>(step->result)]) continue;
+    for (int arg : step->args) used[static_cast<std::size_t>(arg)] = true;
+  }
+  std::erase_if(program.steps, [&](const RowStep& step) { return !used[static_cast<std::size_t>(step.result)]; });
 }
 
 void order_before_folds(RowProgram& program) {

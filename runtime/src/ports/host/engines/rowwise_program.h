@@ -1,4 +1,5 @@
-// A graph of pointwise nodes and reductions as a list of typed steps over one iteration space: what the tile planner works on.
+// Pointwise operations and reductions as a list of typed steps over one iteration space: what the tile planner works on. Graphs of hipDNN
+// and elementwise kernels become such programs.
 #pragma once
 
 #include <array>
@@ -19,7 +20,15 @@ struct Refusal : std::runtime_error {
 
 /// A set of axes of the iteration space, bit i for axis i.
 using AxisSet = std::uint32_t;
-constexpr std::size_t max_axes = 16;
+constexpr std::size_t max_axes = 32;
+
+/// Memory that a program reads or writes.
+struct RowTensor {
+  DType dtype = DType::f32;
+  int pointer = -1;                   // position among the pointers of a run; -1 for what has no memory
+  std::int64_t elements = 0;
+  std::vector<std::int64_t> strides;  // in elements, by axis; 0 where it does not vary
+};
 
 /// One intermediate or operand. It has one element per point of the axes it varies along and is broadcast along the others.
 struct RowValue {
@@ -27,13 +36,12 @@ struct RowValue {
   Source source;
   Reg reg;
   AxisSet axes = 0;
-  int tensor = -1;        // memory: index into Graph::tensors
-  int axis = -1;          // axis_index
-  double constant = 0;    // constant in f32 or f64
-  std::int64_t whole = 0; // constant in i64
+  int tensor = -1;         // memory: index into RowProgram::tensors
+  int axis = -1;           // axis_index
+  std::uint64_t bits = 0;  // constant, as its register holds it
 };
 
-/// One computation. A fold reduces argument 0 over Program::reduced.
+/// One computation. A fold reduces argument 0 over RowProgram::reduced.
 struct RowStep {
   bool is_fold = false;
   TileOp op = TileOp::copy;
@@ -54,9 +62,16 @@ struct RowOutput {
 struct RowProgram {
   std::vector<std::int64_t> extents;
   AxisSet reduced = 0;
+  std::vector<RowTensor> tensors;
   std::vector<RowValue> values;
   std::vector<RowStep> steps;
   std::vector<RowOutput> outputs;
+  /// Any output may lie in the memory of an input with the same strides; else only a program's one output may.
+  bool may_overlap = false;
+
+  int add(RowValue value);
+  /// Appends a step; its result varies along the axes of its arguments.
+  int add(TileOp op, Reg result, std::vector<int> args, std::array<double, 3> param = {});
 
   /// True where a fold's result, or something computed from it, is spread along a reduced axis again or folded again.
   bool broadcasts_back() const;
@@ -67,6 +82,12 @@ struct RowProgram {
 
 /// Lowers pointwise, reduction, layer norm and RMS norm nodes. Throws Refusal.
 RowProgram lower_rowwise(const Graph& graph);
+
+/// Which values depend on a fold's result.
+std::vector<bool> after_fold(const RowProgram& program);
+
+/// Drops steps whose results nobody reads.
+void remove_unused(RowProgram& program);
 
 /// Moves the steps that no fold's result enters to the front.
 void order_before_folds(RowProgram& program);

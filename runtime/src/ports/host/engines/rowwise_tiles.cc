@@ -1,16 +1,12 @@
 // Runs tile programs.
 #include "rowwise_tiles.h"
 
-#include <algorithm>
-
 namespace hipdnn_port {
 
-TileState TileProgram::start() const {
-  TileState state;
+void TileProgram::restart(TileState& state) const {
   state.row_units = tiling_.rows.dims.empty() ? 1 : tiling_.rows.chunk;
   state.col_units = tiling_.cols.dims.empty() ? 1 : tiling_.cols.chunk;
   std::fill_n(state.offsets.begin(), operands_.size(), std::int64_t{0});
-  return state;
 }
 
 std::int64_t TileProgram::tile_count(std::size_t first, std::size_t last) const {
@@ -41,8 +37,8 @@ TileProgram::Side TileProgram::side_of(const TileSlot& slot, const TileState& st
   }
   if (slot.in == TileSlot::In::constant) {
     // Constants are only read; the shared description of both ends has no const.
-    auto* base = const_cast<std::byte*>(constants_[static_cast<std::size_t>(slot.offset)].data());
-    return {base, 0, 0, slot.bytes, nullptr};
+    auto* base = const_cast<std::uint64_t*>(&constants_[static_cast<std::size_t>(slot.offset)]);
+    return {reinterpret_cast<std::byte*>(base), 0, 0, slot.bytes, nullptr};
   }
   const std::int64_t row = !slot.rows ? 0 : slot.cols ? cols_of(state) : 1;
   return {scratch + slot.offset, row, slot.cols ? 1 : 0, slot.bytes, nullptr};
@@ -62,6 +58,7 @@ void TileProgram::run_compute(const TileInstruction& step, const TileState& stat
     const Side src = side_of(step.src[i], state, pointers, scratch);
     args.src[i] = src.base;
     args.src_row[i] = as_row ? 0 : src.row;
+    args.src_col[i] = step.advances[i] ? 1 : 0;
   }
   step.kernel(args);
 }
@@ -81,38 +78,38 @@ void TileProgram::run_fold(const TileInstruction& step, const TileState& state, 
 
 void TileProgram::run_move(const TileInstruction& step, const TileState& state, void* const* pointers, std::byte* scratch) const {
   const bool is_index = step.kind == TileInstruction::Kind::index;
+  const std::int64_t source_offset = is_index ? state.offsets[static_cast<std::size_t>(step.src[0].operand)] : 0;
   const Side dst = side_of(step.dst, state, pointers, scratch);
   const Side src = side_of(step.src[0], state, pointers, scratch);
-  // Without pieces on either side one call does the tile; else one per pair of runs.
-  const bool pieces = dst.access != nullptr || src.access != nullptr;
+  // Columns are the inner loop of a kernel; a value that varies along rows only runs as columns.
+  const bool turned = step.rows && !step.cols;
+  const auto move = [&](std::int64_t from, std::int64_t to, std::int64_t rows, std::int64_t cols) {
+    const double first = static_cast<double>(source_offset + from);
+    TileArgs args;
+    args.rows = turned ? 1 : rows;
+    args.cols = turned ? rows : cols;
+    args.dst = dst.base + to * dst.bytes;
+    args.dst_row = turned ? 0 : dst.row;
+    args.dst_col = turned ? dst.row : dst.col;
+    args.src[0] = is_index ? nullptr : src.base + from * src.bytes;
+    args.src_row[0] = turned ? 0 : src.row;
+    args.src_col[0] = turned ? src.row : src.col;
+    args.param = is_index ? &first : nullptr;
+    step.kernel(args);
+  };
   const std::int64_t rows = step.rows ? rows_of(state) : 1;
   const std::int64_t cols = step.cols ? cols_of(state) : 1;
-  const bool split_rows = pieces && step.rows && tiling_.rows.dims.size() > 1;
-  const bool split_cols = pieces && step.cols && tiling_.cols.dims.size() > 1;
-  const std::int64_t row_run = split_rows ? tiling_.rows.run() : rows;
-  const std::int64_t col_run = split_cols ? tiling_.cols.run() : cols;
+  // Without pieces on either side one call does the tile; else one per pair of runs.
+  if (dst.access == nullptr && src.access == nullptr) return move(0, 0, rows, cols);
+  const std::int64_t row_run = step.rows && tiling_.rows.dims.size() > 1 ? tiling_.rows.run() : rows;
+  const std::int64_t col_run = step.cols && tiling_.cols.dims.size() > 1 ? tiling_.cols.run() : cols;
   const auto offset = [](const Side& side, std::int64_t row, std::int64_t row_piece, std::int64_t col, std::int64_t col_piece) {
     if (side.access == nullptr) return row * side.row + col * side.col;
     return side.access->row_pieces[static_cast<std::size_t>(row_piece)] + side.access->col_pieces[static_cast<std::size_t>(col_piece)];
   };
-  TileArgs args;
-  // Columns are the inner loop of a kernel; a value that varies along rows only runs as columns.
-  const bool turned = step.rows && !step.cols;
-  const std::int64_t source_offset = is_index ? state.offsets[static_cast<std::size_t>(step.src[0].operand)] : 0;
   for (std::int64_t r = 0, row_piece = 0; r < rows; r += row_run, ++row_piece) {
     for (std::int64_t c = 0, col_piece = 0; c < cols; c += col_run, ++col_piece) {
-      const std::int64_t from = offset(src, r, row_piece, c, col_piece);
-      const double first = static_cast<double>(source_offset + from);
-      args.rows = turned ? 1 : row_run;
-      args.cols = turned ? row_run : col_run;
-      args.dst = dst.base + offset(dst, r, row_piece, c, col_piece) * dst.bytes;
-      args.dst_row = turned ? 0 : dst.row;
-      args.dst_col = turned ? dst.row : dst.col;
-      args.src[0] = is_index ? nullptr : src.base + from * src.bytes;
-      args.src_row[0] = turned ? 0 : src.row;
-      args.src_col[0] = turned ? src.row : src.col;
-      args.param = is_index ? &first : nullptr;
-      step.kernel(args);
+      move(offset(src, r, row_piece, c, col_piece), offset(dst, r, row_piece, c, col_piece), row_run, col_run);
     }
   }
 }
@@ -126,6 +123,16 @@ void TileProgram::run(std::size_t first, std::size_t last, const TileState& stat
       case TileInstruction::Kind::move:
       case TileInstruction::Kind::index: run_move(step, state, pointers, scratch); break;
     }
+  }
+}
+
+void TileProgram::run_tiles(std::int64_t first, std::int64_t last, void* const* pointers, std::byte* scratch) const {
+  TileState state = start();
+  run(0, once_, state, pointers, scratch);
+  for (std::int64_t tile = first; tile < last; ++tile) {
+    if (tile > first) restart(state);
+    locate(tile, 0, tiling_.loops.size(), state);
+    run(once_, instructions_.size(), state, pointers, scratch);
   }
 }
 

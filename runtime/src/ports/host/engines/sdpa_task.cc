@@ -29,7 +29,7 @@ void widen(const Matrix& m, std::int64_t rows, std::int64_t cols, float* to, std
   args.src[0] = m.from;
   args.src_row[0] = m.row;
   args.src_col[0] = m.col;
-  tile_kernels().convert(m.dtype, HIPDNN_DATA_FLOAT)(args);
+  find_conversion(m.dtype, HIPDNN_DATA_FLOAT)(args);
 }
 
 void clear_columns(float* block, std::int64_t rows, std::int64_t row, std::int64_t first, std::int64_t last) {
@@ -261,7 +261,7 @@ class SdpaRun {
       args.src[0] = results + row * b_.value_depth_;
       args.src_row[0] = b_.value_depth_;
       args.src_col[0] = 1;
-      tile_kernels().convert(HIPDNN_DATA_FLOAT, p_.o.dtype)(args);
+      find_conversion(HIPDNN_DATA_FLOAT, p_.o.dtype)(args);
     });
   }
 

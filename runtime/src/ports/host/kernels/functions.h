@@ -7,7 +7,7 @@
 
 namespace hipdnn_port::kernels {
 
-std::unique_ptr<Kernel> make_map(const Image& image);
+std::unique_ptr<Kernel> make_elementwise(const Image& image);
 std::unique_ptr<Kernel> make_gather(const Image& image);
 std::unique_ptr<Kernel> make_gather_elements(const Image& image);
 std::unique_ptr<Kernel> make_gather_nd(const Image& image);

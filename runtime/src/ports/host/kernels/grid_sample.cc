@@ -5,9 +5,9 @@
 #include "../engines/rowwise_parallel.h"
 #include "elements.h"
 #include "functions.h"
-#include "interpolation.h"
 #include "layout.h"
 #include "moves.h"
+#include "resize_axis.h"
 
 namespace hipdnn_port::kernels {
 namespace {

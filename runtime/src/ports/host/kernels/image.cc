@@ -1,7 +1,6 @@
 #include "image.h"
 
 #include <algorithm>
-#include <optional>
 
 namespace hipdnn_port::kernels {
 namespace {
@@ -33,10 +32,14 @@ const json& member(const json& object, const char* name, std::string_view what) 
   return object[name];
 }
 
-Dims read_dims(const json& value, const std::string& what) {
-  if (!value.is_array() || value.size() > max_rank) refuse_value(what, "a list of at most 32 integers", value);
+// The text of a message is made where something is wrong: making it takes longer than reading.
+Dims read_dims(const json& value, const std::string& what, const char* field) {
+  if (!value.is_array() || value.size() > max_rank) refuse_value(what + field, "a list of at most 32 integers", value);
   Dims dims;
-  for (const json& element : value) dims.push_back(read_integer(element, what, 0, max_int64));
+  for (const json& element : value) {
+    const auto number = as_int64(element);
+    dims.push_back(number && *number >= 0 ? *number : read_integer(element, what + field, 0, max_int64));
+  }
   return dims;
 }
 
@@ -59,9 +62,11 @@ Tensor read_tensor(const json& value, const std::string& what) {
   const json& role = member(value, "role", what);
   if (role != "in" && role != "out") refuse_value(what + ".role", "\"in\" or \"out\"", role);
   tensor.is_output = role == "out";
-  tensor.dtype = read_dtype(member(value, "dtype", what), what + ".dtype");
-  tensor.dims = read_dims(member(value, "dims", what), what + ".dims");
-  tensor.strides = read_dims(member(value, "strides", what), what + ".strides");
+  const json& dtype = member(value, "dtype", what);
+  const auto known = find_dtype(dtype);
+  tensor.dtype = known ? *known : read_dtype(dtype, what + ".dtype");
+  tensor.dims = read_dims(member(value, "dims", what), what, ".dims");
+  tensor.strides = read_dims(member(value, "strides", what), what, ".strides");
   if (tensor.strides.size() != tensor.rank()) refuse(what, ": ", tensor.rank(), " dims but ", tensor.strides.size(), " strides");
   const bool is_empty = std::ranges::find(tensor.dims, 0) != tensor.dims.end();
   for (std::size_t d = 0; tensor.is_output && !is_empty && d < tensor.rank(); ++d) {
@@ -103,10 +108,15 @@ double read_real(const json& value, std::string_view what) {
   refuse_value(what, "a number, \"inf\", \"-inf\" or \"nan\"", value);
 }
 
-DType read_dtype(const json& value, std::string_view what) {
+std::optional<DType> find_dtype(const json& value) {
   for (std::size_t i = 0; value.is_string() && i < dtypes.size(); ++i) {
     if (value.get_ref<const std::string&>() == dtypes[i].name) return static_cast<DType>(i);
   }
+  return std::nullopt;
+}
+
+DType read_dtype(const json& value, std::string_view what) {
+  if (const auto dtype = find_dtype(value)) return *dtype;
   refuse_value(what, "an element type", value);
 }
 
@@ -168,7 +178,7 @@ std::vector<double> Attributes::reals(std::string_view name, std::size_t count) 
 }
 
 Image Image::parse(std::string_view text) {
-  const json root = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  json root = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!root.is_object()) refuse("the image is not a JSON object; this library takes kernels as text, not as code");
   Image image;
   const json& function = member(root, "function", "image");
@@ -183,9 +193,8 @@ Image Image::parse(std::string_view text) {
     if (image.inputs != i) refuse(what, ".role: ins come before outs");
     ++image.inputs;
   }
-  const json& attributes = member(root, "attributes", "image");
-  if (!attributes.is_object()) refuse_value("image.attributes", "an object", attributes);
-  image.attributes = Attributes(attributes);
+  if (const json& attributes = member(root, "attributes", "image"); !attributes.is_object()) refuse_value("image.attributes", "an object", attributes);
+  image.attributes = Attributes(std::move(root["attributes"]));
   return image;
 }
 

@@ -1,11 +1,11 @@
 // A kernel's image: JSON text that names a function of this library, its tensors and its attributes.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <stdexcept>
@@ -14,6 +14,8 @@
 #include <vector>
 
 #include <nlohmann/json.hpp>
+
+#include "../engines/element_type.h"
 
 namespace hipdnn_port::kernels {
 
@@ -30,20 +32,6 @@ template <class... Parts>
   (stream << ... << parts);
   throw KernelError(stream.str());
 }
-
-enum class DType : std::uint8_t { f32, f64, f16, bf16, i8, u8, i16, u16, i32, u32, i64, u64, boolean };
-
-struct DTypeInfo {
-  std::string_view name;
-  std::int64_t bytes;
-};
-
-inline constexpr std::array<DTypeInfo, 13> dtypes{{{"f32", 4}, {"f64", 8}, {"f16", 2}, {"bf16", 2}, {"i8", 1}, {"u8", 1}, {"i16", 2},
-                                                   {"u16", 2}, {"i32", 4}, {"u32", 4}, {"i64", 8}, {"u64", 8}, {"bool", 1}}};
-
-constexpr const DTypeInfo& info_of(DType dtype) { return dtypes[static_cast<std::size_t>(dtype)]; }
-constexpr bool is_float(DType dtype) { return dtype <= DType::bf16; }
-constexpr bool is_integer(DType dtype) { return dtype >= DType::i8 && dtype <= DType::u64; }
 
 using Dims = std::vector<std::int64_t>;
 
@@ -115,6 +103,8 @@ struct Image {
 /// A number of JSON, or one of the names "inf", "-inf", "nan".
 double read_real(const nlohmann::json& value, std::string_view what);
 DType read_dtype(const nlohmann::json& value, std::string_view what);
+/// The type of that name, where there is one.
+std::optional<DType> find_dtype(const nlohmann::json& value);
 /// Throws KernelError: "<what>: expected <expected>, got <value>".
 [[noreturn]] void refuse_value(std::string_view what, std::string_view expected, const nlohmann::json& value);
 

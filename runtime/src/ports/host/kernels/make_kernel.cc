@@ -12,7 +12,7 @@ namespace {
 using Maker = std::unique_ptr<Kernel> (*)(const Image&);
 
 constexpr std::array<std::pair<std::string_view, Maker>, 15> makers{{
-    {"map", make_map},
+    {"elementwise", make_elementwise},
     {"gather", make_gather},
     {"gather_elements", make_gather_elements},
     {"gather_nd", make_gather_nd},
@@ -48,7 +48,7 @@ void Kernel::launch(void** addresses, int threads) const {
     if (tensors_[i].elements() == 0) continue;
     const void* pointer = operands.at(i);
     if (pointer == nullptr) refuse("tensors[", i, "]: null pointer");
-    if (reinterpret_cast<std::uintptr_t>(pointer) % static_cast<std::uintptr_t>(tensors_[i].bytes()) != 0) {
+    if ((reinterpret_cast<std::uintptr_t>(pointer) & static_cast<std::uintptr_t>(tensors_[i].bytes() - 1)) != 0) {
       refuse("tensors[", i, "]: the pointer is not aligned to ", tensors_[i].bytes(), " bytes");
     }
     has_results |= tensors_[i].is_output;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "interpolation.h"
-
 namespace hipdnn_port::kernels {
 namespace {
 

@@ -1,12 +1,20 @@
-// One dim of a `resize`: which elements each result takes, and with what weights.
+// Weights of interpolation, and one dim of a `resize`: which elements each result takes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "image.h"
 
 namespace hipdnn_port::kernels {
+
+/// Of the elements around a point `ratio` beyond the second of four: cubic convolution with coefficient `a` (Keys, 1981).
+inline std::array<double, 4> cubic_weights(double ratio, double a) {
+  const auto near = [a](double x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
+  const auto far = [a](double x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
+  return {far(1 + ratio), near(ratio), near(1 - ratio), far(2 - ratio)};
+}
 
 enum class ResizeMode : std::uint8_t { nearest, linear, cubic };
 enum class Coordinates : std::uint8_t { half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric, tf_crop_and_resize };

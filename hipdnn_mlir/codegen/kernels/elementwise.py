@@ -1,4 +1,4 @@
-"""`map`: every thread computes a few groups of adjacent positions."""
+"""`elementwise`: every thread computes a few groups of adjacent positions."""
 
 from math import ceil
 
@@ -15,10 +15,10 @@ _BLOCKS_PER_UNIT = 8
 """Blocks that a multiprocessor works on at a time: with fewer in all, threads take one group each."""
 _MAX_GROUPS = 4
 _MAX_INSTRUCTIONS = 4096
-"""Of one thread, so that long maps compile in time."""
+"""Of one thread, so that long kernels compile in time."""
 
 
-def map_launch(program: Program, architecture: Architecture) -> Launch:
+def elementwise_launch(program: Program, architecture: Architecture) -> Launch:
     """The launch of a program without reductions."""
     space = arranged(program.dims, functions_of(program), leaders_of(program.operands))
     tiles = tiles_of(program, space, architecture)

@@ -1,4 +1,4 @@
-"""Generated `map` kernels: the host's cases, and what is special about memory on GPUs."""
+"""Generated `elementwise` kernels: the host's cases, and what is special about memory on GPUs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hipdnn_mlir.codegen import find_architecture, generate
 from hipdnn_mlir.codegen.generate import parts_of
 from hipdnn_mlir.errors import Reject
 from host_kernels import kernel_runs as runs
-from host_kernels import test_map as cases
+from host_kernels import test_elementwise as cases
 from host_kernels.kernel_runs import DTYPES, Array, TensorSpec, numpy_dtype
 
 emulated = emulation_of(cases)
@@ -30,7 +30,7 @@ def code_of(description: dict[str, Any], alignments: list[int] | None = None) ->
 
 def added(a: Array, b: Array, out: TensorSpec) -> Array:
     """The sum in a layout."""
-    return run_kernel("map", [a, b], [out], {"code": ADD})[0]
+    return run_kernel("elementwise", [a, b], [out], {"code": ADD})[0]
 
 
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if d != "bool"])
@@ -58,7 +58,7 @@ def test_sum_when_threads_take_several_groups(size: int) -> None:
 
 def test_accesses_have_16_bytes_when_memory_allows() -> None:
     a = np.zeros((4096,), np.float16)
-    description = describe("map", [a, a], [TensorSpec("f16", (4096,))], {"code": ADD})
+    description = describe("elementwise", [a, a], [TensorSpec("f16", (4096,))], {"code": ADD})
     code = code_of(description)
     assert code.count("ld.global.v4.b32") == 2
     assert code.count("st.global.v4.b32") == 1
@@ -68,7 +68,7 @@ def test_accesses_have_16_bytes_when_memory_allows() -> None:
 
 def test_access_follows_alignment_of_rows() -> None:
     a = np.zeros((64, 12), np.float32)[:, :8]
-    code = code_of(describe("map", [a, a], [TensorSpec("f32", (64, 8))], {"code": ADD}))
+    code = code_of(describe("elementwise", [a, a], [TensorSpec("f32", (64, 8))], {"code": ADD}))
     assert code.count("ld.global.v4.b32") == 2
 
 
@@ -84,7 +84,7 @@ def test_code_is_whole_when_all_instructions_are_used(name: str) -> None:
             code.append([operation, len(code) - 1, 0])
         code.append(["store", 1, len(code) - 1])
         compiled.check(
-            generate(describe("map", [x], [TensorSpec(dtype, (64,))], {"code": code}), find_architecture(name))
+            generate(describe("elementwise", [x], [TensorSpec(dtype, (64,))], {"code": code}), find_architecture(name))
         )
 
 
@@ -95,12 +95,14 @@ def test_code_is_whole_when_types_are_converted(name: str) -> None:
         code = [["load", 0]] + [["cast", target, 0] for target in DTYPES]
         code += [["store", 1 + i, 1 + i] for i in range(len(DTYPES))]
         outs = [TensorSpec(target, (64,)) for target in DTYPES]
-        compiled.check(generate(describe("map", [x], outs, {"code": code}), find_architecture(name)))
+        compiled.check(generate(describe("elementwise", [x], outs, {"code": code}), find_architecture(name)))
 
 
 def test_nothing_is_launched_when_empty() -> None:
     a = np.zeros((0, 3), np.float32)
-    made = generate(describe("map", [a, a], [TensorSpec("f32", (0, 3))], {"code": ADD}), find_architecture("sm_90"))
+    made = generate(
+        describe("elementwise", [a, a], [TensorSpec("f32", (0, 3))], {"code": ADD}), find_architecture("sm_90")
+    )
     assert made.grid == (0, 1, 1)
     compiled.check(made)
 
@@ -115,6 +117,6 @@ def test_positions_have_64_bits_when_a_tensor_is_large() -> None:
     tensors = [
         {"role": role, "dtype": "i8", "dims": [2**20, 2**12], "strides": [2**12, 1]} for role in ("in", "in", "out")
     ]
-    description = {"function": "map", "tensors": tensors, "attributes": {"code": ADD}}
+    description = {"function": "elementwise", "tensors": tensors, "attributes": {"code": ADD}}
     (part,) = parts_of(description, find_architecture("sm_90"))
     assert part.launch.wide

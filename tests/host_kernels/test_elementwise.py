@@ -1,4 +1,4 @@
-"""`map` against NumPy: every operation and type, strides, tiles, uniform values, refusals."""
+"""`elementwise` against NumPy: every operation and type, strides, tiles, uniform values, refusals."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from host_kernels.kernel_runs import DTYPES, FLOATS, INTEGERS, NUMBERS, Array, T
 Code = list[list[Any]]
 
 
-def run_map(code: Code, arrays: list[Array], dtype: str, shape: tuple[int, ...]) -> Array:
-    """Run a map with one dense output."""
-    return run_kernel("map", arrays, [TensorSpec(dtype, shape)], {"code": code})[0]
+def run_elementwise(code: Code, arrays: list[Array], dtype: str, shape: tuple[int, ...]) -> Array:
+    """Run an elementwise kernel with one dense output."""
+    return run_kernel("elementwise", arrays, [TensorSpec(dtype, shape)], {"code": code})[0]
 
 
 def apply(operation: str, arrays: list[Array], dtype: str) -> Array:
@@ -28,7 +28,7 @@ def apply(operation: str, arrays: list[Array], dtype: str) -> Array:
     count = len(arrays)
     code: Code = [["load", i] for i in range(count)]
     code += [[operation, *range(count)], ["store", count, count]]
-    return run_map(code, arrays, dtype, arrays[0].shape)
+    return run_elementwise(code, arrays, dtype, arrays[0].shape)
 
 
 def wide(array: Array) -> Array:
@@ -208,7 +208,7 @@ def test_logic_when_bool() -> None:
 def test_where_selects(dtype: str) -> None:
     condition = runs.values("bool", (3, 400), 1)
     a, b = runs.values(dtype, (3, 400), 2), runs.values(dtype, (3, 1), 3)
-    got = run_map(
+    got = run_elementwise(
         [["load", 0], ["load", 1], ["load", 2], ["where", 0, 1, 2], ["store", 3, 3]],
         [condition, a, np.broadcast_to(b, (3, 400))],
         dtype,
@@ -219,7 +219,7 @@ def test_where_selects(dtype: str) -> None:
 
 def cast(x: Array, dtype: str, operation: str = "cast") -> Array:
     """Run a conversion."""
-    return run_map([["load", 0], [operation, dtype, 0], ["store", 1, 1]], [x], dtype, x.shape)
+    return run_elementwise([["load", 0], [operation, dtype, 0], ["store", 1, 1]], [x], dtype, x.shape)
 
 
 @pytest.mark.parametrize("target", DTYPES)
@@ -271,7 +271,7 @@ def test_values_equal_numpy_when_strides_vary(data: st.DataObject, shape: tuple[
     out = data.draw(runs.out_spec(dtype, shape))
     flags = data.draw(runs.out_spec("bool", shape))
     code: Code = [["load", 1], ["load", 0], ["max", 1, 0], ["store", 2, 2], ["lt", 1, 0], ["store", 3, 4]]
-    larger, less = run_kernel("map", [a, b], [out, flags], {"code": code})
+    larger, less = run_kernel("elementwise", [a, b], [out, flags], {"code": code})
     np.testing.assert_array_equal(larger, np.maximum(a, b))
     np.testing.assert_array_equal(less, a < b)
 
@@ -281,7 +281,7 @@ def test_values_equal_numpy_when_strides_vary(data: st.DataObject, shape: tuple[
 def test_positions_when_indexed(data: st.DataObject, shape: tuple[int, ...]) -> None:
     axis = data.draw(st.integers(0, len(shape) - 1))
     out = data.draw(runs.out_spec("i64", shape))
-    (got,) = run_kernel("map", [], [out], {"code": [["index", axis], ["store", 0, 0]]})
+    (got,) = run_kernel("elementwise", [], [out], {"code": [["index", axis], ["store", 0, 0]]})
     np.testing.assert_array_equal(got, np.indices(shape)[axis])
 
 
@@ -290,7 +290,7 @@ def test_values_equal_numpy_when_large(shape: tuple[int, ...]) -> None:
     x, row = runs.values("i32", shape, 1), runs.values("i32", shape[-1:], 2)
     column = np.broadcast_to(runs.values("i32", (shape[0],) + (1,) * (len(shape) - 1), 3), shape)
     code: Code = [["load", 0], ["load", 1], ["load", 2], ["mul", 0, 1], ["add", 3, 2], ["store", 3, 4]]
-    got = run_map(code, [x, np.broadcast_to(row, shape), column], "i32", shape)
+    got = run_elementwise(code, [x, np.broadcast_to(row, shape), column], "i32", shape)
     np.testing.assert_array_equal(got, x * row + column)
 
 
@@ -309,7 +309,7 @@ def test_uniform_values_are_computed_with_the_rest() -> None:
         ["store", 3, 2],
     ]
     dense = TensorSpec("f32", (5, 400))
-    scaled, factor = run_kernel("map", [scale, x], [dense, dense], {"code": code})
+    scaled, factor = run_kernel("elementwise", [scale, x], [dense, dense], {"code": code})
     np.testing.assert_array_equal(scaled, x * np.float32(1.5))
     np.testing.assert_array_equal(factor, np.full((5, 400), 1.5, np.float32))
 
@@ -319,17 +319,17 @@ def test_uniform_values_are_computed_with_the_rest() -> None:
     [("i64", -(2**63)), ("u64", 2**64 - 1), ("i8", -128), ("bool", True), ("f16", 0.1), ("bf16", 0.1), ("f64", 0.1)],
 )
 def test_constants_are_exact(dtype: str, value: float) -> None:
-    got = run_map([["const", dtype, value], ["store", 0, 0]], [], dtype, (3,))
+    got = run_elementwise([["const", dtype, value], ["store", 0, 0]], [], dtype, (3,))
     np.testing.assert_array_equal(got, np.full(3, value, numpy_dtype(dtype)))
 
 
 def test_many_registers_share_little_scratch() -> None:
     x = runs.values("i64", (1000,), 1)
     code: Code = [["load", 0]] + [["add", i, 0] for i in range(1000)] + [["store", 1, 1000]]
-    np.testing.assert_array_equal(run_map(code, [x], "i64", (1000,)), x * 1001)
+    np.testing.assert_array_equal(run_elementwise(code, [x], "i64", (1000,)), x * 1001)
     together: Code = [["load", 0]] + [["add", i, 0] for i in range(300)]
     together += [["add", 1, 2]] + [["add", 301 + i, 3 + i] for i in range(298)] + [["store", 1, 599]]
-    np.testing.assert_array_equal(run_map(together, [x], "i64", (1000,)), x * (301 * 302 // 2 - 1))
+    np.testing.assert_array_equal(run_elementwise(together, [x], "i64", (1000,)), x * (301 * 302 // 2 - 1))
 
 
 LOAD: Code = [["load", 0]]
@@ -364,17 +364,17 @@ LOAD: Code = [["load", 0]]
     ],
 )
 def test_refused_when_code_is_wrong(code: Any, message: str) -> None:
-    with pytest.raises(ProgramError, match=f"kernel k_map.*{message}"):
-        run_map(code, [np.zeros(4, np.float32)], "f32", (4,))
+    with pytest.raises(ProgramError, match=f"kernel k_elementwise.*{message}"):
+        run_elementwise(code, [np.zeros(4, np.float32)], "f32", (4,))
 
 
 def test_refused_when_too_much_is_alive() -> None:
     code: Code = [["load", 0]] + [["add", i, 0] for i in range(600)] + [["add", i, i + 1] for i in range(600)]
     code += [["add", 601, 602]] + [["add", 1201 + i, 603 + i] for i in range(598)] + [["store", 1, 1799]]
     with pytest.raises(ProgramError, match="values are alive at once"):
-        run_map(code, [np.zeros(4)], "f64", (4,))
+        run_elementwise(code, [np.zeros(1000)], "f64", (1000,))
 
 
 def test_refused_when_dims_differ() -> None:
     with pytest.raises(ProgramError, match=r"tensors\[0\].dims: expected \[4\], got \[3\]"):
-        run_map([["load", 0], ["store", 1, 0]], [np.zeros(3, np.float32)], "f32", (4,))
+        run_elementwise([["load", 0], ["store", 1, 0]], [np.zeros(3, np.float32)], "f32", (4,))
