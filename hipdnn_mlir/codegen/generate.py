@@ -14,15 +14,15 @@ from .core.arch import Architecture
 from .core.assemble import EMPTY, Launch, assembled
 from .core.kernel import GpuKernel, Operand, operands_of
 from .kernels import move, scatter
-from .kernels.block_scale import block_scale_program, is_block_scale
+from .kernels.block_scale import block_scale_body, is_block_scale
+from .kernels.body import elementwise_body, reduce_body
 from .kernels.contraction import ANCHORS
-from .kernels.gemv import gemv_program, is_gemv
-from .kernels.graph_program import graph_program
+from .kernels.gemv import gemv_body, is_gemv
+from .kernels.graph_body import graph_body
 from .kernels.grid_sample import grid_sample_launch
-from .kernels.program import elementwise_program, reduce_program
 from .kernels.pull_scatter import pull_launch
 from .kernels.resize import resize_launch
-from .kernels.rowwise import program_launch
+from .kernels.rowwise import body_launch
 from .kernels.scan import scan_launch
 from .kernels.select import arg_reduce_launch, top_k_launch
 from .kernels.tiled_contraction import contraction_launch
@@ -41,11 +41,11 @@ class Part:
 
 
 def _elementwise(operands: Sequence[Operand], attributes: Attributes, architecture: Architecture) -> Launch:
-    return program_launch(elementwise_program(operands, attributes), architecture)
+    return body_launch(elementwise_body(operands, attributes), architecture)
 
 
 def _reduce(operands: Sequence[Operand], attributes: Attributes, architecture: Architecture) -> Launch:
-    return program_launch(reduce_program(operands, attributes), architecture)
+    return body_launch(reduce_body(operands, attributes), architecture)
 
 
 GENERATORS: dict[str, Generator] = {
@@ -152,9 +152,9 @@ def launch_of_graph(graph: Graph, architecture: Architecture) -> Launch:
     if len(graph.nodes) == 1 and graph.nodes[0].type == Descriptor.OPERATION_RESAMPLE_FWD_DESCRIPTOR:
         return pooling_launch(graph, architecture)
     if is_gemv(graph):
-        return program_launch(gemv_program(graph), architecture)
+        return body_launch(gemv_body(graph), architecture)
     if graph.nodes[0].type in ANCHORS:
         return contraction_launch(graph, architecture)
     if is_block_scale(graph):
-        return program_launch(block_scale_program(graph), architecture)
-    return program_launch(graph_program(graph), architecture)
+        return body_launch(block_scale_body(graph), architecture)
+    return body_launch(graph_body(graph), architecture)

@@ -6,22 +6,22 @@ from collections.abc import Callable
 from ...abi import Attribute as A
 from ...abi import Pointwise as P
 from ...ops.graph import Node
-from .program import Program
+from .body import Body
 
 
-def _number(p: Program, like: int, value: float) -> int:
+def _number(p: Body, like: int, value: float) -> int:
     return p.constant(value, p.code[like].dtype)
 
 
-def _sigmoid(p: Program, x: int) -> int:
+def _sigmoid(p: Body, x: int) -> int:
     return p.apply("sigmoid", x)
 
 
-def _scaled(p: Program, x: int, factor: float) -> int:
+def _scaled(p: Body, x: int, factor: float) -> int:
     return x if factor == 1 else p.apply("mul", x, _number(p, x, factor))
 
 
-def _relu(p: Program, node: Node, x: int) -> int:
+def _relu(p: Body, node: Node, x: int) -> int:
     """A line of the given slope below the lower clip; a NaN stays."""
     lower = node.get(A.POINTWISE_RELU_LOWER_CLIP, 0.0)
     upper = node.get(A.POINTWISE_RELU_UPPER_CLIP, math.inf)
@@ -33,23 +33,23 @@ def _relu(p: Program, node: Node, x: int) -> int:
     return p.apply("where", p.apply("le", x, _number(p, x, lower)), low, high)
 
 
-def _gelu(p: Program, node: Node, x: int) -> int:
+def _gelu(p: Body, node: Node, x: int) -> int:
     del node
     return p.apply("gelu", x)
 
 
-def _gelu_tanh(p: Program, node: Node, x: int) -> int:
+def _gelu_tanh(p: Body, node: Node, x: int) -> int:
     """0.5 x (1 + tanh(u)) is x sigmoid(2 u), which loses nothing for negative x."""
     del node
     cubed = p.apply("mul", p.apply("mul", x, x), _scaled(p, x, 0.044715))
     return p.apply("mul", x, _sigmoid(p, _scaled(p, p.apply("add", x, cubed), 2 * math.sqrt(2 / math.pi))))
 
 
-def _swish(p: Program, node: Node, x: int) -> int:
+def _swish(p: Body, node: Node, x: int) -> int:
     return p.apply("mul", x, _sigmoid(p, _scaled(p, x, node.get(A.POINTWISE_SWISH_BETA, 1.0))))
 
 
-def _elu(p: Program, node: Node, x: int) -> int:
+def _elu(p: Body, node: Node, x: int) -> int:
     """exp(x) - 1 is 2 t / (1 - t) with t = tanh(x / 2), which loses nothing near 0."""
     t = p.apply("tanh", _scaled(p, x, 0.5))
     lower = p.apply("div", _scaled(p, t, 2), p.apply("sub", _number(p, x, 1), t))
@@ -57,7 +57,7 @@ def _elu(p: Program, node: Node, x: int) -> int:
     return p.apply("where", p.apply("gt", x, _number(p, x, 0)), x, lower)
 
 
-def _softplus(p: Program, node: Node, x: int) -> int:
+def _softplus(p: Body, node: Node, x: int) -> int:
     """log(1 + exp(x)) is max(x, 0) + log(1 + exp(-|x|)), which does not overflow."""
     beta = node.get(A.POINTWISE_SOFTPLUS_BETA, 1.0)
     y = _scaled(p, x, beta)
@@ -65,7 +65,7 @@ def _softplus(p: Program, node: Node, x: int) -> int:
     return _scaled(p, p.apply("add", p.apply("max", y, _number(p, y, 0)), rest), 1 / beta)
 
 
-def _add_square(p: Program, node: Node, x: int, y: int) -> int:
+def _add_square(p: Body, node: Node, x: int, y: int) -> int:
     del node
     return p.apply("add", x, p.apply("mul", y, y))
 

@@ -6,8 +6,8 @@ from ..core.arch import Architecture
 from ..core.assemble import Launch
 from ..core.builder import KernelBuilder, Value
 from ..core.space import Space, arranged, is_wide, vector_size
+from .body import Body
 from .evaluate import Evaluator, Lanes, functions_of, leaders_of
-from .program import Program
 from .transpose import tiled_launch, tiles_of
 
 THREADS = 256
@@ -18,36 +18,36 @@ _MAX_INSTRUCTIONS = 4096
 """Of one thread, so that long kernels compile in time."""
 
 
-def elementwise_launch(program: Program, architecture: Architecture) -> Launch:
-    """The launch of a program without reductions."""
-    space = arranged(program.dims, functions_of(program), leaders_of(program.operands))
-    tiles = tiles_of(program, space, architecture)
+def elementwise_launch(body: Body, architecture: Architecture) -> Launch:
+    """The launch of a body without reductions."""
+    space = arranged(body.dims, functions_of(body), leaders_of(body.operands))
+    tiles = tiles_of(body, space, architecture)
     if tiles is not None:
-        return tiled_launch(program, tiles)
-    lanes = vector_size(space, program.operands)
-    while lanes > 1 and lanes * len(program.code) > _MAX_INSTRUCTIONS:
+        return tiled_launch(body, tiles)
+    lanes = vector_size(space, body.operands)
+    while lanes > 1 and lanes * len(body.code) > _MAX_INSTRUCTIONS:
         lanes //= 2
     groups = space.size // lanes
-    most = min(_MAX_GROUPS, _MAX_INSTRUCTIONS // (lanes * len(program.code)))
+    most = min(_MAX_GROUPS, _MAX_INSTRUCTIONS // (lanes * len(body.code)))
     each = max(1, min(most, groups // (THREADS * architecture.units * _BLOCKS_PER_UNIT)))
     blocks = ceil(groups / (THREADS * each)) or 1
-    body = _Body(program, space, lanes, groups, each, blocks)
-    wide = is_wide(program.operands, (blocks + 1) * THREADS * each * lanes)
-    return Launch(body.write, blocks, THREADS, 0, wide, program.overwrites())
+    writer = _Writer(body, space, lanes, groups, each, blocks)
+    wide = is_wide(body.operands, (blocks + 1) * THREADS * each * lanes)
+    return Launch(writer.write, blocks, THREADS, 0, wide, body.overwrites())
 
 
-class _Body:
+class _Writer:
     """Writes the kernel.
 
     Args:
-        program, space, lanes: as for an Evaluator.
+        body, space, lanes: as for an Evaluator.
         groups: of lanes, in all; positions behind the last are computed one by one.
         each: groups of one thread.
         blocks: of the grid.
     """
 
-    def __init__(self, program: Program, space: Space, lanes: int, groups: int, each: int, blocks: int) -> None:
-        self.program, self.space, self.lanes = program, space, lanes
+    def __init__(self, body: Body, space: Space, lanes: int, groups: int, each: int, blocks: int) -> None:
+        self.body, self.space, self.lanes = body, space, lanes
         self.groups, self.each, self.blocks = groups, each, blocks
 
     def write(self, b: KernelBuilder) -> None:
@@ -55,7 +55,7 @@ class _Body:
         first = b.add(b.mul(b.block(), THREADS * self.each), b.thread())
         dims = (*self.space.dims[:-1], self.space.dims[-1] // self.lanes) if self.space.dims else ()
         is_guarded = self.blocks * THREADS * self.each != self.groups
-        evaluator = Evaluator(b, self.program, self.space, self.lanes)
+        evaluator = Evaluator(b, self.body, self.space, self.lanes)
         points = []
         if self.groups:
             for part in range(self.each):
@@ -69,12 +69,12 @@ class _Body:
         if rest:
             last = self.groups * self.lanes
             with b.when(b.less(first, rest)):
-                _compute(Evaluator(b, self.program, self.space, 1), [(None, [b.add(first, last)])])
+                _compute(Evaluator(b, self.body, self.space, 1), [(None, [b.add(first, last)])])
 
 
 def _compute(evaluator: Evaluator, points: list[tuple[Value, list[Value]]]) -> None:
     """All loads come before all stores, so that an out may lie in the memory of an in of the same strides."""
-    code, b = evaluator.program.code, evaluator.b
+    code, b = evaluator.body.code, evaluator.b
     made: list[list[Lanes]] = []
     for step in code:
         operands = [made[o] for o in step.operands]

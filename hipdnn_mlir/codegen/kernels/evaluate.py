@@ -1,4 +1,4 @@
-"""Writes a program's instructions for a few adjacent positions at a time."""
+"""Writes a body's instructions for a few adjacent positions at a time."""
 
 import math
 from collections.abc import Sequence
@@ -9,29 +9,29 @@ from ..core.elements import from_memory, memory_type, to_memory, value_type
 from ..core.kernel import Operand
 from ..core.space import Space, access_size
 from ..math.instructions import Instructions, number
-from .program import Instruction, Program
+from .body import Body, Instruction
 
 Lanes = list[Value]
 """Values of adjacent positions, or one value that they share."""
 
 
 class Evaluator:
-    """Loads, computes and stores the lanes of a program.
+    """Loads, computes and stores the lanes of a body.
 
     Args:
         b: where to.
-        program: what.
+        body: what.
         space: its positions; functions are the operands' offsets, then positions along dims as `index_functions` lists them.
         lanes: adjacent positions.
     """
 
-    def __init__(self, b: KernelBuilder, program: Program, space: Space, lanes: int) -> None:
-        self.b, self.program, self.space, self.lanes = b, program, space, lanes
-        self.instructions = Instructions(b, rounds=program.rounds)
+    def __init__(self, b: KernelBuilder, body: Body, space: Space, lanes: int) -> None:
+        self.b, self.body, self.space, self.lanes = b, body, space, lanes
+        self.instructions = Instructions(b, rounds=body.rounds)
         # Equal instructions are one here: long if any of them is.
-        self._long = {step for step, is_short in zip(program.code, program.short(), strict=True) if not is_short}
-        dims = index_dims(program)
-        self._index = {dim: space.strides[len(program.operands) + place] for place, dim in enumerate(dims)}
+        self._long = {step for step, is_short in zip(body.code, body.short(), strict=True) if not is_short}
+        dims = index_dims(body)
+        self._index = {dim: space.strides[len(body.operands) + place] for place, dim in enumerate(dims)}
 
     def value(self, step: Instruction, operands: Sequence[Lanes], coordinates: Sequence[Value]) -> Lanes:
         """The result of an instruction that is no reduction or store, at the positions from `coordinates` on."""
@@ -47,7 +47,7 @@ class Evaluator:
         ]
 
     def _apply(self, step: Instruction, operands: Sequence[Value]) -> Value:
-        source = self.program.code[step.operands[-1]].dtype
+        source = self.body.code[step.operands[-1]].dtype
         if step.name == "cast":
             return self.instructions.cast(operands[0], source, step.dtype)
         if step.name == "saturate":
@@ -59,7 +59,7 @@ class Evaluator:
 
     def _known_power(self, step: Instruction, operands: Sequence[Value]) -> Value | None:
         """Powers that are a multiplication or nothing."""
-        exponent = self.program.code[step.operands[1]]
+        exponent = self.body.code[step.operands[1]]
         if exponent.name != "const" or exponent.data not in (1, 2):
             return None
         return (
@@ -68,9 +68,9 @@ class Evaluator:
 
     def _is_multiplication(self, step: Instruction) -> bool:
         """Whether it divides by a constant power of two, which LLVM makes an exact multiplication."""
-        divisor = self.program.code[step.operands[-1]]
+        divisor = self.body.code[step.operands[-1]]
         while divisor.name == "cast":
-            divisor = self.program.code[divisor.operands[0]]
+            divisor = self.body.code[divisor.operands[0]]
         if step.name != "div" or divisor.name != "const":
             return False
         return abs(math.frexp(number(divisor.data, divisor.dtype))[0]) == 0.5
@@ -87,7 +87,7 @@ class Evaluator:
         ]
 
     def _load(self, number: int, coordinates: Sequence[Value]) -> Lanes:
-        b, operand, strides = self.b, self.program.operands[number], self.space.strides[number]
+        b, operand, strides = self.b, self.body.operands[number], self.space.strides[number]
         offset = b.dot(coordinates, strides)
         size = access_size(operand, strides, self.lanes)
         kind, base = memory_type(b, operand.dtype), b.arguments[number]
@@ -102,7 +102,7 @@ class Evaluator:
 
     def store(self, number: int, lanes: Lanes, coordinates: Sequence[Value]) -> None:
         """Write lanes to an out."""
-        b, operand, strides = self.b, self.program.operands[number], self.space.strides[number]
+        b, operand, strides = self.b, self.body.operands[number], self.space.strides[number]
         offset = b.dot(coordinates, strides)
         size = access_size(operand, strides, self.lanes)
         raw = [to_memory(b, value, operand.dtype) for value in lanes]
@@ -115,15 +115,15 @@ class Evaluator:
             b.store(b.arguments[number], b.add(offset, lane * strides[-1]), raw[lane : lane + size])
 
 
-def index_dims(program: Program) -> list[int]:
-    """Dims whose positions the program reads."""
-    return sorted({step.data for step in program.code if step.name == "index"})
+def index_dims(body: Body) -> list[int]:
+    """Dims whose positions the body reads."""
+    return sorted({step.data for step in body.code if step.name == "index"})
 
 
-def functions_of(program: Program) -> list[tuple[int, ...]]:
-    """Linear functions of the program's positions: the operands' offsets, then positions along `index_dims`."""
-    units = [tuple(int(axis == dim) for axis in range(len(program.dims))) for dim in index_dims(program)]
-    return [operand.strides for operand in program.operands] + units
+def functions_of(body: Body) -> list[tuple[int, ...]]:
+    """Linear functions of the body's positions: the operands' offsets, then positions along `index_dims`."""
+    units = [tuple(int(axis == dim) for axis in range(len(body.dims))) for dim in index_dims(body)]
+    return [operand.strides for operand in body.operands] + units
 
 
 def leaders_of(operands: Sequence[Operand]) -> list[int]:

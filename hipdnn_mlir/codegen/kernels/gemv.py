@@ -1,4 +1,4 @@
-"""A GEMV, a vector times a matrix, with its epilogue, as a program: each element of the result is a row that a reduction folds."""
+"""A GEMV, a vector times a matrix, with its epilogue: each element of the result is a row that a reduction folds."""
 
 from dataclasses import replace
 
@@ -8,8 +8,8 @@ from ...dtypes import F32
 from ...ops.graph import Graph, Tensor
 from ...ops.spec import Refusal
 from ...ops.strides import Strides
-from .graph_program import GIVEN, graph_program
-from .program import Program
+from .body import Body
+from .graph_body import GIVEN, graph_body
 
 
 def is_gemv(graph: Graph) -> bool:
@@ -21,8 +21,8 @@ def is_gemv(graph: Graph) -> bool:
     return all(size == 1 for size in c.dims[:-1]) and b.strides[-2] == 1
 
 
-def gemv_program(graph: Graph) -> Program:
-    """The program of a graph for which `is_gemv`; its operands are `graph.operands()`, in that order. Raises Refusal.
+def gemv_body(graph: Graph) -> Body:
+    """The body of a graph for which `is_gemv`; its operands are `graph.operands()`, in that order. Raises Refusal.
 
     Positions are those of the epilogue, and behind them the inner dim of the GEMV, which is reduced.
     """
@@ -30,22 +30,22 @@ def gemv_program(graph: Graph) -> Program:
     a, b = (node.inputs[name] for name in (A.OPERATION_MATMUL_ADESC, A.OPERATION_MATMUL_BDESC))
     if a == b:
         raise Refusal("operand", "matmul of a tensor with itself")
-    epilogue = graph_program(graph, given=node)
+    epilogue = graph_body(graph, given=node)
     inner = graph.tensors[a].dims[-1]
-    program = Program((*epilogue.dims, inner), reduced=frozenset({len(epilogue.dims)}), rounds=epilogue.rounds)
-    factors = [_strides(graph.tensors[a], len(program.dims), -1), _strides(graph.tensors[b], len(program.dims), -2)]
+    body = Body((*epilogue.dims, inner), reduced=frozenset({len(epilogue.dims)}), rounds=epilogue.rounds)
+    factors = [_strides(graph.tensors[a], len(body.dims), -1), _strides(graph.tensors[b], len(body.dims), -2)]
     for number, operand in enumerate(epilogue.operands):  # the first two are those of the first node
         strides = factors[number] if number < len(factors) else (*operand.strides, 0)
-        program.operands.append(replace(operand, dims=program.dims, strides=strides))
+        body.operands.append(replace(operand, dims=body.dims, strides=strides))
     numbers: list[int] = []
     for step in epilogue.code:
         if step.name == GIVEN:
-            loaded = [program.append("load", graph.tensors[x].dtype, data=place) for place, x in enumerate((a, b))]
-            product = program.apply("mul", *(program.cast(value, F32) for value in loaded))
-            numbers.append(program.cast(program.append("reduce", F32, product, data="add"), step.dtype))
+            loaded = [body.append("load", graph.tensors[x].dtype, data=place) for place, x in enumerate((a, b))]
+            product = body.apply("mul", *(body.cast(value, F32) for value in loaded))
+            numbers.append(body.cast(body.append("reduce", F32, product, data="add"), step.dtype))
         else:
-            numbers.append(program.append(step.name, step.dtype, *(numbers[o] for o in step.operands), data=step.data))
-    return program
+            numbers.append(body.append(step.name, step.dtype, *(numbers[o] for o in step.operands), data=step.data))
+    return body
 
 
 def _strides(factor: Tensor, rank: int, inner: int) -> Strides:

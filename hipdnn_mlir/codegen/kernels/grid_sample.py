@@ -44,10 +44,10 @@ def grid_sample_launch(operands: Sequence[Operand], attributes: Any, architectur
     del architecture
     if operands[X].elements == 0:
         raise Refusal("shape", "the input has no elements")
-    return _Body(operands, attributes).launch()
+    return _Writer(operands, attributes).launch()
 
 
-class _Body:
+class _Writer:
     def __init__(self, operands: Sequence[Operand], attributes: Any) -> None:
         self.operands = operands
         self.mode, self.padding = attributes["mode"], attributes["padding"]

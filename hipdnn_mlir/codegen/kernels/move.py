@@ -44,10 +44,10 @@ class Move:
 
 def move_launch(move: Move, operands: Sequence[Operand], architecture: Architecture) -> Launch:
     """The launch of a move."""
-    return _Body(move, operands, architecture).launch()
+    return _Writer(move, operands, architecture).launch()
 
 
-class _Body:
+class _Writer:
     def __init__(self, move: Move, operands: Sequence[Operand], architecture: Architecture) -> None:
         self.move, self.operands = move, operands
         target, source = operands[move.target], operands[move.source]

@@ -47,7 +47,7 @@ def pull_launch(function: str, operands: Sequence[Operand], attributes: Any) -> 
     search = (_elements if function == "scatter_elements" else _slices)(operands, attributes)
     if search.rows.size > _MOST or 0 in search.rows.dims:
         return None
-    return _Body(search, operands, attributes["reduction"]).launch()
+    return _Writer(search, operands, attributes["reduction"]).launch()
 
 
 def _elements(operands: Sequence[Operand], attributes: Any) -> _Search:
@@ -72,7 +72,7 @@ def _slices(operands: Sequence[Operand], attributes: Any) -> _Search:
     return _Search(of_slice, (0,) * len(out.dims), rows, tuple(range(depth)), indices.strides[-1], {})
 
 
-class _Body:
+class _Writer:
     def __init__(self, search: _Search, operands: Sequence[Operand], reduction: str) -> None:
         self.search, self.operands, self.reduction = search, operands, reduction
         out = operands[OUT]

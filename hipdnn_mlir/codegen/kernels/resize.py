@@ -37,10 +37,10 @@ def resize_launch(operands: Sequence[Operand], attributes: Any, architecture: Ar
         axes.append(resize_axis(attributes, x.dims[dim], y.dims[dim], used, (region[dim], region[rank + dim])))
     if any(axis.positions.size > _MAX_TABLE for axis in axes):
         raise Refusal("size", f"the interpolation table of a dim has more than {_MAX_TABLE} entries")
-    return _Body(x, y, axes, attributes["extrapolation"]).launch()
+    return _Writer(x, y, axes, attributes["extrapolation"]).launch()
 
 
-class _Body:
+class _Writer:
     def __init__(self, x: Operand, y: Operand, axes: Sequence[ResizeAxis], extrapolation: float) -> None:
         self.x, self.y, self.extrapolation = x, y, extrapolation
         self.moved = [(dim, axis) for dim, axis in enumerate(axes) if not axis.is_still]

@@ -17,9 +17,9 @@ from ..core.builder import KernelBuilder, Value
 from ..core.elements import value_type
 from ..core.space import Space, arranged, is_wide, vector_size
 from ..math.instructions import number
+from .body import Body, identity
 from .elementwise import elementwise_launch
 from .evaluate import Evaluator, Lanes, functions_of, leaders_of
-from .program import Program, identity
 
 _BLOCK = 256
 _VALUES_OF_THREAD = 32
@@ -80,20 +80,20 @@ class _Plan:
         return values <= _VALUES_OF_THREAD and values * self.threads <= _VALUES_OF_BLOCK
 
 
-def program_launch(program: Program, architecture: Architecture) -> Launch:
-    """The launch of a program with or without reductions."""
-    has_reductions = any(step.name == "reduce" for step in program.code)
-    return (rowwise_launch if has_reductions else elementwise_launch)(program, architecture)
+def body_launch(body: Body, architecture: Architecture) -> Launch:
+    """The launch of a body with or without reductions."""
+    has_reductions = any(step.name == "reduce" for step in body.code)
+    return (rowwise_launch if has_reductions else elementwise_launch)(body, architecture)
 
 
-def rowwise_launch(program: Program, architecture: Architecture) -> Launch:
-    """The launch of a program with reductions."""
-    plan = _plan(program, architecture)
-    slots = [index for index, step in enumerate(program.code) if step.name == "reduce"]
+def rowwise_launch(body: Body, architecture: Architecture) -> Launch:
+    """The launch of a body with reductions."""
+    plan = _plan(body, architecture)
+    slots = [index for index, step in enumerate(body.code) if step.name == "reduce"]
     per_thread = 1 if plan.along else plan.lanes
     waves = plan.threads // architecture.wave_size if plan.along else plan.threads
     is_shared = plan.sharing > (architecture.wave_size if plan.along else 1)
-    widest = max(max(program.code[slot].dtype.bytes, 4) for slot in slots)
+    widest = max(max(body.code[slot].dtype.bytes, 4) for slot in slots)
     slot_bytes = widest * per_thread * waves if is_shared else 0
     shared_bytes = slot_bytes * len(slots)
     if shared_bytes > architecture.shared_bytes:
@@ -102,40 +102,40 @@ def rowwise_launch(program: Program, architecture: Architecture) -> Launch:
             f"{len(slots)} reductions need {shared_bytes} bytes of shared memory, expected at most {architecture.shared_bytes}",
         )
     blocks = ceil(plan.row_groups / plan.beside)
-    body = _Body(program, plan, architecture.wave_size, slot_bytes)
-    wide = is_wide(program.operands, blocks * plan.threads)
-    return Launch(body.write, blocks, plan.threads, shared_bytes, wide, program.overwrites())
+    writer = _Writer(body, plan, architecture.wave_size, slot_bytes)
+    wide = is_wide(body.operands, blocks * plan.threads)
+    return Launch(writer.write, blocks, plan.threads, shared_bytes, wide, body.overwrites())
 
 
-def _plan(program: Program, architecture: Architecture) -> _Plan:
-    functions, leaders = functions_of(program), leaders_of(program.operands)
-    axes = [a for a in range(len(program.dims)) if a not in program.reduced], sorted(program.reduced)
+def _plan(body: Body, architecture: Architecture) -> _Plan:
+    functions, leaders = functions_of(body), leaders_of(body.operands)
+    axes = [a for a in range(len(body.dims)) if a not in body.reduced], sorted(body.reduced)
     rows, columns = (
-        arranged(tuple(program.dims[a] for a in some), [tuple(f[a] for a in some) for f in functions], leaders)
+        arranged(tuple(body.dims[a] for a in some), [tuple(f[a] for a in some) for f in functions], leaders)
         for some in axes
     )
-    along = _is_along(program, rows, columns)
+    along = _is_along(body, rows, columns)
     outer, inner = (rows, columns) if along else (columns, rows)
     space = Space(
         (*outer.dims, *inner.dims), tuple((*a, *b) for a, b in zip(outer.strides, inner.strides, strict=True))
     )
-    lanes = vector_size(space, program.operands, divides=True) if inner.dims else 1
+    lanes = vector_size(space, body.operands, divides=True) if inner.dims else 1
     share = _share_along if along else _share_beside
     sharing, beside = share(
         rows.size // (1 if along else lanes), columns.size // (lanes if along else 1), lanes, architecture
     )
-    varies = program.varying()
-    stores = [varies[index] for index, step in enumerate(program.code) if step.name == "store"]
-    once = max(program.stages()) == 1 and not any(stores)
+    varies = body.varying()
+    stores = [varies[index] for index, step in enumerate(body.code) if step.name == "store"]
+    once = max(body.stages()) == 1 and not any(stores)
     return _Plan(space, rows.dims, columns.dims, along, lanes, sharing, beside, once)
 
 
-def _is_along(program: Program, rows: Space, columns: Space) -> bool:
+def _is_along(body: Body, rows: Space, columns: Space) -> bool:
     """Whether the dim in which most memory is contiguous is reduced."""
     if not rows.dims or not columns.dims:
         return bool(columns.dims) or not rows.dims
     weight = 0
-    for operand, of_row, of_column in zip(program.operands, rows.strides, columns.strides, strict=False):
+    for operand, of_row, of_column in zip(body.operands, rows.strides, columns.strides, strict=False):
         weight += operand.extent * operand.dtype.bytes * ((of_column[-1] == 1) - (of_row[-1] == 1))
     return weight >= 0
 
@@ -176,17 +176,17 @@ def _share_beside(row_groups: int, steps: int, lanes: int, architecture: Archite
     return sharing, beside
 
 
-class _Body:
+class _Writer:
     """Writes the kernel; `slot_bytes` of shared memory for each reduction."""
 
-    def __init__(self, program: Program, plan: _Plan, wave: int, slot_bytes: int) -> None:
-        self.program, self.plan, self.wave, self.slot_bytes = program, plan, wave, slot_bytes
-        self.stages, self.varying = program.stages(), program.varying()
+    def __init__(self, body: Body, plan: _Plan, wave: int, slot_bytes: int) -> None:
+        self.body, self.plan, self.wave, self.slot_bytes = body, plan, wave, slot_bytes
+        self.stages, self.varying = body.stages(), body.varying()
 
     def write(self, b: KernelBuilder) -> None:
         """Write it."""
         plan = self.plan
-        self.b, self.evaluator = b, Evaluator(b, self.program, plan.space, plan.lanes)
+        self.b, self.evaluator = b, Evaluator(b, self.body, plan.space, plan.lanes)
         thread = b.thread()
         inner = plan.sharing if plan.along else plan.beside
         fast, slow = b.mod(thread, inner), b.div(thread, inner)
@@ -201,7 +201,7 @@ class _Body:
         self.kept: list[tuple[list[Value], Value, dict[int, Lanes]]] = kept
         for stage in range(max(self.stages) + 1):
             self._compute_row(stage)
-            folds = [i for i, s in enumerate(self.program.code) if s.name == "reduce" and self.stages[i] == stage + 1]
+            folds = [i for i, s in enumerate(self.body.code) if s.name == "reduce" and self.stages[i] == stage + 1]
             if folds:
                 self._reduce(folds)
         self._store()
@@ -229,19 +229,19 @@ class _Body:
     def _compute_row(self, stage: int) -> None:
         """What does not differ within a row and follows from the reductions so far."""
         nowhere = self._at([0] * len(self.plan.columns))
-        for index, step in enumerate(self.program.code):
+        for index, step in enumerate(self.body.code):
             if step.name in ("store", "reduce") or self.varying[index] or self.stages[index] != stage:
                 continue
             self.of_row[index] = self.evaluator.value(step, [self.of_row[o] for o in step.operands], nowhere)
 
     def _value(self, index: int, at: Sequence[Value], made: dict[int, Lanes]) -> Lanes:
         def unknown(number: int) -> list[int]:
-            return [o for o in self.program.code[number].operands if self.varying[o] and o not in made]
+            return [o for o in self.body.code[number].operands if self.varying[o] and o not in made]
 
         if not self.varying[index]:
             return self.of_row[index]
         for known in operands_first(index, unknown) if index not in made else ():
-            step = self.program.code[known]
+            step = self.body.code[known]
             operands = [made[o] if self.varying[o] else self.of_row[o] for o in step.operands]
             made[known] = self.evaluator.value(step, operands, at)
         return made[index]
@@ -264,12 +264,12 @@ class _Body:
     # -- reductions -----------------------------------------------------------------------------------------------
 
     def _fold(self, index: int, x: Value, y: Value) -> Value:
-        step = self.program.code[index]
+        step = self.body.code[index]
         return self.evaluator.instructions.apply(step.data, step.dtype, x, y)
 
     def _reduce(self, folds: Sequence[int]) -> None:
         """Fold the operands of several reductions in one pass."""
-        b, code, lanes = self.b, self.program.code, self.plan.lanes
+        b, code, lanes = self.b, self.body.code, self.plan.lanes
         nothing = {
             i: b.constant(number(identity(code[i].data, code[i].dtype), code[i].dtype), value_type(b, code[i].dtype))
             for i in folds
@@ -308,7 +308,7 @@ class _Body:
     def _over_block(self, partial: dict[int, Lanes]) -> dict[int, Lanes]:
         """Through shared memory: each part of a row writes what it has, all read all in the same order."""
         b, plan = self.b, self.plan
-        slots = [i for i, step in enumerate(self.program.code) if step.name == "reduce"]
+        slots = [i for i, step in enumerate(self.body.code) if step.name == "reduce"]
         parts = plan.sharing // self.wave if plan.along else plan.sharing
         stored = {i: self._shared_type(i) for i in partial}
         for index, values in partial.items():
@@ -340,20 +340,20 @@ class _Body:
         return made
 
     def _shared_type(self, index: int) -> Value:
-        dtype = self.program.code[index].dtype
+        dtype = self.body.code[index].dtype
         return self.b.i8 if dtype.name == "bool" else value_type(self.b, dtype)
 
     def _to_shared(self, value: Value) -> Value:
         return self.b.op("arith.extui", [value], self.b.i8) if value.type == self.b.i1 else value
 
     def _from_shared(self, value: Value, index: int) -> Value:
-        is_bool = self.program.code[index].dtype.name == "bool"
+        is_bool = self.body.code[index].dtype.name == "bool"
         return self.b.op("arith.trunci", [value], self.b.i1) if is_bool else value
 
     # -- results --------------------------------------------------------------------------------------------------
 
     def _store(self) -> None:
-        b, code = self.b, self.program.code
+        b, code = self.b, self.body.code
         stores = [i for i, step in enumerate(code) if step.name == "store"]
         whole = [i for i in stores if self.varying[i]]
 

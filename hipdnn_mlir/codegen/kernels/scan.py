@@ -13,18 +13,18 @@ from ..core.kernel import Operand
 from ..core.lines import Lines, lines_of
 from ..core.space import is_wide
 from ..math.instructions import Instructions
-from .program import identity
+from .body import identity
 
 
 def scan_launch(operands: Sequence[Operand], attributes: Any, architecture: Architecture) -> Launch:
     """`scan`."""
     lines = lines_of(operands, attributes["axis"], architecture, block=False)
-    body = _Body(lines, operands, attributes)
+    writer = _Writer(lines, operands, attributes)
     blocks = ceil(lines.space.size / lines.beside)
-    return Launch(body.write, blocks, lines.threads, 0, is_wide(operands, blocks * lines.threads))
+    return Launch(writer.write, blocks, lines.threads, 0, is_wide(operands, blocks * lines.threads))
 
 
-class _Body:
+class _Writer:
     def __init__(self, lines: Lines, operands: Sequence[Operand], attributes: Any) -> None:
         self.lines, self.attributes = lines, attributes
         self.x, self.y = operands

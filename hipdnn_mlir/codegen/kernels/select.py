@@ -56,14 +56,14 @@ def _launch(
 ) -> Launch:
     outs = [out for out in (values, positions) if out is not None]
     lines = lines_of([x, *outs], axis, architecture)
-    body = _Body(lines, x, values, positions, axis, order)
+    writer = _Writer(lines, x, values, positions, axis, order)
     blocks = ceil(lines.space.size / lines.beside)
     waves = lines.sharing // architecture.wave_size
     shared_bytes = 16 * waves if waves > 1 else 0
-    return Launch(body.write, blocks, lines.threads, shared_bytes, is_wide([x, *outs], blocks * lines.threads))
+    return Launch(writer.write, blocks, lines.threads, shared_bytes, is_wide([x, *outs], blocks * lines.threads))
 
 
-class _Body:
+class _Writer:
     def __init__(
         self, lines: Lines, x: Operand, values: Operand | None, positions: Operand, axis: int, order: _Order
     ) -> None:

@@ -14,10 +14,10 @@ from ..core.builder import KernelBuilder, Value
 from ..core.elements import load
 from ..core.kernel import Operand
 from ..core.space import Space, is_wide
+from .body import Body
 from .contraction import Contraction, Factor, contraction
 from .evaluate import Evaluator, Lanes
-from .graph_program import GIVEN, graph_program
-from .program import Program
+from .graph_body import GIVEN, graph_body
 
 _SIDE = 16
 """Threads of a block along rows and along columns."""
@@ -37,15 +37,15 @@ _MAX_INSTRUCTIONS = 4096
 def contraction_launch(graph: Graph, architecture: Architecture) -> Launch:
     """The launch of a convolution or matmul with pointwise nodes behind it; raises Refusal."""
     anchor = graph.nodes[0]
-    program = graph_program(graph, given=anchor)
+    body = graph_body(graph, given=anchor)
     table = contraction(graph, anchor)
     (result,) = anchor.outputs.values()
-    body = _Body(graph, program, table, _tile(table, len(program.code), architecture), len(graph.tensors[result].dims))
-    tile = body.tile
+    writer = _Writer(graph, body, table, _tile(table, len(body.code), architecture), len(graph.tensors[result].dims))
+    tile = writer.tile
     shared_bytes = 4 * _DEPTH * (tile.rows + tile.columns + 2 * _PADDING)
     positions = max(_THREADS * tile.blocks, prod(table.inner) + _DEPTH, table.rows.count, table.columns.count)
     operands = [_operand(graph.tensors[factor.tensor]) for factor in (table.rows, table.columns)]
-    return Launch(body.write, tile.blocks, _THREADS, shared_bytes, is_wide([*program.operands, *operands], positions))
+    return Launch(writer.write, tile.blocks, _THREADS, shared_bytes, is_wide([*body.operands, *operands], positions))
 
 
 def _operand(tensor: Tensor) -> Operand:
@@ -101,11 +101,11 @@ class _Slot:
     starts: list[Value]
 
 
-class _Body:
+class _Writer:
     """Writes the kernel."""
 
-    def __init__(self, graph: Graph, program: Program, table: Contraction, tile: _Tile, rank: int) -> None:
-        self.graph, self.program, self.table, self.tile = graph, program, table, tile
+    def __init__(self, graph: Graph, body: Body, table: Contraction, tile: _Tile, rank: int) -> None:
+        self.graph, self.body, self.table, self.tile = graph, body, table, tile
         order = [(operand["role"], operand["index"]) for operand in graph.operands()]
         self.places = {
             factor.tensor: order.index(("in", graph.tensors[factor.tensor].operand))
@@ -114,7 +114,7 @@ class _Body:
         self.depth = prod(table.inner)
         dims = [*table.batch, *table.rows.free, *table.columns.free]
         strides = []
-        for operand in program.operands:
+        for operand in body.operands:
             known = operand.strides if len(operand.strides) == rank else (0,) * rank  # the other is a factor only
             strides.append(tuple(known[dim.axis] * dim.step for dim in dims))
         self.space = Space(tuple(dim.size for dim in dims), tuple(strides))
@@ -255,7 +255,7 @@ class _Body:
         size = [min(count, _TOGETHER) for count in each]
         last = columns.free[-1].size if columns.free else 1
         lanes = size[1] if last % size[1] == 0 else 1
-        evaluator = Evaluator(b, self.program, self.space, lanes)
+        evaluator = Evaluator(b, self.body, self.space, lanes)
         across = []
         for j in range(0, each[1], lanes):
             line = b.add(first[1], self._chunk(1, j // size[1], size[1]), j % size[1])
@@ -281,7 +281,7 @@ class _Body:
 
     def _compute(self, evaluator: Evaluator, given: Lanes, at: list[Value]) -> None:
         made: list[Lanes] = []
-        for step in self.program.code:
+        for step in self.body.code:
             operands = [made[o] for o in step.operands]
             if step.name == "store":
                 evaluator.store(step.data, operands[0], at)

@@ -9,8 +9,8 @@ from ..core.assemble import Launch
 from ..core.builder import KernelBuilder, Value
 from ..core.elements import from_memory, memory_type
 from ..core.space import Space, access_size, is_wide
+from .body import Body
 from .evaluate import Evaluator, Lanes
-from .program import Program
 
 _ROW = 32
 """Threads along memory."""
@@ -42,12 +42,12 @@ class Tiles:
         return tuple(dims)
 
 
-def tiles_of(program: Program, space: Space, architecture: Architecture) -> Tiles | None:
+def tiles_of(body: Body, space: Space, architecture: Architecture) -> Tiles | None:
     """The tiles for an elementwise kernel, or None where no operand lies across it."""
     if not space.dims or space.dims[-1] < _LEAST:
         return None
     weights: dict[int, int] = {}
-    for operand, strides in zip(program.operands, space.strides, strict=False):
+    for operand, strides in zip(body.operands, space.strides, strict=False):
         if operand.role == "in" and strides[-1] > 1 and 1 in strides and space.dims[strides.index(1)] >= _LEAST:
             across = strides.index(1)
             weights[across] = weights.get(across, 0) + operand.extent * operand.dtype.bytes
@@ -56,24 +56,24 @@ def tiles_of(program: Program, space: Space, architecture: Architecture) -> Tile
     across = max(weights, key=lambda axis: weights[axis])
     numbers = tuple(
         number
-        for number, (operand, strides) in enumerate(zip(program.operands, space.strides, strict=False))
+        for number, (operand, strides) in enumerate(zip(body.operands, space.strides, strict=False))
         if operand.role == "in" and strides[across] == 1 and strides[-1] > 1
     )
     for lanes in (2, 1):
         tiles = Tiles(space, across, numbers, lanes)
-        if _is_even(program, tiles) and _bytes(program, tiles) <= architecture.shared_bytes:
+        if _is_even(body, tiles) and _bytes(body, tiles) <= architecture.shared_bytes:
             return tiles
     return None
 
 
-def _is_even(program: Program, tiles: Tiles) -> bool:
+def _is_even(body: Body, tiles: Tiles) -> bool:
     """Whether groups of lanes divide both dims and are aligned in memory."""
     if tiles.lanes == 1:
         return True
     dims = tiles.space.dims
     if dims[tiles.across] % tiles.lanes or dims[-1] % tiles.lanes:
         return False
-    for number, operand in enumerate(program.operands):
+    for number, operand in enumerate(body.operands):
         strides = tiles.space.strides[number]
         if operand.dtype.bytes > 4:
             return False
@@ -84,21 +84,21 @@ def _is_even(program: Program, tiles: Tiles) -> bool:
     return True
 
 
-def _bytes(program: Program, tiles: Tiles) -> int:
-    return sum(_tile_bytes(program, tiles, number) for number in tiles.operands)
+def _bytes(body: Body, tiles: Tiles) -> int:
+    return sum(_tile_bytes(body, tiles, number) for number in tiles.operands)
 
 
-def _tile_bytes(program: Program, tiles: Tiles, number: int) -> int:
-    size = tiles.side * (tiles.side + 1) * program.operands[number].dtype.bytes
+def _tile_bytes(body: Body, tiles: Tiles, number: int) -> int:
+    size = tiles.side * (tiles.side + 1) * body.operands[number].dtype.bytes
     return ceil(size / 16) * 16
 
 
-def tiled_launch(program: Program, tiles: Tiles) -> Launch:
+def tiled_launch(body: Body, tiles: Tiles) -> Launch:
     """The launch of an elementwise kernel by tiles."""
     blocks = prod(tiles.counts)
     return Launch(
-        lambda b: _write(b, program, tiles), blocks, _ROW * _ROWS, _bytes(program, tiles),
-        is_wide(program.operands, blocks * _ROW * _ROWS),
+        lambda b: _write(b, body, tiles), blocks, _ROW * _ROWS, _bytes(body, tiles),
+        is_wide(body.operands, blocks * _ROW * _ROWS),
     )  # fmt: skip
 
 
@@ -107,17 +107,17 @@ class _TileEvaluator(Evaluator):
 
     place: Value = 0
 
-    def __init__(self, b: KernelBuilder, program: Program, tiles: Tiles) -> None:
-        super().__init__(b, program, tiles.space, tiles.lanes)
+    def __init__(self, b: KernelBuilder, body: Body, tiles: Tiles) -> None:
+        super().__init__(b, body, tiles.space, tiles.lanes)
         self.bases, offset = {}, 0
         for number in tiles.operands:
             self.bases[number] = b.shared(offset)
-            offset += _tile_bytes(program, tiles, number)
+            offset += _tile_bytes(body, tiles, number)
 
     def _load(self, number: int, coordinates: Sequence[Value]) -> Lanes:
         if number not in self.bases:
             return super()._load(number, coordinates)
-        b, dtype = self.b, self.program.operands[number].dtype
+        b, dtype = self.b, self.body.operands[number].dtype
         kind = memory_type(b, dtype)
         return [
             from_memory(b, b.load(self.bases[number], b.add(self.place, lane), kind)[0], dtype)
@@ -125,8 +125,8 @@ class _TileEvaluator(Evaluator):
         ]
 
 
-def _write(b: KernelBuilder, program: Program, tiles: Tiles) -> None:
-    evaluator = _TileEvaluator(b, program, tiles)
+def _write(b: KernelBuilder, body: Body, tiles: Tiles) -> None:
+    evaluator = _TileEvaluator(b, body, tiles)
     thread = b.thread()
     along, beside = b.mul(b.mod(thread, _ROW), tiles.lanes), b.div(thread, _ROW)
     corner = b.coordinates(b.block(), tiles.counts)
@@ -148,7 +148,7 @@ def _fill(
         at[tiles.across] = b.least(b.add(at[tiles.across], along), dims[tiles.across] - tiles.lanes)
         at[-1] = b.least(b.add(at[-1], beside, step), dims[-1] - 1)
         for number in tiles.operands:
-            kind = memory_type(b, evaluator.program.operands[number].dtype)
+            kind = memory_type(b, evaluator.body.operands[number].dtype)
             offset = b.dot(at, tiles.space.strides[number])
             loaded.append((number, step, b.load(b.arguments[number], offset, kind, tiles.lanes)))
     for number, step, values in loaded:
@@ -160,7 +160,7 @@ def _compute(
     b: KernelBuilder, evaluator: _TileEvaluator, tiles: Tiles, corner: list[Value], along: Value, beside: Value
 ) -> None:
     """The kernel, lines along the results; what lies past the end is computed at the last position and not stored."""
-    dims, pitch, code = tiles.space.dims, tiles.side + 1, evaluator.program.code
+    dims, pitch, code = tiles.space.dims, tiles.side + 1, evaluator.body.code
     computed: list[tuple[Value, list[Value], list[Lanes]]] = []
     for step in range(0, tiles.side, _ROWS):
         row, column = b.add(corner[tiles.across], beside, step), b.add(corner[-1], along)

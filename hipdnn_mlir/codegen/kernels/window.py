@@ -17,8 +17,8 @@ from ..core.kernel import Operand
 from ..core.space import access_size, arranged, is_wide, vector_size
 from ..math.functions import Functions
 from ..math.instructions import Instructions
-from .program import Program
-from .rowwise import program_launch
+from .body import Body
+from .rowwise import body_launch
 
 _THREADS = 256
 _MAX_UNROLLED = 64
@@ -73,14 +73,14 @@ def _global(x: Operand, y: Operand, mode: Resample, architecture: Architecture) 
     """One window: a reduction."""
     reduced = frozenset(axis for axis in range(2, len(x.dims)) if x.dims[axis] > 1)
     shown = Operand(y.role, y.dtype, x.dims, (*y.strides[:2], *(0,) * (len(x.dims) - 2)), y.alignment)
-    program = Program(x.dims, [x, shown], reduced=reduced)
-    value = program.append("load", x.dtype, data=0)
+    body = Body(x.dims, [x, shown], reduced=reduced)
+    value = body.append("load", x.dtype, data=0)
     if reduced:
-        value = program.append("reduce", x.dtype, value, data="max" if mode is Resample.MAXPOOL else "add")
+        value = body.append("reduce", x.dtype, value, data="max" if mode is Resample.MAXPOOL else "add")
     if mode is not Resample.MAXPOOL:
-        value = program.apply("div", value, program.constant(prod(x.dims[2:]), x.dtype))
-    program.append("store", x.dtype, value, data=1)
-    return program_launch(program, architecture)
+        value = body.apply("div", value, body.constant(prod(x.dims[2:]), x.dtype))
+    body.append("store", x.dtype, value, data=1)
+    return body_launch(body, architecture)
 
 
 class _Pooling:

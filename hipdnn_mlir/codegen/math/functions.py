@@ -369,4 +369,4 @@ NAMES = frozenset({
     "add", "sub", "mul", "div", "neg", "abs", "exp", "log", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
     "acosh", "atanh", "erf", "sqrt", "rsqrt", "reciprocal", "log1p", "atan2", "pow", "fmod", "sigmoid", "gelu",
 })  # fmt: skip
-"""Functions that are instructions of an elementwise kernel or of a graph's program, by the same name."""
+"""Functions that are instructions of an elementwise kernel or of the body of a graph, by the same name."""

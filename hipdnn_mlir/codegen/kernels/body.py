@@ -1,6 +1,6 @@
-"""What a kernel computes at each position: the instructions of an elementwise kernel, and `reduce` over dims that end with it.
+"""The body of a kernel, what it computes at each position: an elementwise kernel's instructions, and `reduce` over dims that end with it.
 
-An elementwise kernel, a `reduce` and every graph of pointwise nodes, reductions and norms is one such program.
+An elementwise kernel, a `reduce` and every graph of pointwise nodes, reductions and norms has one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ class Instruction:
 
 
 @dataclass
-class Program:
+class Body:
     """Instructions over positions of `dims`; tensors have those dims, with stride 0 where they broadcast or were reduced.
 
     Attributes:
@@ -125,11 +125,11 @@ class Program:
         return found
 
 
-def elementwise_program(operands: Sequence[Operand], attributes: Mapping[str, Any]) -> Program:
-    """The program of an elementwise kernel."""
-    program = Program(operands[0].dims, list(operands), rounds=True)
+def elementwise_body(operands: Sequence[Operand], attributes: Mapping[str, Any]) -> Body:
+    """The body of an elementwise kernel."""
+    body = Body(operands[0].dims, list(operands), rounds=True)
     for name, *rest in attributes["code"]:
-        code = program.code
+        code = body.code
         if name == "load":
             code.append(Instruction(name, operands[rest[0]].dtype, data=rest[0]))
         elif name == "store":
@@ -142,7 +142,7 @@ def elementwise_program(operands: Sequence[Operand], attributes: Mapping[str, An
             code.append(Instruction(name, BY_NAME[rest[0]], (rest[1],)))
         else:
             code.append(Instruction(name, result_dtype(name, [code[o].dtype for o in rest]), tuple(rest)))
-    return program
+    return body
 
 
 def identity(operator: str, dtype: DType) -> float:
@@ -157,19 +157,19 @@ def identity(operator: str, dtype: DType) -> float:
     return int(info.max if operator == "min" else info.min)
 
 
-def reduce_program(operands: Sequence[Operand], attributes: Mapping[str, Any]) -> Program:
-    """The program of a `reduce`."""
+def reduce_body(operands: Sequence[Operand], attributes: Mapping[str, Any]) -> Body:
+    """The body of a `reduce`."""
     x, y = operands
     if x.elements == 0:
-        program = Program(y.dims, [x, y])
-        program.append("store", y.dtype, program.constant(identity(attributes["operator"], y.dtype), y.dtype), data=1)
-        return program
+        body = Body(y.dims, [x, y])
+        body.append("store", y.dtype, body.constant(identity(attributes["operator"], y.dtype), y.dtype), data=1)
+        return body
     reduced = frozenset(axis for axis, (a, b) in enumerate(zip(x.dims, y.dims, strict=True)) if a != b)
     shown = Operand(
         y.role, y.dtype, x.dims, tuple(0 if a in reduced else s for a, s in enumerate(y.strides)), y.alignment
     )
-    program = Program(x.dims, [x, shown], reduced=reduced)
-    value = program.append("load", x.dtype, data=0)
-    value = program.append("reduce", x.dtype, value, data=attributes["operator"])
-    program.append("store", x.dtype, value, data=1)
-    return program
+    body = Body(x.dims, [x, shown], reduced=reduced)
+    value = body.append("load", x.dtype, data=0)
+    value = body.append("reduce", x.dtype, value, data=attributes["operator"])
+    body.append("store", x.dtype, value, data=1)
+    return body

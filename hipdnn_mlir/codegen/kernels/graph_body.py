@@ -1,4 +1,4 @@
-"""A hipDNN operation graph of pointwise nodes, reductions and norms as a program."""
+"""The body of a hipDNN graph of pointwise nodes, reductions and norms."""
 
 from collections.abc import Callable
 from math import prod
@@ -16,7 +16,7 @@ from ...ops.spec import Refusal
 from ...ops.strides import Dims, broadcast
 from ..core.kernel import Operand
 from .activations import ACTIVATIONS
-from .program import Program
+from .body import Body
 
 _BY_HIPDNN = {int(dtype.hipdnn): dtype for dtype in ALL if dtype.hipdnn is not None}
 _INSTRUCTIONS = {
@@ -36,8 +36,8 @@ GIVEN = "given"
 """The instruction that stands for the result of a node computed elsewhere."""
 
 
-def graph_program(graph: Graph, *, given: Node | None = None) -> Program:
-    """The program of a graph; its operands are `graph.operands()`, in that order. Raises Refusal.
+def graph_body(graph: Graph, *, given: Node | None = None) -> Body:
+    """The body of a graph; its operands are `graph.operands()`, in that order. Raises Refusal.
 
     Args:
         graph: what it computes.
@@ -53,7 +53,7 @@ class _Lowering:
         self.values: dict[int, int] = {}
         self.places: dict[int, int] = {}
 
-    def run(self) -> Program:
+    def run(self) -> Body:
         graph, given = self.graph, self.given
         used = dict.fromkeys(i for node in graph.nodes for i in (*node.inputs.values(), *node.outputs.values()))
         nodes = [node for node in graph.nodes if node is not given]
@@ -63,22 +63,22 @@ class _Lowering:
         dims = broadcast(*shown) if shown else None
         if dims is None:
             raise Refusal("shape", "tensors of different sizes in a dimension")
-        self.program = Program(dims)
+        self.body = Body(dims)
         for index in used:
             tensor = graph.tensors[index]
             if tensor.operand is not None or tensor.result is not None:
-                self.places[index] = len(self.program.operands)
-                self.program.operands.append(self._operand(index, dims if index in inside else tensor.dims))
+                self.places[index] = len(self.body.operands)
+                self.body.operands.append(self._operand(index, dims if index in inside else tensor.dims))
         if given is not None:
             (index,) = given.outputs.values()
-            self.define(index, self.program.append(GIVEN, graph.tensors[index].dtype))
+            self.define(index, self.body.append(GIVEN, graph.tensors[index].dtype))
         for node in nodes:
             self._node(node)
         if len(self.axes) > 1:
             raise Refusal("reduction", "reductions over different dimensions")
-        self.program.reduced = frozenset(next(iter(self.axes), ()))
+        self.body.reduced = frozenset(next(iter(self.axes), ()))
         self._check_results()
-        return self.program
+        return self.body
 
     def _operand(self, index: int, dims: Dims) -> Operand:
         tensor = self.graph.tensors[index]
@@ -87,23 +87,22 @@ class _Lowering:
         return Operand("in" if tensor.operand is not None else "out", tensor.dtype, dims, shown, tensor.alignment)
 
     def _check_results(self) -> None:
-        program = self.program
+        body = self.body
         for index, place in self.places.items():
             tensor = self.graph.tensors[index]
             if tensor.result is None:
                 continue
-            sizes = (1,) * (len(program.dims) - len(tensor.dims)) + tensor.dims
+            sizes = (1,) * (len(body.dims) - len(tensor.dims)) + tensor.dims
             if any(
-                a != b and axis not in program.reduced
-                for axis, (a, b) in enumerate(zip(sizes, program.dims, strict=True))
+                a != b and axis not in body.reduced for axis, (a, b) in enumerate(zip(sizes, body.dims, strict=True))
             ):
-                raise Refusal("shape", f"a result of dims {tensor.dims} in a graph over {program.dims}")
-            store = next(s for s in program.code if s.name == "store" and s.data == place)
-            if not any(program.operands[place].strides[a] for a in program.reduced) and self._varies(store.operands[0]):
+                raise Refusal("shape", f"a result of dims {tensor.dims} in a graph over {body.dims}")
+            store = next(s for s in body.code if s.name == "store" and s.data == place)
+            if not any(body.operands[place].strides[a] for a in body.reduced) and self._varies(store.operands[0]):
                 raise Refusal("shape", "a result varies along a reduced dimension that it does not have")
 
     def _varies(self, value: int) -> bool:
-        return self.program.varying()[value] and any(self.program.dims[a] > 1 for a in self.program.reduced)
+        return self.body.varying()[value] and any(self.body.dims[a] > 1 for a in self.body.reduced)
 
     # -- tensors --------------------------------------------------------------------------------------------------
 
@@ -114,17 +113,17 @@ class _Lowering:
             if tensor.value is not None:
                 number = np.frombuffer(tensor.value, tensor.dtype.numpy)[0]
                 known = float(number) if tensor.dtype.is_float else int(number)
-                self.values[index] = self.program.constant(known, tensor.dtype)
+                self.values[index] = self.body.constant(known, tensor.dtype)
             else:
-                self.values[index] = self.program.append("load", tensor.dtype, data=self.places[index])
+                self.values[index] = self.body.append("load", tensor.dtype, data=self.places[index])
         return self.values[index]
 
     def define(self, index: int, value: int) -> None:
         """Say what a tensor holds, and write it where it is a result."""
-        value = self.program.cast(value, self.graph.tensors[index].dtype)
+        value = self.body.cast(value, self.graph.tensors[index].dtype)
         self.values[index] = value
         if self.graph.tensors[index].result is not None:
-            self.program.append("store", self.graph.tensors[index].dtype, value, data=self.places[index])
+            self.body.append("store", self.graph.tensors[index].dtype, value, data=self.places[index])
 
     # -- nodes ----------------------------------------------------------------------------------------------------
 
@@ -142,7 +141,7 @@ class _Lowering:
         lower[node.type](node)
 
     def _pointwise(self, node: Node) -> None:
-        p = self.program
+        p = self.body
         mode, out = P(node.get(A.POINTWISE_MODE)), node.outputs[A.OPERATION_POINTWISE_OUT_0_EXT]
         inputs = [self.value(index) for index in node.inputs.values()]
         result = self.graph.tensors[out].dtype
@@ -166,20 +165,20 @@ class _Lowering:
 
     def _work_type(self, node: Node, inputs: list[int]) -> DType:
         """The type of the operands where they agree on an integer, else the one the node computes in."""
-        kinds = {self.program.code[value].dtype for value in inputs}
+        kinds = {self.body.code[value].dtype for value in inputs}
         compute = _BY_HIPDNN[node.get(A.POINTWISE_MATH_PREC, F32.hipdnn_value)]
         only = next(iter(kinds))
         return only if len(kinds) == 1 and not only.is_float and not compute.is_float and only is not BOOL else compute
 
     def _fold(self, operator: str, value: int, axes: tuple[int, ...]) -> int:
         self.axes.add(axes)
-        return self.program.append("reduce", self.program.code[value].dtype, value, data=operator)
+        return self.body.append("reduce", self.body.code[value].dtype, value, data=operator)
 
     def _constant(self, number: float, like: int) -> int:
-        return self.program.constant(number, self.program.code[like].dtype)
+        return self.body.constant(number, self.body.code[like].dtype)
 
     def _reduction(self, node: Node) -> None:
-        p, graph = self.program, self.graph
+        p, graph = self.body, self.graph
         source, target = node.inputs[A.OPERATION_REDUCTION_XDESC], node.outputs[A.OPERATION_REDUCTION_YDESC]
         x, y = graph.tensors[source].dims, graph.tensors[target].dims
         pad = len(p.dims) - len(x)
@@ -205,15 +204,15 @@ class _Lowering:
 
     def _norm(self, node: Node, x: Any, axes: tuple[int, ...], compute: DType) -> tuple[int, int]:
         """X in the type of the arithmetic, and the number of elements of a row as a constant."""
-        value = self.program.cast(self.value(node.inputs[x]), compute)
-        return value, self._constant(prod(self.program.dims[axis] for axis in axes), value)
+        value = self.body.cast(self.value(node.inputs[x]), compute)
+        return value, self._constant(prod(self.body.dims[axis] for axis in axes), value)
 
     def _inverse_root(self, square: int, epsilon: int) -> int:
-        dtype = self.program.code[square].dtype
-        return self.program.apply("rsqrt", self.program.apply("add", square, self.program.cast(epsilon, dtype)))
+        dtype = self.body.code[square].dtype
+        return self.body.apply("rsqrt", self.body.apply("add", square, self.body.cast(epsilon, dtype)))
 
     def _scaled(self, value: int, node: Node, scale: Any, bias: Any) -> int:
-        p, dtype = self.program, self.program.code[value].dtype
+        p, dtype = self.body, self.body.code[value].dtype
         if scale in node.inputs:
             value = p.apply("mul", value, p.cast(self.value(node.inputs[scale]), dtype))
         if bias in node.inputs:
@@ -221,10 +220,10 @@ class _Lowering:
         return value
 
     def _mean(self, value: int, count: int, axes: tuple[int, ...]) -> int:
-        return self.program.apply("div", self._fold("add", value, axes), count) if axes else value
+        return self.body.apply("div", self._fold("add", value, axes), count) if axes else value
 
     def _rms_norm(self, node: Node) -> None:
-        p = self.program
+        p = self.body
         scale = self.graph.tensors[node.inputs[A.OPERATION_RMSNORM_SCALE_EXT]].dims
         pad = len(p.dims) - len(scale)
         axes = tuple(pad + axis for axis, size in enumerate(scale) if size != 1)
@@ -237,7 +236,7 @@ class _Lowering:
         self.define(node.outputs[A.OPERATION_RMSNORM_Y_EXT], y)
 
     def _layer_norm(self, node: Node) -> None:
-        p = self.program
+        p = self.body
         dims = self.graph.tensors[node.inputs[A.OPERATION_LAYERNORM_X_EXT]].dims
         normalized = node.get(A.OPERATION_LAYERNORM_NORMALIZED_DIM_COUNT_EXT)
         axes = tuple(axis for axis in range(len(p.dims) - normalized, len(p.dims)) if p.dims[axis] > 1)
@@ -262,7 +261,7 @@ class _Lowering:
         self.define(node.outputs[A.OPERATION_LAYERNORM_Y_EXT], y)
 
     def _batch_norm(self, node: Node) -> None:
-        p = self.program
+        p = self.body
         compute = _BY_HIPDNN[node.get(A.BATCHNORM_INF_VAR_COMP_TYPE_EXT, 0)]
         x, mean, variance, epsilon = (
             p.cast(self.value(node.inputs[name]), compute)
@@ -281,7 +280,7 @@ class _Lowering:
         self.define(node.outputs[A.OPERATION_BATCHNORM_INFERENCE_VARIANCE_Y_EXT], y)
 
     def _batch_norm_of_deviation(self, node: Node) -> None:
-        p = self.program
+        p = self.body
         compute = _BY_HIPDNN[node.get(A.BATCHNORM_INF_COMP_TYPE_EXT, 0)]
         x, mean, inverse = (
             p.cast(self.value(node.inputs[name]), compute)
