@@ -164,9 +164,9 @@ def test_values_and_steps(case: Case) -> None:
 
 REJECTED = [
     (
-        "(float[1,2,4,4] x) => (float[1,2,3,3] y, int64[1,2,3,3] i) { y, i = MaxPool<kernel_shape=[2,2]>(x) }",
-        "torch.aten.max_pool2d_with_indices",
-        "result",
+        "(float[1,2,6,6] x) => (float[1,2,4,4] y, int64[1,2,4,4] i) { y, i = MaxPool<kernel_shape=[2,2], dilations=[2,2]>(x) }",
+        "MaxPool",
+        "attribute",
     ),
     ("(float[4,3] x, float[4] s) => (float[8,6] y) { y = Resize(x, , s) }", "Resize", "operand"),
     ("(double[4,4] x) => (double[4,4] y) { y = MatMul(x, x) }", "torch.aten.matmul", "dtype"),
