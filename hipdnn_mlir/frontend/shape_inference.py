@@ -77,7 +77,7 @@ def contradicted(model: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
 
 
 def _name_dims(inputs: Iterable[onnx.ValueInfoProto]) -> set[str]:
-    """Name the open dims of inputs that have no name; returns the names of all."""
+    """Name the dynamic dimensions of inputs that have no name; returns the names of all."""
     names = set()
     for value in inputs:
         for axis, dim in enumerate(value.type.tensor_type.shape.dim):

@@ -221,7 +221,7 @@ def _device_array(
 
 
 def _check(array: Array, port: Port) -> None:
-    """Refuse an array whose dtype or shape is not the port's; the runtime checks open dims."""
+    """Refuse an array whose dtype or shape is not the port's; the runtime checks dynamic ones."""
     if array.dtype != port.numpy_dtype or (array.shape != port.shape and not _may_fit(array.shape, port.shape)):
         known = BY_NUMPY.get(array.dtype)
         got = f"{known.name if known else array.dtype}[{','.join(map(str, array.shape))}]"

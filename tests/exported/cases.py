@@ -28,10 +28,10 @@ class Case:
 
     Attributes:
         build: makes the module.
-        inputs: makes the arguments from sizes of the open dims.
+        inputs: makes the arguments from sizes of the dynamic dimensions.
         names: of the ONNX inputs, in the order of the arguments' tensors.
         open: name of a dim -> its size in the static export and when the export is traced.
-        dims: per argument, axis -> name of the open dim, nested as the arguments are.
+        dims: per argument, axis -> name of the dynamic dimension, nested as the arguments are.
     """
 
     build: Callable[[], nn.Module]

@@ -56,7 +56,7 @@ def test_exported_model_equals_onnxruntime_and_pytorch_when_compiled_whole(name:
         ("unet_nearest", [{"batch": 1}, {"batch": 3}]),
     ],
 )
-def test_exported_model_equals_onnxruntime_and_pytorch_when_sizes_are_open(
+def test_exported_model_equals_onnxruntime_and_pytorch_when_dimensions_are_dynamic(
     name: str, runs: list[dict[str, int]]
 ) -> None:
     model = cases.export(name, dynamic=True)
