@@ -1,4 +1,6 @@
-"""Chains of reshapes and transposes seen as what they come to: one reshape and one transpose of the furthest tensor that has the data."""
+"""Data movement at the current insertion point, and chains of reshapes and transposes seen as one of each, of the furthest tensor."""
+
+from collections.abc import Sequence
 
 from torch_mlir import ir
 from torch_mlir.dialects import torch
@@ -6,7 +8,7 @@ from torch_mlir.dialects import torch
 from ..errors import Reject
 from ..ops.spec import Movement, Permute, Refusal, Reshape
 from ..ops.strides import Dims, packed, restride
-from .literals import constant_list
+from .literals import constant_list, tensor_list
 from .types import tensor_type, torch_tensor
 from .view import lookup, producer
 
@@ -91,3 +93,28 @@ def _stored_order(dims: Dims, strides: Dims) -> Dims:
     if sorted(axes, key=lambda axis: -strides[axis]) == axes:
         return tuple(range(len(dims)))
     return tuple(sorted(range(len(dims)), key=lambda axis: (-strides[axis], axis)))
+
+
+def padded(value: ir.Value, borders: Sequence[tuple[int, int]]) -> ir.Value:
+    """Zeros around the value: a pair of counts per dim."""
+    if not any(map(any, borders)):
+        return value
+    sizes = tuple(low + size + high for size, (low, high) in zip(dims_of(value), borders, strict=True))
+    counts = tuple(count for border in reversed(borders) for count in border)
+    kind = torch_tensor(sizes, tensor_type(value.type).dtype)
+    return torch.aten_constant_pad_nd(kind, value, constant_list(counts), torch.constant_float(0.0))
+
+
+def sliced(value: ir.Value, axis: int, start: int, end: int) -> ir.Value:
+    """The elements from `start` up to `end` along an axis."""
+    dims = dims_of(value)
+    kind = torch_tensor((*dims[:axis], end - start, *dims[axis + 1 :]), tensor_type(value.type).dtype)
+    return torch.aten_slice_Tensor(kind, value, *map(torch.constant_int, (axis, start, end, 1)))
+
+
+def joined(values: Sequence[ir.Value], axis: int) -> ir.Value:
+    """Tensors side by side along an axis."""
+    dims = dims_of(values[0])
+    size = sum(dims_of(value)[axis] for value in values)
+    kind = torch_tensor((*dims[:axis], size, *dims[axis + 1 :]), tensor_type(values[0].type).dtype)
+    return torch.aten_cat(kind, tensor_list(values), torch.constant_int(axis))

@@ -9,11 +9,10 @@ from torch_mlir.dialects import torch
 from ..ir.blocks import functions, operations
 from ..ir.constants import constant_values
 from ..ir.module_pass import module_pass
-from ..ir.movements import joined, sliced
 from ..ir.terms import fused_location
 from ..ir.types import tensor_type, torch_tensor
 from ..ir.view import argument, producer, readers
-from ..ir.view_chains import dims_of
+from ..ir.view_chains import dims_of, joined, sliced
 from ..targets.table import find_target
 from ..walks import operands_first
 

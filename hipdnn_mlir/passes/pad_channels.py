@@ -9,10 +9,9 @@ from ..dtypes import DType
 from ..ir.blocks import functions
 from ..ir.convolutions import change_operands, convolutions_of_constants
 from ..ir.module_pass import module_pass
-from ..ir.movements import padded
 from ..ir.types import tensor_type
 from ..ir.view import argument
-from ..ir.view_chains import dims_of
+from ..ir.view_chains import dims_of, padded
 from ..targets.table import find_target
 
 

@@ -11,10 +11,9 @@ from ..ir.blocks import functions
 from ..ir.convolutions import change_operands, convolutions_of_constants
 from ..ir.literals import constant_list
 from ..ir.module_pass import module_pass
-from ..ir.movements import padded
 from ..ir.types import tensor_type
 from ..ir.view import argument
-from ..ir.view_chains import dims_of, permuted, reshaped
+from ..ir.view_chains import dims_of, padded, permuted, reshaped
 from ..targets.table import find_target
 
 

@@ -8,11 +8,10 @@ from torch_mlir.rewrite import PatternRewriter
 
 from ..ir.blocks import erase_dead, functions
 from ..ir.module_pass import module_pass
-from ..ir.movements import joined, sliced
 from ..ir.patterns import rewrite_ops
 from ..ir.terms import fused_location, is_float_tensor, is_private
 from ..ir.view import argument, producer
-from ..ir.view_chains import dims_of, movement_of
+from ..ir.view_chains import dims_of, joined, movement_of, sliced
 from ..ops.spec import Concat, Slice
 
 

@@ -3,8 +3,9 @@
 Dtypes and engines are what a dry run of each row's samples finds, limits are the reasons of its rejected samples: nothing is listed twice.
 """
 
+import inspect
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -12,6 +13,9 @@ from typing import TypeVar
 from .. import dtypes
 from ..dtypes import ALL
 from ..errors import NO_ROW, Reject
+from ..frontend.decompositions.registry import Decomposition
+from ..frontend.decompositions.schema_body import write_body
+from ..frontend.decompositions.table import DECOMPOSITIONS
 from ..ops.emitter import Operand
 from ..ops.graph import Graph
 from ..ops.kernels import Kernel
@@ -22,7 +26,6 @@ from ..ops.samples import Sample, samples
 from ..ops.spec import Refusal, TensorArg
 from ..ops.table import rows
 from ..targets.host import HOST
-from .decompositions_doc import decomposition_rows
 
 _GENERAL = frozenset({"dtype", "dynamic-shape", "engine", NO_ROW})
 Made = TypeVar("Made")
@@ -59,6 +62,9 @@ class _Line:
     engines: tuple[str, ...]
     dtypes: tuple[str, ...]
     precision: str
+
+
+_SOURCE = "Source:"
 
 
 def markdown() -> str:
@@ -170,6 +176,23 @@ def _joined(parts: Iterable[str]) -> str:
 def _markdown_table(head: list[str], body: list[list[str]]) -> str:
     lines = [head, ["---"] * len(head), *body]
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines) + "\n"
+
+
+def decomposition_rows() -> Iterator[list[str]]:
+    """Operators with what they are written out as, and the document that says so."""
+    operators: dict[Decomposition, list[str]] = {}
+    for (domain, op), write in sorted(DECOMPOSITIONS.items()):
+        operators.setdefault(write, []).append(f"{domain}.{op}" if domain else op)
+    for write, names in sorted(operators.items(), key=lambda item: item[1]):
+        yield [", ".join(f"`{name}`" for name in names), *_documented(write)]
+
+
+def _documented(write: Decomposition) -> tuple[str, str]:
+    """The first sentence of a decomposition's docstring, and its source."""
+    paragraphs = [" ".join(part.split()) for part in (inspect.getdoc(write) or "").split("\n\n")]
+    source = next(part.removeprefix(_SOURCE).strip() for part in paragraphs if part.startswith(_SOURCE))
+    what = "its function body" if write is write_body else paragraphs[0]
+    return what.rstrip("."), source.rstrip(".")
 
 
 def main() -> int:

@@ -6,7 +6,6 @@ from . import (  # noqa: F401 - a family enters its operators when it is importe
     activation,
     arithmetic,
     attention,
-    blocks,
     contrib_attention,
     gemm,
     linear_attention,
