@@ -39,7 +39,7 @@ bench: .venv/.test
 
 check: lint types
 	PYTHONPATH=tests $(PYTEST) -q -p concerned
-	$(if $(shell $(PYTHON) tests/concerned.py),$(BIN)/lit -q -j $(JOBS) $(shell $(PYTHON) tests/concerned.py))
+	folders=$$($(BIN)/python tests/concerned.py); [ -z "$$folders" ] || $(BIN)/lit -q -j $(JOBS) $$folders
 
 lint: .venv/.test
 	$(BIN)/ruff check $(CHECKED)

@@ -63,9 +63,10 @@ def distance(test: Path) -> int | None:
     imports = _imports(test)
     found: list[int] = []
     for file in changed():
-        module = file.removesuffix(".py").replace("/", ".")
+        module = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
         room = ".".join(module.split(".")[:2])
-        is_of_runtime = file.startswith("runtime/") and any(part in name for part in Path(file).parts[2:-1])
+        folders = Path(file).parts[2:-1] or ("session",)
+        is_of_runtime = file.startswith("runtime/") and any(part in name for part in folders)
         is_of_room = file.startswith("hipdnn_mlir/") and any(imported.startswith(room) for imported in imports)
         if file == name:
             found.append(0)

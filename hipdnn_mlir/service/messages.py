@@ -24,14 +24,14 @@ class Connection:
         """Return the next message and its file descriptors, or None where the other end has closed.
 
         Raises:
-            ValueError: the message is too long.
+            ConnectionError: the message is too long.
             TimeoutError: nothing came within the socket's time limit.
         """
         self._descriptors = []
         head = self._read(_LENGTH_BYTES)
         length = int.from_bytes(head or b"", "little")
         if length > MAX_MESSAGE_BYTES:
-            raise ValueError(f"a message of {length} bytes: at most {MAX_MESSAGE_BYTES}")
+            raise ConnectionError(f"a message of {length} bytes: at most {MAX_MESSAGE_BYTES}")
         body = self._read(length) if head is not None else None
         if body is None:
             close_all(self._descriptors)

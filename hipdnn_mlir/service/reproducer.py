@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import shutil
 import tempfile
 import traceback
@@ -12,6 +13,8 @@ from pathlib import Path
 
 from ..errors import HipdnnMlirError, ModelError, PassError
 from .request import Request
+
+_log = logging.getLogger(__name__)
 
 _COPY_LIMIT_BYTES = 64 << 20
 """Larger files stay where they are."""
@@ -42,11 +45,15 @@ def with_reproducer(error: HipdnnMlirError, request: Request, descriptors: Seque
     """
     if not isinstance(error, PassError) or error.reproducer is not None:
         return error
-    directory = Path(tempfile.mkdtemp(prefix="hipdnn-mlir-reproducer-"))
-    command = request.command(_add_model(directory, request, descriptors))
-    (directory / "command.txt").write_text(" ".join(command) + "\n")
-    (directory / "request.json").write_text(json.dumps(request.to_json(), indent=2) + "\n")
-    (directory / "error.txt").write_text(f"{error}\n\n{error.detail}\n")
+    try:
+        directory = Path(tempfile.mkdtemp(prefix="hipdnn-mlir-reproducer-"))
+        command = request.command(_add_model(directory, request, descriptors))
+        (directory / "command.txt").write_text(" ".join(command) + "\n")
+        (directory / "request.json").write_text(json.dumps(request.to_json(), indent=2) + "\n")
+        (directory / "error.txt").write_text(f"{error}\n\n{error.detail}\n")
+    except OSError as unwritable:
+        _log.warning("no reproducer is saved: %s", unwritable)
+        return error
     return error.with_reproducer(directory)
 
 

@@ -378,3 +378,11 @@ def test_refused_when_too_much_is_alive() -> None:
 def test_refused_when_dims_differ() -> None:
     with pytest.raises(ProgramError, match=r"tensors\[0\].dims: expected \[4\], got \[3\]"):
         run_elementwise([["load", 0], ["store", 1, 0]], [np.zeros(3, np.float32)], "f32", (4,))
+
+
+@pytest.mark.parametrize(("first", "last"), [("u8", "i8"), ("i8", "u8")])
+def test_what_a_load_has_converted_is_cast_again(first: str, last: str) -> None:
+    x = np.arange(-5, 250).astype(numpy_dtype(first))
+    code = [["load", 0], ["cast", "i64", 0], ["cast", last, 1], ["store", 1, 2]]
+    (got,) = run_kernel("elementwise", [x], [TensorSpec(last, x.shape)], {"code": code})
+    np.testing.assert_array_equal(got, x.astype(np.int64).astype(numpy_dtype(last)))

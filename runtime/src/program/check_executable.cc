@@ -126,7 +126,10 @@ std::string canonical_of(const Executable& executable) {
       append<std::uint32_t>(key, attribute.references);
     }
   }
-  for (const Operand& operand : executable.operands) key += operand.is_output ? 'o' : 'i';
+  for (const Operand& operand : executable.operands) {
+    const std::array<std::int64_t, 2> role{operand.uid, operand.is_output ? 1 : 0};
+    append<std::int64_t>(key, role);
+  }
   return key;
 }
 

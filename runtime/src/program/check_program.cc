@@ -91,11 +91,12 @@ class ProgramChecker {
 
   void add_constants(std::vector<records::Constant<Concrete>>& constants) {
     const Place place(root_, "constants");
+    std::uint64_t left = kComputedBytesLimit;
     for (std::size_t i = 0; i < constants.size(); ++i) {
       const Place at(place, i);
       Constant constant{std::move(constants[i].tensor), 0, {}, nullptr};
       if (constants[i].values) {
-        constant.computed = compute_constant(constants[i], constant.data, at);
+        constant.computed = compute_constant(constants[i], constant.data, left, at);
       } else {
         const auto tensor = tensors_.find(constant.tensor);
         const Place name(at, "tensor");

@@ -10,8 +10,6 @@
 namespace hipdnn_rt {
 namespace {
 
-constexpr std::uint64_t kBytesLimit = std::uint64_t{1} << 31;
-
 /// Write one number, a whole one or one of the type's own, as an element.
 void write_element(const Concrete::Value& value, DType dtype, const Place& place, std::byte* to) {
   const auto put = [&](auto number) { std::memcpy(to, &number, sizeof(number)); };
@@ -25,11 +23,13 @@ void write_element(const Concrete::Value& value, DType dtype, const Place& place
 
 }  // namespace
 
-std::shared_ptr<const void> compute_constant(const records::Constant<Concrete>& constant, std::span<const std::byte>& data, const Place& place) {
+std::shared_ptr<const void> compute_constant(const records::Constant<Concrete>& constant, std::span<const std::byte>& data, std::uint64_t& left,
+                                             const Place& place) {
   const std::uint64_t element = info_of(constant.dtype).bytes;
   std::optional<std::uint64_t> bytes = element;
   for (const std::int64_t dim : constant.dims) bytes = bytes ? checked_multiply(*bytes, static_cast<std::uint64_t>(dim)) : std::nullopt;
-  if (!bytes || *bytes > kBytesLimit) Place(place, "dims").fail("dims of at most 2^31 bytes", "more");
+  if (!bytes || *bytes > left) Place(place, "dims").fail("computed constants of at most 2^31 bytes in all", "more");
+  left -= *bytes;
   const std::vector<Concrete::Value>& values = *constant.values;
   const Place at(place, "values");
   if (values.size() != 1 && values.size() != *bytes / element) at.fail("one element, or as many as the dims have", std::to_string(values.size()));

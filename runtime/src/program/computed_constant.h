@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -10,8 +11,12 @@
 
 namespace hipdnn_rt {
 
-/// Compute the elements of a constant that has values, and let `data` show them. Returns what owns the memory, aligned as tensors of a file
-/// are. Throws ProgramError.
-std::shared_ptr<const void> compute_constant(const records::Constant<Concrete>& constant, std::span<const std::byte>& data, const Place& place);
+/// Bytes of a program's computed constants, together.
+constexpr std::uint64_t kComputedBytesLimit = std::uint64_t{1} << 31;
+
+/// Compute the elements of a constant that has values, and let `data` show them; its bytes are taken off what is `left` of the limit. Returns
+/// what owns the memory, aligned as tensors of a file are. Throws ProgramError.
+std::shared_ptr<const void> compute_constant(const records::Constant<Concrete>& constant, std::span<const std::byte>& data, std::uint64_t& left,
+                                             const Place& place);
 
 }  // namespace hipdnn_rt

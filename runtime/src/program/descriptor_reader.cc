@@ -124,6 +124,8 @@ void read_attribute(const Field& field, const Expressions& table, std::size_t ow
   if (field.array_size(3) != 3) field.fail("[attribute, attribute type, value]");
   AttributeSpec attribute{};
   attribute.name = static_cast<hipdnnBackendAttributeName_t>(field.at(0).integer(0, kAttributeNameMax));
+  // A library takes the last of two, and the checks the first.
+  if (find_attribute(descriptor.spec, attribute.name) != nullptr) field.at(0).fail("an attribute that the descriptor does not have yet");
   const std::int64_t type = field.at(1).integer(0, kInt32Max);
   const Field value = field.at(2);
   const bool is_known = type == HIPDNN_TYPE_HANDLE || type == HIPDNN_TYPE_BACKEND_DESCRIPTOR || type == HIPDNN_TYPE_BOOLEAN ||

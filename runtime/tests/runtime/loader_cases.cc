@@ -105,6 +105,7 @@ void test_refused_when_a_field_is_wrong() {
       {"/executables/0/descriptors/0/0", 9000, "program.executables[0].descriptors[0][0]"},
       {"/executables/0/descriptors/0/0", 10, "descriptors[0]: the operation graph must be the last"},
       {"/executables/0/descriptors/4/0", 18, "descriptors[4]: the operation graph must be the last"},
+      {"/executables/0/descriptors/0/1/3/0", HIPDNN_ATTR_TENSOR_DIMENSIONS, "descriptors[0][1][3][0]: expected an attribute that the descriptor does not have yet"},
       {"/executables/0/descriptors/0/1/0/2/0", 2, "descriptors[0]: expected tensor uid 1, got 2"},
       {"/executables/0/descriptors/0/1/1/2/0", 99, "descriptors[0]: unknown data type 99"},
       {"/executables/0/descriptors/0/1/2/2/0", 0, "descriptors[0]: tensor dims must be positive"},

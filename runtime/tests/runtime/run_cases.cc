@@ -217,6 +217,16 @@ void test_refused_when_a_graph_writes_what_the_program_says_is_read(const Librar
   check::contains(error_of<hipdnn_rt::ProgramError>(load), "operand with uid 1: expected role \"in\": no operation writes it");
 }
 
+/// The same descriptors with the same roles one after the other, but of other operands, are another plan's.
+void test_roles_are_compared_when_an_honest_program_has_the_plan(const Libraries& libraries) {
+  const auto device = open_host(libraries);
+  Sample sample = relu_of_sum({4});
+  LoadedProgram::load(device, sample.parse());
+  auto& operands = sample.program["executables"][0]["operands"];
+  std::swap(operands[1]["uid"], operands[2]["uid"]);
+  check::contains(error_of<hipdnn_rt::ProgramError>([&] { LoadedProgram::load(device, sample.parse()); }), "expected role");
+}
+
 void test_library_named_when_it_is_missing() {
   const auto message = [](const char* port, const char* folder) {
     return error_of<hipdnn_rt::DeviceError>([&] { hipdnn_rt::Library::open(port, folder); });
@@ -252,6 +262,8 @@ void add_run_cases(check::Suite& suite, const Libraries& libraries) {
   suite.add("run: refused when the target differs", [=] { test_refused_when_the_target_differs(libraries); });
   suite.add("run: reasons given when no engine takes a graph", [=] { test_reasons_given_when_no_engine_takes_a_graph(libraries); });
   suite.add("run: all refused graphs named with their steps", [=] { test_all_refused_graphs_are_named_with_their_steps(libraries); });
+  suite.add("run: roles are compared when an honest program has the plan",
+            [=] { test_roles_are_compared_when_an_honest_program_has_the_plan(libraries); });
   suite.add("run: refused when a graph writes what the program says is read",
             [=] { test_refused_when_a_graph_writes_what_the_program_says_is_read(libraries); });
   suite.add("run: library named when it is missing", test_library_named_when_it_is_missing);

@@ -219,9 +219,11 @@ class CodeReader {
     const int value = read_value(from);
     if (reg_of(from.dtype) == reg_of(to)) return {to, value, !is_half(to)};
     RowValue loaded = program_.values[static_cast<std::size_t>(value)];
+    // What a load has converted already is cast: a tensor's elements are converted once.
+    const bool is_as_stored = loaded.source == RowValue::Source::memory && loaded.reg == reg_of(program_.tensors[static_cast<std::size_t>(loaded.tensor)].dtype);
     loaded.reg = reg_of(to);
     // Rare types have fast conversions on the way from memory, but no fast casts. Floats become integers in another manner there.
-    const bool converts = loaded.source == RowValue::Source::memory && !is_float(from.dtype) &&
+    const bool converts = is_as_stored && !is_float(from.dtype) &&
                           tile_kernels().elementwise(TileOp::cast, from.dtype, loaded.reg) == nullptr &&
                           tile_kernels().convert(from.dtype, loaded.reg) != nullptr;
     return {to, converts ? program_.add(loaded) : program_.add(TileOp::cast, loaded.reg, {value}), !is_half(to)};
