@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hipdnn_mlir.errors import ModelError, PassError
-from hipdnn_mlir.service.child import compile_in_child, perform_in_child
+from hipdnn_mlir.service.child import perform_in_child
 from hipdnn_mlir.service.request import Request
 
 _SABOTAGE = """
@@ -39,7 +39,7 @@ def sabotage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 def compile_failing(model: Path, output: Path, timeout_s: float = 60) -> PassError:
     with pytest.raises(PassError) as caught:
-        compile_in_child(model, output, timeout_s=timeout_s)
+        perform_in_child(Request.to_compile(model, output), timeout_s=timeout_s)
     assert not output.exists()
     error = caught.value
     assert error.exit_code == 3
@@ -92,7 +92,7 @@ def test_reproducer_holds_model_and_command_when_a_child_dies(small_model: Path,
 
 def test_error_keeps_its_class_when_raised_in_the_child(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"nowhere\.onnx"):
-        compile_in_child(tmp_path / "nowhere.onnx", tmp_path / "x.hipdnn")
+        perform_in_child(Request.to_compile(tmp_path / "nowhere.onnx", tmp_path / "x.hipdnn"))
 
 
 def test_explanation_is_plain_data_when_asked_of_a_child(small_model: Path) -> None:
@@ -106,5 +106,5 @@ def test_caller_uses_nothing_from_its_directory_when_it_starts_a_child(
 ) -> None:
     (tmp_path / "onnx.py").write_text("raise SystemExit('the wrong onnx')")
     monkeypatch.chdir(tmp_path)
-    compile_in_child(small_model, tmp_path / "x.hipdnn")
+    perform_in_child(Request.to_compile(small_model, tmp_path / "x.hipdnn"))
     assert (tmp_path / "x.hipdnn").is_file()

@@ -317,6 +317,17 @@ def test_stray_exception_leaves_a_reproducer_with_model_and_weights(
         np.testing.assert_array_equal(numpy_helper.to_array(got), numpy_helper.to_array(want))
 
 
+def test_defect_is_told_when_its_reproducer_cannot_be_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, descriptor: Callable[[int], int]
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    monkeypatch.setattr(COMPILER, "lower", fail)
+    error = answer(COMPILE, descriptor(write_container(mlp(72))), descriptor(memory_file()))["error"]
+    assert error["kind"] == "defect"
+    assert "ZeroDivisionError: by accident" in error["message"]
+    assert error["fields"]["reproducer"] is None
+
+
 def test_descriptors_stay_open_when_answered_in_process(descriptor: Callable[[int], int]) -> None:
     model, output = descriptor(write_container(mlp())), descriptor(memory_file())
     answer(PLACE, model)

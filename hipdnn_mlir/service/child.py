@@ -15,10 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
-from ..dynamic.input_sizes import Buckets, Shapes
 from ..errors import PassError, error_from_dict
 from ..options import options_of
-from ..precision import UNCHANGED
 from .messages import Connection
 from .reproducer import with_reproducer
 from .request import Request
@@ -35,45 +33,15 @@ _ENDING_TIME_S = 5
 Progress = Callable[[str], None]
 
 
-def compile_in_child(
-    model: Path,
-    output: Path,
-    *,
-    target: str = "host",
-    precision: str = UNCHANGED,
-    shapes: Shapes | None = None,
-    buckets: Buckets | None = None,
-    dump_ir: Path | None = None,
-    timeout_s: float = DEFAULT_TIMEOUT_S,
-    on_progress: Progress | None = None,
-) -> None:
-    """Compile an ONNX file to a program file in a child process.
-
-    Args:
-        model: The ONNX file.
-        output: The program file to write, atomically.
-        target: Target to compile for.
-        precision: As for ``hipdnn_mlir.compile``.
-        shapes: As for ``hipdnn_mlir.compile``.
-        buckets: As for ``hipdnn_mlir.compile``.
-        dump_ir: Directory for the IR after each step.
-        timeout_s: Seconds without a line of progress after which the child is killed.
-        on_progress: Called with a line of text as compilation moves on.
-
-    Raises:
-        HipdnnMlirError: Whatever ``hipdnn_mlir.compile`` raised in the child, as the class it was.
-        PassError: The child crashed or hung; the error names a saved reproducer.
-    """
-    request = Request.to_compile(
-        model, output, target=target, precision=precision, shapes=shapes, buckets=buckets, dump_ir=dump_ir
-    )
-    perform_in_child(request, timeout_s=timeout_s, on_progress=on_progress)
-
-
 def perform_in_child(
     request: Request, *, timeout_s: float = DEFAULT_TIMEOUT_S, on_progress: Progress | None = None
 ) -> dict[str, Any]:
     """Perform a request in a child process and return its result.
+
+    Args:
+        request: What is asked.
+        timeout_s: Seconds without a line of progress after which the child is killed.
+        on_progress: Called with a line of text as the work moves on.
 
     Raises:
         HipdnnMlirError: Whatever the request raised in the child, as the class it was.

@@ -102,7 +102,9 @@ def test_rocms_linker_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert link.find_linker() == [str(rocm)]
 
 
-@pytest.mark.skipif(Path("/opt/rocm/llvm/bin/ld.lld").exists(), reason="ROCm's linker is taken")
+@pytest.mark.skipif(
+    Path("/opt/rocm/llvm/bin/ld.lld").exists(), reason="needs a machine without ROCm's linker, which would be taken"
+)
 def test_a_linker_too_old_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put_linker(tmp_path, "ld.lld", "Debian LLD 14.0.6 (compatible with GNU linkers)")
     put_linker(tmp_path, "ld.lld-14", "Debian LLD 14.0.6")
@@ -113,7 +115,9 @@ def test_a_linker_too_old_is_passed_over(tmp_path: Path, monkeypatch: pytest.Mon
     assert link.find_linker() == [str(newest)]
 
 
-@pytest.mark.skipif(Path("/opt/rocm/llvm/bin/ld.lld").exists(), reason="ROCm's linker is taken")
+@pytest.mark.skipif(
+    Path("/opt/rocm/llvm/bin/ld.lld").exists(), reason="needs a machine without ROCm's linker, which would be taken"
+)
 def test_ziglangs_linker_is_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ziglang", reason="ziglang is not installed: pip install '.[gpu-amd]'")
     monkeypatch.delenv("ROCM_PATH", raising=False)
