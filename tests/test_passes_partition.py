@@ -81,6 +81,14 @@ def test_is_convex_is_freedom_from_cycles(data: st.DataObject) -> None:
 
 
 @pytest.mark.usefixtures("context")
+def test_is_convex_sees_a_path_through_a_group_that_lies_around_the_ops() -> None:
+    _module, operations = build([(-1, -1), (0, 0), (-1, -1), (1, 1), (0, 2)])
+    partition = Partition(operations)
+    partition.merge([operations[0], operations[4]])
+    assert not partition.is_convex([operations[2], operations[3]])  # 3 reads 1, which reads 0, whose group reads 2
+
+
+@pytest.mark.usefixtures("context")
 @draws(100)
 @given(st.data())
 def test_ordered_groups_puts_every_group_behind_what_it_reads(data: st.DataObject) -> None:

@@ -18,6 +18,8 @@ class Partition:
         self._members: dict[int, list[int]] = {i: [i] for i in range(len(operations))}
         self._sources = [self._direct_sources(op) for op in operations]
         self._regions: set[int] = set()
+        # Per op the first op of the overlapping groups around it: nothing before that op reads anything behind it.
+        self._start = list(range(len(operations)))
 
     def _direct_sources(self, op: ir.OpView) -> list[int]:
         """Indices of the ops whose results an op reads."""
@@ -53,18 +55,22 @@ class Partition:
         for index in indices:
             self._group[index] = number
         self._regions.add(number)
+        start, end = self._start[indices[0]], number
+        while end + 1 < len(self._start) and self._start[end + 1] <= number:
+            end += 1
+        self._start[indices[0] : end + 1] = [start] * (end + 1 - indices[0])
         return number
 
     def is_convex(self, operations: Iterable[ir.OpView]) -> bool:
         """Whether no path leaves the ops and comes back, other groups taken as wholes."""
         inside = {self._index[op] for op in operations}
-        first = min(inside)
+        start = self._start[min(inside)]
         merged = {self._group[index] for index in inside}
         seen: set[int] = set()
         stack = [self._group[s] for index in inside for s in self._sources[index] if s not in inside]
         while stack:
             group = stack.pop()
-            if group in seen or self._members[group][-1] < first:
+            if group in seen or self._members[group][-1] < start:
                 continue
             seen.add(group)
             if group in merged:

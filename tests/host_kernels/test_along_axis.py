@@ -129,7 +129,8 @@ def test_reduce_equals_numpy(data: st.DataObject, shape: tuple[int, ...], dtype:
             )  # what no number of the type stands for is infinite, or nothing
         np.testing.assert_allclose(got.astype(kind), want, rtol=1e-2 if dtype != "f32" else 1e-6)
     else:
-        np.testing.assert_array_equal(got, want)
+        # The order of a product is free.
+        np.testing.assert_allclose(got, want, rtol=1e-14 if (dtype, operator) == ("f64", "mul") else 0)
 
 
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 2), (0, 1), (0, 1, 2)])
