@@ -12,7 +12,7 @@ BIN := .venv/bin
 WITH_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
 space := $() $()
 # Tests of one file share fixtures, some of which take minutes.
-PYTEST := $(BIN)/pytest -n $(JOBS) --dist loadfile
+PYTEST := $(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 CHECKED := hipdnn_mlir onnxruntime_ep_hipdnn bench examples lit_tests tests runtime third_party
 
 # The build uses the environment, so that it can be repeated in part. The first one finds nothing there but what pyproject.toml asks for

@@ -8,3 +8,10 @@ if(HIPDNN_MLIR_SANITIZE)
   target_compile_options(hipdnn_mlir_flags INTERFACE -fsanitize=${HIPDNN_MLIR_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   target_link_options(hipdnn_mlir_flags INTERFACE -fsanitize=${HIPDNN_MLIR_SANITIZE})
 endif()
+# Files are compiled in batches, which takes half the time; -DCMAKE_UNITY_BUILD=OFF compiles each by itself.
+if(NOT DEFINED CMAKE_UNITY_BUILD)
+  set(CMAKE_UNITY_BUILD ON)
+endif()
+if(CMAKE_UNITY_BUILD)
+  target_compile_options(hipdnn_mlir_flags INTERFACE -Wno-subobject-linkage)  # takes the files of a batch for headers
+endif()

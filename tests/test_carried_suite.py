@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from onnx_backend.node_cases import node_cases
+
 pytestmark = pytest.mark.slow
 
 SUITE = Path(__file__).resolve().parent.parent / "bench" / "gpu" / "suite.py"
@@ -19,6 +21,7 @@ SUITE = Path(__file__).resolve().parent.parent / "bench" / "gpu" / "suite.py"
 
 def suite(*arguments: object, path: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run the script; modules of the folder `path` come first."""
+    node_cases()  # made before, for the script to find
     known = os.pathsep.join(filter(None, [path and str(path), os.environ.get("PYTHONPATH")]))
     command = [sys.executable, str(SUITE), *map(str, arguments), "--workers", "1"]
     return subprocess.run(command, text=True, capture_output=True, env={**os.environ, "PYTHONPATH": known})

@@ -119,9 +119,9 @@ class Packer:
 
     @cached_property
     def _nodes(self) -> dict[str, Any]:
-        from onnx.backend.test.loader import load_node_model_tests
+        from onnx_backend.node_cases import node_cases
 
-        return {case.name: case for case in load_node_model_tests()}
+        return node_cases()
 
     def pack(self, name: str) -> Result:
         """Write the case to the folder; ``rejected`` is what the host takes and the target does not, ``untaken`` what neither does."""

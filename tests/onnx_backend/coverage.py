@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import onnx
-from onnx.backend.test.loader import load_node_model_tests
+
+from onnx_backend.node_cases import node_cases
 
 Results = Mapping[str, Mapping[str, Any]]
 
@@ -29,7 +30,7 @@ the operator that they write out.
 @functools.cache
 def _operators() -> dict[str, str]:
     """Case -> its operator; that of the case it writes out for those of several nodes."""
-    models = {case.name: case.model for case in load_node_model_tests()}
+    models = {name: case.model for name, case in node_cases().items()}
     single = {name: model.graph.node[0].op_type for name, model in models.items() if len(model.graph.node) == 1}
     return {name: single.get(name, single.get(_EXPANDED.sub("", name), "several operators")) for name in models}
 

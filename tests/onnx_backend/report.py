@@ -24,7 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any
 
-from onnx.backend.test.loader import load_node_model_tests
+from onnx_backend.node_cases import node_cases
 
 Result = dict[str, Any]
 Results = dict[str, Result]
@@ -38,7 +38,7 @@ STANDALONE = ("-P", "-m", "onnx_backend.worker")
 
 def case_names() -> list[str]:
     """Return the names of all node cases of the installed onnx package."""
-    return sorted(case.name for case in load_node_model_tests())
+    return sorted(node_cases())
 
 
 class Worker:

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from onnx.backend.test.case.test_case import TestCase
-from onnx.backend.test.loader import load_node_model_tests
 
 from hipdnn_mlir.errors import HipdnnMlirError, ModelError, UnsupportedError
 from onnx_backend.backend import HipdnnBackend
+from onnx_backend.node_cases import node_cases
 from onnx_backend.values import assert_similar, to_array
 
 Result = dict[str, Any]
@@ -64,7 +64,7 @@ def main() -> None:
     # Libraries print on descriptor 1; results go to a private copy of it.
     results = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    cases = {case.name: case for case in load_node_model_tests()}
+    cases = node_cases()
     run = _through_onnxruntime(Path(sys.argv[1])) if len(sys.argv) > 1 else run_case
     results.write("ready\n")
     results.flush()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hipdnn_mlir.session.devices import DeviceInfo
+from onnx_backend.node_cases import node_cases
 from rocm import report
 
 pytestmark = pytest.mark.slow
@@ -19,6 +20,7 @@ HERE = Path(__file__).parent
 
 
 def run(script: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    node_cases()  # made before, for the script to find
     command = [sys.executable, str(HERE / script), *arguments]
     return subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
 

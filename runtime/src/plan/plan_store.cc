@@ -8,9 +8,9 @@
 namespace hipdnn_rt {
 namespace {
 
-constexpr std::string_view kSuffix = "plan";
+constexpr std::string_view kPlanSuffix = "plan";
 /// Part of every key: what a record holds, and how plans are keyed.
-constexpr std::string_view kFormat = "hipdnn-mlir plan 1";
+constexpr std::string_view kPlanFormat = "hipdnn-mlir plan 1";
 
 }  // namespace
 
@@ -45,7 +45,7 @@ PlanStore::PlanStore(std::string folder, std::uint64_t max_bytes, std::string se
 
 std::string PlanStore::key(std::string_view canonical, std::span<const std::int64_t> constants) const {
   Sha256 digest;
-  digest.update(kFormat);
+  digest.update(kPlanFormat);
   digest.update("\n" + setting_ + "\nconstants ");
   for (const std::int64_t uid : constants) digest.update(std::to_string(uid) + " ");
   digest.update("\n");
@@ -54,20 +54,20 @@ std::string PlanStore::key(std::string_view canonical, std::span<const std::int6
 }
 
 std::optional<PlanRecord> PlanStore::find(const std::string& key) const {
-  const auto path = cache_.find(key, kSuffix);
+  const auto path = cache_.find(key, kPlanSuffix);
   if (!path) return std::nullopt;
   const auto bytes = read_file(*path);
   if (!bytes) return std::nullopt;  // another process was faster with deleting it
   std::optional<PlanRecord> record = PlanRecord::decode(*bytes);
   if (!record) {
     if (log_) log_(HIPDNN_SEV_WARN, *path + ": not a plan, or a damaged one; it is made again");
-    cache_.remove(key, kSuffix);
+    cache_.remove(key, kPlanSuffix);
   }
   return record;
 }
 
 void PlanStore::store(const std::string& key, const PlanRecord& record) const {
-  const std::string failure = cache_.store(key, kSuffix, record.encode());
+  const std::string failure = cache_.store(key, kPlanSuffix, record.encode());
   if (!failure.empty() && log_) log_(HIPDNN_SEV_WARN, "the plan is not kept: " + failure);
 }
 

@@ -9,9 +9,9 @@
 namespace hipdnn_rt {
 namespace {
 
-constexpr std::string_view kSuffix = "refusal";
+constexpr std::string_view kRefusalSuffix = "refusal";
 /// Part of every key: what an entry holds, and how it is keyed.
-constexpr std::string_view kFormat = "hipdnn-mlir refusal 1\n";
+constexpr std::string_view kRefusalFormat = "hipdnn-mlir refusal 1\n";
 /// Entries that are read; older ones are as if they were not there.
 constexpr std::size_t kMostRead = 1024;
 /// Of the library's words, in bytes.
@@ -40,19 +40,19 @@ std::optional<std::pair<std::string, RefusedPlan>> decode(std::span<const std::b
 
 RefusalStore::RefusalStore(const Device& device, const std::string& folder)
     : cache_(folder, device.environment().plan_cache_bytes),
-      setting_(digest_of({kFormat, device.library_setting()})),
+      setting_(digest_of({kRefusalFormat, device.library_setting()})),
       log_(device.environment().log) {}
 
 std::vector<RefusedPlan> RefusalStore::all() const {
   std::vector<RefusedPlan> refusals;
-  for (const std::string& key : cache_.newest(kSuffix, kMostRead)) {
-    const auto path = cache_.find(key, kSuffix);
+  for (const std::string& key : cache_.newest(kRefusalSuffix, kMostRead)) {
+    const auto path = cache_.find(key, kRefusalSuffix);
     const auto bytes = path ? read_file(*path) : std::nullopt;
     if (!bytes) continue;  // another process was faster with deleting it
     auto found = decode(*bytes);
     if (!found) {
       if (log_) log_(HIPDNN_SEV_WARN, *path + ": no refusal of a graph, or a damaged one; the library is asked again");
-      cache_.remove(key, kSuffix);
+      cache_.remove(key, kRefusalSuffix);
     } else if (found->first == setting_) {
       refusals.push_back(std::move(found->second));
     }
@@ -68,7 +68,7 @@ void RefusalStore::add(const RefusedPlan& refusal) const {
                                {"reason", refusal.reason.substr(0, kMostWords)}};
   // A library's words, or what is left of a cut one, need not be UTF-8.
   const std::string text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  const std::string failure = cache_.store(digest_of({setting_, "\n", refusal.graph}), kSuffix, seal(text));
+  const std::string failure = cache_.store(digest_of({setting_, "\n", refusal.graph}), kRefusalSuffix, seal(text));
   if (!failure.empty() && log_) log_(HIPDNN_SEV_WARN, "the refusal of a graph is not kept: " + failure);
 }
 

@@ -76,7 +76,7 @@ void check_code(records::Code<Concrete> code, Kernel& kernel, const Place& place
   kernel.image = code.encoding == Encoding::text ? std::move(code.image) : decode_base64(code.image, Place(place, "image"));
 }
 
-std::string listed(const std::vector<std::int64_t>& numbers) {
+std::string json_list(const std::vector<std::int64_t>& numbers) {
   std::string text = "[";
   for (const std::int64_t number : numbers) text.append(text.size() == 1 ? "" : ",").append(std::to_string(number));
   text += ']';
@@ -91,7 +91,7 @@ std::string description_of(const records::Kernel<Concrete>& record) {
   for (const Tensor& tensor : record.tensors) {
     tensors += (tensors.empty() ? "" : ",");
     tensors += R"({"role":)" + quoted(text_of(tensor.role)) + R"(,"dtype":)" +
-               quoted(info_of(tensor.dtype).name) + R"(,"dims":)" + listed(tensor.dims) + R"(,"strides":)" + listed(tensor.strides) + "}";
+               quoted(info_of(tensor.dtype).name) + R"(,"dims":)" + json_list(tensor.dims) + R"(,"strides":)" + json_list(tensor.strides) + "}";
   }
   return R"({"function":)" + json_text(record.function) + R"(,"tensors":[)" + tensors + R"(],"attributes":)" + record.attributes + "}";
 }

@@ -2,9 +2,14 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
+#include <limits>
 #include <optional>
 
 namespace hipdnn_rt {
+
+inline constexpr std::int64_t kInt64Min = std::numeric_limits<std::int64_t>::min();
+inline constexpr std::int64_t kInt64Max = std::numeric_limits<std::int64_t>::max();
 
 template <std::integral T>
 constexpr std::optional<T> checked_add(T a, T b) {

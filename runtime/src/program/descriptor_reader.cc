@@ -3,7 +3,9 @@
 #include <array>
 #include <bit>
 #include <limits>
+#include <nlohmann/json.hpp>
 
+#include "program/checked.h"
 #include "program/record_reader.h"
 
 namespace hipdnn_rt {
@@ -12,8 +14,6 @@ namespace {
 constexpr std::size_t kDescriptorLimit = 65'536;
 constexpr std::size_t kAttributeLimit = 1'024;
 constexpr std::size_t kValueLimit = 65'536;
-constexpr std::int64_t kInt64Max = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kInt64Min = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kInt32Max = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kInt32Min = std::numeric_limits<std::int32_t>::min();
 

@@ -1,6 +1,7 @@
 #include "program/expressions.h"
 
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "device/error.h"
@@ -11,8 +12,6 @@ namespace {
 
 /// Bounds the work that a hostile file can cause.
 constexpr std::size_t kEntryLimit = 65'536;
-constexpr std::int64_t kInt64Min = std::numeric_limits<std::int64_t>::min();
-constexpr std::int64_t kInt64Max = std::numeric_limits<std::int64_t>::max();
 constexpr const char* kReference = "expr";
 
 /// Rounds down; nothing where the quotient does not exist.

@@ -1,6 +1,7 @@
 #include "program/json_field.h"
 
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "device/error.h"
 

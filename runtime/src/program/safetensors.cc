@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "device/error.h"
@@ -21,9 +22,8 @@ constexpr std::uint64_t kLengthBytes = 8;
 constexpr std::uint64_t kHeaderLimit = 100'000'000;
 constexpr std::size_t kTensorLimit = 1'000'000;
 constexpr std::size_t kRankLimit = 64;
-constexpr std::int64_t kInt64Max = std::numeric_limits<std::int64_t>::max();
 
-struct Extent {
+struct TensorExtent {
   std::uint64_t begin;
   std::uint64_t end;
   std::string name;
@@ -41,7 +41,7 @@ std::uint64_t header_length(std::span<const std::byte> bytes) {
 }
 
 /// Where a tensor's bytes lie; checked against its dtype and shape, not yet against the other tensors.
-Extent read_extent(const Field& tensor, const std::string& name, std::uint64_t data_bytes) {
+TensorExtent read_extent(const Field& tensor, const std::string& name, std::uint64_t data_bytes) {
   const std::optional<DType> dtype = dtype_from_safetensors(tensor["dtype"].text());
   if (!dtype) tensor["dtype"].fail("an element type of the format");
   std::optional<std::uint64_t> bytes = info_of(*dtype).bytes;
@@ -52,7 +52,7 @@ Extent read_extent(const Field& tensor, const std::string& name, std::uint64_t d
   const Field offsets = tensor["data_offsets"];
   const std::vector<std::int64_t> range = offsets.integers(2, 0, kInt64Max);
   if (range.size() != 2 || range[0] > range[1]) offsets.fail("[begin, end] with begin <= end");
-  const Extent extent{static_cast<std::uint64_t>(range[0]), static_cast<std::uint64_t>(range[1]), name};
+  const TensorExtent extent{static_cast<std::uint64_t>(range[0]), static_cast<std::uint64_t>(range[1]), name};
   if (extent.end > data_bytes) {
     throw ProgramError(offsets.path() + ": ends at byte " + std::to_string(extent.end) + " of " + std::to_string(data_bytes) +
                        " in the file; the file is truncated or altered");
@@ -64,12 +64,12 @@ Extent read_extent(const Field& tensor, const std::string& name, std::uint64_t d
   return extent;
 }
 
-void check_cover(std::vector<Extent>& extents, std::uint64_t data_bytes) {
-  std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) {
+void check_cover(std::vector<TensorExtent>& extents, std::uint64_t data_bytes) {
+  std::sort(extents.begin(), extents.end(), [](const TensorExtent& a, const TensorExtent& b) {
     return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
   });
   std::uint64_t position = 0;
-  for (const Extent& extent : extents) {
+  for (const TensorExtent& extent : extents) {
     if (extent.begin != position) {
       throw ProgramError("tensors." + extent.name + ".data_offsets: " + (extent.begin < position ? "overlaps" : "leaves a gap after") +
                          " the tensor before it");
@@ -99,7 +99,7 @@ Safetensors parse_safetensors(std::span<const std::byte> bytes) {
   if (json.size() > kTensorLimit) Field(json, "header").fail("at most " + std::to_string(kTensorLimit) + " tensors");
 
   Safetensors container;
-  std::vector<Extent> extents;
+  std::vector<TensorExtent> extents;
   for (const auto& [name, value] : json.items()) {
     if (name == "__metadata__") {
       const Field metadata(value, "__metadata__");

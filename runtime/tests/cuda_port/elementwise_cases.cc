@@ -95,23 +95,23 @@ void test_what_stays_as_it_is() {
   is_kept(c_order, {{3, 1, 1}, {1, 1, 1}});          // another rank
 }
 
-std::string refusal(const Graph& graph) { return hipdnn_cuda::why_not_elementwise(graph).value_or("it is taken"); }
+std::string elementwise_refusal(const Graph& graph) { return hipdnn_cuda::why_not_elementwise(graph).value_or("it is taken"); }
 
 void test_what_cudnn_must_not_have() {
-  check::equal(refusal(sum_then_product(c_order, c_order, number)), "it is taken");
+  check::equal(elementwise_refusal(sum_then_product(c_order, c_order, number)), "it is taken");
   const Shape last{{2, 3, 4, 5}, {60, 1, 15, 3}}, one_image{{1, 3, 4, 5}, {60, 20, 5, 1}};
-  check::equal(refusal(sum_then_product(last, channels, number)), "it is taken");
-  check::equal(refusal(sum_then_product(one_image, channels, number)), "it is taken");
-  check::contains(refusal(sum_then_product(c_order, channels, number)), "broadcasts beyond two dims");
-  check::contains(refusal(sum_then_product(c_order, {{2, 1, 4, 1}, {4, 4, 1, 1}}, number)), "broadcasts beyond two dims");
-  check::contains(refusal(sum_then_product({{4, 4, 5}, {20, 5, 1}}, {{4, 5}, {5, 1}}, number)), "broadcasts beyond two dims");
-  check::contains(refusal(sum_then_product(c_order, {{2, 3, 4, 5}, {0, 20, 0, 0}}, number)), "broadcasts beyond two dims");
-  check::equal(refusal(sum_then_product(last, {{2, 3, 4, 5}, {0, 1, 0, 0}}, number)), "it is taken");
+  check::equal(elementwise_refusal(sum_then_product(last, channels, number)), "it is taken");
+  check::equal(elementwise_refusal(sum_then_product(one_image, channels, number)), "it is taken");
+  check::contains(elementwise_refusal(sum_then_product(c_order, channels, number)), "broadcasts beyond two dims");
+  check::contains(elementwise_refusal(sum_then_product(c_order, {{2, 1, 4, 1}, {4, 4, 1, 1}}, number)), "broadcasts beyond two dims");
+  check::contains(elementwise_refusal(sum_then_product({{4, 4, 5}, {20, 5, 1}}, {{4, 5}, {5, 1}}, number)), "broadcasts beyond two dims");
+  check::contains(elementwise_refusal(sum_then_product(c_order, {{2, 3, 4, 5}, {0, 20, 0, 0}}, number)), "broadcasts beyond two dims");
+  check::equal(elementwise_refusal(sum_then_product(last, {{2, 3, 4, 5}, {0, 1, 0, 0}}, number)), "it is taken");
   Graph graph = sum_then_product(last, channels, last);
   graph.tensors[3].dims = {1, 3, 1, 1};
-  check::contains(refusal(graph), "intermediate of a pointwise graph that broadcasts");
+  check::contains(elementwise_refusal(graph), "intermediate of a pointwise graph that broadcasts");
   graph.tensors[3].dims = {1, 1, 1, 1};
-  check::contains(refusal(graph), "intermediate of a pointwise graph that broadcasts");
+  check::contains(elementwise_refusal(graph), "intermediate of a pointwise graph that broadcasts");
 }
 
 void test_indices_are_not_elementwise() {

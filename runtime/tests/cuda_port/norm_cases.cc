@@ -136,7 +136,7 @@ void test_rows_become_channels() {
   check::equal(made.tensors[3].dims, Dims({1, 1, 1, 1}));
 }
 
-std::string refusal(const Graph& graph) {
+std::string norm_refusal(const Graph& graph) {
   const auto reason = hipdnn_cuda::why_not_normalized(graph);
   check::that(reason.has_value(), "it is taken");
   return reason.value_or("");
@@ -144,19 +144,19 @@ std::string refusal(const Graph& graph) {
 
 void test_what_is_not_translated() {
   check::that(!hipdnn_cuda::why_not_normalized(layer_norm({6, 8}, {1, 8})).has_value(), "a plain one is refused");
-  check::contains(refusal(layer_norm({6, 8}, {6, 1})), "other dims than the last");
+  check::contains(norm_refusal(layer_norm({6, 8}, {6, 1})), "other dims than the last");
   Graph strided = layer_norm({6, 8}, {1, 8});
   strided.tensors[0].strides = {16, 1};
-  check::contains(refusal(strided), "C order");
+  check::contains(norm_refusal(strided), "C order");
   Graph open = layer_norm({6, 8}, {1, 8});
   open.tensors[3].value.reset();
-  check::contains(refusal(open), "epsilon");
+  check::contains(norm_refusal(open), "epsilon");
   Graph trained = layer_norm({6, 8}, {1, 8});
   trained.nodes[0].tensors[HIPDNN_ATTR_OPERATION_LAYERNORM_MEAN_EXT] = {add_tensor(trained, {6, 1})};
-  check::contains(refusal(trained), "statistics");
+  check::contains(norm_refusal(trained), "statistics");
   Graph batch = batch_norm_then_relu();
   batch.tensors[5].value.reset();
-  check::contains(refusal(batch), "epsilon");
+  check::contains(norm_refusal(batch), "epsilon");
 }
 
 }  // namespace

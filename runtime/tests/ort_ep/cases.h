@@ -10,6 +10,9 @@
 
 namespace ort_tests {
 
+/// That share a session, or make one each.
+inline constexpr unsigned kThreads = 8;
+
 inline constexpr const char* kProvider = "HipDNNExecutionProvider";
 
 /// What the cases share; outlives them.

@@ -14,13 +14,6 @@ namespace ort_tests {
 
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-/// A sanitizer has a heap of its own, keeps freed blocks, and remembers accesses.
-constexpr bool kHasPlainMemory = false;
-#else
-constexpr bool kHasPlainMemory = true;
-#endif
-
 constexpr int kTurns = 6;
 /// Pages that are in use for a few bytes only come on top of what is allocated.
 constexpr std::size_t kScatteredBytes = std::size_t{1} << 20;

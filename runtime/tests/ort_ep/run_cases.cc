@@ -9,8 +9,7 @@
 namespace ort_tests {
 namespace {
 
-constexpr unsigned kThreads = 8;
-constexpr int kRuns = 2000;
+constexpr int kRuns = times(2000);
 
 /// An input and what a run alone makes of it.
 struct Sample {

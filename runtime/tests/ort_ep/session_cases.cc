@@ -8,8 +8,7 @@
 namespace ort_tests {
 namespace {
 
-constexpr unsigned kThreads = 8;
-constexpr int kSessions = 200;
+constexpr int kSessions = times(200);
 
 /// A compiled form of a model, and settings that open it without a compiler.
 SessionSettings compile_ahead(const Fixture& fixture, const std::string& model) {

@@ -10,14 +10,7 @@
 namespace memory_tests {
 namespace {
 
-constexpr std::int64_t kCount = 1000;
 constexpr OrtDeviceMemoryType kPinned = OrtDeviceMemoryType_HOST_ACCESSIBLE;
-
-std::vector<float> ramp(float start) {
-  std::vector<float> data(static_cast<std::size_t>(kCount));
-  std::iota(data.begin(), data.end(), start);
-  return data;
-}
 
 std::vector<float> zeros() { return std::vector<float>(static_cast<std::size_t>(kCount)); }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,16 @@
 namespace memory_tests {
 
 using hipdnn_ep::OrtOwned;
+
+/// Elements of the tests' tensors.
+inline constexpr std::int64_t kCount = 1000;
+
+/// `kCount` numbers, from `start` on.
+inline std::vector<float> ramp(float start) {
+  std::vector<float> data(static_cast<std::size_t>(kCount));
+  std::iota(data.begin(), data.end(), start);
+  return data;
+}
 
 /// A function of ONNX Runtime's table that the provider does not call, so that the project's header has a gap there.
 template <typename Function>

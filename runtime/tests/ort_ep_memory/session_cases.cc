@@ -9,14 +9,6 @@
 namespace memory_tests {
 namespace {
 
-constexpr std::int64_t kCount = 1000;
-
-std::vector<float> ramp(float start) {
-  std::vector<float> data(static_cast<std::size_t>(kCount));
-  std::iota(data.begin(), data.end(), start);
-  return data;
-}
-
 /// Run with host input, and compare the host output with the input: no operator of the models changes positive numbers.
 void run_once(const Runtime& runtime, OrtSession& session, float start) {
   std::vector<float> input = ramp(start);

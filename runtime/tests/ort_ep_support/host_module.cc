@@ -1,6 +1,7 @@
 // A library that a running Python loads, as ONNX Runtime loads the EP: asks the compiler in process.
 #include <cstddef>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 

@@ -1,5 +1,6 @@
 // The compiler as a process: what it inherits, what is left of it, and who may end it.
 #include <fcntl.h>
+#include <nlohmann/json.hpp>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,4 +1,5 @@
 // The compiler service: answers, refusals, and every way in which a compiler can fail to answer.
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <atomic>
@@ -57,8 +58,6 @@ void test_available_when_the_package_is_there(const Tools& tools) {
     const Availability found = setup.service.availability(setup.options);
     check::that(found.is_available() && found.mode == CompilerMode::subprocess, found.description);
     check::equal(found.description, "subprocess " + tools.python);
-    check::equal(found.compiler.at("targets"), json::array({"host"}));
-    check::equal(found.compiler.at("version"), json(hipdnn_ep::library_version()));
   }
   setup.service.availability(setup.options);
   setup.pid();
@@ -237,7 +236,7 @@ void test_unavailable_when_the_package_is_not_fit(const Tools& tools) {
     options.python = python;
     options.mode = mode;
     const Availability found = service.availability(options);
-    check::that(!found.is_available() && found.compiler.is_null(), found.description);
+    check::that(!found.is_available(), found.description);
     check::equal(service.availability(options).description, found.description, "asked again");
     const CompilerError error = compiler_error_of([&] { service.request(options, {{"action", "echo"}}, {}); });
     check::equal(error.cause(), Cause::unavailable);

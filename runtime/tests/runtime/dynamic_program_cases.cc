@@ -19,25 +19,13 @@ using hipdnn_rt::DynamicProgram;
 using hipdnn_rt::ProgramError;
 using nlohmann::json;
 
-constexpr std::int64_t kColumns = kDynamicColumns;
-
-std::shared_ptr<const DynamicProgram> parse(const Sample& sample) {
-  const auto bytes = std::make_shared<std::vector<std::byte>>(sample.container());
-  return DynamicProgram::parse_container(*bytes, bytes);
-}
-
-std::vector<float> relu_of(std::vector<float> values, float added = 0) {
-  for (float& value : values) value = std::max(value + added, 0.0F);
-  return values;
-}
-
 void test_specializations_run_for_their_sizes(const Libraries& libraries) {
   const auto device = open_host(libraries);
   const auto program = parse(dynamic_relu());
   check::equal(program->symbols(), std::vector<std::string>{"batch"});
   for (const std::int64_t batch : {1, 3, 64}) {
     hipdnn_rt::ContextPool pool(LoadedProgram::load(device, program->at({batch})));
-    const std::vector<float> x = random_values(static_cast<std::size_t>(batch * kColumns), 7);
+    const std::vector<float> x = random_values(static_cast<std::size_t>(batch * kDynamicColumns), 7);
     check::equal(run_once(pool, pool.program().program(), {x}), relu_of(x));
   }
 }
@@ -54,12 +42,12 @@ void test_constants_are_computed_from_sizes(const Libraries& libraries) {
   const auto one = parse(sum_with_computed({reference(0)}));
   for (const std::int64_t batch : {1, 2, 3}) {
     hipdnn_rt::ContextPool pool(LoadedProgram::load(device, one->at({batch})));
-    const std::vector<float> x = random_values(static_cast<std::size_t>(batch * kColumns), 3);
+    const std::vector<float> x = random_values(static_cast<std::size_t>(batch * kDynamicColumns), 3);
     check::equal(run_once(pool, pool.program().program(), {x}), relu_of(x, static_cast<float>(batch)));
   }
   const auto each = parse(sum_with_computed({0.5, 0.5, 0.5, 0.5}));
   hipdnn_rt::ContextPool pool(LoadedProgram::load(device, each->at({1})));
-  const std::vector<float> x = random_values(kColumns, 3);
+  const std::vector<float> x = random_values(kDynamicColumns, 3);
   check::equal(run_once(pool, pool.program().program(), {x}), relu_of(x, 0.5F));
   check::contains(error_of<InputError>([&] { each->at({2}); }), "values: expected one element, or as many as the dims have");
 }
@@ -147,7 +135,7 @@ void test_deep_tables_are_shown_in_short() {
 }
 
 void test_sizes_read_from_inputs() {
-  Sample sample = with_dynamic_batch(relu_of_sum({1, kColumns}), 4 * kColumns, {"0", "1"});
+  Sample sample = with_dynamic_batch(relu_of_sum({1, kDynamicColumns}), 4 * kDynamicColumns, {"0", "1"});
   sample.program["expressions"].push_back({"+", reference(0), 1});
   sample.program["inputs"][1]["dims"][0] = reference(2);
   const auto program = parse(sample);
@@ -181,7 +169,7 @@ void test_sizes_are_rounded_up_to_buckets() {
   check::equal(program->rounded({3}), Sizes{5});
   check::equal(program->rounded({0}), Sizes{0}, "an empty input stays");
   check::contains(error_of<InputError>([&] { program->rounded({6}); }), "dimension 0 ('batch'): 6 is above the buckets 2, 5");
-  check::equal(program->output_dims({3}), std::vector<std::vector<std::int64_t>>{{3, kColumns}});
+  check::equal(program->output_dims({3}), std::vector<std::vector<std::int64_t>>{{3, kDynamicColumns}});
   sample.program["conditions"] = condition("<=", 3, reference(0), "Relu_0");
   check::contains(error_of<InputError>([&] { parse(sample)->rounded({2}); }), "node 'Relu_0' needs 3 <= batch");
   check::that(!parse(dynamic_relu())->has_buckets(), "has none");
@@ -238,7 +226,7 @@ void test_specializations_share_uploaded_constants(const Libraries& libraries) {
   check::that(second->stored_constants().empty(), "nothing stored");
   const auto none = std::make_shared<const ConstantMemory>(*device, second->stored_constants());
   hipdnn_rt::ContextPool pool(LoadedProgram::load(device, second->at({2}), none));
-  const std::vector<float> a = random_values(2 * kColumns, 3);
+  const std::vector<float> a = random_values(2 * kDynamicColumns, 3);
   check::equal(run_once(pool, pool.program().program(), {a}), relu_of(a, 2.0F));
 }
 

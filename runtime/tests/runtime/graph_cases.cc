@@ -20,7 +20,6 @@ namespace {
 using hipdnn_rt::Context;
 using hipdnn_rt::LoadedProgram;
 
-constexpr std::int64_t kRows = 4, kColumns = 3;
 const std::vector<std::int32_t> kIndices{2, 0, -1};
 
 /// A program of kernels and one of graphs, on a port that records.
@@ -59,15 +58,6 @@ struct Recording {
   deferred_fail_after_t fail_after;
 };
 
-std::vector<float> doubled(const std::vector<float>& x) {
-  std::vector<float> y;
-  for (const std::int32_t index : kIndices) {
-    const auto row = static_cast<std::ptrdiff_t>(index < 0 ? index + kRows : index) * kColumns;
-    std::transform(x.begin() + row, x.begin() + row + kColumns, std::back_inserter(y), [](float value) { return 2 * value; });
-  }
-  return y;
-}
-
 void test_recorded_when_addresses_repeat(const Libraries& libraries) {
   const Recording port(libraries);
   const auto context = port.context(doubled_rows(kRows, kColumns, kIndices));
@@ -78,7 +68,7 @@ void test_recorded_when_addresses_repeat(const Libraries& libraries) {
     std::copy(values.begin(), values.end(), x.data());
     std::fill_n(y.data(), 3 * kColumns, -7.0F);
     port.enqueue(*context, {&x}, y);
-    check::equal(y.values(), doubled(values));
+    check::equal(y.values(), doubled_rows_of(values, kIndices));
     check::that(port.counts() == expected[run], "graphs made and launched in run " + std::to_string(run));
   }
 }
@@ -113,7 +103,7 @@ void test_run_by_step_when_the_port_records_nothing(const Libraries& libraries) 
   const auto program = doubled_rows(kRows, kColumns, kIndices).parse();
   Context context(LoadedProgram::load(device, program));
   const auto x = random_values(kRows * kColumns, 5);
-  for (int run = 0; run < 3; ++run) check::equal(run_once(context, *program, {x}), doubled(x));
+  for (int run = 0; run < 3; ++run) check::equal(run_once(context, *program, {x}), doubled_rows_of(x, kIndices));
 }
 
 }  // namespace

@@ -20,18 +20,6 @@ using hipdnn_rt::LoadedProgram;
 using hipdnn_rt::ProgramError;
 using nlohmann::json;
 
-constexpr std::int64_t kRows = 4;
-constexpr std::int64_t kColumns = 3;
-
-std::vector<float> expected_rows(const std::vector<float>& x, const std::vector<std::int32_t>& indices) {
-  std::vector<float> y;
-  for (const std::int32_t index : indices) {
-    const auto row = static_cast<std::ptrdiff_t>(index < 0 ? index + kRows : index) * kColumns;
-    std::transform(x.begin() + row, x.begin() + row + kColumns, std::back_inserter(y), [](float value) { return 2 * value; });
-  }
-  return y;
-}
-
 void test_read_when_well_formed() {
   const Sample sample = doubled_rows(kRows, kColumns, {3, -4});
   const auto program = sample.parse();
@@ -130,7 +118,7 @@ void test_values_when_pointers_change(const Libraries& libraries) {
     Context context(LoadedProgram::load(is_disguised ? open_disguised(libraries) : open_host(libraries), program));
     for (std::uint32_t seed = 0; seed < 5; ++seed) {
       const auto x = random_values(kRows * kColumns, seed);
-      check::equal(run_once(context, *program, {x}), expected_rows(x, indices));
+      check::equal(run_once(context, *program, {x}), doubled_rows_of(x, indices));
     }
   }
 }
@@ -154,8 +142,8 @@ void test_values_when_streams_work_on_their_own_time(const Libraries& libraries)
   enqueue(first, first_result);
   enqueue(second, second_result);
   hipdnn_rt::check(device->library().hip(), device->library().hip().stream_synchronize(stream.get()), "hipStreamSynchronize");
-  check::equal(first_result.values(), expected_rows(x, indices));
-  check::equal(second_result.values(), expected_rows(z, indices));
+  check::equal(first_result.values(), doubled_rows_of(x, indices));
+  check::equal(second_result.values(), doubled_rows_of(z, indices));
 }
 
 /// Rows of x doubled, whose first kernel is code that waits itself: for a stand-in of a GPU, which takes the host's images.
@@ -178,11 +166,11 @@ void test_code_that_waits_is_launched_so_where_the_port_can(const Libraries& lib
   check::that(port != nullptr, "the deferred port is not loaded");
   const auto count = reinterpret_cast<deferred_count_waiting_kernels_t>(dlsym(port, "deferred_count_waiting_kernels"));
   count();
-  check::equal(run_once(context, *program, {x}), expected_rows(x, indices));
+  check::equal(run_once(context, *program, {x}), doubled_rows_of(x, indices));
   check::equal(count(), 1, "one kernel of the two waits");
 
   Context elsewhere(LoadedProgram::load(open_disguised(libraries), program));
-  check::equal(run_once(elsewhere, *program, {x}), expected_rows(x, indices));
+  check::equal(run_once(elsewhere, *program, {x}), doubled_rows_of(x, indices));
 }
 
 void test_large_launches_use_threads(const Libraries& libraries) {

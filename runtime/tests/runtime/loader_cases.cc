@@ -29,7 +29,7 @@ void parse_bytes(std::span<const std::byte> bytes) {
 
 /// The message of the ProgramError that `action` must throw.
 template <typename Action>
-std::string error_of(const Action& action, const check::Location& at = check::Location::current()) {
+std::string program_error_of(const Action& action, const check::Location& at = check::Location::current()) {
   try {
     action();
   } catch (const ProgramError& error) {
@@ -55,15 +55,15 @@ void test_accepted_when_well_formed() {
 void test_refused_when_truncated() {
   const auto bytes = two_convolutions(4, 5, false).container();
   for (std::size_t length = 0; length < bytes.size(); length += 97) {
-    error_of([&] { parse_bytes(std::span(bytes).first(length)); });
+    program_error_of([&] { parse_bytes(std::span(bytes).first(length)); });
   }
-  error_of([&] { parse_bytes(std::span(bytes).first(bytes.size() - 1)); });
+  program_error_of([&] { parse_bytes(std::span(bytes).first(bytes.size() - 1)); });
 }
 
 void test_refused_when_longer_than_described() {
   auto bytes = relu_of_sum({2, 3}).container();
   bytes.push_back(std::byte{0});
-  check::contains(error_of([&] { parse_bytes(bytes); }), "the header describes");
+  check::contains(program_error_of([&] { parse_bytes(bytes); }), "the header describes");
 }
 
 /// One edit of a good program's JSON, and a part of the message it must get.
@@ -141,7 +141,7 @@ void test_refused_when_a_field_is_wrong() {
   for (const Edit& edit : edits) {
     Sample sample = two_convolutions(4, 5, false);
     sample.program[json::json_pointer(edit.pointer)] = edit.value;
-    const std::string message = error_of([&] { parse_bytes(sample.container()); });
+    const std::string message = program_error_of([&] { parse_bytes(sample.container()); });
     check::that(message.find(edit.expected) != std::string::npos,
                 std::string(edit.pointer) + ": message '" + message + "' lacks '" + edit.expected + "'");
   }
@@ -157,7 +157,7 @@ void test_refused_when_a_member_is_missing() {
     if (key == "summary" || key == "name") continue;
     Sample sample = good;
     sample.program[path.parent_pointer()].erase(key);
-    check::contains(error_of([&] { parse_bytes(sample.container()); }), key + ": missing");
+    check::contains(program_error_of([&] { parse_bytes(sample.container()); }), key + ": missing");
   }
 }
 
@@ -166,7 +166,7 @@ void test_refused_when_offset_is_not_aligned() {
   for (auto& buffer : sample.program["buffers"]) buffer["bytes"] = 16;
   sample.program["buffers"][2]["bytes"] = 32;
   sample.program["steps"][0]["operands"][2]["offset"] = 4;
-  check::contains(error_of([&] { parse_bytes(sample.container()); }), "operands[2].offset: expected a multiple of 16");
+  check::contains(program_error_of([&] { parse_bytes(sample.container()); }), "operands[2].offset: expected a multiple of 16");
 }
 
 void test_refused_when_a_copy_overlaps() {
@@ -174,7 +174,7 @@ void test_refused_when_a_copy_overlaps() {
   sample.program["buffers"][2]["bytes"] = 32;
   const auto place = [](int offset) { return json{{"buffer", 2}, {"offset", offset}}; };
   sample.program["steps"].push_back({{"kind", "copy"}, {"name", "c"}, {"bytes", 16}, {"src", place(0)}, {"dst", place(8)}});
-  check::contains(error_of([&] { parse_bytes(sample.container()); }), "program.steps[2].dst: expected a destination apart from the source");
+  check::contains(program_error_of([&] { parse_bytes(sample.container()); }), "program.steps[2].dst: expected a destination apart from the source");
   sample.program["steps"][2]["dst"] = place(16);
   parse_bytes(sample.container());
 }
@@ -186,7 +186,7 @@ void test_refused_when_the_container_is_wrong() {
   const auto refuse = [&](const json& tensors, const char* expected) {
     json header = tensors;
     header["__metadata__"] = {{"hipdnn_program", text}};
-    check::contains(error_of([&] { parse_bytes(make_container(header.dump(), data)); }), expected);
+    check::contains(program_error_of([&] { parse_bytes(make_container(header.dump(), data)); }), expected);
   };
   const auto tensor = [](json shape, json offsets, const char* dtype = "F32") {
     return json{{"dtype", dtype}, {"shape", std::move(shape)}, {"data_offsets", std::move(offsets)}};
@@ -209,7 +209,7 @@ void test_refused_when_the_container_is_wrong() {
 
 void test_refused_when_it_is_no_program() {
   const auto refuse = [](const std::string& header, const char* expected) {
-    check::contains(error_of([&] { parse_bytes(make_container(header, {})); }), expected);
+    check::contains(program_error_of([&] { parse_bytes(make_container(header, {})); }), expected);
   };
   refuse("{}", "__metadata__.hipdnn_program: missing");
   refuse("[]", "header: expected an object");
@@ -221,7 +221,7 @@ void test_refused_when_it_is_no_program() {
   refuse(std::string(100'000, '['), "header: JSON nested deeper than");
   refuse("{\"__metadata__\": {\"hipdnn_program\": \"" + std::string(100'000, '[') + "\"}}", "program: JSON nested deeper than");
   std::vector<std::byte> wild(16, std::byte{0xff});
-  check::contains(error_of([&] { parse_bytes(wild); }), "header length");
+  check::contains(program_error_of([&] { parse_bytes(wild); }), "header length");
 }
 
 /// The definition, word by word.
@@ -258,19 +258,19 @@ void test_refused_when_the_checksum_differs() {
   load(sums.data(), data);
   std::vector<std::byte> altered = data;
   altered[63] ^= std::byte{0x80};
-  check::contains(error_of([&] { load(sums.data(), altered); }), "hipdnn_checksum: does not match the tensor data");
-  check::contains(error_of([&] { load("", data); }), "hipdnn_checksum: does not match the program text");
+  check::contains(program_error_of([&] { load(sums.data(), altered); }), "hipdnn_checksum: does not match the tensor data");
+  check::contains(program_error_of([&] { load("", data); }), "hipdnn_checksum: does not match the program text");
 }
 
 void test_file_named_when_it_cannot_be_read() {
   const auto folder = std::filesystem::temp_directory_path() / ("hipdnn_rt_loader_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
-  check::contains(error_of([&] { DynamicProgram::load((folder / "none.hipdnn").string()); }), "none.hipdnn: cannot open: No such file");
-  check::contains(error_of([&] { DynamicProgram::load(folder.string()); }), "not a regular file");
+  check::contains(program_error_of([&] { DynamicProgram::load((folder / "none.hipdnn").string()); }), "none.hipdnn: cannot open: No such file");
+  check::contains(program_error_of([&] { DynamicProgram::load(folder.string()); }), "not a regular file");
   std::ofstream(folder / "empty.hipdnn").close();
-  check::contains(error_of([&] { DynamicProgram::load((folder / "empty.hipdnn").string()); }), "empty.hipdnn: the file is empty");
+  check::contains(program_error_of([&] { DynamicProgram::load((folder / "empty.hipdnn").string()); }), "empty.hipdnn: the file is empty");
   std::ofstream(folder / "onnx.hipdnn") << "\x08\x07 not this format, but long enough to have a header length";
-  check::contains(error_of([&] { DynamicProgram::load((folder / "onnx.hipdnn").string()); }), "not a .hipdnn file");
+  check::contains(program_error_of([&] { DynamicProgram::load((folder / "onnx.hipdnn").string()); }), "not a .hipdnn file");
   const auto bytes = relu_of_sum({4}).container();
   std::ofstream(folder / "good.hipdnn").write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   check::equal(DynamicProgram::load((folder / "good.hipdnn").string())->inputs().size(), std::size_t{2});

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <functional>
 #include <numeric>
 #include <random>
@@ -293,6 +294,15 @@ Sample sum_with_computed(json values) {
   program["constants"] = {
       {{"tensor", "k"}, {"buffer", 1}, {"dtype", "f32"}, {"dims", {reference(0), kDynamicColumns}}, {"values", std::move(values)}}};
   return sample;
+}
+
+std::vector<float> doubled_rows_of(const std::vector<float>& x, const std::vector<std::int32_t>& indices) {
+  std::vector<float> y;
+  for (const std::int32_t index : indices) {
+    const auto row = static_cast<std::ptrdiff_t>(index < 0 ? index + kRows : index) * kColumns;
+    std::transform(x.begin() + row, x.begin() + row + kColumns, std::back_inserter(y), [](float value) { return 2 * value; });
+  }
+  return y;
 }
 
 std::vector<float> two_convolutions_reference(const Sample& sample, std::int64_t channels, std::int64_t size, const std::vector<float>& x) {

@@ -45,6 +45,11 @@ Sample two_convolutions(std::int64_t channels, std::int64_t size, bool is_shared
 /// y = 2 * x[indices], x of `rows` x `columns`: a gather into a temp, then an elementwise kernel. The indices are constants.
 Sample doubled_rows(std::int64_t rows, std::int64_t columns, const std::vector<std::int32_t>& indices);
 
+constexpr std::int64_t kRows = 4, kColumns = 3;
+
+/// What doubled_rows of kRows x kColumns computes.
+std::vector<float> doubled_rows_of(const std::vector<float>& x, const std::vector<std::int32_t>& indices);
+
 /// A reference to an entry of a program's table of expressions.
 nlohmann::json reference(int entry);
 

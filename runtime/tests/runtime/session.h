@@ -11,6 +11,8 @@
 
 #include "cases.h"
 #include "execute/context_pool.h"
+#include "program/dynamic_program.h"
+#include "sample_program.h"
 
 namespace runtime_tests {
 
@@ -61,6 +63,16 @@ std::string error_of(const Action& action, const check::Location& at = check::Lo
     return error.what();
   }
   throw check::Failure("no error", at);
+}
+
+inline std::shared_ptr<const hipdnn_rt::DynamicProgram> parse(const Sample& sample) {
+  const auto bytes = std::make_shared<std::vector<std::byte>>(sample.container());
+  return hipdnn_rt::DynamicProgram::parse_container(*bytes, bytes);
+}
+
+inline std::vector<float> relu_of(std::vector<float> values, float added = 0) {
+  for (float& value : values) value = std::max(value + added, 0.0F);
+  return values;
 }
 
 /// Floats aligned to 64 bytes.

@@ -17,16 +17,6 @@ using hipdnn_rt::ProgramError;
 using hipdnn_rt::Sizes;
 using nlohmann::json;
 
-std::shared_ptr<const DynamicProgram> parse(const Sample& sample) {
-  const auto bytes = std::make_shared<std::vector<std::byte>>(sample.container());
-  return DynamicProgram::parse_container(*bytes, bytes);
-}
-
-std::vector<float> relu_of(std::vector<float> values) {
-  for (float& value : values) value = std::max(value, 0.0F);
-  return values;
-}
-
 void check_all_sizes(const std::shared_ptr<const hipdnn_rt::Device>& device, const DynamicProgram& program) {
   for (const std::int64_t a : {1, 2, 3, 4}) {
     for (const std::int64_t b : {1, 3, 4, 5}) {

@@ -113,7 +113,7 @@ void test_sessions_that_live_side_by_side(const Paths& paths) {
   check::that(second.run(umbrella.input()) == expected, "a session computes other numbers after another went");
 }
 
-void test_provider_that_comes_late(const Paths& paths) {
+void test_sessions_when_the_provider_comes_late(const Paths& paths) {
   const ort_tests::TemporaryFolder folder;
   std::filesystem::copy_file(paths.libraries / "libhipdnn-backend.so", folder.path() / "libhipdnn-backend.so");
   const Umbrella umbrella(paths, folder.path());
@@ -132,7 +132,7 @@ void add_session_cases(check::Suite& suite, const Paths& paths) {
   suite.add("sessions: refused when an option of the routed provider is unknown", [&] { test_wrong_option(paths); });
   suite.add("sessions: made and destroyed by eight threads", [&] { test_sessions_of_threads(paths); });
   suite.add("sessions: one goes on when another goes", [&] { test_sessions_that_live_side_by_side(paths); });
-  suite.add("sessions: work when the provider comes late", [&] { test_provider_that_comes_late(paths); });
+  suite.add("sessions: work when the provider comes late", [&] { test_sessions_when_the_provider_comes_late(paths); });
 }
 
 }  // namespace umbrella_tests

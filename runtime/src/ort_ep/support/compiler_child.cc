@@ -1,6 +1,7 @@
 #include "support/compiler_child.h"
 
 #include <fcntl.h>
+#include <nlohmann/json.hpp>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
 #include "support/compiler_service.h"
 
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <algorithm>
@@ -108,11 +109,10 @@ class Worker {
  public:
   Worker(std::string python, std::string package_root) : python_(std::move(python)), package_root_(std::move(package_root)) {}
 
-  /// Starts the compiler where it does not run, and returns what it says about itself.
-  nlohmann::json greet(milliseconds limit) {
+  /// Starts the compiler where it does not run.
+  void start(milliseconds limit) {
     const Hold hold(*this, limit);
     start();
-    return compiler_;
   }
 
   nlohmann::json request(std::string_view request, std::span<const int> descriptors, milliseconds limit) {
@@ -146,12 +146,13 @@ class Worker {
     if (child_ && child_->is_alive()) return;
     child_.reset();
     auto child = std::make_unique<CompilerChild>(python_, package_root_);
+    nlohmann::json compiler;
     try {
-      compiler_ = take_result(child->exchange(kHello, {}, kHelloLimit), python_);
+      compiler = take_result(child->exchange(kHello, {}, kHelloLimit), python_);
     } catch (const CompilerError& error) {
       throw explain_start(error, python_);
     }
-    check_version(compiler_, python_);
+    check_version(compiler, python_);
     child_ = std::move(child);
   }
 
@@ -160,7 +161,6 @@ class Worker {
   Turn turn_;
   // Of the thread whose turn it is.
   std::unique_ptr<CompilerChild> child_;
-  nlohmann::json compiler_;
 };
 
 nlohmann::json request_in_process(const EmbeddedPython& python, const std::string& package_root, std::string_view request,
@@ -263,16 +263,15 @@ Availability CompilerService::availability(const CompilerOptions& options) {
 }
 
 Availability CompilerService::ask(const CompilerOptions& options) {
-  if (options.mode == CompilerMode::none) return {CompilerMode::none, "the option compiler is none", nullptr};
+  if (options.mode == CompilerMode::none) return {CompilerMode::none, "the option compiler is none"};
   if (options.mode == CompilerMode::inprocess) {
-    nlohmann::json compiler = request_in_process(require_embedded(), package_root_, kHello, {});
-    check_version(compiler, "this process's Python");
-    return {CompilerMode::inprocess, "inprocess", std::move(compiler)};
+    check_version(request_in_process(require_embedded(), package_root_, kHello, {}), "this process's Python");
+    return {CompilerMode::inprocess, "inprocess"};
   }
   const Interpreter python = choose_interpreter(options, package_root_);
-  if (python.path.empty()) return {CompilerMode::none, python.reason, nullptr};
-  nlohmann::json compiler = state().worker(python.path)->greet(limit_of(options));
-  return {CompilerMode::subprocess, "subprocess " + python.path, std::move(compiler)};
+  if (python.path.empty()) return {CompilerMode::none, python.reason};
+  state().worker(python.path)->start(limit_of(options));
+  return {CompilerMode::subprocess, "subprocess " + python.path};
 }
 
 nlohmann::json CompilerService::request(const CompilerOptions& options, const nlohmann::json& request, std::span<const int> descriptors) {

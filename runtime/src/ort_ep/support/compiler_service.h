@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "support/compiler_error.h"
 #include "support/interpreter.h"
@@ -35,8 +35,6 @@ struct Availability {
   CompilerMode mode = CompilerMode::none;
   /// "subprocess /usr/bin/python3", "inprocess", or why there is nothing.
   std::string description;
-  /// What the compiler says about itself: "version", "producers", "targets". Null where there is no compiler.
-  nlohmann::json compiler;
 
   bool is_available() const { return mode != CompilerMode::none; }
 };

@@ -130,7 +130,7 @@ std::optional<std::string> why_not_written_out(const Graph& graph) {
     if (std::ranges::find(known, name) == std::end(known)) return "attention with " + hipdnn_port::attribute_name(name) + " is not translated";
   }
   if (node.has_tensor(HIPDNN_ATTR_OPERATION_SDPA_FWD_ATTN_MASK_EXT) &&
-      graph.tensors[static_cast<std::size_t>(node.tensor(HIPDNN_ATTR_OPERATION_SDPA_FWD_ATTN_MASK_EXT))].dtype == HIPDNN_DATA_BOOLEAN) {
+      graph.tensor(node.tensor(HIPDNN_ATTR_OPERATION_SDPA_FWD_ATTN_MASK_EXT)).dtype == HIPDNN_DATA_BOOLEAN) {
     return "attention with a mask of booleans is not translated";
   }
   return std::nullopt;

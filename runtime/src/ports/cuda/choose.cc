@@ -84,7 +84,7 @@ bool has_f32_sums(const hipdnn_port::Graph& graph) {
     if (is_elementwise(node.type)) return false;
     return std::ranges::any_of(node.tensors, [&](const auto& entry) {
       return !hipdnn_port::is_output_attribute(node.type, entry.first) &&
-             graph.tensors[static_cast<std::size_t>(entry.second.front())].dtype == HIPDNN_DATA_FLOAT;
+             graph.tensor(entry.second.front()).dtype == HIPDNN_DATA_FLOAT;
     });
   });
 }

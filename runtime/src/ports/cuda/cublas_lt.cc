@@ -13,14 +13,8 @@
 namespace hipdnn_cuda {
 namespace {
 
-struct Opened {
-  CublasLt functions;
-  std::string version = "none";
-  std::string failure;
-};
-
-Opened open_library() {
-  Opened opened;
+Opened<CublasLt> open_cublas_lt() {
+  Opened<CublasLt> opened;
   void* library = nullptr;
   for (const char* name : {"libcublasLt.so.13", "libcublasLt.so.12"}) {
     library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -56,18 +50,18 @@ Opened open_library() {
   return opened;
 }
 
-const Opened& opened() {
-  static const Opened library = open_library();
+const Opened<CublasLt>& opened_cublas_lt() {
+  static const Opened<CublasLt> library = open_cublas_lt();
   return library;
 }
 
 }  // namespace
 
-const CublasLt* cublas_lt() { return opened().failure.empty() ? &opened().functions : nullptr; }
+const CublasLt* cublas_lt() { return opened_cublas_lt().failure.empty() ? &opened_cublas_lt().functions : nullptr; }
 
-const std::string& cublas_lt_failure() { return opened().failure; }
+const std::string& cublas_lt_failure() { return opened_cublas_lt().failure; }
 
-const char* cublas_lt_version() { return opened().version.c_str(); }
+const char* cublas_lt_version() { return opened_cublas_lt().version.c_str(); }
 
 cublasLtHandle_t cublas_lt_handle() {
   static std::mutex guard;

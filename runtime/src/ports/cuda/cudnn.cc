@@ -11,14 +11,8 @@
 namespace hipdnn_cuda {
 namespace {
 
-struct Opened {
-  Cudnn functions;
-  std::string version = "none";
-  std::string failure;
-};
-
-Opened open_cudnn() {
-  Opened opened;
+Opened<Cudnn> open_cudnn() {
+  Opened<Cudnn> opened;
   void* library = dlopen("libcudnn_graph.so.9", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) {
     const char* reason = dlerror();
@@ -49,19 +43,19 @@ Opened open_cudnn() {
   return opened;
 }
 
-const Opened& opened() {
-  static const Opened library = open_cudnn();
+const Opened<Cudnn>& opened_cudnn() {
+  static const Opened<Cudnn> library = open_cudnn();
   return library;
 }
 
 }  // namespace
 
 const Cudnn& cudnn() {
-  if (!opened().failure.empty()) hipdnn_port::fail(HIPDNN_STATUS_NOT_INITIALIZED, opened().failure);
-  return opened().functions;
+  if (!opened_cudnn().failure.empty()) hipdnn_port::fail(HIPDNN_STATUS_NOT_INITIALIZED, opened_cudnn().failure);
+  return opened_cudnn().functions;
 }
 
-const char* cudnn_version() { return opened().version.c_str(); }
+const char* cudnn_version() { return opened_cudnn().version.c_str(); }
 
 std::string describe_cudnn(cudnnStatus_t status) {
   std::array<char, 2048> text{};

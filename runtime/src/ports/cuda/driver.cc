@@ -12,7 +12,7 @@
 namespace hipdnn_cuda {
 namespace {
 
-struct Opened {
+struct OpenedDriver {
   Driver functions;
   bool is_usable = false;
   std::string failure;
@@ -66,8 +66,8 @@ std::string load_all(void* library, Driver& api) {
   return missing;
 }
 
-Opened open_driver() {
-  Opened opened;
+OpenedDriver open_driver() {
+  OpenedDriver opened;
   // RTLD_NODELETE: the driver's threads outlive every user.
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) {
@@ -92,8 +92,8 @@ Opened open_driver() {
   return opened;
 }
 
-const Opened& opened() {
-  static const Opened driver = open_driver();
+const OpenedDriver& opened_driver() {
+  static const OpenedDriver driver = open_driver();
   return driver;
 }
 
@@ -125,9 +125,9 @@ ThreadDevice& thread_device() {
 
 }  // namespace
 
-const Driver* driver() { return opened().is_usable ? &opened().functions : nullptr; }
+const Driver* driver() { return opened_driver().is_usable ? &opened_driver().functions : nullptr; }
 
-const std::string& driver_failure() { return opened().failure; }
+const std::string& driver_failure() { return opened_driver().failure; }
 
 CUresult bind_device() {
   ThreadDevice& device = thread_device();

@@ -117,7 +117,7 @@ class Reader {
   }
 
  private:
-  const Tensor& tensor(int index) const { return graph_.tensors[static_cast<std::size_t>(index)]; }
+  const Tensor& tensor(int index) const { return graph_.tensor(index); }
 
   /// A tensor with a pointer, of the result's type.
   const Tensor& operand(int index, std::size_t& position) const {

@@ -69,7 +69,7 @@ std::optional<RowNorm> row_norm(const Node& node) {
   }
 }
 
-const Tensor& operand(const Graph& graph, const Node& node, Name name) { return graph.tensors[static_cast<std::size_t>(node.tensor(name))]; }
+const Tensor& operand(const Graph& graph, const Node& node, Name name) { return graph.tensor(node.tensor(name)); }
 
 std::int64_t product(Dims::const_iterator first, Dims::const_iterator last) {
   return std::accumulate(first, last, std::int64_t{1}, std::multiplies<>());

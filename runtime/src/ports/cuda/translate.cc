@@ -298,7 +298,7 @@ void find_operands(const Graph& graph, CudnnGraph& translated) {
       const bool is_result = hipdnn_port::is_output_attribute(node.type, attribute);
       if (!is_result && node.type != HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR) continue;
       for (const int tensor : tensors) {
-        const Tensor& operand = graph.tensors[static_cast<std::size_t>(tensor)];
+        const Tensor& operand = graph.tensor(tensor);
         const auto found = std::ranges::find(translated.uids, operand.uid);
         if (found == translated.uids.end()) continue;
         (is_result ? translated.results : translated.epilogue)

@@ -66,6 +66,9 @@ struct Graph {
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;
 
+  const Tensor& tensor(int index) const { return tensors[static_cast<std::size_t>(index)]; }
+  /// What the first node has under an attribute's name.
+  const Tensor& operand(hipdnnBackendAttributeName_t name) const { return tensor(nodes[0].tensor(name)); }
   /// Index of the node that writes tensor `t`, or -1 for a graph input.
   int producer(int t) const;
   /// Indices of the nodes that read tensor `t`, in node order.

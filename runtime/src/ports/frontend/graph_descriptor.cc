@@ -38,7 +38,7 @@ int GraphBuilder::tensor_index(const TensorDescriptor& descriptor) {
   const auto [entry, is_new] = by_uid_.try_emplace(tensor.uid, Known{&descriptor, next});
   if (entry->second.descriptor != &descriptor) {
     fail(HIPDNN_STATUS_BAD_PARAM, "two tensor descriptors have uid ", tensor.uid, ": ",
-         describe(graph_.tensors[static_cast<std::size_t>(entry->second.index)]), " and ", describe(tensor),
+         describe(graph_.tensor(entry->second.index)), " and ", describe(tensor),
          "; use one descriptor object per tensor");
   }
   if (is_new) {

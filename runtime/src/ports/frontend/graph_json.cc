@@ -123,7 +123,7 @@ std::string parameter_word(const NodeForm& form, hipdnnBackendAttributeName_t at
 
 Json tensor_uids(const Graph& graph, const AttributeSpec& row, const std::vector<int>& indices) {
   Json uids = Json::array();
-  for (const int index : indices) uids.push_back(graph.tensors[static_cast<std::size_t>(index)].uid);
+  for (const int index : indices) uids.push_back(graph.tensor(index).uid);
   return row.count == Count::scalar ? uids.at(0) : uids;
 }
 

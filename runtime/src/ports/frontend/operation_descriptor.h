@@ -17,6 +17,8 @@ class OperationDescriptor final : public Descriptor {
   const Tensor& tensor(int name) const;
   /// The same, or null where it is not set.
   const Tensor* find_tensor(int name) const;
+  /// Throws unless the tensor under `name` has these dims, or is not set.
+  void expect_dims(int name, const std::vector<std::int64_t>& expected) const;
   /// "HIPDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR 'attention scores'".
   std::string label() const;
 

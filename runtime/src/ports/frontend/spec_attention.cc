@@ -88,13 +88,13 @@ constexpr AttributeSpec sdpa_backward[] = {
     operation_type(),
 };
 
-constexpr DescriptorSpec specs[] = {
+constexpr DescriptorSpec attention_rows[] = {
     {HIPDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR, sdpa_forward, HIPDNN_OPERATION_TYPE_SDPA_FORWARD_EXT, validate_sdpa_forward, true},
     {HIPDNN_BACKEND_OPERATION_SDPA_BWD_DESCRIPTOR_EXT, sdpa_backward, HIPDNN_OPERATION_TYPE_SDPA_BACKWARD_EXT, nullptr, true},
 };
 
 }  // namespace
 
-std::span<const DescriptorSpec> attention_specs() { return specs; }
+std::span<const DescriptorSpec> attention_specs() { return attention_rows; }
 
 }  // namespace hipdnn_port

@@ -171,7 +171,7 @@ constexpr AttributeSpec block_scale_dequantize[] = {
     operation_type(),
 };
 
-constexpr DescriptorSpec specs[] = {
+constexpr DescriptorSpec forward_rows[] = {
     {HIPDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, convolution_forward, HIPDNN_OPERATION_TYPE_CONVOLUTION_FORWARD_EXT,
      validate_convolution_forward, true},
     {HIPDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, convolution_backward_data,
@@ -195,6 +195,6 @@ constexpr DescriptorSpec specs[] = {
 
 }  // namespace
 
-std::span<const DescriptorSpec> forward_operation_specs() { return specs; }
+std::span<const DescriptorSpec> forward_operation_specs() { return forward_rows; }
 
 }  // namespace hipdnn_port

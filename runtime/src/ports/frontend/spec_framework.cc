@@ -86,7 +86,7 @@ constexpr AttributeSpec profiling[] = {
     read_only(one(HIPDNN_ATTR_PROFILING_ELAPSED_MS_EXT, HIPDNN_TYPE_FLOAT)),
 };
 
-constexpr DescriptorSpec specs[] = {
+constexpr DescriptorSpec framework_rows[] = {
     {.type = HIPDNN_BACKEND_TENSOR_DESCRIPTOR, .attributes = tensor},
     {.type = HIPDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, .attributes = operation_graph},
     {.type = HIPDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, .attributes = engine_heuristic},
@@ -102,7 +102,7 @@ constexpr DescriptorSpec specs[] = {
 
 std::span<const DescriptorSpec> framework_specs() {
   static const std::vector<DescriptorSpec> all = [] {
-    std::vector<DescriptorSpec> made(std::begin(specs), std::end(specs));
+    std::vector<DescriptorSpec> made(std::begin(framework_rows), std::end(framework_rows));
     const auto plan = std::ranges::find(made, HIPDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &DescriptorSpec::type);
     if (!uses_constants()) plan->attributes = plan->attributes.first(plan->attributes.size() - attributes_of_constants);
     return made;

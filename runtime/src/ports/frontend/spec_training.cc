@@ -84,7 +84,7 @@ constexpr AttributeSpec layernorm_backward[] = {
     operation_type(),
 };
 
-constexpr DescriptorSpec specs[] = {
+constexpr DescriptorSpec training_rows[] = {
     {HIPDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, convolution_backward_filter,
      HIPDNN_OPERATION_TYPE_CONVOLUTION_BACKWARD_WEIGHTS_EXT, validate_convolution_backward_filter, true},
     {HIPDNN_BACKEND_OPERATION_BATCHNORM_DESCRIPTOR_EXT, batchnorm, HIPDNN_OPERATION_TYPE_BATCHNORM_EXT, validate_batchnorm, true},
@@ -98,6 +98,6 @@ constexpr DescriptorSpec specs[] = {
 
 }  // namespace
 
-std::span<const DescriptorSpec> training_operation_specs() { return specs; }
+std::span<const DescriptorSpec> training_operation_specs() { return training_rows; }
 
 }  // namespace hipdnn_port

@@ -23,14 +23,6 @@ const Tensor& rank_4(const OperationDescriptor& operation, int name) {
   return tensor;
 }
 
-void expect_dims(const OperationDescriptor& operation, int name, const Dims& expected) {
-  const Tensor* tensor = operation.find_tensor(name);
-  if (tensor != nullptr && tensor->dims != expected) {
-    fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": ", attribute_name(name), " is ", describe(*tensor), ", expected dims ",
-         show(expected));
-  }
-}
-
 void expect_broadcastable(const OperationDescriptor& operation, int name, const Dims& full) {
   const Tensor* tensor = operation.find_tensor(name);
   if (tensor == nullptr) return;
@@ -56,7 +48,7 @@ void expect_grouped(const OperationDescriptor& operation, int name, const Tensor
 void check_lengths(const OperationDescriptor& operation, std::int64_t batches) {
   const bool is_padded = operation.integer_or(HIPDNN_ATTR_SDPA_FWD_PADDING_MASK_EXT, 0) != 0;
   for (const int name : {HIPDNN_ATTR_OPERATION_SDPA_FWD_SEQ_LEN_QDESC, HIPDNN_ATTR_OPERATION_SDPA_FWD_SEQ_LEN_KVDESC}) {
-    expect_dims(operation, name, {batches, 1, 1, 1});
+    operation.expect_dims(name, {batches, 1, 1, 1});
     if (operation.has(name) != is_padded) {
       fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": ", attribute_name(name), " must be given exactly when ",
            attribute_name(HIPDNN_ATTR_SDPA_FWD_PADDING_MASK_EXT), " is true");
@@ -90,11 +82,11 @@ void validate_sdpa_forward(const OperationDescriptor& operation) {
     fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": ", describe(k), " and ", describe(v), " must have as many keys as values");
   }
   const std::int64_t batches = q.dims[0], heads = q.dims[1], queries = q.dims[2];
-  expect_dims(operation, HIPDNN_ATTR_OPERATION_SDPA_FWD_ODESC, {batches, heads, queries, v.dims[3]});
+  operation.expect_dims(HIPDNN_ATTR_OPERATION_SDPA_FWD_ODESC, {batches, heads, queries, v.dims[3]});
   expect_broadcastable(operation, HIPDNN_ATTR_OPERATION_SDPA_FWD_ATTN_MASK_EXT, {batches, heads, queries, k.dims[2]});
   for (const int name :
        {HIPDNN_ATTR_OPERATION_SDPA_FWD_STATSDESC, HIPDNN_ATTR_OPERATION_SDPA_FWD_MAX_EXT, HIPDNN_ATTR_OPERATION_SDPA_FWD_SUM_EXP_EXT}) {
-    expect_dims(operation, name, {batches, heads, queries, 1});
+    operation.expect_dims(name, {batches, heads, queries, 1});
   }
   const Tensor* scale = operation.find_tensor(HIPDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC);
   if (scale != nullptr && scale->element_count() != 1) {

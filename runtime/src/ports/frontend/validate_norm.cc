@@ -13,14 +13,6 @@ namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-void expect_dims(const OperationDescriptor& operation, int name, const Dims& expected) {
-  const Tensor* tensor = operation.find_tensor(name);
-  if (tensor != nullptr && tensor->dims != expected) {
-    fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": ", attribute_name(name), " is ", describe(*tensor), ", expected dims ",
-         show(expected));
-  }
-}
-
 void expect_one_element(const OperationDescriptor& operation, int name) {
   const Tensor* tensor = operation.find_tensor(name);
   if (tensor != nullptr && tensor->element_count() != 1) {
@@ -50,9 +42,9 @@ void validate_batchnorm_inference(const OperationDescriptor& operation) {
   const Dims channels = per_channel(operation, x);
   for (const int name : {HIPDNN_ATTR_OPERATION_BATCHNORM_INFERENCE_MEAN_EXT, HIPDNN_ATTR_OPERATION_BATCHNORM_INFERENCE_INV_VARIANCE_EXT,
                          HIPDNN_ATTR_OPERATION_BATCHNORM_INFERENCE_SCALE_EXT, HIPDNN_ATTR_OPERATION_BATCHNORM_INFERENCE_BIAS_EXT}) {
-    expect_dims(operation, name, channels);
+    operation.expect_dims(name, channels);
   }
-  expect_dims(operation, HIPDNN_ATTR_OPERATION_BATCHNORM_INFERENCE_Y_EXT, x.dims);
+  operation.expect_dims(HIPDNN_ATTR_OPERATION_BATCHNORM_INFERENCE_Y_EXT, x.dims);
 }
 
 void validate_batchnorm_inference_variance(const OperationDescriptor& operation) {
@@ -61,10 +53,10 @@ void validate_batchnorm_inference_variance(const OperationDescriptor& operation)
   for (const int name :
        {HIPDNN_ATTR_OPERATION_BATCHNORM_INFERENCE_VARIANCE_MEAN_EXT, HIPDNN_ATTR_OPERATION_BATCHNORM_INFERENCE_VARIANCE_VARIANCE_EXT,
         HIPDNN_ATTR_OPERATION_BATCHNORM_INFERENCE_VARIANCE_SCALE_EXT, HIPDNN_ATTR_OPERATION_BATCHNORM_INFERENCE_VARIANCE_BIAS_EXT}) {
-    expect_dims(operation, name, channels);
+    operation.expect_dims(name, channels);
   }
   expect_one_element(operation, HIPDNN_ATTR_OPERATION_BATCHNORM_INFERENCE_VARIANCE_EPSILON_EXT);
-  expect_dims(operation, HIPDNN_ATTR_OPERATION_BATCHNORM_INFERENCE_VARIANCE_Y_EXT, x.dims);
+  operation.expect_dims(HIPDNN_ATTR_OPERATION_BATCHNORM_INFERENCE_VARIANCE_Y_EXT, x.dims);
 }
 
 void validate_batchnorm(const OperationDescriptor& operation) {
@@ -75,9 +67,9 @@ void validate_batchnorm(const OperationDescriptor& operation) {
         HIPDNN_ATTR_OPERATION_BATCHNORM_INV_VARIANCE_EXT, HIPDNN_ATTR_OPERATION_BATCHNORM_PREV_RUNNING_MEAN_EXT,
         HIPDNN_ATTR_OPERATION_BATCHNORM_PREV_RUNNING_VARIANCE_EXT, HIPDNN_ATTR_OPERATION_BATCHNORM_NEXT_RUNNING_MEAN_EXT,
         HIPDNN_ATTR_OPERATION_BATCHNORM_NEXT_RUNNING_VARIANCE_EXT}) {
-    expect_dims(operation, name, channels);
+    operation.expect_dims(name, channels);
   }
-  expect_dims(operation, HIPDNN_ATTR_OPERATION_BATCHNORM_Y_EXT, x.dims);
+  operation.expect_dims(HIPDNN_ATTR_OPERATION_BATCHNORM_Y_EXT, x.dims);
   expect_one_element(operation, HIPDNN_ATTR_OPERATION_BATCHNORM_EPSILON_EXT);
   expect_one_element(operation, HIPDNN_ATTR_OPERATION_BATCHNORM_MOMENTUM_EXT);
   for (const auto& [next, before] :
@@ -101,11 +93,11 @@ void validate_layernorm(const OperationDescriptor& operation) {
   Dims statistics = x.dims;
   const std::int64_t kept = x.rank() - normalized;
   for (std::int64_t i = 0; i < x.rank(); ++i) (i < kept ? parameters : statistics)[static_cast<std::size_t>(i)] = 1;
-  expect_dims(operation, HIPDNN_ATTR_OPERATION_LAYERNORM_SCALE_EXT, parameters);
-  expect_dims(operation, HIPDNN_ATTR_OPERATION_LAYERNORM_BIAS_EXT, parameters);
-  expect_dims(operation, HIPDNN_ATTR_OPERATION_LAYERNORM_MEAN_EXT, statistics);
-  expect_dims(operation, HIPDNN_ATTR_OPERATION_LAYERNORM_INV_VARIANCE_EXT, statistics);
-  expect_dims(operation, HIPDNN_ATTR_OPERATION_LAYERNORM_Y_EXT, x.dims);
+  operation.expect_dims(HIPDNN_ATTR_OPERATION_LAYERNORM_SCALE_EXT, parameters);
+  operation.expect_dims(HIPDNN_ATTR_OPERATION_LAYERNORM_BIAS_EXT, parameters);
+  operation.expect_dims(HIPDNN_ATTR_OPERATION_LAYERNORM_MEAN_EXT, statistics);
+  operation.expect_dims(HIPDNN_ATTR_OPERATION_LAYERNORM_INV_VARIANCE_EXT, statistics);
+  operation.expect_dims(HIPDNN_ATTR_OPERATION_LAYERNORM_Y_EXT, x.dims);
   expect_one_element(operation, HIPDNN_ATTR_OPERATION_LAYERNORM_EPSILON_EXT);
   for (const int name : {HIPDNN_ATTR_OPERATION_LAYERNORM_MEAN_EXT, HIPDNN_ATTR_OPERATION_LAYERNORM_INV_VARIANCE_EXT}) {
     expect_training_for(operation, HIPDNN_ATTR_OPERATION_LAYERNORM_FWD_PHASE_EXT, name);
@@ -124,9 +116,9 @@ void validate_rmsnorm(const OperationDescriptor& operation) {
   if (!fits) {
     fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": each dim of the scale ", describe(scale), " must be 1 or that of ", describe(x));
   }
-  expect_dims(operation, HIPDNN_ATTR_OPERATION_RMSNORM_BIAS_EXT, scale.dims);
-  expect_dims(operation, HIPDNN_ATTR_OPERATION_RMSNORM_Y_EXT, x.dims);
-  expect_dims(operation, HIPDNN_ATTR_OPERATION_RMSNORM_INV_RMS_EXT, statistics);
+  operation.expect_dims(HIPDNN_ATTR_OPERATION_RMSNORM_BIAS_EXT, scale.dims);
+  operation.expect_dims(HIPDNN_ATTR_OPERATION_RMSNORM_Y_EXT, x.dims);
+  operation.expect_dims(HIPDNN_ATTR_OPERATION_RMSNORM_INV_RMS_EXT, statistics);
   expect_one_element(operation, HIPDNN_ATTR_OPERATION_RMSNORM_EPSILON_EXT);
   expect_training_for(operation, HIPDNN_ATTR_OPERATION_RMSNORM_FWD_PHASE_EXT, HIPDNN_ATTR_OPERATION_RMSNORM_INV_RMS_EXT);
 }

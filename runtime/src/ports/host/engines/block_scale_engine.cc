@@ -29,10 +29,6 @@ struct Blocks {
   std::array<std::int64_t, kMostRank> size{};  ///< of a block, per dim
 };
 
-const Tensor& tensor_of(const Graph& graph, hipdnnBackendAttributeName_t name) {
-  return graph.tensors[static_cast<std::size_t>(graph.nodes[0].tensor(name))];
-}
-
 void check_type(const Tensor& t, const char* what, std::initializer_list<hipdnnDataType_t> types) {
   if (!t.has_pointer() || std::ranges::find(types, t.dtype) == types.end()) throw Refusal(text(what, " is ", describe(t)));
 }
@@ -67,9 +63,9 @@ Blocks read_blocks(const Graph& graph) {
   }
   if (node.integer_or(HIPDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_TRANSPOSE_EXT, 0) != 0) throw Refusal("quantizes transposed");
   if (node.integer_or(HIPDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_NEG_SCALE, 0) != 0) throw Refusal("has negative scales");
-  blocks.wide = tensor_of(graph, blocks.quantizes ? HIPDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_XDESC : HIPDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_YDESC);
-  blocks.narrow = tensor_of(graph, blocks.quantizes ? HIPDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_YDESC : HIPDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_XDESC);
-  blocks.scale = tensor_of(graph, blocks.quantizes ? HIPDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_SCALE_DESC
+  blocks.wide = graph.operand(blocks.quantizes ? HIPDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_XDESC : HIPDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_YDESC);
+  blocks.narrow = graph.operand(blocks.quantizes ? HIPDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_YDESC : HIPDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_XDESC);
+  blocks.scale = graph.operand(blocks.quantizes ? HIPDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_SCALE_DESC
                                                    : HIPDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_SCALE_DESC);
   check_type(blocks.wide, "the wide tensor", {HIPDNN_DATA_FLOAT, HIPDNN_DATA_HALF, HIPDNN_DATA_BFLOAT16});
   check_type(blocks.narrow, "the quantized tensor", {HIPDNN_DATA_FP8_E4M3, HIPDNN_DATA_FP8_E5M2, HIPDNN_DATA_INT8});

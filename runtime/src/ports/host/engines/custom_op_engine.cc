@@ -53,7 +53,7 @@ class CustomOpPlan final : public Plan {
     const Node& node = graph.nodes[0];
     uids_ = pointer_uids(graph);
     for (const auto name : {HIPDNN_ATTR_OPERATION_CUSTOM_OP_INPUTS_EXT, HIPDNN_ATTR_OPERATION_CUSTOM_OP_OUTPUTS_EXT}) {
-      for (const int t : node.tensors.at(name)) tensors_.push_back(graph.tensors[static_cast<std::size_t>(t)]);
+      for (const int t : node.tensors.at(name)) tensors_.push_back(graph.tensor(t));
     }
     input_count_ = node.tensors.at(HIPDNN_ATTR_OPERATION_CUSTOM_OP_INPUTS_EXT).size();
     if (node.has(HIPDNN_ATTR_OPERATION_CUSTOM_OP_DATA_EXT)) {

@@ -32,10 +32,6 @@ struct Pooling {
   Layout from{}, to{}, at{};
 };
 
-const Tensor& tensor_of(const Graph& graph, hipdnnBackendAttributeName_t name) {
-  return graph.tensors[static_cast<std::size_t>(graph.nodes[0].tensor(name))];
-}
-
 Spatial spatial_of(const std::vector<std::int64_t>& values, std::size_t skipped, std::int64_t otherwise) {
   Spatial spatial;
   spatial.fill(otherwise);
@@ -52,8 +48,8 @@ Pooling read_pooling(const Graph& graph) {
     throw Refusal("takes one max pooling with indices");
   }
   const Node& node = graph.nodes[0];
-  Pooling p{tensor_of(graph, HIPDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC), tensor_of(graph, HIPDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC),
-            tensor_of(graph, HIPDNN_ATTR_OPERATION_RESAMPLE_FWD_IDXDESC)};
+  Pooling p{graph.operand(HIPDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC), graph.operand(HIPDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC),
+            graph.operand(HIPDNN_ATTR_OPERATION_RESAMPLE_FWD_IDXDESC)};
   for (const Tensor* t : {&p.x, &p.y}) {
     if (t->dtype != HIPDNN_DATA_FLOAT || !t->has_pointer()) throw Refusal(text(describe(*t), " is no tensor of 16 or 32-bit floats in memory"));
   }

@@ -29,8 +29,6 @@ constexpr auto kDataDy = HIPDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY;
 constexpr auto kDataW = HIPDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W;
 constexpr auto kDataDx = HIPDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX;
 
-const Tensor& at(const Graph& graph, int t) { return graph.tensors[static_cast<std::size_t>(t)]; }
-
 /// Requires the rank of the operands to be known to agree.
 Convolution read(const Graph& graph, bool transposed) {
   const Node& node = graph.nodes[0];
@@ -45,8 +43,8 @@ Convolution read(const Graph& graph, bool transposed) {
   c.before = node.ints(HIPDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
   c.after = node.ints(HIPDNN_ATTR_CONVOLUTION_POST_PADDINGS);
   // The image side of the forward convolution has groups times the channels of the filter's dimension 1.
-  const Tensor& image = at(graph, transposed ? c.y : c.x);
-  c.groups = image.dims[1] / at(graph, c.w).dims[1];
+  const Tensor& image = graph.tensor(transposed ? c.y : c.x);
+  c.groups = image.dims[1] / graph.tensor(c.w).dims[1];
   return c;
 }
 
@@ -55,13 +53,13 @@ std::optional<std::string> refuses(const Graph& graph, bool transposed) {
   if (node.integer_or(HIPDNN_ATTR_CONVOLUTION_CONV_MODE, HIPDNN_CROSS_CORRELATION) != HIPDNN_CROSS_CORRELATION) {
     return "convolution " + node.name + " flips its filter (mode CONVOLUTION); only CROSS_CORRELATION is taken";
   }
-  const std::size_t rank = at(graph, node.tensor(transposed ? kDataDy : kForwardX)).dims.size();
-  const Tensor& w = at(graph, node.tensor(transposed ? kDataW : kForwardW));
+  const std::size_t rank = graph.tensor(node.tensor(transposed ? kDataDy : kForwardX)).dims.size();
+  const Tensor& w = graph.tensor(node.tensor(transposed ? kDataW : kForwardW));
   if (rank < 3 || rank > 5) return "convolution " + node.name + " has operands of rank " + std::to_string(rank) + "; taken are 3, 4 and 5";
   for (const auto& [attribute, tensors] : node.tensors) {
-    if (const auto reason = refuses_tensor(at(graph, tensors[0]))) return reason;
+    if (const auto reason = refuses_tensor(graph.tensor(tensors[0]))) return reason;
   }
-  const Tensor& image = at(graph, node.tensor(transposed ? kDataDx : kForwardX));
+  const Tensor& image = graph.tensor(node.tensor(transposed ? kDataDx : kForwardX));
   if (image.dims[1] % w.dims[1] != 0 || w.dims[0] % (image.dims[1] / w.dims[1]) != 0) {
     return "convolution " + node.name + ": channels of " + describe(image) + " and " + describe(w) + " form no groups";
   }
@@ -72,7 +70,7 @@ std::optional<std::string> refuses(const Graph& graph, bool transposed) {
 
 /// Dims and strides of the filter as oneDNN wants them: [g,] output channels, input channels of a group, taps.
 memory::desc filter_desc(const Graph& graph, const Convolution& c) {
-  const Tensor& w = at(graph, c.w);
+  const Tensor& w = graph.tensor(c.w);
   const std::int64_t first = w.dims[0] / c.groups;
   Dims dims{first, w.dims[1]};
   Dims strides{w.strides[0], w.strides[1]};
@@ -146,12 +144,12 @@ std::unique_ptr<Plan> build(const Graph& graph, const PlanOptions& options, bool
   PlanBuilder builder(graph, options);
   const Convolution c = read(graph, transposed);
   const Epilogue epilogue = std::get<Epilogue>(read_epilogue(graph, 0, c.y));
-  const Tensor& result = at(graph, epilogue.result);
+  const Tensor& result = graph.tensor(epilogue.result);
   const auto [bias, steps] = split_bias(graph, result, 1, epilogue.steps);
   Problem problem{c, {}, filter_desc(graph, c), {}};
   if (bias) problem.bias = memory_of({result.dims[1]}, memory::data_type::f32, {1});
-  problem.view = [&](int t) { return memory_of(broadcast_view(at(graph, t), result.dims.size())); };
-  const memory::desc x = memory_of(at(graph, c.x));
+  problem.view = [&](int t) { return memory_of(broadcast_view(graph.tensor(t), result.dims.size())); };
+  const memory::desc x = memory_of(graph.tensor(c.x));
   const memory::desc y = memory_of(result);
   const FusedPrimitive chosen =
       fuse_longest(steps, [&](const std::vector<EpilogueStep>& fused) { return choose(problem, fused, x, y); });

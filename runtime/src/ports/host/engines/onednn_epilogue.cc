@@ -10,8 +10,6 @@ namespace hipdnn_port::onednn {
 
 namespace {
 
-constexpr auto kIn0 = HIPDNN_ATTR_OPERATION_POINTWISE_IN_0_EXT;
-constexpr auto kIn1 = HIPDNN_ATTR_OPERATION_POINTWISE_IN_1_EXT;
 constexpr auto kOut = HIPDNN_ATTR_OPERATION_POINTWISE_OUT_0_EXT;
 constexpr std::size_t kMaxPostOperations = 32;
 
@@ -46,7 +44,7 @@ class ChainReader {
   }
 
  private:
-  const Tensor& tensor(int t) const { return graph_.tensors[static_cast<std::size_t>(t)]; }
+  const Tensor& tensor(int t) const { return graph_.tensor(t); }
   const Node& node(int n) const { return graph_.nodes[static_cast<std::size_t>(n)]; }
   bool is_pointwise(int n) const { return node(n).type == HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR; }
 

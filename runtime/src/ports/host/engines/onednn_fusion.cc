@@ -61,7 +61,7 @@ std::string run_rest(PlanBuilder& builder, const std::vector<EpilogueStep>& step
 BiasAndSteps split_bias(const Graph& graph, const Tensor& result, std::size_t axis, std::vector<EpilogueStep> steps) {
   // Additions commute, so any of the leading ones may go first, where the bias argument is added.
   for (auto step = steps.begin(); step != steps.end() && step->algorithm == dnnl::algorithm::binary_add; ++step) {
-    if (!is_bias(graph.tensors[static_cast<std::size_t>(step->operand)], result, axis)) continue;
+    if (!is_bias(graph.tensor(step->operand), result, axis)) continue;
     const int bias = step->operand;
     steps.erase(step);
     return {bias, std::move(steps)};

@@ -16,19 +16,17 @@ constexpr auto kA = HIPDNN_ATTR_OPERATION_MATMUL_ADESC;
 constexpr auto kB = HIPDNN_ATTR_OPERATION_MATMUL_BDESC;
 constexpr auto kC = HIPDNN_ATTR_OPERATION_MATMUL_CDESC;
 
-const Tensor& at(const Graph& graph, int t) { return graph.tensors[static_cast<std::size_t>(t)]; }
-
 /// A product with all its tensors brought to one rank, and that rank made as small as their strides allow. Dimensions are
 /// batch..., rows, columns; `others` are the epilogue's operands by index in Graph::tensors.
 class Product {
  public:
   Product(const Graph& graph, int a, int b, int c, const std::vector<EpilogueStep>& steps) {
-    rank_ = std::max({at(graph, a).dims.size(), at(graph, b).dims.size(), at(graph, c).dims.size()});
-    a_ = broadcast_view(at(graph, a), rank_);
-    b_ = broadcast_view(at(graph, b), rank_);
-    c_ = broadcast_view(at(graph, c), rank_);
+    rank_ = std::max({graph.tensor(a).dims.size(), graph.tensor(b).dims.size(), graph.tensor(c).dims.size()});
+    a_ = broadcast_view(graph.tensor(a), rank_);
+    b_ = broadcast_view(graph.tensor(b), rank_);
+    c_ = broadcast_view(graph.tensor(c), rank_);
     for (const EpilogueStep& step : steps) {
-      if (step.is_binary()) others_.emplace(step.operand, broadcast_view(at(graph, step.operand), rank_));
+      if (step.is_binary()) others_.emplace(step.operand, broadcast_view(graph.tensor(step.operand), rank_));
     }
     merge_batch();
     merge_rows();
@@ -155,9 +153,9 @@ Problem solve(const Product& product, const std::vector<EpilogueStep>& steps, bo
 
 /// Is there a batch dimension along which the result only repeats itself?
 bool repeats_batches(const Graph& graph, const Node& node) {
-  const Tensor& c = at(graph, node.tensor(kC));
-  const Tensor a = broadcast_view(at(graph, node.tensor(kA)), c.dims.size());
-  const Tensor b = broadcast_view(at(graph, node.tensor(kB)), c.dims.size());
+  const Tensor& c = graph.tensor(node.tensor(kC));
+  const Tensor a = broadcast_view(graph.tensor(node.tensor(kA)), c.dims.size());
+  const Tensor b = broadcast_view(graph.tensor(node.tensor(kB)), c.dims.size());
   for (std::size_t d = 0; d + 2 < c.dims.size(); ++d) {
     if (c.dims[d] > 1 && a.dims[d] == 1 && b.dims[d] == 1) return true;
   }
@@ -169,7 +167,7 @@ bool repeats_batches(const Graph& graph, const Node& node) {
 std::optional<std::string> matmul_refuses(const Graph& graph) {
   const Node& node = graph.nodes[0];
   for (const auto name : {kA, kB, kC}) {
-    const Tensor& tensor = at(graph, node.tensor(name));
+    const Tensor& tensor = graph.tensor(node.tensor(name));
     if (tensor.dims.size() < 2) return "matmul " + node.name + ": " + describe(tensor) + " has fewer than two dimensions";
     if (const auto reason = refuses_tensor(broadcast_view(tensor, tensor.dims.size()))) return reason;
   }
@@ -185,9 +183,9 @@ std::unique_ptr<Plan> build_matmul(const Graph& graph, const PlanOptions& option
   const int a = node.tensor(kA);
   const int b = node.tensor(kB);
   const Epilogue epilogue = std::get<Epilogue>(read_epilogue(graph, 0, node.tensor(kC)));
-  const Tensor& result = at(graph, epilogue.result);
+  const Tensor& result = graph.tensor(epilogue.result);
   const auto [bias, steps] = split_bias(graph, result, result.dims.size() - 1, epilogue.steps);
-  const bool packs = options.constants.contains(at(graph, b).uid);
+  const bool packs = options.constants.contains(graph.tensor(b).uid);
 
   const Product tight(graph, a, b, epilogue.result, epilogue.steps);
   Problem best = solve(tight, steps, packs, bias.has_value());

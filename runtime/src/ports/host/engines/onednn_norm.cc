@@ -19,8 +19,6 @@ constexpr auto kLnScale = HIPDNN_ATTR_OPERATION_LAYERNORM_SCALE_EXT;
 constexpr auto kLnBias = HIPDNN_ATTR_OPERATION_LAYERNORM_BIAS_EXT;
 constexpr auto kLnEpsilon = HIPDNN_ATTR_OPERATION_LAYERNORM_EPSILON_EXT;
 
-const Tensor& at(const Graph& graph, int t) { return graph.tensors[static_cast<std::size_t>(t)]; }
-
 bool is_dense(const Tensor& t) { return same_layout(t.dims, t.strides, plain_strides(t.dims)); }
 
 std::int64_t product(const Dims& dims, std::size_t first, std::size_t last) {
@@ -91,20 +89,20 @@ std::optional<std::string> layernorm_refuses(const Graph& graph) {
       node.integer_or(HIPDNN_ATTR_OPERATION_LAYERNORM_FWD_PHASE_EXT, HIPDNN_NORM_FWD_INFERENCE) != HIPDNN_NORM_FWD_INFERENCE) {
     return "layer norm " + node.name + " is in the training phase; inference without statistics is taken";
   }
-  const Tensor& x = at(graph, node.tensor(kLnX));
+  const Tensor& x = graph.tensor(node.tensor(kLnX));
   const std::int64_t normalized = node.integer_or(HIPDNN_ATTR_OPERATION_LAYERNORM_NORMALIZED_DIM_COUNT_EXT, 1);
   if (normalized < 1 || normalized > x.rank()) {
     return "layer norm " + node.name + " normalizes " + std::to_string(normalized) + " dimensions of " + describe(x);
   }
   for (const auto name : {kLnX, kLnY}) {
-    if (const auto reason = refuses_tensor(at(graph, node.tensor(name)))) return reason;
+    if (const auto reason = refuses_tensor(graph.tensor(node.tensor(name)))) return reason;
   }
   const std::int64_t count = product(x.dims, static_cast<std::size_t>(x.rank() - normalized), x.dims.size());
   for (const auto name : {kLnScale, kLnBias}) {
     if (!node.has_tensor(name)) continue;
-    if (const auto reason = refuses_vector(at(graph, node.tensor(name)), count)) return reason;
+    if (const auto reason = refuses_vector(graph.tensor(node.tensor(name)), count)) return reason;
   }
-  return refuses_scalar(at(graph, node.tensor(kLnEpsilon)));
+  return refuses_scalar(graph.tensor(node.tensor(kLnEpsilon)));
 }
 
 std::unique_ptr<Plan> build_layernorm(const Graph& graph, const PlanOptions& options) {
@@ -112,44 +110,44 @@ std::unique_ptr<Plan> build_layernorm(const Graph& graph, const PlanOptions& opt
   const Node& node = graph.nodes[0];
   const int x = node.tensor(kLnX);
   const int y = node.tensor(kLnY);
-  const Dims& dims = at(graph, x).dims;
+  const Dims& dims = graph.tensor(x).dims;
   const auto outer = dims.size() - static_cast<std::size_t>(node.integer_or(HIPDNN_ATTR_OPERATION_LAYERNORM_NORMALIZED_DIM_COUNT_EXT, 1));
   const Dims matrix{product(dims, 0, outer), product(dims, outer, dims.size())};
   const memory::desc vector = vector_desc(matrix[1]);
-  const auto matrix_desc = [&](int t) { return memory_of(matrix, data_type_of(at(graph, t).dtype), plain_strides(matrix)); };
+  const auto matrix_desc = [&](int t) { return memory_of(matrix, data_type_of(graph.tensor(t).dtype), plain_strides(matrix)); };
 
   normalization_flags flags = normalization_flags::none;
   if (node.has_tensor(kLnScale)) flags = flags | normalization_flags::use_scale;
   if (node.has_tensor(kLnBias)) flags = flags | normalization_flags::use_shift;
-  const auto epsilon = static_cast<float>(at(graph, node.tensor(kLnEpsilon)).scalar());
+  const auto epsilon = static_cast<float>(graph.tensor(node.tensor(kLnEpsilon)).scalar());
   const dnnl::layer_normalization_forward::primitive_desc desc(cpu_engine(), dnnl::prop_kind::forward_inference, matrix_desc(x),
                                                                matrix_desc(y), epsilon, flags, PlanBuilder::attributes());
-  const int from = builder.loaded(x, memory_of(at(graph, x), true), dense_desc(at(graph, x)));
-  const int to = builder.result(y, memory_of(at(graph, y), true), dense_desc(at(graph, y)));
+  const int from = builder.loaded(x, memory_of(graph.tensor(x), true), dense_desc(graph.tensor(x)));
+  const int to = builder.result(y, memory_of(graph.tensor(y), true), dense_desc(graph.tensor(y)));
   std::vector<std::pair<int, int>> arguments{{DNNL_ARG_SRC, builder.view(from, matrix_desc(x))},
                                              {DNNL_ARG_DST, builder.view(to, matrix_desc(y))}};
   if (node.has_tensor(kLnScale)) arguments.emplace_back(DNNL_ARG_SCALE, builder.operand(node.tensor(kLnScale), vector));
   if (node.has_tensor(kLnBias)) arguments.emplace_back(DNNL_ARG_SHIFT, builder.operand(node.tensor(kLnBias), vector));
   builder.run(desc, std::move(arguments));
-  builder.store(y, memory_of(at(graph, y), true), to);
+  builder.store(y, memory_of(graph.tensor(y), true), to);
   return builder.finish(desc.impl_info_str());
 }
 
 std::optional<std::string> batchnorm_refuses(const Graph& graph) {
   const Node& node = graph.nodes[0];
   const BatchnormNames& names = names_of(node);
-  const Tensor& x = at(graph, node.tensor(names.x));
+  const Tensor& x = graph.tensor(node.tensor(names.x));
   if (x.dims.size() < 2 || x.dims.size() > 5) {
     return "batch norm " + node.name + " has operands of rank " + std::to_string(x.dims.size()) + "; taken are 2 to 5";
   }
   for (const auto name : {names.x, names.y}) {
-    if (const auto reason = refuses_tensor(at(graph, node.tensor(name)))) return reason;
+    if (const auto reason = refuses_tensor(graph.tensor(node.tensor(name)))) return reason;
   }
   for (const auto name : {names.mean, names.spread, names.scale, names.bias}) {
-    if (const auto reason = refuses_vector(at(graph, node.tensor(name)), x.dims[1])) return reason;
+    if (const auto reason = refuses_vector(graph.tensor(node.tensor(name)), x.dims[1])) return reason;
   }
   if (has_variance(node)) {
-    if (const auto reason = refuses_scalar(at(graph, node.tensor(kEpsilon)))) return reason;
+    if (const auto reason = refuses_scalar(graph.tensor(node.tensor(kEpsilon)))) return reason;
   }
   const auto epilogue = read_epilogue(graph, 0, node.tensor(names.y));
   if (const std::string* reason = std::get_if<std::string>(&epilogue)) return *reason;
@@ -164,13 +162,13 @@ std::unique_ptr<Plan> build_batchnorm(const Graph& graph, const PlanOptions& opt
   const BatchnormNames& names = names_of(node);
   const int x = node.tensor(names.x);
   const Epilogue epilogue = std::get<Epilogue>(read_epilogue(graph, 0, node.tensor(names.y)));
-  const memory::desc x_stored = memory_of(at(graph, x));
-  const memory::desc y_stored = memory_of(at(graph, epilogue.result));
-  const memory::desc vector = vector_desc(at(graph, x).dims[1]);
+  const memory::desc x_stored = memory_of(graph.tensor(x));
+  const memory::desc y_stored = memory_of(graph.tensor(epilogue.result));
+  const memory::desc vector = vector_desc(graph.tensor(x).dims[1]);
 
   normalization_flags flags = normalization_flags::use_global_stats | normalization_flags::use_scale | normalization_flags::use_shift;
   if (is_relu(epilogue)) flags = flags | normalization_flags::fuse_norm_relu;
-  const float epsilon = has_variance(node) ? static_cast<float>(at(graph, node.tensor(kEpsilon)).scalar()) : 0.0F;
+  const float epsilon = has_variance(node) ? static_cast<float>(graph.tensor(node.tensor(kEpsilon)).scalar()) : 0.0F;
   // Both sides in the result's type and layout: the kernels have no other form.
   const memory::desc x_computed = memory_of(x_stored.get_dims(), y_stored.get_data_type(), y_stored.get_strides());
   const dnnl::batch_normalization_forward::primitive_desc desc(cpu_engine(), dnnl::prop_kind::forward_inference, x_computed, y_stored,

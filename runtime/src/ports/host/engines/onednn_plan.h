@@ -52,7 +52,7 @@ class PlanBuilder {
   PlanBuilder(const Graph& graph, const PlanOptions& options);
 
   const Graph& graph() const { return graph_; }
-  const Tensor& tensor(int t) const { return graph_.tensors[static_cast<std::size_t>(t)]; }
+  const Tensor& tensor(int t) const { return graph_.tensor(t); }
   const dnnl::memory::desc& desc(int slot) const { return slots_[static_cast<std::size_t>(slot)].desc; }
 
   /// The caller's memory of tensor `t`, seen as `desc`.

@@ -13,9 +13,6 @@ namespace {
 using dnnl::algorithm;
 
 constexpr float kLargest = std::numeric_limits<float>::max();
-constexpr auto kIn0 = HIPDNN_ATTR_OPERATION_POINTWISE_IN_0_EXT;
-constexpr auto kIn1 = HIPDNN_ATTR_OPERATION_POINTWISE_IN_1_EXT;
-constexpr auto kIn2 = HIPDNN_ATTR_OPERATION_POINTWISE_IN_2_EXT;
 
 EpilogueStep linear(float scale, float shift) { return eltwise(algorithm::eltwise_linear, scale, shift); }
 
@@ -229,8 +226,8 @@ std::variant<Steps, std::string> node_steps(const Graph& graph, const Node& node
   const int other = node.tensor(value_first ? kIn1 : kIn0);
   if (other == value) {
     steps = self_steps(mode);
-  } else if (graph.tensors[static_cast<std::size_t>(other)].value) {
-    steps = scalar_steps(mode, static_cast<float>(graph.tensors[static_cast<std::size_t>(other)].scalar()), value_first);
+  } else if (graph.tensor(other).value) {
+    steps = scalar_steps(mode, static_cast<float>(graph.tensor(other).scalar()), value_first);
   } else {
     steps = tensor_steps(mode, other, value_first);
   }

@@ -9,6 +9,10 @@
 
 namespace hipdnn_port::onednn {
 
+inline constexpr auto kIn0 = HIPDNN_ATTR_OPERATION_POINTWISE_IN_0_EXT;
+inline constexpr auto kIn1 = HIPDNN_ATTR_OPERATION_POINTWISE_IN_1_EXT;
+inline constexpr auto kIn2 = HIPDNN_ATTR_OPERATION_POINTWISE_IN_2_EXT;
+
 using Steps = std::vector<EpilogueStep>;
 
 /// Stands for the error function, which oneDNN has only inside gelu; a chain that keeps it is refused.

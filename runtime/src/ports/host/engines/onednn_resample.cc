@@ -100,10 +100,10 @@ std::optional<std::string> resample_refuses(const Graph& graph) {
   if (node.has_tensor(HIPDNN_ATTR_OPERATION_RESAMPLE_FWD_IDXDESC) || node.integer_or(HIPDNN_ATTR_RESAMPLE_GENERATE_INDEX_EXT, 0) != 0) {
     return "resample " + node.name + " asks for the indices of the maxima";
   }
-  const std::size_t rank = graph.tensors[static_cast<std::size_t>(node.tensor(kX))].dims.size();
+  const std::size_t rank = graph.tensor(node.tensor(kX)).dims.size();
   if (rank < 3 || rank > 5) return "resample " + node.name + " has operands of rank " + std::to_string(rank) + "; taken are 3, 4 and 5";
   for (const auto name : {kX, kY}) {
-    if (const auto reason = refuses_tensor(graph.tensors[static_cast<std::size_t>(node.tensor(name))])) return reason;
+    if (const auto reason = refuses_tensor(graph.tensor(node.tensor(name)))) return reason;
   }
   const Pooling p = read(graph);
   const bool infinite = node.integer_or(HIPDNN_ATTR_RESAMPLE_PADDING_MODE, HIPDNN_PADDING_ZERO_PAD) == HIPDNN_PADDING_NEG_INF_PAD;

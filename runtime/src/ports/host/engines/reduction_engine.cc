@@ -12,7 +12,7 @@
 namespace hipdnn_port {
 namespace {
 
-RowProgram prepared(const Graph& graph) {
+RowProgram prepared_reduction(const Graph& graph) {
   RowProgram program = lower_rowwise(graph);
   if (program.fold_count() != 1) throw Refusal(text("has ", program.fold_count(), " reductions, expected one"));
   if (program.broadcasts_back()) {
@@ -133,7 +133,7 @@ class ReductionEngine final : public Engine {
 
   std::optional<std::string> refuses(const Graph& graph) const override {
     try {
-      ReductionPlan(graph, prepared(graph), 1);
+      ReductionPlan(graph, prepared_reduction(graph), 1);
     } catch (const Refusal& refusal) {
       return refusal.what();
     }
@@ -141,7 +141,7 @@ class ReductionEngine final : public Engine {
   }
 
   std::unique_ptr<Plan> build(const Graph& graph, const PlanOptions& options) const override {
-    return std::make_unique<ReductionPlan>(graph, prepared(graph), options.threads);
+    return std::make_unique<ReductionPlan>(graph, prepared_reduction(graph), options.threads);
   }
 };
 

@@ -13,7 +13,7 @@ namespace {
 /// Above this the rows no longer stay in any cache and the memory would be per thread.
 constexpr std::int64_t max_scratch_bytes = std::int64_t{64} << 20;
 
-RowProgram prepared(const Graph& graph) {
+RowProgram prepared_rows(const Graph& graph) {
   RowProgram program = lower_rowwise(graph);
   if (program.fold_count() == 1 && !program.broadcasts_back()) {
     throw Refusal("one reduction with nothing spread back over its axes; HOST_REDUCTION_ENGINE takes it");
@@ -61,7 +61,7 @@ class RowwiseEngine final : public Engine {
 
   std::optional<std::string> refuses(const Graph& graph) const override {
     try {
-      RowwisePlan(graph, prepared(graph), 1);
+      RowwisePlan(graph, prepared_rows(graph), 1);
     } catch (const Refusal& refusal) {
       return refusal.what();
     }
@@ -69,7 +69,7 @@ class RowwiseEngine final : public Engine {
   }
 
   std::unique_ptr<Plan> build(const Graph& graph, const PlanOptions& options) const override {
-    return std::make_unique<RowwisePlan>(graph, prepared(graph), options.threads);
+    return std::make_unique<RowwisePlan>(graph, prepared_rows(graph), options.threads);
   }
 };
 

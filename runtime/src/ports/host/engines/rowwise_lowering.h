@@ -87,7 +87,7 @@ class RowLowering {
   int normalized(int centred, int inverse, const Node& node, hipdnnBackendAttributeName_t scale, hipdnnBackendAttributeName_t bias,
                  Reg reg);
 
-  const Tensor& tensor(int index) const { return graph_.tensors[static_cast<std::size_t>(index)]; }
+  const Tensor& tensor(int index) const { return graph_.tensor(index); }
   RowValue& value(int index) { return program_.values[static_cast<std::size_t>(index)]; }
   AxisSet tensor_axes(const Tensor& t) const;
   /// Dimensions are aligned at the last one where ranks differ.

@@ -29,7 +29,7 @@ class Reader {
  public:
   Reader(const Graph& graph, const Node& node) : graph_(graph), node_(node), uids_(pointer_uids(graph)) {}
 
-  const Tensor& tensor(hipdnnBackendAttributeName_t name) const { return graph_.tensors[static_cast<std::size_t>(node_.tensor(name))]; }
+  const Tensor& tensor(hipdnnBackendAttributeName_t name) const { return graph_.tensor(node_.tensor(name)); }
 
   /// The operand under `name`, which must have one of the types.
   SdpaOperand operand(hipdnnBackendAttributeName_t name, std::span<const hipdnnDataType_t> types) const {

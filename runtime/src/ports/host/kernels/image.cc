@@ -1,6 +1,7 @@
 #include "image.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 namespace hipdnn_port::kernels {
 namespace {
@@ -120,15 +121,21 @@ DType read_dtype(const json& value, std::string_view what) {
   refuse_value(what, "an element type", value);
 }
 
+Attributes::Attributes() : Attributes(json::object()) {}
+
+Attributes::Attributes(json values) : values_(std::make_shared<const json>(std::move(values))) {}
+
+bool Attributes::has(std::string_view name) const { return values_->contains(name); }
+
 void Attributes::expect_only(std::initializer_list<std::string_view> known) const {
-  for (const auto& [name, value] : values_.items()) {
+  for (const auto& [name, value] : values_->items()) {
     if (std::ranges::find(known, std::string_view(name)) == known.end()) refuse("attributes.", name, ": unknown to this function");
   }
 }
 
 const json& Attributes::value(std::string_view name) const {
-  const auto found = values_.find(name);
-  if (found == values_.end()) refuse("attributes.", name, ": missing");
+  const auto found = values_->find(name);
+  if (found == values_->end()) refuse("attributes.", name, ": missing");
   return *found;
 }
 

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <sstream>
@@ -12,8 +14,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "../engines/element_type.h"
 
@@ -59,12 +59,12 @@ std::int64_t product(std::span<const std::int64_t> dims);
 /// The attributes of a kernel, each read with the check that it needs. All throw KernelError.
 class Attributes {
  public:
-  Attributes() = default;
-  explicit Attributes(nlohmann::json values) : values_(std::move(values)) {}
+  Attributes();
+  explicit Attributes(nlohmann::json values);
 
   /// Refuses attributes not among `known`: what a newer compiler means by them would get lost.
   void expect_only(std::initializer_list<std::string_view> known) const;
-  bool has(std::string_view name) const { return values_.contains(name); }
+  bool has(std::string_view name) const;
   std::int64_t integer(std::string_view name, std::int64_t least, std::int64_t greatest) const;
   /// A dim of a tensor of this rank.
   std::size_t axis(std::string_view name, std::size_t rank) const;
@@ -78,7 +78,7 @@ class Attributes {
   const nlohmann::json& value(std::string_view name) const;
 
  private:
-  nlohmann::json values_;
+  std::shared_ptr<const nlohmann::json> values_;
 };
 
 /// A parsed image; `inputs` of the tensors come first, then the outputs.
