@@ -13,20 +13,20 @@ WITH_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
 space := $() $()
 # Tests of one file share fixtures, some of which take minutes.
 PYTEST := $(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
-CHECKED := hipdnn_mlir onnxruntime_ep_hipdnn bench examples lit_tests tests runtime third_party
+CHECKED := hipdnn_mlir bench examples lit_tests tests runtime third_party
 
 # The build uses the environment, so that it can be repeated in part. The first one finds nothing there but what pyproject.toml asks for
 # to build, cmake and ninja. Its folder is also that of `make cpp-release`, which therefore compiles the tests alone; the settings in which
 # that differs are stated for both. A warning of a compiler that CI has not met is no error.
 RELEASE := -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DCMAKE_BUILD_TYPE=Release -DHIPDNN_MLIR_WERROR=$(if $(CI),ON,OFF)
-INSTALL := SKBUILD_BUILD_DIR=build/release CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) \
+INSTALL := SKBUILD_BUILD_DIR=$(CURDIR)/build/release CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) \
   SKBUILD_CMAKE_ARGS="$(subst $(space),;,$(RELEASE) -DHIPDNN_MLIR_BUILD_TESTS=OFF -DUSE_HIPDNN=OFF)" \
-  $(BIN)/pip install --disable-pip-version-check --quiet --no-build-isolation --editable
+  $(BIN)/pip install --disable-pip-version-check --quiet --no-build-isolation --editable ./runtime --editable
 
 # Python runs from this tree; what is compiled is installed again when it changes.
-SOURCES := $(shell find runtime third_party -type f -not -path '*/__pycache__/*') $(wildcard cmake/*) CMakeLists.txt pyproject.toml
+SOURCES := $(shell find runtime third_party -type f -not -path '*/__pycache__/*' -not -path 'runtime/python/*.py') $(wildcard cmake/*) CMakeLists.txt pyproject.toml
 
-.PHONY: run test check test-rocm bench clean lint types pytest nightly oldest lit cpp cpp-release cpp-sanitize cpp-thread
+.PHONY: run test wheels check test-rocm bench clean lint types pytest nightly oldest lit cpp cpp-release cpp-sanitize cpp-thread
 .DELETE_ON_ERROR:
 
 run: .venv/.examples
@@ -48,10 +48,18 @@ lint: .venv/.test
 	$(BIN)/python runtime/check_includes.py
 
 types: .venv/.test
-	$(BIN)/mypy -p hipdnn_mlir -p onnxruntime_ep_hipdnn
+	$(BIN)/mypy -p hipdnn_mlir -p hipdnn_mlir_runtime
 
-pytest: .venv/.test
+pytest: build/wheels/.ready
 	$(PYTEST)
+
+# The wheels of the runtime and of the compiler, for Python and C library of this machine; `make manylinux` is for others.
+wheels: build/wheels/.ready
+build/wheels/.ready: .venv/.test $(shell find hipdnn_mlir runtime/python -name '*.py')
+	rm -rf $(@D) && mkdir -p $(@D)
+	$(subst --editable,,$(subst pip install,pip wheel --wheel-dir $(@D) --no-deps,$(INSTALL))) .
+	@du -h $(@D)/*.whl
+	@touch $@
 
 nightly: .venv/.test
 	HIPDNN_DRAWS=50 $(PYTEST) -m hypothesis
@@ -96,11 +104,11 @@ test-rocm:
 	  --conformance build/release/runtime/src/ports/host/host_abi_tests/test_host_abi
 
 # Debian's python3 comes without ensurepip; the host's pip then fills the environment.
-.venv/.ready: pyproject.toml
+.venv/.ready: runtime/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python >= 3.11 is needed: set PYTHON=")'
 	$(PYTHON) -m venv .venv >/dev/null 2>&1 || { $(PYTHON) -m venv --clear --without-pip .venv && \
 	  $(PYTHON) -m pip --python $(BIN)/python install --quiet pip; }
-	$(BIN)/python -c 'import tomllib; b = tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"]; \
+	$(BIN)/python -c 'import tomllib; b = tomllib.load(open("runtime/pyproject.toml", "rb"))["build-system"]["requires"]; \
 	  print("\n".join([*b, "cmake>=3.25", "ninja"]))' > .venv/build-requires.txt
 	$(BIN)/pip install --disable-pip-version-check --quiet -r .venv/build-requires.txt
 	@touch $@

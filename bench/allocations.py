@@ -58,8 +58,8 @@ def _measure(program: str, threads: int) -> dict[str, float]:
     """Run in the preloaded process: warm up, then record."""
     import numpy as np
 
-    from hipdnn_mlir.cli.inputs import Inputs
-    from hipdnn_mlir.session.session import Session
+    from hipdnn_mlir_runtime.cli.inputs import Inputs
+    from hipdnn_mlir_runtime.session.session import Session
 
     session = Session(program, threads=threads)
     feeds = Inputs(session).draw()

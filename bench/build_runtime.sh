@@ -19,10 +19,10 @@ cmake --build "$build" -- -k 0 >>"$build.log" || {
   tail -60 "$build.log" >&2
   exit 1
 }
-package=$site/hipdnn_mlir
+package=$site/hipdnn_mlir_runtime
 mkdir -p "$package/lib"
-ln -sfn "$root"/hipdnn_mlir/* "$package/"
+ln -sfn "$root/hipdnn_mlir" "$site/"
+ln -sfn "$root"/runtime/python/hipdnn_mlir_runtime/* "$package/"
 ln -sfn "$root/third_party/hipdnn/enums.json" "$package/"
-ln -sfn "$root/onnxruntime_ep_hipdnn" "$site/"
 find "$build" -name '_runtime*.so' -exec ln -sfn {} "$package/" \;
 find "$build" -name 'libhipdnn_*.so' -exec ln -sfn {} "$package/lib/" \;

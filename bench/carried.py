@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from onnx import numpy_helper
 
 import models
-from hipdnn_mlir.errors import RefusedPlan
 from hipdnn_mlir.ops.constant_plan import ConstantPlan
+from hipdnn_mlir_runtime.errors import RefusedPlan
 
 Array = npt.NDArray[np.generic]
 

@@ -24,7 +24,7 @@ from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_te
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 import models
-import onnxruntime_ep_hipdnn as hipdnn_ep
+from hipdnn_mlir_runtime import ort_ep
 from row import Row
 
 STEADY_RUNS = 5
@@ -70,7 +70,7 @@ def _session(model: Path, cache: Path, threads: int, max_specializations: int = 
     options.log_severity_level = 3
     options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
     settings = {"cache_dir": str(cache), "threads": str(threads), "max_specializations": str(max_specializations)}
-    hipdnn_ep.add_to_session_options(options, settings)
+    ort_ep.add_to_session_options(options, settings)
     return ort.InferenceSession(str(model), sess_options=options)
 
 

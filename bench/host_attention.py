@@ -21,7 +21,7 @@ import onnxruntime as ort
 from onnx import TensorProto, helper
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from hipdnn_mlir.abi import Pointwise, Reduce
+from hipdnn_mlir_runtime.abi import Pointwise, Reduce
 from host_engines.anchor_graph import ONEDNN, AnchorGraph
 from host_engines.host_graph import ROWWISE, HostGraph
 from host_engines.sdpa_graph import Attention

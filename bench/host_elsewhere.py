@@ -12,9 +12,9 @@ from pathlib import Path
 
 import carried
 import hipdnn_mlir
-from hipdnn_mlir.cli.inputs import Inputs
-from hipdnn_mlir.cli.measure import interleave
 from hipdnn_mlir.cli.verification import TOLERANCES, distances
+from hipdnn_mlir_runtime.cli.inputs import Inputs
+from hipdnn_mlir_runtime.cli.measure import interleave
 
 
 def compare(path: Path, threads: int, repeat: int) -> str:

@@ -20,7 +20,7 @@ import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from hipdnn_mlir.abi import Pointwise
+from hipdnn_mlir_runtime.abi import Pointwise
 from host_engines.anchor_graph import ONEDNN, AnchorGraph, channels_last
 
 PAUSE_S = 0.01

@@ -18,7 +18,7 @@ import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from hipdnn_mlir.abi import Pointwise, Reduce
+from hipdnn_mlir_runtime.abi import Pointwise, Reduce
 from host_engines.host_graph import REDUCTION, ROWWISE, HostGraph, HostPlan
 
 CHANNELS_LAST = (0, 2, 3, 1)

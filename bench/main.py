@@ -18,9 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 # The models live with the tests, which this directory is not a part of.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
@@ -33,10 +30,12 @@ import large_model
 import models
 import onnxruntime_ep
 import torch_first
-from hipdnn_mlir.cli.execution import reference_runner
-from hipdnn_mlir.cli.inputs import Inputs
-from hipdnn_mlir.cli.measure import interleave
 from hipdnn_mlir.cli.verification import TOLERANCES, distances
+from hipdnn_mlir_runtime.cli.execution import reference_runner
+from hipdnn_mlir_runtime.cli.inputs import Inputs
+from hipdnn_mlir_runtime.cli.measure import interleave
+from hipdnn_mlir_runtime.cli.progress import working
+from hipdnn_mlir_runtime.cli.tables import table
 from row import Row
 
 FRESH_RUNS = 5
@@ -162,17 +161,15 @@ def measure(scratch: Path, threads: int, repeat: int, report: Callable[[str], No
     return rows + dynamic_dimensions.measure(scratch, threads, report)
 
 
-def to_table(rows: list[Row]) -> Table:
+def to_table(rows: list[Row]) -> str:
     """Return the table for people."""
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold")
-    for column in ("", "target", "measured", "", "behind it"):
-        table.add_column(column, justify="right" if column in ("target", "measured") else "left")
+    cells = []
     for row in rows:
         digits = 0 if not row.unit and row.measured == int(row.measured) else 2
-        verdict = "[green]reached[/]" if row.is_reached else "[red]missed[/]"
         target = f"<= {row.target:.{2 if row.unit else 0}f} {row.unit}"
-        table.add_row(row.name, target, f"{row.measured:.{digits}f} {row.unit}", verdict, row.note)
-    return table
+        verdict = "reached" if row.is_reached else "missed"
+        cells.append((row.name, target, f"{row.measured:.{digits}f} {row.unit}", verdict, row.note))
+    return table("measured", ("what", "target", "measured", "", "behind it"), cells, ["target", "measured"])
 
 
 def main() -> None:
@@ -182,13 +179,9 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=50, help="timed runs of each model")
     parser.add_argument("--threads", type=int, default=2, help="CPU threads on either side")
     arguments = parser.parse_args()
-    console = Console(stderr=True)
-    with tempfile.TemporaryDirectory() as scratch, console.status("measuring") as status:
-        rows = measure(
-            Path(scratch), arguments.threads, arguments.repeat, lambda what: status.update(f"measuring {what}")
-        )
-    # Elsewhere than on a terminal, such as in a log, a line per row reads best.
-    Console(width=None if sys.stdout.isatty() else 180).print(to_table(rows))
+    with tempfile.TemporaryDirectory() as scratch, working("measuring") as report:
+        rows = measure(Path(scratch), arguments.threads, arguments.repeat, report)
+    print(to_table(rows))
     if arguments.json:
         arguments.json.parent.mkdir(parents=True, exist_ok=True)
         data = {

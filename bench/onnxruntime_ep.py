@@ -22,9 +22,9 @@ from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_te
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 import hipdnn_mlir
-import onnxruntime_ep_hipdnn as hipdnn_ep
 import untaken
-from hipdnn_mlir.cli.measure import interleave
+from hipdnn_mlir_runtime import ort_ep
+from hipdnn_mlir_runtime.cli.measure import interleave
 from row import Row
 
 RUNS, TURNS, SESSIONS = 2000, 15, 15
@@ -57,7 +57,7 @@ def _options(provider: dict[str, str] | None) -> ort.SessionOptions:
         devices = [
             device
             for device in ort.get_ep_devices()
-            if device.ep_name == hipdnn_ep.get_ep_name() and device.device.type == ort.OrtHardwareDeviceType.CPU
+            if device.ep_name == ort_ep.get_ep_name() and device.device.type == ort.OrtHardwareDeviceType.CPU
         ]
         options.add_provider_for_devices(devices[:1], {"threads": "1", **provider})
     return options
@@ -189,7 +189,7 @@ def measure(scratch: Path, models: Mapping[str, tuple[Path, float]], threads: in
         threads: CPU threads of the whole models' runs, on either side.
         repeat: Timed runs of each.
     """
-    ort.register_execution_provider_library("hipdnn", hipdnn_ep.get_library_path())
+    ort.register_execution_provider_library("hipdnn", ort_ep.get_library_path())
     cache = scratch / "ep_cache"
     large_model = next(file for file, _ in models.values())
     whole = [whole_model(name, file, limit, cache, threads, repeat) for name, (file, limit) in models.items()]

@@ -115,15 +115,15 @@ def _subject(model: str, threads: int, first: str | None) -> None:
     import numpy as np
     import onnxruntime as ort
 
-    import onnxruntime_ep_hipdnn as hipdnn_ep
-    from hipdnn_mlir.cli.measure import interleave
+    from hipdnn_mlir_runtime import ort_ep
+    from hipdnn_mlir_runtime.cli.measure import interleave
 
     sessions = []
     for is_ours in (True, False):
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads
         if is_ours:
-            hipdnn_ep.add_to_session_options(options, {"threads": str(threads)})
+            ort_ep.add_to_session_options(options, {"threads": str(threads)})
         sessions.append(ort.InferenceSession(model, sess_options=options))
     feeds = {
         port.name: np.random.default_rng(0).random([d if isinstance(d, int) else 1 for d in port.shape], np.float32)

@@ -17,7 +17,7 @@ from PIL import Image, ImageDraw, ImageFont
 from rapidocr_onnxruntime import RapidOCR
 from rapidocr_onnxruntime.utils import infer_engine
 
-import onnxruntime_ep_hipdnn as hipdnn_ep
+from hipdnn_mlir_runtime import ort_ep
 
 LINES = ("Hello RapidOCR", "Sizes of dims are open", "42 lines", "a somewhat longer line of text at the end")
 TOLERANCE = 1e-4
@@ -30,7 +30,7 @@ class Session(ort.InferenceSession):
     made: ClassVar[list[ort.InferenceSession]] = []
 
     def __init__(self, path: str, sess_options: ort.SessionOptions, **_: Any) -> None:
-        hipdnn_ep.add_to_session_options(sess_options, {"cache_dir": CACHE})
+        ort_ep.add_to_session_options(sess_options, {"cache_dir": CACHE})
         sess_options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
         super().__init__(path, sess_options=sess_options)
         self.disable_fallback()

@@ -15,10 +15,11 @@ from typing import Any, ParamSpec, TypeVar
 import onnx
 from torch_mlir import ir
 
-from .abi import Attribute as A
-from .abi import AttributeType as T
-from .abi import DataType, Descriptor
-from .errors import HipdnnMlirError, ModelError
+from hipdnn_mlir_runtime.abi import Attribute as A
+from hipdnn_mlir_runtime.abi import AttributeType as T
+from hipdnn_mlir_runtime.abi import DataType, Descriptor
+from hipdnn_mlir_runtime.errors import HipdnnMlirError, ModelError
+
 from .frontend.decompositions.call import Call
 from .frontend.decompositions.registry import Decomposition
 from .frontend.decompositions.table import DECOMPOSITIONS

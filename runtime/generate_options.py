@@ -1,4 +1,4 @@
-"""Write options_table.h from hipdnn_mlir/options.json: what a device and the provider are given, with the defaults of the table."""
+"""Write options_table.h from options.json: what a device and the provider are given, with the defaults of the table."""
 
 import json
 import sys

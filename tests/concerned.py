@@ -22,7 +22,7 @@ TESTS = Path(__file__).parent
 ROOT = TESTS.parent
 _STARTED = time.monotonic()
 _LIMIT_S = float(os.environ.get("HIPDNN_CHECK_S", "100"))
-_EVERYWHERE = ("hipdnn_mlir", "hipdnn_mlir.errors")
+_EVERYWHERE = ("hipdnn_mlir", "hipdnn_mlir_runtime.errors")
 """What every test imports, and so says nothing of what it is about."""
 
 

@@ -67,7 +67,7 @@ def command(tmp_path: Path) -> Command:
 
     def run(*arguments: object, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-P", "-m", "hipdnn_mlir.cli.main", *map(str, arguments)],
+            [sys.executable, "-P", "-m", "hipdnn_mlir", *map(str, arguments)],
             capture_output=True,
             text=True,
             cwd=work,

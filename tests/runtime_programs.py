@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from hipdnn_mlir.abi import Attribute, AttributeType, Descriptor, Pointwise
-from hipdnn_mlir.dtypes import BY_NAME, BY_NUMPY
+from hipdnn_mlir_runtime.abi import Attribute, AttributeType, Descriptor, Pointwise
+from hipdnn_mlir_runtime.dtypes import BY_NAME, of_numpy
 
 Array = np.ndarray[Any, Any]
 Attributes = list[list[Any]]
@@ -136,7 +136,7 @@ def container_bytes(text: str, tensors: Mapping[str, Array]) -> bytes:
         raw = array.tobytes()
         shape = list(array.shape)
         header[name] = {
-            "dtype": names[BY_NUMPY[array.dtype].name],
+            "dtype": names[of_numpy(array.dtype).name],
             "shape": shape,
             "data_offsets": [len(data), len(data) + len(raw)],
         }

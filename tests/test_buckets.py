@@ -33,8 +33,8 @@ from bucket_models import (
 )
 from conftest import Command
 from drawing import draws
-from hipdnn_mlir.errors import ModelError, PaddingError, ProgramError
-from hipdnn_mlir.session import padding as padded_arrays
+from hipdnn_mlir_runtime.errors import ModelError, PaddingError, ProgramError
+from hipdnn_mlir_runtime.session import padding as padded_arrays
 
 
 @pytest.mark.parametrize("name", SAFE)
@@ -182,7 +182,7 @@ def test_broken_buckets_of_a_program_are_refused(buckets: object, message: str) 
 
 def test_a_size_that_is_a_bucket_is_used_where_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
     session = hipdnn_mlir.compile(model(RELU), buckets={"b": [4]}).session()
-    monkeypatch.setattr("hipdnn_mlir.session.session.padded", None)
+    monkeypatch.setattr("hipdnn_mlir_runtime.session.session.padded", None)
     out = np.empty((4, 3), np.float32)
     (got,) = session.run(None, {"x": floats(4, 3)}, out={"y": out})
     assert got is out

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from hipdnn_mlir import _runtime
-from hipdnn_mlir.errors import DeviceError
+from hipdnn_mlir_runtime import _runtime
+from hipdnn_mlir_runtime.errors import DeviceError
 
 ROOT = Path(__file__).parents[1]
 HIDDEN = """

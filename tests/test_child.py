@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hipdnn_mlir.errors import ModelError, PassError
 from hipdnn_mlir.service.child import perform_in_child
 from hipdnn_mlir.service.request import Request
+from hipdnn_mlir_runtime.errors import ModelError, PassError
 
 _SABOTAGE = """
 import os, sys, time

@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from hipdnn_mlir.cli import main as cli
+from hipdnn_mlir_runtime.cli import main as cli
 from models import GraphBuilder
 
 Report = Callable[..., tuple[int, dict[str, Any], str]]

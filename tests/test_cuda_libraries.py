@@ -19,8 +19,8 @@ PACKAGE = Path(hipdnn_mlir.__file__).parent
 @pytest.mark.parametrize(
     "ask",
     [
-        "from hipdnn_mlir.session.devices import list_devices; list_devices()",
-        "from hipdnn_mlir.cli import main; main.app(['devices'], standalone_mode=False)",
+        "from hipdnn_mlir_runtime.session.devices import list_devices; list_devices()",
+        "from hipdnn_mlir_runtime.cli import main; main.app(['devices'], standalone_mode=False)",
         "from hipdnn_mlir.placement import plans; plans._opened('sm_90', False)",
     ],
 )

@@ -15,7 +15,7 @@ import pytest
 import hipdnn_mlir
 from deep_models import MODELS, WIDTH
 from hipdnn_mlir.targets.table import AMD, FUSILLI, TARGETS
-from hipdnn_mlir.walks import operands_first
+from hipdnn_mlir_runtime.walks import operands_first
 
 pytestmark = pytest.mark.slow
 

@@ -13,10 +13,8 @@ import pytest
 from torch_mlir import ir
 
 import torch_ir
-from hipdnn_mlir.abi import Descriptor
 from hipdnn_mlir.codegen.generate import FUNCTIONS as GENERATED
 from hipdnn_mlir.compiler.program import Program
-from hipdnn_mlir.dtypes import BF16, BOOL, DType
 from hipdnn_mlir.dynamic.padding.dependence import FUNCTIONS, OPERATIONS
 from hipdnn_mlir.dynamic.padding.dims import Factor, plain
 from hipdnn_mlir.dynamic.padding.follow import follow
@@ -34,6 +32,8 @@ from hipdnn_mlir.ops.spec import TensorType
 from hipdnn_mlir.passes.pipeline import OFFLOAD_STEPS, Runner
 from hipdnn_mlir.program.emit import emit
 from hipdnn_mlir.targets import host
+from hipdnn_mlir_runtime.abi import Descriptor
+from hipdnn_mlir_runtime.dtypes import BF16, BOOL, DType
 
 PADDED = "n"
 WINDOWED = (

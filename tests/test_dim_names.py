@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import hipdnn_mlir
-from hipdnn_mlir.errors import ModelError
+from hipdnn_mlir_runtime.errors import ModelError
 
 PART = "float[n,3] y, float[n,4] v) { y = Relu(x) v = Relu(z) }"
 OWN: dict[str, tuple[str, dict[str, tuple[int, ...]]]] = {

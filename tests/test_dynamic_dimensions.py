@@ -18,7 +18,7 @@ from onnx import numpy_helper, parser
 
 import hipdnn_mlir
 from drawing import draws
-from hipdnn_mlir.errors import ModelError, UnsupportedError
+from hipdnn_mlir_runtime.errors import ModelError, UnsupportedError
 
 RELU = "g (float[batch,3] x) => (float[batch,3] y) { y = Relu(x) }"
 

@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import hipdnn_mlir
-from hipdnn_mlir.errors import HipdnnMlirError, ModelError, UnsupportedError
+from hipdnn_mlir_runtime.errors import HipdnnMlirError, ModelError, UnsupportedError
 
 
 def _model(nodes, shape, outputs, initializers=(), out_shape=None) -> onnx.ModelProto:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hipdnn_mlir.errors import (
+from hipdnn_mlir_runtime.errors import (
     DeviceError,
     HipdnnMlirError,
     ModelError,

@@ -12,8 +12,8 @@ import pytest
 from onnx import numpy_helper
 
 import hipdnn_mlir
-from hipdnn_mlir.cli import main as cli
-from hipdnn_mlir.errors import HipdnnMlirError, ModelError, UnsupportedError
+from hipdnn_mlir_runtime.cli import main as cli
+from hipdnn_mlir_runtime.errors import HipdnnMlirError, ModelError, UnsupportedError
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "a size that no expression gives": (

@@ -11,9 +11,9 @@ import pytest
 from onnx import TensorProto, helper
 
 import hipdnn_mlir
-from hipdnn_mlir.cli import main as cli
-from hipdnn_mlir.errors import DeviceError, PlanRefusedError, RefusedPlan
 from hipdnn_mlir.placement import plans
+from hipdnn_mlir_runtime.cli import main as cli
+from hipdnn_mlir_runtime.errors import DeviceError, PlanRefusedError, RefusedPlan
 from ort_ep.small_models import convolution
 
 WORDS = "no engine for it"

@@ -20,11 +20,11 @@ from torch_mlir.dialects import torch
 import hipdnn_mlir
 from custom_ops import register_sort_rows
 from hipdnn_mlir import extension
-from hipdnn_mlir.errors import HipdnnMlirError, ModelError, UnsupportedError
 from hipdnn_mlir.frontend.decompositions.table import DECOMPOSITIONS
 from hipdnn_mlir.frontend.shape_inference import RESULTS
 from hipdnn_mlir.ir.module_pass import PASSES
 from hipdnn_mlir.ops.table import rows
+from hipdnn_mlir_runtime.errors import DeviceError, HipdnnMlirError, ModelError, UnsupportedError
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "extension"
 
@@ -110,7 +110,7 @@ def test_operator_becomes_a_custom_operation(descending: int) -> None:
 def test_custom_operation_that_nothing_implements_is_refused_by_the_library() -> None:
     extension.custom_op("acme", "Nowhere", id="acme.nowhere")(lambda operands, attributes: operands)
     program = hipdnn_mlir.compile(model("g (float[2,6] x) => (float[2,6] y) { y = acme.Nowhere(x) }"))
-    with pytest.raises(hipdnn_mlir.errors.DeviceError, match=r"acme\.nowhere"):
+    with pytest.raises(DeviceError, match=r"acme\.nowhere"):
         program.session()
 
 
@@ -174,7 +174,7 @@ def test_failure_of_an_extension_is_the_users_with_its_line(case: str, tmp_path:
     arguments = ["--extension", "failing", "compile", "model.onnx", "--in-process"]
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     environment.pop(extension.VARIABLE, None)
-    command = [sys.executable, "-P", "-m", "hipdnn_mlir.cli.main", *arguments]
+    command = [sys.executable, "-P", "-m", "hipdnn_mlir_runtime.cli.main", *arguments]
     result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 2, result.stderr
     assert re.search(message, result.stderr), result.stderr
@@ -187,7 +187,7 @@ def test_command_line_imports_extensions_in_its_child_too(tmp_path: Path) -> Non
         sys.executable,
         "-P",
         "-m",
-        "hipdnn_mlir.cli.main",
+        "hipdnn_mlir_runtime.cli.main",
         "--extension",
         "acme",
         "compile",

@@ -7,8 +7,8 @@ from onnx import TensorProto
 
 import hipdnn_mlir
 import models
-from hipdnn_mlir.abi import Attribute, Descriptor
-from hipdnn_mlir.errors import DeviceError, ModelError
+from hipdnn_mlir_runtime.abi import Attribute, Descriptor
+from hipdnn_mlir_runtime.errors import DeviceError, ModelError
 from models import GraphBuilder
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")

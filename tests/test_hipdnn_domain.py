@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import hipdnn_mlir
-from hipdnn_mlir.errors import ModelError, UnsupportedError
+from hipdnn_mlir_runtime.errors import ModelError, UnsupportedError
 
 RNG = np.random.default_rng(7)
 

@@ -10,11 +10,11 @@ import onnxruntime as ort
 import pytest
 
 import hipdnn_mlir
-from hipdnn_mlir import _runtime
-from hipdnn_mlir.errors import DeviceError, UnsupportedError
 from hipdnn_mlir.ops.kernels import Kernel
-from hipdnn_mlir.session import devices
 from hipdnn_mlir.targets import host
+from hipdnn_mlir_runtime import _runtime
+from hipdnn_mlir_runtime.errors import DeviceError, UnsupportedError
+from hipdnn_mlir_runtime.session import devices
 from models import GraphBuilder
 
 
@@ -105,7 +105,7 @@ def test_answers_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
         devices.forward_log()
     devices.open_device.cache_clear()
     assert host._answer.cache_info().misses > 0
-    assert [record.message for record in caplog.records if record.name == "hipdnn_mlir.hipdnn"] == []
+    assert [record.message for record in caplog.records if record.name == "hipdnn_mlir_runtime.hipdnn"] == []
 
 
 @pytest.fixture

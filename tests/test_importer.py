@@ -12,7 +12,6 @@ from onnx import TensorProto, helper, numpy_helper, parser
 from hipdnn_mlir.compiler.compile import compile as compile_model
 from hipdnn_mlir.compiler.convert import convert
 from hipdnn_mlir.compiler.lower import lower_to_torch
-from hipdnn_mlir.errors import ModelError, UnsupportedError
 from hipdnn_mlir.frontend.model_file import read_model
 from hipdnn_mlir.frontend.prepare import slim_models
 from hipdnn_mlir.frontend.sizes.input_sizes import input_sizes
@@ -20,6 +19,7 @@ from hipdnn_mlir.ir.blocks import functions, operations
 from hipdnn_mlir.ir.dialect import make_context
 from hipdnn_mlir.ir.imported import Imported
 from hipdnn_mlir.passes.pipeline import Runner
+from hipdnn_mlir_runtime.errors import ModelError, UnsupportedError
 
 
 def model(text: str, opset: int = 21, **weights: np.ndarray) -> onnx.ModelProto:

@@ -6,12 +6,12 @@ import math
 
 import pytest
 
-from hipdnn_mlir.dtypes import BOOL, F32, I16, I64, DType
-from hipdnn_mlir.errors import Reject
 from hipdnn_mlir.ops.emitter import Operand, Storage
 from hipdnn_mlir.ops.kernels import Kernel
 from hipdnn_mlir.ops.regions import kernel_region
 from hipdnn_mlir.ops.spec import OpView, TensorArg, TensorType
+from hipdnn_mlir_runtime.dtypes import BOOL, F32, I16, I64, DType
+from hipdnn_mlir_runtime.errors import Reject
 
 
 def view(name: str, args: list[object], *results: TensorType, **attributes: object) -> OpView:

@@ -13,7 +13,7 @@ from onnx.reference import ReferenceEvaluator
 from onnxruntime.capi import onnxruntime_pybind11_state as onnxruntime_errors
 
 import hipdnn_mlir
-from hipdnn_mlir.errors import DeviceError, UnsupportedError
+from hipdnn_mlir_runtime.errors import DeviceError, UnsupportedError
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from types import ModuleType
 
 import pytest
 
-import hipdnn_mlir.options
-from hipdnn_mlir.cli.option_needs import NEEDS
-from hipdnn_mlir.options import options_of
+import hipdnn_mlir_runtime.options
 from hipdnn_mlir.report import options_doc, records_doc
+from hipdnn_mlir_runtime.cli.needs import NEEDS
+from hipdnn_mlir_runtime.options import options_of
 
-TABLE = json.loads(Path(hipdnn_mlir.options.__file__).with_name("options.json").read_text())
+TABLE = json.loads(Path(hipdnn_mlir_runtime.options.__file__).with_name("options.json").read_text())
 COMMANDS = {"compile", "run", "explain", "verify", "inspect", "devices"}
 PLACES = {"session", "runtime", "provider"} | COMMANDS
 KEYS = {"in", "type", "default", "range", "choices", "form", "flag", "needs", "help"}

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from torch_mlir import ir
 
-from hipdnn_mlir.errors import HipdnnMlirError, PassError
 from hipdnn_mlir.ir.dialect import make_context
 from hipdnn_mlir.ir.module_pass import PASSES, ModulePass
 from hipdnn_mlir.passes.pipeline import PIPELINES, STEPS, Runner, Step, build, parse_element, split_top_level
+from hipdnn_mlir_runtime.errors import HipdnnMlirError, PassError
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from onnx import TensorProto, helper, numpy_helper, parser
 import models
 import untaken
 from drawing import draws
-from hipdnn_mlir.errors import ModelError
 from hipdnn_mlir.placement import Placement, place
+from hipdnn_mlir_runtime.errors import ModelError
 from placement_checks import assert_equals_onnxruntime
 
 RNG = np.random.default_rng(0)

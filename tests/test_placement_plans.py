@@ -7,8 +7,8 @@ import json
 import pytest
 
 import hipdnn_mlir
-from hipdnn_mlir.errors import DeviceError, PlanRefusedError, RefusedPlan
 from hipdnn_mlir.placement import place, plans
+from hipdnn_mlir_runtime.errors import DeviceError, PlanRefusedError, RefusedPlan
 from ort_ep.small_models import convolution
 
 

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from conftest import Command
-from hipdnn_mlir.cli.main import app
-from hipdnn_mlir.errors import ModelError, ProgramError
-from hipdnn_mlir.options import Settings, options_of
-from hipdnn_mlir.session import session as session_module
-from hipdnn_mlir.session.devices import list_devices, open_device
-from hipdnn_mlir.session.options import SessionOptions, device_options
-from hipdnn_mlir.session.session import Session
+from hipdnn_mlir_runtime.cli.main import app
+from hipdnn_mlir_runtime.errors import ModelError, ProgramError
+from hipdnn_mlir_runtime.options import Settings, options_of
+from hipdnn_mlir_runtime.session import session as session_module
+from hipdnn_mlir_runtime.session.devices import list_devices, open_device
+from hipdnn_mlir_runtime.session.options import SessionOptions, device_options
+from hipdnn_mlir_runtime.session.session import Session
 from runtime_programs import Array, ProgramText, convolution, relu_of_sum
 
 SHAPE = (2, 3, 4, 5)
@@ -196,9 +196,9 @@ def test_the_user_s_cache_folder_is_used_when_asked_for(
 def test_the_library_s_lines_reach_python_s_log_when_somebody_looks(
     afresh: Callable[..., Session], caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.INFO, "hipdnn_mlir.hipdnn"):
+    with caplog.at_level(logging.INFO, "hipdnn_mlir_runtime.hipdnn"):
         afresh(relu_of_sum(SHAPE))
-    lines = [record.message for record in caplog.records if record.name == "hipdnn_mlir.hipdnn"]
+    lines = [record.message for record in caplog.records if record.name == "hipdnn_mlir_runtime.hipdnn"]
     assert any("plan for graph" in line and "rowwise" in line for line in lines), lines
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hipdnn_mlir import _runtime
-from hipdnn_mlir.errors import ModelError
-from hipdnn_mlir.session.arrays import Port, stream_address, to_input, to_output
-from hipdnn_mlir.session.devices import open_device
-from hipdnn_mlir.session.options import device_options
-from hipdnn_mlir.session.session import Session
+from hipdnn_mlir_runtime import _runtime
+from hipdnn_mlir_runtime.errors import ModelError
+from hipdnn_mlir_runtime.session.arrays import Port, stream_address, to_input, to_output
+from hipdnn_mlir_runtime.session.devices import open_device
+from hipdnn_mlir_runtime.session.options import device_options
+from hipdnn_mlir_runtime.session.session import Session
 from runtime_programs import Array, relu_of_sum
 
 SHAPE = (2, 3)

@@ -19,7 +19,7 @@ import models
 from conftest import Command
 from drawing import draws
 from hipdnn_mlir.cli.verification import TOLERANCES, distances
-from hipdnn_mlir.errors import ModelError
+from hipdnn_mlir_runtime.errors import ModelError
 from models import GraphBuilder
 
 

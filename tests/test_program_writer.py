@@ -13,9 +13,9 @@ import safetensors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hipdnn_mlir.errors import HipdnnMlirError, ProgramError
 from hipdnn_mlir.program.file import ALIGNMENT, FILLER, read_metadata, write
 from hipdnn_mlir.program.schema import Buffer, Constant, Executable, Execute, Location, Port, ProgramModel
+from hipdnn_mlir_runtime.errors import HipdnnMlirError, ProgramError
 
 
 def program_of(weights: Mapping[str, np.ndarray]) -> ProgramModel:

@@ -17,11 +17,11 @@ from onnx import TensorProto
 
 import hipdnn_mlir
 from bucket_models import model as parsed
-from hipdnn_mlir.cli import main as cli
-from hipdnn_mlir.cli.inputs import Given, Inputs
 from hipdnn_mlir.compiler.specializations import compile_specializations
-from hipdnn_mlir.session.arrays import Port
-from hipdnn_mlir.session.session import Session
+from hipdnn_mlir_runtime.cli import main as cli
+from hipdnn_mlir_runtime.cli.inputs import Given, Inputs
+from hipdnn_mlir_runtime.session.arrays import Port
+from hipdnn_mlir_runtime.session.session import Session
 from models import GraphBuilder
 
 I64 = TensorProto.INT64

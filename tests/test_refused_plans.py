@@ -12,14 +12,14 @@ import onnxruntime as ort
 import pytest
 
 import hipdnn_mlir
-from hipdnn_mlir.abi import Attribute
-from hipdnn_mlir.cli import execution
-from hipdnn_mlir.cli import main as cli
-from hipdnn_mlir.errors import DeviceError, PlanRefusedError, RefusedPlan, UnsupportedError, error_from_dict
 from hipdnn_mlir.placement import plans
-from hipdnn_mlir.session.devices import open_device
-from hipdnn_mlir.session.options import device_options
-from hipdnn_mlir.session.recovery import Refusals
+from hipdnn_mlir_runtime.abi import Attribute
+from hipdnn_mlir_runtime.cli import execution
+from hipdnn_mlir_runtime.cli import main as cli
+from hipdnn_mlir_runtime.errors import DeviceError, PlanRefusedError, RefusedPlan, UnsupportedError, error_from_dict
+from hipdnn_mlir_runtime.session.devices import open_device
+from hipdnn_mlir_runtime.session.options import device_options
+from hipdnn_mlir_runtime.session.recovery import Refusals
 from models import GraphBuilder
 from runtime_programs import Array
 
@@ -285,7 +285,7 @@ def test_the_next_process_compiles_the_right_form_at_once(tmp_path: Path, caplog
     assert [
         record.message
         for record in caplog.records
-        if record.levelno >= logging.WARNING and record.name != "hipdnn_mlir.hipdnn"
+        if record.levelno >= logging.WARNING and record.name != "hipdnn_mlir_runtime.hipdnn"
     ] == []
     np.testing.assert_allclose(session.run(None, feeds())[0], expected(), rtol=1e-4, atol=1e-4)
 

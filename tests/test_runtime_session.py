@@ -16,9 +16,9 @@ import onnxruntime as ort
 import pytest
 
 import hipdnn_mlir
-from hipdnn_mlir import _runtime
-from hipdnn_mlir.errors import USER_ERROR, DeviceError, ModelError, ProgramError, WrongTargetError
-from hipdnn_mlir.session.session import Session, load
+from hipdnn_mlir_runtime import _runtime
+from hipdnn_mlir_runtime.errors import USER_ERROR, DeviceError, ModelError, ProgramError, WrongTargetError
+from hipdnn_mlir_runtime.session.session import Session, load
 from runtime_programs import Array, Graph, ProgramText, argument, convolution, document, execute, relu_of_sum
 
 SHAPE = (2, 3, 4, 5)

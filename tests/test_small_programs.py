@@ -10,7 +10,7 @@ import pytest
 from onnx import numpy_helper, parser
 
 import hipdnn_mlir
-from hipdnn_mlir.errors import UnsupportedError
+from hipdnn_mlir_runtime.errors import UnsupportedError
 
 F32_TOLERANCE = {"rtol": 2e-5, "atol": 2e-5}
 

@@ -34,8 +34,8 @@ from bucket_models import (
 )
 from hipdnn_mlir import Program, Session, _runtime
 from hipdnn_mlir.compiler.specializations import compile_specializations
-from hipdnn_mlir.errors import ModelError, PlanRefusedError, ProgramError, RefusedPlan, UnsupportedError
 from hipdnn_mlir.program.schema import FORMAT
+from hipdnn_mlir_runtime.errors import ModelError, PlanRefusedError, ProgramError, RefusedPlan, UnsupportedError
 
 
 def stored(proto: onnx.ModelProto, buckets: Mapping[str, Sequence[int]], **options: Any) -> Program:
@@ -221,7 +221,7 @@ def test_equal_executables_are_in_the_file_once() -> None:
 
 def test_a_bucket_is_used_where_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
     session = stored(model(RELU), {"b": [2, 4]}).session()
-    monkeypatch.setattr("hipdnn_mlir.session.session.padded", None)
+    monkeypatch.setattr("hipdnn_mlir_runtime.session.session.padded", None)
     out = np.empty((4, 3), np.float32)
     (got,) = session.run(None, {"x": floats(4, 3)}, out={"y": out})
     assert got is out
@@ -327,7 +327,7 @@ class OnDevice:
 
 def test_arrays_of_a_device_are_not_padded_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     session = stored(model(RELU), {"b": [4]}).session()
-    monkeypatch.setattr("hipdnn_mlir.session.session.padded", None)
+    monkeypatch.setattr("hipdnn_mlir_runtime.session.session.padded", None)
     (got,) = session.run(None, {"x": OnDevice(floats(3, 3))})
     np.testing.assert_array_equal(got, np.maximum(floats(3, 3), 0))
     assert [step["kind"] for step in session.steps] == ["copy", "copy", "execute", "copy"]

@@ -12,8 +12,8 @@ import pytest
 
 import hipdnn_mlir
 import models
-from hipdnn_mlir.dtypes import F32
 from hipdnn_mlir.targets import table
+from hipdnn_mlir_runtime.dtypes import F32
 from models import GraphBuilder
 
 

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import hipdnn_mlir
-from hipdnn_mlir.errors import ModelError
+from hipdnn_mlir_runtime.errors import ModelError
 
 
 def _pool(op: str, dims: list[Any], **attributes: Any) -> onnx.ModelProto:

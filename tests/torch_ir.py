@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from hipdnn_mlir.dtypes import DType
 from hipdnn_mlir.ir.view import KNOWN
 from hipdnn_mlir.ops.registry import ONNX
 from hipdnn_mlir.ops.samples import Number, Sample
 from hipdnn_mlir.ops.spec import TensorType
+from hipdnn_mlir_runtime.dtypes import DType
 
 
 def tensor(kind: TensorType) -> str:

@@ -25,14 +25,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import carried
 import hipdnn_mlir
-from hipdnn_mlir import _runtime
-from hipdnn_mlir.dtypes import BY_NAME
-from hipdnn_mlir.errors import DeviceError, HipdnnMlirError, WrongTargetError
+from hipdnn_mlir_runtime import _runtime
+from hipdnn_mlir_runtime.dtypes import BY_NAME
+from hipdnn_mlir_runtime.errors import DeviceError, HipdnnMlirError, WrongTargetError
 
 MEBIBYTE = 1 << 20
 OPEN_PORT = """
 import hipdnn_mlir
-from hipdnn_mlir import _runtime
+from hipdnn_mlir_runtime import _runtime
 try:
     _runtime.open_device({"port": "cuda"})
 except hipdnn_mlir.HipdnnMlirError as error:

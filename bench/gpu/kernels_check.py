@@ -341,10 +341,10 @@ GRAPHS: dict[str, tuple[str, list[Any]]] = {
 
 def graph_of(case: dict[str, Any]) -> Any:
     """The operation graph of a case, as the op table emits it."""
-    from hipdnn_mlir.dtypes import BY_NAME, F32
     from hipdnn_mlir.ops.emitter import Emitter, Operand, Storage
     from hipdnn_mlir.ops.spec import OpView, TensorArg, TensorType
     from hipdnn_mlir.ops.table import find
+    from hipdnn_mlir_runtime.dtypes import BY_NAME, F32
 
     emitter = Emitter(F32)
     operands = []

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 import hipdnn_mlir
-from hipdnn_mlir.errors import HipdnnMlirError
+from hipdnn_mlir_runtime.errors import HipdnnMlirError
 
 REFUSED = "BatchNormalizationOfImages"
 """In C order, which cuDNN computes wrongly: the port says so."""

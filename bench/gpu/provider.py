@@ -46,9 +46,9 @@ def pack(folder: Path, target: str) -> None:
 
     import carried
     import models
-    import onnxruntime_ep_hipdnn as hipdnn_ep
+    from hipdnn_mlir_runtime import ort_ep
 
-    ort.register_execution_provider_library("hipdnn", hipdnn_ep.get_library_path())
+    ort.register_execution_provider_library("hipdnn", ort_ep.get_library_path())
     cpu = [found for found in ort.get_ep_devices() if found.ep_name == EP_NAME and found.device.type.name == "CPU"][:1]
     small = {
         "resnet": models.resnet(4, 64, depths=(2, 2), width=32),

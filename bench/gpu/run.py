@@ -29,9 +29,9 @@ from pytorch import INPUT_SETS, time_us
 
 import carried
 import hipdnn_mlir
-import hipdnn_mlir.session.devices
-from hipdnn_mlir.dtypes import BY_NAME
-from hipdnn_mlir.session.options import SessionOptions, device_options
+import hipdnn_mlir_runtime.session.devices
+from hipdnn_mlir_runtime.dtypes import BY_NAME
+from hipdnn_mlir_runtime.session.options import SessionOptions, device_options
 
 LIMITS = {"f32": 2e-3, "f16": 2e-2}
 """Largest relative distance of outputs, as norms; that of f32 allows TF32."""
@@ -113,7 +113,7 @@ def surroundings() -> str:
     """The date, the GPU and what runs on it."""
     asked = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     gpu = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip().splitlines()
-    library = hipdnn_mlir.session.devices.open_device(device_options({}, "cuda", is_tf32=False)).version
+    library = hipdnn_mlir_runtime.session.devices.open_device(device_options({}, "cuda", is_tf32=False)).version
     versions = f"CUDA {torch.version.cuda}, PyTorch {torch.__version__}, hipDNN {library}"
     return f"{dt.datetime.now(dt.UTC):%Y-%m-%d}, {'; '.join(gpu)}, {versions}"
 

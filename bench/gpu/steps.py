@@ -25,8 +25,8 @@ from run import LIMITS, inputs_of, surroundings
 
 import carried
 import hipdnn_mlir
-from hipdnn_mlir.dtypes import BY_NAME
-from hipdnn_mlir.session.options import SessionOptions
+from hipdnn_mlir_runtime.dtypes import BY_NAME
+from hipdnn_mlir_runtime.session.options import SessionOptions
 
 Tensors = list[torch.Tensor]
 

@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "tests"))
 
 import hipdnn_mlir
-from hipdnn_mlir.errors import HipdnnMlirError, ModelError, PlanRefusedError, RefusedPlan, UnsupportedError
+from hipdnn_mlir_runtime.errors import HipdnnMlirError, ModelError, PlanRefusedError, RefusedPlan, UnsupportedError
 from onnx_backend.report import Result, Results, run_cases
 from onnx_backend.values import assert_similar, to_array
 

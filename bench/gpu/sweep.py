@@ -31,8 +31,8 @@ from sweep_cases import COUNTS, Case, build, cases, reference
 
 import carried
 import hipdnn_mlir
-from hipdnn_mlir.dtypes import BY_NAME
-from hipdnn_mlir.errors import PlanRefusedError, RefusedPlan, UnsupportedError
+from hipdnn_mlir_runtime.dtypes import BY_NAME
+from hipdnn_mlir_runtime.errors import PlanRefusedError, RefusedPlan, UnsupportedError
 from onnx_backend.report import Result, run_cases
 
 LIMITS = {"f16": 3e-3, "bf16": 2e-2, "tf32": 3e-3}

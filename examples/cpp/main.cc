@@ -273,7 +273,7 @@ void require_file(const std::string& path, const char* what) {
 }
 
 void run(const std::string& library, const std::string& model, const std::vector<std::string>& options) {
-  require_file(library, "libhipdnn_ep.so, as onnxruntime_ep_hipdnn.get_library_path() names it");
+  require_file(library, "libhipdnn_ep.so, as hipdnn_mlir_runtime.ort_ep.get_library_path() names it");
   require_file(model, "an ONNX model");
   OrtEnv* env = nullptr;
   check(api().CreateEnv(ORT_LOGGING_LEVEL_WARNING, "run_model", &env));

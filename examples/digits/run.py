@@ -16,9 +16,6 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 import onnxruntime as ort
-from rich import box
-from rich.console import Console
-from rich.table import Table
 from sklearn.datasets import load_digits
 
 # What examples share lies beside their directories.
@@ -26,7 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import hipdnn_mlir
 import light
-from hipdnn_mlir.cli.measure import interleave
+from hipdnn_mlir_runtime.cli.measure import interleave
+from hipdnn_mlir_runtime.cli.tables import emphasized, table
 
 HELD_OUT = 360
 MODEL = Path(__file__).with_name("digits.onnx")
@@ -35,7 +33,11 @@ RUNS = 20
 
 Images = npt.NDArray[np.float32]
 Run = Callable[[Images], Images]
-console = Console()
+
+
+def heading(text: str) -> None:
+    """Print a line that starts a part."""
+    print(emphasized(f"== {text}"))
 
 
 def compile_and_load(model: Path | onnx.ModelProto) -> hipdnn_mlir.Session:
@@ -51,7 +53,7 @@ def compile_and_load(model: Path | onnx.ModelProto) -> hipdnn_mlir.Session:
         ready = time.perf_counter()
     placement = hipdnn_mlir.explain(model)
     nodes = sum(len(graph.nodes) for graph in placement.graphs)
-    console.print(
+    print(
         f"{nodes} operations in {len(placement.graphs)} graphs, {len(placement.rejects)} left out; "
         f"compiled in {compiled - start:.2f} s, loaded in {1e3 * (ready - saved):.0f} ms"
     )
@@ -65,33 +67,26 @@ def show_steps(session: hipdnn_mlir.Session, images: Images, most: int) -> None:
     title = f"{len(rows)} steps, {total_us / 1e3:.2f} ms"
     if len(rows) > most:
         title += f"; the {most} longest"
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
-    for column, justify in (
-        ("step", "left"),
-        ("operations", "left"),
-        ("engine", "left"),
-        ("us", "right"),
-        ("", "right"),
-    ):
-        table.add_column(column, justify=justify, overflow="ellipsis", no_wrap=column == "step", max_width=44)
     slowest = sorted(rows, key=lambda row: -row.median_us)[:most]
-    for row in [row for row in rows if row in slowest]:
-        what = row.summary or "copy"
-        table.add_row(row.name, what, row.engine, f"{row.median_us:.0f}", f"{row.median_us / total_us:.0%}")
-    console.print(table)
+    cells = [
+        (row.name, row.engine, f"{row.median_us:.0f}", f"{row.median_us / total_us:.0%}", row.summary or "copy")
+        for row in rows
+        if row in slowest
+    ]
+    print(table(title, ("step", "engine", "us", "share", "operations"), cells, ["us", "share"]))
     by_engine = Counter(row.engine or "copy" for row in rows)
-    console.print("placement: " + ", ".join(f"{count} steps on {engine}" for engine, count in by_engine.items()))
+    print("placement: " + ", ".join(f"{count} steps on {engine}" for engine, count in by_engine.items()))
 
 
 def compare(ours: Run, theirs: Run, batches: list[Images]) -> bool:
     """Show how far outputs lie apart and how long a run takes; returns whether they agree."""
     difference = max(float(np.abs(ours(batch) - theirs(batch)).max()) for batch in batches)
     equal = difference <= TOLERANCE
-    verdict = "[green]equal[/]" if equal else f"[red]further apart than {TOLERANCE:g}[/]"
-    console.print(f"largest difference from ONNX Runtime {difference:.2g}: {verdict}")
+    verdict = emphasized("equal", "32") if equal else emphasized(f"further apart than {TOLERANCE:g}", "31")
+    print(f"largest difference from ONNX Runtime {difference:.2g}: {verdict}")
     timings = interleave({"ours": lambda: ours(batches[0]), "theirs": lambda: theirs(batches[0])}, RUNS)
     ours_ms, theirs_ms = timings["ours"].median_ms, timings["theirs"].median_ms
-    console.print(f"time per run: {ours_ms:.2f} ms, ONNX Runtime {theirs_ms:.2f} ms\n")
+    print(f"time per run: {ours_ms:.2f} ms, ONNX Runtime {theirs_ms:.2f} ms\n")
     return equal
 
 
@@ -108,7 +103,7 @@ def runners(session: hipdnn_mlir.Session, model: bytes | Path) -> tuple[Run, Run
 
 def digits() -> bool:
     """Classify the held-out digits; returns whether all outputs equal ONNX Runtime's."""
-    console.rule("handwritten digits", align="left")
+    heading("handwritten digits")
     data = load_digits()
     images = (data.images[-HELD_OUT:] / 16).astype(np.float32)[:, None]
     labels = data.target[-HELD_OUT:]
@@ -123,10 +118,10 @@ def digits() -> bool:
     for row in range(2):
         part = slice(20 * row, 20 * (row + 1))
         pairs = zip(predictions[part], labels[part], strict=True)
-        marks = [f"[green]{p}[/]" if p == t else f"[red]{p}({t})[/]" for p, t in pairs]
-        console.print("predicted: " + " ".join(marks))
+        marks = [emphasized(str(p), "32") if p == t else emphasized(f"{p}({t})", "31") for p, t in pairs]
+        print("predicted: " + " ".join(marks))
     right = int((predictions == labels).sum())
-    console.print(f"held-out accuracy {right / HELD_OUT:.2%} ({right} of {HELD_OUT})")
+    print(f"held-out accuracy {right / HELD_OUT:.2%} ({right} of {HELD_OUT})")
     return compare(ours, theirs, batches)
 
 
@@ -134,13 +129,13 @@ def resnet50() -> bool:
     """Run the onnx package's ResNet-50 as shipped, and with random weights; returns whether both equal ONNX Runtime."""
     path = light.DIRECTORY / "light_resnet50.onnx"
     image = np.random.default_rng(0).random((1, 3, 224, 224), np.float32)
-    console.rule(path.name, align="left")
+    heading(path.name)
     session = compile_and_load(path)
     ours, theirs = runners(session, path)
     show_steps(session, image, 8)
     as_shipped = compare(ours, theirs, [image])
 
-    console.rule("the same with random weights (those shipped are constants: every class scores alike)", align="left")
+    heading("the same with random weights (those shipped are constants: every class scores alike)")
     model = light.with_random_weights(onnx.load(path))
     ours, theirs = runners(compile_and_load(model), model.SerializeToString())
     return compare(ours, theirs, [image]) and as_shipped

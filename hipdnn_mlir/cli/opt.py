@@ -8,7 +8,8 @@ from pathlib import Path
 
 from torch_mlir import ir
 
-from ..errors import HipdnnMlirError
+from hipdnn_mlir_runtime.errors import HipdnnMlirError
+
 from ..extension import load_extensions
 from ..ir.dialect import make_context
 from ..ir.module_pass import PASSES

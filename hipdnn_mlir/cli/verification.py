@@ -7,25 +7,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
-from rich.console import RenderableType
 
-from ..precision import UNCHANGED
-from ..session.options import SessionOptions
-from ..session.session import Session
-from . import render
-from .arrays import Array, OutputError, is_constant
-from .execution import reference_runner
-from .inputs import Given, Inputs
+from hipdnn_mlir_runtime.cli import render
+from hipdnn_mlir_runtime.cli.arrays import Array, OutputError, is_constant
+from hipdnn_mlir_runtime.cli.execution import reference_runner
+from hipdnn_mlir_runtime.cli.inputs import Given, Inputs
+from hipdnn_mlir_runtime.dtypes import F32, find_numpy
+from hipdnn_mlir_runtime.precision import UNCHANGED
+from hipdnn_mlir_runtime.session.options import SessionOptions
+from hipdnn_mlir_runtime.session.session import Session
 
 TOLERANCES = {"f64": 1e-4, "f32": 1e-4, "f16": 5e-3, "bf16": 3e-2}
 """Largest error that is accepted, relative to the output's scale, by the type that a program computes in."""
-_NAMES = {
-    np.dtype(np.float64): "f64",
-    np.dtype(np.float16): "f16",
-    np.dtype(ml_dtypes.bfloat16): "bf16",
-}
 
 
 @dataclass(frozen=True)
@@ -39,7 +33,7 @@ class Verification:
         """Whether every output is."""
         return all(error.within for error in self.errors)
 
-    def __rich__(self) -> RenderableType:
+    def __str__(self) -> str:
         return render.errors(self.errors)
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,7 +82,8 @@ def verify(
 def _error(
     precision: str, name: str, got: Array, want: Array, other: Array | None, tolerance: float | None
 ) -> OutputError:
-    kind = _NAMES.get(want.dtype, "f32") if precision == UNCHANGED else precision
+    found = find_numpy(want.dtype)
+    kind = precision if precision != UNCHANGED else found.name if found is not None and found.is_float else F32.name
     limit = TOLERANCES[kind] if tolerance is None else tolerance
     constant = is_constant(want, other, lambda a, b: a.shape == b.shape and distances(a, b)[0] <= limit)
     return OutputError(precision, name, *distances(got, want), limit, constant)

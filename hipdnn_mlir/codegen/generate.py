@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..abi import Descriptor
-from ..errors import Reject
+from hipdnn_mlir_runtime.abi import Descriptor
+from hipdnn_mlir_runtime.errors import Reject
+
 from ..ops.graph import Graph
 from ..ops.spec import Refusal
 from .core.arch import Architecture

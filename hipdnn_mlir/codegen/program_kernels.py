@@ -8,7 +8,8 @@ from typing import Any
 
 from torch_mlir import ir
 
-from ..errors import Reject, UnsupportedError
+from hipdnn_mlir_runtime.errors import Reject, UnsupportedError
+
 from ..ir.dialect import OVERWRITES, KernelOp
 from ..ir.view import node_name
 from . import Architecture, GpuKernel, find_architecture, link_code_object

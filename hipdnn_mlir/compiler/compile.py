@@ -7,10 +7,11 @@ from typing import Any
 
 import onnx
 
+from hipdnn_mlir_runtime.errors import RefusedPlan
+from hipdnn_mlir_runtime.precision import UNCHANGED
+
 from ..dynamic.input_sizes import Buckets, Shapes
-from ..errors import RefusedPlan
 from ..frontend.model_file import read_model
-from ..precision import UNCHANGED
 from ..targets.table import find_target
 from .lower import lower
 from .program import Program

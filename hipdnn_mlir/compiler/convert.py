@@ -4,7 +4,8 @@ import re
 
 from torch_mlir import ir
 
-from ..errors import PassError, Reject, UnsupportedError
+from hipdnn_mlir_runtime.errors import PassError, Reject, UnsupportedError
+
 from ..frontend.importer import import_model, left_aside
 from ..frontend.prepare import Slim
 from ..ir.imported import Imported

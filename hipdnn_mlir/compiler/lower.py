@@ -9,6 +9,16 @@ from pathlib import Path
 import numpy as np
 import onnx
 
+from hipdnn_mlir_runtime.errors import (
+    ModelError,
+    PaddingError,
+    RefusedPlan,
+    Reject,
+    StaticDimensionsError,
+    UnsupportedError,
+)
+from hipdnn_mlir_runtime.precision import UNCHANGED, find_precision
+
 from ..dynamic.buckets import BucketedSizes, check_buckets
 from ..dynamic.each_sample import each_sample
 from ..dynamic.generalize import generalize
@@ -16,7 +26,6 @@ from ..dynamic.input_sizes import Buckets, Shapes
 from ..dynamic.padding.check import check_padding
 from ..dynamic.solver import Solver
 from ..dynamic.varying import mark_varying
-from ..errors import ModelError, PaddingError, RefusedPlan, Reject, StaticDimensionsError, UnsupportedError
 from ..extension import load_extensions
 from ..frontend.dim_names import promised_names, separated
 from ..frontend.index_ranges import Range, index_ranges
@@ -29,7 +38,6 @@ from ..ir.dialect import GraphOp, make_context
 from ..ir.imported import Imported
 from ..ops.evaluate import Array
 from ..passes.pipeline import OFFLOAD_STEPS, TORCH_STEPS, Runner
-from ..precision import UNCHANGED, find_precision
 from ..program.emit import emit
 from ..targets.table import find_target, target_name
 from ..targets.target import Target

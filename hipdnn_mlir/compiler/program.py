@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Unpack
 
-from ..errors import RefusedPlan
+from hipdnn_mlir_runtime.errors import RefusedPlan
+from hipdnn_mlir_runtime.session.options import SessionOptions
+from hipdnn_mlir_runtime.session.session import Session
+
 from ..ir.imported import Weights
 from ..ops.constant_plan import ConstantPlan
 from ..ops.evaluate import Array
 from ..program.file import write
 from ..program.schema import ProgramModel
-from ..session.options import SessionOptions
-from ..session.session import Session
 
 
 @dataclass(repr=False)

@@ -5,9 +5,17 @@ from typing import TypeVar
 
 import onnx
 
+from hipdnn_mlir_runtime.errors import (
+    NO_ROW,
+    HipdnnMlirError,
+    ModelError,
+    PaddingError,
+    StaticDimensionsError,
+    UnsupportedError,
+)
+
 from ..dynamic.input_sizes import InputSizes
 from ..dynamic.solver import Solver
-from ..errors import NO_ROW, HipdnnMlirError, ModelError, PaddingError, StaticDimensionsError, UnsupportedError
 from ..frontend.prepare import Slim, slim_models
 from ..frontend.shape_inference import DATA_DEPENDENT, SIZED_BY_DATA
 from ..frontend.sizes.known_sizes import check_sizes, slice_facts, tell_sizes, top_k_facts, window_facts

@@ -12,18 +12,19 @@ from typing import Any
 import numpy as np
 import onnx
 
+from hipdnn_mlir_runtime.errors import DynamicDimensionError, HipdnnMlirError, ModelError, RefusedPlan, UnsupportedError
+from hipdnn_mlir_runtime.expressions import Expressions, Size
+
 from ..dynamic.buckets import BucketedSizes, combinations, computed_from
 from ..dynamic.input_sizes import Buckets, InputSizes, Shapes
 from ..dynamic.padding.check import check_padding
 from ..dynamic.solver import Solver
-from ..errors import DynamicDimensionError, HipdnnMlirError, ModelError, RefusedPlan, UnsupportedError
 from ..frontend.index_ranges import common
 from ..frontend.prepare import Slim
 from ..frontend.sizes.input_sizes import input_sizes
 from ..ir.imported import Imported
 from ..ops.evaluate import Array
 from ..passes.pipeline import Runner
-from ..program.expressions import Expressions, Size
 from ..program.schema import Condition, Port, ProgramModel, Specialization
 from .lower import lower, lower_to_torch
 from .program import Program

@@ -5,9 +5,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import ModelError
-from ..limits import MAX_SIZE
-from ..program.expressions import Ref
+from hipdnn_mlir_runtime.errors import ModelError
+from hipdnn_mlir_runtime.expressions import Ref
+from hipdnn_mlir_runtime.limits import MAX_SIZE
+
 from .input_sizes import Buckets, InputSizes
 from .solver import Solver
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from ..errors import HipdnnMlirError
+from hipdnn_mlir_runtime.errors import HipdnnMlirError
 
 Sample = TypeVar("Sample")
 Made = TypeVar("Made")

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import BY_NUMPY
-from ..errors import DynamicDimensionError
+from hipdnn_mlir_runtime.dtypes import of_numpy
+from hipdnn_mlir_runtime.errors import DynamicDimensionError
+from hipdnn_mlir_runtime.expressions import Size, encode
+
 from ..ops.evaluate import Array
 from ..ops.graph import json_number
-from ..program.expressions import Size, encode
 from ..program.schema import Condition, Constant, ProgramModel
 from .facts import Values
 from .solver import Solver
@@ -118,7 +119,7 @@ def _computed(constant: Constant, arrays: Sequence[Array], merger: _Merger) -> C
         raise _failure(path, [array.tolist() for array in arrays])
     columns = zip(*(array.reshape(-1).tolist() for array in arrays), strict=True)
     values = [_element(column, merger, path) for column in columns]
-    return replace(constant, dtype=BY_NUMPY[np.dtype(arrays[0].dtype)].name, dims=dims, values=values)
+    return replace(constant, dtype=of_numpy(np.dtype(arrays[0].dtype)).name, dims=dims, values=values)
 
 
 def _element(column: Sequence[Any], merger: _Merger, path: str) -> Any:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..program.expressions import Expressions, Size
+from hipdnn_mlir_runtime.expressions import Expressions, Size
 
 OPEN = "?"
 Given = int | str | None

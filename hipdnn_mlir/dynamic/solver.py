@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from ..errors import DynamicDimensionError
-from ..program.expressions import Expressions, Size
+from hipdnn_mlir_runtime.errors import DynamicDimensionError
+from hipdnn_mlir_runtime.expressions import Expressions, Size
+
 from .facts import Assumption, Fact, Values
 
 MAX_DEGREE, MAX_PAIR_DEGREE = 4, 3

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
-from ..errors import DynamicDimensionError
+from hipdnn_mlir_runtime.errors import DynamicDimensionError
+
 from ..ir.blocks import functions, operations
 from ..ir.constants import VARIES
 from ..ir.types import is_tensor

@@ -10,8 +10,9 @@ import onnx
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from hipdnn_mlir_runtime.errors import DynamicDimensionError
+
 from ..dynamic.facts import Fact
-from ..errors import DynamicDimensionError
 from ..ops.evaluate import Array
 from ..ops.strides import Dims
 from .onnx_types import BY_ONNX

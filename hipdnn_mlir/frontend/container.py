@@ -17,7 +17,8 @@ import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 
-from ..errors import ModelError
+from hipdnn_mlir_runtime.errors import ModelError
+
 from ..ops.evaluate import Array
 from .onnx_types import BY_ONNX
 

@@ -5,8 +5,9 @@ from collections.abc import Collection, Mapping
 
 import onnx
 
+from hipdnn_mlir_runtime.errors import ModelError, UnsupportedError
+
 from ..dynamic.input_sizes import Buckets, InputSizes, Shapes
-from ..errors import ModelError, UnsupportedError
 from ..ops.evaluate import Array
 from .prepare import slim_models
 from .shape_inference import unknown_results

@@ -6,7 +6,8 @@ import onnx
 from torch_mlir import ir
 from torch_mlir.extras import onnx_importer
 
-from ..errors import NO_ROW, ModelError, Reject, UnsupportedError
+from hipdnn_mlir_runtime.errors import NO_ROW, ModelError, Reject, UnsupportedError
+
 from ..ir.attention_masks import CAUSAL_MASK, is_causal_mask
 from ..ir.constants import CONSTANT
 from ..ir.imported import Imported, TensorInfo, Weights

@@ -13,7 +13,8 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_tensor
 
-from ..errors import ModelError
+from hipdnn_mlir_runtime.errors import ModelError
+
 from ..ops.evaluate import Array
 from .onnx_types import BY_ONNX
 from .protobuf_wire import Field, WireError, fields, length_delimited, varint

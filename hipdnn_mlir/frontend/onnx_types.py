@@ -2,6 +2,6 @@
 
 from onnx import TensorProto
 
-from ..dtypes import ALL
+from hipdnn_mlir_runtime.dtypes import ALL
 
 BY_ONNX = {TensorProto.DataType.Value(dtype.onnx): dtype for dtype in ALL}

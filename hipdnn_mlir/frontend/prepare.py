@@ -8,9 +8,10 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from hipdnn_mlir_runtime.errors import ModelError
+
 from ..dynamic.each_sample import each_sample
 from ..dynamic.facts import Fact
-from ..errors import ModelError
 from ..ir.imported import Weights
 from ..ops.evaluate import Array
 from ..ops.strides import Dims

@@ -6,7 +6,8 @@ from typing import Any
 
 import onnx
 
-from ..errors import ModelError, Reject, UnsupportedError
+from hipdnn_mlir_runtime.errors import ModelError, Reject, UnsupportedError
+
 from ..ops.registry import HIPDNN_DOMAIN, ONNX
 from ..ops.spec import Refusal, Results, TensorType
 from ..ops.strides import Dims

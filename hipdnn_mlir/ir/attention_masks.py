@@ -9,7 +9,8 @@ import numpy as np
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
-from ..dtypes import BF16, BOOL, F32, DType
+from hipdnn_mlir_runtime.dtypes import BF16, BOOL, F32, DType
+
 from ..ops.evaluate import Array
 from ..ops.spec import Reshape, Slice
 from ..ops.strides import Dims, broadcast
@@ -182,7 +183,7 @@ CAUSAL_MASK = "hipdnn.causal_mask"
 
 def is_causal_mask(array: Array) -> bool:
     """Whether an array earns the mark."""
-    lower = _lower_triangle(array) if array.dtype.kind == "f" or array.dtype == BF16.numpy else None
+    lower = _lower_triangle(array) if array.dtype.kind == "f" or array.dtype.name == BF16.numpy_name else None
     if lower is None or (array[..., 0, 1:] > HIDDEN).any():  # the first row says no for almost every weight
         return False
     return bool((array[..., lower] == 0).all() and (array[..., ~lower] <= HIDDEN).all())

@@ -3,7 +3,8 @@
 from torch_mlir import ir
 from torch_mlir.dialects import func
 
-from ..walks import operands_first
+from hipdnn_mlir_runtime.walks import operands_first
+
 from .view import producer
 
 

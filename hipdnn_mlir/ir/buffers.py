@@ -3,10 +3,11 @@
 from torch_mlir import ir
 from torch_mlir.dialects import memref
 
-from ..errors import PassError
+from hipdnn_mlir_runtime.errors import PassError
+from hipdnn_mlir_runtime.walks import operands_first
+
 from ..ops.emitter import Storage
 from ..ops.strides import Dims, Strides, channels_last_order
-from ..walks import operands_first
 from .layout import CHANNELS_LAST
 from .types import memref_strides, strided_memref, tensor_type
 from .view import producer

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from torch_mlir import ir
 from torch_mlir.dialects import func
 
-from ..errors import Reject
+from hipdnn_mlir_runtime.errors import Reject
+
 from ..ops.emitter import Operand
 from ..ops.regions import emit_region, is_elementwise, kernel_region
 from ..ops.row import moves

@@ -3,7 +3,8 @@
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
-from ..dtypes import ALL, DType
+from hipdnn_mlir_runtime.dtypes import ALL, DType
+
 from .buffers import new_buffer
 from .dialect import GraphOp, LaunchOp, RegionOp, create_region, create_yield
 from .types import tensor_type, torch_tensor

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from torch_mlir import ir
 
-from ..dtypes import DType
+from hipdnn_mlir_runtime.dtypes import DType
+
 from ..ops.evaluate import Array
 from ..ops.strides import Dims
 

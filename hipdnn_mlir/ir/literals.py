@@ -6,7 +6,8 @@ import numpy as np
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
-from ..dtypes import DType
+from hipdnn_mlir_runtime.dtypes import DType
+
 from ..ops.evaluate import Array
 from ..ops.strides import Dims
 from .types import tensor_type, torch_tensor

@@ -7,7 +7,8 @@ from typing import Protocol
 from torch_mlir import ir
 from torch_mlir.dialects import func, torch
 
-from ..errors import Reject
+from hipdnn_mlir_runtime.errors import Reject
+
 from ..ops.emitter import Operand
 from ..ops.row import OpRow
 from ..ops.spec import OpView, TensorType

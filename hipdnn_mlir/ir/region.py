@@ -6,7 +6,8 @@ from typing import TypeVar
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
-from ..errors import Reject
+from hipdnn_mlir_runtime.errors import Reject
+
 from ..ops.emitter import Operand, Storage
 from ..ops.graph import Graph
 from ..ops.kernels import Kernel

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from torch_mlir import ir
 
-from ..errors import Reject
+from hipdnn_mlir_runtime.errors import Reject
+
 from ..ops.strides import channels_last_order, memory_order
 from .blocks import operations
 from .buffers import allocate, erase_allocation

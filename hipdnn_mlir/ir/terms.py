@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
-from ..dtypes import BF16, F16, F32, F64, DType
+from hipdnn_mlir_runtime.dtypes import BF16, F16, F32, F64, DType
+
 from .types import is_tensor, tensor_type, torch_tensor
 from .view import literal_scalar, producer, readers
 

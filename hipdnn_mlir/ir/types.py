@@ -7,7 +7,8 @@ from functools import lru_cache
 
 from torch_mlir import ir
 
-from ..dtypes import BY_TORCH, DType
+from hipdnn_mlir_runtime.dtypes import BY_TORCH, DType
+
 from ..ops.spec import Refusal, TensorType
 from ..ops.strides import Strides, packed
 

@@ -7,7 +7,8 @@ from typing import Any
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
-from ..errors import NO_ROW, Reject
+from hipdnn_mlir_runtime.errors import NO_ROW, Reject
+
 from ..ops.row import OpRow
 from ..ops.spec import OpView, Refusal, TensorArg
 from ..ops.table import find

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
-from ..errors import Reject
+from hipdnn_mlir_runtime.errors import Reject
+
 from ..ops.spec import Movement, Permute, Refusal, Reshape
 from ..ops.strides import Dims, packed, restride
 from .literals import constant_list, tensor_list

@@ -1,7 +1,8 @@
 """What a block scale node says of its blocks."""
 
-from ..abi import Attribute as A
-from ..abi import Descriptor as D
+from hipdnn_mlir_runtime.abi import Attribute as A
+from hipdnn_mlir_runtime.abi import Descriptor as D
+
 from .graph import Node
 
 QUANTIZE, DEQUANTIZE = D.OPERATION_BLOCK_SCALE_QUANTIZE_DESCRIPTOR, D.OPERATION_BLOCK_SCALE_DEQUANTIZE_DESCRIPTOR

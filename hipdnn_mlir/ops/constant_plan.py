@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..errors import PassError, Reject
+from hipdnn_mlir_runtime.errors import PassError, Reject
+
 from .evaluate import Array, evaluate
 from .spec import OpView
 

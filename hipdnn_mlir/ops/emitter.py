@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from ..abi import Attribute, AttributeType, Descriptor, Pointwise, Reduce
-from ..dtypes import DType
+from hipdnn_mlir_runtime import dtypes
+from hipdnn_mlir_runtime.abi import Attribute, AttributeType, Descriptor, Pointwise, Reduce
+from hipdnn_mlir_runtime.dtypes import DType
+
 from .graph import DEFAULT_ALIGNMENT, Graph, Node, Tensor, TensorKey
 from .spec import Refusal, TensorArg, TensorType
 from .strides import Dims, Strides, broadcast, memory_order, packed, restride

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ..abi import Attribute, Descriptor, Pointwise
-from ..errors import NO_ROW, Reject
+from hipdnn_mlir_runtime.abi import Attribute, Descriptor, Pointwise
+from hipdnn_mlir_runtime.errors import NO_ROW, Reject
+
 from .emitter import Operand
 from .graph import Graph, Node
 from .regions import emit_region

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..abi import Attribute, AttributeType, Descriptor, Pointwise
-from ..dtypes import DType
+from hipdnn_mlir_runtime.abi import Attribute, AttributeType, Descriptor, Pointwise
+from hipdnn_mlir_runtime.dtypes import DType
+
 from .strides import Dims, Strides
 
 JsonDescriptor = list[Any]

@@ -8,10 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .. import dtypes
-from ..abi import Attribute, AttributeType, Descriptor
-from ..abi import Pointwise as P
-from ..dtypes import BOOL, DType
+from hipdnn_mlir_runtime import dtypes
+from hipdnn_mlir_runtime.abi import Attribute, AttributeType, Descriptor
+from hipdnn_mlir_runtime.abi import Pointwise as P
+from hipdnn_mlir_runtime.dtypes import BOOL, DType
+
 from .emitter import Emitter, Operand, Storage, Value
 from .graph import TensorKey, json_number
 from .spec import Refusal, TensorArg, TensorType

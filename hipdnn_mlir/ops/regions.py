@@ -4,8 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .. import dtypes
-from ..errors import NO_ROW, Reject
+from hipdnn_mlir_runtime import dtypes
+from hipdnn_mlir_runtime.errors import NO_ROW, Reject
+
 from .emitter import Emitter, Operand, Storage
 from .graph import Graph
 from .kernels import (

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..dtypes import DType
+from hipdnn_mlir_runtime.dtypes import DType
+
 from .strides import Dims
 
 

@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from torch_mlir import ir
 from torch_mlir.dialects import func, torch
 
-from ..abi import Attribute
-from ..errors import Reject
+from hipdnn_mlir_runtime.abi import Attribute
+from hipdnn_mlir_runtime.errors import Reject
+
 from ..ir.blocks import operations, public_functions
 from ..ir.constants import constant_name, tensor_operands
 from ..ir.copies import copy_region

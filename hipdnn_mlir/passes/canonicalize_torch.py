@@ -4,7 +4,8 @@ from torch_mlir import ir
 from torch_mlir.dialects import torch
 from torch_mlir.rewrite import PatternRewriter
 
-from ..errors import Reject
+from hipdnn_mlir_runtime.errors import Reject
+
 from ..ir.blocks import erase_dead, functions, operations
 from ..ir.literals import splat
 from ..ir.module_pass import module_pass

@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from torch_mlir import ir
 from torch_mlir.dialects import func, torch
 
-from ..dtypes import BF16, F16, F32, DType
-from ..errors import Reject
+from hipdnn_mlir_runtime.dtypes import BF16, F16, F32, DType
+from hipdnn_mlir_runtime.errors import Reject
+from hipdnn_mlir_runtime.precision import UNCHANGED, find_precision
+
 from ..ir.blocks import erase_dead, functions, operations
 from ..ir.constants import constant_name, tensor_operands
 from ..ir.literals import splat, tensor_list
@@ -19,7 +21,6 @@ from ..ir.view import literal_scalar, lookup, producer, readers
 from ..ir.view_chains import movement_of
 from ..ops.row import OpRow
 from ..ops.spec import Pad, Permute, Precision, Reshape, Slice
-from ..precision import UNCHANGED, find_precision
 
 _LARGEST = {F16: 65504.0, BF16: (2 - 2**-7) * 2.0**127}
 """The largest finite number of a type."""

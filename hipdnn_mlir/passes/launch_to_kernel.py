@@ -4,9 +4,10 @@ from math import gcd
 
 from torch_mlir import ir
 
+from hipdnn_mlir_runtime.errors import PassError, Reject, UnsupportedError
+
 from ..codegen import generate
 from ..codegen.program_kernels import create_kernel, generated_code
-from ..errors import PassError, Reject, UnsupportedError
 from ..ir.blocks import functions, operations
 from ..ir.buffers import storage
 from ..ir.copies import packed_operands

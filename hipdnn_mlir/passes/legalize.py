@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from torch_mlir import ir
 from torch_mlir.dialects import bufferization, func, linalg, tensor
 
-from ..errors import Reject, UnsupportedError
+from hipdnn_mlir_runtime.errors import Reject, UnsupportedError
+
 from ..ir.blocks import functions, operations
 from ..ir.buffers import allocate
 from ..ir.claims import ENGINE, LAST_RESORT

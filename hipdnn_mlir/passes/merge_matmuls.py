@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
+from hipdnn_mlir_runtime.walks import operands_first
+
 from ..ir.blocks import functions, operations
 from ..ir.constants import constant_values
 from ..ir.module_pass import module_pass
@@ -14,7 +16,6 @@ from ..ir.types import tensor_type, torch_tensor
 from ..ir.view import argument, producer, readers
 from ..ir.view_chains import dims_of, joined, sliced
 from ..targets.table import find_target
-from ..walks import operands_first
 
 
 @module_pass("hipdnn-merge-matmuls")

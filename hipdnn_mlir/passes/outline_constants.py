@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from torch_mlir import ir
 from torch_mlir.dialects import func, torch
 
-from ..errors import Reject
+from hipdnn_mlir_runtime.errors import Reject
+
 from ..ir.blocks import clone_into, erase_dead, functions, operations
 from ..ir.constants import CONSTANT, CONSTANTS_FUNCTION, STAYS, VARIES, constant_name, tensor_operands
 from ..ir.module_pass import module_pass

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
-from ..dtypes import DType
+from hipdnn_mlir_runtime.dtypes import DType
+
 from ..ir.blocks import functions
 from ..ir.convolutions import change_operands, convolutions_of_constants
 from ..ir.module_pass import module_pass

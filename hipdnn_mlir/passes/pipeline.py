@@ -10,9 +10,10 @@ from pathlib import Path
 from torch_mlir import ir
 from torch_mlir.passmanager import PassManager
 
-from ..errors import HipdnnMlirError, PassError
+from hipdnn_mlir_runtime.errors import HipdnnMlirError, PassError
+from hipdnn_mlir_runtime.precision import TF32, UNCHANGED
+
 from ..ir.module_pass import PASSES
-from ..precision import TF32, UNCHANGED
 from ..targets.table import target_name
 from . import (  # noqa: F401 - importing a pass registers it
     absorb_transposes,

@@ -5,7 +5,8 @@ import logging
 from torch_mlir import ir
 from torch_mlir.dialects import func
 
-from ..errors import Reject
+from hipdnn_mlir_runtime.errors import Reject
+
 from ..ir.blocks import functions, operations
 from ..ir.module_pass import module_pass
 from ..ir.types import is_tensor, tensor_type, torch_tensor

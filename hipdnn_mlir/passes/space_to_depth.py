@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
-from ..dtypes import DType
+from hipdnn_mlir_runtime.dtypes import DType
+
 from ..ir.blocks import functions
 from ..ir.convolutions import change_operands, convolutions_of_constants
 from ..ir.literals import constant_list

@@ -6,9 +6,10 @@ from typing import Any
 
 import onnx
 
-from ..abi import Attribute as A
-from ..abi import Descriptor as D
-from ..dtypes import ALL, BY_NAME
+from hipdnn_mlir_runtime.abi import Attribute as A
+from hipdnn_mlir_runtime.abi import Descriptor as D
+from hipdnn_mlir_runtime.dtypes import ALL, BY_NAME
+
 from ..frontend.onnx_types import BY_ONNX
 from ..ops.strides import Dims, extent
 from ..program.schema import Executable, Execute, Kernel, Launch, ProgramModel, Step

@@ -4,9 +4,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..compiler.lower import lower
-from ..compiler.program import Lowered
-from ..errors import (
+from hipdnn_mlir_runtime.errors import (
     DeviceError,
     HipdnnMlirError,
     ModelError,
@@ -16,6 +14,9 @@ from ..errors import (
     Reject,
     UnsupportedError,
 )
+
+from ..compiler.lower import lower
+from ..compiler.program import Lowered
 from ..frontend.container import stand_ins
 from ..frontend.prepare import with_shapes
 from ..frontend.shape_inference import DATA_DEPENDENT

@@ -9,7 +9,8 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from ..errors import ModelError
+from hipdnn_mlir_runtime.errors import ModelError
+
 from ..frontend.onnx_types import BY_ONNX
 
 INLINE_BYTES = 1024

@@ -10,19 +10,20 @@ from typing import Any
 
 import onnx
 
+from hipdnn_mlir_runtime.errors import ModelError, PlanRefusedError, RefusedPlan, Reject, UnsupportedError
+from hipdnn_mlir_runtime.options import options_of
+from hipdnn_mlir_runtime.precision import UNCHANGED, find_precision
+
 from ..compiler.compile import has_code
 from ..compiler.lower import lower
 from ..compiler.program import Lowered
 from ..dynamic.input_sizes import Buckets
-from ..errors import ModelError, PlanRefusedError, RefusedPlan, Reject, UnsupportedError
 from ..extension import load_extensions
 from ..frontend.container import stand_ins
 from ..frontend.model_file import read_model
 from ..frontend.onnx_types import BY_ONNX
 from ..frontend.shape_inference import DATA_DEPENDENT
 from ..frontend.sizes.input_sizes import input_sizes
-from ..options import options_of
-from ..precision import UNCHANGED, find_precision
 from ..targets.table import find_target
 from .dry_run import Failure, dry_run
 from .extract import Region, extract

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from .. import _runtime
-from ..errors import DeviceError, PlanRefusedError, ProgramError, RefusedPlan
+from hipdnn_mlir_runtime import _runtime
+from hipdnn_mlir_runtime.errors import DeviceError, PlanRefusedError, ProgramError, RefusedPlan
+from hipdnn_mlir_runtime.session.devices import open_device
+from hipdnn_mlir_runtime.session.options import device_options
+from hipdnn_mlir_runtime.session.recovery import recovered
+
 from ..program.schema import Execute, ProgramModel
-from ..session.devices import open_device
-from ..session.options import device_options
-from ..session.recovery import recovered
 
 if TYPE_CHECKING:
     from ..compiler.program import Lowered, Program

@@ -8,7 +8,8 @@ from typing import Any
 import onnx
 from onnx.shape_inference import InferenceError, infer_shapes
 
-from ..errors import Reject, UnsupportedError
+from hipdnn_mlir_runtime.errors import Reject, UnsupportedError
+
 from ..frontend.constant_folding import fold_constants
 from ..frontend.shape_inference import contradicted, static_dims
 from ..frontend.shape_inference import infer_shapes as infer_all_shapes

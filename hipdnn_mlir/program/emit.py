@@ -9,7 +9,8 @@ from typing import Any
 from torch_mlir import ir
 from torch_mlir.dialects import func, memref
 
-from ..errors import PassError, RefusedPlan
+from hipdnn_mlir_runtime.errors import PassError, RefusedPlan
+
 from ..ir.blocks import functions, operations
 from ..ir.constants import constant_name
 from ..ir.dialect import ExecutableOp, ExecuteOp, KernelOp, LaunchKernelOp, StepOp

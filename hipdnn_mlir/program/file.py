@@ -10,8 +10,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ..dtypes import BY_NUMPY
-from ..errors import HipdnnMlirError, ProgramError
+from hipdnn_mlir_runtime.dtypes import of_numpy
+from hipdnn_mlir_runtime.errors import HipdnnMlirError, ProgramError
+
 from ..ops.evaluate import Array
 from .checksum import WORD_BYTES, checksum, to_text
 from .schema import CHECKSUM_KEY, METADATA_KEY, ProgramModel
@@ -72,7 +73,7 @@ def write_to(file: BinaryIO, program: ProgramModel, weights: Mapping[str, Array]
     header: dict[str, Any] = {}
     offset = data_sum = 0
     for name, array in arrays.items():
-        kind = _SAFETENSORS[BY_NUMPY[array.dtype].name]
+        kind = _SAFETENSORS[of_numpy(array.dtype).name]
         header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [offset, offset + array.nbytes]}
         # Every tensor starts at a whole word but the fillers, and those are zeros.
         data_sum += checksum(array.reshape(-1).view(np.uint8), offset // WORD_BYTES)

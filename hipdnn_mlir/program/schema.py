@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, is_dataclass
 from importlib import resources
 from typing import Any, Literal
 
-from .expressions import Size, encode
+from hipdnn_mlir_runtime.expressions import Size, encode
 
 SCHEMA: dict[str, Any] = json.loads(resources.files(__package__).joinpath("schema.json").read_text())
 """The records and their fields; the C++ reader is made from it too."""

@@ -10,11 +10,13 @@ import onnx
 from torch_mlir import ir
 from torch_mlir.dialects import func, torch
 
+from hipdnn_mlir_runtime.errors import ModelError, Reject, UnsupportedError
+from hipdnn_mlir_runtime.precision import UNCHANGED, find_precision
+
 from ..compiler.compile import ModelLike, has_code
 from ..compiler.lower import lower
 from ..dynamic.buckets import check_names
 from ..dynamic.input_sizes import Buckets, InputSizes, Shapes
-from ..errors import ModelError, Reject, UnsupportedError
 from ..extension import load_extensions
 from ..frontend.container import stand_ins
 from ..frontend.model_file import ModelFile, read_model
@@ -31,7 +33,6 @@ from ..ops.graph import summary
 from ..ops.strides import Dims
 from ..placement import place
 from ..placement.plans import lowered_here, why_not_asked
-from ..precision import UNCHANGED, find_precision
 from ..program.schema import Execute, ProgramModel
 from ..targets.table import find_target
 

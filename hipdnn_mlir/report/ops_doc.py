@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from .. import dtypes
-from ..dtypes import ALL
-from ..errors import NO_ROW, Reject
+from hipdnn_mlir_runtime import dtypes
+from hipdnn_mlir_runtime.dtypes import ALL
+from hipdnn_mlir_runtime.errors import NO_ROW, Reject
+
 from ..frontend.decompositions.registry import Decomposition
 from ..frontend.decompositions.schema_body import write_body
 from ..frontend.decompositions.table import DECOMPOSITIONS

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
-from ..options import Option, options_of
+from hipdnn_mlir_runtime.options import Option, options_of
 
 _PYTHON = {
     "flag": "bool",
@@ -91,7 +91,11 @@ def _range(row: Option) -> str:
 MADE: dict[str, tuple[str, str, Callable[[], str]]] = {
     "docs/onnxruntime.md": ("<!-- options: generated -->", "<!-- end of options -->", provider_table),
     "docs/plans.md": ("<!-- options: generated -->", "<!-- end of options -->", session_table),
-    "hipdnn_mlir/session/options.py": ("# options: generated", "# end of options", session_types),
+    "runtime/python/hipdnn_mlir_runtime/session/options.py": (
+        "# options: generated",
+        "# end of options",
+        session_types,
+    ),
 }
 """File -> the lines before and after what is made, and what makes it."""
 

@@ -15,8 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
-from ..errors import PassError, error_from_dict
-from ..options import options_of
+from hipdnn_mlir_runtime.errors import PassError, error_from_dict
+from hipdnn_mlir_runtime.options import options_of
+
 from .messages import Connection
 from .reproducer import with_reproducer
 from .request import Request

@@ -9,7 +9,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ..errors import RefusedPlan
+from hipdnn_mlir_runtime.errors import RefusedPlan
+
 from .request import Request
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..errors import HipdnnMlirError, ModelError, PassError
+from hipdnn_mlir_runtime.errors import HipdnnMlirError, ModelError, PassError
+
 from .request import Request
 
 _log = logging.getLogger(__name__)

@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from hipdnn_mlir_runtime.errors import RefusedPlan
+from hipdnn_mlir_runtime.precision import UNCHANGED
+
 from ..dynamic.input_sizes import Buckets, Given, Shapes
-from ..errors import RefusedPlan
-from ..precision import UNCHANGED
 
 Action = Literal["hello", "place", "compile", "explain"]
 _DESCRIPTORS = {"place": 1, "compile": 2}

@@ -31,7 +31,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..errors import HipdnnMlirError, PassError
+from hipdnn_mlir_runtime.errors import HipdnnMlirError, PassError
+
 from .messages import Connection, close_all
 from .perform import Compiler
 from .reproducer import as_package_error, with_reproducer

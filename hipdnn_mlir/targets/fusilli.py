@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..abi import Attribute as A
-from ..abi import Pointwise as P
-from ..dtypes import F32
+from hipdnn_mlir_runtime.abi import Attribute as A
+from hipdnn_mlir_runtime.abi import Pointwise as P
+from hipdnn_mlir_runtime.dtypes import F32
+
 from ..ops.graph import Graph, Node, Tensor
 from .graph_parts import (
     CLIPS,

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ..abi import Attribute as A
-from ..abi import Descriptor as D
-from ..abi import Pointwise as P
-from ..dtypes import BF16, F16, F32
+from hipdnn_mlir_runtime.abi import Attribute as A
+from hipdnn_mlir_runtime.abi import Descriptor as D
+from hipdnn_mlir_runtime.abi import Pointwise as P
+from hipdnn_mlir_runtime.dtypes import BF16, F16, F32
+
 from ..ops.graph import Graph, Node, Tensor
 from ..ops.strides import Dims, Strides, packed
 from .rules import POINTWISE

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from ..abi import Descriptor as D
-from ..errors import DeviceError, ProgramError
+from hipdnn_mlir_runtime.abi import Descriptor as D
+from hipdnn_mlir_runtime.errors import DeviceError, ProgramError
+
 from ..ops.graph import Graph
 from ..ops.kernels import Kernel
 from .rules import ANCHORS, BACKWARD_DATA, CONVOLUTION, LAYER_NORM, RESAMPLE
 from .target import CPU_CORE, CostModel, Engine, Rates, Target
 
 if TYPE_CHECKING:
-    from .. import _runtime
+    from hipdnn_mlir_runtime import _runtime
 
 CUSTOM_OP_ENGINE = "HOST_CUSTOM_OP_ENGINE"
 _CUSTOM_OP = [D.OPERATION_CUSTOM_OP_DESCRIPTOR_EXT]
@@ -37,8 +38,8 @@ def open_library() -> "_runtime.Device":
         DeviceError: it is not part of this installation.
     """
     # Whoever asks for the names of targets need not wait for the runtime.
-    from ..session.devices import open_device
-    from ..session.options import device_options
+    from hipdnn_mlir_runtime.session.devices import open_device
+    from hipdnn_mlir_runtime.session.options import device_options
 
     try:
         return open_device(device_options({}, "host", is_tf32=False))

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from math import prod
 
-from ..abi import Attribute as A
-from ..abi import Pointwise as P
-from ..dtypes import BF16, F16, F32
+from hipdnn_mlir_runtime.abi import Attribute as A
+from hipdnn_mlir_runtime.abi import Pointwise as P
+from hipdnn_mlir_runtime.dtypes import BF16, F16, F32
+
 from ..ops.graph import Graph, Tensor
 from .rocm import HipblasltMatmul
 from .rules import ATTENTION, AnchorEpilogue

@@ -8,11 +8,12 @@ below `dnn-providers`. A provider asks its library at run time too (is there a k
 from collections.abc import Sequence
 from math import prod
 
-from ..abi import Attribute as A
-from ..abi import AttributeType as T
-from ..abi import DataType
-from ..abi import Pointwise as P
-from ..dtypes import F32
+from hipdnn_mlir_runtime.abi import Attribute as A
+from hipdnn_mlir_runtime.abi import AttributeType as T
+from hipdnn_mlir_runtime.abi import DataType
+from hipdnn_mlir_runtime.abi import Pointwise as P
+from hipdnn_mlir_runtime.dtypes import F32
+
 from ..ops.graph import Graph, Node, Tensor
 from ..ops.strides import Dims, packed
 from .graph_parts import (

@@ -4,10 +4,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..abi import Attribute as A
-from ..abi import Descriptor as D
-from ..abi import Pointwise as P
-from ..dtypes import BF16, BOOL, F16, F32, F64, I8, I32, I64, U8, DType
+from hipdnn_mlir_runtime.abi import Attribute as A
+from hipdnn_mlir_runtime.abi import Descriptor as D
+from hipdnn_mlir_runtime.abi import Pointwise as P
+from hipdnn_mlir_runtime.dtypes import BF16, BOOL, F16, F32, F64, I8, I32, I64, U8, DType
+
 from ..ops.blocks import DEQUANTIZE, QUANTIZE, blocks_of
 from ..ops.graph import Graph, Node, Tensor
 from ..ops.strides import Dims, packed

@@ -4,10 +4,11 @@ The host's library is asked what it takes. What a GPU's libraries take is stated
 building the plan is the real test.
 """
 
-from .. import precision as precisions
-from ..abi import Pointwise as P
-from ..dtypes import BF16, F16, F32, I8
-from ..errors import ModelError
+from hipdnn_mlir_runtime import precision as precisions
+from hipdnn_mlir_runtime.abi import Pointwise as P
+from hipdnn_mlir_runtime.dtypes import BF16, F16, F32, I8
+from hipdnn_mlir_runtime.errors import ModelError
+
 from .fusilli import FusilliGraph, conform_fusilli
 from .host import HOST
 from .nvidia import CublasltMatmul, FusedAttention

@@ -4,8 +4,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from ..abi import Descriptor as D
-from ..dtypes import DType
+from hipdnn_mlir_runtime.abi import Descriptor as D
+from hipdnn_mlir_runtime.dtypes import DType
+
 from ..ops.graph import Graph
 from ..ops.kernels import Kernel
 

@@ -1,4 +1,4 @@
-// hipdnn_mlir._runtime: devices, programs and sessions for Python.
+// hipdnn_mlir_runtime._runtime: devices, programs and sessions for Python.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
@@ -184,7 +184,7 @@ std::shared_ptr<const DynamicProgram> parse_program(const std::string& text, con
   return DynamicProgram::parse(text, tensors, keeper);
 }
 
-/// Raise the class of hipdnn_mlir.errors that stands for a C++ exception. `payload` is that module.
+/// Raise the class of hipdnn_mlir_runtime.errors that stands for a C++ exception. `payload` is that module.
 void translate(const std::exception_ptr& exception, void* payload) {
   const nb::handle errors(static_cast<PyObject*>(payload));
   const auto raise = [&](const char* name, const Error& error) { PyErr_SetString(errors.attr(name).ptr(), error.what()); };
@@ -209,7 +209,7 @@ void translate(const std::exception_ptr& exception, void* payload) {
 NB_MODULE(_runtime, m) {
   m.doc() = "Runs hipDNN programs on a port's device.";
   // The module object lives as long as the interpreter.
-  nb::register_exception_translator(translate, nb::module_::import_("hipdnn_mlir.errors").release().ptr());
+  nb::register_exception_translator(translate, nb::module_::import_("hipdnn_mlir_runtime.errors").release().ptr());
   m.attr("PROGRAM_FORMAT") = kProgramFormat;
 
   nb::class_<Device>(m, "Device", "One device of a port, with the plans built on it.")

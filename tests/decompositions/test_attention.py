@@ -10,8 +10,8 @@ import pytest
 
 import hipdnn_mlir
 from decompositions.node_models import assert_decomposes, decomposed, node_model, run
-from hipdnn_mlir.errors import UnsupportedError
 from hipdnn_mlir.frontend.decompositions.decompose import decompose
+from hipdnn_mlir_runtime.errors import UnsupportedError
 
 BATCH, QUERIES, KEYS, PAST, HEADS, WIDTH = 2, 5, 7, 3, 4, 8
 HIDDEN = HEADS * WIDTH

@@ -10,11 +10,11 @@ import pytest
 
 import hipdnn_mlir
 from decompositions.node_models import CONTRIB, assert_decomposes, decomposed, node_model, run
-from hipdnn_mlir.errors import UnsupportedError
 from hipdnn_mlir.frontend.decompositions import inline_local_functions
 from hipdnn_mlir.frontend.decompositions.decompose import decompose
 from hipdnn_mlir.frontend.decompositions.schema_body import BODIES
 from hipdnn_mlir.frontend.decompositions.table import DECOMPOSITIONS, KEPT
+from hipdnn_mlir_runtime.errors import UnsupportedError
 
 
 def numbers(*dims: int, seed: int = 0) -> np.ndarray:

@@ -13,7 +13,7 @@ import pytest
 from gpu.emulator import run_in_any_order
 from hipdnn_mlir import Program, Session
 from hipdnn_mlir.codegen.core import assemble
-from hipdnn_mlir.dtypes import BY_NAME
+from hipdnn_mlir_runtime.dtypes import BY_NAME
 from runtime_programs import Array, ProgramText, argument, document, execute
 
 

@@ -8,7 +8,7 @@ import pytest
 from gpu import compiled
 from gpu.graphs import graph_of, row, run_graph
 from hipdnn_mlir.codegen import find_architecture, generate_graph
-from hipdnn_mlir.errors import Reject
+from hipdnn_mlir_runtime.errors import Reject
 from host_kernels.kernel_runs import TensorSpec, numpy_dtype
 
 RNG = np.random.default_rng(3)

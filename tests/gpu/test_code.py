@@ -13,7 +13,7 @@ import models
 from gpu.emulated import describe
 from hipdnn_mlir.codegen import ARCHITECTURES, find_architecture, generate
 from hipdnn_mlir.codegen.core import lower
-from hipdnn_mlir.errors import ModelError
+from hipdnn_mlir_runtime.errors import ModelError
 from host_kernels.kernel_runs import TensorSpec
 
 COPY = {"code": [["load", 0], ["store", 1, 0]]}

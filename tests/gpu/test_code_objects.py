@@ -15,8 +15,8 @@ import models
 from gpu import code_object
 from hipdnn_mlir.codegen import find_architecture, link_code_object
 from hipdnn_mlir.codegen.core import link
-from hipdnn_mlir.errors import ModelError, PassError
 from hipdnn_mlir.targets.table import AMD
+from hipdnn_mlir_runtime.errors import ModelError, PassError
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")
 needs_linker = pytest.mark.skipif(

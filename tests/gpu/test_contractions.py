@@ -12,11 +12,11 @@ import pytest
 
 from gpu import compiled
 from gpu.graphs import Body, graph_of, row, run_graph
-from hipdnn_mlir.abi import Pointwise
 from hipdnn_mlir.codegen import find_architecture, generate_graph
 from hipdnn_mlir.codegen.generate import launch_of_graph
 from hipdnn_mlir.ops.emitter import Emitter, Value
 from hipdnn_mlir.ops.families.matmul import matmul_node
+from hipdnn_mlir_runtime.abi import Pointwise
 from host_kernels.kernel_runs import Array, TensorSpec, numpy_dtype
 from host_kernels.onnx_reference import reference
 

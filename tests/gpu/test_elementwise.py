@@ -12,7 +12,7 @@ from gpu.emulated import describe, run_kernel
 from gpu.host_cases import cases_of, emulation_of
 from hipdnn_mlir.codegen import find_architecture, generate
 from hipdnn_mlir.codegen.generate import parts_of
-from hipdnn_mlir.errors import Reject
+from hipdnn_mlir_runtime.errors import Reject
 from host_kernels import kernel_runs as runs
 from host_kernels import test_elementwise as cases
 from host_kernels.kernel_runs import DTYPES, Array, TensorSpec, numpy_dtype

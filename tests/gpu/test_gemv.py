@@ -7,11 +7,11 @@ import pytest
 
 from gpu import compiled
 from gpu.graphs import graph_of, run_graph
-from hipdnn_mlir.abi import Pointwise
 from hipdnn_mlir.codegen import find_architecture, generate_graph
 from hipdnn_mlir.codegen.kernels.gemv import is_gemv
 from hipdnn_mlir.ops.emitter import Emitter, Value
 from hipdnn_mlir.ops.families.matmul import matmul_node
+from hipdnn_mlir_runtime.abi import Pointwise
 from host_kernels.kernel_runs import TensorSpec, numpy_dtype
 
 

@@ -9,12 +9,12 @@ import pytest
 
 from gpu import compiled
 from gpu.graphs import graph_of, row, run_graph
-from hipdnn_mlir.abi import Pointwise as P
-from hipdnn_mlir.abi import Reduce as R
 from hipdnn_mlir.codegen import find_architecture, generate_graph
-from hipdnn_mlir.dtypes import BOOL, F32
-from hipdnn_mlir.errors import Reject
 from hipdnn_mlir.ops.emitter import Emitter, Value
+from hipdnn_mlir_runtime.abi import Pointwise as P
+from hipdnn_mlir_runtime.abi import Reduce as R
+from hipdnn_mlir_runtime.dtypes import BOOL, F32
+from hipdnn_mlir_runtime.errors import Reject
 from host_kernels.kernel_runs import Array, TensorSpec, numpy_dtype
 
 ERROR = {"f32": 2e-6, "f64": 1e-14, "f16": 1e-3, "bf16": 8e-3}

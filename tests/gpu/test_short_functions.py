@@ -13,11 +13,11 @@ import pytest
 from gpu import compiled
 from gpu.emulated import describe, run_kernel
 from gpu.graphs import graph_of, run_graph
-from hipdnn_mlir.abi import Pointwise as P
-from hipdnn_mlir.abi import Reduce as R
 from hipdnn_mlir.codegen import find_architecture, generate, generate_graph
-from hipdnn_mlir.dtypes import BOOL, F16, F32
 from hipdnn_mlir.ops.emitter import Emitter, Value
+from hipdnn_mlir_runtime.abi import Pointwise as P
+from hipdnn_mlir_runtime.abi import Reduce as R
+from hipdnn_mlir_runtime.dtypes import BOOL, F16, F32
 from host_kernels.kernel_runs import Array, TensorSpec, numpy_dtype
 
 _erf, _erfc = np.vectorize(math.erf, [float]), np.vectorize(math.erfc, [float])

@@ -11,8 +11,8 @@ import hipdnn_mlir
 import models
 from gpu.programs import compile_for_emulator, run
 from hipdnn_mlir import Program
-from hipdnn_mlir.errors import ModelError
-from hipdnn_mlir.session.padding import cut, padded
+from hipdnn_mlir_runtime.errors import ModelError
+from hipdnn_mlir_runtime.session.padding import cut, padded
 
 BUCKETS = [1, 3, 4]
 SIZES = (1, 2, 3, 4)

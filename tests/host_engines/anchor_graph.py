@@ -7,7 +7,7 @@ import numpy as np
 import onnxruntime as ort
 from onnx import TensorProto, helper
 
-from hipdnn_mlir.abi import (
+from hipdnn_mlir_runtime.abi import (
     Attribute,
     AttributeType,
     ConvolutionMode,

@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 
 import installed
-from hipdnn_mlir.abi import Attribute, AttributeType, DataType, Descriptor, NormPhase, Pointwise, Reduce
+from hipdnn_mlir_runtime.abi import Attribute, AttributeType, DataType, Descriptor, NormPhase, Pointwise, Reduce
 
 ROWWISE = "HOST_ROWWISE_ENGINE"
 REDUCTION = "HOST_REDUCTION_ENGINE"

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hipdnn_mlir.abi import Attribute, AttributeType, DataType, Descriptor
+from hipdnn_mlir_runtime.abi import Attribute, AttributeType, DataType, Descriptor
 from host_engines.host_graph import Backend, HostGraph, HostPlan, Operand
 
 SDPA = "HOST_SDPA_ENGINE"

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from hipdnn_mlir.abi import Attribute, AttributeType, DataType, Descriptor
+from hipdnn_mlir_runtime.abi import Attribute, AttributeType, DataType, Descriptor
 from host_engines.host_graph import Backend, HostError, HostGraph, strided_like
 
 ENGINE = "HOST_BLOCK_SCALE_ENGINE"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hipdnn_mlir.abi import ConvolutionMode, Pointwise
+from hipdnn_mlir_runtime.abi import ConvolutionMode, Pointwise
 from host_engines.anchor_graph import (
     ONEDNN,
     AnchorGraph,

@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from hipdnn_mlir.abi import Pointwise, Resample
+from hipdnn_mlir_runtime.abi import Pointwise, Resample
 from host_engines.anchor_graph import ONEDNN, AnchorGraph, assert_close, refusal, stored
 from host_engines.host_graph import Operand, strided_like
 

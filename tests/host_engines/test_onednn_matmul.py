@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from hipdnn_mlir.abi import Pointwise
+from hipdnn_mlir_runtime.abi import Pointwise
 from host_engines.anchor_graph import ONEDNN, AnchorGraph, assert_close, refusal
 from host_engines.host_graph import HostPlan, Operand, strided_like
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hipdnn_mlir.abi import Padding, Pointwise, Resample
+from hipdnn_mlir_runtime.abi import Padding, Pointwise, Resample
 from host_engines.anchor_graph import ONEDNN, AnchorGraph, assert_close, onnx_result, refusal, stored
 
 LAYOUTS = [("channels_last", "channels_last"), ("plain", "plain"), ("plain", "channels_last")]

@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from hipdnn_mlir.abi import DataType, Pointwise, Reduce
+from hipdnn_mlir_runtime.abi import DataType, Pointwise, Reduce
 from host_engines.host_graph import REDUCTION, HostError, HostGraph, strided_like
 
 Axes = tuple[int, ...]

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from hipdnn_mlir.abi import DataType, Pointwise
+from hipdnn_mlir_runtime.abi import DataType, Pointwise
 from host_engines.host_graph import ROWWISE, HostGraph, strided_like
 
 DTYPES = (np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int8, np.uint8, np.int32, np.int64, np.bool_)

@@ -9,7 +9,7 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper
 
-from hipdnn_mlir.abi import Pointwise, Reduce
+from hipdnn_mlir_runtime.abi import Pointwise, Reduce
 from host_engines.host_graph import ROWWISE, HostError, HostGraph, strided_like
 
 

@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from hipdnn_mlir.abi import DataType, Pointwise
+from hipdnn_mlir_runtime.abi import DataType, Pointwise
 from host_engines.host_graph import ROWWISE, HostError, HostGraph
 
 erf = np.vectorize(math.erf, otypes=[np.float64])

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from hipdnn_mlir.dtypes import BY_NAME, BY_NUMPY
-from hipdnn_mlir.session.session import Session
+from hipdnn_mlir_runtime.dtypes import BY_NAME, of_numpy
+from hipdnn_mlir_runtime.session.session import Session
 from runtime_programs import Array, TensorSpec, kernel_program
 
 FLOATS = ("f32", "f64", "f16", "bf16")
@@ -23,7 +23,7 @@ def spec_of(array: Array) -> TensorSpec:
     steps = tuple(
         abs(step) // array.itemsize if dim > 1 else 0 for step, dim in zip(array.strides, array.shape, strict=True)
     )
-    return TensorSpec(BY_NUMPY[array.dtype].name, array.shape, steps)
+    return TensorSpec(of_numpy(array.dtype).name, array.shape, steps)
 
 
 def memory_of(array: Array, spec: TensorSpec) -> Array:

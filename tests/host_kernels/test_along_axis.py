@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drawing import draws
-from hipdnn_mlir.errors import DeviceError, ProgramError
+from hipdnn_mlir_runtime.errors import DeviceError, ProgramError
 from host_kernels import kernel_runs as runs
 from host_kernels.kernel_runs import DTYPES, INTEGERS, NUMBERS, Array, TensorSpec, numpy_dtype, run_kernel
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hipdnn_mlir.errors import ProgramError
+from hipdnn_mlir_runtime.errors import ProgramError
 from host_kernels import kernel_runs as runs
 from host_kernels.kernel_runs import DTYPES, FLOATS, INTEGERS, NUMBERS, Array, TensorSpec, numpy_dtype, run_kernel
 

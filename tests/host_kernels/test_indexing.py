@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hipdnn_mlir.errors import DeviceError, ProgramError
+from hipdnn_mlir_runtime.errors import DeviceError, ProgramError
 from host_kernels import kernel_runs as runs
 from host_kernels.kernel_runs import DTYPES, NUMBERS, Array, TensorSpec, run_kernel
 

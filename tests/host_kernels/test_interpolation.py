@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drawing import draws
-from hipdnn_mlir.errors import ProgramError
+from hipdnn_mlir_runtime.errors import ProgramError
 from host_kernels import kernel_runs as runs
 from host_kernels.kernel_runs import Array, TensorSpec, run_kernel
 from host_kernels.onnx_reference import reference

@@ -17,7 +17,7 @@ from typing import Any
 
 from onnx.backend.test.case.test_case import TestCase
 
-from hipdnn_mlir.errors import HipdnnMlirError, ModelError, UnsupportedError
+from hipdnn_mlir_runtime.errors import HipdnnMlirError, ModelError, UnsupportedError
 from onnx_backend.backend import HipdnnBackend
 from onnx_backend.node_cases import node_cases
 from onnx_backend.values import assert_similar, to_array

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import onnxruntime_ep_hipdnn as hipdnn_ep
+from hipdnn_mlir_runtime import ort_ep
 
 HEADERS = Path(__file__).parents[2] / "third_party" / "hip"
 
@@ -48,7 +48,7 @@ def lay_out(folder: Path, *, played_by: str = "libhipdnn_cuda.so", architecture:
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         raise FileNotFoundError("no C compiler cc")
-    libraries = Path(hipdnn_ep.get_library_path()).parent
+    libraries = Path(ort_ep.get_library_path()).parent
     real = libraries / played_by
     # A copy, so that its folder is this one; the loader knows a link by what it links to.
     shutil.copy(libraries / "libhipdnn_ep.so", folder)

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
-import onnxruntime_ep_hipdnn as hipdnn_ep
+from hipdnn_mlir_runtime import ort_ep
 
 Model = bytes | str | Path | onnx.ModelProto
 Arrays = Mapping[str, np.ndarray]
@@ -19,14 +19,14 @@ Arrays = Mapping[str, np.ndarray]
 KINDS = ("cpu", "gpu")
 """The host's CPU, and a GPU: where the machine has none, a virtual one over the host's memory."""
 
-EP_NAME = hipdnn_ep.get_ep_name()
+EP_NAME = ort_ep.get_ep_name()
 
 
 @functools.cache
 def register() -> None:
     """Register the library under both names, once per process: ONNX Runtime keeps registrations for the whole process."""
     for name in ("hipdnn", "hipdnn.virtual"):
-        ort.register_execution_provider_library(name, hipdnn_ep.get_library_path())
+        ort.register_execution_provider_library(name, ort_ep.get_library_path())
 
 
 def devices(kind: str = "cpu") -> list[Any]:

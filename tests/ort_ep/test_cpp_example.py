@@ -15,7 +15,7 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-import onnxruntime_ep_hipdnn as hipdnn_ep
+from hipdnn_mlir_runtime import ort_ep
 from ort_ep.sessions import reference
 
 SOURCE = Path(__file__).parents[2] / "examples" / "cpp"
@@ -84,7 +84,7 @@ def one_line_of(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def test_example_prints_what_the_cpu_provider_computes(program: Path, model: Path, tmp_path: Path) -> None:
-    done = run(program, hipdnn_ep.get_library_path(), model, *options(tmp_path))
+    done = run(program, ort_ep.get_library_path(), model, *options(tmp_path))
     assert done.returncode == 0, done.stderr
     x = np.sin(np.arange(np.prod(DIMS), dtype=np.float64)).astype(np.float32).reshape(DIMS)
     lines = dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
@@ -101,7 +101,7 @@ def test_example_runs_open_dimensions_as_one(program: Path, model: Path, tmp_pat
     loose.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
     path = tmp_path / "loose.onnx"
     onnx.save(loose, path)
-    done = run(program, hipdnn_ep.get_library_path(), path, *options(tmp_path / "cache"))
+    done = run(program, ort_ep.get_library_path(), path, *options(tmp_path / "cache"))
     assert done.returncode == 0, done.stderr
     assert "y: float32[1,4,12,12]" in done.stdout
 
@@ -120,7 +120,7 @@ def test_example_runs_open_dimensions_as_one(program: Path, model: Path, tmp_pat
     ],
 )
 def test_example_says_what_is_wrong(program: Path, model: Path, arguments: list[str], code: int, message: str) -> None:
-    known = {"LIBRARY": hipdnn_ep.get_library_path(), "MODEL": str(model)}
+    known = {"LIBRARY": ort_ep.get_library_path(), "MODEL": str(model)}
     done = run(program, *(known.get(argument, argument) for argument in arguments))
     assert (done.returncode, done.stdout) == (code, "")
     assert re.search(message, one_line_of(done))

@@ -22,8 +22,8 @@ import pytest
 
 import hipdnn_mlir
 import models
-from hipdnn_mlir import _runtime
-from hipdnn_mlir.errors import DeviceError
+from hipdnn_mlir_runtime import _runtime
+from hipdnn_mlir_runtime.errors import DeviceError
 
 from .counting_port import lay_out
 from .gpu_worker import PARTS
@@ -235,7 +235,7 @@ def test_port_without_its_library_is_named(tmp_path: Path) -> None:
 
 def test_driver_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
     (tmp_path / "libcuda.so.1").write_bytes(b"not a library")
-    code = "from hipdnn_mlir import _runtime; _runtime.open_device({'port': 'cuda'})"
+    code = "from hipdnn_mlir_runtime import _runtime; _runtime.open_device({'port': 'cuda'})"
     environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path), "PYTHONPATH": str(PACKAGES)}
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], env=environment, capture_output=True, text=True, check=False

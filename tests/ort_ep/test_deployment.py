@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
-import onnxruntime_ep_hipdnn as hipdnn_ep
+from hipdnn_mlir_runtime import ort_ep
 
 from .sessions import reference, session_options
 from .small_models import convolution, inputs_for
@@ -47,7 +47,7 @@ def test_three_libraries_and_the_model_are_enough(tmp_path) -> None:
     compiler.compile_to_file(str(folder / "model.onnx"))
     assert [node.op_type for node in onnx.load(folder / "model.onnx").graph.node] == ["EPContext"]
 
-    library = Path(hipdnn_ep.get_library_path())
+    library = Path(ort_ep.get_library_path())
     for name in (library.name, "libhipdnn_host.so", "libhipdnn_dnnl.so"):
         shutil.copy(library.with_name(name), folder)
     np.save(folder / "x.npy", x["x"])

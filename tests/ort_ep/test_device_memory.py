@@ -10,7 +10,7 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 
-import onnxruntime_ep_hipdnn as hipdnn_ep
+from hipdnn_mlir_runtime import ort_ep
 
 from .sessions import devices, make_session, partitions, placed_nodes, reference
 from .small_models import alternating, convolution, inputs_for
@@ -72,7 +72,7 @@ def test_output_stays_on_the_device_when_bound_there(cache) -> None:
 
 
 def test_session_runs_on_the_callers_stream(cache) -> None:
-    hip = ctypes.CDLL(str(Path(hipdnn_ep.get_library_path()).with_name("libhipdnn_host.so")))
+    hip = ctypes.CDLL(str(Path(ort_ep.get_library_path()).with_name("libhipdnn_host.so")))
     stream = ctypes.c_void_p()
     assert hip.hipStreamCreateWithFlags(ctypes.byref(stream), 0) == 0
     model = convolution()

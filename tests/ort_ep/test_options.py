@@ -9,8 +9,8 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 
-import onnxruntime_ep_hipdnn as hipdnn_ep
 import untaken
+from hipdnn_mlir_runtime import ort_ep
 
 from .sessions import devices, make_session, partitions, placed_nodes, reference
 from .small_models import alternating, convolution, inputs_for
@@ -54,7 +54,7 @@ def test_option_without_effect_is_refused(options, message, cache) -> None:
         make_session(convolution(), cache, options=options)
 
 
-LIMITED = [row for row in hipdnn_ep.get_options() if row.type in ("flag", "integer", "choice")]
+LIMITED = [row for row in ort_ep.get_options() if row.type in ("flag", "integer", "choice")]
 
 
 @pytest.mark.parametrize("row", LIMITED, ids=lambda row: row.key)
@@ -64,7 +64,7 @@ def test_value_outside_the_table_is_refused(row, cache) -> None:
             make_session(convolution(), cache, options={row.key: value})
 
 
-@pytest.mark.parametrize("row", hipdnn_ep.get_options(), ids=lambda row: row.key)
+@pytest.mark.parametrize("row", ort_ep.get_options(), ids=lambda row: row.key)
 def test_default_and_listed_values_are_accepted(row, cache) -> None:
     needs_plugins = {"absolute"} if row.key == "plugin_mode" else set()
     for value in {row.default, *row.values} - needs_plugins:

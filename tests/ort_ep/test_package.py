@@ -11,16 +11,16 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 
-import onnxruntime_ep_hipdnn as hipdnn_ep
+from hipdnn_mlir_runtime import ort_ep
 
 from .sessions import placed_nodes, reference, register
 from .small_models import convolution, inputs_for
 
 
 def test_helpers_follow_the_conventions() -> None:
-    assert Path(hipdnn_ep.get_library_path()).is_absolute()
-    assert hipdnn_ep.get_ep_names() == [hipdnn_ep.get_ep_name()]
-    assert hipdnn_ep.get_ep_name().endswith("ExecutionProvider")
+    assert Path(ort_ep.get_library_path()).is_absolute()
+    assert ort_ep.get_ep_names() == [ort_ep.get_ep_name()]
+    assert ort_ep.get_ep_name().endswith("ExecutionProvider")
 
 
 @pytest.mark.parametrize("device", ["cpu", "gpu", None])
@@ -28,7 +28,7 @@ def test_one_call_makes_a_session_ready(device, tmp_path) -> None:
     register()  # the virtual GPU is on offer
     options = ort.SessionOptions()
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    hipdnn_ep.add_to_session_options(options, {"cache_dir": str(tmp_path)}, device=device)
+    ort_ep.add_to_session_options(options, {"cache_dir": str(tmp_path)}, device=device)
     model = convolution()
     session = ort.InferenceSession(model.SerializeToString(), sess_options=options)
     assert len(placed_nodes(session)[0]) == 2
@@ -37,15 +37,15 @@ def test_one_call_makes_a_session_ready(device, tmp_path) -> None:
 
 
 FRESH = """
-import onnxruntime as ort, onnxruntime_ep_hipdnn as hipdnn_ep
+import onnxruntime as ort; from hipdnn_mlir_runtime import ort_ep
 for device in (None, "cpu"):
     options = ort.SessionOptions()
     options.intra_op_num_threads = 3
-    hipdnn_ep.add_to_session_options(options, {"placement": "maximal"}, device=device)
-    prefix = "ep." + hipdnn_ep.get_ep_name().lower() + "."
+    ort_ep.add_to_session_options(options, {"placement": "maximal"}, device=device)
+    prefix = "ep." + ort_ep.get_ep_name().lower() + "."
     print(options.get_session_config_entry(prefix + "threads"), options.get_session_config_entry(prefix + "placement"))
 try:
-    hipdnn_ep.add_to_session_options(ort.SessionOptions(), device="gpu")
+    ort_ep.add_to_session_options(ort.SessionOptions(), device="gpu")
 except ValueError as error:
     print(error)
 """

@@ -7,7 +7,7 @@ import os
 
 import onnxruntime as ort
 
-import onnxruntime_ep_hipdnn as hipdnn_ep
+from hipdnn_mlir_runtime import ort_ep
 
 
 def test_onnxruntime_is_the_expected_one() -> None:
@@ -40,7 +40,7 @@ def test_older_onnxruntime_is_refused_in_words() -> None:
         ctypes.cast(get_api, ctypes.c_void_p).value, ctypes.cast(get_version, ctypes.c_void_p).value
     )
     factories, count = (ctypes.c_void_p * 1)(), ctypes.c_size_t(7)
-    create = ctypes.CDLL(hipdnn_ep.get_library_path()).CreateEpFactories
+    create = ctypes.CDLL(ort_ep.get_library_path()).CreateEpFactories
     create.restype = ctypes.c_void_p
     status = create(b"hipdnn", ctypes.byref(base), None, factories, ctypes.c_size_t(1), ctypes.byref(count))
     assert status == 1

@@ -11,7 +11,7 @@ import onnx
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from hipdnn_mlir.dtypes import ALL
+from hipdnn_mlir_runtime.dtypes import ALL
 
 from .call import OPSET, Array
 from .compare import is_float

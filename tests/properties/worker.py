@@ -13,7 +13,7 @@ import onnx
 import pytest
 
 import hipdnn_mlir
-from hipdnn_mlir.errors import ModelError, UnsupportedError
+from hipdnn_mlir_runtime.errors import ModelError, UnsupportedError
 
 from .call import Array
 

@@ -35,8 +35,8 @@ import hipdnn_mlir
 import installed
 import models
 from hipdnn_mlir.codegen.core import link
-from hipdnn_mlir.session.devices import DeviceInfo, list_devices
 from hipdnn_mlir.targets.table import AMD, FUSILLI, FUSILLI_ENGINE, TARGETS
+from hipdnn_mlir_runtime.session.devices import DeviceInfo, list_devices
 from onnx_backend.report import case_names, run_cases
 from rocm import check_machine
 

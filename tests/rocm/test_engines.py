@@ -12,12 +12,12 @@ from onnx import TensorProto
 
 import hipdnn_mlir
 import models
-from hipdnn_mlir.abi import Attribute as A
-from hipdnn_mlir.abi import DataType
-from hipdnn_mlir.abi import Descriptor as D
 from hipdnn_mlir.codegen.core import link
-from hipdnn_mlir.errors import ModelError
 from hipdnn_mlir.targets.table import AMD, find_target
+from hipdnn_mlir_runtime.abi import Attribute as A
+from hipdnn_mlir_runtime.abi import DataType
+from hipdnn_mlir_runtime.abi import Descriptor as D
+from hipdnn_mlir_runtime.errors import ModelError
 from models import GraphBuilder
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")

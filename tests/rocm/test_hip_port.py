@@ -19,7 +19,7 @@ import pytest
 import hipdnn_mlir
 import models
 from hipdnn_mlir.codegen.core import link
-from hipdnn_mlir.errors import DeviceError
+from hipdnn_mlir_runtime.errors import DeviceError
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")
 pytestmark = [

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(find_library("amdhip64") is not None, reason="ne
 
 def devices(libraries: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     # Wide enough for any path on one line.
-    return run(libraries, "-m", "hipdnn_mlir.cli.main", "devices", *arguments, COLUMNS="500")
+    return run(libraries, "-m", "hipdnn_mlir_runtime.cli.main", "devices", *arguments, COLUMNS="500")
 
 
 def run(libraries: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -65,14 +65,14 @@ def test_mistakes_are_told_without_a_traceback(libraries_with_plugins: Path, tmp
 LISTEN = """
 import logging
 logging.basicConfig(level=logging.INFO, format="%(name)s %(message)s")
-from hipdnn_mlir.session.devices import open_device
-from hipdnn_mlir.session.options import device_options
+from hipdnn_mlir_runtime.session.devices import open_device
+from hipdnn_mlir_runtime.session.options import device_options
 open_device(device_options({}, "hip", is_tf32=False))
 """
 
 
 def test_the_librarys_log_is_let_through_unless_the_environment_decides(libraries_with_plugins: Path) -> None:
-    line = "hipdnn_mlir.hipdnn a handle is made"
+    line = "hipdnn_mlir_runtime.hipdnn a handle is made"
     done = run(libraries_with_plugins, "-c", LISTEN)
     assert done.returncode == 0, done.stderr
     assert line in done.stderr.splitlines()

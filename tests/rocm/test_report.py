@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hipdnn_mlir.session.devices import DeviceInfo
+from hipdnn_mlir_runtime.session.devices import DeviceInfo
 from onnx_backend.node_cases import node_cases
 from rocm import report
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from hip import hip
 
-from hipdnn_mlir.errors import DeviceError, ModelError
-from hipdnn_mlir.session.session import Session
+from hipdnn_mlir_runtime.errors import DeviceError, ModelError
+from hipdnn_mlir_runtime.session.session import Session
 from rocm.other_gpu import OnOtherGpu
 from runtime_programs import Array, ProgramText, relu_of_sum
 

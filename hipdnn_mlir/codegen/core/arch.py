@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from ...errors import ModelError
+from hipdnn_mlir_runtime.errors import ModelError
 
 AMD_TRIPLE = "amdgcn-amd-amdhsa"
 NVIDIA_TRIPLE = "nvptx64-nvidia-cuda"

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ...dtypes import DType
+from hipdnn_mlir_runtime.dtypes import DType
+
 from .builder import KernelBuilder, Value
 
 

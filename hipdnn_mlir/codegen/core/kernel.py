@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal
 
-from ...dtypes import BY_NAME, DType
+from hipdnn_mlir_runtime.dtypes import BY_NAME, DType
+
 from ...ops.strides import Dims, Strides, extent
 
 

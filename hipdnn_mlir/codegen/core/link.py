@@ -9,7 +9,7 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from ...errors import ModelError, PassError
+from hipdnn_mlir_runtime.errors import ModelError, PassError
 
 _OLDEST = 15
 """The first LLVM whose linker reads objects of code object version 5."""

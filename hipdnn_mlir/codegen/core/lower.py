@@ -9,7 +9,8 @@ from torch_mlir import ir
 from torch_mlir.dialects import llvm
 from torch_mlir.passmanager import PassManager
 
-from ...errors import ModelError, PassError
+from hipdnn_mlir_runtime.errors import ModelError, PassError
+
 from .arch import Architecture
 from .builder import APPROXIMATE
 from .float_literals import respelled

@@ -3,8 +3,9 @@
 import math
 from collections.abc import Callable
 
-from ...abi import Attribute as A
-from ...abi import Pointwise as P
+from hipdnn_mlir_runtime.abi import Attribute as A
+from hipdnn_mlir_runtime.abi import Pointwise as P
+
 from ...ops.graph import Node
 from .body import Body
 

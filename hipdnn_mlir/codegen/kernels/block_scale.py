@@ -1,6 +1,7 @@
 """Block scale quantize and dequantize: the axis of the blocks is two dims, and a block is what is reduced."""
 
-from ...dtypes import F32
+from hipdnn_mlir_runtime.dtypes import F32
+
 from ...ops.blocks import DEQUANTIZE, QUANTIZE, blocks_of
 from ...ops.graph import Graph, Tensor
 from ...ops.spec import Refusal

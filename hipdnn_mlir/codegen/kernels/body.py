@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ...dtypes import BY_NAME, I64, DType
+from hipdnn_mlir_runtime.dtypes import BY_NAME, I64, DType
+
 from ...ops.strides import Dims
 from ..core.kernel import Operand
 from ..math.instructions import result_dtype

@@ -7,9 +7,10 @@ input channels and elements of the filter, and groups are batches.
 from dataclasses import dataclass, replace
 from math import prod
 
-from ...abi import Attribute as A
-from ...abi import ConvolutionMode
-from ...abi import Descriptor as D
+from hipdnn_mlir_runtime.abi import Attribute as A
+from hipdnn_mlir_runtime.abi import ConvolutionMode
+from hipdnn_mlir_runtime.abi import Descriptor as D
+
 from ...ops.graph import Graph, Node, Tensor
 from ...ops.spec import Refusal
 from ...ops.strides import Dims, Strides

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from ...dtypes import DType
+from hipdnn_mlir_runtime.dtypes import DType
+
 from ..core.builder import KernelBuilder, Value
 from ..core.elements import from_memory, memory_type, to_memory, value_type
 from ..core.kernel import Operand

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
-from ...abi import Attribute as A
-from ...abi import Descriptor as D
-from ...dtypes import F32
+from hipdnn_mlir_runtime.abi import Attribute as A
+from hipdnn_mlir_runtime.abi import Descriptor as D
+from hipdnn_mlir_runtime.dtypes import F32
+
 from ...ops.graph import Graph, Tensor
 from ...ops.spec import Refusal
 from ...ops.strides import Strides

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ...abi import Attribute as A
-from ...abi import Descriptor as D
-from ...abi import Pointwise as P
-from ...abi import Reduce as R
-from ...dtypes import ALL, BOOL, F32, I64, DType
+from hipdnn_mlir_runtime.abi import Attribute as A
+from hipdnn_mlir_runtime.abi import Descriptor as D
+from hipdnn_mlir_runtime.abi import Pointwise as P
+from hipdnn_mlir_runtime.abi import Reduce as R
+from hipdnn_mlir_runtime.dtypes import ALL, BOOL, F32, I64, DType
+
 from ...ops.graph import Graph, Node
 from ...ops.spec import Refusal
 from ...ops.strides import Dims, broadcast

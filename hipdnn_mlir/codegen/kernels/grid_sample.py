@@ -6,7 +6,8 @@ from itertools import product
 from math import ceil
 from typing import Any
 
-from ...dtypes import BY_NAME
+from hipdnn_mlir_runtime.dtypes import BY_NAME
+
 from ...ops.spec import Refusal
 from ..core.arch import Architecture
 from ..core.assemble import Launch

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ...dtypes import BY_NAME
+from hipdnn_mlir_runtime.dtypes import BY_NAME
+
 from ...ops.spec import Refusal
 from ..core.arch import Architecture
 from ..core.assemble import Launch

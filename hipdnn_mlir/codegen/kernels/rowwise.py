@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 
+from hipdnn_mlir_runtime.walks import operands_first
+
 from ...ops.spec import Refusal
-from ...walks import operands_first
 from ..core.arch import Architecture
 from ..core.assemble import Launch
 from ..core.builder import KernelBuilder, Value

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Any
 
-from ...dtypes import F32, F64
+from hipdnn_mlir_runtime.dtypes import F32, F64
+
 from ..core.arch import Architecture
 from ..core.assemble import Launch
 from ..core.builder import KernelBuilder, Value

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from ...dtypes import DType
+from hipdnn_mlir_runtime.dtypes import DType
+
 from ..core.arch import Architecture
 from ..core.assemble import Launch
 from ..core.builder import KernelBuilder, Value

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 
-from ...abi import Attribute as A
-from ...abi import Padding, Resample
+from hipdnn_mlir_runtime.abi import Attribute as A
+from hipdnn_mlir_runtime.abi import Padding, Resample
+
 from ...ops.graph import Graph, Node
 from ...ops.spec import Refusal
 from ..core.arch import Architecture

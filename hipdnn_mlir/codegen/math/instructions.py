@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ...dtypes import BOOL, BY_NAME, DType
+from hipdnn_mlir_runtime.dtypes import BOOL, BY_NAME, DType
+
 from ...ops.spec import Refusal
 from ..core.builder import KernelBuilder, Value
 from ..core.elements import is_signed, rounded, value_type

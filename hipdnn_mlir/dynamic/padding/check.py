@@ -8,7 +8,8 @@ import numpy as np
 from torch_mlir import ir
 from torch_mlir.dialects import func, torch
 
-from ...errors import DynamicDimensionError, PaddingError, Reject
+from hipdnn_mlir_runtime.errors import DynamicDimensionError, PaddingError, Reject
+
 from ...ir.blocks import functions, operations
 from ...ir.literals import literal_array
 from ...ir.types import is_tensor, tensor_type

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...abi import Attribute as A
-from ...abi import Descriptor
+from hipdnn_mlir_runtime.abi import Attribute as A
+from hipdnn_mlir_runtime.abi import Descriptor
+
 from ...ops.kernels import ELEMENTWISE
 from ...ops.strides import Dims
 

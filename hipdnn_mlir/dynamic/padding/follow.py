@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...errors import Reject
+from hipdnn_mlir_runtime.errors import Reject
+
 from ...ops.emitter import Operand
 from ...ops.graph import Graph
 from ...ops.kernels import Kernel

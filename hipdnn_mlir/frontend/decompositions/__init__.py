@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import onnx
 from onnx import inliner
 
+from hipdnn_mlir_runtime.errors import UnsupportedError
+
 from ...dynamic.facts import Fact
-from ...errors import UnsupportedError
 from ...ops.evaluate import Array
 from ..constant_folding import Folded, fold_constants
 from ..shape_inference import RESULTS

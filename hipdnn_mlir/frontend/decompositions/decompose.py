@@ -8,7 +8,8 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from ...errors import Reject
+from hipdnn_mlir_runtime.errors import Reject
+
 from ...ops.evaluate import Array
 from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx
 
+from hipdnn_mlir_runtime.errors import DynamicDimensionError
+
 from ...dynamic.facts import Arrays, Assumption, Fact, Quotient, Values, varies
-from ...errors import DynamicDimensionError
 from ...ops.evaluate import Array
 
 _ALL_VARY = frozenset({"Add", "Sub", "Mul", "Neg", "Concat", "Cast", "Identity", "Shape", "Size"})

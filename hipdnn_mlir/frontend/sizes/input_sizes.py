@@ -4,10 +4,11 @@ from collections.abc import Mapping
 
 import onnx
 
+from hipdnn_mlir_runtime.errors import ModelError
+from hipdnn_mlir_runtime.expressions import Expressions, Size, names_in
+from hipdnn_mlir_runtime.limits import MAX_SIZE
+
 from ...dynamic.input_sizes import OPEN, Given, InputSizes, Shapes
-from ...errors import ModelError
-from ...limits import MAX_SIZE
-from ...program.expressions import Expressions, Size, names_in
 
 
 def input_sizes(model: onnx.ModelProto, shapes: Shapes, where: str) -> InputSizes:

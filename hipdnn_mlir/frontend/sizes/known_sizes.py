@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import onnx
 from onnx import numpy_helper
 
+from hipdnn_mlir_runtime.errors import DynamicDimensionError
+from hipdnn_mlir_runtime.expressions import Expressions, Size
+
 from ...dynamic.facts import Assumption, Values
 from ...dynamic.solver import Solver
-from ...errors import DynamicDimensionError
-from ...program.expressions import Expressions, Size
 from .windows import WINDOWED, Window, windows
 
 _FAR = 2**31 - 1

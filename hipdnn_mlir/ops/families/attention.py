@@ -2,10 +2,11 @@
 
 import math
 
-from ... import dtypes
-from ...abi import Attribute as A
-from ...abi import AttributeType as T
-from ...abi import DataType, Descriptor
+from hipdnn_mlir_runtime import dtypes
+from hipdnn_mlir_runtime.abi import Attribute as A
+from hipdnn_mlir_runtime.abi import AttributeType as T
+from hipdnn_mlir_runtime.abi import DataType, Descriptor
+
 from ..emitter import Emitter, Value
 from ..graph import TensorKey
 from ..registry import compute

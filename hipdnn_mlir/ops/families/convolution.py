@@ -1,8 +1,9 @@
 """Convolutions: forward, and backward-data for transposed ones, with bias and absorbed padding."""
 
-from ...abi import Attribute as A
-from ...abi import AttributeType as T
-from ...abi import ConvolutionMode, DataType, Descriptor, Pointwise
+from hipdnn_mlir_runtime.abi import Attribute as A
+from hipdnn_mlir_runtime.abi import AttributeType as T
+from hipdnn_mlir_runtime.abi import ConvolutionMode, DataType, Descriptor, Pointwise
+
 from ..emitter import Emitter, Value
 from ..registry import compute
 from ..spec import OpView, Refusal

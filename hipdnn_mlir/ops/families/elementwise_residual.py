@@ -1,6 +1,7 @@
 """Maps: elementwise operations that hipDNN has no mode for, and data that is computed from its position."""
 
-from ...dtypes import BOOL, F32, F64, I64, DType
+from hipdnn_mlir_runtime.dtypes import BOOL, F32, F64, I64, DType
+
 from ..emitter import Value
 from ..kernels import ElementwiseBuilder
 from ..registry import elementwise

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from ...dtypes import BOOL, I32, I64
+from hipdnn_mlir_runtime.dtypes import BOOL, I32, I64
+
 from ..registry import kernel, movement
 from ..spec import Call, OpView, Refusal, Slice, TensorArg
 from ..strides import Dims

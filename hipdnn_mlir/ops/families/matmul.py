@@ -1,8 +1,9 @@
 """Matmuls: mm, bmm, matmul with NumPy's broadcasting, addmm."""
 
-from ...abi import Attribute as A
-from ...abi import AttributeType as T
-from ...abi import DataType, Descriptor, Pointwise
+from hipdnn_mlir_runtime.abi import Attribute as A
+from hipdnn_mlir_runtime.abi import AttributeType as T
+from hipdnn_mlir_runtime.abi import DataType, Descriptor, Pointwise
+
 from ..emitter import Emitter, Value
 from ..registry import compute
 from ..spec import OpView, Refusal

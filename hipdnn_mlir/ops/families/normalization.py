@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from ... import dtypes
-from ...abi import Attribute as A
-from ...abi import AttributeType as T
-from ...abi import DataType, Descriptor, NormPhase
-from ...abi import Pointwise as P
-from ...abi import Reduce as R
-from ...dtypes import DType
+from hipdnn_mlir_runtime import dtypes
+from hipdnn_mlir_runtime.abi import Attribute as A
+from hipdnn_mlir_runtime.abi import AttributeType as T
+from hipdnn_mlir_runtime.abi import DataType, Descriptor, NormPhase
+from hipdnn_mlir_runtime.abi import Pointwise as P
+from hipdnn_mlir_runtime.abi import Reduce as R
+from hipdnn_mlir_runtime.dtypes import DType
+
 from ..emitter import Emitter, Value
 from ..graph import TensorKey
 from ..registry import compute

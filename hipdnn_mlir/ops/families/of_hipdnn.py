@@ -6,12 +6,13 @@ Block scale dequantize is ONNX's DequantizeLinear with blocks.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ... import dtypes
-from ...abi import Attribute as A
-from ...abi import AttributeType as T
-from ...abi import DataType, Descriptor
-from ...abi import Pointwise as P
-from ...abi import Reduce as R
+from hipdnn_mlir_runtime import dtypes
+from hipdnn_mlir_runtime.abi import Attribute as A
+from hipdnn_mlir_runtime.abi import AttributeType as T
+from hipdnn_mlir_runtime.abi import DataType, Descriptor
+from hipdnn_mlir_runtime.abi import Pointwise as P
+from hipdnn_mlir_runtime.abi import Reduce as R
+
 from ..emitter import Emitter, Value, compute_type
 from ..registry import compute, of_hipdnn
 from ..spec import OpView, Refusal, TensorType

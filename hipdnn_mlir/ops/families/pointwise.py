@@ -3,8 +3,9 @@
 import math
 from typing import Any
 
-from ...abi import Pointwise as P
-from ...dtypes import BOOL, DType
+from hipdnn_mlir_runtime.abi import Pointwise as P
+from hipdnn_mlir_runtime.dtypes import BOOL, DType
+
 from ..emitter import Emitter, Value
 from ..registry import add, compute
 from ..row import Emission, OpRow

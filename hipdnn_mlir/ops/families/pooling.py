@@ -4,10 +4,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...abi import Attribute as A
-from ...abi import AttributeType as T
-from ...abi import DataType, Descriptor, Padding, Resample
-from ...dtypes import I64, DType
+from hipdnn_mlir_runtime.abi import Attribute as A
+from hipdnn_mlir_runtime.abi import AttributeType as T
+from hipdnn_mlir_runtime.abi import DataType, Descriptor, Padding, Resample
+from hipdnn_mlir_runtime.dtypes import I64, DType
+
 from ..emitter import Emitter, Value
 from ..graph import TensorKey
 from ..registry import compute, of_hipdnn

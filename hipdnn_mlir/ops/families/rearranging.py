@@ -1,6 +1,7 @@
 """Kernels for data that is repeated, mirrored or reduced, where neither a view nor hipDNN does it."""
 
-from ...dtypes import BOOL
+from hipdnn_mlir_runtime.dtypes import BOOL
+
 from ..kernels import ELEMENTWISE, PAD
 from ..registry import kernel
 from ..spec import Call, OpView, Refusal

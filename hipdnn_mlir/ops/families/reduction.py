@@ -3,8 +3,9 @@
 import math
 from typing import Any
 
-from ...abi import Pointwise as P
-from ...abi import Reduce as R
+from hipdnn_mlir_runtime.abi import Pointwise as P
+from hipdnn_mlir_runtime.abi import Reduce as R
+
 from ..emitter import Emitter, Value
 from ..registry import compute
 from ..spec import OpView, Refusal

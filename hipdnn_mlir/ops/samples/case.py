@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
-from ... import dtypes
-from ...dtypes import DType
+from hipdnn_mlir_runtime import dtypes
+from hipdnn_mlir_runtime.dtypes import DType
+
 from ..spec import OpView, TensorArg, TensorType
 
 ONEDNN, ROWWISE, REDUCTION = "HOST_ONEDNN_ENGINE", "HOST_ROWWISE_ENGINE", "HOST_REDUCTION_ENGINE"

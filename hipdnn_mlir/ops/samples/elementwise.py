@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ... import dtypes
+from hipdnn_mlir_runtime import dtypes
+
 from .case import KERNEL, ROWWISE, Number, Sample, accept, bools, f32, f64, i16, i32, kind, reject
 
 _FLOAT_UNARY = ("sigmoid", "tanh", "exp", "log", "sqrt", "rsqrt", "sin", "tan", "erf", "reciprocal", "silu")

@@ -4,8 +4,9 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from ... import dtypes
-from ...dtypes import DType
+from hipdnn_mlir_runtime import dtypes
+from hipdnn_mlir_runtime.dtypes import DType
+
 from .case import MOVEMENT, ONEDNN, REDUCTION, ROWWISE, Sample, accept, f32, f64, i16, i32, kind, reject
 
 

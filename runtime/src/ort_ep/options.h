@@ -1,4 +1,4 @@
-// The provider's options, read from texts by the rows of the table (hipdnn_mlir/options.json).
+// The provider's options, read from texts by the rows of the table (options.json).
 #pragma once
 
 #include <cstdint>

@@ -59,7 +59,7 @@ std::string default_package_root() {
   const fs::path module = fs::absolute(info.dli_fname, error);
   if (error) return {};
   const fs::path root = module.parent_path().parent_path().parent_path();
-  return fs::exists(root / "hipdnn_mlir" / "server.py", error) ? root.string() : std::string();
+  return fs::exists(root / "hipdnn_mlir" / "service" / "server.py", error) ? root.string() : std::string();
 }
 
 Interpreter find_interpreter(const std::string& wanted, const std::string& host, const std::string& package_root) {

@@ -6,7 +6,7 @@
 namespace hipdnn_ep {
 
 /// The folder that contains the package hipdnn_mlir this code was installed with, where that package has the compiler's server; else empty.
-/// In an installed package this code is linked into `<folder>/hipdnn_mlir/lib/<library>`.
+/// In an installed package this code is linked into `<folder>/hipdnn_mlir_runtime/lib/<library>`.
 std::string default_package_root();
 
 /// An interpreter, or the reason why there is none.

@@ -1,79 +1,57 @@
-"""The options of commands: declared from the table of options, and how their texts are read."""
+"""The options of commands: how their texts are read."""
 
 from __future__ import annotations
 
-import functools
-import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import typer
-
-from ..dynamic.input_sizes import Given
 from ..errors import ModelError
 from ..options import Option, options_of
-from .option_needs import CheckedCommand, is_program
 
 if TYPE_CHECKING:
     from ..session.options import SessionOptions
 
+Given = int | str
+"""What is said of a size: a number, or a name."""
 SHAPE_FORM = "NAME=1x3x224x224, NAME=batch,3,?,? or SIZE=4"
 BUCKET_FORM = "SIZE=1,2,4,8"
 RANGE_FORM = "NAME=LOW:HIGH"
-_TYPES: dict[str, Any] = {
-    "flag": bool,
-    "integer": int,
-    "number": float,
-    "text": str,
-    "choice": str,
-    "path": Path,
-    "folder": Path,
-    "paths": list[Path],
-}
-"""What a command line holds by type of option; of the others texts."""
 
 
-def _onnx_path(path: Path) -> Path:
-    if is_program(path):
-        raise ModelError("a program file, compiled already", where=str(path), expected="an ONNX file")
-    return path
+def read(row: Option, given: Any) -> Any:
+    """Return the value of an option.
+
+    Args:
+        row: The option.
+        given: Its text on the command line; a list of texts where it may be repeated; True or False of a flag.
+
+    Raises:
+        ModelError: A text is not of the option's form.
+    """
+    if row.name in _PARSERS:
+        return _PARSERS[row.name](given)
+    match row.type:
+        case "integer":
+            return row.read(int(given) if re.fullmatch(r"[+-]?\d{1,18}", given) else given, where=row.flags[0])
+        case "number":
+            return _number(given, row.flags[0])
+        case "choice":
+            return row.read(given, where=row.flags[0])
+        case "path" | "folder":
+            return Path(given)
+        case "paths":
+            return [Path(path) for path in given]
+    return given
 
 
-ModelPath = Annotated[Path, typer.Argument(help="ONNX file.", show_default=False, callback=_onnx_path)]
-
-
-def command(app: typer.Typer, name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a function a command: its last parameter becomes the options that the table has for it, read from their texts."""
-
-    def register(function: Callable[..., None]) -> Callable[..., None]:
-        *arguments, _ = inspect.signature(function, eval_str=True).parameters.values()
-
-        @functools.wraps(function)
-        def call(**given: Any) -> None:
-            values = [given.pop(argument.name) for argument in arguments]
-            read = {key: _PARSERS[key](value) if key in _PARSERS else value for key, value in given.items()}
-            function(*values, SimpleNamespace(**read))
-
-        options = [_parameter(row) for row in options_of(name).values()]
-        call.__signature__ = inspect.Signature([*arguments, *options])  # type: ignore[attr-defined]
-        app.command(name, cls=CheckedCommand)(call)
-        return call
-
-    return register
-
-
-def _parameter(row: Option) -> inspect.Parameter:
-    """Return an option as typer reads it from a signature."""
-    kind = _TYPES.get(row.type, list[str])
-    names = (f"{row.flags[0]}/--no-{row.flags[0][2:]}",) if row.default is True else row.flags
-    metavar = row.form or ("N" if row.type == "integer" else None)
-    option = typer.Option(*names, help=row.help.replace("`", "'"), metavar=metavar)
-    default = list(row.default) if isinstance(row.default, tuple) else row.default
-    annotation: Any = Annotated[kind if default is not None else kind | None, option]
-    return inspect.Parameter(row.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+def _number(text: str, flag: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ModelError("bad value", where=flag, expected="a number", got=repr(text)) from error
 
 
 def session_options(given: SimpleNamespace) -> SessionOptions:

@@ -3,10 +3,10 @@
 In one call::
 
     import onnxruntime as ort
-    import onnxruntime_ep_hipdnn as hipdnn_ep
+    from hipdnn_mlir_runtime import ort_ep
 
     options = ort.SessionOptions()
-    hipdnn_ep.add_to_session_options(options)
+    ort_ep.add_to_session_options(options)
     session = ort.InferenceSession("model.onnx", sess_options=options)
 
 or by ONNX Runtime's own functions, with ``get_library_path`` and ``get_ep_name``: see docs/onnxruntime.md.

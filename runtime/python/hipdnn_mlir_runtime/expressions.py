@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import ModelError
-from ..walks import operands_first
+from .errors import ModelError
+from .walks import operands_first
 
 OPERATORS: dict[str, Callable[[int, int], int]] = {
     "+": operator.add,

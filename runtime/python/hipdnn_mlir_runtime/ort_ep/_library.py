@@ -1,8 +1,11 @@
 """Where the provider's library lies, and what options it takes."""
 
-import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
+
+import hipdnn_mlir_runtime
+
+from ..options import options_of
 
 _EP_NAME = "HipDNNExecutionProvider"
 
@@ -32,14 +35,11 @@ def get_library_path() -> str:
     Raises:
         FileNotFoundError: The installation lacks the library.
     """
-    # Found without importing hipdnn_mlir: the provider may be used where the compiler's dependencies are not installed.
-    spec = importlib.util.find_spec("hipdnn_mlir")
-    folders = spec.submodule_search_locations if spec is not None else None
-    for folder in folders or ():
+    for folder in hipdnn_mlir_runtime.__path__:
         path = Path(folder, "lib", "libhipdnn_ep.so")
         if path.is_file():
             return str(path.absolute())
-    raise FileNotFoundError("libhipdnn_ep.so is not installed: reinstall the package hipdnn-mlir")
+    raise FileNotFoundError("libhipdnn_ep.so is not installed: reinstall the package hipdnn-mlir-runtime")
 
 
 def get_ep_name() -> str:
@@ -54,7 +54,5 @@ def get_ep_names() -> list[str]:
 
 def get_options() -> list[Option]:
     """Return the provider's options, from the table that the library is built with."""
-    from hipdnn_mlir.options import options_of
-
     rows = options_of("provider").values()
     return [Option(row.name, row.type, row.default_text, row.texts, row.help) for row in rows]

@@ -1,4 +1,4 @@
-"""The C++ runtime: devices, programs and sessions. Use hipdnn_mlir.session.session, which checks and names things."""
+"""The C++ runtime: devices, programs and sessions. Use hipdnn_mlir_runtime.session.session, which checks and names things."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

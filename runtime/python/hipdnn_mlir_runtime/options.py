@@ -51,6 +51,11 @@ class Option:
     needs: tuple[str, ...]
 
     @property
+    def is_repeated(self) -> bool:
+        """Whether a command line may give it several times, a value each."""
+        return self.type in ("list", "paths", "map", "sizes")
+
+    @property
     def expected(self) -> str:
         """What a value has to be, in words."""
         if self.type == "integer":

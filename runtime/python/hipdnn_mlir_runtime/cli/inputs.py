@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from ..dtypes import BY_NAME
 from ..errors import ModelError
-from ..program.expressions import Expressions, names_in
+from ..expressions import Expressions, names_in
 from ..session.arrays import Port
 from ..session.session import Session
 from .arrays import Array, read_array
@@ -20,6 +19,7 @@ from .arrays import Array, read_array
 Range = tuple[float, float]
 _INTEGER_LIMIT = 10
 """Random integers lie below it: small enough to be a token, an index or a count."""
+_LARGEST_BF16 = 2.0**128 - 2.0**120
 _DRAWS = 8
 """Random inputs that are looked at for some that differ."""
 
@@ -127,8 +127,7 @@ def _limits(port: Port) -> tuple[Any, Any]:
     if port.dtype == "bool":
         return 0, 2
     if BY_NAME[port.dtype].is_float:
-        finfo: Any = ml_dtypes.finfo
-        most = float(finfo(port.numpy_dtype).max)
+        most = _LARGEST_BF16 if port.dtype == "bf16" else float(np.finfo(port.numpy_dtype).max)
         return -most, most
     info = np.iinfo(port.numpy_dtype)
     return int(info.min), int(info.max) + 1

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -18,12 +17,12 @@ from ..precision import find_precision
 Array = npt.NDArray[Any]
 
 _TOLERANCES = {
-    np.dtype(np.float64): (1e-6, 1e-8),
-    np.dtype(np.float32): (1e-3, 1e-4),
-    np.dtype(np.float16): (1e-2, 1e-2),
-    np.dtype(ml_dtypes.bfloat16): (5e-2, 5e-2),
+    "float64": (1e-6, 1e-8),
+    "float32": (1e-3, 1e-4),
+    "float16": (1e-2, 1e-2),
+    "bfloat16": (5e-2, 5e-2),
 }
-"""Relative and absolute tolerance per floating type; other types must be equal."""
+"""Relative and absolute tolerance per floating type of NumPy; other types must be equal."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
 def tolerances(precision: str) -> tuple[float, float] | tuple[None, None]:
     """Return relative and absolute tolerance for what was computed in a precision; nothing where the outputs' own types decide."""
     narrow = find_precision(precision)
-    return (None, None) if narrow is None else _TOLERANCES[narrow.numpy]
+    return (None, None) if narrow is None else _TOLERANCES[narrow.numpy_name]
 
 
 def compare(output: str, got: Array, want: Array, rtol: float | None = None, atol: float | None = None) -> Difference:
@@ -108,7 +107,7 @@ def compare(output: str, got: Array, want: Array, rtol: float | None = None, ato
         rtol: Relative tolerance; the default depends on the dtype.
         atol: Absolute tolerance; the default depends on the dtype.
     """
-    default_rtol, default_atol = _TOLERANCES.get(got.dtype, (0.0, 0.0))
+    default_rtol, default_atol = _TOLERANCES.get(got.dtype.name, (0.0, 0.0))
     rtol = default_rtol if rtol is None else rtol
     atol = default_atol if atol is None else atol
     if got.shape != want.shape or got.dtype != want.dtype:

@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rich.console import Group, RenderableType
-
 from .. import _runtime
 from ..errors import HipdnnMlirError, ModelError
 from ..precision import TF32
@@ -62,13 +60,13 @@ class Report:
         """Whether no output differs from its reference; true where nothing was compared."""
         return all(row.within for row in self.differences)
 
-    def __rich__(self) -> RenderableType:
-        parts: list[RenderableType] = [render.outputs(self.outputs)]
+    def __str__(self) -> str:
+        parts = [render.outputs(self.outputs)]
         if self.differences:
             parts.append(render.differences(self.differences, _ORT))
         if self.timings:
             parts.append(render.timings(self.timings))
-        return Group(*parts)
+        return "\n\n".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-able form, without the values."""

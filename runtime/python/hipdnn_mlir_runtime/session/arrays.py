@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _runtime
-from ..dtypes import BF16, BY_NAME, BY_NUMPY
+from ..dtypes import BF16, BY_NAME, find_numpy
 from ..errors import ModelError
 
 _ALIGNMENT = 16
@@ -204,7 +204,7 @@ def _device_array(
             dims, dtype = given, found
     if dims is None:
         raise wrong("an address has no sizes", got=type(value).__name__)
-    known = BY_NUMPY.get(dtype)
+    known = find_numpy(dtype)
     if known is None:
         raise wrong("wrong array", got=str(dtype))
     if interface.get("mask") is not None:
@@ -223,7 +223,7 @@ def _device_array(
 def _check(array: Array, port: Port) -> None:
     """Refuse an array whose dtype or shape is not the port's; the runtime checks dynamic ones."""
     if array.dtype != port.numpy_dtype or (array.shape != port.shape and not _may_fit(array.shape, port.shape)):
-        known = BY_NUMPY.get(array.dtype)
+        known = find_numpy(array.dtype)
         got = f"{known.name if known else array.dtype}[{','.join(map(str, array.shape))}]"
         raise ModelError("wrong array", where=f"'{port.name}'", expected=str(port), got=got)
 
@@ -238,4 +238,4 @@ def _is_aligned(array: Array) -> bool:
 
 def _view_bf16(array: Array) -> Array:
     """NumPy cannot export bfloat16: such arrays cross as 16-bit unsigned integers."""
-    return array.view(np.uint16) if array.dtype == BF16.numpy else array
+    return array.view(np.uint16) if array.dtype.name == BF16.numpy_name else array

@@ -1,0 +1,168 @@
+"""What the compiler adds to the command ``hipdnn-mlir``: compile, explain and verify, and ``run`` of ONNX files."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from hipdnn_mlir_runtime.cli import execution
+from hipdnn_mlir_runtime.cli.command import Argument, Command
+from hipdnn_mlir_runtime.cli.inputs import Given
+from hipdnn_mlir_runtime.cli.main import show
+from hipdnn_mlir_runtime.cli.needs import is_program
+from hipdnn_mlir_runtime.cli.options import session_options
+from hipdnn_mlir_runtime.cli.progress import working
+from hipdnn_mlir_runtime.errors import ModelError, RefusedPlan
+from hipdnn_mlir_runtime.precision import UNCHANGED
+from hipdnn_mlir_runtime.session.recovery import recovered
+
+from ..service.child import perform_in_child
+from ..service.request import Request
+from ..service.server import perform_here
+
+
+def compile_(given: SimpleNamespace) -> int:
+    """Compile an ONNX model to a program file."""
+    from hipdnn_mlir_runtime.cli import inspection, render
+
+    output = given.output or given.model.with_suffix(".hipdnn")
+    start = time.perf_counter()
+
+    def made(refused: Sequence[RefusedPlan]) -> float:
+        _compile(given.model, output, given, refused, dump_ir=given.dump_ir)
+        return time.perf_counter() - start
+
+    refusals = execution.refusals_of(given.target, given.precision, {})
+    elapsed_s, data = recovered(made, lambda elapsed_s: (elapsed_s, inspection.inspect(output)), refusals=refusals)
+    size = output.stat().st_size
+
+    def text() -> str:
+        head = f"{output}: {render.bytes_text(size)} in {elapsed_s:.2f} s; {render.program_summary(data)}"
+        exact = (
+            f"dimension '{name}' accepts only its buckets, since padding would change results: {reason}"
+            for name, reason in data["exact"].items()
+        )
+        return "\n".join([head, *exact])
+
+    show(given, lambda: {"output": str(output), "bytes": size, "elapsed_s": elapsed_s, **data}, text)
+    return 0
+
+
+def explain(given: SimpleNamespace) -> int:
+    """Show which nodes form which graph on which engine, and why others are left out."""
+    from .explanation import explanation
+
+    request = Request.to_explain(
+        given.model,
+        target=given.target,
+        precision=given.precision,
+        shapes=given.shapes,
+        buckets=given.buckets,
+        plans=given.plans,
+    )
+    data = _perform(request, f"explaining {given.model.name}", given)
+    show(given, lambda: data, lambda: explanation(data))
+    return 0
+
+
+def verify(given: SimpleNamespace) -> int:
+    """Compare a model, as it is and in another precision, with ONNX Runtime on given or random inputs."""
+    from . import verification
+
+    with tempfile.TemporaryDirectory(prefix="hipdnn-mlir-") as scratch:
+        programs = {name: Path(scratch, f"{name}.hipdnn") for name in dict.fromkeys((UNCHANGED, given.precision))}
+
+        def made(refused: Sequence[RefusedPlan]) -> dict[str, Path]:
+            for name, program in programs.items():
+                _compile(given.model, program, given, refused, precision=name)
+            return programs
+
+        def compared(programs: dict[str, Path]) -> verification.Verification:
+            with working(f"running {given.model.name}", quiet=given.quiet):
+                return verification.verify(
+                    given.model,
+                    programs,
+                    tolerance=given.tolerance,
+                    inputs=Given(given.inputs, given.ranges, seed=given.seed),
+                    session=session_options(given),
+                )
+
+        report = recovered(made, compared)
+    show(given, report.to_dict, lambda: str(report))
+    return 0 if report.is_within_tolerance else 1
+
+
+def run_model(model: Path, given: SimpleNamespace, options: execution.Options) -> execution.Report:
+    """Compile a model and run it."""
+    with tempfile.TemporaryDirectory(prefix="hipdnn-mlir-") as scratch:
+        program = Path(scratch, f"{model.stem}.hipdnn")
+
+        def made(refused: Sequence[RefusedPlan]) -> Path:
+            _compile(model, program, given, refused)
+            return program
+
+        def ran(program: Path) -> execution.Report:
+            with working(f"running {model.name}", quiet=given.quiet):
+                return execution.execute(program, options)
+
+        return recovered(made, ran, refusals=execution.refusals_of(given.target, given.precision, options.session))
+
+
+def _compile(
+    model: Path,
+    output: Path,
+    given: SimpleNamespace,
+    refused: Sequence[RefusedPlan],
+    *,
+    precision: str | None = None,
+    dump_ir: Path | None = None,
+) -> None:
+    """Compile a model to a file, in a child unless told otherwise."""
+    if not output.parent.is_dir():
+        raise ModelError("no such directory", where=str(output.parent), hint="create it, or choose another --output")
+    request = Request.to_compile(
+        model,
+        output,
+        target=given.target,
+        precision=precision or given.precision,
+        shapes=given.shapes,
+        buckets=given.buckets,
+        refused=refused,
+        dump_ir=dump_ir,
+    )
+    _perform(request, f"compiling {model.name}", given)
+
+
+def _perform(request: Request, title: str, given: SimpleNamespace) -> dict[str, Any]:
+    """Perform a request here or in a child; on a terminal, a line shows what goes on."""
+    if given.extensions:
+        from ..extension import load_extensions
+
+        load_extensions(given.extensions)
+    with working(title, quiet=given.quiet) as progress:
+        if given.in_process:
+            return perform_here(request)
+        return perform_in_child(request, timeout_s=given.compile_timeout_s, on_progress=progress)
+
+
+def _model_path(path: Path) -> Path:
+    if is_program(path):
+        hint = f"hipdnn-mlir inspect {path} shows what it holds"
+        raise ModelError("a program file, compiled already", where=str(path), hint=hint)
+    if not path.is_dir():
+        return path
+    models = sorted(path.glob("*.onnx"))
+    if len(models) == 1:
+        return models[0]
+    hint = f"name one of {', '.join(model.name for model in models)}" if models else "it holds no .onnx file"
+    raise ModelError("a folder", where=str(path), hint=hint)
+
+
+_MODEL = Argument("model", "ONNX file, or a folder that holds one.", _model_path)
+commands = tuple(
+    Command(name, run, _MODEL) for name, run in (("compile", compile_), ("explain", explain), ("verify", verify))
+)

@@ -1,0 +1,153 @@
+"""The command ``hipdnn-mlir``: run, inspect and devices; compile, explain and verify where the compiler is installed.
+
+Results go to standard output, progress and errors to standard error. Exit codes: 0 done, 1 outputs differ from the
+reference, 2 the user's error, 3 a defect of the compiler.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from ..errors import COMPILER_DEFECT, USER_ERROR, HipdnnMlirError, ModelError
+from ..precision import TF32, UNCHANGED
+from .command import Argument, Command, find_compiler, no_compiler
+from .needs import is_program
+from .options import session_options
+from .parser import parse
+from .progress import working
+
+
+def run(given: SimpleNamespace) -> int:
+    """Run a model or a program, on given or random inputs."""
+    from . import arrays, execution
+    from .inputs import Given
+
+    model: Path = given.model
+    if given.tf32 and given.precision == UNCHANGED:
+        given.precision = TF32
+    rtol, atol = arrays.tolerances(given.precision)
+    options = execution.Options(
+        inputs=Given(given.inputs, given.ranges, given.shapes if is_program(model) else {}, given.seed),
+        output=given.output,
+        reference=_reference_model(model, given.compare, given.reference),
+        rtol=rtol if given.rtol is None else given.rtol,
+        atol=atol if given.atol is None else given.atol,
+        repeat=given.repeat,
+        session=session_options(given),
+    )
+    if is_program(model):
+        with working(f"running {model.name}", quiet=given.quiet):
+            report = execution.execute(model, options)
+    else:
+        compiler = find_compiler()
+        if compiler is None:
+            raise no_compiler(str(model))
+        report = compiler.run_model(model, given, options)
+    show(given, report.to_dict, lambda: str(report))
+    return 0 if report.is_within_tolerance else 1
+
+
+def inspect(given: SimpleNamespace) -> int:
+    """Show what a program file holds: inputs, outputs, executables, steps, memory."""
+    from . import inspection, render
+
+    data = inspection.inspect(given.program)
+    show(given, lambda: data, lambda: render.program(data))
+    return 0
+
+
+def devices(given: SimpleNamespace) -> int:
+    """List the devices of this machine, with the engines of their libraries; where a port has none, why."""
+    from ..session.devices import list_devices
+    from . import render
+
+    rows = list_devices(given.plugin_dirs, given.plugin_mode)
+    show(given, lambda: {"devices": [row.to_dict() for row in rows]}, lambda: render.devices(rows))
+    return 0
+
+
+def show(given: SimpleNamespace, data: Callable[[], Mapping[str, Any]], text: Callable[[], str]) -> None:
+    """Print a result: JSON where ``--json`` is given, else the text."""
+    sys.stdout.write((json.dumps(data(), indent=2) if given.json else text()) + "\n")
+
+
+def _program_path(path: Path) -> Path:
+    if path.suffix == ".onnx":
+        hint = f"compile it first (hipdnn-mlir compile {path}), or see where its nodes run (hipdnn-mlir explain {path})"
+        raise ModelError("an ONNX model", where=str(path), expected="a program file (.hipdnn)", hint=hint)
+    return path
+
+
+COMMANDS = (
+    Command("run", run, Argument("model", "ONNX file or program file.")),
+    Command("inspect", inspect, Argument("program", "Program file.", _program_path)),
+    Command("devices", devices),
+)
+
+
+def all_commands() -> tuple[Command, ...]:
+    """Return the commands that are installed."""
+    compiler = find_compiler()
+    return (*(compiler.commands if compiler is not None else ()), *COMMANDS)
+
+
+def _reference_model(model: Path, compare: str | None, reference: Path | None) -> Path | None:
+    """Return the ONNX file to compare with, if any."""
+    if compare is None:
+        return None
+    if reference is None and is_program(model):
+        raise ModelError(
+            "a program file does not hold its ONNX model",
+            where="--compare",
+            hint="name the model: --reference UNCHANGED.onnx",
+        )
+    return reference or model
+
+
+def _fail(message: str, exit_code: int) -> int:
+    """Print one line on standard error and return the exit code."""
+    sys.stderr.write(f"hipdnn-mlir: error: {' '.join(message.split())}\n")
+    return exit_code
+
+
+def call(arguments: Sequence[str]) -> int:
+    """Run a command line and return its exit code; every failure is one line on standard error, never a traceback."""
+    try:
+        command, given = parse(all_commands(), arguments)
+        level = logging.DEBUG if given.verbose else logging.ERROR if given.quiet else logging.WARNING
+        logging.basicConfig(level=level, format="%(message)s", stream=sys.stderr)
+        return command.run(given)
+    except SystemExit as ended:  # help and the version
+        return int(ended.code or 0)
+    except HipdnnMlirError as error:
+        return _fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{where}{error.strerror or error}", USER_ERROR)
+    except Exception as error:  # noqa: BLE001 - the command's own boundary
+        with tempfile.NamedTemporaryFile("w", prefix="hipdnn-mlir-", suffix=".log", delete=False) as log:
+            log.write(f"{sys.argv}\n{traceback.format_exc()}")
+        text = f"{type(error).__name__}: {error}; this is a defect of hipdnn-mlir, details: {log.name}"
+        return _fail(text, COMPILER_DEFECT)
+
+
+def main() -> None:
+    """Entry point of the command."""
+    sys.exit(call(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

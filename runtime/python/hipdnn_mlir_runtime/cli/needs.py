@@ -1,0 +1,72 @@
+"""Options that have no effect under some circumstances: an error there, never ignored.
+
+A row of the table of options says what it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import ModelError
+from ..options import Option
+
+
+@dataclass(frozen=True)
+class Need:
+    """What options need to have an effect.
+
+    Attributes:
+        kind: What such options are called.
+        missing: Why a command with these parameters lacks it, and what to do; None where it does not.
+    """
+
+    kind: str
+    missing: Callable[[Mapping[str, Any]], tuple[str, str] | None]
+
+
+def is_program(path: Path) -> bool:
+    """Return whether a path names a program file, by its suffix."""
+    return path.suffix == ".hipdnn"
+
+
+def _is_compiled(given: Mapping[str, Any]) -> tuple[str, str] | None:
+    model = Path(given["model"])
+    return (f"{model.name} is compiled already", "compile the model with {them}") if is_program(model) else None
+
+
+def _has_no_child(given: Mapping[str, Any]) -> tuple[str, str] | None:
+    return ("--in-process compiles without one", "leave one of them out") if given["in_process"] else None
+
+
+def _compares_nothing(given: Mapping[str, Any]) -> tuple[str, str] | None:
+    return ("nothing is compared", "add --compare ort") if given["compare"] is None else None
+
+
+NEEDS = {
+    "model": Need("of compiling", _is_compiled),
+    "child": Need("of the compiler's child process", _has_no_child),
+    "comparison": Need("of a comparison", _compares_nothing),
+}
+"""What commands know of the needs in the table; the provider knows of others."""
+
+
+def check_needs(rows: Sequence[Option], values: Mapping[str, Any]) -> None:
+    """Refuse options without effect.
+
+    Args:
+        rows: The options that the user gave, whatever their value.
+        values: All that the command is given.
+
+    Raises:
+        ModelError: Options need what is not there; all of one kind are named.
+    """
+    for need, what in NEEDS.items():
+        flags = [row.flags[0] for row in rows if need in row.needs]
+        found = what.missing(values) if flags else None
+        if found is not None:
+            are, them = ("options", "them") if len(flags) > 1 else ("an option", "it")
+            reason, hint = found
+            raise ModelError(f"{are} {what.kind}, and {reason}", where=", ".join(flags), hint=hint.format(them=them))

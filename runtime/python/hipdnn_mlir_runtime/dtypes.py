@@ -1,0 +1,105 @@
+"""Element types and their names in ONNX, NumPy, the torch dialect, MLIR, hipDNN and program files: one row each."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from .abi import DataType
+from .errors import ModelError
+
+_BFLOAT16 = "bfloat16"
+
+
+@dataclass(frozen=True)
+class DType:
+    """One element type.
+
+    Attributes:
+        name: the name in program files and messages ("f32").
+        onnx: name of onnx.TensorProto's element type ("FLOAT"); the package itself costs a session's start too much.
+        numpy_name: name of the NumPy dtype.
+        torch: the element type as the torch dialect prints it.
+        builtin: the signless MLIR type used in memrefs.
+        hipdnn: hipDNN's data type, or None where it has none.
+    """
+
+    name: str
+    onnx: str
+    numpy_name: str
+    torch: str
+    builtin: str
+    hipdnn: DataType | None
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """The NumPy dtype; that of the package ml_dtypes for bf16, and a ModelError where it is not installed."""
+        return _numpy_dtype(self.numpy_name)
+
+    @property
+    def hipdnn_value(self) -> int:
+        """The numeric value of hipDNN's data type; raises ValueError where it has none."""
+        if self.hipdnn is None:
+            raise ValueError(f"hipDNN has no data type for {self.name}")
+        return int(self.hipdnn)
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it is a floating-point type."""
+        return self.name in ("f16", "bf16", "f32", "f64")
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it is a float of 16 bits."""
+        return self.name in ("f16", "bf16")
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of one element."""
+        return int(self.numpy.itemsize)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@cache
+def _numpy_dtype(name: str) -> np.dtype[Any]:
+    if name != _BFLOAT16:
+        return np.dtype(name)
+    try:
+        import ml_dtypes  # for those who have bf16 arrays alone
+    except ImportError as error:
+        raise ModelError("NumPy has no bf16", hint="pip install ml_dtypes") from error
+    found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return found
+
+
+F32 = DType("f32", "FLOAT", "float32", "f32", "f32", DataType.FLOAT)
+F64 = DType("f64", "DOUBLE", "float64", "f64", "f64", DataType.DOUBLE)
+F16 = DType("f16", "FLOAT16", "float16", "f16", "f16", DataType.HALF)
+BF16 = DType("bf16", "BFLOAT16", _BFLOAT16, "bf16", "bf16", DataType.BFLOAT16)
+I8 = DType("i8", "INT8", "int8", "si8", "i8", DataType.INT8)
+U8 = DType("u8", "UINT8", "uint8", "ui8", "i8", DataType.UINT8)
+I16 = DType("i16", "INT16", "int16", "si16", "i16", None)
+U16 = DType("u16", "UINT16", "uint16", "ui16", "i16", None)
+I32 = DType("i32", "INT32", "int32", "si32", "i32", DataType.INT32)
+U32 = DType("u32", "UINT32", "uint32", "ui32", "i32", None)
+I64 = DType("i64", "INT64", "int64", "si64", "i64", DataType.INT64)
+U64 = DType("u64", "UINT64", "uint64", "ui64", "i64", None)
+BOOL = DType("bool", "BOOL", "bool", "i1", "i1", DataType.BOOLEAN)
+
+ALL = (F32, F64, F16, BF16, I8, U8, I16, U16, I32, U32, I64, U64, BOOL)
+BY_NAME = {d.name: d for d in ALL}
+BY_TORCH = {d.torch: d for d in ALL}
+_BY_NUMPY_NAME = {d.numpy_name: d for d in ALL}
+
+
+def find_numpy(dtype: np.dtype[Any]) -> DType | None:
+    """Return the element type of a NumPy dtype; None for any other, such as one of foreign byte order."""
+    return _BY_NUMPY_NAME.get(dtype.name) if dtype.isnative else None
+
+
+def of_numpy(dtype: np.dtype[Any]) -> DType:
+    """Return the element type of a NumPy dtype; raises KeyError for any other."""
+    return _BY_NUMPY_NAME[dtype.name if dtype.isnative else str(dtype)]
