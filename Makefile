@@ -4,6 +4,8 @@
 # make check  static checks, and the tests that concern what has changed: at most 3 minutes on 2 cores
 # make bench  the table of measurements, on the terminal and in build/bench.json
 # make test-rocm  on a machine with an AMD GPU: the suites on AMD's libraries, reported in build/rocm-report.md
+# make wheels  the two packages, in build/wheels
+# make generated  write again what is made from tables: parts of docs/, types of options
 # make clean  remove everything these made
 
 PYTHON ?= python3
@@ -26,7 +28,7 @@ INSTALL := SKBUILD_BUILD_DIR=$(CURDIR)/build/release CMAKE_BUILD_PARALLEL_LEVEL=
 # Python runs from this tree; what is compiled is installed again when it changes.
 SOURCES := $(shell find runtime third_party -type f -not -path '*/__pycache__/*' -not -path 'runtime/python/*.py') $(wildcard cmake/*) CMakeLists.txt pyproject.toml
 
-.PHONY: run test wheels check test-rocm bench clean lint types pytest nightly oldest lit cpp cpp-release cpp-sanitize cpp-thread
+.PHONY: run test wheels generated check test-rocm bench clean lint types pytest nightly oldest lit cpp cpp-release cpp-sanitize cpp-thread
 .DELETE_ON_ERROR:
 
 run: .venv/.examples
@@ -60,6 +62,12 @@ build/wheels/.ready: .venv/.test $(shell find hipdnn_mlir runtime/python -name '
 	$(subst --editable,,$(subst pip install,pip wheel --wheel-dir $(@D) --no-deps,$(INSTALL))) .
 	@du -h $(@D)/*.whl
 	@touch $@
+
+generated: .venv/.test
+	$(BIN)/python -m hipdnn_mlir.report.options_doc
+	$(BIN)/python -m hipdnn_mlir.report.records_doc
+	$(BIN)/python -m hipdnn_mlir.report.ops_doc docs/ops.md
+	$(BIN)/python tests/onnx_backend/report.py --coverage docs/coverage.md
 
 nightly: .venv/.test
 	HIPDNN_DRAWS=50 $(PYTEST) -m hypothesis

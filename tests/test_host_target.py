@@ -105,7 +105,7 @@ def test_answers_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
         devices.forward_log()
     devices.open_device.cache_clear()
     assert host._answer.cache_info().misses > 0
-    assert [record.message for record in caplog.records if record.name == "hipdnn_mlir_runtime.hipdnn"] == []
+    assert [record.message for record in caplog.records if record.name == "hipdnn_mlir.hipdnn"] == []
 
 
 @pytest.fixture

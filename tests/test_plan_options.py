@@ -196,9 +196,9 @@ def test_the_user_s_cache_folder_is_used_when_asked_for(
 def test_the_library_s_lines_reach_python_s_log_when_somebody_looks(
     afresh: Callable[..., Session], caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.INFO, "hipdnn_mlir_runtime.hipdnn"):
+    with caplog.at_level(logging.INFO, "hipdnn_mlir.hipdnn"):
         afresh(relu_of_sum(SHAPE))
-    lines = [record.message for record in caplog.records if record.name == "hipdnn_mlir_runtime.hipdnn"]
+    lines = [record.message for record in caplog.records if record.name == "hipdnn_mlir.hipdnn"]
     assert any("plan for graph" in line and "rowwise" in line for line in lines), lines
 
 

@@ -285,7 +285,7 @@ def test_the_next_process_compiles_the_right_form_at_once(tmp_path: Path, caplog
     assert [
         record.message
         for record in caplog.records
-        if record.levelno >= logging.WARNING and record.name != "hipdnn_mlir_runtime.hipdnn"
+        if record.levelno >= logging.WARNING and record.name != "hipdnn_mlir.hipdnn"
     ] == []
     np.testing.assert_allclose(session.run(None, feeds())[0], expected(), rtol=1e-4, atol=1e-4)
 

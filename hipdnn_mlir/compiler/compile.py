@@ -8,11 +8,11 @@ from typing import Any
 import onnx
 
 from hipdnn_mlir_runtime.errors import RefusedPlan
-from hipdnn_mlir_runtime.precision import UNCHANGED
+from hipdnn_mlir_runtime.precision import UNCHANGED, Precision
 
 from ..dynamic.input_sizes import Buckets, Shapes
 from ..frontend.model_file import read_model
-from ..targets.table import find_target
+from ..targets.table import TargetName, find_target
 from .lower import lower
 from .program import Program
 
@@ -22,8 +22,8 @@ ModelLike = str | Path | bytes | onnx.ModelProto
 def compile(  # noqa: A001 - the public name
     model: ModelLike,
     *,
-    target: str = "host",
-    precision: str = UNCHANGED,
+    target: TargetName = "host",
+    precision: Precision = UNCHANGED,
     shapes: Shapes | None = None,
     buckets: Buckets | None = None,
     refused: Iterable[RefusedPlan] = (),

@@ -6,12 +6,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from hipdnn_mlir_runtime.errors import RefusedPlan
-from hipdnn_mlir_runtime.precision import UNCHANGED
+from hipdnn_mlir_runtime.precision import UNCHANGED, Precision
 
 from ..dynamic.input_sizes import Buckets, Given, Shapes
+
+if TYPE_CHECKING:
+    from ..targets.table import TargetName
 
 Action = Literal["hello", "place", "compile", "explain"]
 _DESCRIPTORS = {"place": 1, "compile": 2}
@@ -38,8 +41,8 @@ class Request:
     model: str | None = None
     output: str | None = None
     name: str = "model"
-    target: str = "host"
-    precision: str = UNCHANGED
+    target: TargetName = "host"
+    precision: Precision = UNCHANGED
     shapes: dict[str, list[Given] | Given] = field(default_factory=dict)
     buckets: dict[str, list[int]] = field(default_factory=dict)
     dump_ir: str | None = None
@@ -55,8 +58,8 @@ class Request:
         model: Path,
         output: Path,
         *,
-        target: str = "host",
-        precision: str = UNCHANGED,
+        target: TargetName = "host",
+        precision: Precision = UNCHANGED,
         shapes: Shapes | None = None,
         buckets: Buckets | None = None,
         refused: Sequence[RefusedPlan] = (),
@@ -76,8 +79,8 @@ class Request:
         cls,
         model: Path,
         *,
-        target: str = "host",
-        precision: str = UNCHANGED,
+        target: TargetName = "host",
+        precision: Precision = UNCHANGED,
         shapes: Shapes | None = None,
         buckets: Buckets | None = None,
         plans: bool = False,
@@ -87,7 +90,13 @@ class Request:
 
     @classmethod
     def _of_file(
-        cls, action: Action, model: Path, target: str, precision: str, shapes: Shapes | None, buckets: Buckets | None
+        cls,
+        action: Action,
+        model: Path,
+        target: TargetName,
+        precision: Precision,
+        shapes: Shapes | None,
+        buckets: Buckets | None,
     ) -> Request:
         return cls(
             action,

@@ -4,6 +4,8 @@ The host's library is asked what it takes. What a GPU's libraries take is stated
 building the plan is the real test.
 """
 
+from typing import Literal, get_args
+
 from hipdnn_mlir_runtime import precision as precisions
 from hipdnn_mlir_runtime.abi import Pointwise as P
 from hipdnn_mlir_runtime.dtypes import BF16, F16, F32, I8
@@ -126,8 +128,24 @@ def _rocm(architecture: str, *, fusilli: bool = False) -> Target:
     )
 
 
-NVIDIA = ("sm_80", "sm_90")
-AMD = ("gfx90a", "gfx942", "gfx1100", "gfx1201")
+TargetName = Literal[
+    "host",
+    "sm_80",
+    "sm_90",
+    "gfx90a",
+    "gfx942",
+    "gfx1100",
+    "gfx1201",
+    "gfx90a+fusilli",
+    "gfx942+fusilli",
+    "gfx1100+fusilli",
+    "gfx1201+fusilli",
+]
+"""What a program can be compiled for."""
+NVIDIA: tuple[str, ...] = tuple(name for name in get_args(TargetName) if name.startswith("sm_"))
+AMD: tuple[str, ...] = tuple(
+    name for name in get_args(TargetName) if name.startswith("gfx") and not name.endswith(FUSILLI)
+)
 TARGETS: dict[str, Target] = {target.name: target for target in (HOST, *map(_cudnn, NVIDIA), *map(_rocm, AMD))}
 
 

@@ -72,7 +72,7 @@ open_device(device_options({}, "hip", is_tf32=False))
 
 
 def test_the_librarys_log_is_let_through_unless_the_environment_decides(libraries_with_plugins: Path) -> None:
-    line = "hipdnn_mlir_runtime.hipdnn a handle is made"
+    line = "hipdnn_mlir.hipdnn a handle is made"
     done = run(libraries_with_plugins, "-c", LISTEN)
     assert done.returncode == 0, done.stderr
     assert line in done.stderr.splitlines()

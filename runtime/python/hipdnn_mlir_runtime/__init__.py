@@ -5,7 +5,8 @@
     session = hipdnn_mlir_runtime.load("model.hipdnn")
     outputs = session.run(None, {"x": array})
 
-Needs NumPy alone. The runtime's library loads on first use, so that importing the package is quick.
+Needs NumPy alone. It logs to ``hipdnn_mlir`` and below, as the compiler does. Its library loads on first use, so that importing the
+package is quick.
 """
 
 from importlib import import_module

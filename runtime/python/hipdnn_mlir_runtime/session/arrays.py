@@ -51,6 +51,11 @@ class Port:
         return BY_NAME[self.dtype].numpy
 
     @property
+    def type(self) -> str:
+        """The type as ONNX Runtime spells it, such as ``tensor(float)``."""
+        return f"tensor({BY_NAME[self.dtype].onnx.lower()})"
+
+    @property
     def fixed_dims(self) -> tuple[int, ...] | None:
         """The dims; None where one is open."""
         dims = tuple(dim for dim in self.shape if isinstance(dim, int))

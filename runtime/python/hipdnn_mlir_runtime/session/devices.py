@@ -16,7 +16,7 @@ from .. import _runtime
 from ..errors import DeviceError, ModelError
 from ..options import Settings, checked
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("hipdnn_mlir.devices")
 
 PORTS = ("host", "hip", "cuda")
 """Names of the ports, as the runtime has them."""
@@ -78,7 +78,7 @@ def open_device(options: Settings) -> _runtime.Device:
     """
     _open_libraries_of_packages(options["port"])
     # Whoever does not look at the library's lines need not pay for them; its errors are exceptions anyway.
-    is_read = logging.getLogger("hipdnn_mlir_runtime.hipdnn").isEnabledFor(logging.INFO)
+    is_read = logging.getLogger("hipdnn_mlir.hipdnn").isEnabledFor(logging.INFO)
     try:
         device = _runtime.open_device(options, log_from=_LEVELS.index(logging.INFO) if is_read else None)
     finally:
@@ -174,6 +174,6 @@ def _describe(port: str, ordinal: int, plugins: Mapping[str, Any]) -> DeviceInfo
 
 
 def forward_log() -> None:
-    """Give what the runtime and the hipDNN library logged to the loggers ``hipdnn_mlir.runtime`` and ``hipdnn_mlir_runtime.hipdnn``."""
+    """Give what the runtime and the hipDNN library logged to the loggers ``hipdnn_mlir.runtime`` and ``hipdnn_mlir.hipdnn``."""
     for severity, source, line in _runtime.take_log():
         logging.getLogger(f"hipdnn_mlir.{source}").log(_LEVELS[min(severity, len(_LEVELS) - 1)], "%s", line)

@@ -11,7 +11,7 @@ from .. import _runtime
 from ..errors import PlanRefusedError, RefusedPlan, UnsupportedError
 from .devices import forward_log
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("hipdnn_mlir.recovery")
 
 MAX_ROUNDS = 6
 """Whole, without its residual, without its epilogue, as a kernel: a region has no more than that, and what they leave behind some more."""

@@ -7,13 +7,12 @@ import itertools
 import json
 import logging
 import math
-import os
 import statistics
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Protocol, Unpack
+from typing import Any, Self, Unpack
 
 import numpy as np
 
@@ -21,26 +20,15 @@ from .. import _runtime
 from ..errors import ModelError, PlanRefusedError, RefusedPlan
 from ..limits import MAX_SIZE
 from ..options import checked
-from .arrays import Array, Port, as_bytes, from_native, is_on_device, stream_address, to_input, to_output
+from .arrays import Array, Port, from_native, is_on_device, stream_address, to_input, to_output
 from .devices import forward_log, open_device
 from .options import SessionOptions, device_options
 from .padding import cut, padded
 from .recovery import Recovery, Refusals
+from .source import Source, known_of, read, without
 from .stats import Stats, StepProfile
 
-logger = logging.getLogger(__name__)
-
-
-class ProgramInMemory(Protocol):
-    """A program that is not in a file."""
-
-    @property
-    def text(self) -> str:
-        """The program, JSON as ``docs/program-format.md`` describes it."""
-
-    @property
-    def tensors(self) -> Mapping[str, Array]:
-        """Its constants by name."""
+logger = logging.getLogger("hipdnn_mlir.session")
 
 
 class Session:
@@ -71,18 +59,20 @@ class Session:
 
     def __init__(
         self,
-        source: str | os.PathLike[str] | ProgramInMemory,
+        source: Source,
         **options: Unpack[SessionOptions],
     ) -> None:
+        self._is_closed = False
+        self._workers: ThreadPoolExecutor | None = None
         self._capacity: int = checked("session", options)["max_specializations"]
-        program = _read(source)
+        program = read(source)
         settings = device_options(
             options, options.get("port") or _runtime.port_for_target(program.target), is_tf32=program.allows_tf32
         )
         self._device = open_device(settings)
 
         def made(refused: Sequence[RefusedPlan]) -> _runtime.Program:
-            return _read(_without(source, refused)) if refused else program
+            return read(without(source, refused)) if refused else program
 
         # A program whose model is not at hand has to be asked for, and names in a file may be anything.
         refusals = (
@@ -91,7 +81,7 @@ class Session:
         self._sessions: _runtime.Sessions
         self._latest: _runtime.Session | None
         self._recovering = threading.Lock()
-        self._source = Recovery(made, known=_known_of(program, refusals), refusals=refusals)
+        self._source = Recovery(made, known=known_of(program, refusals), refusals=refusals)
         program = self._source.use(self._open)
         self.symbols = list(program.symbols)
         self.buckets = {name: sizes for name, sizes in zip(program.symbols, program.buckets, strict=False) if sizes}
@@ -99,6 +89,34 @@ class Session:
         self.exact = {name: why for name, why in zip(program.symbols, program.exact, strict=False) if why}
         self.inputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.inputs]
         self.outputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.outputs]
+
+    def __repr__(self) -> str:
+        """One line: target, inputs and outputs."""
+        ports = (", ".join(f"{port.name}: {port}" for port in some) for some in (self.inputs, self.outputs))
+        return f"Session(target {self._opened.target!r}, {' -> '.join(ports)}{', closed' if self._is_closed else ''})"
+
+    def __enter__(self) -> Self:
+        """Return the session; the end of the block closes it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Wait for runs of ``run_async``, and give the program's memory back; the session cannot run any more."""
+        if self._workers is not None:
+            self._workers.shutdown()
+        self._is_closed = True
+        self._latest, self._workers = None, None
+        self.__dict__.pop("_sessions", None)
+
+    def get_inputs(self) -> list[Port]:
+        """Return the inputs, as ONNX Runtime's sessions do: ``name``, ``type`` and ``shape`` of each."""
+        return self.inputs
+
+    def get_outputs(self) -> list[Port]:
+        """Return the outputs, as ONNX Runtime's sessions do."""
+        return self.outputs
 
     @property
     def least_exact(self) -> dict[str, int]:
@@ -125,8 +143,13 @@ class Session:
         """Per step: name and kind; an execution has executable, summary, engine and more of its plan, a launch kernel, function."""
         return self._loaded.steps()
 
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ModelError("the session is closed", hint="load the program again")
+
     @property
     def _loaded(self) -> _runtime.Session:
+        self._check_open()
         if self._latest is None:
             raise ModelError(f"the sizes {', '.join(self.symbols)} are open", hint="run the program, or prewarm it")
         return self._latest
@@ -143,6 +166,7 @@ class Session:
                 or there are more combinations than the session keeps.
             DeviceError: As for the session.
         """
+        self._check_open()
         loaded: list[_runtime.Session] = []
         # The largest first: if memory is short it is short at once.
         for chosen in reversed(self._all_buckets()) if sizes is None else sizes:
@@ -265,6 +289,31 @@ class Session:
             for index, port in ((index, self.outputs[index]) for index in wanted)
         ]
 
+    def run_async(
+        self,
+        output_names: Sequence[str] | None,
+        feeds: Mapping[str, Any],
+        *,
+        out: Mapping[str, Array] | None = None,
+    ) -> Future[list[Array]]:
+        """Run once in a thread of the session's own and return at once.
+
+        Args:
+            output_names: As for ``run``.
+            feeds: As for ``run``; arrays that stay as they are until the result is there.
+            out: As for ``run``.
+
+        Returns:
+            What ``run`` returns or raises, when it is there; ``await asyncio.wrap_future(...)`` waits for it in a coroutine.
+
+        Raises:
+            ModelError: The session is closed.
+        """
+        self._check_open()
+        if self._workers is None:
+            self._workers = ThreadPoolExecutor(thread_name_prefix="hipdnn-mlir")
+        return self._workers.submit(self.run, output_names, feeds, out=out)
+
     def enqueue(self, feeds: Mapping[str, Any], out: Mapping[str, Any], *, stream: Any) -> None:
         """Queue one run on a stream of the device and return at once; outputs are there when the stream gets past it.
 
@@ -280,15 +329,16 @@ class Session:
         """
         self.bind(feeds, out, stream=stream)()
 
-    def bind(self, feeds: Mapping[str, Any], out: Mapping[str, Any], *, stream: Any) -> Callable[[], None]:
-        """Return a function that queues a run on these very arrays, without looking at them again: for where microseconds count.
+    def bind(self, feeds: Mapping[str, Any], out: Mapping[str, Any], *, stream: Any = None) -> Callable[[], None]:
+        """Return a function that runs on these very arrays, without looking at them again: for where microseconds count.
 
         The arrays are kept. What is in them when a run gets to them counts: whoever writes them does so on the same stream, or waits.
 
         Args:
-            feeds: As for ``enqueue``.
-            out: As for ``enqueue``.
-            stream: As for ``enqueue``.
+            feeds: As for ``run``; with a stream as for ``enqueue``.
+            out: Every output by name, of the output's dtype and shape.
+            stream: As for ``enqueue``: the function queues a run there and returns at once. Without one it returns when the outputs are
+                there.
 
         Raises:
             ModelError: A name, dtype, shape or layout does not fit, or an output is missing.
@@ -297,13 +347,20 @@ class Session:
         missing = [port.name for port in self.outputs if port.name not in out]
         if missing:
             raise ModelError(f"no array for the outputs {', '.join(missing)}", expected=_names(self.outputs))
-        address = stream_address(stream)
+        address = None if stream is None else stream_address(stream)
         inputs = self._import_inputs(feeds, address)
-        session, asked = self._session_for(inputs, on_device=True)
+        session, asked = self._session_for(inputs, on_device=stream is not None)
         if asked is not None:
             raise ModelError("sizes between buckets are run by run() alone", hint="give arrays of a bucket's sizes")
         given = self._import_outputs(out, self._dims_of(session), address)
-        return session.bind(inputs, [given[port.name] for port in self.outputs], address)
+        outputs = [given[port.name] for port in self.outputs]
+        if address is not None:
+            return session.bind(inputs, outputs, address)
+
+        def run() -> None:
+            session.run(inputs, outputs)
+
+        return run
 
     def _dims_of(self, session: _runtime.Session) -> Sequence[Sequence[int | str]]:
         """Return the dims of each output; those of fixed sizes without asking the runtime, which would allocate them anew."""
@@ -365,6 +422,7 @@ class Session:
 
     def _import_inputs(self, feeds: Mapping[str, Any], stream: int | None = None) -> list[Any]:
         """Return the inputs in order, in the form the runtime takes."""
+        self._check_open()
         if len(feeds) != len(self.inputs) or any(port.name not in feeds for port in self.inputs):
             missing = [f"'{port.name}'" for port in self.inputs if port.name not in feeds]
             unknown = [f"'{name}'" for name in feeds if name not in {port.name for port in self.inputs}]
@@ -387,34 +445,6 @@ class Session:
         return given
 
 
-def _read(source: str | os.PathLike[str] | ProgramInMemory) -> _runtime.Program:
-    if isinstance(source, str | os.PathLike):
-        return _runtime.Program.load(str(Path(source)))
-    return _runtime.Program.parse(source.text, {name: as_bytes(array) for name, array in source.tensors.items()})
-
-
-def _known_of(program: _runtime.Program, refusals: Refusals) -> list[RefusedPlan]:
-    """Return what the library has refused before, if a graph of the program is among it; other forms of it may be, too."""
-    known = refusals.known()
-    if known:
-        names = {executable["name"] for executable in json.loads(program.text)["executables"]}
-        if not any(plan.graph in names for plan in known):
-            return []
-        logger.info("graphs that the library has refused before are compiled otherwise")
-    return known
-
-
-def _without(
-    source: str | os.PathLike[str] | ProgramInMemory, refused: Sequence[RefusedPlan]
-) -> str | os.PathLike[str] | ProgramInMemory:
-    """Return the program without graphs that the device's library refuses, where it can be compiled again."""
-    compile_without = getattr(source, "compile_without", None)
-    if compile_without is None:
-        raise PlanRefusedError(refused, where=str(source) if isinstance(source, str | os.PathLike) else None)
-    program: ProgramInMemory = compile_without(refused)
-    return program
-
-
 def _names(ports: Sequence[Port]) -> str:
     return ", ".join(f"'{port.name}'" for port in ports) or "none"
 
@@ -423,6 +453,6 @@ def _sizes_text(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "none"
 
 
-def load(program: str | os.PathLike[str] | ProgramInMemory, **options: Unpack[SessionOptions]) -> Session:
+def load(program: Source, **options: Unpack[SessionOptions]) -> Session:
     """Load a program file; options and errors as for ``Session``."""
     return Session(program, **options)

@@ -1,0 +1,60 @@
+"""Where a session's program comes from: a file, or the compiler in this process, which can make it again without refused graphs."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from .. import _runtime
+from ..errors import PlanRefusedError, RefusedPlan
+from .arrays import Array, as_bytes
+from .recovery import Refusals
+
+logger = logging.getLogger("hipdnn_mlir.session")
+
+
+class ProgramInMemory(Protocol):
+    """A program that is not in a file."""
+
+    @property
+    def text(self) -> str:
+        """The program, JSON as ``docs/program-format.md`` describes it."""
+
+    @property
+    def tensors(self) -> Mapping[str, Array]:
+        """Its constants by name."""
+
+
+Source = str | os.PathLike[str] | ProgramInMemory
+"""A path, or a program in memory."""
+
+
+def read(source: Source) -> _runtime.Program:
+    """Return the program, checked."""
+    if isinstance(source, str | os.PathLike):
+        return _runtime.Program.load(str(Path(source)))
+    return _runtime.Program.parse(source.text, {name: as_bytes(array) for name, array in source.tensors.items()})
+
+
+def known_of(program: _runtime.Program, refusals: Refusals) -> list[RefusedPlan]:
+    """Return what the library has refused before, if a graph of the program is among it; other forms of it may be, too."""
+    known = refusals.known()
+    if known:
+        names = {executable["name"] for executable in json.loads(program.text)["executables"]}
+        if not any(plan.graph in names for plan in known):
+            return []
+        logger.info("graphs that the library has refused before are compiled otherwise")
+    return known
+
+
+def without(source: Source, refused: Sequence[RefusedPlan]) -> Source:
+    """Return the program without graphs that the device's library refuses, where it can be compiled again."""
+    compile_without = getattr(source, "compile_without", None)
+    if compile_without is None:
+        raise PlanRefusedError(refused, where=str(source) if isinstance(source, str | os.PathLike) else None)
+    program: ProgramInMemory = compile_without(refused)
+    return program

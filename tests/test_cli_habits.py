@@ -1,0 +1,126 @@
+"""What users of other command lines expect of this one: help, versions, options in any place, advice, quiet pipes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import Command
+from hipdnn_mlir_runtime.cli import tables
+from hipdnn_mlir_runtime.cli.main import all_commands
+from hipdnn_mlir_runtime.options import options_of
+
+NAMES = [command.name for command in all_commands()]
+
+
+@pytest.mark.parametrize("package", ["hipdnn_mlir", "hipdnn_mlir_runtime"])
+def test_version_names_both_packages(package: str) -> None:
+    done = subprocess.run([sys.executable, "-m", package, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == "hipdnn-mlir-runtime 0.1.0, hipdnn-mlir 0.1.0\n"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_of_a_command_shows_its_options_and_no_others(command: Command, name: str) -> None:
+    done = command(name, "-h")
+    assert (done.returncode, done.stderr) == (0, "")
+    for row in options_of(name).values():
+        assert row.flags[0] in done.stdout
+    assert "`" not in done.stdout
+    assert command("-h", name).stdout == done.stdout
+
+
+def test_help_lists_all_commands(command: Command) -> None:
+    done = command("--help")
+    assert done.returncode == 0
+    assert [name for name in NAMES if f"\n    {name}" not in done.stdout] == []
+
+
+def test_options_lie_before_or_behind_the_command(command: Command, program: Path) -> None:
+    behind = command("inspect", program, "--json")
+    for arguments in (
+        ["--json", "inspect", program],
+        ["inspect", "--json", program],
+        ["-q", "inspect", "--json", program],
+    ):
+        done = command(*arguments)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout) == json.loads(behind.stdout)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "texts"),
+    [
+        (["explian", "m.onnx"], ["explian: no such command; did you mean explain?"]),
+        (["run", "m.onnx", "--treads", "2"], ["--treads: no such option; did you mean --threads?", "run --help"]),
+        (["explain"], ["model", "hipdnn-mlir explain --help"]),
+        (["run", "a.onnx", "b.onnx"], ["b.onnx"]),
+        (["compile", "m.onnx", "--target"], ["--target", "expected one argument"]),
+        (["inspect", "m.onnx"], ["m.onnx: an ONNX model", "hipdnn-mlir compile m.onnx", "hipdnn-mlir explain m.onnx"]),
+        (["explain", "m.hipdnn"], ["compiled already", "hipdnn-mlir inspect m.hipdnn"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)  # fmt: skip
+def test_wrong_words_are_answered_with_advice(command: Command, arguments: list[str], texts: list[str]) -> None:
+    done = command(*arguments)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    for text in texts:
+        assert text in done.stderr
+
+
+def test_a_folder_stands_for_the_model_in_it(command: Command, small_model: Path, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    assert "it holds no .onnx file" in command("compile", ".").stderr
+    shutil.copy(small_model, work / "a.onnx")
+    assert command("compile", ".").returncode == 0
+    assert (work / "a.hipdnn").is_file()
+    shutil.copy(small_model, work / "b.onnx")
+    assert "name one of a.onnx, b.onnx" in command("compile", ".").stderr
+
+
+def test_pipes_get_no_colours_and_no_folded_lines(command: Command, small_model: Path) -> None:
+    done = command("explain", small_model, env={"COLUMNS": "40"})
+    assert "\x1b" not in done.stdout + done.stderr
+    assert any(len(line) > 60 for line in done.stdout.splitlines())
+
+
+def on_a_terminal(*arguments: object, env: dict[str, str]) -> str:
+    """What a command prints on a terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hipdnn_mlir", *map(str, arguments)],
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm", **env},
+    )
+    os.close(theirs)
+    text = b""
+    while True:
+        try:
+            read = os.read(ours, 4096)
+        except OSError:  # the other end is closed
+            break
+        if not read:
+            break
+        text += read
+    process.wait()
+    os.close(ours)
+    return text.decode().replace("\r\n", "\n")
+
+
+def test_terminals_get_colours_and_folded_columns(program: Path) -> None:
+    shown = on_a_terminal("inspect", program, env={"COLUMNS": "100", "NO_COLOR": ""})
+    assert "\x1b[1m" in shown
+    assert max(len(line) for line in shown.splitlines()) <= 100 + len("\x1b[1m\x1b[0m")
+    assert "\x1b" not in on_a_terminal("inspect", program, env={"COLUMNS": "100", "NO_COLOR": "1"})
+
+
+def test_columns_of_a_table_are_aligned() -> None:
+    text = tables.table("title", ("name", "n", "what"), [("a", 5, "x\ny"), ("long name", 1000, "")], right=["n"])
+    assert text.splitlines() == ["title", "name          n  what", "a             5  x y", "long name  1000"]
