@@ -56,9 +56,9 @@ def report(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
 
     def run(*arguments: object) -> tuple[int, dict[str, Any], str]:
         given = [*map(str, arguments), "--in-process"]
-        status = cli.run_guarded(lambda: cli.app([*given, "--json"], standalone_mode=False))
+        status = cli.call([*given, "--json"])
         data = json.loads(capsys.readouterr().out)
-        assert cli.run_guarded(lambda: cli.app(given, standalone_mode=False)) == status
+        assert cli.call(given) == status
         return status, data, capsys.readouterr().out
 
     return run

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hipdnn_mlir import dtypes
 from hipdnn_mlir.ops.evaluate import evaluate
 from hipdnn_mlir.ops.samples import Number, Sample, f32, i32
 from hipdnn_mlir.ops.spec import TensorArg, TensorType
+from hipdnn_mlir_runtime import dtypes
 from hipdnn_mlir_runtime.errors import Reject
 
 X, ROW = np.random.default_rng(0).uniform(0.5, 2.0, (2, 3)), np.array([1.0, -2.0, 4.0])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from conftest import Command
-from hipdnn_mlir_runtime.cli.main import app
+from hipdnn_mlir_runtime.cli.main import call
 from hipdnn_mlir_runtime.errors import ModelError, ProgramError
 from hipdnn_mlir_runtime.options import Settings, options_of
 from hipdnn_mlir_runtime.session import session as session_module
@@ -232,7 +232,7 @@ def test_commands_record_graphs_when_asked(
     for arguments in ([], ["--graph-capture"]):
         # The host has no graphs and runs step by step; the values are compared with ONNX Runtime's.
         compared = ["--compare", "ort", "--repeat", "3"] if action == "run" else []
-        app([action, str(small_model), *compared, "--in-process", "--json", *arguments], standalone_mode=False)
+        call([action, str(small_model), *compared, "--in-process", "--json", *arguments])
         rows = json.loads(capsys.readouterr().out)["differences" if action == "run" else "outputs"]
         assert rows
         assert all(row["within"] for row in rows)

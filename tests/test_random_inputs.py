@@ -55,7 +55,7 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: object) -> tuple[int, str, str]:
-        status = cli.run_guarded(lambda: cli.app(list(map(str, arguments)), standalone_mode=False))
+        status = cli.call(list(map(str, arguments)))
         printed = capsys.readouterr()
         return status, printed.out, printed.err
 

@@ -236,8 +236,7 @@ def test_the_command_line_compiles_again(tmp_path: Path, monkeypatch: pytest.Mon
         return execute(program, options)
 
     monkeypatch.setattr(execution, "execute", refusing)
-    monkeypatch.setattr("sys.argv", ["hipdnn-mlir", "run", str(path), "--compare", "ort", "--in-process"])
-    assert cli.run_guarded(lambda: cli.app(standalone_mode=False)) == 0
+    assert cli.call(["run", str(path), "--compare", "ort", "--in-process"]) == 0
     assert programs == [
         ["conv2d + add + add + relu", "matmul + tanh"], ["conv2d + add", "add + relu", "matmul", "tanh"],
     ]  # fmt: skip
@@ -356,7 +355,7 @@ def test_the_command_line_compiles_once_the_second_time(
     whole = ["conv2d + add + add + relu", "matmul + tanh"]
     for programs in ([whole, SPLIT], [SPLIT]):
         runs.clear()
-        assert cli.run_guarded(lambda: cli.app(arguments, standalone_mode=False)) == 0
+        assert cli.call(arguments) == 0
         assert runs == programs
 
 
@@ -391,12 +390,12 @@ def test_explain_shows_what_became_of_a_refused_graph() -> None:
 def test_inspect_shows_what_was_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "m.hipdnn"
     hipdnn_mlir.compile(model(), refused=products(hipdnn_mlir.compile(model()))).save(path)
-    assert cli.run_guarded(lambda: cli.app(["inspect", str(path), "--json"], standalone_mode=False)) == 0
+    assert cli.call(["inspect", str(path), "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert [(plan["summary"], plan["reason"]) for plan in data["refused"]] == [
         ("matmul + tanh", WORDS), ("conv2d + add + add + relu", WORDS),
     ]  # fmt: skip
-    assert cli.run_guarded(lambda: cli.app(["inspect", str(path)], standalone_mode=False)) == 0
+    assert cli.call(["inspect", str(path)]) == 0
     assert "2 graphs refused by the library" in capsys.readouterr().out
 
 
@@ -407,7 +406,7 @@ def test_a_program_for_a_device_that_is_elsewhere_is_compiled_and_inspected(
     path = tmp_path / "m.onnx"
     path.write_bytes(model())
     arguments = ["compile", str(path), "--target", "sm_90", "--in-process", "--json"]
-    assert cli.run_guarded(lambda: cli.app(arguments, standalone_mode=False)) == 0
+    assert cli.call(arguments) == 0
     data = json.loads(capsys.readouterr().out)
     assert [step["engine"] for step in data["steps"] if step["kind"] == "execute"] == [
         "CUDNN_ENGINE",

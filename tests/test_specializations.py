@@ -32,9 +32,10 @@ from bucket_models import (
     open_encoder,
     reference,
 )
-from hipdnn_mlir import Program, Session, _runtime
+from hipdnn_mlir import Program, Session
 from hipdnn_mlir.compiler.specializations import compile_specializations
 from hipdnn_mlir.program.schema import FORMAT
+from hipdnn_mlir_runtime import _runtime
 from hipdnn_mlir_runtime.errors import ModelError, PlanRefusedError, ProgramError, RefusedPlan, UnsupportedError
 
 

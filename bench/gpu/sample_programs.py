@@ -11,7 +11,6 @@ import numpy.typing as npt
 from torch_mlir import ir
 
 import torch_ir
-from hipdnn_mlir import dtypes
 from hipdnn_mlir.compiler.program import Lowered, Program
 from hipdnn_mlir.ir.claims import rejects
 from hipdnn_mlir.ir.constants import plan_constants
@@ -24,6 +23,7 @@ from hipdnn_mlir.passes.pipeline import OFFLOAD_STEPS, TORCH_STEPS, Runner
 from hipdnn_mlir.program.emit import emit
 from hipdnn_mlir.targets.table import find_target
 from hipdnn_mlir.versions import producers
+from hipdnn_mlir_runtime import dtypes
 from hipdnn_mlir_runtime.errors import RefusedPlan, UnsupportedError
 
 Array = npt.NDArray[np.generic]

@@ -17,7 +17,7 @@ from hipdnn_mlir_runtime.cli.needs import is_program
 from hipdnn_mlir_runtime.cli.options import session_options
 from hipdnn_mlir_runtime.cli.progress import working
 from hipdnn_mlir_runtime.errors import ModelError, RefusedPlan
-from hipdnn_mlir_runtime.precision import UNCHANGED
+from hipdnn_mlir_runtime.precision import UNCHANGED, Precision
 from hipdnn_mlir_runtime.session.recovery import recovered
 
 from ..service.child import perform_in_child
@@ -118,7 +118,7 @@ def _compile(
     given: SimpleNamespace,
     refused: Sequence[RefusedPlan],
     *,
-    precision: str | None = None,
+    precision: Precision | None = None,
     dump_ir: Path | None = None,
 ) -> None:
     """Compile a model to a file, in a child unless told otherwise."""

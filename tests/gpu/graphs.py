@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpu.emulated import check_writes, memory_for, results_in, run_launch
-from hipdnn_mlir import dtypes
 from hipdnn_mlir.codegen.core.arch import find_architecture
 from hipdnn_mlir.codegen.generate import launch_of_graph
 from hipdnn_mlir.ops.emitter import Emitter, Operand, Storage, Value
@@ -14,6 +13,7 @@ from hipdnn_mlir.ops.graph import Graph
 from hipdnn_mlir.ops.registry import ONNX
 from hipdnn_mlir.ops.spec import OpView, TensorArg, TensorType
 from hipdnn_mlir.ops.table import find
+from hipdnn_mlir_runtime import dtypes
 from hipdnn_mlir_runtime.dtypes import BY_NAME
 from host_kernels.kernel_runs import spec_of
 from runtime_programs import Array, TensorSpec
