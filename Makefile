@@ -78,7 +78,7 @@ generated: .venv/.test
 	$(BIN)/python -m hipdnn_mlir.report.options_doc
 	$(BIN)/python -m hipdnn_mlir.report.records_doc
 	$(BIN)/python -m hipdnn_mlir.report.ops_doc docs/ops.md
-	$(BIN)/python tests/onnx_backend/report.py --coverage docs/coverage.md
+	PYTHONPATH=tests $(BIN)/python -m onnx_backend.report --coverage docs/coverage.md
 
 nightly: .venv/.test
 	HIPDNN_DRAWS=50 $(PYTEST) -m hypothesis

@@ -16,8 +16,9 @@ import hipdnn_mlir
 from conftest import Command
 from hipdnn_mlir.cli import commands, opt
 from hipdnn_mlir.service.request import Request
-from hipdnn_mlir_runtime.cli import execution
+from hipdnn_mlir_runtime.cli import bench, execution
 from hipdnn_mlir_runtime.cli import main as cli
+from hipdnn_mlir_runtime.cli.bench import Benchmark, summarized
 from hipdnn_mlir_runtime.options import Option, Settings, options_of
 from hipdnn_mlir_runtime.session import session as session_module
 from hipdnn_mlir_runtime.session.devices import list_devices, open_device
@@ -27,7 +28,8 @@ VALUES = {
     "inputs": "x=x.npy", "ranges": "x=0:1", "output": "out", "compare": "ort", "reference": "m.onnx", "rtol": "0.5", "atol": "0.5",
     "repeat": "2", "threads": "1", "seed": "5", "target": "nonsense", "precision": "bf16", "shapes": "x=2x512", "buckets": "n=1,2",
     "autotune": "2", "engine": "HOST_ONEDNN_ENGINE", "knobs": "TILE=64", "device": "3", "plan_cache": "plans", "policies": "FIRST",
-    "plugin_dirs": "plugins", "plugin_mode": "absolute", "compile_timeout_s": "7", "extensions": "no",
+    "plugin_dirs": "plugins", "plugin_mode": "absolute", "compile_timeout_s": "7", "extensions": "no", "against": "ort", "warmup": "7",
+    "duration": "8", "batch": "9",
     "tolerance": "1e-30", "dump_ir": "ir",
 }  # fmt: skip
 """A value of each option that is no flag, other than its default."""
@@ -69,12 +71,18 @@ def observe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
             Path(request.output).write_bytes(compiled)
         return explanation if request.action == "explain" else {}
 
+    def benchmark(program: Path, inputs: Any, **how: Any) -> Benchmark:
+        """Times differ from call to call: what is to be measured is looked at."""
+        devices.append((inputs, how))
+        return summarized({"ours": [[1.0]]}, 1)
+
     def opened(options: Settings) -> Any:
         devices.append(options)
         return open_device(options)
 
     monkeypatch.setattr(commands, "perform_in_child", perform)
     monkeypatch.setattr(commands, "perform_here", perform)
+    monkeypatch.setattr(bench, "benchmark", benchmark)
     monkeypatch.setattr(session_module, "open_device", opened)
     monkeypatch.setattr(execution, "open_device", opened)
     monkeypatch.chdir(tmp_path)
@@ -100,6 +108,7 @@ SUBJECTS = {
     "compile": ["compile", "m.onnx"],
     "explain": ["explain", "m.onnx"],
     "verify": ["verify", "m.onnx"],
+    "bench": ["bench", "m.onnx"],
     "inspect": ["inspect", "m.hipdnn"],
     "devices": ["devices"],
 }

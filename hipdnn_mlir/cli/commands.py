@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from hipdnn_mlir_runtime.cli import execution
-from hipdnn_mlir_runtime.cli.command import Argument, Command
+from hipdnn_mlir_runtime.cli.command import Argument, Command, Result
 from hipdnn_mlir_runtime.cli.inputs import Given
 from hipdnn_mlir_runtime.cli.main import show
 from hipdnn_mlir_runtime.cli.needs import is_program
@@ -96,20 +96,18 @@ def verify(given: SimpleNamespace) -> int:
     return 0 if report.is_within_tolerance else 1
 
 
-def run_model(model: Path, given: SimpleNamespace, options: execution.Options) -> execution.Report:
-    """Compile a model and run it."""
+def with_program(given: SimpleNamespace, use: Callable[[Path], Result]) -> Result:
+    """Compile a model to a file that is there while it is used; again without graphs that the library turns out to refuse."""
     with tempfile.TemporaryDirectory(prefix="hipdnn-mlir-") as scratch:
-        program = Path(scratch, f"{model.stem}.hipdnn")
+        program = Path(scratch, f"{given.model.stem}.hipdnn")
 
         def made(refused: Sequence[RefusedPlan]) -> Path:
-            _compile(model, program, given, refused)
+            _compile(given.model, program, given, refused)
             return program
 
-        def ran(program: Path) -> execution.Report:
-            with working(f"running {model.name}", quiet=given.quiet):
-                return execution.execute(program, options)
-
-        return recovered(made, ran, refusals=execution.refusals_of(given.target, given.precision, options.session))
+        return recovered(
+            made, use, refusals=execution.refusals_of(given.target, given.precision, session_options(given))
+        )
 
 
 def _compile(

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from ..errors import ModelError
-from .execution import Options, Report
+from .needs import is_program
+from .progress import working
 
+Result = TypeVar("Result")
 GROUP = "hipdnn_mlir.commands"
 """Of the entry points of packages with commands."""
 
@@ -58,8 +60,8 @@ class Compiler(Protocol):
     def commands(self) -> Sequence[Command]:
         """The commands that need it."""
 
-    def run_model(self, model: Path, given: SimpleNamespace, options: Options) -> Report:
-        """Compile a model and run it: ``run`` of an ONNX file."""
+    def with_program(self, given: SimpleNamespace, use: Callable[[Path], Result]) -> Result:
+        """Compile ``given.model`` to a file that is there while it is used; again without graphs that the library turns out to refuse."""
 
 
 def find_compiler() -> Compiler | None:
@@ -72,3 +74,27 @@ def find_compiler() -> Compiler | None:
 def no_compiler(where: str) -> ModelError:
     """Return the error for what needs the compiler where there is none."""
     return ModelError("the compiler is not installed", where=where, hint="pip install hipdnn-mlir")
+
+
+def use_program(given: SimpleNamespace, use: Callable[[Path], Result]) -> Result:
+    """Return what a function makes of the program that a command is given: the file itself, or a model compiled.
+
+    Args:
+        given: ``model``, and the options of compiling and of sessions.
+        use: Loads the program and does the command's work.
+
+    Raises:
+        ModelError: A model is given, and there is no compiler.
+    """
+    model: Path = given.model
+
+    def used(program: Path) -> Result:
+        with working(f"running {model.name}", quiet=given.quiet):
+            return use(program)
+
+    if is_program(model):
+        return used(model)
+    compiler = find_compiler()
+    if compiler is None:
+        raise no_compiler(str(model))
+    return compiler.with_program(given, used)

@@ -18,11 +18,10 @@ from typing import Any
 
 from ..errors import COMPILER_DEFECT, USER_ERROR, HipdnnMlirError, ModelError
 from ..precision import TF32, UNCHANGED
-from .command import Argument, Command, find_compiler, no_compiler
+from .command import Argument, Command, find_compiler, use_program
 from .needs import is_program
 from .options import session_options
 from .parser import parse
-from .progress import working
 
 
 def run(given: SimpleNamespace) -> int:
@@ -43,16 +42,32 @@ def run(given: SimpleNamespace) -> int:
         repeat=given.repeat,
         session=session_options(given),
     )
-    if is_program(model):
-        with working(f"running {model.name}", quiet=given.quiet):
-            report = execution.execute(model, options)
-    else:
-        compiler = find_compiler()
-        if compiler is None:
-            raise no_compiler(str(model))
-        report = compiler.run_model(model, given, options)
+    report = use_program(given, lambda program: execution.execute(program, options))
     show(given, report.to_dict, lambda: str(report))
     return 0 if report.is_within_tolerance else 1
+
+
+def bench(given: SimpleNamespace) -> int:
+    """Measure latency and throughput of a model or a program, beside ONNX Runtime or OpenVINO where asked."""
+    from .bench import benchmark
+    from .inputs import Given
+
+    model: Path = given.model
+    report = use_program(
+        given,
+        lambda program: benchmark(
+            program,
+            Given(given.inputs, given.ranges, given.shapes if is_program(model) else {}, given.seed),
+            model=given.reference or (None if is_program(model) else model),
+            against=given.against,
+            warmup_s=given.warmup,
+            duration_s=given.duration,
+            batch=given.batch,
+            session=session_options(given),
+        ),
+    )
+    show(given, report.to_dict, lambda: str(report))
+    return 0
 
 
 def inspect(given: SimpleNamespace) -> int:
@@ -88,6 +103,7 @@ def _program_path(path: Path) -> Path:
 
 COMMANDS = (
     Command("run", run, Argument("model", "ONNX file or program file.")),
+    Command("bench", bench, Argument("model", "ONNX file or program file.")),
     Command("inspect", inspect, Argument("program", "Program file.", _program_path)),
     Command("devices", devices),
 )

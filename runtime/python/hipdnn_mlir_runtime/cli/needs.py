@@ -42,7 +42,8 @@ def _has_no_child(given: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _compares_nothing(given: Mapping[str, Any]) -> tuple[str, str] | None:
-    return ("nothing is compared", "add --compare ort") if given["compare"] is None else None
+    option = "--compare" if "compare" in given else "--against"
+    return None if given[option[2:]] else ("nothing is compared", f"add {option} ort")
 
 
 NEEDS = {

@@ -42,9 +42,19 @@ def read(row: Option, given: Any) -> Any:
             return row.read(given, where=row.flags[0])
         case "path" | "folder":
             return Path(given)
+        case "list" if row.choices:
+            return [_choice(row, text) for text in dict.fromkeys(given)]
         case "paths":
             return [Path(path) for path in given]
     return given
+
+
+def _choice(row: Option, text: str) -> str:
+    if text not in row.choices:
+        raise ModelError(
+            "bad value", where=row.flags[0], expected=f"one of {', '.join(map(repr, row.choices))}", got=repr(text)
+        )
+    return text
 
 
 def _number(text: str, flag: str) -> float:
