@@ -109,7 +109,7 @@ class Session {
       nb::dict row = plan ? plan_row(*plan) : nb::dict();
       const StepLabel label = label_of(pool_.program(), s);
       row["name"] = step.name;
-      row["kind"] = label.kind;
+      row["kind"] = std::string(label.kind);
       if (label.kind != "copy") row["summary"] = label.operations;
       if (const auto* execute = std::get_if<ExecuteStep>(&step.action)) {
         row["executable"] = program_->executables()[execute->executable].name;

@@ -3,6 +3,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
+
 namespace nb = nanobind;
 
 namespace hipdnn_rt::bindings {
@@ -27,6 +29,27 @@ nb::dict attributes_of(const DescriptorSpec& spec) {
   return attributes;
 }
 
+/// Bytes of a tensor's elements; what a stride of 0 repeats counts once.
+std::uint64_t bytes_of(const DescriptorSpec& tensor) {
+  const std::vector<std::int64_t> dims = integers_of(*find_attribute(tensor, HIPDNN_ATTR_TENSOR_DIMENSIONS));
+  const std::vector<std::int64_t> strides = integers_of(*find_attribute(tensor, HIPDNN_ATTR_TENSOR_STRIDES));
+  std::uint64_t elements = 1;
+  for (std::size_t i = 0; i < dims.size(); ++i) elements *= strides[i] == 0 ? 1 : static_cast<std::uint64_t>(dims[i]);
+  const std::vector<std::int64_t> dtype = integers_of(*find_attribute(tensor, HIPDNN_ATTR_TENSOR_DATA_TYPE));
+  return (elements * element_bits(dtype.front()).value_or(0) + 7) / 8;
+}
+
+nb::list operand_rows(const Executable& executable) {
+  std::map<std::int64_t, std::uint64_t> bytes;
+  for (const DescriptorSpec& spec : executable.descriptors) {
+    if (spec.type != HIPDNN_BACKEND_TENSOR_DESCRIPTOR) continue;
+    bytes[integers_of(*find_attribute(spec, HIPDNN_ATTR_TENSOR_UNIQUE_ID)).front()] = bytes_of(spec);
+  }
+  nb::list rows;
+  for (const Operand& operand : executable.operands) rows.append(nb::make_tuple(operand.is_output, bytes.at(operand.uid)));
+  return rows;
+}
+
 }  // namespace
 
 nb::list work_rows(const Program& program) {
@@ -35,10 +58,9 @@ nb::list work_rows(const Program& program) {
     nb::dict row;
     if (const auto* execute = std::get_if<ExecuteStep>(&step.action)) {
       const Executable& executable = program.executables()[execute->executable];
-      nb::list operands, descriptors;
-      for (const Operand& operand : executable.operands) operands.append(nb::make_tuple(operand.uid, operand.is_output));
+      nb::list descriptors;
       for (const DescriptorSpec& spec : executable.descriptors) descriptors.append(nb::make_tuple(static_cast<int>(spec.type), attributes_of(spec)));
-      row["operands"] = operands;
+      row["operands"] = operand_rows(executable);
       row["descriptors"] = descriptors;
     } else if (const auto* launch = std::get_if<LaunchStep>(&step.action)) {
       row["description"] = program.kernels()[launch->kernel].description();

@@ -7,7 +7,7 @@
 
 namespace hipdnn_rt::bindings {
 
-/// One row per step. An execution has `operands` [(uid, is_output)] and `descriptors` [(type, {attribute: integers or references})], a launch
+/// One row per step. An execution has `operands` [(is_output, bytes)] and `descriptors` [(type, {attribute: integers or references})], a launch
 /// `description` (the kernel, JSON as in a program file), a copy `bytes`.
 nanobind::list work_rows(const Program& program);
 
