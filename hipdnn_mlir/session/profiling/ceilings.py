@@ -18,10 +18,9 @@ from ...abi import DataType, Pointwise
 from ...abi import Descriptor as D
 from ...dtypes import BF16, BY_NAME
 from ...errors import HipdnnMlirError
-from ...options import Settings
+from ...options import Settings, options_of
 from ..arrays import Array
 from ..devices import open_device
-from ..options import device_options
 
 PEAK_DTYPES = ("f32", "f16", "bf16")
 """Element types whose matrix products are measured."""
@@ -36,6 +35,9 @@ _PRODUCT_SIZE_OF_GPU = 4096
 
 _REPEAT = 6
 """Runs of each; the first does not count, of the others the fastest does."""
+
+_KEPT = ("port", "device", "threads", "tf32", "policies", "plugin_dirs", "plugin_mode")
+"""Options of a session that say what is measured."""
 
 _SMALL_BYTES = 64
 """What goes in and out of the program that copies: not what is measured."""
@@ -62,17 +64,19 @@ def measure_ceilings(settings: Settings) -> Ceilings:
     """Return what a device reaches; measured once in a process, in a few seconds.
 
     Args:
-        settings: What the session's device was opened with. Its port, number, threads and TF32 count.
+        settings: What the session's device was opened with. The library with its plugins, the device, threads and TF32 count, not how
+            plans are chosen.
     """
-    return _measured(settings["port"], settings["device"], settings["threads"], settings["tf32"])
+    rows = options_of("runtime")
+    chosen = Settings({name: settings[name] if name in _KEPT else row.default for name, row in rows.items()})
+    # A device of its own, whose plans are the library's first choice, compared with nothing and kept nowhere.
+    return _measured(Settings(chosen | {"compare_plans": False, "plan_cache": ""}))
 
 
 @functools.cache
-def _measured(port: str, ordinal: int, threads: int, allows_tf32: bool) -> Ceilings:
-    """Measure on a device of its own, whose plans are the library's first choice and compared with nothing."""
-    given = {"device": ordinal, "threads": threads, "compare_plans": False, "plan_cache": False}
-    device = open_device(device_options(given, port, is_tf32=allows_tf32))
-    programs = _Programs(device.target, allows_tf32)
+def _measured(settings: Settings) -> Ceilings:
+    device, port = open_device(settings), settings["port"]
+    programs = _Programs(device.target, settings["tf32"])
     copied = _COPIED_BYTES.get(port, _COPIED_BYTES_OF_GPU)
     seconds = [_best_s(device, program, {}, [1, 2]) for program in (programs.copy(copied), programs.relu(copied))]
     bandwidths = [2 * copied / best for best in seconds if best]
