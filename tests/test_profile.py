@@ -21,6 +21,7 @@ import hipdnn_mlir
 import runtime_programs
 from hipdnn_mlir.abi import Attribute as A
 from hipdnn_mlir.abi import Descriptor as D
+from hipdnn_mlir.dtypes import BY_NAME
 from hipdnn_mlir.errors import ModelError
 from hipdnn_mlir.session.profiling.ceilings import Ceilings
 from hipdnn_mlir.session.profiling.profile import Profile, _roofline, profile
@@ -55,6 +56,15 @@ def counted_by_torch(compute: Callable[..., Any], *dims: tuple[int, ...]) -> int
     with FlopCounterMode(display=False) as counter:
         compute(*(torch.zeros(each) for each in dims))
     return counter.get_total_flops()
+
+
+def tensors_of(*shapes: tuple[int, ...], dtype: str = "f16") -> list[tuple[int, Any]]:
+    number = int(BY_NAME[dtype].hipdnn_value)
+    return [(D.TENSOR_DESCRIPTOR, {A.TENSOR_DATA_TYPE: [number], A.TENSOR_DIMENSIONS: dims}) for dims in shapes]
+
+
+def operation(kind: D, **tensors: int) -> tuple[int, Any]:
+    return kind, {A[name]: [place] for name, place in tensors.items()}
 
 
 F = torch.nn.functional
@@ -103,13 +113,31 @@ def test_products_are_counted_as_pytorch_counts_them(name) -> None:
 def test_gradient_of_filters_is_counted_as_pytorch_counts_it() -> None:
     # Without groups: PyTorch counts those of a gradient of filters as if there were none.
     x, w, dy = (2, 6, 9, 11), (4, 6, 3, 2), (2, 4, 9, 10)
-    tensors = [(D.TENSOR_DESCRIPTOR, {A.TENSOR_DATA_TYPE: [0], A.TENSOR_DIMENSIONS: dims}) for dims in (x, dy, w)]
-    names = ("X", "DY", "DW")
-    refers = {A[f"OPERATION_CONVOLUTION_BWD_FILTER_{name}"]: [place] for place, name in enumerate(names)}
-    operation = (D.OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, refers)
-    row = {"operands": [], "descriptors": [*tensors, operation, (D.OPERATIONGRAPH_DESCRIPTOR, {})]}
+    places = {f"OPERATION_CONVOLUTION_BWD_FILTER_{name}": place for place, name in enumerate(("X", "DY", "DW"))}
+    gradient = operation(D.OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, **places)
+    row = {"operands": [], "descriptors": [*tensors_of(x, dy, w), gradient, (D.OPERATIONGRAPH_DESCRIPTOR, {})]}
     want = counted_by_torch(lambda x, dy: torch.nn.grad.conv2d_weight(x, w, dy, padding=(1, 0)), x, dy)
     assert work_of(row).flops == want > 0
+
+
+MATMUL = operation(
+    D.OPERATION_MATMUL_DESCRIPTOR, OPERATION_MATMUL_ADESC=2, OPERATION_MATMUL_BDESC=3, OPERATION_MATMUL_CDESC=4
+)
+DEQUANTIZE = operation(D.OPERATION_BLOCK_SCALE_DEQUANTIZE_DESCRIPTOR, OPERATION_BLOCK_SCALE_DEQUANTIZE_XDESC=0)
+CUSTOM = operation(D.OPERATION_CUSTOM_OP_DESCRIPTOR_EXT)
+
+
+@pytest.mark.parametrize(
+    ("operations", "flops"),
+    [([MATMUL], 3840), ([DEQUANTIZE, MATMUL], 3840 + 256), ([MATMUL, CUSTOM], None)],
+    ids=["a product", "a block-scaled one", "with an operation of somebody's own"],
+)
+def test_operations_of_a_graph_add_up_where_all_are_known(operations, flops) -> None:
+    # 8x16 by 16x15.
+    tensors = tensors_of((8, 32), (8, 2), (8, 16), (16, 15), (8, 15))
+    row = {"operands": [], "descriptors": [*tensors, *operations, (D.OPERATIONGRAPH_DESCRIPTOR, {})]}
+    found = work_of(row)
+    assert (found.flops, found.product_flops, found.product_dtype) == (flops, 3840, "f16")
 
 
 KERNELS = {
