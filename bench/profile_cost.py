@@ -9,6 +9,7 @@ thread, and its CPU time counts: time in which the machine does something else d
 from __future__ import annotations
 
 import importlib.util
+import math
 import shutil
 import statistics
 import subprocess
@@ -27,7 +28,7 @@ from onnxruntime_ep import chain
 
 DIGITS = Path(__file__).resolve().parent.parent / "examples/digits/digits.onnx"
 IMAGES = np.random.default_rng(0).random((60, 1, 8, 8), np.float32)
-TURNS, TURN_S = 200, 0.02
+TURNS, TURN_S = 600, 0.01
 
 _WORKER = """
 import importlib.util, sys, time
@@ -63,15 +64,15 @@ def compare(subjects: Mapping[str, Callable[[int], float]]) -> dict[str, list[fl
 
 
 def report(what: str, times: Mapping[str, list[float]]) -> None:
-    """Print the median of each subject, and the ratios of each turn to the first subject's: median, and between which half of them lie."""
+    """Print the median of the first subject, and of the others' ratios to it, turn by turn; with the bounds of that median."""
     base, *others = times
     print(f"{what}: {statistics.median(times[base]):.2f} us a run with the older build")
     for name in others:
         ratios = sorted(a / b for a, b in zip(times[name], times[base], strict=True))
-        low, high = ratios[len(ratios) // 4], ratios[3 * len(ratios) // 4]
-        print(
-            f"  {name:28} {statistics.median(ratios):.4f} of that, half of the turns between {low:.4f} and {high:.4f}"
-        )
+        middle, reach = len(ratios) // 2, math.ceil(math.sqrt(len(ratios)))
+        sure = f"95 % sure between {ratios[middle - reach]:.4f} and {ratios[middle + reach]:.4f}"
+        spread = f"half of the turns between {ratios[len(ratios) // 4]:.3f} and {ratios[3 * len(ratios) // 4]:.3f}"
+        print(f"  {name:28} {statistics.median(ratios):.4f} of that, {sure}; {spread}")
 
 
 def provider_runner(
