@@ -88,7 +88,7 @@ OLDEST_ORT := 1.24.4
 oldest: build/onnxruntime-$(OLDEST_ORT)/.ready
 	PYTHONPATH=$(CURDIR)/build/onnxruntime-$(OLDEST_ORT) HIPDNN_EXPECTED_ORT=$(OLDEST_ORT) $(PYTEST) -q \
 	  $(addprefix tests/ort_ep/test_,compiler.py device_memory.py dynamic_shapes.py ep_context.py options.py package.py \
-	    placement_in_ort.py version.py)
+	    placement_in_ort.py profiling_in_ort.py version.py)
 
 build/onnxruntime-$(OLDEST_ORT)/.ready: .venv/.test
 	$(BIN)/pip install --disable-pip-version-check --quiet --no-deps --upgrade --target $(@D) onnxruntime==$(OLDEST_ORT)

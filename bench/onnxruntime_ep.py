@@ -32,7 +32,7 @@ DIMS = [1, 16]
 LIMIT_PER_NODE_US, LIMIT_SESSION_MS = 1.0, 5.0
 
 
-def _chain(count: int, *, with_relu: bool) -> onnx.ModelProto:
+def chain(count: int, *, with_relu: bool) -> onnx.ModelProto:
     """Return `count` times the operator that stays on the CPU, each after a Relu, which the provider takes, or alone."""
     nodes, last = [], "x"
     for i in range(count):
@@ -95,9 +95,9 @@ def per_fused_node(count: int, cache: Path) -> Row:
     """Time a model with `count` fused nodes and the same model without them on the CPU provider, in turns."""
     provider = {"cache_dir": str(cache), "placement": "maximal"}
     runners = {
-        "provider": _runner(_chain(count, with_relu=True), provider),
-        "without": _runner(_chain(count, with_relu=False), None),
-        "cpu": _runner(_chain(count, with_relu=True), None),
+        "provider": _runner(chain(count, with_relu=True), provider),
+        "without": _runner(chain(count, with_relu=False), None),
+        "cpu": _runner(chain(count, with_relu=True), None),
     }
     turns = [{name: run() for name, run in runners.items()} for _ in range(TURNS)]
     median = {name: statistics.median(turn[name] for turn in turns) for name in runners}
@@ -197,8 +197,8 @@ def measure(scratch: Path, models: Mapping[str, tuple[Path, float]], threads: in
         *whole,
         per_fused_node(1, cache),
         per_fused_node(8, cache),
-        session_from_context("one node", _chain(1, with_relu=True), scratch, cache),
-        session_from_context("8 partitions", _chain(8, with_relu=True), scratch, cache),
+        session_from_context("one node", chain(1, with_relu=True), scratch, cache),
+        session_from_context("8 partitions", chain(8, with_relu=True), scratch, cache),
         session_from_context(large_model.stem, large_model, scratch, cache),
     ]
 

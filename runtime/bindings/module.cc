@@ -287,9 +287,11 @@ NB_MODULE(_runtime, m) {
       .def("bind", [](std::shared_ptr<Session> self, const nb::list& inputs, const nb::list& outputs, std::uintptr_t stream) {
              return std::make_shared<BoundRun>(std::move(self), inputs, outputs, stream);
            }, "inputs"_a, "outputs"_a, "stream"_a)
-      .def("profile", &Session::profile, "inputs"_a, "repeat"_a)
+      .def("profile", &Session::profile, "inputs"_a, "repeat"_a,
+           "Per run when its first step began, in seconds of the monotonic clock, and microseconds of each step.")
       .def("stats", &Session::stats)
-      .def("steps", &Session::steps);
+      .def("steps", &Session::steps)
+      .def("work", &Session::work, "What each step computes: its descriptors, its kernel's description, or the bytes it copies.");
 }
 
 }  // namespace hipdnn_rt::bindings

@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,7 +19,9 @@
 #include "device/error.h"
 #include "execute/context_pool.h"
 #include "execute/size_cache.h"
+#include "execute/step_label.h"
 #include "program/dynamic_program.h"
+#include "work_rows.h"
 
 namespace hipdnn_rt::bindings {
 
@@ -34,11 +37,6 @@ inline nb::dict plan_row(const Plan& plan) {
   row["timed_us"] = plan.timed_us();
   row["restored"] = plan.is_restored();
   return row;
-}
-
-inline const char* kind_of(const Step& step) {
-  if (std::holds_alternative<ExecuteStep>(step.action)) return "execute";
-  return std::holds_alternative<LaunchStep>(step.action) ? "launch" : "copy";
 }
 
 /// A loaded program with its contexts and the memory of its outputs.
@@ -65,13 +63,17 @@ class Session {
     queue(call, stream);
   }
 
-  std::vector<std::vector<double>> profile(const nb::list& inputs, int repeat) {
+  /// Per run when its first step began, in seconds of the steady clock, and microseconds of each step.
+  std::vector<std::pair<double, std::vector<double>>> profile(const nb::list& inputs, int repeat) {
     nb::list fresh;
     for (std::size_t i = 0; i < program_->outputs().size(); ++i) fresh.append(nb::none());
     const Call call(*this, inputs, fresh);
     const nb::gil_scoped_release unlocked;
-    std::vector<std::vector<double>> runs;
-    for (int i = 0; i < repeat; ++i) runs.push_back(pool_.run_timed(call.inputs, call.outputs));
+    std::vector<std::pair<double, std::vector<double>>> runs;
+    for (int i = 0; i < repeat; ++i) {
+      TimedRun run = pool_.run_timed(call.inputs, call.outputs);
+      runs.emplace_back(std::chrono::duration<double>(run.began.time_since_epoch()).count(), std::move(run.elapsed_us));
+    }
     return runs;
   }
 
@@ -105,21 +107,22 @@ class Session {
       const Step& step = program_->steps()[s];
       const Plan* plan = pool_.program().plan(s);
       nb::dict row = plan ? plan_row(*plan) : nb::dict();
+      const StepLabel label = label_of(pool_.program(), s);
       row["name"] = step.name;
-      row["kind"] = kind_of(step);
+      row["kind"] = std::string(label.kind);
+      if (label.kind != "copy") row["summary"] = label.operations;
       if (const auto* execute = std::get_if<ExecuteStep>(&step.action)) {
         row["executable"] = program_->executables()[execute->executable].name;
-        row["summary"] = program_->executables()[execute->executable].summary;
       } else if (const auto* launch = std::get_if<LaunchStep>(&step.action)) {
-        const Kernel& kernel = program_->kernels()[launch->kernel];
-        row["kernel"] = kernel.name;
-        row["function"] = kernel.function;
-        row["summary"] = kernel.summary.empty() ? kernel.function : kernel.summary;
+        row["kernel"] = program_->kernels()[launch->kernel].name;
+        row["function"] = program_->kernels()[launch->kernel].function;
       }
       rows.append(row);
     }
     return rows;
   }
+
+  nb::list work() const { return work_rows(*program_); }
 
   /// The arrays of one call; alive, with their owners, until it ends.
   struct Call {

@@ -1,4 +1,4 @@
-"""docs/onnxruntime.md and README.md: their Python runs."""
+"""docs/onnxruntime.md, docs/profiling.md and README.md: their Python runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def snippets(page: Path) -> list[str]:
     return [block for block in blocks if "\nimport " in f"\n{block}"]
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/onnxruntime.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/onnxruntime.md", "docs/profiling.md"])
 def test_python_of_the_page_runs(name, pytestconfig: pytest.Config, tmp_path) -> None:
     root = pytestconfig.rootpath
     (tmp_path / "examples").symlink_to(root / "examples")

@@ -1,5 +1,5 @@
 // Asserts where the members of ONNX Runtime's tables lie. Compiled against the declarations of this folder with every build of the execution
-// provider, and against ONNX Runtime's own headers (API 24 or later) where HIPDNN_MLIR_ONNXRUNTIME_HEADERS names their folder.
+// provider, and against ONNX Runtime's own headers (API 25 or later) where HIPDNN_MLIR_ONNXRUNTIME_HEADERS names their folder.
 #include <onnxruntime_c_api.h>
 
 #include <cstddef>
@@ -133,6 +133,9 @@ static_assert(slot(offsetof(OrtEpApi, MemoryDevice_GetDeviceId)) == 12);
 static_assert(slot(offsetof(OrtEpApi, SyncStream_GetImpl)) == 13);
 static_assert(slot(offsetof(OrtEpApi, CreateHardwareDevice)) == 16);
 static_assert(slot(offsetof(OrtEpApi, ReleaseHardwareDevice)) == 17);
+static_assert(slot(offsetof(OrtEpApi, CreateProfilingEvent)) == 65);
+static_assert(slot(offsetof(OrtEpApi, ReleaseProfilingEvent)) == 66);
+static_assert(slot(offsetof(OrtEpApi, ProfilingEventsContainer_AddEvents)) == 72);
 
 static_assert(slot(offsetof(OrtModelEditorApi, CreateNode)) == 6);
 
@@ -179,6 +182,14 @@ static_assert(slot(offsetof(OrtEp, CreateSyncStreamForDevice)) == 11);
 static_assert(slot(offsetof(OrtEp, GetCompiledModelCompatibilityInfo)) == 12);
 static_assert(slot(offsetof(OrtEp, GetKernelRegistry)) == 13);
 static_assert(slot(offsetof(OrtEp, IsConcurrentRunSupported)) == 14);
+static_assert(slot(offsetof(OrtEp, Sync)) == 15);
+static_assert(slot(offsetof(OrtEp, CreateProfiler)) == 16);
+
+static_assert(slot(offsetof(OrtEpProfilerImpl, Release)) == 1);
+static_assert(slot(offsetof(OrtEpProfilerImpl, StartProfiling)) == 2);
+static_assert(slot(offsetof(OrtEpProfilerImpl, StartEvent)) == 3);
+static_assert(slot(offsetof(OrtEpProfilerImpl, StopEvent)) == 4);
+static_assert(slot(offsetof(OrtEpProfilerImpl, EndProfiling)) == 5);
 
 static_assert(slot(offsetof(OrtEpFactory, GetName)) == 1);
 static_assert(slot(offsetof(OrtEpFactory, GetVendor)) == 2);
@@ -214,5 +225,6 @@ static_assert(OrtDeviceMemoryType_HOST_ACCESSIBLE == 5);
 static_assert(OrtMemoryInfoDeviceType_GPU == 1);
 static_assert(OrtHardwareDeviceType_GPU == 1);
 static_assert(OrtCompiledModelCompatibility_EP_UNSUPPORTED == 3);
+static_assert(OrtProfilingEventCategory_KERNEL == 2);
 
 }  // namespace

@@ -1,7 +1,7 @@
 // ONNX Runtime's C API, version 24: the part this project calls and the callbacks it implements.
 //
-// Declared by hand from the published ABI (onnxruntime_c_api.h and onnxruntime_ep_c_api.h of ONNX Runtime 1.24), because no package of a
-// registry ships ONNX Runtime's headers. The function tables only ever grow at their end, so what is declared here holds for every later
+// Declared by hand from the published ABI (onnxruntime_c_api.h and onnxruntime_ep_c_api.h of ONNX Runtime 1.24; of 1.25 for profiling, whose
+// members say so), because no package of a registry ships ONNX Runtime's headers. The function tables only ever grow at their end, so what is declared here holds for every later
 // version; slots that are not called are gaps. Names are those of the original, so code compiles against either. check_abi.cc asserts every
 // slot, and does so for the original headers too where a build points at them (HIPDNN_MLIR_ONNXRUNTIME_HEADERS).
 #pragma once
@@ -10,6 +10,8 @@
 #include <stdint.h>
 
 #define ORT_API_VERSION 24
+// The first version with a provider's own events in ONNX Runtime's profile. What it added is used only where ONNX Runtime has that version.
+#define ORT_API_VERSION_OF_PROFILING 25
 #define ORT_API_CALL
 #define ORT_EXPORT
 #define ORTCHAR_T char
@@ -41,6 +43,8 @@ typedef struct OrtKernelRegistry OrtKernelRegistry;
 typedef struct OrtDeviceEpIncompatibilityDetails OrtDeviceEpIncompatibilityDetails;
 typedef struct OrtExternalResourceImporterImpl OrtExternalResourceImporterImpl;
 typedef struct OrtCustomOpDomain OrtCustomOpDomain;
+typedef struct OrtProfilingEvent OrtProfilingEvent;
+typedef struct OrtProfilingEventsContainer OrtProfilingEventsContainer;
 
 typedef OrtStatus* OrtStatusPtr;
 
@@ -57,6 +61,7 @@ typedef struct OrtNodeFusionOptions OrtNodeFusionOptions;
 typedef struct OrtDataTransferImpl OrtDataTransferImpl;
 typedef struct OrtSyncStreamImpl OrtSyncStreamImpl;
 typedef struct OrtSyncNotificationImpl OrtSyncNotificationImpl;
+typedef struct OrtEpProfilerImpl OrtEpProfilerImpl;
 
 typedef enum OrtErrorCode {
   ORT_OK = 0,
@@ -123,6 +128,14 @@ typedef enum OrtDeviceMemoryType { OrtDeviceMemoryType_DEFAULT = 0, OrtDeviceMem
 typedef enum OrtMemoryInfoDeviceType { OrtMemoryInfoDeviceType_CPU = 0, OrtMemoryInfoDeviceType_GPU = 1, OrtMemoryInfoDeviceType_NPU = 3 } OrtMemoryInfoDeviceType;
 typedef enum OrtHardwareDeviceType { OrtHardwareDeviceType_CPU = 0, OrtHardwareDeviceType_GPU = 1, OrtHardwareDeviceType_NPU = 2 } OrtHardwareDeviceType;
 typedef enum OrtEpDataLayout { OrtEpDataLayout_NCHW = 0, OrtEpDataLayout_NHWC = 1 } OrtEpDataLayout;
+
+// Since 1.25.
+typedef enum OrtProfilingEventCategory {
+  OrtProfilingEventCategory_SESSION = 0,
+  OrtProfilingEventCategory_NODE = 1,
+  OrtProfilingEventCategory_KERNEL = 2,
+  OrtProfilingEventCategory_API = 3
+} OrtProfilingEventCategory;
 
 typedef enum OrtCompiledModelCompatibility {
   OrtCompiledModelCompatibility_EP_NOT_APPLICABLE = 0,
@@ -316,6 +329,13 @@ struct OrtEpApi {
   OrtStatusPtr (*CreateHardwareDevice)(OrtHardwareDeviceType, uint32_t, uint32_t, const char*, const OrtKeyValuePairs*,
       OrtHardwareDevice**);  // 16
   void (*ReleaseHardwareDevice)(OrtHardwareDevice*);  // 17
+  // Since 1.25. Times are microseconds since ONNX Runtime's profile began. Events and their texts are copied by whoever takes them.
+  void* gap_18[47];
+  OrtStatusPtr (*CreateProfilingEvent)(OrtProfilingEventCategory, int32_t process, int32_t thread, const char* name, int64_t begin_us,
+      int64_t duration_us, const char* const* keys, const char* const* values, size_t count, OrtProfilingEvent**);  // 65
+  void (*ReleaseProfilingEvent)(OrtProfilingEvent*);  // 66
+  void* gap_67[5];
+  OrtStatusPtr (*ProfilingEventsContainer_AddEvents)(OrtProfilingEventsContainer*, const OrtProfilingEvent* const*, size_t count);  // 72
 };
 
 struct OrtModelEditorApi {
@@ -389,6 +409,20 @@ struct OrtEp {
   const char* (*GetCompiledModelCompatibilityInfo)(OrtEp*, const OrtGraph*);
   OrtStatusPtr (*GetKernelRegistry)(OrtEp*, const OrtKernelRegistry**);
   OrtStatusPtr (*IsConcurrentRunSupported)(OrtEp*, bool*);
+  // Since 1.25.
+  OrtStatusPtr (*Sync)(OrtEp*);
+  OrtStatusPtr (*CreateProfiler)(OrtEp*, OrtEpProfilerImpl**);
+};
+
+// Since 1.25, and ort_version_supported says at least that. StartEvent and StopEvent are called on the thread that ONNX Runtime's own event
+// is on: for a node that is profiled, around its Compute.
+struct OrtEpProfilerImpl {
+  uint32_t ort_version_supported;
+  void (*Release)(OrtEpProfilerImpl*);
+  OrtStatusPtr (*StartProfiling)(OrtEpProfilerImpl*, int64_t offset_ns);
+  OrtStatusPtr (*StartEvent)(OrtEpProfilerImpl*, uint64_t correlation);
+  OrtStatusPtr (*StopEvent)(OrtEpProfilerImpl*, uint64_t correlation, const OrtProfilingEvent*);
+  OrtStatusPtr (*EndProfiling)(OrtEpProfilerImpl*, OrtProfilingEventsContainer*);
 };
 
 struct OrtEpFactory {

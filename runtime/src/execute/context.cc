@@ -84,27 +84,30 @@ void Context::prepare_step(std::size_t step) {
   }
 }
 
-void Context::run(std::span<const InputArray> inputs, std::span<const OutputArray> outputs) { run_all(inputs, outputs, {}); }
+void Context::run(std::span<const InputArray> inputs, std::span<const OutputArray> outputs) { run_all(inputs, outputs, nullptr); }
 
-std::vector<double> Context::run_timed(std::span<const InputArray> inputs, std::span<const OutputArray> outputs) {
+TimedRun Context::run_timed(std::span<const InputArray> inputs, std::span<const OutputArray> outputs) {
   const HipApi& hip = stream_.library().hip();
-  std::vector<Event> events;
-  for (std::size_t i = 0; i <= executions_.size(); ++i) events.push_back(program_->device().create_event());
-  run_all(inputs, outputs, events);
-  std::vector<double> elapsed_us;
+  Timing timing;
+  for (std::size_t i = 0; i <= executions_.size(); ++i) timing.events.push_back(program_->device().create_event());
+  run_all(inputs, outputs, &timing);
+  TimedRun run;
+  double total_us = 0;
   for (std::size_t i = 0; i < executions_.size(); ++i) {
     float elapsed_ms = 0;
-    check(hip, hip.event_elapsed_time(&elapsed_ms, events[i].get(), events[i + 1].get()), "hipEventElapsedTime");
-    elapsed_us.push_back(1e3 * static_cast<double>(elapsed_ms));
+    check(hip, hip.event_elapsed_time(&elapsed_ms, timing.events[i].get(), timing.events[i + 1].get()), "hipEventElapsedTime");
+    run.elapsed_us.push_back(1e3 * static_cast<double>(elapsed_ms));
+    total_us += run.elapsed_us.back();
   }
-  return elapsed_us;
+  run.began = timing.ended - std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::micro>(total_us));
+  return run;
 }
 
 void Context::enqueue(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, hipStream_t stream) {
   const HipApi& hip = stream_.library().hip();
   begin(inputs, outputs, stream);
   try {
-    queue_steps(inputs, outputs, {});
+    queue_steps(inputs, outputs, nullptr);
     check(hip, hip.event_record(end_.get(), stream), "hipEventRecord");
   } catch (...) {
     abandon();
@@ -113,11 +116,11 @@ void Context::enqueue(std::span<const InputArray> inputs, std::span<const Output
   is_pending_ = true;
 }
 
-void Context::run_all(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, std::span<const Event> events) {
+void Context::run_all(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, Timing* timing) {
   const HipApi& hip = stream_.library().hip();
   begin(inputs, outputs, stream_.get());
   try {
-    queue_steps(inputs, outputs, events);
+    queue_steps(inputs, outputs, timing);
     check(hip, hip.stream_synchronize(stream_.get()), "hipStreamSynchronize");
   } catch (...) {
     abandon();
@@ -148,22 +151,35 @@ void Context::switch_to(hipStream_t stream) {
   current_ = stream;
 }
 
-void Context::queue_steps(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, std::span<const Event> events) {
-  const Program& program = program_->program();
+void Context::queue_timed_steps(Timing& timing) {
   const HipApi& hip = stream_.library().hip();
+  const auto record = [&](std::size_t event) { check(hip, hip.event_record(timing.events[event].get(), current_), "hipEventRecord"); };
+  record(0);
+  for (std::size_t s = 0; s < executions_.size(); ++s) {
+    run_step(s);
+    record(s + 1);
+  }
+  // Before copies to the host are queued: the events tell times between steps alone, the host when all that was.
+  check(hip, hip.event_synchronize(timing.events.back().get()), "hipEventSynchronize");
+  timing.ended = Clock::now();
+}
+
+void Context::queue_steps(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, Timing* timing) {
+  const Program& program = program_->program();
   const auto is_staged = [&](Memory memory) { return program_->stages_host_arrays() && memory == Memory::host; };
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Argument& input = program.inputs()[i];
     if (is_staged(inputs[i].memory)) copy(buffers_[input.buffer], inputs[i].pointer, input.bytes, hipMemcpyHostToDevice);
   }
   // A stream that is only a name, the default one, cannot be recorded.
-  const bool is_recorded = graphs_ && events.empty() && current_ != nullptr && current_ != hipStreamPerThread;
-  if (is_recorded) run_recorded();
-  for (std::size_t s = 0; !is_recorded && s < executions_.size(); ++s) {
-    if (!events.empty()) check(hip, hip.event_record(events[s].get(), current_), "hipEventRecord");
-    run_step(s);
+  const bool is_recorded = graphs_ && timing == nullptr && current_ != nullptr && current_ != hipStreamPerThread;
+  if (timing != nullptr) {
+    queue_timed_steps(*timing);
+  } else if (is_recorded) {
+    run_recorded();
+  } else {
+    for (std::size_t s = 0; s < executions_.size(); ++s) run_step(s);
   }
-  if (!events.empty()) check(hip, hip.event_record(events.back().get(), current_), "hipEventRecord");
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Argument& output = program.outputs()[i];
     if (is_staged(outputs[i].memory)) copy(outputs[i].pointer, buffers_[output.buffer], output.bytes, hipMemcpyDeviceToHost);

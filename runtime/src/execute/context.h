@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "device/clock.h"
 #include "execute/graph_cache.h"
 #include "execute/loaded_program.h"
 #include "plan/variant_pack.h"
@@ -24,6 +25,14 @@ struct InputArray {
 struct OutputArray {
   void* pointer;
   Memory memory = Memory::host;
+};
+
+/// The times of one run's steps.
+struct TimedRun {
+  /// When the first step began, by the host's clock.
+  Clock::time_point began;
+  /// Microseconds of each step by the device's clock. A step begins where the one before it ends.
+  std::vector<double> elapsed_us;
 };
 
 /// Owns what one execution writes. Used by one thread at a time; contexts of one program run concurrently.
@@ -46,8 +55,8 @@ class Context {
   /// for the old one's work, since both use this context's arena. Allocation and exceptions as `run`.
   void enqueue(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, hipStream_t stream);
 
-  /// As `run`, with a device event between steps; answers the elapsed time of each step in microseconds.
-  std::vector<double> run_timed(std::span<const InputArray> inputs, std::span<const OutputArray> outputs);
+  /// As `run`, with a device event between steps.
+  TimedRun run_timed(std::span<const InputArray> inputs, std::span<const OutputArray> outputs);
 
  private:
   /// An execute step, with pointers resolved as far as they are fixed.
@@ -69,6 +78,13 @@ class Context {
     std::vector<void*> parameters;
   };
 
+  /// Events before, between and behind the steps of a run that is timed.
+  struct Timing {
+    std::vector<Event> events;
+    /// When the host saw the last step end.
+    Clock::time_point ended;
+  };
+
   void prepare_step(std::size_t step);
   void bind(std::span<const InputArray> inputs, std::span<const OutputArray> outputs);
   void* resolve(const View& view) const { return buffers_[view.buffer] + view.offset; }
@@ -76,10 +92,11 @@ class Context {
   void launch(std::size_t step, const LaunchStep& action);
   void run_step(std::size_t step);
   void run_recorded();
-  void run_all(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, std::span<const Event> events);
+  void run_all(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, Timing* timing);
   void begin(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, hipStream_t stream);
   void abandon();
-  void queue_steps(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, std::span<const Event> events);
+  void queue_steps(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, Timing* timing);
+  void queue_timed_steps(Timing& timing);
   void switch_to(hipStream_t stream);
   void copy(void* destination, const void* source, std::size_t bytes, hipMemcpyKind kind);
 

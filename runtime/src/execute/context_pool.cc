@@ -78,11 +78,11 @@ void ContextPool::enqueue(std::span<const InputArray> inputs, std::span<const Ou
   lease.give_back();
 }
 
-std::vector<double> ContextPool::run_timed(std::span<const InputArray> inputs, std::span<const OutputArray> outputs) {
+TimedRun ContextPool::run_timed(std::span<const InputArray> inputs, std::span<const OutputArray> outputs) {
   Lease lease(*this);
-  std::vector<double> elapsed_us = lease.context().run_timed(inputs, outputs);
+  TimedRun run = lease.context().run_timed(inputs, outputs);
   lease.give_back();
-  return elapsed_us;
+  return run;
 }
 
 std::size_t ContextPool::context_count() const {

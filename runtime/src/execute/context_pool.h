@@ -24,12 +24,13 @@ class ContextPool {
   explicit ContextPool(std::shared_ptr<const LoadedProgram> program) : program_(std::move(program)) {}
 
   const LoadedProgram& program() const { return *program_; }
+  const std::shared_ptr<const LoadedProgram>& shared_program() const { return program_; }
   /// As Context::run, on a context of the pool. One that fails is dropped.
   void run(std::span<const InputArray> inputs, std::span<const OutputArray> outputs);
   /// As Context::enqueue, on a context of the pool. It is free for the next run, on whatever stream, before its work is done.
   void enqueue(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, hipStream_t stream);
   /// As Context::run_timed, on a context of the pool.
-  std::vector<double> run_timed(std::span<const InputArray> inputs, std::span<const OutputArray> outputs);
+  TimedRun run_timed(std::span<const InputArray> inputs, std::span<const OutputArray> outputs);
   /// Contexts alive, those that are being made included.
   std::size_t context_count() const;
 

@@ -70,7 +70,7 @@ Ep::~Ep() {
 }
 
 void Ep::set_callbacks() {
-  ort_version_supported = ORT_API_VERSION;
+  ort_version_supported = ort_.has_profiling ? ORT_API_VERSION_OF_PROFILING : ORT_API_VERSION;
   GetName = [](const OrtEp*) noexcept { return kEpName; };
   OrtEp::GetCapability = [](OrtEp* ep, const OrtGraph* graph, OrtEpGraphSupportInfo* support) noexcept {
     return guard(self_of(ep)->ort_, [&] { self_of(ep)->get_capability(graph, support); });
@@ -96,6 +96,11 @@ void Ep::set_callbacks() {
   IsConcurrentRunSupported = [](OrtEp*, bool* is_supported) noexcept -> OrtStatus* {
     *is_supported = true;
     return nullptr;
+  };
+  OrtEp::CreateProfiler = [](OrtEp* ep, OrtEpProfilerImpl** profiler) noexcept {
+    *profiler = nullptr;
+    Ep* self = self_of(ep);
+    return guard(self->ort_, [&] { *profiler = new StepProfiler(self->ort_, self->listeners_); });
   };
 }
 

@@ -71,7 +71,7 @@ class Ep final : public OrtEp {
   std::unique_ptr<FusedNode> make_fused(std::shared_ptr<const hipdnn_rt::DynamicProgram> program, const NodeSignature& signature,
                                         std::optional<SizeCompiler> rest = std::nullopt) const;
   NodeSettings node_settings() const {
-    return {ort_, settings_.device, profile_.get(), static_cast<std::size_t>(settings_.options.max_specializations)};
+    return {ort_, settings_.device, {profile_.get(), listeners_.get()}, static_cast<std::size_t>(settings_.options.max_specializations)};
   }
   std::string compatibility() const;
   std::unique_ptr<FusedNode> load(const OrtGraph* graph, const OrtNode* node, const NodeSignature& signature, OrtNode** context_node);
@@ -84,6 +84,7 @@ class Ep final : public OrtEp {
   std::shared_ptr<const ModelCompiler> compiler_;
   std::string compatibility_;
   std::unique_ptr<Profile> profile_;
+  std::shared_ptr<Listeners> listeners_ = std::make_shared<Listeners>();
   /// Of values that the model declares with sizes which they need not have.
   KnownDims known_dims_;
   /// Why the session must not come about. ONNX Runtime takes failures from Compile alone, so GetCapability leaves it here.

@@ -1,6 +1,8 @@
 // The functions that ONNX Runtime looks up in a plugin library.
+#include <charconv>
 #include <new>
 #include <string>
+#include <string_view>
 
 #include "factory.h"
 #include "names.h"
@@ -12,6 +14,14 @@ OrtStatus* refuse_version(const OrtApiBase* base) {
   const std::string message = std::string("libhipdnn_ep needs ONNX Runtime 1.") + std::to_string(ORT_API_VERSION) + " or later, this is " +
                               base->GetVersionString() + "; update the package onnxruntime";
   return base->GetApi(1)->CreateStatus(ORT_FAIL, message.c_str());
+}
+
+/// 25 of "1.25.0". GetApi tells the same, but prints a warning for a version that is not there.
+int minor_version(std::string_view version) {
+  int minor = 0;
+  const std::size_t dot = version.find('.');
+  if (dot != std::string_view::npos) std::from_chars(version.data() + dot + 1, version.data() + version.size(), minor);
+  return minor;
 }
 
 }  // namespace
@@ -28,6 +38,7 @@ HIPDNN_EP_EXPORT OrtStatus* CreateEpFactories(const char* registration_name, con
   if (ort.api == nullptr) return refuse_version(base);
   ort.ep = ort.api->GetEpApi();
   ort.editor = ort.api->GetModelEditorApi();
+  ort.has_profiling = minor_version(base->GetVersionString()) >= ORT_API_VERSION_OF_PROFILING;
   return guard(ort, [&] {
     if (max_factories < 1) throw hipdnn_rt::InputError("ONNX Runtime offers no room for a factory");
     factories[0] = new Factory(ort, registration_name == nullptr ? "" : registration_name, Logger(ort, logger), logger);

@@ -70,7 +70,7 @@ std::shared_ptr<NodeProgram> SizedNode::compile(const SizeCompiler& compiler, co
   InputShapes shapes;
   for (std::size_t i = 0; i < dims.size(); ++i) shapes[signature_.inputs[i].name] = {dims[i].begin(), dims[i].end()};
   const CompiledModel compiled = compiler.compiler->compile(compiler.image, signature_.node, shapes);
-  return std::make_shared<NodeProgram>(settings_.ort, settings_.device, compiled.program->at({}), signature_, settings_.profile);
+  return std::make_shared<NodeProgram>(settings_.ort, settings_.device, compiled.program->at({}), signature_, settings_.sinks);
 }
 
 DynamicProgramNode::DynamicProgramNode(const NodeSettings& settings, std::shared_ptr<const hipdnn_rt::DynamicProgram> program, NodeSignature signature,
@@ -95,7 +95,7 @@ std::shared_ptr<NodeProgram> DynamicProgramNode::make(const InputDims& dims) con
     return compile(*rest_, dims);
   }
   try {
-    return std::make_shared<NodeProgram>(settings().ort, settings().device, specialization, signature(), settings().profile, constants_);
+    return std::make_shared<NodeProgram>(settings().ort, settings().device, specialization, signature(), settings().sinks, constants_);
   } catch (const hipdnn_rt::PlanRefusedError& error) {
     throw hipdnn_rt::InputError("the device does not take " + program_->describe(sizes) + ": " + error.what());
   }
@@ -105,7 +105,7 @@ std::unique_ptr<FusedNode> make_node(const NodeSettings& settings, std::shared_p
                                      NodeSignature signature, std::optional<SizeCompiler> rest) {
   if (!program->is_static()) return std::make_unique<DynamicProgramNode>(settings, std::move(program), std::move(signature), std::move(rest));
   check_arguments(*program, signature);
-  auto only = std::make_unique<NodeProgram>(settings.ort, settings.device, program->at({}), std::move(signature), settings.profile);
+  auto only = std::make_unique<NodeProgram>(settings.ort, settings.device, program->at({}), std::move(signature), settings.sinks);
   return std::make_unique<StaticNode>(settings.ort, std::move(only));
 }
 

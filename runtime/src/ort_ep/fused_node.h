@@ -58,8 +58,7 @@ class AheadNode final : public FusedNode {
 struct NodeSettings {
   Ort ort;
   SessionDevice device;
-  /// May be null; outlives the nodes.
-  Profile* profile;
+  ProfileSinks sinks;
   /// Programs kept by a node whose input sizes vary.
   std::size_t max_specializations;
 };

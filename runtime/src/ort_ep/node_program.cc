@@ -146,12 +146,12 @@ void check_arguments(const hipdnn_rt::DynamicProgram& program, const NodeSignatu
 }
 
 NodeProgram::NodeProgram(const Ort& ort, const SessionDevice& device, std::shared_ptr<const hipdnn_rt::Program> program,
-                         NodeSignature signature, Profile* profile, std::shared_ptr<const hipdnn_rt::ConstantMemory> constants)
+                         NodeSignature signature, ProfileSinks sinks, std::shared_ptr<const hipdnn_rt::ConstantMemory> constants)
     : ort_(ort),
       device_(device),
       pool_(hipdnn_rt::LoadedProgram::load(device.device, std::move(program), std::move(constants))),
       signature_(std::move(signature)),
-      profile_(profile) {
+      sinks_(sinks) {
   // A run's arrays are compared with the program's sizes, not with those that the model declares and the run may contradict.
   check_values(this->program().inputs(), signature_.inputs, "input", Sizes::any);
   check_values(this->program().outputs(), signature_.outputs, "output", Sizes::any);
@@ -212,16 +212,21 @@ void NodeProgram::bind_outputs(OrtKernelContext* context, Call& call) const {
   }
 }
 
+void NodeProgram::run_profiled(const Call& call) {
+  const hipdnn_rt::TimedRun times = pool_.run_timed(call.inputs, call.outputs);
+  if (sinks_.file != nullptr) sinks_.file->record(signature_.node, pool_.program(), times.elapsed_us);
+  for (const auto& recording : sinks_.listeners->here()) recording->add({signature_.node, this_thread_number(), pool_.shared_program(), times});
+}
+
 void NodeProgram::run_on_stream(OrtKernelContext* context, const Call& call) {
   void* raw = nullptr;
   check(ort_, ort_.api->KernelContext_GetGPUComputeStream(context, &raw));
   const auto stream = static_cast<hipStream_t>(raw);
   const hipdnn_rt::HipApi& hip = device_.device->library().hip();
   const auto wait = [&] { hipdnn_rt::check(hip, hip.stream_synchronize(stream), "hipStreamSynchronize"); };
-  if (profile_ != nullptr) {
+  if (is_profiled()) {
     wait();  // steps are timed on a stream of their own
-    profile_->record(signature_.node, pool_.program(), pool_.run_timed(call.inputs, call.outputs));
-    return;
+    return run_profiled(call);
   }
   pool_.enqueue(call.inputs, call.outputs, stream);
   // ONNX Runtime takes host memory back as soon as this returns.
@@ -234,8 +239,8 @@ void NodeProgram::run(OrtKernelContext* context) {
   bind_outputs(context, call);
   if (device_.is_device_memory) {
     run_on_stream(context, call);
-  } else if (profile_ != nullptr) {
-    profile_->record(signature_.node, pool_.program(), pool_.run_timed(call.inputs, call.outputs));
+  } else if (is_profiled()) {
+    run_profiled(call);
   } else {
     pool_.run(call.inputs, call.outputs);
   }

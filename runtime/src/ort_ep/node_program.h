@@ -11,6 +11,7 @@
 #include "ort.h"
 #include "profile.h"
 #include "program/dynamic_program.h"
+#include "step_profiler.h"
 
 namespace hipdnn_ep {
 
@@ -36,6 +37,13 @@ struct SessionDevice {
   bool is_device_memory = false;
 };
 
+/// Who hears of the time of each step. They outlive what runs.
+struct ProfileSinks {
+  /// May be null.
+  Profile* file;
+  const Listeners* listeners;
+};
+
 /// Throw ProgramError where a program's arguments are not the signature's values, position by position: in number, element type, or a size of an
 /// input that both know.
 void check_arguments(const hipdnn_rt::DynamicProgram& program, const NodeSignature& signature);
@@ -44,10 +52,10 @@ void check_arguments(const hipdnn_rt::DynamicProgram& program, const NodeSignatu
 class NodeProgram {
  public:
   /// Build the plans. The program's arguments are the signature's values, position by position. Throws ProgramError where they differ in number
-  /// or element type, or the program is for another target; DeviceError where a plan cannot be built. `profile` may be null; it
-  /// outlives this object. `constants` as for LoadedProgram.
+  /// or element type, or the program is for another target; DeviceError where a plan cannot be built. `constants` as
+  /// for LoadedProgram.
   NodeProgram(const Ort& ort, const SessionDevice& device, std::shared_ptr<const hipdnn_rt::Program> program, NodeSignature signature,
-              Profile* profile, std::shared_ptr<const hipdnn_rt::ConstantMemory> constants = nullptr);
+              ProfileSinks sinks, std::shared_ptr<const hipdnn_rt::ConstantMemory> constants = nullptr);
 
   /// Throws InputError where a tensor is not as large as the program says, DeviceError where a call fails.
   void run(OrtKernelContext* context);
@@ -59,6 +67,9 @@ class NodeProgram {
 
   void bind_inputs(OrtKernelContext* context, Call& call) const;
   void bind_outputs(OrtKernelContext* context, Call& call) const;
+  /// Whether a profiler hears of the calling thread's runs.
+  bool is_profiled() const { return sinks_.file != nullptr || (sinks_.listeners->is_any() && !sinks_.listeners->here().empty()); }
+  void run_profiled(const Call& call);
   void run_on_stream(OrtKernelContext* context, const Call& call);
   hipdnn_rt::Memory memory_of(const OrtValue* value) const;
 
@@ -66,7 +77,7 @@ class NodeProgram {
   SessionDevice device_;
   hipdnn_rt::ContextPool pool_;
   NodeSignature signature_;
-  Profile* profile_;
+  ProfileSinks sinks_;
 };
 
 }  // namespace hipdnn_ep

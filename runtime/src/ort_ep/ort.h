@@ -18,6 +18,8 @@ struct Ort {
   const OrtApi* api = nullptr;
   const OrtEpApi* ep = nullptr;
   const OrtModelEditorApi* editor = nullptr;
+  /// Whether a provider's own events can be in its profile.
+  bool has_profiling = false;
 };
 
 /// A call into ONNX Runtime failed; the message is its own.

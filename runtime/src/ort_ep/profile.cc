@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "atomic_file.h"
+#include "execute/step_label.h"
 
 namespace hipdnn_ep {
 namespace {
@@ -26,13 +27,8 @@ void Profile::record(const std::string& node, const hipdnn_rt::LoadedProgram& pr
   const std::vector<hipdnn_rt::Step>& steps = program.program().steps();
   if (times.steps.empty()) {
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      StepTimes step;
-      step.name = steps[i].name;
-      step.engine = program.plan(i) == nullptr ? "" : program.plan(i)->engine_name();
-      if (const auto* execute = std::get_if<hipdnn_rt::ExecuteStep>(&steps[i].action)) {
-        step.summary = program.program().executables()[execute->executable].summary;
-      }
-      times.steps.push_back(std::move(step));
+      hipdnn_rt::StepLabel label = label_of(program, i);
+      times.steps.push_back({steps[i].name, std::move(label.operations), std::move(label.engine)});
     }
   }
   for (std::size_t i = 0; i < times.steps.size(); ++i) {

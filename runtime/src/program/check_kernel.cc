@@ -85,7 +85,7 @@ std::string json_list(const std::vector<std::int64_t>& numbers) {
 
 std::string quoted(std::string_view text) { return std::string(1, '"').append(text).append(1, '"'); }
 
-/// What the host library loads a module from.
+/// What the host library loads a module from; of other targets it is for profiles.
 std::string description_of(const records::Kernel<Concrete>& record) {
   std::string tensors;
   for (const Tensor& tensor : record.tensors) {
@@ -109,6 +109,7 @@ Kernel check_kernel(records::Kernel<Concrete> record, const Place& place) {
     }
   }
   if (record.code) {
+    kernel.described = description_of(record);
     check_code(std::move(*record.code), kernel, Place(place, "code"));
   } else {
     kernel.symbol = record.function;

@@ -83,6 +83,11 @@ struct Kernel {
   std::array<std::uint32_t, 3> block{1, 1, 1};
   /// Whether its code waits, before it touches memory, for the kernels in front: it may be launched while they still run.
   bool waits_itself = false;
+  /// Where the image is code for a GPU.
+  std::string described;
+
+  /// The function with its tensors and attributes, JSON as in a program file.
+  const std::string& description() const { return described.empty() ? image : described; }
 };
 
 /// A place in a buffer.

@@ -131,9 +131,15 @@ void test_steps_timed_when_profiled(const Libraries& libraries) {
   const Array a(random_values(4096, 1)), b(random_values(4096, 2)), y(4096 * sizeof(float));
   const std::vector<hipdnn_rt::InputArray> inputs{{a.data()}, {b.data()}};
   const hipdnn_rt::OutputArray out{y.data()};
-  const std::vector<double> elapsed_us = context.run_timed(inputs, {&out, 1});
-  check::equal(elapsed_us.size(), std::size_t{2});
-  for (const double us : elapsed_us) check::that(us >= 0, "a step took negative time");
+  const auto before = hipdnn_rt::Clock::now();
+  const hipdnn_rt::TimedRun run = context.run_timed(inputs, {&out, 1});
+  const auto after = hipdnn_rt::Clock::now();
+  check::equal(run.elapsed_us.size(), std::size_t{2});
+  for (const double us : run.elapsed_us) check::that(us >= 0, "a step took negative time");
+  const std::chrono::duration<double, std::micro> steps(run.elapsed_us[0] + run.elapsed_us[1]);
+  // An event's time is a float of milliseconds.
+  constexpr std::chrono::microseconds rounding(1);
+  check::that(run.began >= before - rounding && run.began + steps <= after + rounding, "steps lie outside of their run");
   check::near(static_cast<double>(y.values()[7]), static_cast<double>(std::max(a.values()[7] + b.values()[7], 0.0F)), 0);
 }
 

@@ -241,6 +241,20 @@ void test_values_when_streams_share_a_pool(const Libraries& libraries) {
   });
 }
 
+void test_steps_lie_in_their_run_when_timed(const Libraries& libraries) {
+  const Deferred port(libraries);
+  Context context(port.loaded);
+  const Call call(5, Memory::host);
+  const auto before = hipdnn_rt::Clock::now();
+  const hipdnn_rt::TimedRun run = context.run_timed(call.inputs, call.outputs);
+  const auto after = hipdnn_rt::Clock::now();
+  call.check_done();
+  check::equal(run.elapsed_us.size(), std::size_t{2});
+  const std::chrono::duration<double, std::micro> steps(run.elapsed_us[0] + run.elapsed_us[1]);
+  constexpr std::chrono::microseconds rounding(1);
+  check::that(run.began >= before - rounding && run.began + steps <= after + rounding, "steps lie outside of their run");
+}
+
 }  // namespace
 
 void add_stream_cases(check::Suite& suite, const Libraries& libraries) {
@@ -252,6 +266,7 @@ void add_stream_cases(check::Suite& suite, const Libraries& libraries) {
   suite.add("stream: waited for when destroyed", [=] { test_waited_for_when_destroyed(libraries); });
   suite.add("stream: nothing left running when a step fails", [=] { test_nothing_left_running_when_a_step_fails(libraries); });
   suite.add("stream: refused when the stream is of another device", [=] { test_refused_when_the_stream_is_of_another_device(libraries); });
+  suite.add("stream: steps lie in their run when timed", [=] { test_steps_lie_in_their_run_when_timed(libraries); });
   suite.add("stream: values when streams share a pool", [=] { test_values_when_streams_share_a_pool(libraries); });
 }
 

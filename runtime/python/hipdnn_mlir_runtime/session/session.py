@@ -19,7 +19,7 @@ import numpy as np
 from .. import _runtime
 from ..errors import ModelError, PlanRefusedError, RefusedPlan
 from ..limits import MAX_SIZE
-from ..options import checked
+from ..options import Settings, checked
 from .arrays import Array, Port, from_native, is_on_device, stream_address, to_input, to_output
 from .devices import forward_log, open_device
 from .options import SessionOptions, device_options
@@ -28,7 +28,7 @@ from .recovery import Recovery, Refusals
 from .source import Source, known_of, read, without
 from .stats import Stats, StepProfile
 
-logger = logging.getLogger("hipdnn_mlir.session")
+logger = logging.getLogger("hipdnn_mlir_runtime.session")
 
 
 class Session:
@@ -69,6 +69,7 @@ class Session:
         settings = device_options(
             options, options.get("port") or _runtime.port_for_target(program.target), is_tf32=program.allows_tf32
         )
+        self._settings = settings
         self._device = open_device(settings)
 
         def made(refused: Sequence[RefusedPlan]) -> _runtime.Program:
@@ -377,6 +378,30 @@ class Session:
             given[port.name][...] = result
         return made
 
+    @property
+    def device(self) -> _runtime.Device:
+        """The device that it runs on."""
+        return self._device
+
+    @property
+    def device_settings(self) -> Settings:
+        """What the device was opened with."""
+        return Settings(self._settings)
+
+    def loaded_for(self, feeds: Mapping[str, Any]) -> tuple[_runtime.Session, list[Any]]:
+        """Return the program as it is loaded for the sizes of these inputs, and the inputs as it takes them; for tools that measure.
+
+        Args:
+            feeds: As for ``run``. Those of sizes between buckets are padded.
+
+        Raises:
+            ModelError: As for ``run``.
+            DeviceError: As for ``run``.
+        """
+        inputs = self._import_inputs(feeds)
+        session, _ = self._session_for(inputs)
+        return session, inputs
+
     def profile(self, feeds: Mapping[str, Any], repeat: int = 20) -> list[StepProfile]:
         """Time each step with device events.
 
@@ -393,9 +418,8 @@ class Session:
         """
         if repeat < 1:
             raise ModelError("repeat must be at least 1", got=str(repeat))
-        inputs = self._import_inputs(feeds)
-        session, _ = self._session_for(inputs)
-        runs = session.profile(inputs, repeat + 1)[1:]
+        session, inputs = self.loaded_for(feeds)
+        runs = [elapsed_us for _, elapsed_us in session.profile(inputs, repeat + 1)[1:]]
         return [
             StepProfile(
                 name=step["name"],

@@ -14,7 +14,7 @@ from ..errors import PlanRefusedError, RefusedPlan
 from .arrays import Array, as_bytes
 from .recovery import Refusals
 
-logger = logging.getLogger("hipdnn_mlir.session")
+logger = logging.getLogger("hipdnn_mlir_runtime.session")
 
 
 class ProgramInMemory(Protocol):
