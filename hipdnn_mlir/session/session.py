@@ -126,6 +126,11 @@ class Session:
         return self._loaded.steps()
 
     @property
+    def arena(self) -> list[tuple[int, int, int, int]]:
+        """Offset, bytes, first step and last step of each buffer in the arena, then of each step's workspace; 0 bytes where there is none."""
+        return self._loaded.arena()
+
+    @property
     def _loaded(self) -> _runtime.Session:
         if self._latest is None:
             raise ModelError(f"the sizes {', '.join(self.symbols)} are open", hint="run the program, or prewarm it")
