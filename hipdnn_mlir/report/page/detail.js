@@ -1,6 +1,6 @@
 // What is known of the selected node.
 const stepLink = (index, text = `step ${index}`) =>
-  make("button", { type: "button", class: "linkish", title: titleOf(firstStep + index).join("\n").slice(0, 600), click: () => select(firstStep + index, { scroll: true }) }, text);
+  make("button", { type: "button", class: "linkish", title: titleOf(firstStep + index).join("\n").slice(0, 600), click: () => select(firstStep + index, { scroll: "auto" }) }, text);
 const stepLinks = (indices) => indices.flatMap((index, place) => (place ? [", ", stepLink(index, String(index))] : [stepLink(index, String(index))]));
 const pairs = (rows) => make("dl", { class: "pairs" }, ...rows.filter(([, value]) => value).flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, ...[value].flat())]));
 const chips = (names) => make("ul", { class: "chips" }, ...names.filter(Boolean).map((name) => make("li", {}, own(name))));

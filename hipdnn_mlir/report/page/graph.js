@@ -103,7 +103,7 @@ const keepInView = (node, isCentred = false) => {
   if (isCentred || isOutside) view.scrollTo({ left: x - view.clientWidth / 2, top: y - view.clientHeight / 2 });
 };
 
-const select = (node, { focus = true, scroll = false } = {}) => {
+const select = (node, { focus = true, scroll = "" } = {}) => {
   if (selected !== null) {
     nodes[selected].classList.remove("on");
     links[selected].edges.forEach((edge) => lines[edge].classList.remove("on"));
@@ -121,7 +121,7 @@ const select = (node, { focus = true, scroll = false } = {}) => {
   if (zoom < 0.6) zoomTo(0.9);
   keepInView(node);
   if (focus) nodes[node].focus({ preventScroll: true });
-  if (scroll) byId("graph").scrollIntoView();
+  if (scroll) byId("graph").scrollIntoView({ behavior: scroll });
   history.replaceState(null, "", `#${idOf(node)}`);
 };
 

@@ -17,6 +17,7 @@ _LAYER_HEIGHT = NODE_HEIGHT + 48
 _GHOST_WIDTH = 8
 _GHOST_WEIGHT = 8.0
 """A long edge that stays straight is worth more than a node right below its neighbour."""
+_SPINE_WEIGHT = 1e6
 _ORDER_SWEEPS = 8
 _PLACE_SWEEPS = 6
 
@@ -76,9 +77,8 @@ class _Drawing:
         half = NODE_HEIGHT // 2
         lines = []
         for path in self._paths:
-            points = [(x[vertex], y[vertex]) for vertex in path]
-            points[0] = (points[0][0], points[0][1] + half)
-            points[-1] = (points[-1][0], points[-1][1] - half)
+            # From the lower end of a vertex to the upper end of the next one: lines bend between layers, beside no node.
+            points = [(x[v], y[v] + side) for v in path for side in (-half, half)][1:-1]
             lines.append(_without_straight(points))
         height = len(self._rows) * _LAYER_HEIGHT + 2 * _GAP - (_LAYER_HEIGHT - NODE_HEIGHT)
         return Layout(round(right - left) + 2 * _GAP, height, list(zip(x, y, strict=True))[: self._count], lines)
@@ -117,19 +117,42 @@ class _Drawing:
                     position[vertex] = index / len(row)
 
     def _assign(self) -> None:
-        """Move each layer as close to its neighbours as the order and the widths allow."""
+        """Move each layer as close to its neighbours as the order and the widths allow, around a spine that is straight."""
+        spine = self._spine()
         for sweep in range(_PLACE_SWEEPS):
+            columns = self._columns()
+            neighbours = self._below if sweep % 2 else self._above
             for row in reversed(self._rows) if sweep % 2 else self._rows:
-                if sweep == 0:
-                    wanted = [self._mean(v, self._above[v]) for v in row]
-                elif sweep < _PLACE_SWEEPS - 2:
-                    wanted = [self._mean(v, (self._below if sweep % 2 else self._above)[v]) for v in row]
-                else:
-                    wanted = [self._mean(v, self._above[v] + self._below[v]) for v in row]
-                weights = [_GHOST_WEIGHT if v >= self._count else 1.0 for v in row]
+                wanted = [0.0 if v in spine else columns[v] if v in columns else self._mean(v, neighbours[v]) for v in row]
+                weights = [_SPINE_WEIGHT if v in spine else _GHOST_WEIGHT if v in columns else 1.0 for v in row]
                 gaps = [(self._width(a) + self._width(b)) / 2 + _GAP for a, b in zip(row, row[1:], strict=False)]
                 for vertex, place in zip(row, _separated(wanted, weights, gaps), strict=True):
                     self._place[vertex] = place
+
+    def _spine(self) -> set[int]:
+        """A path through the most nodes, in the middle of layers where there is a choice."""
+        length = [0.0] * len(self._layer)
+        before = [-1] * len(self._layer)
+        for row in self._rows:
+            for index, vertex in enumerate(row):
+                if self._above[vertex]:
+                    before[vertex] = max(self._above[vertex], key=length.__getitem__)
+                    length[vertex] = length[before[vertex]]
+                aside = abs(index - (len(row) - 1) / 2) / len(row)
+                length[vertex] += 1 - aside / len(self._rows) if vertex < self._count else 0
+        vertex = max(range(len(length)), key=length.__getitem__, default=-1)
+        found: set[int] = set()
+        while vertex >= 0:
+            found.add(vertex)
+            vertex = before[vertex]
+        return found
+
+    def _columns(self) -> dict[int, float]:
+        """Where each ghost wants to be: with all ghosts of its source, as far from the middle as the outermost of them has to."""
+        outermost: dict[int, float] = {}
+        for (source, _), ghost in self._ghosts.items():
+            outermost[source] = max(outermost.get(source, 0.0), self._place[ghost], key=abs)
+        return {ghost: outermost[source] for (source, _), ghost in self._ghosts.items()}
 
     def _mean(self, vertex: int, neighbours: list[int]) -> float:
         return fmean(self._place[n] for n in neighbours) if neighbours else self._place[vertex]

@@ -71,7 +71,7 @@ const showMoment = (step) => {
   byId("owners").replaceChildren(
     make("thead", {}, make("tr", {}, ...["Owner", "Bytes", "Share", "From", "To"].map((name, column) => make("th", { scope: "col", class: ["", "n", "", "n wide", "n wide"][column] }, name)))),
     make("tbody", {}, ...owners.map((block) => make("tr", {},
-      make("td", { class: "owner" }, make("i", { class: "dot", hue: hueOfBlock(block) }), own(block.label.slice(0, 300) || "buffer"), " ", block.step === null ? null : stepLink(block.step)),
+      make("td", { class: "title" }, make("i", { class: "dot", hue: hueOfBlock(block) }), own(block.label.slice(0, 300) || "buffer"), " ", block.step === null ? null : stepLink(block.step)),
       make("td", { class: "n" }, bytesText(block.bytes)),
       make("td", { class: "share", hue: hueOfBlock(block) }, make("i", { style: { width: `${(100 * block.bytes) / live}%` } })),
       make("td", { class: "n wide" }, String(block.first)), make("td", { class: "n wide" }, String(block.last)),

@@ -37,7 +37,7 @@ const markRow = (node) => {
 const openHash = () => {
   const hash = location.hash.slice(1);
   const node = nodeOf(hash);
-  if (node !== null) select(node, { scroll: true });
+  if (node !== null) select(node, { scroll: "instant" });
   if (hash.startsWith("find=")) {
     byId("search").value = decodeURIComponent(hash.slice(5));
     search(byId("search").value);

@@ -5,7 +5,7 @@ const drawTable = (table, rows, columns) => {
   const body = make("tbody");
   const heads = columns.map((column) => {
     const head = make("th", { scope: "col", class: column.class });
-    const isText = !column.class?.startsWith("n");
+    const isText = !/\bn\b/.test(column.class ?? "");
     head.append(column.value ? make("button", { type: "button", click: () => sort(column, head, isText) }, column.title) : column.title);
     if (column.value) head.setAttribute("aria-sort", "none");
     return head;
@@ -33,9 +33,9 @@ const drawSteps = () => {
   const total = sum(rows.map((row) => cost.of(row.index)));
   drawTable(byId("step-table"), rows, [
     { title: "#", class: "n", value: (row) => row.index, cell: (row) => stepLink(row.index, String(row.index)) },
-    { title: "Operations", value: (row) => row.operations, cell: (row) => [make("i", { class: "dot", hue: hueOf(row) }), shortened(row.operations || row.kind)] },
+    { title: "Operations", class: "title", value: (row) => row.operations, cell: (row) => [make("i", { class: "dot", hue: hueOf(row) }), shortened(row.operations || row.kind)] },
     { title: "ONNX nodes", class: "names wide", value: (row) => row.nodes, cell: (row) => shortened(row.nodes.replaceAll("+", ", ")) },
-    { title: "Engine", class: "wide", value: (row) => engineOf(row), cell: (row) => own(engineOf(row)) },
+    { title: "Engine", class: "engine wide", value: (row) => engineOf(row), cell: (row) => own(engineOf(row)) },
     { title: "Read", class: "n wide", value: (row) => row.read_bytes, cell: (row) => bytesText(row.read_bytes) },
     { title: "Written", class: "n wide", value: (row) => row.written_bytes, cell: (row) => bytesText(row.written_bytes) },
     { title: "FLOPs", class: "n", value: (row) => row.flops ?? -1, cell: (row) => flopsText(row.flops) },
@@ -51,7 +51,7 @@ const drawWeights = () => {
   const unread = data.weights.filter((weight) => !weight.steps.length).length;
   byId("weights-text").textContent = `${countText(data.weights.length, "tensor")}, ${bytesText(total)}, as the program reads them: folded, and in the layout that its engines want.${unread ? ` ${countText(unread, "tensor")} no step reads.` : ""}`;
   drawTable(byId("weight-table"), data.weights, [
-    { title: "Name", value: (row) => row.name, cell: (row) => [shortened(row.name), row.is_computed ? make("span", { class: "muted" }, " computed from dynamic dimensions") : ""] },
+    { title: "Name", class: "title", value: (row) => row.name, cell: (row) => [shortened(row.name), row.is_computed ? make("span", { class: "muted" }, " computed from dynamic dimensions") : ""] },
     { title: "Type", class: "wide", value: (row) => row.dtype, cell: (row) => row.dtype },
     { title: "Shape", class: "n wide", value: (row) => row.bytes, cell: (row) => shapeText(row.dims) },
     { title: "Bytes", class: "n", value: (row) => row.bytes, cell: (row) => bytesText(row.bytes) },
@@ -63,7 +63,7 @@ const drawWeights = () => {
 const drawAbout = () => {
   const ports = [...data.inputs.map((port) => ({ ...port, kind: "input" })), ...data.outputs.map((port) => ({ ...port, kind: "output" }))];
   drawTable(byId("port-table"), ports, [
-    { title: "Name", cell: (row) => shortened(row.name) }, { title: "Kind", cell: (row) => row.kind }, { title: "Type", cell: (row) => row.dtype },
+    { title: "Name", class: "title", cell: (row) => shortened(row.name) }, { title: "Kind", cell: (row) => row.kind }, { title: "Type", cell: (row) => row.dtype },
     { title: "Shape", class: "n", cell: (row) => own(shapeText(row.stated)) },
   ]);
   const sizes = Object.entries(data.sizes).map(([name, size]) => `${name} = ${size}`).join(", ");
