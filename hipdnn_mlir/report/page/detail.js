@@ -58,8 +58,8 @@ const ofStep = (index) => {
     ]),
     make("h3", {}, "ONNX nodes"), step.nodes ? chips(step.nodes.split("+")) : make("p", { class: "muted small" }, "none: the compiler added it"),
     make("h3", {}, "Reads"), ...tensors(step, "in", index), make("h3", {}, "Writes"), ...tensors(step, "out", index),
-    ...codeOf("Torch IR", data.torch_ir[step.nodes], true),
-    ...codeOf(step.kind === "execute" ? "hipDNN descriptors" : "Kernel", data.modules[step.module]?.join("\n"), !data.torch_ir[step.nodes]),
+    ...codeOf("Torch IR", data.torch_ir[index], true),
+    ...codeOf(step.kind === "execute" ? "hipDNN descriptors" : "Kernel", data.modules[step.module]?.join("\n"), !data.torch_ir[index]),
   ];
 };
 

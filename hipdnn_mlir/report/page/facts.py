@@ -83,7 +83,7 @@ class Facts:
         layout: Where the graph's nodes are drawn.
         plans: Per step what the library says of its plan; empty where there is none, or it is not loaded here.
         times_us: Microseconds per step, where it was profiled.
-        torch_ir: Nodes of a step -> the torch dialect of its region, where the model was at hand.
+        torch_ir: Per step the torch dialect of its region; empty where the model was not at hand, and for steps that move data.
         not_loaded: Why this machine cannot load the program; else empty.
     """
 
@@ -102,7 +102,7 @@ class Facts:
     layout: Layout
     plans: list[str]
     times_us: list[float]
-    torch_ir: dict[str, str]
+    torch_ir: list[str]
     not_loaded: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -166,7 +166,7 @@ def read_facts(
         layout=lay_out(len(inputs) + len(steps) + len(outputs), edges),
         plans=[_plan(row) for row in session.steps] if session else [""] * len(steps),
         times_us=[float(time) for time in times_us or ()],
-        torch_ir=dict(torch_ir or {}),
+        torch_ir=[_ir(step, torch_ir or {}) for step in steps],
         not_loaded=not_loaded,
     )
 
@@ -181,6 +181,11 @@ def _loaded(path: Path, sizes: Mapping[str, int]) -> tuple[Session | None, str]:
     except DeviceError as error:
         return None, str(error)
     return session, ""
+
+
+def _ir(step: Step, texts: Mapping[str, str]) -> str:
+    """The IR of a step's region; a copy that the compiler added is named after nodes of a region, and is none itself."""
+    return "" if step.operations == "copy" else texts.get(step.nodes, "")
 
 
 def _plan(row: Mapping[str, Any]) -> str:
