@@ -66,16 +66,16 @@ class _Export:
         self._modules = modules_of(body)
         self._taken: Counter[str] = Counter()
         # Ports first: they keep their names.
-        self._ports = {
-            port["buffer"]: self._name(port["name"], "port") for port in [*body["inputs"], *body["outputs"]]
-        }
+        self._ports = {port["buffer"]: self._name(port["name"], "port") for port in [*body["inputs"], *body["outputs"]]}
         self._constants = {made["buffer"]: self._name(made["tensor"], "weight") for made in body["constants"]}
         self._values: dict[tuple[int, int], list[str]] = {}
         self._types: list[onnx.ValueInfoProto] = []
 
     def model(self) -> onnx.ModelProto:
         nodes = [self._node(index, step) for index, step in enumerate(self._steps)]
-        nodes += [self._join(port["buffer"]) for port in self._body["outputs"] if self._sole_writer(port["buffer"]) is None]
+        nodes += [
+            self._join(port["buffer"]) for port in self._body["outputs"] if self._sole_writer(port["buffer"]) is None
+        ]
         graph = helper.make_graph(
             nodes,
             self._program["model"].get("name") or "program",
@@ -107,7 +107,9 @@ class _Export:
         writers = self._written[buffer]
         if len(writers) != 1:
             return None
-        outs = [operand for operand in self._steps[writers[0]].operands if (operand.role, operand.buffer) == ("out", buffer)]
+        outs = [
+            operand for operand in self._steps[writers[0]].operands if (operand.role, operand.buffer) == ("out", buffer)
+        ]
         return writers[0] if len(outs) == 1 else None
 
     def _node(self, index: int, step: Step) -> onnx.NodeProto:
@@ -150,7 +152,9 @@ class _Export:
     def _join(self, buffer: int) -> onnx.NodeProto:
         """The node that stands for an output which several steps wrote parts of."""
         parts = [name for step in self._written[buffer] for name in self._values[step, buffer]]
-        return helper.make_node("parts", parts, [self._ports[buffer]], name=f"parts of {self._ports[buffer]}", domain=DOMAIN)
+        return helper.make_node(
+            "parts", parts, [self._ports[buffer]], name=f"parts of {self._ports[buffer]}", domain=DOMAIN
+        )
 
     def _port(self, port: Json) -> onnx.ValueInfoProto:
         return helper.make_tensor_value_info(self._ports[port["buffer"]], _type(port["dtype"]), port["dims"])
@@ -165,7 +169,9 @@ class _Export:
                 continue
             row = header[made["tensor"]]
             begin, end = row["data_offsets"]
-            found.append(_stored(name, row["dtype"].lower(), row["shape"], self._path.name, (start + begin, end - begin)))
+            found.append(
+                _stored(name, row["dtype"].lower(), row["shape"], self._path.name, (start + begin, end - begin))
+            )
         return found
 
 

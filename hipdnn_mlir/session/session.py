@@ -127,7 +127,7 @@ class Session:
 
     @property
     def arena(self) -> list[tuple[int, int, int, int]]:
-        """Offset, bytes, first step and last step of each buffer in the arena, then of each step's workspace; 0 bytes where there is none."""
+        """Offset, bytes, first and last step of each buffer in the arena, then of each step's workspace; 0 bytes where there is none."""
         return self._loaded.arena()
 
     @property

@@ -14,7 +14,14 @@ import pytest
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (apt-get install chromium)")
-_FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars")
+_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--hide-scrollbars",
+)
 _TROUBLE = """<script>
 const trouble = [];
 addEventListener("error", (event) => trouble.push(String(event.message)));
@@ -34,7 +41,8 @@ const text = (selector) => document.querySelector(selector).textContent;
 })();
 </script>"""
 _FRAME = """<!doctype html><body style="margin:0"><iframe src="page.htmlHASH" style="border:0;width:WIDTHpx;height:900px"></iframe>
-<pre id="seen"></pre><script>addEventListener("message", (event) => { document.getElementById("seen").textContent = event.data; });</script>"""
+<pre id="seen"></pre>
+<script>addEventListener("message", (event) => { document.getElementById("seen").textContent = event.data; });</script>"""
 
 
 def ask(page: str, script: str, folder: Path, *, width: int = 1280, fragment: str = "", dark: bool = False) -> Any:
@@ -54,11 +62,19 @@ def ask(page: str, script: str, folder: Path, *, width: int = 1280, fragment: st
     (folder / "page.html").write_text(before + _ASK.replace("SCRIPT", script) + end + after, encoding="utf-8")
     frame = folder / "frame.html"
     frame.write_text(_FRAME.replace("HASH", html.escape(fragment)).replace("WIDTH", str(width)), encoding="utf-8")
-    flags = [*_FLAGS, f"--user-data-dir={folder / 'profile'}", f"--window-size={max(width, 500)},900", "--virtual-time-budget=5000"]
+    flags = [
+        *_FLAGS,
+        f"--user-data-dir={folder / 'profile'}",
+        f"--window-size={max(width, 500)},900",
+        "--virtual-time-budget=5000",
+    ]
     flags += ["--blink-settings=preferredColorScheme=0"] if dark else []
-    done = subprocess.run([CHROMIUM, *flags, "--dump-dom", frame.as_uri()], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        [CHROMIUM, *flags, "--dump-dom", frame.as_uri()], capture_output=True, text=True, check=True, timeout=120
+    )
     seen = re.search(r'<pre id="seen">(.*?)</pre>', done.stdout, re.DOTALL)
-    assert seen and seen[1], f"no answer: {done.stdout[-2000:]} {done.stderr[-2000:]}"
+    assert seen, done.stderr[-2000:]
+    assert seen[1], f"no answer: {done.stdout[-2000:]} {done.stderr[-2000:]}"
     answer = json.loads(html.unescape(seen[1]))
     assert (answer["trouble"], answer["requests"]) == ([], [])
     return answer["value"]

@@ -69,7 +69,13 @@ def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> str:
     x = b.input("x", [2, 4])
     result = b.op("Softmax", b.op("MatMul", b.op("CumSum", x, b.constant(1, "int64")), b.normal([4, 4], 1)), axis=-1)
     model = b.model({result: [2, 4]})
-    names = {"x": HOSTILE[0], "CumSum_0": HOSTILE[1], "MatMul_0": HOSTILE[3], result: HOSTILE[2], "weight_0": HOSTILE[4]}
+    names = {
+        "x": HOSTILE[0],
+        "CumSum_0": HOSTILE[1],
+        "MatMul_0": HOSTILE[3],
+        result: HOSTILE[2],
+        "weight_0": HOSTILE[4],
+    }
     for made in model.graph.node:
         made.name = names[made.name]
         made.input[:] = [names.get(name, name) for name in made.input]
@@ -130,7 +136,15 @@ def test_a_click_on_a_node_shows_its_ir_descriptors_and_source_nodes(page: str, 
     script = """node("step-1").click(); await pause();
         return {panel: text("#detail"), hash: location.hash, row: document.querySelector("#step-table tr.on").dataset.row};"""
     seen = ask(page, script, tmp_path)
-    for part in ("conv2d", "Conv_0", "Relu_0", "torch.aten.convolution", "CONVOLUTION_FORWARD", "HOST_ONEDNN_ENGINE", "weight_0"):
+    for part in (
+        "conv2d",
+        "Conv_0",
+        "Relu_0",
+        "torch.aten.convolution",
+        "CONVOLUTION_FORWARD",
+        "HOST_ONEDNN_ENGINE",
+        "weight_0",
+    ):
         assert part in seen["panel"]
     assert (seen["hash"], seen["row"]) == ("#step-1", "1")
 
@@ -171,9 +185,12 @@ def test_all_steps_and_weights_are_in_tables_that_sort(page: str, tmp_path: Path
         const first = (table) => text(`#${table} tbody tr td`);
         const bytes = [...document.querySelectorAll("#weight-table th button")].find((button) => button.textContent === "Bytes");
         bytes.click();
-        return {steps: document.querySelectorAll("#step-table tbody tr").length, nodes: document.querySelectorAll(".node").length, first: first("weight-table"),
-            weights: [...document.querySelectorAll("#weight-table tbody tr td:first-child")].map((cell) => cell.textContent),
-            sorted: bytes.closest("th").getAttribute("aria-sort"), headings: [...document.querySelectorAll("#step-table th")].map((head) => head.textContent)};"""
+        const count = (selector) => document.querySelectorAll(selector).length;
+        const texts = (selector) => [...document.querySelectorAll(selector)].map((element) => element.textContent);
+        return {
+            steps: count("#step-table tbody tr"), nodes: count(".node"), first: first("weight-table"),
+            weights: texts("#weight-table tbody tr td:first-child"), headings: texts("#step-table th"),
+            sorted: bytes.closest("th").getAttribute("aria-sort")};"""
     seen = ask(page, script, tmp_path)
     data = json.loads(_Parsed(page).scripts[0])
     assert seen["steps"] == len(data["steps"])
@@ -219,7 +236,8 @@ def test_the_memory_map_shows_the_owners_of_the_peak(programs: dict[str, Path], 
 @pytest.mark.parametrize("name", ["page", "hostile_page"])
 def test_the_page_never_scrolls_sideways(request: pytest.FixtureRequest, tmp_path: Path, name: str, width: int) -> None:
     script = """node("step-1").click(); await pause();
-        return {inner: innerWidth, whole: document.documentElement.scrollWidth, head: document.querySelector("#graph").getBoundingClientRect().top + scrollY};"""
+        const head = document.querySelector("#graph").getBoundingClientRect().top + scrollY;
+        return {inner: innerWidth, whole: document.documentElement.scrollWidth, head};"""
     seen = ask(request.getfixturevalue(name), script, tmp_path, width=width)
     assert (seen["inner"], seen["whole"]) == (width, width)
     assert seen["head"] < TALLEST_HEAD_PIXELS
@@ -230,7 +248,7 @@ def test_hostile_names_are_shown_as_text(hostile_page: str, tmp_path: Path) -> N
     script = """
         const panels = [];
         for (const element of document.querySelectorAll(".node")) { element.click(); panels.push(text("#detail")); }
-        return {title: text("#model"), panels, bad: window.bad ?? null, images: document.images.length, about: text("#port-table"), tab: document.title};"""
+        return {title: text("#model"), panels, bad: window.bad ?? null, images: document.images.length, tab: document.title};"""
     seen = ask(hostile_page, script, tmp_path)
     assert (seen["bad"], seen["images"]) == (None, 0)
     assert seen["title"] == seen["tab"] == HOSTILE[0]

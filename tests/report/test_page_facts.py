@@ -52,7 +52,9 @@ def test_the_arena_has_its_buffers_when_the_device_is_elsewhere(tmp_path: Path) 
     assert "libamdhip64" in facts.not_loaded
     assert not facts.arena.is_loaded
     used = {operand.buffer for step in facts.steps for operand in step.operands}
-    temps = [b for i, b in enumerate(read_metadata(path)["buffers"]) if b["kind"] == "temp" and i in used and b["bytes"]]
+    temps = [
+        b for i, b in enumerate(read_metadata(path)["buffers"]) if b["kind"] == "temp" and i in used and b["bytes"]
+    ]
     assert sorted(block.bytes for block in facts.arena.blocks) == sorted(buffer["bytes"] for buffer in temps)
     assert max(facts.arena.live_bytes) == facts.arena.largest_live_bytes <= facts.arena.bytes
 
@@ -168,7 +170,7 @@ def test_sizes_are_asked_for_where_they_are_open(programs: dict[str, Path]) -> N
     with pytest.raises(ModelError, match="no dynamic dimension 'width'"):
         read_facts(programs["mixed"], sizes={"width": 1})
     assert read_facts(programs["elsewhere"]).sizes == {"batch": 4}
-    with pytest.raises(ModelError, match="no program for these sizes.*batch=1; batch=4"):
+    with pytest.raises(ModelError, match=r"no program for these sizes.*batch=1; batch=4"):
         read_facts(programs["elsewhere"], sizes={"batch": 3})
 
 

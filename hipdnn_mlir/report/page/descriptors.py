@@ -113,7 +113,7 @@ def _flops(descriptors: list[Any], kind: int, attributes: list[Any]) -> int | No
         case Descriptor.OPERATION_MATMUL_DESCRIPTOR:
             return 2 * math.prod(dims(Attribute.OPERATION_MATMUL_CDESC)) * dims(Attribute.OPERATION_MATMUL_ADESC)[-1]
         case Descriptor.OPERATION_SDPA_FWD_DESCRIPTOR:
-            b, heads, s_q, d_qk = dims(Attribute.OPERATION_SDPA_FWD_QDESC)
+            *heads, s_q, d_qk = dims(Attribute.OPERATION_SDPA_FWD_QDESC)
             s_kv, d_v = dims(Attribute.OPERATION_SDPA_FWD_VDESC)[-2:]
-            return 2 * b * heads * s_q * s_kv * (d_qk + d_v)
+            return 2 * math.prod(heads) * s_q * s_kv * (d_qk + d_v)
     return None

@@ -7,7 +7,9 @@ const chips = (names) => make("ul", { class: "chips" }, ...names.filter(Boolean)
 
 const showDetail = (node) => {
   const panel = byId("detail");
+  panel.classList.toggle("picked", node !== null);
   panel.replaceChildren(...(node === null ? overall() : kindOf(node) === "step" ? ofStep(node - firstStep) : ofPort(node)));
+  if (node !== null) panel.prepend(make("button", { type: "button", class: "close", "aria-label": "Close", click: () => select(null) }, "×"));
   panel.scrollTop = 0;
 };
 

@@ -144,7 +144,8 @@ def read_facts(
         raise ModelError("the times are not one per step", expected=f"{len(steps)} numbers", got=str(len(times_us)))
     session, not_loaded = _loaded(path, chosen)
     inputs = [
-        _port(port, row, _readers(port["buffer"], steps)) for port, row in zip(body["inputs"], parsed.inputs, strict=True)
+        _port(port, row, _readers(port["buffer"], steps))
+        for port, row in zip(body["inputs"], parsed.inputs, strict=True)
     ]
     outputs = [
         _port(port, row, written[port["buffer"]]) for port, row in zip(body["outputs"], parsed.outputs, strict=True)

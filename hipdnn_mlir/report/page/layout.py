@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean
 
 NODE_WIDTH = 200
@@ -123,9 +124,11 @@ class _Drawing:
             columns = self._columns()
             neighbours = self._below if sweep % 2 else self._above
             for row in reversed(self._rows) if sweep % 2 else self._rows:
-                wanted = [0.0 if v in spine else columns[v] if v in columns else self._mean(v, neighbours[v]) for v in row]
+                wanted = [
+                    0.0 if v in spine else columns[v] if v in columns else self._mean(v, neighbours[v]) for v in row
+                ]
                 weights = [_SPINE_WEIGHT if v in spine else _GHOST_WEIGHT if v in columns else 1.0 for v in row]
-                gaps = [(self._width(a) + self._width(b)) / 2 + _GAP for a, b in zip(row, row[1:], strict=False)]
+                gaps = [(self._width(a) + self._width(b)) / 2 + _GAP for a, b in pairwise(row)]
                 for vertex, place in zip(row, _separated(wanted, weights, gaps), strict=True):
                     self._place[vertex] = place
 

@@ -67,7 +67,10 @@ def arena_of(body: Json, steps: Sequence[Step], session: Session | None) -> Aren
         session: The program on its device at these sizes, if that is here.
     """
     if session is None:
-        requests = [(0, 0, 0) if made["kind"] != "temp" else _use(made["bytes"], i, steps) for i, made in enumerate(body["buffers"])]
+        requests = [
+            (0, 0, 0) if made["kind"] != "temp" else _use(made["bytes"], i, steps)
+            for i, made in enumerate(body["buffers"])
+        ]
         offsets, total, largest = _runtime.plan_arena(requests, _ALIGNMENT)
         rows = [(offset, *request) for offset, request in zip(offsets, requests, strict=True)]
     else:
@@ -82,7 +85,9 @@ def arena_of(body: Json, steps: Sequence[Step], session: Session | None) -> Aren
     ]
     live = _live_bytes(blocks, len(steps))
     peak = live.index(max(live)) if live else 0
-    return Arena(total, largest, peak, live, sorted(blocks, key=lambda block: (block.offset, block.first)), session is not None)
+    return Arena(
+        total, largest, peak, live, sorted(blocks, key=lambda block: (block.offset, block.first)), session is not None
+    )
 
 
 def _use(size: int, buffer: int, steps: Sequence[Step]) -> tuple[int, int, int]:
@@ -91,11 +96,19 @@ def _use(size: int, buffer: int, steps: Sequence[Step]) -> tuple[int, int, int]:
     return (size, users[0], users[-1]) if users else (0, 0, 0)
 
 
-def _buffer(index: int, kind: str, names: dict[int, str], steps: Sequence[Step], row: tuple[int, int, int, int]) -> Block:
+def _buffer(
+    index: int, kind: str, names: dict[int, str], steps: Sequence[Step], row: tuple[int, int, int, int]
+) -> Block:
     offset, size, first, last = row
     writers = [i for i, step in enumerate(steps) if any(o.buffer == index and o.role == "out" for o in step.operands)]
     writer = writers[0] if writers else None
-    label = f"{kind} {names[index]}" if index in names else f"{steps[writer].operations} ({steps[writer].nodes})" if writer is not None else ""
+    label = (
+        f"{kind} {names[index]}"
+        if index in names
+        else f"{steps[writer].operations} ({steps[writer].nodes})"
+        if writer is not None
+        else ""
+    )
     return Block(label, writer, False, offset, size, first, last)
 
 

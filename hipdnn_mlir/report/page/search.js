@@ -35,7 +35,7 @@ const useSearch = () => {
     event.stopPropagation();
   });
   addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, select")) return;
     const action = {
       "/": () => { byId("graph").scrollIntoView(); field.focus(); field.select(); },
       "+": () => zoomTo(zoom * 1.25), "-": () => zoomTo(zoom / 1.25), Escape: () => select(null),

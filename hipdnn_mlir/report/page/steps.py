@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from ...abi import Descriptor
 from ...dtypes import BY_NAME
 from .descriptors import flops_of, lines_of, tensor_of
 from .sizes import Json
+
+
+TensorRow = tuple[str, str, list[int], list[int]]
+"""Role, dtype, dims and strides."""
 
 
 @dataclass(frozen=True)
@@ -81,11 +84,13 @@ def steps_of(body: Json) -> tuple[list[Step], list[list[int]]]:
     """The steps of a body with numbers for sizes, and per buffer the steps that wrote what is in it at the end."""
     tensors = {
         "execute": [_executable_tensors(made) for made in body["executables"]],
-        "launch": [[(t["role"], t["dtype"], t["dims"], t["strides"]) for t in made["tensors"]] for made in body["kernels"]],
+        "launch": [
+            [(t["role"], t["dtype"], t["dims"], t["strides"]) for t in made["tensors"]] for made in body["kernels"]
+        ],
     }
     flops = [flops_of(made["descriptors"]) for made in body["executables"]]
     written = [_Written() for _ in body["buffers"]]
-    steps = []
+    steps: list[Step] = []
     for step in body["steps"]:
         operands = _operands(step, tensors, written)
         for operand in operands:
@@ -104,7 +109,9 @@ def modules_of(body: Json) -> dict[str, list[str]]:
         lines += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in made["attributes"].items()]
         code = made.get("code")
         if code:
-            lines.append(f"code {code['function']} grid {code['grid']} block {code['block']}, {len(code['image'])} characters")
+            lines.append(
+                f"code {code['function']} grid {code['grid']} block {code['block']}, {len(code['image'])} characters"
+            )
         found[made["name"]] = lines
     return found
 
@@ -114,7 +121,15 @@ def _step(step: Json, body: Json, operands: list[Operand], flops: list[int | Non
         case "execute":
             made = body["executables"][step["executable"]]
             engine = made.get("engine", "")
-            return Step("execute", made.get("summary", ""), step["name"], engine, made["name"], operands, flops[step["executable"]])
+            return Step(
+                "execute",
+                made.get("summary", ""),
+                step["name"],
+                engine,
+                made["name"],
+                operands,
+                flops[step["executable"]],
+            )
         case "launch":
             made = body["kernels"][step["kernel"]]
             text = made.get("summary") or made["function"]
@@ -122,8 +137,7 @@ def _step(step: Json, body: Json, operands: list[Operand], flops: list[int | Non
     return Step("copy", "copy", step["name"], "", "", operands, None)
 
 
-def _executable_tensors(executable: Json) -> list[tuple[str, str, list[int], list[int]]]:
-    """Role, dtype, dims and strides of each operand."""
+def _executable_tensors(executable: Json) -> list[TensorRow]:
     known = {}
     for descriptor in executable["descriptors"]:
         if descriptor[0] == Descriptor.TENSOR_DESCRIPTOR:
@@ -135,22 +149,22 @@ def _executable_tensors(executable: Json) -> list[tuple[str, str, list[int], lis
     ]
 
 
-def _operands(step: Json, tensors: dict[str, list[Any]], written: list[_Written]) -> list[Operand]:
+def _operands(step: Json, tensors: dict[str, list[list[TensorRow]]], written: list[_Written]) -> list[Operand]:
     if step["kind"] == "copy":
-        places = [("in", step["src"]), ("out", step["dst"])]
-        rows = [(role, place, "", [step["bytes"]], [], step["bytes"]) for role, place in places]
-    else:
-        index = step["executable"] if step["kind"] == "execute" else step["kernel"]
-        rows = [
-            (role, place, dtype, dims, strides, _extent(dtype, dims, strides))
-            for (role, dtype, dims, strides), place in zip(tensors[step["kind"]][index], step["operands"], strict=True)
+        size = step["bytes"]
+        return [
+            _operand((role, "", [size], []), step[side], size, written)
+            for role, side in (("in", "src"), ("out", "dst"))
         ]
-    found = []
-    for role, place, dtype, dims, strides, extent in rows:
-        buffer, offset = place["buffer"], place["offset"]
-        writers = written[buffer].sources(offset, extent) if role == "in" else []
-        found.append(Operand(role, buffer, offset, extent, dtype, dims, strides, writers))
-    return found
+    rows = tensors[step["kind"]][step["executable"] if step["kind"] == "execute" else step["kernel"]]
+    return [_operand(row, place, _extent(*row[1:]), written) for row, place in zip(rows, step["operands"], strict=True)]
+
+
+def _operand(row: TensorRow, place: Json, extent: int, written: list[_Written]) -> Operand:
+    role, dtype, dims, strides = row
+    buffer, offset = place["buffer"], place["offset"]
+    writers = written[buffer].sources(offset, extent) if role == "in" else []
+    return Operand(role, buffer, offset, extent, dtype, dims, strides, writers)
 
 
 def _extent(dtype: str, dims: list[int], strides: list[int]) -> int:
@@ -179,7 +193,5 @@ class _Written:
 
     def sources(self, offset: int, extent: int) -> list[int]:
         """The steps that wrote something between these bytes."""
-        found = (
-            step for step, old in self.rows if old.offset < offset + extent and offset < old.offset + old.extent
-        )
+        found = (step for step, old in self.rows if old.offset < offset + extent and offset < old.offset + old.extent)
         return sorted(set(found))
