@@ -13,6 +13,7 @@ from onnx import helper
 
 import hipdnn_mlir
 from hipdnn_mlir.errors import HipdnnMlirError
+from hipdnn_mlir.program.schema import Refused
 from hipdnn_mlir.report.page.facts import read_facts
 from hipdnn_mlir.report.page.torch_ir import region_texts
 from hipdnn_mlir.report.page.write_page import page_html, write_page
@@ -254,6 +255,31 @@ def test_hostile_names_are_shown_as_text(hostile_page: str, tmp_path: Path) -> N
     assert seen["title"] == seen["tab"] == HOSTILE[0]
     panels = "\n".join(seen["panels"])
     assert all(name in panels for name in HOSTILE)
+
+
+@needs_chromium
+def test_a_step_says_what_the_library_refused_in_its_place(small_model: Path, tmp_path: Path) -> None:
+    program = hipdnn_mlir.compile(small_model)
+    program.model.refused.append(Refused("g_0", "conv2d + tanh", "Conv_0+Tanh_0", "no engine <took> it", [1]))
+    program.save(tmp_path / "small.hipdnn")
+    script = """node("step-1").click(); const first = text("#detail"); node("step-2").click(); return [first, text("#detail")];"""
+    first, second = ask(page_html(read_facts(tmp_path / "small.hipdnn")), script, tmp_path)
+    assert "conv2d + tanh, which the library refused: no engine <took> it" in first
+    assert "refused" not in second
+
+
+@needs_chromium
+def test_a_program_without_work_has_a_page(tmp_path: Path) -> None:
+    b = GraphBuilder("nothing")
+    model = b.model({b.op("Relu", b.input("x", ["rows", 4])): ["rows", 4]})
+    hipdnn_mlir.compile(model).save(tmp_path / "nothing.hipdnn")
+    facts = read_facts(tmp_path / "nothing.hipdnn", sizes={"rows": 0})
+    assert (facts.steps, facts.weights, facts.arena.blocks) == ([], [], [])
+    script = """node("output-0").click(); return [text("#detail"), text("#memory-text"), text("#made")];"""
+    detail, memory, made = ask(page_html(facts), script, tmp_path)
+    assert "0\u00d74" in detail
+    assert "needs no memory" in memory
+    assert "rows = 0" in made
 
 
 @needs_chromium

@@ -57,6 +57,7 @@ const ofStep = (index) => {
       ["FLOPs", step.flops === null ? "" : `${flopsText(step.flops)}${intensity ? `, ${intensity} per byte` : ""}${time ? `, ${(step.flops / time / 1000).toPrecision(3)} GFLOP/s` : ""}`],
       ["Reads", bytesText(step.read_bytes)], ["Writes", bytesText(step.written_bytes)],
       ["Workspace", scratch ? bytesText(scratch.bytes) : ""], ["Name", step.module],
+      ...data.refused.filter((plan) => plan.steps.includes(index)).map((plan) => ["In place of", [own(plan.summary), ", which the library refused: ", own(plan.reason)]]),
     ]),
     make("h3", {}, "ONNX nodes"), step.nodes ? chips(step.nodes.split("+")) : make("p", { class: "muted small" }, "none: the compiler added it"),
     make("h3", {}, "Reads"), ...tensors(step, "in", index), make("h3", {}, "Writes"), ...tensors(step, "out", index),

@@ -12,6 +12,7 @@ from safetensors import safe_open
 
 from ... import _runtime
 from ...errors import DeviceError, ModelError, PlanRefusedError
+from ...program.schema import Refused
 from ...session.session import Session
 from .layout import Layout, lay_out
 from .memory import Arena, arena_of
@@ -84,6 +85,7 @@ class Facts:
         plans: Per step what the library says of its plan; empty where there is none, or it is not loaded here.
         times_us: Microseconds per step, where it was profiled.
         torch_ir: Per step the torch dialect of its region; empty where the model was not at hand, and for steps that move data.
+        refused: Graphs that the library refused when the model was compiled, with the steps in their place.
         not_loaded: Why this machine cannot load the program; else empty.
     """
 
@@ -103,6 +105,7 @@ class Facts:
     plans: list[str]
     times_us: list[float]
     torch_ir: list[str]
+    refused: list[Refused]
     not_loaded: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -152,7 +155,7 @@ def read_facts(
     ]
     edges = _edges(inputs, steps, outputs)
     return Facts(
-        model=program["model"].get("name", ""),
+        model=program["model"].get("name") or "program",
         digest=program["model"].get("sha256", ""),
         target=program["target"],
         producer=program["producer"],
@@ -168,6 +171,7 @@ def read_facts(
         plans=[_plan(row) for row in session.steps] if session else [""] * len(steps),
         times_us=[float(time) for time in times_us or ()],
         torch_ir=[_ir(step, torch_ir or {}) for step in steps],
+        refused=[Refused(**row) for row in body.get("refused", [])],
         not_loaded=not_loaded,
     )
 

@@ -11,7 +11,6 @@ from ...dtypes import BY_NAME
 from .descriptors import flops_of, lines_of, tensor_of
 from .sizes import Json
 
-
 TensorRow = tuple[str, str, list[int], list[int]]
 """Role, dtype, dims and strides."""
 
