@@ -29,8 +29,9 @@ const drawMap = () => {
   for (let step = 0; step < steps.length; step += Math.ceil(every)) drawing.append(make("svg:text", { x: x(step + 0.5), y: height - bottom + 16, "text-anchor": "middle" }, String(step)));
   drawing.append(make("svg:text", { x: left, y: height - 1 }, "step"));
   rectangles.length = 0;
-  arena.blocks.forEach((block, index) => rectangles.push(drawBlock(block, index, { x: x(block.first), y: y(block.offset + block.bytes), width: (block.last - block.first + 1) * across, height: block.bytes * up })));
-  drawing.append(...rectangles);
+  const places = arena.blocks.map((block) => ({ x: x(block.first), y: y(block.offset + block.bytes), width: (block.last - block.first + 1) * across, height: block.bytes * up }));
+  arena.blocks.forEach((block, index) => rectangles.push(drawBlock(block, index, places[index])));
+  drawing.append(...rectangles, ...arena.blocks.flatMap((block, index) => drawName(block, places[index])));
   drawing.append(
     make("svg:line", { class: "limit", x1: left, x2: width - 8, y1: y(arena.bytes), y2: y(arena.bytes) }),
     make("svg:text", { class: "strong", x: width - 8, y: y(arena.bytes) - 7, "text-anchor": "end" }, `arena ${bytesText(arena.bytes)}`),
@@ -57,6 +58,15 @@ const drawBlock = (block, index, place) => {
       rectangles[next].focus();
     },
   });
+};
+
+/** What a block holds and how much, where there is room for it. */
+const drawName = (block, place) => {
+  const name = block.step === null ? block.label : steps[block.step].operations;
+  const lines = [block.is_workspace ? "workspace" : name, bytesText(block.bytes)].slice(0, Math.floor((place.height - 6) / 15));
+  const most = Math.floor((place.width - 12) / 6.6);
+  if (most < 9 || !lines.length) return [];
+  return lines.map((line, index) => make("svg:text", { class: "inside", x: place.x + 6, y: place.y + 15 * (index + 1) }, line.length > most ? `${line.slice(0, most - 1)}…` : line));
 };
 
 const markBlocks = (node) => rectangles.forEach((rectangle, index) => rectangle.classList.toggle("on", node !== null && arena.blocks[index].step === node - firstStep));

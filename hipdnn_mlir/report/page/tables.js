@@ -40,9 +40,9 @@ const drawSteps = () => {
     { title: "Written", class: "n wide", value: (row) => row.written_bytes, cell: (row) => bytesText(row.written_bytes) },
     { title: "FLOPs", class: "n", value: (row) => row.flops ?? -1, cell: (row) => flopsText(row.flops) },
     ...(hasTimes ? [{ title: "Time", class: "n", value: (row) => row.time, cell: (row) => timeText(row.time) }] : []),
-    { title: `Share of ${cost.label}`, class: "share", hue: (row) => hueOf(row), cell: (row) => bar(cost.of(row.index) / most) },
+    { title: `Relative ${cost.label}`, class: "share", hue: (row) => hueOf(row), cell: (row) => bar(cost.of(row.index) / most) },
   ]);
-  byId("steps-text").textContent = `${countText(steps.length, "step")} in the order of execution. FLOPs are those of convolutions, matmuls and attention, 2 for each multiply-add; bytes are those of the tensors that a step reads and writes. ${total ? `Bars are relative to the largest.` : ""}`;
+  byId("steps-text").textContent = `${countText(steps.length, "step")} in the order of execution. FLOPs are those of convolutions, matmuls and attention, 2 for each multiply-add; bytes are those of the tensors that a step reads and writes. ${total ? `Bars show the ${cost.label} of a step, relative to the largest.` : ""}`;
 };
 
 const drawWeights = () => {
