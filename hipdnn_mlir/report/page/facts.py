@@ -17,7 +17,7 @@ from ...session.session import Session
 from .layout import Layout, lay_out
 from .memory import Arena, arena_of
 from .sizes import Json, body_at, chosen_sizes
-from .steps import Step, modules_of, steps_of
+from .steps import Step, modules_of, steps_of, users_of
 
 
 @dataclass(frozen=True)
@@ -146,8 +146,9 @@ def read_facts(
     if times_us is not None and len(times_us) != len(steps):
         raise ModelError("the times are not one per step", expected=f"{len(steps)} numbers", got=str(len(times_us)))
     session, not_loaded = _loaded(path, chosen)
+    readers = users_of(steps, "in")
     inputs = [
-        _port(port, row, _readers(port["buffer"], steps))
+        _port(port, row, readers.get(port["buffer"], []))
         for port, row in zip(body["inputs"], parsed.inputs, strict=True)
     ]
     outputs = [
@@ -163,7 +164,7 @@ def read_facts(
         inputs=inputs,
         outputs=outputs,
         steps=steps,
-        weights=_weights(path, body, steps),
+        weights=_weights(path, body, readers),
         modules=modules_of(body),
         arena=arena_of(body, steps, session),
         edges=edges,
@@ -202,15 +203,7 @@ def _port(port: Json, row: tuple[str, str, list[int | str]], steps: list[int]) -
     return Port(port["name"], port["dtype"], port["dims"], row[2], port["buffer"], steps)
 
 
-def _readers(buffer: int, steps: Sequence[Step]) -> list[int]:
-    return [
-        index
-        for index, step in enumerate(steps)
-        if any(operand.buffer == buffer and operand.role == "in" for operand in step.operands)
-    ]
-
-
-def _weights(path: Path, body: Json, steps: Sequence[Step]) -> list[Weight]:
+def _weights(path: Path, body: Json, readers: Mapping[int, list[int]]) -> list[Weight]:
     found = []
     with safe_open(path, "np") as file:
         for constant in body["constants"]:
@@ -222,7 +215,7 @@ def _weights(path: Path, body: Json, steps: Sequence[Step]) -> list[Weight]:
                 dtype, dims = stored.get_dtype().lower(), stored.get_shape()
             buffer = constant["buffer"]
             size = body["buffers"][buffer]["bytes"]
-            found.append(Weight(constant["tensor"], dtype, dims, size, buffer, _readers(buffer, steps), is_computed))
+            found.append(Weight(constant["tensor"], dtype, dims, size, buffer, readers.get(buffer, []), is_computed))
     return found
 
 

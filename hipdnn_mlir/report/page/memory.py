@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ... import _runtime
 from ...session.session import Session
 from .sizes import Json
-from .steps import Step
+from .steps import Step, users_of
 
 _ALIGNMENT = 256
 """Bytes; of an arena that is laid out here, because the program's device is elsewhere."""
@@ -66,50 +66,39 @@ def arena_of(body: Json, steps: Sequence[Step], session: Session | None) -> Aren
         steps: Its steps.
         session: The program on its device at these sizes, if that is here.
     """
+    buffers = body["buffers"]
     if session is None:
+        users = users_of(steps, "in", "out")
         requests = [
-            (0, 0, 0) if made["kind"] != "temp" else _use(made["bytes"], i, steps)
-            for i, made in enumerate(body["buffers"])
+            (made["bytes"], users[index][0], users[index][-1])
+            if made["kind"] == "temp" and index in users
+            else (0, 0, 0)
+            for index, made in enumerate(buffers)
         ]
         offsets, total, largest = _runtime.plan_arena(requests, _ALIGNMENT)
         rows = [(offset, *request) for offset, request in zip(offsets, requests, strict=True)]
     else:
         rows, stats = session.arena, session.stats
         total, largest = stats.arena_bytes, stats.largest_live_bytes
-    names = {port["buffer"]: port["name"] for port in [*body["inputs"], *body["outputs"]]}
-    count = len(body["buffers"])
+    names = {port["buffer"]: f"{kind} {port['name']}" for kind in ("input", "output") for port in body[f"{kind}s"]}
+    writers = {buffer: found[0] for buffer, found in users_of(steps, "out").items()}
     blocks = [
-        _workspace(i - count, steps, row) if i >= count else _buffer(i, body["buffers"][i]["kind"], names, steps, row)
-        for i, row in enumerate(rows)
+        _workspace(index - len(buffers), steps, row)
+        if index >= len(buffers)
+        else _buffer(names.get(index), writers.get(index), steps, row)
+        for index, row in enumerate(rows)
         if row[1]
     ]
     live = _live_bytes(blocks, len(steps))
     peak = live.index(max(live)) if live else 0
-    return Arena(
-        total, largest, peak, live, sorted(blocks, key=lambda block: (block.offset, block.first)), session is not None
-    )
+    blocks.sort(key=lambda block: (block.offset, block.first))
+    return Arena(total, largest, peak, live, blocks, session is not None)
 
 
-def _use(size: int, buffer: int, steps: Sequence[Step]) -> tuple[int, int, int]:
-    """Bytes of a temporary with the first and last step that touch it."""
-    users = [index for index, step in enumerate(steps) if any(operand.buffer == buffer for operand in step.operands)]
-    return (size, users[0], users[-1]) if users else (0, 0, 0)
-
-
-def _buffer(
-    index: int, kind: str, names: dict[int, str], steps: Sequence[Step], row: tuple[int, int, int, int]
-) -> Block:
+def _buffer(name: str | None, writer: int | None, steps: Sequence[Step], row: tuple[int, int, int, int]) -> Block:
     offset, size, first, last = row
-    writers = [i for i, step in enumerate(steps) if any(o.buffer == index and o.role == "out" for o in step.operands)]
-    writer = writers[0] if writers else None
-    label = (
-        f"{kind} {names[index]}"
-        if index in names
-        else f"{steps[writer].operations} ({steps[writer].nodes})"
-        if writer is not None
-        else ""
-    )
-    return Block(label, writer, False, offset, size, first, last)
+    made = "" if writer is None else f"{steps[writer].operations} ({steps[writer].nodes})"
+    return Block(name or made, writer, False, offset, size, first, last)
 
 
 def _workspace(step: int, steps: Sequence[Step], row: tuple[int, int, int, int]) -> Block:

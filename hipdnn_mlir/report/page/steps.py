@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...abi import Descriptor
@@ -97,6 +99,15 @@ def steps_of(body: Json) -> tuple[list[Step], list[list[int]]]:
                 written[operand.buffer].write(len(steps), operand)
         steps.append(_step(step, body, operands, flops))
     return steps, [sorted({step for step, _ in rows.rows}) for rows in written]
+
+
+def users_of(steps: Sequence[Step], *roles: str) -> dict[int, list[int]]:
+    """Buffer -> the steps that use it in one of these roles, in order."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for index, step in enumerate(steps):
+        for buffer in {operand.buffer for operand in step.operands if operand.role in roles}:
+            found[buffer].append(index)
+    return found
 
 
 def modules_of(body: Json) -> dict[str, list[str]]:

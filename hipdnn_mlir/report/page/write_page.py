@@ -71,7 +71,7 @@ def _part(name: str) -> str:
 
 def _in_script(text: str) -> str:
     """JSON that cannot end the script element it stands in. `json` writes all beyond ASCII as escapes."""
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return text.replace("<", "\\u003c")
 
 
 def _printable(text: str) -> str:
