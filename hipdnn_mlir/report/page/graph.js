@@ -7,6 +7,8 @@ const links = Array.from({ length: nodeCount }, () => ({ above: [], below: [], e
 const half = { width: data.node_width / 2, height: data.node_height / 2 };
 const MOST_ZOOM = 2;
 const LEAST_ZOOM = 0.02;
+/** Below this zoom texts cannot be read, and boxes are filled with their colour instead. */
+const FAR = 0.25;
 let zoom = 1;
 let selected = null;
 
@@ -85,6 +87,7 @@ const zoomTo = (wanted, x = view.clientWidth / 2, y = view.clientHeight / 2) => 
   const inside = { x: (x - (before.left - box.left)) / zoom, y: (y - (before.top - box.top)) / zoom };
   zoom = next;
   stage.style.transform = `scale(${zoom})`;
+  stage.classList.toggle("far", zoom < FAR);
   Object.assign(byId("sized").style, { width: `${data.layout.width * zoom}px`, height: `${data.layout.height * zoom}px` });
   const after = byId("sized").getBoundingClientRect();
   view.scrollLeft += after.left - box.left + inside.x * zoom - x;
