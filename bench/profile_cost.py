@@ -23,7 +23,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
-import hipdnn_mlir, hipdnn_mlir_runtime
+import hipdnn_mlir
 from onnxruntime_ep import chain
 
 DIGITS = Path(__file__).resolve().parent.parent / "examples/digits/digits.onnx"
@@ -33,7 +33,7 @@ TURNS, TURN_S = 600, 0.01
 _WORKER = """
 import importlib.util, sys, time
 import numpy as np
-import hipdnn_mlir
+import hipdnn_mlir, hipdnn_mlir_runtime
 spec = importlib.util.spec_from_file_location("hipdnn_mlir_runtime._runtime", sys.argv[1])
 sys.modules["hipdnn_mlir_runtime._runtime"] = hipdnn_mlir_runtime._runtime = module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)

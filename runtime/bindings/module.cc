@@ -11,10 +11,12 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <type_traits>
 
 #include "arrays.h"
 #include "device/error.h"
+#include "execute/arena.h"
 #include "log_queue.h"
 #include "options_table.h"
 #include "plan/descriptor.h"
@@ -46,6 +48,14 @@ nb::list describe(const DynamicProgram& program, const std::vector<DynamicArgume
     rows.append(nb::make_tuple(argument.name, std::string(info_of(argument.dtype).name), dims));
   }
   return rows;
+}
+
+std::tuple<std::vector<std::uint64_t>, std::uint64_t, std::uint64_t> lay_out(
+    const std::vector<std::tuple<std::uint64_t, std::uint32_t, std::uint32_t>>& rows, std::size_t alignment) {
+  std::vector<ArenaRequest> requests;
+  for (const auto& [bytes, first, last] : rows) requests.push_back({bytes, first, last});
+  ArenaLayout layout = plan_arena(requests, alignment);
+  return {std::move(layout.offsets), layout.arena_bytes, layout.largest_live_bytes};
 }
 
 /// Let a port's hipDNN library log to the queue, from a severity on. Before its first handle, with which it loads plugins.
@@ -251,6 +261,9 @@ NB_MODULE(_runtime, m) {
   m.def("take_log", &take_log, "(severity, source, line) of what was logged since the last call; severities are hipDNN's.");
   m.def("default_cache_directory", &default_cache_directory, "The user's folder for what is kept between processes; empty where there is none.");
 
+  m.def("plan_arena", &lay_out, "requests"_a, "alignment"_a,
+        "Offsets of (bytes, first step, last step), bytes of the whole, and the most bytes that are alive at one step.");
+
   m.def("port_for_target", [](const std::string& target) { return std::string(Library::port_for_target(target).name); }, "target"_a,
         "Name of the port that runs programs compiled for a target.");
 
@@ -290,6 +303,7 @@ NB_MODULE(_runtime, m) {
       .def("profile", &Session::profile, "inputs"_a, "repeat"_a,
            "Per run when its first step began, in seconds of the monotonic clock, and microseconds of each step.")
       .def("stats", &Session::stats)
+      .def("arena", &Session::arena, "(offset, bytes, first step, last step) of each buffer in the arena, then of each step's workspace.")
       .def("steps", &Session::steps)
       .def("work", &Session::work, "What each step computes: its descriptors, its kernel's description, or the bytes it copies.");
 }

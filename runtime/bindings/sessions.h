@@ -101,6 +101,17 @@ class Session {
     return row;
   }
 
+  /// (offset, bytes, first step, last step) of each buffer in the arena, then of each step's workspace; 0 bytes where there is none.
+  nb::list arena() const {
+    const LoadedProgram& loaded = pool_.program();
+    nb::list rows;
+    for (std::size_t i = 0; i < loaded.arena_requests().size(); ++i) {
+      const ArenaRequest& request = loaded.arena_requests()[i];
+      rows.append(nb::make_tuple(loaded.arena_offsets()[i], request.bytes, request.first, request.last));
+    }
+    return rows;
+  }
+
   nb::list steps() const {
     nb::list rows;
     for (std::size_t s = 0; s < program_->steps().size(); ++s) {

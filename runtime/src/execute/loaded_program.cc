@@ -196,24 +196,23 @@ void LoadedProgram::load_kernels() {
 void LoadedProgram::lay_out() {
   const std::vector<Buffer>& buffers = program_->buffers();
   const auto last_step = static_cast<std::uint32_t>(std::max<std::size_t>(program_->steps().size(), 1) - 1);
-  std::vector<ArenaRequest> requests;
   for (const Buffer& buffer : buffers) {
     const bool is_used = buffer.first_step <= buffer.last_step;
     if (buffer.kind == BufferKind::temp) {
-      requests.push_back({is_used ? buffer.bytes : 0, is_used ? buffer.first_step : 0, buffer.last_step});
+      requests_.push_back({is_used ? buffer.bytes : 0, is_used ? buffer.first_step : 0, buffer.last_step});
     } else if (buffer.kind == BufferKind::input && stages_host_arrays()) {
-      requests.push_back({buffer.bytes, 0, buffer.last_step});
+      requests_.push_back({buffer.bytes, 0, buffer.last_step});
     } else if (buffer.kind == BufferKind::output && stages_host_arrays()) {
-      requests.push_back({buffer.bytes, is_used ? buffer.first_step : 0, last_step});
+      requests_.push_back({buffer.bytes, is_used ? buffer.first_step : 0, last_step});
     } else {
-      requests.push_back({0, 0, 0});
+      requests_.push_back({0, 0, 0});
     }
   }
   for (std::size_t s = 0; s < plans_.size(); ++s) {
     const auto step = static_cast<std::uint32_t>(s);
-    requests.push_back({plans_[s] ? plans_[s]->workspace_bytes() : 0, step, step});
+    requests_.push_back({plans_[s] ? plans_[s]->workspace_bytes() : 0, step, step});
   }
-  layout_ = plan_arena(requests, device_->port().arena_alignment);
+  layout_ = plan_arena(requests_, device_->port().arena_alignment);
 }
 
 }  // namespace hipdnn_rt

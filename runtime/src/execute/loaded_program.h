@@ -38,6 +38,11 @@ class LoadedProgram {
   /// Whether inputs and outputs in host memory go through the arena.
   bool stages_host_arrays() const { return !device_->port().device_memory_is_host_memory; }
 
+  /// When each buffer, and behind them the workspace of each step, is alive in the arena; 0 bytes where it is not in there.
+  const std::vector<ArenaRequest>& arena_requests() const { return requests_; }
+  /// Their offsets, in the same order.
+  const std::vector<std::uint64_t>& arena_offsets() const { return layout_.offsets; }
+
   std::uint64_t arena_bytes() const { return layout_.arena_bytes; }
   std::uint64_t largest_live_bytes() const { return layout_.largest_live_bytes; }
   std::uint64_t constant_bytes() const { return constant_bytes_; }
@@ -66,6 +71,7 @@ class LoadedProgram {
   /// One for each kernel of the program.
   std::vector<Module> modules_;
   std::vector<hipFunction_t> functions_;
+  std::vector<ArenaRequest> requests_;
   ArenaLayout layout_;
   double load_ms_ = 0;
   double plan_ms_ = 0;

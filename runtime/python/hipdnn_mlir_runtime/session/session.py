@@ -149,6 +149,11 @@ class Session:
             raise ModelError("the session is closed", hint="load the program again")
 
     @property
+    def arena(self) -> list[tuple[int, int, int, int]]:
+        """Offset, bytes, first and last step of each buffer in the arena, then of each step's workspace; 0 bytes where there is none."""
+        return self._loaded.arena()
+
+    @property
     def _loaded(self) -> _runtime.Session:
         self._check_open()
         if self._latest is None:
