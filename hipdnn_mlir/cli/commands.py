@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from hipdnn_mlir_runtime import _runtime
 from hipdnn_mlir_runtime.cli import execution
 from hipdnn_mlir_runtime.cli.command import Argument, Command, Result
 from hipdnn_mlir_runtime.cli.inputs import Given
@@ -108,6 +110,36 @@ def with_program(given: SimpleNamespace, use: Callable[[Path], Result]) -> Resul
         return recovered(
             made, use, refusals=execution.refusals_of(given.target, given.precision, session_options(given))
         )
+
+
+def write_page(
+    program: Path,
+    output: Path,
+    *,
+    sizes: Mapping[str, int],
+    times_us: Sequence[float] | None = None,
+    reference: Path | None = None,
+    precision: Precision = UNCHANGED,
+) -> None:
+    """Write the page about a program; with its model, the page shows the torch dialect of each region."""
+    from ..report.page.write_page import write_page as write
+
+    texts = None
+    if reference is not None:
+        from ..report.page.torch_ir import region_texts
+
+        text = json.loads(_runtime.Program.load(str(program)).text)
+        shapes = {**sizes}
+        digest, target = text["model"]["sha256"], text["target"]
+        texts = region_texts(reference, digest=digest, target=target, precision=precision, shapes=shapes)
+    write(program, output, sizes=sizes, times_us=times_us, torch_ir=texts)
+
+
+def write_partitioned(program: Path, output: Path, *, sizes: Mapping[str, int]) -> None:
+    """Write a program's steps as an ONNX file."""
+    from ..report.partitioned import write_partitioned as write
+
+    write(program, output, sizes=sizes)
 
 
 def _compile(

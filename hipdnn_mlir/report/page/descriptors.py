@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 from enum import IntEnum
 from typing import Any
 
 from hipdnn_mlir_runtime import abi
 from hipdnn_mlir_runtime.abi import Attribute, AttributeType, DataType, Descriptor
 from hipdnn_mlir_runtime.dtypes import ALL
+from hipdnn_mlir_runtime.session.profiling.work import arithmetic_of
 
 DTYPE_NAMES = {int(dtype.hipdnn): dtype.name for dtype in ALL if dtype.hipdnn is not None}
 _ENUMS: dict[int, type[IntEnum]] = {
@@ -78,42 +78,6 @@ def _name(enum: type[IntEnum], number: int) -> str:
 
 def flops_of(descriptors: list[Any]) -> int | None:
     """Floating-point operations of a graph's convolutions, matmuls and attention: 2 per multiply-add; None where it has none of them."""
-    counts = [count for kind, attributes in descriptors if (count := _flops(descriptors, kind, attributes)) is not None]
-    return sum(counts) if counts else None
-
-
-_PRODUCTS = {
-    Descriptor.OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR: (
-        Attribute.OPERATION_CONVOLUTION_FORWARD_Y,
-        Attribute.OPERATION_CONVOLUTION_FORWARD_W,
-    ),
-    Descriptor.OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR: (
-        Attribute.OPERATION_CONVOLUTION_BWD_DATA_DY,
-        Attribute.OPERATION_CONVOLUTION_BWD_DATA_W,
-    ),
-    Descriptor.OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR: (
-        Attribute.OPERATION_CONVOLUTION_BWD_FILTER_DY,
-        Attribute.OPERATION_CONVOLUTION_BWD_FILTER_DW,
-    ),
-}
-"""Convolutions: each element of the first tensor takes part in one multiply-add per element of a filter, the second one's k 1.. dims."""
-
-
-def _flops(descriptors: list[Any], kind: int, attributes: list[Any]) -> int | None:
-    fields = fields_of([kind, attributes])
-
-    def dims(name: int) -> list[int]:
-        found: list[int] = tensor_of(descriptors[fields[name][0]])["dims"]
-        return found
-
-    match kind:
-        case _ if kind in _PRODUCTS:
-            pixels, filters = (dims(name) for name in _PRODUCTS[Descriptor(kind)])
-            return 2 * math.prod(pixels) * math.prod(filters[1:])
-        case Descriptor.OPERATION_MATMUL_DESCRIPTOR:
-            return 2 * math.prod(dims(Attribute.OPERATION_MATMUL_CDESC)) * dims(Attribute.OPERATION_MATMUL_ADESC)[-1]
-        case Descriptor.OPERATION_SDPA_FWD_DESCRIPTOR:
-            *heads, s_q, d_qk = dims(Attribute.OPERATION_SDPA_FWD_QDESC)
-            s_kv, d_v = dims(Attribute.OPERATION_SDPA_FWD_VDESC)[-2:]
-            return 2 * math.prod(heads) * s_q * s_kv * (d_qk + d_v)
-    return None
+    return (
+        arithmetic_of([(kind, fields_of([kind, attributes])) for kind, attributes in descriptors]).product_flops or None
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Protocol, TypeVar
 
 from ..errors import ModelError
+from ..precision import UNCHANGED
 from .needs import is_program
 from .progress import working
 
@@ -63,11 +64,34 @@ class Compiler(Protocol):
     def with_program(self, given: SimpleNamespace, use: Callable[[Path], Result]) -> Result:
         """Compile ``given.model`` to a file that is there while it is used; again without graphs that the library turns out to refuse."""
 
+    def write_page(
+        self,
+        program: Path,
+        output: Path,
+        *,
+        sizes: Mapping[str, int],
+        times_us: Sequence[float] | None = None,
+        reference: Path | None = None,
+        precision: str = UNCHANGED,
+    ) -> None:
+        """Write the page about a program: see ``hipdnn_mlir.report.page``."""
+
+    def write_partitioned(self, program: Path, output: Path, *, sizes: Mapping[str, int]) -> None:
+        """Write a program's steps as an ONNX file."""
+
 
 def find_compiler() -> Compiler | None:
     """Return the compiler's part of the command; None where it is not installed."""
     found = next(iter(entry_points(group=GROUP)), None)
     compiler: Compiler | None = None if found is None else found.load()
+    return compiler
+
+
+def needed_compiler(where: str) -> Compiler:
+    """Return the compiler's part of the command; raises ModelError where it is not installed."""
+    compiler = find_compiler()
+    if compiler is None:
+        raise no_compiler(where)
     return compiler
 
 
@@ -94,7 +118,4 @@ def use_program(given: SimpleNamespace, use: Callable[[Path], Result]) -> Result
 
     if is_program(model):
         return used(model)
-    compiler = find_compiler()
-    if compiler is None:
-        raise no_compiler(str(model))
-    return compiler.with_program(given, used)
+    return needed_compiler(str(model)).with_program(given, used)

@@ -13,6 +13,7 @@ from ..errors import HipdnnMlirError, ModelError
 from ..precision import TF32
 from ..session.devices import open_device
 from ..session.options import SessionOptions, device_options
+from ..session.profiling.profile import Profile, profile
 from ..session.recovery import Refusals
 from ..session.session import Session
 from . import arrays, render
@@ -35,6 +36,7 @@ class Options:
         rtol: Relative tolerance, or None for the element type's.
         atol: Absolute tolerance, or None for the element type's.
         repeat: Timed runs.
+        is_profiled: Whether each step is timed, too.
         session: Options of the session; its threads are ONNX Runtime's too.
     """
 
@@ -44,6 +46,7 @@ class Options:
     rtol: float | None = None
     atol: float | None = None
     repeat: int = 0
+    is_profiled: bool = False
     session: SessionOptions = field(default_factory=SessionOptions)
 
 
@@ -54,6 +57,7 @@ class Report:
     outputs: Mapping[str, Array]
     differences: Sequence[Difference]
     timings: Mapping[str, Timing]
+    profile: Profile | None = None
 
     @property
     def is_within_tolerance(self) -> bool:
@@ -66,6 +70,8 @@ class Report:
             parts.append(render.differences(self.differences, _ORT))
         if self.timings:
             parts.append(render.timings(self.timings))
+        if self.profile is not None:
+            parts.append("\n".join(self.profile.lines()))
         return "\n\n".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
@@ -77,6 +83,7 @@ class Report:
             ],
             "differences": [row.to_dict() for row in self.differences],
             "timings": {name: timing.to_dict() for name, timing in self.timings.items()},
+            "profile": None if self.profile is None else self.profile.to_dict(),
         }
 
 
@@ -100,7 +107,8 @@ def execute(program: Path, options: Options) -> Report:
     if options.output is not None:
         arrays.write_arrays(options.output, outputs)
     timings = interleave(subjects, options.repeat) if options.repeat else {}
-    return Report(outputs, differences, timings)
+    profiled = profile(session, feeds) if options.is_profiled else None
+    return Report(outputs, differences, timings, profiled)
 
 
 def _compared(

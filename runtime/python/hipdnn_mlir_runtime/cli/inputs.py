@@ -103,6 +103,12 @@ class Inputs:
             raise ModelError(f"no memory for random values of {shown}", where=f"'{port.name}'", hint=hint) from error
 
 
+def symbol_sizes(session: Session, feeds: Mapping[str, Array]) -> dict[str, int]:
+    """Return the sizes of a program's dynamic dimensions in its inputs."""
+    pairs = (pair for port in session.inputs for pair in zip(port.shape, feeds[port.name].shape, strict=True))
+    return {name: size for name, size in pairs if isinstance(name, str) and name in session.symbols}
+
+
 def _is_same(a: Array, b: Array) -> bool:
     return a.tobytes() == b.tobytes()
 

@@ -14,14 +14,17 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import COMPILER_DEFECT, USER_ERROR, HipdnnMlirError, ModelError
 from ..precision import TF32, UNCHANGED
-from .command import Argument, Command, find_compiler, use_program
+from .command import Argument, Command, find_compiler, needed_compiler, use_program
 from .needs import is_program
 from .options import session_options
 from .parser import parse
+
+if TYPE_CHECKING:
+    from ..session.profiling.profile import Profile
 
 
 def run(given: SimpleNamespace) -> int:
@@ -40,6 +43,7 @@ def run(given: SimpleNamespace) -> int:
         rtol=rtol if given.rtol is None else given.rtol,
         atol=atol if given.atol is None else given.atol,
         repeat=given.repeat,
+        is_profiled=given.profile,
         session=session_options(given),
     )
     report = use_program(given, lambda program: execution.execute(program, options))
@@ -70,10 +74,41 @@ def bench(given: SimpleNamespace) -> int:
     return 0
 
 
+def profile(given: SimpleNamespace) -> int:
+    """Time each step of a model or a program, beside what this device can do."""
+    from ..session.profiling.profile import profile as timed
+    from ..session.session import Session
+    from .inputs import Given, Inputs, symbol_sizes
+
+    compiler = needed_compiler("--html") if given.html is not None else None
+    sizes = given.shapes if is_program(given.model) else {}
+
+    def profiled(program: Path) -> Profile:
+        session = Session(program, **session_options(given))
+        feeds = Inputs(session, Given(given.inputs, given.ranges, sizes, given.seed)).draw()
+        found = timed(session, feeds, repeat=given.repeat)
+        if compiler is not None:
+            times_us = [step.time.median_us for step in found.steps]
+            compiler.write_page(program, given.html, sizes=symbol_sizes(session, feeds), times_us=times_us)
+        return found
+
+    found = use_program(given, profiled)
+    if given.trace is not None:
+        found.write_trace(given.trace)
+    show(given, found.to_dict, lambda: "\n".join(found.lines(sort=given.sort)))
+    return 0
+
+
 def inspect(given: SimpleNamespace) -> int:
     """Show what a program file holds: inputs, outputs, executables, steps, memory."""
     from . import inspection, render
 
+    sizes = {name: size for name, size in given.shapes.items() if isinstance(size, int)}
+    if given.html is not None:
+        write = needed_compiler("--html").write_page
+        write(given.program, given.html, sizes=sizes, reference=given.reference, precision=given.precision)
+    if given.netron is not None:
+        needed_compiler("--netron").write_partitioned(given.program, given.netron, sizes=sizes)
     data = inspection.inspect(given.program)
     show(given, lambda: data, lambda: render.program(data))
     return 0
@@ -104,6 +139,7 @@ def _program_path(path: Path) -> Path:
 COMMANDS = (
     Command("run", run, Argument("model", "ONNX file or program file.")),
     Command("bench", bench, Argument("model", "ONNX file or program file.")),
+    Command("profile", profile, Argument("model", "ONNX file or program file.")),
     Command("inspect", inspect, Argument("program", "Program file.", _program_path)),
     Command("devices", devices),
 )

@@ -46,7 +46,12 @@ def _compares_nothing(given: Mapping[str, Any]) -> tuple[str, str] | None:
     return None if given[option[2:]] else ("nothing is compared", f"add {option} ort")
 
 
+def _makes_no_page(given: Mapping[str, Any]) -> tuple[str, str] | None:
+    return None if given["html"] is not None else ("none is asked for", "add --html FILE")
+
+
 NEEDS = {
+    "page": Need("of the page", _makes_no_page),
     "model": Need("of compiling", _is_compiled),
     "child": Need("of the compiler's child process", _has_no_child),
     "comparison": Need("of a comparison", _compares_nothing),

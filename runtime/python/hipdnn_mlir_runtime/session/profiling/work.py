@@ -55,7 +55,7 @@ class _Node:
     """An operation of a graph: its attributes, and all descriptors, among them the tensors that it refers to."""
 
     attributes: Mapping[int, Sequence[int]]
-    descriptors: Sequence[tuple[int, Mapping[int, Sequence[int]]]]
+    descriptors: Descriptors
 
     def has(self, name: A) -> bool:
         return int(name) in self.attributes
@@ -137,13 +137,27 @@ def _elements_of(kind: int, node: _Node) -> int | None:
     return None if counted is None else node.size(counted)
 
 
-def _work_of_graph(row: Mapping[str, Any]) -> Work:
+Descriptors = Sequence[tuple[int, Mapping[int, Sequence[int]]]]
+"""Of a graph, each its type and its values by attribute; a value that is a descriptor is its place among them."""
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """What a graph computes: as in ``Work``."""
+
+    flops: int | None
+    product_flops: int
+    product_dtype: str | None
+
+
+def arithmetic_of(descriptors: Descriptors) -> Arithmetic:
+    """Return what the operations among a graph's descriptors compute."""
     flops: int | None = 0
     product_flops, product_dtype = 0, None
-    for kind, attributes in row["descriptors"][:-1]:
-        if kind == D.TENSOR_DESCRIPTOR:
+    for kind, attributes in descriptors:
+        if kind in (D.TENSOR_DESCRIPTOR, D.OPERATIONGRAPH_DESCRIPTOR):
             continue
-        node = _Node(attributes, row["descriptors"])
+        node = _Node(attributes, descriptors)
         if kind in _PRODUCTS:
             operand, count = _PRODUCTS[D(kind)]
             counted = count(node)
@@ -152,8 +166,13 @@ def _work_of_graph(row: Mapping[str, Any]) -> Work:
         else:
             counted = _elements_of(kind, node)
         flops = None if flops is None or counted is None else flops + counted
+    return Arithmetic(flops, product_flops, product_dtype)
+
+
+def _work_of_graph(row: Mapping[str, Any]) -> Work:
+    done = arithmetic_of(row["descriptors"])
     read, written = (sum(size for is_output, size in row["operands"] if is_output == side) for side in (False, True))
-    return Work(read, written, flops, product_flops, product_dtype)
+    return Work(read, written, done.flops, done.product_flops, done.product_dtype)
 
 
 _NO_ARITHMETIC = ("load", "const", "index", "store", "cast")
