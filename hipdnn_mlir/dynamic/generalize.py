@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from ..errors import DynamicDimensionError
 from ..ops.evaluate import Array
 from ..ops.graph import json_number
 from ..program.expressions import Size, encode
-from ..program.schema import Condition, Constant, ProgramModel
+from ..program.schema import Condition, Constant, Execute, Launch, ProgramModel
 from .facts import Values
 from .solver import Solver
 
@@ -35,7 +37,11 @@ def generalize(
         DynamicDimensionError: a number that is no expression of the symbols, or steps that differ.
     """
     merger = _Merger(solver)
-    made: ProgramModel = merger.merge([_unnamed(program) for program in programs], "program")
+    try:
+        made: ProgramModel = merger.merge([_unnamed(program) for program in programs], "program")
+    except DynamicDimensionError as error:
+        error.where = _nodes_at(programs, error.where or "") or error.where
+        raise
     for executable in made.executables:
         executable.name = f"g_{_digest(executable.descriptors)}"
     for kernel in made.kernels:
@@ -50,6 +56,23 @@ def generalize(
     made.conditions = [Condition(*condition, node) for condition, node in solver.conditions.items()]
     made.expressions = solver.table.to_list()
     return made
+
+
+def _nodes_at(programs: Sequence[ProgramModel], path: str) -> str:
+    """The ONNX nodes of what lies at a path in the programs; of the first step that differs, where they differ in number."""
+    first = programs[0]
+    match = re.match(r"program\.(steps|executables|kernels)(?:\[(\d+)\])?", path)
+    if match is None:
+        return ""
+    if match[1] == "steps" and match[2]:
+        return first.steps[int(match[2])].name
+    if match[2]:
+        calls = {"executables": Execute, "kernels": Launch}[match[1]]
+        users = [step for step in first.steps if isinstance(step, calls)]
+        indices = [step.executable if isinstance(step, Execute) else step.kernel for step in users]
+        return users[indices.index(int(match[2]))].name if int(match[2]) in indices else ""
+    names = [[step.name for step in program.steps] for program in programs]
+    return next((same[0] or max(same) for same in zip_longest(*names, fillvalue="") if len(set(same)) > 1), "")
 
 
 def _unnamed(program: ProgramModel) -> ProgramModel:

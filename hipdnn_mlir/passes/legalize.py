@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from torch_mlir import ir
-from torch_mlir.dialects import bufferization, func, linalg, tensor
+from torch_mlir.dialects import bufferization, func, tensor
 
 from ..errors import Reject, UnsupportedError
 from ..ir.blocks import functions, operations
@@ -174,6 +174,8 @@ def reshape(value: ir.Value, dims: Dims) -> ir.Value:
 
 def permute(value: ir.Value, order: Dims) -> ir.Value:
     """`linalg.transpose` into a new tensor."""
+    from torch_mlir.dialects import linalg  # importing it takes long, and few models need it
+
     empty = tensor.empty([value.type.shape[axis] for axis in order], value.type.element_type)
     return linalg.transpose(value, outs=[empty], permutation=order).result[0]
 
