@@ -29,11 +29,9 @@ def advice(reject: Reject, taken_by: Sequence[str], symbols: Sequence[str] = ())
     """
     known = [f"compile with --target {' or '.join(taken_by)}"] if taken_by else []
     if reject.rule == DATA_DEPENDENT:
-        known.append(
-            f"make dimensions static: {' '.join(f'--shape {name}=SIZE' for name in symbols)}"
-            if symbols
-            else "its shape depends on data: run the model in ONNX Runtime with this provider"
-        )
+        static = f"make dimensions static: {' '.join(f'--shape {name}=SIZE' for name in symbols)}"
+        of_data = "run the model in ONNX Runtime, which computes shapes as it goes"
+        known.append(static if symbols and "depends on data" not in reject.reason else of_data)
     elif reject.rule == "dtype" and "f64" in reject.reason:
         known.append("export the model in float32")
     elif reject.rule in _ADVICE:

@@ -84,6 +84,7 @@ class Explanation:
         coverage: how many nodes, and how much of the work, are where.
         reject_groups: the rejects by operator and reason, with what would change the verdict.
         conflicting_dimensions: where there is no program because of dynamic dimensions: each of these, made static alone, gives one.
+        partitions: in ONNX Runtime, the nodes of each program; else empty.
         taken_by: other targets that take what is rejected, for the first reject of each reason.
     """
 
@@ -100,6 +101,7 @@ class Explanation:
     coverage: Coverage | None = None
     reject_groups: list[RejectGroup] = field(default_factory=list)
     conflicting_dimensions: list[str] = field(default_factory=list)
+    partitions: list[list[str]] = field(default_factory=list)
     taken_by: dict[Reject, list[str]] = field(default_factory=dict, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -177,7 +179,10 @@ def explain(
 
 def with_coverage(found: Explanation, graph: OnnxGraph, symbols: Sequence[str] = ()) -> Explanation:
     """An explanation with what follows from it: where each node is, the shares of all, rejects by reason."""
-    graphs, kernels = ({region.name: region.nodes for region in regions} for regions in (found.graphs, found.launches))
+    generated = {engine.name for engine in find_target(found.target).engines if engine.is_generated}
+    regions = [*found.graphs, *found.launches]
+    kernels = {region.name: region.nodes for region in regions if region.engine in {KERNEL, *generated}}
+    graphs = {region.name: region.nodes for region in regions if region.name not in kernels}
     places = node_places(graph, graphs, kernels, found.movements, found.rejects)
     groups = group_rejects(found.rejects, found.taken_by, symbols)
     return replace(found, nodes=places, coverage=coverage(graph, places), reject_groups=groups)

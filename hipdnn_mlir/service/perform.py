@@ -58,6 +58,10 @@ class Compiler:
             dynamic_fallback=request.dynamic_fallback,
             buckets=request.buckets,
         )
+        if request.explain_file:
+            from ..report.explain_placement import explain_placement, write_explanation
+
+            write_explanation(request.explain_file, explain_placement(proto, placement, request.target))
         for partition in placement.partitions:
             if partition.is_whole:
                 self._memory.add(partition.model, _options(request), partition.lowered)

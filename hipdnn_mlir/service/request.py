@@ -31,6 +31,7 @@ class Request:
         plans: as for `hipdnn_mlir.explain`.
         placement, dynamic_fallback: as for `hipdnn_mlir.placement.place` (`place`).
         progress: messages `{"progress": text}` come before the reply.
+        explain_file: absolute path for what was placed and why not the rest, as JSON (`place`); none where empty.
     """
 
     action: Action
@@ -47,6 +48,7 @@ class Request:
     placement: str = "profitable"
     dynamic_fallback: str = "compile"
     progress: bool = False
+    explain_file: str = ""
 
     @classmethod
     def to_compile(
