@@ -23,7 +23,8 @@ class NodePlace:
     Attributes:
         name: of the node.
         op: its operator.
-        place: `graph` of a library's engine, `kernel` (the host library's functions, and code that this compiler generates), `moved` (views and copies), `folded` (computed ahead, into weights or other nodes) or `left out`.
+        place: `graph` of a library's engine; `kernel`, of the host library or written by this compiler; `moved`: views and copies;
+            `folded`: computed ahead, into weights or other nodes; `left out`.
         within: names of the graphs and kernels that it is in.
     """
 
@@ -40,8 +41,8 @@ class Coverage:
     Attributes:
         nodes: all, constants left out.
         graph, kernel, moved, folded, left_out: those in each place.
-        flops_percent: share of the floating-point operations of convolutions and matmuls that is in graphs; None where the model has none, or
-            their sizes are not known.
+        flops_percent: share of the floating-point operations of convolutions and matmuls that is in graphs; None where the model has none,
+            or their sizes are not known.
     """
 
     nodes: int

@@ -23,9 +23,7 @@ def explain_placement(model: onnx.ModelProto, placement: Placement, target: str)
     """
     graph = read_graph(model)
     ops = {node.name: node.op_type for node in graph.nodes}
-    dropped = [
-        Reject(ops.get(name, ""), "cost", reason, name) for names, reason in placement.dropped for name in names
-    ]
+    dropped = [Reject(ops.get(name, ""), "cost", reason, name) for names, reason in placement.dropped for name in names]
     found = Explanation(
         [],
         [*placement.rejects, *dropped],
