@@ -19,8 +19,8 @@ def absorb_transposes(module: ir.Operation) -> None:
     dims) or the destination is the caller's: the writer of the source writes through a view of the destination. Else the transpose stays.
     Casts that only hide strides from graph operands are dropped first.
 
-    Before: `linalg.transpose ins(%a) outs(%t)`; `"hipdnn.graph"(%t, ...)`.
-    After: `%v = memref.transpose %a (...)`; `"hipdnn.graph"(%v, ...)`.
+    Before: `linalg.transpose ins(%a) outs(%t)`; `hipdnn.graph ins(%t, ...)`.
+    After: `%v = memref.transpose %a (...)`; `hipdnn.graph ins(%v, ...)`.
     """
     for function in functions(module):
         strip_casts(function)

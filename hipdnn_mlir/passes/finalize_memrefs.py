@@ -15,7 +15,7 @@ def finalize_memrefs(module: ir.Operation) -> None:
     """Replace `linalg.transpose` and strided `memref.copy` by regions in buffer form, and erase unused views and allocations.
 
     Before: `memref.copy %a, %b : memref<2x3xf32, strided<[1, 2]>> to memref<2x3xf32>`.
-    After: `"hipdnn.graph"(%a, %b) ({ ^bb0(%x): %y = torch.aten.clone %x, %none; "hipdnn.yield"(%y) })`.
+    After: `hipdnn.graph ins(%a) outs(%b) ({ ^bb0(%x): %y = torch.aten.clone %x, %none; hipdnn.yield %y })`.
     """
     for function in functions(module):
         for op in operations(function):

@@ -29,8 +29,8 @@ def legalize(module: ir.Operation) -> None:
     Results are new buffers in the layout that hipdnn-assign-layout marked. Reshape becomes collapse/expand, slice `tensor.extract_slice`,
     transpose `linalg.transpose`, concat and pad a destination with `tensor.insert_slice`.
 
-    Before: `%y = "hipdnn.graph"(%x) ({...}) : (!torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32>`.
-    After: `%m = memref.alloc() : memref<4xf32>`; `"hipdnn.graph"(%b, %m) ({...}) : (memref<...>, memref<4xf32>) -> ()`;
+    Before: `%y = hipdnn.graph ins(%x) ({...}) : (!torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32>`.
+    After: `%m = memref.alloc() : memref<4xf32>`; `hipdnn.graph ins(%b) outs(%m) ({...}) : (memref<...>, memref<4xf32>) -> ()`;
     `bufferization.to_tensor %m restrict`.
     """
     for function in functions(module):
