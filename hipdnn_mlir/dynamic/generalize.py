@@ -15,7 +15,7 @@ from ..errors import DynamicDimensionError
 from ..ops.evaluate import Array
 from ..ops.graph import json_number
 from ..program.expressions import Size, encode
-from ..program.schema import Condition, Constant, Execute, Launch, ProgramModel
+from ..program.schema import Condition, Constant, ProgramModel
 from .facts import Values
 from .solver import Solver
 
@@ -67,10 +67,8 @@ def _nodes_at(programs: Sequence[ProgramModel], path: str) -> str:
     if match[1] == "steps" and match[2]:
         return first.steps[int(match[2])].name
     if match[2]:
-        calls = {"executables": Execute, "kernels": Launch}[match[1]]
-        users = [step for step in first.steps if isinstance(step, calls)]
-        indices = [step.executable if isinstance(step, Execute) else step.kernel for step in users]
-        return users[indices.index(int(match[2]))].name if int(match[2]) in indices else ""
+        numbers = {"executables": "executable", "kernels": "kernel"}[match[1]]
+        return next((step.name for step in first.steps if getattr(step, numbers, None) == int(match[2])), "")
     names = [[step.name for step in program.steps] for program in programs]
     return next((same[0] or max(same) for same in zip_longest(*names, fillvalue="") if len(set(same)) > 1), "")
 

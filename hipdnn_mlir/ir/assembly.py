@@ -47,8 +47,8 @@ def module_text(module: ir.Operation, *, debug_info: bool = False, large_element
 def readable_text(text: str) -> str:
     """What MLIR printed, with the steps of the hipdnn dialect as `hipdnn.graph ins(...) outs(...)`."""
     lines = text.split("\n")
-    for match, start, end in _regions(lines, _GENERIC):
-        lines[start] = _readable(match, lines[end]) + match["rest"]
+    for opened, start, end in _regions(lines, _GENERIC):
+        lines[start] = _readable(opened, lines[end]) + opened["rest"]
         lines[end] = _without(lines[end], _SIZES)
     for number, line in enumerate(lines):
         if (yielded := _YIELD_GENERIC.fullmatch(line)) is not None:
@@ -63,10 +63,10 @@ def readable_text(text: str) -> str:
 def generic_text(text: str) -> str:
     """The steps of the hipdnn dialect in the generic form, which MLIR's parser reads; those that are in it stay as they are."""
     lines = text.split("\n")
-    for match, start, end in _regions(lines, _READABLE):
-        lines[start] = f'{match["left"]}"{match["name"]}"({_operands(match)}){match["rest"]}'
+    for opened, start, end in _regions(lines, _READABLE):
+        lines[start] = f'{opened["left"]}"{opened["name"]}"({_operands(opened)}){opened["rest"]}'
         closing, _, rest = lines[end].partition("})")
-        lines[end] = f"{closing}}}){_with(rest, [_operand_sizes(match), _result_sizes(match)])}"
+        lines[end] = f"{closing}}}){_with(rest, [_operand_sizes(opened), _result_sizes(opened)])}"
     for number, line in enumerate(lines):
         if (yielded := _YIELD_READABLE.fullmatch(line)) is not None:
             indent, operands, types, location = (group or "" for group in yielded.groups())
