@@ -84,7 +84,10 @@ def test_placement_is_shown_with_the_reason_when_there_is_no_program(
     assert [graph.nodes for graph in found.graphs] == [["Relu_0"]]
     assert "the steps of the program differ between sizes of a dynamic dimension" in found.no_program
     assert found.plans_not_asked == "the model has no program"
-    assert f"no program: {found.no_program}" in str(found)
+    assert f"there is no program: {found.no_program}" in " ".join(str(found).split())
+    assert found.no_program.startswith("Relu_0: ")  # the node from which on the steps differ
+    assert found.conflicting_dimensions == ["m"]
+    assert "With --shape m=SIZE there is one." in str(found)
     for extra in ([], ["--json"]):
         cli.app(["explain", str(tmp_path / "m.onnx"), "--in-process", *extra], standalone_mode=False)
     shown, data = capsys.readouterr().out.split("{", 1)

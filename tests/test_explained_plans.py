@@ -90,7 +90,7 @@ def test_a_device_of_another_architecture_is_not_asked(monkeypatch: pytest.Monke
     monkeypatch.setattr(plans, "open_device", lambda *_, **__: Device("gfx90a"))
     found = hipdnn_mlir.explain(convolution(), target="gfx942", plans=True)
     assert found.refused == []
-    assert "plans were not tried: the device here is for target 'gfx90a'" in str(found)
+    assert "Plans were not asked for: the device here is for target 'gfx90a'" in str(found)
 
 
 def test_no_plans_are_asked_for_where_operations_are_rejected() -> None:

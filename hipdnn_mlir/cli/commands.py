@@ -56,18 +56,22 @@ def compile_(given: SimpleNamespace) -> int:
 
 def explain(given: SimpleNamespace) -> int:
     """Show which nodes form which graph on which engine, and why others are left out."""
-    from .explanation import explanation
+    from ..report.explain_text import comparison_lines, explanation_lines
 
+    targets = given.target or ["host"]
+    if len(targets) > 1 and given.plans:
+        raise ModelError("plans are asked of one library", where="--plans", hint="give one --target")
     request = Request.to_explain(
         given.model,
-        target=given.target,
+        targets=targets,
         precision=given.precision,
         shapes=given.shapes,
         buckets=given.buckets,
         plans=given.plans,
     )
     data = _perform(request, f"explaining {given.model.name}", given)
-    show(given, lambda: data, lambda: explanation(data))
+    lines = comparison_lines if request.targets else explanation_lines
+    show(given, lambda: data, lambda: "\n".join(lines(data)))
     return 0
 
 

@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from torch_mlir import ir
+from torch_mlir.passmanager import PassManager
 
-from hipdnn_mlir_runtime.errors import HipdnnMlirError
+from hipdnn_mlir_runtime.errors import HipdnnMlirError, PassError, UnsupportedError
 
 from ..extension import load_extensions
+from ..ir.assembly import module_text
 from ..ir.dialect import make_context
 from ..ir.module_pass import PASSES
 from ..ops.spec import Refusal
-from ..passes.pipeline import PIPELINES, build, split_top_level
+from ..passes.pipeline import PIPELINES, build, pass_name, single_passes, split_top_level
+from .diagnostics import Diagnostic, Source, report_unexpected, split_source
 
-_SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
 _WRAPPED = re.compile(r"\s*builtin\.module\((.*)\)\s*", re.DOTALL)
 
 
@@ -85,6 +87,19 @@ def _parser() -> argparse.ArgumentParser:
         help="compare diagnostics with // expected-error@+N {{text}} comments",
     )
     parser.add_argument("--mlir-print-debuginfo", action="store_true", help="print locations")
+    for when in ("before", "after"):
+        parser.add_argument(
+            f"--mlir-print-ir-{when}-all",
+            action="store_true",
+            help=f"print the IR {when} every pass, to standard error",
+        )
+        parser.add_argument(
+            f"--mlir-print-ir-{when}",
+            action="append",
+            metavar="PASS",
+            help=f"print the IR {when} these passes: cse,canonicalize",
+        )
+    parser.add_argument("--mlir-timing", action="store_true", help="print the time of each pass, to standard error")
     return parser
 
 
@@ -117,17 +132,17 @@ def _run(options: argparse.Namespace, pipeline: str) -> int:
         text = sys.stdin.read() if options.file == "-" else Path(options.file).read_text()
     except OSError as error:
         raise HipdnnMlirError(f"cannot read: {error.strerror}", where=options.file, hint="check the path") from error
-    parts = _SPLIT.split(text) if options.split_input_file else [text]
+    name = "<stdin>" if options.file == "-" else options.file
     context = make_context()
     outputs, failures = [], 0
-    for part in parts:
-        diagnostics: list[_Kept] = []
-        printed = _process(part, pipeline, context, diagnostics, debug_info=options.mlir_print_debuginfo)
+    for part in split_source(name, text) if options.split_input_file else [Source(name, text)]:
+        diagnostics: list[Diagnostic] = []
+        printed = _process(part, pipeline, context, diagnostics, options)
         if options.verify_diagnostics:
-            failures += _unexpected(part, diagnostics)
+            failures += report_unexpected(part, diagnostics)
         elif printed is None:
             failures += 1
-            sys.stderr.write("".join(f"{d.location}: error: {d.message}\n" for d in diagnostics))
+            sys.stderr.write("".join(f"{part.message(found)}\n" for found in diagnostics))
         if printed is not None:
             outputs.append(printed)
     if not options.verify_diagnostics:
@@ -136,64 +151,65 @@ def _run(options: argparse.Namespace, pipeline: str) -> int:
 
 
 def _process(
-    text: str, pipeline: str, context: ir.Context, diagnostics: list["_Kept"], *, debug_info: bool
+    source: Source, pipeline: str, context: ir.Context, diagnostics: list[Diagnostic], options: argparse.Namespace
 ) -> str | None:
     """Parse, run and print one module; None where it failed, the diagnostics then say why."""
 
     def keep(diagnostic: ir.Diagnostic) -> bool:
-        diagnostics.append(_Kept(str(diagnostic.location), diagnostic.message))
+        diagnostics.append(Diagnostic(str(diagnostic.location), diagnostic.message))
         return True
 
     with context, ir.Location.unknown():
+        manager = _manager(pipeline, options)
         handler = context.attach_diagnostic_handler(keep)
         try:
-            module = ir.Module.parse(text)
-            build(pipeline).run(module.operation)
-            return str(module.operation.get_asm(enable_debug_info=debug_info)).rstrip() + "\n"
+            module = ir.Module.parse(source.generic)
+            manager.run(module.operation)
+            return module_text(module.operation, debug_info=options.mlir_print_debuginfo)
         except Refusal as refusal:
-            diagnostics.append(_Kept("module", f"not a module of the torch dialect: {refusal.reason}"))
+            diagnostics.append(Diagnostic("", f"not a module of the torch dialect: {refusal.reason}"))
             return None
+        except (PassError, UnsupportedError) as error:
+            error.where = error.where or source.name
+            raise
         except ir.MLIRError as error:
-            known = {d.message for d in diagnostics}
+            known = {found.message for found in diagnostics}
             diagnostics += [
-                _Kept(str(d.location), d.message) for d in error.error_diagnostics if d.message not in known
+                Diagnostic(str(found.location), found.message)
+                for found in error.error_diagnostics
+                if found.message not in known
             ]
             return None
         finally:
             handler.detach()
 
 
-class _Kept:
-    """A diagnostic that outlives the callback that reported it."""
+def _manager(pipeline: str, options: argparse.Namespace) -> PassManager:
+    """The pass manager of a pipeline, with what the command line wants to see of it."""
+    printers = {
+        "Before": (options.mlir_print_ir_before_all, _names(options.mlir_print_ir_before)),
+        "After": (options.mlir_print_ir_after_all, _names(options.mlir_print_ir_after)),
+    }
+    run = {pass_name(element) for element in single_passes(pipeline)}
+    unknown = sorted(set().union(*(names for _, names in printers.values())) - run)
+    if unknown:
+        known = ", ".join(sorted(run)) or "none"
+        raise HipdnnMlirError(f"pass {unknown[0]} to print the IR of does not run", expected=f"one of: {known}")
 
-    def __init__(self, location: str, message: str) -> None:
-        self.location = location
-        self.message = message
+    def look(when: str, element: str, module: ir.Operation) -> None:
+        every, names = printers[when]
+        if every or pass_name(element) in names:
+            text = module_text(module, debug_info=options.mlir_print_debuginfo)
+            sys.stderr.write(f"// -----// IR Dump {when} {element} //----- //\n{text}\n")
+
+    manager = build(pipeline, look=look if any(every or names for every, names in printers.values()) else None)
+    if options.mlir_timing:
+        manager.enable_timing()
+    return manager
 
 
-_EXPECTED = re.compile(r"expected-error(?:@([+-]\d+))?\s*\{\{(.*?)\}\}")
-
-
-def _unexpected(text: str, diagnostics: Sequence[_Kept]) -> int:
-    """Report expectations without a diagnostic and diagnostics nobody expected; returns their number."""
-    expected = [
-        (index + 1 + int(m.group(1) or 0), m.group(2))
-        for index, line in enumerate(text.splitlines())
-        for m in _EXPECTED.finditer(line)
-    ]
-    left = list(diagnostics)
-    problems = []
-    for line, message in expected:
-        found = next(
-            (d for d in left if message in d.message and (f":{line}:" in d.location or "unknown" in d.location)), None
-        )
-        if found is None:
-            problems.append(f"line {line}: expected error {message!r} was not produced")
-        else:
-            left.remove(found)
-    problems += [f"{d.location}: unexpected error: {d.message}" for d in left]
-    sys.stderr.write("".join(f"{problem}\n" for problem in problems))
-    return len(problems)
+def _names(given: Sequence[str] | None) -> set[str]:
+    return {name for text in given or () for name in text.split(",")}
 
 
 def _write(path: str | None, text: str) -> None:

@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -36,7 +38,11 @@ def generalize(
         DynamicDimensionError: a number that is no expression of the symbols, or steps that differ.
     """
     merger = _Merger(solver)
-    made: ProgramModel = merger.merge([_unnamed(program) for program in programs], "program")
+    try:
+        made: ProgramModel = merger.merge([_unnamed(program) for program in programs], "program")
+    except DynamicDimensionError as error:
+        error.where = _nodes_at(programs, error.where or "") or error.where
+        raise
     for executable in made.executables:
         executable.name = f"g_{_digest(executable.descriptors)}"
     for kernel in made.kernels:
@@ -51,6 +57,21 @@ def generalize(
     made.conditions = [Condition(*condition, node) for condition, node in solver.conditions.items()]
     made.expressions = solver.table.to_list()
     return made
+
+
+def _nodes_at(programs: Sequence[ProgramModel], path: str) -> str:
+    """The ONNX nodes of what lies at a path in the programs; of the first step that differs, where they differ in number."""
+    first = programs[0]
+    match = re.match(r"program\.(steps|executables|kernels)(?:\[(\d+)\])?", path)
+    if match is None:
+        return ""
+    if match[1] == "steps" and match[2]:
+        return first.steps[int(match[2])].name
+    if match[2]:
+        numbers = {"executables": "executable", "kernels": "kernel"}[match[1]]
+        return next((step.name for step in first.steps if getattr(step, numbers, None) == int(match[2])), "")
+    names = [[step.name for step in program.steps] for program in programs]
+    return next((same[0] or max(same) for same in zip_longest(*names, fillvalue="") if len(set(same)) > 1), "")
 
 
 def _unnamed(program: ProgramModel) -> ProgramModel:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import numpy_helper
-from onnx.reference import ReferenceEvaluator
 
 from hipdnn_mlir_runtime.errors import DynamicDimensionError
 
@@ -246,6 +245,8 @@ def _evaluate(node: onnx.NodeProto, feeds: dict[str, Array], model: onnx.ModelPr
     outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
     graph = onnx.helper.make_graph([node], "constant", inputs, outputs)
     single = onnx.helper.make_model(graph, opset_imports=list(model.opset_import), ir_version=model.ir_version)
+    from onnx.reference import ReferenceEvaluator  # importing it takes long, and many models need none
+
     try:
         results = ReferenceEvaluator(single).run(None, feeds)
     except Exception as error:  # noqa: BLE001 - onnx's evaluator raises anything; what it cannot fold is left in the graph

@@ -1,5 +1,6 @@
 """Regions that a target takes: dry runs of the emission that later compiles them, judged by the target."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from torch_mlir import ir
@@ -91,7 +92,10 @@ def is_taken(op: ir.OpView, target: Target) -> bool:
 
 def rejects(module: ir.Operation, target: Target) -> list[Reject]:
     """Every op left outside regions that is not a data movement either, with the reason."""
-    rejected = []
+    return [reject for _, reject in _left_out(module, target)]
+
+
+def _left_out(module: ir.Operation, target: Target) -> Iterator[tuple[ir.OpView, Reject]]:
     for function in public_functions(module):
         for op in operations(function):
             if isinstance(op, RegionOp | func.ReturnOp) or is_constant(op):
@@ -99,8 +103,21 @@ def rejects(module: ir.Operation, target: Target) -> list[Reject]:
             found = lookup(op)
             reject = found if isinstance(found, Reject) else _why_outside(op, found, target)
             if reject is not None:
-                rejected.append(reject)
-    return rejected
+                yield op, reject
+
+
+def takers(module: ir.Operation, target: Target, others: Sequence[Target]) -> dict[Reject, list[str]]:
+    """Which other targets take an op that this one leaves out, for the first op of each name and reason."""
+    found: dict[Reject, list[str]] = {}
+    seen: set[tuple[str, str, str]] = set()
+    for op, reject in _left_out(module, target):
+        key = (reject.op, reject.rule, reject.reason)
+        known = lookup(op)
+        if key in seen or isinstance(known, Reject):
+            continue
+        seen.add(key)
+        found[reject] = [other.name for other in others if _why_outside(op, known, other) is None]
+    return found
 
 
 def _why_outside(op: ir.OpView, found: Found, target: Target) -> Reject | None:

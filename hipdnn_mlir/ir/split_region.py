@@ -25,9 +25,9 @@ def split(graph: GraphOp, is_taken: Callable[[GraphOp, GraphOp], bool]) -> tuple
 
     The epilogue is cut where it meets an operand of the result's size (a residual), else right behind the first op.
 
-    Before: `"hipdnn.graph"(%x, %w, %r, %y) ({ ...convolution...; ...add...; ...relu... })`.
-    After: `%m = memref.alloc`; `"hipdnn.graph"(%x, %w, %m) ({ ...convolution... })`;
-    `"hipdnn.graph"(%m, %r, %y) ({ ...add...; ...relu... })`.
+    Before: `hipdnn.graph ins(%x, %w, %r) outs(%y) ({ ...convolution...; ...add...; ...relu... })`.
+    After: `%m = memref.alloc`; `hipdnn.graph ins(%x, %w) outs(%m) ({ ...convolution... })`;
+    `hipdnn.graph ins(%m, %r) outs(%y) ({ ...add...; ...relu... })`.
 
     Args:
         graph: the region, with the attribute REFUSED, which its halves get.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from torch_mlir import ir
-from torch_mlir.dialects import linalg, memref
+from torch_mlir.dialects import memref
 
 from ..ops.strides import Dims, Strides, restride
 from .dialect import RegionOp
@@ -94,6 +94,11 @@ def permutation(transpose: memref.TransposeOp) -> Dims:
     return tuple(dim.position for dim in transpose.permutation.value.results)
 
 
+def is_transpose(op: ir.OpView) -> bool:
+    """Whether an op is a `linalg.transpose`; asked by name, because importing the dialect takes long and few models need it."""
+    return str(op.operation.name) == "linalg.transpose"
+
+
 def can_retype(value: ir.Value, source: ir.MemRefType, ignored: ir.OpView | None = None) -> bool:
     """Whether every use of `value` works when it has memref type `source`.
 
@@ -105,7 +110,7 @@ def can_retype(value: ir.Value, source: ir.MemRefType, ignored: ir.OpView | None
         for user in readers(value):
             if user == ignored or isinstance(user, RegionOp | memref.CopyOp):
                 continue
-            if isinstance(user, linalg.TransposeOp) and user.input == value:
+            if is_transpose(user) and user.input == value:
                 continue
             kind = view_type(user, source) if isinstance(user, VIEWS) else None
             if kind is None:

@@ -1,14 +1,14 @@
 """hipdnn-absorb-transposes: a transpose of a buffer becomes a view, on the side that its readers and writers allow."""
 
 from torch_mlir import ir
-from torch_mlir.dialects import func, linalg, memref
+from torch_mlir.dialects import func, memref
 
 from ..ir.blocks import functions, operations
 from ..ir.buffers import erase_allocation, hoist, transposed_type, transposed_view
 from ..ir.dialect import RegionOp
 from ..ir.module_pass import module_pass
 from ..ir.view import producer
-from ..ir.views import allocation, can_retype, retype_uses
+from ..ir.views import allocation, can_retype, is_transpose, retype_uses
 
 
 @module_pass("hipdnn-absorb-transposes")
@@ -19,13 +19,13 @@ def absorb_transposes(module: ir.Operation) -> None:
     dims) or the destination is the caller's: the writer of the source writes through a view of the destination. Else the transpose stays.
     Casts that only hide strides from graph operands are dropped first.
 
-    Before: `linalg.transpose ins(%a) outs(%t)`; `"hipdnn.graph"(%t, ...)`.
-    After: `%v = memref.transpose %a (...)`; `"hipdnn.graph"(%v, ...)`.
+    Before: `linalg.transpose ins(%a) outs(%t)`; `hipdnn.graph ins(%t, ...)`.
+    After: `%v = memref.transpose %a (...)`; `hipdnn.graph ins(%v, ...)`.
     """
     for function in functions(module):
         strip_casts(function)
         for op in operations(function):
-            if isinstance(op, linalg.TransposeOp):
+            if is_transpose(op):
                 _forward(op) or _backward(op)
 
 
@@ -46,7 +46,7 @@ def _uncast(value: ir.Value) -> ir.Value:
     return value
 
 
-def _forward(transpose: linalg.TransposeOp) -> bool:
+def _forward(transpose: ir.OpView) -> bool:
     """Readers of the destination see a view of the source."""
     source, destination, order = transpose.input, transpose.init, tuple(transpose.permutation)
     kind = transposed_type(source.type, order)
@@ -61,7 +61,7 @@ def _forward(transpose: linalg.TransposeOp) -> bool:
     return True
 
 
-def _backward(transpose: linalg.TransposeOp) -> bool:
+def _backward(transpose: ir.OpView) -> bool:
     """The writer of the source writes through a view of the destination."""
     source, destination, order = transpose.input, transpose.init, tuple(transpose.permutation)
     inverse = tuple(order.index(axis) for axis in range(len(order)))

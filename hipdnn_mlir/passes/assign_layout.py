@@ -31,7 +31,7 @@ def assign_layout(module: ir.Operation, *, target: str = "host") -> None:
     Regions with an operation that the target runs channels-last (convolutions, pooling) get channels-last results and operands; other
     regions, concatenations and borders follow their operands; a value that only the caller reads stays in C order.
 
-    Before: `%y = "hipdnn.graph"(%x, %w) ...` with a convolution. After: a graph that copies %x, marked `channels_last`, in front of it, and
+    Before: `%y = hipdnn.graph ins(%x, %w) ...` with a convolution. After: a graph that copies %x, marked `channels_last`, before it, and
     `hipdnn.layouts = ["channels_last"]` on it.
 
     Args:

@@ -1,13 +1,13 @@
 """hipdnn-finalize-memrefs: what still moves data becomes a region that copies; contiguous copies stay `memref.copy`."""
 
 from torch_mlir import ir
-from torch_mlir.dialects import linalg, memref
+from torch_mlir.dialects import memref
 
 from ..ir.blocks import functions, operations
 from ..ir.buffers import transposed_view
 from ..ir.copies import copy_buffer
 from ..ir.module_pass import module_pass
-from ..ir.views import VIEWS, is_contiguous
+from ..ir.views import VIEWS, is_contiguous, is_transpose
 
 
 @module_pass("hipdnn-finalize-memrefs")
@@ -15,12 +15,12 @@ def finalize_memrefs(module: ir.Operation) -> None:
     """Replace `linalg.transpose` and strided `memref.copy` by regions in buffer form, and erase unused views and allocations.
 
     Before: `memref.copy %a, %b : memref<2x3xf32, strided<[1, 2]>> to memref<2x3xf32>`.
-    After: `"hipdnn.graph"(%a, %b) ({ ^bb0(%x): %y = torch.aten.clone %x, %none; "hipdnn.yield"(%y) })`.
+    After: `hipdnn.graph ins(%a) outs(%b) ({ ^bb0(%x): %y = torch.aten.clone %x, %none; hipdnn.yield %y })`.
     """
     for function in functions(module):
         for op in operations(function):
             match op:
-                case linalg.TransposeOp():
+                case _ if is_transpose(op):
                     with ir.InsertionPoint(op), op.location:
                         shown = transposed_view(op.input, tuple(op.permutation))
                         copy_buffer(shown, op.init, op.location)

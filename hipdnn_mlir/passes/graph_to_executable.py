@@ -29,9 +29,9 @@ def graph_to_executable(module: ir.Operation, *, target: str = "host", refused: 
     A graph that the library has refused is split, then left to the engine of last resort, then an error.
     An operand whose strides the graph cannot take is copied to C order first; a result whose strides it cannot write is copied from there.
 
-    Before: `"hipdnn.graph"(%x, %w, %y) ({...})` on memrefs.
+    Before: `hipdnn.graph ins(%x, %w) outs(%y) ({...})` on memrefs.
     After: `"hipdnn.executable"() {sym_name = "g_...", descriptors = "[...]"}` once, and
-    `"hipdnn.execute"(%x, %w, %y) {executable = @g_...}`.
+    `hipdnn.execute @g_... ins(%x, %w) outs(%y)`.
 
     Args:
         module: the module operation.

@@ -29,9 +29,9 @@ def launch_to_kernel(module: ir.Operation, *, target: str = "host") -> None:
 
     An operand whose strides the kernel cannot take is copied to C order first.
 
-    Before: `"hipdnn.launch"(%data, %indices, %y) ({...})` on memrefs.
+    Before: `hipdnn.launch ins(%data, %indices) outs(%y) ({...})` on memrefs.
     After: `"hipdnn.kernel"() {sym_name = "k_...", description = "{...}"}` once, and
-    `"hipdnn.launch_kernel"(%data, %indices, %y) {kernel = @k_...}`.
+    `hipdnn.launch_kernel @k_... ins(%data, %indices) outs(%y)`.
 
     Args:
         module: the module operation.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from torch_mlir import ir
-from torch_mlir.dialects import bufferization, func, linalg, tensor
+from torch_mlir.dialects import bufferization, func, tensor
 
 from hipdnn_mlir_runtime.errors import Reject, UnsupportedError
 
@@ -30,8 +30,8 @@ def legalize(module: ir.Operation) -> None:
     Results are new buffers in the layout that hipdnn-assign-layout marked. Reshape becomes collapse/expand, slice `tensor.extract_slice`,
     transpose `linalg.transpose`, concat and pad a destination with `tensor.insert_slice`.
 
-    Before: `%y = "hipdnn.graph"(%x) ({...}) : (!torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32>`.
-    After: `%m = memref.alloc() : memref<4xf32>`; `"hipdnn.graph"(%b, %m) ({...}) : (memref<...>, memref<4xf32>) -> ()`;
+    Before: `%y = hipdnn.graph ins(%x) ({...}) : (!torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32>`.
+    After: `%m = memref.alloc() : memref<4xf32>`; `hipdnn.graph ins(%b) outs(%m) ({...}) : (memref<...>, memref<4xf32>) -> ()`;
     `bufferization.to_tensor %m restrict`.
     """
     for function in functions(module):
@@ -175,6 +175,8 @@ def reshape(value: ir.Value, dims: Dims) -> ir.Value:
 
 def permute(value: ir.Value, order: Dims) -> ir.Value:
     """`linalg.transpose` into a new tensor."""
+    from torch_mlir.dialects import linalg  # importing it takes long, and few models need it
+
     empty = tensor.empty([value.type.shape[axis] for axis in order], value.type.element_type)
     return linalg.transpose(value, outs=[empty], permutation=order).result[0]
 

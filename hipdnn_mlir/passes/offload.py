@@ -17,7 +17,7 @@ def offload(module: ir.Operation, *, target: str = "host") -> None:
     inside. What no engine takes stays where it is.
 
     Before: `%y = torch.aten.convolution %x, %w, ...`; `%z = torch.aten.relu %y`.
-    After: `%z = "hipdnn.graph"(%x, %w) ({ ^bb0(%a, %b): ...convolution...; ...relu...; "hipdnn.yield"(%r) })`.
+    After: `%z = hipdnn.graph ins(%x, %w) ({ ^bb0(%a, %b): ...convolution...; ...relu...; hipdnn.yield %r })`.
 
     Args:
         module: the module operation.

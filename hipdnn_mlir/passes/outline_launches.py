@@ -14,7 +14,7 @@ def outline_launches(module: ir.Operation, *, target: str = "host") -> None:
     """Group the ops that hipdnn-offload left into `hipdnn.launch` regions: elementwise ones as far as one kernel can, others alone.
 
     Before: `%y = torch.aten.bitwise_and.Tensor %x, %m`; `%z = torch.aten.bitwise_not %y`.
-    After: `%z = "hipdnn.launch"(%x, %m) ({ ^bb0(%a, %b): ...bitwise_and...; ...bitwise_not...; "hipdnn.yield"(%r) })`.
+    After: `%z = hipdnn.launch ins(%x, %m) ({ ^bb0(%a, %b): ...bitwise_and...; ...bitwise_not...; hipdnn.yield %r })`.
 
     Args:
         module: the module operation.

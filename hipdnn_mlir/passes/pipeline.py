@@ -3,9 +3,10 @@
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from torch_mlir import ir
 from torch_mlir.passmanager import PassManager
@@ -13,6 +14,7 @@ from torch_mlir.passmanager import PassManager
 from hipdnn_mlir_runtime.errors import HipdnnMlirError, PassError
 from hipdnn_mlir_runtime.precision import TF32, UNCHANGED
 
+from ..ir.assembly import module_text
 from ..ir.module_pass import PASSES
 from ..targets.table import target_name
 from . import (  # noqa: F401 - importing a pass registers it
@@ -105,6 +107,10 @@ OFFLOAD_STEPS = (
     Step("graph-to-executable", "hipdnn-graph-to-executable", "descriptors with the strides buffers have"),
     Step("reuse-operands", "hipdnn-reuse-operands", "kernels write where they read, in memory that caches still have"),
 )
+_NESTED = re.compile(r"([\w.]+)\((.*)\)", re.DOTALL)
+When = Literal["Before", "After"]
+Look = Callable[[When, str, ir.Operation], None]
+"""Is shown the module before or after a pass, which is given as in a textual pipeline."""
 STEPS = TORCH_STEPS + OFFLOAD_STEPS
 PIPELINES = {"hipdnn-offload-pipeline": STEPS[1:], "hipdnn-onnx-pipeline": STEPS}
 
@@ -122,9 +128,25 @@ def split_top_level(text: str) -> list[str]:
     return [*parts, current.strip()] if current.strip() else parts
 
 
+def single_passes(pipeline: str) -> list[str]:
+    """The passes of a textual pipeline one by one: `func.func(a,b),c` -> `func.func(a)`, `func.func(b)`, `c`."""
+    elements = []
+    for element in split_top_level(pipeline):
+        nested = _NESTED.fullmatch(element)
+        inner = single_passes(nested[2]) if nested else []
+        elements += [f"{nested[1]}({name})" for name in inner] if nested else [element]
+    return elements
+
+
+def pass_name(element: str) -> str:
+    """The name of a single pass, without options and what it is nested in: `func.func(a{b=c})` -> `a`."""
+    nested = _NESTED.fullmatch(element)
+    return pass_name(nested[2]) if nested else parse_element(element)[0]
+
+
 def parse_element(element: str) -> tuple[str, dict[str, str]]:
     """Name and options of one pipeline element: `hipdnn-offload{target=host}` -> ("hipdnn-offload", {"target": "host"})."""
-    match = re.fullmatch(r"([\w.-]+)\s*(?:\{(.*)\})?", element, re.DOTALL)
+    match = re.fullmatch(r"([\w.-]+)\s*(?:\{(.*)\})?", element.strip(), re.DOTALL)
     if match is None:
         return element, {}
     pairs = (item.partition("=") for item in (match.group(2) or "").split())
@@ -145,30 +167,46 @@ def _python_pass(name: str, options: dict[str, str]) -> Callable[[ir.Operation, 
     return run
 
 
-def build(pipeline: str, defaults: dict[str, str] | None = None) -> PassManager:
+def build(pipeline: str, defaults: dict[str, str] | None = None, look: Look | None = None) -> PassManager:
     """A pass manager over builtin.module for a list of passes, ours and MLIR's mixed.
 
     Args:
         pipeline: elements separated by commas, without the enclosing `builtin.module(...)`.
         defaults: values for options of our passes that take them and do not name them.
+        look: is shown the module before and after every single pass.
 
     Raises:
         HipdnnMlirError: an option of our passes that does not exist, or a pass that MLIR does not know.
     """
     manager = PassManager("builtin.module")
-    for element in split_top_level(pipeline):
-        name, options = parse_element(element)
-        if name in PASSES:
-            known = {key: value for key, value in (defaults or {}).items() if key in PASSES[name].options}
-            manager.add(_python_pass(name, known | options), name=name, argument=name)
-            continue
-        try:
-            manager.add(element)
-        except ValueError as error:
-            raise HipdnnMlirError(
-                f"unknown pass or option in {element!r}", hint="see hipdnn-opt --help for the list"
-            ) from error
+    for element in single_passes(pipeline) if look else split_top_level(pipeline):
+        if look:
+            manager.add(_looking(look, "Before", element), name="print")
+        _add(manager, element, defaults or {})
+        if look:
+            manager.add(_looking(look, "After", element), name="print")
     return manager
+
+
+def _add(manager: PassManager, element: str, defaults: Mapping[str, str]) -> None:
+    name, options = parse_element(element)
+    if name in PASSES:
+        known = {key: value for key, value in defaults.items() if key in PASSES[name].options}
+        manager.add(_python_pass(name, known | options), name=name, argument=name)
+        return
+    try:
+        manager.add(element)
+    except ValueError as error:
+        raise HipdnnMlirError(
+            f"unknown pass or option in {element!r}", hint="see hipdnn-opt --help for the list"
+        ) from error
+
+
+def _looking(look: Look, when: When, element: str) -> Callable[[ir.Operation, object], None]:
+    def run(operation: ir.Operation, _: object) -> None:
+        look(when, element, operation.operation)
+
+    return run
 
 
 class Runner:
@@ -239,7 +277,7 @@ class Runner:
             return
         self._dump_ir.mkdir(parents=True, exist_ok=True)
         path = self._dump_ir / f"{len(self.elapsed_ms):02d}-{step.name}.mlir"
-        path.write_text(str(module.get_asm(large_elements_limit=16, enable_debug_info=False)))
+        path.write_text(module_text(module, large_elements_limit=16))
         logger.info("wrote %s", path)
 
 

@@ -18,8 +18,8 @@ def reuse_operands(module: ir.Operation) -> None:
 
     One buffer less is alive, and a GPU finds in its cache what it writes to.
 
-    Before: `%b = memref.alloc()`; `"hipdnn.launch_kernel"(%a, %b)`; `"hipdnn.execute"(%b, %w, %y)`.
-    After: `"hipdnn.launch_kernel"(%a, %a)`; `"hipdnn.execute"(%a, %w, %y)`.
+    Before: `%b = memref.alloc()`; `hipdnn.launch_kernel ins(%a) outs(%b)`; `hipdnn.execute ins(%b, %w) outs(%y)`.
+    After: `hipdnn.launch_kernel ins(%a) outs(%a)`; `hipdnn.execute ins(%a, %w) outs(%y)`.
     """
     places = {op.sym_name.value: op.overwrites for op in operations(module) if isinstance(op, KernelOp)}
     for function in functions(module):

@@ -29,8 +29,8 @@ def write_in_place(module: ir.Operation) -> None:
 
     A reshape between the two moves to the other side: the place is seen in the buffer's shape.
 
-    Before: `%a = memref.alloc()`; `"hipdnn.graph"(%x, %a)`; `%s = memref.subview %whole[...]`; `memref.copy %a, %s`.
-    After: `%s = memref.subview %whole[...]`; `"hipdnn.graph"(%x, %s)`.
+    Before: `%a = memref.alloc()`; `hipdnn.graph ins(%x) outs(%a)`; `%s = memref.subview %whole[...]`; `memref.copy %a, %s`.
+    After: `%s = memref.subview %whole[...]`; `hipdnn.graph ins(%x) outs(%s)`.
     """
     for function in functions(module):
         for op in operations(function):

@@ -1,6 +1,6 @@
 """Estimated times: of ONNX nodes on the host's CPU, of programs on the target."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -41,16 +41,21 @@ def node_us(graph: OnnxGraph, types: Types, index: int, rates: Rates) -> float:
     """Estimated time of one ONNX node."""
     node = graph.nodes[index]
     moved = sum(value_bytes(graph, types, name) for name in dict.fromkeys([*node.input, *node.output]) if name)
+    return rates.time_us(node_flops(graph, types, node), moved)
+
+
+def is_counted(node: onnx.NodeProto) -> bool:
+    """Whether `node_flops` counts the work of a node."""
+    return node.op_type in _CONVOLUTIONS | _MATMULS | {"ConvTranspose"}
+
+
+def node_flops(graph: OnnxGraph, types: Types, node: onnx.NodeProto) -> float:
+    """Floating-point operations of convolutions and matmuls; 0 of what else there is, which waits for memory."""
 
     def dims(name: str) -> Dims:
         tensor = graph.constants.get(name)
         return tuple(tensor.dims) if tensor is not None else types.dims.get(name, ())
 
-    return rates.time_us(_node_flops(node, dims), moved)
-
-
-def _node_flops(node: onnx.NodeProto, dims: Callable[[str], Dims]) -> float:
-    """Of convolutions and matmuls; what else there is waits for memory."""
     results = sum(prod(dims(name)) for name in node.output if name)
     if node.op_type in _CONVOLUTIONS:
         return 2.0 * results * prod(dims(node.input[1])[1:])

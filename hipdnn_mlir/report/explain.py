@@ -10,8 +10,8 @@ import onnx
 from torch_mlir import ir
 from torch_mlir.dialects import func, torch
 
-from hipdnn_mlir_runtime.errors import ModelError, Reject, UnsupportedError
-from hipdnn_mlir_runtime.precision import UNCHANGED, find_precision
+from hipdnn_mlir_runtime.errors import DynamicDimensionError, ModelError, Reject, UnsupportedError
+from hipdnn_mlir_runtime.precision import UNCHANGED, Precision, find_precision
 
 from ..compiler.compile import ModelLike, has_code
 from ..compiler.lower import lower
@@ -24,7 +24,7 @@ from ..frontend.prepare import with_shapes
 from ..frontend.sizes.input_sizes import input_sizes
 from ..frontend.sizes.samples import samples_for
 from ..ir.blocks import functions, operations
-from ..ir.claims import ENGINE
+from ..ir.claims import ENGINE, takers
 from ..ir.dialect import GraphOp, LaunchOp
 from ..ir.imported import Imported
 from ..ir.region import region_graph, region_kernel
@@ -32,11 +32,15 @@ from ..ir.view import is_constant, node_name, node_names
 from ..ops.graph import summary
 from ..ops.strides import Dims
 from ..placement import place
+from ..placement.graph import OnnxGraph, read_graph
 from ..placement.plans import lowered_here, why_not_asked
 from ..program.schema import Execute, ProgramModel
-from ..targets.table import find_target
+from ..targets.table import TARGETS, TargetName, find_target, target_name
+from .coverage import Coverage, NodePlace, RejectGroup, coverage, group_rejects, node_places
+from .explain_text import explanation_lines
 
 KERNEL = "kernel"
+_MAX_DIMENSIONS_TRIED = 4
 logger = logging.getLogger(__name__)
 
 
@@ -76,6 +80,13 @@ class Explanation:
         refused: where plans were asked for: what the library of this machine refused, with what became of it.
         no_program: why a model of which every operation has a place has no program nevertheless; else empty.
         plans_not_asked: why plans were not asked for although they were to be; else empty.
+        target: whose engines were asked.
+        nodes: where each node of the model is.
+        coverage: how many nodes, and how much of the work, are where.
+        reject_groups: the rejects by operator and reason, with what would change the verdict.
+        conflicting_dimensions: where there is no program because of dynamic dimensions: each of these, made static alone, gives one.
+        partitions: in ONNX Runtime, the nodes of each program; else empty.
+        taken_by: other targets that take what is rejected, for the first reject of each reason.
     """
 
     graphs: list[GraphReport]
@@ -86,32 +97,31 @@ class Explanation:
     refused: list[RefusalReport] = field(default_factory=list)
     no_program: str = ""
     plans_not_asked: str = ""
+    target: str = "host"
+    nodes: list[NodePlace] = field(default_factory=list)
+    coverage: Coverage | None = None
+    reject_groups: list[RejectGroup] = field(default_factory=list)
+    conflicting_dimensions: list[str] = field(default_factory=list)
+    partitions: list[list[str]] = field(default_factory=list)
+    taken_by: dict[Reject, list[str]] = field(default_factory=dict, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
+        """Plain values for JSON (docs/explain.md)."""
+        found = asdict(replace(self, taken_by={}))
+        del found["taken_by"]  # is in the groups
+        if self.coverage is not None:
+            found["coverage"]["percent"] = self.coverage.percent
+        return found
 
     def __str__(self) -> str:
-        regions = [*self.graphs, *self.launches]
-        lines = [f"{found.name}  {found.engine}  {found.summary}  ({', '.join(found.nodes)})" for found in regions]
-        lines += [f"rejected  {reject}" for reject in self.rejects]
-        lines += [f"refused by the library  {refusal}" for refusal in self.refused]
-        if self.no_program:
-            lines.append(f"no program: {self.no_program}")
-        if self.plans_not_asked:
-            lines.append(f"plans were not tried: {self.plans_not_asked}")
-        if self.samples:
-            lines.append(
-                f"dynamic dimensions are shown at {', '.join(f'{n} = {size}' for n, size in self.samples.items())}"
-            )
-        return "\n".join(lines)
+        return "\n".join(explanation_lines(self.to_dict()))
 
 
 def explain(
     model: ModelLike,
     *,
-    target: str = "host",
-    precision: str = UNCHANGED,
+    target: TargetName = "host",
+    precision: Precision = UNCHANGED,
     shapes: Shapes | None = None,
     buckets: Buckets | None = None,
     plans: bool = False,
@@ -145,35 +155,78 @@ def explain(
     if has_code(target) and all(name in (buckets or {}) for name in sizes.table.symbols):
         largest = {name: (buckets or {})[name][-1] for name in sizes.table.symbols}
         given = {"shapes": sizes.at([*largest.values()])}
-    watch = _Watch(largest)
+    watch = _Watch(largest, target_name(target, precision), until_placed=sizes.is_static or bool(largest))
     try:
         lower(file.proto, look=watch, **given, **options)
+        found = watch.found[-1]
+    except _PlacedError:
         found = watch.found[-1]
     except (ModelError, UnsupportedError) as error:
         if watch.found:
             found = watch.found[0]
-            found = found if found.rejects else replace(found, no_program=str(error))
+            if not found.rejects:
+                conflicting = (
+                    _conflicting(file.proto, sizes, options) if isinstance(error, DynamicDimensionError) else []
+                )
+                found = replace(found, no_program=str(error), conflicting_dimensions=conflicting)
         elif isinstance(error, UnsupportedError):
             logger.info("the whole model cannot be imported, so partitions are explained: %s", error)
             found = _in_partitions(file, sizes, error.rejects, options)
         else:
             raise
+    found = with_coverage(found, read_graph(file.proto), list(sizes.table.symbols))
     return _with_plans(found, with_shapes(file.proto, watch.shapes), options) if plans else found
+
+
+def with_coverage(found: Explanation, graph: OnnxGraph, symbols: Sequence[str] = ()) -> Explanation:
+    """An explanation with what follows from it: where each node is, the shares of all, rejects by reason."""
+    generated = {engine.name for engine in find_target(found.target).engines if engine.is_generated}
+    regions = [*found.graphs, *found.launches]
+    kernels = {region.name: region.nodes for region in regions if region.engine in {KERNEL, *generated}}
+    graphs = {region.name: region.nodes for region in regions if region.name not in kernels}
+    places = node_places(graph, graphs, kernels, found.movements, found.rejects)
+    groups = group_rejects(found.rejects, found.taken_by, symbols)
+    return replace(found, nodes=places, coverage=coverage(graph, places), reject_groups=groups)
+
+
+def _conflicting(model: onnx.ModelProto, sizes: InputSizes, options: Mapping[str, Any]) -> list[str]:
+    """The dynamic dimensions of which each, made static, gives the model a program."""
+    found = []
+    names = sizes.table.symbols if len(sizes.table.symbols) <= _MAX_DIMENSIONS_TRIED else []
+    point = next(iter(samples_for(model, sizes))).points[0] if names else ()
+    for name, size in zip(names, point, strict=False):
+        try:
+            lower(model, shapes={name: size}, **options)
+        except (ModelError, UnsupportedError):
+            continue
+        found.append(name)
+    return found
+
+
+class _PlacedError(Exception):
+    """Ends the compilation of a model that is placed; what follows decides nothing that an explanation has."""
 
 
 class _Watch:
     """Keeps the placements that compiling a model comes by."""
 
-    def __init__(self, samples: Mapping[str, int]) -> None:
+    def __init__(self, samples: Mapping[str, int], target: str, *, until_placed: bool) -> None:
         self._samples = samples
+        self._target = find_target(target)
+        self._until_placed = until_placed
         self.found: list[Explanation] = []
         self.shapes: dict[str, Dims] = {}
 
     def __call__(self, imported: Imported, left: Sequence[Reject], samples: Mapping[str, int]) -> None:
-        found = Explanation([], [], [], samples={**self._samples, **samples})
+        found = Explanation([], [], [], samples={**self._samples, **samples}, target=self._target.name)
         _add(found, imported.module.operation, left)
+        if left:
+            others = [other for other in TARGETS.values() if other.name != self._target.name.partition("+")[0]]
+            found.taken_by.update(takers(imported.module.operation, self._target, others))
         self.found.append(found)
         self.shapes = {info.name: info.dims for info in imported.inputs}
+        if self._until_placed and not left:
+            raise _PlacedError
 
 
 def _with_plans(found: Explanation, model: onnx.ModelProto, options: Mapping[str, Any]) -> Explanation:
@@ -202,7 +255,8 @@ def _in_partitions(
 ) -> Explanation:
     """The parts of a model that can be imported, and the nodes that keep the rest from it."""
     point = next(iter(samples_for(file.proto, sizes))).points[0] if sizes.table.symbols else ()
-    found = Explanation([], [], [], samples=dict(zip(sizes.table.symbols, point, strict=True)))
+    samples = dict(zip(sizes.table.symbols, point, strict=True))
+    found = Explanation([], [], [], samples=samples, target=options["target"])
     model = with_shapes(file.proto, sizes.at(point))
     placement = place(model, target=options["target"], precision=options["precision"], mode="maximal")
     for partition in placement.partitions:

@@ -59,6 +59,10 @@ class Compiler:
             dynamic_fallback=request.dynamic_fallback,
             buckets=request.buckets,
         )
+        if request.explain_file:
+            from ..report.explain_placement import explain_placement, write_explanation
+
+            write_explanation(request.explain_file, explain_placement(proto, placement, request.target))
         for partition in placement.partitions:
             if partition.is_whole:
                 self._memory.add(partition.model, _options(request), partition.lowered)
@@ -155,6 +159,16 @@ def _options(request: Request) -> str:
 def _explain_file(request: Request) -> dict[str, Any]:
     import hipdnn_mlir
 
+    if request.targets:
+        from ..report.compare import compare_targets
+
+        return compare_targets(
+            _model_of(request),
+            request.targets,
+            precision=request.precision,
+            shapes=request.shapes,
+            buckets=request.buckets,
+        ).to_dict()
     return hipdnn_mlir.explain(
         _model_of(request),
         target=request.target,

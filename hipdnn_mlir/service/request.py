@@ -33,8 +33,10 @@ class Request:
         target, precision, shapes, buckets, dump_ir: as for `hipdnn_mlir.compile`, JSON types only.
         refused: the fields of each refused plan, as for `hipdnn_mlir.compile` (`compile` of a path).
         plans: as for `hipdnn_mlir.explain`.
+        targets: for more than one, `explain` compares these (`hipdnn_mlir.report.compare`) instead of explaining `target`.
         placement, dynamic_fallback: as for `hipdnn_mlir.placement.place` (`place`).
         progress: messages `{"progress": text}` come before the reply.
+        explain_file: absolute path for what was placed and why not the rest, as JSON (`place`); none where empty.
     """
 
     action: Action
@@ -48,9 +50,11 @@ class Request:
     dump_ir: str | None = None
     refused: list[list[str]] = field(default_factory=list)
     plans: bool = False
+    targets: list[str] = field(default_factory=list)
     placement: str = "profitable"
     dynamic_fallback: str = "compile"
     progress: bool = False
+    explain_file: str = ""
 
     @classmethod
     def to_compile(
@@ -79,14 +83,19 @@ class Request:
         cls,
         model: Path,
         *,
-        target: TargetName = "host",
+        targets: Sequence[TargetName] = ("host",),
         precision: Precision = UNCHANGED,
         shapes: Shapes | None = None,
         buckets: Buckets | None = None,
         plans: bool = False,
     ) -> Request:
-        """The request to explain an ONNX file; arguments as for `hipdnn_mlir.explain`, the result is `Explanation.to_dict()`."""
-        return replace(cls._of_file("explain", model, target, precision, shapes, buckets), plans=plans)
+        """The request to explain an ONNX file.
+
+        The result is `Explanation.to_dict()` for one target, `TargetComparison.to_dict()` for several; other arguments as for
+        `hipdnn_mlir.explain`.
+        """
+        made = cls._of_file("explain", model, targets[0], precision, shapes, buckets)
+        return replace(made, plans=plans, targets=list(targets[1:] and targets))
 
     @classmethod
     def _of_file(

@@ -1,177 +1,137 @@
 // RUN: hipdnn-opt %s --split-input-file --verify-diagnostics --canonicalize
 
 // Both forms of a graph, an executable and its call.
-#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
-#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
-#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
-#in = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>
 !v = !torch.vtensor<[2],f32>
 !w = !torch.vtensor<[3],f32>
 func.func @valid(%x: !v, %a: memref<2xf32>, %b: memref<2xf32, strided<[?], offset: ?>>) -> !v {
-  %y = "hipdnn.graph"(%x) ({
+  %y = hipdnn.graph ins(%x) ({
   ^bb0(%v: !v):
     %r = torch.aten.relu %v : !v -> !v
-    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!v) -> ()
-  }) {operandSegmentSizes = #in, resultSegmentSizes = #one} : (!v) -> !v
-  "hipdnn.graph"(%b, %a) ({
+    hipdnn.yield %r : !v
+  }) : (!v) -> !v
+  hipdnn.graph ins(%b) outs(%a) ({
   ^bb0(%v: !v):
     %r = torch.aten.relu %v : !v -> !v
-    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!v) -> ()
-  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (memref<2xf32, strided<[?], offset: ?>>, memref<2xf32>) -> ()
-  "hipdnn.execute"(%b, %a) {executable = @g, operandSegmentSizes = #in_out} : (memref<2xf32, strided<[?], offset: ?>>, memref<2xf32>) -> ()
+    hipdnn.yield %r : !v
+  }) : (memref<2xf32, strided<[?], offset: ?>>, memref<2xf32>) -> ()
+  hipdnn.execute @g ins(%b) outs(%a) : (memref<2xf32, strided<[?], offset: ?>>, memref<2xf32>) -> ()
   return %y : !v
 }
 "hipdnn.executable"() {sym_name = "g", summary = "relu", engine = "E", operands_json = "[]", descriptors = "[]"} : () -> ()
 
 // -----
 
-#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
-#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
-#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
-#in = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>
 !v = !torch.vtensor<[2],f32>
 !w = !torch.vtensor<[3],f32>
 func.func @neither_form(%x: !v) {
   // expected-error@+1 {{'hipdnn.graph' op expects either results (tensor form) or outs (buffer form)}}
-  "hipdnn.graph"(%x) ({
+  hipdnn.graph ins(%x) ({
   ^bb0(%v: !v):
-    "hipdnn.yield"() {operandSegmentSizes = #none} : () -> ()
-  }) {operandSegmentSizes = #in, resultSegmentSizes = #none} : (!v) -> ()
+    hipdnn.yield
+  }) : (!v) -> ()
   return
 }
 
 // -----
 
-#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
-#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
-#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
-#in = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>
 !v = !torch.vtensor<[2],f32>
 !w = !torch.vtensor<[3],f32>
 func.func @both_forms(%x: memref<2xf32>) -> !v {
   // expected-error@+1 {{'hipdnn.graph' op expects either results (tensor form) or outs (buffer form)}}
-  %y = "hipdnn.graph"(%x, %x) ({
+  %y = hipdnn.graph ins(%x) outs(%x) ({
   ^bb0(%v: !v):
-    "hipdnn.yield"(%v) {operandSegmentSizes = #one} : (!v) -> ()
-  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #one} : (memref<2xf32>, memref<2xf32>) -> !v
+    hipdnn.yield %v : !v
+  }) : (memref<2xf32>, memref<2xf32>) -> !v
   return %y : !v
 }
 
 // -----
 
-#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
-#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
-#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
-#in = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>
 !v = !torch.vtensor<[2],f32>
 !w = !torch.vtensor<[3],f32>
 func.func @argument_count(%x: !v) -> !v {
   // expected-error@+1 {{'hipdnn.graph' op has 1 ins but its body takes 2 arguments}}
-  %y = "hipdnn.graph"(%x) ({
+  %y = hipdnn.graph ins(%x) ({
   ^bb0(%v: !v, %u: !v):
-    "hipdnn.yield"(%v) {operandSegmentSizes = #one} : (!v) -> ()
-  }) {operandSegmentSizes = #in, resultSegmentSizes = #one} : (!v) -> !v
+    hipdnn.yield %v : !v
+  }) : (!v) -> !v
   return %y : !v
 }
 
 // -----
 
-#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
-#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
-#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
-#in = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>
 !v = !torch.vtensor<[2],f32>
 !w = !torch.vtensor<[3],f32>
 func.func @argument_type(%x: !v) -> !w {
   // expected-error@+1 {{'hipdnn.graph' op ins #0 is !torch.vtensor<[2],f32>, its body expects !torch.vtensor<[3],f32>}}
-  %y = "hipdnn.graph"(%x) ({
+  %y = hipdnn.graph ins(%x) ({
   ^bb0(%v: !w):
-    "hipdnn.yield"(%v) {operandSegmentSizes = #one} : (!w) -> ()
-  }) {operandSegmentSizes = #in, resultSegmentSizes = #one} : (!v) -> !w
+    hipdnn.yield %v : !w
+  }) : (!v) -> !w
   return %y : !w
 }
 
 // -----
 
 // Buffers store si8 and ui8 alike, but not other widths.
-#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
-#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
-#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
-#in = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>
 !v = !torch.vtensor<[2],f32>
 !w = !torch.vtensor<[3],f32>
 func.func @buffer_type(%x: memref<2xi8>, %y: memref<2xi8>, %z: memref<2xf16>) {
-  "hipdnn.graph"(%x, %y) ({
+  hipdnn.graph ins(%x) outs(%y) ({
   ^bb0(%v: !torch.vtensor<[2],ui8>):
-    "hipdnn.yield"(%v) {operandSegmentSizes = #one} : (!torch.vtensor<[2],ui8>) -> ()
-  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (memref<2xi8>, memref<2xi8>) -> ()
+    hipdnn.yield %v : !torch.vtensor<[2],ui8>
+  }) : (memref<2xi8>, memref<2xi8>) -> ()
   // expected-error@+1 {{'hipdnn.graph' op yields !torch.vtensor<[2],ui8> as #0, expected memref<2xf16>}}
-  "hipdnn.graph"(%x, %z) ({
+  hipdnn.graph ins(%x) outs(%z) ({
   ^bb0(%v: !torch.vtensor<[2],ui8>):
-    "hipdnn.yield"(%v) {operandSegmentSizes = #one} : (!torch.vtensor<[2],ui8>) -> ()
-  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (memref<2xi8>, memref<2xf16>) -> ()
+    hipdnn.yield %v : !torch.vtensor<[2],ui8>
+  }) : (memref<2xi8>, memref<2xf16>) -> ()
   return
 }
 
 // -----
 
-#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
-#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
-#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
-#in = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>
 !v = !torch.vtensor<[2],f32>
 !w = !torch.vtensor<[3],f32>
 func.func @yield_count(%x: !v) -> !v {
   // expected-error@+1 {{'hipdnn.graph' op yields 0 values, expected 1}}
-  %y = "hipdnn.graph"(%x) ({
+  %y = hipdnn.graph ins(%x) ({
   ^bb0(%v: !v):
-    "hipdnn.yield"() {operandSegmentSizes = #none} : () -> ()
-  }) {operandSegmentSizes = #in, resultSegmentSizes = #one} : (!v) -> !v
+    hipdnn.yield
+  }) : (!v) -> !v
   return %y : !v
 }
 
 // -----
 
-#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
-#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
-#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
-#in = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>
 !v = !torch.vtensor<[2],f32>
 !w = !torch.vtensor<[3],f32>
 func.func @yield_type(%x: !v) -> !w {
   // expected-error@+1 {{'hipdnn.graph' op yields !torch.vtensor<[2],f32> as #0, expected !torch.vtensor<[3],f32>}}
-  %y = "hipdnn.graph"(%x) ({
+  %y = hipdnn.graph ins(%x) ({
   ^bb0(%v: !v):
-    "hipdnn.yield"(%v) {operandSegmentSizes = #one} : (!v) -> ()
-  }) {operandSegmentSizes = #in, resultSegmentSizes = #one} : (!v) -> !w
+    hipdnn.yield %v : !v
+  }) : (!v) -> !w
   return %y : !w
 }
 
 // -----
 
 // A graph's body sees nothing from outside.
-#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
-#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
-#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
-#in = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>
 !v = !torch.vtensor<[2],f32>
 !w = !torch.vtensor<[3],f32>
 func.func @isolated(%x: !v, %z: !v) -> !v {
   // expected-error@+3 {{using value defined outside the region}}
-  %y = "hipdnn.graph"(%x) ({
+  %y = hipdnn.graph ins(%x) ({
   ^bb0(%v: !v):
     %r = torch.aten.mul.Tensor %v, %z : !v, !v -> !v
-    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!v) -> ()
-  }) {operandSegmentSizes = #in, resultSegmentSizes = #one} : (!v) -> !v
+    hipdnn.yield %r : !v
+  }) : (!v) -> !v
   return %y : !v
 }
 
 // -----
 
-#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
-#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
-#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
-#in = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>
 !v = !torch.vtensor<[2],f32>
 !w = !torch.vtensor<[3],f32>
 // expected-error@+1 {{'hipdnn.executable' op attribute "descriptors" is expected but not provided}}
@@ -179,14 +139,10 @@ func.func @isolated(%x: !v, %z: !v) -> !v {
 
 // -----
 
-#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
-#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
-#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
-#in = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>
 !v = !torch.vtensor<[2],f32>
 !w = !torch.vtensor<[3],f32>
 func.func @call(%a: memref<2xf32>) {
   // expected-error@+1 {{expected base attribute 'builtin.symbol_ref' but got 'builtin.string'}}
-  "hipdnn.execute"(%a, %a) {executable = "g", operandSegmentSizes = #in_out} : (memref<2xf32>, memref<2xf32>) -> ()
+  hipdnn.execute ins(%a) outs(%a) {executable = "g"} : (memref<2xf32>, memref<2xf32>) -> ()
   return
 }

@@ -4,20 +4,20 @@
 // what only the caller reads.
 
 // CHECK-LABEL: func.func @convolutions
-// CHECK:         %[[X:.+]] = "hipdnn.graph"(%arg0)
+// CHECK:         %[[X:.+]] = hipdnn.graph ins(%arg0)
 // CHECK:           torch.aten.clone
 // CHECK:         hipdnn.layouts = ["channels_last"]
-// CHECK:         %[[A:.+]] = "hipdnn.graph"(%[[X]], %arg1)
+// CHECK:         %[[A:.+]] = hipdnn.graph ins(%[[X]], %arg1)
 // CHECK:           torch.aten.convolution
 // CHECK:         hipdnn.layouts = ["channels_last"]
-// CHECK:         %[[B:.+]] = "hipdnn.graph"(%[[X]], %arg2)
+// CHECK:         %[[B:.+]] = hipdnn.graph ins(%[[X]], %arg2)
 // CHECK:           torch.aten.convolution
 // CHECK:         hipdnn.layouts = ["channels_last"]
-// CHECK:         %[[M:.+]]:2 = "hipdnn.graph"(%[[A]], %[[B]])
+// CHECK:         %[[M:.+]]:2 = hipdnn.graph ins(%[[A]], %[[B]])
 // CHECK:           torch.aten.ceil
 // CHECK:           torch.aten.sub.Tensor
 // CHECK:         hipdnn.layouts = ["channels_last", "contiguous"]
-// CHECK:         %[[C:.+]] = "hipdnn.graph"(%[[M]]#0, %arg2)
+// CHECK:         %[[C:.+]] = hipdnn.graph ins(%[[M]]#0, %arg2)
 // CHECK:           torch.aten.convolution
 // CHECK:         hipdnn.layouts = ["channels_last"]
 // CHECK:         return %[[C]], %[[M]]#1
@@ -44,7 +44,7 @@ func.func @convolutions(%x: !x, %w: !w {hipdnn.constant = "w"}, %v: !w {hipdnn.c
 // A concatenation of channels-last values and a border around one are channels-last themselves.
 
 // CHECK-LABEL: func.func @movement
-// CHECK:         %[[A:.+]] = "hipdnn.graph"
+// CHECK:         %[[A:.+]] = hipdnn.graph
 // CHECK:           torch.aten.avg_pool2d
 // CHECK:         torch.aten.cat %{{.+}} {hipdnn.layouts = ["channels_last"]}
 // CHECK:         torch.aten.constant_pad_nd %{{.+}} {hipdnn.layouts = ["channels_last"]}

@@ -5,7 +5,7 @@
 // CHECK-LABEL: func.func @graph(%arg0: tensor<4xf32>, %arg1: tensor<2xi8>) -> (tensor<4xf32>, tensor<2xi8>) {
 // CHECK:         %[[IN:.+]] = bufferization.to_buffer %arg0 read_only : tensor<4xf32> to memref<4xf32, strided<[?], offset: ?>>
 // CHECK:         %[[OUT:.+]] = memref.alloc() : memref<4xf32>
-// CHECK:         "hipdnn.graph"(%[[IN]], %[[OUT]]) ({
+// CHECK:         hipdnn.graph ins(%[[IN]]) outs(%[[OUT]]) ({
 // CHECK-NEXT:    ^bb0(%[[A:.+]]: !torch.vtensor<[4],f32>):
 // CHECK-NEXT:      torch.aten.relu %[[A]]
 // CHECK:         hipdnn.engine = "HOST_ROWWISE_ENGINE"
@@ -24,15 +24,13 @@ func.func @graph(%x: !torch.vtensor<[4],f32>, %b: !torch.vtensor<[2],ui8>) -> (!
 // CHECK-LABEL: func.func @channels_last
 // CHECK:         %[[BUFFER:.+]] = memref.alloc() : memref<1x8x8x4xf32>
 // CHECK:         memref.transpose %[[BUFFER]] (d0, d1, d2, d3) -> (d0, d3, d1, d2) : memref<1x8x8x4xf32> to memref<1x4x8x8xf32, strided<[256, 1, 32, 4]>>
-#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
-#in = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>
 !x = !torch.vtensor<[1,4,8,8],f32>
 func.func @channels_last(%x: !x) -> !x {
-  %y = "hipdnn.graph"(%x) ({
+  %y = hipdnn.graph ins(%x) ({
   ^bb0(%a: !x):
     %r = torch.aten.relu %a : !x -> !x
-    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!x) -> ()
-  }) {hipdnn.layouts = ["channels_last"], operandSegmentSizes = #in, resultSegmentSizes = #one} : (!x) -> !x
+    hipdnn.yield %r : !x
+  }) {hipdnn.layouts = ["channels_last"]} : (!x) -> !x
   return %y : !x
 }
 

@@ -67,9 +67,9 @@ func.func @concat(%a: !a, %b: !b) -> !y {
 
 // CHECK-LABEL: func.func @pad
 // CHECK:         %[[BUFFER:.+]] = memref.alloc() : memref<3x6xi32>
-// CHECK:         "hipdnn.graph"(%[[BUFFER]]) ({
+// CHECK:         hipdnn.graph ins() outs(%[[BUFFER]]) ({
 // CHECK-NEXT:      %[[FILL:.+]] = torch.vtensor.literal(dense<7> : tensor<3x6xsi32>)
-// CHECK-NEXT:      "hipdnn.yield"(%[[FILL]])
+// CHECK-NEXT:      hipdnn.yield %[[FILL]] :
 // CHECK:         tensor.insert_slice %arg0 into %{{.+}}[1, 2] [2, 3] [1, 1]
 !x = !torch.vtensor<[2,3],si32>
 !y = !torch.vtensor<[3,6],si32>

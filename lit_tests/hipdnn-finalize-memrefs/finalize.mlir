@@ -3,13 +3,13 @@
 // Strided copies and transposes that are left become graphs that copy; the bits of unsigned data copy as signed.
 
 // CHECK-LABEL: func.func @copies
-// CHECK:         "hipdnn.graph"(%arg0, %arg1) ({
+// CHECK:         hipdnn.graph ins(%arg0) outs(%arg1) ({
 // CHECK-NEXT:    ^bb0(%[[A:.+]]: !torch.vtensor<[2,3],f32>):
 // CHECK:           %[[C:.+]] = torch.aten.clone %[[A]]
-// CHECK-NEXT:      "hipdnn.yield"(%[[C]])
+// CHECK-NEXT:      hipdnn.yield %[[C]] :
 // CHECK:         : (memref<2x3xf32, strided<[1, 2]>>, memref<2x3xf32>) -> ()
 // CHECK:         %[[V:.+]] = memref.transpose %arg2 (d0, d1) -> (d1, d0) : memref<3x2xi8> to memref<2x3xi8, strided<[1, 2]>>
-// CHECK:         "hipdnn.graph"(%[[V]], %arg3) ({
+// CHECK:         hipdnn.graph ins(%[[V]]) outs(%arg3) ({
 // CHECK-NEXT:    ^bb0(%{{.+}}: !torch.vtensor<[2,3],si8>):
 // CHECK-NOT:     memref.copy
 // CHECK-NOT:     linalg.transpose

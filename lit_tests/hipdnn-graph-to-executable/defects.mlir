@@ -3,17 +3,14 @@
 // A region that the table cannot emit was never claimed by hipdnn-offload: a defect, named as one.
 
 // CHECK: a region that an engine should take does not compile: torch.aten.cumsum
-#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
-#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
-#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
 !v = !torch.vtensor<[2],f32>
 func.func @no_row(%a: memref<2xf32>, %b: memref<2xf32>) {
-  "hipdnn.graph"(%a, %b) ({
+  hipdnn.graph ins(%a) outs(%b) ({
   ^bb0(%v: !v):
     %0 = torch.constant.int 0
     %no = torch.constant.none
     %r = torch.aten.cumsum %v, %0, %no : !v, !torch.int, !torch.none -> !v
-    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!v) -> ()
-  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (memref<2xf32>, memref<2xf32>) -> ()
+    hipdnn.yield %r : !v
+  }) : (memref<2xf32>, memref<2xf32>) -> ()
   return
 }

@@ -4,16 +4,13 @@
 
 // CHECK: no engine takes a claimed region: HOST_ONEDNN_ENGINE: node 1 reads the result of node 0 and is not pointwise;
 // CHECK-SAME: HOST_ROWWISE_ENGINE: node 0: {{.+}} is neither pointwise, reduction,
-#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
-#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
-#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
 !v = !torch.vtensor<[2,2],f32>
 func.func @two_products(%a: memref<2x2xf32>, %b: memref<2x2xf32>) {
-  "hipdnn.graph"(%a, %b) ({
+  hipdnn.graph ins(%a) outs(%b) ({
   ^bb0(%v: !v):
     %p = torch.aten.mm %v, %v : !v, !v -> !v
     %r = torch.aten.mm %p, %v : !v, !v -> !v
-    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!v) -> ()
-  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (memref<2x2xf32>, memref<2x2xf32>) -> ()
+    hipdnn.yield %r : !v
+  }) : (memref<2x2xf32>, memref<2x2xf32>) -> ()
   return
 }

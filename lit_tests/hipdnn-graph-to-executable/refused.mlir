@@ -9,28 +9,25 @@
 // CHECK-DAG:   summary = "add + relu", sym_name = "[[TAIL:g_[0-9a-f]+]]"
 // CHECK-LABEL: func.func @product
 // CHECK:         %[[M:.+]] = memref.alloc() : memref<4x4xf32>
-// CHECK:         "hipdnn.execute"(%arg0, %arg1, %[[M]]) {executable = @[[HEAD]], hipdnn.refused = ["g_a8e39059889632ec"],
-// CHECK:         "hipdnn.execute"(%[[M]], %arg2, %arg3) {executable = @[[TAIL]], hipdnn.refused = ["g_a8e39059889632ec"],
+// CHECK:         hipdnn.execute @[[HEAD]] ins(%arg0, %arg1) outs(%[[M]]) {hipdnn.refused = ["g_a8e39059889632ec"]}
+// CHECK:         hipdnn.execute @[[TAIL]] ins(%[[M]], %arg2) outs(%arg3) {hipdnn.refused = ["g_a8e39059889632ec"]}
 
 // AGAIN-DAG:   summary = "matmul", sym_name = "[[HEAD:g_[0-9a-f]+]]"
 // AGAIN-DAG:   summary = "tanh + add + relu", sym_name = "[[TAIL:g_[0-9a-f]+]]"
-// AGAIN:         "hipdnn.execute"(%arg0, %arg1, %[[M:.+]]) {executable = @[[HEAD]], hipdnn.refused = ["g_a8e39059889632ec", "g_88f1ab9f16d5835d"],
-// AGAIN:         "hipdnn.execute"(%[[M]], %arg2, %arg3) {executable = @[[TAIL]]
+// AGAIN:         hipdnn.execute @[[HEAD]] ins(%arg0, %arg1) outs(%[[M:.+]]) {hipdnn.refused = ["g_a8e39059889632ec", "g_88f1ab9f16d5835d"]}
+// AGAIN:         hipdnn.execute @[[TAIL]] ins(%[[M]], %arg2) outs(%arg3)
 
 // NONE: 1 node cannot run on target 'host': matmul + tanh + add + relu at '-': the library refuses it with and without its epilogue, and there is no fallback kernel
-#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
-#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
-#three_out = array<i32: 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
 !m = !torch.vtensor<[4,4],f32>
 func.func @product(%a: memref<4x4xf32>, %b: memref<4x4xf32>, %r: memref<4x4xf32>, %y: memref<4x4xf32>) {
-  "hipdnn.graph"(%a, %b, %r, %y) ({
+  hipdnn.graph ins(%a, %b, %r) outs(%y) ({
   ^bb0(%v: !m, %w: !m, %u: !m):
     %one = torch.constant.int 1
     %p = torch.aten.mm %v, %w : !m, !m -> !m
     %t = torch.aten.tanh %p : !m -> !m
     %s = torch.aten.add.Tensor %t, %u, %one : !m, !m, !torch.int -> !m
     %o = torch.aten.relu %s : !m -> !m
-    "hipdnn.yield"(%o) {operandSegmentSizes = #one} : (!m) -> ()
-  }) {operandSegmentSizes = #three_out, resultSegmentSizes = #none} : (memref<4x4xf32>, memref<4x4xf32>, memref<4x4xf32>, memref<4x4xf32>) -> ()
+    hipdnn.yield %o : !m
+  }) : (memref<4x4xf32>, memref<4x4xf32>, memref<4x4xf32>, memref<4x4xf32>) -> ()
   return
 }

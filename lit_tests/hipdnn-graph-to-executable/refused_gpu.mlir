@@ -12,17 +12,14 @@
 // SPLIT-DAG: "hipdnn.kernel"() {{.+}} summary = "relu"
 // CODE-NOT: hipdnn.executable
 // CODE: "hipdnn.kernel"() {{.+}} summary = "matmul + relu"
-// CODE: "hipdnn.launch_kernel"(%arg0, %arg1, %arg2)
-#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
-#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
-#two_out = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
+// CODE: hipdnn.launch_kernel @{{.+}} ins(%arg0, %arg1) outs(%arg2)
 !m = !torch.vtensor<[8,8],f32>
 func.func @product(%a: memref<8x8xf32>, %b: memref<8x8xf32>, %y: memref<8x8xf32>) {
-  "hipdnn.graph"(%a, %b, %y) ({
+  hipdnn.graph ins(%a, %b) outs(%y) ({
   ^bb0(%v: !m, %w: !m):
     %p = torch.aten.mm %v, %w : !m, !m -> !m
     %o = torch.aten.relu %p : !m -> !m
-    "hipdnn.yield"(%o) {operandSegmentSizes = #one} : (!m) -> ()
-  }) {operandSegmentSizes = #two_out, resultSegmentSizes = #none} : (memref<8x8xf32>, memref<8x8xf32>, memref<8x8xf32>) -> ()
+    hipdnn.yield %o : !m
+  }) : (memref<8x8xf32>, memref<8x8xf32>, memref<8x8xf32>) -> ()
   return
 }

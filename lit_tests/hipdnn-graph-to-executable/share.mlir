@@ -6,31 +6,28 @@
 // CHECK:         "hipdnn.executable"() {{.+}} engine = "HOST_ROWWISE_ENGINE", {{.+}} summary = "relu", sym_name = "[[LARGE:g_[0-9a-f]+]]"
 // CHECK-NOT:     hipdnn.executable
 // CHECK-LABEL: func.func @share
-// CHECK:         "hipdnn.execute"(%arg0, %arg1) {executable = @[[LARGE]],
-// CHECK:         "hipdnn.execute"(%arg1, %arg0) {executable = @[[LARGE]],
-// CHECK:         "hipdnn.execute"(%arg2, %arg3) {executable = @[[SMALL]],
+// CHECK:         hipdnn.execute @[[LARGE]] ins(%arg0) outs(%arg1)
+// CHECK:         hipdnn.execute @[[LARGE]] ins(%arg1) outs(%arg0)
+// CHECK:         hipdnn.execute @[[SMALL]] ins(%arg2) outs(%arg3)
 // CHECK-NOT:     hipdnn.graph
-#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
-#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
-#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
 !l = !torch.vtensor<[4],f32>
 !s = !torch.vtensor<[2],f32>
 func.func @share(%a: memref<4xf32>, %b: memref<4xf32>, %c: memref<2xf32>, %d: memref<2xf32>) {
-  "hipdnn.graph"(%a, %b) ({
+  hipdnn.graph ins(%a) outs(%b) ({
   ^bb0(%v: !l):
     %r = torch.aten.relu %v : !l -> !l
-    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!l) -> ()
-  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (memref<4xf32>, memref<4xf32>) -> ()
-  "hipdnn.graph"(%b, %a) ({
+    hipdnn.yield %r : !l
+  }) : (memref<4xf32>, memref<4xf32>) -> ()
+  hipdnn.graph ins(%b) outs(%a) ({
   ^bb0(%v: !l):
     %r = torch.aten.relu %v : !l -> !l
-    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!l) -> ()
-  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (memref<4xf32>, memref<4xf32>) -> ()
-  "hipdnn.graph"(%c, %d) ({
+    hipdnn.yield %r : !l
+  }) : (memref<4xf32>, memref<4xf32>) -> ()
+  hipdnn.graph ins(%c) outs(%d) ({
   ^bb0(%v: !s):
     %r = torch.aten.relu %v : !s -> !s
-    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!s) -> ()
-  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (memref<2xf32>, memref<2xf32>) -> ()
+    hipdnn.yield %r : !s
+  }) : (memref<2xf32>, memref<2xf32>) -> ()
   return
 }
 
@@ -41,18 +38,15 @@ func.func @share(%a: memref<4xf32>, %b: memref<4xf32>, %c: memref<2xf32>, %d: me
 // CHECK:         "hipdnn.executable"() {{.+}}[1303,3,[3,2]],[1304,3,[1,3]]
 // CHECK-SAME:    summary = "copy"
 // CHECK-LABEL: func.func @strides
-// CHECK-NEXT:    "hipdnn.execute"(%arg0, %arg1)
+// CHECK-NEXT:    hipdnn.execute @{{.+}} ins(%arg0) outs(%arg1)
 // CHECK-NEXT:    return
-#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
-#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
-#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
 !v = !torch.vtensor<[3,2],f32>
 !t = memref<3x2xf32, strided<[1, 3]>>
 func.func @strides(%a: !t, %b: memref<3x2xf32>) {
-  "hipdnn.graph"(%a, %b) ({
+  hipdnn.graph ins(%a) outs(%b) ({
   ^bb0(%v: !v):
-    "hipdnn.yield"(%v) {operandSegmentSizes = #one} : (!v) -> ()
-  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (!t, memref<3x2xf32>) -> ()
+    hipdnn.yield %v : !v
+  }) : (!t, memref<3x2xf32>) -> ()
   return
 }
 
@@ -62,16 +56,13 @@ func.func @strides(%a: !t, %b: memref<3x2xf32>) {
 
 // CHECK:         "hipdnn.executable"() {{.+}}[1309,3,[4]]
 // CHECK-LABEL: func.func @alignment
-#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
-#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
-#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
 !v = !torch.vtensor<[2],f32>
 !tail = memref<2xf32, strided<[1], offset: 1>>
 func.func @alignment(%a: !tail, %b: memref<2xf32>) {
-  "hipdnn.graph"(%a, %b) ({
+  hipdnn.graph ins(%a) outs(%b) ({
   ^bb0(%v: !v):
     %r = torch.aten.relu %v : !v -> !v
-    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!v) -> ()
-  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (!tail, memref<2xf32>) -> ()
+    hipdnn.yield %r : !v
+  }) : (!tail, memref<2xf32>) -> ()
   return
 }

@@ -6,33 +6,30 @@
 // CHECK:         "hipdnn.kernel"() {{.+}}strides\22:[2,1]{{.+}} summary = "bit_not", sym_name = "[[PLAIN:k_[0-9a-f]+]]"
 // CHECK-NOT:     hipdnn.kernel"
 // CHECK-LABEL: func.func @share
-// CHECK-NEXT:    "hipdnn.launch_kernel"(%arg0, %arg1) {kernel = @[[PLAIN]],
-// CHECK-NEXT:    "hipdnn.launch_kernel"(%arg1, %arg0) {kernel = @[[PLAIN]],
+// CHECK-NEXT:    hipdnn.launch_kernel @[[PLAIN]] ins(%arg0) outs(%arg1)
+// CHECK-NEXT:    hipdnn.launch_kernel @[[PLAIN]] ins(%arg1) outs(%arg0)
 // CHECK-NEXT:    %[[T:.+]] = memref.transpose %arg2
-// CHECK-NEXT:    "hipdnn.launch_kernel"(%[[T]], %arg0) {kernel = @[[TURNED]],
+// CHECK-NEXT:    hipdnn.launch_kernel @[[TURNED]] ins(%[[T]]) outs(%arg0)
 // CHECK-NEXT:    return
-#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
-#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
-#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
 !x = !torch.vtensor<[4,2],si16>
 !m = memref<4x2xi16>
 !t = memref<4x2xi16, strided<[1, 4]>>
 func.func @share(%a: !m, %b: !m, %c: memref<2x4xi16>) {
-  "hipdnn.launch"(%a, %b) ({
+  hipdnn.launch ins(%a) outs(%b) ({
   ^bb0(%v: !x):
     %r = torch.aten.bitwise_not %v : !x -> !x
-    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!x) -> ()
-  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (!m, !m) -> ()
-  "hipdnn.launch"(%b, %a) ({
+    hipdnn.yield %r : !x
+  }) : (!m, !m) -> ()
+  hipdnn.launch ins(%b) outs(%a) ({
   ^bb0(%v: !x):
     %r = torch.aten.bitwise_not %v : !x -> !x
-    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!x) -> ()
-  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (!m, !m) -> ()
+    hipdnn.yield %r : !x
+  }) : (!m, !m) -> ()
   %t = memref.transpose %c (i, j) -> (j, i) : memref<2x4xi16> to !t
-  "hipdnn.launch"(%t, %a) ({
+  hipdnn.launch ins(%t) outs(%a) ({
   ^bb0(%v: !x):
     %r = torch.aten.bitwise_not %v : !x -> !x
-    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!x) -> ()
-  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (!t, !m) -> ()
+    hipdnn.yield %r : !x
+  }) : (!t, !m) -> ()
   return
 }

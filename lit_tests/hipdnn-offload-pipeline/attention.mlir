@@ -8,13 +8,13 @@
 // CHECK-LABEL: func.func @main(%arg0: memref<2x5x8xf32>, %arg1: memref<8x24xf32> {hipdnn.constant = "w"}, %arg2: memref<2x5x8xf32> {bufferize.result})
 // CHECK-NOT:     memref.copy
 // CHECK:         %[[QKV:.+]] = memref.alloc() : memref<2x5x24xf32>
-// CHECK:         "hipdnn.execute"(%arg0, %arg1, %[[QKV]])
+// CHECK:         hipdnn.execute @{{.+}} ins(%arg0, %arg1) outs(%[[QKV]])
 // CHECK-DAG:     %[[Q:.+]] = memref.transpose %{{.+}} to memref<2x2x5x4xf32, strided<[120, 4, 24, 1]>>
 // CHECK-DAG:     %[[K:.+]] = memref.transpose %{{.+}} to memref<2x2x5x4xf32, strided<[120, 4, 24, 1], offset: 8>>
 // CHECK-DAG:     %[[V:.+]] = memref.transpose %{{.+}} to memref<2x2x5x4xf32, strided<[120, 4, 24, 1], offset: 16>>
 // CHECK:         %[[HEADS:.+]] = memref.expand_shape %arg2
 // CHECK:         %[[OUT:.+]] = memref.transpose %[[HEADS]] {{.+}} to memref<2x2x5x4xf32, strided<[40, 4, 8, 1]>>
-// CHECK:         "hipdnn.execute"(%[[Q]], %[[K]], %[[V]], %[[OUT]])
+// CHECK:         hipdnn.execute @{{.+}} ins(%[[Q]], %[[K]], %[[V]]) outs(%[[OUT]])
 // CHECK-NEXT:    return
 !x = !torch.vtensor<[2,5,8],f32>
 !w = !torch.vtensor<[8,24],f32>

@@ -4,9 +4,9 @@
 
 // CHECK-LABEL: func.func @main
 // CHECK:         %[[FLAT:.+]] = memref.alloc(){{.*}} : memref<1x4x8x8xf32>
-// CHECK:         "hipdnn.execute"(%{{.+}}, %arg1, %[[FLAT]])
+// CHECK:         hipdnn.execute @{{.+}} ins(%{{.+}}, %arg1) outs(%[[FLAT]])
 // CHECK:         %[[ROWS:.+]] = memref.collapse_shape %[[FLAT]] {{\[\[}}0], [1, 2, 3]] : memref<1x4x8x8xf32> into memref<1x256xf32>
-// CHECK-NEXT:    "hipdnn.execute"(%[[ROWS]], %arg2, %arg3)
+// CHECK-NEXT:    hipdnn.execute @{{.+}} ins(%[[ROWS]], %arg2) outs(%arg3)
 // CHECK-NEXT:    return
 !x = !torch.vtensor<[1,4,8,8],f32>
 !f = !torch.vtensor<[1,256],f32>

@@ -6,13 +6,13 @@
 // CHECK-LABEL: func.func @main
 // CHECK-NOT:     memref.copy
 // CHECK:         %[[X:.+]] = memref.transpose %{{.+}} to memref<1x4x8x8xf32, strided<[256, 1, 32, 4]>>
-// CHECK:         "hipdnn.execute"(%arg0, %[[X]])
+// CHECK:         hipdnn.execute @{{.+}} ins(%arg0) outs(%[[X]])
 // CHECK:         %[[WHOLE:.+]] = memref.transpose %{{.+}} to memref<1x8x8x8xf32, strided<[512, 1, 64, 8]>>
 // CHECK:         %[[A:.+]] = memref.subview %[[WHOLE]][0, 0, 0, 0] [1, 4, 8, 8] {{.+}} to memref<1x4x8x8xf32, strided<[512, 1, 64, 8]>>
-// CHECK:         "hipdnn.execute"(%[[X]], %arg1, %[[A]])
+// CHECK:         hipdnn.execute @{{.+}} ins(%[[X]], %arg1) outs(%[[A]])
 // CHECK:         %[[B:.+]] = memref.subview %[[WHOLE]][0, 4, 0, 0] [1, 4, 8, 8] {{.+}} to memref<1x4x8x8xf32, strided<[512, 1, 64, 8], offset: 4>>
-// CHECK:         "hipdnn.execute"(%[[X]], %arg2, %[[B]])
-// CHECK:         "hipdnn.execute"(%[[WHOLE]], %arg3, %{{.+}})
+// CHECK:         hipdnn.execute @{{.+}} ins(%[[X]], %arg2) outs(%[[B]])
+// CHECK:         hipdnn.execute @{{.+}} ins(%[[WHOLE]], %arg3) outs(%{{.+}})
 // CHECK-NOT:     hipdnn.execute
 !x = !torch.vtensor<[1,4,8,8],f32>
 !c = !torch.vtensor<[1,8,8,8],f32>

@@ -7,7 +7,7 @@
 // CHECK-LABEL: func.func @main
 // CHECK-NOT:     hipdnn.execute
 // CHECK:         %[[T:.+]] = memref.transpose %arg1
-// CHECK-NEXT:    "hipdnn.launch_kernel"(%arg0, %[[T]], %arg2) {kernel = @[[ADD]],
+// CHECK-NEXT:    hipdnn.launch_kernel @[[ADD]] ins(%arg0, %[[T]]) outs(%arg2)
 // CHECK:         hipdnn.launch_kernel
 // CHECK-NOT:     memref.alloc
 // CHECK:         return

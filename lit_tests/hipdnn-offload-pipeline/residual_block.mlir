@@ -10,8 +10,8 @@
 // CHECK-SAME:     %arg2: memref<4xf32> {hipdnn.constant = "mean.folded"}, %arg3: memref<1x4x8x8xf32> {bufferize.result})
 // CHECK-NEXT:    %[[BUFFER:.+]] = memref.alloc() : memref<1x8x8x4xf32>
 // CHECK-NEXT:    %[[X:.+]] = memref.transpose %[[BUFFER]] {{.+}} to memref<1x4x8x8xf32, strided<[256, 1, 32, 4]>>
-// CHECK-NEXT:    "hipdnn.execute"(%arg0, %[[X]]) {executable = @[[COPY]],
-// CHECK-NEXT:    "hipdnn.execute"(%[[X]], %arg1, %arg2, %[[Y:.+]]) {executable = @[[BLOCK]],
+// CHECK-NEXT:    hipdnn.execute @[[COPY]] ins(%arg0) outs(%[[X]])
+// CHECK-NEXT:    hipdnn.execute @[[BLOCK]] ins(%[[X]], %arg1, %arg2) outs(%[[Y:.+]])
 // CHECK-NOT:     hipdnn.execute
 !x = !torch.vtensor<[1,4,8,8],f32>
 !w = !torch.vtensor<[4,4,3,3],f32>

@@ -4,10 +4,10 @@
 
 // CHECK-LABEL: func.func @absorbed
 // CHECK-NOT:     torch.aten.constant_pad_nd
-// CHECK:         "hipdnn.graph"(%arg0, %arg1)
+// CHECK:         hipdnn.graph ins(%arg0, %arg1)
 // CHECK:           %[[P:.+]] = torch.aten.constant_pad_nd
 // CHECK:           torch.aten.convolution %[[P]]
-// CHECK:         "hipdnn.graph"(%arg0)
+// CHECK:         hipdnn.graph ins(%arg0)
 // CHECK:           %[[Q:.+]] = torch.aten.constant_pad_nd
 // CHECK:           torch.aten.max_pool2d %[[Q]]
 !x = !torch.vtensor<[1,4,8,8],f32>
@@ -40,11 +40,11 @@ func.func @absorbed(%x: !x, %w: !w) -> (!y, !y) {
 
 // CHECK-LABEL: func.func @outside
 // CHECK-DAG:     %[[ONES:.+]] = torch.aten.constant_pad_nd %arg0, %{{.+}}, %float1.0
-// CHECK-DAG:     "hipdnn.graph"(%[[ONES]], %arg1)
+// CHECK-DAG:     hipdnn.graph ins(%[[ONES]], %arg1)
 // CHECK-DAG:     %[[TWICE:.+]] = torch.aten.constant_pad_nd %arg0, %{{.+}}, %float0.0
-// CHECK-DAG:     "hipdnn.graph"(%[[TWICE]], %arg1)
+// CHECK-DAG:     hipdnn.graph ins(%[[TWICE]], %arg1)
 // CHECK-DAG:     %[[RELU:.+]] = torch.aten.constant_pad_nd %arg0, %{{.+}}, %float2.0
-// CHECK-DAG:     "hipdnn.graph"(%[[RELU]])
+// CHECK-DAG:     hipdnn.graph ins(%[[RELU]])
 !x = !torch.vtensor<[1,4,8,8],f32>
 !padded = !torch.vtensor<[1,4,9,9],f32>
 !y = !torch.vtensor<[1,4,7,7],f32>

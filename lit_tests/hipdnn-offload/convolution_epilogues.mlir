@@ -4,13 +4,13 @@
 
 // CHECK-LABEL: func.func @residual
 // CHECK-NOT:     torch.aten
-// CHECK:         %[[Y:.+]] = "hipdnn.graph"(%arg0, %arg1, %arg2, %arg3) ({
+// CHECK:         %[[Y:.+]] = hipdnn.graph ins(%arg0, %arg1, %arg2, %arg3) ({
 // CHECK-NEXT:    ^bb0(%[[X:[^:]+]]: !torch.vtensor<[1,4,8,8],f32>, %[[W:[^:]+]]: !torch.vtensor<[4,4,3,3],f32>, %[[B:[^:]+]]: !torch.vtensor<[4],f32>, %[[R:[^:]+]]: !torch.vtensor<[1,4,8,8],f32>):
 // CHECK:           torch.constant.int 1
 // CHECK:           %[[C:.+]] = torch.aten.convolution %[[X]], %[[W]], %[[B]]
 // CHECK-NEXT:      %[[A:.+]] = torch.aten.add.Tensor %[[C]], %[[R]]
 // CHECK-NEXT:      %[[L:.+]] = torch.aten.relu %[[A]]
-// CHECK-NEXT:      "hipdnn.yield"(%[[L]])
+// CHECK-NEXT:      hipdnn.yield %[[L]] :
 // CHECK:         hipdnn.engine = "HOST_ONEDNN_ENGINE"
 // CHECK-NOT:     hipdnn.graph
 // CHECK:         return %[[Y]]
@@ -35,10 +35,10 @@ func.func @residual(%x: !x, %w: !w, %b: !b, %r: !x) -> !x {
 // The convolution is read outside its epilogue: two graphs, the value leaves the first.
 
 // CHECK-LABEL: func.func @read_twice
-// CHECK:         %[[C:.+]] = "hipdnn.graph"(%arg0, %arg1)
+// CHECK:         %[[C:.+]] = hipdnn.graph ins(%arg0, %arg1)
 // CHECK:           torch.aten.convolution
-// CHECK-NEXT:      "hipdnn.yield"
-// CHECK:         %[[R:.+]] = "hipdnn.graph"(%[[C]])
+// CHECK-NEXT:      hipdnn.yield
+// CHECK:         %[[R:.+]] = hipdnn.graph ins(%[[C]])
 // CHECK:           torch.aten.relu
 // CHECK:         return %[[C]], %[[R]]
 !x = !torch.vtensor<[1,4,8,8],f32>
@@ -61,10 +61,10 @@ func.func @read_twice(%x: !x, %w: !w) -> (!x, !x) {
 // Both operands of the addition are convolutions: it joins one of them, the other is an operand.
 
 // CHECK-LABEL: func.func @two_convolutions
-// CHECK:         %[[A:.+]] = "hipdnn.graph"(%arg0, %arg1)
+// CHECK:         %[[A:.+]] = hipdnn.graph ins(%arg0, %arg1)
 // CHECK:           torch.aten.convolution
-// CHECK-NEXT:      "hipdnn.yield"
-// CHECK:         "hipdnn.graph"(%arg0, %arg1, %[[A]])
+// CHECK-NEXT:      hipdnn.yield
+// CHECK:         hipdnn.graph ins(%arg0, %arg1, %[[A]])
 // CHECK:           torch.aten.convolution
 // CHECK-NEXT:      torch.aten.add.Tensor
 // CHECK-NEXT:      torch.aten.relu

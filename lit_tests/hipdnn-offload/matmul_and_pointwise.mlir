@@ -4,11 +4,11 @@
 
 // CHECK-LABEL: func.func @linear
 // CHECK:         %[[T:.+]] = torch.aten.t %arg1
-// CHECK:         "hipdnn.graph"(%arg0, %[[T]], %arg2)
+// CHECK:         hipdnn.graph ins(%arg0, %[[T]], %arg2)
 // CHECK:           torch.aten.mm
 // CHECK-NEXT:      torch.aten.add.Tensor
 // CHECK-NEXT:      torch.aten.gelu
-// CHECK-NEXT:      "hipdnn.yield"
+// CHECK-NEXT:      hipdnn.yield
 // CHECK:         hipdnn.engine = "HOST_ONEDNN_ENGINE"
 // CHECK-NOT:     hipdnn.graph
 !x = !torch.vtensor<[2,8],f32>
@@ -31,12 +31,12 @@ func.func @linear(%x: !x, %w: !w, %b: !b) -> !y {
 // A diamond of pointwise ops and a softmax over it are one graph of the rowwise engine.
 
 // CHECK-LABEL: func.func @diamond
-// CHECK:         "hipdnn.graph"(%arg0)
+// CHECK:         hipdnn.graph ins(%arg0)
 // CHECK:           torch.aten.exp
 // CHECK:           torch.aten.tanh
 // CHECK:           torch.aten.mul.Tensor
 // CHECK:           torch.aten.softmax.int
-// CHECK-NEXT:      "hipdnn.yield"
+// CHECK-NEXT:      hipdnn.yield
 // CHECK:         hipdnn.engine = "HOST_ROWWISE_ENGINE"
 // CHECK-NOT:     hipdnn.graph
 !x = !torch.vtensor<[4,8],f32>
@@ -55,11 +55,11 @@ func.func @diamond(%x: !x) -> !x {
 // Joining both ends of a path that leaves through an op outside would make a cycle: the sum is no part of the first graph.
 
 // CHECK-LABEL: func.func @cycle
-// CHECK:         %[[E:.+]] = "hipdnn.graph"(%arg0)
+// CHECK:         %[[E:.+]] = hipdnn.graph ins(%arg0)
 // CHECK:           torch.aten.exp
-// CHECK-NEXT:      "hipdnn.yield"
+// CHECK-NEXT:      hipdnn.yield
 // CHECK:         %[[O:.+]] = torch.aten.cumsum %[[E]]
-// CHECK:         "hipdnn.graph"(%[[E]], %[[O]])
+// CHECK:         hipdnn.graph ins(%[[E]], %[[O]])
 // CHECK:           torch.aten.add.Tensor
 !x = !torch.vtensor<[4,8],f32>
 func.func @cycle(%x: !x) -> !x {
@@ -76,10 +76,10 @@ func.func @cycle(%x: !x) -> !x {
 // A reduction that drops its dim leaves a unit dim in the graph; a reader that would broadcast it the wrong way gets a graph of its own.
 
 // CHECK-LABEL: func.func @dropped_dim
-// CHECK:         %[[S:.+]] = "hipdnn.graph"(%arg0)
+// CHECK:         %[[S:.+]] = hipdnn.graph ins(%arg0)
 // CHECK:           torch.aten.sum.dim_IntList
-// CHECK-NEXT:      "hipdnn.yield"
-// CHECK:         "hipdnn.graph"(%[[S]], %arg1)
+// CHECK-NEXT:      hipdnn.yield
+// CHECK:         hipdnn.graph ins(%[[S]], %arg1)
 // CHECK:           torch.aten.add.Tensor
 !x = !torch.vtensor<[3,3],f32>
 !s = !torch.vtensor<[3],f32>

@@ -3,11 +3,11 @@
 // MIOpen takes a convolution with bias and ReLU, but not with the bias alone: the three ops enter one graph together.
 
 // CHECK-LABEL: func.func @bias_and_relu
-// CHECK:         "hipdnn.graph"(%arg0, %arg1, %arg2)
+// CHECK:         hipdnn.graph ins(%arg0, %arg1, %arg2)
 // CHECK:           torch.aten.convolution
 // CHECK-NEXT:      torch.aten.add.Tensor
 // CHECK-NEXT:      torch.aten.relu
-// CHECK-NEXT:      "hipdnn.yield"
+// CHECK-NEXT:      hipdnn.yield
 // CHECK:         hipdnn.engine = "MIOPEN_ENGINE"
 // CHECK-NOT:     hipdnn.graph
 !x = !torch.vtensor<[1,4,8,8],f32>
@@ -32,11 +32,11 @@ func.func @bias_and_relu(%x: !x, %w: !w, %b: !b) -> !x {
 // A residual is no bias: convolution here, bias, residual and ReLU in one generated kernel.
 
 // CHECK-LABEL: func.func @residual
-// CHECK:         "hipdnn.graph"(%arg0, %arg1)
+// CHECK:         hipdnn.graph ins(%arg0, %arg1)
 // CHECK:           torch.aten.convolution
-// CHECK-NEXT:      "hipdnn.yield"
+// CHECK-NEXT:      hipdnn.yield
 // CHECK:         hipdnn.engine = "MIOPEN_ENGINE"
-// CHECK:         "hipdnn.graph"
+// CHECK:         hipdnn.graph
 // CHECK:           torch.aten.add.Tensor
 // CHECK-NEXT:      torch.aten.add.Tensor
 // CHECK-NEXT:      torch.aten.relu
@@ -65,7 +65,7 @@ func.func @residual(%x: !x, %w: !w, %b: !b) -> !x {
 
 // CHECK-LABEL: func.func @read_twice
 // CHECK:         torch.aten.convolution
-// CHECK-NEXT:      "hipdnn.yield"
+// CHECK-NEXT:      hipdnn.yield
 // CHECK:         hipdnn.engine = "MIOPEN_ENGINE"
 !x = !torch.vtensor<[1,4,8,8],f32>
 !w = !torch.vtensor<[4,4,3,3],f32>
@@ -91,7 +91,7 @@ func.func @read_twice(%x: !x, %w: !w, %b: !b) -> (!x, !x) {
 // CHECK-LABEL: func.func @product
 // CHECK:           torch.aten.matmul
 // CHECK-NEXT:      torch.aten.add.Tensor
-// CHECK-NEXT:      "hipdnn.yield"
+// CHECK-NEXT:      hipdnn.yield
 // CHECK:         hipdnn.engine = "HIPBLASLT_ENGINE"
 // CHECK:           torch.aten.gelu
 // CHECK:         hipdnn.engine = "GENERATED"

@@ -6,7 +6,7 @@
 // CHECK-LABEL: func.func @main
 // CHECK-SAME:    {hipdnn.constant = "b.folded"}
 // CHECK:         memref.transpose %arg1 {{.+}} : memref<4x8xf32> to memref<8x4xf32, strided<[1, 8]>>
-// CHECK:         "hipdnn.execute"
+// CHECK:         hipdnn.execute
 // CHECK-NOT:     hipdnn.execute
 !x = !torch.vtensor<[2,8],f32>
 !w = !torch.vtensor<[4,8],f32>

@@ -13,12 +13,12 @@
 // HELP-DAG: --hipdnn-offload target=host
 // HELP-DAG: --hipdnn-offload-pipeline
 
-// CHECK: "hipdnn.graph"(%arg0)
+// CHECK: hipdnn.graph ins(%arg0)
 
 // The graph's location names the node it came from.
 
 // LOC: #[[NODE:.+]] = loc("Relu_0")
-// LOC: "hipdnn.graph"
+// LOC: hipdnn.graph
 // LOC: loc(#[[NODE]])
 !x = !torch.vtensor<[2],f32>
 func.func @main(%x: !x) -> !x {

@@ -6,39 +6,36 @@
 // CHECK:         %[[WHOLE:.+]] = memref.alloc() : memref<4xf32>
 // CHECK-NOT:     memref.alloc
 // CHECK:         %[[A:.+]] = memref.subview %[[WHOLE]][0] [2] [1]
-// CHECK:         "hipdnn.graph"(%arg0, %[[A]])
+// CHECK:         hipdnn.graph ins(%arg0) outs(%[[A]])
 // CHECK:         %[[B:.+]] = memref.subview %[[WHOLE]][2] [2] [1]
-// CHECK:         "hipdnn.graph"(%[[A]], %[[B]])
+// CHECK:         hipdnn.graph ins(%[[A]]) outs(%[[B]])
 // CHECK-NOT:     memref.copy
-// CHECK:         "hipdnn.graph"(%[[WHOLE]], %arg1)
-#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
-#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
-#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
+// CHECK:         hipdnn.graph ins(%[[WHOLE]]) outs(%arg1)
 !v = !torch.vtensor<[2],f32>
 !w = !torch.vtensor<[4],f32>
 func.func @concat(%x: memref<2xf32>, %y: memref<4xf32>) {
   %a = memref.alloc() : memref<2xf32>
-  "hipdnn.graph"(%x, %a) ({
+  hipdnn.graph ins(%x) outs(%a) ({
   ^bb0(%v: !v):
     %r = torch.aten.relu %v : !v -> !v
-    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!v) -> ()
-  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (memref<2xf32>, memref<2xf32>) -> ()
+    hipdnn.yield %r : !v
+  }) : (memref<2xf32>, memref<2xf32>) -> ()
   %b = memref.alloc() : memref<2xf32>
-  "hipdnn.graph"(%a, %b) ({
+  hipdnn.graph ins(%a) outs(%b) ({
   ^bb0(%v: !v):
     %r = torch.aten.exp %v : !v -> !v
-    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!v) -> ()
-  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (memref<2xf32>, memref<2xf32>) -> ()
+    hipdnn.yield %r : !v
+  }) : (memref<2xf32>, memref<2xf32>) -> ()
   %whole = memref.alloc() : memref<4xf32>
   %first = memref.subview %whole[0] [2] [1] : memref<4xf32> to memref<2xf32, strided<[1]>>
   memref.copy %a, %first : memref<2xf32> to memref<2xf32, strided<[1]>>
   %second = memref.subview %whole[2] [2] [1] : memref<4xf32> to memref<2xf32, strided<[1], offset: 2>>
   memref.copy %b, %second : memref<2xf32> to memref<2xf32, strided<[1], offset: 2>>
-  "hipdnn.graph"(%whole, %y) ({
+  hipdnn.graph ins(%whole) outs(%y) ({
   ^bb0(%v: !w):
     %r = torch.aten.relu %v : !w -> !w
-    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!w) -> ()
-  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (memref<4xf32>, memref<4xf32>) -> ()
+    hipdnn.yield %r : !w
+  }) : (memref<4xf32>, memref<4xf32>) -> ()
   return
 }
 
@@ -50,33 +47,29 @@ func.func @concat(%x: memref<2xf32>, %y: memref<4xf32>) {
 // CHECK:         %[[BUFFER:.+]] = memref.alloc() : memref<1x4x4x2xf32>
 // CHECK:         %[[WHOLE:.+]] = memref.transpose %[[BUFFER]]
 // CHECK:         %[[INSIDE:.+]] = memref.subview %[[WHOLE]][0, 0, 1, 1] [1, 2, 2, 2] [1, 1, 1, 1]
-// CHECK:         "hipdnn.graph"(%[[WHOLE]])
+// CHECK:         hipdnn.graph ins() outs(%[[WHOLE]])
 // CHECK:           torch.vtensor.literal
-// CHECK:         "hipdnn.graph"(%arg0, %[[INSIDE]])
+// CHECK:         hipdnn.graph ins(%arg0) outs(%[[INSIDE]])
 // CHECK:           torch.aten.relu
 // CHECK-NOT:     hipdnn.graph
 // CHECK-NOT:     memref.copy
-#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
-#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
-#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
-#out = array<i32: 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
 !v = !torch.vtensor<[1,2,2,2],f32>
 !w = !torch.vtensor<[1,2,4,4],f32>
 !last = memref<1x2x4x4xf32, strided<[32, 1, 8, 2]>>
 !slot = memref<1x2x2x2xf32, strided<[32, 1, 8, 2], offset: 10>>
 func.func @border(%x: memref<1x2x2x2xf32>) {
   %a = memref.alloc() : memref<1x2x2x2xf32>
-  "hipdnn.graph"(%x, %a) ({
+  hipdnn.graph ins(%x) outs(%a) ({
   ^bb0(%v: !v):
     %r = torch.aten.relu %v : !v -> !v
-    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!v) -> ()
-  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (memref<1x2x2x2xf32>, memref<1x2x2x2xf32>) -> ()
+    hipdnn.yield %r : !v
+  }) : (memref<1x2x2x2xf32>, memref<1x2x2x2xf32>) -> ()
   %buffer = memref.alloc() : memref<1x4x4x2xf32>
   %whole = memref.transpose %buffer (d0, d1, d2, d3) -> (d0, d3, d1, d2) : memref<1x4x4x2xf32> to !last
-  "hipdnn.graph"(%whole) ({
+  hipdnn.graph ins() outs(%whole) ({
     %r = torch.vtensor.literal(dense<1.0> : tensor<1x2x4x4xf32>) : !w
-    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!w) -> ()
-  }) {operandSegmentSizes = #out, resultSegmentSizes = #none} : (!last) -> ()
+    hipdnn.yield %r : !w
+  }) : (!last) -> ()
   %inside = memref.subview %whole[0, 0, 1, 1] [1, 2, 2, 2] [1, 1, 1, 1] : !last to !slot
   memref.copy %a, %inside : memref<1x2x2x2xf32> to !slot
   return
@@ -88,19 +81,16 @@ func.func @border(%x: memref<1x2x2x2xf32>) {
 
 // CHECK-LABEL: func.func @result
 // CHECK-NOT:     memref.alloc
-// CHECK:         "hipdnn.graph"(%arg0, %arg1)
+// CHECK:         hipdnn.graph ins(%arg0) outs(%arg1)
 // CHECK-NOT:     memref.copy
-#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
-#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
-#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
 !v = !torch.vtensor<[2],f32>
 func.func @result(%x: memref<2xf32>, %y: memref<2xf32>) {
   %a = memref.alloc() : memref<2xf32>
-  "hipdnn.graph"(%x, %a) ({
+  hipdnn.graph ins(%x) outs(%a) ({
   ^bb0(%v: !v):
     %r = torch.aten.relu %v : !v -> !v
-    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!v) -> ()
-  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (memref<2xf32>, memref<2xf32>) -> ()
+    hipdnn.yield %r : !v
+  }) : (memref<2xf32>, memref<2xf32>) -> ()
   memref.copy %a, %y : memref<2xf32> to memref<2xf32>
   return
 }
@@ -111,29 +101,26 @@ func.func @result(%x: memref<2xf32>, %y: memref<2xf32>) {
 
 // CHECK-LABEL: func.func @stack
 // CHECK:         %[[SLOT:.+]] = memref.collapse_shape
-// CHECK:         "hipdnn.graph"(%arg0, %[[SLOT]])
+// CHECK:         hipdnn.graph ins(%arg0) outs(%[[SLOT]])
 // CHECK-NOT:     memref.copy
 // CHECK:         memref.expand_shape %[[SLOT]]
 // CHECK-SAME:      into memref<1x2xf32>
-#one = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>
-#none = array<i32: 0, 0, 0, 0, 0, 0, 0, 0>
-#in_out = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0>
 !v = !torch.vtensor<[2],f32>
 !m = !torch.vtensor<[1,2],f32>
 func.func @stack(%x: memref<2xf32>, %whole: memref<3x2xf32>, %y: memref<1x2xf32>) {
   %a = memref.alloc() : memref<2xf32>
-  "hipdnn.graph"(%x, %a) ({
+  hipdnn.graph ins(%x) outs(%a) ({
   ^bb0(%v: !v):
     %r = torch.aten.relu %v : !v -> !v
-    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!v) -> ()
-  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (memref<2xf32>, memref<2xf32>) -> ()
+    hipdnn.yield %r : !v
+  }) : (memref<2xf32>, memref<2xf32>) -> ()
   %shown = memref.expand_shape %a [[0, 1]] output_shape [1, 2] : memref<2xf32> into memref<1x2xf32>
   %slot = memref.subview %whole[0, 0] [1, 2] [1, 1] : memref<3x2xf32> to memref<1x2xf32, strided<[2, 1]>>
   memref.copy %shown, %slot : memref<1x2xf32> to memref<1x2xf32, strided<[2, 1]>>
-  "hipdnn.graph"(%shown, %y) ({
+  hipdnn.graph ins(%shown) outs(%y) ({
   ^bb0(%v: !m):
     %r = torch.aten.exp %v : !m -> !m
-    "hipdnn.yield"(%r) {operandSegmentSizes = #one} : (!m) -> ()
-  }) {operandSegmentSizes = #in_out, resultSegmentSizes = #none} : (memref<1x2xf32>, memref<1x2xf32>) -> ()
+    hipdnn.yield %r : !m
+  }) : (memref<1x2xf32>, memref<1x2xf32>) -> ()
   return
 }

@@ -141,3 +141,32 @@ def test_placement_is_logged_in_one_line(cache, capfd) -> None:
     lines = [line for line in capfd.readouterr().err.splitlines() if "HipDNNExecutionProvider" in line]
     assert len(lines) == 1
     assert f"4 of 8 nodes placed in 4 programs of 4 graphs (target host); on the CPU: 4 x {untaken.OP}: " in lines[0]
+
+
+def test_explain_file_has_what_was_taken_and_why_not_the_rest(cache, tmp_path) -> None:
+    path = tmp_path / "explained.json"
+    for _ in range(2):  # a cached placement is no reason not to explain
+        path.unlink(missing_ok=True)
+        make_session(alternating(), cache, options={"placement": "maximal", "explain_file": str(path)})
+        found = json.loads(path.read_text())
+        assert found["partitions"] == [[f"relu{i}"] for i in range(4)]
+        assert {name for graph in found["graphs"] for name in graph["nodes"]} == {f"relu{i}" for i in range(4)}
+        assert [(group["op"], len(group["nodes"])) for group in found["reject_groups"]] == [(untaken.OP, 4)]
+        shares = found["coverage"]
+        assert (shares["nodes"], shares["graph"], shares["left_out"], shares["percent"]) == (8, 4, 4, 50.0)
+
+
+def test_explain_file_tells_the_cost_when_a_partition_is_dropped(cache, tmp_path) -> None:
+    path = tmp_path / "explained.json"
+    make_session(alternating(), cache, options={"placement": "profitable", "explain_file": str(path)})
+    found = json.loads(path.read_text())
+    assert found["partitions"] == []
+    costs = [group for group in found["reject_groups"] if group["rule"] == "cost"]
+    assert {name for group in costs for name in group["nodes"]} == {f"relu{i}" for i in range(4)}
+    assert {group["advice"] for group in costs} == {"run it with placement=maximal"}
+
+
+def test_session_fails_with_the_path_when_the_explanation_cannot_be_written(cache, tmp_path) -> None:
+    path = tmp_path / "none" / "explained.json"
+    with pytest.raises(Exception, match="cannot write the explanation: No such file or directory"):
+        make_session(convolution(), cache, options={"explain_file": str(path)})

@@ -6,7 +6,6 @@ from types import ModuleType
 from typing import Any
 
 from torch_mlir import ir
-from torch_mlir.dialects import llvm
 from torch_mlir.passmanager import PassManager
 
 from hipdnn_mlir_runtime.errors import ModelError, PassError
@@ -53,6 +52,8 @@ def _llvm_text(module: Any, architecture: Architecture) -> str:
         else f"convert-gpu-to-rocdl{{chipset={architecture.name}}}"
     )
     pipeline = f"builtin.module(gpu.module(canonicalize,cse,convert-scf-to-cf,{conversion},reconcile-unrealized-casts))"
+    from torch_mlir.dialects import llvm  # importing it takes long, and only GPUs need it
+
     with module.context, ir.Location.unknown():
         _choose_approximations(module, architecture.vendor)
         if architecture.waits_in_kernels:

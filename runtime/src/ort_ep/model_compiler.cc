@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -173,7 +174,11 @@ PlacedModel ModelCompiler::place(const EncodedModel& model) const {
                          {"dynamic_fallback", options_.dynamic_fallback}};
   if (!options_.buckets.empty()) request["buckets"] = options_.buckets;
   const std::string key = key_of("place", digest.hex_digest(), request.dump());
-  if (std::optional<PlacedModel> found = find_placed(key)) return *std::move(found);
+  if (options_.explain_file.empty()) {
+    if (std::optional<PlacedModel> found = find_placed(key)) return *std::move(found);
+  } else {  // behind the key: the placement is the same
+    request["explain_file"] = std::filesystem::absolute(options_.explain_file).string();
+  }
   const MemoryFile file = write_image(model, false);
   const nlohmann::json result = service_.request(compiler_options(options_), request, std::array{file.fd()});
   PlacedModel placed = read_placement(result);

@@ -1,0 +1,69 @@
+"""What ONNX Runtime's provider claimed of a model, and why not the rest: the same report as `explain`'s."""
+
+import json
+from itertools import count
+from pathlib import Path
+
+import onnx
+
+from hipdnn_mlir_runtime.errors import ModelError, Reject
+
+from ..placement import Placement
+from ..placement.graph import read_graph
+from ..program.schema import Copy, Execute, ProgramModel
+from .explain import KERNEL, Explanation, GraphReport, RefusalReport, described, with_coverage
+
+
+def explain_placement(model: onnx.ModelProto, placement: Placement, target: str) -> Explanation:
+    """The explanation of a placement.
+
+    Args:
+        model: what was placed.
+        placement: from `place`.
+        target: whose engines were asked.
+    """
+    graph = read_graph(model)
+    ops = {node.name: node.op_type for node in graph.nodes}
+    dropped = [Reject(ops.get(name, ""), "cost", reason, name) for names, reason in placement.dropped for name in names]
+    found = Explanation(
+        [],
+        [*placement.rejects, *dropped],
+        [],
+        target=target,
+        partitions=[part.nodes for part in placement.partitions],
+    )
+    numbers = (count(), count())
+    for part in placement.partitions:
+        _add(found, part.lowered.model, *numbers)
+    return with_coverage(found, graph)
+
+
+def write_explanation(path: str, found: Explanation) -> None:
+    """Write an explanation as JSON (docs/explain.md).
+
+    Raises:
+        ModelError: the file cannot be written.
+    """
+    try:
+        Path(path).write_text(json.dumps(found.to_dict(), indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ModelError(
+            f"cannot write the explanation: {error.strerror}", where=path, hint="choose another explain_file"
+        ) from error
+
+
+def _add(found: Explanation, program: ProgramModel, graphs: "count[int]", kernels: "count[int]") -> None:
+    """Add the steps of a program."""
+    for step in program.steps:
+        nodes = step.name.split("+")
+        if isinstance(step, Copy):
+            found.movements.append(step.name)
+        elif isinstance(step, Execute):
+            engine = program.executables[step.executable].engine
+            found.graphs.append(GraphReport(f"graph_{next(graphs)}", engine, nodes, program.summary(step)))
+        else:
+            found.launches.append(GraphReport(f"kernel_{next(kernels)}", KERNEL, nodes, program.summary(step)))
+    found.refused.extend(
+        RefusalReport(plan.summary, plan.nodes, plan.reason, [described(program, step) for step in plan.steps])
+        for plan in program.refused
+    )

@@ -1,0 +1,156 @@
+"""An explanation as lines of plain text, from the same data as its JSON."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from textwrap import wrap
+from typing import Any
+
+SHOWN_NODES = 3
+_WIDEST = 60
+
+
+def explanation_lines(data: Mapping[str, Any]) -> list[str]:
+    """Coverage, then what is left out by reason, then graphs and kernels.
+
+    Args:
+        data: `Explanation.to_dict()`.
+    """
+    lines = coverage_lines(data["coverage"], data["target"]) if data["coverage"] else []
+    if data["no_program"]:
+        lines += ["", *_wrapped(f"Every node has a place, and there is no program: {data['no_program']}")]
+        if data["conflicting_dimensions"]:
+            tried = " or ".join(f"--shape {name}=SIZE" for name in data["conflicting_dimensions"])
+            lines += _wrapped(f"With {tried} there is one.")
+    elif not data["rejects"]:
+        lines += ["Every node has a place."]
+    lines += _rejected(data["reject_groups"])
+    lines += _refused(data["refused"])
+    if data["plans_not_asked"]:
+        lines += ["", *_wrapped(f"Plans were not asked for: {data['plans_not_asked']}.")]
+    regions = [*data["graphs"], *data["launches"]]
+    if regions:
+        counted = f"{_count(data['graphs'], 'graph')}, {_count(data['launches'], 'kernel')}"
+        rows = [
+            [str(region[key]) for key in ("name", "engine", "summary")] + [_names(region["nodes"])]
+            for region in regions
+        ]
+        lines += ["", f"{counted}:", *table(["name", "engine", "operations", "nodes"], rows)]
+    if data["samples"]:
+        sizes = ", ".join(f"{name} = {size}" for name, size in data["samples"].items())
+        lines += ["", *_wrapped(f"Dynamic dimensions are shown at {sizes}.")]
+    return lines
+
+
+def coverage_lines(found: Mapping[str, Any], target: str) -> list[str]:
+    """One or two sentences: how much of a model runs on hipDNN graphs.
+
+    Args:
+        found: `coverage` of `Explanation.to_dict()`.
+        target: whose graphs.
+    """
+    work = found["flops_percent"]
+    share = "" if work is None else f", with {work:.0f} % of the FLOPs of convolutions and matmuls"
+    line = (
+        f"Target {target}: {found['graph']} of {found['nodes']} nodes on hipDNN graphs "
+        f"({found['percent']:.0f} % of those that run{share}), {found['kernel']} in kernels, "
+        f"{found['moved']} views or copies, {found['folded']} folded away, {found['left_out']} left out."
+    )
+    return _wrapped(line)
+
+
+def comparison_lines(data: Mapping[str, Any]) -> list[str]:
+    """A table with a column for each target: coverage, then a row for nodes of one operator that fare alike.
+
+    Args:
+        data: `TargetComparison.to_dict()`.
+    """
+    targets = data["targets"]
+    shares = [[str(name), *(_share(data["coverage"][target], name) for target in targets)] for name in _SHARES]
+    rows = [
+        [row["op"], str(len(row["nodes"])), *(row["places"][target] for target in targets), _names(row["nodes"])]
+        for row in data["rows"]
+    ]
+    failed = [f"{target}: {reason}" for target, reason in data["failed"].items()]
+    return [
+        *table(["", *targets], shares),
+        "",
+        *table(["operator", "count", *targets, "nodes"], rows),
+        *(["", *(line for text in failed for line in _wrapped(text))] if failed else []),
+    ]
+
+
+_SHARES = {
+    "on graphs": "graph",
+    "in kernels": "kernel",
+    "left out": "left_out",
+    "on graphs %": "percent",
+    "FLOPs %": "flops_percent",
+}
+
+
+def _share(found: Mapping[str, Any], name: str) -> str:
+    value = found[_SHARES[name]]
+    return "-" if value is None else f"{value:.0f}"
+
+
+def _rejected(groups: Sequence[Mapping[str, Any]]) -> list[str]:
+    if not groups:
+        return []
+    columns = ["count", "operator", "reason", "what would help", "nodes"]
+    rows = [
+        [
+            str(max(len(group["nodes"]), 1)),
+            group["op"],
+            f"{group['reason']} [{group['rule']}]",
+            group["advice"],
+            _names(group["nodes"]),
+        ]
+        for group in groups
+    ]
+    return ["", "Left out:", *table(columns, rows)]
+
+
+def _refused(plans: Sequence[Mapping[str, Any]]) -> list[str]:
+    if not plans:
+        return []
+    rows = [[plan["summary"], plan["nodes"], plan["reason"], ", ".join(plan["became"])] for plan in plans]
+    return ["", "Refused by the library:", *table(["operations", "nodes", "reason", "became"], rows)]
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Lines of a table; cells that are too wide go on in the next line.
+
+    Args:
+        columns: their titles; one that no row has anything in is left out.
+        rows: a cell for each column.
+    """
+    cells = [list(row) for row in rows]
+    kept = [index for index in range(len(columns)) if any(row[index] for row in cells)]
+    titles = [columns[index] for index in kept]
+    blocks = [[wrap(row[index], _WIDEST) or [""] for index in kept] for row in cells]
+    widths = [
+        max(len(title), *(len(line) for block in blocks for line in block[place])) for place, title in enumerate(titles)
+    ]
+
+    def line(texts: Iterable[str]) -> str:
+        return "  " + "  ".join(text.ljust(width) for text, width in zip(texts, widths, strict=True)).rstrip()
+
+    made = [line(titles), line("-" * width for width in widths)]
+    for block in blocks:
+        made += [
+            line(part[row] if row < len(part) else "" for part in block)
+            for row in range(max(map(len, block), default=0))
+        ]
+    return made
+
+
+def _names(nodes: Sequence[str]) -> str:
+    more = len(nodes) - SHOWN_NODES
+    return ", ".join(nodes[:SHOWN_NODES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _count(things: Sequence[object], name: str) -> str:
+    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"
+
+
+def _wrapped(text: str) -> list[str]:
+    return wrap(text, 120, break_long_words=False, break_on_hyphens=False)
