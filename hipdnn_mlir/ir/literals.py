@@ -6,7 +6,7 @@ import numpy as np
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
-from ..dtypes import DType
+from ..dtypes import BOOL, BY_NUMPY, DType
 from ..ops.evaluate import Array
 from ..ops.strides import Dims
 from .types import tensor_type, torch_tensor
@@ -23,6 +23,18 @@ def splat(number: float, dims: Dims, dtype: DType) -> ir.Value:
     )
     value = ir.DenseElementsAttr.get_splat(kind, element)
     return torch.vtensor_literal(value, results=[torch_tensor(dims, dtype)])
+
+
+def literal(array: Array) -> ir.Value:
+    """A literal with the elements of an array, at the current insertion point."""
+    dtype = BY_NUMPY[array.dtype]
+    kind = ir.RankedTensorType.get(list(array.shape), ir.Type.parse(dtype.torch))
+    if array.size == 1:
+        return splat(array.reshape(-1)[0].item(), array.shape, dtype)
+    flat = np.packbits(array, axis=None, bitorder="little") if dtype is BOOL else np.ascontiguousarray(array)
+    return torch.vtensor_literal(
+        ir.DenseElementsAttr.get(flat, type=kind), results=[torch_tensor(array.shape, dtype)]
+    )
 
 
 def constant_list(numbers: Dims) -> ir.Value:

@@ -41,6 +41,7 @@ from . import (  # noqa: F401 - importing a pass registers it
     split_bias,
     split_rotary,
     write_in_place,
+    write_out_attention,
 )
 
 logger = logging.getLogger(__name__)
@@ -61,6 +62,11 @@ class Step:
     why: str
 
 
+FX_STEPS = (
+    Step("simplify-torch", "func.func(canonicalize,cse)", "PyTorch's importer spells numbers out"),
+    Step("write-out-attention", "hipdnn-write-out-attention", "attention that no engine takes is its parts"),
+)
+"""For what torch.export gives, in the place of the first of TORCH_STEPS."""
 TORCH_STEPS = (
     Step(
         "onnx-to-torch",
