@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import onnx
 
 from ..dynamic.input_sizes import Buckets, Shapes
-from ..errors import ModelError, RefusedPlan
+from ..errors import ModelError, RefusedPlan, UnsupportedError
 from ..frontend.model_file import read_model
 from ..precision import UNCHANGED
 from ..targets.table import find_target
@@ -63,17 +63,26 @@ def compile(  # noqa: A001 - the public name
     """
     options = {"target": target, "precision": precision, "shapes": shapes, "buckets": buckets}
     if _is_torch(model):
-        from .torch_source import TorchSource
-
-        module = TorchSource.read(model, example_inputs, dynamic_shapes)
-        program = _compiled(lambda: (module, module.sha256), list(refused), None, dump_ir=dump_ir, **options)
-        program.calling = module.calling
-        return program
+        return _compiled_module(model, example_inputs, dynamic_shapes, list(refused), dump_ir=dump_ir, **options)
     if example_inputs is not None or dynamic_shapes is not None:
         raise ModelError(
             "example_inputs and dynamic_shapes are for PyTorch modules", where=_where(model), hint="leave them out; see shapes"
         )
     return _compiled(partial(_read, model), list(refused), None, dump_ir=dump_ir, **options)
+
+
+def _compiled_module(
+    model: Any, example_inputs: "Examples | None", dynamic_shapes: Any, refused: Sequence[RefusedPlan], **options: Any
+) -> Program:
+    from .torch_source import TorchSource
+
+    module = TorchSource.read(model, example_inputs, dynamic_shapes)
+    try:
+        program = _compiled(lambda: (module, module.sha256), refused, None, **options)
+    except UnsupportedError as error:
+        raise module.located(error) from error
+    program.calling = module.calling
+    return program
 
 
 def _is_torch(model: object) -> bool:

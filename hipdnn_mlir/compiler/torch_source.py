@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,16 +13,21 @@ from torch_mlir import ir
 from ..dynamic.input_sizes import InputSizes, Shapes
 from ..dynamic.each_sample import each_sample
 from ..dynamic.solver import Solver
+from ..errors import UnsupportedError
 from ..frontend.index_ranges import Range
-from ..frontend.pytorch.exported import Calling, Examples, Exported, read_module
-from ..frontend.pytorch.importer import import_graph, to_numpy
+from ..frontend.pytorch.exported import Calling, Examples, Exported, label, read_module, source_line
+from ..frontend.pytorch.importer import import_graph
 from ..frontend.pytorch.sizes import check_sizes, has_windows, tell_sizes
 from ..frontend.pytorch.specialize import StaticGraph, fold_constants, specialized
+from ..frontend.pytorch.tensors import to_numpy
 from ..frontend.sizes.input_sizes import resolved
 from ..frontend.sizes.samples import Samples, samples
 from ..ir.imported import Imported
 from ..ops.strides import Dims
 from ..passes.pipeline import FX_STEPS, Runner
+
+
+_HINT = "replace or remove them, or use torch.compile(module, backend='hipdnn'), which leaves to PyTorch what cannot be compiled"
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,18 @@ class TorchSource:
         for tensor in self._exported.constants.values():
             digest.update(np.ascontiguousarray(to_numpy(tensor)).reshape(-1).view(np.uint8).data)
         return digest.hexdigest()
+
+    def located(self, error: UnsupportedError) -> UnsupportedError:
+        """The error with the lines of the user's code that its nodes come from."""
+        lines = {label(node): source_line(node) for node in self._exported.graph.graph.nodes}
+
+        def place(node: str) -> str:
+            known = dict.fromkeys(line for name in node.split("+") if (line := lines.get(name)))
+            return f"{node} ({', '.join(known)})" if known else node
+
+        rejects = [replace(reject, node=place(reject.node)) for reject in error.rejects]
+        hint = "; ".join(filter(None, (error.hint if "explain" not in (error.hint or "") else "", _HINT)))
+        return UnsupportedError(rejects, target=error.target, where=self._where, hint=hint)
 
     def sizes(self, shapes: Shapes) -> InputSizes:
         """The dims of its inputs, with what the user says of them."""

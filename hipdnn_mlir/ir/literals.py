@@ -6,7 +6,7 @@ import numpy as np
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
-from ..dtypes import BOOL, BY_NUMPY, DType
+from ..dtypes import BY_NUMPY, DType
 from ..ops.evaluate import Array
 from ..ops.strides import Dims
 from .types import tensor_type, torch_tensor
@@ -31,10 +31,8 @@ def literal(array: Array) -> ir.Value:
     kind = ir.RankedTensorType.get(list(array.shape), ir.Type.parse(dtype.torch))
     if array.size == 1:
         return splat(array.reshape(-1)[0].item(), array.shape, dtype)
-    flat = np.packbits(array, axis=None, bitorder="little") if dtype is BOOL else np.ascontiguousarray(array)
-    return torch.vtensor_literal(
-        ir.DenseElementsAttr.get(flat, type=kind), results=[torch_tensor(array.shape, dtype)]
-    )
+    elements = ir.DenseElementsAttr.get(np.ascontiguousarray(array), type=kind)
+    return torch.vtensor_literal(elements, results=[torch_tensor(array.shape, dtype)])
 
 
 def constant_list(numbers: Dims) -> ir.Value:

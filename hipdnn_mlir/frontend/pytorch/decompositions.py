@@ -124,6 +124,13 @@ def slice_scatter(
     return torch.cat([x.narrow(dim, 0, first), source, x.narrow(dim, last, size - last)], dim)
 
 
+@_decomposes(aten.copy.default)
+def copy(x: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
+    """The source, in the dtype and dims of what it is written to."""
+    del non_blocking
+    return source.to(x.dtype).expand(x.shape).clone()
+
+
 @_decomposes(aten.roll.default)
 def roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
     """The end in front of the start, dim by dim."""
@@ -160,7 +167,7 @@ def native_group_norm(
     return y, x.new_zeros(x.shape[0], groups), x.new_zeros(x.shape[0], groups)
 
 
-@_decomposes(aten._adaptive_avg_pool2d.default)
+@_decomposes(aten.adaptive_avg_pool2d.default, aten._adaptive_avg_pool2d.default)
 def adaptive_avg_pool2d(x: Tensor, size: Sequence[int]) -> Tensor:
     """A mean where the result is one pixel, an average pool where windows are of one size, else PyTorch's windows."""
     height, width = x.shape[-2:]

@@ -253,6 +253,8 @@ def _outputs(program: ExportedProgram, out_spec: Any) -> tuple[dict[str, fx.Node
         if not isinstance(node, fx.Node):
             flat.append(Fixed(node))
             continue
+        if not isinstance(node.meta.get("val"), Tensor):
+            raise UnsupportedError([Reject("output", "size", "a result is a number that depends on sizes", label(node))])
         name = _output_name(names.get(index, ()), index)
         flat.append(name)
         outputs[name] = node

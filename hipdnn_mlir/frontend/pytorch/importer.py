@@ -1,21 +1,19 @@
 """An exported module at given sizes -> module in the torch dialect, its weights outside the IR."""
 
-import ml_dtypes
-import numpy as np
-import torch
-from torch import Tensor, fx
+from torch import fx
 from torch_mlir import ir
 from torch_mlir.extras import fx_importer
 
-from ...dtypes import BF16, BY_NUMPY, DType
+from ...dtypes import BF16
 from ...errors import Reject, UnsupportedError
 from ...ir.attention_masks import CAUSAL_MASK, is_causal_mask
 from ...ir.constants import CONSTANT
 from ...ir.imported import Imported, TensorInfo, Weights
 from ...ir.literals import literal
 from ...ops.evaluate import Array
-from .exported import Exported, label
+from .exported import Exported
 from .specialize import StaticGraph
+from .tensors import dtype_of, to_numpy
 
 MAX_LITERAL = 1 << 16
 """Elements of integer and boolean constants that stay in the IR, where passes read them."""
@@ -40,28 +38,6 @@ def import_graph(graph: StaticGraph, exported: Exported, context: ir.Context) ->
     return Imported(module, weights, inputs, outputs, exported.name)
 
 
-def to_numpy(tensor: Tensor) -> Array:
-    """A tensor's values, without a copy where they are dense in the host's memory."""
-    dense = tensor.detach().cpu().contiguous()
-    if dense.dtype is torch.bfloat16:
-        return dense.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
-    return dense.numpy()
-
-
-def dtype_of(dtype: torch.dtype, what: str) -> DType:
-    """The row of a type.
-
-    Raises:
-        UnsupportedError: there is none.
-    """
-    if dtype is torch.bfloat16:
-        return BF16
-    try:
-        return BY_NUMPY[np.dtype(str(dtype).removeprefix("torch."))]
-    except (KeyError, TypeError) as error:
-        raise UnsupportedError([Reject(what, "dtype", f"element type {dtype}", what)]) from error
-
-
 def _info(name: str, node: fx.Node) -> TensorInfo:
     value = node.meta["val"]
     return TensorInfo(name, dtype_of(value.dtype, name), tuple(value.shape))
@@ -72,7 +48,7 @@ class _Labels(fx_importer.ContextCache):
 
     def get_node_location(self, node: fx.Node) -> ir.Location | None:
         """The label, which messages and reports use."""
-        return ir.Location.name(label(node), context=self._c) if node.op == "call_function" else None
+        return ir.Location.name(node.meta["label"], context=self._c) if node.op == "call_function" else None
 
 
 class _Importer(fx_importer.FxImporter):

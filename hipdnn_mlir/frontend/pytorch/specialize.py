@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from ...errors import ModelError
 from ...ops.strides import Dims
-from .exported import Exported
+from .exported import Exported, label
 from .promotion import promoted
 from .spelling import Writer, respelled
 
@@ -136,14 +137,17 @@ class _Builder:
 
     def call(self, origin: fx.Node, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> fx.Node:
         made = self._graph.call_function(target, args, dict(kwargs))
-        made.meta = {key: origin.meta[key] for key in ("nn_module_stack", "stack_trace") if key in origin.meta}
+        made.meta["label"] = label(origin)
         made.meta["val"] = self._computed(target, args, kwargs)
         return made
 
     def _computed(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         args, kwargs = fx.node.map_arg((args, kwargs), lambda node: node.meta["val"])
-        with self._mode:
-            return target(*args, **kwargs)
+        try:
+            with self._mode:
+                return target(*args, **kwargs)
+        except (RuntimeError, ValueError, IndexError) as error:
+            raise ModelError(f"{target} does not take these sizes: {str(error).splitlines()[0]}", where=self._exported.name) from error
 
     def _resolved(self, node: fx.Node) -> Any:
         """What stands for a node here: a node, or a value."""
