@@ -1,7 +1,7 @@
 """Models of timm and transformers, compiled from PyTorch and compared with it: `python bench/torch_models.py [NAME...]` prints a table.
 
-The weights are random, the configurations and inputs small: what counts is whether a model compiles as one program and computes what PyTorch
-computes. Needs `pip install timm transformers`; nothing is downloaded when it runs.
+The weights are random, the configurations and inputs small: what counts is whether a model compiles as one program and computes what
+PyTorch computes. Needs `pip install timm transformers`; nothing is downloaded when it runs.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ def _timm(name: str, **options: Any) -> Make:
     def make() -> tuple[torch.nn.Module, tuple[Any, ...]]:
         import timm
 
-        return timm.create_model(name, pretrained=False, num_classes=10, **fixed, **options), (torch.randn(1, 3, size, size),)
+        return timm.create_model(name, pretrained=False, num_classes=10, **fixed, **options), (
+            torch.randn(1, 3, size, size),
+        )
 
     return make
 
@@ -117,12 +119,20 @@ _VISION: dict[str, Make] = {
 def _config(family: str, **options: Any) -> Any:
     import transformers
 
-    small = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64, "vocab_size": 99}
+    small = {
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 64,
+        "vocab_size": 99,
+    }
     config = getattr(transformers, f"{family}Config")
     return config(**{**small, **options})
 
 
-def _transformer(family: str, kind: str = "Model", inputs: Callable[[], Mapping[str, Any]] | None = None, **options: Any) -> Make:
+def _transformer(
+    family: str, kind: str = "Model", inputs: Callable[[], Mapping[str, Any]] | None = None, **options: Any
+) -> Make:
     def make() -> tuple[torch.nn.Module, Mapping[str, Any]]:
         import transformers
 
@@ -147,6 +157,23 @@ def _pixels(size: int = 32) -> dict[str, Any]:
     return {"pixel_values": torch.randn(1, 3, size, size)}
 
 
+def _whisper() -> tuple[torch.nn.Module, Mapping[str, Any]]:
+    import transformers
+
+    config = transformers.WhisperConfig(
+        d_model=32,
+        encoder_layers=2,
+        encoder_attention_heads=4,
+        encoder_ffn_dim=64,
+        decoder_attention_heads=4,
+        num_mel_bins=20,
+        max_source_positions=50,
+        vocab_size=99,
+    )
+    config.pad_token_id = 0
+    return transformers.WhisperModel(config).get_encoder(), {"input_features": torch.randn(1, 20, 100)}
+
+
 _LLAMA = {"num_key_value_heads": 2, "max_position_embeddings": 64}
 _TEXT: dict[str, Make] = {
     "bert": _transformer("Bert"),
@@ -158,10 +185,14 @@ _TEXT: dict[str, Make] = {
     "deberta_v2": _transformer("DebertaV2"),
     "convbert": _transformer("ConvBert", embedding_size=32),
     "squeezebert": _transformer("SqueezeBert", embedding_size=32),
-    "modernbert": _transformer("ModernBert", pad_token_id=0, cls_token_id=1, sep_token_id=2, bos_token_id=1, eos_token_id=2),
+    "modernbert": _transformer(
+        "ModernBert", pad_token_id=0, cls_token_id=1, sep_token_id=2, bos_token_id=1, eos_token_id=2
+    ),
     "gpt2": _transformer("GPT2", "LMHeadModel", _causal_tokens, n_embd=32, n_layer=2, n_head=4),
     "gpt_neox": _transformer("GPTNeoX", "ForCausalLM", _causal_tokens),
-    "opt": _transformer("OPT", "ForCausalLM", _causal_tokens, ffn_dim=64, word_embed_proj_dim=32, max_position_embeddings=64),
+    "opt": _transformer(
+        "OPT", "ForCausalLM", _causal_tokens, ffn_dim=64, word_embed_proj_dim=32, max_position_embeddings=64
+    ),
     "llama": _transformer("Llama", "ForCausalLM", _causal_tokens, **_LLAMA),
     "mistral": _transformer("Mistral", "ForCausalLM", _causal_tokens, **_LLAMA),
     "qwen2": _transformer("Qwen2", "ForCausalLM", _causal_tokens, **_LLAMA),
@@ -176,26 +207,23 @@ _TEXT: dict[str, Make] = {
     "dinov2": _transformer("Dinov2", inputs=_pixels, image_size=32, patch_size=8),
     "clip_vision": _transformer("CLIPVision", inputs=_pixels, image_size=32, patch_size=8),
     "segformer": _transformer(
-        "Segformer", inputs=lambda: _pixels(64), depths=[1, 1, 1, 1], hidden_sizes=[8, 16, 32, 64], num_attention_heads=[1, 2, 4, 8]
+        "Segformer",
+        inputs=lambda: _pixels(64),
+        depths=[1, 1, 1, 1],
+        hidden_sizes=[8, 16, 32, 64],
+        num_attention_heads=[1, 2, 4, 8],
     ),
-    "whisper_encoder": lambda: _whisper(),
+    "whisper_encoder": _whisper,
     "wav2vec2": _transformer(
         "Wav2Vec2", inputs=lambda: {"input_values": torch.randn(1, 4000)}, conv_dim=[16] * 7, num_conv_pos_embeddings=16
     ),
 }
 
 
-def _whisper() -> tuple[torch.nn.Module, Mapping[str, Any]]:
-    import transformers
-
-    config = transformers.WhisperConfig(
-        d_model=32, encoder_layers=2, encoder_attention_heads=4, encoder_ffn_dim=64, decoder_attention_heads=4, num_mel_bins=20, max_source_positions=50, vocab_size=99
-    )
-    config.pad_token_id = 0
-    return transformers.WhisperModel(config).get_encoder(), {"input_features": torch.randn(1, 20, 100)}
-
-
-MODELS: dict[str, Make] = {**{f"timm/{k}": v for k, v in _VISION.items()}, **{f"transformers/{k}": v for k, v in _TEXT.items()}}
+MODELS: dict[str, Make] = {
+    **{f"timm/{k}": v for k, v in _VISION.items()},
+    **{f"transformers/{k}": v for k, v in _TEXT.items()},
+}
 
 
 def measure(name: str, make: Make) -> Row:
@@ -227,7 +255,9 @@ def measure(name: str, make: Make) -> Row:
     if error <= TOLERANCE or not isinstance(arguments, tuple):
         return Row(name, graphs, kernels, error, seconds)
     with torch.no_grad():
-        exact = [leaf.numpy() for leaf in pytree.tree_leaves(module.double()(*(tensor.double() for tensor in arguments)))]
+        exact = [
+            leaf.numpy() for leaf in pytree.tree_leaves(module.double()(*(tensor.double() for tensor in arguments)))
+        ]
     return Row(name, graphs, kernels, error, seconds, "", largest(got, exact), largest(theirs, exact))
 
 
@@ -280,7 +310,8 @@ def main() -> None:
     import timm
     import transformers
 
-    print(f"PyTorch {torch.__version__}, timm {timm.__version__}, transformers {transformers.__version__}; equal: within {TOLERANCE:g} of an output's largest value")
+    print(f"PyTorch {torch.__version__}, timm {timm.__version__}, transformers {transformers.__version__}")
+    print(f"equal: within {TOLERANCE:g} of an output's largest value, or as near to f64 as PyTorch's f32")
     print(f"{'model':34} {'graphs':>7} {'kernels':>8} {'error':>9} {'compile s':>8}")
     rows = []
     for name, make in _chosen([argument for argument in sys.argv[1:] if not argument.startswith("-")]):

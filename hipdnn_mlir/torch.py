@@ -1,11 +1,11 @@
 """Programs as PyTorch modules, and the backend `hipdnn` of `torch.compile`. Needs torch.
 
-    import hipdnn_mlir.torch
+import hipdnn_mlir.torch
 
-    fast = hipdnn_mlir.torch.CompiledModule(hipdnn_mlir.compile(module, (x,)))
-    y = fast(x)
+fast = hipdnn_mlir.torch.CompiledModule(hipdnn_mlir.compile(module, (x,)))
+y = fast(x)
 
-    fast = torch.compile(module, backend="hipdnn")
+fast = torch.compile(module, backend="hipdnn")
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import torch
 from torch import Tensor, fx, nn
@@ -25,6 +25,7 @@ from .compiler.compile import compile as compile_model
 from .compiler.program import Program
 from .errors import HipdnnMlirError, ModelError
 from .frontend.pytorch.exported import Calling, Fixed
+from .frontend.pytorch.subgraph import Subgraph
 from .frontend.pytorch.tensors import TORCH_DTYPES, from_numpy, to_numpy
 from .program.expressions import REFERENCE, Expressions, Ref
 from .session.options import SessionOptions
@@ -79,7 +80,7 @@ class CompiledModule(nn.Module):
             names = [port.name for port in self._outputs]
             return dict(zip(names, map(from_numpy, self.session.run(names, arrays)), strict=True))
         out = self._empty(feeds, torch.device("cpu"))
-        self.session.run(None, feeds, out=out)
+        self.session.run(None, feeds, out=cast("Any", out))  # what has __dlpack__ is an array to it
         return out
 
     def _run_on_device(self, feeds: Mapping[str, Tensor], device: torch.device) -> dict[str, Tensor]:
@@ -96,20 +97,22 @@ class CompiledModule(nn.Module):
                 raise ModelError(f"wrong arguments: {error}", expected="those of the example inputs") from error
         leaves, spec = pytree.tree_flatten((args, kwargs))
         if spec != calling.in_spec:
-            raise ModelError("arguments nested as the example inputs were not", expected=str(calling.in_spec), got=str(spec))
+            raise ModelError(
+                "arguments nested as the example inputs were not", expected=str(calling.in_spec), got=str(spec)
+            )
         return {
-            name: _readable(leaf, name)
-            for name, leaf in zip(calling.inputs, leaves, strict=True)
-            if name is not None
+            name: _readable(leaf, name) for name, leaf in zip(calling.inputs, leaves, strict=True) if name is not None
         }
 
     def _empty(self, feeds: Mapping[str, Tensor], device: torch.device) -> dict[str, Tensor]:
         """Tensors for the outputs."""
-        symbols = [0] * len(self._table.symbols)
-        for port in self._inputs:
-            for size, dim in zip(feeds[port.name].shape, port.dims, strict=False):
-                if isinstance(dim, Ref) and self._table.entries[dim.index][0] == "symbol":
-                    symbols[self._table.entries[dim.index][1]] = size
+        known: dict[int | Ref, int] = {
+            dim: size
+            for port in self._inputs
+            for size, dim in zip(feeds[port.name].shape, port.dims, strict=False)
+            if isinstance(dim, Ref)
+        }
+        symbols = [known.get(self._table.symbol(name), 0) for name in self._table.symbols]
         return {
             port.name: torch.empty(
                 [self._table.value(dim, symbols) for dim in port.dims], dtype=TORCH_DTYPES[port.dtype], device=device
@@ -144,7 +147,8 @@ def backend(
 ) -> Callable[..., Any]:
     """The backend `hipdnn` of `torch.compile`: a subgraph becomes a program when it is first called.
 
-    Parameters and buffers become constants of the program; it is compiled again once they have changed. What cannot be compiled runs
+    Parameters and buffers become constants of the program; it is compiled again once they have changed. Sizes that Dynamo takes for dynamic
+    stay dynamic in the program where one program serves all of them, else there is one for each size. What cannot be compiled runs
     eagerly, with one warning that says why, and so does what needs gradients.
 
     Args:
@@ -153,102 +157,66 @@ def backend(
         options: of `torch.compile`: `target` and `precision`, as for `hipdnn_mlir.compile`.
     """
     del example_inputs
-    return _Subgraph(graph, dict(options or {}))
+    return _Runner(Subgraph(graph), dict(options or {}))
 
 
-class _Subgraph:
-    """A subgraph of `torch.compile`, with the programs that it has become.
+class _Runner:
+    """Calls a subgraph of `torch.compile`: the programs that it has become, or itself.
 
     Not thread-safe while it compiles, as Dynamo itself.
     """
 
-    def __init__(self, graph: fx.GraphModule, options: dict[str, Any]) -> None:
-        self._graph = graph
+    def __init__(self, subgraph: Subgraph, options: dict[str, Any]) -> None:
+        self._subgraph = subgraph
         self._options = options
-        self._placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
-        self._constant = [_is_constant(node) for node in self._placeholders]
         self._known: list[Any] = []
-        self._programs: dict[tuple[Any, ...], CompiledModule | None] = {}
-        self._warned = False
+        self._programs: dict[Any, CompiledModule | None] = {}
+        self._is_dynamic = subgraph.is_dynamic
+        self._has_warned = False
 
     def __call__(self, *args: Any) -> Any:
         """Run once: as a program where there is one."""
         if torch.is_grad_enabled() and any(isinstance(arg, Tensor) and arg.requires_grad for arg in args):
             return self._eagerly(args, "gradients are asked for: call it under torch.no_grad()")
-        known = [_state(arg) for arg, is_constant in zip(args, self._constant, strict=True) if is_constant]
+        known = self._subgraph.state(args)
         if known != self._known:
             self._programs.clear()
             self._known = known
-        key = tuple(_shape(arg) for arg, is_constant in zip(args, self._constant, strict=True) if not is_constant)
+        key = self._subgraph.key(args, is_dynamic=self._is_dynamic)
         if key not in self._programs:
             if len(self._programs) >= MAX_PROGRAMS:
-                return self._eagerly(args, f"it has {MAX_PROGRAMS} programs for other sizes; mark dimensions as dynamic")
+                return self._eagerly(args, f"it has {MAX_PROGRAMS} programs for other sizes")
             self._programs[key] = self._compiled(args)
         program = self._programs[key]
-        if program is None:
-            return self._graph(*args)
-        return program(*self._tensors(args))
-
-    def _tensors(self, args: Sequence[Any]) -> list[Tensor]:
-        """The arguments of the program."""
-        return [
-            arg for arg, is_constant in zip(args, self._constant, strict=True) if isinstance(arg, Tensor) and not is_constant
-        ]
+        return self._subgraph.graph(*args) if program is None else program(*self._subgraph.tensors(args))
 
     def _compiled(self, args: Sequence[Any]) -> CompiledModule | None:
-        module = _Frozen(self._graph, args, self._constant)
+        tensors = tuple(self._subgraph.tensors(args))
+        if self._is_dynamic:
+            try:
+                module = self._subgraph.frozen(args, is_dynamic=True)
+                shapes = {"tensors": self._subgraph.dynamic_shapes()}
+                return CompiledModule(compile_model(module, tensors, dynamic_shapes=shapes, **self._options))
+            except HipdnnMlirError as error:
+                logger.info("a program for each size: %s", error)
+                self._is_dynamic = False
         try:
-            return CompiledModule(compile_model(module, tuple(self._tensors(args)), **self._options))
+            return CompiledModule(
+                compile_model(self._subgraph.frozen(args, is_dynamic=False), tensors, **self._options)
+            )
         except HipdnnMlirError as error:
             self._warn(str(error))
             return None
 
     def _eagerly(self, args: Sequence[Any], reason: str) -> Any:
         self._warn(reason)
-        return self._graph(*args)
+        return self._subgraph.graph(*args)
 
     def _warn(self, reason: str) -> None:
         """Say once why PyTorch runs the subgraph."""
-        if not self._warned:
-            self._warned = True
+        if not self._has_warned:
+            self._has_warned = True
             warnings.warn(f"torch.compile: a subgraph runs without hipDNN: {reason}", stacklevel=4)
-
-
-class _Frozen(nn.Module):
-    """A subgraph with some of its arguments as constants."""
-
-    def __init__(self, graph: fx.GraphModule, args: Sequence[Any], constant: Sequence[bool]) -> None:
-        super().__init__()
-        self.graph = graph
-        self._fixed = [not isinstance(arg, Tensor) for arg in args]
-        self._args = [arg if fixed else None for arg, fixed in zip(args, self._fixed, strict=True)]
-        self._constant = list(constant)
-        for index, (arg, is_constant) in enumerate(zip(args, constant, strict=True)):
-            if is_constant:
-                self.register_buffer(f"constant_{index}", arg.detach(), persistent=False)
-
-    def forward(self, *tensors: Tensor) -> Any:
-        """The subgraph's results."""
-        given = iter(tensors)
-        args = [
-            getattr(self, f"constant_{index}") if is_constant else self._args[index] if self._fixed[index] else next(given)
-            for index, is_constant in enumerate(self._constant)
-        ]
-        return self.graph(*args)
-
-
-def _is_constant(node: fx.Node) -> bool:
-    """Whether Dynamo says that an argument is a parameter or buffer of a module."""
-    return "_dynamo_static_input_type" in node.meta.get("tensor_dict", {})
-
-
-def _state(tensor: Tensor) -> tuple[int, int]:
-    """What changes with a tensor's values: which it is, and how often it was written to."""
-    return id(tensor), 0 if tensor.is_inference() else tensor._version
-
-
-def _shape(value: Any) -> Any:
-    return (tuple(value.shape), value.dtype) if isinstance(value, Tensor) else value
 
 
 if "hipdnn" not in list_backends():  # the package's entry point says it too, where it is installed

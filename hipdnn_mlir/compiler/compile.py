@@ -20,6 +20,7 @@ from .source import OnnxSource, Source
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
     from torch.nn import Module
+    from typing_extensions import TypeIs
 
     from ..frontend.pytorch.exported import Examples
 
@@ -56,7 +57,8 @@ def compile(  # noqa: A001 - the public name
         dump_ir: folder for the IR after each step, `NN-<step>.mlir`.
 
     Raises:
-        ModelError: missing or broken model; a module that cannot be exported; unknown target, precision, input or size; sizes that do not fit the model.
+        ModelError: missing or broken model; a module that cannot be exported; unknown target, precision, input or size; sizes that do not
+            fit the model.
         PaddingError: the model mixes elements along a size with buckets, so that padding would change what it computes.
         UnsupportedError: operations outside every engine, all of them listed.
         PassError: a defect of this compiler.
@@ -66,13 +68,19 @@ def compile(  # noqa: A001 - the public name
         return _compiled_module(model, example_inputs, dynamic_shapes, list(refused), dump_ir=dump_ir, **options)
     if example_inputs is not None or dynamic_shapes is not None:
         raise ModelError(
-            "example_inputs and dynamic_shapes are for PyTorch modules", where=_where(model), hint="leave them out; see shapes"
+            "example_inputs and dynamic_shapes are for PyTorch modules",
+            where=_where(model),
+            hint="leave them out; see shapes",
         )
     return _compiled(partial(_read, model), list(refused), None, dump_ir=dump_ir, **options)
 
 
 def _compiled_module(
-    model: Any, example_inputs: "Examples | None", dynamic_shapes: Any, refused: Sequence[RefusedPlan], **options: Any
+    model: "Module | ExportedProgram",
+    example_inputs: "Examples | None",
+    dynamic_shapes: Any,
+    refused: Sequence[RefusedPlan],
+    **options: Any,
 ) -> Program:
     from .torch_source import TorchSource
 
@@ -85,7 +93,7 @@ def _compiled_module(
     return program
 
 
-def _is_torch(model: object) -> bool:
+def _is_torch(model: object) -> "TypeIs[Module | ExportedProgram]":
     """Whether a model is PyTorch's: where PyTorch is not loaded, nothing is."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(model, (torch.nn.Module, torch.export.ExportedProgram))

@@ -12,9 +12,7 @@ from .source import Prepared, Source
 Made = TypeVar("Made")
 
 
-def at_samples(
-    source: Source[Prepared], sizes: InputSizes, use: Callable[[Sequence[Prepared], Solver], Made]
-) -> Made:
+def at_samples(source: Source[Prepared], sizes: InputSizes, use: Callable[[Sequence[Prepared], Solver], Made]) -> Made:
     """Use a model with dynamic dimensions at the first set of sample sizes that it accepts.
 
     Args:

@@ -10,8 +10,8 @@ import torch
 from torch.export import ExportedProgram
 from torch_mlir import ir
 
-from ..dynamic.input_sizes import InputSizes, Shapes
 from ..dynamic.each_sample import each_sample
+from ..dynamic.input_sizes import InputSizes, Shapes
 from ..dynamic.solver import Solver
 from ..errors import UnsupportedError
 from ..frontend.index_ranges import Range
@@ -25,7 +25,6 @@ from ..frontend.sizes.samples import Samples, samples
 from ..ir.imported import Imported
 from ..ops.strides import Dims
 from ..passes.pipeline import FX_STEPS, Runner
-
 
 _HINT = "replace or remove them, or use torch.compile(module, backend='hipdnn'), which leaves to PyTorch what cannot be compiled"
 
@@ -52,7 +51,9 @@ class TorchSource:
         self._folded = fold_constants(exported)
 
     @classmethod
-    def read(cls, model: torch.nn.Module | ExportedProgram, examples: Examples | None, dynamic_shapes: Any) -> "TorchSource":
+    def read(
+        cls, model: torch.nn.Module | ExportedProgram, examples: Examples | None, dynamic_shapes: Any
+    ) -> "TorchSource":
         """Export a module, as `read_module`."""
         where = type(model).__name__
         return cls(read_module(model, examples, dynamic_shapes, where), where)

@@ -54,7 +54,8 @@ def fuse_attention(module: ir.Operation, *, target: str = "host") -> None:
 
     The scale may be on q, k or the scores; the mask added, or chosen by a where; around softmax there may be casts and the guard
     (isnan, where) against rows that see nothing; keys and values may be repeated for groups of heads, and heads be a part of the batch.
-    So may those of attention that is one op already. A constant causal mask becomes `is_causal`. A query that sees nothing gets 0: what the guard gives, and NaN without it.
+    So may those of attention that is one op already. A constant causal mask becomes `is_causal`. A query that sees nothing gets 0:
+    what the guard gives, and NaN without it.
 
     Before: `%s = torch.aten.matmul %q, %kt`; `%p = torch.aten.softmax.int %s, ...`; `%y = torch.aten.matmul %p, %v`.
     After: `%y = torch.aten.scaled_dot_product_attention %q, %k, %v, %none, ...` where `%k` is `%kt` before its transposition.

@@ -146,7 +146,8 @@ def test_dim_has_the_inputs_name_when_the_user_gives_none() -> None:
 def test_attention_is_written_out_when_no_engine_of_the_target_takes_it() -> None:
     module, arguments = _case("causal")
     in_f32, in_f16 = (
-        hipdnn_mlir.compile(module, arguments, target="sm_90", precision=precision).model for precision in ("model", "f16")
+        hipdnn_mlir.compile(module, arguments, target="sm_90", precision=precision).model
+        for precision in ("model", "f16")
     )
     assert not [step for step in map(in_f32.summary, in_f32.steps) if "sdpa" in step]
     assert [step for step in map(in_f16.summary, in_f16.steps) if "sdpa" in step]

@@ -18,11 +18,12 @@ Decomposition = Callable[..., Any]
 
 def decomposed(program: ExportedProgram) -> ExportedProgram:
     """The program with every op decomposed that has no row in the op table, as far as decompositions are known."""
-    table = default_decompositions()
+    table: Any = default_decompositions()
     for op in [op for op in table if is_kept(op)]:
         del table[op]
     table.update(OWN)
-    return program.run_decompositions(table)
+    made: ExportedProgram = program.run_decompositions(table)
+    return made
 
 
 def is_kept(op: Any) -> bool:
@@ -55,7 +56,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return product if bias is None else product + bias
 
 
-@_decomposes(aten.dropout.default, aten.native_dropout.default, aten.alpha_dropout.default, aten.feature_dropout.default)
+@_decomposes(
+    aten.dropout.default, aten.native_dropout.default, aten.alpha_dropout.default, aten.feature_dropout.default
+)
 def dropout(x: Tensor, p: float, train: bool | None) -> Any:
     """Nothing, outside of training."""
     del p, train
@@ -78,7 +81,7 @@ def _taken(x: Tensor, dim: int, indices: Tensor) -> Tensor:
 
 
 @_decomposes(aten.index.Tensor, aten._unsafe_index.Tensor)
-def index(x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
+def index(x: Tensor, indices: Sequence[Tensor | None]) -> Any:
     """Indices of neighbouring dims are positions in these dims as one."""
     dims = [dim for dim, given in enumerate(indices) if given is not None]
     tensors = [given for given in indices if given is not None]
@@ -112,8 +115,9 @@ def select_scatter(x: Tensor, source: Tensor, dim: int, index: int) -> Tensor:
 @_decomposes(aten.slice_scatter.default)
 def slice_scatter(
     x: Tensor, source: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
-) -> Tensor:
-    """A slice replaced."""
+) -> Any:
+    """A slice replaced; where it ends is known from the source."""
+    del end
     if step != 1:
         return NotImplemented
     size = x.shape[dim]
@@ -132,7 +136,7 @@ def copy(x: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
 
 
 @_decomposes(aten.roll.default)
-def roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
+def roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:
     """The end in front of the start, dim by dim."""
     if not dims:
         return roll(x.reshape(-1), shifts, [0]).reshape(x.shape)
@@ -168,7 +172,7 @@ def native_group_norm(
 
 
 @_decomposes(aten.adaptive_avg_pool2d.default, aten._adaptive_avg_pool2d.default)
-def adaptive_avg_pool2d(x: Tensor, size: Sequence[int]) -> Tensor:
+def adaptive_avg_pool2d(x: Tensor, size: Sequence[int]) -> Any:
     """A mean where the result is one pixel, an average pool where windows are of one size, else PyTorch's windows."""
     height, width = x.shape[-2:]
     if size[0] == 1 and size[1] == 1:
@@ -183,7 +187,9 @@ _POOLED = get_decompositions([aten._adaptive_avg_pool2d])[aten._adaptive_avg_poo
 
 
 @_decomposes(aten.var.correction)
-def var(x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
+def var(
+    x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> Tensor:
     """The mean of squared distances to the mean."""
     dims = list(range(x.dim())) if not dim else list(dim)
     count = math.prod(x.shape[axis] for axis in dims)

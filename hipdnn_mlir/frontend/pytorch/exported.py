@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 from ...errors import ModelError, Reject, UnsupportedError
 from .decompositions import decomposed
 
-Examples = Sequence[Any] | Mapping[str, Any]
+Examples = tuple[Any, ...] | list[Any] | Mapping[str, Any]
 """Positional arguments, or keyword arguments."""
 _TRAINING = {
     torch.ops.aten.dropout.default: 2,
@@ -93,10 +93,16 @@ def read_module(
         UnsupportedError: a module that changes its own buffers, or inputs that are no tensors.
     """
     names: dict[tuple[str, int], str] = {}
+    if isinstance(examples, Tensor):
+        raise ModelError(
+            "example inputs are a tensor", where=where, expected="a tuple of arguments, or a dict", hint="(x,)"
+        )
     if isinstance(model, ExportedProgram):
         if examples is not None or dynamic_shapes is not None:
             raise ModelError(
-                "an exported program has inputs of its own", where=where, hint="leave example_inputs and dynamic_shapes out"
+                "an exported program has inputs of its own",
+                where=where,
+                hint="leave example_inputs and dynamic_shapes out",
             )
         program = model
     else:
@@ -113,21 +119,18 @@ def _export(
     if examples is None:
         hint = "hipdnn_mlir.compile(module, (x,)) or hipdnn_mlir.compile(module, {'x': x})"
         raise ModelError("a module is compiled with example inputs", where=where, hint=hint)
-    args, kwargs = ((), dict(examples)) if isinstance(examples, Mapping) else (_positional(examples), {})
+    args, kwargs = ((), dict(examples)) if isinstance(examples, Mapping) else (tuple(examples), {})
     try:
         with torch.no_grad():
             program = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
-    except Exception as error:  # noqa: BLE001 - it runs the user's code: whatever that raises is the reason
+    except Exception as error:  # it runs the user's code: whatever that raises is the reason
         raise ModelError(
             f"torch.export cannot export it: {_told(error)}",
             where=where,
-            hint=_fixes(error) or "torch.export.export(module, args, kwargs, dynamic_shapes=...) has to work; its error is the cause of this one",
+            hint=_fixes(error)
+            or "torch.export.export(module, args, kwargs, dynamic_shapes=...) has to work; its error is the cause of this one",
         ) from error
     return program, _dim_names(model, args, kwargs, dynamic_shapes, program)
-
-
-def _positional(examples: Sequence[Any]) -> tuple[Any, ...]:
-    return (examples,) if isinstance(examples, Tensor) else tuple(examples)
 
 
 def _told(error: Exception) -> str:
@@ -184,7 +187,9 @@ def _refuse_training(program: ExportedProgram, where: str) -> None:
         position = _TRAINING.get(node.target) if node.op == "call_function" else None
         if position is not None and len(node.args) > position and node.args[position] is True:
             raise ModelError(
-                f"the module is in training mode: {node.target} in {label(node)!r}", where=where, hint="call its eval() first"
+                f"the module is in training mode: {node.target} in {label(node)!r}",
+                where=where,
+                hint="call its eval() first",
             )
 
 
@@ -211,7 +216,11 @@ def _read(program: ExportedProgram, names: Mapping[tuple[str, int], str], where:
                 raise UnsupportedError([reject])
     kinds = {spec.kind for spec in signature.output_specs}
     if not kinds <= {OutputKind.USER_OUTPUT}:
-        changed = [f"{spec.target or spec.arg.name}" for spec in signature.output_specs if spec.kind is not OutputKind.USER_OUTPUT]
+        changed = [
+            f"{spec.target or spec.arg.name}"
+            for spec in signature.output_specs
+            if spec.kind is not OutputKind.USER_OUTPUT
+        ]
         raise UnsupportedError([Reject(name, "mutation", "the module writes to it", name) for name in changed])
     out_spec = program.call_spec.out_spec
     outputs, flat_outputs = _outputs(program, out_spec)
@@ -254,7 +263,9 @@ def _outputs(program: ExportedProgram, out_spec: Any) -> tuple[dict[str, fx.Node
             flat.append(Fixed(node))
             continue
         if not isinstance(node.meta.get("val"), Tensor):
-            raise UnsupportedError([Reject("output", "size", "a result is a number that depends on sizes", label(node))])
+            raise UnsupportedError(
+                [Reject("output", "size", "a result is a number that depends on sizes", label(node))]
+            )
         name = _output_name(names.get(index, ()), index)
         flat.append(name)
         outputs[name] = node
@@ -269,9 +280,7 @@ def _output_name(path: Sequence[Any], index: int) -> str:
     return ".".join(keys)
 
 
-def _dims(
-    inputs: Mapping[str, fx.Node], names: Mapping[tuple[str, int], str]
-) -> dict[str, tuple[int | str, ...]]:
+def _dims(inputs: Mapping[str, fx.Node], names: Mapping[tuple[str, int], str]) -> dict[str, tuple[int | str, ...]]:
     """The dims of the inputs, with the user's names for symbols, or `input.axis`."""
     shapes = {name: tuple(node.meta["val"].shape) for name, node in inputs.items()}
     symbols: dict[str, str] = {}
@@ -306,7 +315,9 @@ def label(node: fx.Node) -> str:
 
 def source_line(node: fx.Node) -> str:
     """Where in the user's code a node comes from: `model.py:12`; empty where that is not known."""
-    lines = [line.strip() for line in (node.meta.get("stack_trace") or "").splitlines() if line.strip().startswith("File ")]
+    lines = [
+        line.strip() for line in (node.meta.get("stack_trace") or "").splitlines() if line.strip().startswith("File ")
+    ]
     if not lines:
         return ""
     parts = lines[-1].removeprefix('File "').split('", line ')

@@ -43,7 +43,7 @@ def _info(name: str, node: fx.Node) -> TensorInfo:
     return TensorInfo(name, dtype_of(value.dtype, name), tuple(value.shape))
 
 
-class _Labels(fx_importer.ContextCache):
+class _Labels(fx_importer.ContextCache):  # type: ignore[misc]
     """Gives ops the labels of their nodes as locations."""
 
     def get_node_location(self, node: fx.Node) -> ir.Location | None:
@@ -51,14 +51,14 @@ class _Labels(fx_importer.ContextCache):
         return ir.Location.name(node.meta["label"], context=self._c) if node.op == "call_function" else None
 
 
-class _Importer(fx_importer.FxImporter):
+class _Importer(fx_importer.FxImporter):  # type: ignore[misc]
     """torch-mlir's importer with other locations."""
 
     __slots__ = ()
 
     def __init__(self, context: ir.Context) -> None:
         super().__init__(context=context)
-        self._cc = _Labels(context, py_attr_tracker=self._py_attr_tracker)
+        self._cc = _Labels(context, py_attr_tracker=self._py_attr_tracker)  # type: ignore[misc]
 
 
 def _to_mlir(graph: fx.Graph, context: ir.Context) -> ir.Module:

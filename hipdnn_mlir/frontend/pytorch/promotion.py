@@ -41,7 +41,8 @@ def promoted(
     wanted = _computed_in(name, args, result)
     first = 1 if name == "where" else 0
     made = [
-        _cast(writer, arg, wanted) if index >= first and isinstance(arg, fx.Node) else arg for index, arg in enumerate(args)
+        _cast(writer, arg, wanted) if index >= first and isinstance(arg, fx.Node) else arg
+        for index, arg in enumerate(args)
     ]
     return tuple(made), kwargs
 

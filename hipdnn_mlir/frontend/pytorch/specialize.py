@@ -70,7 +70,9 @@ def _is_constant(node: fx.Node, known: Mapping[fx.Node, Any]) -> bool:
     if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
         return False
     found = node.meta.get("val")
-    sizes = [value.numel() for value in (found if isinstance(found, (list, tuple)) else [found]) if isinstance(value, Tensor)]
+    sizes = [
+        value.numel() for value in (found if isinstance(found, (list, tuple)) else [found]) if isinstance(value, Tensor)
+    ]
     return all(isinstance(size, int) and size <= MAX_FOLDED for size in sizes)
 
 
@@ -120,6 +122,8 @@ class _Builder:
 
     def _add(self, node: fx.Node) -> None:
         """Copy a call; one that gives a number is that number."""
+        args: Any
+        kwargs: Any
         args, kwargs = fx.node.map_arg((node.args, node.kwargs), self._resolved)
         if node.target is operator.getitem and isinstance(args[0], Mapping):
             self._made[node] = args[0][args[1]]
@@ -136,6 +140,7 @@ class _Builder:
         self._made[node] = {0: made} if had_several else made
 
     def call(self, origin: fx.Node, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> fx.Node:
+        """A call in the place of a node of the module's graph."""
         made = self._graph.call_function(target, args, dict(kwargs))
         made.meta["label"] = label(origin)
         made.meta["val"] = self._computed(target, args, kwargs)
@@ -147,7 +152,9 @@ class _Builder:
             with self._mode:
                 return target(*args, **kwargs)
         except (RuntimeError, ValueError, IndexError) as error:
-            raise ModelError(f"{target} does not take these sizes: {str(error).splitlines()[0]}", where=self._exported.name) from error
+            raise ModelError(
+                f"{target} does not take these sizes: {str(error).splitlines()[0]}", where=self._exported.name
+            ) from error
 
     def _resolved(self, node: fx.Node) -> Any:
         """What stands for a node here: a node, or a value."""

@@ -25,9 +25,7 @@ def input_sizes(model: onnx.ModelProto, shapes: Shapes, where: str) -> InputSize
     return resolved({name: _declared_dims(value) for name, value in declared.items()}, shapes, where)
 
 
-def resolved(
-    declared: Mapping[str, tuple[int | str, ...] | None], shapes: Shapes, where: str
-) -> InputSizes:
+def resolved(declared: Mapping[str, tuple[int | str, ...] | None], shapes: Shapes, where: str) -> InputSizes:
     """Put what the user says of sizes into the dims that a model states.
 
     Args:

@@ -34,6 +34,8 @@ def scatter(op: OpView) -> Call:
     if source.type.dims != indices.type.dims:
         raise Refusal("shape", f"a source of dims {source.type.dims} for indices of dims {indices.type.dims}")
     reduction = "add" if op.name.endswith("scatter_add") else "none"
+    if reduction == "add":
+        refuse_booleans(data)
     attributes = {"axis": axis_of(op.args[1], len(data.type.dims)), "reduction": reduction}
     return Call("scatter_elements", [data, indices, source], attributes)
 
@@ -58,7 +60,10 @@ def scan(op: OpView) -> Call:
     """(x, dim, dtype): running sums or products."""
     (x,) = tensors(op, 1)
     refuse_booleans(x)
-    attributes = {"axis": axis_of(op.args[1], len(x.type.dims)), "operator": "add" if op.name.endswith("sum") else "mul"}
+    attributes = {
+        "axis": axis_of(op.args[1], len(x.type.dims)),
+        "operator": "add" if op.name.endswith("sum") else "mul",
+    }
     return Call("scan", [x], {**attributes, "exclusive": False, "reverse": False})
 
 
@@ -133,9 +138,11 @@ def _scales(dims: Sequence[int], result: Sequence[int], given: Any) -> list[floa
     """One per dim; 0 stands for the ratio of the sizes."""
     own = list(given or ())
     spatial = len(dims) - 2
-    return [1.0, 1.0, *(float(s) for s in own)] if len(own) == spatial else [
-        1.0 if before == after else 0.0 for before, after in zip(dims, result, strict=True)
-    ]
+    return (
+        [1.0, 1.0, *(float(s) for s in own)]
+        if len(own) == spatial
+        else [1.0 if before == after else 0.0 for before, after in zip(dims, result, strict=True)]
+    )
 
 
 @kernel("aten.grid_sampler_2d", function="grid_sample", precision="wide")
