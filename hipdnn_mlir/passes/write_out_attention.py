@@ -22,7 +22,7 @@ from ..targets.table import find_target
 def write_out_attention(module: ir.Operation, *, target: str = "host") -> None:
     """Write `torch.aten.scaled_dot_product_attention` as matmul, mask, softmax and matmul where no engine takes it as it is.
 
-    hipdnn-fuse-attention recognizes this form again once the precision is another. A query that sees nothing gets NaN, as in PyTorch.
+    A model may have it as one op, whatever the precision that it is compiled for. A query that sees nothing gets NaN, as in PyTorch.
 
     Before: `%y = torch.aten.scaled_dot_product_attention %q, %k, %v, ...`.
     After: `%s = torch.aten.matmul %q, %kt`; `%p = torch.aten.softmax.int %s, ...`; `%y = torch.aten.matmul %p, %v`.

@@ -48,7 +48,7 @@ def _assigned(x: Tensor) -> Tensor:
 
 
 def _grid(x: Tensor, **options: Any) -> Tensor:
-    theta = torch.tensor([[[0.7, 0.2, 0.1], [-0.3, 0.9, 0.05]]]).expand(2, 2, 3)
+    theta = torch.tensor([[[0.713, 0.217, 0.109], [-0.311, 0.907, 0.053]]]).expand(2, 2, 3)
     return F.grid_sample(x, F.affine_grid(theta, [2, 4, 5, 5], align_corners=False), align_corners=False, **options)
 
 
