@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper, parser
 from hipdnn_mlir.compiler.compile import compile as compile_model
 from hipdnn_mlir.compiler.convert import convert
 from hipdnn_mlir.compiler.lower import lower_to_torch
+from hipdnn_mlir.compiler.source import OnnxSource
 from hipdnn_mlir.frontend.model_file import read_model
 from hipdnn_mlir.frontend.prepare import slim_models
 from hipdnn_mlir.frontend.sizes.input_sizes import input_sizes
@@ -156,5 +157,5 @@ def test_operator_that_is_not_converted_is_rejected_by_name() -> None:
 def test_node_names_reach_the_ops() -> None:
     proto = model(RELU)
     proto.graph.node[0].name = "first/Relu"
-    (found,) = lower_to_torch(slim_models(proto, [{}]), Runner())
+    (found,) = lower_to_torch(OnnxSource(proto, "model", None), slim_models(proto, [{}]), Runner())
     assert 'loc("first/Relu")' in found.module.operation.get_asm(enable_debug_info=True)

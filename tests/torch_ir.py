@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
+from hipdnn_mlir.ir.dialect import make_context
 from hipdnn_mlir.ir.view import KNOWN
 from hipdnn_mlir.ops.registry import ONNX
 from hipdnn_mlir.ops.samples import Number, Sample
@@ -16,6 +18,12 @@ def tensor(kind: TensorType) -> str:
     return f"!torch.vtensor<[{','.join('?' if size is None else str(size) for size in kind.dims)}],{kind.dtype.torch}>"
 
 
+@cache
+def _is_registered(name: str) -> bool:
+    """Whether the torch dialect has an op; others are named by `torch.operator`."""
+    return bool(make_context().is_registered_operation(name))
+
+
 def module(sample: Sample) -> str:
     """A module whose @main makes the sample's call and returns its results."""
     text = _Text()
@@ -25,7 +33,10 @@ def module(sample: Sample) -> str:
         text.onnx(", ".join(names), sample, f"({', '.join(results)})")
     else:
         operands = [text.value(arg) for arg in sample.args]
-        text.op(", ".join(names), sample.op, operands, f"({', '.join(results)})")
+        name, attributes = (
+            (sample.op, "") if _is_registered(sample.op) else ("torch.operator", f'{{name = "{sample.op}"}} ')
+        )
+        text.op(", ".join(names), name, operands, f"({', '.join(results)})", attributes)
     used = len(results) if sample.uses_all else 1
     arguments = ", ".join(f"{name}: {kind}" for name, kind in text.arguments)
     outputs = ", ".join(results[:used])

@@ -24,14 +24,13 @@ import torch
 # The scripts beside this folder.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import pytorch
-from pytorch import INPUT_SETS, time_us
-
 import carried
 import hipdnn_mlir
 import hipdnn_mlir_runtime.session.devices
+import pytorch
 from hipdnn_mlir_runtime.dtypes import BY_NAME
 from hipdnn_mlir_runtime.session.options import SessionOptions, device_options
+from pytorch import INPUT_SETS, time_us
 
 LIMITS = {"f32": 2e-3, "f16": 2e-2}
 """Largest relative distance of outputs, as norms; that of f32 allows TF32."""

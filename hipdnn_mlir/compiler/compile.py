@@ -1,13 +1,14 @@
 """The compiler as one page: a model in, a program with its weights out."""
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from hipdnn_mlir_runtime.errors import RefusedPlan
+from hipdnn_mlir_runtime.errors import ModelError, RefusedPlan, UnsupportedError
 from hipdnn_mlir_runtime.precision import UNCHANGED, Precision
 
 from ..dynamic.input_sizes import Buckets, Shapes
@@ -15,13 +16,23 @@ from ..frontend.model_file import read_model
 from ..targets.table import TargetName, find_target
 from .lower import lower
 from .program import Program
+from .source import OnnxSource, Source
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+    from torch.nn import Module
+    from typing_extensions import TypeIs
+
+    from ..frontend.pytorch.exported import Examples
 
 ModelLike = str | Path | bytes | onnx.ModelProto
 
 
 def compile(  # noqa: A001 - the public name
-    model: ModelLike,
+    model: "ModelLike | Module | ExportedProgram",
+    example_inputs: "Examples | None" = None,
     *,
+    dynamic_shapes: Any = None,
     target: TargetName = "host",
     precision: Precision = UNCHANGED,
     shapes: Shapes | None = None,
@@ -29,10 +40,12 @@ def compile(  # noqa: A001 - the public name
     refused: Iterable[RefusedPlan] = (),
     dump_ir: str | Path | None = None,
 ) -> Program:
-    """Compile an ONNX model into a hipDNN program, in this process.
+    """Compile an ONNX model, or a PyTorch module, into a hipDNN program, in this process.
 
     Args:
-        model: path, serialized bytes or loaded model.
+        model: path, serialized bytes or loaded model; a `torch.nn.Module`, or what `torch.export.export` returned.
+        example_inputs: of a module: its arguments in a tuple, or its keyword arguments in a dict.
+        dynamic_shapes: of a module: which dims of its arguments stay dynamic, as for `torch.export.export`.
         target: whose engines to compile for.
         precision: `model`, or `f16` or `bf16`: what an f32 model runs in where the op table allows it; inputs and outputs keep their types.
             Or `tf32`: as the model is, but products of f32 may round their operands to TF32 where the device has that.
@@ -45,17 +58,56 @@ def compile(  # noqa: A001 - the public name
         dump_ir: folder for the IR after each step, `NN-<step>.mlir`.
 
     Raises:
-        ModelError: missing or broken model; unknown target, precision, input or size; sizes that do not fit the model.
+        ModelError: missing or broken model; a module that cannot be exported; unknown target, precision, input or size; sizes that do not
+            fit the model.
         PaddingError: the model mixes elements along a size with buckets, so that padding would change what it computes.
         UnsupportedError: operations outside every engine, all of them listed.
         PassError: a defect of this compiler.
     """
     options = {"target": target, "precision": precision, "shapes": shapes, "buckets": buckets}
-    return _compiled(model, list(refused), None, dump_ir=dump_ir, **options)
+    if _is_torch(model):
+        return _compiled_module(model, example_inputs, dynamic_shapes, list(refused), dump_ir=dump_ir, **options)
+    if example_inputs is not None or dynamic_shapes is not None:
+        raise ModelError(
+            "example_inputs and dynamic_shapes are for PyTorch modules",
+            where=_where(model),
+            hint="leave them out; see shapes",
+        )
+    return _compiled(partial(_read, model), list(refused), None, dump_ir=dump_ir, **options)
+
+
+def _compiled_module(
+    model: "Module | ExportedProgram",
+    example_inputs: "Examples | None",
+    dynamic_shapes: Any,
+    refused: Sequence[RefusedPlan],
+    **options: Any,
+) -> Program:
+    from .torch_source import TorchSource
+
+    module = TorchSource.read(model, example_inputs, dynamic_shapes)
+    try:
+        program = _compiled(lambda: (module, module.sha256), refused, None, **options)
+    except UnsupportedError as error:
+        raise module.located(error) from error
+    program.calling = module.calling
+    return program
+
+
+def _is_torch(model: object) -> "TypeIs[Module | ExportedProgram]":
+    """Whether a model is PyTorch's: where PyTorch is not loaded, nothing is."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(model, (torch.nn.Module, torch.export.ExportedProgram))
+
+
+def _read(model: ModelLike) -> tuple[Source[Any], str]:
+    """An ONNX model, and the digest of its file."""
+    file = read_model(model)
+    return OnnxSource(file.proto, _where(model), file.external), file.sha256
 
 
 def _compiled(
-    model: ModelLike,
+    read: Callable[[], tuple[Source[Any], str]],
     refused: Sequence[RefusedPlan],
     previous: Program | None,
     *,
@@ -63,24 +115,24 @@ def _compiled(
     **options: Any,
 ) -> Program:
     """Compile a model; of a program with specializations those that nothing is refused of are taken from the previous one."""
-    file = read_model(model)
+    source, sha256 = read()
     make = (
         partial(_compile_specializations, previous) if options["buckets"] and has_code(options["target"]) else _compile
     )
-    program = make(file.proto, refused=refused, dump_ir=dump_ir, where=_where(model), external=file.external, **options)
-    program.model.model["sha256"] = file.sha256
-    program.compile_without = lambda more: _compiled(model, [*refused, *more], program, **options)
+    program = make(source, refused=refused, dump_ir=dump_ir, **options)
+    program.model.model["sha256"] = sha256
+    program.compile_without = lambda more: _compiled(read, [*refused, *more], program, **options)
     return program
 
 
-def _compile(proto: onnx.ModelProto, **options: Any) -> Program:
-    return lower(proto, **options).with_weights()
+def _compile(source: Source[Any], **options: Any) -> Program:
+    return lower(source, **options).with_weights()
 
 
-def _compile_specializations(previous: Program | None, proto: onnx.ModelProto, **options: Any) -> Program:
+def _compile_specializations(previous: Program | None, source: Source[Any], **options: Any) -> Program:
     from .specializations import compile_specializations
 
-    return compile_specializations(proto, previous=previous, **options)
+    return compile_specializations(source, previous=previous, **options)
 
 
 def has_code(target: str) -> bool:
@@ -88,5 +140,5 @@ def has_code(target: str) -> bool:
     return find_target(target).architecture is not None
 
 
-def _where(model: ModelLike) -> str:
+def _where(model: object) -> str:
     return str(model) if isinstance(model, (str, Path)) else "model"

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -27,10 +28,7 @@ from ..dynamic.padding.check import check_padding
 from ..dynamic.solver import Solver
 from ..dynamic.varying import mark_varying
 from ..extension import load_extensions
-from ..frontend.dim_names import promised_names, separated
-from ..frontend.index_ranges import Range, index_ranges
-from ..frontend.prepare import Slim, slim_models
-from ..frontend.sizes.input_sizes import input_sizes
+from ..frontend.dim_names import promised_names
 from ..ir.blocks import functions, operations
 from ..ir.claims import rejects
 from ..ir.constants import plan_constants
@@ -42,9 +40,9 @@ from ..program.emit import emit
 from ..targets.table import find_target, target_name
 from ..targets.target import Target
 from ..versions import producers
-from .convert import convert
 from .program import Lowered
 from .samples import at_samples
+from .source import Prepared, Source, as_source
 
 logger = logging.getLogger(__name__)
 Look = Callable[[Imported, Sequence[Reject], Mapping[str, int]], None]
@@ -52,7 +50,7 @@ Look = Callable[[Imported, Sequence[Reject], Mapping[str, int]], None]
 
 
 def lower(
-    proto: onnx.ModelProto,
+    model: onnx.ModelProto | Source[Any],
     *,
     target: str = "host",
     precision: str = UNCHANGED,
@@ -67,7 +65,7 @@ def lower(
     """Compile a model up to the values of its weights.
 
     Args:
-        proto: the model; not modified.
+        model: the model; not modified.
         target: as for `compile`.
         precision: as for `compile`.
         shapes: as for `compile`.
@@ -85,32 +83,32 @@ def lower(
     find_precision(precision)
     find_target(target)
     library = find_target(target_name(target, precision))
-    sizes = input_sizes(proto, shapes or {}, where)
+    source = as_source(model, where, external)
+    sizes = source.sizes(shapes or {})
     rounded = buckets or {}
     check_buckets(rounded, sizes)
     dump = Path(dump_ir) if dump_ir else None
     if sizes.is_static:
         names = [plan.graph for plan in refused]
         runner = Runner(target=target, precision=precision, refused=names, dump_ir=dump)
-        return _lower(
-            slim_models(proto, [sizes.at(())], where, external), runner, library, None, refused=refused, look=look
-        )
+        return _lower(source, source.at([sizes.at(())]), runner, library, None, refused=refused, look=look)
 
-    def lowered(slims: Sequence[Slim], solver: Solver) -> Lowered:
+    def lowered(models: Sequence[Any], solver: Solver) -> Lowered:
         runner = Runner(target=target, precision=precision, dump_ir=dump)
-        return _lower(slims, runner, library, solver, rounded, look=look)
+        return _lower(source, models, runner, library, solver, rounded, look=look)
 
-    own = separated(proto, sizes, promised_names(shapes or {}, rounded), where, external)
+    own = source.separated(sizes, promised_names(shapes or {}, rounded))
     try:
-        return at_samples(proto, own, lowered, where, external)
+        return at_samples(source, own, lowered)
     except (ModelError, UnsupportedError):
         if own is sizes:
             raise
-    return at_samples(proto, sizes, lowered, where, external)  # operators beyond onnx's inference may want them equal
+    return at_samples(source, sizes, lowered)  # operators beyond onnx's inference may want them equal
 
 
 def _lower(
-    slims: Sequence[Slim],
+    source: Source[Prepared],
+    models: Sequence[Prepared],
     runner: Runner,
     library: Target,
     solver: Solver | None,
@@ -121,7 +119,9 @@ def _lower(
     """From models with static sizes to a program: theirs, or the one that is theirs at their sizes."""
     padding = BucketedSizes(solver, buckets) if solver and buckets else None
     refusals: list[PaddingError | None] = []
-    imported = lower_to_torch(slims, runner, lambda made: refusals.append(_check_padding(made, runner, padding)))
+    imported = lower_to_torch(
+        source, models, runner, lambda made: refusals.append(_check_padding(made, runner, padding))
+    )
     samples = dict(zip(solver.table.symbols, solver.points[0], strict=True)) if solver else {}
     watch = (lambda left: look(imported[0], left, samples)) if look else None
     parts = [_lower_torch(imported[0], runner, library, refused, watch)]
@@ -135,20 +135,16 @@ def _lower(
     for refusal in filter(None, refusals):  # behind the parts: what cannot be compiled at all is the better message
         raise refusal
     if solver is None:
-        parts[0].model.ranges = _ranges(slims, imported[0])
+        parts[0].model.ranges = source.ranges(models, imported[0])
         return parts[0]
     start = time.perf_counter()
     literals = [part.constants.stored_literals() for part in parts]
     program = generalize([part.model for part in parts], solver, _differing(literals))
-    program.ranges = _ranges(slims, imported[0])
+    program.ranges = source.ranges(models, imported[0])
     if buckets:
         program.buckets = [list(buckets.get(name, ())) for name in program.symbols]
     runner.elapsed_ms["generalize"] = (time.perf_counter() - start) * 1e3
     return replace(parts[0], model=program)
-
-
-def _ranges(slims: Sequence[Slim], imported: Imported) -> dict[str, Range]:
-    return index_ranges([slim.model for slim in slims], [info.name for info in imported.inputs])
 
 
 def _differing(constants: Sequence[Mapping[str, Array]]) -> list[dict[str, Array]]:
@@ -189,20 +185,24 @@ def _lower_torch(
 
 
 def lower_to_torch(
-    slims: Sequence[Slim], runner: Runner, look: Callable[[Sequence[Imported]], None] | None = None
+    source: Source[Prepared],
+    models: Sequence[Prepared],
+    runner: Runner,
+    look: Callable[[Sequence[Imported]], None] | None = None,
 ) -> list[Imported]:
     """Import a model and run the torch-dialect steps.
 
     Args:
-        slims: the model at one or more sizes of its inputs.
+        source: the model.
+        models: the model at one or more sizes of its inputs.
         runner: for the first of them; it keeps the times.
         look: is shown the modules while the arithmetic on their weights is still in them.
     """
     start = time.perf_counter()
     context = make_context()
     runner.elapsed_ms["context"] = (time.perf_counter() - start) * 1e3
-    runners = [runner, *(runner.sibling() for _ in slims[1:])]
-    made = each_sample(lambda pair: convert(pair[0], context, pair[1]), list(zip(slims, runners, strict=True)))
+    runners = [runner, *(runner.sibling() for _ in models[1:])]
+    made = each_sample(lambda pair: source.convert(pair[0], context, pair[1]), list(zip(models, runners, strict=True)))
     with context:
         modules = [imported.module.operation for imported in made]
         each_sample(lambda pair: pair[1].run(pair[0], TORCH_STEPS[1:-1]), list(zip(modules, runners, strict=True)))

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from hipdnn_mlir_runtime.errors import RefusedPlan
 from hipdnn_mlir_runtime.session.options import SessionOptions
@@ -17,6 +17,9 @@ from ..ops.evaluate import Array
 from ..program.file import write
 from ..program.schema import ProgramModel
 
+if TYPE_CHECKING:
+    from ..frontend.pytorch.exported import Calling
+
 
 @dataclass(repr=False)
 class Program:
@@ -26,6 +29,7 @@ class Program:
         model: everything but the weights, as in the file.
         weights: constant name -> array.
         elapsed_ms: compile time per step.
+        calling: of a PyTorch module: how its arguments and results are nested.
         compile_without: compiles the model again, without graphs that the device's library refuses; sessions ask for it.
     """
 
@@ -33,6 +37,7 @@ class Program:
     weights: Weights
     elapsed_ms: dict[str, float] = field(default_factory=dict)
     compile_without: Callable[[Sequence[RefusedPlan]], "Program"] | None = None
+    calling: "Calling | None" = None
 
     def save(self, path: str | Path) -> None:
         """Write `model.hipdnn`; the file appears complete or not at all."""

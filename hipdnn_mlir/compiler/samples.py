@@ -1,9 +1,7 @@
 """Compiles a model with dynamic dimensions at sample sizes, until a set of them tells how its program depends on them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
-
-import onnx
 
 from hipdnn_mlir_runtime.errors import (
     NO_ROW,
@@ -16,42 +14,32 @@ from hipdnn_mlir_runtime.errors import (
 
 from ..dynamic.input_sizes import InputSizes
 from ..dynamic.solver import Solver
-from ..frontend.prepare import Slim, slim_models
 from ..frontend.shape_inference import DATA_DEPENDENT, SIZED_BY_DATA
-from ..frontend.sizes.known_sizes import check_sizes, slice_facts, tell_sizes, top_k_facts, window_facts
-from ..frontend.sizes.samples import samples_for
-from ..ops.evaluate import Array
+from .source import Prepared, Source
 
 Made = TypeVar("Made")
 
 
-def at_samples(
-    proto: onnx.ModelProto,
-    sizes: InputSizes,
-    use: Callable[[Sequence[Slim], Solver], Made],
-    where: str = "model",
-    external: Mapping[str, Array] | None = None,
-) -> Made:
+def at_samples(source: Source[Prepared], sizes: InputSizes, use: Callable[[Sequence[Prepared], Solver], Made]) -> Made:
     """Use a model with dynamic dimensions at the first set of sample sizes that it accepts.
 
     Args:
-        proto: the model.
+        source: the model.
         sizes: its inputs, some of them open.
         use: is given the model at each point of a set, and a solver with what its nodes say of its sizes.
-        where: as for `lower`.
-        external: as for `lower`.
 
     Raises:
         HipdnnMlirError: no set does; the error of the first.
     """
     failure: HipdnnMlirError | None = None
-    for chosen in samples_for(proto, sizes):
+    for chosen in source.samples(sizes):
         try:
-            slims = slim_models(proto, [sizes.at(point) for point in chosen.points], where, external)
-            solver = _solved(slims, Solver(sizes.table, chosen.points))
-            (other,) = slim_models(proto, [sizes.at(chosen.held_out)], where, external)
-            check_sizes([slim.model for slim in slims], other.model, chosen.held_out, solver)
-            return use(slims, solver)
+            models = source.at([sizes.at(point) for point in chosen.points])
+            solver = Solver(sizes.table, chosen.points)
+            source.tell(models, solver)
+            (other,) = source.at([sizes.at(chosen.held_out)])
+            source.check(models, other, chosen.held_out, solver)
+            return use(models, solver)
         except (ModelError, UnsupportedError) as error:
             told = sizes.meaning(chosen.points[error.sample])
             if not _is_of_sizes(error):
@@ -63,17 +51,6 @@ def at_samples(
             failure = failure or error
     assert failure is not None
     raise failure
-
-
-def _solved(slims: Sequence[Slim], solver: Solver) -> Solver:
-    """The solver with what the model's nodes say of its sizes."""
-    models = [slim.model for slim in slims]
-    solver.learn(slims[0].facts)
-    tell_sizes(models, solver)
-    solver.learn(window_facts(models))
-    solver.learn(slice_facts(models))
-    solver.learn(top_k_facts(models))
-    return solver
 
 
 def _has_numbers(error: HipdnnMlirError) -> bool:

@@ -20,8 +20,6 @@ from ..dynamic.input_sizes import Buckets, InputSizes, Shapes
 from ..dynamic.padding.check import check_padding
 from ..dynamic.solver import Solver
 from ..frontend.index_ranges import common
-from ..frontend.prepare import Slim
-from ..frontend.sizes.input_sizes import input_sizes
 from ..ir.imported import Imported
 from ..ops.evaluate import Array
 from ..passes.pipeline import Runner
@@ -29,6 +27,7 @@ from ..program.schema import Condition, Port, ProgramModel, Specialization
 from .lower import lower, lower_to_torch
 from .program import Program
 from .samples import at_samples
+from .source import Prepared, Source, as_source
 
 logger = logging.getLogger(__name__)
 _RELATIONS: dict[str, Callable[[int, int], bool]] = {
@@ -40,7 +39,7 @@ _RELATIONS: dict[str, Callable[[int, int], bool]] = {
 
 
 def compile_specializations(
-    proto: onnx.ModelProto,
+    model: onnx.ModelProto | Source[Any],
     *,
     buckets: Buckets,
     shapes: Shapes | None = None,
@@ -54,7 +53,7 @@ def compile_specializations(
     """Compile a model for each combination of buckets.
 
     Args:
-        proto: the model; not modified.
+        model: the model; not modified.
         buckets: dynamic dimension -> rising sizes that programs are made for, for every dynamic dimension.
         shapes: as for `compile`.
         previous: the same with fewer refused graphs: what it has none of those in is taken from it.
@@ -67,7 +66,8 @@ def compile_specializations(
     Raises:
         HipdnnMlirError: as for `compile`; a size that must not be rounded up is no error, it takes its buckets alone.
     """
-    sizes = input_sizes(proto, shapes or {}, where)
+    source = as_source(model, where, external)
+    sizes = source.sizes(shapes or {})
     symbols, points = sizes.table.symbols, combinations(buckets, sizes)
     kept = _without(previous, refused)
     weights, specializations = SharedWeights(), []
@@ -80,25 +80,25 @@ def compile_specializations(
             folder = Path(dump_ir, name) if dump_ir else None
             fixed = {"shapes": sizes.at(point), "refused": refused, "dump_ir": folder, **options}
             try:
-                program = lower(proto, where=where, external=external, **fixed).with_weights()
+                program = lower(source, **fixed).with_weights()
             except HipdnnMlirError as error:
                 error.hint = "; ".join(filter(None, (f"this was for {name}", error.hint)))
                 raise
             elapsed_ms.update(program.elapsed_ms)
         specializations.append(Specialization(list(point), weights.take(program)))
     if previous is not None:
-        model = replace(previous.model, specializations=specializations)
+        combined = replace(previous.model, specializations=specializations)
     else:
         try:
-            form = _dynamic_form(proto, sizes, buckets, where, external)
+            form = _dynamic_form(source, sizes, buckets)
         except (ModelError, UnsupportedError) as error:
             form = _static_form(sizes, specializations, error)
         form.check(specializations)
-        model = form.program(specializations, buckets)
-    for symbol, reason in zip(symbols, model.exact, strict=True):
+        combined = form.program(specializations, buckets)
+    for symbol, reason in zip(symbols, combined.exact, strict=True):
         if reason:
             logger.warning("%r accepts only the listed sizes, since it cannot be padded: %s", symbol, reason)
-    return Program(model, weights.arrays, dict(elapsed_ms))
+    return Program(combined, weights.arrays, dict(elapsed_ms))
 
 
 def _without(previous: Program | None, refused: Sequence[RefusedPlan]) -> dict[tuple[int, ...], Program]:
@@ -202,27 +202,23 @@ class _DynamicForm:
         )
 
 
-def _dynamic_form(
-    proto: onnx.ModelProto,
-    sizes: InputSizes,
-    buckets: Buckets,
-    where: str,
-    external: Mapping[str, Array] | None,
-) -> _DynamicForm:
+def _dynamic_form(source: Source[Prepared], sizes: InputSizes, buckets: Buckets) -> _DynamicForm:
     """What becomes of dynamic dimensions, from the model at samples of them.
 
     That padding stays apart is a property of what a model computes, whatever for: it is followed in the form for the host.
     """
 
-    def formed(slims: Sequence[Slim], solver: Solver) -> _DynamicForm:
+    def formed(models: Sequence[Prepared], solver: Solver) -> _DynamicForm:
         exact = {name: f"{place} is computed from it" for name, place in computed_from(buckets, sizes).items()}
-        made = lower_to_torch(slims, Runner(), lambda modules: exact.update(_mixing(modules, solver, buckets, exact)))
+        made = lower_to_torch(
+            source, models, Runner(), lambda modules: exact.update(_mixing(modules, solver, buckets, exact))
+        )
         inputs = [Port(info.name, info.dtype.name, sizes.inputs[info.name], -1) for info in made[0].inputs]
         columns = zip(*(imported.outputs for imported in made), strict=True)
         outputs = [Port(c[0].name, c[0].dtype.name, _dims([info.dims for info in c], solver), -1) for c in columns]
         return _DynamicForm(solver.table, inputs, outputs, dict(solver.conditions), exact)
 
-    return at_samples(proto, sizes, formed, where, external)
+    return at_samples(source, sizes, formed)
 
 
 def _static_form(sizes: InputSizes, specializations: Sequence[Specialization], error: HipdnnMlirError) -> _DynamicForm:

@@ -1,1 +1,1 @@
-"""ONNX in, torch dialect out: files, checks, shape inference, folding, decompositions. Only this room knows ONNX; it runs no pass."""
+"""ONNX or PyTorch in, torch dialect out: files, checks, shapes, folding, decompositions. Only this room knows ONNX; it runs no pass."""

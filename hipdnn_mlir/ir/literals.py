@@ -6,7 +6,7 @@ import numpy as np
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
-from hipdnn_mlir_runtime.dtypes import DType
+from hipdnn_mlir_runtime.dtypes import DType, of_numpy
 
 from ..ops.evaluate import Array
 from ..ops.strides import Dims
@@ -24,6 +24,16 @@ def splat(number: float, dims: Dims, dtype: DType) -> ir.Value:
     )
     value = ir.DenseElementsAttr.get_splat(kind, element)
     return torch.vtensor_literal(value, results=[torch_tensor(dims, dtype)])
+
+
+def literal(array: Array) -> ir.Value:
+    """A literal with the elements of an array, at the current insertion point."""
+    dtype = of_numpy(array.dtype)
+    kind = ir.RankedTensorType.get(list(array.shape), ir.Type.parse(dtype.torch))
+    if array.size == 1:
+        return splat(array.reshape(-1)[0].item(), array.shape, dtype)
+    elements = ir.DenseElementsAttr.get(np.ascontiguousarray(array), type=kind)
+    return torch.vtensor_literal(elements, results=[torch_tensor(array.shape, dtype)])
 
 
 def constant_list(numbers: Dims) -> ir.Value:

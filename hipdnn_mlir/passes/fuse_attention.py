@@ -54,7 +54,8 @@ def fuse_attention(module: ir.Operation, *, target: str = "host") -> None:
 
     The scale may be on q, k or the scores; the mask added, or chosen by a where; around softmax there may be casts and the guard
     (isnan, where) against rows that see nothing; keys and values may be repeated for groups of heads, and heads be a part of the batch.
-    A constant causal mask becomes `is_causal`. A query that sees nothing gets 0: what the guard gives, and NaN without it.
+    So may those of attention that is one op already. A constant causal mask becomes `is_causal`. A query that sees nothing gets 0:
+    what the guard gives, and NaN without it.
 
     Before: `%s = torch.aten.matmul %q, %kt`; `%p = torch.aten.softmax.int %s, ...`; `%y = torch.aten.matmul %p, %v`.
     After: `%y = torch.aten.scaled_dot_product_attention %q, %k, %v, %none, ...` where `%k` is `%kt` before its transposition.
@@ -76,7 +77,15 @@ def fuse_attention(module: ir.Operation, *, target: str = "host") -> None:
             rewriter.replace_op(root, [reshaped(made.result, dims_of(root.result))])
         return True
 
+    def share(op: torch.AtenScaledDotProductAttentionOp, rewriter: PatternRewriter) -> bool:
+        made = _with_shared_heads(op)
+        if made is None or not is_taken(made, library):
+            return False
+        rewriter.replace_op(op, made)
+        return True
+
     rewrite_ops(module, fuse)
+    rewrite_ops(module, share)
     for function in functions(module):
         erase_dead(function)
 
@@ -197,6 +206,24 @@ def _attention(match: Attention) -> torch.AtenScaledDotProductAttentionOp | None
         is_causal=torch.constant_bool(match.masks.is_causal),
         scale=torch.constant_float(match.scale),
         enable_gqa=torch.constant_bool(shares_heads),
+    )
+
+
+def _with_shared_heads(op: torch.AtenScaledDotProductAttentionOp) -> torch.AtenScaledDotProductAttentionOp | None:
+    """The op on keys and values as they are before each is repeated for several heads; None where they are not."""
+    k, v = (_ungrouped(simplified(value)) for value in (op.key, op.value))
+    if dims_of(k) == dims_of(op.key) or dims_of(v) == dims_of(op.value):
+        return None
+    return torch.AtenScaledDotProductAttentionOp(
+        op.result.type,
+        query=op.query,
+        key=k,
+        value=v,
+        attn_mask=op.attn_mask,
+        dropout_p=op.dropout_p,
+        is_causal=op.is_causal,
+        scale=op.scale,
+        enable_gqa=torch.constant_bool(True),
     )
 
 

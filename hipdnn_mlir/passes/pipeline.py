@@ -44,6 +44,7 @@ from . import (  # noqa: F401 - importing a pass registers it
     split_bias,
     split_rotary,
     write_in_place,
+    write_out_attention,
 )
 
 logger = logging.getLogger(__name__)
@@ -64,6 +65,8 @@ class Step:
     why: str
 
 
+FX_STEPS = (Step("simplify-torch", "func.func(canonicalize,cse)", "PyTorch's importer spells numbers out"),)
+"""For what torch.export gives, in the place of the first of TORCH_STEPS."""
 TORCH_STEPS = (
     Step(
         "onnx-to-torch",
@@ -80,6 +83,7 @@ TORCH_STEPS = (
     Step("fuse-attention", "hipdnn-fuse-attention", "attention written out is one operation where an engine has it"),
     Step("convert-precision", "hipdnn-convert-precision", "the 16-bit type asked for, where it costs little accuracy"),
     Step("fuse-narrow-attention", "hipdnn-fuse-attention", "some engines have attention in 16-bit types only"),
+    Step("write-out-attention", "hipdnn-write-out-attention", "attention of a model that no engine takes is its parts"),
     Step("merge-matmuls", "hipdnn-merge-matmuls", "one kernel for matmuls of one value with several weights"),
     Step(
         "space-to-depth",

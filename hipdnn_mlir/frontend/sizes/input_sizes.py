@@ -23,7 +23,21 @@ def input_sizes(model: onnx.ModelProto, shapes: Shapes, where: str) -> InputSize
     initialized = {tensor.name for tensor in model.graph.initializer}
     tensors = (value for value in model.graph.input if value.type.HasField("tensor_type"))
     declared = {value.name: value for value in tensors if value.name not in initialized}
-    dims = {name: _declared_dims(value) for name, value in declared.items()}
+    return resolved({name: _declared_dims(value) for name, value in declared.items()}, shapes, where)
+
+
+def resolved(declared: Mapping[str, tuple[int | str, ...] | None], shapes: Shapes, where: str) -> InputSizes:
+    """Put what the user says of sizes into the dims that a model states.
+
+    Args:
+        declared: input name -> dims, an open one as a name or a written expression of names; None where the rank is not known.
+        shapes: as for `compile`.
+        where: the model's file, for messages.
+
+    Raises:
+        ModelError: as for `input_sizes`.
+    """
+    dims = dict(declared)
     known = {
         symbol for sizes in dims.values() for size in sizes or () if isinstance(size, str) for symbol in _names(size)
     }

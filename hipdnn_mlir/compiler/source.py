@@ -1,0 +1,117 @@
+"""A model as the compiler reads it, whatever it is written in."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+import onnx
+from torch_mlir import ir
+
+from ..dynamic.input_sizes import InputSizes, Shapes
+from ..dynamic.solver import Solver
+from ..frontend.dim_names import separated
+from ..frontend.index_ranges import Range, index_ranges
+from ..frontend.prepare import Slim, slim_models
+from ..frontend.sizes.input_sizes import input_sizes
+from ..frontend.sizes.known_sizes import check_sizes, slice_facts, tell_sizes, top_k_facts, window_facts
+from ..frontend.sizes.samples import Samples, samples_for
+from ..ir.imported import Imported
+from ..ops.evaluate import Array
+from ..ops.strides import Dims
+from ..passes.pipeline import Runner
+from .convert import convert
+
+Prepared = TypeVar("Prepared")
+"""A model with fixed sizes, ready to be imported."""
+
+
+class Source(Protocol[Prepared]):
+    """A model."""
+
+    def sizes(self, shapes: Shapes) -> InputSizes:
+        """The dims of its inputs, with what the user says of them."""
+
+    def separated(self, sizes: InputSizes, promised: set[str]) -> InputSizes:
+        """The same with sizes of their own for dims that share a name and may differ; `promised` names mean one size."""
+
+    def samples(self, sizes: InputSizes) -> Iterator[Samples]:
+        """Sets of sample points for its dynamic dimensions, to be tried in order."""
+
+    def at(self, points: Sequence[Mapping[str, Dims]]) -> list[Prepared]:
+        """The model where its inputs have the given dims, prepared alike at each point."""
+
+    def tell(self, models: Sequence[Prepared], solver: Solver) -> None:
+        """Tell a solver what the model says of its sizes, given it at the solver's points."""
+
+    def check(self, models: Sequence[Prepared], held_out: Prepared, point: Sequence[int], solver: Solver) -> None:
+        """Whether sizes at one more point are what the solver expects; raises DynamicDimensionError."""
+
+    def convert(self, model: Prepared, context: ir.Context, runner: Runner) -> Imported:
+        """The model in the torch dialect."""
+
+    def ranges(self, models: Sequence[Prepared], imported: Imported) -> dict[str, Range]:
+        """Valid values of the inputs that reach indices."""
+
+
+class OnnxSource:
+    """An ONNX model.
+
+    Args:
+        proto: the model; not modified.
+        where: its file, for messages.
+        external: as for `slim_models`.
+    """
+
+    def __init__(self, proto: onnx.ModelProto, where: str, external: Mapping[str, Array] | None) -> None:
+        self._proto = proto
+        self._where = where
+        self._external = external
+
+    def sizes(self, shapes: Shapes) -> InputSizes:
+        """As `input_sizes`."""
+        return input_sizes(self._proto, shapes, self._where)
+
+    def separated(self, sizes: InputSizes, promised: set[str]) -> InputSizes:
+        """As the function of that name."""
+        return separated(self._proto, sizes, promised, self._where, self._external)
+
+    def samples(self, sizes: InputSizes) -> Iterator[Samples]:
+        """As `samples_for`."""
+        return samples_for(self._proto, sizes)
+
+    def at(self, points: Sequence[Mapping[str, Dims]]) -> list[Slim]:
+        """As `slim_models`."""
+        return slim_models(self._proto, points, self._where, self._external)
+
+    def tell(self, models: Sequence[Slim], solver: Solver) -> None:
+        """What was assumed in folding, and what the nodes say of their sizes."""
+        protos = [slim.model for slim in models]
+        solver.learn(models[0].facts)
+        tell_sizes(protos, solver)
+        solver.learn(window_facts(protos))
+        solver.learn(slice_facts(protos))
+        solver.learn(top_k_facts(protos))
+
+    def check(self, models: Sequence[Slim], held_out: Slim, point: Sequence[int], solver: Solver) -> None:
+        """As `check_sizes`."""
+        check_sizes([slim.model for slim in models], held_out.model, point, solver)
+
+    def convert(self, model: Slim, context: ir.Context, runner: Runner) -> Imported:
+        """As the function of that name."""
+        return convert(model, context, runner)
+
+    def ranges(self, models: Sequence[Slim], imported: Imported) -> dict[str, Range]:
+        """As `index_ranges`."""
+        return index_ranges([slim.model for slim in models], [info.name for info in imported.inputs])
+
+
+def as_source(
+    model: onnx.ModelProto | Source[Any], where: str = "model", external: Mapping[str, Array] | None = None
+) -> Source[Any]:
+    """An ONNX model as a source; a source as it is.
+
+    Args:
+        model: the model.
+        where: of an ONNX model: its file, for messages.
+        external: of an ONNX model: as for `slim_models`.
+    """
+    return OnnxSource(model, where, external) if isinstance(model, onnx.ModelProto) else model
