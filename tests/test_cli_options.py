@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from hipdnn_mlir_runtime.cli.bench import Benchmark, summarized
 from hipdnn_mlir_runtime.options import Option, Settings, options_of
 from hipdnn_mlir_runtime.session import session as session_module
 from hipdnn_mlir_runtime.session.devices import list_devices, open_device
+from hipdnn_mlir_runtime.session.profiling.profile import profile
 from models import GraphBuilder
 
 VALUES = {
@@ -29,7 +31,7 @@ VALUES = {
     "repeat": "2", "threads": "1", "seed": "5", "target": "nonsense", "precision": "bf16", "shapes": "x=2x512", "buckets": "n=1,2",
     "autotune": "2", "engine": "HOST_ONEDNN_ENGINE", "knobs": "TILE=64", "device": "3", "plan_cache": "plans", "policies": "FIRST",
     "plugin_dirs": "plugins", "plugin_mode": "absolute", "compile_timeout_s": "7", "extensions": "no", "against": "ort", "warmup": "7",
-    "duration": "8", "batch": "9",
+    "duration": "8", "batch": "9", "sort": "bytes", "trace": "t.json", "html": "page.html", "netron": "n.onnx",
     "tolerance": "1e-30", "dump_ir": "ir",
 }  # fmt: skip
 """A value of each option that is no flag, other than its default."""
@@ -76,6 +78,16 @@ def observe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         devices.append((inputs, how))
         return summarized({"ours": [[1.0]]}, 1)
 
+    def profiled(session: Any, feeds: Any, *, repeat: int) -> SimpleNamespace:
+        found = profile(session, feeds, warmup=0, repeat=1)
+        told = [repeat, *(float(array.sum()) for array in feeds.values())]
+        return SimpleNamespace(
+            steps=found.steps,
+            lines=lambda sort: [f"{sort} {told}"],
+            to_dict=lambda: {"told": told},
+            write_trace=lambda path: path.write_text("{}"),
+        )
+
     def opened(options: Settings) -> Any:
         devices.append(options)
         return open_device(options)
@@ -83,6 +95,7 @@ def observe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     monkeypatch.setattr(commands, "perform_in_child", perform)
     monkeypatch.setattr(commands, "perform_here", perform)
     monkeypatch.setattr(bench, "benchmark", benchmark)
+    monkeypatch.setattr("hipdnn_mlir_runtime.session.profiling.profile.profile", profiled)
     monkeypatch.setattr(session_module, "open_device", opened)
     monkeypatch.setattr(execution, "open_device", opened)
     monkeypatch.chdir(tmp_path)
@@ -109,6 +122,7 @@ SUBJECTS = {
     "explain": ["explain", "m.onnx"],
     "verify": ["verify", "m.onnx"],
     "bench": ["bench", "m.onnx"],
+    "profile": ["profile", "m.hipdnn"],
     "inspect": ["inspect", "m.hipdnn"],
     "devices": ["devices"],
 }

@@ -89,7 +89,7 @@ def test_placement_is_shown_with_the_reason_when_there_is_no_program(
     assert found.conflicting_dimensions == ["m"]
     assert "With --shape m=SIZE there is one." in str(found)
     for extra in ([], ["--json"]):
-        cli.app(["explain", str(tmp_path / "m.onnx"), "--in-process", *extra], standalone_mode=False)
+        cli.call(["explain", str(tmp_path / "m.onnx"), "--in-process", *extra])
     shown, data = capsys.readouterr().out.split("{", 1)
     assert "Every node has a place, and there is no program" in " ".join(shown.split())
     assert "differ between sizes of a dynamic dimension" in json.loads("{" + data)["no_program"]

@@ -76,7 +76,7 @@ def test_the_reason_is_told_where_there_is_no_library(
     onnx.save(convolution(), path)
 
     def shown(*options: str) -> str:
-        cli.app(["explain", str(path), "--target", target, "--in-process", *options], standalone_mode=False)
+        cli.call(["explain", str(path), "--target", target, "--in-process", *options])
         return " ".join(capsys.readouterr().out.split())
 
     assert f"Plans were not asked for: {REASON}." in shown("--plans")

@@ -11,11 +11,12 @@ import pytest
 
 import hipdnn_mlir_runtime.options
 from hipdnn_mlir.report import options_doc, records_doc
+from hipdnn_mlir_runtime.cli.main import all_commands
 from hipdnn_mlir_runtime.cli.needs import NEEDS
 from hipdnn_mlir_runtime.options import options_of
 
 TABLE = json.loads(Path(hipdnn_mlir_runtime.options.__file__).with_name("options.json").read_text())
-COMMANDS = {"compile", "run", "explain", "verify", "inspect", "devices"}
+COMMANDS = {command.name for command in all_commands()}
 PLACES = {"session", "runtime", "provider"} | COMMANDS
 KEYS = {"in", "type", "default", "range", "choices", "form", "flag", "needs", "help"}
 
@@ -44,7 +45,9 @@ def test_row_is_whole(name: str) -> None:
 
 
 def test_every_need_is_known_to_a_place(pytestconfig: pytest.Config) -> None:
-    needs = {need for row in TABLE.values() for need in row.get("needs", ())}
+    needs = {
+        need for row in TABLE.values() for place in row["in"] for need in (row | row.get(place, {})).get("needs", ())
+    }
     provider = (pytestconfig.rootpath / "runtime" / "src" / "ort_ep" / "options.cc").read_text()
     of_the_provider = set(re.findall(r'need [!=]= "(\w+)"', provider))
     assert needs == set(NEEDS) | of_the_provider

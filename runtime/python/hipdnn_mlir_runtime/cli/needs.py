@@ -50,8 +50,19 @@ def _makes_no_page(given: Mapping[str, Any]) -> tuple[str, str] | None:
     return None if given["html"] is not None else ("none is asked for", "add --html FILE")
 
 
+def _makes_no_view(given: Mapping[str, Any]) -> tuple[str, str] | None:
+    found = given["html"] or given["netron"]
+    return None if found is not None else ("neither is asked for", "add --html FILE or --netron FILE")
+
+
+def _has_no_model(given: Mapping[str, Any]) -> tuple[str, str] | None:
+    return None if given["reference"] is not None else ("none is given", "add --reference MODEL.onnx")
+
+
 NEEDS = {
     "page": Need("of the page", _makes_no_page),
+    "view": Need("of the page and of the file for Netron", _makes_no_view),
+    "page_model": Need("of the program's model", _has_no_model),
     "model": Need("of compiling", _is_compiled),
     "child": Need("of the compiler's child process", _has_no_child),
     "comparison": Need("of a comparison", _compares_nothing),
