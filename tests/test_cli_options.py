@@ -124,7 +124,9 @@ SUBJECTS = {
     "bench": ["bench", "m.onnx"],
     "profile": ["profile", "m.hipdnn"],
     "inspect": ["inspect", "m.hipdnn"],
+    "diff": ["diff", "m.hipdnn", "m.hipdnn"],
     "devices": ["devices"],
+    "doctor": ["doctor"],
 }
 
 

@@ -198,5 +198,5 @@ def _model_path(path: Path) -> Path:
 
 _MODEL = Argument("model", "ONNX file, or a folder that holds one.", _model_path)
 commands = tuple(
-    Command(name, run, _MODEL) for name, run in (("compile", compile_), ("explain", explain), ("verify", verify))
+    Command(name, run, (_MODEL,)) for name, run in (("compile", compile_), ("explain", explain), ("verify", verify))
 )

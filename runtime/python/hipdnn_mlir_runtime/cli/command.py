@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Protocol, TypeVar
@@ -41,12 +41,12 @@ class Command:
     Attributes:
         name: What the user types.
         run: Does it, and returns the exit code; the first line of its docstring says what.
-        argument: What it is given beside options, if anything.
+        arguments: What it is given beside options.
     """
 
     name: str
     run: Callable[[SimpleNamespace], int]
-    argument: Argument | None = None
+    arguments: tuple[Argument, ...] = ()
 
     @property
     def help(self) -> str:
@@ -119,3 +119,11 @@ def use_program(given: SimpleNamespace, use: Callable[[Path], Result]) -> Result
     if is_program(model):
         return used(model)
     return needed_compiler(str(model)).with_program(given, used)
+
+
+def version_of(distribution: str) -> str:
+    """Return the version of an installed distribution; empty where it is not installed."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return ""

@@ -124,6 +124,24 @@ def devices(given: SimpleNamespace) -> int:
     return 0
 
 
+def diff(given: SimpleNamespace) -> int:
+    """Show how two program files differ: inputs and outputs, steps, weights. The exit code is 1 where they do."""
+    from .difference import difference
+
+    found = difference(given.first, given.second)
+    show(given, found.to_dict, lambda: str(found))
+    return 0 if found.is_empty else 1
+
+
+def doctor(given: SimpleNamespace) -> int:
+    """Look for problems of this machine and environment, and name a way out of each. The exit code is 1 where there are some."""
+    from .doctor import diagnose
+
+    found = diagnose()
+    show(given, found.to_dict, lambda: str(found))
+    return 1 if found.problems else 0
+
+
 def show(given: SimpleNamespace, data: Callable[[], Mapping[str, Any]], text: Callable[[], str]) -> None:
     """Print a result: JSON where ``--json`` is given, else the text."""
     sys.stdout.write((json.dumps(data(), indent=2) if given.json else text()) + "\n")
@@ -137,11 +155,17 @@ def _program_path(path: Path) -> Path:
 
 
 COMMANDS = (
-    Command("run", run, Argument("model", "ONNX file or program file.")),
-    Command("bench", bench, Argument("model", "ONNX file or program file.")),
-    Command("profile", profile, Argument("model", "ONNX file or program file.")),
-    Command("inspect", inspect, Argument("program", "Program file.", _program_path)),
+    Command("run", run, (Argument("model", "ONNX file or program file."),)),
+    Command("bench", bench, (Argument("model", "ONNX file or program file."),)),
+    Command("profile", profile, (Argument("model", "ONNX file or program file."),)),
+    Command("inspect", inspect, (Argument("program", "Program file.", _program_path),)),
+    Command(
+        "diff",
+        diff,
+        (Argument("first", "Program file.", _program_path), Argument("second", "Program file.", _program_path)),
+    ),
     Command("devices", devices),
+    Command("doctor", doctor),
 )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import importlib.metadata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +11,7 @@ from typing import Any, NoReturn
 
 from ..errors import ModelError
 from ..options import Option, options_of
-from .command import Command, no_compiler
+from .command import Command, no_compiler, version_of
 from .needs import check_needs
 from .options import read
 
@@ -102,8 +101,8 @@ def _parsers(commands: Sequence[Command]) -> tuple[argparse.ArgumentParser, dict
         one = found.add_parser(
             command.name, help=command.help, description=command.help, parents=[common], allow_abbrev=False
         )
-        if command.argument is not None:
-            one.add_argument(command.argument.name, type=Path, help=command.argument.help)
+        for argument in command.arguments:
+            one.add_argument(argument.name, type=Path, help=argument.help)
         for row in options_of(command.name).values():
             _declare(one, row)
         parsers[command.name] = one
@@ -135,16 +134,12 @@ def _given(command: Command, found: Mapping[str, Any]) -> SimpleNamespace:
     for name, row in rows.items():
         given = found.get(name, [] if row.is_repeated else None)
         values[name] = row.default if given is None else read(row, given)
-    if command.argument is not None:
-        values[command.argument.name] = command.argument.check(found[command.argument.name])
+    for argument in command.arguments:
+        values[argument.name] = argument.check(found[argument.name])
     check_needs([row for name, row in rows.items() if name in found], values)
     return SimpleNamespace(**values)
 
 
 def _version() -> str:
-    parts = ["hipdnn-mlir-runtime " + importlib.metadata.version("hipdnn-mlir-runtime")]
-    try:
-        parts.append("hipdnn-mlir " + importlib.metadata.version("hipdnn-mlir"))
-    except importlib.metadata.PackageNotFoundError:
-        parts.append("no compiler")
-    return ", ".join(parts)
+    compiler = version_of("hipdnn-mlir")
+    return f"hipdnn-mlir-runtime {version_of('hipdnn-mlir-runtime')}, {f'hipdnn-mlir {compiler}' if compiler else 'no compiler'}"

@@ -20,7 +20,7 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], 
 
     Args:
         title: What the rows are.
-        columns: Names of the columns.
+        columns: Names of the columns; no line where all are empty.
         rows: A value for each column; shown by ``str``, on one line.
         right: Columns of numbers, which end at the same place.
     """
@@ -29,7 +29,8 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], 
     left = sum(widths[:-1]) + len(_GAP) * (len(columns) - 1)
     room = shutil.get_terminal_size().columns - left
     fold = sys.stdout.isatty() and room >= _LEAST_FOLDED
-    lines = [emphasized(title), emphasized(_line(columns, columns, widths, right))]
+    head = _line(columns, columns, widths, right)
+    lines = [emphasized(title), *([emphasized(head)] if head else [])]
     for row in cells:
         last = textwrap.wrap(row[-1], room, break_on_hyphens=False) if fold else []
         first, *rest = last or [row[-1]]

@@ -1,0 +1,195 @@
+"""What this machine and this environment offer to programs, and what is wrong, with a way out for each problem."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from .. import _runtime
+from ..session.devices import DeviceInfo, list_devices
+from .command import GROUP, version_of
+from .tables import emphasized, table
+
+Status = Literal["ok", "note", "problem"]
+_PACKAGES = (
+    *(
+        "hipdnn-mlir-runtime",
+        "hipdnn-mlir",
+        "torch-mlir",
+        "onnx",
+        "onnxruntime",
+        "numpy",
+        "ml_dtypes",
+        "torch",
+        "hip-python",
+    ),
+    *("llvmlite", "ziglang"),
+)
+_OLDEST_ORT = (1, 24)
+_FEATURES = ("avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16", "amx_int8")
+"""Of a CPU: what the CPU's kernels choose by, as Linux names it."""
+_OPENMP = re.compile(r"/lib(gomp|iomp5|omp)\b[^/]*\.so")
+_OURS = re.compile(r"/lib(amdhip|hipdnn|MIOpen|hipblaslt|cuda|cudnn|cublas|nvrtc)[^/]*\.so")
+_KFD, _NVIDIA = Path("/dev/kfd"), Path("/dev/nvidiactl")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        topic: What it belongs to.
+        status: ``problem`` needs something done, ``note`` is worth knowing.
+        text: What was found.
+        fix: What to do; empty where there is nothing to do.
+    """
+
+    topic: str
+    status: Status
+    text: str
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """All findings, in the order in which they are shown."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def problems(self) -> int:
+        """How many of them need something done."""
+        return sum(finding.status == "problem" for finding in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-able form."""
+        return {"findings": [asdict(finding) for finding in self.findings], "problems": self.problems}
+
+    def __str__(self) -> str:
+        rows = [(finding.topic, finding.text) for finding in self.findings if finding.status == "ok"]
+        parts = [table("found", ("", ""), rows)]
+        for status, title, colour in (("note", "worth knowing", "33"), ("problem", "problems", "31")):
+            some = [(f.topic, "; ".join(filter(None, (f.text, f.fix)))) for f in self.findings if f.status == status]
+            if some:
+                parts.append(table(emphasized(title, colour), ("", ""), some))
+        if not self.problems:
+            parts.append(emphasized("No problems.", "32"))
+        return "\n\n".join(parts)
+
+
+def diagnose() -> Diagnosis:
+    """Look at versions, the compiler, the CPU, ports with their libraries, OpenMP libraries, the cache and the environment."""
+    devices = list_devices()  # opens the ports' libraries, which the process then has
+    found = (_versions(), _compiler(), _cpu(), _ports(devices), _libraries(), _cache(), _environment())
+    return Diagnosis(tuple(finding for findings in found for finding in findings))
+
+
+def _versions() -> Iterator[Finding]:
+    yield Finding("python", "ok", f"{platform.python_version()} ({sys.executable}), {platform.platform()}")
+    found = {name: version for name in _PACKAGES if (version := version_of(name))}
+    yield Finding("packages", "ok", ", ".join(f"{name} {version}" for name, version in found.items()))
+    runtime, compiler = version_of("hipdnn-mlir-runtime"), version_of("hipdnn-mlir")
+    if compiler and compiler != runtime:
+        text = f"hipdnn-mlir {compiler} beside hipdnn-mlir-runtime {runtime}"
+        yield Finding("packages", "problem", text, f"pip install hipdnn-mlir-runtime=={compiler}")
+    ort = version_of("onnxruntime")
+    if ort and tuple(map(int, re.findall(r"\d+", ort)[:2])) < _OLDEST_ORT:
+        oldest = ".".join(map(str, _OLDEST_ORT))
+        yield Finding(
+            "onnxruntime", "problem", f"{ort} has no plugin providers", f"pip install 'onnxruntime>={oldest}'"
+        )
+
+
+def _compiler() -> Iterator[Finding]:
+    points = [*importlib.metadata.entry_points(group=GROUP)]
+    if not points:
+        text = "not installed: programs run, models are not compiled"
+        yield Finding("compiler", "note", text, "pip install hipdnn-mlir")
+    for point in points:
+        try:
+            point.load()
+        except Exception as error:  # noqa: BLE001 - what a broken installation raises is anything
+            text = f"cannot be imported: {type(error).__name__}: {error}"
+            yield Finding("compiler", "problem", text, "pip install --force-reinstall hipdnn-mlir")
+
+
+def _cpu() -> Iterator[Finding]:
+    lines = _read("/proc/cpuinfo").splitlines()
+    fields = {name.strip(): value.strip() for name, colon, value in (line.partition(":") for line in lines) if colon}
+    flags = set(fields.get("flags", "").split())
+    usable, present = len(os.sched_getaffinity(0)), os.cpu_count()
+    features = " ".join(feature for feature in _FEATURES if feature in flags) or "none of AVX2 and newer"
+    yield Finding(
+        "cpu", "ok", f"{fields.get('model name', platform.processor())}, {usable} of {present} CPUs, {features}"
+    )
+    quota = _read("/sys/fs/cgroup/cpu.max").split()
+    if len(quota) == 2 and quota[0] != "max" and int(quota[0]) < usable * int(quota[1]):
+        share = int(quota[0]) / int(quota[1])
+        text = f"the container may use {share:g} CPUs of {usable}: threads beyond them wait for each other"
+        yield Finding("cpu", "note", text, f"--threads {max(1, int(share))}, or the option threads")
+
+
+def _ports(devices: Iterable[DeviceInfo]) -> Iterator[Finding]:
+    for row in devices:
+        if not row.problem:
+            memory = "" if row.total_bytes is None else f", {row.total_bytes / 2**30:.1f} GiB"
+            text = f"{row.name}, target {row.target}, hipDNN {row.library}, HIP {row.runtime}{memory}, {len(row.engines)} engines"
+            yield Finding(f"{row.port}:{row.ordinal}", "ok", text)
+            plugins = ", ".join(row.plugins)
+            if plugins:
+                yield Finding(f"{row.port}:{row.ordinal}", "ok", f"plugins {plugins}")
+        else:
+            is_there = row.port == "host" or {"hip": _KFD, "cuda": _NVIDIA}[row.port].exists()
+            yield Finding(row.port, "problem" if is_there else "note", row.problem)
+    if _KFD.exists() and not os.access(_KFD, os.R_OK | os.W_OK):
+        fix = "add yourself to its group: sudo usermod -a -G render,video $USER, and log in again"
+        yield Finding("hip", "problem", f"{_KFD} is there, and you may not open it", fix)
+
+
+def _libraries() -> Iterator[Finding]:
+    mapped = sorted({line.split(maxsplit=5)[-1] for line in _read("/proc/self/maps").splitlines() if "/" in line})
+    ours = [path for path in mapped if _OURS.search(path)]
+    yield Finding("libraries", "ok", ", ".join(ours) or "none opened")
+    openmp = [path for path in mapped if _OPENMP.search(path)]
+    if openmp:
+        text = (
+            f"OpenMP in this process: {', '.join(openmp)}; the CPU's port has threads of its own and uses none of them"
+        )
+        yield Finding("openmp", "note" if len(openmp) > 1 else "ok", text)
+
+
+def _cache() -> Iterator[Finding]:
+    folder = _runtime.default_cache_directory()
+    if not folder:
+        fix = "set HOME or XDG_CACHE_HOME, or the option cache_dir"
+        yield Finding("cache", "problem", "there is no folder for compiled models and plans", fix)
+        return
+    files = [path for path in Path(folder).rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files)
+    yield Finding("cache", "ok", f"{folder}: {len(files)} entries, {size / 2**20:.1f} MiB")
+    above = next(path for path in (Path(folder), *Path(folder).parents) if path.exists())
+    if not os.access(above, os.W_OK):
+        yield Finding(
+            "cache", "problem", f"{above} cannot be written: nothing is kept", "make it writable, or set XDG_CACHE_HOME"
+        )
+
+
+def _environment() -> Iterator[Finding]:
+    names = sorted(name for name in os.environ if name.startswith(("HIPDNN_", "MIOPEN_", "HIP_", "ROCR_")))
+    if names:
+        yield Finding("environment", "note", ", ".join(f"{name}={os.environ[name]}" for name in names))
+
+
+def _read(path: str) -> str:
+    """Return a file of the kernel's; empty where it is not there."""
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""
