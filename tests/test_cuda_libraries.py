@@ -20,7 +20,7 @@ PACKAGE = Path(hipdnn_mlir.__file__).parent
     "ask",
     [
         "from hipdnn_mlir_runtime.session.devices import list_devices; list_devices()",
-        "from hipdnn_mlir_runtime.cli import main; main.app(['devices'], standalone_mode=False)",
+        "from hipdnn_mlir_runtime.cli import main; main.call(['devices'])",
         "from hipdnn_mlir.placement import plans; plans._opened('sm_90', False)",
     ],
 )

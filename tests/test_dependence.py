@@ -58,7 +58,7 @@ def batched(sample: Sample) -> Sample:
 
 ACCEPTED = [batched(sample) for sample in samples() if sample.rule is None]
 INDICES = {"Gather": 1, "GatherElements": 1, "GatherND": 1, "ScatterElements": 1, "Scatter": 1, "ScatterND": 1, "OneHot": 0,
-           "ReverseSequence": 1}  # fmt: skip
+           "ReverseSequence": 1, "torch.aten.index_select": 1, "torch.aten.gather": 1}  # fmt: skip
 """Operands that hold positions, all of them below the least dim of the first operand."""
 
 
