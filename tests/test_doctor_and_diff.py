@@ -13,7 +13,8 @@ import pytest
 
 import hipdnn_mlir
 from conftest import Command
-from hipdnn_mlir_runtime.cli import doctor
+from hipdnn_mlir_runtime.cli import command as command_module
+from hipdnn_mlir_runtime.cli import doctor, main
 from models import GraphBuilder
 
 
@@ -52,6 +53,19 @@ def test_doctor_finds_a_compiler_that_does_not_load(monkeypatch: pytest.MonkeyPa
     (finding,) = [f for f in doctor.diagnose().findings if f.topic == "compiler"]
     assert finding.status == "problem"
     assert "hipdnn_mlir.nowhere" in finding.text
+
+
+def test_commands_say_so_where_the_compiler_does_not_load(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    point = EntryPoint("compiler", "hipdnn_mlir.nowhere:commands", doctor.GROUP)
+    monkeypatch.setattr(command_module, "entry_points", lambda group: [point])
+    assert main.call(["compile", "m.onnx"]) == 2
+    assert (
+        "the compiler cannot be imported: ModuleNotFoundError: No module named 'hipdnn_mlir.nowhere'"
+        in capsys.readouterr().err
+    )
+    assert main.call(["devices"]) == 0
 
 
 def test_doctor_finds_a_home_without_a_cache(command: Command) -> None:

@@ -81,23 +81,35 @@ class Compiler(Protocol):
 
 
 def find_compiler() -> Compiler | None:
-    """Return the compiler's part of the command; None where it is not installed."""
+    """Return the compiler's part of the command; None where it is not installed.
+
+    Raises:
+        ModelError: It is installed, and cannot be imported.
+    """
     found = next(iter(entry_points(group=GROUP)), None)
-    compiler: Compiler | None = None if found is None else found.load()
+    if found is None:
+        return None
+    try:
+        compiler: Compiler = found.load()
+    except Exception as error:
+        message = f"the compiler cannot be imported: {type(error).__name__}: {error}"
+        raise ModelError(message, hint="see hipdnn-mlir doctor") from error
     return compiler
 
 
 def needed_compiler(where: str) -> Compiler:
-    """Return the compiler's part of the command; raises ModelError where it is not installed."""
+    """Return the compiler's part of the command.
+
+    Args:
+        where: What needs it, for the message.
+
+    Raises:
+        ModelError: It is not installed, or cannot be imported.
+    """
     compiler = find_compiler()
     if compiler is None:
-        raise no_compiler(where)
+        raise ModelError("the compiler is not installed", where=where, hint="pip install hipdnn-mlir")
     return compiler
-
-
-def no_compiler(where: str) -> ModelError:
-    """Return the error for what needs the compiler where there is none."""
-    return ModelError("the compiler is not installed", where=where, hint="pip install hipdnn-mlir")
 
 
 def use_program(given: SimpleNamespace, use: Callable[[Path], Result]) -> Result:

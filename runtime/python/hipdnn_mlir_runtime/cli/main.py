@@ -170,8 +170,11 @@ COMMANDS = (
 
 
 def all_commands() -> tuple[Command, ...]:
-    """Return the commands that are installed."""
-    compiler = find_compiler()
+    """Return the commands that are installed, without the compiler's where it cannot be imported: `doctor` says why."""
+    try:
+        compiler = find_compiler()
+    except ModelError:
+        compiler = None
     return (*(compiler.commands if compiler is not None else ()), *COMMANDS)
 
 

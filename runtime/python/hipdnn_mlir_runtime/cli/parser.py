@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from ..errors import ModelError
 from ..options import Option, options_of
-from .command import Command, no_compiler, version_of
+from .command import Command, needed_compiler, version_of
 from .needs import check_needs
 from .options import read
 
@@ -67,7 +67,7 @@ def _refuse(parser: argparse.ArgumentParser, commands: Mapping[str, Command], ar
     """Print help or the version where that is asked for; else say what is wrong."""
     word = next((text for text in arguments if not text.startswith("-")), None)
     if word in _KNOWN_ELSEWHERE:
-        raise no_compiler(word)
+        needed_compiler(word)  # says why there is none
     if word is not None:
         raise _unknown("command", word, [*commands], PROGRAM)
     parser.parse_known_args([*arguments])
