@@ -217,6 +217,8 @@ void translate(const std::exception_ptr& exception, void* payload) {
 }  // namespace
 
 NB_MODULE(_runtime, m) {
+  // What other packages' caches hold at the end of a process (torch.compile's hold sessions) is given back by the process.
+  nb::set_leak_warnings(false);
   m.doc() = "Runs hipDNN programs on a port's device.";
   // The module object lives as long as the interpreter.
   nb::register_exception_translator(translate, nb::module_::import_("hipdnn_mlir_runtime.errors").release().ptr());

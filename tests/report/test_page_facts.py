@@ -74,7 +74,7 @@ def test_every_step_and_weight_of_the_file_is_there(named: Named) -> None:
 
 
 def test_flops_equal_those_that_pytorch_counts(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     from torch.utils.flop_counter import FlopCounterMode
 
     b = GraphBuilder("products")
