@@ -2,10 +2,12 @@
 # make test   the same set-up, static checks, and every test
 # make nightly  the properties of `make test` again, on many more random examples
 # make check  static checks, and the tests that concern what has changed: at most 3 minutes on 2 cores
+# make sentences  sentence-transformers on the provider: downloads 0.1 GB, and is no part of `make test` for that
 # make bench  the table of measurements, on the terminal and in build/bench.json
 # make test-rocm  on a machine with an AMD GPU: the suites on AMD's libraries, reported in build/rocm-report.md
 # make wheels  the two packages, in build/wheels
 # make manylinux  the runtime's wheel for other systems, in dist
+# make docs  the site of the documents, in build/site
 # make generated  write again what is made from tables: parts of docs/, types of options
 # make clean  remove everything these made
 
@@ -16,7 +18,7 @@ WITH_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
 space := $() $()
 # Tests of one file share fixtures, some of which take minutes.
 PYTEST := $(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
-CHECKED := hipdnn_mlir bench examples lit_tests tests runtime third_party
+CHECKED := hipdnn_mlir bench docs/site_files.py examples lit_tests tests runtime third_party
 
 # The build uses the environment, so that it can be repeated in part. The first one finds nothing there but what pyproject.toml asks for
 # to build, cmake and ninja. Its folder is also that of `make cpp-release`, which therefore compiles the tests alone; the settings in which
@@ -29,16 +31,20 @@ INSTALL := SKBUILD_BUILD_DIR=$(CURDIR)/build/release CMAKE_BUILD_PARALLEL_LEVEL=
 # Python runs from this tree; what is compiled is installed again when it changes.
 SOURCES := $(shell find runtime third_party -type f -not -path '*/__pycache__/*' -not -path 'runtime/python/*.py') $(wildcard cmake/*) CMakeLists.txt pyproject.toml
 
-.PHONY: run test wheels manylinux generated check test-rocm bench clean lint types pytest nightly oldest lit cpp cpp-release cpp-sanitize cpp-thread
+.PHONY: run test wheels manylinux docs generated check test-rocm bench sentences clean lint types pytest nightly older lit cpp cpp-release cpp-sanitize \
+  cpp-thread
 .DELETE_ON_ERROR:
 
 run: .venv/.examples
 	$(BIN)/python examples/digits/run.py
 
-test: lint types pytest oldest lit cpp
+test: lint types pytest older lit cpp
 
 bench: .venv/.test
 	$(BIN)/python bench/main.py --json build/bench.json
+
+sentences: .venv/.sentences
+	$(BIN)/python examples/sentences/run.py
 
 check: lint types
 	PYTHONPATH=tests $(PYTEST) -q -p concerned
@@ -74,7 +80,11 @@ manylinux: .venv/.ready
 	  $(BIN)/pip wheel --disable-pip-version-check --quiet --no-build-isolation --no-deps --wheel-dir build/manylinux/wheel ./runtime
 	$(WITH_VENV) $(BIN)/auditwheel repair --plat manylinux_2_28_x86_64 --wheel-dir dist build/manylinux/wheel/*.whl
 
+docs: .venv/.test
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
 generated: .venv/.test
+	$(BIN)/python -m hipdnn_mlir.cli.reference
 	$(BIN)/python -m hipdnn_mlir.report.options_doc
 	$(BIN)/python -m hipdnn_mlir.report.records_doc
 	$(BIN)/python -m hipdnn_mlir.report.ops_doc docs/ops.md
@@ -83,15 +93,17 @@ generated: .venv/.test
 nightly: .venv/.test
 	HIPDNN_DRAWS=50 $(PYTEST) -m hypothesis
 
-# The provider's tests again, on the oldest ONNX Runtime it supports; the environment has the newest.
-OLDEST_ORT := 1.24.4
-oldest: build/onnxruntime-$(OLDEST_ORT)/.ready
-	PYTHONPATH=$(CURDIR)/build/onnxruntime-$(OLDEST_ORT) HIPDNN_EXPECTED_ORT=$(OLDEST_ORT) $(PYTEST) -q \
+# The provider's tests again, on the oldest ONNX Runtime it supports and on one between; the environment has the newest.
+OLDER_ORTS := 1.24.4 1.31.1
+older: $(OLDER_ORTS:%=older-%)
+.PHONY: $(OLDER_ORTS:%=older-%)
+$(OLDER_ORTS:%=older-%): older-%: build/onnxruntime-%/.ready
+	PYTHONPATH=$(CURDIR)/build/onnxruntime-$* HIPDNN_EXPECTED_ORT=$* $(PYTEST) -q \
 	  $(addprefix tests/ort_ep/test_,compiler.py device_memory.py dynamic_shapes.py ep_context.py options.py package.py \
-	    placement_in_ort.py profiling_in_ort.py version.py)
+	    placement_in_ort.py profiling_in_ort.py providers_by_name.py version.py)
 
-build/onnxruntime-$(OLDEST_ORT)/.ready: .venv/.test
-	$(BIN)/pip install --disable-pip-version-check --quiet --no-deps --upgrade --target $(@D) onnxruntime==$(OLDEST_ORT)
+build/onnxruntime-%/.ready: .venv/.test
+	$(BIN)/pip install --disable-pip-version-check --quiet --no-deps --upgrade --target $(@D) onnxruntime==$*
 	@touch $@
 
 lit: .venv/.test
@@ -139,6 +151,10 @@ test-rocm:
 .venv/.test: .venv/.ready $(SOURCES)
 	$(INSTALL) '.[test,export]'
 	@touch $@ .venv/.examples
+
+.venv/.sentences: .venv/.test
+	$(INSTALL) '.[test,export,sentences]'
+	@touch $@
 
 clean:
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -57,7 +57,7 @@ def against_onnxruntime(
     session = hipdnn_mlir.load(program, threads=threads)
     feeds = Inputs(session).draw()
     names = [port.name for port in session.outputs]
-    run_reference = partial(reference_runner(model, names, threads), feeds)
+    run_reference = partial(reference_runner("ort", model, names, threads), feeds)
     for output, got, want in zip(names, session.run(None, feeds), run_reference(), strict=True):
         error, _ = distances(got, want)
         if error > TOLERANCES[precision]:

@@ -25,6 +25,7 @@ import hipdnn_mlir
 import untaken
 from hipdnn_mlir_runtime import ort_ep
 from hipdnn_mlir_runtime.cli.measure import interleave
+from hipdnn_mlir_runtime.session.profiling.profile import profile
 from row import Row
 
 RUNS, TURNS, SESSIONS = 2000, 15, 15
@@ -87,8 +88,8 @@ def _plan_us() -> float:
     value = [make_tensor_value_info(name, TensorProto.FLOAT, DIMS) for name in ("x", "y")]
     model = make_model(make_graph([node], "relu", value[:1], value[1:]), opset_imports=[make_opsetid("", 17)])
     session = hipdnn_mlir.compile(model).session(threads=1)
-    (step,) = session.profile({"x": np.zeros(DIMS, np.float32)}, repeat=RUNS)
-    return float(step.min_us)
+    runs = profile(session, {"x": np.zeros(DIMS, np.float32)}, repeat=RUNS).runs
+    return min(step_us for run in runs for step_us in run.steps_us)
 
 
 def per_fused_node(count: int, cache: Path) -> Row:

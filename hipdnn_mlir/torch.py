@@ -23,13 +23,14 @@ from torch.utils import _pytree as pytree
 
 from hipdnn_mlir_runtime.errors import HipdnnMlirError, ModelError
 from hipdnn_mlir_runtime.expressions import REFERENCE, Expressions, Ref
+from hipdnn_mlir_runtime.pytorch import from_numpy, to_numpy
 from hipdnn_mlir_runtime.session.options import SessionOptions
 
 from .compiler.compile import compile as compile_model
 from .compiler.program import Program
 from .frontend.pytorch.exported import Calling, Fixed
 from .frontend.pytorch.subgraph import Subgraph
-from .frontend.pytorch.tensors import TORCH_DTYPES, from_numpy, to_numpy
+from .frontend.pytorch.tensors import TORCH_DTYPES
 
 logger = logging.getLogger(__name__)
 ALIGNMENT = 16

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hipdnn_mlir.cli.commands import write_page
 from hipdnn_mlir.service.child import perform_in_child
 from hipdnn_mlir.service.request import Request
 from hipdnn_mlir_runtime.errors import ModelError, PassError
@@ -99,6 +100,14 @@ def test_explanation_is_plain_data_when_asked_of_a_child(small_model: Path) -> N
     data = perform_in_child(Request.to_explain(small_model))
     assert data["graphs"]
     assert json.loads(json.dumps(data)) == data
+
+
+def test_page_is_an_error_when_its_compilation_dies(
+    small_model: Path, small_program: Path, tmp_path: Path, sabotage
+) -> None:
+    sabotage("os.abort()")
+    with pytest.raises(PassError, match="SIGABRT"):
+        write_page(small_program, tmp_path / "p.html", sizes={}, reference=small_model)
 
 
 def test_caller_uses_nothing_from_its_directory_when_it_starts_a_child(

@@ -68,8 +68,91 @@ def test_compile_refuses_dims_when_they_are_malformed(command: Command, small_mo
     assert_refused(command("compile", small_model, "--shape", text), "--shape", "NAME=1x3x224x224", text)
 
 
-def test_compile_names_the_inputs_when_dims_are_for_another_one(command: Command, small_model: Path) -> None:
-    assert_refused(command("compile", small_model, "--shape", "picture=1x2"), "picture", "image")
+@pytest.mark.parametrize(
+    ("text", "texts"),
+    [
+        ("image=axb", ["'axb' is no list of the sizes of input 'image': expected 4 sizes, as image=1x3x32x32"]),
+        ("image=60", ["60 is no list of the sizes of input 'image': expected 4 sizes, as image=1x3x32x32"]),
+        ("imge=1x2", ["no input or dynamic dimension named 'imge'", "(image)", "(there is none); did you mean image?"]),
+        ("picture=1x2", ["no input or dynamic dimension named 'picture'", "an input (image)"]),
+        ("image=1x3", ["wrong number of sizes for input 'image': expected 4, got 2 (1x3)"]),
+        ("image=", ["wrong number of sizes for input 'image': expected 4, got 0"]),
+        ("image=-1x3x32x32", ["--shape: bad sizes", "got 'image=-1x3x32x32'; ? leaves a dimension dynamic"]),
+        (
+            f"image={1 << 60}x3x32x32",
+            ["input 'image' cannot have the shape", "expected sizes from 0 to 281474976710655"],
+        ),
+        (f"image={'9' * 5000}x3", ["--shape: bad sizes"]),
+    ],
+    ids=lambda value: value[:30] if isinstance(value, str) else "",
+)
+def test_compile_says_what_is_wrong_with_sizes(
+    command: Command, small_model: Path, text: str, texts: list[str]
+) -> None:
+    assert_refused(command("compile", small_model, "--shape", text), *texts)
+
+
+@pytest.fixture
+def open_model(tmp_path: Path) -> Path:
+    """A model with inputs x [n, 8] and z [m]."""
+    b = GraphBuilder("open")
+    outputs = {b.op("Relu", b.input("x", ["n", 8])): ["n", 8], b.op("Relu", b.input("z", ["m"])): ["m"]}
+    path = tmp_path / "open.onnx"
+    onnx.save(b.model(outputs), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("texts", "messages"),
+    [
+        (["x=axb"], ["'axb' is no list of the sizes of input 'x': expected 2 sizes, as x=n,8, or one for a dynamic dimension, as n=4"]),
+        (["n=1x2"], ["dynamic dimension 'n' takes one size: expected n=4, got 1x2"]),
+        (["n="], ["dynamic dimension 'n' takes one size: expected n=4, got none"]),
+        (["n=-1"], ["--shape: bad sizes", "? leaves a dimension dynamic"]),
+        ([f"n={1 << 60}"], ["dynamic dimension 'n' cannot have this size: expected from 0 to 281474976710655, got 1152921504606846976"]),
+        (["n=4", "n=5"], ["--shape: two values for 'n': expected each name once"]),
+        (["n=4", "x=5x8"], ["dimension 0 of input 'x' is 5: expected 4, the size of 'n' elsewhere"]),
+    ],
+    ids=lambda value: " ".join(value)[:30] if "=" in value[0][:3] else "",
+)  # fmt: skip
+def test_compile_says_what_is_wrong_with_dynamic_dimensions(
+    command: Command, open_model: Path, texts: list[str], messages: list[str]
+) -> None:
+    shapes = (word for text in texts for word in ("--shape", text))
+    assert_refused(command("compile", open_model, *shapes), *messages)
+
+
+def test_one_size_is_enough_for_an_input_with_one_dimension(command: Command, open_model: Path) -> None:
+    done = command("compile", open_model, "--shape", "z=3", "--shape", "n=0", "--json")
+    assert done.returncode == 0, done.stderr
+    assert [port["dims"] for port in json.loads(done.stdout)["inputs"]] == [[0, 8], [3]]
+
+
+def test_run_refuses_several_sizes_for_one_dimension(command: Command, open_model: Path) -> None:
+    message = "--shape: dynamic dimension 'n' takes one size: expected n=4, got 2 sizes"
+    assert command("compile", open_model).returncode == 0
+    assert_refused(command("run", open_model.with_suffix(".hipdnn"), "--shape", "n=1x2"), message)
+
+
+@pytest.mark.parametrize(
+    ("texts", "messages"),
+    [
+        (["nn=1,2"], ["--bucket: no dynamic dimension named 'nn': expected a dynamic dimension (n); make it dynamic"]),
+        (["n=2,1"], ["--bucket: invalid buckets for 'n'", "in ascending order, got 2,1"]),
+        (["n=0,1"], ["--bucket: invalid buckets for 'n': expected 1 to 1024 numbers from 1 to"]),
+        (["n=-1,1"], ["--bucket: invalid buckets for 'n'", "got -1,1"]),
+        ([f"n={10**20}"], ["--bucket: invalid buckets for 'n'", "from 1 to 281474976710655"]),
+        (["n=1x2"], ["--bucket: bad value: expected SIZE=1,2,4,8, got 'n=1x2'"]),
+        (["n="], ["--bucket: bad value: expected SIZE=1,2,4,8, got 'n='"]),
+        (["n=1", "n=2"], ["--bucket: two values for 'n': expected each name once"]),
+    ],
+    ids=lambda value: " ".join(value)[:30] if "=" in value[0][:4] else "",
+)
+def test_compile_says_what_is_wrong_with_buckets(
+    command: Command, open_model: Path, texts: list[str], messages: list[str]
+) -> None:
+    buckets = (word for text in texts for word in ("--bucket", text))
+    assert_refused(command("compile", open_model, "--target", "sm_90", "--shape", "z=3", *buckets), *messages)
 
 
 def test_run_names_the_inputs_when_a_file_is_for_another_one(
@@ -100,6 +183,7 @@ def test_run_says_what_it_expects_when_an_array_does_not_fit(
         ("image=1x3x32x31", ["dimension 3 of input 'image'", "expected 32, got 31"]),
         ("image=1x3", ["input 'image' has rank 4", "2 sizes"]),
         ("picture=1x3", ["'picture'", "image"]),
+        ("imge=1x3x32x32", ["no input or dynamic dimension named 'imge'", "did you mean image?"]),
         ("batch=4", ["'batch'", "there is none"]),
     ],
 )

@@ -139,7 +139,9 @@ def flag_of(option: Option) -> str:
 
 
 def test_every_command_is_looked_at() -> None:
-    assert {arguments[0] for arguments in SUBJECTS.values()} == set(COMMANDS)
+    """But for those of the cache: what they delete and find differs from call to call (tests/ort_ep/test_cache_commands.py)."""
+    elsewhere = {name for name in COMMANDS if name.startswith("cache ")}
+    assert {arguments[0] for arguments in SUBJECTS.values()} == set(COMMANDS) - elsewhere
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)

@@ -74,6 +74,15 @@ def test_doctor_finds_a_home_without_a_cache(command: Command) -> None:
     assert "there is no folder for compiled models and plans; set HOME or XDG_CACHE_HOME" in done.stdout
 
 
+def test_doctor_finds_a_cache_that_is_not_to_be_trusted(command: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "home" / "hipdnn-mlir"
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    done = command("doctor", env={"XDG_CACHE_HOME": str(tmp_path / "home")})
+    assert done.returncode == 1
+    assert f"{folder}: everyone may write to it" in done.stdout
+
+
 def test_doctor_says_how_many_cpus_a_container_gets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_read", lambda path: "50000 100000\n" if path.endswith("cpu.max") else "")
     (finding,) = [f for f in doctor.diagnose().findings if f.fix.startswith("--threads")]

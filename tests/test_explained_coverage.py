@@ -14,9 +14,9 @@ import hipdnn_mlir
 from hipdnn_mlir.frontend.shape_inference import DATA_DEPENDENT
 from hipdnn_mlir.report.advice import advice
 from hipdnn_mlir.report.compare import compare_targets
-from hipdnn_mlir.report.explain_text import table
 from hipdnn_mlir.targets.table import TARGETS, find_target
 from hipdnn_mlir_runtime.errors import NO_ROW, ModelError, Reject
+from hipdnn_mlir_runtime.tables import aligned
 
 
 def _model(text: str, imports: str = '"": 17') -> onnx.ModelProto:
@@ -139,7 +139,7 @@ def test_json_has_the_documented_keys() -> None:
 
 
 def test_cells_that_are_too_wide_go_on_below() -> None:
-    lines = table(["a", "b", "empty"], [["word " * 30, "x", ""], ["short", "y", ""]])
+    lines = aligned(["a", "b", "empty"], [["word " * 30, "x", ""], ["short", "y", ""]], widest=60)
     assert max(map(len, lines)) <= 70
     assert "empty" not in lines[0]
     assert [line.split()[-1] for line in lines if line.endswith(("x", "y"))] == ["x", "y"]

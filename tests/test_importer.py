@@ -84,7 +84,7 @@ def test_dynamic_input_is_static_when_a_shape_is_given() -> None:
 
 
 def test_shape_of_an_unknown_input_lists_the_inputs() -> None:
-    with pytest.raises(ModelError, match=r"no input named 'z': expected one of x"):
+    with pytest.raises(ModelError, match=r"no input or dynamic dimension named 'z': expected an input \(x\)"):
         imported(model(OPEN), {"z": (5, 3)})
 
 

@@ -18,7 +18,8 @@ import hipdnn_mlir
 import models
 from conftest import Command
 from drawing import draws
-from hipdnn_mlir.cli.verification import TOLERANCES, distances
+from hipdnn_mlir.cli.verification import TOLERANCES
+from hipdnn_mlir_runtime.cli.arrays import distances
 from hipdnn_mlir_runtime.errors import ModelError
 from models import GraphBuilder
 

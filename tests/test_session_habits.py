@@ -52,7 +52,7 @@ def test_session_ends_with_its_block(small_program: Path, images: np.ndarray, wa
         lambda: session.run(None, {"image": images}),
         lambda: session.run_async(None, {"image": images}),
         lambda: session.bind({"image": images}, {session.outputs[0].name: want}),
-        lambda: session.profile({"image": images}),
+        lambda: session.loaded_for({"image": images}),
         lambda: session.stats,
         lambda: session.prewarm([{}]),
     )

@@ -30,6 +30,7 @@ import hipdnn_mlir_runtime.session.devices
 import pytorch
 from hipdnn_mlir_runtime.dtypes import BY_NAME
 from hipdnn_mlir_runtime.session.options import SessionOptions, device_options
+from hipdnn_mlir_runtime.session.profiling.profile import profile as timed
 from pytorch import INPUT_SETS, time_us
 
 LIMITS = {"f32": 2e-3, "f16": 2e-2}
@@ -158,11 +159,11 @@ def _equal(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> bool:
 
 def profile(subject: Subject, count: int) -> None:
     """Print the steps that take longest."""
-    rows = sorted(subject.session.profile(subject.host[0], 10), key=lambda row: -row.median_us)
-    total = sum(row.median_us for row in rows)
+    rows = sorted(timed(subject.session, subject.host[0], repeat=10).steps, key=lambda row: -row.time.median_us)
+    total = sum(row.time.median_us for row in rows)
     print(f"  {len(rows)} steps, {total:.0f} us between events")
     for row in rows[:count]:
-        print(f"  {row.median_us:8.1f} us  {row.summary:32} {row.description or row.kind:60} {row.name}")
+        print(f"  {row.time.median_us:8.1f} us  {row.operations:32} {row.description or row.kind:60} {row.name}")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -25,6 +25,7 @@ import hipdnn_mlir
 import light
 from hipdnn_mlir_runtime.cli.measure import interleave
 from hipdnn_mlir_runtime.cli.tables import emphasized, table
+from hipdnn_mlir_runtime.session.profiling.profile import profile
 
 HELD_OUT = 360
 MODEL = Path(__file__).with_name("digits.onnx")
@@ -62,14 +63,14 @@ def compile_and_load(model: Path | onnx.ModelProto) -> hipdnn_mlir.Session:
 
 def show_steps(session: hipdnn_mlir.Session, images: Images, most: int) -> None:
     """Show the steps of a program that take longest."""
-    rows = session.profile({session.inputs[0].name: images})
-    total_us = sum(row.median_us for row in rows)
+    found = profile(session, {session.inputs[0].name: images}, repeat=20)
+    rows, total_us = found.steps, found.steps_sum_us
     title = f"{len(rows)} steps, {total_us / 1e3:.2f} ms"
     if len(rows) > most:
         title += f"; the {most} longest"
-    slowest = sorted(rows, key=lambda row: -row.median_us)[:most]
+    slowest = sorted(rows, key=lambda row: -row.time.median_us)[:most]
     cells = [
-        (row.name, row.engine, f"{row.median_us:.0f}", f"{row.median_us / total_us:.0%}", row.summary or "copy")
+        (row.name, row.engine, f"{row.time.median_us:.0f}", f"{row.share:.0%}", row.operations or "copy")
         for row in rows
         if row in slowest
     ]

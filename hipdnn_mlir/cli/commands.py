@@ -1,4 +1,4 @@
-"""What the compiler adds to the command ``hipdnn-mlir``: compile, explain and verify, and ``run`` of ONNX files."""
+"""What the compiler adds to the command ``hipdnn-mlir``: compile, explain and verify, and ``run`` of models."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hipdnn_mlir_runtime import _runtime
 from hipdnn_mlir_runtime.cli import execution
@@ -16,19 +17,24 @@ from hipdnn_mlir_runtime.cli.command import Argument, Command, Result
 from hipdnn_mlir_runtime.cli.inputs import Given
 from hipdnn_mlir_runtime.cli.main import show
 from hipdnn_mlir_runtime.cli.needs import is_program
-from hipdnn_mlir_runtime.cli.options import session_options
+from hipdnn_mlir_runtime.cli.options import same_options, session_options
 from hipdnn_mlir_runtime.cli.progress import working
 from hipdnn_mlir_runtime.errors import ModelError, RefusedPlan
 from hipdnn_mlir_runtime.precision import UNCHANGED, Precision
+from hipdnn_mlir_runtime.pytorch import SUFFIX, is_exported
 from hipdnn_mlir_runtime.session.recovery import recovered
 
 from ..service.child import perform_in_child
 from ..service.request import Request
 from ..service.server import perform_here
 
+if TYPE_CHECKING:
+    from .bisection import Bisection
+    from .verification import Verification
+
 
 def compile_(given: SimpleNamespace) -> int:
-    """Compile an ONNX model to a program file."""
+    """Compile an ONNX or PyTorch model to a program file."""
     from hipdnn_mlir_runtime.cli import inspection, render
 
     output = given.output or given.model.with_suffix(".hipdnn")
@@ -70,15 +76,23 @@ def explain(given: SimpleNamespace) -> int:
         plans=given.plans,
     )
     data = _perform(request, f"explaining {given.model.name}", given)
+    if given.html is not None:
+        from ..report.page.document import write_text
+        from ..report.page.explanation_page import explanation_html
+
+        write_text(given.html, explanation_html(given.model.stem, data))
     lines = comparison_lines if request.targets else explanation_lines
     show(given, lambda: data, lambda: "\n".join(lines(data)))
     return 0
 
 
 def verify(given: SimpleNamespace) -> int:
-    """Compare a model, as it is and in another precision, with ONNX Runtime on given or random inputs."""
+    """Compare a model, as it is and in another precision, with ONNX Runtime or PyTorch on given or random inputs."""
     from . import verification
 
+    if given.bisect and is_exported(given.model):
+        hint = "export the module with torch.onnx.export, and bisect that"
+        raise ModelError("steps are compared with the nodes of an ONNX model", where="--bisect", hint=hint)
     with tempfile.TemporaryDirectory(prefix="hipdnn-mlir-") as scratch:
         programs = {name: Path(scratch, f"{name}.hipdnn") for name in dict.fromkeys((UNCHANGED, given.precision))}
 
@@ -98,8 +112,36 @@ def verify(given: SimpleNamespace) -> int:
                 )
 
         report = recovered(made, compared)
+        if given.bisect:
+            report = replace(report, bisection=_bisected(given, report, programs))
     show(given, report.to_dict, lambda: str(report))
-    return 0 if report.is_within_tolerance else 1
+    return 0 if report.is_verified else 1
+
+
+def _bisected(given: SimpleNamespace, report: Verification, programs: Mapping[str, Path]) -> Bisection:
+    """What comparing the program that is suspect step by step finds."""
+    from .bisect import Bisector
+    from .verification import tolerance_for
+
+    precision, session = report.suspect, session_options(given)
+    tolerance = given.tolerance if precision == given.precision else None
+    alike = SimpleNamespace(**{**vars(given), "precision": precision, "shapes": {}, "buckets": {}})
+
+    def use_compiled(model: Path, use: Callable[[Path], Result]) -> Result:
+        return with_program(SimpleNamespace(**{**vars(alike), "model": model}), use)
+
+    with working(f"comparing the steps of {given.model.name}", quiet=given.quiet):
+        return Bisector(
+            given.model,
+            programs[precision],
+            report.sessions[precision],
+            report.feeds,
+            precision=precision,
+            tolerance_of=lambda want: tolerance_for(precision, want, tolerance),
+            use_compiled=use_compiled,
+            run_options=same_options("run", alike),
+            options=session,
+        ).bisect()
 
 
 def with_program(given: SimpleNamespace, use: Callable[[Path], Result]) -> Result:
@@ -130,12 +172,11 @@ def write_page(
 
     texts = None
     if reference is not None:
-        from ..report.page.torch_ir import region_texts
-
         text = json.loads(_runtime.Program.load(str(program)).text)
-        shapes = {**sizes}
         digest, target = text["model"]["sha256"], text["target"]
-        texts = region_texts(reference, digest=digest, target=target, precision=precision, shapes=shapes)
+        texts = perform_in_child(
+            Request.to_read_regions(reference, digest=digest, target=target, precision=precision, shapes=sizes)
+        )
     write(program, output, sizes=sizes, times_us=times_us, torch_ir=texts)
 
 
@@ -189,14 +230,14 @@ def _model_path(path: Path) -> Path:
         raise ModelError("a program file, compiled already", where=str(path), hint=hint)
     if not path.is_dir():
         return path
-    models = sorted(path.glob("*.onnx"))
+    models = sorted([*path.glob("*.onnx"), *path.glob(f"*{SUFFIX}")])
     if len(models) == 1:
         return models[0]
-    hint = f"name one of {', '.join(model.name for model in models)}" if models else "it holds no .onnx file"
+    hint = f"name one of {', '.join(model.name for model in models)}" if models else "it holds no .onnx or .pt2 file"
     raise ModelError("a folder", where=str(path), hint=hint)
 
 
-_MODEL = Argument("model", "ONNX file, or a folder that holds one.", _model_path)
+_MODEL = Argument("model", "ONNX or .pt2 file, or a folder that holds one.", ("*.onnx", "*.pt2"), _model_path)
 commands = tuple(
     Command(name, run, (_MODEL,)) for name, run in (("compile", compile_), ("explain", explain), ("verify", verify))
 )

@@ -1,7 +1,7 @@
 """The compiler as one page: a model in, a program with its weights out."""
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +10,9 @@ import onnx
 
 from hipdnn_mlir_runtime.errors import ModelError, RefusedPlan, UnsupportedError
 from hipdnn_mlir_runtime.precision import UNCHANGED, Precision
+from hipdnn_mlir_runtime.pytorch import is_exported, need_torch
 
 from ..dynamic.input_sizes import Buckets, Shapes
-from ..frontend.model_file import read_model
 from ..targets.table import TargetName, find_target
 from .lower import lower
 from .program import Program
@@ -43,7 +43,8 @@ def compile(  # noqa: A001 - the public name
     """Compile an ONNX model, or a PyTorch module, into a hipDNN program, in this process.
 
     Args:
-        model: path, serialized bytes or loaded model; a `torch.nn.Module`, or what `torch.export.export` returned.
+        model: an ONNX model: path, serialized bytes or loaded model. Or one of PyTorch: a `torch.nn.Module`, what `torch.export.export`
+            returned, or the path of a `.pt2` file, of which PyTorch may run code.
         example_inputs: of a module: its arguments in a tuple, or its keyword arguments in a dict.
         dynamic_shapes: of a module: which dims of its arguments stay dynamic, as for `torch.export.export`.
         target: whose engines to compile for.
@@ -64,34 +65,35 @@ def compile(  # noqa: A001 - the public name
         UnsupportedError: operations outside every engine, all of them listed.
         PassError: a defect of this compiler.
     """
+    source = read_source(model, example_inputs, dynamic_shapes)
     options = {"target": target, "precision": precision, "shapes": shapes, "buckets": buckets}
+    return _compiled(source, list(refused), None, dump_ir=dump_ir, **options)
+
+
+def read_source(
+    model: "ModelLike | Module | ExportedProgram", example_inputs: "Examples | None" = None, dynamic_shapes: Any = None
+) -> Source[Any]:
+    """Read a model; arguments as for `compile`.
+
+    Raises:
+        ModelError: missing or broken model; a module that cannot be exported; PyTorch is not installed, and the file is its.
+    """
     if _is_torch(model):
-        return _compiled_module(model, example_inputs, dynamic_shapes, list(refused), dump_ir=dump_ir, **options)
+        from .torch_source import TorchSource
+
+        return TorchSource.read(model, example_inputs, dynamic_shapes)
     if example_inputs is not None or dynamic_shapes is not None:
         raise ModelError(
             "example_inputs and dynamic_shapes are for PyTorch modules",
-            where=_where(model),
+            where=str(model) if isinstance(model, (str, Path)) else "model",
             hint="leave them out; see shapes",
         )
-    return _compiled(partial(_read, model), list(refused), None, dump_ir=dump_ir, **options)
+    if isinstance(model, (str, Path)) and is_exported(Path(model)):
+        need_torch(Path(model))
+        from .torch_source import TorchSource
 
-
-def _compiled_module(
-    model: "Module | ExportedProgram",
-    example_inputs: "Examples | None",
-    dynamic_shapes: Any,
-    refused: Sequence[RefusedPlan],
-    **options: Any,
-) -> Program:
-    from .torch_source import TorchSource
-
-    module = TorchSource.read(model, example_inputs, dynamic_shapes)
-    try:
-        program = _compiled(lambda: (module, module.sha256), refused, None, **options)
-    except UnsupportedError as error:
-        raise module.located(error) from error
-    program.calling = module.calling
-    return program
+        return TorchSource.load(Path(model))
+    return OnnxSource.read(model)
 
 
 def _is_torch(model: object) -> "TypeIs[Module | ExportedProgram]":
@@ -100,14 +102,8 @@ def _is_torch(model: object) -> "TypeIs[Module | ExportedProgram]":
     return torch is not None and isinstance(model, (torch.nn.Module, torch.export.ExportedProgram))
 
 
-def _read(model: ModelLike) -> tuple[Source[Any], str]:
-    """An ONNX model, and the digest of its file."""
-    file = read_model(model)
-    return OnnxSource(file.proto, _where(model), file.external), file.sha256
-
-
 def _compiled(
-    read: Callable[[], tuple[Source[Any], str]],
+    source: Source[Any],
     refused: Sequence[RefusedPlan],
     previous: Program | None,
     *,
@@ -115,13 +111,16 @@ def _compiled(
     **options: Any,
 ) -> Program:
     """Compile a model; of a program with specializations those that nothing is refused of are taken from the previous one."""
-    source, sha256 = read()
     make = (
         partial(_compile_specializations, previous) if options["buckets"] and has_code(options["target"]) else _compile
     )
-    program = make(source, refused=refused, dump_ir=dump_ir, **options)
-    program.model.model["sha256"] = sha256
-    program.compile_without = lambda more: _compiled(read, [*refused, *more], program, **options)
+    try:
+        program = make(source, refused=refused, dump_ir=dump_ir, **options)
+    except UnsupportedError as error:
+        raise source.located(error) from error
+    program.model.model["sha256"] = source.sha256
+    program.calling = source.calling
+    program.compile_without = lambda more: _compiled(source, [*refused, *more], program, **options)
     return program
 
 
@@ -138,7 +137,3 @@ def _compile_specializations(previous: Program | None, source: Source[Any], **op
 def has_code(target: str) -> bool:
     """Whether programs for a target hold code, which is made for exact sizes."""
     return find_target(target).architecture is not None
-
-
-def _where(model: object) -> str:
-    return str(model) if isinstance(model, (str, Path)) else "model"

@@ -1,15 +1,19 @@
 """A model as the compiler reads it, whatever it is written in."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import onnx
 from torch_mlir import ir
+
+from hipdnn_mlir_runtime.errors import UnsupportedError
 
 from ..dynamic.input_sizes import InputSizes, Shapes
 from ..dynamic.solver import Solver
 from ..frontend.dim_names import separated
 from ..frontend.index_ranges import Range, index_ranges
+from ..frontend.model_file import ModelFile, read_model
 from ..frontend.prepare import Slim, slim_models
 from ..frontend.sizes.input_sizes import input_sizes
 from ..frontend.sizes.known_sizes import check_sizes, slice_facts, tell_sizes, top_k_facts, window_facts
@@ -20,12 +24,26 @@ from ..ops.strides import Dims
 from ..passes.pipeline import Runner
 from .convert import convert
 
+if TYPE_CHECKING:
+    from ..frontend.pytorch.exported import Calling
+
 Prepared = TypeVar("Prepared")
 """A model with fixed sizes, ready to be imported."""
 
 
 class Source(Protocol[Prepared]):
     """A model."""
+
+    @property
+    def sha256(self) -> str:
+        """Digest of the model: of an ONNX file its bytes; of a module its ops and weights; empty for an ONNX model in memory."""
+
+    @property
+    def calling(self) -> "Calling | None":
+        """Of a module: how its arguments and results are nested."""
+
+    def located(self, error: UnsupportedError) -> UnsupportedError:
+        """The error with what is known of where its nodes come from."""
 
     def sizes(self, shapes: Shapes) -> InputSizes:
         """The dims of its inputs, with what the user says of them."""
@@ -59,28 +77,55 @@ class OnnxSource:
         proto: the model; not modified.
         where: its file, for messages.
         external: as for `slim_models`.
+        file: what the model was read from; None for one in memory.
     """
 
-    def __init__(self, proto: onnx.ModelProto, where: str, external: Mapping[str, Array] | None) -> None:
-        self._proto = proto
+    def __init__(
+        self,
+        proto: onnx.ModelProto,
+        where: str,
+        external: Mapping[str, Array] | None,
+        file: ModelFile | None = None,
+    ) -> None:
+        self.proto = proto
         self._where = where
         self._external = external
+        self._file = file
+
+    @classmethod
+    def read(cls, model: str | Path | bytes | onnx.ModelProto) -> "OnnxSource":
+        """Read a model, as `read_model`."""
+        file = read_model(model)
+        return cls(file.proto, str(model) if isinstance(model, (str, Path)) else "model", file.external, file)
+
+    @property
+    def sha256(self) -> str:
+        """The digest of the file."""
+        return self._file.sha256 if self._file else ""
+
+    @property
+    def calling(self) -> None:
+        """Nothing: inputs and outputs are tensors."""
+
+    def located(self, error: UnsupportedError) -> UnsupportedError:
+        """The error as it is: it names nodes of the model."""
+        return error
 
     def sizes(self, shapes: Shapes) -> InputSizes:
         """As `input_sizes`."""
-        return input_sizes(self._proto, shapes, self._where)
+        return input_sizes(self.proto, shapes, self._where)
 
     def separated(self, sizes: InputSizes, promised: set[str]) -> InputSizes:
         """As the function of that name."""
-        return separated(self._proto, sizes, promised, self._where, self._external)
+        return separated(self.proto, sizes, promised, self._where, self._external)
 
     def samples(self, sizes: InputSizes) -> Iterator[Samples]:
         """As `samples_for`."""
-        return samples_for(self._proto, sizes)
+        return samples_for(self.proto, sizes)
 
     def at(self, points: Sequence[Mapping[str, Dims]]) -> list[Slim]:
         """As `slim_models`."""
-        return slim_models(self._proto, points, self._where, self._external)
+        return slim_models(self.proto, points, self._where, self._external)
 
     def tell(self, models: Sequence[Slim], solver: Solver) -> None:
         """What was assumed in folding, and what the nodes say of their sizes."""

@@ -3,6 +3,8 @@
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from torch.export import ExportedProgram
 from torch_mlir import ir
 
 from hipdnn_mlir_runtime.errors import UnsupportedError
+from hipdnn_mlir_runtime.pytorch import load_exported, to_numpy
 
 from ..dynamic.each_sample import each_sample
 from ..dynamic.input_sizes import InputSizes, Shapes
@@ -20,7 +23,6 @@ from ..frontend.pytorch.exported import Calling, Examples, Exported, label, read
 from ..frontend.pytorch.importer import import_graph
 from ..frontend.pytorch.sizes import check_sizes, has_windows, tell_sizes
 from ..frontend.pytorch.specialize import StaticGraph, fold_constants, specialized
-from ..frontend.pytorch.tensors import to_numpy
 from ..frontend.sizes.input_sizes import resolved
 from ..frontend.sizes.samples import Samples, samples
 from ..ir.imported import Imported
@@ -59,6 +61,17 @@ class TorchSource:
         where = type(model).__name__
         return cls(read_module(model, examples, dynamic_shapes, where), where)
 
+    @classmethod
+    def load(cls, path: Path) -> "TorchSource":
+        """Load a `.pt2` file, as `load_exported`."""
+        exported = read_module(load_exported(path), None, None, str(path))
+        return cls(replace(exported, name=path.stem), str(path))
+
+    @property
+    def exported(self) -> Exported:
+        """The module."""
+        return self._exported
+
     @property
     def calling(self) -> Calling:
         """How arguments and results are nested."""
@@ -74,15 +87,19 @@ class TorchSource:
 
     def located(self, error: UnsupportedError) -> UnsupportedError:
         """The error with the lines of the user's code that its nodes come from."""
-        lines = {label(node): source_line(node) for node in self._exported.graph.graph.nodes}
 
         def place(node: str) -> str:
-            known = dict.fromkeys(line for name in node.split("+") if (line := lines.get(name)))
+            known = dict.fromkeys(line for name in node.split("+") if (line := self.lines.get(name)))
             return f"{node} ({', '.join(known)})" if known else node
 
         rejects = [replace(reject, node=place(reject.node)) for reject in error.rejects]
         hint = "; ".join(filter(None, (error.hint if "explain" not in (error.hint or "") else "", _HINT)))
         return UnsupportedError(rejects, target=error.target, where=self._where, hint=hint)
+
+    @cached_property
+    def lines(self) -> dict[str, str]:
+        """Where in the user's code a node comes from; empty where that is not known."""
+        return {label(node): source_line(node) for node in self._exported.graph.graph.nodes}
 
     def sizes(self, shapes: Shapes) -> InputSizes:
         """The dims of its inputs, with what the user says of them."""

@@ -117,7 +117,7 @@ def check_sizes_rise(name: str, chosen: Sequence[int]) -> None:
         isinstance(size, int) and not isinstance(size, bool) and 1 <= size < MAX_SIZE for size in chosen
     )
     if not is_right or any(a >= b for a, b in itertools.pairwise(chosen)):
-        expected = f"1 to {MAX_BUCKETS} numbers of at least 1, in ascending order"
+        expected = f"1 to {MAX_BUCKETS} numbers from 1 to {MAX_SIZE - 1}, in ascending order"
         shown = ",".join(map(str, chosen)) or "none"
         raise ModelError(f"invalid buckets for {name!r}", where=_OPTION, expected=expected, got=shown)
 

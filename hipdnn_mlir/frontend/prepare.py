@@ -108,7 +108,7 @@ def _without_weights(
     graph = slim.graph
     graph.name = model.graph.name or "model"
     graph.node.extend(model.graph.node)
-    _name_nodes(graph)
+    name_nodes(graph)
     initialized = {tensor.name for tensor in model.graph.initializer}
     graph.input.extend(value for value in model.graph.input if value.name not in initialized)
     graph.output.extend(model.graph.output)
@@ -121,7 +121,7 @@ def _without_weights(
     return slim, weights
 
 
-def _name_nodes(graph: onnx.GraphProto) -> None:
+def name_nodes(graph: onnx.GraphProto) -> None:
     """Give every node a name, which messages and placement reports use."""
     for index, node in enumerate(graph.node):
         if not node.name:

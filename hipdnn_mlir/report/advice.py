@@ -6,11 +6,9 @@ from hipdnn_mlir_runtime.errors import NO_ROW, Reject
 
 from ..frontend.shape_inference import DATA_DEPENDENT
 
-_NEW_OPERATOR = "write its operator in Python (docs/extending.md)"
+NEW_OPERATOR = "write its operator in Python (docs/extending.md)"
 _ADVICE = {
-    NO_ROW: _NEW_OPERATOR,
-    "function": _NEW_OPERATOR,
-    "torch-mlir": f"export the model with another opset, or {_NEW_OPERATOR}",
+    "torch-mlir": f"export the model with another opset, or {NEW_OPERATOR}",
     "subgraph": "export the model without control flow, or run it in ONNX Runtime with this provider",
     "dtype": "export the model with another type of elements, such as float32",
     "cost": "run it with placement=maximal",
@@ -20,13 +18,16 @@ _ADVICE = {
 }
 
 
-def advice(reject: Reject, taken_by: Sequence[str], symbols: Sequence[str] = ()) -> str:
+def advice(
+    reject: Reject, taken_by: Sequence[str], symbols: Sequence[str] = (), *, new_operator: str = NEW_OPERATOR
+) -> str:
     """One clause, or several joined by "or"; empty where nothing is known.
 
     Args:
         reject: of a node.
         taken_by: other targets that take the node.
         symbols: names of the model's dynamic dimensions.
+        new_operator: what helps where the op table has no row for the operator.
     """
     known = [f"compile with --target {' or '.join(taken_by)}"] if taken_by else []
     if reject.rule == DATA_DEPENDENT:
@@ -35,6 +36,8 @@ def advice(reject: Reject, taken_by: Sequence[str], symbols: Sequence[str] = ())
         known.append(static if symbols and "depends on data" not in reject.reason else of_data)
     elif reject.rule == "dtype" and "f64" in reject.reason:
         known.append("export the model in float32")
+    elif reject.rule in {NO_ROW, "function"}:
+        known.append(new_operator)
     elif reject.rule in _ADVICE:
         known.append(_ADVICE[reject.rule])
     return ", or ".join(known)

@@ -74,7 +74,7 @@ def compare_targets(
     """Explain a model for several targets, and show where they differ.
 
     Args:
-        model: path, serialized bytes or loaded model.
+        model: as for `explain`.
         targets: whose engines to ask.
         precision: as for `compile`.
         shapes: as for `compile`.

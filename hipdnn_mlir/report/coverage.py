@@ -7,10 +7,8 @@ from typing import Literal
 
 from hipdnn_mlir_runtime.errors import Reject
 
-from ..placement.cost import is_counted, node_flops
-from ..placement.graph import OnnxGraph
-from ..placement.shapes import infer_types
 from .advice import advice
+from .nodes import ModelNodes
 
 Place = Literal["graph", "kernel", "moved", "folded", "left out"]
 NO_WORK = frozenset({"moved", "folded"})
@@ -27,12 +25,14 @@ class NodePlace:
         place: `graph` of a library's engine; `kernel`, of the host library or written by this compiler; `moved`: views and copies;
             `folded`: computed ahead, into weights or other nodes; `left out`.
         within: names of the graphs and kernels that it is in.
+        reads: numbers of the nodes whose results it reads, in this list.
     """
 
     name: str
     op: str
     place: Place
     within: list[str]
+    reads: list[int]
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,7 @@ class RejectGroup:
         nodes: their names.
         taken_by: other targets that take such a node.
         advice: what would change the verdict; empty where nothing is known.
+        lines: of a PyTorch module: the lines of the user's code that they come from, where those are known.
     """
 
     op: str
@@ -78,10 +79,11 @@ class RejectGroup:
     nodes: list[str]
     taken_by: list[str]
     advice: str
+    lines: list[str]
 
 
 def node_places(
-    graph: OnnxGraph,
+    nodes: ModelNodes,
     graphs: Mapping[str, Iterable[str]],
     kernels: Mapping[str, Iterable[str]],
     movements: Iterable[str],
@@ -90,7 +92,7 @@ def node_places(
     """Where each node of a model is.
 
     Args:
-        graph: the model's nodes.
+        nodes: the model's.
         graphs: graph -> the names of the nodes in it.
         kernels: kernel -> the names of the nodes in it.
         movements: names of nodes, those of one piece of data movement joined by "+".
@@ -101,7 +103,7 @@ def node_places(
         for name in names:
             within.setdefault(name, []).append(region)
     moved = {name for names in movements for name in names.split("+")}
-    left = {reject.node for reject in rejects}
+    left = {name for reject in rejects for name in (reject.node, *reject.node.split("+"))}
 
     def place(name: str) -> Place:
         found = within.get(name, ())
@@ -111,10 +113,13 @@ def node_places(
             return "graph" if any(region in graphs for region in found) else "kernel"
         return "moved" if name in moved else "folded"
 
-    return [NodePlace(node.name, node.op_type, place(node.name), within.get(node.name, [])) for node in graph.nodes]
+    return [
+        NodePlace(name, op, place(name), within.get(name, []), list(reads))
+        for (name, op), reads in zip(nodes.operators.items(), nodes.reads, strict=True)
+    ]
 
 
-def coverage(graph: OnnxGraph, places: Sequence[NodePlace]) -> Coverage:
+def coverage(nodes: ModelNodes, places: Sequence[NodePlace]) -> Coverage:
     """Count nodes and floating-point operations by place."""
     counts = Counter(found.place for found in places)
     return Coverage(
@@ -124,29 +129,19 @@ def coverage(graph: OnnxGraph, places: Sequence[NodePlace]) -> Coverage:
         counts["moved"],
         counts["folded"],
         counts["left out"],
-        _flops_percent(graph, places),
+        nodes.flops_percent({found.name for found in places if found.place == "graph"}),
     )
 
 
-def _flops_percent(graph: OnnxGraph, places: Sequence[NodePlace]) -> float | None:
-    on_graphs = {found.name for found in places if found.place == "graph"}
-    counted = [node for node in graph.nodes if is_counted(node)]
-    if all(node.name in on_graphs for node in counted):  # sizes need not be inferred, which takes a while
-        return 100.0 if counted else None
-    types = infer_types(graph)
-    flops = {node.name: node_flops(graph, types, node) for node in counted}
-    total = sum(flops.values())
-    return 100.0 * sum(flops[name] for name in flops.keys() & on_graphs) / total if total else None
-
-
 def group_rejects(
-    rejects: Iterable[Reject], taken_by: Mapping[Reject, Sequence[str]], symbols: Sequence[str] = ()
+    rejects: Iterable[Reject], taken_by: Mapping[Reject, Sequence[str]], nodes: ModelNodes, symbols: Sequence[str] = ()
 ) -> list[RejectGroup]:
     """One group for each operator and reason, the largest first.
 
     Args:
         rejects: of a model.
         taken_by: other targets that take an operation, for the first one of each reason.
+        nodes: the model's.
         symbols: names of the model's dynamic dimensions.
     """
     groups: dict[tuple[str, str, str], list[Reject]] = {}
@@ -156,5 +151,7 @@ def group_rejects(
     for (op, rule, reason), members in groups.items():
         takers = [name for member in members for name in taken_by.get(member, ())]
         names = list(dict.fromkeys(member.node for member in members if member.node))
-        made.append(RejectGroup(op, rule, reason, names, takers, advice(members[0], takers, symbols)))
+        lines = [line for name in names for part in name.split("+") if (line := nodes.lines.get(part))]
+        told = advice(members[0], takers, symbols, new_operator=nodes.new_operator)
+        made.append(RejectGroup(op, rule, reason, names, takers, told, list(dict.fromkeys(lines))))
     return sorted(made, key=lambda group: -len(group.nodes))

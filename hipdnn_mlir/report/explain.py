@@ -3,26 +3,22 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import onnx
 from torch_mlir import ir
 from torch_mlir.dialects import func, torch
 
 from hipdnn_mlir_runtime.errors import DynamicDimensionError, ModelError, Reject, UnsupportedError
 from hipdnn_mlir_runtime.precision import UNCHANGED, Precision, find_precision
 
-from ..compiler.compile import ModelLike, has_code
+from ..compiler.compile import ModelLike, has_code, read_source
 from ..compiler.lower import lower
+from ..compiler.source import OnnxSource, Source
 from ..dynamic.buckets import check_names
 from ..dynamic.input_sizes import Buckets, InputSizes, Shapes
 from ..extension import load_extensions
 from ..frontend.container import stand_ins
-from ..frontend.model_file import ModelFile, read_model
 from ..frontend.prepare import with_shapes
-from ..frontend.sizes.input_sizes import input_sizes
-from ..frontend.sizes.samples import samples_for
 from ..ir.blocks import functions, operations
 from ..ir.claims import ENGINE, takers
 from ..ir.dialect import GraphOp, LaunchOp
@@ -32,12 +28,18 @@ from ..ir.view import is_constant, node_name, node_names
 from ..ops.graph import summary
 from ..ops.strides import Dims
 from ..placement import place
-from ..placement.graph import OnnxGraph, read_graph
 from ..placement.plans import lowered_here, why_not_asked
 from ..program.schema import Execute, ProgramModel
 from ..targets.table import TARGETS, TargetName, find_target, target_name
 from .coverage import Coverage, NodePlace, RejectGroup, coverage, group_rejects, node_places
 from .explain_text import explanation_lines
+from .nodes import ModelNodes, model_nodes
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+    from torch.nn import Module
+
+    from ..frontend.pytorch.exported import Examples
 
 KERNEL = "kernel"
 _MAX_DIMENSIONS_TRIED = 4
@@ -46,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class GraphReport:
-    """One graph or kernel: a name, the engine that takes it (KERNEL for a kernel), the ONNX nodes in it, its operations in one line."""
+    """One graph or kernel: a name, the engine that takes it (KERNEL for a kernel), the model's nodes in it, its operations in one line."""
 
     name: str
     engine: str
@@ -56,7 +58,7 @@ class GraphReport:
 
 @dataclass(frozen=True)
 class RefusalReport:
-    """A graph that the library refused: operations, ONNX nodes, the library's words, and what runs in its place."""
+    """A graph that the library refused: operations, nodes, the library's words, and what runs in its place."""
 
     summary: str
     nodes: str
@@ -74,7 +76,7 @@ class Explanation:
     Attributes:
         graphs: in the order they run.
         rejects: operations that neither an engine nor a kernel takes; empty where the whole model is one program.
-        movements: data movement that becomes views or copies, by ONNX node name.
+        movements: data movement that becomes views or copies, by node name.
         launches: kernels for what no engine takes, in the order they run.
         samples: symbol -> the number that stands for it in reasons and operations.
         refused: where plans were asked for: what the library of this machine refused, with what became of it.
@@ -118,8 +120,10 @@ class Explanation:
 
 
 def explain(
-    model: ModelLike,
+    model: "ModelLike | Module | ExportedProgram",
+    example_inputs: "Examples | None" = None,
     *,
+    dynamic_shapes: Any = None,
     target: TargetName = "host",
     precision: Precision = UNCHANGED,
     shapes: Shapes | None = None,
@@ -129,7 +133,10 @@ def explain(
     """Compile a model up to its weights, in this process, and show its placement: what compiles is explained as such, and nothing else.
 
     Args:
-        model: path, serialized bytes or loaded model.
+        model: as for `compile`. The nodes of a PyTorch module are the ops that it is compiled as: those of the exported program, and for
+            one without a row in the op table those that it is decomposed into.
+        example_inputs: as for `compile`.
+        dynamic_shapes: as for `compile`.
         target: whose engines to ask.
         precision: as for `compile`.
         shapes: as for `compile`; a size that stays open is shown at a sample of it.
@@ -139,16 +146,16 @@ def explain(
 
     Raises:
         ModelError: missing or broken model; unknown target, precision or input name; sizes that do not fit the model.
+        UnsupportedError: a PyTorch module that cannot be imported, so that nothing is placed.
         PlanRefusedError: the library refuses a graph in all its forms.
         PassError: a defect of this compiler.
     """
     load_extensions()
     find_precision(precision)
     find_target(target)
-    file = read_model(model)
-    where = str(model) if isinstance(model, (str, Path)) else "model"
-    options: dict[str, Any] = {"target": target, "precision": precision, "where": where, "external": file.external}
-    sizes = input_sizes(file.proto, shapes or {}, where)
+    source = read_source(model, example_inputs, dynamic_shapes)
+    options: dict[str, Any] = {"target": target, "precision": precision}
+    sizes = source.sizes(shapes or {})
     check_names(buckets or {}, sizes)
     given: dict[str, Any] = {"shapes": shapes, "buckets": buckets}
     largest: dict[str, int] = {}
@@ -157,7 +164,7 @@ def explain(
         given = {"shapes": sizes.at([*largest.values()])}
     watch = _Watch(largest, target_name(target, precision), until_placed=sizes.is_static or bool(largest))
     try:
-        lower(file.proto, look=watch, **given, **options)
+        lower(source, look=watch, **given, **options)
         found = watch.found[-1]
     except _PlacedError:
         found = watch.found[-1]
@@ -165,38 +172,38 @@ def explain(
         if watch.found:
             found = watch.found[0]
             if not found.rejects:
-                conflicting = (
-                    _conflicting(file.proto, sizes, options) if isinstance(error, DynamicDimensionError) else []
-                )
+                conflicting = _conflicting(source, sizes, options) if isinstance(error, DynamicDimensionError) else []
                 found = replace(found, no_program=str(error), conflicting_dimensions=conflicting)
-        elif isinstance(error, UnsupportedError):
-            logger.info("the whole model cannot be imported, so partitions are explained: %s", error)
-            found = _in_partitions(file, sizes, error.rejects, options)
-        else:
+        elif not isinstance(error, UnsupportedError):
             raise
-    found = with_coverage(found, read_graph(file.proto), list(sizes.table.symbols))
-    return _with_plans(found, with_shapes(file.proto, watch.shapes), options) if plans else found
+        elif isinstance(source, OnnxSource):
+            logger.info("the whole model cannot be imported, so partitions are explained: %s", error)
+            found = _in_partitions(source, sizes, error.rejects, options)
+        else:
+            raise source.located(error) from error
+    found = with_coverage(found, model_nodes(source, watch.shapes), list(sizes.table.symbols))
+    return _with_plans(found, source, watch.shapes, options) if plans else found
 
 
-def with_coverage(found: Explanation, graph: OnnxGraph, symbols: Sequence[str] = ()) -> Explanation:
+def with_coverage(found: Explanation, nodes: ModelNodes, symbols: Sequence[str] = ()) -> Explanation:
     """An explanation with what follows from it: where each node is, the shares of all, rejects by reason."""
     generated = {engine.name for engine in find_target(found.target).engines if engine.is_generated}
     regions = [*found.graphs, *found.launches]
     kernels = {region.name: region.nodes for region in regions if region.engine in {KERNEL, *generated}}
     graphs = {region.name: region.nodes for region in regions if region.name not in kernels}
-    places = node_places(graph, graphs, kernels, found.movements, found.rejects)
-    groups = group_rejects(found.rejects, found.taken_by, symbols)
-    return replace(found, nodes=places, coverage=coverage(graph, places), reject_groups=groups)
+    places = node_places(nodes, graphs, kernels, found.movements, found.rejects)
+    groups = group_rejects(found.rejects, found.taken_by, nodes, symbols)
+    return replace(found, nodes=places, coverage=coverage(nodes, places), reject_groups=groups)
 
 
-def _conflicting(model: onnx.ModelProto, sizes: InputSizes, options: Mapping[str, Any]) -> list[str]:
+def _conflicting(source: Source[Any], sizes: InputSizes, options: Mapping[str, Any]) -> list[str]:
     """The dynamic dimensions of which each, made static, gives the model a program."""
     found = []
     names = sizes.table.symbols if len(sizes.table.symbols) <= _MAX_DIMENSIONS_TRIED else []
-    point = next(iter(samples_for(model, sizes))).points[0] if names else ()
+    point = next(iter(source.samples(sizes))).points[0] if names else ()
     for name, size in zip(names, point, strict=False):
         try:
-            lower(model, shapes={name: size}, **options)
+            lower(source, shapes={name: size}, **options)
         except (ModelError, UnsupportedError):
             continue
         found.append(name)
@@ -229,13 +236,15 @@ class _Watch:
             raise _PlacedError
 
 
-def _with_plans(found: Explanation, model: onnx.ModelProto, options: Mapping[str, Any]) -> Explanation:
+def _with_plans(
+    found: Explanation, source: Source[Any], shapes: Mapping[str, Dims], options: Mapping[str, Any]
+) -> Explanation:
     """An explanation with what the library says of the graphs at the sizes that are shown."""
     if found.rejects:
         return replace(found, plans_not_asked="operations are rejected, so there is no program of the whole model")
     if found.no_program:
         return replace(found, plans_not_asked="the model has no program")
-    program = lowered_here(lambda refused: lower(model, refused=refused, **options)).model
+    program = lowered_here(lambda refused: lower(source, shapes=shapes, refused=refused, **options)).model
     refused = [
         RefusalReport(plan.summary, plan.nodes, plan.reason, [described(program, step) for step in plan.steps])
         for plan in program.refused
@@ -251,13 +260,13 @@ def described(program: ProgramModel, number: int) -> str:
 
 
 def _in_partitions(
-    file: ModelFile, sizes: InputSizes, known: Sequence[Reject], options: Mapping[str, Any]
+    source: OnnxSource, sizes: InputSizes, known: Sequence[Reject], options: Mapping[str, Any]
 ) -> Explanation:
     """The parts of a model that can be imported, and the nodes that keep the rest from it."""
-    point = next(iter(samples_for(file.proto, sizes))).points[0] if sizes.table.symbols else ()
+    point = next(iter(source.samples(sizes))).points[0] if sizes.table.symbols else ()
     samples = dict(zip(sizes.table.symbols, point, strict=True))
     found = Explanation([], [], [], samples=samples, target=options["target"])
-    model = with_shapes(file.proto, sizes.at(point))
+    model = with_shapes(source.proto, sizes.at(point))
     placement = place(model, target=options["target"], precision=options["precision"], mode="maximal")
     for partition in placement.partitions:
         lower(

@@ -12,6 +12,8 @@ from ..placement import Placement
 from ..placement.graph import read_graph
 from ..program.schema import Copy, Execute, ProgramModel
 from .explain import KERNEL, Explanation, GraphReport, RefusalReport, described, with_coverage
+from .nodes import onnx_nodes
+from .page.explanation_page import explanation_html
 
 
 def explain_placement(model: onnx.ModelProto, placement: Placement, target: str) -> Explanation:
@@ -35,17 +37,24 @@ def explain_placement(model: onnx.ModelProto, placement: Placement, target: str)
     numbers = (count(), count())
     for part in placement.partitions:
         _add(found, part.lowered.model, *numbers)
-    return with_coverage(found, graph)
+    return with_coverage(found, onnx_nodes(graph))
 
 
-def write_explanation(path: str, found: Explanation) -> None:
-    """Write an explanation as JSON (docs/explain.md).
+def write_explanation(path: str, title: str, found: Explanation) -> None:
+    """Write an explanation (docs/explain.md): as a page where the file is called ``*.html``, else as JSON.
+
+    Args:
+        path: of the file.
+        title: what the model is called.
+        found: the explanation.
 
     Raises:
         ModelError: the file cannot be written.
     """
+    data = found.to_dict()
+    text = explanation_html(title, data) if path.endswith(".html") else json.dumps(data, indent=1) + "\n"
     try:
-        Path(path).write_text(json.dumps(found.to_dict(), indent=1) + "\n", encoding="utf-8")
+        Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise ModelError(
             f"cannot write the explanation: {error.strerror}", where=path, hint="choose another explain_file"

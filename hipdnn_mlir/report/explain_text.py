@@ -1,8 +1,10 @@
 """An explanation as lines of plain text, from the same data as its JSON."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from typing import Any
+
+from hipdnn_mlir_runtime.tables import aligned
 
 SHOWN_NODES = 3
 _WIDEST = 60
@@ -33,7 +35,7 @@ def explanation_lines(data: Mapping[str, Any]) -> list[str]:
             [str(region[key]) for key in ("name", "engine", "summary")] + [_names(region["nodes"])]
             for region in regions
         ]
-        lines += ["", f"{counted}:", *table(["name", "engine", "operations", "nodes"], rows)]
+        lines += ["", f"{counted}:", *_table(["name", "engine", "operations", "nodes"], rows)]
     if data["samples"]:
         sizes = ", ".join(f"{name} = {size}" for name, size in data["samples"].items())
         lines += ["", *_wrapped(f"Dynamic dimensions are shown at {sizes}.")]
@@ -71,9 +73,9 @@ def comparison_lines(data: Mapping[str, Any]) -> list[str]:
     ]
     failed = [f"{target}: {reason}" for target, reason in data["failed"].items()]
     return [
-        *table(["", *targets], shares),
+        *_table(["", *targets], shares),
         "",
-        *table(["operator", "count", *targets, "nodes"], rows),
+        *_table(["operator", "count", *targets, "nodes"], rows),
         *(["", *(line for text in failed for line in _wrapped(text))] if failed else []),
     ]
 
@@ -95,7 +97,7 @@ def _share(found: Mapping[str, Any], name: str) -> str:
 def _rejected(groups: Sequence[Mapping[str, Any]]) -> list[str]:
     if not groups:
         return []
-    columns = ["count", "operator", "reason", "what would help", "nodes"]
+    columns = ["count", "operator", "reason", "what would help", "nodes", "lines"]
     rows = [
         [
             str(max(len(group["nodes"]), 1)),
@@ -103,44 +105,23 @@ def _rejected(groups: Sequence[Mapping[str, Any]]) -> list[str]:
             f"{group['reason']} [{group['rule']}]",
             group["advice"],
             _names(group["nodes"]),
+            _names(group["lines"]),
         ]
         for group in groups
     ]
-    return ["", "Left out:", *table(columns, rows)]
+    return ["", "Left out:", *_table(columns, rows)]
 
 
 def _refused(plans: Sequence[Mapping[str, Any]]) -> list[str]:
     if not plans:
         return []
     rows = [[plan["summary"], plan["nodes"], plan["reason"], ", ".join(plan["became"])] for plan in plans]
-    return ["", "Refused by the library:", *table(["operations", "nodes", "reason", "became"], rows)]
+    return ["", "Refused by the library:", *_table(["operations", "nodes", "reason", "became"], rows)]
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Lines of a table; cells that are too wide go on in the next line.
-
-    Args:
-        columns: their titles; one that no row has anything in is left out.
-        rows: a cell for each column.
-    """
-    cells = [list(row) for row in rows]
-    kept = [index for index in range(len(columns)) if any(row[index] for row in cells)]
-    titles = [columns[index] for index in kept]
-    blocks = [[wrap(row[index], _WIDEST) or [""] for index in kept] for row in cells]
-    widths = [
-        max(len(title), *(len(line) for block in blocks for line in block[place])) for place, title in enumerate(titles)
-    ]
-
-    def line(texts: Iterable[str]) -> str:
-        return "  " + "  ".join(text.ljust(width) for text, width in zip(texts, widths, strict=True)).rstrip()
-
-    made = [line(titles), line("-" * width for width in widths)]
-    for block in blocks:
-        made += [
-            line(part[row] if row < len(part) else "" for part in block)
-            for row in range(max(map(len, block), default=0))
-        ]
-    return made
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table; cells that are too wide go on in the next line."""
+    return aligned(columns, rows, widest=_WIDEST)
 
 
 def _names(nodes: Sequence[str]) -> str:

@@ -45,7 +45,7 @@ Operators of the domain `hipdnn` are operations of hipDNN for which ONNX has non
 Runtime by itself does not know them.
 
 Engines are those of target `host`; `kernel` stands for its kernels. A dtype is listed where the sample calls of the row are taken in it;
-f16 and bf16 matmuls and convolutions also need a processor for which oneDNN has them.
+on a processor for which oneDNN has no f16 or bf16, matmuls and convolutions of that type are computed in f32.
 
 With `--precision f16` or `bf16` an f32 model runs in that type where the last column says `narrow`, in f32 where it says `wide`, and
 elsewhere (data movement too) in the 16-bit type if all operands but constants have it. Layer norm and batch norm read and write either

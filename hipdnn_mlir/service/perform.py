@@ -37,7 +37,7 @@ class Compiler:
                 return self._place(request, *descriptors)
             if request.model is None:
                 return self._compile(request, *descriptors)
-            return _explain_file(request) if request.action == "explain" else _compile_file(request)
+            return _OF_FILES[request.action](request)
 
     @property
     def _memory(self) -> Remembered:
@@ -62,7 +62,8 @@ class Compiler:
         if request.explain_file:
             from ..report.explain_placement import explain_placement, write_explanation
 
-            write_explanation(request.explain_file, explain_placement(proto, placement, request.target))
+            title = proto.graph.name or "model"
+            write_explanation(request.explain_file, title, explain_placement(proto, placement, request.target))
         for partition in placement.partitions:
             if partition.is_whole:
                 self._memory.add(partition.model, _options(request), partition.lowered)
@@ -194,6 +195,21 @@ def _compile_file(request: Request) -> dict[str, Any]:
     )
     program.save(Path(request.output))
     return {}
+
+
+def _region_texts(request: Request) -> dict[str, Any]:
+    from ..report.page.torch_ir import region_texts
+
+    return region_texts(
+        _model_of(request),
+        digest=request.digest,
+        target=request.target,
+        precision=request.precision,
+        shapes=request.shapes,
+    )
+
+
+_OF_FILES = {"explain": _explain_file, "compile": _compile_file, "regions": _region_texts}
 
 
 def _model_of(request: Request) -> Path:

@@ -64,8 +64,10 @@ def _add_model(directory: Path, request: Request, descriptors: Sequence[int]) ->
         path = Path(request.model)
         if not path.is_file() or path.stat().st_size > _COPY_LIMIT_BYTES:
             return str(path)
-        shutil.copyfile(path, directory / _MODEL)
-    elif descriptors:
+        name = f"model{path.suffix}"
+        shutil.copyfile(path, directory / name)
+        return name
+    if descriptors:
         with contextlib.suppress(OSError, HipdnnMlirError):
             from ..frontend import container
 

@@ -16,7 +16,7 @@ from ..dynamic.input_sizes import Buckets, Given, Shapes
 if TYPE_CHECKING:
     from ..targets.table import TargetName
 
-Action = Literal["hello", "place", "compile", "explain"]
+Action = Literal["hello", "place", "compile", "explain", "regions"]
 _DESCRIPTORS = {"place": 1, "compile": 2}
 """File descriptors that come with a request without a path: the model, then the program file."""
 
@@ -26,17 +26,19 @@ class Request:
     """One request. `hipdnn_mlir.service.server` says what comes back.
 
     Attributes:
-        action: `hello` asks for versions and targets, `place` for partitions, `compile` for a program file, `explain` for an explanation.
-        model: absolute path of the ONNX file; None where the model comes as a file descriptor (`hipdnn_mlir.frontend.container`).
+        action: `hello` asks for versions and targets, `place` for partitions, `compile` for a program file, `explain` for an explanation,
+            `regions` for the torch dialect of each region.
+        model: absolute path of the ONNX or `.pt2` file; None where the model comes as a file descriptor (`hipdnn_mlir.frontend.container`).
         output: absolute path of the program file (`compile` of a path).
         name: of the program, for a model that has no path.
         target, precision, shapes, buckets, dump_ir: as for `hipdnn_mlir.compile`, JSON types only.
         refused: the fields of each refused plan, as for `hipdnn_mlir.compile` (`compile` of a path).
         plans: as for `hipdnn_mlir.explain`.
+        digest: of the model that a program was made from, as the program has it (`regions`).
         targets: for more than one, `explain` compares these (`hipdnn_mlir.report.compare`) instead of explaining `target`.
         placement, dynamic_fallback: as for `hipdnn_mlir.placement.place` (`place`).
         progress: messages `{"progress": text}` come before the reply.
-        explain_file: absolute path for what was placed and why not the rest, as JSON (`place`); none where empty.
+        explain_file: absolute path for what was placed and why not the rest, JSON or `*.html` (`place`); none where empty.
     """
 
     action: Action
@@ -50,6 +52,7 @@ class Request:
     dump_ir: str | None = None
     refused: list[list[str]] = field(default_factory=list)
     plans: bool = False
+    digest: str = ""
     targets: list[str] = field(default_factory=list)
     placement: str = "profitable"
     dynamic_fallback: str = "compile"
@@ -69,7 +72,7 @@ class Request:
         refused: Sequence[RefusedPlan] = (),
         dump_ir: Path | None = None,
     ) -> Request:
-        """The request to compile an ONNX file to a program file; arguments as for `hipdnn_mlir.compile`."""
+        """The request to compile a model file to a program file; arguments as for `hipdnn_mlir.compile`."""
         made = cls._of_file("compile", model, target, precision, shapes, buckets)
         return replace(
             made,
@@ -89,13 +92,20 @@ class Request:
         buckets: Buckets | None = None,
         plans: bool = False,
     ) -> Request:
-        """The request to explain an ONNX file.
+        """The request to explain a model file.
 
         The result is `Explanation.to_dict()` for one target, `TargetComparison.to_dict()` for several; other arguments as for
         `hipdnn_mlir.explain`.
         """
         made = cls._of_file("explain", model, targets[0], precision, shapes, buckets)
         return replace(made, plans=plans, targets=list(targets[1:] and targets))
+
+    @classmethod
+    def to_read_regions(
+        cls, model: Path, *, digest: str, target: TargetName, precision: Precision, shapes: Shapes
+    ) -> Request:
+        """The request for the torch dialect of each region of a program's model; arguments as for `report.page.torch_ir.region_texts`."""
+        return replace(cls._of_file("regions", model, target, precision, shapes, None), digest=digest)
 
     @classmethod
     def _of_file(
@@ -136,8 +146,8 @@ class Request:
         needed = 0 if request.model else _DESCRIPTORS.get(request.action, 0)
         if descriptors != needed:
             raise ValueError(f"{request.action} takes {needed} file descriptors, {descriptors} came along")
-        if request.action == "explain" and not request.model:
-            raise ValueError("explain takes the path of a model")
+        if request.action in ("explain", "regions") and not request.model:
+            raise ValueError(f"{request.action} takes the path of a model")
         return request
 
     def to_json(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@
 closes it. ``answer`` does the same for one message, for a host that has an interpreter in its own process.
 
 A message is a UTF-8 JSON object with fields of ``Request``. A model comes as a file descriptor and as ``hipdnn_mlir.frontend.container``
-describes, or ``model`` is the path of an ONNX file. Actions:
+describes, or ``model`` is the path of an ONNX or ``.pt2`` file. Actions:
 
 - ``hello`` -> ``{"version", "producers", "targets"}``; quick, for nothing of the compiler is loaded yet.
 - ``place`` with the descriptor of a model -> ``{"partitions": [{"nodes", "dynamic"}], "rejects": [{"op", "rule", "reason", "node"}],
@@ -13,7 +13,8 @@ describes, or ``model`` is the path of an ONNX file. Actions:
 - ``compile`` with the descriptors of a model and of an output -> ``{"bytes", "steps", "copies"}``; the output holds the program file
   afterwards. Without ``shapes`` dynamic dimensions stay dynamic, or, with ``buckets`` and for a GPU, there is a program for each
   combination of those; the steps are then those of all.
-- ``compile`` of a path to the path ``output`` -> ``{}``; ``explain`` of a path -> ``Explanation.to_dict()``.
+- ``compile`` of a path to the path ``output`` -> ``{}``; ``explain`` of a path -> ``Explanation.to_dict()``; ``regions`` of a path ->
+  the nodes of each step, with the torch dialect of its region.
 
 A reply is ``{"result": ...}`` or ``{"error": {"kind", "message", "detail", "error", "fields"}}``: ``kind`` is the class of this package's
 error, or ``defect`` where something else was raised; ``error`` and ``fields`` are ``HipdnnMlirError.to_dict()``. A request with

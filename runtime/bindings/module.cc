@@ -5,6 +5,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -26,6 +27,7 @@
 #include "program/dynamic_program.h"
 #include "sessions.h"
 #include "storage/disk_cache.h"
+#include "storage/sealed.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -161,6 +163,19 @@ std::string refuses_kernel(const Device& device, const std::string& image) {
   return {};
 }
 
+nb::list cache_entries(const DiskCache& cache) {
+  nb::list rows;
+  for (const CacheEntry& entry : cache.entries()) rows.append(nb::make_tuple(entry.key, entry.suffix, entry.bytes, entry.used_s));
+  return rows;
+}
+
+/// The line of JSON of a file with a checksum; None where it cannot be read or is damaged.
+nb::object sealed_line(const std::string& path) {
+  const auto bytes = read_file(path);
+  const auto found = bytes ? unseal(*bytes) : std::nullopt;
+  return found ? nb::object(nb::bytes(found->line.data(), found->line.size())) : nb::none();
+}
+
 std::shared_ptr<const DynamicProgram> load_program(const std::string& path) {
   const nb::gil_scoped_release unlocked;
   return DynamicProgram::load(path);
@@ -262,6 +277,13 @@ NB_MODULE(_runtime, m) {
   m.def("count_devices", &count_devices, "port"_a, "Devices of a port.");
   m.def("take_log", &take_log, "(severity, source, line) of what was logged since the last call; severities are hipDNN's.");
   m.def("default_cache_directory", &default_cache_directory, "The user's folder for what is kept between processes; empty where there is none.");
+
+  m.attr("PLAN_CACHE_BYTES") = DeviceEnvironment{}.plan_cache_bytes;
+  m.def("sealed_line", &sealed_line, "path"_a, "What is kept of a plan or a refusal, as JSON; None for a damaged file.");
+  nb::class_<DiskCache>(m, "DiskCache", "A folder of what is kept between processes; nothing is stored through this one.")
+      .def("__init__", [](DiskCache* self, const std::string& folder) { new (self) DiskCache(folder, 0); }, "folder"_a)
+      .def("entries", &cache_entries, "(key, suffix, bytes, time of last use) of each, latest first: ModelError where the folder cannot be used.")
+      .def("remove", &DiskCache::remove, "key"_a, "suffix"_a, "Delete an entry; whether there was one.");
 
   m.def("plan_arena", &lay_out, "requests"_a, "alignment"_a,
         "Offsets of (bytes, first step, last step), bytes of the whole, and the most bytes that are alive at one step.");

@@ -28,7 +28,7 @@ the operator that they write out.
 
 
 @functools.cache
-def _operators() -> dict[str, str]:
+def operators() -> dict[str, str]:
     """Case -> its operator; that of the case it writes out for those of several nodes."""
     models = {name: case.model for name, case in node_cases().items()}
     single = {name: model.graph.node[0].op_type for name, model in models.items() if len(model.graph.node) == 1}
@@ -37,10 +37,10 @@ def _operators() -> dict[str, str]:
 
 def to_coverage(results: Results) -> str:
     """Return the page for the results of all cases."""
-    operators = _operators()
+    operator_of = operators()
     by_operator: dict[str, list[str]] = defaultdict(list)
     for name in results:
-        by_operator[operators[name]].append(name)
+        by_operator[operator_of[name]].append(name)
     counts = Counter(result["status"] for result in results.values())
     lines = [
         f"{len(results)} cases: {counts['passed']} passed, {counts['rejected']} rejected, {counts['failed']} wrong.",

@@ -24,8 +24,12 @@ EP_NAME = ort_ep.get_ep_name()
 
 @functools.cache
 def register() -> None:
-    """Register the library under both names, once per process: ONNX Runtime keeps registrations for the whole process."""
-    for name in ("hipdnn", "hipdnn.virtual"):
+    """Register the library under both names, once per process: ONNX Runtime keeps registrations for the whole process.
+
+    A test that ran before in this process may have let the product register it (`bench --against ort`, for one).
+    """
+    names = ["hipdnn.virtual"] if any(offer.ep_name == EP_NAME for offer in ort.get_ep_devices()) else ["hipdnn", "hipdnn.virtual"]
+    for name in names:
         ort.register_execution_provider_library(name, ort_ep.get_library_path())
 
 

@@ -10,6 +10,8 @@ import onnx
 import onnxruntime as ort
 import pytest
 
+import hipdnn_mlir_runtime
+
 from .sessions import make_session, placed_nodes, reference, session_options
 from .small_models import convolution, inputs_for, without_one_form
 
@@ -124,13 +126,28 @@ def test_refusal_of_one_form_is_remembered(tmp_path) -> None:
     check(session, model, batch=2)
 
 
-def test_fixed_by_override_is_static(tmp_path) -> None:
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+def test_fixed_by_override_is_static(kind, tmp_path) -> None:
     model = convolution(BATCH)
-    settings = session_options(tmp_path)
+    settings = session_options(tmp_path, kind=kind)
     settings.add_free_dimension_override_by_name("batch", 2)
     session = ort.InferenceSession(model.SerializeToString(), sess_options=settings)
+    (program,) = tmp_path.glob("*.hipdnn")
+    with hipdnn_mlir_runtime.load(program) as compiled:
+        assert tuple(compiled.inputs[0].shape) == (2, 3, 8, 8)
+    check(session, model, batch=2)
+
+
+def test_override_makes_one_program_of_what_has_no_dynamic_one(tmp_path, capfd) -> None:
+    model = without_one_form()
+    settings = session_options(tmp_path, options={"placement": "maximal"})
+    settings.log_severity_level = 2
+    settings.add_free_dimension_override_by_name("batch", 2)
+    session = ort.InferenceSession(model.SerializeToString(), sess_options=settings)
+    assert "has no dynamic program" not in capfd.readouterr().err
     assert programs(tmp_path) == 1
     check(session, model, batch=2)
+    assert programs(tmp_path) == 1
 
 
 def test_size_for_which_the_program_does_not_hold_is_compiled(tmp_path) -> None:

@@ -166,6 +166,14 @@ def test_explain_file_tells_the_cost_when_a_partition_is_dropped(cache, tmp_path
     assert {group["advice"] for group in costs} == {"run it with placement=maximal"}
 
 
+def test_explain_file_is_a_page_when_it_is_called_html(cache, tmp_path) -> None:
+    path = tmp_path / "explained.html"
+    make_session(alternating(), cache, options={"placement": "maximal", "explain_file": str(path)})
+    page = path.read_text()
+    assert page.startswith("<!doctype html>")
+    assert page.count('"place":"left out"') == 4
+
+
 def test_session_fails_with_the_path_when_the_explanation_cannot_be_written(cache, tmp_path) -> None:
     path = tmp_path / "none" / "explained.json"
     with pytest.raises(Exception, match="cannot write the explanation: No such file or directory"):

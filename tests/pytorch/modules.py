@@ -93,3 +93,16 @@ class Branching(nn.Module):
         y = functional.relu(self.norm(self.first(x)))
         y = y + 1 if y.sum() > 10 else y - 1
         return self.last(y)
+
+
+class Counting(nn.Module):
+    """A module that writes to a buffer, which no program can."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, x: Any) -> Any:
+        """Return the sum of the argument and the number of calls."""
+        self.calls.add_(1)
+        return x + self.calls

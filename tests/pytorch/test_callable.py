@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ class _Watched(CompiledModule):
         return self.results
 
 
+@cache
 def _linear(dtype: Any = torch.float32) -> tuple[nn.Module, _Watched]:
     torch.manual_seed(0)
     module = nn.Linear(8, 4).to(dtype).eval()

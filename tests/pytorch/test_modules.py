@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -31,19 +32,30 @@ def _case(name: str) -> tuple[nn.Module, tuple[Any, ...]]:
     return build().eval(), arguments()
 
 
+@cache
+def _compiled(name: str) -> tuple[nn.Module, tuple[Any, ...], hipdnn_mlir.Program]:
+    """A case as it is, for tests that only look at its program."""
+    module, arguments = _case(name)
+    return module, arguments, hipdnn_mlir.compile(module, arguments)
+
+
+@cache
+def _dynamic_encoder() -> tuple[nn.Module, CompiledModule]:
+    """The encoder with a batch that is rounded up, and a length that stays dynamic."""
+    module, arguments = _case("encoder")
+    batch, s = Dim("batch"), Dim("s", max=64)
+    shapes = {"ids": {0: batch, 1: s}, "visible": {0: batch, 1: s}}
+    program = hipdnn_mlir.compile(module, arguments, dynamic_shapes=shapes, buckets={"batch": [2, 4]})
+    return module, CompiledModule(program)
+
+
 def _steps(program: hipdnn_mlir.Program) -> list[str]:
     return [step["summary"] for step in program.session().steps]
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_module_equals_pytorch_when_compiled_whole(name: str) -> None:
-    module, arguments = _case(name)
-    assert_same(CompiledModule(hipdnn_mlir.compile(module, arguments))(*arguments), run(module, *arguments))
-
-
-def test_module_equals_pytorch_when_it_is_exported_before() -> None:
-    module, arguments = _case("encoder")
-    program = hipdnn_mlir.compile(torch.export.export(module, arguments))
+    module, arguments, program = _compiled(name)
     assert_same(CompiledModule(program)(*arguments), run(module, *arguments))
 
 
@@ -64,29 +76,27 @@ def test_module_is_near_pytorch_when_precision_is_narrow() -> None:
 
 
 def test_weight_is_there_once_when_it_is_tied_and_is_the_modules_own_memory() -> None:
-    module, arguments = _case("perceptron")
-    program = hipdnn_mlir.compile(module, arguments)
+    module, _, program = _compiled("perceptron")
     kept = [array for array in program.weights.values() if array.size == module.first.weight.numel()]
     assert len(kept) == 1
     assert kept[0].ctypes.data == module.first.weight.data_ptr()
 
 
 def test_inputs_and_outputs_have_the_modules_names() -> None:
-    module, arguments = _case("encoder")
-    session = hipdnn_mlir.compile(module, arguments).session()
+    session = _compiled("encoder")[2].session()
     assert [port.name for port in session.inputs] == ["ids", "visible"]
     assert [port.name for port in session.outputs] == ["hidden", "parts.0", "parts.1"]
-    assert [port.name for port in hipdnn_mlir.compile(*_case("causal")).session().outputs] == ["output_0", "output_1"]
+    assert [port.name for port in _compiled("causal")[2].session().outputs] == ["output_0", "output_1"]
 
 
 def test_module_has_a_step_per_layer_when_pytorch_writes_it_out() -> None:
-    assert _steps(hipdnn_mlir.compile(*_case("perceptron"))) == ["matmul + add + gelu", "matmul + add"]
-    convolutions = [step for step in _steps(hipdnn_mlir.compile(*_case("conv_net"))) if "conv" in step]
+    assert _steps(_compiled("perceptron")[2]) == ["matmul + add + gelu", "matmul + add"]
+    convolutions = [step for step in _steps(_compiled("conv_net")[2]) if "conv" in step]
     assert convolutions == ["conv2d + add + relu", "conv2d + add + swish"]  # batch norm is in the filters
-    steps = _steps(hipdnn_mlir.compile(*_case("encoder")))
+    steps = _steps(_compiled("encoder")[2])
     assert steps.count("sdpa_fwd") == 1
     assert steps.count("layer_norm") == 1
-    causal = _steps(hipdnn_mlir.compile(*_case("causal")))
+    causal = _steps(_compiled("causal")[2])
     assert causal.count("sdpa_fwd") == 2
     assert not [step for step in causal if "exp" in step or "select" in step]
 
@@ -94,7 +104,6 @@ def test_module_has_a_step_per_layer_when_pytorch_writes_it_out() -> None:
 @pytest.mark.parametrize(
     ("name", "shapes", "runs"),
     [
-        ("perceptron", {"x": {0: Dim("batch")}}, [(1,), (5,)]),
         ("conv_net", {"x": {0: Dim("batch"), 2: Dim("h", min=4), 3: Dim("w", min=4)}}, [(1, 3, 9, 32), (3, 3, 16, 7)]),
         ("causal", {"x": {0: Dim("batch"), 1: Dim("s")}}, [(1, 4), (3, 12)]),
     ],
@@ -114,19 +123,14 @@ def test_one_program_equals_pytorch_at_all_sizes_when_dimensions_are_dynamic(
 
 
 def test_encoder_equals_pytorch_when_batch_is_dynamic_and_length_is_rounded_up() -> None:
-    module, arguments = _case("encoder")
-    batch, s = Dim("batch"), Dim("s", max=64)
-    shapes = {"ids": {0: batch, 1: s}, "visible": {0: batch, 1: s}}
-    compiled = CompiledModule(hipdnn_mlir.compile(module, arguments, dynamic_shapes=shapes, buckets={"batch": [2, 4]}))
+    module, compiled = _dynamic_encoder()
     for sizes in ((1, 5), (3, 64), (2, 9)):
         given = modules.Encoder.arguments(*sizes)
         assert_same(compiled(*given), run(module, *given))
 
 
 def test_session_refuses_a_size_when_it_is_out_of_the_range_of_its_dim() -> None:
-    module, arguments = _case("encoder")
-    shapes = {"ids": {1: Dim("s", max=64)}, "visible": {1: Dim("s", max=64)}}
-    compiled = CompiledModule(hipdnn_mlir.compile(module, arguments, dynamic_shapes=shapes))
+    _, compiled = _dynamic_encoder()
     with pytest.raises(ModelError):
         compiled(*modules.Encoder.arguments(2, 65))
 
@@ -164,16 +168,6 @@ def test_compiling_names_op_and_source_line_when_an_op_is_unsupported() -> None:
     assert "torch.compile" in str(raised.value)
 
 
-class _Counting(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("calls", torch.zeros(1))
-
-    def forward(self, x: Any) -> Any:
-        self.calls.add_(1)
-        return x + self.calls
-
-
 @pytest.mark.parametrize(
     ("make", "arguments", "options", "message"),
     [
@@ -182,7 +176,7 @@ class _Counting(nn.Module):
         (lambda: nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)), (4, 2), {}, r"training mode.*eval\(\)"),
         (lambda: modules.Branching().eval(), (3, 8), {}, "torch.export cannot export it"),
         (lambda: nn.Linear(2, 2), (3, 5), {}, "torch.export cannot export it"),
-        (_Counting, (1, 2), {}, "calls.*writes to it"),
+        (modules.Counting, (1, 2), {}, "calls.*writes to it"),
         (lambda: nn.Linear(2, 2), (3, 2), {"shapes": {"batch": 2}}, "no input or dynamic dimension named 'batch'"),
     ],
 )

@@ -6,6 +6,7 @@ from torch_mlir.extras import fx_importer
 
 from hipdnn_mlir_runtime.dtypes import BF16
 from hipdnn_mlir_runtime.errors import Reject, UnsupportedError
+from hipdnn_mlir_runtime.pytorch import to_numpy
 
 from ...ir.attention_masks import CAUSAL_MASK, is_causal_mask
 from ...ir.constants import CONSTANT
@@ -14,7 +15,7 @@ from ...ir.literals import literal
 from ...ops.evaluate import Array
 from .exported import Exported
 from .specialize import StaticGraph
-from .tensors import dtype_of, to_numpy
+from .tensors import dtype_of
 
 MAX_LITERAL = 1 << 16
 """Elements of integer and boolean constants that stay in the IR, where passes read them."""

@@ -1,14 +1,16 @@
 """Which sizes of a model's inputs are open, and under what names."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import onnx
 
-from hipdnn_mlir_runtime.errors import ModelError
+from hipdnn_mlir_runtime.errors import ModelError, meant
 from hipdnn_mlir_runtime.expressions import Expressions, Size, names_in
 from hipdnn_mlir_runtime.limits import MAX_SIZE
 
 from ...dynamic.input_sizes import OPEN, Given, InputSizes, Shapes
+
+_RANGE = f"from 0 to {MAX_SIZE - 1}"
 
 
 def input_sizes(model: onnx.ModelProto, shapes: Shapes, where: str) -> InputSizes:
@@ -43,19 +45,42 @@ def resolved(declared: Mapping[str, tuple[int | str, ...] | None], shapes: Shape
     }
     fixed: dict[str, Given] = {}
     for name, given in shapes.items():
-        if isinstance(given, (int, str)) or given is None:
-            stated = OPEN if given is None else given
-            if fixed.setdefault(name, stated) != stated:
-                raise ModelError(f"{name!r} is given two sizes", where=where, got=f"{fixed[name]} and {stated}")
-        elif name not in declared:
-            raise ModelError(f"no input named {name!r}", where=where, expected=f"one of {', '.join(declared)}")
+        if name in known and (given is None or isinstance(given, (int, str))):
+            _fix(name, OPEN if given is None else given, fixed, where)
+        elif name in declared:
+            dims[name] = _replaced(name, dims[name], _listed(name, given, dims[name], where), fixed, where)
+        elif name in known:
+            got = "x".join(map(str, given if isinstance(given, Sequence) else [given])) or "none"
+            raise ModelError(f"dynamic dimension {name!r} takes one size", where=where, expected=f"{name}=4", got=got)
         else:
-            dims[name] = _replaced(name, dims[name], tuple(given), fixed, where)
-    for name in fixed:
-        if name not in known:
             expected = f"an input ({', '.join(declared)}) or a dynamic dimension ({', '.join(sorted(known)) or 'there is none'})"
-            raise ModelError(f"no input or dynamic dimension named {name!r}", where=where, expected=expected)
+            hint = meant(name, [*declared, *known]) or None
+            raise ModelError(f"no input or dynamic dimension named {name!r}", where=where, expected=expected, hint=hint)
     return _resolved(dims, fixed, where)
+
+
+def _fix(name: str, size: int | str, fixed: dict[str, Given], where: str) -> None:
+    """Note the size of a dynamic dimension in `fixed`."""
+    if isinstance(size, int) and not 0 <= size < MAX_SIZE:
+        message = f"dynamic dimension {name!r} cannot have this size"
+        raise ModelError(message, where=where, expected=_RANGE, got=str(size))
+    if fixed.setdefault(name, size) != size:
+        raise ModelError(f"{name!r} is given two sizes", where=where, got=f"{fixed[name]} and {size}")
+
+
+def _listed(
+    name: str, given: Sequence[Given] | Given, dims: tuple[int | str, ...] | None, where: str
+) -> tuple[Given, ...]:
+    """What the user says of an input as a list: one size by itself is that of an input with one dimension."""
+    if not (isinstance(given, (int, str)) or given is None):
+        return tuple(given)
+    if dims is None or len(dims) == 1:
+        return (given,)
+    form = ("x" if all(isinstance(size, int) for size in dims) else ",").join(map(str, dims))
+    symbol = next((size for size in dims if isinstance(size, str)), None)
+    single = "" if symbol is None else f", or one for a dynamic dimension, as {symbol}=4"
+    message = f"{given!r} is no list of the sizes of input {name!r}"
+    raise ModelError(message, where=where, expected=f"{len(dims)} sizes, as {name}={form}{single}")
 
 
 def _declared_dims(value: onnx.ValueInfoProto) -> tuple[int | str, ...] | None:
@@ -88,7 +113,8 @@ def _replaced(
             raise ModelError(message, where=where, expected="a number, a name or '?'", got=repr(size))
         if isinstance(size, int):
             if not 0 <= size < MAX_SIZE:
-                raise ModelError(f"input {name!r} cannot have the shape {shown}", where=where)
+                message = f"input {name!r} cannot have the shape {shown}"
+                raise ModelError(message, where=where, expected=f"sizes {_RANGE}")
             if old is not None and _is_promise(before, old, given) and fixed.setdefault(str(before), size) != size:
                 message = f"dimension {axis} of input {name!r} is {size}"
                 raise ModelError(

@@ -1,10 +1,6 @@
 // Data, numbers for people, and elements: every text of a model is set as text, never as markup.
 const data = JSON.parse(document.getElementById("data").textContent);
-const steps = data.steps;
-const firstStep = data.inputs.length;
-const firstOutput = firstStep + steps.length;
-const nodeCount = firstOutput + data.outputs.length;
-const hasTimes = data.times_us.length > 0;
+const GREY = "var(--c7)";
 const byId = (id) => document.getElementById(id);
 
 const bytesText = (count) => {
@@ -42,41 +38,35 @@ const make = (tag, properties = {}, ...children) => {
 };
 /** A text of the model, isolated so that its direction stays its own. */
 const own = (text) => make("bdi", {}, text);
+const pairs = (rows) => make("dl", { class: "pairs" }, ...rows.filter(([, value]) => value).flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, ...[value].flat())]));
+const chips = (names) => make("ul", { class: "chips" }, ...names.filter(Boolean).map((name) => make("li", {}, own(name))));
 
-// One colour per engine, in the order of first use; copies and what is no step are grey.
-const engines = [...new Set(steps.map((step) => engineOf(step)))];
-function engineOf(step) {
-  return step.kind === "execute" ? step.engine || "no engine named" : step.kind === "launch" ? "kernels" : "copies";
-}
-const GREY = "var(--c7)";
-const hues = new Map(engines.filter((name) => name !== "copies").map((name, index) => [name, `var(--c${Math.min(index, 6)})`]));
-const hueOf = (step) => hues.get(engineOf(step)) ?? GREY;
-
-// What lies in a buffer before the first step.
-const given = new Map();
-for (const port of data.inputs) given.set(port.buffer, { kind: "input", name: port.name });
-for (const weight of data.weights) given.set(weight.buffer, { kind: "weight", name: weight.name });
-const outputs = new Map(data.outputs.map((port) => [port.buffer, port.name]));
-
-const costs = {
-  time: { label: "time", text: timeText, of: (index) => data.times_us[index] },
-  flops: { label: "FLOPs", text: flopsText, of: (index) => steps[index].flops ?? 0 },
-  bytes: { label: "bytes moved", text: bytesText, of: (index) => steps[index].read_bytes + steps[index].written_bytes },
+/** A table whose columns sort: each has a title, a class, the value to sort by and the cell's content. */
+const drawTable = (table, rows, columns) => {
+  const body = make("tbody");
+  const heads = columns.map((column) => {
+    const head = make("th", { scope: "col", class: column.class });
+    const isText = !/\bn\b/.test(column.class ?? "");
+    head.append(column.value ? make("button", { type: "button", click: () => sort(column, head, isText) }, column.title) : column.title);
+    if (column.value) head.setAttribute("aria-sort", "none");
+    return head;
+  });
+  const lineOf = rows.map((row, index) => make("tr", { "data-row": index }, ...columns.map((column) => make("td", { class: column.class, hue: column.hue?.(row) }, ...[column.cell(row)].flat()))));
+  const sort = (column, head, isText) => {
+    const isDown = head.getAttribute("aria-sort") === "none" ? !isText : head.getAttribute("aria-sort") === "ascending";
+    heads.forEach((other) => { if (other.hasAttribute("aria-sort")) other.setAttribute("aria-sort", "none"); });
+    head.setAttribute("aria-sort", isDown ? "descending" : "ascending");
+    const compare = (a, b) => (isText ? String(a).localeCompare(String(b), "en", { numeric: true }) : a - b);
+    const order = [...rows.keys()].sort((a, b) => compare(column.value(rows[a]), column.value(rows[b])) * (isDown ? -1 : 1) || a - b);
+    body.append(...order.map((index) => lineOf[index]));
+  };
+  body.append(...lineOf);
+  table.replaceChildren(make("thead", {}, make("tr", {}, ...heads)), body);
 };
-if (!hasTimes) delete costs.time;
 
-/** The name of a node and the line below it. */
-const titleOf = (node) => {
-  if (node < firstStep) return [data.inputs[node].name, portText(data.inputs[node])];
-  if (node >= firstOutput) return [data.outputs[node - firstOutput].name, portText(data.outputs[node - firstOutput])];
-  return [steps[node - firstStep].operations || steps[node - firstStep].kind, steps[node - firstStep].nodes];
-};
-const portText = (port) => `${port.dtype} ${shapeText(port.dims)}`;
-const kindOf = (node) => (node < firstStep ? "input" : node >= firstOutput ? "output" : "step");
-const idOf = (node) => `${kindOf(node)}-${node - (node < firstStep ? 0 : node >= firstOutput ? firstOutput : firstStep)}`;
-const nodeOf = (id) => {
-  const match = /^(input|step|output)-(\d+)$/.exec(id);
-  if (!match) return null;
-  const node = Number(match[2]) + { input: 0, step: firstStep, output: firstOutput }[match[1]];
-  return node < nodeCount && idOf(node) === id ? node : null;
-};
+const bar = (share) => make("i", { style: { width: `${(100 * share).toFixed(2)}%` } });
+const shortened = (text) => own(text.length > 300 ? `${text.slice(0, 300)}…` : text);
+
+/** The large numbers at the top: a name, a value and a line below it each. */
+const drawNumberRows = (rows) =>
+  byId("numbers").replaceChildren(...rows.filter(Boolean).map(([name, value, more]) => make("div", {}, make("dt", {}, name), make("dd", {}, value, make("small", {}, more)))));

@@ -2,16 +2,8 @@
 const stepLink = (index, text = `step ${index}`) =>
   make("button", { type: "button", class: "linkish", title: titleOf(firstStep + index).join("\n").slice(0, 600), click: () => select(firstStep + index, { scroll: "auto" }) }, text);
 const stepLinks = (indices) => indices.flatMap((index, place) => (place ? [", ", stepLink(index, String(index))] : [stepLink(index, String(index))]));
-const pairs = (rows) => make("dl", { class: "pairs" }, ...rows.filter(([, value]) => value).flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, ...[value].flat())]));
-const chips = (names) => make("ul", { class: "chips" }, ...names.filter(Boolean).map((name) => make("li", {}, own(name))));
 
-const showDetail = (node) => {
-  const panel = byId("detail");
-  panel.classList.toggle("picked", node !== null);
-  panel.replaceChildren(...(node === null ? overall() : kindOf(node) === "step" ? ofStep(node - firstStep) : ofPort(node)));
-  if (node !== null) panel.prepend(make("button", { type: "button", class: "close", "aria-label": "Close", click: () => select(null) }, "×"));
-  panel.scrollTop = 0;
-};
+const detailOf = (node) => (node === null ? overall() : isPort(node) ? ofPort(node) : ofStep(node - firstStep));
 
 const overall = () => {
   const rows = [...hues.keys(), ...(engines.includes("copies") ? ["copies"] : [])].map((name) => {

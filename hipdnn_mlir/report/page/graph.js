@@ -1,4 +1,6 @@
-// The graph: nodes are buttons in a scrolled box, edges lines behind them.
+// A graph: nodes are buttons in a scrolled box, edges lines behind them. The page's own script says what a node is: `titleOf`, `kindOf`, `idOf`,
+// `nodeOf`, `isPort`, `colourOf`, `detailOf`, `onSelect` and `legend`.
+const nodeCount = data.layout.nodes.length;
 const view = byId("view");
 const stage = byId("stage");
 const nodes = [];
@@ -28,7 +30,6 @@ const drawGraph = () => {
   data.layout.nodes.forEach(([x, y], node) => nodes.push(makeNode(node, x, y)));
   stage.append(...nodes);
   drawLegend();
-  drawMeasures();
 };
 
 /** A line through points: straight down, or bent between two points that lie beside each other. */
@@ -45,38 +46,26 @@ const curve = (points) =>
 
 const makeNode = (node, x, y) => {
   const [title, text] = titleOf(node);
-  const isStep = kindOf(node) === "step";
-  const step = steps[node - firstStep];
-  const label = `${kindOf(node)} ${isStep ? node - firstStep : ""} ${title.slice(0, 200)}`;
+  const label = `${isPort(node) ? kindOf(node) : idOf(node).replace("-", " ")} ${title.slice(0, 200)}`;
   return make(
     "button",
     {
-      type: "button", class: isStep ? "node" : "node port", hue: isStep ? hueOf(step) : GREY, title: `${title}\n${text}`.slice(0, 600), "aria-label": label, "data-node": idOf(node),
+      type: "button", class: isPort(node) ? "node port" : "node", hue: colourOf(node), title: `${title}\n${text}`.slice(0, 600), "aria-label": label, "data-node": idOf(node),
       tabIndex: node === 0 ? 0 : -1, click: () => select(node), keydown: (event) => walk(event, node), focus: () => keepInView(node),
       style: { left: `${x - half.width}px`, top: `${y - half.height}px`, width: `${2 * half.width}px`, height: `${2 * half.height}px` },
     },
-    make("b", { dir: "auto" }, title.slice(0, 200)), make("span", { dir: "auto" }, text.slice(0, 200)), isStep ? make("i") : null,
+    make("b", { dir: "auto" }, title.slice(0, 200)), make("span", { dir: "auto" }, text.slice(0, 200)), isPort(node) ? null : make("i"),
   );
 };
 
-const drawLegend = () => {
-  const rows = [...hues].map(([name, hue]) => [name, hue]);
-  if (engines.includes("copies")) rows.push(["copies", GREY]);
-  byId("legend").append(...rows.map(([name, hue]) => make("li", { hue }, make("i"), own(name))));
-};
+const drawLegend = () => byId("legend").replaceChildren(...legend().map(([name, hue]) => make("li", { hue }, make("i"), own(name))));
 
-const drawMeasures = () => {
-  const choice = byId("measure");
-  choice.append(...Object.entries(costs).map(([value, cost]) => make("option", { value }, cost.label)));
-  const draw = () => {
-    const values = steps.map((_, index) => costs[choice.value].of(index));
-    const most = Math.max(...values, 1e-9);
-    values.forEach((value, index) => {
-      nodes[firstStep + index].lastChild.style.width = `${(value / most) * (2 * half.width - 5)}px`;
-    });
-  };
-  choice.addEventListener("change", draw);
-  draw();
+const showDetail = (node) => {
+  const panel = byId("detail");
+  panel.classList.toggle("picked", node !== null);
+  panel.replaceChildren(...detailOf(node));
+  if (node !== null) panel.prepend(make("button", { type: "button", class: "close", "aria-label": "Close", click: () => select(null) }, "×"));
+  panel.scrollTop = 0;
 };
 
 /** Zoom so that the point of the box at (x, y) stays where it is. */
@@ -115,8 +104,7 @@ const select = (node, { focus = true, scroll = "" } = {}) => {
   nodes.forEach((element, index) => { element.tabIndex = index === (node ?? 0) ? 0 : -1; });
   selected = node;
   showDetail(node);
-  markRow(node);
-  markBlocks(node);
+  onSelect(node);
   if (node === null) return history.replaceState(null, "", "#graph");
   nodes[node].classList.add("on");
   links[node].edges.forEach((edge) => { lines[edge].classList.add("on"); byId("edges").append(lines[edge]); });
@@ -180,7 +168,7 @@ const drawOverview = () => {
   const colour = (name) => style.getPropertyValue(name.replace(/^var\(|\)$/g, ""));
   context.scale(ratio, ratio);
   data.layout.nodes.forEach(([x, y], node) => {
-    context.fillStyle = colour(kindOf(node) === "step" ? hueOf(steps[node - firstStep]) : GREY);
+    context.fillStyle = colour(colourOf(node));
     context.fillRect((x - half.width) * overviewScale, (y - half.height) * overviewScale, Math.max(2, 2 * half.width * overviewScale), Math.max(1, 2 * half.height * overviewScale));
   });
   const scale = overviewScale / zoom;

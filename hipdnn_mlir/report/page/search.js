@@ -1,10 +1,5 @@
-// Search: each word must be somewhere in what a node shows or reads.
-const texts = Array.from({ length: nodeCount }, (_, node) => {
-  const parts = [...titleOf(node), idOf(node)];
-  const step = steps[node - firstStep];
-  if (step) parts.push(step.engine, step.module, data.plans[node - firstStep], ...step.operands.map((operand) => given.get(operand.buffer)?.name ?? outputs.get(operand.buffer) ?? ""));
-  return parts.join("\n").toLowerCase();
-});
+// Search: each word must be somewhere in what the page's own script says of a node (`textOf`).
+const texts = Array.from({ length: nodeCount }, (_, node) => textOf(node).toLowerCase());
 let matches = [];
 let current = -1;
 

@@ -1,31 +1,4 @@
-// Tables: of steps, of weights, of inputs and outputs.
-
-/** A table whose columns sort: each has a title, a class, the value to sort by and the cell's content. */
-const drawTable = (table, rows, columns) => {
-  const body = make("tbody");
-  const heads = columns.map((column) => {
-    const head = make("th", { scope: "col", class: column.class });
-    const isText = !/\bn\b/.test(column.class ?? "");
-    head.append(column.value ? make("button", { type: "button", click: () => sort(column, head, isText) }, column.title) : column.title);
-    if (column.value) head.setAttribute("aria-sort", "none");
-    return head;
-  });
-  const lineOf = rows.map((row, index) => make("tr", { "data-row": index }, ...columns.map((column) => make("td", { class: column.class, hue: column.hue?.(row) }, ...[column.cell(row)].flat()))));
-  const sort = (column, head, isText) => {
-    const isDown = head.getAttribute("aria-sort") === "none" ? !isText : head.getAttribute("aria-sort") === "ascending";
-    heads.forEach((other) => { if (other.hasAttribute("aria-sort")) other.setAttribute("aria-sort", "none"); });
-    head.setAttribute("aria-sort", isDown ? "descending" : "ascending");
-    const compare = (a, b) => (isText ? String(a).localeCompare(String(b), "en", { numeric: true }) : a - b);
-    const order = [...rows.keys()].sort((a, b) => compare(column.value(rows[a]), column.value(rows[b])) * (isDown ? -1 : 1) || a - b);
-    body.append(...order.map((index) => lineOf[index]));
-  };
-  body.append(...lineOf);
-  table.replaceChildren(make("thead", {}, make("tr", {}, ...heads)), body);
-};
-
-const bar = (share) => make("i", { style: { width: `${(100 * share).toFixed(2)}%` } });
-const shortened = (text) => own(text.length > 300 ? `${text.slice(0, 300)}…` : text);
-
+// Tables of a program: its steps, weights, inputs and outputs.
 const drawSteps = () => {
   const rows = steps.map((step, index) => ({ ...step, index, time: data.times_us[index], moved: step.read_bytes + step.written_bytes }));
   const cost = Object.values(costs)[0];

@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from hipdnn_mlir_runtime.errors import ModelError, Reject
 from hipdnn_mlir_runtime.precision import UNCHANGED
 
-from ...compiler.compile import ModelLike
+from ...compiler.compile import ModelLike, read_source
 from ...compiler.lower import lower
 from ...dynamic.input_sizes import Shapes
-from ...frontend.model_file import read_model
 from ...ir.blocks import functions, operations
 from ...ir.dialect import GraphOp, LaunchOp
 from ...ir.imported import Imported
@@ -40,13 +39,13 @@ def region_texts(
         ModelError: Another model than the program's, or as for `compile`.
         PassError: A defect of this compiler.
     """
-    file = read_model(model)
-    if file.sha256 != digest:
+    source = read_source(model)
+    if source.sha256 != digest:
         raise ModelError(
             "not the model that the program was made from",
             where=str(model) if not isinstance(model, bytes) else None,
             expected=f"SHA-256 {digest}",
-            got=file.sha256,
+            got=source.sha256,
             hint="give the model as it was compiled, or leave it out",
         )
     texts: dict[str, list[str]] = {}
@@ -59,7 +58,7 @@ def region_texts(
                 if isinstance(op, GraphOp | LaunchOp):
                     texts.setdefault(node_name(op), []).append(_body(op))
 
-    lower(file.proto, target=target, precision=precision, shapes=shapes, external=file.external, look=look)
+    lower(source, target=target, precision=precision, shapes=shapes, look=look)
     return {nodes: "\n\n".join(dict.fromkeys(found)) for nodes, found in texts.items()}
 
 

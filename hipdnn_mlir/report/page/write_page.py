@@ -1,33 +1,30 @@
-"""Facts about a program as one HTML file: no address in it leads anywhere else."""
+"""Facts about a program as one HTML file."""
 
 from __future__ import annotations
 
-import html
-import json
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
-from string import Template
 
-from hipdnn_mlir_runtime.errors import HipdnnMlirError
-
+from .document import document, write_text
 from .facts import Facts, read_facts
-from .layout import NODE_HEIGHT, NODE_WIDTH
 
-SCRIPTS = ("base.js", "graph.js", "search.js", "detail.js", "memory.js", "tables.js", "start.js")
-"""In the order in which the page runs them."""
+_SCRIPTS = (
+    "base.js",
+    "program.js",
+    "graph.js",
+    "search.js",
+    "detail.js",
+    "memory.js",
+    "tables.js",
+    "controls.js",
+    "start.js",
+)
+_SECTIONS = {"graph": "Graph", "memory": "Memory", "steps": "Steps", "weights": "Weights", "about": "About"}
 
 
 def page_html(facts: Facts) -> str:
-    """The page: template, style, scripts and data in one text."""
-    script = "\n".join(_part(name) for name in SCRIPTS)
-    data = {**facts.to_dict(), "node_width": NODE_WIDTH, "node_height": NODE_HEIGHT}
-    return Template(_part("page.html")).substitute(
-        title=html.escape(_printable(facts.model)),
-        style=_part("page.css"),
-        script=f'(() => {{\n"use strict";\n{script}}})();',
-        data=_in_script(json.dumps(data, separators=(",", ":"))),
-    )
+    """The page about a program."""
+    return document(facts.model, "program.html", _SCRIPTS, facts.to_dict(), _SECTIONS)
 
 
 def write_page(
@@ -57,24 +54,5 @@ def write_page(
         HipdnnMlirError: The page cannot be written.
     """
     facts = read_facts(Path(program), sizes=sizes, times_us=times_us, torch_ir=torch_ir)
-    try:
-        Path(output).write_text(page_html(facts), encoding="utf-8")
-    except OSError as error:
-        raise HipdnnMlirError(
-            f"cannot write: {error.strerror}", where=str(output), hint="choose another folder"
-        ) from error
+    write_text(output, page_html(facts))
     return facts
-
-
-def _part(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _in_script(text: str) -> str:
-    """JSON that cannot end the script element it stands in. `json` writes all beyond ASCII as escapes."""
-    return text.replace("<", "\\u003c")
-
-
-def _printable(text: str) -> str:
-    """A name as UTF-8 can hold it."""
-    return text.encode("utf-8", "replace").decode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +16,12 @@ COMPILER_DEFECT = 3
 
 NO_ROW = "no-row"
 """Rule of rejects of operators that the op table has not."""
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """Return ``did you mean ...?`` with the known word that is most like one that is not; empty where none is."""
+    near = difflib.get_close_matches(word, [*known], n=1)
+    return f"did you mean {near[0]}?" if near else ""
 
 
 @dataclass(frozen=True)

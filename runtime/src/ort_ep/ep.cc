@@ -1,9 +1,11 @@
 #include "ep.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <unordered_map>
 
+#include "atomic_file.h"
 #include "memory/sync_stream.h"
 #include "names.h"
 
@@ -113,6 +115,7 @@ void Ep::get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
   std::erase_if(nodes, [&](const OrtNode* node) { return is_own_context(ort_, node); });
   // Bodies of control flow stay with their node.
   if (nodes.empty() || is_nested(ort_, graph)) return;
+  if (!failure_) failure_ = no_keys();
   if (failure_) return claim(support, {nodes.front()});
   try {
     if (nodes.size() < node_count) return leave_rest(nodes, node_count);
@@ -121,6 +124,13 @@ void Ep::get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
     failure_ = error.what();
     claim(support, {nodes.front()});
   }
+}
+
+std::optional<std::string> Ep::no_keys() const {
+  if (settings_.options.cache_keys.empty() || (compiler_->has_cache() && !settings_.context.is_enabled)) return std::nullopt;
+  return "option 'cache_keys' has no effect: " +
+         std::string(settings_.context.is_enabled ? "a model that is compiled ahead is not kept by its keys"
+                                                  : "nothing is kept where cache_limit_mb is 0, HIPDNN_MLIR_EXTENSIONS is set, or there is no folder");
 }
 
 void Ep::leave_rest(const std::vector<const OrtNode*>& nodes, std::size_t node_count) const {
@@ -197,11 +207,17 @@ void Ep::compile_all(std::span<const OrtGraph* const> graphs, std::span<const Or
     made.push_back(compile(graphs[i], fused_nodes[i], context_nodes == nullptr ? nullptr : &context));
     contexts.emplace_back(context, ort_.api->ReleaseNode);
   }
+  if (!settings_.options.cache_keys.empty()) write_keys();
   // Nothing fails any more: ONNX Runtime takes everything or nothing.
   for (std::size_t i = 0; i < graphs.size(); ++i) {
     infos[i] = made[i].release();
     if (context_nodes != nullptr) context_nodes[i] = contexts[i].release();
   }
+}
+
+void Ep::write_keys() const {
+  const std::string text = nlohmann::json{{"made_from", to_json(compiler_->key_parts())}, {"programs", keys_}}.dump(1) + "\n";
+  write_atomically(settings_.options.cache_keys, std::as_bytes(std::span(text)));
 }
 
 NodeSignature Ep::signature_of(const OrtNode* fused_node) const {
@@ -239,6 +255,11 @@ std::unique_ptr<FusedNode> Ep::compile(const OrtGraph* graph, const OrtNode* fus
   const Interface interface{inputs_of(ort_, fused_node), outputs_of(ort_, fused_node)};
   const bool is_static = std::all_of(signature.inputs.begin(), signature.inputs.end(), [](const NodeValue& value) { return value.type.is_static(); });
   const EncodedModel model = encode_model(ort_, graph, interface, Weights::included, known_dims_);
+  if (!settings_.options.cache_keys.empty()) {
+    const ProgramKey key = compiler_->program_key(model, !is_static);
+    keys_.push_back({{"node", signature.node}, {"nodes", nodes.size()}, {"model", key.model}, {"sizes", key.sizes}, {"key", key.key}});
+    return std::make_unique<UnrunnableNode>(ort_, "node '" + signature.node + "' is not compiled: the option 'cache_keys' asks for keys alone");
+  }
   if (!is_static) return compile_dynamic(graph, model, signature, context_node);
   const CompiledModel compiled = compiler_->compile(model, signature.node);
   std::unique_ptr<FusedNode> node = make_fused(compiled.program, signature);
@@ -282,7 +303,9 @@ std::unique_ptr<FusedNode> Ep::make_fused(std::shared_ptr<const hipdnn_rt::Dynam
   const hipdnn_rt::Device& device = *settings_.device.device;
   if (settings_.context.is_enabled && !device.runs(program->target())) {
     check_arguments(*program, signature);
-    return std::make_unique<AheadNode>(ort_, signature.node, program->target(), device.target());
+    return std::make_unique<UnrunnableNode>(ort_, "node '" + signature.node + "' is compiled ahead for target '" + program->target() +
+                                                      "', this session's device runs '" + device.target() +
+                                                      "': load the compiled model on a machine with that device");
   }
   NodeSettings settings = node_settings();
   const bool rounds = !settings_.options.tf32 && program->allows_tf32();

@@ -65,6 +65,9 @@ class Ep final : public OrtEp {
   void compile_all(std::span<const OrtGraph* const> graphs, std::span<const OrtNode* const> fused_nodes, OrtNodeComputeInfo** infos,
                    OrtNode** context_nodes);
   std::unique_ptr<FusedNode> compile(const OrtGraph* graph, const OrtNode* fused_node, OrtNode** context_node);
+  /// Why the option for keys has no effect, if so.
+  std::optional<std::string> no_keys() const;
+  void write_keys() const;
   std::unique_ptr<FusedNode> compile_dynamic(const OrtGraph* graph, const EncodedModel& model, const NodeSignature& signature, OrtNode** context_node);
   void put_in_context(const OrtGraph* graph, const NodeSignature& signature, std::span<const std::byte> container, OrtNode** context_node);
   /// The node of a program. One for another device, of a model that is compiled ahead, cannot run.
@@ -85,6 +88,8 @@ class Ep final : public OrtEp {
   std::string compatibility_;
   std::unique_ptr<Profile> profile_;
   std::shared_ptr<Listeners> listeners_ = std::make_shared<Listeners>();
+  /// Of the programs that this session would look for, where keys alone are asked for.
+  std::vector<nlohmann::json> keys_;
   /// Of values that the model declares with sizes which they need not have.
   KnownDims known_dims_;
   /// Why the session must not come about. ONNX Runtime takes failures from Compile alone, so GetCapability leaves it here.

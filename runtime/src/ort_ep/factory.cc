@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
 
 #include "memory/allocator.h"
@@ -127,14 +128,10 @@ void Factory::offer_devices(const OrtHardwareDevice* const* devices, std::size_t
   const auto add = [&](OrtEpDevice* device) {
     if (device != nullptr) offers[(*offer_count)++] = device;
   };
-  for (std::size_t i = 0; i < count && *offer_count < capacity; ++i) {
-    if (ort_.api->HardwareDevice_Type(devices[i]) == OrtHardwareDeviceType_CPU) add(offer(devices[i], {"host", 0, false}));
-  }
-  if (is_virtual_) {
-    if (*offer_count < capacity) add(offer_gpu(make_hardware(kVendors.front(), true), {"host", 0, true}));
-    return;
-  }
-  for (const Vendor& vendor : kVendors) {
+  // GPUs come first: of a provider that a session names without a device, ONNX Runtime takes the first. One place is left for the CPU.
+  const std::size_t gpu_capacity = capacity == 0 ? 0 : capacity - 1;
+  if (is_virtual_ && gpu_capacity > 0) add(offer_gpu(make_hardware(kVendors.front(), true), {"host", 0, true}));
+  for (const Vendor& vendor : is_virtual_ ? std::span<const Vendor>() : std::span<const Vendor>(kVendors)) {
     std::vector<const OrtHardwareDevice*> gpus;
     std::copy_if(devices, devices + count, std::back_inserter(gpus), [&](const OrtHardwareDevice* device) {
       return ort_.api->HardwareDevice_Type(device) == OrtHardwareDeviceType_GPU && ort_.api->HardwareDevice_VendorId(device) == vendor.id;
@@ -142,9 +139,12 @@ void Factory::offer_devices(const OrtHardwareDevice* const* devices, std::size_t
     // ONNX Runtime and the port number GPUs alike unless the port is told otherwise by its environment; neither names the other's. What ONNX
     // Runtime finds is what the display system has, which in a container is often nothing.
     const std::size_t usable = count_gpus(vendor, !gpus.empty());
-    for (std::size_t i = 0; i < usable && *offer_count < capacity; ++i) {
+    for (std::size_t i = 0; i < usable && *offer_count < gpu_capacity; ++i) {
       add(try_offer_gpu(vendor, i < gpus.size() ? gpus[i] : make_hardware(vendor, false), static_cast<int>(i)));
     }
+  }
+  for (std::size_t i = 0; i < count && *offer_count < capacity; ++i) {
+    if (ort_.api->HardwareDevice_Type(devices[i]) == OrtHardwareDeviceType_CPU) add(offer(devices[i], {"host", 0, false}));
   }
 }
 

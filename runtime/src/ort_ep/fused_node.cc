@@ -20,10 +20,7 @@ FusedNode::FusedNode(const Ort& ort) : OrtNodeComputeInfo{}, ort_(ort) {
   ReleaseState = [](OrtNodeComputeInfo*, void*) noexcept {};
 }
 
-void AheadNode::run(OrtKernelContext*) {
-  throw hipdnn_rt::ProgramError("node '" + node_ + "' is compiled ahead for target '" + target_ + "', this session's device runs '" + own_target_ +
-                                "': load the compiled model on a machine with that device");
-}
+void UnrunnableNode::run(OrtKernelContext*) { throw hipdnn_rt::ProgramError(reason_); }
 
 SizedNode::SizedNode(const NodeSettings& settings, NodeSignature signature)
     : FusedNode(settings.ort), settings_(settings), signature_(std::move(signature)), programs_(settings.max_specializations) {}

@@ -39,19 +39,15 @@ class StaticNode final : public FusedNode {
   std::unique_ptr<NodeProgram> program_;
 };
 
-/// A node of a model that is compiled ahead for a device that this session does not run on.
-class AheadNode final : public FusedNode {
+/// A node of a session that does not run: of a model that is compiled ahead for another device, or whose keys alone are wanted.
+class UnrunnableNode final : public FusedNode {
  public:
-  /// `own_target` is what the session's device runs.
-  AheadNode(const Ort& ort, std::string node, std::string target, std::string own_target)
-      : FusedNode(ort), node_(std::move(node)), target_(std::move(target)), own_target_(std::move(own_target)) {}
-  /// Throws ProgramError.
+  UnrunnableNode(const Ort& ort, std::string reason) : FusedNode(ort), reason_(std::move(reason)) {}
+  /// Throws ProgramError with the reason.
   void run(OrtKernelContext* context) override;
 
  private:
-  std::string node_;
-  std::string target_;
-  std::string own_target_;
+  std::string reason_;
 };
 
 /// What the nodes of one session that are fused have in common.

@@ -1,24 +1,24 @@
 #include "model_compiler.h"
 
-#include <dlfcn.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "storage/mapped_file.h"
 #include "storage/sha256.h"
 #include "support/memory_file.h"
+#include "support/slow_notice.h"
 
 namespace hipdnn_ep {
 namespace {
 
 constexpr std::uint64_t kLengthBytes = 8;
+/// What a session may take to compile, all in all, before a line says that it does.
+constexpr std::chrono::seconds kQuietTime(5);
 /// Cache entries: a placement, a program, and why there is no program for all sizes.
 constexpr const char* kPlaced = "json";
 constexpr const char* kCompiled = "hipdnn";
@@ -55,25 +55,6 @@ std::string content_key_of(const EncodedModel& model) {
   digest.update(model.proto);  // states the place and size of each weight
   for (const EncodedModel::Weight& weight : model.weights) digest.update(weight.data);
   return digest.hex_digest();
-}
-
-/// What this very build of the library is: it is installed together with the compiler.
-std::string build_identity() {
-  Dl_info info{};
-  struct stat status {};
-  if (dladdr(reinterpret_cast<const void*>(&build_identity), &info) == 0 || stat(info.dli_fname, &status) != 0) return HIPDNN_MLIR_VERSION;
-  return std::string(HIPDNN_MLIR_VERSION) + " " + std::to_string(status.st_size) + " " + std::to_string(status.st_mtim.tv_sec) + "." +
-         std::to_string(status.st_mtim.tv_nsec);
-}
-
-/// What the CPU can do: a library on the CPU may take a graph on one and refuse it on another.
-std::string cpu_identity() {
-  std::ifstream info("/proc/cpuinfo");
-  std::string identity;
-  for (std::string line; std::getline(info, line) && !line.empty();) {
-    if (line.starts_with("model name") || line.starts_with("flags")) identity += line;
-  }
-  return identity;
 }
 
 PlacedModel read_placement(const nlohmann::json& result) {
@@ -117,19 +98,24 @@ ModelCompiler::ModelCompiler(CompilerService& service, const Options& options, s
       target_(std::move(target)),
       logger_(logger),
       cache_(open_cache(options)),
-      identity_(build_identity() + "\n" + library + "\n" + cpu_identity()) {}
+      parts_(make_key_parts(target_, options_.precision, library)) {}
 
 bool ModelCompiler::reads_cache() const {
   return cache_.has_value() && options_.dump_ir.empty() && options_.compiler != "none";
 }
 
-std::string ModelCompiler::key_of(const char* action, const std::string& content_key, const std::string& detail) const {
-  hipdnn_rt::Sha256 digest;
-  for (const std::string& part : {std::string(action), identity_, target_, options_.precision, content_key, detail}) {
-    digest.update(part);
-    digest.update(std::string_view("\0", 1));
-  }
-  return digest.hex_digest();
+nlohmann::json ModelCompiler::ask(const nlohmann::json& request, std::span<const int> descriptors) const {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  const auto tell = [this] {
+    if (is_told_.exchange(true)) return;
+    const std::string later = cache_ ? "later sessions find the result in " + cache_->directory().string() : "no cache is used, so each session takes as long";
+    logger_.warning("compiling for target '" + target_ + "' takes longer than " + std::to_string(kQuietTime.count()) + " s; " + later);
+  };
+  const SlowNotice notice(std::max(kQuietTime - waited_.load(), Clock::duration::zero()), tell);
+  nlohmann::json result = service_.request(compiler_options(options_), request, descriptors);
+  waited_ = waited_.load() + (Clock::now() - start);
+  return result;
 }
 
 void ModelCompiler::store(const std::string& key, const char* suffix, std::span<const std::byte> bytes) const {
@@ -173,14 +159,14 @@ PlacedModel ModelCompiler::place(const EncodedModel& model) const {
                          {"placement", options_.placement},
                          {"dynamic_fallback", options_.dynamic_fallback}};
   if (!options_.buckets.empty()) request["buckets"] = options_.buckets;
-  const std::string key = key_of("place", digest.hex_digest(), request.dump());
+  const std::string key = make_key("place", parts_, digest.hex_digest(), request.dump());
   if (options_.explain_file.empty()) {
     if (std::optional<PlacedModel> found = find_placed(key)) return *std::move(found);
   } else {  // behind the key: the placement is the same
     request["explain_file"] = std::filesystem::absolute(options_.explain_file).string();
   }
   const MemoryFile file = write_image(model, false);
-  const nlohmann::json result = service_.request(compiler_options(options_), request, std::array{file.fd()});
+  const nlohmann::json result = ask(request, std::array{file.fd()});
   PlacedModel placed = read_placement(result);
   const std::string text = result.dump();
   store(key, kPlaced, std::as_bytes(std::span(text)));
@@ -203,15 +189,20 @@ std::optional<CompiledModel> ModelCompiler::find_compiled(const std::string& key
   }
 }
 
+ProgramKey ModelCompiler::program_key(const EncodedModel& model, bool is_dynamic) const {
+  const bool has_buckets = is_dynamic && !options_.buckets.empty();
+  const std::string content = content_key_of(model), sizes = has_buckets ? "buckets " + nlohmann::json(options_.buckets).dump() : "";
+  return {content, sizes, make_key("compile", parts_, content, sizes)};
+}
+
 CompiledModel ModelCompiler::compile(const EncodedModel& model, const std::string& name) const {
-  const std::string key = key_of("compile", content_key_of(model), "");
+  const std::string key = program_key(model, false).key;
   if (std::optional<CompiledModel> found = find_compiled(key)) return *std::move(found);
   return request_program(key, write_image(model, true), name, {});
 }
 
 CompiledModel ModelCompiler::compile_dynamic(const EncodedModel& model, const std::string& name) const {
-  const std::string buckets = options_.buckets.empty() ? "" : "buckets " + nlohmann::json(options_.buckets).dump();
-  const std::string key = key_of("compile", content_key_of(model), buckets);
+  const std::string key = program_key(model, true).key;
   if (std::optional<CompiledModel> found = find_compiled(key)) return *std::move(found);
   if (const std::optional<std::string> reason = find_text(key, kRefused)) throw NoDynamicProgram(*reason);
   try {
@@ -225,7 +216,7 @@ CompiledModel ModelCompiler::compile_dynamic(const EncodedModel& model, const st
 }
 
 CompiledModel ModelCompiler::compile(const ModelImage& image, const std::string& name, const InputShapes& shapes) const {
-  const std::string key = key_of("compile", image.content_key, nlohmann::json(shapes).dump());
+  const std::string key = make_key("compile", parts_, image.content_key, nlohmann::json(shapes).dump());
   if (std::optional<CompiledModel> found = find_compiled(key)) return *std::move(found);
   return request_program(key, image.file, name, shapes);
 }
@@ -237,7 +228,7 @@ CompiledModel ModelCompiler::request_program(const std::string& key, const Memor
   if (!shapes.empty()) request["shapes"] = shapes;
   if (shapes.empty() && !options_.buckets.empty()) request["buckets"] = options_.buckets;
   if (!options_.dump_ir.empty()) request["dump_ir"] = options_.dump_ir + "/" + name;
-  service_.request(compiler_options(options_), request, std::array{image.fd(), output.fd()});
+  ask(request, std::array{image.fd(), output.fd()});
   output.seal_size();
   const auto mapping = std::make_shared<const Mapping>(output.map(MemoryFile::Access::read_only));
   CompiledModel compiled{hipdnn_rt::DynamicProgram::parse_container(mapping->bytes(), mapping), mapping->bytes()};

@@ -1,6 +1,8 @@
 // Turns models into placements and programs: asks the caches, then the Python compiler.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -9,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cache_key.h"
 #include "logger.h"
 #include "model_encoder.h"
 #include "options.h"
@@ -60,6 +63,15 @@ struct ModelImage {
   std::string content_key;
 };
 
+/// The key of a program, and what is its own of what that was made from.
+struct ProgramKey {
+  /// SHA-256 of the model and its weights.
+  std::string model;
+  /// The buckets, where there are any.
+  std::string sizes;
+  std::string key;
+};
+
 /// Safe to use from several threads.
 class ModelCompiler {
  public:
@@ -76,16 +88,23 @@ class ModelCompiler {
   /// Compile a model with dynamic dimensions, which become the program's. Throws NoDynamicProgram beside what `compile` throws.
   CompiledModel compile_dynamic(const EncodedModel& model, const std::string& name) const;
 
+  /// The key under which the cache keeps the program of a model.
+  ProgramKey program_key(const EncodedModel& model, bool is_dynamic) const;
+  /// What keys depend on beside models.
+  const KeyParts& key_parts() const { return parts_; }
+  bool has_cache() const { return cache_.has_value(); }
+
   /// For a model without a dynamic program: keep it as an image, and compile it when a run brings its shapes.
   ModelImage make_image(const EncodedModel& model) const;
   CompiledModel compile(const ModelImage& image, const std::string& name, const InputShapes& shapes) const;
 
  private:
-  std::string key_of(const char* action, const std::string& content_key, const std::string& detail) const;
   std::optional<PlacedModel> find_placed(const std::string& key) const;
   std::optional<CompiledModel> find_compiled(const std::string& key) const;
   std::optional<std::string> find_text(const std::string& key, const char* suffix) const;
   CompiledModel request_program(const std::string& key, const MemoryFile& image, const std::string& name, const InputShapes& shapes) const;
+  /// The compiler's answer. Where sessions wait for it, a line in the log says so once.
+  nlohmann::json ask(const nlohmann::json& request, std::span<const int> descriptors) const;
   void store(const std::string& key, const char* suffix, std::span<const std::byte> bytes) const;
   bool reads_cache() const;
 
@@ -94,8 +113,10 @@ class ModelCompiler {
   std::string target_;
   Logger logger_;
   std::optional<hipdnn_rt::DiskCache> cache_;
-  /// What results depend on beside model and settings.
-  std::string identity_;
+  KeyParts parts_;
+  /// What the compiler has taken so far, and whether the log has said that this is long.
+  mutable std::atomic<std::chrono::steady_clock::duration> waited_{};
+  mutable std::atomic<bool> is_told_ = false;
 };
 
 }  // namespace hipdnn_ep

@@ -73,16 +73,18 @@ std::array<timespec, 2> used_now() {
 struct Entry {
   std::time_t seconds;
   long nanoseconds;
-  std::string path;
+  std::string name;
   std::uint64_t bytes;
+  bool is_trusted;
 
-  auto order() const { return std::tie(seconds, nanoseconds, path); }
+  auto order() const { return std::tie(seconds, nanoseconds, name); }
+  std::string key() const { return name.substr(0, kKeyDigits); }
+  std::string suffix() const { return name.substr(kKeyDigits + 1); }
 };
 
-/// The cache's entries. Leftovers of dead writers are deleted on the way.
-std::vector<Entry> list_and_sweep(const fs::path& directory) {
+/// The cache's entries, those used latest first. Leftovers of dead writers are deleted on the way.
+std::vector<Entry> list_and_sweep(const fs::path& directory, std::error_code& error) {
   std::vector<Entry> entries;
-  std::error_code error;
   const std::time_t now = std::time(nullptr);
   for (fs::directory_iterator file(directory, error); !error && file != fs::directory_iterator(); file.increment(error)) {
     const std::string name = file->path().filename().string();
@@ -90,11 +92,12 @@ std::vector<Entry> list_and_sweep(const fs::path& directory) {
     struct stat status {};
     if (!(is_partial || is_entry_name(name)) || lstat(file->path().c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
     if (!is_partial) {
-      entries.push_back({status.st_mtim.tv_sec, status.st_mtim.tv_nsec, file->path().string(), static_cast<std::uint64_t>(status.st_size)});
+      entries.push_back({status.st_mtim.tv_sec, status.st_mtim.tv_nsec, name, static_cast<std::uint64_t>(status.st_size), is_trusted_owner(status)});
     } else if (status.st_mtim.tv_sec + kPartialLifetimeSeconds < now) {
       unlink(file->path().c_str());
     }
   }
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return b.order() < a.order(); });
   return entries;
 }
 
@@ -145,28 +148,40 @@ std::string DiskCache::store(std::string_view key, std::string_view suffix, std:
 
 std::vector<std::string> DiskCache::newest(std::string_view suffix, std::size_t most) const {
   if (!distrust(directory_).empty()) return {};
-  std::vector<Entry> entries = list_and_sweep(directory_);
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return b.order() < a.order(); });
+  std::error_code error;
   std::vector<std::string> keys;
-  for (const Entry& entry : entries) {
-    const std::string name = fs::path(entry.path).filename().string();
-    if (keys.size() < most && name.substr(kKeyDigits + 1) == suffix) keys.push_back(name.substr(0, kKeyDigits));
+  for (const Entry& entry : list_and_sweep(directory_, error)) {
+    if (keys.size() < most && entry.suffix() == suffix) keys.push_back(entry.key());
   }
   return keys;
 }
 
-void DiskCache::remove(std::string_view key, std::string_view suffix) const { unlink(path_of(key, suffix).c_str()); }
+std::vector<CacheEntry> DiskCache::entries() const {
+  if (const std::string reason = distrust(directory_); !reason.empty()) throw InputError(reason);
+  constexpr double kSecondsPerNanosecond = 1e-9;
+  std::error_code error;
+  std::vector<CacheEntry> entries;
+  for (const Entry& entry : list_and_sweep(directory_, error)) {
+    const double used_s = static_cast<double>(entry.seconds) + kSecondsPerNanosecond * static_cast<double>(entry.nanoseconds);
+    if (entry.is_trusted) entries.push_back({entry.key(), entry.suffix(), entry.bytes, used_s});
+  }
+  if (error) throw InputError(directory_.string() + ": " + error.message());
+  return entries;
+}
+
+bool DiskCache::remove(std::string_view key, std::string_view suffix) const { return unlink(path_of(key, suffix).c_str()) == 0; }
 
 void DiskCache::evict(const fs::path& newest) const {
-  std::vector<Entry> entries = list_and_sweep(directory_);
+  std::error_code error;
+  const std::vector<Entry> entries = list_and_sweep(directory_, error);
   std::uint64_t total = 0;
   for (const Entry& entry : entries) total += entry.bytes;
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.order() < b.order(); });
-  for (const Entry& entry : entries) {
+  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
     if (total <= max_bytes_) return;
-    if (entry.path == newest.string()) continue;
+    const fs::path path = directory_ / entry->name;
+    if (path == newest) continue;
     // Another process may have been faster; the bytes are gone either way.
-    if (unlink(entry.path.c_str()) == 0 || errno == ENOENT) total -= entry.bytes;
+    if (unlink(path.c_str()) == 0 || errno == ENOENT) total -= entry->bytes;
   }
 }
 

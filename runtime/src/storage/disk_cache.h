@@ -12,6 +12,15 @@
 
 namespace hipdnn_rt {
 
+/// What a cache shows of an entry.
+struct CacheEntry {
+  std::string key;
+  std::string suffix;
+  std::uint64_t bytes;
+  /// When it was last stored or found, in seconds since 1970.
+  double used_s;
+};
+
 /// Entries `<key>.<suffix>` in one directory; the key is a SHA-256 in hexadecimal of all that determines the content, so that an entry is
 /// never changed, only replaced by its equal. Immutable; any number of threads and processes may use a directory at once: a writer's entry
 /// appears as a whole or not at all, however the writer ends.
@@ -39,8 +48,12 @@ class DiskCache {
   /// Keys of the entries of a suffix, at most so many, those used latest first. Fit to be looked for; another process may evict them.
   std::vector<std::string> newest(std::string_view suffix, std::size_t most) const;
 
-  /// Deletes an entry, if it is there and can be deleted.
-  void remove(std::string_view key, std::string_view suffix) const;
+  /// All entries, those used latest first; they do not count as used by that. Throws InputError for a directory that is not there, cannot be read
+  /// or is not to be trusted.
+  std::vector<CacheEntry> entries() const;
+
+  /// Deletes an entry; whether there was one that could be deleted.
+  bool remove(std::string_view key, std::string_view suffix) const;
 
  private:
   /// Throws Error for a key or suffix that is none; this is a mistake in the calling code.

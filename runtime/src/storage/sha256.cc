@@ -107,8 +107,10 @@ bool Sha256::has_instructions() {
   unsigned ebx = 0;
   unsigned ecx = 0;
   unsigned edx = 0;
-  constexpr unsigned sha_bit = 1U << 29;  // leaf 7, EBX
-  return __builtin_cpu_supports("sse4.1") != 0 && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (ebx & sha_bit) != 0;
+  constexpr unsigned sse4_1_bit = 1U << 19;  // leaf 1, ECX
+  constexpr unsigned sha_bit = 1U << 29;     // leaf 7, EBX
+  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0 || (ecx & sse4_1_bit) == 0) return false;
+  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (ebx & sha_bit) != 0;
 }
 
 [[gnu::target("sha,sse4.1")]] void Sha256::compress_with_instructions(State& state, const std::byte* blocks, std::size_t count) {

@@ -212,6 +212,31 @@ void test_ignored_when_an_entry_is_not_the_users() {
   }
 }
 
+void test_all_entries_shown_without_being_used() {
+  const TemporaryFolder folder;
+  const DiskCache cache(folder.path(), kRoomy);
+  for (int number : {1, 2, 3}) store(cache, number, content(number, static_cast<std::size_t>(number)));
+  set_age(*cache.find(key(1), "bin"), std::chrono::hours(1));
+  write_file(folder.path() / "notes.txt", "mine");
+  fs::create_symlink(folder.path() / "notes.txt", folder.path() / (key(4) + ".bin"));
+  for (int round = 0; round < 2; ++round) {
+    const auto entries = cache.entries();
+    check::equal(entries.size(), std::size_t{3});
+    check::equal(entries.front().key, key(3));
+    check::equal(entries.back().key, key(1));
+    check::equal(entries.back().bytes, std::uint64_t{1});
+    check::that(entries.back().used_s < entries.front().used_s - 3000, "listed, an entry counts as used");
+  }
+  check::that(cache.remove(key(1), "bin"), "an entry is not deleted");
+  check::that(!cache.remove(key(1), "bin"), "an entry is deleted twice");
+  try {
+    static_cast<void>(DiskCache(folder.path() / "none", kRoomy).entries());
+    check::that(false, "a folder that is not there has entries");
+  } catch (const hipdnn_rt::InputError& error) {
+    check::contains(error.what(), "No such file");
+  }
+}
+
 void test_only_whole_entries_when_writers_are_killed() {
   const TemporaryFolder folder;
   const fs::path directory = folder.path() / "cache";
@@ -302,6 +327,7 @@ void test_default_directory_when_variables_vary() {
 void add_disk_cache_cases(check::Suite& suite) {
   suite.add("disk cache: found when stored", test_found_when_stored);
   suite.add("disk cache: entries listed from the one used last", test_entries_listed_from_the_one_used_last);
+  suite.add("disk cache: all entries shown without being used", test_all_entries_shown_without_being_used);
   suite.add("disk cache: refused when the key is none", test_refused_when_the_key_is_none);
   suite.add("disk cache: least recently used evicted when over the bound", test_least_recently_used_evicted_when_over_the_bound);
   suite.add("disk cache: not stored when larger than the bound", test_not_stored_when_larger_than_the_bound);

@@ -48,8 +48,8 @@ class Difference:
     constant: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-able form."""
-        return asdict(self)
+        """Return a JSON-able form; where agreement says nothing, ``within`` is None."""
+        return {**asdict(self), "within": None if self.within and self.constant else self.within}
 
 
 def read_array(path: Path) -> Array:
@@ -112,17 +112,38 @@ def compare(output: str, got: Array, want: Array, rtol: float | None = None, ato
     atol = default_atol if atol is None else atol
     if got.shape != want.shape or got.dtype != want.dtype:
         return Difference(output, np.inf, np.inf, rtol, atol, within=False)
-    a, b = got.astype(np.float64), want.astype(np.float64)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    with np.errstate(invalid="ignore"):
-        delta = np.where(same, 0.0, np.abs(a - b))
-    delta = np.where(np.isnan(delta), np.inf, delta)
-    magnitude = np.where(np.isfinite(b), np.abs(b), 0.0)
+    delta, magnitude = _deltas(got, want)
     relative = delta / np.maximum(magnitude, atol or 1.0)
     within = bool(np.all(delta <= atol + rtol * magnitude))
     return Difference(
         output, float(delta.max(initial=0.0)), float(relative.max(initial=0.0)), rtol, atol, within=within
     )
+
+
+def distances(got: Array, want: Array) -> tuple[float, float]:
+    """Return the largest difference over the largest magnitude of ``want``, and the ratio of the root mean squares.
+
+    What is equal, NaN included, does not differ; what is not finite on one side only is infinitely far. Of integers and booleans both
+    are the share of elements that differ. Arrays of other dims are infinitely far.
+    """
+    if got.shape != want.shape:
+        return np.inf, np.inf
+    if want.dtype.kind in "iub":
+        share = float(np.mean(got != want)) if want.size else 0.0
+        return share, share
+    delta, magnitude = _deltas(got, want)
+    scale, rms = float(magnitude.max(initial=0.0)), float(np.sqrt(np.mean(magnitude**2))) if want.size else 0.0
+    largest, mean = float(delta.max(initial=0.0)), float(np.sqrt(np.mean(delta**2))) if want.size else 0.0
+    return largest / (scale or 1.0), mean / (rms or 1.0)
+
+
+def _deltas(got: Array, want: Array) -> tuple[Array, Array]:
+    """Return per element the difference and the reference's magnitude: no difference between NaNs, and 0 for what is not finite."""
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    with np.errstate(invalid="ignore"):
+        delta = np.where(same, 0.0, np.abs(a - b))
+    return np.where(np.isnan(delta), np.inf, delta), np.where(np.isfinite(b), np.abs(b), 0.0)
 
 
 def is_constant(want: Array, other: Array | None, is_same: Callable[[Array, Array], bool]) -> bool:
@@ -162,3 +183,12 @@ class OutputError:
     def within(self) -> bool:
         """Whether the largest error is within the tolerance."""
         return self.largest <= self.tolerance
+
+    @property
+    def verdict(self) -> bool | None:
+        """What that says of the program: nothing where it is within, and constant."""
+        return None if self.within and self.constant else self.within
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-able form."""
+        return {**asdict(self), "within": self.verdict}

@@ -12,7 +12,8 @@ from typing import Any
 from ..errors import ModelError
 from ..session.options import SessionOptions
 from ..session.session import Session
-from .competitors import COMPETITORS
+from .arrays import Array, compare
+from .competitors import COMPETITORS, Competitor
 from .inputs import Given, Inputs
 from .measure import PAUSE_S
 from .tables import table
@@ -121,37 +122,57 @@ def benchmark(
     duration_s: float,
     batch: int | None,
     session: SessionOptions,
+    rtol: float | None = None,
+    atol: float | None = None,
 ) -> Benchmark:
     """Time a program, in turns with others.
 
     Args:
         program: The program file.
         inputs: What is said of inputs; all are random by default.
-        model: The ONNX file that the others run.
+        model: The ONNX or `.pt2` file that the others run.
         against: Names in ``COMPETITORS``.
         warmup_s: Seconds of runs of each that are not timed.
         duration_s: Seconds of timed runs of each.
         batch: Size of the first dim of the inputs; None where they are static, or for 1.
         session: Options of our session; the others get its threads.
+        rtol: Relative tolerance on the results of the others, or None for the element type's.
+        atol: Absolute tolerance, or None for the element type's.
 
     Raises:
-        ModelError: Another is not installed, or refuses the model; the inputs have another batch size.
+        ModelError: Another is not installed, or refuses the model, or has other results; the inputs have another batch size.
     """
     loaded = Session(program, **session)
     if batch is not None:
         inputs = replace(inputs, sizes={**inputs.sizes, **_batch_sizes(loaded, batch)})
     feeds = Inputs(loaded, inputs).draw()
     names = [port.name for port in loaded.outputs]
+    outputs = dict(zip(names, loaded.run(None, feeds), strict=True))
     subjects: dict[str, Callable[[], object]] = {OURS: lambda: loaded.run(None, feeds)}
     for name in against:
         if model is None:
-            hint = "name the model: --reference MODEL.onnx"
-            raise ModelError("a program file does not hold its ONNX model", where="--against", hint=hint)
-        other = COMPETITORS[name]
-        subjects[other.title] = other.prepare(model, names, feeds, session.get("threads", 0))
+            hint = "name the model: --reference MODEL"
+            raise ModelError("a program file does not hold its model", where="--against", hint=hint)
+        for other in COMPETITORS[name](model, names, feeds, session.get("threads", 0)):
+            _check_results(outputs, other, rtol, atol)
+            subjects[other.title] = other.run
     first_dims = {array.shape[0] if array.ndim else 1 for array in feeds.values()}
     items = first_dims.pop() if len(first_dims) == 1 else 1
     return summarized(measured(subjects, warmup_s, duration_s), items)
+
+
+def _check_results(outputs: Mapping[str, Array], other: Competitor, rtol: float | None, atol: float | None) -> None:
+    """Refuse to time what computes something else."""
+    for (name, got), want in zip(outputs.items(), other.results, strict=True):
+        found = compare(name, got, want, rtol, atol)
+        if not found.within:
+            raise ModelError(
+                f"output {name!r} differs from that of {other.title}, so nothing is timed",
+                where="--against",
+                expected=f"|got - want| <= {found.atol:g} + {found.rtol:g} * |want|",
+                got=f"a difference of {found.absolute:.2g}",
+                hint="see run --compare, or give --rtol and --atol",
+            )
 
 
 def _batch_sizes(session: Session, batch: int) -> dict[str, int]:

@@ -26,11 +26,13 @@ class Argument:
     Attributes:
         name: Its name in ``given``.
         help: What it is.
+        patterns: Of the files that it may be, for shells.
         check: Returns the path to use; raises ModelError where the command has no use for it.
     """
 
     name: str
     help: str
+    patterns: tuple[str, ...] = ()
     check: Callable[[Path], Path] = lambda path: path
 
 

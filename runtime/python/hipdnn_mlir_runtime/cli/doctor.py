@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .. import _runtime
+from ..errors import ModelError
 from ..session.devices import DeviceInfo, list_devices
+from .cache import entries_of
 from .command import GROUP, version_of
+from .render import bytes_text, counted
 from .tables import emphasized, table
 
 Status = Literal["ok", "note", "problem"]
@@ -171,9 +174,14 @@ def _cache() -> Iterator[Finding]:
         fix = "set HOME or XDG_CACHE_HOME, or the option cache_dir"
         yield Finding("cache", "problem", "there is no folder for compiled models and plans", fix)
         return
-    files = [path for path in Path(folder).rglob("*") if path.is_file()]
-    size = sum(path.stat().st_size for path in files)
-    yield Finding("cache", "ok", f"{folder}: {len(files)} entries, {size / 2**20:.1f} MiB")
+    try:
+        entries = entries_of(Path(folder))
+    except ModelError as error:
+        yield Finding("cache", "problem", f"{error}: nothing is kept", "set XDG_CACHE_HOME, or the option cache_dir")
+        return
+    size = sum(entry.bytes for entry in entries)
+    text = f"{folder}: {counted(entries, 'entry', 'entries')}, {bytes_text(size)} (hipdnn-mlir cache list)"
+    yield Finding("cache", "ok", text)
     above = next(path for path in (Path(folder), *Path(folder).parents) if path.exists())
     if not os.access(above, os.W_OK):
         yield Finding(

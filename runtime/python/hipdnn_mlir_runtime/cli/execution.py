@@ -1,4 +1,4 @@
-"""One use of a program from the command line: inputs, a run, timing, and comparison with ONNX Runtime."""
+"""One use of a program from the command line: inputs, a run, timing, and comparison with ONNX Runtime or PyTorch."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ from typing import Any
 from .. import _runtime
 from ..errors import HipdnnMlirError, ModelError
 from ..precision import TF32
+from ..pytorch import is_exported
 from ..session.devices import open_device
 from ..session.options import SessionOptions, device_options
 from ..session.profiling.profile import Profile, profile
 from ..session.recovery import Refusals
 from ..session.session import Session
-from . import arrays, render
+from . import arrays, pytorch, render
 from .arrays import Array, Difference
 from .inputs import Given, Inputs
 from .measure import Timing, interleave
 
 RunReference = Callable[[Mapping[str, Array]], Sequence[Array]]
-_HERE, _ORT = "hipdnn-mlir", "ONNX Runtime CPU"
+_HERE = "hipdnn-mlir"
+REFERENCES = {"ort": "ONNX Runtime CPU", "torch": "PyTorch CPU"}
+"""What computes references -> what tables call it."""
 
 
 @dataclass(frozen=True)
@@ -32,17 +35,19 @@ class Options:
     Attributes:
         inputs: What is said of inputs.
         output: The ``.npz`` file to write, or None.
-        reference: The ONNX model to compare with on ONNX Runtime, or None.
+        reference: The model to compare with, or None.
+        compare: What runs that model: a name in ``REFERENCES``.
         rtol: Relative tolerance, or None for the element type's.
         atol: Absolute tolerance, or None for the element type's.
         repeat: Timed runs.
         is_profiled: Whether each step is timed, too.
-        session: Options of the session; its threads are ONNX Runtime's too.
+        session: Options of the session; its threads are the reference's too.
     """
 
     inputs: Given = field(default_factory=Given)
     output: Path | None = None
     reference: Path | None = None
+    compare: str = "ort"
     rtol: float | None = None
     atol: float | None = None
     repeat: int = 0
@@ -52,12 +57,21 @@ class Options:
 
 @dataclass(frozen=True)
 class Report:
-    """Outputs of a run, and what was asked about them."""
+    """Outputs of a run, and what was asked about them.
+
+    Attributes:
+        outputs: By name.
+        differences: From the reference, where one was asked for.
+        timings: Of the program and of the reference, where asked for.
+        profile: Of the program, where asked for.
+        reference: What tables call the reference.
+    """
 
     outputs: Mapping[str, Array]
     differences: Sequence[Difference]
     timings: Mapping[str, Timing]
     profile: Profile | None = None
+    reference: str = ""
 
     @property
     def is_within_tolerance(self) -> bool:
@@ -67,7 +81,7 @@ class Report:
     def __str__(self) -> str:
         parts = [render.outputs(self.outputs)]
         if self.differences:
-            parts.append(render.differences(self.differences, _ORT))
+            parts.append(render.differences(self.differences, self.reference))
         if self.timings:
             parts.append(render.timings(self.timings))
         if self.profile is not None:
@@ -101,14 +115,14 @@ def execute(program: Path, options: Options) -> Report:
     subjects: dict[str, Callable[[], object]] = {_HERE: lambda: session.run(None, feeds)}
     differences: list[Difference] = []
     if options.reference is not None:
-        run_reference = reference_runner(options.reference, names, options.session.get("threads", 0))
+        run_reference = reference_runner(options.compare, options.reference, names, options.session.get("threads", 0))
         differences = _compared(outputs, run_reference, feeds, inputs.draw_others(feeds), options)
-        subjects[_ORT] = partial(run_reference, feeds)
+        subjects[REFERENCES[options.compare]] = partial(run_reference, feeds)
     if options.output is not None:
         arrays.write_arrays(options.output, outputs)
     timings = interleave(subjects, options.repeat) if options.repeat else {}
     profiled = profile(session, feeds) if options.is_profiled else None
-    return Report(outputs, differences, timings, profiled)
+    return Report(outputs, differences, timings, profiled, REFERENCES[options.compare])
 
 
 def _compared(
@@ -142,17 +156,24 @@ def refusals_of(target: str, precision: str, given: SessionOptions) -> Refusals:
         return Refusals()  # what is wrong is an error where it matters
 
 
-def reference_runner(model: Path, names: Sequence[str], threads: int = 0) -> RunReference:
-    """Return a function that runs a model on ONNX Runtime's CPU provider, from inputs by name to outputs.
+def reference_runner(name: str, model: Path, names: Sequence[str], threads: int = 0) -> RunReference:
+    """Return a function that runs a model elsewhere on the CPU, from inputs by name to outputs.
 
     Args:
-        model: The ONNX file.
+        name: In ``REFERENCES``.
+        model: An ONNX or `.pt2` file.
         names: Outputs to return, in this order.
-        threads: Threads within a node; 0 for all.
+        threads: Threads of it; 0 for all.
 
     Raises:
-        ModelError: ONNX Runtime is not installed, or refuses the model; the function raises it where the inputs are refused.
+        ModelError: It is not installed, or refuses the model; the function raises it where the inputs are refused.
     """
+    return (pytorch.reference_runner if name == "torch" else _onnxruntime)(model, names, threads)
+
+
+def _onnxruntime(model: Path, names: Sequence[str], threads: int) -> RunReference:
+    if is_exported(model):
+        raise ModelError("ONNX Runtime runs no PyTorch programs", where=str(model), hint="compare with torch")
     try:
         import onnxruntime as ort
     except ImportError as error:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import BY_NAME
-from ..errors import ModelError
+from ..errors import ModelError, meant
 from ..expressions import Expressions, names_in
 from ..session.arrays import Port
 from ..session.session import Session
@@ -169,7 +169,13 @@ def _check_sizes(ports: Sequence[Port], symbols: Sequence[str], sizes: Mapping[s
             expected = (
                 f"an input ({', '.join(inputs)}) or a dynamic dimension ({', '.join(symbols) or 'there is none'})"
             )
-            raise ModelError(f"no input or size named {name!r}", where="--shape", expected=expected)
+            hint = meant(name, [*inputs, *symbols]) or None
+            raise ModelError(
+                f"no input or dynamic dimension named {name!r}", where="--shape", expected=expected, hint=hint
+            )
+        if name not in inputs and not isinstance(given, (int, str)):
+            message = f"dynamic dimension {name!r} takes one size"
+            raise ModelError(message, where="--shape", expected=f"{name}=4", got=f"{len(given)} sizes")
         dims = _listed(given)
         unsaid = [size for size in dims if not isinstance(size, int)]
         if unsaid:

@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import COMPILER_DEFECT, USER_ERROR, HipdnnMlirError, ModelError
 from ..precision import TF32, UNCHANGED
+from ..pytorch import SUFFIX
 from .command import Argument, Command, find_compiler, needed_compiler, use_program
 from .needs import is_program
 from .options import session_options
 from .parser import parse
+from .progress import working
 
 if TYPE_CHECKING:
     from ..session.profiling.profile import Profile
@@ -40,6 +42,7 @@ def run(given: SimpleNamespace) -> int:
         inputs=Given(given.inputs, given.ranges, given.shapes if is_program(model) else {}, given.seed),
         output=given.output,
         reference=_reference_model(model, given.compare, given.reference),
+        compare=given.compare or "ort",
         rtol=rtol if given.rtol is None else given.rtol,
         atol=atol if given.atol is None else given.atol,
         repeat=given.repeat,
@@ -52,11 +55,13 @@ def run(given: SimpleNamespace) -> int:
 
 
 def bench(given: SimpleNamespace) -> int:
-    """Measure latency and throughput of a model or a program, beside ONNX Runtime or OpenVINO where asked."""
+    """Measure latency and throughput of a model or a program, beside ONNX Runtime, OpenVINO or PyTorch where asked."""
+    from .arrays import tolerances
     from .bench import benchmark
     from .inputs import Given
 
     model: Path = given.model
+    rtol, atol = tolerances(given.precision)
     report = use_program(
         given,
         lambda program: benchmark(
@@ -68,6 +73,8 @@ def bench(given: SimpleNamespace) -> int:
             duration_s=given.duration,
             batch=given.batch,
             session=session_options(given),
+            rtol=rtol if given.rtol is None else given.rtol,
+            atol=atol if given.atol is None else given.atol,
         ),
     )
     show(given, report.to_dict, lambda: str(report))
@@ -142,30 +149,79 @@ def doctor(given: SimpleNamespace) -> int:
     return 1 if found.problems else 0
 
 
+def cache_list(given: SimpleNamespace) -> int:
+    """List what is kept: programs that ONNX Runtime's provider compiled, plans; with sizes and when each was last used."""
+    from . import cache
+
+    folder = cache.folder_of(given)
+    with working(f"reading {folder}", quiet=given.quiet):
+        data = cache.list_report(folder)
+    show(given, lambda: data, lambda: cache.list_text(data))
+    return 0
+
+
+def cache_show(given: SimpleNamespace) -> int:
+    """Show all about one entry."""
+    from . import cache
+
+    data = cache.show_report(cache.folder_of(given), str(given.key))
+    show(given, lambda: data, lambda: cache.show_text(data))
+    return 0
+
+
+def cache_prune(given: SimpleNamespace) -> int:
+    """Delete entries, without a question: those not used for some time, those of a kind, or all."""
+    from . import cache
+
+    data = cache.prune_report(cache.folder_of(given), kinds=given.kind, older_than=given.older_than, is_all=given.all)
+    show(given, lambda: data, lambda: cache.prune_text(data))
+    return 0
+
+
+def cache_key(given: SimpleNamespace) -> int:
+    """Show the keys under which ONNX Runtime's provider looks for a model's programs; nothing is compiled."""
+    from .cache_key import key_report, key_text
+
+    with working(f"asking ONNX Runtime about {given.model.name}", quiet=given.quiet):
+        data = key_report(given)
+    show(given, lambda: data, lambda: key_text(data))
+    return 0
+
+
 def show(given: SimpleNamespace, data: Callable[[], Mapping[str, Any]], text: Callable[[], str]) -> None:
     """Print a result: JSON where ``--json`` is given, else the text."""
     sys.stdout.write((json.dumps(data(), indent=2) if given.json else text()) + "\n")
 
 
 def _program_path(path: Path) -> Path:
-    if path.suffix == ".onnx":
+    kind = {".onnx": "an ONNX model", SUFFIX: "an exported PyTorch program"}.get(path.suffix)
+    if kind is not None:
         hint = f"compile it first (hipdnn-mlir compile {path}), or see where its nodes run (hipdnn-mlir explain {path})"
-        raise ModelError("an ONNX model", where=str(path), expected="a program file (.hipdnn)", hint=hint)
+        raise ModelError(kind, where=str(path), expected="a program file (.hipdnn)", hint=hint)
     return path
 
 
+def _program(name: str) -> Argument:
+    return Argument(name, "Program file.", ("*.hipdnn",), _program_path)
+
+
+_MODEL_OR_PROGRAM = Argument("model", "ONNX file, .pt2 file or program file.", ("*.onnx", "*.pt2", "*.hipdnn"))
 COMMANDS = (
-    Command("run", run, (Argument("model", "ONNX file or program file."),)),
-    Command("bench", bench, (Argument("model", "ONNX file or program file."),)),
-    Command("profile", profile, (Argument("model", "ONNX file or program file."),)),
-    Command("inspect", inspect, (Argument("program", "Program file.", _program_path),)),
+    Command("run", run, (_MODEL_OR_PROGRAM,)),
+    Command("bench", bench, (_MODEL_OR_PROGRAM,)),
+    Command("profile", profile, (_MODEL_OR_PROGRAM,)),
+    Command("inspect", inspect, (_program("program"),)),
     Command(
         "diff",
         diff,
-        (Argument("first", "Program file.", _program_path), Argument("second", "Program file.", _program_path)),
+        (_program("first"), _program("second")),
     ),
     Command("devices", devices),
     Command("doctor", doctor),
+    Command("cache list", cache_list),
+    Command("cache show", cache_show, (Argument("key", "First digits of the entry's key."),)),
+    Command("cache prune", cache_prune),
+    Command("cache key", cache_key, (Argument("model", "ONNX file.", ("*.onnx",)),)),
 )
 
 
@@ -179,14 +235,14 @@ def all_commands() -> tuple[Command, ...]:
 
 
 def _reference_model(model: Path, compare: str | None, reference: Path | None) -> Path | None:
-    """Return the ONNX file to compare with, if any."""
+    """Return the model to compare with, if any."""
     if compare is None:
         return None
     if reference is None and is_program(model):
         raise ModelError(
-            "a program file does not hold its ONNX model",
+            "a program file does not hold its model",
             where="--compare",
-            hint="name the model: --reference UNCHANGED.onnx",
+            hint="name the model: --reference MODEL",
         )
     return reference or model
 

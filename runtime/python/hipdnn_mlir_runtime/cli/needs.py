@@ -43,7 +43,7 @@ def _has_no_child(given: Mapping[str, Any]) -> tuple[str, str] | None:
 
 def _compares_nothing(given: Mapping[str, Any]) -> tuple[str, str] | None:
     option = "--compare" if "compare" in given else "--against"
-    return None if given[option[2:]] else ("nothing is compared", f"add {option} ort")
+    return None if given[option[2:]] else ("nothing is compared", f"add {option} ort, or torch for a .pt2 file")
 
 
 def _makes_no_page(given: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -56,7 +56,7 @@ def _makes_no_view(given: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _has_no_model(given: Mapping[str, Any]) -> tuple[str, str] | None:
-    return None if given["reference"] is not None else ("none is given", "add --reference MODEL.onnx")
+    return None if given["reference"] is not None else ("none is given", "add --reference MODEL")
 
 
 NEEDS = {

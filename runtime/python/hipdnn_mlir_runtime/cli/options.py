@@ -70,6 +70,23 @@ def session_options(given: SimpleNamespace) -> SessionOptions:
     return cast("SessionOptions", {name: value for name, value in vars(given).items() if name in names})
 
 
+def same_options(command: str, given: SimpleNamespace) -> list[str]:
+    """Return the options of sessions and of compiling with which another command does as this one was told, as on a command line."""
+    arguments: list[str] = []
+    for name, row in options_of(command).items():
+        value = vars(given).get(name, row.default)
+        is_shared = name in options_of("session") or "model" in row.needs
+        if not is_shared or value == row.default or (row.is_repeated and not value):
+            continue
+        if row.type == "flag":
+            arguments.append(row.flags[0] if value else f"--no-{row.flags[0][2:]}")
+            continue
+        texts = [f"{key}={text}" for key, text in value.items()] if row.type == "map" else value
+        for text in texts if row.is_repeated else [value]:
+            arguments += [row.flags[0], str(text)]
+    return arguments
+
+
 def parse_shapes(texts: list[str]) -> dict[str, tuple[Given, ...] | Given]:
     """Return what is said of sizes from texts such as ``x=1x3x224x224``, ``ids=batch,?`` or ``batch=4``; ``x=`` is a scalar.
 
@@ -80,8 +97,9 @@ def parse_shapes(texts: list[str]) -> dict[str, tuple[Given, ...] | Given]:
     for name, value in _pairs(texts, "--shape", SHAPE_FORM, empty=True).items():
         text = f"{name}={value}"
         parts = value.split(",") if "," in value else value.split("x") if re.fullmatch(r"[\dx?-]*", value) else [value]
-        if not all(re.fullmatch(r"\d+|\?|[A-Za-z_][\w.]*", part.strip()) for part in parts if value):
-            raise ModelError("bad sizes", where="--shape", expected=SHAPE_FORM, got=repr(text))
+        if not all(re.fullmatch(r"\d{1,30}|\?|[A-Za-z_][\w.]*", part.strip()) for part in parts if value):
+            hint = "? leaves a dimension dynamic" if any(part.strip().startswith("-") for part in parts) else None
+            raise ModelError("bad sizes", where="--shape", expected=SHAPE_FORM, got=repr(text), hint=hint)
         sizes = tuple(int(part) if part.isdigit() else part.strip() for part in parts) if value else ()
         shapes[name] = sizes[0] if len(sizes) == 1 else sizes
     return shapes
@@ -134,7 +152,7 @@ def parse_buckets(texts: list[str]) -> dict[str, list[int]]:
     """
     buckets: dict[str, list[int]] = {}
     for name, value in _pairs(texts, "--bucket", BUCKET_FORM).items():
-        if not re.fullmatch(r"-?\d{1,18}(,-?\d{1,18})*", value):
+        if not re.fullmatch(r"-?\d{1,30}(,-?\d{1,30})*", value):
             raise ModelError("bad value", where="--bucket", expected=BUCKET_FORM, got=repr(f"{name}={value}"))
         buckets[name] = [int(size) for size in value.split(",")]
     return buckets

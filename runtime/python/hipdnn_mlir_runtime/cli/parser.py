@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import difflib
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
-from ..errors import ModelError
+from ..errors import ModelError, meant
 from ..options import Option, options_of
 from .command import Command, needed_compiler, version_of
+from .completion import Mark, script
 from .needs import check_needs
 from .options import read
 
 PROGRAM = "hipdnn-mlir"
+_COMPLETION = "--print-completion"
+GROUPS = {"cache": "List and delete what is kept between processes: compiled programs, plans."}
+"""First words of commands that have two."""
 _KNOWN_ELSEWHERE = ("compile", "explain", "verify")
 """Commands of the compiler, to be told from words that mean nothing where it is not installed."""
 
@@ -39,32 +43,44 @@ def parse(commands: Sequence[Command], arguments: Sequence[str]) -> tuple[Comman
         SystemExit: Help or the version was asked for, and is printed.
     """
     by_name = {command.name: command for command in commands}
-    parser, parsers = _parsers(commands)
-    at = _command_at(arguments, by_name)
-    if at is None:
+    parser, parsers = parsers_of(commands)
+    group, rest = _taken(arguments, {name.partition(" ")[0] for name in by_name})
+    name, rest = (group, rest) if group in by_name else _member(parsers, group, rest)
+    if name not in by_name:
         _refuse(parser, by_name, arguments)
-    name = arguments[at]
-    found, unknown = parsers[name].parse_known_args([*arguments[:at], *arguments[at + 1 :]])
+    found, unknown = parsers[name].parse_known_args(rest)
     if unknown:
         flags = [flag for row in options_of(name).values() for flag in row.flags]
         raise _unknown("option", unknown[0].partition("=")[0], flags, f"{PROGRAM} {name}")
     return by_name[name], _given(by_name[name], vars(found))
 
 
-def parsers_of(commands: Sequence[Command]) -> argparse.ArgumentParser:
-    """Return the parser of all commands, for what is made from it: completion of command lines, documents."""
-    return _parsers(commands)[0]
+def _taken(arguments: Sequence[str], words: Collection[str]) -> tuple[str, list[str]]:
+    """Return which of some words is meant, empty for none, and what else there is: the first word, or the first of these behind options."""
+    known = arguments[:1] if arguments and not arguments[0].startswith("-") else arguments
+    at = next((index for index, text in enumerate(known) if text in words), None)
+    return ("", [*arguments]) if at is None else (arguments[at], [*arguments[:at], *arguments[at + 1 :]])
 
 
-def _command_at(arguments: Sequence[str], commands: Mapping[str, Command]) -> int | None:
-    """Return which word is the command: the first one, or the first command behind options."""
-    if arguments and not arguments[0].startswith("-"):
-        return 0 if arguments[0] in commands else None
-    return next((index for index, text in enumerate(arguments) if text in commands), None)
+def _member(
+    parsers: Mapping[str, argparse.ArgumentParser], group: str, arguments: Sequence[str]
+) -> tuple[str, list[str]]:
+    """Return the command of a group, such as ``cache list``, and what else there is; say what is wrong where it is none of them."""
+    members = [name.partition(" ")[2] for name in parsers if name.startswith(f"{group} ")]
+    word, rest = _taken(arguments, members)
+    if group and not word:
+        parsers[group].parse_known_args([text for text in arguments if text in ("-h", "--help", "--version")])
+        unknown = next((text for text in arguments if not text.startswith("-")), None)
+        if unknown is not None:
+            raise _unknown("command", unknown, members, f"{PROGRAM} {group}")
+        raise ModelError("no command", where=group, expected=f"{group} {', '.join(members)}")
+    return f"{group} {word}", rest
 
 
 def _refuse(parser: argparse.ArgumentParser, commands: Mapping[str, Command], arguments: Sequence[str]) -> NoReturn:
     """Print help or the version where that is asked for; else say what is wrong."""
+    if any(text.partition("=")[0] == _COMPLETION for text in arguments):
+        parser.parse_known_args([*arguments])
     word = next((text for text in arguments if not text.startswith("-")), None)
     if word in _KNOWN_ELSEWHERE:
         needed_compiler(word)  # says why there is none
@@ -73,17 +89,31 @@ def _refuse(parser: argparse.ArgumentParser, commands: Mapping[str, Command], ar
     parser.parse_known_args([*arguments])
     unknown = next((text for text in arguments if text not in ("-v", "--verbose", "-q", "--quiet")), None)
     if unknown is not None:
-        raise _unknown("option", unknown, ["--help", "--version", "--quiet", "--verbose"], PROGRAM)
+        raise _unknown("option", unknown, ["--help", "--version", "--quiet", "--verbose", _COMPLETION], PROGRAM)
     raise ModelError("no command", expected=", ".join(commands), hint=f"see '{PROGRAM} --help'")
 
 
 def _unknown(kind: str, word: str, known: Sequence[str], program: str) -> ModelError:
-    near = difflib.get_close_matches(word, known, n=1)
-    meant = f"did you mean {near[0]}? " if near else ""
-    return ModelError(f"no such {kind}", where=word, hint=f"{meant}see '{program} --help'")
+    return ModelError(f"no such {kind}", where=word, hint=f"{meant(word, known)} see '{program} --help'".lstrip())
 
 
-def _parsers(commands: Sequence[Command]) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+class _PrintCompletion(argparse.Action):
+    """Prints what a shell reads to complete command lines, and ends, as help does."""
+
+    def __call__(self, parser: argparse.ArgumentParser, _namespace: object, values: Any, *_: object) -> None:
+        sys.stdout.write(script(lambda mark: parsers_of(self.const, mark)[0], values) + "\n")
+        parser.exit()
+
+
+def parsers_of(
+    commands: Sequence[Command], mark: Mark = lambda *_: None
+) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """Return the parser of the whole, and those of its commands by name, groups before their members.
+
+    Args:
+        commands: What they are made for.
+        mark: Called with every argument and option, and what it was made from.
+    """
     common = _Parser(add_help=False, allow_abbrev=False)
     common.add_argument("-v", "--verbose", action="store_true", help="Log to standard error.")
     common.add_argument("-q", "--quiet", action="store_true", help="Print results and errors alone.")
@@ -95,21 +125,37 @@ def _parsers(commands: Sequence[Command]) -> tuple[argparse.ArgumentParser, dict
         parents=[common],
         allow_abbrev=False,
     )
-    found = parser.add_subparsers(metavar="COMMAND", title="commands", dest="command", parser_class=_Parser)
+    parser.add_argument(
+        _COMPLETION,
+        action=_PrintCompletion,
+        const=commands,
+        choices=("bash", "zsh", "tcsh"),
+        help="Print what a shell needs to complete command lines.",
+    )
+    folders = {"": _subparsers(parser)}
     parsers: dict[str, argparse.ArgumentParser] = {}
+
+    def add(group: str, name: str, text: str) -> argparse.ArgumentParser:
+        made = folders[group].add_parser(name, help=text, description=text, parents=[common], allow_abbrev=False)
+        return parsers.setdefault(f"{group} {name}".strip(), made)
+
     for command in commands:
-        one = found.add_parser(
-            command.name, help=command.help, description=command.help, parents=[common], allow_abbrev=False
-        )
+        group, _, name = command.name.rpartition(" ")
+        if group not in folders:
+            folders[group] = _subparsers(add("", group, GROUPS[group]))
+        one = add(group, name, command.help)
         for argument in command.arguments:
-            one.add_argument(argument.name, type=Path, help=argument.help)
+            mark(one.add_argument(argument.name, type=Path, help=argument.help), argument)
         for row in options_of(command.name).values():
-            _declare(one, row)
-        parsers[command.name] = one
+            mark(_declare(one, row), row)
     return parser, parsers
 
 
-def _declare(parser: argparse.ArgumentParser, row: Option) -> None:
+def _subparsers(parser: argparse.ArgumentParser) -> Any:
+    return parser.add_subparsers(metavar="COMMAND", title="commands", dest="command", parser_class=_Parser)
+
+
+def _declare(parser: argparse.ArgumentParser, row: Option) -> argparse.Action:
     """Declare an option, as a text: what it means is read later, with errors that say what would have been right."""
     how: dict[str, Any] = {"dest": row.name, "help": _help(row), "default": argparse.SUPPRESS}
     if row.type == "flag" and row.default is True:
@@ -119,11 +165,11 @@ def _declare(parser: argparse.ArgumentParser, row: Option) -> None:
     else:
         how["metavar"] = row.form or {"integer": "N", "path": "FILE"}.get(row.type, "VALUE")
         how["action"] = "append" if row.is_repeated else "store"
-    parser.add_argument(*row.flags, **how)
+    return parser.add_argument(*row.flags, **how)
 
 
 def _help(row: Option) -> str:
-    default = "" if row.type == "flag" or row.default in (None, "", ()) else f" Default: {row.default}."
+    default = "" if row.type == "flag" or row.default in (None, "", (), []) else f" Default: {row.default}."
     return (row.help.replace("`", "'") + default).replace("%", "%%")
 
 

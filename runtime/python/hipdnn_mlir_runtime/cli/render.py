@@ -32,9 +32,14 @@ def bytes_text(count: int) -> str:
     return f"{size:.1f} GiB"
 
 
-def counted(things: Sequence[object], name: str) -> str:
-    """Return how many things there are: ``1 graph``, ``2 graphs``."""
-    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"
+def counted(things: Sequence[object], name: str, several: str = "") -> str:
+    """Return how many things there are: ``1 graph``, ``2 graphs``; ``several`` is a plural of its own."""
+    return f"{len(things)} {name if len(things) == 1 else several or name + 's'}"
+
+
+def ports_text(ports: Iterable[tuple[str, str, Sequence[int | str]]]) -> str:
+    """Return inputs or outputs, given by name, dtype and dims, in a line."""
+    return ", ".join(f"{name} {dtype} {_dims(dims)}" for name, dtype, dims in ports) or "none"
 
 
 def _dims(dims: Iterable[int | str]) -> str:

@@ -1,22 +1,17 @@
-"""Tables as plain text: columns side by side, one line a row, so that other programs can read them too."""
+"""Tables on a terminal: titles in bold, the last column folded to the line. Elsewhere they are plain, with a line for each row."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
-import textwrap
 from collections.abc import Collection, Sequence
 
-_GAP = "  "
-_LEAST_FOLDED = 30
-"""Characters below which a last column is not folded: it would be a column of syllables."""
+from ..tables import aligned
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], right: Collection[str] = ()) -> str:
     """Return a table under a title.
-
-    On a terminal the last column is folded where it is wider than the rest of the line.
 
     Args:
         title: What the rows are.
@@ -24,19 +19,9 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], 
         rows: A value for each column; shown by ``str``, on one line.
         right: Columns of numbers, which end at the same place.
     """
-    cells = [[" ".join(str(value).split()) for value in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
-    left = sum(widths[:-1]) + len(_GAP) * (len(columns) - 1)
-    room = shutil.get_terminal_size().columns - left
-    fold = sys.stdout.isatty() and room >= _LEAST_FOLDED
-    head = _line(columns, columns, widths, right)
-    lines = [emphasized(title), *([emphasized(head)] if head else [])]
-    for row in cells:
-        last = textwrap.wrap(row[-1], room, break_on_hyphens=False) if fold else []
-        first, *rest = last or [row[-1]]
-        lines.append(_line([*row[:-1], first], columns, widths, right))
-        lines += [" " * left + text for text in rest]
-    return "\n".join(lines)
+    line = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    head, lines = (1 if any(columns) else 0), aligned(columns, rows, right=right, line=line)
+    return "\n".join([*map(emphasized, (title, *lines[:head])), *lines[head:]])
 
 
 def emphasized(text: str, colour: str = "1") -> str:
@@ -47,11 +32,3 @@ def emphasized(text: str, colour: str = "1") -> str:
 def has_colours() -> bool:
     """Return whether standard output shows colours: a terminal, and the user has not set NO_COLOR."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def _line(row: Sequence[str], columns: Sequence[str], widths: Sequence[int], right: Collection[str]) -> str:
-    aligned = [
-        text.rjust(width) if column in right else text.ljust(width)
-        for text, column, width in zip(row, columns, widths, strict=True)
-    ]
-    return _GAP.join(aligned).rstrip()

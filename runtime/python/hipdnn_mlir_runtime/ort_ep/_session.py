@@ -1,4 +1,4 @@
-"""The usual way to the provider in one call."""
+"""The usual ways to the provider: by name, and as a device in one call."""
 
 from __future__ import annotations
 
@@ -11,6 +11,28 @@ if TYPE_CHECKING:
     import onnxruntime as ort
 
 _REGISTRATION = "hipdnn"
+
+
+def register() -> None:
+    """Register the library where it is not, so that sessions of this process find the provider by its name.
+
+    Then sessions are made as with the providers that ONNX Runtime brings::
+
+        ort_ep.register()
+        session = ort.InferenceSession("model.onnx", providers=["HipDNNExecutionProvider", "CPUExecutionProvider"])
+
+    Raises:
+        RuntimeError: This ONNX Runtime does not look for registered providers by name: it is older than 1.25.
+        FileNotFoundError: The installation lacks the library.
+    """
+    import onnxruntime as ort
+
+    _register_library()
+    if get_ep_name() not in ort.get_available_providers():
+        raise RuntimeError(
+            f"ONNX Runtime {ort.__version__} does not take {get_ep_name()} by name, 1.25 and later do: "
+            "use ort_ep.add_to_session_options, or update the package onnxruntime"
+        )
 
 
 def add_to_session_options(
@@ -33,10 +55,7 @@ def add_to_session_options(
         ValueError: The provider offers no such device.
         FileNotFoundError: The installation lacks the library.
     """
-    import onnxruntime as ort
-
-    if not _offers():
-        ort.register_execution_provider_library(_REGISTRATION, get_library_path())
+    _register_library()
     offers = _offers()
     wanted = [device] if device is not None else ["gpu", "cpu"]
     chosen = next((offer for kind in wanted for offer in offers if _kind(offer) == kind), None)
@@ -45,6 +64,13 @@ def add_to_session_options(
         raise ValueError(f"{get_ep_name()} offers no device of the kind {device!r} here: there are {kinds}")
     threads = str(session_options.intra_op_num_threads)
     session_options.add_provider_for_devices([chosen], {"threads": threads, **(options or {})})
+
+
+def _register_library() -> None:
+    import onnxruntime as ort
+
+    if not _offers():
+        ort.register_execution_provider_library(_REGISTRATION, get_library_path())
 
 
 def _offers() -> list[Any]:

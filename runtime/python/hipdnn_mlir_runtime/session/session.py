@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
 import json
-import logging
-import math
-import statistics
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -17,18 +11,15 @@ from typing import Any, Self, Unpack
 import numpy as np
 
 from .. import _runtime
-from ..errors import ModelError, PlanRefusedError, RefusedPlan
-from ..limits import MAX_SIZE
+from ..errors import ModelError
 from ..options import Settings, checked
 from .arrays import Array, Port, from_native, is_on_device, stream_address, to_input, to_output
-from .devices import forward_log, open_device
+from .devices import open_device
 from .options import SessionOptions, device_options
 from .padding import cut, padded
-from .recovery import Recovery, Refusals
-from .source import Source, known_of, read, without
-from .stats import Stats, StepProfile
-
-logger = logging.getLogger("hipdnn_mlir_runtime.session")
+from .source import Source, read
+from .specializations import Specializations
+from .stats import Stats
 
 
 class Session:
@@ -64,7 +55,7 @@ class Session:
     ) -> None:
         self._is_closed = False
         self._workers: ThreadPoolExecutor | None = None
-        self._capacity: int = checked("session", options)["max_specializations"]
+        capacity: int = checked("session", options)["max_specializations"]
         program = read(source)
         settings = device_options(
             options, options.get("port") or _runtime.port_for_target(program.target), is_tf32=program.allows_tf32
@@ -72,20 +63,12 @@ class Session:
         self._settings = settings
         self._device = open_device(settings)
 
-        def made(refused: Sequence[RefusedPlan]) -> _runtime.Program:
-            return read(without(source, refused)) if refused else program
-
-        # A program whose model is not at hand has to be asked for, and names in a file may be anything.
-        refusals = (
-            Refusals(self._device, settings["plan_cache"]) if getattr(source, "compile_without", None) else Refusals()
+        self._loaded = Specializations(
+            self._device, source, program, capacity=capacity, plan_cache=settings["plan_cache"]
         )
-        self._sessions: _runtime.Sessions
-        self._latest: _runtime.Session | None
-        self._recovering = threading.Lock()
-        self._source = Recovery(made, known=known_of(program, refusals), refusals=refusals)
-        program = self._source.use(self._open)
+        program = self._loaded.program
         self.symbols = list(program.symbols)
-        self.buckets = {name: sizes for name, sizes in zip(program.symbols, program.buckets, strict=False) if sizes}
+        self.buckets = self._loaded.buckets
         self._has_specializations = program.has_specializations
         self.exact = {name: why for name, why in zip(program.symbols, program.exact, strict=False) if why}
         self.inputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.inputs]
@@ -94,7 +77,7 @@ class Session:
     def __repr__(self) -> str:
         """One line: target, inputs and outputs."""
         ports = (", ".join(f"{port.name}: {port}" for port in some) for some in (self.inputs, self.outputs))
-        return f"Session(target {self._opened.target!r}, {' -> '.join(ports)}{', closed' if self._is_closed else ''})"
+        return f"Session(target {self._loaded.program.target!r}, {' -> '.join(ports)}{', closed' if self._is_closed else ''})"
 
     def __enter__(self) -> Self:
         """Return the session; the end of the block closes it."""
@@ -108,8 +91,8 @@ class Session:
         if self._workers is not None:
             self._workers.shutdown()
         self._is_closed = True
-        self._latest, self._workers = None, None
-        self.__dict__.pop("_sessions", None)
+        self._workers = None
+        self._loaded.close()
 
     def get_inputs(self) -> list[Port]:
         """Return the inputs, as ONNX Runtime's sessions do: ``name``, ``type`` and ``shape`` of each."""
@@ -127,12 +110,14 @@ class Session:
     @property
     def ranges(self) -> dict[str, tuple[int, int]]:
         """The valid values of inputs whose elements are indices: from the first number to the second one, that one excluded."""
-        return {name: (low, high) for name, (low, high) in json.loads(self._opened.text).get("ranges", {}).items()}
+        return {
+            name: (low, high) for name, (low, high) in json.loads(self._loaded.program.text).get("ranges", {}).items()
+        }
 
     @property
     def stats(self) -> Stats:
         """Memory, steps, plans and load times; of the sizes used last where dimensions are dynamic."""
-        return Stats(**self._loaded.stats(), specializations=self._sessions.count)
+        return Stats(**self._latest.stats(), specializations=self._loaded.count)
 
     @property
     def arena_bytes(self) -> int:
@@ -142,7 +127,7 @@ class Session:
     @property
     def steps(self) -> list[dict[str, Any]]:
         """Per step: name and kind; an execution has executable, summary, engine and more of its plan, a launch kernel, function."""
-        return self._loaded.steps()
+        return self._latest.steps()
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -151,14 +136,12 @@ class Session:
     @property
     def arena(self) -> list[tuple[int, int, int, int]]:
         """Offset, bytes, first and last step of each buffer in the arena, then of each step's workspace; 0 bytes where there is none."""
-        return self._loaded.arena()
+        return self._latest.arena()
 
     @property
-    def _loaded(self) -> _runtime.Session:
+    def _latest(self) -> _runtime.Session:
         self._check_open()
-        if self._latest is None:
-            raise ModelError(f"the sizes {', '.join(self.symbols)} are open", hint="run the program, or prewarm it")
-        return self._latest
+        return self._loaded.latest
 
     def prewarm(self, sizes: Iterable[Mapping[str, int]] | None = None) -> None:
         """Load the program for combinations of sizes of its dynamic dimensions, ahead of the runs that need them.
@@ -173,64 +156,7 @@ class Session:
             DeviceError: As for the session.
         """
         self._check_open()
-        loaded: list[_runtime.Session] = []
-        # The largest first: if memory is short it is short at once.
-        for chosen in reversed(self._all_buckets()) if sizes is None else sizes:
-            if sorted(chosen) != sorted(self.symbols):
-                raise ModelError("wrong sizes", expected=_sizes_text(self.symbols), got=_sizes_text(chosen))
-            wanted = [chosen[name] for name in self.symbols]
-            for name, size in zip(self.symbols, wanted, strict=True):
-                if not isinstance(size, int) or not 0 <= size < MAX_SIZE:
-                    raise ModelError(f"bad size for {name!r}", expected="a number from 0 to 2^48 - 1", got=repr(size))
-            loaded.append(self._logged(self._at_sizes, self._sessions.rounded(wanted) if self.buckets else wanted))
-        if loaded:
-            self._latest = loaded[0] if sizes is None else loaded[-1]
-
-    def _open(self, program: _runtime.Program) -> _runtime.Program:
-        """Put a program on the device, in the place of the one before."""
-        sessions = _runtime.Sessions(self._device, program, self._capacity)
-        self._latest = None if program.symbols else self._logged(sessions.at_sizes, [])
-        self._sessions, self._opened = sessions, program
-        return program
-
-    def _at_sizes(self, sizes: list[int]) -> _runtime.Session:
-        """Return the program for these sizes, where the file holds one for each compiled again should the library refuse graphs."""
-        try:
-            return self._sessions.at_sizes(sizes)
-        except PlanRefusedError:
-            with self._recovering:
-                return self._source.use(functools.partial(self._loaded_from, sizes))
-
-    def _loaded_from(self, sizes: list[int], program: _runtime.Program) -> _runtime.Session:
-        if program is not self._opened:
-            self._open(program)
-        return self._sessions.at_sizes(sizes)
-
-    def _logged(self, load: Callable[[list[int]], _runtime.Session], sizes: list[int]) -> _runtime.Session:
-        """Return what is loaded, and log what that brought."""
-        try:
-            return load(sizes)
-        finally:
-            forward_log()
-
-    def _use(self, session: _runtime.Session) -> _runtime.Session:
-        """Make a session the latest one, and log what loading it brought, should that have been now."""
-        if session is not self._latest:
-            self._latest = session
-            forward_log()
-        return session
-
-    def _all_buckets(self) -> list[dict[str, int]]:
-        """Return every combination of buckets."""
-        without = [name for name in self.symbols if name not in self.buckets]
-        if without:
-            hint = "give the sizes to load for, or compile with buckets for all"
-            raise ModelError(f"no buckets for {_sizes_text(without)}", hint=hint)
-        count = math.prod(len(chosen) for chosen in self.buckets.values())
-        if count > self._capacity:
-            hint = f"load it with max_specializations={count}"
-            raise ModelError(f"{count} combinations of buckets, the session keeps {self._capacity}", hint=hint)
-        return [dict(zip(self.buckets, chosen, strict=True)) for chosen in itertools.product(*self.buckets.values())]
+        self._loaded.prewarm(sizes)
 
     def _session_for(
         self, inputs: list[Any], *, on_device: bool = False
@@ -245,20 +171,20 @@ class Session:
             The session, and the dims that the outputs are cut back to, if they are.
         """
         if not self.symbols:
-            return self._loaded, None
+            return self._latest, None
         dims = [list(array.shape) for array in inputs]
         if not self.buckets:
-            return self._use(self._sessions.at(dims)), None
-        sizes, rounded = self._sessions.sizes_of(dims)
+            return self._loaded.at(dims), None
+        sizes, rounded = self._loaded.sizes_of(dims)
         if sizes == rounded or (on_device and self._has_specializations):
-            return self._use(self._at_sizes(sizes)), None
-        session = self._use(self._at_sizes(rounded))
+            return self._loaded.at_sizes(sizes), None
+        session = self._loaded.at_sizes(rounded)
         larger = dict(zip(self.symbols, rounded, strict=True))
         for index, port in enumerate(self.inputs):
             wanted = [larger.get(str(dim), size) for dim, size in zip(port.shape, dims[index], strict=True)]
             if wanted != dims[index]:
                 inputs[index] = padded(inputs[index], wanted, port.name)
-        return session, self._sessions.output_dims(sizes)
+        return session, self._loaded.output_dims(sizes)
 
     def run(
         self,
@@ -407,38 +333,6 @@ class Session:
         session, _ = self._session_for(inputs)
         return session, inputs
 
-    def profile(self, feeds: Mapping[str, Any], repeat: int = 20) -> list[StepProfile]:
-        """Time each step with device events.
-
-        Args:
-            feeds: As for ``run``.
-            repeat: Runs to take the median over, after one that does not count.
-
-        Returns:
-            One row per step, in order.
-
-        Raises:
-            ModelError: As for ``run``, or ``repeat`` is below 1.
-            DeviceError: As for ``run``.
-        """
-        if repeat < 1:
-            raise ModelError("repeat must be at least 1", got=str(repeat))
-        session, inputs = self.loaded_for(feeds)
-        runs = [elapsed_us for _, elapsed_us in session.profile(inputs, repeat + 1)[1:]]
-        return [
-            StepProfile(
-                name=step["name"],
-                kind=step["kind"],
-                summary=step.get("summary", ""),
-                engine=step.get("engine", ""),
-                description=step.get("description", ""),
-                workspace_bytes=step.get("workspace_bytes", 0),
-                median_us=statistics.median(elapsed_us),
-                min_us=min(elapsed_us),
-            )
-            for step, elapsed_us in zip(session.steps(), zip(*runs, strict=True), strict=True)
-        ]
-
     def _select(self, names: Sequence[str] | None) -> list[int]:
         """Return the indices of the outputs asked for."""
         if names is None:
@@ -476,10 +370,6 @@ class Session:
 
 def _names(ports: Sequence[Port]) -> str:
     return ", ".join(f"'{port.name}'" for port in ports) or "none"
-
-
-def _sizes_text(names: Iterable[str]) -> str:
-    return ", ".join(sorted(names)) or "none"
 
 
 def load(program: Source, **options: Unpack[SessionOptions]) -> Session:

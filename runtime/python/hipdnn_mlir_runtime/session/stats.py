@@ -1,4 +1,4 @@
-"""What a session says of a loaded program: memory, plans, times."""
+"""What a session says of a loaded program: memory, plans, time of loading."""
 
 from __future__ import annotations
 
@@ -38,28 +38,3 @@ class Stats:
     plan_ms: float
     load_ms: float
     specializations: int
-
-
-@dataclass(frozen=True)
-class StepProfile:
-    """How long one step took.
-
-    Attributes:
-        name: The step, named after the ONNX nodes in it.
-        kind: ``execute``, ``launch`` or ``copy``.
-        summary: What its executable or kernel computes; empty for a copy.
-        engine: Engine of its plan; empty where there is none.
-        description: The library's line about the plan, where it has one.
-        workspace_bytes: Workspace of the plan.
-        median_us: Median over the repetitions, in microseconds.
-        min_us: Least of them.
-    """
-
-    name: str
-    kind: str
-    summary: str
-    engine: str
-    description: str
-    workspace_bytes: int
-    median_us: float
-    min_us: float

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ...errors import ModelError
+from ...tables import aligned
 
 if TYPE_CHECKING:
     from .profile import Profile, Spread, StepCost
@@ -28,8 +29,7 @@ _KEYS: dict[Order, Callable[[StepCost], Any]] = {
 """Slowest, largest, and least near the roofline first; steps that are equal stay in the order of a run."""
 
 _COLUMNS = ("us", "p10", "p90", "share", "GFLOP/s", "GB/s", "bound", "roofline", "kind", "engine", "step", "operations")
-_LEFT_FROM = _COLUMNS.index("kind")
-"""The columns from here on are words."""
+_NUMBERS = _COLUMNS[: _COLUMNS.index("kind")]
 
 
 def lines_of(profile: Profile, sort: Order, limit: int | None) -> list[str]:
@@ -41,7 +41,7 @@ def lines_of(profile: Profile, sort: Order, limit: int | None) -> list[str]:
     return [
         *_head(profile),
         "",
-        *_aligned([_COLUMNS, *(_cells(step) for step in steps)]),
+        *aligned(_COLUMNS, [_cells(step) for step in steps], right=_NUMBERS),
         *([f"and {left_out} more steps"] if left_out else []),
         "",
         *_sums(profile),
@@ -91,15 +91,3 @@ def _cells(step: StepCost) -> tuple[str, ...]:
         step.name,
         step.operations,
     )
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows as lines: numbers to the right, words to the left."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if place >= _LEFT_FROM else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]

@@ -1,16 +1,16 @@
 // Choice of the instruction set of the tile kernels.
 #include "kernels_tile.h"
 
+#include "onednn_memory.h"
+
 namespace hipdnn_port {
 
 const TileKernels& tile_kernels() {
 #if defined(__x86_64__)
+  // oneDNN is asked since what __builtin_cpu_supports reads is empty in libraries that Zig links.
   static const TileKernels& chosen = []() -> const TileKernels& {
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl")) {
-      return tile_kernels_avx512();
-    }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return tile_kernels_avx2();
+    if (onednn::isa_includes(dnnl_cpu_isa_avx512_core)) return tile_kernels_avx512();
+    if (onednn::isa_includes(dnnl_cpu_isa_avx2)) return tile_kernels_avx2();
     return tile_kernels_baseline();
   }();
   return chosen;

@@ -12,8 +12,6 @@ namespace {
 /// Its kernels count in 32 bits.
 constexpr std::int64_t kLargestDim = std::numeric_limits<std::int32_t>::max();
 
-bool isa_includes(dnnl_cpu_isa_t isa) { return (dnnl_get_effective_cpu_isa() & isa) == isa; }
-
 /// Strides in the order `order` of dimensions, outermost first.
 Dims strides_in_order(const Dims& dims, const std::vector<std::size_t>& order) {
   Dims strides(dims.size(), 1);
@@ -41,6 +39,8 @@ bool overlaps(const Dims& dims, const Dims& strides) {
 }
 
 }  // namespace
+
+bool isa_includes(dnnl_cpu_isa_t isa) { return (dnnl_get_effective_cpu_isa() & isa) == isa; }
 
 const dnnl::engine& cpu_engine() {
   static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);

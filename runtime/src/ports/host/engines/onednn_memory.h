@@ -16,6 +16,9 @@ using Dims = std::vector<std::int64_t>;
 /// The process's CPU engine of oneDNN; immutable, shared by all plans.
 const dnnl::engine& cpu_engine();
 
+/// Has this machine such instructions, and may oneDNN use them (ONEDNN_MAX_CPU_ISA)?
+bool isa_includes(dnnl_cpu_isa_t isa);
+
 /// Why tensors of this type cannot be given to oneDNN on this machine, or nothing where they can.
 std::optional<std::string> refuses_dtype(const Tensor& tensor);
 

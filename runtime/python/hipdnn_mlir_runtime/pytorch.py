@@ -1,0 +1,101 @@
+"""Files of exported PyTorch programs (`.pt2`), and tensors as NumPy has them. PyTorch is imported where one is met."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .dtypes import BF16
+from .errors import ModelError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.export import ExportedProgram
+
+SUFFIX = ".pt2"
+
+
+def is_exported(path: Path) -> bool:
+    """Return whether a path names what `torch.export.save` writes, by its suffix."""
+    return path.suffix == SUFFIX
+
+
+def need_torch(where: str | Path) -> None:
+    """Refuse to go on without PyTorch.
+
+    Args:
+        where: What needs it.
+
+    Raises:
+        ModelError: It is not installed.
+    """
+    if find_spec("torch") is None:
+        raise ModelError("PyTorch is not installed", where=str(where), hint="pip install torch")
+
+
+def load_exported(path: Path) -> ExportedProgram:
+    """Load a `.pt2` file. PyTorch may run code that the file holds.
+
+    Raises:
+        ModelError: PyTorch is not installed; the file is missing, or was not written by `torch.export.save`.
+    """
+    need_torch(path)
+    import torch
+
+    if not path.is_file():
+        raise ModelError("cannot read the model: no such file", where=str(path), hint="check the path")
+    expected = "a file that torch.export.save wrote"
+    if not zipfile.is_zipfile(path):
+        raise ModelError("not an exported PyTorch program", where=str(path), expected=expected)
+    try:
+        with _quiet():
+            return torch.export.load(path)
+    except Exception as error:  # whatever reading a broken file ends in
+        message = f"PyTorch {torch.__version__} cannot load it: {first_line(error)}"
+        raise ModelError(message, where=str(path), expected=expected) from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """While inside, PyTorch does not log the tracebacks of what it then raises, nor warn of its own code."""
+    logger = logging.getLogger("torch.export")
+    was_disabled, logger.disabled = logger.disabled, True
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.disabled = was_disabled
+
+
+def first_line(error: Exception) -> str:
+    """Return what an exception says, in a line."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+def to_numpy(tensor: Tensor) -> npt.NDArray[Any]:
+    """Return a tensor's values, without a copy where they are dense in the host's memory."""
+    import torch
+
+    dense = tensor.detach().cpu().contiguous()
+    if dense.dtype is torch.bfloat16:
+        return dense.view(torch.int16).numpy().view(BF16.numpy)
+    return dense.numpy()
+
+
+def from_numpy(array: npt.NDArray[Any]) -> Tensor:
+    """Return a tensor in an array's memory."""
+    import torch
+
+    if array.dtype.name == BF16.numpy_name:
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
