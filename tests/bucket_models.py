@@ -46,7 +46,10 @@ def reference(proto: onnx.ModelProto) -> ort.InferenceSession:
 
 
 def check(want: ort.InferenceSession, session: Any, feeds: Mapping[str, np.ndarray]) -> None:
-    for got, expected in zip(session.run(None, feeds), want.run(None, feeds), strict=True):
+    results = session.run(None, feeds)
+    told = session.output_shapes({name: array.shape for name, array in feeds.items()})
+    assert list(told.values()) == [array.shape for array in results]
+    for got, expected in zip(results, want.run(None, feeds), strict=True):
         assert got.shape == expected.shape
         assert got.dtype == expected.dtype
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)

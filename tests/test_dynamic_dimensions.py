@@ -12,10 +12,10 @@ import hypothesis
 import hypothesis.strategies as st
 import numpy as np
 import onnx
-import onnxruntime as ort
 import pytest
 from onnx import numpy_helper, parser
 
+import bucket_models
 import hipdnn_mlir
 from drawing import draws
 from hipdnn_mlir_runtime.errors import ModelError, UnsupportedError
@@ -30,11 +30,7 @@ def model(text: str, opset: int = 21, **weights: np.ndarray) -> onnx.ModelProto:
 
 
 def check(proto: onnx.ModelProto, session: Any, feeds: Mapping[str, np.ndarray]) -> None:
-    reference = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
-    for got, want in zip(session.run(None, feeds), reference.run(None, feeds), strict=True):
-        assert got.shape == want.shape
-        assert got.dtype == want.dtype
-        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    bucket_models.check(bucket_models.reference(proto), session, feeds)
 
 
 def floats(*dims: int) -> np.ndarray:
@@ -365,6 +361,8 @@ def test_sizes_of_a_run_that_contradict_are_named(feeds: dict[str, np.ndarray], 
     session = hipdnn_mlir.compile(proto, shapes=inputs).session()
     with pytest.raises(ModelError, match=message):
         session.run(None, feeds)
+    with pytest.raises(ModelError, match=r"'[cx]'"):
+        session.output_shapes({name: array.shape for name, array in feeds.items()})
     check(proto, session, {"c": floats(2, 1, 8), "x": floats(2, 1, 8)})
 
 

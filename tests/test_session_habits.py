@@ -103,3 +103,13 @@ def test_runs_in_the_background_give_what_run_gives(small_program: Path, images:
 def test_wrong_arguments_are_named(small_program: Path, names: list[str] | None, feeds: dict, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         hipdnn_mlir.load(small_program).run(names, feeds)
+
+
+def test_shapes_of_outputs_are_told_without_a_run(small_program: Path, want: np.ndarray) -> None:
+    session = hipdnn_mlir.load(small_program)
+    name = session.outputs[0].name
+    assert session.output_shapes({"image": (1, 3, 32, 32)}) == {name: want.shape}
+    with pytest.raises(ModelError, match="'image', dimension 3: expected 32, got 31"):
+        session.output_shapes({"image": (1, 3, 32, 31)})
+    with pytest.raises(ModelError, match="no input 'picture', missing input 'image'"):
+        session.output_shapes({"picture": (1, 3, 32, 32)})

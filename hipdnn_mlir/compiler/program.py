@@ -18,7 +18,7 @@ from ..program.file import write
 from ..program.schema import ProgramModel
 
 if TYPE_CHECKING:
-    from ..frontend.pytorch.exported import Calling
+    from hipdnn_mlir_runtime.torch import Calling
 
 
 @dataclass(repr=False)

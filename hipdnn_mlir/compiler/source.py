@@ -25,7 +25,7 @@ from ..passes.pipeline import Runner
 from .convert import convert
 
 if TYPE_CHECKING:
-    from ..frontend.pytorch.exported import Calling
+    from hipdnn_mlir_runtime.torch import Calling
 
 Prepared = TypeVar("Prepared")
 """A model with fixed sizes, ready to be imported."""

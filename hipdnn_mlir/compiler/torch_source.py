@@ -14,12 +14,13 @@ from torch_mlir import ir
 
 from hipdnn_mlir_runtime.errors import UnsupportedError
 from hipdnn_mlir_runtime.pytorch import load_exported, to_numpy
+from hipdnn_mlir_runtime.torch import Calling
 
 from ..dynamic.each_sample import each_sample
 from ..dynamic.input_sizes import InputSizes, Shapes
 from ..dynamic.solver import Solver
 from ..frontend.index_ranges import Range
-from ..frontend.pytorch.exported import Calling, Examples, Exported, label, read_module, source_line
+from ..frontend.pytorch.exported import Examples, Exported, label, read_module, source_line
 from ..frontend.pytorch.importer import import_graph
 from ..frontend.pytorch.sizes import check_sizes, has_windows, tell_sizes
 from ..frontend.pytorch.specialize import StaticGraph, fold_constants, specialized

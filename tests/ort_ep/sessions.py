@@ -28,7 +28,11 @@ def register() -> None:
 
     A test that ran before in this process may have let the product register it (`bench --against ort`, for one).
     """
-    names = ["hipdnn.virtual"] if any(offer.ep_name == EP_NAME for offer in ort.get_ep_devices()) else ["hipdnn", "hipdnn.virtual"]
+    names = (
+        ["hipdnn.virtual"]
+        if any(offer.ep_name == EP_NAME for offer in ort.get_ep_devices())
+        else ["hipdnn", "hipdnn.virtual"]
+    )
     for name in names:
         ort.register_execution_provider_library(name, ort_ep.get_library_path())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -110,6 +112,29 @@ def test_program_of_an_onnx_model_is_called_in_the_order_of_its_inputs() -> None
     x = torch.rand(60, 1, 8, 8)
     (got,) = CompiledModule(program)(x)
     assert np.array_equal(got.numpy(), program.session().run(None, {"image": x.numpy()})[0])
+
+
+_WITHOUT_COMPILER = """
+import sys
+sys.modules["hipdnn_mlir"] = sys.modules["torch_mlir"] = None  # whatever imports them fails
+import torch
+from hipdnn_mlir_runtime.torch import CompiledModule
+x, want = torch.load(sys.argv[2])
+(got,) = CompiledModule(sys.argv[1])(x)
+torch.testing.assert_close(got, want)
+"""
+
+
+def test_saved_program_is_called_with_tensors_when_the_compiler_is_not_installed(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    module = modules.Perceptron().eval()
+    program = hipdnn_mlir.compile(module, (torch.randn(2, 8),), dynamic_shapes={"x": {0: torch.export.Dim("batch")}})
+    program.save(tmp_path / "model.hipdnn")
+    x = torch.randn(5, 8)
+    torch.save((x, run(module, x)), tmp_path / "values.pt")
+    arguments = [sys.executable, "-c", _WITHOUT_COMPILER, tmp_path / "model.hipdnn", tmp_path / "values.pt"]
+    done = subprocess.run(arguments, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_results_have_the_arguments_sizes_when_they_are_rounded_up_inside() -> None:

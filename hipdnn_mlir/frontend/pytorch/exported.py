@@ -3,7 +3,7 @@
 import inspect
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec,
 from torch.utils import _pytree as pytree
 
 from hipdnn_mlir_runtime.errors import ModelError, Reject, UnsupportedError
+from hipdnn_mlir_runtime.torch import Calling, Fixed
 
 from .decompositions import decomposed
 
@@ -50,32 +51,8 @@ class Exported:
     buffers: list[fx.Node]
     ranges: dict[Any, tuple[int, int | None]]
     outputs: dict[str, fx.Node]
-    calling: "Calling"
+    calling: Calling
     name: str
-
-
-@dataclass(frozen=True)
-class Calling:
-    """How the arguments and results of a module are nested.
-
-    Attributes:
-        in_spec: of (args, kwargs), as `torch.utils._pytree` has it.
-        out_spec: of the results.
-        inputs: for each flat argument the input that it is; None for one that the program does not have.
-        outputs: for each flat result the output that it is, or a value that it always has.
-    """
-
-    in_spec: Any
-    out_spec: Any
-    inputs: list[str | None]
-    outputs: "list[str | Fixed]"
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """A result that is the same for all inputs: a number, None, a string."""
-
-    value: Any = field(default=None)
 
 
 def read_module(

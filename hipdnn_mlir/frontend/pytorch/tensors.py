@@ -2,11 +2,10 @@
 
 import torch
 
-from hipdnn_mlir_runtime.dtypes import ALL, BF16, DType
+from hipdnn_mlir_runtime.dtypes import ALL, DType
 from hipdnn_mlir_runtime.errors import Reject, UnsupportedError
+from hipdnn_mlir_runtime.torch import TORCH_DTYPES
 
-TORCH_DTYPES = {d.name: torch.bfloat16 if d is BF16 else getattr(torch, d.numpy.name) for d in ALL}
-"""Element type as programs spell it -> PyTorch's."""
 _BY_TORCH = {TORCH_DTYPES[d.name]: d for d in ALL}
 
 

@@ -186,6 +186,21 @@ class Session:
                 inputs[index] = padded(inputs[index], wanted, port.name)
         return session, self._loaded.output_dims(sizes)
 
+    def output_shapes(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
+        """Return the shape of every output by name, for callers that allocate them; nothing is loaded for it.
+
+        Args:
+            shapes: The shape of every input by name.
+
+        Raises:
+            ModelError: A name is missing or unknown, or a shape does not fit.
+        """
+        self._check_names(shapes)
+        dims = [list(shapes[port.name]) for port in self.inputs]
+        sizes, _ = self._loaded.sizes_of(dims)
+        found = self._loaded.output_dims(sizes)
+        return {port.name: tuple(dims) for port, dims in zip(self.outputs, found, strict=True)}
+
     def run(
         self,
         output_names: Sequence[str] | None,
@@ -345,6 +360,11 @@ class Session:
 
     def _import_inputs(self, feeds: Mapping[str, Any], stream: int | None = None) -> list[Any]:
         """Return the inputs in order, in the form the runtime takes."""
+        self._check_names(feeds)
+        return [to_input(feeds[port.name], port, self._device, stream) for port in self.inputs]
+
+    def _check_names(self, feeds: Mapping[str, Any]) -> None:
+        """Refuse names that are not those of the inputs, and a session that is closed."""
         self._check_open()
         if len(feeds) != len(self.inputs) or any(port.name not in feeds for port in self.inputs):
             missing = [f"'{port.name}'" for port in self.inputs if port.name not in feeds]
@@ -352,7 +372,6 @@ class Session:
             clauses = {"no input": unknown, "missing input": missing}
             message = ", ".join(f"{clause} {', '.join(names)}" for clause, names in clauses.items() if names)
             raise ModelError(message, expected=_names(self.inputs))
-        return [to_input(feeds[port.name], port, self._device, stream) for port in self.inputs]
 
     def _import_outputs(
         self, out: Mapping[str, Any], shapes: Sequence[Sequence[int | str]], stream: int | None = None
