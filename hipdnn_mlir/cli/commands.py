@@ -12,9 +12,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from hipdnn_mlir_runtime import _runtime
-from hipdnn_mlir_runtime.cli import execution
 from hipdnn_mlir_runtime.cli.command import Argument, Command, Result
-from hipdnn_mlir_runtime.cli.inputs import Given
 from hipdnn_mlir_runtime.cli.main import show
 from hipdnn_mlir_runtime.cli.needs import is_program
 from hipdnn_mlir_runtime.cli.options import same_options, session_options
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
 
 def compile_(given: SimpleNamespace) -> int:
     """Compile an ONNX or PyTorch model to a program file."""
-    from hipdnn_mlir_runtime.cli import inspection, render
+    from hipdnn_mlir_runtime.cli import execution, inspection, render
 
     output = given.output or given.model.with_suffix(".hipdnn")
     start = time.perf_counter()
@@ -88,6 +86,8 @@ def explain(given: SimpleNamespace) -> int:
 
 def verify(given: SimpleNamespace) -> int:
     """Compare a model, as it is and in another precision, with ONNX Runtime or PyTorch on given or random inputs."""
+    from hipdnn_mlir_runtime.cli.inputs import Given
+
     from . import verification
 
     if given.bisect and is_exported(given.model):
@@ -146,6 +146,8 @@ def _bisected(given: SimpleNamespace, report: Verification, programs: Mapping[st
 
 def with_program(given: SimpleNamespace, use: Callable[[Path], Result]) -> Result:
     """Compile a model to a file that is there while it is used; again without graphs that the library turns out to refuse."""
+    from hipdnn_mlir_runtime.cli import execution
+
     with tempfile.TemporaryDirectory(prefix="hipdnn-mlir-") as scratch:
         program = Path(scratch, f"{given.model.stem}.hipdnn")
 

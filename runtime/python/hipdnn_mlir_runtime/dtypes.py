@@ -1,13 +1,16 @@
 """Element types and their names in ONNX, NumPy, the torch dialect, MLIR, hipDNN and program files: one row each."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from .abi import DataType
 from .errors import ModelError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _BFLOAT16 = "bfloat16"
 
@@ -65,6 +68,8 @@ class DType:
 
 @cache
 def _numpy_dtype(name: str) -> np.dtype[Any]:
+    import numpy as np  # commands that hand everything to the compiler's process start without it
+
     if name != _BFLOAT16:
         return np.dtype(name)
     try:

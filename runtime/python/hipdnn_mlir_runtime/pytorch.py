@@ -11,13 +11,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
 from .dtypes import BF16
 from .errors import ModelError
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from torch import Tensor
     from torch.export import ExportedProgram
 
@@ -97,5 +95,5 @@ def from_numpy(array: npt.NDArray[Any]) -> Tensor:
     import torch
 
     if array.dtype.name == BF16.numpy_name:
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+        return torch.from_numpy(array.view("int16")).view(torch.bfloat16)
     return torch.from_numpy(array)
