@@ -75,6 +75,13 @@ def test_rejects_of_one_reason_are_one_group_with_what_would_help() -> None:
     assert shown.index("nodes on hipDNN graphs") < shown.index("Left out:") < shown.index("1 graph, 0 kernels:")
 
 
+def test_operators_are_named_as_the_model_writes_them_when_they_became_others() -> None:
+    found = hipdnn_mlir.explain(_model("g (float[2,3,3] x) => (float[2] y) { y = Det(x) }"))
+    (group,) = found.reject_groups
+    assert (group.op, group.operator) == ("torch.aten.linalg_det", "Det (torch.aten.linalg_det)")
+    assert "Det (torch.aten.linalg_det)" in str(found)
+
+
 @pytest.mark.parametrize(
     ("reject", "taken_by", "symbols", "expected"),
     [

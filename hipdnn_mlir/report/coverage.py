@@ -1,7 +1,7 @@
 """How much of a model runs on hipDNN graphs: where each node is, shares of all, and what is left out by reason."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -67,6 +67,7 @@ class RejectGroup:
 
     Attributes:
         op, rule, reason: as of each `Reject`.
+        operator: as the model writes it, and the op that it became: `Det (torch.aten.linalg_det)`.
         nodes: their names.
         taken_by: other targets that take such a node.
         advice: what would change the verdict; empty where nothing is known.
@@ -76,6 +77,7 @@ class RejectGroup:
     op: str
     rule: str
     reason: str
+    operator: str
     nodes: list[str]
     taken_by: list[str]
     advice: str
@@ -151,7 +153,16 @@ def group_rejects(
     for (op, rule, reason), members in groups.items():
         takers = [name for member in members for name in taken_by.get(member, ())]
         names = list(dict.fromkeys(member.node for member in members if member.node))
-        lines = [line for name in names for part in name.split("+") if (line := nodes.lines.get(part))]
         told = advice(members[0], takers, symbols, new_operator=nodes.new_operator)
-        made.append(RejectGroup(op, rule, reason, names, takers, told, list(dict.fromkeys(lines))))
+        parts = [part for name in names for part in name.split("+")]
+        written = dict.fromkeys(nodes.operators[part] for part in parts if part in nodes.operators)
+        lines = [line for part in parts if (line := nodes.lines.get(part))]
+        made.append(
+            RejectGroup(op, rule, reason, _as_written(op, written), names, takers, told, list(dict.fromkeys(lines)))
+        )
     return sorted(made, key=lambda group: -len(group.nodes))
+
+
+def _as_written(op: str, operators: Collection[str]) -> str:
+    """The operators of a model, followed by the op that they became where that has another name."""
+    return op if not operators or op.removeprefix("torch.") in operators else f"{', '.join(operators)} ({op})"

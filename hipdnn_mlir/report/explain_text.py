@@ -101,7 +101,7 @@ def _rejected(groups: Sequence[Mapping[str, Any]]) -> list[str]:
     rows = [
         [
             str(max(len(group["nodes"]), 1)),
-            group["op"],
+            group["operator"],
             f"{group['reason']} [{group['rule']}]",
             group["advice"],
             _names(group["nodes"]),

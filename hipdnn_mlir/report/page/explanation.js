@@ -84,7 +84,7 @@ const drawLeftOut = () => {
   byId("reject-table").parentElement.hidden = !report.reject_groups.length;
   drawTable(byId("reject-table"), report.reject_groups, [
     { title: "Count", class: "n", value: (group) => group.nodes.length, cell: (group) => String(Math.max(1, group.nodes.length)) },
-    { title: "Operator", class: "engine", value: (group) => group.op, cell: (group) => own(group.op) },
+    { title: "Operator", class: "engine", value: (group) => group.operator, cell: (group) => own(group.operator) },
     { title: "Reason", class: "title", value: (group) => group.reason, cell: (group) => own(`${group.reason} [${group.rule}]`) },
     { title: "What would help", class: "title", value: (group) => group.advice, cell: (group) => own(group.advice || "–") },
     { title: "Nodes", class: "names wide", cell: (group) => nodeLinks(group.nodes) },
