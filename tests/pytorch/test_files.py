@@ -20,6 +20,8 @@ from torch.export import Dim  # noqa: E402
 
 import hipdnn_mlir  # noqa: E402
 from hipdnn_mlir_runtime.cli import main as cli  # noqa: E402
+from hipdnn_mlir_runtime.cli.pytorch import TorchModel  # noqa: E402
+from hipdnn_mlir_runtime.errors import ModelError  # noqa: E402
 from pytorch import modules  # noqa: E402
 from pytorch.comparing import assert_same, run  # noqa: E402
 
@@ -124,6 +126,12 @@ def test_bench_has_a_row_for_each_way_of_pytorch(call: Call, folder: Path) -> No
     assert status == 0, errors
     names = [row["name"] for row in json.loads(text)["latencies"]]
     assert names == ["hipdnn-mlir", "PyTorch eager", "PyTorch torch.compile"]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="PyTorch has a GPU here")
+def test_error_names_pytorch_when_a_gpu_is_wanted_and_it_has_none(folder: Path) -> None:
+    with pytest.raises(ModelError, match=r"conv.pt2: PyTorch \S+ has no GPU here; install a PyTorch for this GPU"):
+        TorchModel(folder / "conv.pt2", device="cuda")
 
 
 def test_bench_goes_on_when_torch_compile_cannot(

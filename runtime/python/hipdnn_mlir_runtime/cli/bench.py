@@ -13,7 +13,7 @@ from ..errors import ModelError
 from ..session.options import SessionOptions
 from ..session.session import Session
 from .arrays import Array, compare
-from .competitors import COMPETITORS, Competitor
+from .competitors import COMPETITORS, Competitor, Task
 from .inputs import Given, Inputs
 from .measure import PAUSE_S
 from .tables import table
@@ -153,7 +153,8 @@ def benchmark(
         if model is None:
             hint = "name the model: --reference MODEL"
             raise ModelError("a program file does not hold its model", where="--against", hint=hint)
-        for other in COMPETITORS[name](model, names, feeds, session.get("threads", 0)):
+        task = Task(model, names, feeds, session.get("threads", 0), on_gpu=loaded.device.port != "host")
+        for other in COMPETITORS[name](task):
             _check_results(outputs, other, rtol, atol)
             subjects[other.title] = other.run
     first_dims = {array.shape[0] if array.ndim else 1 for array in feeds.values()}

@@ -28,22 +28,27 @@ class TorchModel:
     Args:
         path: A `.pt2` file, or an ONNX file.
         threads: Threads of PyTorch, for the whole process; 0 for all CPUs that the process may use.
+        device: Where it runs, as PyTorch names it: `cuda` for a GPU of either vendor. Inputs and results are the host's all the same.
 
     Raises:
-        ModelError: PyTorch or onnx2torch is not installed; the file cannot be loaded or converted.
+        ModelError: PyTorch or onnx2torch is not installed; the file cannot be loaded or converted; PyTorch has no such device.
     """
 
-    def __init__(self, path: Path, threads: int = 0) -> None:
+    def __init__(self, path: Path, threads: int = 0, device: str = "cpu") -> None:
         need_torch(path)
         import torch
 
         torch.set_num_threads(threads or len(os.sched_getaffinity(0)))
         self._path = path
+        self._device = device
         self._program = load_exported(path) if is_exported(path) else None
-        self.module: Module = self._program.module() if self._program is not None else _converted(path)
+        if device != "cpu" and not torch.cuda.is_available():
+            hint = "install a PyTorch for this GPU, or bench a program for the CPU (--target host)"
+            raise ModelError(f"PyTorch {torch.__version__} has no GPU here", where=str(path), hint=hint)
+        self.module: Module = _converted(path).to(device) if self._program is None else _module(self._program, device)
 
     def arguments(self, feeds: Mapping[str, Array]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return positional and keyword arguments: tensors in the memory of the inputs.
+        """Return positional and keyword arguments: tensors in the memory of the inputs, on the host.
 
         Raises:
             ModelError: The module has other inputs.
@@ -60,7 +65,7 @@ class TorchModel:
         return torch.compile(self.module)
 
     def bound(self, call: Callable[..., Any], feeds: Mapping[str, Array]) -> Callable[[], Any]:
-        """Return a function that calls the module, as it is or compiled, with these inputs."""
+        """Return a function that calls the module, as it is or compiled; on a GPU, copies of inputs and results are part of each call."""
         import torch
 
         args, kwargs = self.arguments(feeds)
@@ -69,7 +74,12 @@ class TorchModel:
             with torch.inference_mode():
                 return call(*args, **kwargs)
 
-        return run
+        def run_on_gpu() -> Any:
+            with torch.inference_mode():
+                moved, named = _to(self._device, (args, kwargs))
+                return _to("cpu", call(*moved, **named))
+
+        return run if self._device == "cpu" else run_on_gpu
 
     def run(self, call: Callable[[], Any], names: Sequence[str]) -> Sequence[Array]:
         """Return the results of a call, one for each of a program's outputs.
@@ -118,6 +128,20 @@ def _nested(
     leaves = [tensors[arg.name] if isinstance(arg, TensorArgument) else getattr(arg, "value", None) for arg in given]
     args, kwargs = pytree.tree_unflatten(leaves, program.call_spec.in_spec)
     return args, kwargs
+
+
+def _to(device: str, values: Any) -> Any:
+    """Nested values with their tensors on a device."""
+    from torch import Tensor
+    from torch.utils import _pytree as pytree
+
+    return pytree.tree_map_only(Tensor, lambda tensor: tensor.to(device), values)
+
+
+def _module(program: ExportedProgram, device: str) -> Module:
+    from torch.export.passes import move_to_device_pass
+
+    return (program if device == "cpu" else move_to_device_pass(program, device)).module()
 
 
 def _converted(path: Path) -> Module:
