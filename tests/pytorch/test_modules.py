@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 from typing import Any
 
@@ -191,3 +192,9 @@ def test_compiling_says_what_is_wrong_when_a_module_cannot_be_compiled(
 def test_compiling_refuses_example_inputs_when_the_model_is_onnx() -> None:
     with pytest.raises(ModelError, match="example_inputs"):
         hipdnn_mlir.compile("examples/digits/digits.onnx", (torch.randn(1),))
+
+
+def test_no_warning_is_printed_when_a_module_compiles() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hipdnn_mlir.compile(modules.Perceptron().eval(), (torch.randn(2, 8),))

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -25,7 +26,8 @@ def decomposed(program: ExportedProgram) -> ExportedProgram:
     in every call. No public function takes what is prepared; a test compares both.
     """
     composite, others = _prepared()
-    with unset_fake_temporarily():
+    with unset_fake_temporarily(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # PyTorch 2.13 warns of its own use of its LeafSpec
         made: ExportedProgram = exported_program._decompose_exported_program(
             program,
             cia_to_decomp=dict(composite),
