@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,32 @@ def test_compile_refuses_an_unknown_target_when_asked_for_one(command: Command, 
 
 def test_compile_refuses_an_output_when_its_directory_is_missing(command: Command, small_model: Path) -> None:
     assert_refused(command("compile", small_model, "-o", "no/such/out.hipdnn"), "no/such")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["compile", "MODEL", "-o", "MODEL"], "the model"),
+        (["explain", "MODEL", "--html", "LINK"], "the model"),
+        (["run", "PROGRAM", "-o", "PROGRAM"], "the model"),
+        (["run", "PROGRAM", "--input", "image=LINK", "-o", "LINK"], "--input image"),
+        (["profile", "PROGRAM", "--html", "PROGRAM"], "the model"),
+        (["profile", "PROGRAM", "--trace", "same", "--html", "same"], "--trace"),
+        (["inspect", "PROGRAM", "--netron", "PROGRAM"], "the program"),
+        (["inspect", "PROGRAM", "--reference", "MODEL", "--html", "LINK"], "--reference"),
+    ],
+)
+def test_command_refuses_an_output_when_it_reads_that_file(
+    command: Command, tmp_path: Path, small_model: Path, small_program: Path, arguments: list[str], what: str
+) -> None:
+    files = {"MODEL": tmp_path / "model.onnx", "PROGRAM": tmp_path / "program.hipdnn", "LINK": tmp_path / "link"}
+    shutil.copy(small_model, files["MODEL"])
+    shutil.copy(small_program, files["PROGRAM"])
+    files["LINK"].symlink_to(files["MODEL"])
+    given = [str(files.get(text, text)).replace("=LINK", f"={files['LINK']}") for text in arguments]
+    assert_refused(command(*given), "would be overwritten", what)
+    assert files["MODEL"].read_bytes() == small_model.read_bytes()
+    assert files["PROGRAM"].read_bytes() == small_program.read_bytes()
 
 
 @pytest.mark.parametrize("text", ["image", "image=1xtwo", "=1x2", "image=1x-2"])

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from conftest import Command
-from hipdnn_mlir_runtime.cli import tables
+from hipdnn_mlir_runtime.cli import progress, tables
 from hipdnn_mlir_runtime.cli.main import all_commands
 from hipdnn_mlir_runtime.options import options_of
 
@@ -124,3 +126,23 @@ def test_terminals_get_colours_and_folded_columns(program: Path) -> None:
 def test_columns_of_a_table_are_aligned() -> None:
     text = tables.table("title", ("name", "n", "what"), [("a", 5, "x\ny"), ("long name", 1000, "")], right=["n"])
     assert text.splitlines() == ["title", "name          n  what", "a             5  x y", "long name  1000"]
+
+
+def test_progress_fits_into_one_row_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(progress, "_DELAY_S", 0)
+    monkeypatch.setattr(progress, "_PERIOD_S", 0.001)
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    with progress.working("compiling a model with a name") as told:
+        told("a step of the\ncompiler that has much to tell")
+        deadline = time.monotonic() + 10
+        while "..." not in terminal.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.01)
+    rows = terminal.getvalue().split("\r\x1b[K")
+    assert "compiling a model with a name:... (0 s)" in rows
+    assert max(map(len, rows)) <= 39
+    assert not any("\n" in row for row in rows)

@@ -24,6 +24,7 @@ _PYTHON = {
 _TEXTS = {
     "text": "text",
     "path": "path",
+    "output": "path",
     "folder": "path",
     "list": "`A,B`",
     "paths": "`DIR:DIR`",

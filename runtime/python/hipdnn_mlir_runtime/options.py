@@ -27,8 +27,8 @@ class Option:
 
     Attributes:
         name: As a keyword, and as the provider's key.
-        type: ``flag``, ``integer``, ``number``, ``text``, ``choice``, ``path``, ``folder`` (a path, True or False), ``list``, ``paths``,
-            ``map`` (name to value) or ``sizes`` (name to sizes).
+        type: ``flag``, ``integer``, ``number``, ``text``, ``choice``, ``path``, ``output`` (a file that is written), ``folder`` (a path,
+            True or False), ``list``, ``paths``, ``map`` (name to value) or ``sizes`` (name to sizes).
         help: What it does, in one or two sentences.
         default: Its value where it is not given; None where that depends on something else.
         least: Least value of an integer.

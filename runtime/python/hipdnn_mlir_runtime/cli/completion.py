@@ -36,7 +36,7 @@ def script(parser: Callable[[Mark], argparse.ArgumentParser], shell: str) -> str
     def mark(action: argparse.Action, what: Argument | Option) -> None:
         if isinstance(what, Option) and what.choices:
             action.choices = what.choices
-        elif isinstance(what, Option) and what.type in ("path", "folder", "paths"):
+        elif isinstance(what, Option) and what.type in ("path", "output", "folder", "paths"):
             suffix = what.form.partition(".")[2]
             patterns = ["*.onnx", "*.pt2"] if what.form == "MODEL" else [f"*.{suffix}"] if suffix else []
             action.complete = shtab.DIRECTORY if what.form == "DIR" else files(patterns)  # type: ignore[attr-defined]

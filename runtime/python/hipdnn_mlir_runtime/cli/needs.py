@@ -5,7 +5,8 @@ A row of the table of options says what it needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,3 +88,28 @@ def check_needs(rows: Sequence[Option], values: Mapping[str, Any]) -> None:
             are, them = ("options", "them") if len(flags) > 1 else ("an option", "it")
             reason, hint = found
             raise ModelError(f"{are} {what.kind}, and {reason}", where=", ".join(flags), hint=hint.format(them=them))
+
+
+def check_outputs(rows: Iterable[Option], arguments: Iterable[str], values: Mapping[str, Any]) -> None:
+    """Refuse to write a file that the command reads, or one file twice.
+
+    Args:
+        rows: The options of the command.
+        arguments: What else it is given.
+        values: All that it is given.
+
+    Raises:
+        ModelError: An output is such a file.
+    """
+    rows = list(rows)
+    known = {f"the {name}": values[name] for name in arguments}
+    known |= {row.flags[0]: values[row.name] for row in rows if row.type == "path"}
+    known |= {f"--input {name}": path for name, path in values.get("inputs", {}).items()}
+    taken = {os.path.realpath(path): what for what, path in known.items() if isinstance(path, Path)}
+    for row in rows:
+        if row.type != "output" or values[row.name] is None:
+            continue
+        what = taken.setdefault(os.path.realpath(values[row.name]), row.flags[0])
+        if what != row.flags[0]:
+            message = f"{values[row.name]} would be overwritten: it is also {what}"
+            raise ModelError(message, where=row.flags[0], hint="write to another file")

@@ -40,7 +40,7 @@ def read(row: Option, given: Any) -> Any:
             return _number(given, row.flags[0])
         case "choice":
             return row.read(given, where=row.flags[0])
-        case "path" | "folder":
+        case "path" | "output" | "folder":
             return Path(given)
         case "list" if row.choices:
             return [_choice(row, text) for text in dict.fromkeys(given)]

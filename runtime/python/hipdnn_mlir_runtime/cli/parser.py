@@ -13,7 +13,7 @@ from ..errors import ModelError, meant
 from ..options import Option, options_of
 from .command import Command, needed_compiler, version_of
 from .completion import Mark, script
-from .needs import check_needs
+from .needs import check_needs, check_outputs
 from .options import read
 
 PROGRAM = "hipdnn-mlir"
@@ -163,7 +163,7 @@ def _declare(parser: argparse.ArgumentParser, row: Option) -> argparse.Action:
     elif row.type == "flag":
         how["action"] = "store_true"
     else:
-        how["metavar"] = row.form or {"integer": "N", "path": "FILE"}.get(row.type, "VALUE")
+        how["metavar"] = row.form or {"integer": "N", "path": "FILE", "output": "FILE"}.get(row.type, "VALUE")
         how["action"] = "append" if row.is_repeated else "store"
     return parser.add_argument(*row.flags, **how)
 
@@ -183,6 +183,7 @@ def _given(command: Command, found: Mapping[str, Any]) -> SimpleNamespace:
     for argument in command.arguments:
         values[argument.name] = argument.check(found[argument.name])
     check_needs([row for name, row in rows.items() if name in found], values)
+    check_outputs(rows.values(), [argument.name for argument in command.arguments], values)
     return SimpleNamespace(**values)
 
 

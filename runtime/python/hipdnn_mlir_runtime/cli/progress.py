@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 import time
@@ -43,7 +44,14 @@ def _show(title: str, latest: list[str], done: threading.Event) -> None:
     if done.wait(_DELAY_S):
         return
     while not done.wait(_PERIOD_S):
-        sys.stderr.write(f"{_ERASE}{title}{latest[0]} ({time.monotonic() - start:.0f} s)")
+        sys.stderr.write(_ERASE + _line(f"{title}{latest[0]}", f" ({time.monotonic() - start:.0f} s)"))
         sys.stderr.flush()
     sys.stderr.write(_ERASE)
     sys.stderr.flush()
+
+
+def _line(text: str, end: str) -> str:
+    """Return what fits into one row of the terminal: one that went on in the next row could not be erased."""
+    room = shutil.get_terminal_size().columns - 1 - len(end)
+    text = " ".join(text.split())
+    return (text if len(text) <= room else f"{text[: max(0, room - 3)]}...") + end
