@@ -84,7 +84,7 @@ def generate(
         The kernel, or why there is none.
 
     Raises:
-        ModelError: llvmlite is not installed.
+        MissingToolError: llvmlite is not installed.
         PassError: code that should compile does not.
     """
     try:

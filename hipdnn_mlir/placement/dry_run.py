@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from hipdnn_mlir_runtime.errors import (
     DeviceError,
     HipdnnMlirError,
+    MissingToolError,
     ModelError,
     PassError,
     PlanRefusedError,
@@ -44,7 +45,11 @@ class Failure:
 
 
 def dry_run(graph: OnnxGraph, region: Region, target: str, precision: str) -> Lowered | Failure:
-    """Compile a region up to the values of its weights and build its plans, or say why that fails."""
+    """Compile a region up to the values of its weights and build its plans, or say why that fails.
+
+    Raises:
+        MissingToolError: something that the target's code is made with is not installed.
+    """
     try:
         return lowered_here(lambda refused: _lowered(graph, region, target, precision, refused))
     except PlanRefusedError as error:
@@ -52,6 +57,8 @@ def dry_run(graph: OnnxGraph, region: Region, target: str, precision: str) -> Lo
         return _attributed(graph, region, tuple(rejects))
     except UnsupportedError as error:
         return _attributed(graph, region, error.rejects)
+    except MissingToolError:
+        raise  # says nothing about the region
     except HipdnnMlirError as error:
         rule = "defect" if isinstance(error, PassError) else "device" if isinstance(error, DeviceError) else "model"
         return Failure({}, rule=rule, reason=f"{error.message}: got {error.got}" if error.got else error.message)

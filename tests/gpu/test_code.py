@@ -6,6 +6,8 @@ import json
 import sys
 
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 
 import hipdnn_mlir
@@ -13,7 +15,8 @@ import models
 from gpu.emulated import describe
 from hipdnn_mlir.codegen import ARCHITECTURES, find_architecture, generate
 from hipdnn_mlir.codegen.core import lower
-from hipdnn_mlir_runtime.errors import ModelError
+from hipdnn_mlir.placement.place import place
+from hipdnn_mlir_runtime.errors import MissingToolError, ModelError
 from host_kernels.kernel_runs import TensorSpec
 
 COPY = {"code": [["load", 0], ["store", 1, 0]]}
@@ -32,8 +35,21 @@ def test_unknown_architecture_lists_the_known() -> None:
 def test_a_missing_llvmlite_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     lower._backend.cache_clear()
     monkeypatch.setitem(sys.modules, "llvmlite", None)
-    with pytest.raises(ModelError, match=r"llvmlite, which is not installed; pip install 'hipdnn-mlir\[gpu\]'"):
+    monkeypatch.setattr(lower, "find_linker", lambda: None)
+    with pytest.raises(MissingToolError, match="llvmlite, which is not installed; pip install llvmlite$"):
         copy_kernel("sm_90")
+    with pytest.raises(MissingToolError, match="llvmlite, which is not installed; pip install llvmlite ziglang$"):
+        copy_kernel("gfx942")
+
+
+def test_nothing_is_placed_when_the_code_generator_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[2,3,3] x) => (float[2] y, float[2,3,3] z) { y = Det(x) z = Relu(x) }'
+    model = onnx.parser.parse_model(text)
+    assert [partition.nodes for partition in place(model, target="sm_90", mode="maximal").partitions] == [["Relu_1"]]
+    lower._backend.cache_clear()
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    with pytest.raises(MissingToolError, match="llvmlite"):  # a reject of Relu would be kept as if it were the target's
+        place(model, target="sm_90", mode="maximal")
 
 
 def test_equal_kernels_have_equal_code() -> None:

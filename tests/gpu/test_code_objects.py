@@ -16,7 +16,7 @@ from gpu import code_object
 from hipdnn_mlir.codegen import find_architecture, link_code_object
 from hipdnn_mlir.codegen.core import link
 from hipdnn_mlir.targets.table import AMD
-from hipdnn_mlir_runtime.errors import ModelError, PassError
+from hipdnn_mlir_runtime.errors import MissingToolError, PassError
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")
 needs_linker = pytest.mark.skipif(
@@ -74,7 +74,7 @@ def test_the_metadata_is_how_the_runtime_launches(target: str, kernels: dict[str
 
 def test_linking_without_a_linker_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link, "find_linker", lambda: None)
-    with pytest.raises(ModelError, match=r"ld\.lld, which was not found.*hipdnn-mlir\[gpu-amd\]"):
+    with pytest.raises(MissingToolError, match=r"ld\.lld, which was not found.*pip install ziglang"):
         link_code_object(b"")
 
 

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from .processes import children
@@ -85,6 +86,41 @@ def test_missing_interpreter_is_named_when_insisted_on(tmp_path) -> None:
         make_session(convolution(), tmp_path, options={"compiler": "subprocess", "python": "/no/such/python"})
     model = convolution()
     check(make_session(model, tmp_path, options={"compiler": "auto", "python": "/no/such/python"}), model, count=0)
+
+
+_ON_A_GPU_TARGET = """
+import sys
+import onnxruntime as ort
+from hipdnn_mlir_runtime import ort_ep
+options = ort.SessionOptions()
+ort_ep.add_to_session_options(options, {"target": "sm_90", "cache_dir": sys.argv[2]}, device="cpu")
+ort.ModelCompiler(options, sys.argv[1]).compile_to_file(sys.argv[3])
+"""
+
+
+def test_missing_code_generator_is_told_once_and_not_remembered(tmp_path) -> None:
+    (tmp_path / "without/llvmlite").mkdir(parents=True)
+    (tmp_path / "without/llvmlite/__init__.py").write_text("raise ImportError('no llvmlite')")
+    onnx.save(alternating(), tmp_path / "model.onnx")
+
+    def compiled(name: str, **environment: str) -> tuple[list[str], list[str]]:
+        arguments = [
+            sys.executable,
+            "-c",
+            _ON_A_GPU_TARGET,
+            *(tmp_path / part for part in ("model.onnx", "cache", name)),
+        ]
+        done = subprocess.run(arguments, capture_output=True, text=True, check=True, env={**os.environ, **environment})
+        warnings = [line for line in done.stderr.splitlines() if "llvmlite" in line]
+        return warnings, [node.op_type for node in onnx.load(tmp_path / name).graph.node]
+
+    (warning,), operators = compiled("without.onnx", PYTHONPATH=str(tmp_path / "without"))
+    assert "the others on the CPU: " in warning
+    assert "pip install llvmlite" in warning
+    assert "EPContext" not in operators
+    warnings, operators = compiled("with.onnx")
+    assert not warnings
+    assert "EPContext" in operators
 
 
 def cached(folder: Path, suffix: str) -> list[Path]:

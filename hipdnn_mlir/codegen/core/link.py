@@ -9,7 +9,7 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from hipdnn_mlir_runtime.errors import ModelError, PassError
+from hipdnn_mlir_runtime.errors import MissingToolError, PassError
 
 _OLDEST = 15
 """The first LLVM whose linker reads objects of code object version 5."""
@@ -23,15 +23,15 @@ def link_code_object(code: bytes) -> bytes:
         code: the object.
 
     Raises:
-        ModelError: there is no linker.
+        MissingToolError: there is no linker.
         PassError: it failed.
     """
     linker = find_linker()
     if linker is None:
-        raise ModelError(
+        raise MissingToolError(
             "code for an AMD GPU is linked with LLVM's ld.lld, which was not found",
             expected=f"ROCm's linker, ld.lld (LLVM {_OLDEST} or newer) on PATH, or the Python package ziglang",
-            hint="pip install 'hipdnn-mlir[gpu-amd]'",
+            hint="pip install ziglang",
         )
     with tempfile.TemporaryDirectory() as folder:
         source, result = Path(folder, "kernel.o"), Path(folder, "kernel.hsaco")

@@ -8,11 +8,12 @@ from typing import Any
 from torch_mlir import ir
 from torch_mlir.passmanager import PassManager
 
-from hipdnn_mlir_runtime.errors import ModelError, PassError
+from hipdnn_mlir_runtime.errors import MissingToolError, PassError
 
 from .arch import Architecture
 from .builder import APPROXIMATE
 from .float_literals import respelled
+from .link import find_linker
 
 _APPROXIMATIONS = {
     "nvidia": {
@@ -32,7 +33,7 @@ def compile_module(module: Any, architecture: Architecture) -> str | bytes:
     """Compile the one `gpu.module` of a module.
 
     Raises:
-        ModelError: llvmlite is not installed.
+        MissingToolError: llvmlite is not installed.
         PassError: MLIR or LLVM refused the code, or it calls a function that nothing defines.
     """
     machine, optimized = _optimized(_llvm_text(module, architecture), architecture)
@@ -97,12 +98,8 @@ def _overlap_launches(module: Any) -> None:
 @lru_cache(maxsize=1)
 def _backend() -> ModuleType:
     """LLVM with its GPU backends; torch-mlir's has none."""
-    try:
-        from llvmlite import binding  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise ModelError(
-            "GPU kernels are compiled with llvmlite, which is not installed", hint="pip install 'hipdnn-mlir[gpu]'"
-        ) from error
+    from llvmlite import binding  # type: ignore[import-untyped]
+
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
     return binding  # type: ignore[no-any-return]
@@ -110,7 +107,12 @@ def _backend() -> ModuleType:
 
 def _optimized(text: str, architecture: Architecture) -> tuple[Any, Any]:
     """LLVM's target machine, and its module of some LLVM IR after all passes."""
-    binding = _backend()
+    try:
+        binding = _backend()
+    except ImportError as error:
+        linker = " ziglang" if architecture.vendor == "amd" and find_linker() is None else ""
+        message = "code for GPUs is compiled with llvmlite, which is not installed"
+        raise MissingToolError(message, hint=f"pip install llvmlite{linker}") from error
     if architecture.vendor == "amd":
         text = _with_code_object_version(text)
     try:

@@ -145,6 +145,10 @@ class PaddingError(ModelError):
     """A model mixes elements along a dynamic dimension that was to be padded to a bucket."""
 
 
+class MissingToolError(HipdnnMlirError):
+    """Something that compiling for a target takes is not installed; what a model gets there is not known before it is."""
+
+
 class ProgramError(HipdnnMlirError):
     """A ``.hipdnn`` file is broken, too new, or for another target."""
 
@@ -333,6 +337,7 @@ _CLASSES: Mapping[str, type[HipdnnMlirError]] = {
         ProgramError,
         DeviceError,
         WrongTargetError,
+        MissingToolError,
         PlanRefusedError,
         PassError,
         UnsupportedError,

@@ -51,7 +51,9 @@ nlohmann::json take_result(nlohmann::json reply, const std::string& who) {
   }
   std::string message = member_text(*error, "message");
   if (message.empty()) message = "the compiler gave no reason";
-  throw CompilerError::refused(message, member_text(*error, "kind"), member_text(*error, "detail"));
+  const std::string kind = member_text(*error, "kind");
+  if (kind == "MissingToolError") throw CompilerError(Cause::unavailable, message);
+  throw CompilerError::refused(message, kind, member_text(*error, "detail"));
 }
 
 void check_version(const nlohmann::json& compiler, const std::string& who) {
