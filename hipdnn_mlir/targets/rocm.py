@@ -14,7 +14,7 @@ from hipdnn_mlir_runtime.abi import DataType
 from hipdnn_mlir_runtime.abi import Pointwise as P
 from hipdnn_mlir_runtime.dtypes import F32
 
-from ..ops.graph import Graph, Node, Tensor
+from ..ops.graph import DEFAULT_ALIGNMENT, Graph, Node, Tensor
 from ..ops.strides import Dims, packed
 from .graph_parts import (
     CLIPS,
@@ -41,6 +41,13 @@ _SPATIAL = {
 }
 """Attributes with a number per spatial dim, and that of a dim of size 1."""
 _IMAGE_RANK = 4
+PROVIDER_ALIGNMENT = DEFAULT_ALIGNMENT
+"""Bytes that the address of every tensor has to be a multiple of, for all providers.
+
+hipDNN takes a graph that states another alignment to plugins of version 1.3 of its interface or newer only, and a pointer that is not
+aligned as its tensor says is refused (in the same repository, below projects/hipdnn: plugin_sdk PluginVersionConstants.hpp, backend
+EnginePluginResourceManager.cpp). Providers declare 1.0 to 1.2.
+"""
 
 
 # -- forms ----------------------------------------------------------------------------------------------------------------------------

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ctypes
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
 
+import installed
 import models
 from gpu.programs import compile_for_emulator, run
 from models import GraphBuilder
@@ -75,11 +77,21 @@ def _limit(b: GraphBuilder, value: float) -> str:
     return b.constant(value, np.float32)
 
 
+@pytest.fixture(autouse=True)
+def providers() -> Iterator[None]:
+    """Let the host's library take what AMD's takes for its providers."""
+    library = ctypes.CDLL(str(installed.library("host")))
+    library.hipdnnHostSetPluginApi_ext(2)
+    yield
+    library.hipdnnHostSetPluginApi_ext(3)
+
+
 CASES: dict[str, Callable[[], onnx.ModelProto]] = {
     "convolutions": convolutions,
     "lines": lines,
     "products": products,
     "norms": norms,
+    "slices": models.slices,
     "perceptron": models.mlp,
     "encoder": lambda: models.encoder(layers=1, s=8, d=16, heads=2, ffn=32),
 }

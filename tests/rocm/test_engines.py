@@ -220,6 +220,34 @@ def test_an_unknown_addition_to_a_target_is_an_error() -> None:
         find_target("sm_90+fusilli")
 
 
+@pytest.mark.parametrize("target", ["gfx942", "gfx942+fusilli"])
+def test_what_does_not_lie_on_16_bytes_is_copied_for_a_provider(target: str) -> None:
+    product, convolution = (MATMUL, "matmul + relu"), (CONV, "conv2d + add + relu")
+    found = steps(models.slices(), target)
+    assert {step for step in found if step[0] != KERNEL} == {product, convolution}
+    place = found.index(product)
+    assert found[place - 2 : place] == [(KERNEL, "copy")] * 2
+    assert found[found.index(convolution) - 1] == (KERNEL, "copy")
+    executables = hipdnn_mlir.compile(models.slices(), target=target).model.executables
+    stated = [name for made in executables for _, body in made.descriptors for name, _, _ in body]
+    assert A.TENSOR_BYTE_ALIGNMENT not in stated
+
+
+def test_a_generated_kernel_reads_what_does_not_lie_on_16_bytes() -> None:
+    b = GraphBuilder("part")
+    first, last = b.split(b.input("x", [7]), [3, 4], axis=0)
+    assert (KERNEL, "copy") not in (found := steps(b.model({b.op("Tanh", last): [4], first: [3]})))
+    assert (KERNEL, "tanh") in found
+
+
+def test_a_transposed_operand_stays_where_it_is_beside_one_that_is_copied() -> None:
+    b = GraphBuilder("product")
+    _, part = b.split(b.input("x", [1 + 48]), [1, 48], axis=0)
+    rows = b.op("Reshape", part, b.constant([6, 8], np.int64))
+    y = b.op("MatMul", rows, b.op("Transpose", b.input("w", [8, 8]), perm=[1, 0]))
+    assert steps(b.model({y: [6, 8]})) == [(KERNEL, "copy"), (MATMUL, "matmul")]
+
+
 def test_heads_are_copied_where_one_stride_does_not_reach_all_batches() -> None:
     def heads(batch: int) -> Steps:
         b = GraphBuilder("heads")

@@ -40,6 +40,39 @@ void test_refusals_reach_the_user(const Library& library) {
   check::equal(id_by_name(handle.get(), "NO_ENGINE", &id), HIPDNN_STATUS_BAD_PARAM);
 }
 
+/// As AMD's library, which has no plugin of version 1.3 of the interface.
+void test_older_plugins_are_not_asked_for_graphs_that_state_alignments(const Library& library) {
+  const auto set_api = library.backend.get<decltype(::hipdnnHostSetPluginApi_ext)>("hipdnnHostSetPluginApi_ext");
+  const Handle handle(library);
+  const auto negated = [&](std::int64_t alignment, const auto& use) {
+    Descriptor in(library, HIPDNN_BACKEND_TENSOR_DESCRIPTOR);
+    in.integers(HIPDNN_ATTR_TENSOR_UNIQUE_ID, {1})
+        .data_type(HIPDNN_ATTR_TENSOR_DATA_TYPE, HIPDNN_DATA_FLOAT)
+        .integers(HIPDNN_ATTR_TENSOR_DIMENSIONS, {4})
+        .integers(HIPDNN_ATTR_TENSOR_STRIDES, {1})
+        .integers(HIPDNN_ATTR_TENSOR_BYTE_ALIGNMENT, {alignment})
+        .finalize();
+    const Descriptor out = tensor(library, 2, {4});
+    const Descriptor operation = std::move(pointwise(library, HIPDNN_POINTWISE_NEG, {&in}, out).finalize());
+    use(finalized_graph(library, handle, {&operation}));
+  };
+  const auto proposals = [&](const Descriptor& graph) { return results(library, heuristic(library, graph)).size(); };
+  negated(4, [&](const Descriptor& graph) { check::that(proposals(graph) > 0, "any alignment at first"); });
+  check::equal(set_api(2), HIPDNN_STATUS_SUCCESS);
+  negated(16, [&](const Descriptor& graph) { check::that(proposals(graph) > 0, "what is assumed without a statement"); });
+  for (const std::int64_t alignment : {4, 32}) {
+    negated(alignment, [&](const Descriptor& graph) {
+      check::equal(proposals(graph), std::size_t{0});
+      check::contains(library.last_error(), "an alignment of " + std::to_string(alignment) + " bytes, which plugins take from version 1.3");
+      Descriptor engine(library, HIPDNN_BACKEND_ENGINE_DESCRIPTOR);
+      engine.refer(HIPDNN_ATTR_ENGINE_OPERATION_GRAPH, {&graph}).integers(HIPDNN_ATTR_ENGINE_GLOBAL_INDEX, {id_of("HOST_ROWWISE_ENGINE")});
+      check::equal(engine.try_finalize(), HIPDNN_STATUS_NOT_SUPPORTED);
+    });
+  }
+  check::equal(set_api(-1), HIPDNN_STATUS_BAD_PARAM);
+  check::equal(set_api(3), HIPDNN_STATUS_SUCCESS);
+}
+
 /// A custom operation "scale by DATA's first character" on f32 vectors: out = x * (data[0] - '0').
 struct CustomScale {
   CustomScale(const Library& library, const Handle& handle, std::int64_t length = 4)
@@ -271,6 +304,8 @@ void test_no_plugin_is_loaded(const Library& library) {
 
 void add_host_symbol_cases(check::Suite& suite, const Library& library) {
   suite.add("host symbol: refusals reach the user", [&] { test_refusals_reach_the_user(library); });
+  suite.add("host symbol: older plugins are not asked for graphs that state alignments",
+            [&] { test_older_plugins_are_not_asked_for_graphs_that_state_alignments(library); });
   suite.add("host symbol: a custom operation runs once registered", [&] { test_custom_operation_runs_once_registered(library); });
   suite.add("host symbol: engine tells its name and has no knobs", [&] { test_engine_tells_its_name_and_has_no_knobs(library); });
   suite.add("host symbol: plan describes itself", [&] { test_plan_describes_itself(library); });

@@ -10,6 +10,7 @@
 
 #include "log.h"
 #include "names.h"
+#include "plugin_api.h"
 #include "status.h"
 
 namespace hipdnn_port {
@@ -61,7 +62,10 @@ void EngineDescriptor::on_finalize() {
     if (found == engines().end()) {
       fail(HIPDNN_STATUS_BAD_PARAM, attribute_name(HIPDNN_ATTR_ENGINE_GLOBAL_INDEX), ": no engine has id ", id);
     }
-    if (const auto reason = (*found)->refuses(*graph()->graph())) {
+    const Graph& asked = *graph()->graph();
+    auto reason = withheld_from_plugins(asked);
+    if (!reason) reason = (*found)->refuses(asked);
+    if (reason) {
       fail(HIPDNN_STATUS_NOT_SUPPORTED, (*found)->name(), " does not take the graph: ", *reason);
     }
     engine_ = *found;
@@ -75,8 +79,12 @@ void EngineHeuristicDescriptor::on_finalize() {
   const PlanOptions options{.constants = {}, .threads = handle.threads.load(), .vendor_handle = handle.vendor};
   std::string refusals;
   results_.clear();
-  for (Proposal& proposal : rank(*graph->graph(), options, refusals)) {
-    results_.push_back({EngineDescriptor::accepted(graph, *proposal.engine), std::move(proposal)});
+  if (const auto reason = withheld_from_plugins(*graph->graph())) {
+    refusals = text(" all engines: ", *reason);
+  } else {
+    for (Proposal& proposal : rank(*graph->graph(), options, refusals)) {
+      results_.push_back({EngineDescriptor::accepted(graph, *proposal.engine), std::move(proposal)});
+    }
   }
   if (refusals.empty()) return;
   const std::string message = text("graph '", graph->graph()->name, "' has ", results_.size(), " proposals; refused by", refusals);
