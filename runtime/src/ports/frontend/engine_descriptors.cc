@@ -66,7 +66,7 @@ void EngineDescriptor::on_finalize() {
     auto reason = withheld_from_plugins(asked);
     if (!reason) reason = (*found)->refuses(asked);
     if (reason) {
-      fail(HIPDNN_STATUS_NOT_SUPPORTED, (*found)->name(), " does not take the graph: ", *reason);
+      fail(HIPDNN_STATUS_BAD_PARAM, (*found)->name(), " does not take the graph: ", *reason);
     }
     engine_ = *found;
   }
@@ -99,10 +99,12 @@ void EngineHeuristicDescriptor::get(int name, hipdnnBackendAttributeType_t type,
   require_row(name, type);
   if (requested < 0) fail(HIPDNN_STATUS_BAD_PARAM, attribute_name(name), ": requested count ", requested, " is negative");
   const auto available = static_cast<std::int64_t>(results_.size());
-  if (requested == 0 || data == nullptr) {
-    require_argument(actual, "element count") = available;
+  std::int64_t& count = require_argument(actual, "element count");
+  if (requested == 0) {
+    count = available;
     return;
   }
+  if (data == nullptr) fail(HIPDNN_STATUS_BAD_PARAM_NULL_POINTER, attribute_name(name), ": data is null");
   const std::span handles(static_cast<const hipdnnBackendDescriptor_t*>(data), static_cast<std::size_t>(std::min(requested, available)));
   std::vector<EngineConfigDescriptor*> configs;
   for (const hipdnnBackendDescriptor_t handle : handles) {
@@ -114,7 +116,7 @@ void EngineHeuristicDescriptor::get(int name, hipdnnBackendAttributeType_t type,
     configs.push_back(config);
   }
   for (std::size_t i = 0; i < configs.size(); ++i) configs[i]->assign(results_[i].engine, results_[i].proposal);
-  if (actual != nullptr) *actual = static_cast<std::int64_t>(configs.size());
+  count = static_cast<std::int64_t>(configs.size());
 }
 
 void EngineConfigDescriptor::assign(std::shared_ptr<EngineDescriptor> engine, const Proposal& proposal) {
