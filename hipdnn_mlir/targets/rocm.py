@@ -41,6 +41,10 @@ _SPATIAL = {
 }
 """Attributes with a number per spatial dim, and that of a dim of size 1."""
 _IMAGE_RANK = 4
+ENGINE_NAMES = frozenset({
+    "MIOPEN_ENGINE", "MIOPEN_ENGINE_DETERMINISTIC", "HIPBLASLT_ENGINE", "HIP_MLOPS_ENGINE", "ASM_SDPA_ENGINE", "ROCKE_ENGINE",
+})  # fmt: skip
+"""Every engine that hipDNN registers (projects/hipdnn, data_sdk EngineNames.hpp); an engine's id is a hash of its name."""
 PROVIDER_ALIGNMENT = DEFAULT_ALIGNMENT
 """Bytes that the address of every tensor has to be a multiple of, for all providers.
 
@@ -287,7 +291,7 @@ class HipblasltMatmul:
 
 
 class HipRmsNorm:
-    """The HIP kernel provider: an RMS norm over channels, scale in f32.
+    """HIP_MLOPS_ENGINE, the HIP kernel provider: an RMS norm over channels, scale in f32.
 
     hip-kernel-provider/src/engines/hip_mlops_engine/plans/RMSnorm/RMSnormApplicabilityChecks.cpp, and its older form, which knows
     channels only.

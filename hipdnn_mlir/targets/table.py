@@ -126,7 +126,7 @@ def _rocm(architecture: str, *, fusilli: bool = False) -> Target:
             provider("MIOPEN_ENGINE", MiopenBatchNorm(), conform_miopen),
             _GEMV,
             provider("HIPBLASLT_ENGINE", HipblasltMatmul(), conform_hipblaslt),
-            provider("HIP_KERNEL_ENGINE", HipRmsNorm(), conform_hip_kernels),
+            provider("HIP_MLOPS_ENGINE", HipRmsNorm(), conform_hip_kernels),
             *more,
             *_GENERATED,
         ),

@@ -13,7 +13,8 @@ from onnx import TensorProto
 import hipdnn_mlir
 import models
 from hipdnn_mlir.codegen.core import link
-from hipdnn_mlir.targets.table import AMD, find_target
+from hipdnn_mlir.targets.rocm import ENGINE_NAMES
+from hipdnn_mlir.targets.table import AMD, FUSILLI, FUSILLI_ENGINE, find_target
 from hipdnn_mlir_runtime.abi import Attribute as A
 from hipdnn_mlir_runtime.abi import DataType
 from hipdnn_mlir_runtime.abi import Descriptor as D
@@ -215,6 +216,14 @@ def test_explain_knows_of_fusilli() -> None:
     assert [graph.engine for graph in report.graphs] == [FUSED]
 
 
+@pytest.mark.parametrize("target", AMD)
+def test_engines_have_the_names_that_hipdnn_registers(target: str) -> None:
+    for name in (target, target + FUSILLI):
+        libraries = {engine.name for engine in find_target(name).engines if not engine.is_generated}
+        assert libraries - {FUSILLI_ENGINE} == {"MIOPEN_ENGINE", "HIPBLASLT_ENGINE", "HIP_MLOPS_ENGINE"}
+        assert libraries - {FUSILLI_ENGINE} <= ENGINE_NAMES
+
+
 def test_an_unknown_addition_to_a_target_is_an_error() -> None:
     with pytest.raises(ModelError, match=r"unknown target 'sm_90\+fusilli': expected one of host, sm_80"):
         find_target("sm_90+fusilli")
@@ -282,7 +291,7 @@ def test_miopen_takes_batch_norm_with_statistics_of_f32(dims: list[int], kind: i
     assert steps(normalized(dims, kind)) == wanted
 
 
-@pytest.mark.parametrize(("kind", "engine"), [(TensorProto.FLOAT, "HIP_KERNEL_ENGINE"), (TensorProto.FLOAT16, KERNEL)])
+@pytest.mark.parametrize(("kind", "engine"), [(TensorProto.FLOAT, "HIP_MLOPS_ENGINE"), (TensorProto.FLOAT16, KERNEL)])
 def test_rms_norm_with_a_scale_of_f32_is_the_hip_kernel_providers(kind: int, engine: str) -> None:
     b = GraphBuilder("rms", opset=23)
     x = b.input("x", [2, 5, 8], kind)
