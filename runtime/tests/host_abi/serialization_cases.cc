@@ -59,6 +59,7 @@ void test_graph_is_written_as_json(const Library& library) {
     check::equal(tensor.at("dims").get<Dims>(), dims);
     check::equal(tensor.at("strides").get<Dims>(), packed(dims));
     check::equal(tensor.at("data_type").get<std::string>(), "float");
+    check::that(!tensor.value("is_runtime_pass_by_value", false), "a tensor in memory");
   }
 }
 

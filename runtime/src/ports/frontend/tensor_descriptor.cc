@@ -99,7 +99,8 @@ void TensorDescriptor::on_finalize() {
   if (has(HIPDNN_ATTR_TENSOR_VALUE_EXT)) tensor.value = value(HIPDNN_ATTR_TENSOR_VALUE_EXT).bytes;
   check_shape(tensor);
   check_value(tensor);
-  if (tensor.value && integer_or(HIPDNN_ATTR_TENSOR_IS_RUNTIME_PASS_BY_VALUE_EXT, 0) != 0) {
+  tensor.is_runtime_value = integer_or(HIPDNN_ATTR_TENSOR_IS_RUNTIME_PASS_BY_VALUE_EXT, 0) != 0;
+  if (tensor.value && tensor.is_runtime_value) {
     fail(HIPDNN_STATUS_BAD_PARAM, "tensor ", describe(tensor), ": a value is either baked or passed at run time, not both");
   }
   store_integers(HIPDNN_ATTR_TENSOR_IS_BY_VALUE, HIPDNN_TYPE_BOOLEAN, {tensor.value ? 1 : 0});
