@@ -23,6 +23,15 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def early_libraries(libraries: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with a hipDNN of 2025."""
+    folder = tmp_path_factory.mktemp("rocm_early")
+    _build("fake_early_hipdnn.c", folder / "libhipdnn_backend.so")
+    (folder / "libamdhip64.so").symlink_to(libraries / "libamdhip64.so")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def libraries_with_plugins(libraries: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same with a hipDNN that loads plugins."""
     folder = tmp_path_factory.mktemp("rocm_with_plugins")
