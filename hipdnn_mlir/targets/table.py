@@ -141,12 +141,18 @@ TargetName = Literal[
     "sm_90",
     "gfx90a",
     "gfx942",
+    "gfx950",
     "gfx1100",
+    "gfx1151",
     "gfx1201",
+    "gfx1250",
     "gfx90a+fusilli",
     "gfx942+fusilli",
+    "gfx950+fusilli",
     "gfx1100+fusilli",
+    "gfx1151+fusilli",
     "gfx1201+fusilli",
+    "gfx1250+fusilli",
 ]
 """What a program can be compiled for."""
 NVIDIA: tuple[str, ...] = tuple(name for name in get_args(TargetName) if name.startswith("sm_"))
