@@ -18,10 +18,12 @@ from .host import HOST
 from .nvidia import CublasltMatmul, FusedAttention
 from .rocm import (
     PROVIDER_ALIGNMENT,
+    AsmAttention,
     HipblasltMatmul,
     HipRmsNorm,
     MiopenBatchNorm,
     MiopenConvolution,
+    conform_asm_sdpa,
     conform_hip_kernels,
     conform_hipblaslt,
     conform_miopen,
@@ -127,6 +129,11 @@ def _rocm(architecture: str, *, fusilli: bool = False) -> Target:
             _GEMV,
             provider("HIPBLASLT_ENGINE", HipblasltMatmul(), conform_hipblaslt),
             provider("HIP_MLOPS_ENGINE", HipRmsNorm(), conform_hip_kernels),
+            *(
+                (provider("ASM_SDPA_ENGINE", AsmAttention(), conform_asm_sdpa),)
+                if architecture in AsmAttention.ARCHITECTURES
+                else ()
+            ),
             *more,
             *_GENERATED,
         ),

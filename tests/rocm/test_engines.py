@@ -26,6 +26,7 @@ pytestmark = pytest.mark.skipif(
     link.find_linker() is None, reason="no ld.lld of LLVM 15 or newer: pip install '.[gpu-amd]'"
 )
 CONV, MATMUL = "MIOPEN_ENGINE", "HIPBLASLT_ENGINE"
+ASM = "ASM_SDPA_ENGINE"
 KERNEL = "kernel"
 Steps = list[tuple[str, str]]
 Tail = Callable[[GraphBuilder, str], str]
@@ -211,6 +212,64 @@ def test_fusilli_is_given_tensors_without_gaps_and_with_the_strides_it_compares(
     assert [64, 64, 8, 1] not in strides
 
 
+def attended(
+    kind: int, *, queries: int = 6, features: tuple[int, int] = (128, 128), masked: bool = False, causal: int = 0
+) -> onnx.ModelProto:
+    b = GraphBuilder("attention", opset=23)
+    q, k = b.input("q", [2, 4, queries, features[0]], kind), b.input("k", [2, 4, 6, features[0]], kind)
+    v = b.input("v", [2, 4, 6, features[1]], kind)
+    y = b.op("Attention", q, k, v, *([b.input("mask", [queries, 6], kind)] if masked else []), is_causal=causal)
+    return b.model({y: [2, 4, queries, features[1]]}, dtype=kind)
+
+
+@pytest.mark.parametrize("kind", [TensorProto.BFLOAT16, TensorProto.FLOAT])
+@pytest.mark.parametrize("target", ["gfx942", "gfx950"])
+@pytest.mark.parametrize(
+    "case",
+    [{}, {"queries": 4}, {"features": (192, 128)}, {"causal": 1}, {"causal": 1, "features": (192, 128)}],
+)
+def test_attention_of_bf16_with_large_heads_is_the_assembly_kernels(
+    kind: int, target: str, case: dict[str, Any]
+) -> None:
+    precision = {} if kind == TensorProto.BFLOAT16 else {"precision": "bf16"}
+    found = steps(attended(kind, **case), target, **precision)
+    assert [step for step in found if step != (KERNEL, "cast")] == [(ASM, "sdpa_fwd")]
+
+
+@pytest.mark.parametrize(
+    ("case", "kind", "target"),
+    [
+        ({"features": (64, 64)}, TensorProto.BFLOAT16, "gfx942"),
+        ({"features": (192, 192)}, TensorProto.BFLOAT16, "gfx942"),
+        ({"masked": True}, TensorProto.BFLOAT16, "gfx942"),
+        ({"causal": 1, "queries": 4}, TensorProto.BFLOAT16, "gfx942"),
+        ({}, TensorProto.FLOAT16, "gfx942"),
+        ({}, TensorProto.FLOAT, "gfx950"),
+        ({}, TensorProto.BFLOAT16, "gfx1100"),
+        ({}, TensorProto.BFLOAT16, "gfx90a"),
+    ],
+)
+def test_attention_that_the_assembly_kernels_do_not_have_is_products(
+    case: dict[str, Any], kind: int, target: str
+) -> None:
+    engines = [engine for engine, _ in steps(attended(kind, **case), target)]
+    assert ASM not in engines
+    assert engines.count(MATMUL) == 2
+
+
+@pytest.mark.parametrize(("causal", "bottom_right"), [(0, False), (1, True)])
+def test_causal_attention_ends_at_the_bottom_right_for_the_assembly_kernels(causal: int, *, bottom_right: bool) -> None:
+    program = hipdnn_mlir.compile(attended(TensorProto.BFLOAT16, causal=causal), target="gfx942").model
+    (executable,) = program.executables
+    (found,) = (
+        {name: list(values) for name, _, values in attributes}
+        for kind, attributes in executable.descriptors
+        if kind == D.OPERATION_SDPA_FWD_DESCRIPTOR
+    )
+    assert found[A.SDPA_FWD_CAUSAL_MASK_EXT] == [False]
+    assert found[A.SDPA_FWD_CAUSAL_MASK_BOTTOM_RIGHT_EXT] == [bottom_right]
+
+
 def test_explain_knows_of_fusilli() -> None:
     report = hipdnn_mlir.explain(multiplied(op("Sigmoid")), target="gfx942+fusilli")
     assert [graph.engine for graph in report.graphs] == [FUSED]
@@ -220,7 +279,8 @@ def test_explain_knows_of_fusilli() -> None:
 def test_engines_have_the_names_that_hipdnn_registers(target: str) -> None:
     for name in (target, target + FUSILLI):
         libraries = {engine.name for engine in find_target(name).engines if not engine.is_generated}
-        assert libraries - {FUSILLI_ENGINE} == {"MIOPEN_ENGINE", "HIPBLASLT_ENGINE", "HIP_MLOPS_ENGINE"}
+        attention = {ASM} if target in ("gfx942", "gfx950") else set()
+        assert libraries - {FUSILLI_ENGINE} == {"MIOPEN_ENGINE", "HIPBLASLT_ENGINE", "HIP_MLOPS_ENGINE"} | attention
         assert libraries - {FUSILLI_ENGINE} <= ENGINE_NAMES
 
 
