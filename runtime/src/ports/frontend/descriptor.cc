@@ -106,7 +106,7 @@ void write_elements(const AttributeSpec& row, const Value& value, std::size_t co
   if (row.type == HIPDNN_TYPE_BACKEND_DESCRIPTOR) return write_descriptors(value, count, data);
   const std::size_t bytes = attribute_element_bytes(row.type);
   const std::size_t stored = std::min(count, static_cast<std::size_t>(value.count));
-  std::memcpy(data, value.bytes.data(), stored * bytes);
+  if (stored > 0) std::memcpy(data, value.bytes.data(), stored * bytes);  // no bytes have no address
   if (row.is_text()) static_cast<char*>(data)[std::min(stored, count - 1)] = '\0';
 }
 
