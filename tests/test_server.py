@@ -137,7 +137,18 @@ def fail(*_: object, **__: object) -> None:
 
 def test_hello_names_versions_and_targets_before_the_compiler_is_loaded(client: Client) -> None:
     result = client.ask({"action": "hello"})["result"]
-    assert result["targets"] == ["host", "sm_80", "sm_90", "gfx90a", "gfx942", "gfx1100", "gfx1201"]
+    assert result["targets"] == [
+        "host",
+        "sm_80",
+        "sm_90",
+        "gfx90a",
+        "gfx942",
+        "gfx950",
+        "gfx1100",
+        "gfx1151",
+        "gfx1201",
+        "gfx1250",
+    ]
     assert set(result["producers"]) == {"hipdnn_mlir", "torch_mlir", "onnx"}
     assert result["version"] == result["producers"]["hipdnn_mlir"]
     maps = Path(f"/proc/{client.process.pid}/maps").read_text()

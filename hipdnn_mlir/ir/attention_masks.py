@@ -16,7 +16,7 @@ from ..ops.spec import Reshape, Slice
 from ..ops.strides import Dims, broadcast
 from .constants import argument_attributes
 from .literals import literal_array, splat
-from .terms import number
+from .terms import number, without_casts
 from .types import is_tensor, tensor_type, torch_tensor
 from .view import producer
 from .view_chains import dims_of, movement_of
@@ -134,6 +134,7 @@ def _reaches_matmul(value: ir.Value, depth: int = _MAX_DEPTH) -> bool:
 
 def _hides(mask: ir.Value) -> bool:
     """Whether an added constant is 0 up to the diagonal and hides the rest."""
+    mask = _before_narrowing(mask)
     if _is_marked_causal(mask):
         return True
     array = _array(mask)
@@ -141,6 +142,19 @@ def _hides(mask: ir.Value) -> bool:
     if array is None or lower is None:
         return False
     return bool((array[..., lower] == 0).all() and (array[..., ~lower] <= HIDDEN).all())
+
+
+def _before_narrowing(mask: ir.Value) -> ir.Value:
+    """A mask in front of its cast to another type of floats, and of bounds for that: what is 0 stays 0, and what hides does."""
+    while True:
+        mask = without_casts(mask)
+        source = producer(mask)
+        if not isinstance(source, torch.AtenMinimumOp | torch.AtenMaximumOp):
+            return mask
+        bound = number(source.other)
+        if bound is None or (bound < 0 if isinstance(source, torch.AtenMinimumOp) else bound > HIDDEN):
+            return mask
+        mask = source.self_
 
 
 def _shows_triangle(condition: Condition) -> bool:

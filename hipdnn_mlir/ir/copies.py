@@ -1,11 +1,15 @@
 """Regions that copy a tensor or a buffer."""
 
+from collections.abc import Callable
+
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
 from hipdnn_mlir_runtime.dtypes import ALL, DType
 
-from .buffers import new_buffer
+from ..ops.emitter import alignment_bytes
+from ..ops.graph import DEFAULT_ALIGNMENT
+from .buffers import new_buffer, storage
 from .dialect import GraphOp, LaunchOp, RegionOp, create_region, create_yield
 from .types import tensor_type, torch_tensor
 from .views import is_contiguous
@@ -35,22 +39,36 @@ def copy_buffer(source: ir.Value, destination: ir.Value, location: ir.Location) 
     return copy_region(kind, source, destination, location)
 
 
-def packed_operands(region: RegionOp) -> list[RegionOp]:
-    """Let a region read copies in C order of the operands that are not; returns the regions that copy."""
+Needs = Callable[[ir.Value], bool]
+"""Whether a buffer has to be copied."""
+
+
+def is_strided(value: ir.Value) -> bool:
+    """Whether a buffer does not lie in C order without gaps."""
+    return not is_contiguous(value.type)
+
+
+def is_loose(value: ir.Value) -> bool:
+    """Whether a buffer's address need not be a multiple of what hipDNN assumes of a tensor."""
+    return alignment_bytes(storage(value), _STORED[str(value.type.element_type)]) < DEFAULT_ALIGNMENT
+
+
+def copied_operands(region: RegionOp, needs_copy: Needs) -> list[RegionOp]:
+    """Let a region read copies in C order, at aligned addresses, of some operands; returns the regions that copy."""
     copies = []
     for place, value in enumerate(region.ins):
-        if not is_contiguous(value.type):
+        if needs_copy(value):
             packed = _packed_in_place(region, place)
             with ir.InsertionPoint(region):
                 copies.append(copy_buffer(value, packed, region.location))
     return copies
 
 
-def packed_results(region: RegionOp) -> list[RegionOp]:
-    """Let a region write results in C order where theirs are not, and copy from there; returns the regions that copy."""
+def copied_results(region: RegionOp, needs_copy: Needs) -> list[RegionOp]:
+    """Let a region write some results in C order, at aligned addresses, and copy from there; returns the regions that copy."""
     copies = []
     for place, value in enumerate(region.outs, region.ins_count):
-        if not is_contiguous(value.type):
+        if needs_copy(value):
             packed = _packed_in_place(region, place)
             with ir.InsertionPoint(region):
                 copies.append(copy_buffer(packed, value, region.location))

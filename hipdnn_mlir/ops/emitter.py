@@ -66,7 +66,7 @@ class Emitter:
         dims = operand.dims or (1,)
         stored = operand.storage
         strides = stored.strides if stored and operand.dims else packed(dims)
-        alignment = _alignment(stored, operand.dtype)
+        alignment = alignment_bytes(stored, operand.dtype)
         self._values[key] = self._new(Tensor(dims, operand.dtype, strides, operand=index, alignment=alignment))
 
     def define(self, key: Any, value: Value, kind: TensorType) -> None:
@@ -233,7 +233,7 @@ class Emitter:
             if shown is None:
                 raise Refusal("view", f"result of dims {dims} cannot be written as {value.dims}")
             tensor = self.graph.tensors[value.tensor]
-            tensor.result, tensor.strides, tensor.alignment = index, shown, _alignment(stored, value.dtype)
+            tensor.result, tensor.strides, tensor.alignment = index, shown, alignment_bytes(stored, value.dtype)
         self._lay_out_virtual_tensors()
         self.graph.compute = self._compute_type()
         return self.graph
@@ -265,7 +265,7 @@ class Emitter:
         return compute_type(used, used[-1])
 
 
-def _alignment(stored: Storage | None, dtype: DType) -> int:
+def alignment_bytes(stored: Storage | None, dtype: DType) -> int:
     """Bytes that every address of the buffer is a multiple of: the part of the offset's that an aligned allocation leaves, at most 16."""
     return math.gcd(DEFAULT_ALIGNMENT, stored.offset * dtype.bytes) if stored else DEFAULT_ALIGNMENT
 

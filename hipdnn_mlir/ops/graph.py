@@ -41,7 +41,12 @@ class Tensor:
     @property
     def is_virtual(self) -> bool:
         """Whether it lives inside the graph only."""
-        return self.operand is None and self.result is None and self.value is None
+        return not self.has_pointer and self.value is None
+
+    @property
+    def has_pointer(self) -> bool:
+        """Whether it is an operand or a result of the graph."""
+        return self.operand is not None or self.result is not None
 
 
 TensorKey = Attribute | tuple[Attribute, int]

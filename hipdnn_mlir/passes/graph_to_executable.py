@@ -1,6 +1,7 @@
 """hipdnn-graph-to-executable: graphs on buffers become backend descriptors; equal ones share one `hipdnn.executable`."""
 
 import json
+from itertools import product
 
 from torch_mlir import ir
 
@@ -11,7 +12,7 @@ from ..codegen.program_kernels import create_kernel, generated_code
 from ..ir.blocks import functions, operations
 from ..ir.buffers import storage
 from ..ir.claims import ENGINE, LAST_RESORT
-from ..ir.copies import packed_operands, packed_results
+from ..ir.copies import copied_operands, copied_results, is_loose, is_strided
 from ..ir.dialect import ExecutableOp, ExecuteOp, GraphOp, KernelOp, LaunchKernelOp, create_call
 from ..ir.module_pass import module_pass
 from ..ir.region import region_graph
@@ -27,7 +28,8 @@ def graph_to_executable(module: ir.Operation, *, target: str = "host", refused: 
     """Emit every graph with the strides its buffers have and replace it by a call of an executable named after its descriptors' digest.
 
     A graph that the library has refused is split, then left to the engine of last resort, then an error.
-    An operand whose strides the graph cannot take is copied to C order first; a result whose strides it cannot write is copied from there.
+    An operand whose strides or address the graph cannot take is copied to C order first; a result that it cannot write in place is copied
+    from there.
 
     Before: `hipdnn.graph ins(%x, %w) outs(%y) ({...})` on memrefs.
     After: `"hipdnn.executable"() {sym_name = "g_...", descriptors = "[...]"}` once, and
@@ -51,9 +53,10 @@ def _compile(
     module: ir.Operation, region: GraphOp, target: Target, refused: frozenset[str], made: dict[str, ir.OpView]
 ) -> None:
     graph = _emit(region)
-    for repack in (packed_operands, packed_results):
+    causes = (is_loose, is_strided) if target.alignment > 1 else (is_strided,)
+    for cause, copies in product(causes, (copied_operands, copied_results)):
         if isinstance(graph, Reject) or not _is_as_claimed(region, graph, target):
-            for copy in repack(region):
+            for copy in copies(region, cause):
                 _compile(module, copy, target, refused, made)
             graph = _emit(region)
     if isinstance(graph, Reject):

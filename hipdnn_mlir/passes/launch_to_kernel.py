@@ -10,7 +10,7 @@ from ..codegen import generate
 from ..codegen.program_kernels import create_kernel, generated_code
 from ..ir.blocks import functions, operations
 from ..ir.buffers import storage
-from ..ir.copies import packed_operands
+from ..ir.copies import copied_operands, is_strided
 from ..ir.dialect import LaunchKernelOp, LaunchOp, create_call
 from ..ir.module_pass import module_pass
 from ..ir.region import region_kernel
@@ -48,7 +48,7 @@ def launch_to_kernel(module: ir.Operation, *, target: str = "host") -> None:
 def _compile(module: ir.Operation, launch: LaunchOp, target: Target, made: dict[str, list[str]]) -> None:
     kernel = _described(launch)
     if isinstance(kernel, Reject):
-        for copy in packed_operands(launch):
+        for copy in copied_operands(launch, is_strided):
             if isinstance(copy, LaunchOp):  # a copy that is a graph waits for its own pass
                 _compile(module, copy, target, made)
         kernel = _described(launch)

@@ -12,9 +12,9 @@ from hipdnn_mlir_runtime.abi import Attribute as A
 from hipdnn_mlir_runtime.abi import AttributeType as T
 from hipdnn_mlir_runtime.abi import DataType
 from hipdnn_mlir_runtime.abi import Pointwise as P
-from hipdnn_mlir_runtime.dtypes import F32
+from hipdnn_mlir_runtime.dtypes import BF16, F32
 
-from ..ops.graph import Graph, Node, Tensor
+from ..ops.graph import DEFAULT_ALIGNMENT, Graph, Node, Tensor
 from ..ops.strides import Dims, packed
 from .graph_parts import (
     CLIPS,
@@ -31,7 +31,7 @@ from .graph_parts import (
     result_of,
     starts_with,
 )
-from .rules import BACKWARD_DATA, BATCH_NORM, CONVOLUTION, MATMUL, RMS_NORM
+from .rules import ATTENTION, BACKWARD_DATA, BATCH_NORM, CONVOLUTION, MATMUL, RMS_NORM
 
 _SPATIAL = {
     A.CONVOLUTION_PRE_PADDINGS: 0,
@@ -41,6 +41,17 @@ _SPATIAL = {
 }
 """Attributes with a number per spatial dim, and that of a dim of size 1."""
 _IMAGE_RANK = 4
+ENGINE_NAMES = frozenset({
+    "MIOPEN_ENGINE", "MIOPEN_ENGINE_DETERMINISTIC", "HIPBLASLT_ENGINE", "HIP_MLOPS_ENGINE", "ASM_SDPA_ENGINE", "ROCKE_ENGINE",
+})  # fmt: skip
+"""Every engine that hipDNN registers (projects/hipdnn, data_sdk EngineNames.hpp); an engine's id is a hash of its name."""
+PROVIDER_ALIGNMENT = DEFAULT_ALIGNMENT
+"""Bytes that the address of every tensor has to be a multiple of, for all providers.
+
+hipDNN takes a graph that states another alignment to plugins of version 1.3 of its interface or newer only, and a pointer that is not
+aligned as its tensor says is refused (in the same repository, below projects/hipdnn: plugin_sdk PluginVersionConstants.hpp, backend
+EnginePluginResourceManager.cpp). Providers declare 1.0 to 1.2.
+"""
 
 
 # -- forms ----------------------------------------------------------------------------------------------------------------------------
@@ -94,6 +105,21 @@ def conform_hip_kernels(graph: Graph) -> Graph:
         scale.dims = (1, whole, 1, 1)
         for tensor in (x, y, scale):
             tensor.strides = packed(tensor.dims)
+    return graph
+
+
+def conform_asm_sdpa(graph: Graph) -> Graph:
+    """A causal mask of as many queries as keys said to end at the bottom right: the diagonals are one, and the kernels know that one."""
+    graph = copied(graph)
+    if not starts_with(graph, ATTENTION):
+        return graph
+    node = graph.nodes[0]
+    query, key = (graph.tensors[node.inputs[name]] for name in (A.OPERATION_SDPA_FWD_QDESC, A.OPERATION_SDPA_FWD_KDESC))
+    if node.get(A.SDPA_FWD_CAUSAL_MASK_EXT) and query.dims[2] == key.dims[2]:
+        changed = {A.SDPA_FWD_CAUSAL_MASK_EXT: False, A.SDPA_FWD_CAUSAL_MASK_BOTTOM_RIGHT_EXT: True}
+        node.attributes = [
+            (name, kind, [changed[name]] if name in changed else values) for name, kind, values in node.attributes
+        ]
     return graph
 
 
@@ -280,7 +306,7 @@ class HipblasltMatmul:
 
 
 class HipRmsNorm:
-    """The HIP kernel provider: an RMS norm over channels, scale in f32.
+    """HIP_MLOPS_ENGINE, the HIP kernel provider: an RMS norm over channels, scale in f32.
 
     hip-kernel-provider/src/engines/hip_mlops_engine/plans/RMSnorm/RMSnormApplicabilityChecks.cpp, and its older form, which knows
     channels only.
@@ -300,6 +326,38 @@ class HipRmsNorm:
         if len(x.dims) != _IMAGE_RANK or scale.dims != (1, x.dims[1], 1, 1) or not all(map(is_packed, (x, y, scale))):
             return "takes channels of tensors in C order"
         return None if node.get(A.RMSNORM_COMP_TYPE_EXT) == int(DataType.FLOAT) else "computes in f32 only"
+
+
+class AsmAttention:
+    """ASM_SDPA_ENGINE: attention of bf16 with heads of listed sizes, whole or causal to the bottom right, no mask.
+
+    Of the HIP kernel provider, built by default, for gfx942 and gfx950: hip-kernel-provider/src/engines/asm_sdpa_engine,
+    plans/SdpaFwdPlanBuilder.cpp, SdpaFwdPlan.cpp, SdpaPlanUtils.hpp and asm/asm_kernels/*/fmha_v3_fwd/fmha_fwd.csv, read in November 2026.
+    It reads strides, but not that of the features, in bytes as 32 bits. That rows lie on 16 bytes is not said there, and is played safe.
+    """
+
+    ARCHITECTURES = frozenset({"gfx942", "gfx950"})
+    HEADS = frozenset({(128, 128), (192, 128)})
+    """Features of queries and keys, and of values."""
+
+    def refuses(self, graph: Graph) -> Refusal:
+        """Why the graph is not taken, or None."""
+        if len(graph.nodes) != 1 or not starts_with(graph, ATTENTION):
+            return "takes one attention"
+        (node,) = graph.nodes
+        query, key, value, *masks = (graph.tensors[index] for index in node.inputs.values())
+        tensors = (query, key, value, graph.tensors[result_of(node)])
+        if masks or node.get(A.SDPA_FWD_CAUSAL_MASK_EXT):
+            return "takes no mask but a causal one of as many queries as keys"
+        if any(tensor.dtype is not BF16 for tensor in tensors):
+            return f"attention of {', '.join(sorted({str(tensor.dtype) for tensor in tensors}))}"
+        if (query.dims[3], value.dims[3]) not in self.HEADS:
+            return f"heads of {query.dims[3]} and {value.dims[3]} features"
+        if key.dims[1] != value.dims[1] or query.dims[1] % key.dims[1]:
+            return "heads that do not divide"
+        if any(tensor.strides[3] != 1 or not all(map(_is_asm_stride, tensor.strides[:3])) for tensor in tensors):
+            return "features that are not adjacent, or rows that do not lie on 16 bytes"
+        return None
 
 
 # -- parts of rules -------------------------------------------------------------------------------------------------------------------
@@ -347,6 +405,11 @@ def _is_strided_batch(tensor: Tensor) -> bool:
             return False
         step *= size
     return True
+
+
+def _is_asm_stride(elements: int) -> bool:
+    size = elements * BF16.bytes
+    return size % PROVIDER_ALIGNMENT == 0 and size < 2**32
 
 
 def _leading_ones(dims: Dims) -> int:

@@ -4,6 +4,7 @@ The host's library is asked what it takes. What a GPU's libraries take is stated
 building the plan is the real test.
 """
 
+from collections.abc import Callable
 from typing import Literal, get_args
 
 from hipdnn_mlir_runtime import precision as precisions
@@ -11,14 +12,18 @@ from hipdnn_mlir_runtime.abi import Pointwise as P
 from hipdnn_mlir_runtime.dtypes import BF16, F16, F32, I8
 from hipdnn_mlir_runtime.errors import ModelError
 
+from ..ops.graph import Graph
 from .fusilli import FusilliGraph, conform_fusilli
 from .host import HOST
 from .nvidia import CublasltMatmul, FusedAttention
 from .rocm import (
+    PROVIDER_ALIGNMENT,
+    AsmAttention,
     HipblasltMatmul,
     HipRmsNorm,
     MiopenBatchNorm,
     MiopenConvolution,
+    conform_asm_sdpa,
     conform_hip_kernels,
     conform_hipblaslt,
     conform_miopen,
@@ -43,7 +48,7 @@ from .rules import (
     Single,
     WholeBlocks,
 )
-from .target import CPU_CORE, CostModel, Engine, Rates, Target
+from .target import CPU_CORE, CostModel, Engine, Rates, Rule, Target
 
 _FLOATS = frozenset({F32, F16, BF16})
 _GPU_COST = CostModel(
@@ -109,17 +114,26 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
 
 def _rocm(architecture: str, *, fusilli: bool = False) -> Target:
     """AMD's hipDNN with the providers of its default build, or with Fusilli's, too, and generated kernels for what they refuse."""
-    more = (Engine(FUSILLI_ENGINE, FusilliGraph(), conform=conform_fusilli),) if fusilli else ()
+
+    def provider(name: str, takes: Rule, conform: Callable[[Graph], Graph]) -> Engine:
+        return Engine(name, takes, alignment=PROVIDER_ALIGNMENT, conform=conform)
+
+    more = (provider(FUSILLI_ENGINE, FusilliGraph(), conform_fusilli),) if fusilli else ()
     return Target(
         architecture,
         frozenset(),
         _GPU_COST,
         (
-            Engine("MIOPEN_ENGINE", MiopenConvolution(), conform=conform_miopen),
-            Engine("MIOPEN_ENGINE", MiopenBatchNorm(), conform=conform_miopen),
+            provider("MIOPEN_ENGINE", MiopenConvolution(), conform_miopen),
+            provider("MIOPEN_ENGINE", MiopenBatchNorm(), conform_miopen),
             _GEMV,
-            Engine("HIPBLASLT_ENGINE", HipblasltMatmul(), conform=conform_hipblaslt),
-            Engine("HIP_KERNEL_ENGINE", HipRmsNorm(), conform=conform_hip_kernels),
+            provider("HIPBLASLT_ENGINE", HipblasltMatmul(), conform_hipblaslt),
+            provider("HIP_MLOPS_ENGINE", HipRmsNorm(), conform_hip_kernels),
+            *(
+                (provider("ASM_SDPA_ENGINE", AsmAttention(), conform_asm_sdpa),)
+                if architecture in AsmAttention.ARCHITECTURES
+                else ()
+            ),
             *more,
             *_GENERATED,
         ),
@@ -134,12 +148,18 @@ TargetName = Literal[
     "sm_90",
     "gfx90a",
     "gfx942",
+    "gfx950",
     "gfx1100",
+    "gfx1151",
     "gfx1201",
+    "gfx1250",
     "gfx90a+fusilli",
     "gfx942+fusilli",
+    "gfx950+fusilli",
     "gfx1100+fusilli",
+    "gfx1151+fusilli",
     "gfx1201+fusilli",
+    "gfx1250+fusilli",
 ]
 """What a program can be compiled for."""
 NVIDIA: tuple[str, ...] = tuple(name for name in get_args(TargetName) if name.startswith("sm_"))

@@ -29,6 +29,7 @@ class Engine:
     Attributes:
         is_generated: it is no library's: the compiler writes a kernel for the graph.
         is_last_resort: it takes no graph whose first node an engine before it would take alone.
+        alignment: bytes that the address of every operand and result has to be a multiple of.
         conform: the graph in the form that the engine wants, of equal meaning; `accepts` judges that form.
     """
 
@@ -36,10 +37,14 @@ class Engine:
     accepts: Rule
     is_generated: bool = False
     is_last_resort: bool = False
+    alignment: int = 1
     conform: Callable[[Graph], Graph] = _as_it_is
 
     def refuses(self, graph: Graph) -> str | None:
         """Why the graph is not taken, or None."""
+        loose = [tensor for _, tensor in graph.by_uid() if tensor.has_pointer and tensor.alignment < self.alignment]
+        if loose:
+            return f"takes tensors on {self.alignment} bytes only, one lies on {loose[0].alignment}"
         return self.accepts.refuses(self.conform(graph))
 
 
@@ -107,6 +112,11 @@ class Target:
     architecture: str | None = None
     merges_matmuls: bool = False
     whole_epilogues: bool = False
+
+    @property
+    def alignment(self) -> int:
+        """Bytes that an address is a multiple of where every engine takes it."""
+        return max((engine.alignment for engine in self.engines), default=1)
 
     def engine_for(self, graph: Graph, refused: Collection[str] = ()) -> Engine | None:
         """The first engine that takes the graph, or None.

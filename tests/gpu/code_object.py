@@ -8,7 +8,9 @@ from typing import Any
 
 import msgpack
 
-MACHINES = {0x03F: "gfx90a", 0x041: "gfx1100", 0x04C: "gfx942", 0x04E: "gfx1201"}
+MACHINES = {
+    0x03F: "gfx90a", 0x041: "gfx1100", 0x049: "gfx1250", 0x04A: "gfx1151", 0x04C: "gfx942", 0x04E: "gfx1201", 0x04F: "gfx950",
+}  # fmt: skip
 """EF_AMDGPU_MACH: the low byte of the header's flags."""
 _NOTE, _DYNSYM = 7, 11
 _METADATA = 32

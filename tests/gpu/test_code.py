@@ -36,9 +36,9 @@ def test_a_missing_llvmlite_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) 
     lower._backend.cache_clear()
     monkeypatch.setitem(sys.modules, "llvmlite", None)
     monkeypatch.setattr(lower, "find_linker", lambda: None)
-    with pytest.raises(MissingToolError, match="llvmlite, which is not installed; pip install llvmlite$"):
+    with pytest.raises(MissingToolError, match=r"llvmlite, which is not installed; pip install llvmlite$"):
         copy_kernel("sm_90")
-    with pytest.raises(MissingToolError, match="llvmlite, which is not installed; pip install llvmlite ziglang$"):
+    with pytest.raises(MissingToolError, match=r"llvmlite, which is not installed; pip install llvmlite ziglang$"):
         copy_kernel("gfx942")
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ctypes
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
 
+import installed
 import models
 from gpu.programs import compile_for_emulator, run
 from models import GraphBuilder
 
 F16_ERROR = 5e-3
 """As norms: a few roundings to f16 one after the other."""
+BF16_ERROR = 4e-2
+"""The same of bf16, which has three bits less."""
 
 
 def convolutions() -> onnx.ModelProto:
@@ -71,8 +75,28 @@ def norms() -> onnx.ModelProto:
     return b.model({y: [2, 3, 8]})
 
 
+def attention(*, is_causal: bool) -> onnx.ModelProto:
+    """Attention written out, as exporters do, with heads as the assembly kernels have them."""
+    b = GraphBuilder("attention")
+    q, k, v = b.input("q", [1, 2, 6, 192]), b.input("k", [1, 2, 6, 192]), b.input("v", [1, 2, 6, 128])
+    scores = b.op("MatMul", q, b.op("Transpose", k, perm=[0, 1, 3, 2]))
+    scores = b.op("Mul", scores, b.constant(0.07, np.float32))
+    if is_causal:
+        scores = b.op("Add", scores, b.constant(np.triu(np.full((6, 6), -np.inf), 1), np.float32))
+    return b.model({b.op("MatMul", b.op("Softmax", scores, axis=-1), v): [1, 2, 6, 128]})
+
+
 def _limit(b: GraphBuilder, value: float) -> str:
     return b.constant(value, np.float32)
+
+
+@pytest.fixture(autouse=True)
+def providers() -> Iterator[None]:
+    """Let the host's library take what AMD's takes for its providers."""
+    library = ctypes.CDLL(str(installed.library("host")))
+    library.hipdnnHostSetPluginApi_ext(2)
+    yield
+    library.hipdnnHostSetPluginApi_ext(3)
 
 
 CASES: dict[str, Callable[[], onnx.ModelProto]] = {
@@ -80,6 +104,7 @@ CASES: dict[str, Callable[[], onnx.ModelProto]] = {
     "lines": lines,
     "products": products,
     "norms": norms,
+    "slices": models.slices,
     "perceptron": models.mlp,
     "encoder": lambda: models.encoder(layers=1, s=8, d=16, heads=2, ffn=32),
 }
@@ -114,3 +139,15 @@ def test_f16_program_is_near_onnx_runtime(name: str, target: str, monkeypatch: p
     assert program.model.executables
     for got, want in zip(run(program, feeds, modules, wave=64), wanted, strict=True):
         assert np.linalg.norm(got - want) <= F16_ERROR * np.linalg.norm(want)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_attention_in_the_assembly_kernels_form_is_near_onnx_runtime(
+    monkeypatch: pytest.MonkeyPatch, *, is_causal: bool
+) -> None:
+    model = attention(is_causal=is_causal)
+    feeds, wanted = reference(model)
+    program, modules = compile_for_emulator(model, monkeypatch, target="gfx950", precision="bf16")
+    assert [executable.engine for executable in program.model.executables] == ["ASM_SDPA_ENGINE"]
+    for got, want in zip(run(program, feeds, modules, wave=64), wanted, strict=True):
+        assert np.linalg.norm(got - want) <= BF16_ERROR * np.linalg.norm(want)

@@ -41,6 +41,14 @@ class GraphBuilder:
         self._nodes.append(helper.make_node(op_type, list(inputs), [name], name=name, **attributes))
         return name
 
+    def split(self, x: str, sizes: Sequence[int], axis: int) -> list[str]:
+        """Append a Split into parts of the given sizes and return their names."""
+        names = [self._fresh("Split") for _ in sizes]
+        self._nodes.append(
+            helper.make_node("Split", [x, self.constant(sizes, np.int64)], names, name=names[0], axis=axis)
+        )
+        return names
+
     def constant(self, value: npt.ArrayLike, dtype: npt.DTypeLike, name: str = "constant") -> str:
         """Add an initializer and return its name."""
         name = self._fresh(name)

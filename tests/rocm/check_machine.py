@@ -13,6 +13,9 @@ HIPDNN = (
 )
 """As the runtime looks for them (runtime/src/device/library.cc)."""
 DRIVER = Path("/dev/kfd")
+NEEDED = "ROCm Core SDK 10.0"
+"""The first release that was seen to have what the runtime needs (runtime/src/device/library.cc)."""
+TENSOR_DESCRIPTOR, SUCCESS = 14, 0
 
 
 def opened(names: tuple[str, ...]) -> ctypes.CDLL | None:
@@ -31,6 +34,22 @@ def device_count(hip: ctypes.CDLL) -> int:
     return count.value if hip.hipGetDeviceCount(ctypes.byref(count)) == 0 else 0
 
 
+def takes_tensors(hipdnn: ctypes.CDLL) -> bool:
+    """Whether a hipDNN takes graphs of descriptors: the first versions took bytes alone."""
+    made = ctypes.c_void_p()
+    return bool(hipdnn.hipdnnBackendCreateDescriptor(TENSOR_DESCRIPTOR, ctypes.byref(made)) == SUCCESS)
+
+
+def version_of(hipdnn: ctypes.CDLL) -> str:
+    """What a hipDNN says of itself."""
+    try:
+        told = hipdnn.hipdnnVersionString_ext
+    except AttributeError:
+        return "a hipDNN that tells no version"
+    told.restype = ctypes.c_char_p
+    return f"hipDNN {told().decode()}"
+
+
 def missing() -> list[str]:
     """What is missing, with what to do about it."""
     problems = []
@@ -38,7 +57,7 @@ def missing() -> list[str]:
     if not DRIVER.exists():
         problems.append(f"{DRIVER} does not exist: no AMD GPU, or its driver (amdgpu) is not loaded")
     if hip is None:
-        problems.append(f"{HIP[0]} does not open: install ROCm 6 or newer, and put its lib folder on LD_LIBRARY_PATH")
+        problems.append(f"{HIP[0]} does not open: install {NEEDED} or newer, and put its lib folder on LD_LIBRARY_PATH")
     elif device_count(hip) == 0:
         problems.append(
             "HIP sees no device: is the user in the groups 'render' and 'video', is HIP_VISIBLE_DEVICES empty?"
@@ -47,6 +66,8 @@ def missing() -> list[str]:
         problems.append(
             f"{HIPDNN[0]} does not open: install ROCm's hipDNN with its MIOpen, hipBLASLt and HIP kernel providers"
         )
+    elif not takes_tensors(hipdnn):
+        problems.append(f"{version_of(hipdnn)} has no descriptors of tensors: install {NEEDED} or newer")
     return problems
 
 

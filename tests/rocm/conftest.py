@@ -1,4 +1,4 @@
-"""AMD's libraries, played by a fake HIP (fake_hip.c) and the host's hipDNN."""
+"""AMD's libraries, played by a fake HIP (fake_hip.c) and the host's hipDNN (fake_hipdnn.c)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,16 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with both libraries under AMD's names."""
     folder = tmp_path_factory.mktemp("rocm")
     _build("fake_hip.c", folder / "libamdhip64.so")
-    (folder / "libhipdnn_backend.so").symlink_to(_host())
+    _build("fake_hipdnn.c", folder / "libhipdnn_backend.so")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def early_libraries(libraries: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with a hipDNN of 2025."""
+    folder = tmp_path_factory.mktemp("rocm_early")
+    _build("fake_early_hipdnn.c", folder / "libhipdnn_backend.so")
+    (folder / "libamdhip64.so").symlink_to(libraries / "libamdhip64.so")
     return folder
 
 

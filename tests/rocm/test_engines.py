@@ -13,7 +13,8 @@ from onnx import TensorProto
 import hipdnn_mlir
 import models
 from hipdnn_mlir.codegen.core import link
-from hipdnn_mlir.targets.table import AMD, find_target
+from hipdnn_mlir.targets.rocm import ENGINE_NAMES
+from hipdnn_mlir.targets.table import AMD, FUSILLI, FUSILLI_ENGINE, find_target
 from hipdnn_mlir_runtime.abi import Attribute as A
 from hipdnn_mlir_runtime.abi import DataType
 from hipdnn_mlir_runtime.abi import Descriptor as D
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.skipif(
     link.find_linker() is None, reason="no ld.lld of LLVM 15 or newer: pip install '.[gpu-amd]'"
 )
 CONV, MATMUL = "MIOPEN_ENGINE", "HIPBLASLT_ENGINE"
+ASM = "ASM_SDPA_ENGINE"
 KERNEL = "kernel"
 Steps = list[tuple[str, str]]
 Tail = Callable[[GraphBuilder, str], str]
@@ -210,14 +212,109 @@ def test_fusilli_is_given_tensors_without_gaps_and_with_the_strides_it_compares(
     assert [64, 64, 8, 1] not in strides
 
 
+def attended(
+    kind: int, *, queries: int = 6, features: tuple[int, int] = (128, 128), masked: bool = False, causal: int = 0
+) -> onnx.ModelProto:
+    b = GraphBuilder("attention", opset=23)
+    q, k = b.input("q", [2, 4, queries, features[0]], kind), b.input("k", [2, 4, 6, features[0]], kind)
+    v = b.input("v", [2, 4, 6, features[1]], kind)
+    y = b.op("Attention", q, k, v, *([b.input("mask", [queries, 6], kind)] if masked else []), is_causal=causal)
+    return b.model({y: [2, 4, queries, features[1]]}, dtype=kind)
+
+
+@pytest.mark.parametrize("kind", [TensorProto.BFLOAT16, TensorProto.FLOAT])
+@pytest.mark.parametrize("target", ["gfx942", "gfx950"])
+@pytest.mark.parametrize(
+    "case",
+    [{}, {"queries": 4}, {"features": (192, 128)}, {"causal": 1}, {"causal": 1, "features": (192, 128)}],
+)
+def test_attention_of_bf16_with_large_heads_is_the_assembly_kernels(
+    kind: int, target: str, case: dict[str, Any]
+) -> None:
+    precision = {} if kind == TensorProto.BFLOAT16 else {"precision": "bf16"}
+    found = steps(attended(kind, **case), target, **precision)
+    assert [step for step in found if step != (KERNEL, "cast")] == [(ASM, "sdpa_fwd")]
+
+
+@pytest.mark.parametrize(
+    ("case", "kind", "target"),
+    [
+        ({"features": (64, 64)}, TensorProto.BFLOAT16, "gfx942"),
+        ({"features": (192, 192)}, TensorProto.BFLOAT16, "gfx942"),
+        ({"masked": True}, TensorProto.BFLOAT16, "gfx942"),
+        ({"causal": 1, "queries": 4}, TensorProto.BFLOAT16, "gfx942"),
+        ({}, TensorProto.FLOAT16, "gfx942"),
+        ({}, TensorProto.FLOAT, "gfx950"),
+        ({}, TensorProto.BFLOAT16, "gfx1100"),
+        ({}, TensorProto.BFLOAT16, "gfx90a"),
+    ],
+)
+def test_attention_that_the_assembly_kernels_do_not_have_is_products(
+    case: dict[str, Any], kind: int, target: str
+) -> None:
+    engines = [engine for engine, _ in steps(attended(kind, **case), target)]
+    assert ASM not in engines
+    assert engines.count(MATMUL) == 2
+
+
+@pytest.mark.parametrize(("causal", "bottom_right"), [(0, False), (1, True)])
+def test_causal_attention_ends_at_the_bottom_right_for_the_assembly_kernels(causal: int, *, bottom_right: bool) -> None:
+    program = hipdnn_mlir.compile(attended(TensorProto.BFLOAT16, causal=causal), target="gfx942").model
+    (executable,) = program.executables
+    (found,) = (
+        {name: list(values) for name, _, values in attributes}
+        for kind, attributes in executable.descriptors
+        if kind == D.OPERATION_SDPA_FWD_DESCRIPTOR
+    )
+    assert found[A.SDPA_FWD_CAUSAL_MASK_EXT] == [False]
+    assert found[A.SDPA_FWD_CAUSAL_MASK_BOTTOM_RIGHT_EXT] == [bottom_right]
+
+
 def test_explain_knows_of_fusilli() -> None:
     report = hipdnn_mlir.explain(multiplied(op("Sigmoid")), target="gfx942+fusilli")
     assert [graph.engine for graph in report.graphs] == [FUSED]
 
 
+@pytest.mark.parametrize("target", AMD)
+def test_engines_have_the_names_that_hipdnn_registers(target: str) -> None:
+    for name in (target, target + FUSILLI):
+        libraries = {engine.name for engine in find_target(name).engines if not engine.is_generated}
+        attention = {ASM} if target in ("gfx942", "gfx950") else set()
+        assert libraries - {FUSILLI_ENGINE} == {"MIOPEN_ENGINE", "HIPBLASLT_ENGINE", "HIP_MLOPS_ENGINE"} | attention
+        assert libraries - {FUSILLI_ENGINE} <= ENGINE_NAMES
+
+
 def test_an_unknown_addition_to_a_target_is_an_error() -> None:
     with pytest.raises(ModelError, match=r"unknown target 'sm_90\+fusilli': expected one of host, sm_80"):
         find_target("sm_90+fusilli")
+
+
+@pytest.mark.parametrize("target", ["gfx942", "gfx942+fusilli"])
+def test_what_does_not_lie_on_16_bytes_is_copied_for_a_provider(target: str) -> None:
+    product, convolution = (MATMUL, "matmul + relu"), (CONV, "conv2d + add + relu")
+    found = steps(models.slices(), target)
+    assert {step for step in found if step[0] != KERNEL} == {product, convolution}
+    place = found.index(product)
+    assert found[place - 2 : place] == [(KERNEL, "copy")] * 2
+    assert found[found.index(convolution) - 1] == (KERNEL, "copy")
+    executables = hipdnn_mlir.compile(models.slices(), target=target).model.executables
+    stated = [name for made in executables for _, body in made.descriptors for name, _, _ in body]
+    assert A.TENSOR_BYTE_ALIGNMENT not in stated
+
+
+def test_a_generated_kernel_reads_what_does_not_lie_on_16_bytes() -> None:
+    b = GraphBuilder("part")
+    first, last = b.split(b.input("x", [7]), [3, 4], axis=0)
+    assert (KERNEL, "copy") not in (found := steps(b.model({b.op("Tanh", last): [4], first: [3]})))
+    assert (KERNEL, "tanh") in found
+
+
+def test_a_transposed_operand_stays_where_it_is_beside_one_that_is_copied() -> None:
+    b = GraphBuilder("product")
+    _, part = b.split(b.input("x", [1 + 48]), [1, 48], axis=0)
+    rows = b.op("Reshape", part, b.constant([6, 8], np.int64))
+    y = b.op("MatMul", rows, b.op("Transpose", b.input("w", [8, 8]), perm=[1, 0]))
+    assert steps(b.model({y: [6, 8]})) == [(KERNEL, "copy"), (MATMUL, "matmul")]
 
 
 def test_heads_are_copied_where_one_stride_does_not_reach_all_batches() -> None:
@@ -254,7 +351,7 @@ def test_miopen_takes_batch_norm_with_statistics_of_f32(dims: list[int], kind: i
     assert steps(normalized(dims, kind)) == wanted
 
 
-@pytest.mark.parametrize(("kind", "engine"), [(TensorProto.FLOAT, "HIP_KERNEL_ENGINE"), (TensorProto.FLOAT16, KERNEL)])
+@pytest.mark.parametrize(("kind", "engine"), [(TensorProto.FLOAT, "HIP_MLOPS_ENGINE"), (TensorProto.FLOAT16, KERNEL)])
 def test_rms_norm_with_a_scale_of_f32_is_the_hip_kernel_providers(kind: int, engine: str) -> None:
     b = GraphBuilder("rms", opset=23)
     x = b.input("x", [2, 5, 8], kind)

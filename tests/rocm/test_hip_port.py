@@ -76,6 +76,13 @@ def test_graphs_give_onnx_runtimes_values_when_the_device_is_the_programs(librar
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
+def test_parts_of_tensors_have_plans(libraries: Path, tmp_path: Path) -> None:
+    model = models.slices()
+    program = hipdnn_mlir.compile(model, target="gfx942")
+    done = run_on("gfx942", program, feeds_of(model), libraries, tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
 RUN_ALL = """
 import sys
 import numpy as np

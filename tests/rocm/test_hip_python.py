@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import subprocess
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+import installed
 
 pytestmark = [
     pytest.mark.skipif(find_spec("hip") is None, reason="hip-python is not installed: pip install '.[test]'"),
@@ -29,6 +32,19 @@ def told(libraries: Path) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
+
+
+def test_device_properties_of_the_host_library_are_read_as_hip_python_does() -> None:
+    from hip import hip
+
+    properties = hip.hipDeviceProp_t()
+    host = ctypes.CDLL(str(installed.library("host")))
+    assert host.hipGetDevicePropertiesR0600(ctypes.c_void_p(int(properties)), 0) == 0
+    assert properties.c_sizeof() == 1472
+    assert properties.name
+    assert properties.gcnArchName in ("", b"")
+    assert properties.multiProcessorCount == os.sysconf("SC_NPROCESSORS_ONLN")
+    assert properties.totalGlobalMem == os.sysconf("SC_PAGESIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 @pytest.mark.parametrize(

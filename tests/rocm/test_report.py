@@ -38,6 +38,18 @@ def test_what_is_missing_is_named_before_anything_is_built() -> None:
 
 
 @pytest.mark.skipif(find_library("amdhip64") is not None, reason="needs a machine without AMD's HIP")
+def test_a_hipdnn_without_tensors_is_named(early_libraries: Path) -> None:
+    done = run("check_machine.py", LD_LIBRARY_PATH=str(early_libraries))
+    assert done.returncode == 1
+    assert "hipDNN 0.0.1 has no descriptors of tensors: install ROCm Core SDK 10.0 or newer" in done.stderr
+    done = run("report.py", "--write", "unused", LD_LIBRARY_PATH=str(early_libraries))
+    assert done.returncode == 1
+    assert (
+        "(hipDNN 0.0.1): it has no descriptors of tensors, convolutions, matmuls, pointwise operations" in done.stderr
+    )
+
+
+@pytest.mark.skipif(find_library("amdhip64") is not None, reason="needs a machine without AMD's HIP")
 def test_a_port_without_a_device_is_an_error(tmp_path: Path) -> None:
     done = run("report.py", "--write", str(tmp_path / "report.md"))
     assert done.returncode == 1

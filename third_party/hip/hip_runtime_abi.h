@@ -1,4 +1,5 @@
-/* The part of the HIP runtime C ABI that this project calls, declared by hand for a library opened at run time.
+/* The part of the HIP runtime C ABI that this project calls, declared by hand for a library opened at run time; last, what AMD's backend library
+ * calls beyond that, which the host's library has for it.
  *
  * Source: AMD's public HIP runtime API reference, ROCm 6 and 7 (the functions below kept their signatures), module management included.
  * hipError_t is a 32-bit int; 0 is success.
@@ -6,6 +7,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -21,7 +23,7 @@ typedef struct hipGraphExec* hipGraphExec_t;
 
 enum { hipSuccess = 0, hipErrorInvalidValue = 1, hipErrorOutOfMemory = 2, hipErrorNotInitialized = 3, hipErrorInvalidDevice = 101,
        hipErrorInvalidImage = 200, hipErrorInvalidHandle = 400, hipErrorNotFound = 500, hipErrorNotReady = 600,
-       hipErrorLaunchFailure = 719 };
+       hipErrorLaunchFailure = 719, hipErrorNotSupported = 801 };
 typedef enum { hipMemcpyHostToHost = 0, hipMemcpyHostToDevice = 1, hipMemcpyDeviceToHost = 2, hipMemcpyDeviceToDevice = 3,
                hipMemcpyDefault = 4 } hipMemcpyKind;
 enum { hipStreamDefault = 0, hipStreamNonBlocking = 1 };
@@ -39,10 +41,12 @@ hipError_t hipGetDevice(int* device);
 hipError_t hipRuntimeGetVersion(int* version);
 /* A hipDevice_t is the device's ordinal, an int. */
 hipError_t hipDeviceGetName(char* name, int capacity, int device);
-/* The properties are a struct of about a hundred fields, of which this project reads one. Its second layout is that of this versioned symbol,
+/* The properties are a struct of about a hundred fields, of which this project reads one and the host's library fills
+ * three more: name (first), memory in bytes (64 bits), processors (32 bits). Its second layout is that of this versioned symbol,
  * which HIP's header puts in the place of hipGetDeviceProperties since ROCm 6.0; the unversioned symbol fills the first one. Sizes and offsets
  * of hipDeviceProp_tR0600 are those of hip/hip_runtime_api.h of ROCm 6.0 to 7.2 on 64-bit Linux (repository ROCm/rocm-systems, projects/hip). */
-enum { hipDevicePropR0600Bytes = 1472, hipDevicePropR0600ArchName = 1160, hipDevicePropR0600ArchNameBytes = 256 };
+enum { hipDevicePropR0600Bytes = 1472, hipDevicePropR0600NameBytes = 256, hipDevicePropR0600TotalGlobalMem = 288,
+       hipDevicePropR0600MultiProcessorCount = 388, hipDevicePropR0600ArchName = 1160, hipDevicePropR0600ArchNameBytes = 256 };
 hipError_t hipGetDevicePropertiesR0600(void* properties, int device);
 const char* hipGetErrorName(hipError_t error);
 const char* hipGetErrorString(hipError_t error);
@@ -83,6 +87,14 @@ hipError_t hipModuleGetFunction(hipFunction_t* function, hipModule_t module, con
 hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
                                  unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_memory_bytes,
                                  hipStream_t stream, void** kernel_params, void** extra);
+
+/* Of AMD's backend library. An attribute is a number of hipDeviceAttribute_t. */
+enum { hipMallocSignalMemory = 2 };
+hipError_t hipDeviceGetAttribute(int* value, int attribute, int device);
+hipError_t hipDeviceSynchronize(void);
+hipError_t hipEventCreate(hipEvent_t* event);
+hipError_t hipExtMallocWithFlags(void** pointer, size_t bytes, unsigned int flags);
+hipError_t hipStreamWaitValue32(hipStream_t stream, void* pointer, uint32_t value, unsigned int flags, uint32_t mask);
 
 #ifdef __cplusplus
 }

@@ -50,8 +50,13 @@ ARCHITECTURES = {
     for row in (
         Architecture("gfx90a", "amd", 64, 104),
         Architecture("gfx942", "amd", 64, 304),
+        Architecture("gfx950", "amd", 64, 256),
         Architecture("gfx1100", "amd", 32, 96),
+        Architecture("gfx1151", "amd", 32, 40),
         Architecture("gfx1201", "amd", 32, 64),
+        Architecture(
+            "gfx1250", "amd", 32, 256
+        ),  # units as of gfx950: those of its parts were not published when this was written
         Architecture("sm_80", "nvidia", 32, 108),
         Architecture("sm_90", "nvidia", 32, 132, waits_in_kernels=True),
     )

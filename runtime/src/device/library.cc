@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "device/error.h"
@@ -21,24 +22,30 @@ struct PortLibraries {
   bool is_packaged;
   Candidates hip;
   Candidates hipdnn;
+  /// What to do about libraries that do not open, and about those that are too old.
   const char* remedy;
+  const char* update;
 };
 
 constexpr std::array<PortLibraries, 3> kPorts{{
     {{"host", "", true, 64, false}, true, {"libhipdnn_host.so"}, {"libhipdnn_host.so"},
-     "reinstall the package; what is built with -DHIPDNN_MLIR_HOST_PORT=OFF has no port 'host'"},
+     "reinstall the package; what is built with -DHIPDNN_MLIR_HOST_PORT=OFF has no port 'host'", "reinstall the package"},
     {{"hip", "gfx", false, 256, true},
      false,
      {"libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so"},
      {"libhipdnn_backend.so", "libhipdnn_backend.so.1", "libhipdnn_backend.so.0", "/opt/rocm/lib/libhipdnn_backend.so"},
-     "install ROCm with hipDNN and put its lib folder on LD_LIBRARY_PATH, or use the port 'host'"},
-    {{"cuda", "sm_", false, 256, false}, true, {"libhipdnn_cuda.so"}, {"libhipdnn_cuda.so"}, "reinstall the package"},
+     "install ROCm with hipDNN and put its lib folder on LD_LIBRARY_PATH, or use the port 'host'",
+     // The first release that was seen to have all: tensors came to hipDNN's sources on 2026-02-25 (ROCm/rocm-libraries pull request 4876),
+     // operations in the weeks after.
+     "install ROCm Core SDK 10.0 or newer with its hipDNN; hipDNN of ROCm 7.2 and before takes no graphs of descriptors"},
+    {{"cuda", "sm_", false, 256, false}, true, {"libhipdnn_cuda.so"}, {"libhipdnn_cuda.so"}, "reinstall the package", "reinstall the package"},
 }};
 
-/// One opened library and the name it was found under.
+/// One opened library, the name it was found under, and what to do where it is too old.
 struct Opened {
   void* handle;
   std::string name;
+  const char* update;
 };
 
 std::filesystem::path module_directory() {
@@ -66,7 +73,7 @@ Opened open_first(const PortLibraries& port, const Candidates& names, const std:
   std::string reasons;
   for (const std::string& path : paths_of(port, names, directory)) {
     // RTLD_LOCAL: a library's own LLVM must not meet another one in the process. RTLD_NODELETE: its thread pools outlive every user.
-    if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) return {handle, path};
+    if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) return {handle, path, port.update};
     const char* reason = dlerror();
     reasons += std::string(reasons.empty() ? "" : "; ") + (reason ? reason : path.c_str());
   }
@@ -85,11 +92,15 @@ std::string runtime_version_text(int version) {
   return std::to_string(version / hip_major) + "." + std::to_string(version % hip_major / hip_minor) + "." + std::to_string(version % hip_minor);
 }
 
-/// " (hipDNN 1.2.3)" or " (HIP 6.0.1)" of a library that tells; else nothing.
+/// " (hipDNN 1.2.3)" or " (HIP 6.0.1)" of a library that tells, the former by either of its functions; else nothing.
 std::string version_of(const Opened& library) {
   decltype(&::hipdnnVersionString_ext) version = nullptr;
   load_optional(library, "hipdnnVersionString_ext", version);
   if (const char* text = version != nullptr ? version() : nullptr) return " (hipDNN " + std::string(text) + ")";
+  decltype(&::hipdnnGetVersion_ext) earlier_version = nullptr;
+  load_optional(library, "hipdnnGetVersion_ext", earlier_version);
+  const char* told = nullptr;
+  if (earlier_version != nullptr && earlier_version(&told) == HIPDNN_STATUS_SUCCESS && told != nullptr) return " (hipDNN " + std::string(told) + ")";
   decltype(&::hipRuntimeGetVersion) runtime_version = nullptr;
   load_optional(library, "hipRuntimeGetVersion", runtime_version);
   int number = 0;
@@ -101,9 +112,34 @@ template <typename Function>
 void load(const Opened& library, const char* symbol, Function& function) {
   load_optional(library, symbol, function);
   if (function == nullptr) {
-    throw DeviceError(library.name + version_of(library) + ": symbol " + symbol +
-                      " is missing; the library is too old for this version of hipdnn_mlir, install a newer one");
+    throw DeviceError(library.name + version_of(library) + ": the symbol " + symbol +
+                      " is missing: the library is too old for this version of hipdnn_mlir; " + library.update);
   }
+}
+
+/// Of each kind that every program uses.
+constexpr std::array<std::pair<hipdnnBackendDescriptorType_t, const char*>, 4> kNeededDescriptors{{
+    {HIPDNN_BACKEND_TENSOR_DESCRIPTOR, "tensors"},
+    {HIPDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, "convolutions"},
+    {HIPDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, "matmuls"},
+    {HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "pointwise operations"},
+}};
+
+/// hipDNN at first took graphs as bytes alone, with the same symbols.
+void check_descriptors(const Opened& library, const HipdnnApi& api) {
+  std::string missing;
+  for (const auto& [type, name] : kNeededDescriptors) {
+    hipdnnBackendDescriptor_t made = nullptr;
+    if (api.create_descriptor(type, &made) == HIPDNN_STATUS_SUCCESS) {
+      api.destroy_descriptor(made);
+    } else {
+      missing += std::string(missing.empty() ? "" : ", ") + name;
+    }
+  }
+  if (missing.empty()) return;
+  take_last_error(api);  // it must not appear in a later error
+  throw DeviceError(library.name + version_of(library) + ": it has no descriptors of " + missing +
+                    ": the library is too old for this version of hipdnn_mlir; " + library.update);
 }
 
 HipApi load_hip(const Opened& library) {
@@ -197,6 +233,7 @@ std::shared_ptr<const Library> Library::open(std::string_view port, const std::s
   library->port_ = &found.port;
   library->hip_ = load_hip(hip);
   library->hipdnn_ = load_hipdnn(hipdnn);
+  check_descriptors(hipdnn, library->hipdnn_);
   return library;
 }
 

@@ -118,7 +118,7 @@ class Library {
  public:
   /// Open a port by name ("host", "hip", "cuda"). Libraries that come with this package are looked up in `directory` first, or, where that is
   /// empty, beside the module this code is linked into and in its `lib` folder.
-  /// Throws DeviceError for an unknown port, a missing library or a missing required symbol.
+  /// Throws DeviceError for an unknown port, a missing library, and one that is too old: it lacks a required symbol or kind of descriptor.
   static std::shared_ptr<const Library> open(std::string_view port, const std::string& directory = {});
 
   /// The port that runs programs compiled for `target`. Throws ProgramError where there is none.

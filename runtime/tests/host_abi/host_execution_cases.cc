@@ -22,7 +22,7 @@ struct Runnable {
         b(opened, std::vector<float>(8, 2.0F)),
         y(opened, std::vector<float>(32, 0.0F)),
         workspace(opened, static_cast<std::size_t>(std::max<std::int64_t>(
-                              built.read_integers(HIPDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE).at(0), 64))) {}
+                              built.read_integer(HIPDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE), 64))) {}
 
   hipdnnStatus_t execute(const Dims& uids, const std::vector<void*>& pointers) const {
     return library.execute(handle.get(), built.get(), pack(library, uids, pointers, workspace.get()).get());
@@ -146,7 +146,7 @@ void test_one_plan_runs_on_several_threads(const Library& library) {
     }
     is_right[index] = right && y.read<float>() == std::vector<float>(32, value + 2.0F);
   };
-  check::that(runnable.built.read_integers(HIPDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE).at(0) <= 4096, "the workspaces below suffice");
+  check::that(runnable.built.read_integer(HIPDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) <= 4096, "the workspaces below suffice");
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < is_right.size(); ++i) threads.emplace_back(work, i);
   for (std::thread& thread : threads) thread.join();
@@ -155,7 +155,7 @@ void test_one_plan_runs_on_several_threads(const Library& library) {
 
 void test_workspace_must_be_given_where_needed(const Library& library) {
   const Runnable runnable(library);
-  const bool is_needed = runnable.built.read_integers(HIPDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE).at(0) > 0;
+  const bool is_needed = runnable.built.read_integer(HIPDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) > 0;
   const Descriptor without = pack(library, {1, 2, 3}, {runnable.x.get(), runnable.b.get(), runnable.y.get()});
   const hipdnnStatus_t expected = is_needed ? HIPDNN_STATUS_BAD_PARAM_NULL_POINTER : HIPDNN_STATUS_SUCCESS;
   check::equal(library.execute(runnable.handle.get(), runnable.built.get(), without.get()), expected);

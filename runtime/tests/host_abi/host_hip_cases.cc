@@ -1,6 +1,7 @@
 // The HIP functions on host memory.
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <string>
 
@@ -105,9 +106,56 @@ void test_memory_left_is_told(const Library& library) {
   check::equal(tell(&free_bytes, nullptr), hipErrorInvalidValue);
 }
 
+/// AMD's backend does not open without any of these.
+void test_backends_calls_are_there(const Library& library) {
+  int device = -1;
+  check::equal(library.hip.get<decltype(::hipGetDevice)>("hipGetDevice")(&device), hipSuccess);
+  check::equal(device, 0);
+  device = -1;
+  check::equal(library.hip.get<decltype(::hipStreamGetDevice)>("hipStreamGetDevice")(nullptr, &device), hipSuccess);
+  check::equal(device, 0);
+  int value = -1;
+  const auto attribute = library.hip.get<decltype(::hipDeviceGetAttribute)>("hipDeviceGetAttribute");
+  check::equal(attribute(&value, 1, 0), hipSuccess);
+  check::equal(value, 0);
+  check::equal(attribute(&value, 1, 1), hipErrorInvalidDevice);
+  check::equal(library.hip.get<decltype(::hipDeviceSynchronize)>("hipDeviceSynchronize")(), hipSuccess);
+  hipEvent_t event = nullptr;
+  check::equal(library.hip.get<decltype(::hipEventCreate)>("hipEventCreate")(&event), hipSuccess);
+  check::equal(library.hip.get<decltype(::hipEventDestroy)>("hipEventDestroy")(event), hipSuccess);
+  void* pointer = nullptr;
+  const auto extended = library.hip.get<decltype(::hipExtMallocWithFlags)>("hipExtMallocWithFlags");
+  check::equal(extended(&pointer, 8, hipMallocSignalMemory), hipErrorNotSupported, "no stream can wait");
+  check::equal(extended(&pointer, 8, 0), hipSuccess);
+  check::equal(library.hip.get<decltype(::hipStreamWaitValue32)>("hipStreamWaitValue32")(nullptr, pointer, 1, 0, 1), hipErrorNotSupported);
+  check::equal(library.hip_free(pointer), hipSuccess);
+  const auto text = library.hip.get<decltype(::hipGetErrorString)>("hipGetErrorString");
+  check::equal(std::string(text(hipErrorNotSupported)), "operation not supported");
+}
+
+void test_properties_stay_in_their_struct(const Library& library) {
+  const auto read = library.hip.get<decltype(::hipGetDevicePropertiesR0600)>("hipGetDevicePropertiesR0600");
+  std::array<char, hipDevicePropR0600Bytes + 16> properties;
+  properties.fill('#');
+  check::equal(read(properties.data(), 0), hipSuccess);
+  for (std::size_t i = hipDevicePropR0600Bytes; i < properties.size(); ++i) check::equal(properties[i], '#', "bytes past the struct");
+  check::that(properties[0] != '\0' && properties[hipDevicePropR0600NameBytes - 1] == '\0', "a name");
+  check::equal(properties[hipDevicePropR0600ArchName], '\0', "no architecture of a GPU's");
+  std::int32_t processors = 0;
+  std::memcpy(&processors, &properties[hipDevicePropR0600MultiProcessorCount], sizeof processors);
+  check::that(processors > 0, "processors");
+  std::uint64_t bytes = 0;
+  std::memcpy(&bytes, &properties[hipDevicePropR0600TotalGlobalMem], sizeof bytes);
+  check::that(bytes > 0, "memory");
+  check::equal(read(properties.data(), 1), hipErrorInvalidDevice);
+  check::equal(read(nullptr, 0), hipErrorInvalidValue);
+}
+
 }  // namespace
 
 void add_host_hip_cases(check::Suite& suite, const Library& library) {
+  suite.add("host hip: the backend's calls are there", [&] { test_backends_calls_are_there(library); });
+  suite.add("host hip: properties stay in their struct", [&] { test_properties_stay_in_their_struct(library); });
   suite.add("host hip: memory is aligned and copied", [&] { test_memory_is_aligned_and_copied(library); });
   suite.add("host hip: odd sizes are handled", [&] { test_odd_sizes_are_handled(library); });
   suite.add("host hip: events tell elapsed time", [&] { test_events_tell_elapsed_time(library); });

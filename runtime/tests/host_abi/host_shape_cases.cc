@@ -2,6 +2,7 @@
 #include <variant>
 
 #include "cases.h"
+#include "models.h"
 #include "operation_samples.h"
 
 namespace abi {
@@ -182,6 +183,15 @@ void test_odd_graphs_are_refused(const Library& library) {
   expect_no_graph(library, {&overlapped}, "stride 0");
 }
 
+/// AMD's library leaves it to its providers.
+void test_operations_out_of_order_are_refused(const Library& library) {
+  const Handle handle(library);
+  const AddRelu model(library, handle);
+  Descriptor made = graph(library, {&model.relu, &model.add});
+  made.handle(HIPDNN_ATTR_OPERATIONGRAPH_HANDLE, handle);
+  check::that(made.try_finalize() != HIPDNN_STATUS_SUCCESS, "relu comes before the sum it reads");
+}
+
 }  // namespace
 
 void add_host_shape_cases(check::Suite& suite, const Library& library) {
@@ -192,6 +202,7 @@ void add_host_shape_cases(check::Suite& suite, const Library& library) {
       suite.add(std::move(name), [&library, misfit] { test_misfit_is_refused(library, misfit); });
     }
   }
+  suite.add("host shape: operations out of order are refused", [&] { test_operations_out_of_order_are_refused(library); });
   suite.add("host shape: odd tensors are refused", [&] { test_odd_tensors_are_refused(library); });
   suite.add("host shape: odd values are refused", [&] { test_odd_values_are_refused(library); });
   suite.add("host shape: odd graphs are refused", [&] { test_odd_graphs_are_refused(library); });

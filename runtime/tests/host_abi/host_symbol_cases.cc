@@ -36,8 +36,41 @@ void test_refusals_reach_the_user(const Library& library) {
   check::equal(id_by_name(handle.get(), "HOST_ONEDNN_ENGINE", &id), HIPDNN_STATUS_SUCCESS);
   Descriptor engine(library, HIPDNN_BACKEND_ENGINE_DESCRIPTOR);
   engine.refer(HIPDNN_ATTR_ENGINE_OPERATION_GRAPH, {&made}).integers(HIPDNN_ATTR_ENGINE_GLOBAL_INDEX, {id});
-  check::equal(engine.try_finalize(), HIPDNN_STATUS_NOT_SUPPORTED);
+  check::equal(engine.try_finalize(), HIPDNN_STATUS_BAD_PARAM);
   check::equal(id_by_name(handle.get(), "NO_ENGINE", &id), HIPDNN_STATUS_BAD_PARAM);
+}
+
+/// As AMD's library, which has no plugin of version 1.3 of the interface.
+void test_older_plugins_are_not_asked_for_graphs_that_state_alignments(const Library& library) {
+  const auto set_api = library.backend.get<decltype(::hipdnnHostSetPluginApi_ext)>("hipdnnHostSetPluginApi_ext");
+  const Handle handle(library);
+  const auto negated = [&](std::int64_t alignment, const auto& use) {
+    Descriptor in(library, HIPDNN_BACKEND_TENSOR_DESCRIPTOR);
+    in.integers(HIPDNN_ATTR_TENSOR_UNIQUE_ID, {1})
+        .data_type(HIPDNN_ATTR_TENSOR_DATA_TYPE, HIPDNN_DATA_FLOAT)
+        .integers(HIPDNN_ATTR_TENSOR_DIMENSIONS, {4})
+        .integers(HIPDNN_ATTR_TENSOR_STRIDES, {1})
+        .integers(HIPDNN_ATTR_TENSOR_BYTE_ALIGNMENT, {alignment})
+        .finalize();
+    const Descriptor out = tensor(library, 2, {4});
+    const Descriptor operation = std::move(pointwise(library, HIPDNN_POINTWISE_NEG, {&in}, out).finalize());
+    use(finalized_graph(library, handle, {&operation}));
+  };
+  const auto proposals = [&](const Descriptor& graph) { return results(library, heuristic(library, graph)).size(); };
+  negated(4, [&](const Descriptor& graph) { check::that(proposals(graph) > 0, "any alignment at first"); });
+  check::equal(set_api(2), HIPDNN_STATUS_SUCCESS);
+  negated(16, [&](const Descriptor& graph) { check::that(proposals(graph) > 0, "what is assumed without a statement"); });
+  for (const std::int64_t alignment : {4, 32}) {
+    negated(alignment, [&](const Descriptor& graph) {
+      check::equal(proposals(graph), std::size_t{0});
+      check::contains(library.last_error(), "an alignment of " + std::to_string(alignment) + " bytes, which plugins take from version 1.3");
+      Descriptor engine(library, HIPDNN_BACKEND_ENGINE_DESCRIPTOR);
+      engine.refer(HIPDNN_ATTR_ENGINE_OPERATION_GRAPH, {&graph}).integers(HIPDNN_ATTR_ENGINE_GLOBAL_INDEX, {id_of("HOST_ROWWISE_ENGINE")});
+      check::equal(engine.try_finalize(), HIPDNN_STATUS_BAD_PARAM);
+    });
+  }
+  check::equal(set_api(-1), HIPDNN_STATUS_BAD_PARAM);
+  check::equal(set_api(3), HIPDNN_STATUS_SUCCESS);
 }
 
 /// A custom operation "scale by DATA's first character" on f32 vectors: out = x * (data[0] - '0').
@@ -105,13 +138,13 @@ void test_engine_tells_its_name_and_has_no_knobs(const Library& library) {
   const Handle handle(library);
   const AddRelu model(library, handle);
   const Descriptor config = first_config(library, heuristic(library, model.graph));
-  const auto engine = config.read_descriptors(HIPDNN_ATTR_ENGINECFG_ENGINE);
-  check::contains(engine.at(0).read_characters(HIPDNN_ATTR_ENGINE_NAME_EXT), "HOST_");
-  check::equal(engine.at(0).count(HIPDNN_ATTR_ENGINE_KNOB_INFO, HIPDNN_TYPE_BACKEND_DESCRIPTOR), 0);
+  const Descriptor engine = config.read_descriptor(HIPDNN_ATTR_ENGINECFG_ENGINE);
+  check::contains(engine.read_characters(HIPDNN_ATTR_ENGINE_NAME_EXT), "HOST_");
+  check::equal(engine.count(HIPDNN_ATTR_ENGINE_KNOB_INFO, HIPDNN_TYPE_BACKEND_DESCRIPTOR), 0);
   Descriptor knob(library, HIPDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
   knob.characters(HIPDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, "tile").integers(HIPDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, {1}).finalize();
   Descriptor turned(library, HIPDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-  turned.refer(HIPDNN_ATTR_ENGINECFG_ENGINE, {&engine.at(0)}).refer(HIPDNN_ATTR_ENGINECFG_KNOB_CHOICES, {&knob});
+  turned.refer(HIPDNN_ATTR_ENGINECFG_ENGINE, {&engine}).refer(HIPDNN_ATTR_ENGINECFG_KNOB_CHOICES, {&knob});
   check::equal(turned.try_finalize(), HIPDNN_STATUS_BAD_PARAM);
   check::contains(library.last_error(), "'tile'");
 }
@@ -201,11 +234,31 @@ void test_every_operation_has_a_json_form(const Library& library) {
   }
 }
 
-void test_infinity_is_written_as_a_word(const Library& library) {
-  const Descriptor in = baked(library, 1, -std::numeric_limits<float>::infinity());
+/// AMD's reader takes numbers alone.
+void test_infinity_in_json_is_a_number_that_becomes_one(const Library& library) {
+  const Descriptor out = tensor(library, 2, {4});
+  const auto filled = [&](float value) {
+    const Descriptor in = baked(library, 1, value);
+    const Descriptor fill = std::move(pointwise(library, HIPDNN_POINTWISE_IDENTITY, {&in}, out).finalize());
+    return json_of(library, fill)["tensors"][0]["value"].get<float>();
+  };
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  for (const float value : {infinity, -infinity, std::numeric_limits<float>::max(), -0.5F}) check::equal(filled(value), value);
+  Descriptor in = tensor(library, 1, {4});
+  Descriptor relu = pointwise(library, HIPDNN_POINTWISE_RELU_FWD, {&in}, out);
+  relu.real(HIPDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, infinity).finalize();
+  check::equal(json_of(library, relu)["nodes"][0]["inputs"]["relu_upper_clip"].get<float>(), infinity);
+}
+
+void test_nan_has_no_json_form(const Library& library) {
+  const auto serialize = library.backend.get<decltype(::hipdnnBackendGetSerializedJsonGraph_ext)>("hipdnnBackendGetSerializedJsonGraph_ext");
+  const Descriptor in = baked(library, 1, std::numeric_limits<float>::quiet_NaN());
   const Descriptor out = tensor(library, 2, {4});
   const Descriptor fill = std::move(pointwise(library, HIPDNN_POINTWISE_IDENTITY, {&in}, out).finalize());
-  check::equal(json_of(library, fill)["tensors"][0]["value"].get<std::string>(), "-inf");
+  const Descriptor made = graph(library, {&fill});
+  std::size_t size = 0;
+  check::equal(serialize(made.get(), 0, &size, nullptr), HIPDNN_STATUS_NOT_SUPPORTED);
+  check::contains(library.last_error(), "NaN");
 }
 
 void test_damaged_plan_is_said_to_be(const Library& library) {
@@ -271,6 +324,8 @@ void test_no_plugin_is_loaded(const Library& library) {
 
 void add_host_symbol_cases(check::Suite& suite, const Library& library) {
   suite.add("host symbol: refusals reach the user", [&] { test_refusals_reach_the_user(library); });
+  suite.add("host symbol: older plugins are not asked for graphs that state alignments",
+            [&] { test_older_plugins_are_not_asked_for_graphs_that_state_alignments(library); });
   suite.add("host symbol: a custom operation runs once registered", [&] { test_custom_operation_runs_once_registered(library); });
   suite.add("host symbol: engine tells its name and has no knobs", [&] { test_engine_tells_its_name_and_has_no_knobs(library); });
   suite.add("host symbol: plan describes itself", [&] { test_plan_describes_itself(library); });
@@ -278,7 +333,8 @@ void add_host_symbol_cases(check::Suite& suite, const Library& library) {
   suite.add("host symbol: absent operands are null in json", [&] { test_absent_operands_are_null_in_json(library); });
   suite.add("host symbol: convolution is written as json", [&] { test_convolution_is_written_as_json(library); });
   suite.add("host symbol: every operation has a json form", [&] { test_every_operation_has_a_json_form(library); });
-  suite.add("host symbol: infinity is written as a word", [&] { test_infinity_is_written_as_a_word(library); });
+  suite.add("host symbol: infinity in json is a number that becomes one", [&] { test_infinity_in_json_is_a_number_that_becomes_one(library); });
+  suite.add("host symbol: nan has no json form", [&] { test_nan_has_no_json_form(library); });
   suite.add("host symbol: a damaged plan is said to be", [&] { test_damaged_plan_is_said_to_be(library); });
   suite.add("host symbol: log level must exist", [&] { test_log_level_must_exist(library); });
   suite.add("host symbol: log callback gets messages from its level on", [&] { test_log_callback_gets_messages_from_its_level_on(library); });

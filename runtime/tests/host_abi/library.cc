@@ -148,6 +148,22 @@ std::vector<std::int64_t> Descriptor::read_integers(int name, const Location& at
   return values;
 }
 
+std::int64_t Descriptor::read_integer(int name, const Location& at) const {
+  std::int64_t value = 0;
+  std::int64_t actual = 0;
+  require(get(name, HIPDNN_TYPE_INT64, 1, &actual, &value), name, at);
+  check::equal(actual, 1, "count", at);
+  return value;
+}
+
+Descriptor Descriptor::read_descriptor(int name, const Location& at) const {
+  hipdnnBackendDescriptor_t handle = nullptr;
+  std::int64_t actual = 0;
+  require(get(name, HIPDNN_TYPE_BACKEND_DESCRIPTOR, 1, &actual, &handle), name, at);
+  check::equal(actual, 1, "count", at);
+  return {*library_, handle};
+}
+
 std::string Descriptor::read_characters(int name, const Location& at) const {
   std::string text(static_cast<std::size_t>(count(name, HIPDNN_TYPE_CHAR, at)), '?');
   std::int64_t actual = 0;

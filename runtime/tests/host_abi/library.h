@@ -116,6 +116,9 @@ class Descriptor {
 
   std::int64_t count(int name, hipdnnBackendAttributeType_t type, const Location& at = Location::current()) const;
   std::vector<std::int64_t> read_integers(int name, const Location& at = Location::current()) const;
+  /// Of an attribute that holds one element, and need not tell how many.
+  std::int64_t read_integer(int name, const Location& at = Location::current()) const;
+  Descriptor read_descriptor(int name, const Location& at = Location::current()) const;
   std::string read_characters(int name, const Location& at = Location::current()) const;
   /// Each element is a handle of its own.
   std::vector<Descriptor> read_descriptors(int name, const Location& at = Location::current()) const;

@@ -77,7 +77,7 @@ void test_engine_is_found_by_its_name(const Library& library) {
 struct FirstEngine {
   explicit FirstEngine(const Library& library)
       : handle(library), model(library, handle), config(first_config(library, heuristic(library, model.graph))),
-        engine(std::move(config.read_descriptors(HIPDNN_ATTR_ENGINECFG_ENGINE).at(0))) {}
+        engine(config.read_descriptor(HIPDNN_ATTR_ENGINECFG_ENGINE)) {}
 
   Handle handle;
   AddRelu model;
@@ -90,7 +90,7 @@ void test_engine_tells_its_name(const Library& library) {
   library.allow_not_supported(first.engine.get(HIPDNN_ATTR_ENGINE_NAME_EXT, HIPDNN_TYPE_CHAR, 0, &size, nullptr), "ENGINE_NAME_EXT");
   const std::string name = first.engine.read_characters(HIPDNN_ATTR_ENGINE_NAME_EXT);
   check::that(!name.empty() && name.back() == '\0', "the name's NUL is counted");
-  check::equal(Dims{id_of(name.c_str())}, first.engine.read_integers(HIPDNN_ATTR_ENGINE_GLOBAL_INDEX), name);
+  check::equal(id_of(name.c_str()), first.engine.read_integer(HIPDNN_ATTR_ENGINE_GLOBAL_INDEX), name);
 }
 
 void test_engine_tells_its_knobs(const Library& library) {

@@ -125,7 +125,7 @@ void check_add_relu(const Library& library, const Handle& handle, const Descript
   const Buffer x(library, in);
   const Buffer b(library, bias);
   const Buffer y(library, std::vector<float>(32, -1.0F));
-  const std::int64_t workspace_bytes = built.read_integers(HIPDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE).at(0);
+  const std::int64_t workspace_bytes = built.read_integer(HIPDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
   const Buffer workspace(library, static_cast<std::size_t>(std::max<std::int64_t>(workspace_bytes, 64)));
   const Descriptor bound = pack(library, {3, 1, 2}, {y.get(), x.get(), b.get()}, workspace.get());
   for (int run = 0; run < 2; ++run) {  // a pack is reusable

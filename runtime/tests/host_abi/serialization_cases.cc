@@ -59,6 +59,7 @@ void test_graph_is_written_as_json(const Library& library) {
     check::equal(tensor.at("dims").get<Dims>(), dims);
     check::equal(tensor.at("strides").get<Dims>(), packed(dims));
     check::equal(tensor.at("data_type").get<std::string>(), "float");
+    check::that(!tensor.value("is_runtime_pass_by_value", false), "a tensor in memory");
   }
 }
 
@@ -136,7 +137,8 @@ void test_plan_comes_back_from_bytes(const Library& library) {
   const Descriptor restored(library, raw);
   check::equal(sorted_uids(restored), Dims{1, 2, 3, 4});
   std::int64_t configs = 0;
-  const auto status = restored.get(HIPDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, HIPDNN_TYPE_BACKEND_DESCRIPTOR, 0, &configs, nullptr);
+  hipdnnBackendDescriptor_t config = nullptr;
+  const auto status = restored.get(HIPDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, HIPDNN_TYPE_BACKEND_DESCRIPTOR, 1, &configs, &config);
   check::that(status != HIPDNN_STATUS_SUCCESS || configs == 0, "a plan that was read has no configuration");
   hipdnnHandle_t raw_handle = handle.get();
   check::equal(restored.set(HIPDNN_ATTR_EXECUTION_PLAN_HANDLE, HIPDNN_TYPE_HANDLE, 1, &raw_handle), HIPDNN_STATUS_NOT_INITIALIZED, "it is finalized");

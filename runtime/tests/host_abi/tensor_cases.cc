@@ -43,9 +43,12 @@ void test_count_is_answered_when_no_data_is_asked_for(const Library& library) {
   check::equal(actual, 3);
 }
 
-void test_unset_optional_reads_as_no_elements(const Library& library) {
-  const Descriptor made = tensor(library, 1, {2});
-  check::equal(made.count(HIPDNN_ATTR_TENSOR_NAME_EXT, HIPDNN_TYPE_CHAR), 0);
+void test_unset_number_reads_as_no_elements_and_unset_text_as_an_empty_one(const Library& library) {
+  const Descriptor in = tensor(library, 1, {2});
+  const Descriptor out = tensor(library, 2, {2});
+  const Descriptor relu = std::move(pointwise(library, HIPDNN_POINTWISE_RELU_FWD, {&in}, out).finalize());
+  check::equal(relu.count(HIPDNN_ATTR_POINTWISE_RELU_LOWER_CLIP, HIPDNN_TYPE_FLOAT), 0);
+  check::equal(in.read_characters(HIPDNN_ATTR_TENSOR_NAME_EXT), std::string(1, '\0'), "the terminator is counted");
 }
 
 void test_wrong_type_or_count_is_bad_param(const Library& library) {
@@ -115,7 +118,8 @@ void test_baked_value_is_read_back(const Library& library) {
 void add_tensor_cases(check::Suite& suite, const Library& library) {
   suite.add("tensor: attributes are read back when finalized", [&] { test_attributes_are_read_back_when_finalized(library); });
   suite.add("tensor: count is answered when no data is asked for", [&] { test_count_is_answered_when_no_data_is_asked_for(library); });
-  suite.add("tensor: unset optional reads as no elements", [&] { test_unset_optional_reads_as_no_elements(library); });
+  suite.add("tensor: unset number reads as no elements and unset text as an empty one",
+            [&] { test_unset_number_reads_as_no_elements_and_unset_text_as_an_empty_one(library); });
   suite.add("tensor: wrong type or count is bad param", [&] { test_wrong_type_or_count_is_bad_param(library); });
   suite.add("tensor: unknown attribute is not supported", [&] { test_unknown_attribute_is_not_supported(library); });
   suite.add("tensor: set is refused when finalized", [&] { test_set_is_refused_when_finalized(library); });

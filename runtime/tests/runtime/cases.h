@@ -21,6 +21,8 @@ struct Libraries {
   std::string old = {};
   /// Folder where the host library stands under those names and what it is told of plugins and policies is written down.
   std::string recording = {};
+  /// Folder where it stands under those names and has descriptors of neither tensors nor operations.
+  std::string early = {};
 };
 
 void add_arena_cases(check::Suite& suite);

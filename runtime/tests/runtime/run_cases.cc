@@ -244,7 +244,14 @@ void test_library_named_when_it_is_missing() {
 
 void test_symbol_and_version_named_when_a_library_is_too_old(const Libraries& libraries) {
   const std::string message = error_of<hipdnn_rt::DeviceError>([&] { hipdnn_rt::Library::open("hip", libraries.old); });
-  check::contains(message, "libhipdnn_backend.so (hipDNN 0.5.0.0): symbol hipdnnDestroy is missing; the library is too old");
+  check::contains(message, "libhipdnn_backend.so (hipDNN 0.5.0.0): the symbol hipdnnDestroy is missing: the library is too old");
+  check::contains(message, "install ROCm Core SDK 10.0 or newer with its hipDNN");
+}
+
+void test_library_without_tensors_is_too_old(const Libraries& libraries) {
+  const std::string message = error_of<hipdnn_rt::DeviceError>([&] { hipdnn_rt::Library::open("hip", libraries.early); });
+  check::contains(message, "libhipdnn_backend.so (hipDNN 0.0.1): it has no descriptors of tensors, convolutions, matmuls, pointwise operations: ");
+  check::contains(message, "install ROCm Core SDK 10.0 or newer with its hipDNN");
 }
 
 void test_refused_when_the_device_does_not_exist(const Libraries& libraries) {
@@ -273,6 +280,7 @@ void add_run_cases(check::Suite& suite, const Libraries& libraries) {
   suite.add("run: refused when a graph writes what the program says is read",
             [=] { test_refused_when_a_graph_writes_what_the_program_says_is_read(libraries); });
   suite.add("run: library named when it is missing", test_library_named_when_it_is_missing);
+  suite.add("run: library without tensors is too old", [=] { test_library_without_tensors_is_too_old(libraries); });
   suite.add("run: symbol and version named when a library is too old",
             [=] { test_symbol_and_version_named_when_a_library_is_too_old(libraries); });
   suite.add("run: refused when the device does not exist", [=] { test_refused_when_the_device_does_not_exist(libraries); });

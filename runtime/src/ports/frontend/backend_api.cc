@@ -31,7 +31,7 @@ const T& finalized(hipdnnBackendDescriptor_t descriptor, hipdnnBackendDescriptor
   if (object.type() != wanted) {
     fail(HIPDNN_STATUS_BAD_PARAM, argument, ": expected ", descriptor_name(wanted), ", got ", descriptor_name(object.type()));
   }
-  if (!object.finalized()) fail(HIPDNN_STATUS_BAD_PARAM_NOT_FINALIZED, argument, ": ", descriptor_name(wanted), " is not finalized");
+  if (!object.finalized()) fail(HIPDNN_STATUS_BAD_PARAM, argument, ": ", descriptor_name(wanted), " is not finalized");
   return static_cast<const T&>(object);
 }
 

@@ -110,7 +110,7 @@ HIPDNN_PORT_EXPORT hipdnnStatus_t hipdnnBackendGetSerializedExecutionPlan_ext(hi
     const Descriptor& object = require_argument(require_argument(plan, "plan").object.get(), "plan");
     const auto* finished = dynamic_cast<const ExecutionPlanDescriptor*>(&object);
     if (finished == nullptr) fail(HIPDNN_STATUS_BAD_PARAM, "plan: expected an execution plan, got ", descriptor_name(object.type()));
-    if (!finished->finalized()) fail(HIPDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "plan: it is not finalized");
+    if (!finished->finalized()) fail(HIPDNN_STATUS_NOT_INITIALIZED, "plan: it is not finalized");
     const std::string serialized = finished->serialize();
     size_t& needed = require_argument(size, "size");
     needed = serialized.size();

@@ -90,9 +90,7 @@ std::vector<std::byte> read_bytes(const AttributeSpec& row, std::int64_t count, 
 }
 
 /// How many elements a reader sees: characters come with their terminator, bytes do not.
-std::int64_t visible_count(const AttributeSpec& row, const Value& value) {
-  return value.count + (row.type == HIPDNN_TYPE_CHAR && !row.is_binary ? 1 : 0);
-}
+std::int64_t visible_count(const AttributeSpec& row, const Value& value) { return value.count + (row.is_text() ? 1 : 0); }
 
 void write_descriptors(const Value& value, std::size_t count, void* data) {
   std::vector<std::unique_ptr<hipdnnBackendDescriptor>> handles;
@@ -108,8 +106,16 @@ void write_elements(const AttributeSpec& row, const Value& value, std::size_t co
   if (row.type == HIPDNN_TYPE_BACKEND_DESCRIPTOR) return write_descriptors(value, count, data);
   const std::size_t bytes = attribute_element_bytes(row.type);
   const std::size_t stored = std::min(count, static_cast<std::size_t>(value.count));
-  std::memcpy(data, value.bytes.data(), stored * bytes);
-  if (row.type == HIPDNN_TYPE_CHAR && !row.is_binary) static_cast<char*>(data)[std::min(stored, count - 1)] = '\0';
+  if (stored > 0) std::memcpy(data, value.bytes.data(), stored * bytes);  // no bytes have no address
+  if (row.is_text()) static_cast<char*>(data)[std::min(stored, count - 1)] = '\0';
+}
+
+/// Throws where the attribute is not read in this way.
+void check_request(const AttributeSpec& row, std::int64_t requested, const void* data) {
+  if (requested < 0) fail(HIPDNN_STATUS_BAD_PARAM, attribute_name(row.name), ": requested count ", requested, " is negative");
+  if (row.reading != Reading::one) return;
+  if (requested != 1) fail(HIPDNN_STATUS_BAD_PARAM, attribute_name(row.name), ": expected a requested count of 1, got ", requested);
+  if (data == nullptr) fail(HIPDNN_STATUS_BAD_PARAM_NULL_POINTER, attribute_name(row.name), ": data is null");
 }
 
 }  // namespace
@@ -128,8 +134,9 @@ void Descriptor::set(int name, hipdnnBackendAttributeType_t type, std::int64_t c
   }
   const AttributeSpec& row = require_row(name, type);
   if (row.need == Need::read_only) fail(HIPDNN_STATUS_NOT_SUPPORTED, attribute_name(name), " is read-only");
-  if (count <= 0 || (row.count == Count::scalar && count != 1)) {
-    fail(HIPDNN_STATUS_BAD_PARAM, attribute_name(name), ": expected ", row.count == Count::scalar ? "1 element" : "at least 1 element",
+  const std::int64_t least = row.is_text() && row.need == Need::optional ? 0 : 1;
+  if (count < least || (row.count == Count::scalar && count != 1)) {
+    fail(HIPDNN_STATUS_BAD_PARAM, attribute_name(name), ": expected ", row.count == Count::scalar ? "1 element" : text("at least ", least, " elements"),
          ", got a count of ", count);
   }
   if (data == nullptr) fail(HIPDNN_STATUS_BAD_PARAM_NULL_POINTER, attribute_name(name), ": data is null");
@@ -165,21 +172,24 @@ void Descriptor::require_readable() const {
 void Descriptor::get(int name, hipdnnBackendAttributeType_t type, std::int64_t requested, std::int64_t* actual, void* data) const {
   require_readable();
   const AttributeSpec& row = require_row(name, type);
-  if (requested < 0) fail(HIPDNN_STATUS_BAD_PARAM, attribute_name(name), ": requested count ", requested, " is negative");
   const auto found = values_.find(name);
   if (found != values_.end() && found->second.type != type) {
     fail(HIPDNN_STATUS_BAD_PARAM, attribute_name(name), ": holds ", type_name(found->second.type), ", asked for ", type_name(type));
   }
-  const std::int64_t available = found == values_.end() ? 0 : visible_count(row, found->second);
+  check_request(row, requested, data);
+  const Value unset{.type = type, .count = 0, .bytes = {}, .descriptors = {}};
+  const Value& held = found == values_.end() ? unset : found->second;
+  const std::int64_t available = visible_count(row, held);
   if (requested == 0 || data == nullptr) {
     require_argument(actual, "element count") = available;
     return;
   }
-  if (row.count == Count::scalar && requested != 1) {
-    fail(HIPDNN_STATUS_BAD_PARAM, attribute_name(name), ": expected a requested count of 1, got ", requested);
+  if (row.reading == Reading::whole && requested < available) {
+    fail(HIPDNN_STATUS_BAD_PARAM, attribute_name(name), " has ", available, " elements, which are read at once; asked for ", requested);
   }
-  if (available > 0) write_elements(row, found->second, static_cast<std::size_t>(std::min(requested, available)), data);
-  if (actual != nullptr) *actual = available;
+  const std::int64_t written = std::min(requested, available);
+  if (written > 0) write_elements(row, held, static_cast<std::size_t>(written), data);
+  if (actual != nullptr) *actual = written;
 }
 
 void Descriptor::finalize() {

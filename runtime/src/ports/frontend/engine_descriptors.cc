@@ -10,6 +10,7 @@
 
 #include "log.h"
 #include "names.h"
+#include "plugin_api.h"
 #include "status.h"
 
 namespace hipdnn_port {
@@ -61,8 +62,11 @@ void EngineDescriptor::on_finalize() {
     if (found == engines().end()) {
       fail(HIPDNN_STATUS_BAD_PARAM, attribute_name(HIPDNN_ATTR_ENGINE_GLOBAL_INDEX), ": no engine has id ", id);
     }
-    if (const auto reason = (*found)->refuses(*graph()->graph())) {
-      fail(HIPDNN_STATUS_NOT_SUPPORTED, (*found)->name(), " does not take the graph: ", *reason);
+    const Graph& asked = *graph()->graph();
+    auto reason = withheld_from_plugins(asked);
+    if (!reason) reason = (*found)->refuses(asked);
+    if (reason) {
+      fail(HIPDNN_STATUS_BAD_PARAM, (*found)->name(), " does not take the graph: ", *reason);
     }
     engine_ = *found;
   }
@@ -75,8 +79,12 @@ void EngineHeuristicDescriptor::on_finalize() {
   const PlanOptions options{.constants = {}, .threads = handle.threads.load(), .vendor_handle = handle.vendor};
   std::string refusals;
   results_.clear();
-  for (Proposal& proposal : rank(*graph->graph(), options, refusals)) {
-    results_.push_back({EngineDescriptor::accepted(graph, *proposal.engine), std::move(proposal)});
+  if (const auto reason = withheld_from_plugins(*graph->graph())) {
+    refusals = text(" all engines: ", *reason);
+  } else {
+    for (Proposal& proposal : rank(*graph->graph(), options, refusals)) {
+      results_.push_back({EngineDescriptor::accepted(graph, *proposal.engine), std::move(proposal)});
+    }
   }
   if (refusals.empty()) return;
   const std::string message = text("graph '", graph->graph()->name, "' has ", results_.size(), " proposals; refused by", refusals);
@@ -91,10 +99,12 @@ void EngineHeuristicDescriptor::get(int name, hipdnnBackendAttributeType_t type,
   require_row(name, type);
   if (requested < 0) fail(HIPDNN_STATUS_BAD_PARAM, attribute_name(name), ": requested count ", requested, " is negative");
   const auto available = static_cast<std::int64_t>(results_.size());
-  if (requested == 0 || data == nullptr) {
-    require_argument(actual, "element count") = available;
+  std::int64_t& count = require_argument(actual, "element count");
+  if (requested == 0) {
+    count = available;
     return;
   }
+  if (data == nullptr) fail(HIPDNN_STATUS_BAD_PARAM_NULL_POINTER, attribute_name(name), ": data is null");
   const std::span handles(static_cast<const hipdnnBackendDescriptor_t*>(data), static_cast<std::size_t>(std::min(requested, available)));
   std::vector<EngineConfigDescriptor*> configs;
   for (const hipdnnBackendDescriptor_t handle : handles) {
@@ -106,7 +116,7 @@ void EngineHeuristicDescriptor::get(int name, hipdnnBackendAttributeType_t type,
     configs.push_back(config);
   }
   for (std::size_t i = 0; i < configs.size(); ++i) configs[i]->assign(results_[i].engine, results_[i].proposal);
-  if (actual != nullptr) *actual = static_cast<std::int64_t>(configs.size());
+  count = static_cast<std::int64_t>(configs.size());
 }
 
 void EngineConfigDescriptor::assign(std::shared_ptr<EngineDescriptor> engine, const Proposal& proposal) {

@@ -24,6 +24,8 @@ struct Tensor {
   std::vector<std::int64_t> dims;
   std::vector<std::int64_t> strides;
   bool is_virtual = false;
+  /// Its pointer is to one number that is known when the plan runs.
+  bool is_runtime_value = false;
   /// Every pointer bound to this tensor is a multiple of this; checked before `Plan::execute`.
   std::int64_t byte_alignment = 16;
   /// Raw little-endian bytes of a compile-time scalar; such a tensor has no pointer in the variant pack.

@@ -1,4 +1,5 @@
-// Writes the JSON form: attribute names and enumerators in lower case, without the parts that repeat the node's type.
+// Writes the JSON form: attribute names and enumerators in lower case, without the parts that repeat the node's type. With what AMD's reader wants
+// (flatbuffers_sdk utilities/json of hipDNN, versions of 2026).
 #include "graph_json.h"
 
 #include <algorithm>
@@ -87,10 +88,17 @@ std::string attribute_word(const NodeForm& form, hipdnnBackendAttributeName_t at
   return lower(word);
 }
 
-/// JSON has no infinities and no NaN: they are written as words.
-Json real(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+/// A number that AMD's reader takes for a float: it reads numbers alone, and JSON has no infinities and no NaN. An infinity is written as a
+/// number beyond all floats, which becomes one on the way from double to float.
+Json real_of_float(double value) {
+  constexpr double beyond_floats = 1e300;
+  if (std::isnan(value)) fail(HIPDNN_STATUS_NOT_SUPPORTED, "a graph with a NaN has no JSON form");
+  return std::isinf(value) ? std::copysign(beyond_floats, value) : value;
+}
+
+/// The same of a double, for which no number becomes an infinity.
+Json real_of_double(double value) {
+  if (!std::isfinite(value)) fail(HIPDNN_STATUS_NOT_SUPPORTED, "a graph with an infinity or a NaN in double has no JSON form");
   return value;
 }
 
@@ -99,7 +107,9 @@ Json parameter(const AttributeSpec& row, const AttributeValue& value) {
   if (const auto* characters = std::get_if<std::string>(&value)) {
     return row.is_binary ? Json(std::vector<unsigned char>(characters->begin(), characters->end())) : Json(*characters);
   }
-  if (const auto* reals = std::get_if<std::vector<double>>(&value)) return real(reals->at(0));
+  if (const auto* reals = std::get_if<std::vector<double>>(&value)) {
+    return row.type == HIPDNN_TYPE_DOUBLE ? real_of_double(reals->at(0)) : real_of_float(reals->at(0));
+  }
   const auto& integers = std::get<std::vector<std::int64_t>>(value);
   if (row.count == Count::vector) return integers;
   if (row.type == HIPDNN_TYPE_BOOLEAN) return integers.at(0) != 0;
@@ -175,10 +185,10 @@ Json baked_value(const Tensor& tensor) {
     case HIPDNN_DATA_INT64: return static_cast<std::int64_t>(tensor.scalar());
     case HIPDNN_DATA_INT32: return static_cast<std::int32_t>(tensor.scalar());
     case HIPDNN_DATA_BOOLEAN: return tensor.scalar() != 0;
+    case HIPDNN_DATA_DOUBLE: return real_of_double(tensor.scalar());
     case HIPDNN_DATA_FLOAT:
-    case HIPDNN_DATA_DOUBLE:
     case HIPDNN_DATA_HALF:
-    case HIPDNN_DATA_BFLOAT16: return real(tensor.scalar());
+    case HIPDNN_DATA_BFLOAT16: return real_of_float(tensor.scalar());
     default: return std::to_integer<int>(tensor.value->front());
   }
 }
@@ -186,7 +196,7 @@ Json baked_value(const Tensor& tensor) {
 Json tensor_to_json(const Tensor& tensor) {
   Json json{{"uid", tensor.uid},         {"name", tensor.name},       {"data_type", data_type_name(tensor.dtype)},
             {"dims", tensor.dims},       {"strides", tensor.strides}, {"virtual", tensor.is_virtual},
-            {"alignment", tensor.byte_alignment}};
+            {"alignment", tensor.byte_alignment}, {"is_runtime_pass_by_value", tensor.is_runtime_value}};
   if (tensor.value) {
     json["value_type"] = value_type(tensor.dtype);
     json["value"] = baked_value(tensor);

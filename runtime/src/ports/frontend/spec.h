@@ -17,6 +17,12 @@ enum class Need {
   optional,   // may stay unset
   read_only,  // filled in by finalize, never set by the caller
 };
+/// How much of an attribute is read at once, as AMD's backend has it (backend/src/descriptors of hipDNN).
+enum class Reading {
+  any,    // as many elements as are asked for; for none, or without an array, their number
+  whole,  // the same, but all elements or none
+  one,    // one element in an array: its number is not told
+};
 /// What a descriptor-valued attribute points to; tensors of an operation are told apart by direction.
 enum class Refers { nothing, input, output, operation, graph, engine, engine_config, knob_choice };
 
@@ -29,6 +35,10 @@ struct AttributeSpec {
   Refers refers = Refers::nothing;
   bool appends = false;    // repeated sets add to the values already there
   bool is_binary = false;  // CHAR that holds bytes: no terminator on get
+  Reading reading = Reading::any;
+
+  /// Whether it holds a text, which reads as an empty one where it is not set.
+  bool is_text() const { return type == HIPDNN_TYPE_CHAR && !is_binary; }
 };
 
 /// One descriptor type. `validate` checks an operation's shapes at finalize; null for what has none.
@@ -84,6 +94,14 @@ constexpr AttributeSpec read_only(AttributeSpec row) {
 }
 constexpr AttributeSpec binary(AttributeSpec row) {
   row.is_binary = true;
+  return row;
+}
+constexpr AttributeSpec whole(AttributeSpec row) {
+  row.reading = Reading::whole;
+  return row;
+}
+constexpr AttributeSpec lone(AttributeSpec row) {
+  row.reading = Reading::one;
   return row;
 }
 constexpr AttributeSpec appending(AttributeSpec row) {

@@ -19,14 +19,14 @@ constexpr AttributeSpec tensor[] = {
     many(HIPDNN_ATTR_TENSOR_STRIDES, HIPDNN_TYPE_INT64),
     optional(one(HIPDNN_ATTR_TENSOR_IS_VIRTUAL, HIPDNN_TYPE_BOOLEAN)),
     optional(one(HIPDNN_ATTR_TENSOR_BYTE_ALIGNMENT, HIPDNN_TYPE_INT64)),
-    binary(optional(many(HIPDNN_ATTR_TENSOR_VALUE_EXT, HIPDNN_TYPE_CHAR))),
+    whole(binary(optional(many(HIPDNN_ATTR_TENSOR_VALUE_EXT, HIPDNN_TYPE_CHAR)))),
     read_only(one(HIPDNN_ATTR_TENSOR_IS_BY_VALUE, HIPDNN_TYPE_BOOLEAN)),
     optional(one(HIPDNN_ATTR_TENSOR_IS_RUNTIME_PASS_BY_VALUE_EXT, HIPDNN_TYPE_BOOLEAN)),
 };
 
 constexpr AttributeSpec operation_graph[] = {
     one(HIPDNN_ATTR_OPERATIONGRAPH_HANDLE, HIPDNN_TYPE_HANDLE),
-    appending(many(descriptor(HIPDNN_ATTR_OPERATIONGRAPH_OPS, Refers::operation))),
+    whole(appending(many(descriptor(HIPDNN_ATTR_OPERATIONGRAPH_OPS, Refers::operation)))),
     optional(one(HIPDNN_ATTR_OPERATIONGRAPH_COMPUTE_DATA_TYPE_EXT, HIPDNN_TYPE_DATA_TYPE)),
     optional(one(HIPDNN_ATTR_OPERATIONGRAPH_INTERMEDIATE_DATA_TYPE_EXT, HIPDNN_TYPE_DATA_TYPE)),
     optional(one(HIPDNN_ATTR_OPERATIONGRAPH_IO_DATA_TYPE_EXT, HIPDNN_TYPE_DATA_TYPE)),
@@ -36,36 +36,36 @@ constexpr AttributeSpec operation_graph[] = {
 };
 
 constexpr AttributeSpec engine_heuristic[] = {
-    descriptor(HIPDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, Refers::graph),
-    one(HIPDNN_ATTR_ENGINEHEUR_MODE, HIPDNN_TYPE_HEUR_MODE),
+    lone(descriptor(HIPDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, Refers::graph)),
+    lone(one(HIPDNN_ATTR_ENGINEHEUR_MODE, HIPDNN_TYPE_HEUR_MODE)),
     read_only(many(descriptor(HIPDNN_ATTR_ENGINEHEUR_RESULTS, Refers::engine_config))),
 };
 
 constexpr AttributeSpec engine[] = {
-    descriptor(HIPDNN_ATTR_ENGINE_OPERATION_GRAPH, Refers::graph),
-    one(HIPDNN_ATTR_ENGINE_GLOBAL_INDEX, HIPDNN_TYPE_INT64),
+    lone(descriptor(HIPDNN_ATTR_ENGINE_OPERATION_GRAPH, Refers::graph)),
+    lone(one(HIPDNN_ATTR_ENGINE_GLOBAL_INDEX, HIPDNN_TYPE_INT64)),
     read_only(many(HIPDNN_ATTR_ENGINE_NAME_EXT, HIPDNN_TYPE_CHAR)),
-    read_only(many(HIPDNN_ATTR_ENGINE_KNOB_INFO, HIPDNN_TYPE_BACKEND_DESCRIPTOR)),  // always empty: no engine here has knobs
+    whole(read_only(many(HIPDNN_ATTR_ENGINE_KNOB_INFO, HIPDNN_TYPE_BACKEND_DESCRIPTOR))),  // always empty: no engine here has knobs
 };
 
 constexpr AttributeSpec engine_config[] = {
-    descriptor(HIPDNN_ATTR_ENGINECFG_ENGINE, Refers::engine),
+    lone(descriptor(HIPDNN_ATTR_ENGINECFG_ENGINE, Refers::engine)),
     optional(many(descriptor(HIPDNN_ATTR_ENGINECFG_KNOB_CHOICES, Refers::knob_choice))),
-    read_only(one(HIPDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, HIPDNN_TYPE_INT64)),
+    lone(read_only(one(HIPDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, HIPDNN_TYPE_INT64))),
 };
 
 constexpr AttributeSpec knob_choice[] = {
     many(HIPDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, HIPDNN_TYPE_CHAR),
-    one(HIPDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, HIPDNN_TYPE_INT64),
-    one(HIPDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, HIPDNN_TYPE_DOUBLE),
+    lone(one(HIPDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, HIPDNN_TYPE_INT64)),
+    lone(one(HIPDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, HIPDNN_TYPE_DOUBLE)),
     many(HIPDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, HIPDNN_TYPE_CHAR),
 };
 
 constexpr AttributeSpec execution_plan[] = {
-    descriptor(HIPDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, Refers::engine_config),
+    lone(descriptor(HIPDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, Refers::engine_config)),
     optional(one(HIPDNN_ATTR_EXECUTION_PLAN_HANDLE, HIPDNN_TYPE_HANDLE)),  // taken and not used: the graph has the handle
-    read_only(one(HIPDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, HIPDNN_TYPE_INT64)),
-    read_only(many(HIPDNN_ATTR_EXECUTION_PLAN_TENSOR_UIDS_EXT, HIPDNN_TYPE_INT64)),
+    lone(read_only(one(HIPDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, HIPDNN_TYPE_INT64))),
+    whole(read_only(many(HIPDNN_ATTR_EXECUTION_PLAN_TENSOR_UIDS_EXT, HIPDNN_TYPE_INT64))),
     read_only(one(HIPDNN_ATTR_EXECUTION_PLAN_ENGINE_GLOBAL_INDEX_EXT, HIPDNN_TYPE_INT64)),
     optional(many(HIPDNN_ATTR_EXECUTION_PLAN_CONSTANT_UIDS_MLIR_EXT, HIPDNN_TYPE_INT64)),
     optional(many(HIPDNN_ATTR_EXECUTION_PLAN_CONSTANT_POINTERS_MLIR_EXT, HIPDNN_TYPE_VOID_PTR)),
@@ -75,7 +75,7 @@ constexpr std::size_t attributes_of_constants = 2;  // the last ones
 constexpr AttributeSpec variant_pack[] = {
     many(HIPDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, HIPDNN_TYPE_INT64),
     many(HIPDNN_ATTR_VARIANT_PACK_DATA_POINTERS, HIPDNN_TYPE_VOID_PTR),
-    optional(one(HIPDNN_ATTR_VARIANT_PACK_WORKSPACE, HIPDNN_TYPE_VOID_PTR)),
+    lone(optional(one(HIPDNN_ATTR_VARIANT_PACK_WORKSPACE, HIPDNN_TYPE_VOID_PTR))),
 };
 
 constexpr AttributeSpec profiling[] = {

@@ -80,6 +80,13 @@ void TensorDescriptor::on_set(int name) {
   }
 }
 
+void TensorDescriptor::get(int name, hipdnnBackendAttributeType_t type, std::int64_t requested, std::int64_t* actual, void* data) const {
+  if (name == HIPDNN_ATTR_TENSOR_VALUE_EXT && finalized() && !has(name)) {
+    fail(HIPDNN_STATUS_BAD_PARAM, attribute_name(name), " is not set: ask for ", attribute_name(HIPDNN_ATTR_TENSOR_IS_BY_VALUE), " first");
+  }
+  Descriptor::get(name, type, requested, actual, data);
+}
+
 void TensorDescriptor::on_finalize() {
   Tensor tensor;
   tensor.uid = integer(HIPDNN_ATTR_TENSOR_UNIQUE_ID);
@@ -92,10 +99,14 @@ void TensorDescriptor::on_finalize() {
   if (has(HIPDNN_ATTR_TENSOR_VALUE_EXT)) tensor.value = value(HIPDNN_ATTR_TENSOR_VALUE_EXT).bytes;
   check_shape(tensor);
   check_value(tensor);
-  if (tensor.value && integer_or(HIPDNN_ATTR_TENSOR_IS_RUNTIME_PASS_BY_VALUE_EXT, 0) != 0) {
+  tensor.is_runtime_value = integer_or(HIPDNN_ATTR_TENSOR_IS_RUNTIME_PASS_BY_VALUE_EXT, 0) != 0;
+  if (tensor.value && tensor.is_runtime_value) {
     fail(HIPDNN_STATUS_BAD_PARAM, "tensor ", describe(tensor), ": a value is either baked or passed at run time, not both");
   }
   store_integers(HIPDNN_ATTR_TENSOR_IS_BY_VALUE, HIPDNN_TYPE_BOOLEAN, {tensor.value ? 1 : 0});
+  // What was not set reads as what is assumed.
+  store_integers(HIPDNN_ATTR_TENSOR_IS_VIRTUAL, HIPDNN_TYPE_BOOLEAN, {tensor.is_virtual ? 1 : 0});
+  store_integers(HIPDNN_ATTR_TENSOR_BYTE_ALIGNMENT, HIPDNN_TYPE_INT64, {tensor.byte_alignment});
   tensor_ = std::move(tensor);
 }
 

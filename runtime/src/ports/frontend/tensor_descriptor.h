@@ -10,6 +10,7 @@ class TensorDescriptor final : public Descriptor {
   using Descriptor::Descriptor;
   /// Valid once finalized.
   const Tensor& tensor() const { return tensor_; }
+  void get(int name, hipdnnBackendAttributeType_t type, std::int64_t requested, std::int64_t* actual, void* data) const override;
 
  protected:
   void on_set(int name) override;

@@ -31,7 +31,7 @@ namespace {
 constexpr std::size_t allocation_alignment = 64;
 constexpr int reported_runtime_version = 70000000;  // the calls above keep the signatures of ROCm 7.0
 
-constexpr std::array<std::pair<hipError_t, std::array<const char*, 2>>, 10> errors{{
+constexpr std::array<std::pair<hipError_t, std::array<const char*, 2>>, 11> errors{{
     {hipSuccess, {"hipSuccess", "no error"}},
     {hipErrorInvalidValue, {"hipErrorInvalidValue", "invalid argument"}},
     {hipErrorOutOfMemory, {"hipErrorOutOfMemory", "out of memory"}},
@@ -42,6 +42,7 @@ constexpr std::array<std::pair<hipError_t, std::array<const char*, 2>>, 10> erro
     {hipErrorNotFound, {"hipErrorNotFound", "named symbol not found"}},
     {hipErrorNotReady, {"hipErrorNotReady", "device not ready"}},
     {hipErrorLaunchFailure, {"hipErrorLaunchFailure", "unspecified launch failure"}},
+    {hipErrorNotSupported, {"hipErrorNotSupported", "operation not supported"}},
 }};
 
 const char* error_text(hipError_t error, std::size_t column) {

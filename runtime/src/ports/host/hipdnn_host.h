@@ -12,6 +12,10 @@ extern "C" {
 /* Threads used by executions through this handle and by plans built for its graphs from now on. Default: the CPUs this process may use. */
 hipdnnStatus_t hipdnnHostSetThreads_ext(hipdnnHandle_t handle, int threads);
 
+/* Asks the engines for those graphs only that AMD's library gives to plugins of version 1.`minor` of its plugin interface: below 3, none whose
+   tensors state another alignment than 16 bytes. Default: 3. Process-wide, thread-safe; for tests of what AMD's providers meet. */
+hipdnnStatus_t hipdnnHostSetPluginApi_ext(int minor);
+
 /* A tensor of a custom operation. Dims and strides (in elements) have `rank` entries; data is null until execution. */
 typedef struct {
   hipdnnDataType_t data_type;

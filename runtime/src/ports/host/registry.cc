@@ -4,6 +4,7 @@
 #include "frontend/engine.h"
 #include "frontend/export.h"
 #include "frontend/handle.h"
+#include "frontend/plugin_api.h"
 #include "frontend/status.h"
 #include "hipdnn_host.h"
 
@@ -53,6 +54,13 @@ HIPDNN_PORT_EXPORT hipdnnStatus_t hipdnnHostSetThreads_ext(hipdnnHandle_t handle
     HandleState& state = *require_argument(handle, "handle").state;
     if (threads < 1) fail(HIPDNN_STATUS_BAD_PARAM, "expected at least 1 thread, got ", threads);
     state.threads = threads;
+  });
+}
+
+HIPDNN_PORT_EXPORT hipdnnStatus_t hipdnnHostSetPluginApi_ext(int minor) {
+  return guard(__func__, [&] {
+    if (minor < 0) fail(HIPDNN_STATUS_BAD_PARAM, "no version is 1.", minor);
+    set_plugin_api(minor);
   });
 }
 
