@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ import flatbuffers
 from hipdnn_mlir_runtime.abi import Attribute, DataType, Descriptor
 
 TABLES = json.loads((Path(__file__).parents[2] / "third_party" / "hipdnn" / "graph_tables.json").read_text())
-_UNION, _REAL = 2, (DataType.FLOAT, DataType.HALF, DataType.BFLOAT16)
 # What a value is stored as: its place in the union, the format of its struct, how the tensor's bytes are read.
 _VALUES = {
     DataType.FLOAT: (1, "<f", "<f"),
@@ -99,15 +98,23 @@ class Writer:
         return bytes(self.builder.Output())
 
 
-def graph_bytes(descriptors: Sequence[Any], *, takes_overrides: bool = False) -> bytes:
-    """A graph as AMD's backend gives it to plugins, from descriptors as docs/program-format.md has them."""
+def graph_bytes(
+    descriptors: Sequence[Any], *, takes_overrides: bool = False, ragged: Mapping[int, int] | None = None
+) -> bytes:
+    """A graph as AMD's backend gives it to plugins, from descriptors as docs/program-format.md has them.
+
+    Args:
+        descriptors: the last one is the graph.
+        takes_overrides: whether executions may come with other shapes.
+        ragged: uid of a tensor -> uid of the tensor that has its ragged offsets.
+    """
     writer = Writer()
     attributes = [{name: value for name, _, value in listed} for _, listed in descriptors]
     uids = [found.get(Attribute.TENSOR_UNIQUE_ID, [0])[0] for found in attributes]
     tensors, nodes = [], []
     for (kind, _), found in zip(descriptors[:-1], attributes[:-1], strict=True):
         if kind == Descriptor.TENSOR_DESCRIPTOR:
-            tensors.append(_tensor(writer, found))
+            tensors.append(_tensor(writer, found, ragged or {}))
         else:
             nodes.append(_node(writer, kind, found, uids))
     graph, slot = attributes[-1], slots("Graph")
@@ -145,7 +152,7 @@ def _data_type(value: int) -> int:
     return 1 + int(TABLES["data_types"].index(DataType(value).name))
 
 
-def _tensor(writer: Writer, found: dict[int, Any]) -> int:
+def _tensor(writer: Writer, found: dict[int, Any], ragged: Mapping[int, int]) -> int:
     slot = slots("Tensor")
     kind = DataType(found[Attribute.TENSOR_DATA_TYPE][0])
     fields: dict[int, tuple[str, Any]] = {
@@ -156,6 +163,10 @@ def _tensor(writer: Writer, found: dict[int, Any]) -> int:
         slot["dims"]: ("offset", writer.vector("q", found[Attribute.TENSOR_DIMENSIONS])),
         slot["is_virtual"]: ("u8", found.get(Attribute.TENSOR_IS_VIRTUAL, [False])[0]),
     }
+    if Attribute.TENSOR_IS_RUNTIME_PASS_BY_VALUE_EXT in found:
+        fields[slot["is_runtime_pass_by_value"]] = ("u8", found[Attribute.TENSOR_IS_RUNTIME_PASS_BY_VALUE_EXT][0])
+    if (offsets := ragged.get(found[Attribute.TENSOR_UNIQUE_ID][0])) is not None:
+        fields[slot["ragged_offset_tensor"]] = ("i64", offsets)
     if Attribute.TENSOR_BYTE_ALIGNMENT in found:
         fields[slot["alignment"]] = ("i64", found[Attribute.TENSOR_BYTE_ALIGNMENT][0])
     if Attribute.TENSOR_VALUE_EXT in found:
