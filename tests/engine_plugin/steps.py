@@ -12,9 +12,11 @@ import numpy as np
 from engine_plugin.graph_bytes import configuration, graph_bytes
 from engine_plugin.loader import Array, Context, Plugin, engine_id
 from hipdnn_mlir import Program, Session
+from hipdnn_mlir_runtime.abi import Attribute
 from hipdnn_mlir_runtime.dtypes import BY_NAME
 from runtime_programs import ProgramText, argument, document, execute, launch
 
+ELEMENT_BYTES = {int(kind.hipdnn): kind.bytes for kind in BY_NAME.values() if kind.hipdnn is not None}
 RunGraph = Callable[[dict[str, Any], Sequence[Array]], None]
 """Runs an executable on the bytes of its operands, where it also writes results."""
 
@@ -51,8 +53,13 @@ class OnPort:
         self._target, self._options = target, options
 
     def __call__(self, executable: dict[str, Any], places: Sequence[Array]) -> None:
-        roles = [operand["role"] for operand in executable["operands"]]
-        _alone(places, roles, [executable], [], execute(0, "graph", *range(len(places))), self._target, self._options)
+        operands = executable["operands"]
+        whole = [place.copy() for place in places]
+        step = execute(0, "graph", *range(len(places)))
+        _alone(whole, [o["role"] for o in operands], [executable], [], step, self._target, self._options)
+        for operand, place, result in zip(operands, places, whole, strict=True):
+            if operand["role"] == "out":  # the rest of the memory may be another step's
+                _elements(executable, operand["uid"], place)[...] = _elements(executable, operand["uid"], result)
 
 
 def run_steps(program: Program, feeds: Mapping[str, Array], run_graph: RunGraph) -> list[Array]:
@@ -77,6 +84,17 @@ def run_steps(program: Program, feeds: Mapping[str, Array], run_graph: RunGraph)
             roles = [tensor["role"] for tensor in kernel["tensors"]]
             _alone(places, roles, [], [kernel], launch(0, "kernel", *range(len(places))), "host", {"port": "host"})
     return [memory[o["buffer"]].view(BY_NAME[o["dtype"]].numpy).reshape(o["dims"]) for o in code["outputs"]]
+
+
+def _elements(executable: dict[str, Any], uid: int, place: Array) -> Array:
+    """The bytes of a graph's tensor in its memory; the last axis is an element."""
+    for _, attributes in executable["descriptors"]:
+        found = {name: value for name, _, value in attributes}
+        if found.get(Attribute.TENSOR_UNIQUE_ID) == [uid]:
+            size = ELEMENT_BYTES[found[Attribute.TENSOR_DATA_TYPE][0]]
+            steps = [size * stride for stride in found[Attribute.TENSOR_STRIDES]]
+            return np.lib.stride_tricks.as_strided(place, (*found[Attribute.TENSOR_DIMENSIONS], size), (*steps, 1))
+    raise KeyError(uid)
 
 
 def _bytes(array: Any) -> Array:

@@ -43,13 +43,14 @@ def through_backend(plugin_path: Path, tmp_path_factory: pytest.TempPathFactory)
     paths = os.pathsep.join([str(folder), os.environ.get("LD_LIBRARY_PATH", "")])
     variables = {
         "LD_LIBRARY_PATH": paths,
+        "HIPDNN_PLUGIN_DIR": str(plugin_path),
         "FAKE_GCN_ARCH": "gfx942",
         "FAKE_HIP_RECORD": str(folder),
         "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent / "bench")]),
     }
-    command = [sys.executable, "-W", "ignore", "-m", "engine_plugin.whole_models", str(plugin_path), str(folder)]
-    done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
     answers = folder / "models.json"
+    command = [sys.executable, "-W", "ignore", "-m", "engine_plugin.whole_models", str(answers)]
+    done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
     found = json.loads(answers.read_text()) if answers.is_file() else {}
     return {name: found.get(name, f"the process ended: {done.returncode}, {done.stderr[-500:]}") for name in MODELS}
 

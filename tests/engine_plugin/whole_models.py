@@ -1,6 +1,7 @@
 """Whole models whose graphs run somewhere else: on the plugin here, or, as a command, through a backend library that loads the plugin.
 
-``python whole_models.py PLUGIN FOLDER`` runs them on port ``hip`` and writes a line for each into FOLDER/models.json.
+``python -m engine_plugin.whole_models FILE`` runs them on port ``hip`` and writes a line for each into the file, as JSON.
+HIPDNN_PLUGIN_DIR names the plugin, as the backend expects it.
 """
 
 from __future__ import annotations
@@ -57,16 +58,16 @@ def _feeds(reference: ort.InferenceSession) -> dict[str, Array]:
     return feeds
 
 
-def main(plugin: str, folder: str) -> None:
+def main(file: str) -> None:
     """Run all of them; a model that fails does not end the others."""
     answers = {}
     for name in MODELS:
         try:
-            graphs = compare(name, OnPort("gfx942", port="hip", plugin_dirs=[plugin], plugin_mode="absolute"))
+            graphs = compare(name, OnPort("gfx942", port="hip"))
             answers[name] = f"{graphs} graphs equal ONNX Runtime"
         except Exception as error:  # noqa: BLE001 each failure is a line of its own
             answers[name] = f"failed: {error}"
-        Path(folder, "models.json").write_text(json.dumps(answers, indent=1))
+        Path(file).write_text(json.dumps(answers, indent=1))
 
 
 if __name__ == "__main__":

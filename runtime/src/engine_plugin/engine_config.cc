@@ -1,6 +1,7 @@
 #include "engine_plugin/engine_config.h"
 
 #include <array>
+#include <span>
 #include <string>
 
 #include "engine_plugin/flatbuffer.h"
@@ -57,7 +58,8 @@ std::vector<std::byte> write_engine_details(std::int64_t engine_id) {
   writer.table(Table().scalar<std::int64_t>(IntValueSlot::value, 0), knob[2]);
   writer.table(Table().scalar<std::int64_t>(IntConstraintSlot::min_value, 0).scalar(IntConstraintSlot::max_value, most_threads).scalar<std::int64_t>(IntConstraintSlot::step, 1),
                knob[3]);
-  writer.int32s(details[2], std::array<std::int32_t, 1>{HIPDNN_BEHAVIOR_NOTE_SUPPORTS_EXECUTION_PLAN_SERIALIZATION});
+  constexpr std::array<std::int32_t, 1> notes{HIPDNN_BEHAVIOR_NOTE_SUPPORTS_EXECUTION_PLAN_SERIALIZATION};
+  writer.numbers(details[2], std::span<const std::int32_t>(notes));
   return writer.take();
 }
 

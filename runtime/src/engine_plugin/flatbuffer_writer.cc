@@ -1,14 +1,8 @@
 #include "engine_plugin/flatbuffer_writer.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace hipdnn_plugin {
-
-template <typename T>
-void FlatWriter::put(std::size_t position, T value) {
-  std::memcpy(bytes_.data() + position, &value, sizeof(T));
-}
 
 std::size_t FlatWriter::place(std::size_t size, std::size_t alignment) {
   const std::size_t position = (bytes_.size() + alignment - 1) / alignment * alignment;
@@ -16,7 +10,13 @@ std::size_t FlatWriter::place(std::size_t size, std::size_t alignment) {
   return position;
 }
 
-void FlatWriter::lead(std::size_t reference, std::size_t position) { put(reference, static_cast<std::uint32_t>(position - reference)); }
+std::size_t FlatWriter::place_vector(std::size_t element_bytes, std::size_t count) {
+  constexpr std::size_t head = sizeof(std::uint32_t);
+  while ((bytes_.size() + head) % std::max(element_bytes, head) != 0) bytes_.emplace_back();
+  const std::size_t position = place(head + element_bytes * count, head);
+  put(position, static_cast<std::uint32_t>(count));
+  return position;
+}
 
 FlatWriter::Positions FlatWriter::table(const Table& table, std::size_t reference) {
   constexpr std::size_t head_entries = 2, widest = 8;
@@ -40,22 +40,12 @@ FlatWriter::Positions FlatWriter::table(const Table& table, std::size_t referenc
 }
 
 void FlatWriter::text(std::size_t reference, std::string_view text) {
-  const std::size_t position = place(sizeof(std::uint32_t) + text.size() + 1, sizeof(std::uint32_t));
-  put(position, static_cast<std::uint32_t>(text.size()));
-  std::memcpy(bytes_.data() + position + sizeof(std::uint32_t), text.data(), text.size());
-  lead(reference, position);
-}
-
-void FlatWriter::int32s(std::size_t reference, std::span<const std::int32_t> values) {
-  const std::size_t position = place(sizeof(std::uint32_t) + values.size_bytes(), sizeof(std::uint32_t));
-  put(position, static_cast<std::uint32_t>(values.size()));
-  std::memcpy(bytes_.data() + position + sizeof(std::uint32_t), values.data(), values.size_bytes());
-  lead(reference, position);
+  numbers(reference, std::span(text));
+  bytes_.emplace_back();  // a terminator, which its count does not count
 }
 
 FlatWriter::Positions FlatWriter::tables(std::size_t reference, std::size_t count) {
-  const std::size_t position = place(sizeof(std::uint32_t) * (count + 1), sizeof(std::uint32_t));
-  put(position, static_cast<std::uint32_t>(count));
+  const std::size_t position = place_vector(sizeof(std::uint32_t), count);
   lead(reference, position);
   Positions positions;
   for (std::size_t i = 0; i < count; ++i) positions.push_back(position + sizeof(std::uint32_t) * (i + 1));

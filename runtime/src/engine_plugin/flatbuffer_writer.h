@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -41,17 +42,33 @@ class FlatWriter {
   /// The first one is the root. Another one is what the offset at `reference` leads to.
   Positions table(const Table& table, std::size_t reference = 0);
   void text(std::size_t reference, std::string_view text);
-  void int32s(std::size_t reference, std::span<const std::int32_t> values);
+  template <typename T>
+  void numbers(std::size_t reference, std::span<const T> values) {
+    const std::size_t position = place_vector(sizeof(T), values.size());
+    std::memcpy(bytes_.data() + position + sizeof(std::uint32_t), values.data(), values.size_bytes());
+    lead(reference, position);
+  }
+  /// A struct, as a union of structs holds it.
+  template <typename T>
+  void structure(std::size_t reference, T value) {
+    const std::size_t position = place(sizeof(T), sizeof(T));
+    put(position, value);
+    lead(reference, position);
+  }
   /// A vector of `count` tables; the positions of its offsets.
   Positions tables(std::size_t reference, std::size_t count);
   std::vector<std::byte> take() { return std::move(bytes_); }
 
  private:
   template <typename T>
-  void put(std::size_t position, T value);
-  /// Room for `size` bytes at a multiple of `alignment`, where the offset at `reference` leads; its position.
+  void put(std::size_t position, T value) {
+    std::memcpy(bytes_.data() + position, &value, sizeof(T));
+  }
+  /// Room for `size` bytes at a multiple of `alignment`; its position.
   std::size_t place(std::size_t size, std::size_t alignment);
-  void lead(std::size_t reference, std::size_t position);
+  /// Room for a vector with its count, whose elements lie at a multiple of their size; the position of the count.
+  std::size_t place_vector(std::size_t element_bytes, std::size_t count);
+  void lead(std::size_t reference, std::size_t position) { put(reference, static_cast<std::uint32_t>(position - reference)); }
 
   std::vector<std::byte> bytes_ = std::vector<std::byte>(sizeof(std::uint32_t));
 };
