@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from engine_plugin.conftest import OnBackend
 from engine_plugin.graph_bytes import TABLES
 from engine_plugin.loader import Array, Plugin
+from engine_plugin.on_backend import EQUAL, UNTAKEN
+from engine_plugin.plugin_samples import SAMPLES, feeds_of
 from engine_plugin.steps import OnPlugin, OnPort, RunGraph, run_steps
-from gpu.sample_programs import compile_sample, inputs, named_samples
-from hipdnn_mlir.ops.samples import KERNEL, Number, Sample
+from gpu.sample_programs import compile_sample, inputs
+from hipdnn_mlir.ops.samples import Number, Sample
 from hipdnn_mlir.ops.spec import TensorType
 from hipdnn_mlir_runtime import dtypes
 from hipdnn_mlir_runtime.abi import Descriptor
 from hipdnn_mlir_runtime.errors import UnsupportedError
 
-# On an engine; a sample that is data movement alone has none.
-SAMPLES = {name: sample for name, sample in named_samples().items() if sample.engine not in ("", KERNEL)}
 RTOL = {dtypes.F64: 1e-9, dtypes.F32: 2e-5, dtypes.F16: 4e-3, dtypes.BF16: 3e-2}
 """By the widest error that one of the sample's types brings."""
 TORCH = "torch.aten."
@@ -56,13 +57,9 @@ def program_of() -> Callable[[str], Any]:
         try:
             return compile_sample(SAMPLES[name], "host")
         except UnsupportedError:
-            pytest.skip("the host port does not take the sample in this type")
+            pytest.skip(UNTAKEN)
 
     return compiled
-
-
-def feeds_of(sample: Sample) -> dict[str, Array]:
-    return {f"x{number}": array for number, array in enumerate(inputs(sample))}
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -80,6 +77,12 @@ def test_sample_is_what_it_is_on_the_host_port_and_in_pytorch(
         for ours, theirs in zip(got, reference(sample), strict=True):
             assert ours.shape == theirs.shape
             np.testing.assert_allclose(ours.astype(np.float64), theirs, rtol=rtol, atol=rtol)
+
+
+def test_samples_are_what_they_are_on_the_host_port_through_amds_backend(on_backend: OnBackend) -> None:
+    answers = on_backend("samples")
+    wrong = {name: answers[name] for name in SAMPLES if answers[name] not in (EQUAL, UNTAKEN)}
+    assert wrong == {}
 
 
 def test_samples_have_every_operation_that_engines_take(program_of: Callable[[str], Any]) -> None:

@@ -1,15 +1,8 @@
-"""Whole models whose graphs run somewhere else: on the plugin here, or, as a command, through a backend library that loads the plugin.
-
-``python -m engine_plugin.whole_models FILE`` runs them on port ``hip`` and writes a line for each into the file, as JSON.
-HIPDNN_PLUGIN_DIR names the plugin, as the backend expects it.
-"""
+"""Whole models whose graphs run somewhere else, against ONNX Runtime."""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -18,7 +11,7 @@ import onnxruntime as ort
 import hipdnn_mlir
 import models
 from engine_plugin.loader import Array
-from engine_plugin.steps import OnPort, RunGraph, run_steps
+from engine_plugin.steps import RunGraph, run_steps
 from gpu.test_rocm_programs import convolutions, lines, norms, products
 
 MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
@@ -56,19 +49,3 @@ def _feeds(reference: ort.InferenceSession) -> dict[str, Array]:
     if "mask" in feeds:
         feeds["mask"] = np.where(rng.random(feeds["mask"].shape) < 0.25, -1e4, 0).astype(np.float32)
     return feeds
-
-
-def main(file: str) -> None:
-    """Run all of them; a model that fails does not end the others."""
-    answers = {}
-    for name in MODELS:
-        try:
-            graphs = compare(name, OnPort("gfx942", port="hip"))
-            answers[name] = f"{graphs} graphs equal ONNX Runtime"
-        except Exception as error:  # noqa: BLE001 each failure is a line of its own
-            answers[name] = f"failed: {error}"
-        Path(file).write_text(json.dumps(answers, indent=1))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
