@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import random
+import shutil
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -54,6 +56,14 @@ def test_engines_have_the_ids_that_their_names_give(plugin: Plugin) -> None:
     engines = plugin.engines()
     assert {ROWWISE, "HOST_ONEDNN_ENGINE", "HOST_SDPA_ENGINE"} <= set(engines.values())
     assert engines == {engine_id(name): name for name in engines.values()}
+
+
+def test_plugin_without_the_host_library_says_what_is_missing(plugin_path: Path, tmp_path: Path) -> None:
+    library = ctypes.CDLL(str(shutil.copy(plugin_path, tmp_path)))
+    count, words = ctypes.c_uint32(), ctypes.c_char_p()
+    assert library.hipdnnEnginePluginGetAllEngineIds(None, 0, ctypes.byref(count)) != SUCCESS
+    library.hipdnnPluginGetLastErrorString(ctypes.byref(words))
+    assert b"cannot open libhipdnn_host.so" in (words.value or b"")
 
 
 def test_plugin_says_what_it_is(plugin: Plugin) -> None:
@@ -122,6 +132,7 @@ def test_details_are_a_flatbuffer_that_names_the_knob(plugin: Plugin) -> None:
     [
         (ROWWISE_ID, {THREADS: -1}, "expected 0 to 1024"),
         (ROWWISE_ID, {"global.fast": 1}, "no knob 'global.fast'"),
+        (ROWWISE_ID, {"a\x7fb\N{GREEK SMALL LETTER ALPHA}": 1}, r"no knob 'a\?b\?\?'"),
         (7, {}, "no engine 7"),
     ],
 )

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstring>
 #include <new>
 
 #include "device/error.h"
@@ -18,11 +17,14 @@ thread_local std::array<char, most_characters> thread_error{};
 std::atomic<hipdnnCallback_t> log_callback = nullptr;
 std::atomic<hipdnnSeverity_t> log_level = HIPDNN_SEV_INFO;
 
+/// Names in graphs may be any bytes; readers of a message expect text.
+char printable(char c) { return c >= ' ' && c <= '~' ? c : '?'; }
+
 hipdnnPluginStatus_t keep(std::string_view call, std::string_view reason, hipdnnPluginStatus_t status) noexcept {
   std::size_t length = 0;
   for (const std::string_view part : {call, std::string_view(": "), reason}) {
     const std::size_t fitting = std::min(part.size(), thread_error.size() - 1 - length);
-    std::memcpy(thread_error.data() + length, part.data(), fitting);
+    std::ranges::transform(part.substr(0, fitting), thread_error.data() + length, printable);
     length += fitting;
   }
   thread_error[length] = '\0';
@@ -56,8 +58,11 @@ void set_log_callback(hipdnnCallback_t callback) noexcept { log_callback = callb
 
 void set_log_level(hipdnnSeverity_t level) noexcept { log_level = level; }
 
-void log(hipdnnSeverity_t severity, const std::string& line) noexcept {
-  if (const hipdnnCallback_t callback = log_callback; callback != nullptr && log_level <= severity) callback(severity, line.c_str());
+void log(hipdnnSeverity_t severity, std::string line) noexcept {
+  const hipdnnCallback_t callback = log_callback;
+  if (callback == nullptr || log_level > severity) return;
+  std::ranges::transform(line, line.begin(), printable);
+  callback(severity, line.c_str());
 }
 
 }  // namespace hipdnn_plugin

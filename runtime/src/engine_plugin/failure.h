@@ -51,6 +51,6 @@ const char* last_error() noexcept;
 /// The process's log; any thread.
 void set_log_callback(hipdnnCallback_t callback) noexcept;
 void set_log_level(hipdnnSeverity_t level) noexcept;
-void log(hipdnnSeverity_t severity, const std::string& line) noexcept;
+void log(hipdnnSeverity_t severity, std::string line) noexcept;
 
 }  // namespace hipdnn_plugin

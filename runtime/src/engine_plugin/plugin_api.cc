@@ -14,10 +14,8 @@ using namespace hipdnn_plugin;
 
 #define HIPDNN_PLUGIN_EXPORT __attribute__((visibility("default")))
 
-/// Executions run on the calling thread, in the order of the calls, so a handle has only a stream to remember.
-struct HipdnnEnginePluginHandle {
-  hipStream_t stream = nullptr;
-};
+/// What a context needs it has itself, so a handle is its address. An execution is over when its call returns: streams change nothing.
+struct HipdnnEnginePluginHandle {};
 
 struct HipdnnEnginePluginExecutionContext {
   std::unique_ptr<Context> context;
@@ -138,8 +136,8 @@ HIPDNN_PLUGIN_EXPORT hipdnnPluginStatus_t hipdnnEnginePluginDestroy(hipdnnEngine
   return guard(__func__, [&] { delete &require(handle, "handle"); });
 }
 
-HIPDNN_PLUGIN_EXPORT hipdnnPluginStatus_t hipdnnEnginePluginSetStream(hipdnnEnginePluginHandle_t handle, hipStream_t stream) {
-  return guard(__func__, [&] { require(handle, "handle").stream = stream; });
+HIPDNN_PLUGIN_EXPORT hipdnnPluginStatus_t hipdnnEnginePluginSetStream(hipdnnEnginePluginHandle_t handle, hipStream_t /*stream*/) {
+  return guard(__func__, [&] { require(handle, "handle"); });
 }
 
 HIPDNN_PLUGIN_EXPORT hipdnnPluginStatus_t hipdnnEnginePluginGetApplicableEngineIds(hipdnnEnginePluginHandle_t handle,

@@ -10,7 +10,7 @@
 namespace hipdnn_plugin {
 namespace {
 
-/// A byte is the encoding of an 8-bit float.
+/// A byte is an element as it lies in memory: hipDNN writes all types of 8 bits as one.
 using Number = std::variant<double, std::int64_t, std::byte>;
 
 [[noreturn]] void refuse_number(const std::string& reason) { refuse_graph("a tensor's value " + reason); }
@@ -45,7 +45,7 @@ Number read_number(const FlatTable& tensor, TensorValue kind) {
 double real(const Number& number) {
   if (const auto* integer = std::get_if<std::int64_t>(&number)) return static_cast<double>(*integer);
   if (const auto* value = std::get_if<double>(&number)) return *value;
-  refuse_number("is the byte of an 8-bit float, its type another one");
+  refuse_number("is a byte, its type has more");
 }
 
 template <typename T>
@@ -108,16 +108,16 @@ std::optional<std::vector<std::byte>> read_value(const FlatTable& tensor, hipdnn
     case HIPDNN_DATA_BFLOAT16: return bytes_of(to_bfloat16(static_cast<float>(real(number))));
     case HIPDNN_DATA_INT64: return integer<std::int64_t>(number);
     case HIPDNN_DATA_INT32: return integer<std::int32_t>(number);
-    case HIPDNN_DATA_INT8: return integer<std::int8_t>(number);
-    case HIPDNN_DATA_UINT8: return integer<std::uint8_t>(number);
     case HIPDNN_DATA_BOOLEAN: return bytes_of(static_cast<std::uint8_t>(real(number) != 0));
+    case HIPDNN_DATA_INT8:
+    case HIPDNN_DATA_UINT8:
     case HIPDNN_DATA_FP8_E4M3:
     case HIPDNN_DATA_FP8_E5M2:
     case HIPDNN_DATA_FP8_E8M0:
     case HIPDNN_DATA_FP8_E4M3_FNUZ:
     case HIPDNN_DATA_FP8_E5M2_FNUZ:
       if (const auto* byte = std::get_if<std::byte>(&number)) return std::vector{*byte};
-      refuse_number("is no byte, its type an 8-bit float");
+      refuse_number("is no byte, its type has 8 bits");
     default: refuse_number("is of a type that has no values");
   }
 }

@@ -26,10 +26,8 @@ TensorValue value_kind(hipdnnDataType_t type) {
     case HIPDNN_DATA_DOUBLE: return TensorValue::Float64Value;
     case HIPDNN_DATA_INT64: return TensorValue::Int64Value;
     case HIPDNN_DATA_BOOLEAN: return TensorValue::BoolValue;
-    case HIPDNN_DATA_INT32:
-    case HIPDNN_DATA_INT8:
-    case HIPDNN_DATA_UINT8: return TensorValue::Int32Value;
-    default: return TensorValue::Float8Value;
+    case HIPDNN_DATA_INT32: return TensorValue::Int32Value;
+    default: return TensorValue::Float8Value;  // integers of 8 bits too
   }
 }
 
