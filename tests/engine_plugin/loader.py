@@ -214,6 +214,9 @@ class Plugin:
 class Context:
     """An execution context, which its plugin destroys."""
 
+    device_bit = 0
+    """Set in the addresses of arrays that are to lie where the CPU cannot read them."""
+
     def __init__(self, plugin: Plugin, made: ctypes.c_void_p) -> None:
         self._plugin, self._made = plugin, made
 
@@ -251,7 +254,7 @@ class Context:
         handle: ctypes.c_void_p | None = None,
     ) -> None:
         """Run on arrays by uid, with dims and strides by uid for those whose shapes differ from the graph's."""
-        buffers = (Buffer * len(arrays))(*((uid, array.ctypes.data) for uid, array in arrays.items()))
+        buffers = (Buffer * len(arrays))(*((uid, array.ctypes.data | self.device_bit) for uid, array in arrays.items()))
         room = np.zeros(self.workspace_bytes() + 1, np.uint8)  # at an address that is no multiple of anything
         head = [handle or self._plugin.handle, self._made, ctypes.c_void_p(room.ctypes.data + 1), buffers, len(arrays)]
         if shapes is None:

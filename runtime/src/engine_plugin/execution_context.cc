@@ -57,15 +57,16 @@ std::shared_ptr<const HostPlan> Context::plan_for(std::vector<ShapeOverride> sha
   return plan;
 }
 
-void Context::execute(void* workspace, std::span<const hipdnnPluginDeviceBuffer_t> buffers, std::vector<ShapeOverride> overrides) {
-  if (overrides.empty()) return plan_.execute(workspace, buffers);
+void Context::execute(void* workspace, std::span<const hipdnnPluginDeviceBuffer_t> buffers, std::vector<ShapeOverride> overrides, const Hip* hip,
+                      hipStream_t stream) {
+  if (overrides.empty()) return plan_.execute(workspace, buffers, hip, stream);
   const auto plan = plan_for(std::move(overrides));
   std::vector<std::byte> own;
   if (plan->workspace_bytes() > plan_.workspace_bytes()) {
     own.resize(plan->workspace_bytes());
     workspace = own.data();
   }
-  plan->execute(workspace, buffers);
+  plan->execute(workspace, buffers, hip, stream);
 }
 
 }  // namespace hipdnn_plugin

@@ -6,6 +6,7 @@
 
 #include "device/error.h"
 #include "engine_plugin/failure.h"
+#include "engine_plugin/tensor_value.h"
 #include "plan/variant_pack.h"
 
 namespace hipdnn_plugin {
@@ -58,6 +59,28 @@ std::vector<HostEngine> list_engines() {
   return engines;
 }
 
+/// The tensors of a graph that have memory, which the graph writes where it says so.
+std::vector<Operand> operands_of(std::span<const DescriptorSpec> graph, const Descriptor& built) {
+  const std::string what(graph_label);
+  const auto name = hipdnn_rt::extension_attribute(HIPDNN_ATTR_OPERATIONGRAPH_RESULT_UIDS_MLIR_EXT);
+  std::int64_t count = built.get_count(name, HIPDNN_TYPE_INT64, what);
+  std::vector<std::int64_t> results(static_cast<std::size_t>(count));
+  check(host_library()->hipdnn(), host_library()->hipdnn().get_attribute(built.get(), name, HIPDNN_TYPE_INT64, count, &count, results.data()), what);
+  std::vector<Operand> operands;
+  for (const DescriptorSpec& spec : graph) {
+    const bool has_memory = find_attribute(spec, HIPDNN_ATTR_TENSOR_IS_VIRTUAL) == nullptr && find_attribute(spec, HIPDNN_ATTR_TENSOR_VALUE_EXT) == nullptr;
+    if (spec.type != HIPDNN_BACKEND_TENSOR_DESCRIPTOR || !has_memory) continue;
+    const auto dims = hipdnn_rt::values_of<std::int64_t>(spec, HIPDNN_ATTR_TENSOR_DIMENSIONS);
+    const auto strides = hipdnn_rt::values_of<std::int64_t>(spec, HIPDNN_ATTR_TENSOR_STRIDES);
+    std::int64_t last = 0;  // the library has checked that the address fits
+    for (std::size_t i = 0; i < dims.size(); ++i) last += (dims[i] - 1) * strides[i];
+    const auto type = static_cast<hipdnnDataType_t>(hipdnn_rt::values_of<std::int32_t>(spec, HIPDNN_ATTR_TENSOR_DATA_TYPE).at(0));
+    const std::int64_t uid = hipdnn_rt::values_of<std::int64_t>(spec, HIPDNN_ATTR_TENSOR_UNIQUE_ID).at(0);
+    operands.push_back({uid, static_cast<std::size_t>(last + 1) * element_bytes(type), std::ranges::find(results, uid) != results.end()});
+  }
+  return operands;
+}
+
 }  // namespace
 
 const std::shared_ptr<const Library>& host_library() {
@@ -106,12 +129,20 @@ HostPlan::HostPlan(std::span<const DescriptorSpec> graph, const EngineConfig& co
   plan_ = Descriptor(host_library(), HIPDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   plan_.set_descriptor(HIPDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration, "plan");
   plan_.finalize("plan");
+  operands_ = operands_of(graph, built.back());
   planned_bytes_ = static_cast<std::size_t>(plan_.get_int64(HIPDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, "plan"));
 }
 
 std::size_t HostPlan::workspace_bytes() const { return planned_bytes_ == 0 ? 0 : planned_bytes_ + workspace_alignment - 1; }
 
-void HostPlan::execute(void* workspace, std::span<const hipdnnPluginDeviceBuffer_t> buffers) const {
+void HostPlan::execute(void* workspace, std::span<const hipdnnPluginDeviceBuffer_t> buffers, const Hip* hip, hipStream_t stream) const {
+  if (hip == nullptr) return execute_here(workspace, buffers);
+  StagedMemory staged(*hip, stream, operands_, buffers, workspace_bytes());
+  execute_here(staged.workspace(), staged.buffers());
+  staged.finish();
+}
+
+void HostPlan::execute_here(void* workspace, std::span<const hipdnnPluginDeviceBuffer_t> buffers) const {
   if (planned_bytes_ > 0) {
     require(static_cast<char*>(workspace), "workspace");
     std::size_t room = workspace_bytes();

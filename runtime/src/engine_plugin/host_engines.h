@@ -12,6 +12,7 @@
 #include "device/owned.h"
 #include "engine_plugin/engine_config.h"
 #include "engine_plugin/graph_reader.h"
+#include "engine_plugin/staged_memory.h"
 #include "hipdnn_plugin.h"
 #include "plan/descriptor.h"
 
@@ -39,14 +40,17 @@ class HostPlan {
 
   /// With room to align a workspace that lies anywhere; 0 where none is needed.
   std::size_t workspace_bytes() const;
-  /// `workspace` has that many bytes. Throws Failure with BAD_PARAM for a tensor without memory, or with memory that is not aligned as the
-  /// graph says.
-  void execute(void* workspace, std::span<const hipdnnPluginDeviceBuffer_t> buffers) const;
+  /// `workspace` has that many bytes. With HIP, memory is a GPU's, and the execution takes its place on the stream; it is over when this returns.
+  /// Throws Failure with BAD_PARAM for a tensor without memory, or with memory that is not aligned as the graph says.
+  void execute(void* workspace, std::span<const hipdnnPluginDeviceBuffer_t> buffers, const Hip* hip, hipStream_t stream) const;
 
  private:
+  void execute_here(void* workspace, std::span<const hipdnnPluginDeviceBuffer_t> buffers) const;
+
   hipdnn_rt::Handle handle_;
   hipdnn_rt::Descriptor plan_;
   std::size_t planned_bytes_ = 0;
+  std::vector<Operand> operands_;
 };
 
 /// What an execution context keeps: the graph's bytes, the configuration, the plan, and plans for other shapes. Any thread.
@@ -59,7 +63,8 @@ class Context {
   const HostPlan& plan() const { return plan_; }
   std::vector<std::byte> serialize() const;
   /// An execution with other shapes. What its plan needs of memory beyond the context's workspace it takes itself.
-  void execute(void* workspace, std::span<const hipdnnPluginDeviceBuffer_t> buffers, std::vector<ShapeOverride> overrides);
+  void execute(void* workspace, std::span<const hipdnnPluginDeviceBuffer_t> buffers, std::vector<ShapeOverride> overrides, const Hip* hip,
+               hipStream_t stream);
 
  private:
   struct Shaped {

@@ -1,5 +1,6 @@
 // The functions of hipDNN's interface of engine plugins.
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <span>
 #include <vector>
@@ -14,8 +15,10 @@ using namespace hipdnn_plugin;
 
 #define HIPDNN_PLUGIN_EXPORT __attribute__((visibility("default")))
 
-/// What a context needs it has itself, so a handle is its address. An execution is over when its call returns: streams change nothing.
-struct HipdnnEnginePluginHandle {};
+/// What a context needs it has itself. Executions take their place on the stream where memory is a GPU's.
+struct HipdnnEnginePluginHandle {
+  std::atomic<hipStream_t> stream = nullptr;
+};
 
 struct HipdnnEnginePluginExecutionContext {
   std::unique_ptr<Context> context;
@@ -136,8 +139,8 @@ HIPDNN_PLUGIN_EXPORT hipdnnPluginStatus_t hipdnnEnginePluginDestroy(hipdnnEngine
   return guard(__func__, [&] { delete &require(handle, "handle"); });
 }
 
-HIPDNN_PLUGIN_EXPORT hipdnnPluginStatus_t hipdnnEnginePluginSetStream(hipdnnEnginePluginHandle_t handle, hipStream_t /*stream*/) {
-  return guard(__func__, [&] { require(handle, "handle"); });
+HIPDNN_PLUGIN_EXPORT hipdnnPluginStatus_t hipdnnEnginePluginSetStream(hipdnnEnginePluginHandle_t handle, hipStream_t stream) {
+  return guard(__func__, [&] { require(handle, "handle").stream = stream; });
 }
 
 HIPDNN_PLUGIN_EXPORT hipdnnPluginStatus_t hipdnnEnginePluginGetApplicableEngineIds(hipdnnEnginePluginHandle_t handle,
@@ -213,7 +216,7 @@ HIPDNN_PLUGIN_EXPORT hipdnnPluginStatus_t hipdnnEnginePluginGetWorkspaceSizeFrom
 HIPDNN_PLUGIN_EXPORT hipdnnPluginStatus_t hipdnnEnginePluginExecuteOpGraph(hipdnnEnginePluginHandle_t handle,
                                                                            hipdnnEnginePluginExecutionContext_t context, void* workspace,
                                                                            const hipdnnPluginDeviceBuffer_t* buffers, uint32_t count) {
-  return guard(__func__, [&] { context_of(handle, context).plan().execute(workspace, buffers_of(buffers, count)); });
+  return guard(__func__, [&] { context_of(handle, context).execute(workspace, buffers_of(buffers, count), {}, loaded_hip(), handle->stream); });
 }
 
 HIPDNN_PLUGIN_EXPORT hipdnnPluginStatus_t hipdnnEnginePluginExecuteOpGraphWithOverrides(
@@ -229,7 +232,7 @@ HIPDNN_PLUGIN_EXPORT hipdnnPluginStatus_t hipdnnEnginePluginExecuteOpGraphWithOv
       const std::span of_strides(&require((&require(strides, "strides"))[i], "strides"), rank);
       overrides.push_back({(&require(uids, "uids"))[i], {of_dims.begin(), of_dims.end()}, {of_strides.begin(), of_strides.end()}});
     }
-    chosen.execute(workspace, buffers_of(buffers, count), std::move(overrides));
+    chosen.execute(workspace, buffers_of(buffers, count), std::move(overrides), loaded_hip(), handle->stream);
   });
 }
 
