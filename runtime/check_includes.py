@@ -9,6 +9,7 @@ ROOT = Path(__file__).resolve().parent
 CORE = ("src/device", "src/storage", "src/program", "src/plan", "src/execute")
 ALLOWED = {room: CORE[:place] for place, room in enumerate(CORE)} | {
     "src/ort_ep": CORE,
+    "src/engine_plugin": CORE,
     "bindings": CORE,
     "src/ports/frontend": (),
     "src/ports/host": ("src/ports/frontend",),

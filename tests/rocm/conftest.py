@@ -17,8 +17,8 @@ HEADERS = Path(__file__).parents[2] / "third_party" / "hip"
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with both libraries under AMD's names."""
     folder = tmp_path_factory.mktemp("rocm")
-    _build("fake_hip.c", folder / "libamdhip64.so")
-    _build("fake_hipdnn.c", folder / "libhipdnn_backend.so")
+    build_library("fake_hip.c", folder / "libamdhip64.so")
+    build_library("fake_hipdnn.c", folder / "libhipdnn_backend.so")
     return folder
 
 
@@ -26,7 +26,7 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def early_libraries(libraries: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same with a hipDNN of 2025."""
     folder = tmp_path_factory.mktemp("rocm_early")
-    _build("fake_early_hipdnn.c", folder / "libhipdnn_backend.so")
+    build_library("fake_early_hipdnn.c", folder / "libhipdnn_backend.so")
     (folder / "libamdhip64.so").symlink_to(libraries / "libamdhip64.so")
     return folder
 
@@ -35,7 +35,7 @@ def early_libraries(libraries: Path, tmp_path_factory: pytest.TempPathFactory) -
 def libraries_with_plugins(libraries: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same with a hipDNN that loads plugins."""
     folder = tmp_path_factory.mktemp("rocm_with_plugins")
-    _build("fake_plugins.c", folder / "libhipdnn_backend.so")
+    build_library("fake_plugins.c", folder / "libhipdnn_backend.so")
     (folder / "libamdhip64.so").symlink_to(libraries / "libamdhip64.so")
     return folder
 
@@ -44,7 +44,7 @@ def _host() -> Path:
     return installed.library("host")
 
 
-def _build(name: str, library: Path) -> None:
+def build_library(name: str, library: Path) -> None:
     """Compile a file of this folder into a library in front of the host's."""
     compiler = shutil.which("cc")
     if compiler is None:
