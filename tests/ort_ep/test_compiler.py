@@ -93,7 +93,7 @@ import sys
 import onnxruntime as ort
 from hipdnn_mlir_runtime import ort_ep
 options = ort.SessionOptions()
-ort_ep.add_to_session_options(options, {"target": "sm_90", "cache_dir": sys.argv[2]}, device="cpu")
+ort_ep.add_to_session_options(options, {"target": "sm_90", "placement": "maximal", "cache_dir": sys.argv[2]}, device="cpu")
 ort.ModelCompiler(options, sys.argv[1]).compile_to_file(sys.argv[3])
 """
 
