@@ -20,6 +20,8 @@ from hipdnn_mlir.service.request import Request
 from hipdnn_mlir_runtime.cli import bench, execution
 from hipdnn_mlir_runtime.cli import main as cli
 from hipdnn_mlir_runtime.cli.bench import Benchmark, summarized
+from hipdnn_mlir_runtime.cli.options import read
+from hipdnn_mlir_runtime.errors import ModelError
 from hipdnn_mlir_runtime.options import Option, Settings, options_of
 from hipdnn_mlir_runtime.session import session as session_module
 from hipdnn_mlir_runtime.session.devices import list_devices, open_device
@@ -262,3 +264,12 @@ def test_hipdnn_opt_refuses_options_without_effect(
     assert printed.out == ""
     assert message in printed.err
     assert [path.name for path in tmp_path.iterdir()] == ["m.mlir"]
+
+
+def test_lists_are_given_with_commas_or_one_by_one() -> None:
+    for name, command in (("against", "bench"), ("target", "explain")):
+        row = options_of(command)[name]
+        values = ["ort", "torch"] if row.choices else ["host", "gfx942"]
+        assert read(row, [",".join(values)]) == read(row, [*values, values[0]]) == values
+    with pytest.raises(ModelError, match="--against: bad value: expected one of 'ort', 'openvino', 'torch', got 'no'"):
+        read(options_of("bench")["against"], ["ort,no"])

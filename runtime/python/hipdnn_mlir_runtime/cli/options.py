@@ -26,7 +26,8 @@ def read(row: Option, given: Any) -> Any:
 
     Args:
         row: The option.
-        given: Its text on the command line; a list of texts where it may be repeated; True or False of a flag.
+        given: Its text on the command line; a list of texts where it may be repeated, of a list option with commas in them or not; True or
+            False of a flag.
 
     Raises:
         ModelError: A text is not of the option's form.
@@ -42,8 +43,9 @@ def read(row: Option, given: Any) -> Any:
             return row.read(given, where=row.flags[0])
         case "path" | "output" | "folder":
             return Path(given)
-        case "list" if row.choices:
-            return [_choice(row, text) for text in dict.fromkeys(given)]
+        case "list":
+            texts = dict.fromkeys(part for text in given for part in text.split(","))
+            return [_choice(row, text) for text in texts] if row.choices else [*texts]
         case "paths":
             return [Path(path) for path in given]
     return given
