@@ -139,6 +139,7 @@ void test_plan_comes_back_from_bytes(const Library& library) {
   std::int64_t configs = 0;
   hipdnnBackendDescriptor_t config = nullptr;
   const auto status = restored.get(HIPDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, HIPDNN_TYPE_BACKEND_DESCRIPTOR, 1, &configs, &config);
+  const Descriptor owned(library, config);
   check::that(status != HIPDNN_STATUS_SUCCESS || configs == 0, "a plan that was read has no configuration");
   hipdnnHandle_t raw_handle = handle.get();
   check::equal(restored.set(HIPDNN_ATTR_EXECUTION_PLAN_HANDLE, HIPDNN_TYPE_HANDLE, 1, &raw_handle), HIPDNN_STATUS_NOT_INITIALIZED, "it is finalized");
