@@ -169,6 +169,31 @@ def test_compiling_names_op_and_source_line_when_an_op_is_unsupported() -> None:
     assert "torch.compile" in str(raised.value)
 
 
+class _Selected(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x[x > 0] + torch.nonzero(x).sum()
+
+
+class _Read(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x * x.sum().item()
+
+
+@pytest.mark.parametrize(
+    ("module", "ops"),
+    [(_Selected(), ["index.Tensor", "nonzero"]), (_Read(), ["_local_scalar_dense"])],
+    ids=["sizes", "number"],
+)
+@pytest.mark.parametrize("use", [hipdnn_mlir.compile, hipdnn_mlir.explain])
+def test_every_op_is_named_with_its_line_when_results_are_sized_by_values(
+    use: Any, module: Any, ops: list[str]
+) -> None:
+    with pytest.raises(UnsupportedError, match="depends on values") as raised:
+        use(module, (torch.randn(3),))
+    assert [reject.op for reject in raised.value.rejects] == [f"torch.aten.{op}" for op in ops]
+    assert all("test_modules.py:" in reject.node for reject in raised.value.rejects)
+
+
 @pytest.mark.parametrize(
     ("make", "arguments", "options", "message"),
     [

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx
+from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, TensorArgument
 from torch.utils import _pytree as pytree
@@ -15,7 +16,7 @@ from torch.utils import _pytree as pytree
 from hipdnn_mlir_runtime.errors import ModelError, Reject, UnsupportedError
 from hipdnn_mlir_runtime.torch import Calling, Fixed
 
-from .decompositions import decomposed
+from .decompositions import decomposed, row_name
 
 Examples = tuple[Any, ...] | list[Any] | Mapping[str, Any]
 """Positional arguments, or keyword arguments."""
@@ -289,6 +290,14 @@ def label(node: fx.Node) -> str:
     path = str(next(reversed(stack.values()))[0]) if stack else ""
     path = path.removeprefix("L['self']").lstrip(".")
     return f"{path}/{node.name}" if path and not path.startswith("_empty") else node.name
+
+
+def sized_by_values(exported: Exported) -> list[Reject]:
+    """The ops whose results have sizes, or are numbers, that only the values of a run tell: programs have none such."""
+    reason = "a size or number that it gives depends on values"
+    found = [node for node in exported.graph.graph.nodes if node.meta.get("unbacked_bindings")]
+    names = [row_name(node.target) if isinstance(node.target, OpOverload) else str(node.target) for node in found]
+    return [Reject(name, "values", reason, label(node)) for name, node in zip(names, found, strict=True)]
 
 
 def source_line(node: fx.Node) -> str:
