@@ -26,6 +26,10 @@ _GRAPH, _INITIALIZER = 7, 5
 _DIMS, _DATA_TYPE, _NAME, _RAW_DATA, _LOCATION = 1, 2, 8, 9, 14
 
 
+_OF_TORCH = (".pt", ".pth")
+"""What torch.save writes is mostly called so."""
+
+
 @dataclass(frozen=True)
 class ModelFile:
     """A model as read.
@@ -103,6 +107,8 @@ def _map(path: Path) -> mmap.mmap:
 
 def _parse(data: bytes, where: str) -> onnx.ModelProto:
     hint = "export the model again, or check that the file is complete"
+    if Path(where).suffix in _OF_TORCH:
+        hint = "of a PyTorch module, compile torch.export.export(module, args), in a .pt2 file from torch.export.save"
     try:
         proto = onnx.load_model_from_string(data)
     except DecodeError as error:

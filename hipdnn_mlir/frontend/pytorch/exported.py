@@ -1,9 +1,14 @@
 """From a module to an exported program, and what its signature says: names, constants, how results are nested."""
 
+import contextlib
 import inspect
+import io
 import sys
+import sysconfig
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,6 +19,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec,
 from torch.utils import _pytree as pytree
 
 from hipdnn_mlir_runtime.errors import ModelError, Reject, UnsupportedError
+from hipdnn_mlir_runtime.pytorch import without_logs
 from hipdnn_mlir_runtime.torch import Calling, Fixed
 
 from .decompositions import decomposed, row_name
@@ -99,23 +105,34 @@ def _export(
         hint = "hipdnn_mlir.compile(module, (x,)) or hipdnn_mlir.compile(module, {'x': x})"
         raise ModelError("a module is compiled with example inputs", where=where, hint=hint)
     args, kwargs = ((), dict(examples)) if isinstance(examples, Mapping) else (tuple(examples), {})
+    printed, graph = io.StringIO(), ""
     try:
-        with torch.no_grad():
+        with torch.no_grad(), without_logs(), contextlib.redirect_stderr(printed):
             program = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
     except Exception as error:  # it runs the user's code: whatever that raises is the reason
+        graph = getattr(error, "partial_fx_graph", "")  # PyTorch 2.13 prints it
         raise ModelError(
             f"torch.export cannot export it: {_told(error)}",
             where=where,
             hint=_fixes(error)
             or "torch.export.export(module, args, kwargs, dynamic_shapes=...) has to work; its error is the cause of this one",
         ) from error
+    finally:
+        sys.stderr.write(printed.getvalue().replace(f"{graph}\n", "") if graph else printed.getvalue())
     return program, _dim_names(model, args, kwargs, dynamic_shapes, program)
 
 
 def _told(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for index, line in enumerate(lines) if index == 0 or line.startswith("- ")]
-    return " ".join([f"{type(error).__name__}:", *told])
+    told = [line.rstrip(".") for index, line in enumerate(lines) if index == 0 or line.startswith("- ")]
+    return " ".join([f"{type(error).__name__}:", *told, *_place(error)])
+
+
+def _place(error: Exception) -> list[str]:
+    """Where in the user's code it was raised, `at model.py:12`; nothing where that is PyTorch's alone."""
+    others = ("<", str(Path(torch.__file__).parent), str(Path(__file__).parents[2]), sysconfig.get_path("stdlib"))
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(others)]
+    return [f"at {frames[-1].filename}:{frames[-1].lineno}"] if frames else []
 
 
 def _fixes(error: Exception) -> str:
