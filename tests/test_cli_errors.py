@@ -39,6 +39,17 @@ def test_compile_refuses_a_file_when_it_is_not_onnx(command: Command, tmp_path: 
     assert not list((tmp_path / "work").iterdir())
 
 
+@pytest.mark.parametrize("action", ["compile", "run", "explain", "verify"])
+def test_command_says_where_a_model_runs_when_it_was_compiled_ahead(
+    command: Command, tmp_path: Path, action: str
+) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 24, "com.microsoft" : 1]>
+        ctx (float[4] x) => (float[4] y) { y = com.microsoft.EPContext<source: string = "HipDNN">(x) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "ctx.onnx")
+    result = command(action, tmp_path / "ctx.onnx")
+    assert_refused(result, "ctx.onnx: compiled ahead: its EPContext nodes hold programs for ONNX Runtime; run it in")
+
+
 def test_compile_refuses_a_model_when_it_is_truncated(command: Command, tmp_path: Path, small_model: Path) -> None:
     path = tmp_path / "cut.onnx"
     path.write_bytes(small_model.read_bytes()[:-100])

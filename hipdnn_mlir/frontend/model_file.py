@@ -77,6 +77,11 @@ def read_model(model: str | Path | bytes | onnx.ModelProto) -> ModelFile:
     return ModelFile(proto, external, digest)
 
 
+def is_compiled_ahead(node: onnx.NodeProto) -> bool:
+    """Whether a node of ONNX Runtime holds what a provider has compiled."""
+    return node.op_type == "EPContext" and node.domain == "com.microsoft"
+
+
 def _digest(data: mmap.mmap | bytes) -> "Future[str]":
     """Start a thread on the digest: a second per gigabyte, and nothing needs it before the end."""
     executor = ThreadPoolExecutor(1)
