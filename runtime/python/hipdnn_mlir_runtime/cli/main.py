@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from ..session.profiling.profile import Profile
 
 
+logger = logging.getLogger(__name__)
+
+
 def run(given: SimpleNamespace) -> int:
     """Run a model or a program, on given or random inputs."""
     from . import arrays, execution
@@ -51,6 +54,8 @@ def run(given: SimpleNamespace) -> int:
     )
     report = use_program(given, lambda program: execution.execute(program, options))
     show(given, report.to_dict, lambda: str(report))
+    if is_program(model) and not report.is_within_tolerance and not execution.is_made_from(model, given.reference):
+        logger.warning("%s was compiled from another model than %s: their SHA-256 differ", model, given.reference)
     return 0 if report.is_within_tolerance else 1
 
 
