@@ -42,6 +42,14 @@ def test_types_are_spelled_as_onnxruntime_does(dtype) -> None:
     assert hipdnn_mlir.compile(model).session().get_inputs()[0].type == theirs
 
 
+def test_repr_of_a_program_names_dynamic_dimensions() -> None:
+    b = GraphBuilder("m")
+    joined = b.op("Concat", b.input("x", ["batch size", 4]), b.input("y", ["n", 4]), axis=0)
+    model = b.model({b.op("Relu", joined): ["batch size + n", 4]})
+    program = hipdnn_mlir.compile(model)
+    assert repr(program).startswith("Program('m' for 'host', inputs x: f32[batch size,4], y: f32[n,4], 3 steps, ")
+
+
 def test_session_ends_with_its_block(small_program: Path, images: np.ndarray, want: np.ndarray) -> None:
     with hipdnn_mlir.load(small_program) as session:
         np.testing.assert_allclose(session.run(None, {"image": images})[0], want, rtol=1e-4, atol=1e-5)
