@@ -148,11 +148,11 @@ def test_run_refuses_several_sizes_for_one_dimension(command: Command, open_mode
 @pytest.mark.parametrize(
     ("texts", "messages"),
     [
-        (["nn=1,2"], ["--bucket: no dynamic dimension named 'nn': expected a dynamic dimension (n); make it dynamic"]),
-        (["n=2,1"], ["--bucket: invalid buckets for 'n'", "in ascending order, got 2,1"]),
-        (["n=0,1"], ["--bucket: invalid buckets for 'n': expected 1 to 1024 numbers from 1 to"]),
-        (["n=-1,1"], ["--bucket: invalid buckets for 'n'", "got -1,1"]),
-        ([f"n={10**20}"], ["--bucket: invalid buckets for 'n'", "from 1 to 281474976710655"]),
+        (["nn=1,2"], ["no dynamic dimension named 'nn': expected a dynamic dimension (n); make it dynamic"]),
+        (["n=2,1"], ["invalid buckets for 'n'", "in ascending order, got 2,1"]),
+        (["n=0,1"], ["invalid buckets for 'n': expected 1 to 1024 numbers from 1 to"]),
+        (["n=-1,1"], ["invalid buckets for 'n'", "got -1,1"]),
+        ([f"n={10**20}"], ["invalid buckets for 'n'", "from 1 to 281474976710655"]),
         (["n=1x2"], ["--bucket: bad value: expected SIZE=1,2,4,8, got 'n=1x2'"]),
         (["n="], ["--bucket: bad value: expected SIZE=1,2,4,8, got 'n='"]),
         (["n=1", "n=2"], ["--bucket: two values for 'n': expected each name once"]),

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import COMPILER_DEFECT, USER_ERROR, HipdnnMlirError, ModelError
 from ..precision import TF32, UNCHANGED
-from ..pytorch import SUFFIX
 from .command import Argument, Command, find_compiler, needed_compiler, use_program
 from .needs import is_program
 from .options import session_options
@@ -199,7 +198,9 @@ def show(given: SimpleNamespace, data: Callable[[], Mapping[str, Any]], text: Ca
 
 
 def _program_path(path: Path) -> Path:
-    kind = {".onnx": "an ONNX model", SUFFIX: "an exported PyTorch program"}.get(path.suffix)
+    from ..session.source import kind_of_model
+
+    kind = kind_of_model(path)
     if kind is not None:
         hint = f"compile it first (hipdnn-mlir compile {path}), or see where its nodes run (hipdnn-mlir explain {path})"
         raise ModelError(kind, where=str(path), expected="a program file (.hipdnn)", hint=hint)
