@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .report.explain import Explanation as Explanation
     from .report.explain import explain as explain
 
+    __version__: str
+
 _HOMES = {
     "Explanation": "hipdnn_mlir.report.explain",
     "HipdnnMlirError": "hipdnn_mlir_runtime.errors",
@@ -37,6 +39,8 @@ __all__ = ["Explanation", "HipdnnMlirError", "Program", "Reject", "Session", "co
 
 def __getattr__(name: str) -> Any:
     """Load a public name from its module on first use."""
+    if name == "__version__":
+        return import_module("importlib.metadata").version("hipdnn-mlir")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

@@ -19,11 +19,13 @@ import torch
 from torch import Tensor, fx
 from torch._dynamo import list_backends, register_backend
 
-from hipdnn_mlir_runtime.errors import HipdnnMlirError
+from hipdnn_mlir_runtime.errors import HipdnnMlirError, ModelError, meant
+from hipdnn_mlir_runtime.precision import find_precision
 from hipdnn_mlir_runtime.torch import CompiledModule
 
 from .compiler.compile import compile as compile_model
 from .frontend.pytorch.subgraph import Subgraph
+from .targets.table import find_target
 
 __all__ = ["MAX_PROGRAMS", "CompiledModule", "backend"]
 
@@ -45,9 +47,24 @@ def backend(
         graph: a subgraph, from Dynamo.
         example_inputs: its arguments, as fake tensors.
         options: of `torch.compile`: `target` and `precision`, as for `hipdnn_mlir.compile`.
+
+    Raises:
+        ModelError: there is no such option, target or precision.
     """
     del example_inputs
-    return _Runner(Subgraph(graph), dict(options or {}))
+    given = dict(options or {})
+    _check(given)
+    return _Runner(Subgraph(graph), given)
+
+
+def _check(options: Mapping[str, Any]) -> None:
+    """Refuse options of `torch.compile`: what is wrong with them is wrong of every subgraph, and no reason to run eagerly."""
+    checks = {"precision": find_precision, "target": find_target}
+    for name, value in options.items():
+        if name not in checks:
+            expected, hint = " or ".join(map(repr, checks)), meant(name, checks) or None
+            raise ModelError(f"unknown option {name!r}", where="torch.compile", expected=expected, hint=hint)
+        checks[name](value)
 
 
 class _Runner:

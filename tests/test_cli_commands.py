@@ -48,6 +48,14 @@ def test_run_exits_1_when_outputs_differ_from_the_reference(command: Command, pr
     result = command("run", program, "--compare", "ort", "--reference", other)
     assert result.returncode == 1, result.stderr
     assert "differs" in result.stdout
+    assert result.stderr == f"{program} was compiled from another model than {other}: their SHA-256 differ\n"
+
+
+def test_run_does_not_blame_the_reference_when_it_is_the_programs_model(
+    command: Command, program: Path, small_model: Path
+) -> None:
+    result = command("run", program, "--compare", "ort", "--reference", small_model, "--rtol", 0, "--atol", 0)
+    assert (result.returncode in (0, 1), result.stderr) == (True, "")
 
 
 def test_run_exits_1_when_the_tolerance_is_zero(command: Command, small_model: Path) -> None:

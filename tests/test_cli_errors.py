@@ -40,6 +40,17 @@ def test_compile_refuses_a_file_when_it_is_not_onnx(command: Command, tmp_path: 
     assert not list((tmp_path / "work").iterdir())
 
 
+@pytest.mark.parametrize("action", ["compile", "run", "explain", "verify"])
+def test_command_says_where_a_model_runs_when_it_was_compiled_ahead(
+    command: Command, tmp_path: Path, action: str
+) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 24, "com.microsoft" : 1]>
+        ctx (float[4] x) => (float[4] y) { y = com.microsoft.EPContext<source: string = "HipDNN">(x) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "ctx.onnx")
+    result = command(action, tmp_path / "ctx.onnx")
+    assert_refused(result, "ctx.onnx: compiled ahead: its EPContext nodes hold programs for ONNX Runtime; run it in")
+
+
 def test_compile_refuses_a_model_when_it_is_truncated(command: Command, tmp_path: Path, small_model: Path) -> None:
     path = tmp_path / "cut.onnx"
     path.write_bytes(small_model.read_bytes()[:-100])
@@ -164,11 +175,11 @@ def test_run_refuses_several_sizes_for_one_dimension(command: Command, open_mode
 @pytest.mark.parametrize(
     ("texts", "messages"),
     [
-        (["nn=1,2"], ["--bucket: no dynamic dimension named 'nn': expected a dynamic dimension (n); make it dynamic"]),
-        (["n=2,1"], ["--bucket: invalid buckets for 'n'", "in ascending order, got 2,1"]),
-        (["n=0,1"], ["--bucket: invalid buckets for 'n': expected 1 to 1024 numbers from 1 to"]),
-        (["n=-1,1"], ["--bucket: invalid buckets for 'n'", "got -1,1"]),
-        ([f"n={10**20}"], ["--bucket: invalid buckets for 'n'", "from 1 to 281474976710655"]),
+        (["nn=1,2"], ["no dynamic dimension named 'nn': expected a dynamic dimension (n); make it dynamic"]),
+        (["n=2,1"], ["invalid buckets for 'n'", "in ascending order, got 2,1"]),
+        (["n=0,1"], ["invalid buckets for 'n': expected 1 to 1024 numbers from 1 to"]),
+        (["n=-1,1"], ["invalid buckets for 'n'", "got -1,1"]),
+        ([f"n={10**20}"], ["invalid buckets for 'n'", "from 1 to 281474976710655"]),
         (["n=1x2"], ["--bucket: bad value: expected SIZE=1,2,4,8, got 'n=1x2'"]),
         (["n="], ["--bucket: bad value: expected SIZE=1,2,4,8, got 'n='"]),
         (["n=1", "n=2"], ["--bucket: two values for 'n': expected each name once"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import onnxruntime as ort
 import pytest
 
 import hipdnn_mlir
+import hipdnn_mlir_runtime
 from hipdnn_mlir_runtime.dtypes import ALL
 from hipdnn_mlir_runtime.errors import ModelError
 from models import GraphBuilder
@@ -40,6 +42,57 @@ def test_types_are_spelled_as_onnxruntime_does(dtype) -> None:
     model = b.model({b.op("Identity", b.input("x", [2], kind)): [2]}, dtype=kind)
     theirs = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).get_inputs()[0].type
     assert hipdnn_mlir.compile(model).session().get_inputs()[0].type == theirs
+
+
+def test_repr_of_a_program_names_dynamic_dimensions() -> None:
+    b = GraphBuilder("m")
+    joined = b.op("Concat", b.input("x", ["batch size", 4]), b.input("y", ["n", 4]), axis=0)
+    model = b.model({b.op("Relu", joined): ["batch size + n", 4]})
+    program = hipdnn_mlir.compile(model)
+    assert repr(program).startswith("Program('m' for 'host', inputs x: f32[batch size,4], y: f32[n,4], 3 steps, ")
+
+
+@pytest.mark.parametrize("load", [hipdnn_mlir.load, hipdnn_mlir_runtime.load], ids=["compiler", "runtime"])
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (3, "no program: expected the path of .* got int"),
+        (None, "got NoneType"),
+        (b"model", "got bytes"),
+        ("digits.onnx", "an ONNX model: expected a program file .*; compile it first, with hipdnn_mlir.compile"),
+        (Path("m.pt2"), "an exported PyTorch program: expected a program file"),
+    ],
+)
+def test_load_says_what_it_takes_when_it_is_given_something_else(load, source, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        load(source)
+
+
+def test_run_says_what_it_takes_when_inputs_are_no_dict(small_program: Path, images: np.ndarray) -> None:
+    session = hipdnn_mlir.load(small_program)
+    for feeds in (images, [images], None):
+        with pytest.raises(ModelError, match="the inputs are no dict: expected a dict with 'image', got "):
+            session.run(None, feeds)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"shapes": "x"}, "shapes: no dict: expected {input: dims} or {dynamic dimension: size}, got 'x'"),
+        ({"buckets": [1, 2]}, r"buckets: no dict: expected {dynamic dimension: sizes}, got \[1, 2\]"),
+        ({"buckets": {"n": [0]}}, "^invalid buckets for 'n': expected 1 to"),
+    ],
+)
+def test_compile_says_what_sizes_are_when_they_are_something_else(options, message: str) -> None:
+    b = GraphBuilder("m")
+    model = b.model({b.op("Relu", b.input("x", ["n", 4])): ["n", 4]})
+    with pytest.raises(ModelError, match=message):
+        hipdnn_mlir.compile(model, **options)
+
+
+def test_packages_have_versions() -> None:
+    assert hipdnn_mlir.__version__ == version("hipdnn-mlir")
+    assert hipdnn_mlir_runtime.__version__ == version("hipdnn-mlir-runtime")
 
 
 def test_session_ends_with_its_block(small_program: Path, images: np.ndarray, want: np.ndarray) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from hipdnn_mlir_runtime.errors import RefusedPlan
+from hipdnn_mlir_runtime.expressions import Size
 from hipdnn_mlir_runtime.session.options import SessionOptions
 from hipdnn_mlir_runtime.session.session import Session
 
@@ -49,12 +50,21 @@ class Program:
 
     def __repr__(self) -> str:
         """One line: model, target, inputs, steps, bytes of weights."""
-        inputs = ", ".join(f"{port.name}: {port.dtype}{list(port.dims)}" for port in self.model.inputs)
+        inputs = ", ".join(
+            f"{port.name}: {port.dtype}[{','.join(map(self._dim, port.dims))}]" for port in self.model.inputs
+        )
         weight_bytes = sum(array.nbytes for array in self.weights.values())
         name, steps = self.model.model["name"], f"{len(self.model.steps)} steps"
         if self.model.specializations:
             steps = f"{len(self.model.specializations)} combinations of buckets"
         return f"Program({name!r} for {self.model.target!r}, inputs {inputs}, {steps}, {weight_bytes} bytes of weights)"
+
+    def _dim(self, dim: Size) -> str:
+        """A dim as a number or the name of its size; `...` for one that is computed from others."""
+        if isinstance(dim, int):
+            return str(dim)
+        kind, *operands = self.model.expressions[dim.index]
+        return self.model.symbols[operands[0]] if kind == "symbol" else "..."
 
     @property
     def text(self) -> str:

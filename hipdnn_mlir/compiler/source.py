@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import onnx
 from torch_mlir import ir
 
-from hipdnn_mlir_runtime.errors import UnsupportedError
+from hipdnn_mlir_runtime.errors import ModelError, UnsupportedError
 
 from ..dynamic.input_sizes import InputSizes, Shapes
 from ..dynamic.solver import Solver
 from ..frontend.dim_names import separated
 from ..frontend.index_ranges import Range, index_ranges
-from ..frontend.model_file import ModelFile, read_model
+from ..frontend.model_file import ModelFile, is_compiled_ahead, read_model
 from ..frontend.prepare import Slim, slim_models
 from ..frontend.sizes.input_sizes import input_sizes
 from ..frontend.sizes.known_sizes import check_sizes, slice_facts, tell_sizes, top_k_facts, window_facts
@@ -94,9 +94,19 @@ class OnnxSource:
 
     @classmethod
     def read(cls, model: str | Path | bytes | onnx.ModelProto) -> "OnnxSource":
-        """Read a model, as `read_model`."""
+        """Read a model, as `read_model`.
+
+        Raises:
+            ModelError: as for `read_model`; a model that was compiled ahead for ONNX Runtime.
+        """
         file = read_model(model)
-        return cls(file.proto, str(model) if isinstance(model, (str, Path)) else "model", file.external, file)
+        where = str(model) if isinstance(model, (str, Path)) else "model"
+        if any(is_compiled_ahead(node) for node in file.proto.graph.node):
+            hint = "run it in ONNX Runtime, or give the model that it was made from"
+            raise ModelError(
+                "compiled ahead: its EPContext nodes hold programs for ONNX Runtime", where=where, hint=hint
+            )
+        return cls(file.proto, where, file.external, file)
 
     @property
     def sha256(self) -> str:

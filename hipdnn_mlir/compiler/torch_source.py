@@ -20,7 +20,7 @@ from ..dynamic.each_sample import each_sample
 from ..dynamic.input_sizes import InputSizes, Shapes
 from ..dynamic.solver import Solver
 from ..frontend.index_ranges import Range
-from ..frontend.pytorch.exported import Examples, Exported, label, read_module, source_line
+from ..frontend.pytorch.exported import Examples, Exported, label, read_module, sized_by_values, source_line
 from ..frontend.pytorch.importer import import_graph
 from ..frontend.pytorch.sizes import check_sizes, has_windows, tell_sizes
 from ..frontend.pytorch.specialize import StaticGraph, fold_constants, specialized
@@ -47,11 +47,17 @@ class TorchSource:
     Args:
         exported: from `read_module`.
         where: its name, for messages.
+
+    Raises:
+        UnsupportedError: ops whose results have sizes that depend on values.
     """
 
     def __init__(self, exported: Exported, where: str) -> None:
         self._exported = exported
         self._where = where
+        of_values = sized_by_values(exported)
+        if of_values:
+            raise self.located(UnsupportedError(of_values))
         self._folded = fold_constants(exported)
 
     @classmethod

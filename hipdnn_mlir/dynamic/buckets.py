@@ -9,13 +9,12 @@ from hipdnn_mlir_runtime.errors import ModelError
 from hipdnn_mlir_runtime.expressions import Ref
 from hipdnn_mlir_runtime.limits import MAX_SIZE
 
-from .input_sizes import Buckets, InputSizes
+from .input_sizes import Buckets, InputSizes, check_is_dict
 from .solver import Solver
 
 MAX_BUCKETS = 1024
 MAX_COMBINATIONS = 64
 """Programs in one file."""
-_OPTION = "--bucket"
 
 
 def check_buckets(buckets: Buckets, sizes: InputSizes) -> None:
@@ -35,7 +34,6 @@ def check_buckets(buckets: Buckets, sizes: InputSizes) -> None:
         hint = f"leave out the buckets of {symbol!r}"
         raise ModelError(
             f"{place} is computed from {symbol!r}",
-            where=_OPTION,
             expected="a dimension with a name of its own",
             hint=hint,
         )
@@ -47,13 +45,13 @@ def check_names(buckets: Buckets, sizes: InputSizes) -> None:
     Raises:
         ModelError: they are not.
     """
+    check_is_dict("buckets", buckets, "{dynamic dimension: sizes}")
     known = ", ".join(sizes.table.symbols) or "there is none"
     for name, chosen in buckets.items():
         if name not in sizes.table.symbols:
             hint = "make it dynamic with --shape, or leave its buckets out"
             raise ModelError(
                 f"no dynamic dimension named {name!r}",
-                where=_OPTION,
                 expected=f"a dynamic dimension ({known})",
                 hint=hint,
             )
@@ -89,7 +87,6 @@ def combinations(buckets: Buckets, sizes: InputSizes) -> list[tuple[int, ...]]:
         name = missing[0]
         raise ModelError(
             f"no buckets for {', '.join(map(repr, missing))}",
-            where=_OPTION,
             expected="buckets for every dynamic dimension, since code for GPUs is made for exact sizes",
             hint=f"add --bucket {name}=1,8,32, or make it static with --shape {name}=1",
         )
@@ -97,7 +94,6 @@ def combinations(buckets: Buckets, sizes: InputSizes) -> list[tuple[int, ...]]:
     if count > MAX_COMBINATIONS:
         raise ModelError(
             "too many combinations of buckets",
-            where=_OPTION,
             expected=f"at most {MAX_COMBINATIONS} (code is made for each)",
             got=str(count),
             hint="list fewer sizes",
@@ -112,14 +108,14 @@ def check_sizes_rise(name: str, chosen: Sequence[int]) -> None:
         ModelError: they are not.
     """
     if isinstance(chosen, (int, str)):
-        raise ModelError(f"invalid buckets for {name!r}", where=_OPTION, expected="a list of numbers", got=repr(chosen))
+        raise ModelError(f"invalid buckets for {name!r}", expected="a list of numbers", got=repr(chosen))
     is_right = 0 < len(chosen) <= MAX_BUCKETS and all(
         isinstance(size, int) and not isinstance(size, bool) and 1 <= size < MAX_SIZE for size in chosen
     )
     if not is_right or any(a >= b for a, b in itertools.pairwise(chosen)):
         expected = f"1 to {MAX_BUCKETS} numbers from 1 to {MAX_SIZE - 1}, in ascending order"
         shown = ",".join(map(str, chosen)) or "none"
-        raise ModelError(f"invalid buckets for {name!r}", where=_OPTION, expected=expected, got=shown)
+        raise ModelError(f"invalid buckets for {name!r}", expected=expected, got=shown)
 
 
 class BucketedSizes:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from hipdnn_mlir_runtime.errors import ModelError
 from hipdnn_mlir_runtime.expressions import Expressions, Size
 
 OPEN = "?"
@@ -13,6 +14,16 @@ Shapes = Mapping[str, Sequence[Given] | Given]
 """What a user says of sizes: input name -> dims, or symbol -> number, another symbol, or `?`."""
 Buckets = Mapping[str, Sequence[int]]
 """Symbol -> the sizes that its dimension is padded to, ascending."""
+
+
+def check_is_dict(name: str, given: object, expected: str) -> None:
+    """Whether an argument is a dict.
+
+    Raises:
+        ModelError: it is not.
+    """
+    if not isinstance(given, Mapping):
+        raise ModelError("no dict", where=name, expected=expected, got=repr(given))
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,10 @@ _GRAPH, _INITIALIZER = 7, 5
 _DIMS, _DATA_TYPE, _NAME, _RAW_DATA, _LOCATION = 1, 2, 8, 9, 14
 
 
+_OF_TORCH = (".pt", ".pth")
+"""What torch.save writes is mostly called so."""
+
+
 @dataclass(frozen=True)
 class ModelFile:
     """A model as read.
@@ -73,6 +77,11 @@ def read_model(model: str | Path | bytes | onnx.ModelProto) -> ModelFile:
     return ModelFile(proto, external, digest)
 
 
+def is_compiled_ahead(node: onnx.NodeProto) -> bool:
+    """Whether a node of ONNX Runtime holds what a provider has compiled."""
+    return node.op_type == "EPContext" and node.domain == "com.microsoft"
+
+
 def _digest(data: mmap.mmap | bytes) -> "Future[str]":
     """Start a thread on the digest: a second per gigabyte, and nothing needs it before the end."""
     executor = ThreadPoolExecutor(1)
@@ -103,6 +112,8 @@ def _map(path: Path) -> mmap.mmap:
 
 def _parse(data: bytes, where: str) -> onnx.ModelProto:
     hint = "export the model again, or check that the file is complete"
+    if Path(where).suffix in _OF_TORCH:
+        hint = "of a PyTorch module, compile torch.export.export(module, args), in a .pt2 file from torch.export.save"
     try:
         proto = onnx.load_model_from_string(data)
     except DecodeError as error:

@@ -20,7 +20,7 @@ from ..compiler.program import Lowered
 from ..dynamic.input_sizes import Buckets
 from ..extension import load_extensions
 from ..frontend.container import stand_ins
-from ..frontend.model_file import read_model
+from ..frontend.model_file import is_compiled_ahead, read_model
 from ..frontend.onnx_types import BY_ONNX
 from ..frontend.shape_inference import DATA_DEPENDENT
 from ..frontend.sizes.input_sizes import input_sizes
@@ -281,7 +281,7 @@ def _shape_arithmetic(graph: OnnxGraph) -> set[int]:
 
 def _structural(node: onnx.NodeProto) -> Reject | None:
     """Why a node is out of the question, whatever its operands."""
-    if node.op_type == "EPContext" and node.domain == "com.microsoft":
+    if is_compiled_ahead(node):
         return Reject(node.op_type, "compiled", "it is an EPContext node, which holds a compiled program", node.name)
     if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
         return Reject(node.op_type, "subgraph", "nodes with subgraphs run on the CPU", node.name)

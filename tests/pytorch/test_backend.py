@@ -46,6 +46,21 @@ def test_backend_is_known_by_name() -> None:
     assert "hipdnn" in torch._dynamo.list_backends()
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"precision": "fp16"}, "unknown precision 'fp16'"),
+        ({"target": "gfx1"}, "unknown target 'gfx1'"),
+        ({"presision": "f16"}, "unknown option 'presision': expected 'precision' or 'target'; did you mean precision"),
+    ],
+)
+def test_call_fails_when_an_option_is_wrong(options: dict[str, Any], message: str) -> None:
+    torch._dynamo.reset()
+    fast = torch.compile(nn.Linear(8, 4).eval(), backend="hipdnn", options=options)
+    with torch.no_grad(), pytest.raises(Exception, match=message):
+        fast(torch.randn(3, 8))
+
+
 def test_module_is_one_program_when_nothing_breaks_its_graph(compiled: list[Any]) -> None:
     module = modules.ConvNet().eval()
     fast = torch.compile(module, backend="hipdnn", fullgraph=True)

@@ -86,10 +86,18 @@ def test_arguments_and_results_are_nested_as_the_modules_when_it_takes_keywords(
     given = {"x": torch.randn(3), "more": {"a": torch.randn(2), "b": torch.randn(2)}}
     compiled = CompiledModule(hipdnn_mlir.compile(module, given))
     assert_same(compiled(more=given["more"], x=given["x"]), run(module, **given))
-    with pytest.raises(ModelError, match="nested"):
+    expected = r"expected \(x=x, more={'a': more_a, 'b': more_b}\)"
+    with pytest.raises(ModelError, match=rf"nested.*{expected}, got \(Tensor, {{'a': Tensor, 'b': Tensor}}\)$"):
         compiled(given["x"], given["more"])
+    with pytest.raises(ModelError, match=rf"{expected}, got \(x=Tensor, less=Tensor\)$"):
+        compiled(x=given["x"], less=torch.randn(2))
     with pytest.raises(ModelError, match="more"):
         compiled(x=given["x"], more=torch.randn(2))
+
+
+def test_repr_shows_inputs_and_outputs() -> None:
+    _, compiled = _linear()
+    assert repr(compiled) == "_Watched(Session(target 'host', input: f32[3,8] -> output_0: f32[3,4]))"
 
 
 @pytest.mark.parametrize(

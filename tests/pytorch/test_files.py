@@ -111,6 +111,21 @@ def test_results_are_compared_with_pytorch(
     assert all(row["within"] and not row["constant"] for row in data[rows])
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("w.pt2", "cannot load it: We ran into an error when deserializing the saved file: expected a file that"),
+        ("w.pt", "not a complete ONNX model"),
+    ],
+)
+def test_error_names_what_writes_pt2_files_when_torch_save_wrote_one(
+    call: Call, tmp_path: Path, name: str, message: str
+) -> None:
+    torch.save({"w": torch.zeros(2)}, tmp_path / name)
+    status, _, errors = call("compile", tmp_path / name)
+    assert (status, message in errors, "torch.export.save" in errors, "warnings" in errors) == (2, True, True, False)
+
+
 def test_explain_and_profile_take_a_file(call: Call, folder: Path) -> None:
     status, text, _ = call("explain", folder / "conv.pt2", "--in-process", "--json")
     assert status == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from functools import cache
 from typing import Any
@@ -167,6 +168,49 @@ def test_compiling_names_op_and_source_line_when_an_op_is_unsupported() -> None:
     with pytest.raises(UnsupportedError, match=r"svd.*test_modules\.py:\d+") as raised:
         hipdnn_mlir.compile(_Unsupported(), (torch.randn(3, 3),))
     assert "torch.compile" in str(raised.value)
+
+
+class _Selected(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x[x > 0] + torch.nonzero(x).sum()
+
+
+class _Read(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x * x.sum().item()
+
+
+@pytest.mark.parametrize(
+    ("module", "ops"),
+    [(_Selected(), ["index.Tensor", "nonzero"]), (_Read(), ["_local_scalar_dense"])],
+    ids=["sizes", "number"],
+)
+@pytest.mark.parametrize("use", [hipdnn_mlir.compile, hipdnn_mlir.explain])
+def test_every_op_is_named_with_its_line_when_results_are_sized_by_values(
+    use: Any, module: Any, ops: list[str]
+) -> None:
+    with pytest.raises(UnsupportedError, match="depends on values") as raised:
+        use(module, (torch.randn(3),))
+    assert [reject.op for reject in raised.value.rejects] == [f"torch.aten.{op}" for op in ops]
+    assert all("test_modules.py:" in reject.node for reject in raised.value.rejects)
+
+
+class _Branching(nn.Module):
+    def forward(self, x: Any) -> Any:
+        sys.stderr.write("of the module\n")
+        return self.branched(x)
+
+    def branched(self, x: Any) -> Any:
+        return x if x.sum() > 0 else -x
+
+
+def test_one_error_says_all_when_a_module_cannot_be_exported(capfd: pytest.CaptureFixture[str]) -> None:
+    line = _Branching.branched.__code__.co_firstlineno + 1
+    with pytest.raises(ModelError, match=rf"data-dependent.* at \S+test_modules\.py:{line}; "):
+        hipdnn_mlir.compile(_Branching(), (torch.randn(3),))
+    with pytest.raises(ModelError, match=r"got \[2, 9\] X \[8, 4\]; "):
+        hipdnn_mlir.compile(nn.Linear(8, 4), (torch.zeros(2, 9),))
+    assert capfd.readouterr().err == "of the module\n"
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,28 @@
 """From a module to an exported program, and what its signature says: names, constants, how results are nested."""
 
+import contextlib
 import inspect
+import io
 import sys
+import sysconfig
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, fx
+from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, TensorArgument
 from torch.utils import _pytree as pytree
 
 from hipdnn_mlir_runtime.errors import ModelError, Reject, UnsupportedError
+from hipdnn_mlir_runtime.pytorch import without_logs
 from hipdnn_mlir_runtime.torch import Calling, Fixed
 
-from .decompositions import decomposed
+from .decompositions import decomposed, row_name
 
 Examples = tuple[Any, ...] | list[Any] | Mapping[str, Any]
 """Positional arguments, or keyword arguments."""
@@ -98,23 +105,34 @@ def _export(
         hint = "hipdnn_mlir.compile(module, (x,)) or hipdnn_mlir.compile(module, {'x': x})"
         raise ModelError("a module is compiled with example inputs", where=where, hint=hint)
     args, kwargs = ((), dict(examples)) if isinstance(examples, Mapping) else (tuple(examples), {})
+    printed, graph = io.StringIO(), ""
     try:
-        with torch.no_grad():
+        with torch.no_grad(), without_logs(), contextlib.redirect_stderr(printed):
             program = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
     except Exception as error:  # it runs the user's code: whatever that raises is the reason
+        graph = getattr(error, "partial_fx_graph", "")  # PyTorch 2.13 prints it
         raise ModelError(
             f"torch.export cannot export it: {_told(error)}",
             where=where,
             hint=_fixes(error)
             or "torch.export.export(module, args, kwargs, dynamic_shapes=...) has to work; its error is the cause of this one",
         ) from error
+    finally:
+        sys.stderr.write(printed.getvalue().replace(f"{graph}\n", "") if graph else printed.getvalue())
     return program, _dim_names(model, args, kwargs, dynamic_shapes, program)
 
 
 def _told(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for index, line in enumerate(lines) if index == 0 or line.startswith("- ")]
-    return " ".join([f"{type(error).__name__}:", *told])
+    told = [line.rstrip(".") for index, line in enumerate(lines) if index == 0 or line.startswith("- ")]
+    return " ".join([f"{type(error).__name__}:", *told, *_place(error)])
+
+
+def _place(error: Exception) -> list[str]:
+    """Where in the user's code it was raised, `at model.py:12`; nothing where that is PyTorch's alone."""
+    others = ("<", str(Path(torch.__file__).parent), str(Path(__file__).parents[2]), sysconfig.get_path("stdlib"))
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(others)]
+    return [f"at {frames[-1].filename}:{frames[-1].lineno}"] if frames else []
 
 
 def _fixes(error: Exception) -> str:
@@ -289,6 +307,14 @@ def label(node: fx.Node) -> str:
     path = str(next(reversed(stack.values()))[0]) if stack else ""
     path = path.removeprefix("L['self']").lstrip(".")
     return f"{path}/{node.name}" if path and not path.startswith("_empty") else node.name
+
+
+def sized_by_values(exported: Exported) -> list[Reject]:
+    """The ops whose results have sizes, or are numbers, that only the values of a run tell: programs have none such."""
+    reason = "a size or number that it gives depends on values"
+    found = [node for node in exported.graph.graph.nodes if node.meta.get("unbacked_bindings")]
+    names = [row_name(node.target) if isinstance(node.target, OpOverload) else str(node.target) for node in found]
+    return [Reject(name, "values", reason, label(node)) for name, node in zip(names, found, strict=True)]
 
 
 def source_line(node: fx.Node) -> str:

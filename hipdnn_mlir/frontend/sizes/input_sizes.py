@@ -8,7 +8,7 @@ from hipdnn_mlir_runtime.errors import ModelError, meant
 from hipdnn_mlir_runtime.expressions import Expressions, Size, names_in
 from hipdnn_mlir_runtime.limits import MAX_SIZE
 
-from ...dynamic.input_sizes import OPEN, Given, InputSizes, Shapes
+from ...dynamic.input_sizes import OPEN, Given, InputSizes, Shapes, check_is_dict
 
 _RANGE = f"from 0 to {MAX_SIZE - 1}"
 
@@ -39,6 +39,7 @@ def resolved(declared: Mapping[str, tuple[int | str, ...] | None], shapes: Shape
     Raises:
         ModelError: as for `input_sizes`.
     """
+    check_is_dict("shapes", shapes, "{input: dims} or {dynamic dimension: size}")
     dims = dict(declared)
     known = {
         symbol for sizes in dims.values() for size in sizes or () if isinstance(size, str) for symbol in _names(size)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .session.session import Session as Session
     from .session.session import load as load
 
+    __version__: str
+
 _HOMES = {
     "HipdnnMlirError": "errors",
     "Session": "session.session",
@@ -29,6 +31,8 @@ __all__ = ["HipdnnMlirError", "Session", "list_devices", "load"]
 
 def __getattr__(name: str) -> Any:
     """Load a public name from its module on first use."""
+    if name == "__version__":
+        return import_module("importlib.metadata").version("hipdnn-mlir-runtime")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
 SUFFIX = ".pt2"
+_LOGGERS = ("torch.export", "torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes")
+"""Which log what is an exception a moment later."""
 
 
 def is_exported(path: Path) -> bool:
@@ -55,29 +57,33 @@ def load_exported(path: Path) -> ExportedProgram:
     if not zipfile.is_zipfile(path):
         raise ModelError("not an exported PyTorch program", where=str(path), expected=expected)
     try:
-        with _quiet():
+        with without_logs(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # PyTorch warns of its own code
             return torch.export.load(path)
     except Exception as error:  # whatever reading a broken file ends in
         message = f"PyTorch {torch.__version__} cannot load it: {first_line(error)}"
-        raise ModelError(message, where=str(path), expected=expected) from error
+        hint = "torch.save writes other files: torch.export.save(torch.export.export(module, args), path)"
+        raise ModelError(message, where=str(path), expected=expected, hint=hint) from error
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """While inside, PyTorch does not log the tracebacks of what it then raises, nor warn of its own code."""
-    logger = logging.getLogger("torch.export")
-    was_disabled, logger.disabled = logger.disabled, True
+def without_logs() -> Iterator[None]:
+    """While inside, PyTorch does not log what it then raises."""
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    were_disabled = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
+        yield
     finally:
-        logger.disabled = was_disabled
+        for logger, was_disabled in zip(loggers, were_disabled, strict=True):
+            logger.disabled = was_disabled
 
 
 def first_line(error: Exception) -> str:
-    """Return what an exception says, in a line."""
-    return str(error).strip().partition("\n")[0] or type(error).__name__
+    """Return what an exception says, in a line; what it says of warnings, which are not shown, is left out."""
+    told = str(error).strip().partition("\n")[0].partition(" Please check the warnings")[0]
+    return told.rstrip(".") or type(error).__name__
 
 
 def to_numpy(tensor: Tensor) -> npt.NDArray[Any]:

@@ -8,7 +8,8 @@ y = fast(x)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Unpack, cast
 
@@ -74,6 +75,10 @@ class CompiledModule(nn.Module):
         self.session = Session(program, **options)
         self._calling: Calling = getattr(program, "calling", None) or _flat_calling(self.session)
 
+    def extra_repr(self) -> str:
+        """What `repr` shows: the session, with inputs and outputs."""
+        return repr(self.session)
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run once, with the arguments of the module.
 
@@ -106,15 +111,13 @@ class CompiledModule(nn.Module):
     def _feeds(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Tensor]:
         calling = self._calling
         if kwargs:
-            try:
+            with suppress(ValueError):  # other names, which the comparison below tells
                 kwargs = reorder_kwargs(kwargs, calling.in_spec)
-            except ValueError as error:
-                raise ModelError(f"wrong arguments: {error}", expected="those of the example inputs") from error
         leaves, spec = pytree.tree_flatten((args, kwargs))
         if spec != calling.in_spec:
-            raise ModelError(
-                "arguments nested as the example inputs were not", expected=str(calling.in_spec), got=str(spec)
-            )
+            expected = _written(calling.in_spec, [name or "..." for name in calling.inputs])
+            got = _written(spec, [type(leaf).__name__ for leaf in leaves])
+            raise ModelError("arguments nested as the example inputs were not", expected=expected, got=got)
         return {
             name: _readable(leaf, name) for name, leaf in zip(calling.inputs, leaves, strict=True) if name is not None
         }
@@ -134,6 +137,19 @@ def _flat_calling(session: Session) -> Calling:
     _, in_spec = pytree.tree_flatten((tuple(inputs), {}))
     _, out_spec = pytree.tree_flatten(tuple(outputs))
     return Calling(in_spec, out_spec, [*inputs], [*outputs])
+
+
+class _Word(str):
+    """A text that is written without quotes inside of lists and dicts."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def _written(in_spec: Any, leaves: Iterable[str]) -> str:
+    """Arguments as in a call, `(x, more={'a': y})`, with a word for each leaf."""
+    args, kwargs = pytree.tree_unflatten(map(_Word, leaves), in_spec)
+    return f"({', '.join([*map(repr, args), *(f'{name}={value!r}' for name, value in kwargs.items())])})"
 
 
 def _readable(value: Any, name: str) -> Tensor:

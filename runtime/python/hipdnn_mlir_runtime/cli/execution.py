@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -123,6 +125,16 @@ def execute(program: Path, options: Options) -> Report:
     timings = interleave(subjects, options.repeat) if options.repeat else {}
     profiled = profile(session, feeds) if options.is_profiled else None
     return Report(outputs, differences, timings, profiled, REFERENCES[options.compare])
+
+
+def is_made_from(program: Path, model: Path) -> bool:
+    """Return whether a program was compiled from this very ONNX file; true where that cannot be told."""
+    digest: str = json.loads(_runtime.Program.load(str(program)).text)["model"]["sha256"]
+    if not digest or is_exported(model):
+        return True
+    with model.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    return found == digest
 
 
 def _compared(

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import COMPILER_DEFECT, USER_ERROR, HipdnnMlirError, ModelError
 from ..precision import TF32, UNCHANGED
-from ..pytorch import SUFFIX
 from .command import Argument, Command, find_compiler, needed_compiler, use_program
 from .needs import is_program
 from .options import session_options
@@ -27,6 +26,9 @@ from .progress import working
 
 if TYPE_CHECKING:
     from ..session.profiling.profile import Profile
+
+
+logger = logging.getLogger(__name__)
 
 
 def run(given: SimpleNamespace) -> int:
@@ -51,6 +53,8 @@ def run(given: SimpleNamespace) -> int:
     )
     report = use_program(given, lambda program: execution.execute(program, options))
     show(given, report.to_dict, lambda: str(report))
+    if is_program(model) and not report.is_within_tolerance and not execution.is_made_from(model, given.reference):
+        logger.warning("%s was compiled from another model than %s: their SHA-256 differ", model, given.reference)
     return 0 if report.is_within_tolerance else 1
 
 
@@ -194,7 +198,9 @@ def show(given: SimpleNamespace, data: Callable[[], Mapping[str, Any]], text: Ca
 
 
 def _program_path(path: Path) -> Path:
-    kind = {".onnx": "an ONNX model", SUFFIX: "an exported PyTorch program"}.get(path.suffix)
+    from ..session.source import kind_of_model
+
+    kind = kind_of_model(path)
     if kind is not None:
         hint = f"compile it first (hipdnn-mlir compile {path}), or see where its nodes run (hipdnn-mlir explain {path})"
         raise ModelError(kind, where=str(path), expected="a program file (.hipdnn)", hint=hint)

@@ -45,7 +45,7 @@ class Session:
         WrongTargetError: The program is for another target; a ``ProgramError`` and a ``DeviceError``.
         PlanRefusedError: The library refuses graphs of the program, all of them listed, and the model is not at hand.
         DeviceError: The port's libraries are missing.
-        ModelError: An option is out of range, the engine or a policy is unknown, or the plugins cannot be used.
+        ModelError: The source is no program; an option is out of range, the engine or a policy is unknown, or the plugins cannot be used.
     """
 
     def __init__(
@@ -363,9 +363,12 @@ class Session:
         self._check_names(feeds)
         return [to_input(feeds[port.name], port, self._device, stream) for port in self.inputs]
 
-    def _check_names(self, feeds: Mapping[str, Any]) -> None:
+    def _check_names(self, feeds: object) -> None:
         """Refuse names that are not those of the inputs, and a session that is closed."""
         self._check_open()
+        if not isinstance(feeds, (dict, Mapping)):  # a Mapping alone is looked up in 0.1 us
+            message, expected = "the inputs are no dict", f"a dict with {_names(self.inputs)}"
+            raise ModelError(message, expected=expected, got=type(feeds).__name__)
         if len(feeds) != len(self.inputs) or any(port.name not in feeds for port in self.inputs):
             missing = [f"'{port.name}'" for port in self.inputs if port.name not in feeds]
             unknown = [f"'{name}'" for name in feeds if name not in {port.name for port in self.inputs}]

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Protocol
 
 from .. import _runtime
-from ..errors import PlanRefusedError, RefusedPlan
+from ..errors import ModelError, PlanRefusedError, RefusedPlan
+from ..pytorch import SUFFIX
 from .arrays import Array, as_bytes
 from .recovery import Refusals
 
@@ -34,10 +35,27 @@ Source = str | os.PathLike[str] | ProgramInMemory
 
 
 def read(source: Source) -> _runtime.Program:
-    """Return the program, checked."""
+    """Return the program, checked.
+
+    Raises:
+        ModelError: The source is a model, or neither a path nor a program.
+        ProgramError: The file is not a program, is broken, or too new.
+    """
     if isinstance(source, str | os.PathLike):
+        kind = kind_of_model(Path(source))
+        if kind is not None:
+            hint = "compile it first, with hipdnn_mlir.compile or the command hipdnn-mlir"
+            raise ModelError(kind, where=str(source), expected="a program file (.hipdnn)", hint=hint)
         return _runtime.Program.load(str(Path(source)))
+    if not hasattr(source, "text"):
+        expected = "the path of a program file (.hipdnn), or what hipdnn_mlir.compile returned"
+        raise ModelError("no program", expected=expected, got=type(source).__name__)
     return _runtime.Program.parse(source.text, {name: as_bytes(array) for name, array in source.tensors.items()})
+
+
+def kind_of_model(path: Path) -> str | None:
+    """Return what a path names that has to be compiled first, by its suffix; None for anything else."""
+    return {".onnx": "an ONNX model", SUFFIX: "an exported PyTorch program"}.get(path.suffix)
 
 
 def known_of(program: _runtime.Program, refusals: Refusals) -> list[RefusedPlan]:
