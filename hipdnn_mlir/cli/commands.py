@@ -144,6 +144,17 @@ def _bisected(given: SimpleNamespace, report: Verification, programs: Mapping[st
         ).bisect()
 
 
+def load_extensions(names: Sequence[str] = ()) -> None:
+    """Import extensions, those of the environment and the given ones.
+
+    Raises:
+        HipdnnMlirError: one cannot be imported.
+    """
+    from ..extension import load_extensions as load
+
+    load(names)
+
+
 def with_program(given: SimpleNamespace, use: Callable[[Path], Result]) -> Result:
     """Compile a model to a file that is there while it is used; again without graphs that the library turns out to refuse."""
     from hipdnn_mlir_runtime.cli import execution
@@ -217,8 +228,6 @@ def _compile(
 def _perform(request: Request, title: str, given: SimpleNamespace) -> dict[str, Any]:
     """Perform a request here or in a child; on a terminal, a line shows what goes on."""
     if given.extensions:
-        from ..extension import load_extensions
-
         load_extensions(given.extensions)
     with working(title, quiet=given.quiet) as progress:
         if given.in_process:

@@ -63,6 +63,9 @@ class Compiler(Protocol):
     def commands(self) -> Sequence[Command]:
         """The commands that need it."""
 
+    def load_extensions(self, names: Sequence[str] = ()) -> None:
+        """Import extensions, those of the environment and the given ones."""
+
     def with_program(self, given: SimpleNamespace, use: Callable[[Path], Result]) -> Result:
         """Compile ``given.model`` to a file that is there while it is used; again without graphs that the library turns out to refuse."""
 
