@@ -59,6 +59,22 @@ def test_compile_refuses_an_unknown_target_when_asked_for_one(command: Command, 
     assert_refused(command("compile", small_model, "-o", "out.hipdnn", "--target", "toaster"), "toaster", "host")
 
 
+def test_compile_refuses_an_output_that_is_a_folder(command: Command, small_model: Path, tmp_path: Path) -> None:
+    assert_refused(command("compile", small_model, "-o", tmp_path), f"{tmp_path}: a folder: expected the name of")
+
+
+@pytest.mark.parametrize("action", ["compile", "explain"])
+@pytest.mark.parametrize("is_cycle", [True, False], ids=["cycle", "unsorted"])
+def test_nodes_that_read_what_is_computed_later_are_named(
+    command: Command, tmp_path: Path, action: str, is_cycle: bool
+) -> None:
+    first = onnx.helper.make_node("Add", ["x", "b"], ["a"], name="first")
+    second = onnx.helper.make_node("Relu", ["a" if is_cycle else "x"], ["b"], name="second")
+    x, a = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2]) for name in "xa")
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph([first, second], "g", [x], [a])), tmp_path / "m.onnx")
+    assert_refused(command(action, tmp_path / "m.onnx"), "m.onnx: node 'first' (Add) reads 'b', which is computed only")
+
+
 def test_compile_refuses_an_output_when_its_directory_is_missing(command: Command, small_model: Path) -> None:
     assert_refused(command("compile", small_model, "-o", "no/such/out.hipdnn"), "no/such")
 

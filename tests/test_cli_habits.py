@@ -63,7 +63,11 @@ def test_options_lie_before_or_behind_the_command(command: Command, program: Pat
         (["run", "a.onnx", "b.onnx"], ["b.onnx"]),
         (["compile", "m.onnx", "--target"], ["--target", "expected one argument"]),
         (["inspect", "m.onnx"], ["m.onnx: an ONNX model", "hipdnn-mlir compile m.onnx", "hipdnn-mlir explain m.onnx"]),
-        (["explain", "m.hipdnn"], ["compiled already", "hipdnn-mlir inspect m.hipdnn"]),
+        (["explain", "m.hipdnn"], ["compiled already", "hipdnn-mlir inspect m.hipdnn", "--compare ort --reference MODEL"]),
+        (["explain", "a.onnx", "b.onnx"], ["b.onnx: one word too many: expected explain model; see 'hipdnn-mlir explain --help'"]),
+        (["devices", "0"], ["0: one word too many: expected devices;"]),
+        (["verify", "m.onnx", "--tolerance", "-1"], ["--tolerance: bad value: expected a number from 0, got '-1'"]),
+        (["bench", "m.onnx", "--duration", "inf"], ["--duration: bad value: expected a number from 0, got 'inf'"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )  # fmt: skip

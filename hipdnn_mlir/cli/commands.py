@@ -237,7 +237,9 @@ def _perform(request: Request, title: str, given: SimpleNamespace) -> dict[str, 
 
 def _model_path(path: Path) -> Path:
     if is_program(path):
-        hint = f"hipdnn-mlir inspect {path} shows what it holds"
+        hint = (
+            f"hipdnn-mlir inspect {path} shows what it holds, run --compare ort --reference MODEL compares its outputs"
+        )
         raise ModelError("a program file, compiled already", where=str(path), hint=hint)
     if not path.is_dir():
         return path

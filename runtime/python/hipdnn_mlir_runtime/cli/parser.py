@@ -49,6 +49,14 @@ def parse(commands: Sequence[Command], arguments: Sequence[str]) -> tuple[Comman
     if name not in by_name:
         _refuse(parser, by_name, arguments)
     found, unknown = parsers[name].parse_known_args(rest)
+    if unknown and not unknown[0].startswith("-"):
+        names = " and ".join(argument.name for argument in by_name[name].arguments)
+        raise ModelError(
+            "one word too many",
+            where=unknown[0],
+            expected=f"{name} {names}".rstrip(),
+            hint=f"see '{PROGRAM} {name} --help'",
+        )
     if unknown:
         flags = [flag for row in options_of(name).values() for flag in row.flags]
         raise _unknown("option", unknown[0].partition("=")[0], flags, f"{PROGRAM} {name}")
