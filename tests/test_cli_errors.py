@@ -51,7 +51,8 @@ def test_compile_lists_every_reject_when_operations_are_unsupported(command: Com
     x = b.op("Relu", b.op("Bernoulli", b.input("x", [2, 3, 3])))
     path = tmp_path / "unsupported.onnx"
     onnx.save(b.model({b.op("Det", x): [2]}), path)
-    assert_refused(command("compile", path, "-o", "out.hipdnn"), "Bernoulli", "Det")
+    texts = ("unsupported.onnx", "Bernoulli", "Det (torch.aten.linalg_det) at 'Det_0'", "explain' says what would help")
+    assert_refused(command("compile", path, "-o", "out.hipdnn"), *texts)
     assert not list((tmp_path / "work").iterdir())
 
 
