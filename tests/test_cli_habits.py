@@ -86,6 +86,12 @@ def test_a_folder_stands_for_the_model_in_it(command: Command, small_model: Path
     assert (work / "a.hipdnn").is_file()
     shutil.copy(small_model, work / "b.onnx")
     assert "name one of a.onnx, b.onnx" in command("compile", ".").stderr
+    assert "name one of a.hipdnn, a.onnx, b.onnx" in command("run", ".").stderr
+    done = command("inspect", ".", "--json")
+    assert json.loads(done.stdout) == json.loads(command("inspect", "a.hipdnn", "--json").stdout)
+    (work / "a.hipdnn").unlink()
+    (work / "b.onnx").unlink()
+    assert command("run", ".", "--compare", "ort").returncode == 0
 
 
 def test_pipes_get_no_colours_and_no_folded_lines(command: Command, small_model: Path) -> None:

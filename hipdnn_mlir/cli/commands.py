@@ -19,7 +19,7 @@ from hipdnn_mlir_runtime.cli.options import same_options, session_options
 from hipdnn_mlir_runtime.cli.progress import working
 from hipdnn_mlir_runtime.errors import ModelError, RefusedPlan
 from hipdnn_mlir_runtime.precision import UNCHANGED, Precision
-from hipdnn_mlir_runtime.pytorch import SUFFIX, is_exported
+from hipdnn_mlir_runtime.pytorch import is_exported
 from hipdnn_mlir_runtime.session.recovery import recovered
 
 from ..service.child import perform_in_child
@@ -241,13 +241,7 @@ def _model_path(path: Path) -> Path:
             f"hipdnn-mlir inspect {path} shows what it holds, run --compare ort --reference MODEL compares its outputs"
         )
         raise ModelError("a program file, compiled already", where=str(path), hint=hint)
-    if not path.is_dir():
-        return path
-    models = sorted([*path.glob("*.onnx"), *path.glob(f"*{SUFFIX}")])
-    if len(models) == 1:
-        return models[0]
-    hint = f"name one of {', '.join(model.name for model in models)}" if models else "it holds no .onnx or .pt2 file"
-    raise ModelError("a folder", where=str(path), hint=hint)
+    return path
 
 
 _MODEL = Argument("model", "ONNX or .pt2 file, or a folder that holds one.", ("*.onnx", "*.pt2"), _model_path)

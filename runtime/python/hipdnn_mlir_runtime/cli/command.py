@@ -27,13 +27,28 @@ class Argument:
         name: Its name in ``given``.
         help: What it is.
         patterns: Of the files that it may be, for shells.
-        check: Returns the path to use; raises ModelError where the command has no use for it.
+        check: Returns the path to use; raises ModelError where the command has no use for it. A folder stands for the only such file in it.
     """
 
     name: str
     help: str
     patterns: tuple[str, ...] = ()
     check: Callable[[Path], Path] = lambda path: path
+
+    def read(self, path: Path) -> Path:
+        """Return the path to use for a given one.
+
+        Raises:
+            ModelError: The command has no use for it, or it is a folder with no such file, or with several.
+        """
+        if not (self.patterns and path.is_dir()):
+            return self.check(path)
+        found = sorted(file for pattern in self.patterns for file in path.glob(pattern))
+        if len(found) != 1:
+            none = f"it holds no {' or '.join(pattern[1:] for pattern in self.patterns)} file"
+            hint = f"name one of {', '.join(file.name for file in found)}" if found else none
+            raise ModelError("a folder", where=str(path), hint=hint)
+        return self.check(found[0])
 
 
 @dataclass(frozen=True)

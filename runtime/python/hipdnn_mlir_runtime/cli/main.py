@@ -202,10 +202,12 @@ def _program_path(path: Path) -> Path:
 
 
 def _program(name: str) -> Argument:
-    return Argument(name, "Program file.", ("*.hipdnn",), _program_path)
+    return Argument(name, "Program file, or a folder that holds one.", ("*.hipdnn",), _program_path)
 
 
-_MODEL_OR_PROGRAM = Argument("model", "ONNX file, .pt2 file or program file.", ("*.onnx", "*.pt2", "*.hipdnn"))
+_MODEL_OR_PROGRAM = Argument(
+    "model", "ONNX file, .pt2 file or program file, or a folder that holds one.", ("*.onnx", "*.pt2", "*.hipdnn")
+)
 COMMANDS = (
     Command("run", run, (_MODEL_OR_PROGRAM,)),
     Command("bench", bench, (_MODEL_OR_PROGRAM,)),
@@ -221,7 +223,7 @@ COMMANDS = (
     Command("cache list", cache_list),
     Command("cache show", cache_show, (Argument("key", "First digits of the entry's key."),)),
     Command("cache prune", cache_prune),
-    Command("cache key", cache_key, (Argument("model", "ONNX file.", ("*.onnx",)),)),
+    Command("cache key", cache_key, (Argument("model", "ONNX file, or a folder that holds one.", ("*.onnx",)),)),
 )
 
 

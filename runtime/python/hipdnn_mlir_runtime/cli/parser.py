@@ -189,7 +189,7 @@ def _given(command: Command, found: Mapping[str, Any]) -> SimpleNamespace:
         given = found.get(name, [] if row.is_repeated else None)
         values[name] = row.default if given is None else read(row, given)
     for argument in command.arguments:
-        values[argument.name] = argument.check(found[argument.name])
+        values[argument.name] = argument.read(found[argument.name])
     check_needs([row for name, row in rows.items() if name in found], values)
     return SimpleNamespace(**values)
 
