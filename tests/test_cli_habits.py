@@ -10,12 +10,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnx
 import pytest
 
 from conftest import Command
 from hipdnn_mlir_runtime.cli import tables
 from hipdnn_mlir_runtime.cli.main import all_commands
 from hipdnn_mlir_runtime.options import options_of
+from models import GraphBuilder
 
 NAMES = [command.name for command in all_commands()]
 
@@ -129,6 +131,31 @@ def test_terminals_get_colours_and_folded_columns(program: Path) -> None:
     assert "\x1b[1m" in shown
     assert max(len(line) for line in shown.splitlines()) <= 100 + len("\x1b[1m\x1b[0m")
     assert "\x1b" not in on_a_terminal("inspect", program, env={"COLUMNS": "100", "NO_COLOR": "1"})
+
+
+def test_what_explain_and_profile_print_fits_a_terminal(tmp_path: Path) -> None:
+    b = GraphBuilder("m")
+    x = b.op("Relu", b.op("MatMul", b.input("x", [2, 3, 3]), b.normal([3, 3], 0.1)))
+    onnx.save(b.model({b.op("Det", x): [2], b.op("Relu", x): [2, 3, 3]}), tmp_path / "m.onnx")
+    for target in ("--target=host", "--target=gfx942"), ("--target=host",):
+        shown = on_a_terminal("explain", "-q", tmp_path / "m.onnx", *target, env={"COLUMNS": "72"})
+        assert max(map(len, shown.splitlines())) <= 72
+        assert "(torch.aten.linalg_det)" in shown or len(target) == 2
+    onnx.save(b.model({b.op("Relu", x): [2, 3, 3]}), tmp_path / "m.onnx")
+    shown = on_a_terminal("profile", "-q", tmp_path / "m.onnx", env={"COLUMNS": "110"})
+    assert max(map(len, shown.splitlines())) <= 110
+
+
+def test_a_table_folds_its_widest_columns_and_words_where_nothing_else_helps() -> None:
+    rows = [("word " * 8, 123456789, "a_long_identifier " * 2)]
+    folded = tables.aligned(("a", "b", "c"), rows, right=["b"], line=51)
+    assert folded[1:] == [
+        "word word word word  123456789  a_long_identifier",
+        "word word word word             a_long_identifier",
+    ]
+    narrow = tables.aligned(("a", "b", "c"), rows, right=["b"], line=38)
+    assert max(map(len, narrow)) <= 38
+    assert "a_long_ident" in narrow[1]
 
 
 def test_columns_of_a_table_are_aligned() -> None:

@@ -83,7 +83,7 @@ def observe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         told = [repeat, *(float(array.sum()) for array in feeds.values())]
         return SimpleNamespace(
             steps=found.steps,
-            lines=lambda sort: [f"{sort} {told}"],
+            lines=lambda sort, line: [f"{sort} {told}"],
             to_dict=lambda: {"told": told},
             write_trace=lambda path: path.write_text("{}"),
         )

@@ -17,6 +17,7 @@ from hipdnn_mlir_runtime.cli.main import show
 from hipdnn_mlir_runtime.cli.needs import is_program
 from hipdnn_mlir_runtime.cli.options import same_options, session_options
 from hipdnn_mlir_runtime.cli.progress import working
+from hipdnn_mlir_runtime.cli.tables import folded, line_width
 from hipdnn_mlir_runtime.errors import ModelError, RefusedPlan
 from hipdnn_mlir_runtime.precision import UNCHANGED, Precision
 from hipdnn_mlir_runtime.pytorch import is_exported
@@ -52,7 +53,7 @@ def compile_(given: SimpleNamespace) -> int:
             f"dimension '{name}' accepts only its buckets, since padding would change results: {reason}"
             for name, reason in data["exact"].items()
         )
-        return "\n".join([head, *exact])
+        return "\n".join(map(folded, [head, *exact]))
 
     show(given, lambda: {"output": str(output), "bytes": size, "elapsed_s": elapsed_s, **data}, text)
     return 0
@@ -80,7 +81,7 @@ def explain(given: SimpleNamespace) -> int:
 
         write_text(given.html, explanation_html(given.model.stem, data))
     lines = comparison_lines if request.targets else explanation_lines
-    show(given, lambda: data, lambda: "\n".join(lines(data)))
+    show(given, lambda: data, lambda: "\n".join(lines(data, line_width())))
     return 0
 
 

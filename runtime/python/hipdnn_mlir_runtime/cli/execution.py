@@ -21,6 +21,7 @@ from . import arrays, pytorch, render
 from .arrays import Array, Difference
 from .inputs import Given, Inputs
 from .measure import Timing, interleave
+from .tables import line_width
 
 RunReference = Callable[[Mapping[str, Array]], Sequence[Array]]
 _HERE = "hipdnn-mlir"
@@ -85,7 +86,7 @@ class Report:
         if self.timings:
             parts.append(render.timings(self.timings))
         if self.profile is not None:
-            parts.append("\n".join(self.profile.lines()))
+            parts.append("\n".join(self.profile.lines(line=line_width())))
         return "\n\n".join(parts)
 
     def to_dict(self) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from .needs import is_program
 from .options import session_options
 from .parser import parse
 from .progress import working
+from .tables import line_width
 
 if TYPE_CHECKING:
     from ..session.profiling.profile import Profile
@@ -102,7 +103,7 @@ def profile(given: SimpleNamespace) -> int:
     found = use_program(given, profiled)
     if given.trace is not None:
         found.write_trace(given.trace)
-    show(given, found.to_dict, lambda: "\n".join(found.lines(sort=given.sort)))
+    show(given, found.to_dict, lambda: "\n".join(found.lines(sort=given.sort, line=line_width())))
     return 0
 
 
