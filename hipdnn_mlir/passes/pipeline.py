@@ -1,5 +1,6 @@
 """The ordered list of passes, a reason per step, and the manager that runs any pipeline of ours and MLIR's."""
 
+import itertools
 import logging
 import re
 import time
@@ -230,6 +231,7 @@ class Runner:
             "refused": ",".join(sorted(refused)),
         }
         self._dump_ir = dump_ir
+        self._numbers = itertools.count(1)
         self.elapsed_ms: dict[str, float] = {}
 
     def sibling(self) -> "Runner":
@@ -280,7 +282,7 @@ class Runner:
         if self._dump_ir is None:
             return
         self._dump_ir.mkdir(parents=True, exist_ok=True)
-        path = self._dump_ir / f"{len(self.elapsed_ms):02d}-{step.name}.mlir"
+        path = self._dump_ir / f"{next(self._numbers):02d}-{step.name}.mlir"
         path.write_text(module_text(module, large_elements_limit=16))
         logger.info("wrote %s", path)
 
