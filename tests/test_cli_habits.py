@@ -28,6 +28,16 @@ def test_version_names_both_packages(package: str) -> None:
     assert done.stdout == "hipdnn-mlir-runtime 0.1.0, hipdnn-mlir 0.1.0\n"
 
 
+def test_hipdnn_opt_has_a_version_and_suggests_passes() -> None:
+    def said(*arguments: str) -> str:
+        process = [sys.executable, "-m", "hipdnn_mlir.cli.opt", *arguments]
+        done = subprocess.run(process, capture_output=True, text=True, check=False, input="module {}")
+        return done.stdout + done.stderr
+
+    assert said("--version") == "hipdnn-mlir-runtime 0.1.0, hipdnn-mlir 0.1.0\n"
+    assert "'hipdnn-ofload'; did you mean hipdnn-offload? see hipdnn-opt --help" in said("--hipdnn-ofload")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_help_of_a_command_shows_its_options_and_no_others(command: Command, name: str) -> None:
     done = command(*name.split(), "-h")

@@ -12,7 +12,7 @@ from typing import Literal
 from torch_mlir import ir
 from torch_mlir.passmanager import PassManager
 
-from hipdnn_mlir_runtime.errors import HipdnnMlirError, PassError
+from hipdnn_mlir_runtime.errors import HipdnnMlirError, PassError, meant
 from hipdnn_mlir_runtime.precision import TF32, UNCHANGED
 
 from ..ir.assembly import module_text
@@ -202,9 +202,8 @@ def _add(manager: PassManager, element: str, defaults: Mapping[str, str]) -> Non
     try:
         manager.add(element)
     except ValueError as error:
-        raise HipdnnMlirError(
-            f"unknown pass or option in {element!r}", hint="see hipdnn-opt --help for the list"
-        ) from error
+        hint = f"{meant(name, [*PASSES, *PIPELINES])} see hipdnn-opt --help for the list".lstrip()
+        raise HipdnnMlirError(f"unknown pass or option in {element!r}", hint=hint) from error
 
 
 def _looking(look: Look, when: When, element: str) -> Callable[[ir.Operation, object], None]:

@@ -125,7 +125,7 @@ def parsers_of(
     common = _Parser(add_help=False, allow_abbrev=False)
     common.add_argument("-v", "--verbose", action="store_true", help="Log to standard error.")
     common.add_argument("-q", "--quiet", action="store_true", help="Print results and errors alone.")
-    common.add_argument("--version", action="version", version=_version())
+    common.add_argument("--version", action="version", version=versions())
     parser = _Parser(
         PROGRAM,
         description="Compile ONNX models to hipDNN programs, and run them.",
@@ -194,6 +194,7 @@ def _given(command: Command, found: Mapping[str, Any]) -> SimpleNamespace:
     return SimpleNamespace(**values)
 
 
-def _version() -> str:
+def versions() -> str:
+    """Return what `--version` prints: both packages."""
     compiler = version_of("hipdnn-mlir")
     return f"hipdnn-mlir-runtime {version_of('hipdnn-mlir-runtime')}, {f'hipdnn-mlir {compiler}' if compiler else 'no compiler'}"
