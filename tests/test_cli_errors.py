@@ -26,9 +26,20 @@ def assert_refused(result: object, *texts: str, code: int = 2) -> None:
     assert not result.stdout
 
 
-@pytest.mark.parametrize("action", ["compile", "run", "explain"])
+@pytest.mark.parametrize("action", ["compile", "run", "explain", "cache key"])
 def test_command_names_the_file_when_it_is_missing(command: Command, action: str) -> None:
-    assert_refused(command(action, "nowhere.onnx"), "nowhere.onnx")
+    assert_refused(command(*action.split(), "nowhere.onnx"), "nowhere.onnx: no such file; check the path")
+
+
+@pytest.mark.parametrize(
+    ("action", "option"), [("profile", "--trace"), ("profile", "--html"), ("run", "--output"), ("explain", "--html")]
+)
+def test_a_folder_to_write_to_is_looked_for_before_the_work(
+    command: Command, tmp_path: Path, action: str, option: str
+) -> None:
+    (tmp_path / "m.onnx").write_text("no model")  # an error of the work
+    texts = "/none: no such directory", f"choose another {option}"
+    assert_refused(command(action, tmp_path / "m.onnx", option, "/none/x"), *texts)
 
 
 @pytest.mark.parametrize("in_process", [[], ["--in-process"]])

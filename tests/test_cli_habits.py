@@ -106,6 +106,11 @@ def test_a_folder_stands_for_the_model_in_it(command: Command, small_model: Path
     assert command("run", ".", "--compare", "ort").returncode == 0
 
 
+def test_files_written_beside_a_result_are_named(command: Command, program: Path) -> None:
+    assert command("inspect", program, "--html", "p.html").stdout.endswith("\n\nWritten: p.html\n")
+    json.loads(command("inspect", program, "--html", "p.html", "--json").stdout)
+
+
 def test_pipes_get_no_colours_and_no_folded_lines(command: Command, small_model: Path) -> None:
     done = command("explain", small_model, env={"COLUMNS": "40"})
     assert "\x1b" not in done.stdout + done.stderr

@@ -105,7 +105,7 @@ def test_engines_are_listed_when_the_preferred_one_is_unknown() -> None:
             {"plugin_mode": "absolute"},
             r"plugin_mode = 'absolute': expected folders or files of engine plugins.*name them with plugin_dirs",
         ),
-        ({"knobs": {"TILE": 64}}, r"knobs are set for one engine: name it with the option 'engine'"),
+        ({"knobs": {"TILE": 64}}, r"knobs are set for one engine, and none is named"),
         (
             {"engine": "HOST_ROWWISE_ENGINE", "knobs": ["TILE=64"]},
             r"knobs: bad value: expected a dict {\"NAME\": value}, got \['TILE=64'\]",

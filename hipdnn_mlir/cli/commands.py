@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hipdnn_mlir_runtime import _runtime
 from hipdnn_mlir_runtime.cli.command import Argument, Command, Result
 from hipdnn_mlir_runtime.cli.main import show
-from hipdnn_mlir_runtime.cli.needs import is_program
+from hipdnn_mlir_runtime.cli.needs import check_folder, is_program
 from hipdnn_mlir_runtime.cli.options import same_options, session_options
 from hipdnn_mlir_runtime.cli.progress import working
 from hipdnn_mlir_runtime.cli.tables import folded, line_width
@@ -63,6 +63,7 @@ def explain(given: SimpleNamespace) -> int:
     """Show which nodes form which graph on which engine, and why others are left out."""
     from ..report.explain_text import comparison_lines, explanation_lines
 
+    check_folder(given.html, "--html")
     targets = given.target or ["host"]
     if len(targets) > 1 and given.plans:
         raise ModelError("plans are asked of one library", where="--plans", hint="give one --target")
@@ -211,8 +212,7 @@ def _compile(
     dump_ir: Path | None = None,
 ) -> None:
     """Compile a model to a file, in a child unless told otherwise."""
-    if not output.parent.is_dir():
-        raise ModelError("no such directory", where=str(output.parent), hint="create it, or choose another --output")
+    check_folder(output, "--output")
     request = Request.to_compile(
         model,
         output,

@@ -319,7 +319,7 @@ def test_keys_of_a_model_that_stays_on_the_cpu_are_none(tmp_path: Path, command:
 @pytest.mark.parametrize(
     ("arguments", "env", "text"),
     [
-        (["no.onnx"], {}, "no.onnx: No such file or directory"),
+        (["no.onnx"], {}, "no.onnx: no such file"),
         (["{model}", "--target", "sm_1"], {}, "unknown target 'sm_1': expected one of host,"),
         (["{model}"], {"HIPDNN_MLIR_EXTENSIONS": "some_module"}, "HIPDNN_MLIR_EXTENSIONS is set"),
     ],

@@ -40,7 +40,6 @@ def key_report(given: SimpleNamespace) -> dict[str, Any]:
         message = "ONNX Runtime is not installed, and it decides what a key is made of"
         raise ModelError(message, hint="pip install onnxruntime") from error
     folder = folder_of(given)
-    given.model.stat()  # for the error that others give
     options = ort.SessionOptions()
     options.log_severity_level = 2 if given.verbose else 4
     _override(ort, options, given.model, given.shapes)

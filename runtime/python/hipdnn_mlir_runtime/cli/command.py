@@ -39,10 +39,13 @@ class Argument:
         """Return the path to use for a given one.
 
         Raises:
-            ModelError: The command has no use for it, or it is a folder with no such file, or with several.
+            ModelError: The command has no use for it, it is not there, or it is a folder with no such file or with several.
         """
         if not (self.patterns and path.is_dir()):
-            return self.check(path)
+            path = self.check(path)
+            if self.patterns and not path.exists():
+                raise ModelError("no such file", where=str(path), hint="check the path")
+            return path
         found = sorted(file for pattern in self.patterns for file in path.glob(pattern))
         if len(found) != 1:
             none = f"it holds no {' or '.join(pattern[1:] for pattern in self.patterns)} file"
