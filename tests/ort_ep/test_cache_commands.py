@@ -90,7 +90,8 @@ def test_list_tells_kinds_sizes_and_what_programs_are(
     assert f"{len(data['entries'])} entries" in lines[0]
     (line,) = (line for line in lines if line.startswith(program["key"][:12]))
     assert "program" in line
-    assert f"host: x f32 {shape} -> " in line
+    assert f"{program['content']['model']} for host: x f32 {shape} -> " in line
+    assert re.search(r"\d\d:\d\d [A-Z+-]", line), "a time with its zone"
 
 
 def test_show_tells_all_of_an_entry_and_how_to_inspect_it(
