@@ -40,6 +40,9 @@ def test_run_exits_0_when_outputs_equal_the_reference(command: Command, small_mo
     assert difference["within"]
     assert 0 <= difference["absolute"] < 1e-4
     assert [timing["runs"] for timing in report["timings"].values()] == [3, 3]
+    (output,) = report["outputs"]
+    assert output["min"] <= output["mean"] <= output["max"]
+    assert f"{output['mean']:.6g}" in command("run", small_model).stdout
 
 
 def test_run_exits_1_when_outputs_differ_from_the_reference(command: Command, program: Path, tmp_path: Path) -> None:
@@ -95,7 +98,8 @@ def test_compile_writes_the_ir_of_every_step_when_asked_to(command: Command, sma
     assert result.returncode == 0, result.stderr
     names = sorted(path.name for path in (tmp_path / "ir").iterdir())
     assert len(names) >= 5
-    assert all(name[:2].isdigit() and name.endswith(".mlir") for name in names)
+    assert [int(name.partition("-")[0]) for name in names] == [*range(1, len(names) + 1)]
+    assert all(name.endswith(".mlir") for name in names)
     dumps = [path.read_text() for path in (tmp_path / "ir").iterdir()]
     assert any("hipdnn.graph ins(" in text for text in dumps)
     assert not any("operandSegmentSizes" in text for text in dumps)
@@ -132,6 +136,9 @@ def test_inspect_shows_inputs_steps_and_memory_when_given_a_program(command: Com
     assert sum(executable["steps"] for executable in data["executables"]) == sum(
         step["kind"] == "execute" for step in data["steps"]
     )
+    ran = dict.fromkeys(step["summary"] for step in data["steps"] if step["kind"] == "execute")
+    assert [*dict.fromkeys(row["summary"] for row in data["executables"])] == [*ran]
+    assert len(ran) > 1
     memory = data["memory"]
     assert memory["largest_live_set_bytes"] <= memory["arena_bytes"] <= 1.1 * memory["largest_live_set_bytes"]
     table = command("inspect", program)

@@ -27,9 +27,20 @@ def assert_refused(result: object, *texts: str, code: int = 2) -> None:
     assert not result.stdout
 
 
-@pytest.mark.parametrize("action", ["compile", "run", "explain"])
+@pytest.mark.parametrize("action", ["compile", "run", "explain", "cache key"])
 def test_command_names_the_file_when_it_is_missing(command: Command, action: str) -> None:
-    assert_refused(command(action, "nowhere.onnx"), "nowhere.onnx")
+    assert_refused(command(*action.split(), "nowhere.onnx"), "nowhere.onnx: no such file; check the path")
+
+
+@pytest.mark.parametrize(
+    ("action", "option"), [("profile", "--trace"), ("profile", "--html"), ("run", "--output"), ("explain", "--html")]
+)
+def test_a_folder_to_write_to_is_looked_for_before_the_work(
+    command: Command, tmp_path: Path, action: str, option: str
+) -> None:
+    (tmp_path / "m.onnx").write_text("no model")  # an error of the work
+    texts = "/none: no such directory", f"choose another {option}"
+    assert_refused(command(action, tmp_path / "m.onnx", option, "/none/x"), *texts)
 
 
 @pytest.mark.parametrize("in_process", [[], ["--in-process"]])
@@ -63,12 +74,29 @@ def test_compile_lists_every_reject_when_operations_are_unsupported(command: Com
     x = b.op("Relu", b.op("Bernoulli", b.input("x", [2, 3, 3])))
     path = tmp_path / "unsupported.onnx"
     onnx.save(b.model({b.op("Det", x): [2]}), path)
-    assert_refused(command("compile", path, "-o", "out.hipdnn"), "Bernoulli", "Det")
+    texts = ("unsupported.onnx", "Bernoulli", "Det (torch.aten.linalg_det) at 'Det_0'", "explain' says what would help")
+    assert_refused(command("compile", path, "-o", "out.hipdnn"), *texts)
     assert not list((tmp_path / "work").iterdir())
 
 
 def test_compile_refuses_an_unknown_target_when_asked_for_one(command: Command, small_model: Path) -> None:
     assert_refused(command("compile", small_model, "-o", "out.hipdnn", "--target", "toaster"), "toaster", "host")
+
+
+def test_compile_refuses_an_output_that_is_a_folder(command: Command, small_model: Path, tmp_path: Path) -> None:
+    assert_refused(command("compile", small_model, "-o", tmp_path), f"{tmp_path}: a folder: expected the name of")
+
+
+@pytest.mark.parametrize("action", ["compile", "explain"])
+@pytest.mark.parametrize("is_cycle", [True, False], ids=["cycle", "unsorted"])
+def test_nodes_that_read_what_is_computed_later_are_named(
+    command: Command, tmp_path: Path, action: str, is_cycle: bool
+) -> None:
+    first = onnx.helper.make_node("Add", ["x", "b"], ["a"], name="first")
+    second = onnx.helper.make_node("Relu", ["a" if is_cycle else "x"], ["b"], name="second")
+    x, a = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2]) for name in "xa")
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph([first, second], "g", [x], [a])), tmp_path / "m.onnx")
+    assert_refused(command(action, tmp_path / "m.onnx"), "m.onnx: node 'first' (Add) reads 'b', which is computed only")
 
 
 def test_compile_refuses_an_output_when_its_directory_is_missing(command: Command, small_model: Path) -> None:

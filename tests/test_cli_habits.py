@@ -12,12 +12,14 @@ import sys
 import time
 from pathlib import Path
 
+import onnx
 import pytest
 
 from conftest import Command
 from hipdnn_mlir_runtime.cli import progress, tables
 from hipdnn_mlir_runtime.cli.main import all_commands
 from hipdnn_mlir_runtime.options import options_of
+from models import GraphBuilder
 
 NAMES = [command.name for command in all_commands()]
 
@@ -26,6 +28,16 @@ NAMES = [command.name for command in all_commands()]
 def test_version_names_both_packages(package: str) -> None:
     done = subprocess.run([sys.executable, "-m", package, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == "hipdnn-mlir-runtime 0.1.0, hipdnn-mlir 0.1.0\n"
+
+
+def test_hipdnn_opt_has_a_version_and_suggests_passes() -> None:
+    def said(*arguments: str) -> str:
+        process = [sys.executable, "-m", "hipdnn_mlir.cli.opt", *arguments]
+        done = subprocess.run(process, capture_output=True, text=True, check=False, input="module {}")
+        return done.stdout + done.stderr
+
+    assert said("--version") == "hipdnn-mlir-runtime 0.1.0, hipdnn-mlir 0.1.0\n"
+    assert "'hipdnn-ofload'; did you mean hipdnn-offload? see hipdnn-opt --help" in said("--hipdnn-ofload")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -65,7 +77,11 @@ def test_options_lie_before_or_behind_the_command(command: Command, program: Pat
         (["run", "a.onnx", "b.onnx"], ["b.onnx"]),
         (["compile", "m.onnx", "--target"], ["--target", "expected one argument"]),
         (["inspect", "m.onnx"], ["m.onnx: an ONNX model", "hipdnn-mlir compile m.onnx", "hipdnn-mlir explain m.onnx"]),
-        (["explain", "m.hipdnn"], ["compiled already", "hipdnn-mlir inspect m.hipdnn"]),
+        (["explain", "m.hipdnn"], ["compiled already", "hipdnn-mlir inspect m.hipdnn", "--compare ort --reference MODEL"]),
+        (["explain", "a.onnx", "b.onnx"], ["b.onnx: one word too many: expected explain model; see 'hipdnn-mlir explain --help'"]),
+        (["devices", "0"], ["0: one word too many: expected devices;"]),
+        (["verify", "m.onnx", "--tolerance", "-1"], ["--tolerance: bad value: expected a number from 0, got '-1'"]),
+        (["bench", "m.onnx", "--duration", "inf"], ["--duration: bad value: expected a number from 0, got 'inf'"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )  # fmt: skip
@@ -84,6 +100,17 @@ def test_a_folder_stands_for_the_model_in_it(command: Command, small_model: Path
     assert (work / "a.hipdnn").is_file()
     shutil.copy(small_model, work / "b.onnx")
     assert "name one of a.onnx, b.onnx" in command("compile", ".").stderr
+    assert "name one of a.hipdnn, a.onnx, b.onnx" in command("run", ".").stderr
+    done = command("inspect", ".", "--json")
+    assert json.loads(done.stdout) == json.loads(command("inspect", "a.hipdnn", "--json").stdout)
+    (work / "a.hipdnn").unlink()
+    (work / "b.onnx").unlink()
+    assert command("run", ".", "--compare", "ort").returncode == 0
+
+
+def test_files_written_beside_a_result_are_named(command: Command, program: Path) -> None:
+    assert command("inspect", program, "--html", "p.html").stdout.endswith("\n\nWritten: p.html\n")
+    json.loads(command("inspect", program, "--html", "p.html", "--json").stdout)
 
 
 def test_pipes_get_no_colours_and_no_folded_lines(command: Command, small_model: Path) -> None:
@@ -121,6 +148,31 @@ def test_terminals_get_colours_and_folded_columns(program: Path) -> None:
     assert "\x1b[1m" in shown
     assert max(len(line) for line in shown.splitlines()) <= 100 + len("\x1b[1m\x1b[0m")
     assert "\x1b" not in on_a_terminal("inspect", program, env={"COLUMNS": "100", "NO_COLOR": "1"})
+
+
+def test_what_explain_and_profile_print_fits_a_terminal(tmp_path: Path) -> None:
+    b = GraphBuilder("m")
+    x = b.op("Relu", b.op("MatMul", b.input("x", [2, 3, 3]), b.normal([3, 3], 0.1)))
+    onnx.save(b.model({b.op("Det", x): [2], b.op("Relu", x): [2, 3, 3]}), tmp_path / "m.onnx")
+    for target in ("--target=host", "--target=gfx942"), ("--target=host",):
+        shown = on_a_terminal("explain", "-q", tmp_path / "m.onnx", *target, env={"COLUMNS": "72"})
+        assert max(map(len, shown.splitlines())) <= 72
+        assert "(torch.aten.linalg_det)" in shown or len(target) == 2
+    onnx.save(b.model({b.op("Relu", x): [2, 3, 3]}), tmp_path / "m.onnx")
+    shown = on_a_terminal("profile", "-q", tmp_path / "m.onnx", env={"COLUMNS": "110"})
+    assert max(map(len, shown.splitlines())) <= 110
+
+
+def test_a_table_folds_its_widest_columns_and_words_where_nothing_else_helps() -> None:
+    rows = [("word " * 8, 123456789, "a_long_identifier " * 2)]
+    folded = tables.aligned(("a", "b", "c"), rows, right=["b"], line=51)
+    assert folded[1:] == [
+        "word word word word  123456789  a_long_identifier",
+        "word word word word             a_long_identifier",
+    ]
+    narrow = tables.aligned(("a", "b", "c"), rows, right=["b"], line=38)
+    assert max(map(len, narrow)) <= 38
+    assert "a_long_ident" in narrow[1]
 
 
 def test_columns_of_a_table_are_aligned() -> None:

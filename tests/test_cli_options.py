@@ -85,7 +85,7 @@ def observe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         told = [repeat, *(float(array.sum()) for array in feeds.values())]
         return SimpleNamespace(
             steps=found.steps,
-            lines=lambda sort: [f"{sort} {told}"],
+            lines=lambda sort, line: [f"{sort} {told}"],
             to_dict=lambda: {"told": told},
             write_trace=lambda path: path.write_text("{}"),
         )
@@ -204,7 +204,10 @@ def test_all_options_without_effect_are_named(observe: Observe) -> None:
         (["run", "m.onnx", "--shape", "x=1x512", "--shape", "x=2x512"], "--shape: two values for 'x'"),
         (["run", "m.hipdnn", "--engine", "E", "--knob", "A=1", "--knob", "A=2"], "--knob: two values for 'A'"),
         (["run", "m.hipdnn", "--shape", "x=?,512"], "--shape: a program runs with numbers for its dimensions: expected numbers, got '?'"),
-        (["devices", "--plugin-dir", "plugins"], "plugin_dirs: no port here loads plugins; port 'hip': cannot open"),
+        (["run", "m.hipdnn", "--policy", "FIRST"], "--policy: the hipDNN library of port 'host'"),
+        (["run", "m.hipdnn", "--plugin-dir", "/none"], "--plugin-dir: '/none' does not exist"),
+        (["run", "m.hipdnn", "--device", "3"], "device 3 does not exist: 1 found, numbered from 0"),
+        (["devices", "--plugin-dir", "plugins"], "--plugin-dir: no port here loads plugins; port 'hip': cannot open"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )  # fmt: skip

@@ -83,6 +83,30 @@ def test_doctor_finds_a_cache_that_is_not_to_be_trusted(command: Command, tmp_pa
     assert f"{folder}: everyone may write to it" in done.stdout
 
 
+def test_doctor_finds_a_cache_that_cannot_be_made(command: Command) -> None:
+    done = command("doctor", "--json", env={"XDG_CACHE_HOME": "/proc/nope"})
+    findings = [f for f in json.loads(done.stdout)["findings"] if (f["topic"], f["status"]) == ("cache", "problem")]
+    assert done.returncode == 1
+    assert [finding["text"][:27] for finding in findings] == ["/proc cannot be written (No"]
+
+
+def test_doctor_finds_extensions_that_cannot_be_imported(command: Command) -> None:
+    done = command("doctor", "--json", env={"HIPDNN_MLIR_EXTENSIONS": "no_such_module"})
+    (finding,) = [f for f in json.loads(done.stdout)["findings"] if f["topic"] == "extensions"]
+    assert (done.returncode, finding["status"]) == (1, "problem")
+    assert "no_such_module" in finding["text"]
+    assert "HIPDNN_MLIR_EXTENSIONS" in finding["fix"]
+
+
+def test_doctor_tells_what_to_do_apart_from_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = "cannot open libx.so (libx.so: no such file; /lib/libx.so: no such file); install x"
+    rows = [doctor.DeviceInfo("hip", problem=problem), doctor.DeviceInfo("cuda", problem="a (b; c)")]
+    monkeypatch.setattr(doctor, "list_devices", lambda: rows)
+    found = [(f.text, f.fix) for f in doctor.diagnose().findings if f.topic in ("hip", "cuda")]
+    assert found[:1] == [("cannot open libx.so (libx.so: no such file; /lib/libx.so: no such file)", "install x")]
+    assert ("a (b; c)", "") in found
+
+
 def test_doctor_says_how_many_cpus_a_container_gets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_read", lambda path: "50000 100000\n" if path.endswith("cpu.max") else "")
     (finding,) = [f for f in doctor.diagnose().findings if f.fix.startswith("--threads")]

@@ -105,7 +105,7 @@ def test_engines_are_listed_when_the_preferred_one_is_unknown() -> None:
             {"plugin_mode": "absolute"},
             r"plugin_mode = 'absolute': expected folders or files of engine plugins.*name them with plugin_dirs",
         ),
-        ({"knobs": {"TILE": 64}}, r"knobs are set for one engine: name it with the option 'engine'"),
+        ({"knobs": {"TILE": 64}}, r"knobs are set for one engine, and none is named"),
         (
             {"engine": "HOST_ROWWISE_ENGINE", "knobs": ["TILE=64"]},
             r"knobs: bad value: expected a dict {\"NAME\": value}, got \['TILE=64'\]",
@@ -199,7 +199,7 @@ def test_the_library_s_lines_reach_python_s_log_when_somebody_looks(
     with caplog.at_level(logging.INFO, "hipdnn_mlir.hipdnn"):
         afresh(relu_of_sum(SHAPE))
     lines = [record.message for record in caplog.records if record.name == "hipdnn_mlir.hipdnn"]
-    assert any("plan for graph" in line and "rowwise" in line for line in lines), lines
+    assert any("plan for a graph of" in line and "rowwise" in line for line in lines), lines
 
 
 def test_devices_are_listed_with_engines_or_a_reason() -> None:

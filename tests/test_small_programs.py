@@ -169,7 +169,7 @@ REJECTED = [
         "attribute",
     ),
     ("(float[4,3] x, float[4] s) => (float[8,6] y) { y = Resize(x, , s) }", "Resize", "operand"),
-    ("(double[4,4] x) => (double[4,4] y) { y = MatMul(x, x) }", "torch.aten.matmul", "dtype"),
+    ("(double[4,4] x) => (double[4,4] y) { y = MatMul(x, x) }", "MatMul (torch.aten.matmul)", "dtype"),
 ]
 
 

@@ -67,7 +67,7 @@ def show_steps(session: hipdnn_mlir.Session, images: Images, most: int) -> None:
     rows, total_us = found.steps, found.steps_sum_us
     title = f"{len(rows)} steps, {total_us / 1e3:.2f} ms"
     if len(rows) > most:
-        title += f"; the {most} longest"
+        title += f"; the {most} longest, in the order of a run"
     slowest = sorted(rows, key=lambda row: -row.time.median_us)[:most]
     cells = [
         (row.name, row.engine, f"{row.time.median_us:.0f}", f"{row.share:.0%}", row.operations or "copy")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hipdnn_mlir_runtime.cli.arrays import OutputError
-from hipdnn_mlir_runtime.cli.tables import emphasized
+from hipdnn_mlir_runtime.cli.tables import emphasized, folded
 
 
 @dataclass(frozen=True)
@@ -121,9 +121,9 @@ class Bisection:
             "reproducer": None if self.reproducer is None else self.reproducer.to_dict(),
         }
 
-    def __str__(self) -> str:
+    def __str__(self) -> str:  # the replay's command is to be copied in one line
         title = emphasized(f"step by step, precision '{self.precision}'")
-        return "\n".join([title, *self._summary(), *self._notes(), *self._replay()])
+        return "\n".join([title, *map(folded, [*self._summary(), *self._notes()]), *self._replay()])
 
     def _summary(self) -> list[str]:
         first = self.first_beyond

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 from hipdnn_mlir_runtime import _runtime
 from hipdnn_mlir_runtime.cli.command import Argument, Command, Result
 from hipdnn_mlir_runtime.cli.main import show
-from hipdnn_mlir_runtime.cli.needs import is_program
+from hipdnn_mlir_runtime.cli.needs import check_folder, is_program
 from hipdnn_mlir_runtime.cli.options import same_options, session_options
 from hipdnn_mlir_runtime.cli.progress import working
+from hipdnn_mlir_runtime.cli.tables import folded, line_width
 from hipdnn_mlir_runtime.errors import ModelError, RefusedPlan
 from hipdnn_mlir_runtime.precision import UNCHANGED, Precision
-from hipdnn_mlir_runtime.pytorch import SUFFIX, is_exported
+from hipdnn_mlir_runtime.pytorch import is_exported
 from hipdnn_mlir_runtime.session.recovery import recovered
 
 from ..service.child import perform_in_child
@@ -52,7 +53,7 @@ def compile_(given: SimpleNamespace) -> int:
             f"dimension '{name}' accepts only its buckets, since padding would change results: {reason}"
             for name, reason in data["exact"].items()
         )
-        return "\n".join([head, *exact])
+        return "\n".join(map(folded, [head, *exact]))
 
     show(given, lambda: {"output": str(output), "bytes": size, "elapsed_s": elapsed_s, **data}, text)
     return 0
@@ -62,6 +63,7 @@ def explain(given: SimpleNamespace) -> int:
     """Show which nodes form which graph on which engine, and why others are left out."""
     from ..report.explain_text import comparison_lines, explanation_lines
 
+    check_folder(given.html, "--html")
     targets = given.target or ["host"]
     if len(targets) > 1 and given.plans:
         raise ModelError("plans are asked of one library", where="--plans", hint="give one --target")
@@ -80,7 +82,7 @@ def explain(given: SimpleNamespace) -> int:
 
         write_text(given.html, explanation_html(given.model.stem, data))
     lines = comparison_lines if request.targets else explanation_lines
-    show(given, lambda: data, lambda: "\n".join(lines(data)))
+    show(given, lambda: data, lambda: "\n".join(lines(data, line_width())))
     return 0
 
 
@@ -144,6 +146,17 @@ def _bisected(given: SimpleNamespace, report: Verification, programs: Mapping[st
         ).bisect()
 
 
+def load_extensions(names: Sequence[str] = ()) -> None:
+    """Import extensions, those of the environment and the given ones.
+
+    Raises:
+        HipdnnMlirError: one cannot be imported.
+    """
+    from ..extension import load_extensions as load
+
+    load(names)
+
+
 def with_program(given: SimpleNamespace, use: Callable[[Path], Result]) -> Result:
     """Compile a model to a file that is there while it is used; again without graphs that the library turns out to refuse."""
     from hipdnn_mlir_runtime.cli import execution
@@ -199,8 +212,7 @@ def _compile(
     dump_ir: Path | None = None,
 ) -> None:
     """Compile a model to a file, in a child unless told otherwise."""
-    if not output.parent.is_dir():
-        raise ModelError("no such directory", where=str(output.parent), hint="create it, or choose another --output")
+    check_folder(output, "--output")
     request = Request.to_compile(
         model,
         output,
@@ -217,8 +229,6 @@ def _compile(
 def _perform(request: Request, title: str, given: SimpleNamespace) -> dict[str, Any]:
     """Perform a request here or in a child; on a terminal, a line shows what goes on."""
     if given.extensions:
-        from ..extension import load_extensions
-
         load_extensions(given.extensions)
     with working(title, quiet=given.quiet) as progress:
         if given.in_process:
@@ -228,15 +238,11 @@ def _perform(request: Request, title: str, given: SimpleNamespace) -> dict[str, 
 
 def _model_path(path: Path) -> Path:
     if is_program(path):
-        hint = f"hipdnn-mlir inspect {path} shows what it holds"
+        hint = (
+            f"hipdnn-mlir inspect {path} shows what it holds, run --compare ort --reference MODEL compares its outputs"
+        )
         raise ModelError("a program file, compiled already", where=str(path), hint=hint)
-    if not path.is_dir():
-        return path
-    models = sorted([*path.glob("*.onnx"), *path.glob(f"*{SUFFIX}")])
-    if len(models) == 1:
-        return models[0]
-    hint = f"name one of {', '.join(model.name for model in models)}" if models else "it holds no .onnx or .pt2 file"
-    raise ModelError("a folder", where=str(path), hint=hint)
+    return path
 
 
 _MODEL = Argument("model", "ONNX or .pt2 file, or a folder that holds one.", ("*.onnx", "*.pt2"), _model_path)

@@ -9,6 +9,7 @@ from pathlib import Path
 from torch_mlir import ir
 from torch_mlir.passmanager import PassManager
 
+from hipdnn_mlir_runtime.cli.parser import versions
 from hipdnn_mlir_runtime.errors import HipdnnMlirError, PassError, UnsupportedError
 
 from ..extension import load_extensions
@@ -72,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser.add_argument("--version", action="version", version=versions())
     parser.add_argument("file", nargs="?", default="-", help="input, - for standard input")
     parser.add_argument("-o", dest="output", help="output; standard output by default, and for -")
     parser.add_argument(

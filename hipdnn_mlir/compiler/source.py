@@ -1,6 +1,7 @@
 """A model as the compiler reads it, whatever it is written in."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -14,7 +15,7 @@ from ..dynamic.solver import Solver
 from ..frontend.dim_names import separated
 from ..frontend.index_ranges import Range, index_ranges
 from ..frontend.model_file import ModelFile, is_compiled_ahead, read_model
-from ..frontend.prepare import Slim, slim_models
+from ..frontend.prepare import Slim, name_nodes, slim_models
 from ..frontend.sizes.input_sizes import input_sizes
 from ..frontend.sizes.known_sizes import check_sizes, slice_facts, tell_sizes, top_k_facts, window_facts
 from ..frontend.sizes.samples import Samples, samples_for
@@ -118,8 +119,14 @@ class OnnxSource:
         """Nothing: inputs and outputs are tensors."""
 
     def located(self, error: UnsupportedError) -> UnsupportedError:
-        """The error as it is: it names nodes of the model."""
-        return error
+        """The error with the file, and with operators as the model writes them."""
+        graph = onnx.GraphProto(node=self.proto.graph.node)
+        name_nodes(graph)
+        operators = {node.name: node.op_type for node in graph.node}
+        rejects = [
+            replace(reject, op=as_written(reject.op, reject.node.split("+"), operators)) for reject in error.rejects
+        ]
+        return UnsupportedError(rejects, target=error.target, where=self._where, hint=error.hint)
 
     def sizes(self, shapes: Shapes) -> InputSizes:
         """As `input_sizes`."""
@@ -170,3 +177,9 @@ def as_source(
         external: of an ONNX model: as for `slim_models`.
     """
     return OnnxSource(model, where, external) if isinstance(model, onnx.ModelProto) else model
+
+
+def as_written(op: str, nodes: Iterable[str], operators: Mapping[str, str]) -> str:
+    """The operators of a model's nodes, followed by the op that they became where that has another name."""
+    written = dict.fromkeys(operators[node] for node in nodes if node in operators)
+    return op if not written or op.removeprefix("torch.") in written else f"{', '.join(written)} ({op})"

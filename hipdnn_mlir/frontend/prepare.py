@@ -69,6 +69,7 @@ def slim_models(
     """
     _check_initializers(model.graph, external or {}, where)
     _check_outputs(model.graph, where)
+    _check_order(model.graph, where)
     prepared = each_sample(lambda shapes: _without_weights(model, shapes, external or {}, where), points)
     try:
         for slim, _ in prepared:
@@ -237,6 +238,18 @@ def _check_initializers(graph: onnx.GraphProto, external: Mapping[str, Array], w
             numpy_helper.to_array(tensor)
         except (KeyError, TypeError, ValueError) as error:
             raise ModelError(f"initializer {tensor.name!r} is broken: {error}", where=where, hint=hint) from error
+
+
+def _check_order(graph: onnx.GraphProto, where: str) -> None:
+    """No node reads what it or a later one computes."""
+    later = {name for node in graph.node for name in node.output if name}
+    for node in graph.node:
+        name = next((name for name in node.input if name in later), None)
+        if name is not None:
+            message = f"node {node.name!r} ({node.op_type}) reads {name!r}, which is computed only after it"
+            hint = "sort the nodes; where one depends on its own result, export the model again"
+            raise ModelError(message, where=where, expected="nodes in the order in which they run", hint=hint)
+        later.difference_update(node.output)
 
 
 def _check_outputs(graph: onnx.GraphProto, where: str) -> None:

@@ -1,5 +1,6 @@
 """The ordered list of passes, a reason per step, and the manager that runs any pipeline of ours and MLIR's."""
 
+import itertools
 import logging
 import re
 import time
@@ -11,7 +12,7 @@ from typing import Literal
 from torch_mlir import ir
 from torch_mlir.passmanager import PassManager
 
-from hipdnn_mlir_runtime.errors import HipdnnMlirError, PassError
+from hipdnn_mlir_runtime.errors import HipdnnMlirError, PassError, meant
 from hipdnn_mlir_runtime.precision import TF32, UNCHANGED
 
 from ..ir.assembly import module_text
@@ -201,9 +202,8 @@ def _add(manager: PassManager, element: str, defaults: Mapping[str, str]) -> Non
     try:
         manager.add(element)
     except ValueError as error:
-        raise HipdnnMlirError(
-            f"unknown pass or option in {element!r}", hint="see hipdnn-opt --help for the list"
-        ) from error
+        hint = f"{meant(name, [*PASSES, *PIPELINES])} see hipdnn-opt --help for the list".lstrip()
+        raise HipdnnMlirError(f"unknown pass or option in {element!r}", hint=hint) from error
 
 
 def _looking(look: Look, when: When, element: str) -> Callable[[ir.Operation, object], None]:
@@ -230,6 +230,7 @@ class Runner:
             "refused": ",".join(sorted(refused)),
         }
         self._dump_ir = dump_ir
+        self._numbers = itertools.count(1)
         self.elapsed_ms: dict[str, float] = {}
 
     def sibling(self) -> "Runner":
@@ -280,7 +281,7 @@ class Runner:
         if self._dump_ir is None:
             return
         self._dump_ir.mkdir(parents=True, exist_ok=True)
-        path = self._dump_ir / f"{len(self.elapsed_ms):02d}-{step.name}.mlir"
+        path = self._dump_ir / f"{next(self._numbers):02d}-{step.name}.mlir"
         path.write_text(module_text(module, large_elements_limit=16))
         logger.info("wrote %s", path)
 

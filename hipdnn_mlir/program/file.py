@@ -37,6 +37,8 @@ def write(path: Path, program: ProgramModel, weights: Mapping[str, Array]) -> No
     Raises:
         HipdnnMlirError: the destination cannot be written.
     """
+    if path.is_dir():
+        raise HipdnnMlirError("a folder", where=str(path), expected="the name of the file to write")
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:

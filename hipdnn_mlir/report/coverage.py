@@ -1,12 +1,13 @@
 """How much of a model runs on hipDNN graphs: where each node is, shares of all, and what is left out by reason."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from hipdnn_mlir_runtime.errors import Reject
 
+from ..compiler.source import as_written
 from .advice import advice
 from .nodes import ModelNodes
 
@@ -155,14 +156,17 @@ def group_rejects(
         names = list(dict.fromkeys(member.node for member in members if member.node))
         told = advice(members[0], takers, symbols, new_operator=nodes.new_operator)
         parts = [part for name in names for part in name.split("+")]
-        written = dict.fromkeys(nodes.operators[part] for part in parts if part in nodes.operators)
         lines = [line for part in parts if (line := nodes.lines.get(part))]
         made.append(
-            RejectGroup(op, rule, reason, _as_written(op, written), names, takers, told, list(dict.fromkeys(lines)))
+            RejectGroup(
+                op,
+                rule,
+                reason,
+                as_written(op, parts, nodes.operators),
+                names,
+                takers,
+                told,
+                list(dict.fromkeys(lines)),
+            )
         )
     return sorted(made, key=lambda group: -len(group.nodes))
-
-
-def _as_written(op: str, operators: Collection[str]) -> str:
-    """The operators of a model, followed by the op that they became where that has another name."""
-    return op if not operators or op.removeprefix("torch.") in operators else f"{', '.join(operators)} ({op})"

@@ -8,26 +8,29 @@ from hipdnn_mlir_runtime.tables import aligned
 
 SHOWN_NODES = 3
 _WIDEST = 60
+_LINE = 120
+"""Characters of a line of prose where that of the terminal is not known."""
 
 
-def explanation_lines(data: Mapping[str, Any]) -> list[str]:
+def explanation_lines(data: Mapping[str, Any], line: int | None = None) -> list[str]:
     """Coverage, then what is left out by reason, then graphs and kernels.
 
     Args:
         data: `Explanation.to_dict()`.
+        line: characters of a line, for which columns are folded; None for any length.
     """
-    lines = coverage_lines(data["coverage"], data["target"]) if data["coverage"] else []
+    lines = _wrapped(line, _coverage(data["coverage"], data["target"])) if data["coverage"] else []
     if data["no_program"]:
-        lines += ["", *_wrapped(f"Every node has a place, and there is no program: {data['no_program']}")]
+        lines += ["", *_wrapped(line, f"Every node has a place, and there is no program: {data['no_program']}")]
         if data["conflicting_dimensions"]:
             tried = " or ".join(f"--shape {name}=SIZE" for name in data["conflicting_dimensions"])
-            lines += _wrapped(f"With {tried} there is one.")
+            lines += _wrapped(line, f"With {tried} there is one.")
     elif not data["rejects"]:
         lines += ["Every node has a place."]
-    lines += _rejected(data["reject_groups"])
-    lines += _refused(data["refused"])
+    lines += _rejected(line, data["reject_groups"])
+    lines += _refused(line, data["refused"])
     if data["plans_not_asked"]:
-        lines += ["", *_wrapped(f"Plans were not asked for: {data['plans_not_asked']}.")]
+        lines += ["", *_wrapped(line, f"Plans were not asked for: {data['plans_not_asked']}.")]
     regions = [*data["graphs"], *data["launches"]]
     if regions:
         counted = f"{_count(data['graphs'], 'graph')}, {_count(data['launches'], 'kernel')}"
@@ -35,14 +38,14 @@ def explanation_lines(data: Mapping[str, Any]) -> list[str]:
             [str(region[key]) for key in ("name", "engine", "summary")] + [_names(region["nodes"])]
             for region in regions
         ]
-        lines += ["", f"{counted}:", *_table(["name", "engine", "operations", "nodes"], rows)]
+        lines += ["", f"{counted}:", *_table(line, ["name", "engine", "operations", "nodes"], rows)]
     if data["samples"]:
         sizes = ", ".join(f"{name} = {size}" for name, size in data["samples"].items())
-        lines += ["", *_wrapped(f"Dynamic dimensions are shown at {sizes}.")]
+        lines += ["", *_wrapped(line, f"Dynamic dimensions are shown at {sizes}.")]
     return lines
 
 
-def coverage_lines(found: Mapping[str, Any], target: str) -> list[str]:
+def _coverage(found: Mapping[str, Any], target: str) -> str:
     """One or two sentences: how much of a model runs on hipDNN graphs.
 
     Args:
@@ -51,19 +54,19 @@ def coverage_lines(found: Mapping[str, Any], target: str) -> list[str]:
     """
     work = found["flops_percent"]
     share = "" if work is None else f", with {work:.0f} % of the FLOPs of convolutions and matmuls"
-    line = (
+    return (
         f"Target {target}: {found['graph']} of {found['nodes']} nodes on hipDNN graphs "
         f"({found['percent']:.0f} % of those that run{share}), {found['kernel']} in kernels, "
         f"{found['moved']} views or copies, {found['folded']} folded away, {found['left_out']} left out."
     )
-    return _wrapped(line)
 
 
-def comparison_lines(data: Mapping[str, Any]) -> list[str]:
+def comparison_lines(data: Mapping[str, Any], line: int | None = None) -> list[str]:
     """A table with a column for each target: coverage, then a row for nodes of one operator that fare alike.
 
     Args:
         data: `TargetComparison.to_dict()`.
+        line: as for `explanation_lines`.
     """
     targets = data["targets"]
     shares = [[str(name), *(_share(data["coverage"][target], name) for target in targets)] for name in _SHARES]
@@ -73,10 +76,10 @@ def comparison_lines(data: Mapping[str, Any]) -> list[str]:
     ]
     failed = [f"{target}: {reason}" for target, reason in data["failed"].items()]
     return [
-        *_table(["", *targets], shares),
+        *_table(line, ["", *targets], shares),
         "",
-        *_table(["operator", "count", *targets, "nodes"], rows),
-        *(["", *(line for text in failed for line in _wrapped(text))] if failed else []),
+        *_table(line, ["operator", "count", *targets, "nodes"], rows),
+        *(["", *(line for text in failed for line in _wrapped(line, text))] if failed else []),
     ]
 
 
@@ -94,7 +97,7 @@ def _share(found: Mapping[str, Any], name: str) -> str:
     return "-" if value is None else f"{value:.0f}"
 
 
-def _rejected(groups: Sequence[Mapping[str, Any]]) -> list[str]:
+def _rejected(line: int | None, groups: Sequence[Mapping[str, Any]]) -> list[str]:
     if not groups:
         return []
     columns = ["count", "operator", "reason", "what would help", "nodes", "lines"]
@@ -109,19 +112,19 @@ def _rejected(groups: Sequence[Mapping[str, Any]]) -> list[str]:
         ]
         for group in groups
     ]
-    return ["", "Left out:", *_table(columns, rows)]
+    return ["", "Left out:", *_table(line, columns, rows)]
 
 
-def _refused(plans: Sequence[Mapping[str, Any]]) -> list[str]:
+def _refused(line: int | None, plans: Sequence[Mapping[str, Any]]) -> list[str]:
     if not plans:
         return []
     rows = [[plan["summary"], plan["nodes"], plan["reason"], ", ".join(plan["became"])] for plan in plans]
-    return ["", "Refused by the library:", *_table(["operations", "nodes", "reason", "became"], rows)]
+    return ["", "Refused by the library:", *_table(line, ["operations", "nodes", "reason", "became"], rows)]
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def _table(line: int | None, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of a table; cells that are too wide go on in the next line."""
-    return aligned(columns, rows, widest=_WIDEST)
+    return aligned(columns, rows, widest=_WIDEST, line=line)
 
 
 def _names(nodes: Sequence[str]) -> str:
@@ -133,5 +136,5 @@ def _count(things: Sequence[object], name: str) -> str:
     return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"
 
 
-def _wrapped(text: str) -> list[str]:
-    return wrap(text, 120, break_long_words=False, break_on_hyphens=False)
+def _wrapped(line: int | None, text: str) -> list[str]:
+    return wrap(text, line or _LINE, break_long_words=False, break_on_hyphens=False)

@@ -294,7 +294,7 @@ class UnsupportedError(HipdnnMlirError):
         *,
         target: str = "host",
         where: str | None = None,
-        hint: str | None = "replace or remove them, or see 'hipdnn-mlir explain' for the placement of the rest",
+        hint: str | None = "'hipdnn-mlir explain' says what would help, and where the rest runs",
     ) -> None:
         self.rejects = tuple(dict.fromkeys(rejects))  # a model with dynamic dimensions is refused once per sample
         self.target = target

@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Collection, Sequence
 
 _GAP = "  "
-_LEAST_FOLDED = 30
-"""Characters below which a last column is not folded: it would be a column of syllables."""
+_LEAST_FOLDED = 12
+"""Characters below which no column is folded: it would be a column of syllables."""
 
 
 def aligned(
@@ -25,18 +25,17 @@ def aligned(
         rows: A value for each column; shown by ``str``.
         right: Columns of numbers, which end at the same place.
         widest: Characters beyond which a value goes on in the next line.
-        line: Characters of a line, for which the last column is folded.
+        line: Characters of a line, for which the widest columns are folded, those of numbers excepted.
     """
     texts = [[" ".join(str(value).split()) for value in row] for row in rows]
     kept = [index for index in range(len(columns)) if not rows or any(row[index] for row in texts)]
     names = [columns[index] for index in kept]
-    cells = [[_folded(row[index], widest) for index in kept] for row in texts]
-    if line is not None and kept:
-        left = sum(width + len(_GAP) for width in _widths(names, cells)[:-1])
-        if line - left >= _LEAST_FOLDED:
-            cells = [[*row[:-1], _folded(" ".join(row[-1]), line - left)] for row in cells]
-    widths = _widths(names, cells)
     is_right = [name in right for name in names]
+    cells = [[_folded(row[index], widest) for index in kept] for row in texts]
+    if line is not None:
+        fitting = _fitting(names, cells, is_right, line - len(_GAP) * (len(kept) - 1))
+        cells = [[_folded(row[index], width) for index, width in zip(kept, fitting, strict=True)] for row in texts]
+    widths = _widths(names, cells)
     lines = [_line(names, widths, is_right)] if any(columns) else []
     for row in cells:
         height = max(map(len, row))
@@ -47,6 +46,22 @@ def aligned(
 
 def _folded(text: str, width: int | None) -> list[str]:
     return (textwrap.wrap(text, width, break_on_hyphens=False) if width else []) or [text]
+
+
+def _fitting(
+    names: Sequence[str], cells: Sequence[Sequence[Sequence[str]]], is_right: Sequence[bool], line: int
+) -> list[int]:
+    """Return widths with which columns fit into a line, if any: the widest gives way first, words are broken where nothing else helps."""
+    widths = _widths(names, cells)
+    words = _widths(names, [[" ".join(cell).split() for cell in row] for row in cells])
+    for longest in (words, [0] * len(names)):
+        least = [max(_LEAST_FOLDED, len(name), word) for name, word in zip(names, longest, strict=True)]
+        while sum(widths) > line:
+            wide = [i for i, width in enumerate(widths) if width > least[i] and not is_right[i]]
+            if not wide:
+                break
+            widths[max(wide, key=widths.__getitem__)] -= 1
+    return widths
 
 
 def _widths(names: Sequence[str], cells: Sequence[Sequence[Sequence[str]]]) -> list[int]:

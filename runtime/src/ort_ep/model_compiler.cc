@@ -121,7 +121,7 @@ nlohmann::json ModelCompiler::ask(const nlohmann::json& request, std::span<const
 void ModelCompiler::store(const std::string& key, const char* suffix, std::span<const std::byte> bytes) const {
   if (!cache_) return;
   const std::string problem = cache_->store(key, suffix, bytes);
-  if (!problem.empty()) logger_.warning("compiled programs are not kept: " + problem);
+  if (!problem.empty() && !is_loss_told_.exchange(true)) logger_.warning("compiled programs are not kept: " + problem);
 }
 
 std::optional<PlacedModel> ModelCompiler::find_placed(const std::string& key) const {

@@ -117,6 +117,8 @@ class ModelCompiler {
   /// What the compiler has taken so far, and whether the log has said that this is long.
   mutable std::atomic<std::chrono::steady_clock::duration> waited_{};
   mutable std::atomic<bool> is_told_ = false;
+  /// Whether the log has said that nothing is kept: the reason holds for each program alike.
+  mutable std::atomic<bool> is_loss_told_ = false;
 };
 
 }  // namespace hipdnn_ep

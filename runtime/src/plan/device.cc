@@ -21,7 +21,7 @@ int check_ordinal(const Library& library, int ordinal) {
   check(library.hip(), library.hip().get_device_count(&count), "hipGetDeviceCount");
   if (ordinal < 0 || ordinal >= count) {
     throw DeviceError("port '" + std::string(library.port().name) + "': device " + std::to_string(ordinal) + " does not exist: " +
-                      std::to_string(count) + " found");
+                      std::to_string(count) + " found" + (count > 0 ? ", numbered from 0" : ""));
   }
   return count;
 }
@@ -141,7 +141,7 @@ std::int64_t find_engine(const Port& port, const std::vector<EngineInfo>& engine
 }
 
 void check_knobs(const DeviceOptions& options) {
-  if (!options.knobs.empty() && options.engine.empty()) throw InputError("knobs are set for one engine: name it with the option 'engine'");
+  if (!options.knobs.empty() && options.engine.empty()) throw InputError("knobs are set for one engine, and none is named: name it, too");
 }
 
 std::string line_of(std::string_view name, std::string_view value) { return std::string(name) + "=" + std::string(value) + "\n"; }

@@ -158,7 +158,7 @@ def benchmark(
             _check_results(outputs, other, rtol, atol)
             subjects[other.title] = other.run
     first_dims = {array.shape[0] if array.ndim else 1 for array in feeds.values()}
-    items = first_dims.pop() if len(first_dims) == 1 else 1
+    items = (first_dims.pop() if len(first_dims) == 1 else 1) or 1
     return summarized(measured(subjects, warmup_s, duration_s), items)
 
 

@@ -56,7 +56,7 @@ class Entry:
 
     @property
     def used(self) -> str:
-        """When it was last used, in local time."""
+        """When it was last used, in local time with its difference from UTC."""
         return datetime.fromtimestamp(self.used_s).astimezone().isoformat(" ", "seconds")
 
     def to_dict(self) -> dict[str, Any]:
@@ -106,7 +106,13 @@ def list_report(folder: Path) -> dict[str, Any]:
 def list_text(data: dict[str, Any]) -> str:
     """Return the table of a ``list_report``."""
     rows = [
-        (row["key"][:_SHOWN_DIGITS], row["kind"], bytes_text(row["bytes"]), row["used"][:16], _line(row["content"]))
+        (
+            row["key"][:_SHOWN_DIGITS],
+            row["kind"],
+            bytes_text(row["bytes"]),
+            _shown_time(row["used_s"]),
+            _line(row["content"]),
+        )
         for row in data["entries"]
     ]
     plans = sum(row["bytes"] for row in data["entries"] if Path(row["path"]).parent.name == _PLANS)
@@ -242,13 +248,18 @@ _READERS = {
 }
 
 
+def _shown_time(seconds: float) -> str:
+    """Return a time to the minute, in local time with the zone's name."""
+    return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M %Z")
+
+
 def _line(content: dict[str, Any]) -> str:
     """Return what an entry says, in short."""
     match content:
         case {"damaged": text} | {"summary": text} | {"reason": text}:
             return str(text)
-        case {"target": target, "inputs": inputs, "outputs": outputs, "compiler": compiler}:
-            return f"{target}: {inputs} -> {outputs}; {_cell(compiler)}"
+        case {"target": target, "model": model, "inputs": inputs, "outputs": outputs, "compiler": compiler}:
+            return f"{model} for {target}: {inputs} -> {outputs}; {_cell(compiler)}"
         case {"programs": programs, "nodes": nodes}:
             return f"programs {programs}, nodes {nodes}"
         case {"engine": engine, "time_us": time_us}:

@@ -40,7 +40,6 @@ def key_report(given: SimpleNamespace) -> dict[str, Any]:
         message = "ONNX Runtime is not installed, and it decides what a key is made of"
         raise ModelError(message, hint="pip install onnxruntime") from error
     folder = folder_of(given)
-    given.model.stat()  # for the error that others give
     options = ort.SessionOptions()
     options.log_severity_level = 2 if given.verbose else 4
     _override(ort, options, given.model, given.shapes)
@@ -64,12 +63,12 @@ def key_report(given: SimpleNamespace) -> dict[str, Any]:
 
 def key_text(data: Mapping[str, Any]) -> str:
     """Return a ``key_report`` as a table."""
-    rows = [(row["key"], "kept" if row["is_kept"] else "not there", row["nodes"]) for row in data["programs"]]
+    rows = [(row["key"], row["nodes"], "yes" if row["is_kept"] else "no") for row in data["programs"]]
     if not rows:
         return "no program: the provider takes no node of the model (hipdnn-mlir explain says why)"
     sources = [(name, value) for name, value in data["made_from"].items() if value]
     return (
-        table(f"Programs in {data['directory']}", ("key", "", "nodes"), rows, right=["nodes"])
+        table(f"Programs in {data['directory']}", ("key", "nodes", "kept"), rows, right=["nodes"])
         + "\n\n"
         + table("Made from the model, and from", ("", ""), sources)
     )

@@ -27,13 +27,31 @@ class Argument:
         name: Its name in ``given``.
         help: What it is.
         patterns: Of the files that it may be, for shells.
-        check: Returns the path to use; raises ModelError where the command has no use for it.
+        check: Returns the path to use; raises ModelError where the command has no use for it. A folder stands for the only such file in it.
     """
 
     name: str
     help: str
     patterns: tuple[str, ...] = ()
     check: Callable[[Path], Path] = lambda path: path
+
+    def read(self, path: Path) -> Path:
+        """Return the path to use for a given one.
+
+        Raises:
+            ModelError: The command has no use for it, it is not there, or it is a folder with no such file or with several.
+        """
+        if not (self.patterns and path.is_dir()):
+            path = self.check(path)
+            if self.patterns and not path.exists():
+                raise ModelError("no such file", where=str(path), hint="check the path")
+            return path
+        found = sorted(file for pattern in self.patterns for file in path.glob(pattern))
+        if len(found) != 1:
+            none = f"it holds no {' or '.join(pattern[1:] for pattern in self.patterns)} file"
+            hint = f"name one of {', '.join(file.name for file in found)}" if found else none
+            raise ModelError("a folder", where=str(path), hint=hint)
+        return self.check(found[0])
 
 
 @dataclass(frozen=True)
@@ -62,6 +80,9 @@ class Compiler(Protocol):
     @property
     def commands(self) -> Sequence[Command]:
         """The commands that need it."""
+
+    def load_extensions(self, names: Sequence[str] = ()) -> None:
+        """Import extensions, those of the environment and the given ones."""
 
     def with_program(self, given: SimpleNamespace, use: Callable[[Path], Result]) -> Result:
         """Compile ``given.model`` to a file that is there while it is used; again without graphs that the library turns out to refuse."""

@@ -7,13 +7,14 @@ import os
 import platform
 import re
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from .. import _runtime
-from ..errors import ModelError
+from ..errors import HipdnnMlirError, ModelError
 from ..session.devices import DeviceInfo, list_devices
 from .cache import entries_of
 from .command import GROUP, version_of
@@ -40,6 +41,8 @@ _FEATURES = ("avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp1
 """Of a CPU: what the CPU's kernels choose by, as Linux names it."""
 _OPENMP = re.compile(r"/lib(gomp|iomp5|omp)\b[^/]*\.so")
 _OURS = re.compile(r"/lib(amdhip|hipdnn|MIOpen|hipblaslt|cuda|cudnn|cublas|nvrtc)[^/]*\.so")
+_HINT = re.compile(r"; ([^()]*)$")
+"""What a message of the runtime says to do: behind all else, which may have semicolons in parentheses."""
 _KFD, _NVIDIA = Path("/dev/kfd"), Path("/dev/nvidiactl")
 
 
@@ -117,7 +120,11 @@ def _compiler() -> Iterator[Finding]:
         yield Finding("compiler", "note", text, "pip install hipdnn-mlir")
     for point in points:
         try:
-            point.load()
+            point.load().load_extensions()  # imports all that compiling needs
+        except HipdnnMlirError as error:
+            text = ": ".join(filter(None, (error.where, error.message, "no model is compiled")))
+            fix = ", or ".join(filter(None, (error.hint, "take it out of HIPDNN_MLIR_EXTENSIONS")))
+            yield Finding("extensions", "problem", text, fix)
         except Exception as error:  # noqa: BLE001 - what a broken installation raises is anything
             text = f"cannot be imported: {type(error).__name__}: {error}"
             yield Finding("compiler", "problem", text, "pip install --force-reinstall hipdnn-mlir")
@@ -150,7 +157,9 @@ def _ports(devices: Iterable[DeviceInfo]) -> Iterator[Finding]:
                 yield Finding(f"{row.port}:{row.ordinal}", "ok", f"plugins {plugins}")
         else:
             is_there = row.port == "host" or {"hip": _KFD, "cuda": _NVIDIA}[row.port].exists()
-            yield Finding(row.port, "problem" if is_there else "note", row.problem)
+            hint = _HINT.search(row.problem)
+            text, fix = (row.problem[: hint.start()], hint[1]) if hint else (row.problem, "")
+            yield Finding(row.port, "problem" if is_there else "note", text, fix)
     if _KFD.exists() and not os.access(_KFD, os.R_OK | os.W_OK):
         fix = "add yourself to its group: sudo usermod -a -G render,video $USER, and log in again"
         yield Finding("hip", "problem", f"{_KFD} is there, and you may not open it", fix)
@@ -183,10 +192,11 @@ def _cache() -> Iterator[Finding]:
     text = f"{folder}: {counted(entries, 'entry', 'entries')}, {bytes_text(size)} (hipdnn-mlir cache list)"
     yield Finding("cache", "ok", text)
     above = next(path for path in (Path(folder), *Path(folder).parents) if path.exists())
-    if not os.access(above, os.W_OK):
-        yield Finding(
-            "cache", "problem", f"{above} cannot be written: nothing is kept", "make it writable, or set XDG_CACHE_HOME"
-        )
+    try:  # what a folder's mode says is not all: the kernel's own take no files
+        tempfile.TemporaryDirectory(prefix="hipdnn-mlir-", dir=above).cleanup()
+    except OSError as error:
+        text = f"{above} cannot be written ({error.strerror}): nothing is kept"
+        yield Finding("cache", "problem", text, "make it writable, or set XDG_CACHE_HOME")
 
 
 def _environment() -> Iterator[Finding]:

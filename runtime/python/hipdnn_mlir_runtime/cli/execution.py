@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,6 +24,7 @@ from . import arrays, pytorch, render
 from .arrays import Array, Difference
 from .inputs import Given, Inputs
 from .measure import Timing, interleave
+from .tables import line_width
 
 RunReference = Callable[[Mapping[str, Array]], Sequence[Array]]
 _HERE = "hipdnn-mlir"
@@ -87,16 +89,19 @@ class Report:
         if self.timings:
             parts.append(render.timings(self.timings))
         if self.profile is not None:
-            parts.append("\n".join(self.profile.lines()))
+            parts.append("\n".join(self.profile.lines(line=line_width())))
         return "\n\n".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-able form, without the values."""
+        """Return a JSON-able form, without the values; of their range what is no finite number, which JSON has not, is None."""
+
+        def shown(array: Array) -> dict[str, Any]:
+            found = render.value_range(array).items()
+            finite = {name: number if number is not None and math.isfinite(number) else None for name, number in found}
+            return {"dtype": str(array.dtype), "dims": list(array.shape), **finite}
+
         return {
-            "outputs": [
-                {"name": name, "dtype": str(array.dtype), "dims": list(array.shape)}
-                for name, array in self.outputs.items()
-            ],
+            "outputs": [{"name": name, **shown(array)} for name, array in self.outputs.items()],
             "differences": [row.to_dict() for row in self.differences],
             "timings": {name: timing.to_dict() for name, timing in self.timings.items()},
             "profile": None if self.profile is None else self.profile.to_dict(),

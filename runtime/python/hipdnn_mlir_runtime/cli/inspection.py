@@ -75,11 +75,14 @@ def _described(program: dict[str, Any]) -> dict[str, Any]:
 
 def _steps(program: dict[str, Any]) -> dict[str, Any]:
     """What the file says of what a program does."""
-    uses = Counter(step["executable"] for step in program["steps"] if step["kind"] == "execute")
+    uses = Counter(
+        step["executable"] for step in program["steps"] if step["kind"] == "execute"
+    )  # in the order of a run
+    executables = program["executables"]
     return {
         "executables": [
-            {"name": executable["name"], "summary": executable["summary"], "steps": uses[index]}
-            for index, executable in enumerate(program["executables"])
+            {"name": executables[index]["name"], "summary": executables[index]["summary"], "steps": uses[index]}
+            for index in dict.fromkeys((*uses, *range(len(executables))))
         ],
         "steps": [
             {

@@ -17,12 +17,14 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import COMPILER_DEFECT, USER_ERROR, HipdnnMlirError, ModelError
+from ..options import options_of
 from ..precision import TF32, UNCHANGED
 from .command import Argument, Command, find_compiler, needed_compiler, use_program
-from .needs import is_program
+from .needs import check_folder, is_program
 from .options import session_options
 from .parser import parse
 from .progress import working
+from .tables import line_width
 
 if TYPE_CHECKING:
     from ..session.profiling.profile import Profile
@@ -36,6 +38,7 @@ def run(given: SimpleNamespace) -> int:
     from . import arrays, execution
     from .inputs import Given
 
+    check_folder(given.output, "--output")
     model: Path = given.model
     if given.tf32 and given.precision == UNCHANGED:
         given.precision = TF32
@@ -91,6 +94,8 @@ def profile(given: SimpleNamespace) -> int:
     from ..session.session import Session
     from .inputs import Given, Inputs, symbol_sizes
 
+    check_folder(given.html, "--html")
+    check_folder(given.trace, "--trace")
     compiler = needed_compiler("--html") if given.html is not None else None
     sizes = given.shapes if is_program(given.model) else {}
 
@@ -106,7 +111,7 @@ def profile(given: SimpleNamespace) -> int:
     found = use_program(given, profiled)
     if given.trace is not None:
         found.write_trace(given.trace)
-    show(given, found.to_dict, lambda: "\n".join(found.lines(sort=given.sort)))
+    show(given, found.to_dict, lambda: "\n".join(found.lines(sort=given.sort, line=line_width())))
     return 0
 
 
@@ -193,8 +198,12 @@ def cache_key(given: SimpleNamespace) -> int:
 
 
 def show(given: SimpleNamespace, data: Callable[[], Mapping[str, Any]], text: Callable[[], str]) -> None:
-    """Print a result: JSON where ``--json`` is given, else the text."""
-    sys.stdout.write((json.dumps(data(), indent=2) if given.json else text()) + "\n")
+    """Print a result: JSON where ``--json`` is given, else the text, and which files were written beside it."""
+    files = [path for name in ("html", "netron", "trace") if (path := getattr(given, name, None)) is not None]
+    shown = (
+        json.dumps(data(), indent=2) if given.json else "\n\n".join([text(), *(f"Written: {path}" for path in files)])
+    )
+    sys.stdout.write(shown + "\n")
 
 
 def _program_path(path: Path) -> Path:
@@ -208,10 +217,12 @@ def _program_path(path: Path) -> Path:
 
 
 def _program(name: str) -> Argument:
-    return Argument(name, "Program file.", ("*.hipdnn",), _program_path)
+    return Argument(name, "Program file, or a folder that holds one.", ("*.hipdnn",), _program_path)
 
 
-_MODEL_OR_PROGRAM = Argument("model", "ONNX file, .pt2 file or program file.", ("*.onnx", "*.pt2", "*.hipdnn"))
+_MODEL_OR_PROGRAM = Argument(
+    "model", "ONNX file, .pt2 file or program file, or a folder that holds one.", ("*.onnx", "*.pt2", "*.hipdnn")
+)
 COMMANDS = (
     Command("run", run, (_MODEL_OR_PROGRAM,)),
     Command("bench", bench, (_MODEL_OR_PROGRAM,)),
@@ -227,7 +238,7 @@ COMMANDS = (
     Command("cache list", cache_list),
     Command("cache show", cache_show, (Argument("key", "First digits of the entry's key."),)),
     Command("cache prune", cache_prune),
-    Command("cache key", cache_key, (Argument("model", "ONNX file.", ("*.onnx",)),)),
+    Command("cache key", cache_key, (Argument("model", "ONNX file, or a folder that holds one.", ("*.onnx",)),)),
 )
 
 
@@ -259,6 +270,13 @@ def _fail(message: str, exit_code: int) -> int:
     return exit_code
 
 
+def _with_flag(text: str) -> str:
+    """Return an error's text with an option's flag for its name in Python, where the text begins with that."""
+    name, colon, rest = text.partition(": ")
+    row = options_of("session").get(name)
+    return text if row is None else f"{row.flags[0]}{colon}{rest}"
+
+
 def call(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code; every failure is one line on standard error, never a traceback."""
     try:
@@ -269,7 +287,7 @@ def call(arguments: Sequence[str]) -> int:
     except SystemExit as ended:  # help and the version
         return int(ended.code or 0)
     except HipdnnMlirError as error:
-        return _fail(str(error), error.exit_code)
+        return _fail(_with_flag(str(error)), error.exit_code)
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
     except BrokenPipeError:

@@ -33,6 +33,20 @@ def is_program(path: Path) -> bool:
     return path.suffix == ".hipdnn"
 
 
+def check_folder(path: Path | None, option: str) -> None:
+    """Refuse a file to write of which the folder is not there, before work is done for it.
+
+    Args:
+        path: The file; None for none.
+        option: What names it.
+
+    Raises:
+        ModelError: There is no such folder.
+    """
+    if path is not None and not path.parent.is_dir():
+        raise ModelError("no such directory", where=str(path.parent), hint=f"create it, or choose another {option}")
+
+
 def _is_compiled(given: Mapping[str, Any]) -> tuple[str, str] | None:
     model = Path(given["model"])
     return (f"{model.name} is compiled already", "compile the model with {them}") if is_program(model) else None

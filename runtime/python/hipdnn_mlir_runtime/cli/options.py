@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -61,9 +62,12 @@ def _choice(row: Option, text: str) -> str:
 
 def _number(text: str, flag: str) -> float:
     try:
-        return float(text)
-    except ValueError as error:
-        raise ModelError("bad value", where=flag, expected="a number", got=repr(text)) from error
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < math.inf:  # all are tolerances and times
+        raise ModelError("bad value", where=flag, expected="a number from 0", got=repr(text))
+    return number
 
 
 def session_options(given: SimpleNamespace) -> SessionOptions:

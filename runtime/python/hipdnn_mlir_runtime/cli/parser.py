@@ -49,6 +49,14 @@ def parse(commands: Sequence[Command], arguments: Sequence[str]) -> tuple[Comman
     if name not in by_name:
         _refuse(parser, by_name, arguments)
     found, unknown = parsers[name].parse_known_args(rest)
+    if unknown and not unknown[0].startswith("-"):
+        names = " and ".join(argument.name for argument in by_name[name].arguments)
+        raise ModelError(
+            "one word too many",
+            where=unknown[0],
+            expected=f"{name} {names}".rstrip(),
+            hint=f"see '{PROGRAM} {name} --help'",
+        )
     if unknown:
         flags = [flag for row in options_of(name).values() for flag in row.flags]
         raise _unknown("option", unknown[0].partition("=")[0], flags, f"{PROGRAM} {name}")
@@ -117,7 +125,7 @@ def parsers_of(
     common = _Parser(add_help=False, allow_abbrev=False)
     common.add_argument("-v", "--verbose", action="store_true", help="Log to standard error.")
     common.add_argument("-q", "--quiet", action="store_true", help="Print results and errors alone.")
-    common.add_argument("--version", action="version", version=_version())
+    common.add_argument("--version", action="version", version=versions())
     parser = _Parser(
         PROGRAM,
         description="Compile ONNX models to hipDNN programs, and run them.",
@@ -181,12 +189,13 @@ def _given(command: Command, found: Mapping[str, Any]) -> SimpleNamespace:
         given = found.get(name, [] if row.is_repeated else None)
         values[name] = row.default if given is None else read(row, given)
     for argument in command.arguments:
-        values[argument.name] = argument.check(found[argument.name])
+        values[argument.name] = argument.read(found[argument.name])
     check_needs([row for name, row in rows.items() if name in found], values)
     check_outputs(rows.values(), [argument.name for argument in command.arguments], values)
     return SimpleNamespace(**values)
 
 
-def _version() -> str:
+def versions() -> str:
+    """Return what `--version` prints: both packages."""
     compiler = version_of("hipdnn-mlir")
     return f"hipdnn-mlir-runtime {version_of('hipdnn-mlir-runtime')}, {f'hipdnn-mlir {compiler}' if compiler else 'no compiler'}"

@@ -136,14 +136,23 @@ def program_summary(data: Mapping[str, Any]) -> str:
     )
 
 
+_RANGE: dict[str, Callable[[Any], Any]] = {"min": np.min, "mean": np.mean, "max": np.max}
+
+
+def value_range(array: Array) -> dict[str, float | None]:
+    """Return the least, the mean and the greatest value of an array as ``min``, ``mean`` and ``max``; None of one without elements."""
+    values = array.astype(np.float64)
+    return {name: float(of(values)) if array.size else None for name, of in _RANGE.items()}
+
+
 def outputs(arrays: Mapping[str, Array]) -> str:
     """Return one row per output: type, dims, and the range of its values."""
     rows = []
     for name, array in arrays.items():
-        values = array.astype(np.float64)
-        stats = [f"{f(values):.6g}" for f in (np.min, np.mean, np.max)] if array.size else ["", "", ""]
+        found = value_range(array).values()
+        stats = ["" if number is None else f"{number:.6g}" for number in found]
         rows.append((name, array.dtype, _dims(array.shape), *stats))
-    numbers = ["min", "mean", "max"]
+    numbers = [*_RANGE]
     return table("outputs", ("name", "type", "dims", *numbers), rows, numbers)
 
 

@@ -1,10 +1,11 @@
-"""Tables on a terminal: titles in bold, the last column folded to the line. Elsewhere they are plain, with a line for each row."""
+"""Tables on a terminal: titles in bold, columns folded to the line. Elsewhere they are plain, with a line for each row."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Collection, Sequence
 
 from ..tables import aligned
@@ -19,9 +20,19 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], 
         rows: A value for each column; shown by ``str``, on one line.
         right: Columns of numbers, which end at the same place.
     """
-    line = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    head, lines = (1 if any(columns) else 0), aligned(columns, rows, right=right, line=line)
+    head, lines = (1 if any(columns) else 0), aligned(columns, rows, right=right, line=line_width())
     return "\n".join([*map(emphasized, (title, *lines[:head])), *lines[head:]])
+
+
+def line_width() -> int | None:
+    """Return the characters of a line of standard output; None where it is no terminal, and lines have any length."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def folded(text: str) -> str:
+    """Return a line of text as lines that standard output has room for."""
+    width = line_width()
+    return text if width is None else textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 def emphasized(text: str, colour: str = "1") -> str:

@@ -87,7 +87,8 @@ void EngineHeuristicDescriptor::on_finalize() {
     }
   }
   if (refusals.empty()) return;
-  const std::string message = text("graph '", graph->graph()->name, "' has ", results_.size(), " proposals; refused by", refusals);
+  const std::string message = text(describe(*graph->graph()), " has ", results_.size(), results_.size() == 1 ? " proposal" : " proposals",
+                                   "; refused by", refusals);
   if (results_.empty()) set_last_error(message);  // success without engines: the reasons must not be lost
   log(HIPDNN_SEV_INFO, message);  // an answer, whatever it is: callers ask in order to know
 }

@@ -28,7 +28,7 @@ std::unique_ptr<const Plan> build(const Engine& engine, const Graph& graph, cons
   } catch (const StatusError&) {
     throw;
   } catch (const std::runtime_error& reason) {
-    fail(HIPDNN_STATUS_NOT_SUPPORTED, engine.name(), " could not build a plan for graph '", graph.name, "': ", reason.what());
+    fail(HIPDNN_STATUS_NOT_SUPPORTED, engine.name(), " could not build a plan for ", describe(graph), ": ", reason.what());
   }
 }
 
@@ -89,7 +89,7 @@ void ExecutionPlanDescriptor::on_finalize() {
   std::vector<std::int64_t> all_uids;
   std::ranges::transform(graph.tensors, std::back_inserter(all_uids), &Tensor::uid);
   show(all_uids);
-  if (is_logged(HIPDNN_SEV_INFO)) log(HIPDNN_SEV_INFO, text("plan for graph '", graph.name, "': ", plan_->describe()));
+  if (is_logged(HIPDNN_SEV_INFO)) log(HIPDNN_SEV_INFO, text("plan for ", describe(graph), ": ", plan_->describe()));
 }
 
 void ExecutionPlanDescriptor::show(const std::vector<std::int64_t>& uids) {

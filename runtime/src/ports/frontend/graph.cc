@@ -134,6 +134,11 @@ std::vector<std::int64_t> packed_strides(const std::vector<std::int64_t>& dims, 
   return strides;
 }
 
+std::string describe(const Graph& graph) {
+  if (!graph.name.empty()) return text("graph '", graph.name, "'");
+  return text("a graph of ", graph.nodes.size(), graph.nodes.size() == 1 ? " operation" : " operations");
+}
+
 std::string describe(const Tensor& tensor) {
   const std::string label = tensor.name.empty() ? "" : text(" '", tensor.name, "'");
   return text(show(tensor.dims), " ", data_type_name(tensor.dtype), " uid ", tensor.uid, label);

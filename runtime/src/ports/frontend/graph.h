@@ -83,6 +83,9 @@ std::vector<std::int64_t> packed_strides(const std::vector<std::int64_t>& dims, 
 /// "[1, 64, 56, 56] float uid 3 'conv1'": how messages name a tensor.
 std::string describe(const Tensor& tensor);
 
+/// "graph 'name'", without a name "a graph of 2 operations": how messages name a graph.
+std::string describe(const Graph& graph);
+
 /// True where the ABI names an operation's result with this attribute (Y, C, O, OUT_0, DX of backward data, ...).
 bool is_output_attribute(hipdnnBackendDescriptorType_t type, hipdnnBackendAttributeName_t name);
 

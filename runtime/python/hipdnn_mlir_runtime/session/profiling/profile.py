@@ -165,18 +165,19 @@ class Profile:
         """
         return self.run.median_us - self.steps_sum_us
 
-    def lines(self, *, sort: Order = "time", limit: int | None = None) -> list[str]:
+    def lines(self, *, sort: Order = "time", limit: int | None = None, line: int | None = None) -> list[str]:
         """Return the profile as lines for a terminal: what was run, a table of the steps, and how they add up.
 
         Args:
             sort: What the steps are sorted by, one of ``text.ORDERS``: ``order`` is that of a run, ``roofline`` has the least first, the
                 other numbers have the greatest first.
             limit: How many steps to list; all where None.
+            line: Characters of a line, for which columns are folded; None for any length.
 
         Raises:
             ModelError: There is no such order.
         """
-        return lines_of(self, sort, limit)
+        return lines_of(self, sort, limit, line)
 
     def trace(self) -> dict[str, Any]:
         """Return the recorded runs in Chrome's trace event format: an event for each run and for each of its steps, when they happened.

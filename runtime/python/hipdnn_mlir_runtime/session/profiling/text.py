@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ...errors import ModelError
@@ -32,16 +33,16 @@ _COLUMNS = ("us", "p10", "p90", "share", "GFLOP/s", "GB/s", "bound", "roofline",
 _NUMBERS = _COLUMNS[: _COLUMNS.index("kind")]
 
 
-def lines_of(profile: Profile, sort: Order, limit: int | None) -> list[str]:
+def lines_of(profile: Profile, sort: Order, limit: int | None, line: int | None) -> list[str]:
     """Return a profile as ``Profile.lines`` does."""
     if sort not in _KEYS:
         raise ModelError(f"unknown order '{sort}'", expected=", ".join(ORDERS))
     steps = sorted(profile.steps, key=_KEYS[sort])[:limit]
     left_out = len(profile.steps) - len(steps)
     return [
-        *_head(profile),
+        *(part for text in _head(profile) for part in (wrap(text, line) if line else [text])),
         "",
-        *aligned(_COLUMNS, [_cells(step) for step in steps], right=_NUMBERS),
+        *aligned(_COLUMNS, [_cells(step) for step in steps], right=_NUMBERS, line=line),
         *([f"and {left_out} more steps"] if left_out else []),
         "",
         *_sums(profile),
