@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 import hipdnn_mlir
 from conftest import Command
+from hipdnn_mlir.codegen.core import link, lower
 from hipdnn_mlir_runtime.cli import command as command_module
 from hipdnn_mlir_runtime.cli import doctor, main
 from models import GraphBuilder
@@ -105,6 +107,19 @@ def test_doctor_tells_what_to_do_apart_from_what_is_wrong(monkeypatch: pytest.Mo
     found = [(f.text, f.fix) for f in doctor.diagnose().findings if f.topic in ("hip", "cuda")]
     assert found[:1] == [("cannot open libx.so (libx.so: no such file; /lib/libx.so: no such file)", "install x")]
     assert ("a (b; c)", "") in found
+
+
+def test_doctor_finds_what_compiling_for_gpus_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    lower._llvm.cache_clear()
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    monkeypatch.setattr(link, "find_linker", lambda: None)
+    found = [finding for finding in doctor.diagnose().findings if finding.topic == "compiler"]
+    assert [(finding.status, finding.fix) for finding in found] == [
+        ("note", "pip install llvmlite"),
+        ("note", "pip install ziglang"),
+    ]
+    assert "code for GPUs is compiled with llvmlite, which is not installed" in found[0].text
+    assert "code for AMD GPUs is linked with LLVM's ld.lld, which was not found" in found[1].text
 
 
 def test_doctor_says_how_many_cpus_a_container_gets(monkeypatch: pytest.MonkeyPatch) -> None:

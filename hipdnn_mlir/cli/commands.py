@@ -18,7 +18,7 @@ from hipdnn_mlir_runtime.cli.needs import check_folder, is_program
 from hipdnn_mlir_runtime.cli.options import same_options, session_options
 from hipdnn_mlir_runtime.cli.progress import working
 from hipdnn_mlir_runtime.cli.tables import folded, line_width
-from hipdnn_mlir_runtime.errors import ModelError, RefusedPlan
+from hipdnn_mlir_runtime.errors import MissingToolError, ModelError, RefusedPlan
 from hipdnn_mlir_runtime.precision import UNCHANGED, Precision
 from hipdnn_mlir_runtime.pytorch import is_exported
 from hipdnn_mlir_runtime.session.recovery import recovered
@@ -144,6 +144,13 @@ def _bisected(given: SimpleNamespace, report: Verification, programs: Mapping[st
             run_options=same_options("run", alike),
             options=session,
         ).bisect()
+
+
+def missing_tools() -> Sequence[MissingToolError]:
+    """What compiling for GPUs lacks here."""
+    from ..codegen import missing_tools as missing
+
+    return missing()
 
 
 def load_extensions(names: Sequence[str] = ()) -> None:

@@ -3,6 +3,7 @@
 from .core.arch import ARCHITECTURES, Architecture, find_architecture
 from .core.kernel import GpuKernel
 from .core.link import link_code_object
+from .core.tools import missing_tools
 from .generate import generate, generate_graph
 
 __all__ = [
@@ -13,4 +14,5 @@ __all__ = [
     "generate",
     "generate_graph",
     "link_code_object",
+    "missing_tools",
 ]

@@ -33,7 +33,7 @@ def test_unknown_architecture_lists_the_known() -> None:
 
 
 def test_a_missing_llvmlite_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    lower._backend.cache_clear()
+    lower._llvm.cache_clear()
     monkeypatch.setitem(sys.modules, "llvmlite", None)
     monkeypatch.setattr(lower, "find_linker", lambda: None)
     with pytest.raises(MissingToolError, match=r"llvmlite, which is not installed; pip install llvmlite$"):
@@ -46,7 +46,7 @@ def test_nothing_is_placed_when_the_code_generator_is_missing(monkeypatch: pytes
     text = '<ir_version: 8, opset_import: ["": 17]> g (float[2,3,3] x) => (float[2] y, float[2,3,3] z) { y = Det(x) z = Relu(x) }'
     model = onnx.parser.parse_model(text)
     assert [partition.nodes for partition in place(model, target="sm_90", mode="maximal").partitions] == [["Relu_1"]]
-    lower._backend.cache_clear()
+    lower._llvm.cache_clear()
     monkeypatch.setitem(sys.modules, "llvmlite", None)
     with pytest.raises(MissingToolError, match="llvmlite"):  # a reject of Relu would be kept as if it were the target's
         place(model, target="sm_90", mode="maximal")

@@ -26,13 +26,7 @@ def link_code_object(code: bytes) -> bytes:
         MissingToolError: there is no linker.
         PassError: it failed.
     """
-    linker = find_linker()
-    if linker is None:
-        raise MissingToolError(
-            "code for an AMD GPU is linked with LLVM's ld.lld, which was not found",
-            expected=f"ROCm's linker, ld.lld (LLVM {_OLDEST} or newer) on PATH, or the Python package ziglang",
-            hint="pip install ziglang",
-        )
+    linker = needed_linker()
     with tempfile.TemporaryDirectory() as folder:
         source, result = Path(folder, "kernel.o"), Path(folder, "kernel.hsaco")
         source.write_bytes(code)
@@ -45,6 +39,22 @@ def link_code_object(code: bytes) -> bytes:
         if run.returncode != 0:
             raise PassError(f"{linker[0]} failed", pass_name="link", detail=run.stderr)
         return result.read_bytes()
+
+
+def needed_linker() -> list[str]:
+    """The command of a linker, as `find_linker` gives it.
+
+    Raises:
+        MissingToolError: there is none.
+    """
+    linker = find_linker()
+    if linker is None:
+        raise MissingToolError(
+            "code for AMD GPUs is linked with LLVM's ld.lld, which was not found",
+            expected=f"ROCm's linker, ld.lld (LLVM {_OLDEST} or newer) on PATH, or the Python package ziglang",
+            hint="pip install ziglang",
+        )
+    return linker
 
 
 def find_linker() -> list[str] | None:

@@ -95,9 +95,22 @@ def _overlap_launches(module: Any) -> None:
             )
 
 
+def generator(vendor: str) -> ModuleType:
+    """LLVM with its GPU backends; torch-mlir's has none.
+
+    Raises:
+        MissingToolError: llvmlite is not installed.
+    """
+    try:
+        return _llvm()
+    except ImportError as error:
+        linker = " ziglang" if vendor == "amd" and find_linker() is None else ""
+        message = "code for GPUs is compiled with llvmlite, which is not installed"
+        raise MissingToolError(message, hint=f"pip install llvmlite{linker}") from error
+
+
 @lru_cache(maxsize=1)
-def _backend() -> ModuleType:
-    """LLVM with its GPU backends; torch-mlir's has none."""
+def _llvm() -> ModuleType:
     from llvmlite import binding  # type: ignore[import-untyped]
 
     binding.initialize_all_targets()
@@ -107,12 +120,7 @@ def _backend() -> ModuleType:
 
 def _optimized(text: str, architecture: Architecture) -> tuple[Any, Any]:
     """LLVM's target machine, and its module of some LLVM IR after all passes."""
-    try:
-        binding = _backend()
-    except ImportError as error:
-        linker = " ziglang" if architecture.vendor == "amd" and find_linker() is None else ""
-        message = "code for GPUs is compiled with llvmlite, which is not installed"
-        raise MissingToolError(message, hint=f"pip install llvmlite{linker}") from error
+    binding = generator(architecture.vendor)
     if architecture.vendor == "amd":
         text = _with_code_object_version(text)
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Protocol, TypeVar
 
-from ..errors import ModelError
+from ..errors import MissingToolError, ModelError
 from ..precision import UNCHANGED
 from .needs import is_program
 from .progress import working
@@ -83,6 +83,9 @@ class Compiler(Protocol):
 
     def load_extensions(self, names: Sequence[str] = ()) -> None:
         """Import extensions, those of the environment and the given ones."""
+
+    def missing_tools(self) -> Sequence[MissingToolError]:
+        """What compiling for GPUs lacks here."""
 
     def with_program(self, given: SimpleNamespace, use: Callable[[Path], Result]) -> Result:
         """Compile ``given.model`` to a file that is there while it is used; again without graphs that the library turns out to refuse."""

@@ -120,7 +120,10 @@ def _compiler() -> Iterator[Finding]:
         yield Finding("compiler", "note", text, "pip install hipdnn-mlir")
     for point in points:
         try:
-            point.load().load_extensions()  # imports all that compiling needs
+            compiler = point.load()
+            compiler.load_extensions()  # imports all that compiling needs
+            for missing in compiler.missing_tools():
+                yield Finding("compiler", "note", missing.message, missing.hint or "")
         except HipdnnMlirError as error:
             text = ": ".join(filter(None, (error.where, error.message, "no model is compiled")))
             fix = ", or ".join(filter(None, (error.hint, "take it out of HIPDNN_MLIR_EXTENSIONS")))
