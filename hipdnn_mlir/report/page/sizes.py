@@ -26,9 +26,9 @@ def chosen_sizes(program: Json, sizes: Mapping[str, int]) -> dict[str, int]:
     buckets = dict(zip(symbols, program.get("buckets", []), strict=False))
     open_sizes = [name for name in symbols if name not in sizes and not buckets.get(name)]
     if open_sizes:
-        raise ModelError(
-            f"the sizes of {', '.join(open_sizes)} are open", hint="give each a number; bytes and steps depend on them"
-        )
+        given = " ".join(f"--shape '{name}=1'" for name in open_sizes)
+        hint = f"give each a number, since bytes and steps depend on them: {given}"
+        raise ModelError(f"the sizes of {', '.join(open_sizes)} are open", hint=hint)
     return {name: sizes[name] if name in sizes else buckets[name][-1] for name in symbols}
 
 
