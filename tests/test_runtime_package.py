@@ -122,6 +122,7 @@ def test_runtime_runs_the_digits_program(site: Path, tmp_path: Path) -> None:
     "arguments", [["compile", "m.onnx"], ["explain", "m.onnx"], ["verify", "m.onnx"], ["run", "m.onnx"]]
 )
 def test_commands_of_the_compiler_say_what_to_install(site: Path, tmp_path: Path, arguments: list[str]) -> None:
+    (tmp_path / "m.onnx").touch()
     done = python(site, "-m", "hipdnn_mlir_runtime", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1

@@ -136,4 +136,4 @@ def test_the_command_writes_the_page_beside_its_report(tmp_path: Path, capsys: p
     assert "Every node has a place on host, and there is no program" in seen[1]
     missing = tmp_path / "none" / "m.html"
     assert cli.call(["explain", str(tmp_path / "m.onnx"), "--html", str(missing)]) == 2
-    assert "cannot write: No such file or directory" in capsys.readouterr().err
+    assert "none: no such directory; create it, or choose another --html" in capsys.readouterr().err
