@@ -200,9 +200,8 @@ def cache_key(given: SimpleNamespace) -> int:
 def show(given: SimpleNamespace, data: Callable[[], Mapping[str, Any]], text: Callable[[], str]) -> None:
     """Print a result: JSON where ``--json`` is given, else the text, and which files were written beside it."""
     files = [path for name in ("html", "netron", "trace") if (path := getattr(given, name, None)) is not None]
-    shown = (
-        json.dumps(data(), indent=2) if given.json else "\n\n".join([text(), *(f"Written: {path}" for path in files)])
-    )
+    written = "\n".join(f"Written: {path}" for path in files)
+    shown = json.dumps(data(), indent=2) if given.json else "\n\n".join(filter(None, (text(), written)))
     sys.stdout.write(shown + "\n")
 
 
