@@ -23,12 +23,13 @@ from hipdnn_mlir_runtime.precision import UNCHANGED, find_precision
 from ..dynamic.buckets import BucketedSizes, check_buckets
 from ..dynamic.each_sample import each_sample
 from ..dynamic.generalize import generalize
-from ..dynamic.input_sizes import Buckets, Shapes
+from ..dynamic.input_sizes import Buckets, InputSizes, Shapes
 from ..dynamic.padding.check import check_padding
 from ..dynamic.solver import Solver
 from ..dynamic.varying import mark_varying
 from ..extension import load_extensions
 from ..frontend.dim_names import promised_names
+from ..frontend.shape_inference import SizesContradictError
 from ..ir.blocks import functions, operations
 from ..ir.claims import rejects
 from ..ir.constants import plan_constants
@@ -88,7 +89,9 @@ def lower(
     rounded = buckets or {}
     check_buckets(rounded, sizes)
     dump = Path(dump_ir) if dump_ir else None
-    if sizes.is_static:
+    promised = promised_names(shapes or {}, rounded)
+
+    def static(sizes: InputSizes) -> Lowered:
         names = [plan.graph for plan in refused]
         runner = Runner(target=target, precision=precision, refused=names, dump_ir=dump)
         return _lower(source, source.at([sizes.at(())]), runner, library, None, refused=refused, look=look)
@@ -97,7 +100,25 @@ def lower(
         runner = Runner(target=target, precision=precision, dump_ir=dump)
         return _lower(source, models, runner, library, solver, rounded, look=look)
 
-    own = source.separated(sizes, promised_names(shapes or {}, rounded))
+    if sizes.is_static:
+        return static(sizes)
+    try:
+        return _at_own_sizes(source, sizes, promised, lowered)
+    except SizesContradictError:
+        fewer = source.related(sizes, promised)
+        if fewer is sizes:
+            raise
+    return static(fewer) if fewer.is_static else _at_own_sizes(source, fewer, promised, lowered)
+
+
+def _at_own_sizes(
+    source: Source[Prepared],
+    sizes: InputSizes,
+    promised: set[str],
+    lowered: Callable[[Sequence[Prepared], Solver], Lowered],
+) -> Lowered:
+    """The model at sample sizes, different ones for dims that share a name where the model takes that."""
+    own = source.separated(sizes, promised)
     try:
         return at_samples(source, own, lowered)
     except (ModelError, UnsupportedError):

@@ -16,6 +16,7 @@ from ..frontend.dim_names import separated
 from ..frontend.index_ranges import Range, index_ranges
 from ..frontend.model_file import ModelFile, is_compiled_ahead, read_model
 from ..frontend.prepare import Slim, name_nodes, slim_models
+from ..frontend.related_dims import related
 from ..frontend.sizes.input_sizes import input_sizes
 from ..frontend.sizes.known_sizes import check_sizes, slice_facts, tell_sizes, top_k_facts, window_facts
 from ..frontend.sizes.samples import Samples, samples_for
@@ -51,6 +52,9 @@ class Source(Protocol[Prepared]):
 
     def separated(self, sizes: InputSizes, promised: set[str]) -> InputSizes:
         """The same with sizes of their own for dims that share a name and may differ; `promised` names mean one size."""
+
+    def related(self, sizes: InputSizes, promised: set[str]) -> InputSizes:
+        """The same without the sizes that its operators fix or relate to others; `promised` names stay."""
 
     def samples(self, sizes: InputSizes) -> Iterator[Samples]:
         """Sets of sample points for its dynamic dimensions, to be tried in order."""
@@ -135,6 +139,10 @@ class OnnxSource:
     def separated(self, sizes: InputSizes, promised: set[str]) -> InputSizes:
         """As the function of that name."""
         return separated(self.proto, sizes, promised, self._where, self._external)
+
+    def related(self, sizes: InputSizes, promised: set[str]) -> InputSizes:
+        """As the function of that name."""
+        return related(self.proto, sizes, promised, self._where, self._external)
 
     def samples(self, sizes: InputSizes) -> Iterator[Samples]:
         """As `samples_for`."""

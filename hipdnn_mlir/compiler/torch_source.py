@@ -117,6 +117,11 @@ class TorchSource:
         del promised
         return sizes
 
+    def related(self, sizes: InputSizes, promised: set[str]) -> InputSizes:
+        """As they are, likewise."""
+        del promised
+        return sizes
+
     def samples(self, sizes: InputSizes) -> Iterator[Samples]:
         """Sets of sample points."""
         return samples(len(sizes.table.symbols), has_windows=has_windows(self._exported))

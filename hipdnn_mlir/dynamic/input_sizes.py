@@ -59,6 +59,28 @@ class InputSizes:
         groupings = [list(range(len(places))), nth]
         return [self._separated(symbol, places, groups) for groups in groupings if len(places) > 1 and max(groups) > 0]
 
+    def replaced(self, symbol: str, size: Size) -> "InputSizes":
+        """The same where a symbol is a number, or an expression of the others.
+
+        Args:
+            symbol: which.
+            size: its size, in this table.
+        """
+        table = Expressions(tuple(name for name in self.table.symbols if name != symbol))
+
+        def moved(old: Size) -> Size:
+            if isinstance(old, int):
+                return old
+            operator, *operands = self.table.entries[old.index]
+            if operator != "symbol":
+                return table.make(operator, *map(moved, operands))
+            (number,) = operands
+            assert isinstance(number, int)
+            name = self.table.symbols[number]
+            return moved(size) if name == symbol else table.symbol(name)
+
+        return InputSizes({name: tuple(map(moved, dims)) for name, dims in self.inputs.items()}, table)
+
     def _separated(self, shared: str, places: Sequence[tuple[str, int]], groups: Sequence[int]) -> "InputSizes":
         """The same with a size per group of dims, called `input.axis`; the first keeps the shared name where that has a letter."""
         names = ["{}.{}".format(*places[groups.index(group)]) for group in range(max(groups) + 1)]

@@ -19,7 +19,7 @@ from .conversions import drop_dropout, shrink_windows, split_to_slices
 from .decompositions import decompose_and_fold, inline_local_functions
 from .onnx_types import BY_ONNX
 from .operands import derive_shape_operands, known_operand_names
-from .shape_inference import contradicted, static_dims
+from .shape_inference import SizesContradictError, contradicted, static_dims
 
 logger = logging.getLogger(__name__)
 
@@ -83,6 +83,9 @@ def slim_models(
         raise ModelError(
             f"not a valid ONNX model: {error}", where=where, hint="run onnx.checker on the model"
         ) from error
+    except SizesContradictError as error:
+        error.where = where
+        raise
     except onnx.shape_inference.InferenceError as error:
         raise ModelError(
             f"shapes contradict each other: {error}", where=where, hint="run onnx.checker on the model"

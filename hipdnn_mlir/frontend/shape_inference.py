@@ -1,7 +1,7 @@
 """Shape inference by onnx, with the results of operators that only the op table or an extension knows."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import onnx
@@ -24,6 +24,33 @@ SIZED_BY_DATA = "the shape of its result depends on data"
 """The reason of a node whose operands have known dims; those behind it follow."""
 _REPORTED = re.compile(r"node name: (?P<node>[^\n]*?)\): \[\w+\] (?P<reason>[^\n]*)")
 """How onnx's strict inference names the node that it stops at."""
+
+
+class SizesContradictError(ModelError):
+    """The dims of a node's operands do not fit each other.
+
+    Args:
+        node: the node.
+        dims: value -> its dims, those of the node's operands as far as known.
+        reason: what onnx's inference says.
+        where: the model's file, for messages.
+
+    Attributes:
+        node: the node.
+        dims: as given.
+    """
+
+    def __init__(self, node: onnx.NodeProto, dims: Mapping[str, Dims], reason: str, where: str | None = None) -> None:
+        known = [name for name in node.input if name in dims]
+        operands = ", ".join(f"{name!r} {'x'.join(map(str, dims[name])) or 'scalar'}" for name in known)
+        message = f"{node.op_type} {node.name!r} cannot take {operands}: {reason}"
+        super().__init__(message, where=where, hint="give inputs other sizes with --shape, or correct the model")
+        self.node = node
+        self.dims = dims
+
+    def to_dict(self) -> dict[str, Any]:
+        """As of the error that it is to a user."""
+        return {**super().to_dict(), "error": ModelError.__name__}
 
 
 def infer_shapes(model: onnx.ModelProto, refused: list[Reject] | None = None) -> onnx.ModelProto:
@@ -131,7 +158,7 @@ def unknown_results(model: onnx.ModelProto, where: str) -> list[Reject]:
         where: the model's file, for messages.
 
     Raises:
-        ModelError: the dims are unknown because those of a node's operands contradict each other.
+        SizesContradictError: the dims are unknown because those of a node's operands contradict each other.
     """
     graph = model.graph
     dims = {value.name: static_dims(value) for value in (*graph.input, *graph.output, *graph.value_info)}
@@ -160,10 +187,7 @@ def _raise_where_sizes_contradict(model: onnx.ModelProto, dims: dict[str, Dims],
         node = next((node for node in model.graph.node if found and node.name == found["node"]), None)
         if found is None or node is None or not all(name in dims for name in node.input if name):
             return
-        operands = ", ".join(f"{name!r} {'x'.join(map(str, dims[name])) or 'scalar'}" for name in node.input if name)
-        message = f"{node.op_type} {node.name!r} cannot take {operands}: {found['reason']}"
-        hint = "give inputs other sizes with --shape, or correct the model"
-        raise ModelError(message, where=where, hint=hint) from error
+        raise SizesContradictError(node, dims, found["reason"], where) from error
 
 
 def static_dims(value: onnx.ValueInfoProto) -> Dims | None:

@@ -13,7 +13,8 @@ from hipdnn_mlir_runtime.errors import Reject
 from ...ops.evaluate import Array
 from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
-from ..shape_inference import infer_shapes
+from ...ops.strides import Dims
+from ..shape_inference import SizesContradictError, infer_shapes
 from .call import Call
 from .table import decomposition
 
@@ -36,6 +37,7 @@ def decompose(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[Reject]]:
 
     Raises:
         onnx.shape_inference.InferenceError: shapes do not fit.
+        SizesContradictError: those of one node's operands do not.
     """
     if not any(decomposition(node) for node in _all_nodes(model.graph)):
         return model, []
@@ -115,6 +117,10 @@ class _Decomposer:
         if kind is None or not kind.tensor_type.HasField("shape"):
             return None
         return tuple(d.dim_value if d.HasField("dim_value") else None for d in kind.tensor_type.shape.dim)
+
+    def _static_dims(self, name: str) -> Dims | None:
+        dims = self.dims(name)
+        return None if dims is None or None in dims else tuple(size for size in dims if size is not None)
 
     def value(self, name: str) -> Array | None:
         tensor = self._small(name)
@@ -220,7 +226,11 @@ class _Decomposer:
             return
         schema = onnx.defs.get_schema(node.op_type, version, node.domain if node.domain not in DEFAULT else "")
         data = {name: tensor for name in node.input if (tensor := self._small(name)) is not None}
-        found = onnx.shape_inference.infer_node_outputs(schema, node, types, data, opset_imports=self._imports)
+        try:
+            found = onnx.shape_inference.infer_node_outputs(schema, node, types, data, opset_imports=self._imports)
+        except onnx.shape_inference.InferenceError as error:
+            known = {name: dims for name in types if (dims := self._static_dims(name)) is not None}
+            raise SizesContradictError(node, known, str(error).removeprefix("[ShapeInferenceError] ")) from error
         self._types.update({name: kind for name, kind in found.items() if kind.WhichOneof("value")})
 
 

@@ -1,0 +1,163 @@
+"""Sizes that a model's operators fix, or relate to each other: found where they refuse others (adr/0030)."""
+
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+import onnx
+
+from hipdnn_mlir_runtime.errors import DynamicDimensionError
+from hipdnn_mlir_runtime.expressions import Expressions, Size
+
+from ..dynamic.facts import Values
+from ..dynamic.input_sizes import InputSizes
+from ..dynamic.solver import Solver
+from ..ops.evaluate import Array
+from ..ops.strides import Dims
+from .prepare import slim_models
+from .shape_inference import SizesContradictError, attributes_of, unknown_results
+from .sizes.samples import samples_for
+
+logger = logging.getLogger(__name__)
+
+Pairs = Iterator[tuple[int, int]]
+"""Sizes that are to be equal, and are not."""
+
+
+def related(
+    proto: onnx.ModelProto,
+    sizes: InputSizes,
+    promised: Collection[str],
+    where: str = "model",
+    external: Mapping[str, Array] | None = None,
+) -> InputSizes:
+    """A model's sizes where each that its operators fix is a number, or an expression of others.
+
+    Before: x[n, k] times w[64, 8], mask[t] added to concat(past[p], new[s]). After: k is 64, t is p + s.
+
+    Args:
+        proto: the model; not modified.
+        sizes: its inputs.
+        promised: names by which a user speaks of sizes: they stay.
+        where: the model's file, for messages.
+        external: as for `slim_models`.
+    """
+    for _ in sizes.table.symbols:
+        found = _relation(proto, sizes, promised, where, external)
+        if found is None:
+            break
+        symbol, size = found
+        logger.info("%r is not open: the model's operators fix it, or relate it to other dimensions", symbol)
+        sizes = sizes.replaced(symbol, size)
+    return sizes
+
+
+def _relation(
+    proto: onnx.ModelProto,
+    sizes: InputSizes,
+    promised: Collection[str],
+    where: str,
+    external: Mapping[str, Array] | None,
+) -> tuple[str, Size] | None:
+    """A symbol, and the size that it has to be for the first node that refuses its operands."""
+    points = next(iter(samples_for(proto, sizes))).points
+    clashes = [_clash(proto, sizes.at(point), where, external) for point in points]
+    known = [clash for clash in clashes if clash is not None]
+    if len(known) < len(clashes) or len({(clash.node.op_type, clash.node.name) for clash in known}) > 1:
+        return None
+    columns = [list(differing(clash.node, clash.dims)) for clash in known]
+    if len({len(column) for column in columns}) > 1:
+        return None
+    for pairs in zip(*columns, strict=True):
+        a, b = zip(*pairs, strict=True)
+        found = _solved(sizes.table, points, promised, a, b)
+        if found is not None:
+            return found
+    return None
+
+
+def _clash(
+    proto: onnx.ModelProto, dims: Mapping[str, Dims], where: str, external: Mapping[str, Array] | None
+) -> SizesContradictError | None:
+    try:
+        (slim,) = slim_models(proto, [dims], where, external)
+        unknown_results(slim.model, where)
+    except SizesContradictError as error:
+        return error
+    return None
+
+
+def _solved(
+    table: Expressions, points: Sequence[Sequence[int]], promised: Collection[str], a: Values, b: Values
+) -> tuple[str, Size] | None:
+    """The symbol that makes two sizes equal, and what it is: one that stands alone before others, the last before those before it."""
+    solver = Solver(table, points)
+    candidates = []
+    for position, name in enumerate(table.symbols):
+        own = tuple(point[position] for point in points)
+        for side, other in ((a, b), (b, a)):
+            candidates.append(
+                (side == own, position, name, tuple(o - s + v for o, s, v in zip(other, side, own, strict=True)))
+            )
+    for _, _, name, wanted in sorted(candidates, reverse=True):
+        if name in promised or min(wanted) < 0:
+            continue
+        try:
+            size = solver.solve(wanted)
+        except DynamicDimensionError:
+            continue
+        if size is not None and name not in table.names(size):
+            return name, size
+    return None
+
+
+# -- which sizes an operator wants equal ----------------------------------------------------------------------------------------------
+
+
+def differing(node: onnx.NodeProto, dims: Mapping[str, Dims]) -> Pairs:
+    """The sizes of a node's operands that it needs to be equal, and that differ.
+
+    Args:
+        node: the node; operators that are not listed below broadcast.
+        dims: value -> dims.
+    """
+    operands = [dims[name] for name in node.input if name in dims]
+    for a, b in _RULES.get(node.op_type, _broadcast)(node, operands):
+        if a != b:
+            yield a, b
+
+
+def _broadcast(node: onnx.NodeProto, operands: Sequence[Dims]) -> Pairs:
+    del node
+    for dims in operands[1:]:
+        for a, b in zip(reversed(operands[0]), reversed(dims), strict=False):
+            if 1 not in (a, b):
+                yield a, b
+
+
+def _joined(node: onnx.NodeProto, operands: Sequence[Dims]) -> Pairs:
+    """Concat: all sizes but that of its axis."""
+    axis = attributes_of(node)["axis"] % max(len(operands[0]), 1)
+    for dims in operands[1:]:
+        for index, (a, b) in enumerate(zip(operands[0], dims, strict=False)):
+            if index != axis:
+                yield a, b
+
+
+def _multiplied(node: onnx.NodeProto, operands: Sequence[Dims]) -> Pairs:
+    """MatMul: what is summed over, and the batch."""
+    a, b = operands[:2]
+    yield a[-1], b[-2] if len(b) > 1 else b[0]
+    yield from _broadcast(node, (a[:-2], b[:-2]))
+
+
+def _gemm(node: onnx.NodeProto, operands: Sequence[Dims]) -> Pairs:
+    attributes = attributes_of(node)
+    a, b = operands[:2]
+    yield a[0 if attributes.get("transA") else 1], b[1 if attributes.get("transB") else 0]
+
+
+_RULES: Mapping[str, Callable[[onnx.NodeProto, Sequence[Dims]], Pairs]] = {
+    "Concat": _joined,
+    "MatMul": _multiplied,
+    "Gemm": _gemm,
+}
