@@ -31,6 +31,12 @@ CASES: dict[str, tuple[str, dict[str, tuple[int, ...]]]] = {
         "g (float[n,k] x) => (float[n,m] y) { y = Gemm<transB=1>(x, w) }",
         {"x": (2, 3)},
     ),
+    "a first size that a Reshape states": (
+        """g (float[b,s] x, float[c,t] mask) => (float[b,s] y, float[b,m] z) {
+           s0 = Shape<start=0, end=1>(x) rest = Constant<value_ints=[-1]>() shape = Concat<axis=0>(s0, rest)
+           z = Reshape(mask, shape) y = Relu(x) }""",
+        {"x": (2, 5), "mask": (2, 3)},
+    ),
     "nothing is left open": (
         "g (float[n,k] x) => (float[n,k] y) { y = Add(x, w) }",
         {"x": (4, 3)},

@@ -64,7 +64,7 @@ def _relation(
     known = [clash for clash in clashes if clash is not None]
     if len(known) < len(clashes) or len({(clash.node.op_type, clash.node.name) for clash in known}) > 1:
         return None
-    columns = [list(differing(clash.node, clash.dims)) for clash in known]
+    columns = [list(differing(clash)) for clash in known]
     if len({len(column) for column in columns}) > 1:
         return None
     for pairs in zip(*columns, strict=True):
@@ -113,21 +113,33 @@ def _solved(
 # -- which sizes an operator wants equal ----------------------------------------------------------------------------------------------
 
 
-def differing(node: onnx.NodeProto, dims: Mapping[str, Dims]) -> Pairs:
+def differing(clash: SizesContradictError) -> Pairs:
     """The sizes of a node's operands that it needs to be equal, and that differ.
 
     Args:
-        node: the node; operators that are not listed below broadcast.
-        dims: value -> dims.
+        clash: the node that refuses its operands.
     """
-    operands = [dims[name] for name in node.input if name in dims]
-    for a, b in _RULES.get(node.op_type, _broadcast)(node, operands):
+    node = clash.node
+    operands = [clash.dims[name] for name in node.input if name in clash.dims]
+    pairs = _reshaped(operands[0], clash.shape) if node.op_type == "Reshape" else _wanted(node, operands)
+    for a, b in pairs:
         if a != b:
             yield a, b
 
 
-def _broadcast(node: onnx.NodeProto, operands: Sequence[Dims]) -> Pairs:
-    del node
+def _wanted(node: onnx.NodeProto, operands: Sequence[Dims]) -> Pairs:
+    if node.op_type in _BROADCASTING:
+        return _broadcast(operands)
+    return _RULES[node.op_type](node, operands) if node.op_type in _RULES else iter(())
+
+
+def _reshaped(x: Dims, shape: Dims) -> Pairs:
+    """Reshape: sizes that stay, of which the first is a guess where others are computed."""
+    if x and shape and shape[0] > 0:
+        yield x[0], shape[0]
+
+
+def _broadcast(operands: Sequence[Dims]) -> Pairs:
     for dims in operands[1:]:
         for a, b in zip(reversed(operands[0]), reversed(dims), strict=False):
             if 1 not in (a, b):
@@ -145,9 +157,10 @@ def _joined(node: onnx.NodeProto, operands: Sequence[Dims]) -> Pairs:
 
 def _multiplied(node: onnx.NodeProto, operands: Sequence[Dims]) -> Pairs:
     """MatMul: what is summed over, and the batch."""
+    del node
     a, b = operands[:2]
     yield a[-1], b[-2] if len(b) > 1 else b[0]
-    yield from _broadcast(node, (a[:-2], b[:-2]))
+    yield from _broadcast((a[:-2], b[:-2]))
 
 
 def _gemm(node: onnx.NodeProto, operands: Sequence[Dims]) -> Pairs:
@@ -161,3 +174,7 @@ _RULES: Mapping[str, Callable[[onnx.NodeProto, Sequence[Dims]], Pairs]] = {
     "MatMul": _multiplied,
     "Gemm": _gemm,
 }
+_BROADCASTING = frozenset(
+    {"Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max",
+     "Mean", "Min", "Mod", "Mul", "Or", "Pow", "PRelu", "Sub", "Sum", "Where", "Xor"}
+)  # fmt: skip

@@ -32,21 +32,26 @@ class SizesContradictError(ModelError):
     Args:
         node: the node.
         dims: value -> its dims, those of the node's operands as far as known.
+        shape: the numbers that the node's second operand is made of, where they are known.
         reason: what onnx's inference says.
         where: the model's file, for messages.
 
     Attributes:
         node: the node.
         dims: as given.
+        shape: as given.
     """
 
-    def __init__(self, node: onnx.NodeProto, dims: Mapping[str, Dims], reason: str, where: str | None = None) -> None:
+    def __init__(
+        self, node: onnx.NodeProto, dims: Mapping[str, Dims], shape: Dims, reason: str, where: str | None = None
+    ) -> None:
         known = [name for name in node.input if name in dims]
         operands = ", ".join(f"{name!r} {'x'.join(map(str, dims[name])) or 'scalar'}" for name in known)
         message = f"{node.op_type} {node.name!r} cannot take {operands}: {reason}"
         super().__init__(message, where=where, hint="give inputs other sizes with --shape, or correct the model")
         self.node = node
         self.dims = dims
+        self.shape = shape
 
     def to_dict(self) -> dict[str, Any]:
         """As of the error that it is to a user."""
@@ -187,7 +192,13 @@ def _raise_where_sizes_contradict(model: onnx.ModelProto, dims: dict[str, Dims],
         node = next((node for node in model.graph.node if found and node.name == found["node"]), None)
         if found is None or node is None or not all(name in dims for name in node.input if name):
             return
-        raise SizesContradictError(node, dims, found["reason"], where) from error
+        shape = next((ints(tensor) for tensor in model.graph.initializer if tensor.name in node.input[1:2]), ())
+        raise SizesContradictError(node, dims, shape, found["reason"], where) from error
+
+
+def ints(tensor: onnx.TensorProto) -> Dims:
+    """The numbers of a tensor of integers; none of another."""
+    return tuple(onnx.numpy_helper.to_array(tensor).reshape(-1).tolist()) if tensor.data_type == tensor.INT64 else ()
 
 
 def static_dims(value: onnx.ValueInfoProto) -> Dims | None:

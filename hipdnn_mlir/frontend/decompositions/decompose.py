@@ -14,7 +14,7 @@ from ...ops.evaluate import Array
 from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
 from ...ops.strides import Dims
-from ..shape_inference import SizesContradictError, infer_shapes
+from ..shape_inference import SizesContradictError, infer_shapes, ints
 from .call import Call
 from .table import decomposition
 
@@ -230,7 +230,8 @@ class _Decomposer:
             found = onnx.shape_inference.infer_node_outputs(schema, node, types, data, opset_imports=self._imports)
         except onnx.shape_inference.InferenceError as error:
             known = {name: dims for name in types if (dims := self._static_dims(name)) is not None}
-            raise SizesContradictError(node, known, str(error).removeprefix("[ShapeInferenceError] ")) from error
+            shape = next((ints(data[name]) for name in node.input[1:2] if name in data), ())
+            raise SizesContradictError(node, known, shape, str(error).removeprefix("[ShapeInferenceError] ")) from error
         self._types.update({name: kind for name, kind in found.items() if kind.WhichOneof("value")})
 
 
