@@ -87,6 +87,7 @@ generated: .venv/.test
 	$(BIN)/python -m hipdnn_mlir.cli.reference
 	$(BIN)/python -m hipdnn_mlir.report.options_doc
 	$(BIN)/python -m hipdnn_mlir.report.records_doc
+	$(BIN)/python -m hipdnn_mlir.report.sources_doc
 	$(BIN)/python -m hipdnn_mlir.report.ops_doc docs/ops.md
 	PYTHONPATH=tests $(BIN)/python -m onnx_backend.report --coverage docs/coverage.md
 

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 import hipdnn_mlir_runtime.options
-from hipdnn_mlir.report import options_doc, records_doc
+from hipdnn_mlir.report import options_doc, records_doc, sources_doc
 from hipdnn_mlir_runtime.cli.main import all_commands
 from hipdnn_mlir_runtime.cli.needs import NEEDS
 from hipdnn_mlir_runtime.options import options_of
@@ -22,7 +22,7 @@ KEYS = {"in", "type", "default", "range", "choices", "form", "flag", "needs", "h
 
 
 @pytest.mark.parametrize(
-    ("module", "file"), [(made, file) for made in (options_doc, records_doc) for file in made.MADE]
+    ("module", "file"), [(made, file) for made in (options_doc, records_doc, sources_doc) for file in made.MADE]
 )
 def test_what_is_made_from_a_table_is_current(module: ModuleType, file: str, pytestconfig: pytest.Config) -> None:
     page = (pytestconfig.rootpath / file).read_text()

@@ -23,6 +23,7 @@ from .graph_parts import (
     starts_with,
 )
 from .rules import ATTENTION, BACKWARD_DATA, CONVOLUTION, MATMUL
+from .sources import Source
 
 
 def conform_fusilli(graph: Graph) -> Graph:
@@ -47,9 +48,17 @@ def conform_fusilli(graph: Graph) -> Graph:
 class FusilliGraph:
     """FUSILLI_ENGINE: a convolution, forward or of the data, or a matmul, with a chain of pointwise nodes; attention alone.
 
-    fusilli-provider/include/graph_import.h and custom_ops.h; in the repository iree-org/fusilli, below include/fusilli:
-    attributes/pointwise_attributes.h, node/conv_node.h, node/matmul_node.h. Nothing but the mode is read of a pointwise node.
+    Nothing but the mode is read of a pointwise node.
     """
+
+    sources = (
+        Source("dnn-providers/fusilli-provider/include", ("graph_import.h", "custom_ops.h")),
+        Source(
+            "include/fusilli",
+            ("attributes/pointwise_attributes.h", "node/conv_node.h", "node/matmul_node.h"),
+            "iree-org/fusilli",
+        ),
+    )
 
     MODES = frozenset({P.ADD, P.SUB, P.MUL, P.DIV, P.RELU_FWD, P.SIGMOID_FWD, P.TANH_FWD})
 

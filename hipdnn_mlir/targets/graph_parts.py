@@ -13,6 +13,8 @@ from ..ops.strides import Dims, Strides, packed
 from .rules import POINTWISE
 
 FLOATS = frozenset({F32, F16, BF16})
+IMAGE_RANK = 4
+"""Dims of an image of two spatial dims: batch and channels before them."""
 CLIPS = (A.POINTWISE_RELU_LOWER_CLIP, A.POINTWISE_RELU_UPPER_CLIP, A.POINTWISE_RELU_LOWER_CLIP_SLOPE)
 """Attributes of a ReLU: limits below and above, slope below."""
 Refusal = str | None

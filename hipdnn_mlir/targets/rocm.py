@@ -1,27 +1,27 @@
 """What the engines of AMD's hipDNN providers take, as their sources state it.
 
-A graph is brought into a provider's form first (`conform`): same values, other types of intermediates, other attributes. Where two
-published versions of a provider differ, a graph has to please both. Paths in comments are those of the repository ROCm/rocm-libraries,
-below `dnn-providers`. A provider asks its library at run time too (is there a kernel for these sizes?); that is no rule, and not here.
+A graph is brought into a provider's form first (`rocm_forms`). Where two published versions of a provider differ, a graph has to please
+both. `sources` of a rule names the files that it follows. A provider asks its library at run time too (is there a kernel for these sizes?);
+that is no rule, and not here. Nor is what providers take and a generated kernel does as well: docs/amd.md lists it.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
+from typing import ClassVar
 
 from hipdnn_mlir_runtime.abi import Attribute as A
-from hipdnn_mlir_runtime.abi import AttributeType as T
 from hipdnn_mlir_runtime.abi import DataType
 from hipdnn_mlir_runtime.abi import Pointwise as P
 from hipdnn_mlir_runtime.dtypes import BF16, F32
 
 from ..ops.graph import DEFAULT_ALIGNMENT, Graph, Node, Tensor
-from ..ops.strides import Dims, packed
 from .graph_parts import (
     CLIPS,
     FLOATS,
+    IMAGE_RANK,
     Refusal,
     breaks_chain,
-    copied,
     first_of,
     has_any,
     is_packed,
@@ -31,16 +31,11 @@ from .graph_parts import (
     result_of,
     starts_with,
 )
-from .rules import ATTENTION, BACKWARD_DATA, BATCH_NORM, CONVOLUTION, MATMUL, RMS_NORM
+from .rules import ATTENTION, BACKWARD_DATA, BATCH_NORM, BATCH_NORMS, CONVOLUTION, MATMUL, RMS_NORM
+from .sources import Source
 
-_SPATIAL = {
-    A.CONVOLUTION_PRE_PADDINGS: 0,
-    A.CONVOLUTION_POST_PADDINGS: 0,
-    A.CONVOLUTION_FILTER_STRIDES: 1,
-    A.CONVOLUTION_DILATIONS: 1,
-}
-"""Attributes with a number per spatial dim, and that of a dim of size 1."""
-_IMAGE_RANK = 4
+_COUNTED = 2**32
+"""Numbers that 32 bits have."""
 ENGINE_NAMES = frozenset({
     "MIOPEN_ENGINE", "MIOPEN_ENGINE_DETERMINISTIC", "HIPBLASLT_ENGINE", "HIP_MLOPS_ENGINE", "ASM_SDPA_ENGINE", "ROCKE_ENGINE",
 })  # fmt: skip
@@ -54,107 +49,36 @@ EnginePluginResourceManager.cpp). Providers declare 1.0 to 1.2.
 """
 
 
-# -- forms ----------------------------------------------------------------------------------------------------------------------------
-
-
-def conform_miopen(graph: Graph) -> Graph:
-    """Images of one spatial dim, or none, as those of two; intermediates in f32; the bias is added in its own type.
-
-    Before: conv x[n, c, l] f16 -> y f16 (virtual), add in f32, relu. After: conv x[n, c, l, 1] -> y f32, add in f16, relu.
-    """
-    graph = copied(graph)
-    if starts_with(graph, CONVOLUTION, BACKWARD_DATA, BATCH_NORM):
-        ranks = {len(tensor.dims) for tensor in named_tensors(graph)}
-        for rank in ranks if len(ranks) == 1 and max(ranks) < _IMAGE_RANK else ():
-            _add_spatial_dims(graph, _IMAGE_RANK - rank)
-    _widen_intermediates(graph)
-    if len(graph.nodes) == 3 and mode_of(graph.nodes[1]) == P.ADD:
-        bias = graph.tensors[other_operand(graph.nodes[1], result_of(graph.nodes[0]))].dtype
-        _set(graph.nodes[1], A.POINTWISE_MATH_PREC, T.DATA_TYPE, bias.hipdnn_value)
-    return graph
-
-
-def conform_hipblaslt(graph: Graph) -> Graph:
-    """Intermediates in f32; attributes that other libraries have a default for are stated: the 0 of a ReLU, the 1 of a swish."""
-    graph = copied(graph)
-    _widen_intermediates(graph)
-    for node in graph.nodes:
-        if mode_of(node) == P.RELU_FWD and not has_any(node, CLIPS):
-            _set(node, A.POINTWISE_RELU_LOWER_CLIP, T.FLOAT, 0.0)
-        elif mode_of(node) == P.SWISH_FWD and not has_any(node, (A.POINTWISE_SWISH_BETA,)):
-            _set(node, A.POINTWISE_SWISH_BETA, T.FLOAT, 1.0)
-    return graph
-
-
-def conform_hip_kernels(graph: Graph) -> Graph:
-    """An RMS norm over trailing dims of tensors in C order as one over channels: x[rows, c, 1, 1]."""
-    graph = copied(graph)
-    if not starts_with(graph, RMS_NORM) or len(graph.nodes) != 1:
-        return graph
-    node = graph.nodes[0]
-    scale = graph.tensors[node.inputs[A.OPERATION_RMSNORM_SCALE_EXT]]
-    x = graph.tensors[node.inputs[A.OPERATION_RMSNORM_X_EXT]]
-    y = graph.tensors[result_of(node)]
-    whole = prod(scale.dims)
-    if (
-        all(is_packed(tensor) for tensor in (scale, x, y))
-        and scale.dims[_leading_ones(scale.dims) :] == x.dims[_leading_ones(scale.dims) :]
-    ):
-        for tensor in (x, y):
-            tensor.dims = (prod(tensor.dims) // whole, whole, 1, 1)
-        scale.dims = (1, whole, 1, 1)
-        for tensor in (x, y, scale):
-            tensor.strides = packed(tensor.dims)
-    return graph
-
-
-def conform_asm_sdpa(graph: Graph) -> Graph:
-    """A causal mask of as many queries as keys said to end at the bottom right: the diagonals are one, and the kernels know that one."""
-    graph = copied(graph)
-    if not starts_with(graph, ATTENTION):
-        return graph
-    node = graph.nodes[0]
-    query, key = (graph.tensors[node.inputs[name]] for name in (A.OPERATION_SDPA_FWD_QDESC, A.OPERATION_SDPA_FWD_KDESC))
-    if node.get(A.SDPA_FWD_CAUSAL_MASK_EXT) and query.dims[2] == key.dims[2]:
-        changed = {A.SDPA_FWD_CAUSAL_MASK_EXT: False, A.SDPA_FWD_CAUSAL_MASK_BOTTOM_RIGHT_EXT: True}
-        node.attributes = [
-            (name, kind, [changed[name]] if name in changed else values) for name, kind, values in node.attributes
-        ]
-    return graph
-
-
-def _add_spatial_dims(graph: Graph, count: int) -> None:
-    for tensor in named_tensors(graph):
-        tensor.dims, tensor.strides = tensor.dims + (1,) * count, tensor.strides + (1,) * count
-    for node in graph.nodes:
-        node.attributes = [
-            (name, kind, list(values) + [_SPATIAL[name]] * count if name in _SPATIAL else values)
-            for name, kind, values in node.attributes
-        ]
-
-
-def _widen_intermediates(graph: Graph) -> None:
-    for tensor in graph.tensors:
-        if tensor.is_virtual and tensor.dtype in FLOATS:
-            tensor.dtype = F32
-
-
-def _set(node: Node, name: A, kind: T, value: float) -> None:
-    """Set an attribute, in front of the precision where it is a new one, as hipDNN's frontend orders them."""
-    rest = [entry for entry in node.attributes if entry[0] != name]
-    place = len(rest) if name == A.POINTWISE_MATH_PREC else max(len(rest) - 1, 0)
-    node.attributes = [*rest[:place], (name, kind, [value]), *rest[place:]]
-
-
-# -- rules ----------------------------------------------------------------------------------------------------------------------------
-
-
+@dataclass(frozen=True)
 class MiopenConvolution:
     """MIOPEN_ENGINE: a convolution, forward or of the data, alone; forward ones also with (bias and) ReLU. A bias alone is not taken.
 
-    miopen-provider/engines/plans/MiopenConvPlanBuilder.cpp, MiopenConvFwdBiasActivPlanBuilder.cpp, MiopenConvFwdBiasActivPlan.cpp,
-    ../../MiopenConvDescriptor.cpp, docs/OperationSupport.md.
+    On gfx90a the provider refuses what follows a convolution, where older versions computed it wrongly. MIOpen has kernels for it on
+    CDNA alone, and AMD's own tests leave it out on every gfx10, gfx11 and gfx12.
+
+    Attributes:
+        architecture: of the GPU.
     """
+
+    architecture: str
+
+    FUSING: ClassVar = frozenset({"gfx942", "gfx950"})
+    """Architectures on which a convolution is taken with what follows it."""
+    sources: ClassVar = (
+        Source(
+            "dnn-providers/miopen-provider",
+            (
+                "docs/OperationSupport.md",
+                "config/MIOPEN_ENGINE.toml",
+                "MiopenConvDescriptor.cpp",
+                "MiopenUtils.cpp",
+                "Workarounds.hpp",
+                "engines/plans/MiopenConvPlanBuilder.cpp",
+                "engines/plans/MiopenConvFwdBiasActivPlanBuilder.cpp",
+                "engines/plans/MiopenConvFwdBiasActivPlan.cpp",
+            ),
+        ),
+    )
 
     def refuses(self, graph: Graph) -> Refusal:
         """Why the graph is not taken, or None."""
@@ -163,6 +87,8 @@ class MiopenConvolution:
         anchor, *rest = graph.nodes
         if rest and anchor.type != CONVOLUTION:
             return "takes a transposed convolution alone"
+        if rest and self.architecture not in self.FUSING:
+            return f"takes a convolution alone on {self.architecture}"
         return first_of(
             lambda: self._epilogue(graph, rest),
             lambda: self._images(graph, anchor),
@@ -203,14 +129,24 @@ class MiopenConvolution:
 
 
 class MiopenBatchNorm:
-    """MIOPEN_ENGINE: batch norm of inference with a variance, alone or with ReLU; scale, bias and statistics in f32.
+    """MIOPEN_ENGINE: batch norm of inference, with a variance or an inverse deviation, alone or with ReLU; all but x and y in f32."""
 
-    miopen-provider/engines/plans/MiopenBatchnormPlanBuilder.cpp, MiopenBatchnormApplicabilityChecks.cpp, docs/OperationSupport.md.
-    """
+    sources = (
+        Source(
+            "dnn-providers/miopen-provider",
+            (
+                "docs/OperationSupport.md",
+                "config/MIOPEN_ENGINE.supported.toml",
+                "MiopenUtils.cpp",
+                "engines/plans/MiopenBatchnormPlanBuilder.cpp",
+                "engines/plans/MiopenBatchnormApplicabilityChecks.cpp",
+            ),
+        ),
+    )
 
     def refuses(self, graph: Graph) -> Refusal:
         """Why the graph is not taken, or None."""
-        if not starts_with(graph, BATCH_NORM):
+        if not starts_with(graph, *BATCH_NORMS):
             return "starts with no batch norm"
         norm, *rest = graph.nodes
         if tuple(mode_of(node) for node in rest) not in ((), (P.RELU_FWD,)):
@@ -223,17 +159,27 @@ class MiopenBatchNorm:
             return f"images of {len(x.dims) - 2} spatial dims"
         if any(vector.dims != (1, x.dims[1], *(1,) * (len(x.dims) - 2)) for vector in vectors):
             return "scale, bias and statistics are not of the channels"
-        if norm.get(A.BATCHNORM_INF_VAR_COMP_TYPE_EXT) != int(DataType.FLOAT):
+        kind = A.BATCHNORM_INF_VAR_COMP_TYPE_EXT if norm.type == BATCH_NORM else A.BATCHNORM_INF_COMP_TYPE_EXT
+        if norm.get(kind) != int(DataType.FLOAT):
             return "computes in f32 only"
         return breaks_chain(graph) or (_not_relu(rest[0]) if rest else None) or _one_layout([x, y, *vectors])
 
 
 class HipblasltMatmul:
-    """HIPBLASLT_ENGINE: a matmul, alone, with bias, with an activation, or with both.
+    """HIPBLASLT_ENGINE: a matmul, alone, with bias, with an activation, or with both."""
 
-    hipblaslt-provider/engines/plans/HipblasltMatmulPlanBuilder.cpp, HipblasltMatmulPlan.cpp, ../../HipblasltMatrixLayout.cpp,
-    HipblasltUtils.cpp, docs/OperationSupport.md.
-    """
+    sources = (
+        Source(
+            "dnn-providers/hipblaslt-provider",
+            (
+                "docs/OperationSupport.md",
+                "HipblasltUtils.cpp",
+                "HipblasltMatrixLayout.cpp",
+                "engines/plans/HipblasltMatmulPlanBuilder.cpp",
+                "engines/plans/HipblasltMatmulPlan.cpp",
+            ),
+        ),
+    )
 
     ACTIVATIONS = frozenset({P.RELU_FWD, P.GELU_APPROX_TANH_FWD, P.SWISH_FWD})
 
@@ -306,11 +252,22 @@ class HipblasltMatmul:
 
 
 class HipRmsNorm:
-    """HIP_MLOPS_ENGINE, the HIP kernel provider: an RMS norm over channels, scale in f32.
+    """HIP_MLOPS_ENGINE, the HIP kernel provider: an RMS norm over channels, scale in f32, of fewer elements than 32 bits count.
 
-    hip-kernel-provider/src/engines/hip_mlops_engine/plans/RMSnorm/RMSnormApplicabilityChecks.cpp, and its older form, which knows
-    channels only.
+    Older versions know channels and scales of f32 only. The kernel reads element by element, twice; in 16 bits that wastes accesses.
     """
+
+    sources = (
+        Source(
+            "dnn-providers/hip-kernel-provider/src/engines/hip_mlops_engine",
+            (
+                "plans/RMSnorm/RMSnormPlanBuilder.cpp",
+                "plans/RMSnorm/RMSnormApplicabilityChecks.cpp",
+                "plans/RMSnorm/RMSnormFwdPlan.cpp",
+                "kernels/rmsnorm/RMSNormFwd.cpp",
+            ),
+        ),
+    )
 
     def refuses(self, graph: Graph) -> Refusal:
         """Why the graph is not taken, or None."""
@@ -323,7 +280,9 @@ class HipRmsNorm:
         y = graph.tensors[result_of(node)]
         if x.dtype not in FLOATS or x.dtype is not y.dtype or scale.dtype is not F32:
             return "takes x and y of one float type and a scale of f32"
-        if len(x.dims) != _IMAGE_RANK or scale.dims != (1, x.dims[1], 1, 1) or not all(map(is_packed, (x, y, scale))):
+        if prod(x.dims) >= _COUNTED:
+            return f"{prod(x.dims)} elements, at most {_COUNTED - 1}"
+        if len(x.dims) != IMAGE_RANK or scale.dims != (1, x.dims[1], 1, 1) or not all(map(is_packed, (x, y, scale))):
             return "takes channels of tensors in C order"
         return None if node.get(A.RMSNORM_COMP_TYPE_EXT) == int(DataType.FLOAT) else "computes in f32 only"
 
@@ -331,10 +290,22 @@ class HipRmsNorm:
 class AsmAttention:
     """ASM_SDPA_ENGINE: attention of bf16 with heads of listed sizes, whole or causal to the bottom right, no mask.
 
-    Of the HIP kernel provider, built by default, for gfx942 and gfx950: hip-kernel-provider/src/engines/asm_sdpa_engine,
-    plans/SdpaFwdPlanBuilder.cpp, SdpaFwdPlan.cpp, SdpaPlanUtils.hpp and asm/asm_kernels/*/fmha_v3_fwd/fmha_fwd.csv, read in November 2026.
-    It reads strides, but not that of the features, in bytes as 32 bits. That rows lie on 16 bytes is not said there, and is played safe.
+    Of the HIP kernel provider, built by default, for gfx942 and gfx950. It reads strides, but not that of the features, in bytes as 32
+    bits. That rows lie on 16 bytes is not said there, and is played safe.
     """
+
+    sources = (
+        Source(
+            "dnn-providers/hip-kernel-provider/src/engines/asm_sdpa_engine",
+            (
+                "plans/SdpaFwdPlanBuilder.cpp",
+                "plans/SdpaFwdPlan.cpp",
+                "plans/SdpaPlanUtils.hpp",
+                "asm/asm_kernels/gfx942/fmha_v3_fwd/fmha_fwd.csv",
+                "asm/asm_kernels/gfx950/fmha_v3_fwd/fmha_fwd.csv",
+            ),
+        ),
+    )
 
     ARCHITECTURES = frozenset({"gfx942", "gfx950"})
     HEADS = frozenset({(128, 128), (192, 128)})
@@ -410,7 +381,3 @@ def _is_strided_batch(tensor: Tensor) -> bool:
 def _is_asm_stride(elements: int) -> bool:
     size = elements * BF16.bytes
     return size % PROVIDER_ALIGNMENT == 0 and size < 2**32
-
-
-def _leading_ones(dims: Dims) -> int:
-    return next((index for index, size in enumerate(dims) if size != 1), len(dims))

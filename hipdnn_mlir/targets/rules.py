@@ -23,6 +23,7 @@ LAYER_NORM = D.OPERATION_LAYERNORM_DESCRIPTOR_EXT
 RMS_NORM = D.OPERATION_RMSNORM_DESCRIPTOR_EXT
 BATCH_NORM = D.OPERATION_BATCHNORM_INFERENCE_VARIANCE_DESCRIPTOR_EXT
 BATCH_NORM_OF_DEVIATION = D.OPERATION_BATCHNORM_INFERENCE_DESCRIPTOR_EXT
+BATCH_NORMS = (BATCH_NORM, BATCH_NORM_OF_DEVIATION)
 BLOCK_SCALES = frozenset({QUANTIZE, DEQUANTIZE})
 ATTENTION = D.OPERATION_SDPA_FWD_DESCRIPTOR
 
@@ -155,7 +156,7 @@ class Single:
         return _bad_tensor(graph, self.dtypes) or self._strided(graph)
 
     def _strided(self, graph: Graph) -> str | None:
-        if graph.nodes[0].type not in (LAYER_NORM, BATCH_NORM, BATCH_NORM_OF_DEVIATION):
+        if graph.nodes[0].type not in (LAYER_NORM, *BATCH_NORMS):
             return None
         _, *vectors = (graph.tensors[index] for index in graph.nodes[0].inputs.values())
         return None if all(map(_is_packed, vectors)) else "takes scale, bias and statistics in C order only"

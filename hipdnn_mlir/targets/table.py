@@ -23,16 +23,12 @@ from .rocm import (
     HipRmsNorm,
     MiopenBatchNorm,
     MiopenConvolution,
-    conform_asm_sdpa,
-    conform_hip_kernels,
-    conform_hipblaslt,
-    conform_miopen,
 )
+from .rocm_forms import conform_asm_sdpa, conform_hip_kernels, conform_hipblaslt, conform_miopen
 from .rules import (
     ANCHORS,
     BACKWARD_DATA,
-    BATCH_NORM,
-    BATCH_NORM_OF_DEVIATION,
+    BATCH_NORMS,
     BLOCK_SCALES,
     CONVOLUTION,
     EPILOGUE_MODES,
@@ -48,7 +44,7 @@ from .rules import (
     Single,
     WholeBlocks,
 )
-from .target import CPU_CORE, CostModel, Engine, Rates, Rule, Target
+from .target import CPU_CORE, CostModel, Engine, Rates, SourcedRule, Target
 
 _FLOATS = frozenset({F32, F16, BF16})
 _GPU_COST = CostModel(
@@ -60,7 +56,7 @@ _GENERATED = (
     Engine("GENERATED", Rowwise(ROWWISE_TYPES, 32), is_generated=True),
     Engine(
         "GENERATED",
-        Single(frozenset({RESAMPLE, LAYER_NORM, BATCH_NORM, BATCH_NORM_OF_DEVIATION}), _FLOATS),
+        Single(frozenset({RESAMPLE, LAYER_NORM, *BATCH_NORMS}), _FLOATS),
         is_generated=True,
     ),
     Engine("GENERATED", WholeBlocks(BLOCK_SCALES, _FLOATS | {I8}), is_generated=True),
@@ -115,8 +111,8 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
 def _rocm(architecture: str, *, fusilli: bool = False) -> Target:
     """AMD's hipDNN with the providers of its default build, or with Fusilli's, too, and generated kernels for what they refuse."""
 
-    def provider(name: str, takes: Rule, conform: Callable[[Graph], Graph]) -> Engine:
-        return Engine(name, takes, alignment=PROVIDER_ALIGNMENT, conform=conform)
+    def provider(name: str, takes: SourcedRule, conform: Callable[[Graph], Graph]) -> Engine:
+        return Engine(name, takes, alignment=PROVIDER_ALIGNMENT, conform=conform, sources=takes.sources)
 
     more = (provider(FUSILLI_ENGINE, FusilliGraph(), conform_fusilli),) if fusilli else ()
     return Target(
@@ -124,7 +120,7 @@ def _rocm(architecture: str, *, fusilli: bool = False) -> Target:
         frozenset(),
         _GPU_COST,
         (
-            provider("MIOPEN_ENGINE", MiopenConvolution(), conform_miopen),
+            provider("MIOPEN_ENGINE", MiopenConvolution(architecture), conform_miopen),
             provider("MIOPEN_ENGINE", MiopenBatchNorm(), conform_miopen),
             _GEMV,
             provider("HIPBLASLT_ENGINE", HipblasltMatmul(), conform_hipblaslt),

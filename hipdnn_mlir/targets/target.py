@@ -9,6 +9,7 @@ from hipdnn_mlir_runtime.dtypes import DType
 
 from ..ops.graph import Graph
 from ..ops.kernels import Kernel
+from .sources import Source
 
 
 class Rule(Protocol):
@@ -16,6 +17,14 @@ class Rule(Protocol):
 
     def refuses(self, graph: Graph) -> str | None:
         """Why the graph is not taken, or None."""
+
+
+class SourcedRule(Rule, Protocol):
+    """A rule that was read in a library's sources."""
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """Where."""
 
 
 def _as_it_is(graph: Graph) -> Graph:
@@ -31,6 +40,7 @@ class Engine:
         is_last_resort: it takes no graph whose first node an engine before it would take alone.
         alignment: bytes that the address of every operand and result has to be a multiple of.
         conform: the graph in the form that the engine wants, of equal meaning; `accepts` judges that form.
+        sources: where the rule was read, if it was read in a library's sources.
     """
 
     name: str
@@ -39,6 +49,7 @@ class Engine:
     is_last_resort: bool = False
     alignment: int = 1
     conform: Callable[[Graph], Graph] = _as_it_is
+    sources: tuple[Source, ...] = ()
 
     def refuses(self, graph: Graph) -> str | None:
         """Why the graph is not taken, or None."""

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+from onnx import TensorProto, helper
 
 import installed
 import models
@@ -19,6 +20,8 @@ F16_ERROR = 5e-3
 """As norms: a few roundings to f16 one after the other."""
 BF16_ERROR = 4e-2
 """The same of bf16, which has three bits less."""
+VECTORS = ("mean", "inverse", "scale", "bias")
+"""What batch norm reads beside the image."""
 
 
 def convolutions() -> onnx.ModelProto:
@@ -86,6 +89,18 @@ def attention(*, is_causal: bool) -> onnx.ModelProto:
     return b.model({b.op("MatMul", b.op("Softmax", scores, axis=-1), v): [1, 2, 6, 128]})
 
 
+def scaled(dims: list[int]) -> onnx.ModelProto:
+    """Batch norm with an inverse deviation, hipDNN's operator, and ReLU."""
+    values = [helper.make_tensor_value_info("x", TensorProto.FLOAT, dims)]
+    values += [helper.make_tensor_value_info(name, TensorProto.FLOAT, dims[1:2]) for name in VECTORS]
+    nodes = [
+        helper.make_node("BatchNormalizationInference", [value.name for value in values], ["t"], domain="hipdnn"),
+        helper.make_node("Relu", ["t"], ["y"]),
+    ]
+    graph = helper.make_graph(nodes, "g", values, [helper.make_tensor_value_info("y", TensorProto.FLOAT, dims)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid("hipdnn", 1)])
+
+
 def _limit(b: GraphBuilder, value: float) -> str:
     return b.constant(value, np.float32)
 
@@ -151,3 +166,18 @@ def test_attention_in_the_assembly_kernels_form_is_near_onnx_runtime(
     assert [executable.engine for executable in program.model.executables] == ["ASM_SDPA_ENGINE"]
     for got, want in zip(run(program, feeds, modules, wave=64), wanted, strict=True):
         assert np.linalg.norm(got - want) <= BF16_ERROR * np.linalg.norm(want)
+
+
+@pytest.mark.parametrize("precision", ["model", "f16"])
+@pytest.mark.parametrize("dims", [[2, 3, 4, 5], [2, 3, 7]])
+def test_batch_norm_with_an_inverse_deviation_in_miopens_form(
+    dims: list[int], precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(2)
+    feeds = {"x": rng.standard_normal(dims), **{name: rng.uniform(0.5, 1.5, dims[1]) for name in VECTORS}}
+    mean, inverse, scale, bias = (feeds[name].reshape(-1, *[1] * (len(dims) - 2)) for name in VECTORS)
+    want = np.maximum((feeds["x"] - mean) * inverse * scale + bias, 0)
+    program, modules = compile_for_emulator(scaled(dims), monkeypatch, target="gfx942", precision=precision)
+    assert [executable.engine for executable in program.model.executables] == ["MIOPEN_ENGINE"]
+    (got,) = run(program, {name: value.astype(np.float32) for name, value in feeds.items()}, modules, wave=64)
+    assert np.linalg.norm(got - want) <= (1e-6 if precision == "model" else F16_ERROR) * np.linalg.norm(want)

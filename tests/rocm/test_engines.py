@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 import hipdnn_mlir
 import models
@@ -91,6 +92,20 @@ CONVOLUTIONS: dict[str, tuple[onnx.ModelProto, Steps]] = {
 def test_miopen_takes_a_convolution_alone_with_relu_or_with_bias_and_relu(name: str) -> None:
     model, wanted = CONVOLUTIONS[name]
     assert steps(model) == wanted
+
+
+@pytest.mark.parametrize("target", ["gfx90a", "gfx1100", "gfx1151", "gfx1201", "gfx1250"])
+@pytest.mark.parametrize("name", ["alone", "relu", "bias and clamp"])
+def test_a_convolution_is_alone_where_miopen_has_no_kernels_for_what_follows_it(name: str, target: str) -> None:
+    model, fused = CONVOLUTIONS[name]
+    ((engine, summary),) = fused
+    first, *rest = summary.split(" + ")
+    assert steps(model, target) == [(engine, first)] + ([(KERNEL, " + ".join(rest))] if rest else [])
+
+
+def test_fusilli_takes_a_convolution_with_what_follows_where_miopen_does_not() -> None:
+    assert steps(convolved(op("Relu")), "gfx90a+fusilli") == [(FUSED, "conv2d + add + relu")]
+    assert steps(convolved(None, bias=False), "gfx90a+fusilli") == [(CONV, "conv2d")]
 
 
 def multiplied(tail: Tail | None, *, bias: bool = True) -> onnx.ModelProto:
@@ -351,6 +366,39 @@ def test_miopen_takes_batch_norm_with_statistics_of_f32(dims: list[int], kind: i
     assert steps(normalized(dims, kind)) == wanted
 
 
+def scaled(tail: str | None, dims: list[int], kinds: tuple[int, int]) -> onnx.ModelProto:
+    """Batch norm with an inverse deviation: hipDNN's operator."""
+    x = helper.make_tensor_value_info("x", kinds[0], dims)
+    vectors = [
+        helper.make_tensor_value_info(name, kinds[1], dims[1:2]) for name in ("mean", "inverse", "scale", "bias")
+    ]
+    names = ["x", *(vector.name for vector in vectors)]
+    nodes = [helper.make_node("BatchNormalizationInference", names, ["y" if tail is None else "t"], domain="hipdnn")]
+    nodes += [] if tail is None else [helper.make_node(tail, ["t"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [x, *vectors], [helper.make_tensor_value_info("y", kinds[0], dims)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid("hipdnn", 1)])
+
+
+NARROW, WIDE = TensorProto.FLOAT16, TensorProto.FLOAT
+
+
+@pytest.mark.parametrize(
+    ("tail", "dims", "kinds", "wanted"),
+    [
+        (None, [2, 3, 4, 4], (WIDE, WIDE), [(CONV, "batchnorm_inference")]),
+        ("Relu", [2, 3, 4, 4], (WIDE, WIDE), [(CONV, "batchnorm_inference + relu")]),
+        ("Relu", [2, 3, 4], (NARROW, WIDE), [(CONV, "batchnorm_inference + relu")]),
+        ("LeakyRelu", [2, 3, 4, 4], (WIDE, WIDE), [(CONV, "batchnorm_inference"), (KERNEL, "relu")]),
+        ("Relu", [2, 3, 4, 4], (NARROW, NARROW), [(KERNEL, "batchnorm_inference"), (KERNEL, "relu")]),
+        ("Relu", [2, 3, 2, 2, 2, 2], (WIDE, WIDE), [(KERNEL, "batchnorm_inference"), (KERNEL, "relu")]),
+    ],
+)
+def test_miopen_takes_batch_norm_with_an_inverse_deviation(
+    tail: str | None, dims: list[int], kinds: tuple[int, int], wanted: Steps
+) -> None:
+    assert steps(scaled(tail, dims, kinds)) == wanted
+
+
 @pytest.mark.parametrize(("kind", "engine"), [(TensorProto.FLOAT, "HIP_MLOPS_ENGINE"), (TensorProto.FLOAT16, KERNEL)])
 def test_rms_norm_with_a_scale_of_f32_is_the_hip_kernel_providers(kind: int, engine: str) -> None:
     b = GraphBuilder("rms", opset=23)
@@ -358,6 +406,37 @@ def test_rms_norm_with_a_scale_of_f32_is_the_hip_kernel_providers(kind: int, eng
     scale = b.constant(np.ones(8), np.float32 if kind == TensorProto.FLOAT else np.float16)
     y = b.op("RMSNormalization", x, scale)
     assert steps(b.model({y: [2, 5, 8]}, dtype=kind)) == [(engine, "rmsnorm")]
+
+
+@pytest.mark.parametrize(("rows", "engine"), [(2**20 - 1, "HIP_MLOPS_ENGINE"), (2**20, KERNEL)])
+def test_rms_norm_of_elements_that_32_bits_do_not_count_is_generated(rows: int, engine: str) -> None:
+    b = GraphBuilder("rms", opset=23)
+    y = b.op("RMSNormalization", b.input("x", [rows, 4096]), b.constant(np.ones(4096), np.float32))
+    assert steps(b.model({y: [rows, 4096]})) == [(engine, "rmsnorm")]
+
+
+ALONE: dict[str, Tail] = {
+    "activation": op("Sigmoid"),
+    "sum": lambda b, x: b.op("Add", x, x),
+    "pooling": op("MaxPool", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+    "layer norm": lambda b, x: b.op("LayerNormalization", x, b.constant(np.ones(8), np.float32)),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_what_a_generated_kernel_does_as_well_is_generated(name: str) -> None:
+    b = GraphBuilder("alone", opset=20)
+    y = ALONE[name](b, b.input("x", [1, 4, 8, 8]))
+    assert [engine for engine, _ in steps(b.model({y: [1, 4, 8, 8]}))] == [KERNEL]
+
+
+@pytest.mark.parametrize("target", AMD)
+def test_rules_of_libraries_say_where_and_when_they_were_read(target: str) -> None:
+    for engine in find_target(target + FUSILLI).engines:
+        assert bool(engine.sources) != engine.is_generated
+        for source in engine.sources:
+            assert len(set(source.files)) == len(source.files) > 0
+            assert date.fromisoformat(source.read) >= date(2026, 11, 24)
 
 
 @pytest.mark.parametrize("target", AMD)

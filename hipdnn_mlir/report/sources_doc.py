@@ -1,0 +1,42 @@
+"""The table of docs/amd.md that says where the rules of AMD's engines were read. Run as a program, it writes the table again."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ..targets.sources import Source
+from ..targets.table import AMD, FUSILLI, find_target
+from .options_doc import between
+
+
+def sources() -> dict[tuple[str, str], list[Source]]:
+    """(Engine, repository and folder) -> where its rules were read."""
+    found: dict[tuple[str, str], list[Source]] = {}
+    for name in AMD:
+        for engine in find_target(name + FUSILLI).engines:
+            for source in engine.sources:
+                places = found.setdefault((engine.name, f"{source.repository}, {source.folder}"), [])
+                if source not in places:
+                    places.append(source)
+    return found
+
+
+def table() -> str:
+    """A row per engine and folder."""
+    rows = ["| engine | repository, folder | files | read |", "|---|---|---|---|"]
+    for (engine, place), parts in sources().items():
+        files = dict.fromkeys(file for part in parts for file in part.files)
+        rows.append(
+            f"| `{engine}` | `{place}` | {', '.join(f'`{file}`' for file in files)} | {min(p.read for p in parts)} |"
+        )
+    return "\n".join(rows)
+
+
+MADE: dict[str, tuple[str, str, Callable[[], str]]] = {
+    "docs/amd.md": ("<!-- sources: generated -->", "<!-- end of sources -->", table),
+}
+"""File -> the lines before and after what is made, and what makes it."""
+
+
+if __name__ == "__main__":
+    for name, made in MADE.items():
+        Path(name).write_text(between(Path(name).read_text(), *made))
