@@ -27,7 +27,7 @@ class Assumption:
 
 
 @dataclass(frozen=True)
-class Quotient:
+class Computed:
     """`operator(a, b)` is computed, with `operator` one of the expressions'."""
 
     operator: str
@@ -35,7 +35,7 @@ class Quotient:
     b: Values
 
 
-Fact = Assumption | Quotient
+Fact = Assumption | Computed
 Arrays = Sequence[Array]
 """One array per sample point."""
 

@@ -10,7 +10,7 @@ from torch.utils._sympy.functions import FloorDiv, Mod, PythonMod
 
 from hipdnn_mlir_runtime.errors import DynamicDimensionError
 
-from ...dynamic.facts import Assumption, Fact, Quotient, Values
+from ...dynamic.facts import Assumption, Computed, Fact, Values
 from ...dynamic.solver import Solver
 from ...ops.strides import Dims
 from ..sizes.known_sizes import MAX_ATOMS
@@ -91,7 +91,7 @@ def _expressions(graph: fx.Graph) -> Iterator[sympy.Expr]:
 def _quotients(expression: sympy.Expr, meanings: Sequence[Mapping[Any, int]]) -> list[Fact]:
     """The quotients in an expression, inner ones first."""
     parts = [part for part in sympy.postorder_traversal(expression) if type(part) in _QUOTIENTS]
-    return [Quotient(_QUOTIENTS[type(part)], *(_values(side, meanings) for side in part.args[:2])) for part in parts]
+    return [Computed(_QUOTIENTS[type(part)], *(_values(side, meanings) for side in part.args[:2])) for part in parts]
 
 
 def _values(expression: sympy.Expr, meanings: Sequence[Mapping[Any, int]]) -> Values:

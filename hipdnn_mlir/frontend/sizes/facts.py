@@ -7,7 +7,7 @@ import onnx
 
 from hipdnn_mlir_runtime.errors import DynamicDimensionError
 
-from ...dynamic.facts import Arrays, Assumption, Fact, Quotient, Values, varies
+from ...dynamic.facts import Arrays, Assumption, Computed, Fact, Values, varies
 from ...ops.evaluate import Array
 
 _ALL_VARY = frozenset({"Add", "Sub", "Mul", "Neg", "Concat", "Cast", "Identity", "Shape", "Size"})
@@ -86,6 +86,9 @@ def _chosen(node: onnx.NodeProto, inputs: Sequence[Arrays], result: Arrays) -> l
     operands = [_columns(arrays, result[0].shape) for arrays in inputs]
     facts: list[Fact] = []
     for index, chosen in enumerate(_columns(result, result[0].shape)):
+        if node.op_type == "Max" and len(operands) == 2 and all(column[index] != chosen for column in operands):
+            facts.append(Computed("max", operands[0][index], operands[1][index]))  # sometimes one, sometimes the other
+            continue
         facts += [
             Assumption("<=", *is_below(chosen, column[index]), node.name)
             for column in operands
@@ -99,4 +102,4 @@ def _divided(operator: str, inputs: Sequence[Arrays]) -> list[Fact] | None:
     pairs = list(zip(*(_columns(arrays, shape) for arrays in inputs), strict=True))
     if any(min(a) < 0 or min(b) <= 0 for a, b in pairs):
         return None
-    return [Quotient(operator, a, b) for a, b in pairs]
+    return [Computed(operator, a, b) for a, b in pairs]

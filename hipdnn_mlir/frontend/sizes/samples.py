@@ -18,6 +18,8 @@ _ABOUT = (59, 223, 29, 13)
 """How large sizes are about: a model may limit them from above (a table of positions)."""
 _IMAGES = (700, 2000)
 _HALVINGS = 6
+CACHED = frozenset({"GroupQueryAttention"})
+"""Operators with buffers that hold what is valid or more."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Samples:
     held_out: tuple[int, ...]
 
 
-def samples(count: int, *, has_windows: bool) -> Iterator[Samples]:
+def samples(count: int, *, has_windows: bool, has_caches: bool = False) -> Iterator[Samples]:
     """Sets of sample points, to be tried in order until the model accepts one.
 
     A point has one value per symbol: different primes, all times 1, 2, 3 or 4. So sizes computed from different symbols differ, and a
@@ -37,6 +39,7 @@ def samples(count: int, *, has_windows: bool) -> Iterator[Samples]:
     Args:
         count: number of symbols.
         has_windows: whether the model has convolutions or pools, which make sizes small.
+        has_caches: whether the model has buffers that hold what is valid or more: which of two sizes is the larger differs between points.
     """
     factors = _FACTORS[: LOW if count == 1 else HIGH]
     if has_windows:
@@ -44,14 +47,18 @@ def samples(count: int, *, has_windows: bool) -> Iterator[Samples]:
         *points, held_out = zip(*columns, strict=True)
         yield Samples(points, held_out)
     for about in _ABOUT:
-        points = [_point(about // factor, factor, count) for factor in factors]
+        points = [
+            _point(about // factor, factor, count, is_falling=has_caches and place % 2 == 1)
+            for place, factor in enumerate(factors)
+        ]
         yield Samples(points, _point(about // _HELD_OUT_FACTOR, _HELD_OUT_FACTOR, count))
 
 
 def samples_for(proto: onnx.ModelProto, sizes: InputSizes) -> Iterator[Samples]:
     """Sets of sample points for a model's symbols, to be tried in order."""
     has_windows = any(node.op_type in WINDOWED for node in proto.graph.node)
-    return samples(len(sizes.table.symbols), has_windows=has_windows)
+    has_caches = any(node.op_type in CACHED for node in proto.graph.node)
+    return samples(len(sizes.table.symbols), has_windows=has_windows, has_caches=has_caches)
 
 
 def _varied(count: int, seed: int) -> list[int]:
@@ -64,10 +71,11 @@ def _varied(count: int, seed: int) -> list[int]:
             return sizes
 
 
-def _point(start: int, factor: int, count: int) -> tuple[int, ...]:
+def _point(start: int, factor: int, count: int, *, is_falling: bool = False) -> tuple[int, ...]:
     used: set[int] = set()
     # Apart from each other, so that what strides make of two sizes differs too.
-    return tuple(_prime(start + start * index // 3, used) * factor for index in range(count))
+    sizes = [_prime(start + start * index // 3, used) * factor for index in range(count)]
+    return tuple(reversed(sizes) if is_falling else sizes)
 
 
 def _prime(start: int, used: set[int]) -> int:

@@ -15,6 +15,7 @@ OPERATORS: dict[str, Callable[[int, int], int]] = {
     "floordiv": operator.floordiv,
     "ceildiv": lambda a, b: -(-a // b),
     "mod": operator.mod,
+    "max": max,
 }
 REFERENCE = "expr"
 _PYTHON = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "floordiv", ast.Mod: "mod"}

@@ -1,5 +1,6 @@
 #include "program/expressions.h"
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -59,7 +60,8 @@ Expressions::Operator Expressions::read_operator(const Field& field) {
   if (name == "floordiv") return Operator::floor_divide;
   if (name == "ceildiv") return Operator::ceil_divide;
   if (name == "mod") return Operator::modulo;
-  field.fail("one of \"symbol\", \"+\", \"*\", \"floordiv\", \"ceildiv\", \"mod\"");
+  if (name == "max") return Operator::maximum;
+  field.fail("one of \"symbol\", \"+\", \"*\", \"floordiv\", \"ceildiv\", \"mod\", \"max\"");
 }
 
 Expression Expressions::reference(const Field& field, std::int64_t least, std::int64_t greatest) const {
@@ -89,6 +91,7 @@ std::vector<std::int64_t> Expressions::evaluate(std::span<const std::int64_t> sy
       case Operator::modulo:
         if (b > 0) result = a % b + (a % b < 0 ? b : 0);
         break;
+      case Operator::maximum: result = std::max(a, b); break;
     }
     if (!result) {
       std::string message = "the size " + text({0, values.size()}) + " leaves the range of 64 bits";
@@ -125,6 +128,7 @@ std::string Expressions::text(const Expression& expression, int depth) const {
     case Operator::multiply: name = "*"; break;
     case Operator::floor_divide: name = "floordiv"; break;
     case Operator::ceil_divide: name = "ceildiv"; break;
+    case Operator::maximum: name = "max"; break;
     default: break;
   }
   std::string result = operand(entry.a);

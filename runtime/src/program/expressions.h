@@ -40,7 +40,7 @@ class Expressions {
   std::string text(const Expression& expression) const { return text(expression, kShownDepth); }
 
  private:
-  enum class Operator { symbol, add, multiply, floor_divide, ceil_divide, modulo };
+  enum class Operator { symbol, add, multiply, floor_divide, ceil_divide, modulo, maximum };
   struct Entry {
     Operator action;
     Expression a;

@@ -193,13 +193,13 @@ void test_operators_round_as_they_say() {
   const json root = {{"symbols", {"n"}},
                      {"expressions",
                       {{"symbol", 0}, {"floordiv", reference(0), 3}, {"ceildiv", reference(0), 3}, {"mod", reference(0), 3},
-                       {"mod", reference(0), std::numeric_limits<std::int64_t>::max()}}}};
+                       {"mod", reference(0), std::numeric_limits<std::int64_t>::max()}, {"max", reference(0), 5}}}};
   const auto table = hipdnn_rt::Expressions::read(hipdnn_rt::Field(root, "program"));
   const std::int64_t most = std::numeric_limits<std::int64_t>::max();
   const auto at = [&](std::int64_t n) { return table.evaluate(std::array{n}); };
-  check::equal(at(7), std::vector<std::int64_t>{7, 2, 3, 1, 7});
-  check::equal(at(6), std::vector<std::int64_t>{6, 2, 2, 0, 6});
-  check::equal(at(-7), std::vector<std::int64_t>{-7, -3, -2, 2, most - 7});
+  check::equal(at(7), std::vector<std::int64_t>{7, 2, 3, 1, 7, 7});
+  check::equal(at(6), std::vector<std::int64_t>{6, 2, 2, 0, 6, 6});
+  check::equal(at(-7), std::vector<std::int64_t>{-7, -3, -2, 2, most - 7, 5});
   check::equal(at(most - 1)[4], most - 1);
 }
 
