@@ -14,13 +14,13 @@ from ..dynamic.solver import Solver
 from ..ops.evaluate import Array
 from ..ops.strides import Dims
 from .prepare import slim_models
-from .shape_inference import SizesContradictError, attributes_of, unknown_results
+from .shape_inference import PartialDims, SizesContradictError, attributes_of, unknown_results
 from .sizes.samples import samples_for
 
 logger = logging.getLogger(__name__)
 
-Pairs = Iterator[tuple[int, int]]
-"""Sizes that are to be equal, and are not."""
+Pairs = Iterator[tuple[int | None, int | None]]
+"""Sizes that are to be equal, None where not known."""
 
 
 def related(
@@ -113,7 +113,7 @@ def _solved(
 # -- which sizes an operator wants equal ----------------------------------------------------------------------------------------------
 
 
-def differing(clash: SizesContradictError) -> Pairs:
+def differing(clash: SizesContradictError) -> Iterator[tuple[int, int]]:
     """The sizes of a node's operands that it needs to be equal, and that differ.
 
     Args:
@@ -123,30 +123,30 @@ def differing(clash: SizesContradictError) -> Pairs:
     operands = [clash.dims[name] for name in node.input if name in clash.dims]
     pairs = _reshaped(operands[0], clash.shape) if node.op_type == "Reshape" else _wanted(node, operands)
     for a, b in pairs:
-        if a != b:
+        if a is not None and b is not None and a != b:
             yield a, b
 
 
-def _wanted(node: onnx.NodeProto, operands: Sequence[Dims]) -> Pairs:
+def _wanted(node: onnx.NodeProto, operands: Sequence[PartialDims]) -> Pairs:
     if node.op_type in _BROADCASTING:
         return _broadcast(operands)
     return _RULES[node.op_type](node, operands) if node.op_type in _RULES else iter(())
 
 
-def _reshaped(x: Dims, shape: Dims) -> Pairs:
+def _reshaped(x: PartialDims, shape: Dims) -> Pairs:
     """Reshape: sizes that stay, of which the first is a guess where others are computed."""
     if x and shape and shape[0] > 0:
         yield x[0], shape[0]
 
 
-def _broadcast(operands: Sequence[Dims]) -> Pairs:
+def _broadcast(operands: Sequence[PartialDims]) -> Pairs:
     for dims in operands[1:]:
         for a, b in zip(reversed(operands[0]), reversed(dims), strict=False):
             if 1 not in (a, b):
                 yield a, b
 
 
-def _joined(node: onnx.NodeProto, operands: Sequence[Dims]) -> Pairs:
+def _joined(node: onnx.NodeProto, operands: Sequence[PartialDims]) -> Pairs:
     """Concat: all sizes but that of its axis."""
     axis = attributes_of(node)["axis"] % max(len(operands[0]), 1)
     for dims in operands[1:]:
@@ -155,7 +155,7 @@ def _joined(node: onnx.NodeProto, operands: Sequence[Dims]) -> Pairs:
                 yield a, b
 
 
-def _multiplied(node: onnx.NodeProto, operands: Sequence[Dims]) -> Pairs:
+def _multiplied(node: onnx.NodeProto, operands: Sequence[PartialDims]) -> Pairs:
     """MatMul: what is summed over, and the batch."""
     del node
     a, b = operands[:2]
@@ -163,13 +163,13 @@ def _multiplied(node: onnx.NodeProto, operands: Sequence[Dims]) -> Pairs:
     yield from _broadcast((a[:-2], b[:-2]))
 
 
-def _gemm(node: onnx.NodeProto, operands: Sequence[Dims]) -> Pairs:
+def _gemm(node: onnx.NodeProto, operands: Sequence[PartialDims]) -> Pairs:
     attributes = attributes_of(node)
     a, b = operands[:2]
     yield a[0 if attributes.get("transA") else 1], b[1 if attributes.get("transB") else 0]
 
 
-_RULES: Mapping[str, Callable[[onnx.NodeProto, Sequence[Dims]], Pairs]] = {
+_RULES: Mapping[str, Callable[[onnx.NodeProto, Sequence[PartialDims]], Pairs]] = {
     "Concat": _joined,
     "MatMul": _multiplied,
     "Gemm": _gemm,

@@ -26,12 +26,16 @@ _REPORTED = re.compile(r"node name: (?P<node>[^\n]*?)\): \[\w+\] (?P<reason>[^\n
 """How onnx's strict inference names the node that it stops at."""
 
 
+PartialDims = tuple[int | None, ...]
+"""Sizes, None for those that are not known."""
+
+
 class SizesContradictError(ModelError):
     """The dims of a node's operands do not fit each other.
 
     Args:
         node: the node.
-        dims: value -> its dims, those of the node's operands as far as known.
+        dims: value -> its dims, those of the node's operands of known rank.
         shape: the numbers that the node's second operand is made of, where they are known.
         reason: what onnx's inference says.
         where: the model's file, for messages.
@@ -43,10 +47,10 @@ class SizesContradictError(ModelError):
     """
 
     def __init__(
-        self, node: onnx.NodeProto, dims: Mapping[str, Dims], shape: Dims, reason: str, where: str | None = None
+        self, node: onnx.NodeProto, dims: Mapping[str, PartialDims], shape: Dims, reason: str, where: str | None = None
     ) -> None:
         known = [name for name in node.input if name in dims]
-        operands = ", ".join(f"{name!r} {'x'.join(map(str, dims[name])) or 'scalar'}" for name in known)
+        operands = ", ".join(f"{name!r} {_shown(dims[name])}" for name in known)
         message = f"{node.op_type} {node.name!r} cannot take {operands}: {reason}"
         super().__init__(message, where=where, hint="give inputs other sizes with --shape, or correct the model")
         self.node = node
@@ -56,6 +60,10 @@ class SizesContradictError(ModelError):
     def to_dict(self) -> dict[str, Any]:
         """As of the error that it is to a user."""
         return {**super().to_dict(), "error": ModelError.__name__}
+
+
+def _shown(dims: PartialDims) -> str:
+    return "x".join("?" if size is None else str(size) for size in dims) or "scalar"
 
 
 def infer_shapes(model: onnx.ModelProto, refused: list[Reject] | None = None) -> onnx.ModelProto:

@@ -34,6 +34,9 @@ class Graph(Protocol):
     def is_constant(self, name: str) -> bool:
         """Whether the value is a constant of any size."""
 
+    def is_of_sizes(self, name: str) -> bool:
+        """Whether the value is a constant, or computed from the sizes of others alone."""
+
     def constant(self, array: Array) -> str:
         """A value that holds the array."""
 
@@ -126,6 +129,10 @@ class Call:
     def is_constant(self, value: str) -> bool:
         """Whether it is a constant of any size."""
         return self._graph.is_constant(value)
+
+    def is_of_sizes(self, value: str) -> bool:
+        """Whether a value is a constant, or computed from the sizes of others alone."""
+        return self._graph.is_of_sizes(value)
 
     def known(self, value: str) -> Array:
         """The array of a small constant; refuses anything else."""

@@ -132,10 +132,10 @@ def _from_lengths(call: Call, lengths: str, k: str) -> str:
 
 @decomposes("GroupQueryAttention", domain=CONTRIB)
 def group_query_attention(call: Call) -> Sequence[str | None]:
-    """GroupQueryAttention with a cache that grows by what is new, as without a shared buffer.
+    """GroupQueryAttention with a cache that grows by what is new, or with one that is as long as it will ever be.
 
     As in ONNX Runtime, rows of a batch differ in their past in the step of one token only; there a row's new key takes the place behind
-    its own past.
+    its own past. Where the number of keys in all is data, and no size, the cache is taken to grow.
 
     Source: ONNX Runtime, ContribOperators.md, com.microsoft.GroupQueryAttention.
     """
@@ -157,7 +157,7 @@ def group_query_attention(call: Call) -> Sequence[str | None]:
         q, k = split_heads(call, query, heads), split_heads(call, key, kv_heads)
     v = split_heads(call, value, kv_heads)
     if past_key and past_value:
-        k, v = _extended(call, past_key, k, past), _extended(call, past_value, v, past)
+        k, v = (_extended(call, *pair, past) for pair in ((past_key, k), (past_value, v)))
     window = call.attr("local_window_size", -1)
     sees = visible(call, q, k, past, left=window - 1 if window > 0 else -1, right=0)
     biases = [additive(call, sees, q), *([call.need(10)] if call.arg(10) else [])]
@@ -168,23 +168,38 @@ def group_query_attention(call: Call) -> Sequence[str | None]:
 
 
 def _past(call: Call, query: str, past_key: str | None) -> str:
-    """Number of keys before the queries: a list of one, or [b, 1, 1, 1] where rows of the batch may differ."""
+    """Number of valid keys before the queries: a list of one, or [b, 1, 1, 1] where rows of the batch may differ."""
     if past_key is None:
         return call.ints(0)
-    if call.dims(past_key)[0] == 1:
+    if call.dims(past_key)[0] == 1 and not _is_buffer(call):
         return call.length(past_key, 2)
     last = call.reshape(call.cast(call.need(5), INT64), -1, 1, 1, 1)
     before = call.op("Sub", call.op("Add", last, call.ints(1)), call.length(query, 1))
     return call.op("Max", before, call.ints(0))  # a padded prompt is shorter than its row
 
 
+def _is_buffer(call: Call) -> bool:
+    """Whether it is known how many keys there are in all, so that a cache may be longer than what is valid in it."""
+    return call.is_of_sizes(call.need(6))
+
+
 def _extended(call: Call, past: str, new: str, count: str) -> str:
-    """The cache [b, heads, s, d] with what is new; behind `count` of the past where rows of the batch may differ."""
+    """The cache [b, heads, s, d] with what is new behind `count` of the past.
+
+    The result is as long as the cache, or as what is valid then if that is more. Only in the step of one token do rows of a batch differ in
+    their past.
+    """
     joined = call.concat(2, past, new)
-    if call.dims(past)[0] == 1:
-        return joined
-    places = call.unsqueeze(call.range(call.length(joined, 2)), 1)
-    return call.op("Where", call.op("Equal", places, count), call.slice(new, 2, 0, 1), joined)
+    if not _is_buffer(call):
+        if call.dims(past)[0] == 1:
+            return joined
+        places = call.unsqueeze(call.range(call.length(joined, 2)), 1)
+        return call.op("Where", call.op("Equal", places, count), call.slice(new, 2, 0, 1), joined)
+    total = call.reshape(call.cast(call.need(6), INT64), 1)
+    whole = call.slice(joined, 2, 0, call.op("Max", call.length(past, 2), total))
+    buffer = call.reshape(whole, 0, call.size(new, 1), -1, call.size(new, 3))  # onnx infers no dim of such a slice
+    rows = call.op("Add", call.unsqueeze(call.range(call.length(new, 2)), 1), count)
+    return call.op("ScatterElements", buffer, call.op("Expand", rows, call.op("Shape", new)), new, axis=2)
 
 
 def _at_positions(call: Call, cache: str, query: str, past: str) -> str:

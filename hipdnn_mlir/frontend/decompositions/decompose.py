@@ -13,7 +13,6 @@ from hipdnn_mlir_runtime.errors import Reject
 from ...ops.evaluate import Array
 from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
-from ...ops.strides import Dims
 from ..shape_inference import SizesContradictError, infer_shapes, ints
 from .call import Call
 from .table import decomposition
@@ -118,16 +117,23 @@ class _Decomposer:
             return None
         return tuple(d.dim_value if d.HasField("dim_value") else None for d in kind.tensor_type.shape.dim)
 
-    def _static_dims(self, name: str) -> Dims | None:
-        dims = self.dims(name)
-        return None if dims is None or None in dims else tuple(size for size in dims if size is not None)
-
     def value(self, name: str) -> Array | None:
         tensor = self._small(name)
         return None if tensor is None else numpy_helper.to_array(tensor)
 
     def is_constant(self, name: str) -> bool:
         return name in self._constants
+
+    def is_of_sizes(self, name: str) -> bool:
+        makers = {output: node for node in self._nodes for output in node.output}
+        wanted = [name]
+        while wanted:
+            node = makers.get(value := wanted.pop())
+            if node is None and value not in self._constants:
+                return False
+            if node is not None and node.op_type not in ("Shape", "Size"):
+                wanted += filter(None, node.input)
+        return True
 
     def _small(self, name: str) -> onnx.TensorProto | None:
         tensor = self._constants.get(name)
@@ -229,7 +235,7 @@ class _Decomposer:
         try:
             found = onnx.shape_inference.infer_node_outputs(schema, node, types, data, opset_imports=self._imports)
         except onnx.shape_inference.InferenceError as error:
-            known = {name: dims for name in types if (dims := self._static_dims(name)) is not None}
+            known = {name: dims for name in types if (dims := self.dims(name)) is not None}
             shape = next((ints(data[name]) for name in node.input[1:2] if name in data), ())
             raise SizesContradictError(node, known, shape, str(error).removeprefix("[ShapeInferenceError] ")) from error
         self._types.update({name: kind for name, kind in found.items() if kind.WhichOneof("value")})
