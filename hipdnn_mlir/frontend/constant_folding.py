@@ -17,6 +17,7 @@ from ..ops.strides import Dims
 from .onnx_types import BY_ONNX
 from .shape_inference import infer_shapes
 from .sizes.facts import facts_of
+from .subgraphs import subgraphs
 
 logger = logging.getLogger(__name__)
 
@@ -260,12 +261,11 @@ def _evaluate(node: onnx.NodeProto, feeds: dict[str, Array], model: onnx.ModelPr
 
 def _captured(node: onnx.NodeProto) -> Iterable[str]:
     """Names that subgraphs of a node read."""
-    for attribute in node.attribute:
-        for graph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
-            for inner in graph.node:
-                yield from inner.input
-                yield from _captured(inner)
-            yield from (value.name for value in graph.output)
+    for graph in subgraphs(node):
+        for inner in graph.node:
+            yield from inner.input
+            yield from _captured(inner)
+        yield from (value.name for value in graph.output)
 
 
 def _static_dims(values: Iterable[Any]) -> Iterable[tuple[str, Dims]]:

@@ -21,6 +21,7 @@ from hipdnn_mlir_runtime.errors import ModelError
 
 from ..ops.evaluate import Array
 from .onnx_types import BY_ONNX
+from .subgraphs import subgraphs
 
 ALIGNMENT = 64
 LOCATION = "weights"
@@ -29,7 +30,7 @@ _HINT = "this is a defect of the caller (the ONNX Runtime provider); please repo
 
 
 def read_model(descriptor: int) -> onnx.ModelProto:
-    """The model of a container, its large weights left where they are.
+    """The model of a container, its large weights left where they are, those of branches and bodies beside those of the model.
 
     Args:
         descriptor: of the file; stays open.
@@ -44,11 +45,25 @@ def read_model(descriptor: int) -> onnx.ModelProto:
         raise ModelError(f"the model is truncated: {size} bytes for a model of {length}", hint=_HINT)
     with mmap.mmap(descriptor, _LENGTH.size + length, access=mmap.ACCESS_READ) as data:
         try:
-            return onnx.load_model_from_string(data[_LENGTH.size :])
+            model = onnx.load_model_from_string(data[_LENGTH.size :])
         except DecodeError as error:
             raise ModelError(
                 "not a complete ONNX model", expected="a serialized onnx.ModelProto", hint=_HINT
             ) from error
+    for node in model.graph.node:
+        _hoist(node, model.graph)
+    return model
+
+
+def _hoist(node: onnx.NodeProto, graph: onnx.GraphProto) -> None:
+    """Move the large weights of a node's subgraphs into a graph; names are unique in both."""
+    for inner in subgraphs(node):
+        large = [tensor for tensor in inner.initializer if tensor.data_location == onnx.TensorProto.EXTERNAL]
+        graph.initializer.extend(large)
+        for tensor in large:
+            inner.initializer.remove(tensor)
+        for other in inner.node:
+            _hoist(other, graph)
 
 
 def map_weights(descriptor: int, model: onnx.ModelProto) -> dict[str, Array]:

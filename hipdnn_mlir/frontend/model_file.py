@@ -2,7 +2,7 @@
 
 import hashlib
 import mmap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from math import prod
@@ -18,6 +18,7 @@ from hipdnn_mlir_runtime.errors import ModelError
 from ..ops.evaluate import Array
 from .onnx_types import BY_ONNX
 from .protobuf_wire import Field, WireError, fields, length_delimited, varint
+from .subgraphs import subgraphs
 
 MAPPED_BYTES = 1 << 14
 """Initializers of this size or more stay in their file: their values take no part in compilation until the end."""
@@ -234,10 +235,6 @@ def _attribute_tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
     for node in graph.node:
         for attribute in node.attribute:
             yield from [attribute.t, *attribute.tensors] if attribute.HasField("t") or attribute.tensors else []
-            for inner in _graphs(attribute):
-                yield from inner.initializer
-                yield from _attribute_tensors(inner)
-
-
-def _graphs(attribute: onnx.AttributeProto) -> Iterable[onnx.GraphProto]:
-    return [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
+        for inner in subgraphs(node):
+            yield from inner.initializer
+            yield from _attribute_tensors(inner)

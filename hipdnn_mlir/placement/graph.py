@@ -12,6 +12,7 @@ from onnx import numpy_helper
 from hipdnn_mlir_runtime.errors import ModelError
 
 from ..frontend.onnx_types import BY_ONNX
+from ..frontend.subgraphs import subgraphs
 
 INLINE_BYTES = 1024
 """Float initializers of more bytes are left out: what is placed may not depend on their values, which a host sends only to compile."""
@@ -88,12 +89,11 @@ def read_graph(model: onnx.ModelProto) -> OnnxGraph:
 
 def captured(node: onnx.NodeProto) -> Iterable[str]:
     """Names that the subgraphs of a node take from outside."""
-    for attribute in node.attribute:
-        for graph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
-            inside = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-            inside |= {name for inner in graph.node for name in inner.output}
-            found = [name for inner in graph.node for name in _read(inner)] + [value.name for value in graph.output]
-            yield from (name for name in found if name not in inside)
+    for graph in subgraphs(node):
+        inside = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+        inside |= {name for inner in graph.node for name in inner.output}
+        found = [name for inner in graph.node for name in _read(inner)] + [value.name for value in graph.output]
+        yield from (name for name in found if name not in inside)
 
 
 def _read(node: onnx.NodeProto) -> list[str]:

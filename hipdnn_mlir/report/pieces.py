@@ -17,6 +17,7 @@ from ..frontend.model_file import ModelFile
 from ..frontend.onnx_types import BY_ONNX
 from ..frontend.prepare import name_nodes, with_shapes
 from ..frontend.shape_inference import RESULTS, static_dims
+from ..frontend.subgraphs import subgraphs
 from ..ops.evaluate import Array
 from ..ops.strides import Dims, Strides, memory_order, packed
 from ..placement.graph import captured
@@ -295,11 +296,10 @@ def _renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
     made.CopyFrom(node)
     made.input[:] = [names.get(name, name) for name in node.input]
     made.output[:] = [names.get(name, name) for name in node.output]
-    for attribute in made.attribute:
-        for graph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
-            inner = [_renamed(each, names) for each in graph.node]
-            del graph.node[:]
-            graph.node.extend(inner)
-            for value in graph.output:
-                value.name = names.get(value.name, value.name)
+    for graph in subgraphs(made):
+        inner = [_renamed(each, names) for each in graph.node]
+        del graph.node[:]
+        graph.node.extend(inner)
+        for value in graph.output:
+            value.name = names.get(value.name, value.name)
     return made

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import onnx
@@ -14,6 +14,7 @@ from ...ops.evaluate import Array
 from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
 from ..shape_inference import SizesContradictError, infer_shapes, ints
+from ..subgraphs import subgraphs
 from .call import Call
 from .table import decomposition
 
@@ -51,15 +52,8 @@ def _opset(model: onnx.ModelProto) -> int:
 def _all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
     for node in graph.node:
         yield node
-        for inner in _subgraphs(node):
+        for inner in subgraphs(node):
             yield from _all_nodes(inner)
-
-
-def _subgraphs(node: onnx.NodeProto) -> Iterable[onnx.GraphProto]:
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
 
 
 class _Decomposer:
@@ -200,7 +194,7 @@ class _Decomposer:
 
     def _append(self, node: onnx.NodeProto) -> None:
         """Keep a node; its results' types are those of onnx's inference."""
-        for graph in _subgraphs(node):
+        for graph in subgraphs(node):
             self._decompose_subgraph(graph)
         self._nodes.append(node)
         if any(name and not self._is_typed(name) for name in node.output):
@@ -226,7 +220,7 @@ class _Decomposer:
         if not onnx.defs.has(node.op_type, version, node.domain if node.domain not in DEFAULT else ""):
             return
         types = {name: self._types.get(name, onnx.TypeProto()) for name in node.input if name}
-        if any(_subgraphs(node)):
+        if any(subgraphs(node)):
             types = self._types | types  # bodies read values from outside
         if not all(kind.WhichOneof("value") for kind in types.values()):
             return
@@ -242,7 +236,7 @@ class _Decomposer:
 
 
 def _rename(node: onnx.NodeProto, names: dict[str, str]) -> None:
-    for graph in _subgraphs(node):
+    for graph in subgraphs(node):
         for inner in graph.node:
             _rename(inner, names)
         for value in graph.output:

@@ -1,0 +1,42 @@
+"""Branches of an If with large weights of their own, as decoders choose between tables of angles by the length."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from .sessions import make_session, partitions, reference
+
+ROWS, WIDTH, LIMIT = 64, 128, 8
+
+
+def _model() -> onnx.ModelProto:
+    model = onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["": 17]>
+      g (float[n,{WIDTH}] x) => (float[n,{WIDTH}] y) {{
+        limit = Constant<value_ints=[{LIMIT}]>()
+        rows = Shape<start=0, end=1>(x)
+        is_long = Greater(rows, limit)
+        table = If<then_branch = long () => (float[{ROWS},{WIDTH}] a) {{ a = Constant() }},
+                   else_branch = short () => (float[{ROWS},{WIDTH}] b) {{ b = Constant() }}>(is_long)
+        total = ReduceMean<axes=[0], keepdims=1>(table)
+        y = Add(x, total)
+      }}""")
+    (choice,) = (node for node in model.graph.node if node.op_type == "If")
+    for seed, attribute in enumerate(choice.attribute):
+        values = np.random.default_rng(seed).standard_normal((ROWS, WIDTH), np.float32)
+        attribute.g.node[0].attribute.append(onnx.helper.make_attribute("value", onnx.numpy_helper.from_array(values)))
+    return model
+
+
+@pytest.mark.parametrize("order", [(3, 20), (20, 3)], ids=["short first", "long first"])
+def test_a_branch_with_large_weights_is_taken_by_the_size_of_each_run(order: tuple[int, ...], tmp_path: Path) -> None:
+    model = _model()
+    session = make_session(model, tmp_path, options={"placement": "maximal"})
+    assert partitions(session)
+    for rows in order:
+        feeds = {"x": np.random.default_rng(rows).standard_normal((rows, WIDTH), np.float32)}
+        (got,), (want,) = session.run(None, feeds), reference(model, feeds)
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
