@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
+import numpy as np
 import onnx
 import pytest
 
 from conftest import Command
 from hipdnn_mlir_runtime.cli.bench import measured, summarized
+from hipdnn_mlir_runtime.cli.competitors import COMPETITORS, Task
+from hipdnn_mlir_runtime.errors import ModelError
 from models import GraphBuilder
 
 QUICK = ("--warmup", 0, "--duration", 0.2, "--threads", 1)
@@ -75,3 +81,56 @@ def test_subjects_take_turns() -> None:
     order = [name for index, name in enumerate(calls) if index == 0 or calls[index - 1] != name]
     assert order == ["a", "b"] * (1 + 3)
     assert [len(blocks) for blocks in turns.values()] == [3, 3]
+
+
+class FakeMigraphx(ModuleType):
+    """ROCm's Python package for models of one Relu."""
+
+    @staticmethod
+    def get_target(name: str) -> str:
+        return name
+
+    @staticmethod
+    def argument(array: np.ndarray) -> np.ndarray:
+        return array
+
+    @staticmethod
+    def parse_onnx(path: str) -> SimpleNamespace:
+        assert Path(path).exists()
+        return SimpleNamespace(compile=lambda target: None, run=lambda given: [np.maximum(given["x"], 0)])
+
+
+def test_migraphx_runs_where_it_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "m.onnx").write_bytes(b"")
+    x = np.array([[-1.0, 2.0]], np.float32)
+    task = Task(tmp_path / "m.onnx", ["y"], {"x": x}, 0, on_gpu=True)
+    monkeypatch.setitem(sys.modules, "migraphx", FakeMigraphx("migraphx"))
+    (found,) = COMPETITORS["migraphx"](task)
+    assert found.title == "MIGraphX"
+    np.testing.assert_array_equal(found.results[0], [[0, 2]])
+    found.run()
+
+
+def test_migraphx_in_onnxruntime_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    provider = "MIGraphXExecutionProvider"
+    fake = ModuleType("onnxruntime")
+    asked = SimpleNamespace(get_providers=lambda: [provider], run=lambda names, feeds: [feeds["x"]])
+    monkeypatch.setattr(fake, "get_available_providers", lambda: [provider], raising=False)
+    monkeypatch.setattr(fake, "InferenceSession", lambda model, providers: asked, raising=False)
+    monkeypatch.setitem(sys.modules, "onnxruntime", fake)
+    (found,) = COMPETITORS["migraphx"](Task(tmp_path, ["y"], {"x": np.ones(2, np.float32)}, 0, on_gpu=True))
+    assert found.title == "MIGraphX in ONNX Runtime"
+
+
+def test_migraphx_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Task(tmp_path, ["y"], {}, 0, on_gpu=False)
+    with pytest.raises(ModelError, match="MIGraphX runs on AMD GPUs"):
+        COMPETITORS["migraphx"](task)
+    monkeypatch.setitem(sys.modules, "migraphx", None)
+    with pytest.raises(ModelError, match="MIGraphX is not installed; install onnxruntime-migraphx, or ROCm's"):
+        COMPETITORS["migraphx"](replace(task, on_gpu=True))
+    broken = FakeMigraphx("migraphx")
+    monkeypatch.setattr(broken, "parse_onnx", lambda path: 1 / 0, raising=False)
+    monkeypatch.setitem(sys.modules, "migraphx", broken)
+    with pytest.raises(ModelError, match="MIGraphX refuses the model: division by zero"):
+        COMPETITORS["migraphx"](replace(task, on_gpu=True))

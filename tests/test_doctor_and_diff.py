@@ -129,6 +129,14 @@ def test_doctor_says_how_many_cpus_a_container_gets(monkeypatch: pytest.MonkeyPa
     assert finding.fix.startswith("--threads 1")
 
 
+def test_doctor_tells_of_amds_part_alone(command: Command) -> None:
+    done = command("doctor", "--amd", "--json", env={"HIPDNN_LOG_LEVEL": "off", "MIOPEN_USER_DB_PATH": "/home/me"})
+    found = json.loads(done.stdout)["findings"]
+    assert {"python", "packages", "driver", "HIP", "hipDNN"} <= {finding["topic"] for finding in found}
+    assert "cache" not in {finding["topic"] for finding in found}
+    assert [f["text"] for f in found if f["topic"] == "environment"] == ["HIPDNN_LOG_LEVEL=off"]
+
+
 def test_equal_programs_have_no_difference(command: Command, program: Path, tmp_path: Path) -> None:
     shutil.copy(program, tmp_path / "copy.hipdnn")
     done = command("diff", program, tmp_path / "copy.hipdnn", "--json")

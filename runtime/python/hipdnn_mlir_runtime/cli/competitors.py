@@ -92,4 +92,51 @@ def _torch(task: Task) -> list[Competitor]:
     return made
 
 
-COMPETITORS: dict[str, Prepare] = {"ort": _onnxruntime, "openvino": _openvino, "torch": _torch}
+_MIGRAPHX_IN_ORT = "MIGraphXExecutionProvider"
+
+
+def _migraphx(task: Task) -> list[Competitor]:
+    """MIGraphX in ONNX Runtime where that has it, else its own package."""
+    if not task.on_gpu:
+        raise ModelError("MIGraphX runs on AMD GPUs", where="--against migraphx", hint="compile for one (--target)")
+    try:
+        made = _migraphx_in_ort(task) or _migraphx_package(task)
+    except ImportError as error:
+        hint = "install onnxruntime-migraphx, or ROCm's migraphx and put its Python folder on PYTHONPATH"
+        raise ModelError("MIGraphX is not installed", where="--against migraphx", hint=hint) from error
+    except Exception as error:  # neither's exceptions share a base class
+        raise ModelError(f"MIGraphX refuses the model: {error}", where=str(task.model)) from error
+    return [made]
+
+
+def _migraphx_in_ort(task: Task) -> Competitor | None:
+    try:
+        import onnxruntime as ort
+    except ImportError:
+        return None
+    if _MIGRAPHX_IN_ORT not in ort.get_available_providers():
+        return None
+    session = ort.InferenceSession(task.model, providers=[_MIGRAPHX_IN_ORT])
+    if _MIGRAPHX_IN_ORT not in session.get_providers():  # it could not be opened, and ONNX Runtime went on without
+        return None
+    run = partial(session.run, list(task.names), dict(task.feeds))
+    return Competitor("MIGraphX in ONNX Runtime", run, run())
+
+
+def _migraphx_package(task: Task) -> Competitor:
+    import migraphx
+    import numpy as np
+
+    program = migraphx.parse_onnx(str(task.model))
+    program.compile(migraphx.get_target("gpu"))  # copies of inputs and results are part of a run
+    given = {name: migraphx.argument(np.ascontiguousarray(array)) for name, array in task.feeds.items()}
+    results = [np.array(result) for result in program.run(given)]
+    return Competitor("MIGraphX", lambda: program.run(given), results)
+
+
+COMPETITORS: dict[str, Prepare] = {
+    "ort": _onnxruntime,
+    "openvino": _openvino,
+    "torch": _torch,
+    "migraphx": _migraphx,
+}

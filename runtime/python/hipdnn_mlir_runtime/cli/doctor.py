@@ -11,17 +11,18 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from .. import _runtime
 from ..errors import HipdnnMlirError, ModelError
 from ..session.devices import DeviceInfo, list_devices
+from . import amd
 from .cache import entries_of
 from .command import GROUP, version_of
+from .findings import Finding
 from .render import bytes_text, counted
 from .tables import emphasized, table
 
-Status = Literal["ok", "note", "problem"]
 _PACKAGES = (
     *(
         "hipdnn-mlir-runtime",
@@ -44,23 +45,6 @@ _OURS = re.compile(r"/lib(amdhip|hipdnn|MIOpen|hipblaslt|cuda|cudnn|cublas|nvrtc
 _HINT = re.compile(r"; ([^()]*)$")
 """What a message of the runtime says to do: behind all else, which may have semicolons in parentheses."""
 _KFD, _NVIDIA = Path("/dev/kfd"), Path("/dev/nvidiactl")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at.
-
-    Attributes:
-        topic: What it belongs to.
-        status: ``problem`` needs something done, ``note`` is worth knowing.
-        text: What was found.
-        fix: What to do; empty where there is nothing to do.
-    """
-
-    topic: str
-    status: Status
-    text: str
-    fix: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,6 +79,14 @@ def diagnose() -> Diagnosis:
     devices = list_devices()  # opens the ports' libraries, which the process then has
     found = (_versions(), _compiler(), _cpu(), _ports(devices), _libraries(), _cache(), _environment())
     return Diagnosis(tuple(finding for findings in found for finding in findings))
+
+
+def diagnose_amd() -> Diagnosis:
+    """Look at what programs for AMD's GPUs need: versions, what compiling for GPUs lacks, AMD's driver and libraries, its devices."""
+    found = [*_versions(), *_compiler(), *amd.findings()]
+    if not any(finding.status == "problem" and finding.topic in amd.NEEDED[1:] for finding in found):
+        found += _ports(row for row in list_devices() if row.port == "hip")
+    return Diagnosis((*found, *amd.environment()))
 
 
 def _versions() -> Iterator[Finding]:

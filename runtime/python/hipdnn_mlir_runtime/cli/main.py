@@ -151,9 +151,9 @@ def diff(given: SimpleNamespace) -> int:
 
 def doctor(given: SimpleNamespace) -> int:
     """Look for problems of this machine and environment, and name a way out of each. The exit code is 1 where there are some."""
-    from .doctor import diagnose
+    from .doctor import diagnose, diagnose_amd
 
-    found = diagnose()
+    found = diagnose_amd() if given.amd else diagnose()
     show(given, found.to_dict, lambda: str(found))
     return 1 if found.problems else 0
 
