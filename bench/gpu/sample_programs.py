@@ -39,6 +39,8 @@ POSITIVE = (
 )
 INSIDE_ONE = ("acos", "asin", "atanh")
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+INDEXED = ("gather", "index_select", "scatter.src", "scatter_add")
+"""Whose integers say where to look."""
 GIVEN: dict[str, tuple[float, ...]] = {f"{ONNX}Range": (0, 5, 1)}
 """Values of operands of rank 0 that the results' dims depend on."""
 NATURAL_LIMIT = 4
@@ -106,7 +108,7 @@ def _values(rng: np.random.Generator, op: str, kind: TensorType) -> Any:
         return rng.integers(0, 2, dims)
     if kind.dtype.is_float:
         return _floats(rng, name, dims)
-    if op.startswith(ONNX) and kind.dtype in (dtypes.I32, dtypes.I64):
+    if (op.startswith(ONNX) or name in INDEXED) and kind.dtype in (dtypes.I32, dtypes.I64):
         return _indices(rng, dims)
     if "shift" in name:
         return rng.integers(0, 8, dims)

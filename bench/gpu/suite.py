@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "tests"))
 
 import hipdnn_mlir
 from hipdnn_mlir_runtime.errors import HipdnnMlirError, ModelError, PlanRefusedError, RefusedPlan, UnsupportedError
-from onnx_backend.report import Result, Results, run_cases
+from onnx_backend.report import UNLIMITED, Limits, Result, Results, run_cases
 from onnx_backend.values import assert_similar, to_array
 
 Array = npt.NDArray[np.generic]
@@ -98,9 +98,37 @@ class Case:
                     raise
                 refused = error.refusals
                 continue
-            for inputs, expected in self.data_sets:
-                assert_similar(_run(session, inputs), expected, self.rtol, self.atol)
+            self._compare(session)
         return refused
+
+    def check_on(self, port: str | None, engine: str, plugin: str) -> bool:
+        """Run the first form on one engine, as it answers: no plan is compared before, and no other one stands in.
+
+        Args:
+            port: Where to run.
+            engine: The engine.
+            plugin: The file of its plugin, which is loaded in the place of all others; empty where they stay.
+
+        Returns:
+            Whether the engine took any graph.
+
+        Raises:
+            PlanRefusedError: There is no other engine, and this one refuses a graph.
+            HipdnnMlirError: It cannot be loaded or run.
+            AssertionError: It answers something else.
+        """
+        alone: dict[str, Any] = {"plugin_dirs": [plugin], "plugin_mode": "absolute"} if plugin else {}
+        session = hipdnn_mlir.Session(
+            self.program, port=port, plan_cache=False, compare_plans=False, engine=engine, **alone
+        )
+        if all(step.get("engine") != engine for step in session.steps):
+            return False
+        self._compare(session)
+        return True
+
+    def _compare(self, session: hipdnn_mlir.Session) -> None:
+        for inputs, expected in self.data_sets:
+            assert_similar(_run(session, inputs), expected, self.rtol, self.atol)
 
 
 def _run(session: hipdnn_mlir.Session, inputs: Sequence[Any]) -> list[Any]:
@@ -132,7 +160,8 @@ class Packer:
             return {"status": "rejected" if self._on_host(make, name) else "untaken", "reasons": _reasons(error)}
         path = self._folder / f"{len(list(self._folder.iterdir()))}-{os.getpid()}"
         path.write_bytes(pickle.dumps(case))
-        return {"status": "packed", "reasons": [], "path": str(path)}
+        graphs = len(json.loads(case.program.text)["executables"])
+        return {"status": "packed", "reasons": [], "path": str(path), "graphs": graphs}
 
     def _node(self, name: str, target: str) -> Case:
         case = self._nodes[name]
@@ -180,16 +209,22 @@ def _reasons(error: HipdnnMlirError) -> list[str]:
 
 
 class Checker:
-    """Runs named cases of a packed file, in a worker process."""
+    """Runs named cases of a packed file, in a worker process; on one engine alone where it is named."""
 
-    def __init__(self, file: Path, port: str | None) -> None:
-        self._cases, self._port = zipfile.ZipFile(file), port
+    def __init__(self, file: Path, port: str | None, engine: str = "", plugin: str = "") -> None:
+        self._cases, self._port, self._engine, self._plugin = zipfile.ZipFile(file), port, engine, plugin
 
     def check(self, name: str) -> Result:
-        """The status is ``passed``, ``recovered`` where the library refused graphs and the program without them passed, or ``refused``."""
+        """The status is ``passed``, ``recovered`` where the library refused graphs and the program without them passed, or ``refused``.
+
+        On one engine alone it is ``untaken`` where another one, or none, ran the program.
+        """
         # What `pack` wrote on one's own machine: a pickle, which is code.
         case: Case = pickle.loads(self._cases.read(name))  # noqa: S301
         try:
+            if self._engine:
+                is_taken = case.check_on(self._port, self._engine, self._plugin)
+                return {"status": "passed" if is_taken else "untaken", "reasons": []}
             refused = case.check(self._port)
         except PlanRefusedError as error:
             return {"status": "refused", "reasons": [str(refusal) for refusal in error.refusals]}
@@ -206,7 +241,7 @@ def serve(work: Callable[[str], Result]) -> None:
         try:
             result = work(line.strip())
         except Exception as error:  # noqa: BLE001 - as above
-            result = {"status": "failed", "reasons": [f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"]}
+            result = {"status": "failed", "reasons": [f"{type(error).__name__}: {' '.join(str(error).split())[:1000]}"]}
         print(json.dumps(result), file=results, flush=True)
 
 
@@ -232,20 +267,15 @@ class Progress:
         return f"{self._counts.total()} of {self._total} in {time.monotonic() - self._start:.0f} s: {counts or 'none'}"
 
 
-def _each(names: Sequence[str], workers: int, arguments: Sequence[str]) -> tuple[Results, Progress]:
+def _each(names: Sequence[str], workers: int, arguments: Sequence[str], limits: Limits) -> tuple[Results, Progress]:
     progress = Progress(len(names))
-    return run_cases(names, workers, (str(Path(__file__).resolve()), *arguments), progress), progress
+    return run_cases(names, workers, (str(Path(__file__).resolve()), *arguments), progress, limits), progress
 
 
-def pack(file: Path, target: str, wanted: str, workers: int) -> bool:
-    """Compile what has the wanted text in its name; answers whether the compiler failed nowhere."""
-    from sample_programs import named_samples
-
-    from onnx_backend.report import case_names
-
-    names = [name for name in (*named_samples(), *case_names()) if wanted in name]
+def pack(file: Path, target: str, names: Sequence[str], workers: int, limits: Limits = UNLIMITED) -> Results:
+    """Compile node cases and samples by name; a status is ``packed``, ``rejected``, ``untaken`` or ``failed``."""
     with tempfile.TemporaryDirectory() as folder:
-        results, progress = _each(names, workers, ["pack-worker", folder, "--target", target])
+        results, progress = _each(names, workers, ["pack-worker", folder, "--target", target], limits)
         rejected = {name: result["reasons"] for name, result in results.items() if result["status"] == "rejected"}
         with zipfile.ZipFile(file, "w", zipfile.ZIP_LZMA) as packed:
             packed.writestr(REJECTED, json.dumps(rejected))
@@ -259,17 +289,44 @@ def pack(file: Path, target: str, wanted: str, workers: int) -> bool:
         name.partition(" ")[0] == "sample" for name, result in results.items() if result["status"] == "packed"
     )
     print(f"{file}: {taken[False]} node cases, {taken[True]} samples, {file.stat().st_size / 1e6:.1f} MB")
-    return all(result["status"] != "failed" for result in results.values())
+    return results
 
 
-def run(file: Path, port: str | None, wanted: str, workers: int) -> Results:
-    """Run what has the wanted text in its name; a status is ``passed``, ``recovered``, ``refused`` or ``failed``."""
-    with zipfile.ZipFile(file) as packed:
-        names = [name for name in packed.namelist() if name != REJECTED and wanted in name]
-    options = ["--port", port] if port else []
-    results, progress = _each(names, workers, ["run-worker", str(file), *options])
+def run(
+    file: Path,
+    port: str | None,
+    names: Sequence[str],
+    workers: int,
+    limits: Limits = UNLIMITED,
+    alone: Sequence[str] = (),
+) -> Results:
+    """Run packed cases by name; a status is as ``Checker.check`` states it, or ``failed``.
+
+    Args:
+        file: What ``pack`` wrote.
+        port: Where to run; the programs' target by default.
+        names: The cases.
+        workers: Processes at a time.
+        limits: How long it may take.
+        alone: Options of the command for one engine alone.
+    """
+    options = [*(["--port", port] if port else []), *alone]
+    results, progress = _each(names, workers, ["run-worker", str(file), *options], limits)
     print(progress)
     return results
+
+
+def _known(wanted: str) -> list[str]:
+    from sample_programs import named_samples
+
+    from onnx_backend.report import case_names
+
+    return [name for name in (*named_samples(), *case_names()) if wanted in name]
+
+
+def _packed(file: Path, wanted: str) -> list[str]:
+    with zipfile.ZipFile(file) as packed:
+        return [name for name in packed.namelist() if name != REJECTED and wanted in name]
 
 
 def is_right(results: Results) -> bool:
@@ -286,6 +343,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--target", default="sm_90", help="what to compile for")
     parser.add_argument("--port", help="where to run; the programs' target by default")
     parser.add_argument("--filter", default="", help="only cases and samples whose name contains this text")
+    parser.add_argument("--engine", default="", help="the only engine whose plans are tried")
+    parser.add_argument(
+        "--plugin", default="", help="the file of its plugin, which is loaded in the place of all others"
+    )
     parser.add_argument("--workers", type=int, default=min(os.cpu_count() or 1, 8))
     asked = parser.parse_args(arguments)
     warnings.filterwarnings("ignore")  # of NumPy, while onnx makes its cases
@@ -293,11 +354,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         serve(Packer(asked.target, asked.file).pack)
         return 0
     if asked.command == "run-worker":
-        serve(Checker(asked.file, asked.port).check)
+        serve(Checker(asked.file, asked.port, asked.engine, asked.plugin).check)
         return 0
     if asked.command == "pack":
-        return 0 if pack(asked.file, asked.target, asked.filter, asked.workers) else 1
-    return 0 if is_right(run(asked.file, asked.port, asked.filter, asked.workers)) else 1
+        made = pack(asked.file, asked.target, _known(asked.filter), asked.workers)
+        return 1 if any(result["status"] == "failed" for result in made.values()) else 0
+    alone = [
+        text for name in ("engine", "plugin") if getattr(asked, name) for text in (f"--{name}", getattr(asked, name))
+    ]
+    results = run(asked.file, asked.port, _packed(asked.file, asked.filter), asked.workers, alone=alone)
+    return 0 if is_right(results) else 1
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import functools
 import json
+import math
 import os
 import queue
 import selectors
@@ -18,9 +19,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,8 +32,10 @@ from onnx_backend.node_cases import node_cases
 Result = dict[str, Any]
 Results = dict[str, Result]
 
-CASE_TIMEOUT_S = 60.0
 START_TIMEOUT_S = 120.0
+KILL_TIMEOUT_S = 10.0
+"""A process inside a driver that hangs does not end even when it is killed: it is left behind."""
+LOG_BYTES = 8000
 _TESTS = Path(__file__).resolve().parent.parent
 STANDALONE = ("-P", "-m", "onnx_backend.worker")
 """Arguments of Python for a worker that compiles and runs node cases."""
@@ -41,37 +46,68 @@ def case_names() -> list[str]:
     return sorted(node_cases())
 
 
+@dataclass(frozen=True)
+class Limits:
+    """How long cases may take.
+
+    Attributes:
+        case_s: Seconds without an answer after which a case has hung.
+        until: No case is begun after this, as ``time.monotonic`` tells it.
+        hangs: After so many cases in a row that hung no other is begun: the device answers nothing any more.
+    """
+
+    case_s: float = 60.0
+    until: float = math.inf
+    hangs: float = math.inf
+
+
+UNLIMITED = Limits()
+"""All cases run, none for longer than a minute."""
+
+
 class Worker:
     """One worker process, started again when a case fails, kills or hangs it. Used by one thread.
 
     Args:
         command: Python's arguments; the process speaks as ``onnx_backend.worker`` does.
+        case_s: As of ``Limits``.
     """
 
-    def __init__(self, command: Sequence[str] = STANDALONE) -> None:
-        self._command = command
+    def __init__(self, command: Sequence[str] = STANDALONE, case_s: float = Limits.case_s) -> None:
+        self._command, self._case_s = command, case_s
         self._process: subprocess.Popen[str] | None = None
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
 
     def run(self, name: str) -> Result:
-        """Run one case; a crash or a hang is a failure of that case.
+        """Run one case; a crash or a hang is a failure of that case. What is written to standard error meanwhile is its ``log``.
 
         Raises:
             RuntimeError: A worker does not even start.
         """
+        if self._process is not None and self._process.poll() is not None:
+            self.close()
         process = self._process or self._start()
+        begin = os.fstat(self._stderr.fileno()).st_size
+        result = self._answer(process, name)
+        if result["status"] == "failed":
+            self.close()  # a GPU answers nothing more to a process that has read where it must not
+        log = self._written_since(begin)
+        return {**result, "log": log} if log else result
+
+    def _answer(self, process: subprocess.Popen[str], name: str) -> Result:
         assert process.stdin is not None
-        process.stdin.write(name + "\n")
-        process.stdin.flush()
-        line = self._read_line(process, CASE_TIMEOUT_S)
-        if line:
-            result: Result = json.loads(line)
-            if result["status"] == "failed":
-                self.close()  # a GPU answers nothing more to a process that has read where it must not
-            return result
+        try:
+            process.stdin.write(name + "\n")
+            process.stdin.flush()
+            line = self._read_line(process, self._case_s)
+            if line:
+                result: Result = json.loads(line)
+                return result
+        except (BrokenPipeError, ValueError):  # it ended before the name was read, or amid its answer
+            line = ""
         self.close()
         if line is None:
-            return {"status": "failed", "reasons": [f"hang: no answer within {CASE_TIMEOUT_S:g} s"]}
+            return {"status": "failed", "reasons": [f"hang: no answer within {self._case_s:g} s"]}
         return {"status": "failed", "reasons": [f"crash: {self._last_words(process)}"]}
 
     def close(self) -> None:
@@ -82,7 +118,8 @@ class Worker:
                 self._process.wait(0.5)
             except subprocess.TimeoutExpired:
                 self._process.kill()
-            self._process.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(KILL_TIMEOUT_S)
             assert self._process.stdin is not None
             assert self._process.stdout is not None
             self._process.stdout.close()
@@ -116,9 +153,17 @@ class Worker:
             selector.register(process.stdout, selectors.EVENT_READ)
             return process.stdout.readline() if selector.select(timeout_s) else None
 
+    def _written_since(self, begin: int) -> str:
+        """Return the end of what came to standard error; without a seek, for the process shares the file's position."""
+        file = self._stderr.fileno()
+        begin = max(begin, os.fstat(file).st_size - LOG_BYTES)
+        return os.pread(file, LOG_BYTES, begin).decode(errors="replace").strip()
+
     def _last_words(self, process: subprocess.Popen[str]) -> str:
         """Say how a process ended, with the end of its standard error."""
         code = process.returncode
+        if code is None:
+            return "the process cannot be killed"
         how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
         self._stderr.seek(0)
         lines = self._stderr.read().decode(errors="replace").strip().splitlines()
@@ -142,6 +187,7 @@ def run_cases(
     workers: int,
     command: Sequence[str] = STANDALONE,
     told: Callable[[str, Result], None] = lambda name, result: None,
+    limits: Limits = UNLIMITED,
 ) -> Results:
     """Run cases on a pool of workers.
 
@@ -150,6 +196,7 @@ def run_cases(
         workers: Processes at a time.
         command: As for ``Worker``.
         told: Is told each result as it comes, in any order.
+        limits: How long it may take; what is not begun for it has the status ``unrun``.
 
     Returns:
         The result of each case, in the order of ``names``.
@@ -159,13 +206,24 @@ def run_cases(
     for name in names:
         pending.put(name)
     results: Results = {}
+    hung = 0
+
+    def run(worker: Worker, name: str) -> Result:
+        nonlocal hung
+        if hung >= limits.hangs:
+            return {"status": "unrun", "reasons": [f"{limits.hangs} cases in a row had hung"]}
+        if time.monotonic() > limits.until:
+            return {"status": "unrun", "reasons": ["no time was left"]}
+        result = worker.run(name)
+        hung = hung + 1 if result["reasons"][:1] and result["reasons"][0].startswith("hang: ") else 0
+        return result
 
     def serve() -> None:
-        worker = Worker(command)
+        worker = Worker(command, limits.case_s)
         try:
             while True:
                 name = pending.get_nowait()
-                results[name] = worker.run(name)
+                results[name] = run(worker, name)
                 told(name, results[name])
         except queue.Empty:
             pass

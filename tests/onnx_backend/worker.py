@@ -52,7 +52,7 @@ def _assert_similar(case: TestCase, outputs: Sequence[Any], expected: Sequence[A
 def _text(error: Exception) -> str:
     name = type(error).__name__
     return (
-        f"{name}: {' '.join(str(error).split())[:400]}"
+        f"{name}: {' '.join(str(error).split())[:1000]}"
         if not isinstance(error, HipdnnMlirError)
         else f"{name}: {error}"
     )
