@@ -4,7 +4,8 @@
 # make check  static checks, and the tests that concern what has changed: at most 3 minutes on 2 cores
 # make sentences  sentence-transformers on the provider: downloads 0.1 GB, and is no part of `make test` for that
 # make bench  the table of measurements, on the terminal and in build/bench.json
-# make test-rocm  on a machine with an AMD GPU: the suites on AMD's libraries, reported in build/rocm-report.md
+# make test-rocm  on a machine with an AMD GPU: the suites on AMD's libraries, reported in build/rocm-report and, to be sent, in
+#   build/rocm-report.tar.gz; QUICK=1 for ten minutes
 # make wheels  the two packages, in build/wheels
 # make manylinux  the runtime's wheel for other systems, in dist
 # make docs  the site of the documents, in build/site
@@ -14,6 +15,7 @@
 PYTHON ?= python3
 JOBS ?= 2
 BIN := .venv/bin
+CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python >= 3.11 is needed: set PYTHON=")'
 WITH_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
 space := $() $()
 # Tests of one file share fixtures, some of which take minutes.
@@ -127,17 +129,19 @@ cpp-release cpp-sanitize cpp-thread: cpp-%: .venv/.test
 
 # PORT=host runs the same on this machine's CPU, as a test of the tests.
 PORT ?= hip
+QUICK ?=
 test-rocm:
-	$(if $(filter hip,$(PORT)),$(PYTHON) tests/rocm/check_machine.py)
+	@$(CHECK_PYTHON)
+	$(if $(filter hip,$(PORT)),PYTHONPATH=runtime/python $(PYTHON) -P -m hipdnn_mlir_runtime.cli.amd)
 	$(MAKE) .venv/.test
 	$(WITH_VENV) cmake -S . -B build/release -G Ninja -DHIPDNN_MLIR_BUILD_TESTS=ON $(RELEASE)
 	$(WITH_VENV) cmake --build build/release -j $(JOBS) --target test_host_abi
-	$(BIN)/python -W ignore tests/rocm/report.py --port $(PORT) --workers $(JOBS) --write build/rocm-report.md \
-	  --conformance build/release/runtime/src/ports/host/host_abi_tests/test_host_abi
+	PYTHONPATH=tests:bench:bench/gpu$${PYTHONPATH:+:$$PYTHONPATH} $(BIN)/python -P -W ignore -m rocm.report --port $(PORT) --workers $(JOBS) $(if $(QUICK),--quick) \
+	  --write build/rocm-report --conformance build/release/runtime/src/ports/host/host_abi_tests/test_host_abi
 
 # Debian's python3 comes without ensurepip; the host's pip then fills the environment.
 .venv/.ready: runtime/pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python >= 3.11 is needed: set PYTHON=")'
+	@$(CHECK_PYTHON)
 	$(PYTHON) -m venv .venv >/dev/null 2>&1 || { $(PYTHON) -m venv --clear --without-pip .venv && \
 	  $(PYTHON) -m pip --python $(BIN)/python install --quiet pip; }
 	$(BIN)/python -c 'import tomllib; b = tomllib.load(open("runtime/pyproject.toml", "rb"))["build-system"]["requires"]; \

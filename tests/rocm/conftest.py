@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import installed
+from hipdnn_mlir_runtime.cli import amd
 
 HEADERS = Path(__file__).parents[2] / "third_party" / "hip"
 
@@ -37,6 +38,19 @@ def libraries_with_plugins(libraries: Path, tmp_path_factory: pytest.TempPathFac
     folder = tmp_path_factory.mktemp("rocm_with_plugins")
     build_library("fake_plugins.c", folder / "libhipdnn_backend.so")
     (folder / "libamdhip64.so").symlink_to(libraries / "libamdhip64.so")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def faulty_libraries(libraries: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with an engine that may be broken, and the providers of hipDNN's default build beside it."""
+    folder = tmp_path_factory.mktemp("rocm_faulty")
+    build_library("fake_faulty_hipdnn.c", folder / "libhipdnn_backend.so")
+    (folder / "libamdhip64.so").symlink_to(libraries / "libamdhip64.so")
+    plugins = folder / "hipdnn_plugins" / "engines"
+    plugins.mkdir(parents=True)
+    for provider in amd.PROVIDERS:
+        build_library("fake_provider.c", plugins / provider.file)
     return folder
 
 

@@ -1,6 +1,9 @@
 /* AMD's libamdhip64 on a machine without one: memory and streams are those of the host's library, which this one is linked to, the device
- * has the properties that FAKE_GCN_ARCH names, and modules are written down in the folder FAKE_HIP_RECORD rather than run.
+ * has the properties that FAKE_GCN_ARCH names, and modules are written down in the folder FAKE_HIP_RECORD rather than run. With FAKE_HIP_FULL there
+ * is no memory.
  */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <elf.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -29,6 +32,12 @@ static void put(const char* line) {
   FILE* file = fopen(path, "a");
   fprintf(file, "%s\n", line);
   fclose(file);
+}
+
+EXPORT hipError_t hipMalloc(void** pointer, size_t bytes) {
+  if (getenv("FAKE_HIP_FULL") != NULL) return hipErrorOutOfMemory;
+  hipError_t (*next)(void**, size_t) = (hipError_t(*)(void**, size_t))dlsym(RTLD_NEXT, "hipMalloc");
+  return next(pointer, bytes);
 }
 
 /* As ROCm 6 and 7 fill it; all other bytes are set too, so that a wrong offset shows. */

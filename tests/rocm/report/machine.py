@@ -1,0 +1,98 @@
+"""The machine: what `hipdnn-mlir doctor --amd` and `devices` say of it, asked in processes that may hang or crash."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from hipdnn_mlir.targets.table import AMD, FUSILLI, FUSILLI_ENGINE, TARGETS, find_target
+from hipdnn_mlir_runtime.cli.findings import Finding
+from hipdnn_mlir_runtime.session.devices import DeviceInfo
+
+COMMAND = (sys.executable, "-P", "-m", "hipdnn_mlir_runtime.cli.main")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What was found.
+
+    Attributes:
+        findings: Versions and problems, the machine's and those of its devices.
+        devices: Those that can be used.
+        problem: Why no suite can run; empty where they can.
+    """
+
+    findings: tuple[Finding, ...]
+    devices: tuple[DeviceInfo, ...]
+    problem: str
+
+    @property
+    def targets(self) -> list[str]:
+        """What to compile for: the device's target and, where its library has Fusilli's provider, the one that uses that, too."""
+        return targets_of(self.devices[0]) if self.devices and not self.problem else []
+
+
+def look(port: str, timeout_s: float) -> Machine:
+    """Ask about the machine and the port's devices."""
+    with ThreadPoolExecutor() as pool:
+        commands = [("doctor", "--amd", "--json"), ("devices", "--json")]
+        doctor, told = pool.map(lambda command: asked(command, timeout_s), commands)
+    findings = [Finding(**row) for row in doctor.get("findings", ())]
+    if "problem" in doctor:
+        findings.append(Finding("doctor", "problem", doctor["problem"]))
+    rows = [DeviceInfo(**row) for row in told.get("devices", ()) if row["port"] == port]
+    usable = tuple(row for row in rows if not row.problem)
+    problem = told.get("problem", "") or "; ".join(row.problem for row in rows if row.problem)
+    if usable:
+        known = ", ".join(TARGETS)
+        target = usable[0].target
+        problem = "" if target in TARGETS else f"the device is a {target}, which is no target: known are {known}"
+        findings += engines_of_rules(usable[0])
+    elif not problem:
+        problem = f"port {port} is unknown"
+    return Machine(tuple(findings), usable, problem)
+
+
+def asked(arguments: Sequence[str], timeout_s: float) -> dict[str, Any]:
+    """What a command answers as JSON, or the ``problem`` that it has."""
+    name = f"hipdnn-mlir {arguments[0]}"
+    try:
+        done = subprocess.run(
+            [*COMMAND, *arguments], capture_output=True, text=True, errors="replace", timeout=timeout_s, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return {"problem": f"{name} hangs: no answer within {timeout_s:g} s"}
+    try:
+        answer: dict[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        last = (done.stderr.strip().splitlines() or [""])[-1].removeprefix("hipdnn-mlir: error: ")
+        return {"problem": f"{name} ended with status {done.returncode}: {last}" if done.returncode < 0 else last}
+    return answer
+
+
+def engines_of_rules(device: DeviceInfo) -> list[Finding]:
+    """When the rules of the target's engines were read, and which of these the library does not have."""
+    if device.target not in AMD:
+        return []
+    engines = [engine for engine in find_target(device.target).engines if not engine.is_generated]
+    read = sorted({source.read for engine in engines for source in engine.sources})
+    there = {name for name, _, _ in device.engines}
+    return [
+        Finding("engines", "ok", f"the rules of the compiler's tables were read {', '.join(read)} (docs/amd.md)"),
+        *(
+            Finding("engines", "problem", f"the library has no {name}: its graphs are refused", "install its provider")
+            for name in dict.fromkeys(engine.name for engine in engines)
+            if name not in there
+        ),
+    ]
+
+
+def targets_of(device: DeviceInfo) -> list[str]:
+    """As ``Machine.targets``."""
+    has_fusilli = device.target in AMD and any(name == FUSILLI_ENGINE for name, _, _ in device.engines)
+    return [device.target, device.target + FUSILLI] if has_fusilli else [device.target]
