@@ -37,7 +37,8 @@ from .sources import Source
 _COUNTED = 2**32
 """Numbers that 32 bits have."""
 ENGINE_NAMES = frozenset({
-    "MIOPEN_ENGINE", "MIOPEN_ENGINE_DETERMINISTIC", "HIPBLASLT_ENGINE", "HIP_MLOPS_ENGINE", "ASM_SDPA_ENGINE", "ROCKE_ENGINE",
+    "MIOPEN_ENGINE", "MIOPEN_ENGINE_DETERMINISTIC", "HIPBLASLT_ENGINE", "HIP_MLOPS_ENGINE", "ASM_SDPA_ENGINE", "HIP_FLASH2_ENGINE",
+    "ROCKE_ENGINE",
 })  # fmt: skip
 """Every engine that hipDNN registers (projects/hipdnn, data_sdk EngineNames.hpp); an engine's id is a hash of its name."""
 PROVIDER_ALIGNMENT = DEFAULT_ALIGNMENT
