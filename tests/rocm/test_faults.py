@@ -66,6 +66,17 @@ def test_garbage_is_wrong_values_with_their_error(samples: Samples, fault: pytes
     assert f"{BROKEN} answers wrongly" in "".join(row.message for row in rows if row.cause == "wrong values")
 
 
+def test_the_plugin_of_an_engine_is_loaded_alone(
+    samples: Samples, fault: pytest.MonkeyPatch, libraries_with_plugins: Path, tmp_path: Path
+) -> None:
+    fault.setenv("LD_LIBRARY_PATH", str(libraries_with_plugins))
+    plugin = tmp_path / "libmiopen_plugin.so"
+    plugin.write_bytes(b"")
+    assert samples.on_engine(BROKEN, str(plugin), LIMITS).counts == {"passed": 2}
+    missing = samples.on_engine(BROKEN, str(tmp_path / "missing.so"), LIMITS)
+    assert "plugin_dirs" in missing.cases[0].reason
+
+
 @pytest.mark.parametrize(("how", "cause"), [("hang", "hung"), ("crash", "crashed")])
 def test_a_case_that_does_not_end_well_costs_that_case(
     how: str, cause: str, samples: Samples, fault: pytest.MonkeyPatch

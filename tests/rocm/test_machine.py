@@ -116,6 +116,12 @@ def test_libraries_that_hang_when_they_are_opened_are_told(monkeypatch: pytest.M
     assert machine.look("nowhere", 30).problem == "port nowhere is unknown"
 
 
+def test_a_device_that_does_not_open_again_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert machine.is_dead("host") == ""
+    monkeypatch.setattr(machine, "COMMAND", (sys.executable, "-c", "import time; time.sleep(60)"))
+    assert machine.is_dead("host", 0.2) == "hipdnn-mlir devices hangs: no answer within 0.2 s"
+
+
 @pytest.mark.parametrize(
     ("target", "engine", "expected"),
     [

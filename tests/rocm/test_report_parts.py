@@ -58,6 +58,30 @@ def test_rows_are_sorted_failures_first_then_by_cause_then_by_count() -> None:
     assert found[3].message == "a graph (matmul): X answers wrongly: up to N; it is left out"
 
 
+def test_numpys_ways_to_say_that_arrays_differ_are_one_row() -> None:
+    head = "AssertionError: Not equal to tolerance rtol=1e-05, atol=1e-06 Mismatched elements: 2 / 4 (50%)"
+    tail = (
+        "Max absolute difference among violations: 3.5 Max relative difference among violations: 2. ACTUAL: array([1.])"
+    )
+    places = "[0, 1]: 1.0 (ACTUAL), 2.0 (DESIRED)"
+    found = causes.rows([
+        suite(
+            Case("case_a", "failed", f"run: {head} First 5 mismatches are at indices: {places} {tail}"),
+            Case("case_b", "failed", f"{head} Mismatch at index: {places} {tail}"),
+            Case("case_c", "failed", f"{head} Mismatch at indices: [1]: True (ACTUAL), False (DESIRED)"),
+            Case("case_d", "failed", "AssertionError: Not equal to tolerance rtol=0.1, atol=0 nan location mismatch: x"),
+        )
+    ])  # fmt: skip
+    assert [(len(row.cases), row.message) for row in found] == [
+        (3, "AssertionError: Not equal to tolerance"),
+        (1, "AssertionError: Not equal to tolerance N location mismatch"),
+    ]
+    short = causes.shortened(found[0].example)
+    assert short.endswith(
+        "2 / 4 (50%) Max absolute difference among violations: 3.5 Max relative difference among violations: 2."
+    )
+
+
 @pytest.mark.parametrize(
     ("reason", "cause"),
     [

@@ -21,13 +21,14 @@ from onnx_backend.report import Limits
 from . import archive, quick, suites, timing
 from .cases import Suite, failed
 from .conformance import conformance
-from .machine import Machine, look
+from .machine import Machine, is_dead, look
 from .model_worker import MODELS
 from .page import Report
 
 _PRELIMINARY_S = 180.0
 _HANGS = 5
 """In a row, after which a device is taken for dead."""
+_TIMEOUT_S, _QUICK_TIMEOUT_S = 120.0, 60.0
 
 Part = tuple[str, float, Callable[[Limits], Suite]]
 """Name, share of the time, and what runs it."""
@@ -37,12 +38,14 @@ def main() -> int:
     """Run everything that is asked for, with no plans and refusals that earlier runs kept."""
     with TemporaryDirectory() as cache:
         os.environ["XDG_CACHE_HOME"] = cache
+        os.environ.setdefault("HIPDNN_LOG_LEVEL", "error")  # for the logs of cases that fail
         return _report(_arguments())
 
 
 def _report(asked: argparse.Namespace) -> int:
     start = time.monotonic()
-    machine = look(asked.port, min(_PRELIMINARY_S, 10 * asked.case_timeout))
+    asked.case_timeout = asked.case_timeout or (_QUICK_TIMEOUT_S if asked.quick else _TIMEOUT_S)
+    machine = look(asked.port, _PRELIMINARY_S)
     report = Report(asked.port, machine, is_quick=asked.quick)
     written = _write(report, asked.write, start)
     if machine.problem:
@@ -54,8 +57,13 @@ def _report(asked: argparse.Namespace) -> int:
     shares = [share for _, share, _ in parts] + [3.0]
     budget = quick.Budget(quick.QUICK_S if asked.quick else math.inf, shares)
     for name, _, run in parts:
-        report.suites.append(_run(name, run, Limits(asked.case_timeout, budget.until(), _HANGS)))
+        suite = _run(name, run, Limits(asked.case_timeout, budget.until(), _HANGS))
+        report.suites.append(suite)
         written = _write(report, asked.write, start)
+        if any(case.reason.startswith("hang: ") for case in suite.cases) and (dead := is_dead(asked.port)):
+            report.stopped = f"{dead}, after {name}: what comes after it was not run"
+            sys.stderr.write(f"{report.stopped}\nwrote {_write(report, asked.write, start)}\n")
+            return 1
     limits = Limits(3 * asked.case_timeout, budget.until(), _HANGS)
     for target in machine.targets[:1]:
         for row in timing.times(target, names, 1.0 if asked.quick else 5.0, limits):
@@ -68,7 +76,11 @@ def _report(asked: argparse.Namespace) -> int:
 def _parts(asked: argparse.Namespace, machine: Machine) -> Iterator[Part]:
     device = machine.devices[0]
     if asked.conformance:
-        yield "hipDNN's ABI", 1, lambda limits: conformance(asked.conformance, asked.port, limits)
+        factor = 1 if asked.quick else 5  # the limit is that of all cases
+        yield (
+            "hipDNN's ABI", 1,
+            lambda limits: conformance(asked.conformance, asked.port, replace(limits, case_s=factor * limits.case_s)),
+        )  # fmt: skip
     for target in machine.targets:
         samples = suites.Samples(target, asked.port, asked.samples, asked.workers, is_quick=asked.quick)
         yield from _parts_of_target(asked, target, samples)
@@ -132,7 +144,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--models", default=",".join(MODELS), help="models by name, separated by commas")
     parser.add_argument("--timings", help="models to time, separated by commas")
     parser.add_argument("--engines", default="all", help="engines to try alone, separated by commas")
-    parser.add_argument("--case-timeout", type=float, default=120, help="seconds after which a case has hung")
+    parser.add_argument("--case-timeout", type=float, help="seconds after which a case has hung")
     parser.add_argument("--workers", type=int, default=2, help="processes that run cases")
     return parser.parse_args()
 

@@ -21,7 +21,8 @@ def write(folder: Path, page: str, data: Mapping[str, Any], suites: Sequence[Sui
     """
     files = {"report.md": page, "report.json": json.dumps(data, indent=1, ensure_ascii=False)}
     for suite in suites:
-        logs = [f"== {case.name} ({case.status})\n{case.reason}\n{case.log}\n" for case in suite.cases if case.log]
+        told = [case for case in suite.cases if case.log and case.status != "passed"]
+        logs = [f"== {case.name} ({case.status})\n{case.reason}\n{case.log}\n" for case in told]
         if logs:
             files[f"logs/{re.sub('[^a-z0-9+_]+', '-', suite.name.lower())}.log"] = "\n".join(logs)
     private = Private()

@@ -26,9 +26,10 @@ CAUSES = {
 _FIRST = ("hung", "crashed", "not run")
 """Said by who runs the cases: what a process wrote before it died may look like any other cause."""
 _LEFT_OUT = re.compile(r"^.*answers (?:wrongly|otherwise).*it is left out$", re.MULTILINE)
-_NOISE = re.compile(r"^run: |First \d+ mismatch\S* \w+ at ind.*?(?=Max absolute|$)|ACTUAL: .*")
+_NOISE = re.compile(r"^run: |(?:First \d+ m|M)ismatch(?:es are)? at ind.*?(?=Max absolute|$)|ACTUAL: .*")
 """Of numpy's message about arrays that differ: how many and how much stays."""
 _NORMAL = (
+    (re.compile(r"(Not equal to tolerance).*?( \w+ location mismatch|$).*"), r"\1\2"),
     (re.compile(r"\bg_[0-9a-f]{8,}"), "a graph"),
     (re.compile(r"0x[0-9a-fA-F]+"), "N"),
     (re.compile(r"'[^']*'|\"[^\"]*\""), "'...'"),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -13,7 +16,9 @@ from typing import Any
 from hipdnn_mlir.targets.table import AMD, FUSILLI, FUSILLI_ENGINE, TARGETS, find_target
 from hipdnn_mlir_runtime.cli.findings import Finding
 from hipdnn_mlir_runtime.session.devices import DeviceInfo
+from onnx_backend.report import KILL_TIMEOUT_S
 
+DEAD_S = 60.0
 COMMAND = (sys.executable, "-P", "-m", "hipdnn_mlir_runtime.cli.main")
 
 
@@ -58,14 +63,18 @@ def look(port: str, timeout_s: float) -> Machine:
     return Machine(tuple(findings), usable, problem)
 
 
+def is_dead(port: str, timeout_s: float = DEAD_S) -> str:
+    """Why the port's devices cannot be opened any more; empty where they can."""
+    told = asked(("devices", "--json"), timeout_s)
+    problems = [row["problem"] for row in told.get("devices", ()) if row["port"] == port]
+    return str(told.get("problem") or (problems[0] if all(problems) and problems else ""))
+
+
 def asked(arguments: Sequence[str], timeout_s: float) -> dict[str, Any]:
     """What a command answers as JSON, or the ``problem`` that it has."""
     name = f"hipdnn-mlir {arguments[0]}"
-    try:
-        done = subprocess.run(
-            [*COMMAND, *arguments], capture_output=True, text=True, errors="replace", timeout=timeout_s, check=False
-        )
-    except subprocess.TimeoutExpired:
+    done = ended([*COMMAND, *arguments], timeout_s)
+    if done is None:
         return {"problem": f"{name} hangs: no answer within {timeout_s:g} s"}
     try:
         answer: dict[str, Any] = json.loads(done.stdout)
@@ -73,6 +82,26 @@ def asked(arguments: Sequence[str], timeout_s: float) -> dict[str, Any]:
         last = (done.stderr.strip().splitlines() or [""])[-1].removeprefix("hipdnn-mlir: error: ")
         return {"problem": f"{name} ended with status {done.returncode}: {last}" if done.returncode < 0 else last}
     return answer
+
+
+def ended(command: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str] | None:
+    """Run a command; None where it has not ended in time, and was killed with all that it had started, or left where that does not help."""
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        out, err = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(KILL_TIMEOUT_S)
+        return None
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def engines_of_rules(device: DeviceInfo) -> list[Finding]:

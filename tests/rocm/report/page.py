@@ -37,6 +37,7 @@ class Report:
         times: Of models.
         seconds: How long the run took.
         is_quick: Whether it was one of ten minutes.
+        stopped: Why it ended before its end.
     """
 
     port: str
@@ -45,6 +46,7 @@ class Report:
     times: list[Time] = field(default_factory=list)
     seconds: float = 0.0
     is_quick: bool = False
+    stopped: str = ""
 
     def to_markdown(self) -> str:
         """The page."""
@@ -64,6 +66,7 @@ class Report:
         return {
             "port": self.port,
             "quick": self.is_quick,
+            "stopped": self.stopped,
             "seconds": round(self.seconds, 1),
             "machine": asdict(self.machine),
             "suites": [asdict(suite) | {"counts": dict(suite.counts)} for suite in self.suites],
@@ -80,7 +83,7 @@ class Report:
         chosen = [suite for suite in self.suites if not suite.engine]
         verdict = f"{failed(chosen)} of {sum(suite.counts.total() for suite in chosen)} cases failed"
         verdict += f", and {failed(alone)} on one engine alone" if alone else ""
-        verdict = self.machine.problem or verdict
+        verdict = self.machine.problem or "; ".join(filter(None, (verdict, self.stopped)))
         return [f"# Tests on port {self.port}", "", f"**{verdict}.** A {kind} of {self.seconds:.0f} s."]
 
     def _machine(self) -> list[str]:

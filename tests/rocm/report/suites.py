@@ -50,8 +50,9 @@ class Samples:
         self._made: Results = {}
 
     def pack(self, limits: Limits) -> None:
-        """Compile them."""
-        self._made = op_suite.pack(self._file, self._target, self._names, self._workers, limits)
+        """Compile them, which needs CPUs alone."""
+        workers = max(self._workers, min((os.cpu_count() or 1) // 2, 8))
+        self._made = op_suite.pack(self._file, self._target, self._names, workers, limits)
 
     def run(self, limits: Limits) -> Suite:
         """Against the host's library, as compiled for the target and, where its library refuses graphs, without them."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 
 from onnx_backend.report import Limits
 
-from .machine import asked
+from .machine import asked, ended
 
 AGAINST = ("migraphx", "torch")
 QUICK = ("resnet50", "bert12", "mobilenet_v2", "decoder")
@@ -41,13 +40,17 @@ class Time:
 
 
 def times(target: str, names: Sequence[str], duration_s: float, limits: Limits) -> Iterator[Time]:
-    """Time each model."""
+    """Time each model, as long as there is time and not too much of it has hung."""
+    hung = 0
     for name in names:
-        if time.monotonic() > limits.until:
-            yield Time(name, "all", None, "no time was left")
+        if time.monotonic() > limits.until or hung >= limits.hangs:
+            why = "no time was left" if hung < limits.hangs else f"{hung} commands before it had hung"
+            yield Time(name, "all", None, why)
             continue
         with TemporaryDirectory() as folder:
-            yield from _times(name, target, Path(folder), duration_s, limits.case_s)
+            for row in _times(name, target, Path(folder), duration_s, limits.case_s):
+                hung += " hangs: " in row.text
+                yield row
 
 
 def _times(name: str, target: str, folder: Path, duration_s: float, limit_s: float) -> Iterator[Time]:
@@ -83,8 +86,7 @@ def _others(name: str, other: str, told: dict[str, Any], folder: Path) -> Iterat
 def _written(name: str, model: Path, limit_s: float) -> str:
     """Write the model's file; what is wrong, or nothing."""
     command = [sys.executable, "-P", "-W", "ignore", "-m", "rocm.report.timed_model", name, str(model)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s, check=False)
-    except subprocess.TimeoutExpired:
-        return f"it is not made within {limit_s:g} s"
+    done = ended(command, limit_s)
+    if done is None:
+        return f"it hangs: it is not made within {limit_s:g} s"
     return f"it cannot be made: {done.stderr.strip().splitlines()[-1]}" if done.returncode else ""

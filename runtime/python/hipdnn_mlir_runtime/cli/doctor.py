@@ -35,7 +35,7 @@ _PACKAGES = (
         "torch",
         "hip-python",
     ),
-    *("llvmlite", "ziglang"),
+    *("llvmlite", "ziglang", "onnxruntime-migraphx", "onnx2torch"),
 )
 _OLDEST_ORT = (1, 24)
 _FEATURES = ("avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16", "amx_int8")
