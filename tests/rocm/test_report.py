@@ -67,9 +67,7 @@ def test_times_stand_beside_those_of_others_or_why_there_are_none(tmp_path: Path
     text = (tmp_path / "report" / "report.md").read_text()
     for way in ("step by step", "recorded"):
         assert re.search(rf"\| mlp-f16 \| hipdnn-mlir, {way} \| \d+\.\d+ \|", text)
-    assert (
-        "| mlp-f16 | migraphx |  | --against migraphx: MIGraphX runs on AMD GPUs; compile for one (--target) |" in text
-    )
+    assert "| mlp-f16 | migraphx |  | MIGraphX runs on AMD GPUs; compile for one (--target) |" in text
     assert re.search(r"\| mlp-f16 \| (torch \|  \| mlp-f16.onnx: |PyTorch eager \| \d)", text)
     assert "| unknown | hipdnn-mlir |  | it cannot be made: KeyError: 'unknown' |" in text
 

@@ -38,7 +38,6 @@ def main() -> int:
     """Run everything that is asked for, with no plans and refusals that earlier runs kept."""
     with TemporaryDirectory() as cache:
         os.environ["XDG_CACHE_HOME"] = cache
-        os.environ.setdefault("HIPDNN_LOG_LEVEL", "error")  # for the logs of cases that fail
         return _report(_arguments())
 
 
@@ -46,6 +45,7 @@ def _report(asked: argparse.Namespace) -> int:
     start = time.monotonic()
     asked.case_timeout = asked.case_timeout or (_QUICK_TIMEOUT_S if asked.quick else _TIMEOUT_S)
     machine = look(asked.port, _PRELIMINARY_S)
+    os.environ.setdefault("HIPDNN_LOG_LEVEL", "error")  # for the logs of cases that fail
     report = Report(asked.port, machine, is_quick=asked.quick)
     written = _write(report, asked.write, start)
     if machine.problem:

@@ -76,7 +76,7 @@ def _times(name: str, target: str, folder: Path, duration_s: float, limit_s: flo
 def _others(name: str, other: str, told: dict[str, Any], folder: Path) -> Iterator[Time]:
     """The times of others, which ran in turns with ours, recorded."""
     if "problem" in told:
-        yield Time(name, other, None, told["problem"].replace(f"{folder}/", ""))
+        yield Time(name, other, None, told["problem"].replace(f"{folder}/", "").removeprefix(f"--against {other}: "))
         return
     for row, ratio in zip(told["latencies"][1:], told["ratios"], strict=True):
         noise = ", within noise" if ratio["within_noise"] else ""

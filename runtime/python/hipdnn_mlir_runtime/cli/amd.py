@@ -140,7 +140,8 @@ def _hipdnn(hipdnn: ctypes.CDLL | None) -> Iterator[Finding]:
     name = f"hipDNN {version}" if version else "a hipDNN that tells no version"
     made = ctypes.c_void_p()
     # hipDNN of 2025 has the same symbols, and takes graphs as bytes alone.
-    if hipdnn.hipdnnBackendCreateDescriptor(_TENSOR_DESCRIPTOR, ctypes.byref(made)) == _SUCCESS:
+    create = getattr(hipdnn, "hipdnnBackendCreateDescriptor", None)
+    if create is not None and create(_TENSOR_DESCRIPTOR, ctypes.byref(made)) == _SUCCESS:
         hipdnn.hipdnnBackendDestroyDescriptor(made)
         yield Finding("hipDNN", "ok", f"{name}; tables: {READ}")
     else:
@@ -181,7 +182,7 @@ def _provider(provider: Provider, file: Path) -> Finding:
 
 def _probe(file: Path) -> dict[str, str]:
     """What a plugin says of itself, or the ``problem`` that it has."""
-    command = [sys.executable, "-P", "-m", __spec__.name if __spec__ else __name__, str(file)]
+    command = [sys.executable, "-P", "-m", f"{__package__}.amd", str(file)]
     # The process finds this package where this one did.
     path = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
     try:
