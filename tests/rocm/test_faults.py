@@ -41,6 +41,7 @@ def samples() -> Samples:
 def fault(faulty_libraries: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """The libraries, and no refusals of earlier runs."""
     variables = {"LD_LIBRARY_PATH": faulty_libraries, "FAKE_HIP_RECORD": tmp_path, "XDG_CACHE_HOME": tmp_path}
+    variables["PYTHONPATH"] = BENCH
     for name, value in ({"FAKE_GCN_ARCH": "gfx942"} | variables).items():
         monkeypatch.setenv(name, str(value))
     return monkeypatch
@@ -75,6 +76,16 @@ def test_the_plugin_of_an_engine_is_loaded_alone(
     assert samples.on_engine(BROKEN, str(plugin), LIMITS).counts == {"passed": 2}
     missing = samples.on_engine(BROKEN, str(tmp_path / "missing.so"), LIMITS)
     assert "plugin_dirs" in missing.cases[0].reason
+
+
+def test_models_run_on_one_engine_too(samples: Samples, fault: pytest.MonkeyPatch) -> None:
+    from rocm.report.suites import models_on_engine
+
+    limits = Limits(case_s=10)
+    assert models_on_engine("gfx942", ["mlp"], BROKEN, "", limits)["mlp in f32"]["status"] == "passed"
+    fault.setenv("FAKE_FAULT", f"garbage:{BROKEN}")
+    (result,) = models_on_engine("gfx942", ["mlp"], BROKEN, "", limits).values()
+    assert causes.cause_of(result["reasons"][0]) == "wrong values"
 
 
 @pytest.mark.parametrize(("how", "cause"), [("hang", "hung"), ("crash", "crashed")])

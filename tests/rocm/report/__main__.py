@@ -11,7 +11,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -75,6 +75,7 @@ def _report(asked: argparse.Namespace) -> int:
 
 def _parts(asked: argparse.Namespace, machine: Machine) -> Iterator[Part]:
     device = machine.devices[0]
+    models = [name for name in asked.models.split(",") if name]
     if asked.conformance:
         factor = 1 if asked.quick else 5  # the limit is that of all cases
         yield (
@@ -83,29 +84,31 @@ def _parts(asked: argparse.Namespace, machine: Machine) -> Iterator[Part]:
         )  # fmt: skip
     for target in machine.targets:
         samples = suites.Samples(target, asked.port, asked.samples, asked.workers, is_quick=asked.quick)
-        yield from _parts_of_target(asked, target, samples)
+        yield from _parts_of_target(asked, target, samples, models)
         wanted = asked.engines.split(",")
         engines = [row for row in device.engines if asked.engines == "all" or row[0] in wanted]
         for engine, plugin, _ in engines:
-            yield _alone(engine, _file_of(plugin, device.plugins), samples, 2 / len(engines))
+            yield f"{engine} alone", 2 / len(engines), _alone(engine, _file_of(plugin, device.plugins), samples, models)
 
 
-def _parts_of_target(asked: argparse.Namespace, target: str, samples: suites.Samples) -> Iterator[Part]:
-    models = [name for name in asked.models.split(",") if name]
+def _parts_of_target(
+    asked: argparse.Namespace, target: str, samples: suites.Samples, models: Sequence[str]
+) -> Iterator[Part]:
     yield (
         f"onnx's node cases, {target}", 3,
         lambda limits: suites.node_cases(target, asked.filter, asked.workers, limits, is_quick=asked.quick),
     )  # fmt: skip
     yield f"samples of the op table, {target}", 3, samples.run
-    # A model has dozens of graphs, for each of which a library may look for kernels.
-    yield (
-        f"models, {target}", 2,
-        lambda limits: suites.whole_models(target, models, replace(limits, case_s=3 * limits.case_s)),
-    )  # fmt: skip
+    yield f"models, {target}", 2, lambda limits: suites.whole_models(target, models, limits)
 
 
-def _alone(engine: str, plugin: str, samples: suites.Samples, share: float) -> Part:
-    return f"{engine} alone", share, lambda limits: samples.on_engine(engine, plugin, limits)
+def _alone(engine: str, plugin: str, samples: suites.Samples, models: Sequence[str]) -> Callable[[Limits], Suite]:
+    def run(limits: Limits) -> Suite:
+        suite = samples.on_engine(engine, plugin, limits)
+        suite.add(suites.models_on_engine(samples.target, models, engine, plugin, limits))
+        return suite
+
+    return run
 
 
 def _file_of(plugin: str, files: tuple[str, ...]) -> str:

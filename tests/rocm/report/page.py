@@ -143,7 +143,7 @@ class Report:
                 rows.append((suite.name, versions.get(suite.engine, ""), *counts))
         if not alone:
             return [] if device is None else ["## Engines", "", *_table(("engine", "plugin"), [*versions.items()])]
-        told = "The samples that have graphs, on one engine after another, with no other one behind it and no plan compared before."
+        told = "The samples that have graphs, and the models in f32, on one engine after another; no plan is compared before."
         idle = [suite.engine for suite in alone if not set(suite.counts) - {"untaken"}]
         told += f" Nothing is taken by: {', '.join(idle)}." if idle else ""
         columns = ("engine", "plugin", "took", "right", *_COLUMNS, "other", "not run")

@@ -42,7 +42,7 @@ class Samples:
     """
 
     def __init__(self, target: str, port: str, wanted: str, workers: int, *, is_quick: bool) -> None:
-        self._target, self._port, self._workers = target, port, workers
+        self.target, self._port, self._workers = target, port, workers
         names = [name for name in named_samples() if wanted in name]
         self._names = quick.representative(names, quick.sample_kind) if is_quick else names
         self._folder = TemporaryDirectory()
@@ -52,11 +52,11 @@ class Samples:
     def pack(self, limits: Limits) -> None:
         """Compile them, which needs CPUs alone."""
         workers = max(self._workers, min((os.cpu_count() or 1) // 2, 8))
-        self._made = op_suite.pack(self._file, self._target, self._names, workers, limits)
+        self._made = op_suite.pack(self._file, self.target, self._names, workers, limits)
 
     def run(self, limits: Limits) -> Suite:
         """Against the host's library, as compiled for the target and, where its library refuses graphs, without them."""
-        suite = Suite(f"samples of the op table, {self._target}")
+        suite = Suite(f"samples of the op table, {self.target}")
         if not self._made:  # half of the time compiles them
             now = time.monotonic()
             self.pack(replace(limits, until=now + (limits.until - now) / 2))
@@ -70,7 +70,7 @@ class Samples:
 
     def on_engine(self, engine: str, plugin: str, limits: Limits) -> Suite:
         """The programs with graphs on one engine, the others refused: with its plugin alone, where the library tells the file."""
-        suite = Suite(f"{engine} alone, {self._target}", engine=engine)
+        suite = Suite(f"{engine} alone, {self.target}", engine=engine)
         alone = ("--engine", engine, *(("--plugin", plugin) if plugin else ()))
         with_graphs = [name for name, made in self._made.items() if made.get("graphs")]
         suite.add(op_suite.run(self._file, self._port, with_graphs, self._workers, limits, alone))
@@ -85,8 +85,20 @@ def whole_models(target: str, names: Sequence[str], limits: Limits) -> Suite:
     """Models in f32 and f16 against ONNX Runtime on the CPU in f32, one after another."""
     suite = Suite(f"models, {target}")
     cases = [f"{name} in {precision}" for precision in PRECISIONS for name in names]
-    suite.add(run_cases(cases, 1, ("-P", "-m", "rocm.report.model_worker", target), limits=limits))
+    suite.add(_models(cases, (target,), limits))
     return suite
+
+
+def models_on_engine(target: str, names: Sequence[str], engine: str, plugin: str, limits: Limits) -> Results:
+    """Models in f32 on one engine, as ``Samples.on_engine``; what its plugin alone refuses is compiled another way."""
+    arguments = (target, engine, *filter(None, [plugin]))
+    return _models([f"{name} in f32" for name in names], arguments, limits)
+
+
+def _models(cases: Sequence[str], arguments: Sequence[str], limits: Limits) -> Results:
+    # A model has dozens of graphs, for each of which a library may look for kernels.
+    limits = replace(limits, case_s=3 * limits.case_s)
+    return run_cases(cases, 1, ("-P", "-m", "rocm.report.model_worker", *arguments), limits=limits)
 
 
 def stopped(name: str, error: Exception) -> Suite:
