@@ -274,5 +274,7 @@ def test_lists_are_given_with_commas_or_one_by_one() -> None:
         row = options_of(command)[name]
         values = ["ort", "torch"] if row.choices else ["host", "gfx942"]
         assert read(row, [",".join(values)]) == read(row, [*values, values[0]]) == values
-    with pytest.raises(ModelError, match="--against: bad value: expected one of 'ort', 'openvino', 'torch', 'migraphx', got 'no'"):
+    with pytest.raises(
+        ModelError, match="--against: bad value: expected one of 'ort', 'openvino', 'torch', 'migraphx', got 'no'"
+    ):
         read(options_of("bench")["against"], ["ort,no"])

@@ -63,7 +63,9 @@ std::tuple<std::vector<std::uint64_t>, std::uint64_t, std::uint64_t> lay_out(
 /// Let a port's hipDNN library log to the queue, from a severity on. Before its first handle, with which it loads plugins.
 void listen(const Library& library, hipdnnSeverity_t severity) {
   const auto add = [](void* queue, hipdnnSeverity_t level, const char* line) {
-    static_cast<LogQueue*>(queue)->add(level, "hipdnn", line == nullptr ? "" : line);
+    std::string text = line == nullptr ? "" : line;
+    text.erase(text.find_last_not_of("\r\n") + 1);  // AMD's library ends its lines
+    static_cast<LogQueue*>(queue)->add(level, "hipdnn", text);
   };
   try {
     library.listen(add, severity, &LogQueue::instance());

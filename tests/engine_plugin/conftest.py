@@ -15,6 +15,7 @@ import pytest
 
 import installed
 from engine_plugin.loader import Plugin
+from hipdnn_mlir_runtime.cli.amd import HIP
 from rocm.conftest import build_library
 
 BACKEND = os.environ.get("HIPDNN_BACKEND", "")
@@ -42,6 +43,8 @@ def on_backend(plugin_path: Path, tmp_path_factory: pytest.TempPathFactory) -> O
         pytest.skip("HIPDNN_BACKEND does not name AMD's libhipdnn_backend.so")
     folder = tmp_path_factory.mktemp("backend")
     build_library("fake_hip.c", folder / "libamdhip64.so")
+    for name in HIP[1:3]:
+        (folder / name).symlink_to("libamdhip64.so")
     (folder / "libhipdnn_backend.so").symlink_to(Path(BACKEND).resolve())
 
     @cache

@@ -16,7 +16,7 @@ from gpu.sample_programs import compile_sample
 from hipdnn_mlir_runtime.errors import UnsupportedError
 
 EQUAL, UNTAKEN = "equal", "not taken by the host port"
-BACKEND, HOST = OnPort("gfx942", port="hip"), OnPort(port="host")
+BACKEND, HOST = OnPort("gfx942", port="hip", plan_cache=False), OnPort(port="host")
 
 
 def run_sample(name: str) -> str:

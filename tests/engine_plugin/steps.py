@@ -42,7 +42,7 @@ class OnPlugin:
 
 
 class OnPort:
-    """Runs executables as programs of one graph.
+    """Runs executables as programs of one graph, on the engine that the compiler expects: each library orders its engines its own way.
 
     Args:
         target: that the programs say.
@@ -56,9 +56,8 @@ class OnPort:
         operands = executable["operands"]
         whole = [place.copy() for place in places]
         step = execute(0, "graph", *range(len(places)))
-        run_alone(
-            whole, [o["role"] for o in operands], step, executables=[executable], target=self._target, **self._options
-        )
+        options = self._options | {"engine": executable.get("engine")}
+        run_alone(whole, [o["role"] for o in operands], step, executables=[executable], target=self._target, **options)
         for operand, place, result in zip(operands, places, whole, strict=True):
             if operand["role"] == "out":  # the rest of the memory may be another step's
                 _elements(executable, operand["uid"], place)[...] = _elements(executable, operand["uid"], result)

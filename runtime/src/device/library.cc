@@ -85,6 +85,19 @@ void load_optional(const Opened& library, const char* symbol, Function& function
   function = reinterpret_cast<Function>(dlsym(library.handle, symbol));
 }
 
+/// Where a library lies in memory that has a symbol; null where none has it.
+const void* home_of(const void* symbol) {
+  Dl_info info{};
+  return symbol != nullptr && dladdr(symbol, &info) != 0 ? info.dli_fbase : nullptr;
+}
+
+/// A function that the project's own libraries have beside the ABI: none of the same name in a library below it, which `dlsym` finds as well.
+template <typename Function>
+void load_own(const Opened& library, const char* of_library, const char* symbol, Function& function) {
+  const void* found = dlsym(library.handle, symbol);
+  if (home_of(found) == home_of(dlsym(library.handle, of_library))) load_optional(library, symbol, function);
+}
+
 /// A version as hipRuntimeGetVersion tells it: of HIP in eight digits or more, of CUDA in five.
 std::string runtime_version_text(int version) {
   constexpr int hip_major = 10'000'000, hip_minor = 100'000, cuda_major = 1000, cuda_minor = 10;
@@ -208,9 +221,9 @@ HipdnnApi load_hipdnn(const Opened& library) {
   load_optional(library, "hipdnnBackendGetGlobalLogLevel_ext", api.get_log_level);
   load_optional(library, "hipdnnSetEnginePluginPaths_ext", api.set_plugin_paths);
   load_optional(library, "hipdnnGetLoadedEnginePluginPaths_ext", api.get_loaded_plugin_paths);
-  load_optional(library, "hipdnnHostSetThreads_ext", api.set_threads);
-  load_optional(library, "hipdnnCudaAllowTf32_ext", api.allow_tf32);
-  load_optional(library, "hipdnnPortDescribePlan_ext", api.describe_plan);
+  load_own(library, "hipdnnCreate", "hipdnnHostSetThreads_ext", api.set_threads);
+  load_own(library, "hipdnnCreate", "hipdnnCudaAllowTf32_ext", api.allow_tf32);
+  load_own(library, "hipdnnCreate", "hipdnnPortDescribePlan_ext", api.describe_plan);
   return api;
 }
 

@@ -56,8 +56,9 @@ void test_operation_type_is_told(const Library& library, const OperationSample& 
   check::equal(type, sample.operation);
 }
 
-void test_finalize_needs_each_required_attribute(const Library& library, const OperationSample& sample) {
+void test_finalize_needs_each_required_attribute(const Library& library, const OperationSample& sample, bool is_portable) {
   for (const SampleAttribute& attribute : sample.attributes) {
+    if (attribute.is_portable != is_portable && sample.is_portable) continue;
     const hipdnnStatus_t status = make_operation(library, sample, attribute.name).try_finalize();
     const std::string what = "finalize without attribute " + std::to_string(attribute.name);
     if (attribute.is_required) {
@@ -87,7 +88,8 @@ void test_operand_must_be_a_finalized_tensor(const Library& library, const Opera
   raw = knob.get();
   check::equal(made.set(name, HIPDNN_TYPE_BACKEND_DESCRIPTOR, 1, &raw), HIPDNN_STATUS_BAD_PARAM);
   raw = nullptr;
-  check::equal(made.set(name, HIPDNN_TYPE_BACKEND_DESCRIPTOR, 1, &raw), HIPDNN_STATUS_BAD_PARAM_NULL_POINTER);
+  const hipdnnStatus_t status = made.set(name, HIPDNN_TYPE_BACKEND_DESCRIPTOR, 1, &raw);  // which one differs between versions
+  check::that(status == HIPDNN_STATUS_BAD_PARAM || status == HIPDNN_STATUS_BAD_PARAM_NULL_POINTER, "an operand that is null");
 }
 
 }  // namespace
@@ -100,7 +102,7 @@ void add_operation_cases(check::Suite& suite, const Library& library) {
     suite.add(prefix + "operand must be a finalized tensor", [&library, sample] { test_operand_must_be_a_finalized_tensor(library, sample); });
     if (sample.is_portable) {
       suite.add(prefix + "finalize needs each required attribute",
-                [&library, sample] { test_finalize_needs_each_required_attribute(library, sample); });
+                [&library, sample] { test_finalize_needs_each_required_attribute(library, sample, true); });
     }
   }
 }
@@ -109,10 +111,8 @@ void add_host_operation_cases(check::Suite& suite, const Library& library) {
   for (const OperationSample& sample : operation_samples()) {
     const std::string prefix = "host operation: " + sample.name + ": ";
     suite.add(prefix + "operation type is told", [&library, sample] { test_operation_type_is_told(library, sample); });
-    if (!sample.is_portable) {
-      suite.add(prefix + "finalize needs each required attribute",
-                [&library, sample] { test_finalize_needs_each_required_attribute(library, sample); });
-    }
+    suite.add(prefix + "finalize needs what the host's library needs",
+              [&library, sample] { test_finalize_needs_each_required_attribute(library, sample, false); });
   }
 }
 

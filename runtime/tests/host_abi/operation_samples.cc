@@ -15,6 +15,11 @@ SampleAttribute optional(SampleAttribute attribute) {
   return attribute;
 }
 
+SampleAttribute needed_by_host(SampleAttribute attribute) {
+  attribute.is_portable = false;
+  return attribute;
+}
+
 std::vector<SampleAttribute> convolution(std::vector<SampleAttribute> operands) {
   const std::vector<SampleAttribute> common{longs(HIPDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {1, 0}),
                                             longs(HIPDNN_ATTR_CONVOLUTION_POST_PADDINGS, {1, 2}),
@@ -65,15 +70,15 @@ void add_elementwise(std::vector<OperationSample>& samples) {
   samples.push_back({"reduction", HIPDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, HIPDNN_OPERATION_TYPE_REDUCTION_EXT,
                      {tensors(HIPDNN_ATTR_OPERATION_REDUCTION_XDESC, {image}), tensors(HIPDNN_ATTR_OPERATION_REDUCTION_YDESC, {{2, 1, 9, 1}}),
                       number(HIPDNN_ATTR_REDUCTION_OPERATOR, HIPDNN_TYPE_REDUCTION_OPERATOR_TYPE, HIPDNN_REDUCE_TENSOR_MAX),
-                      flag(HIPDNN_ATTR_REDUCTION_IS_DETERMINISTIC, true), in_float(HIPDNN_ATTR_REDUCTION_COMP_TYPE)}});
+                      optional(flag(HIPDNN_ATTR_REDUCTION_IS_DETERMINISTIC, true)), in_float(HIPDNN_ATTR_REDUCTION_COMP_TYPE)}});
   samples.push_back({"resample forward", HIPDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR, HIPDNN_OPERATION_TYPE_RESAMPLE_FWD,
                      {tensors(HIPDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC, {image}),
                       tensors(HIPDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC, {{2, 8, 4, 5}}), longs(HIPDNN_ATTR_RESAMPLE_PRE_PADDINGS, {0, 1}),
                       longs(HIPDNN_ATTR_RESAMPLE_POST_PADDINGS, {0, 1}), longs(HIPDNN_ATTR_RESAMPLE_STRIDES, {2, 2}),
                       longs(HIPDNN_ATTR_RESAMPLE_WINDOW_DIMS, {2, 3}),
                       number(HIPDNN_ATTR_RESAMPLE_MODE, HIPDNN_TYPE_RESAMPLE_MODE, HIPDNN_RESAMPLE_MAXPOOL),
-                      optional(number(HIPDNN_ATTR_RESAMPLE_PADDING_MODE, HIPDNN_TYPE_PADDING_MODE, HIPDNN_PADDING_NEG_INF_PAD)),
-                      flag(HIPDNN_ATTR_RESAMPLE_GENERATE_INDEX_EXT, false), in_float(HIPDNN_ATTR_RESAMPLE_COMP_TYPE)}});
+                      number(HIPDNN_ATTR_RESAMPLE_PADDING_MODE, HIPDNN_TYPE_PADDING_MODE, HIPDNN_PADDING_NEG_INF_PAD),
+                      optional(flag(HIPDNN_ATTR_RESAMPLE_GENERATE_INDEX_EXT, false)), in_float(HIPDNN_ATTR_RESAMPLE_COMP_TYPE)}});
 }
 
 void add_norms(std::vector<OperationSample>& samples) {
@@ -99,10 +104,12 @@ void add_norms(std::vector<OperationSample>& samples) {
                      {tensors(HIPDNN_ATTR_OPERATION_LAYERNORM_X_EXT, {{4, 16, 32}}), tensors(HIPDNN_ATTR_OPERATION_LAYERNORM_SCALE_EXT, {{1, 1, 32}}),
                       tensors(HIPDNN_ATTR_OPERATION_LAYERNORM_BIAS_EXT, {{1, 1, 32}}), tensors(HIPDNN_ATTR_OPERATION_LAYERNORM_EPSILON_EXT, {one}),
                       tensors(HIPDNN_ATTR_OPERATION_LAYERNORM_Y_EXT, {{4, 16, 32}}),
-                      optional(tensors(HIPDNN_ATTR_OPERATION_LAYERNORM_MEAN_EXT, {{4, 16, 1}})),
-                      optional(tensors(HIPDNN_ATTR_OPERATION_LAYERNORM_INV_VARIANCE_EXT, {{4, 16, 1}})),
+                      // Both or neither: each is needed beside the other.
+                      tensors(HIPDNN_ATTR_OPERATION_LAYERNORM_MEAN_EXT, {{4, 16, 1}}),
+                      tensors(HIPDNN_ATTR_OPERATION_LAYERNORM_INV_VARIANCE_EXT, {{4, 16, 1}}),
                       number(HIPDNN_ATTR_OPERATION_LAYERNORM_FWD_PHASE_EXT, HIPDNN_TYPE_NORM_FWD_PHASE, HIPDNN_NORM_FWD_TRAINING),
-                      longs(HIPDNN_ATTR_OPERATION_LAYERNORM_NORMALIZED_DIM_COUNT_EXT, {1}), in_float(HIPDNN_ATTR_LAYERNORM_COMP_TYPE_EXT)}});
+                      needed_by_host(longs(HIPDNN_ATTR_OPERATION_LAYERNORM_NORMALIZED_DIM_COUNT_EXT, {1})),
+                      in_float(HIPDNN_ATTR_LAYERNORM_COMP_TYPE_EXT)}});
   samples.push_back({"rms norm", HIPDNN_BACKEND_OPERATION_RMSNORM_DESCRIPTOR_EXT, HIPDNN_OPERATION_TYPE_RMSNORM_EXT,
                      {tensors(HIPDNN_ATTR_OPERATION_RMSNORM_X_EXT, {{4, 16, 32}}), tensors(HIPDNN_ATTR_OPERATION_RMSNORM_SCALE_EXT, {{1, 1, 32}}),
                       tensors(HIPDNN_ATTR_OPERATION_RMSNORM_EPSILON_EXT, {one}), tensors(HIPDNN_ATTR_OPERATION_RMSNORM_Y_EXT, {{4, 16, 32}}),

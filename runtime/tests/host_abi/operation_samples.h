@@ -23,6 +23,8 @@ struct SampleAttribute {
   int name;
   std::variant<Tensors, Integers, float, std::string> value;
   bool is_required = true;
+  /// False for one without which AMD's backend finalizes the operation, and the host's library does not: what is meant then is not said.
+  bool is_portable = true;
 };
 
 struct OperationSample {

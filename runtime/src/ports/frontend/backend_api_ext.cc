@@ -134,9 +134,8 @@ HIPDNN_PORT_EXPORT hipdnnStatus_t hipdnnSetUserLogCallback_ext(hipdnnUserLogCall
                                                                hipdnnLogCallbackMode_t, void* user) {
   return guard(__func__, [&] {
     check_severity(minimum);
-    if (minimum != HIPDNN_SEV_OFF) {
-      if (callback == nullptr) fail(HIPDNN_STATUS_BAD_PARAM_NULL_POINTER, "callback is null; to remove it set severity OFF");
-      require_argument(static_cast<char*>(user), "user");
+    if (callback == nullptr || user == nullptr) {
+      fail(HIPDNN_STATUS_BAD_PARAM, callback == nullptr ? "callback" : "user", " is null; to remove a callback give it, and its user pointer, with severity OFF");
     }
     set_log_callback(callback, minimum, user);
   });

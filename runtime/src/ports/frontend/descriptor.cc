@@ -46,7 +46,7 @@ std::vector<std::shared_ptr<Descriptor>> read_descriptors(const AttributeSpec& r
   descriptors.reserve(handles.size());
   for (const hipdnnBackendDescriptor_t handle : handles) {
     if (handle == nullptr || handle->object == nullptr) {
-      fail(HIPDNN_STATUS_BAD_PARAM_NULL_POINTER, attribute_name(row.name), ": element ", descriptors.size(), " is a null descriptor");
+      fail(HIPDNN_STATUS_BAD_PARAM, attribute_name(row.name), ": element ", descriptors.size(), " is a null descriptor");
     }
     const Descriptor& target = *handle->object;
     if (!is_kind(target, row.refers)) {

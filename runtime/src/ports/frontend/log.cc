@@ -1,6 +1,7 @@
 // Process-wide log state, as the ABI's functions define it.
 #include "log.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -8,6 +9,7 @@
 #include <mutex>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "engine.h"
 
@@ -29,12 +31,19 @@ hipdnnSeverity_t level_from_environment() {
   return HIPDNN_SEV_OFF;
 }
 
-struct Log {
-  std::atomic<hipdnnSeverity_t> level{level_from_environment()};
-  std::atomic<hipdnnSeverity_t> callback_level{HIPDNN_SEV_OFF};
-  std::mutex mutex;
+/// A callback with its user pointer is one listener, whatever else listens.
+struct Listener {
   hipdnnUserLogCallback_t callback = nullptr;
   void* user = nullptr;
+  hipdnnSeverity_t minimum = HIPDNN_SEV_OFF;
+};
+
+struct Log {
+  std::atomic<hipdnnSeverity_t> level{level_from_environment()};
+  /// The lowest severity that any listener wants.
+  std::atomic<hipdnnSeverity_t> callback_level{HIPDNN_SEV_OFF};
+  std::mutex mutex;
+  std::vector<Listener> listeners;
 };
 
 // The log's setters take no handle in the ABI, so its state belongs to the process. Never destroyed: threads may log during exit.
@@ -56,16 +65,15 @@ void log(hipdnnSeverity_t severity, const std::string& message) {
   if (severity >= log.level.load()) {
     std::fprintf(stderr, "%s %s: %s\n", library_name().data(), severity_names.at(severity).first.data(), message.c_str());
   }
-  hipdnnUserLogCallback_t callback = nullptr;
-  void* user = nullptr;
+  if (severity < log.callback_level.load()) return;
+  std::vector<Listener> listeners;
   {
     const std::lock_guard lock(log.mutex);
-    if (severity >= log.callback_level.load()) {
-      callback = log.callback;
-      user = log.user;
-    }
+    listeners = log.listeners;
   }
-  if (callback != nullptr) callback(user, severity, message.c_str());  // unlocked: a callback may log or replace itself
+  for (const Listener& listener : listeners) {  // unlocked: a callback may log or remove itself
+    if (severity >= listener.minimum) listener.callback(listener.user, severity, message.c_str());
+  }
 }
 
 void set_log_level(hipdnnSeverity_t severity) { state().level = severity; }
@@ -75,10 +83,11 @@ hipdnnSeverity_t log_level() { return state().level; }
 void set_log_callback(hipdnnUserLogCallback_t callback, hipdnnSeverity_t minimum, void* user) {
   Log& log = state();
   const std::lock_guard lock(log.mutex);
-  const bool removed = minimum == HIPDNN_SEV_OFF;
-  log.callback = removed ? nullptr : callback;
-  log.user = removed ? nullptr : user;
-  log.callback_level = minimum;
+  std::erase_if(log.listeners, [&](const Listener& listener) { return listener.callback == callback && listener.user == user; });
+  if (minimum != HIPDNN_SEV_OFF) log.listeners.push_back({callback, user, minimum});
+  hipdnnSeverity_t lowest = HIPDNN_SEV_OFF;
+  for (const Listener& listener : log.listeners) lowest = std::min(lowest, listener.minimum);
+  log.callback_level = lowest;
 }
 
 }  // namespace hipdnn_port

@@ -99,6 +99,9 @@ void validate_layernorm(const OperationDescriptor& operation) {
   operation.expect_dims(HIPDNN_ATTR_OPERATION_LAYERNORM_INV_VARIANCE_EXT, statistics);
   operation.expect_dims(HIPDNN_ATTR_OPERATION_LAYERNORM_Y_EXT, x.dims);
   expect_one_element(operation, HIPDNN_ATTR_OPERATION_LAYERNORM_EPSILON_EXT);
+  if (operation.has(HIPDNN_ATTR_OPERATION_LAYERNORM_MEAN_EXT) != operation.has(HIPDNN_ATTR_OPERATION_LAYERNORM_INV_VARIANCE_EXT)) {
+    fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": mean and inverse variance are set both or neither");
+  }
   for (const int name : {HIPDNN_ATTR_OPERATION_LAYERNORM_MEAN_EXT, HIPDNN_ATTR_OPERATION_LAYERNORM_INV_VARIANCE_EXT}) {
     expect_training_for(operation, HIPDNN_ATTR_OPERATION_LAYERNORM_FWD_PHASE_EXT, name);
   }

@@ -118,7 +118,8 @@ void validate_resample(const OperationDescriptor& operation) {
   check_output_extent(operation, window, x, y);
 
   const Tensor* index = operation.find_tensor(HIPDNN_ATTR_OPERATION_RESAMPLE_FWD_IDXDESC);
-  const bool wanted = operation.integer(HIPDNN_ATTR_RESAMPLE_GENERATE_INDEX_EXT) != 0;
+  const int flag = HIPDNN_ATTR_RESAMPLE_GENERATE_INDEX_EXT;
+  const bool wanted = operation.has(flag) && operation.integer(flag) != 0;
   if (wanted != (index != nullptr)) {
     fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": an index tensor must be given exactly when indices are generated");
   }
