@@ -1,0 +1,1 @@
+"""Decoders as onnxruntime-genai's model builder exports them, and text generated with them."""

@@ -1,0 +1,79 @@
+"""Decoder models of today's families, small and with random weights, exported by onnxruntime-genai's model builder.
+
+``python -m generation.decoders NAME PRECISION PROVIDER FOLDER`` exports one. Nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+VOCABULARY = 1000
+SIZES = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 256,
+    "intermediate_size": 512,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "max_position_embeddings": 1024,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "pad_token_id": 0,
+}
+LIMIT = 256
+"""From this length on the model of long prompts takes its other table of angles."""
+LONG_ROPE = {"type": "longrope", "rope_type": "longrope", "short_factor": [1.0] * 24, "long_factor": [2.0] * 24}
+FAMILIES: dict[str, tuple[str, Mapping[str, Any]]] = {
+    "llama": ("Llama", {}),
+    "qwen2": ("Qwen2", {}),
+    "qwen3": ("Qwen3", {"head_dim": 32}),
+    "mistral": ("Mistral", {"sliding_window": 512}),
+    "phi3": ("Phi3", {"original_max_position_embeddings": 1024}),
+    "phi3-long": (
+        "Phi3",
+        {
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "original_max_position_embeddings": LIMIT,
+            "partial_rotary_factor": 0.75,
+            "rope_scaling": LONG_ROPE,
+        },
+    ),
+    "gemma2": ("Gemma2", {"head_dim": 32, "sliding_window": 64}),
+    "gpt-oss": ("GptOss", {"head_dim": 32, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 64}),
+}
+"""Name -> the family in transformers, and what its configuration has beside `SIZES`."""
+
+
+def export(name: str, precision: str, provider: str, folder: Path) -> None:
+    """Write a model's folder: the ONNX file, its data, genai_config.json, the tokenizer."""
+    import torch
+    import transformers
+    from onnxruntime_genai.models.builder import create_model, parse_extra_options
+
+    family, more = FAMILIES[name]
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{family}Config")(**{**SIZES, **more})
+    source, cache = str(folder / "source"), str(folder / "cache")
+    getattr(transformers, f"{family}ForCausalLM")(config).eval().save_pretrained(source)
+    _tokenizer(transformers).save_pretrained(source)
+    places = (source, source, str(folder), precision, provider, cache)
+    create_model(*places, **parse_extra_options(*places, {}))
+
+
+def _tokenizer(transformers: Any) -> Any:
+    """Words w0, w1, ...: the builder wants one."""
+    from tokenizers import Tokenizer, models
+
+    words = Tokenizer(models.WordLevel({f"w{i}": i for i in range(VOCABULARY)}, unk_token="w0"))
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=words, bos_token="w1", eos_token="w2", pad_token="w0")
+
+
+if __name__ == "__main__":
+    export(sys.argv[1], sys.argv[2], sys.argv[3], Path(sys.argv[4]))
