@@ -78,13 +78,19 @@ bool is_elementwise(hipdnnBackendDescriptorType_t type) {
          type == HIPDNN_BACKEND_OPERATION_BATCHNORM_INFERENCE_VARIANCE_DESCRIPTOR_EXT;
 }
 
+/// Whether an operand is multiplied: of attention, queries, keys and values are, a mask is not.
+bool is_factor(const hipdnn_port::Node& node, hipdnnBackendAttributeName_t name) {
+  if (hipdnn_port::is_output_attribute(node.type, name)) return false;
+  return node.type != HIPDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR || name == HIPDNN_ATTR_OPERATION_SDPA_FWD_QDESC ||
+         name == HIPDNN_ATTR_OPERATION_SDPA_FWD_KDESC || name == HIPDNN_ATTR_OPERATION_SDPA_FWD_VDESC;
+}
+
 /// Whether the graph multiplies f32 by f32 and adds.
 bool has_f32_sums(const hipdnn_port::Graph& graph) {
   return std::ranges::any_of(graph.nodes, [&](const hipdnn_port::Node& node) {
     if (is_elementwise(node.type)) return false;
     return std::ranges::any_of(node.tensors, [&](const auto& entry) {
-      return !hipdnn_port::is_output_attribute(node.type, entry.first) &&
-             graph.tensor(entry.second.front()).dtype == HIPDNN_DATA_FLOAT;
+      return is_factor(node, entry.first) && graph.tensor(entry.second.front()).dtype == HIPDNN_DATA_FLOAT;
     });
   });
 }
