@@ -28,9 +28,7 @@ WARM_UP = 10
 def run(module: str, *arguments: str) -> str:
     """What a module of the tests prints; raises RuntimeError with the end of its messages where it fails."""
     command = [sys.executable, "-W", "ignore", "-m", module, *arguments]
-    done = subprocess.run(
-        command, env=os.environ | {"PYTHONPATH": TESTS}, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": TESTS}, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}")
     return done.stdout
