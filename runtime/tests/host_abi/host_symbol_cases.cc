@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -217,15 +218,40 @@ void test_convolution_is_written_as_json(const Library& library) {
                                                    {"conv_mode", "CROSS_CORRELATION"}}));
 }
 
+/// As AMD's backend of mid 2026 writes these samples, and reads them.
+void test_nodes_of_other_forms_are_written_as_amd_writes_them(const Library& library) {
+  const std::map<std::string, nlohmann::json> expected{
+      {"reduction", {{"in_tensor_uid", 1}, {"out_tensor_uid", 2}, {"mode", "max"}, {"is_deterministic", true}}},
+      {"resample forward", {{"x_tensor_uid", 1}, {"resample_mode", "maxpool"}, {"padding_mode", "neg_inf_pad"}, {"generate_index", false}}},
+      {"layer norm", {{"forward_phase", 2}, {"normalized_dim_count", 1}}},
+      {"rms norm", {{"forward_phase", "TRAINING"}}},
+      {"custom operation",
+       {{"custom_op_id", "gather"}, {"data", nlohmann::json::array()}, {"input_tensor_uids", {1, 2}}, {"output_tensor_uids", {3}}}},
+      {"block scale dequantize", {{"block_size", nlohmann::json::array({32})}, {"is_negative_scale", false}}},
+  };
+  std::size_t found = 0;
+  for (const OperationSample& sample : operation_samples()) {
+    if (!expected.contains(sample.name)) continue;
+    ++found;
+    Descriptor operation = make_operation(library, sample);
+    const nlohmann::json node = json_of(library, operation.finalize())["nodes"][0];
+    for (const auto& [key, value] : expected.at(sample.name).items()) check::equal(node.value(key, nlohmann::json()), value, sample.name + ": " + key);
+  }
+  check::equal(found, expected.size());
+}
+
 void test_every_operation_has_a_json_form(const Library& library) {
   for (const OperationSample& sample : operation_samples()) {
     Descriptor operation = make_operation(library, sample);
     const nlohmann::json node = json_of(library, operation.finalize())["nodes"][0];
     check::equal(node["name"].get<std::string>(), sample.name);
-    std::size_t operands = 0;
-    for (const char* side : {"inputs", "outputs"}) {
-      for (const auto& [key, value] : node[side].items()) operands += key.ends_with("_tensor_uid") && !value.is_null() ? 1 : 0;
-    }
+    const auto operands_in = [](const nlohmann::json& place) {
+      std::size_t count = 0;
+      for (const auto& [key, value] : place.items()) count += key.find("_uid") != std::string::npos && !value.empty() ? 1 : 0;
+      return count;
+    };
+    std::size_t operands = operands_in(node);
+    for (const char* side : {"inputs", "outputs"}) operands += node.contains(side) ? operands_in(node[side]) : 0;
     std::size_t expected = 0;
     for (const SampleAttribute& attribute : sample.attributes) {
       expected += std::holds_alternative<Tensors>(attribute.value) || attribute.name == HIPDNN_ATTR_POINTWISE_AXIS ? 1 : 0;
@@ -332,6 +358,8 @@ void add_host_symbol_cases(check::Suite& suite, const Library& library) {
   suite.add("host symbol: threads must be positive", [&] { test_threads_must_be_positive(library); });
   suite.add("host symbol: absent operands are null in json", [&] { test_absent_operands_are_null_in_json(library); });
   suite.add("host symbol: convolution is written as json", [&] { test_convolution_is_written_as_json(library); });
+  suite.add("host symbol: nodes of other forms are written as AMD writes them",
+            [&] { test_nodes_of_other_forms_are_written_as_amd_writes_them(library); });
   suite.add("host symbol: every operation has a json form", [&] { test_every_operation_has_a_json_form(library); });
   suite.add("host symbol: infinity in json is a number that becomes one", [&] { test_infinity_in_json_is_a_number_that_becomes_one(library); });
   suite.add("host symbol: nan has no json form", [&] { test_nan_has_no_json_form(library); });
