@@ -160,8 +160,10 @@ class AnchorGraph(HostGraph):
         ):
             operation.set(name, AttributeType.INT64, list(values))
         operation.set(Attribute.RESAMPLE_MODE, AttributeType.RESAMPLE_MODE, [mode])
-        if padding is not None:
-            operation.set(Attribute.RESAMPLE_PADDING_MODE, AttributeType.PADDING_MODE, [padding])
+        usual = Padding.NEG_INF_PAD if mode is Resample.MAXPOOL else Padding.ZERO_PAD
+        operation.set(
+            Attribute.RESAMPLE_PADDING_MODE, AttributeType.PADDING_MODE, [usual if padding is None else padding]
+        )
         operation.set(Attribute.RESAMPLE_GENERATE_INDEX_EXT, AttributeType.BOOLEAN, [False])
         operation.set(Attribute.RESAMPLE_COMP_TYPE, AttributeType.DATA_TYPE, [DataType.FLOAT])
         self.operations.append(operation.finalize())
