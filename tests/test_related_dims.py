@@ -37,6 +37,10 @@ CASES: dict[str, tuple[str, dict[str, tuple[int, ...]]]] = {
            z = Reshape(mask, shape) y = Relu(x) }""",
         {"x": (2, 5), "mask": (2, 3)},
     ),
+    "two operands of three": (
+        "g (bool[m,1] c, float[1,k] x, float[1,j] z) => (float[m,k] y) { y = Where(c, x, z) }",
+        {"c": (2, 1), "x": (1, 5), "z": (1, 5)},
+    ),
     "nothing is left open": (
         "g (float[n,k] x) => (float[n,k] y) { y = Add(x, w) }",
         {"x": (4, 3)},
@@ -63,7 +67,9 @@ def _model(text: str) -> onnx.ModelProto:
 
 def _feeds(sizes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(2)
-    return {name: rng.standard_normal(dims, np.float32) for name, dims in sizes.items()}
+    return {
+        n: rng.random(dims) < 0.5 if n == "c" else rng.standard_normal(dims, np.float32) for n, dims in sizes.items()
+    }
 
 
 def _expected(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
@@ -119,4 +125,11 @@ def test_a_name_stays_when_the_user_speaks_of_it() -> None:
 def test_sizes_that_nothing_solves_are_named_with_the_operator() -> None:
     model = _model("g (float[n,3] x, float[n,4] z) => (float[n,3] y) { y = Add(x, z) }")
     with pytest.raises(ModelError, match=r"Add .* cannot take 'x' \d+x3, 'z' \d+x4"):
+        hipdnn_mlir.compile(model)
+
+
+@pytest.mark.parametrize("node", ["y = Gemm(x, v)", "y = MatMul(x, scalar)"])
+def test_operands_of_a_wrong_rank_are_a_model_error(node: str) -> None:
+    model = _model(f"g (float[n,k] x, float[k] v, float scalar) => (float[n,3] y) {{ {node} }}")
+    with pytest.raises(ModelError, match="x"):
         hipdnn_mlir.compile(model)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import combinations
 
 import onnx
 
@@ -140,8 +141,8 @@ def _reshaped(x: PartialDims, shape: Dims) -> Pairs:
 
 
 def _broadcast(operands: Sequence[PartialDims]) -> Pairs:
-    for dims in operands[1:]:
-        for a, b in zip(reversed(operands[0]), reversed(dims), strict=False):
+    for left, right in combinations(operands, 2):
+        for a, b in zip(reversed(left), reversed(right), strict=False):
             if 1 not in (a, b):
                 yield a, b
 
@@ -158,15 +159,18 @@ def _joined(node: onnx.NodeProto, operands: Sequence[PartialDims]) -> Pairs:
 def _multiplied(node: onnx.NodeProto, operands: Sequence[PartialDims]) -> Pairs:
     """MatMul: what is summed over, and the batch."""
     del node
-    a, b = operands[:2]
-    yield a[-1], b[-2] if len(b) > 1 else b[0]
-    yield from _broadcast((a[:-2], b[:-2]))
+    if len(operands) == 2 and all(operands):
+        a, b = operands
+        yield a[-1], b[-2] if len(b) > 1 else b[0]
+        yield from _broadcast((a[:-2], b[:-2]))
 
 
 def _gemm(node: onnx.NodeProto, operands: Sequence[PartialDims]) -> Pairs:
+    """Gemm: what is summed over."""
     attributes = attributes_of(node)
-    a, b = operands[:2]
-    yield a[0 if attributes.get("transA") else 1], b[1 if attributes.get("transB") else 0]
+    if [len(dims) for dims in operands[:2]] == [2, 2]:
+        a, b = operands[:2]
+        yield a[0 if attributes.get("transA") else 1], b[1 if attributes.get("transB") else 0]
 
 
 _RULES: Mapping[str, Callable[[onnx.NodeProto, Sequence[PartialDims]], Pairs]] = {

@@ -24,6 +24,7 @@ from ..frontend.model_file import is_compiled_ahead, read_model
 from ..frontend.onnx_types import BY_ONNX
 from ..frontend.shape_inference import DATA_DEPENDENT
 from ..frontend.sizes.input_sizes import input_sizes
+from ..frontend.subgraphs import subgraphs
 from ..targets.table import find_target
 from .dry_run import Failure, dry_run
 from .extract import Region, extract
@@ -283,7 +284,7 @@ def _structural(node: onnx.NodeProto) -> Reject | None:
     """Why a node is out of the question, whatever its operands."""
     if is_compiled_ahead(node):
         return Reject(node.op_type, "compiled", "it is an EPContext node, which holds a compiled program", node.name)
-    if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
+    if any(subgraphs(node)):
         return Reject(node.op_type, "subgraph", "nodes with subgraphs run on the CPU", node.name)
     return None
 

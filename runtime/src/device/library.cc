@@ -34,7 +34,7 @@ constexpr std::array<PortLibraries, 3> kPorts{{
      false,
      {"libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so"},
      {"libhipdnn_backend.so", "libhipdnn_backend.so.1", "libhipdnn_backend.so.0", "/opt/rocm/lib/libhipdnn_backend.so"},
-     "install ROCm with hipDNN and put its lib folder on LD_LIBRARY_PATH, or use the port 'host'",
+     "install ROCm Core SDK 10.0 or newer with hipDNN and put its lib folder on LD_LIBRARY_PATH, or use the port 'host'",
      // The first release that was seen to have all: tensors came to hipDNN's sources on 2026-02-25 (ROCm/rocm-libraries pull request 4876),
      // operations in the weeks after.
      "install ROCm Core SDK 10.0 or newer with its hipDNN; hipDNN of ROCm 7.2 and before takes no graphs of descriptors"},

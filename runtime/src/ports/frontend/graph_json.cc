@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -253,7 +254,11 @@ const char* value_type(hipdnnDataType_t type) {
 
 Json baked_value(const Tensor& tensor) {
   switch (tensor.dtype) {
-    case HIPDNN_DATA_INT64: return static_cast<std::int64_t>(tensor.scalar());
+    case HIPDNN_DATA_INT64: {  // not every one is a double
+      std::int64_t number = 0;
+      std::memcpy(&number, tensor.value->data(), sizeof number);
+      return number;
+    }
     case HIPDNN_DATA_INT32: return static_cast<std::int32_t>(tensor.scalar());
     case HIPDNN_DATA_BOOLEAN: return tensor.scalar() != 0;
     case HIPDNN_DATA_DOUBLE: return real_of_double(tensor.scalar());
