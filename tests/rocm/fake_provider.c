@@ -1,5 +1,10 @@
-/* What doctor asks an engine plugin of hipDNN. FAKE_PROVIDER_API is the version of the plugin interface; an empty one crashes. */
+/* What doctor asks an engine plugin of hipDNN. FAKE_PROVIDER_API is the version of the plugin interface; an empty one crashes, and with "none" no
+ * version is told. FAKE_PROVIDER_HABIT is a bad one: "prints" at exit, "ends" the process while it is loaded.
+ */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -8,8 +13,18 @@ static const char* api(void) {
   return told == NULL ? "1.2.0" : told;
 }
 
-__attribute__((constructor)) static void crash(void) {
+static int has_habit(const char* name) {
+  const char* told = getenv("FAKE_PROVIDER_HABIT");
+  return told != NULL && strcmp(told, name) == 0;
+}
+
+__attribute__((constructor)) static void begin(void) {
   if (api()[0] == 0) abort();
+  if (has_habit("ends")) _exit(0);
+}
+
+__attribute__((destructor)) static void end(void) {
+  if (has_habit("prints")) puts("goodbye\n{}\n0");
 }
 
 EXPORT int hipdnnPluginGetName(const char** name) {
@@ -23,6 +38,7 @@ EXPORT int hipdnnPluginGetVersion(const char** version) {
 }
 
 EXPORT int hipdnnPluginGetApiVersion(const char** version) {
+  if (strcmp(api(), "none") == 0) return 1;
   *version = api();
   return 0;
 }

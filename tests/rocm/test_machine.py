@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import platform
+import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from hipdnn_mlir.targets import sources
 from hipdnn_mlir_runtime.cli import amd
 from hipdnn_mlir_runtime.cli.findings import Finding
 from hipdnn_mlir_runtime.session.devices import DeviceInfo
 from rocm.report import machine
 
-SOURCES = Path(__file__).parents[2] / "runtime" / "python"
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "runtime" / "python"
 HAS_GPU = Path("/dev/kfd").exists()
 
 
@@ -30,7 +38,8 @@ def preliminary(*options: str, **variables: str) -> subprocess.CompletedProcess[
 def test_what_is_missing_is_named_before_anything_is_built() -> None:
     done = preliminary()
     assert done.returncode == 1
-    assert "driver: /dev/kfd does not exist: no AMD GPU, or its driver (amdgpu) is not loaded; install" in done.stderr
+    assert "driver: /dev/kfd does not exist: no AMD GPU, or its driver (amdgpu) is not loaded (" in done.stderr
+    assert "; install the driver of ROCm Core SDK 10.0 or newer" in done.stderr
     assert "hipDNN: libhipdnn_backend.so does not open; install the hipDNN of ROCm Core SDK 10.0" in done.stderr
 
 
@@ -56,6 +65,8 @@ def test_a_missing_provider_does_not_keep_the_suites_from_running(libraries: Pat
     )
     assert done.returncode == 0, done.stderr
     assert "some of AMD's libraries are missing:\n- miopen-provider: libmiopen_plugin.so is missing" in done.stderr
+    assert "refused; unset HIPDNN_PLUGIN_DIR, which replaces hipDNN's default folder" in done.stderr
+    assert "libamdhip64" not in done.stderr
 
 
 def test_doctor_tells_versions_beside_those_of_the_tables(faulty_libraries: Path) -> None:
@@ -67,7 +78,8 @@ def test_doctor_tells_versions_beside_those_of_the_tables(faulty_libraries: Path
     found = [Finding(**row) for row in json.loads(done.stdout)["findings"]]
     assert {f.topic for f in found if f.status == "problem"} <= {"driver"}, done.stdout
     text = {f.topic: f.text for f in found}
-    assert "HIP 7.0.0, devices: 1; tables: ROCm Core SDK 10.0" in text["HIP"]
+    assert text["HIP"] == "HIP 7.0.0, devices: 1; not compared"
+    assert "; tables: 0.4.0 (ROCm/rocm-libraries, read 2026-11-24)" in text["hipDNN"]
     assert text["hip-kernel-provider"] == "a provider 0.7.0, plugin interface 1.2.0; tables: 1.2.0"
     assert "target gfx942" in text["hip:0"]
     assert text["environment"] == "HIP_VISIBLE_DEVICES=0"
@@ -79,6 +91,8 @@ def test_doctor_tells_versions_beside_those_of_the_tables(faulty_libraries: Path
     [
         ("0.9.0", "problem", "it is too old"),
         ("1.2.0", "note", "it is newer, and may take more or less than the tables say"),
+        ("1.0", "ok", "tables: 1.0.0"),
+        ("none", "note", "plugin interface not stated; tables: 1.0.0: it states no version, and is not compared"),
         ("", "problem", "does not load: exit status -6"),
     ],
 )
@@ -97,6 +111,139 @@ def test_a_provider_that_is_missing_or_is_no_library_is_a_problem(tmp_path: Path
     assert "libhipblaslt_plugin.so is missing" in found["hipblaslt-provider"].text
     assert found["hipblaslt-provider"].fix == "install the hipblaslt-provider of ROCm Core SDK 10.0 or newer"
     assert all(f.status == "problem" for f in found.values())
+
+
+def test_a_file_that_the_environment_names_is_looked_at(faulty_libraries: Path, tmp_path: Path) -> None:
+    plugin = shutil.copy(
+        faulty_libraries / "hipdnn_plugins/engines/libmiopen_plugin.so", tmp_path / "libhipdnn_cpu_plugin.so"
+    )
+    found = {f.topic: f for f in amd._providers(plugin, is_named=True)}
+    text = "a provider 0.7.0, plugin interface 1.2.0; not in the tables"
+    assert found["libhipdnn_cpu_plugin"] == Finding("libhipdnn_cpu_plugin", "ok", text)
+    missing = found["miopen-provider"]
+    assert missing.text == "libmiopen_plugin.so is not loaded: graphs made for its engines are refused"
+    assert missing.fix == "unset HIPDNN_PLUGIN_DIR, which replaces hipDNN's default folder"
+
+
+def test_what_the_tables_have_no_version_of_is_not_compared(faulty_libraries: Path) -> None:
+    found = {f.topic: f for f in amd._providers(faulty_libraries / "hipdnn_plugins" / "engines")}
+    told = found["hipblaslt-provider"]
+    assert (told.status, told.text) == ("ok", "a provider 0.7.0, plugin interface 1.2.0; tables: not stated")
+
+
+def test_a_library_that_is_no_plugin_is_called_so(libraries: Path, tmp_path: Path) -> None:
+    for name in ("libmiopen_plugin.so", "libother.so"):
+        shutil.copy(libraries / "libamdhip64.so", tmp_path / name)
+    found = {f.topic: f for f in amd._providers(tmp_path)}
+    assert found["libother"] == Finding("libother", "note", f"{tmp_path}/libother.so is no plugin: it tells no name")
+    assert (found["miopen-provider"].status, "is no plugin" in found["miopen-provider"].text) == ("problem", True)
+
+
+@pytest.mark.parametrize(
+    ("habit", "status", "told"),
+    [
+        ("prints", "ok", "a provider 0.7.0, plugin interface 1.2.0; not in the tables"),
+        ("ends", "problem", "does not load: it ended the process while it loaded"),
+    ],
+)
+def test_a_plugin_may_print_or_end_the_process(
+    habit: str, status: str, told: str, faulty_libraries: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugin = shutil.copy(faulty_libraries / "hipdnn_plugins/engines/libmiopen_plugin.so", tmp_path / "libsome.so")
+    monkeypatch.setenv("FAKE_PROVIDER_HABIT", habit)
+    found = {f.topic: f for f in amd._providers(plugin)}
+    assert (found["libsome"].status, told in found["libsome"].text) == (status, True)
+
+
+def test_a_plugin_folder_that_was_not_found_is_one_problem() -> None:
+    (found,) = amd._providers(None)
+    assert (found.status, found.text) == ("problem", "hipDNN's plugin folder was not found")
+
+
+def test_a_driver_with_a_problem_is_not_ok_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "version").write_text("6.16.6\n")
+    monkeypatch.setattr(amd, "_DRIVER_VERSION", tmp_path / "version")
+    monkeypatch.setattr(amd, "_RELEASE", tmp_path / "nothing")
+    monkeypatch.setattr(amd, "_KFD", tmp_path / "kfd")
+    (missing,) = amd._driver()
+    assert (missing.status, "is not loaded (amdgpu 6.16.6, Linux " in missing.text) == ("problem", True)
+    (tmp_path / "kfd").touch()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    (closed,) = amd._driver()
+    assert (closed.status, "you may not open it (amdgpu 6.16.6, Linux " in closed.text) == ("problem", True)
+    monkeypatch.setattr(os, "access", lambda *_: True)
+    (fine,) = amd._driver()
+    assert (fine.status, fine.text) == ("ok", f"amdgpu 6.16.6, Linux {platform.release()}; not compared")
+
+
+def put(value: int) -> Callable[[Any], int]:
+    """A function of HIP that writes a number where it is told, and succeeds."""
+
+    def function(pointer: Any) -> int:
+        pointer._obj.value = value
+        return 0
+
+    return function
+
+
+@pytest.mark.parametrize(
+    ("devices", "is_old", "expected"),
+    [
+        (2, False, [("ok", "HIP 7.2.5, devices: 2; not compared")]),
+        (0, False, [("problem", "HIP 7.2.5 sees no device")]),
+        (2, True, [("problem", "HIP 7.2.5 is too old")]),
+        (0, True, [("problem", "HIP 7.2.5 is too old"), ("problem", "HIP 7.2.5 sees no device")]),
+    ],
+)
+def test_a_hip_with_a_problem_is_not_ok_too(devices: int, is_old: bool, expected: list[tuple[str, str]]) -> None:
+    hip = SimpleNamespace(hipRuntimeGetVersion=put(70_200_005), hipGetDeviceCount=put(devices))
+    if not is_old:
+        hip.hipGetDevicePropertiesR0600 = None
+    assert [(f.status, f.text) for f in amd._hip(hip)] == expected  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("version", "status", "told"),
+    [
+        (
+            "0.3.9",
+            "note",
+            "hipDNN 0.3.9; tables: 0.4.0 (ROCm/rocm-libraries, read 2026-11-24): it is older, and may take less",
+        ),
+        ("0.4.0", "ok", "read 2026-11-24): the same"),
+        ("0.4", "ok", "read 2026-11-24): the same"),
+        ("0.10.0", "note", "read 2026-11-24): it is newer, and may take more or less"),
+        (
+            "",
+            "note",
+            "a hipDNN that tells no version; tables: 0.4.0 (ROCm/rocm-libraries, read 2026-11-24); not compared",
+        ),
+    ],
+)
+def test_hipdnns_version_is_compared_with_the_one_that_was_read(version: str, status: str, told: str) -> None:
+    def tell() -> bytes:
+        return version.encode()
+
+    hipdnn = SimpleNamespace(
+        hipdnnVersionString_ext=tell,
+        hipdnnBackendCreateDescriptor=lambda *_: 0,
+        hipdnnBackendDestroyDescriptor=lambda *_: 0,
+    )
+    (found,) = amd._hipdnn(hipdnn)  # type: ignore[arg-type]
+    assert (found.status, told in found.text) == (status, True), found.text
+
+
+def test_what_was_read_is_what_the_compilers_tables_and_the_log_name() -> None:
+    assert amd.READ.endswith(f", read {sources.READ}")
+    log = (ROOT / "bench" / "results" / "2026-11-24-amd-backend.txt").read_text()
+    assert f"it calls itself {amd.READ_HIPDNN};" in log
+
+
+def test_doctor_looks_for_the_libraries_that_the_runtime_opens() -> None:
+    text = (ROOT / "runtime" / "src" / "device" / "library.cc").read_text()
+    row = re.search(r'\{\{"hip",.*?\},\s*false,\s*\{(.*?)\},\s*\{(.*?)\},', text, re.DOTALL)
+    assert row is not None
+    assert [tuple(re.findall(r'"([^"]+)"', names)) for names in row.groups()] == [amd.HIP, amd.HIPDNN]
 
 
 def test_engines_of_the_rules_that_the_library_has_not_are_problems() -> None:

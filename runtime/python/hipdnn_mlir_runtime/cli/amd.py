@@ -1,4 +1,4 @@
-"""AMD's part of a machine: the driver, HIP, hipDNN and its providers, against the versions that the compiler's tables were read from.
+"""AMD's part of a machine: the driver, HIP, hipDNN and its providers, against what the compiler's tables were read from.
 
 The standard library is enough for it: ``python -m hipdnn_mlir_runtime.cli.amd`` prints the problems before anything is built, and exits 1
 where no program can run. ``hipdnn-mlir doctor --amd`` shows all of it.
@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from .findings import Finding
@@ -27,8 +28,12 @@ HIPDNN = (
     "/opt/rocm/lib/libhipdnn_backend.so",
 )
 """As the runtime looks for them (runtime/src/device/library.cc)."""
-READ = "ROCm Core SDK 10.0"
-"""What the tables were read from (sources of 2026), and the first release that was seen to have what the runtime needs."""
+NEEDED_RELEASE = "ROCm Core SDK 10.0"
+"""What to install: the first release that was seen to have what the runtime needs."""
+READ = "ROCm/rocm-libraries, read 2026-11-24"
+"""What the compiler's tables were read from: files of a repository, not a release (hipdnn_mlir/targets/sources.py)."""
+READ_HIPDNN = "0.4.0"
+"""What the hipDNN of these files calls itself (bench/results/2026-11-24-amd-backend.txt)."""
 NEEDED = ("driver", "HIP", "hipDNN")
 """Topics without which nothing runs; without a provider something does."""
 ENVIRONMENT = (
@@ -38,8 +43,12 @@ ENVIRONMENT = (
 )
 """Variables that change what the libraries do: no others are told."""
 _KFD, _DRIVER_VERSION, _RELEASE = Path("/dev/kfd"), Path("/sys/module/amdgpu/version"), Path("/opt/rocm/.info/version")
+_PLUGIN_VARIABLE = "HIPDNN_PLUGIN_DIR"
 _TENSOR_DESCRIPTOR, _SUCCESS = 14, 0
 _PROBE_TIMEOUT_S = 60
+_FUNCTIONS = {"name": "hipdnnPluginGetName", "version": "hipdnnPluginGetVersion", "api": "hipdnnPluginGetApiVersion"}
+_OLDER = "it is older, and may take less than the tables say"
+_NEWER = "it is newer, and may take more or less than the tables say"
 
 
 @dataclass(frozen=True)
@@ -72,7 +81,8 @@ def findings() -> Iterator[Finding]:
     yield from _hip(hip)
     yield from _hipdnn(hipdnn)
     if hipdnn is not None:
-        yield from _providers(plugin_folder())
+        named = os.environ.get(_PLUGIN_VARIABLE)
+        yield from _providers(Path(named) if named else plugin_folder(), is_named=bool(named))
 
 
 def environment() -> Iterator[Finding]:
@@ -93,47 +103,52 @@ def opened(names: tuple[str, ...]) -> ctypes.CDLL | None:
 
 
 def plugin_folder() -> Path | None:
-    """Return where hipDNN, which this process has opened, looks for plugins: beside itself, or where the environment says."""
-    if named := os.environ.get("HIPDNN_PLUGIN_DIR"):
-        return Path(named)
+    """Return where hipDNN, which this process has opened, looks for plugins unless it is told otherwise: beside itself."""
     maps = Path("/proc/self/maps").read_text().splitlines()
     libraries = [Path(line.split(maxsplit=5)[-1]) for line in maps if "/libhipdnn_backend.so" in line]
     return libraries[0].parent / "hipdnn_plugins" / "engines" if libraries else None
 
 
 def _driver() -> Iterator[Finding]:
+    system = f"Linux {platform.release()}"
+    version = f"amdgpu {_DRIVER_VERSION.read_text().strip()}" if _DRIVER_VERSION.exists() else ""
+    told = ", ".join(filter(None, [version, system]))
     if not _KFD.exists():
-        text = f"{_KFD} does not exist: no AMD GPU, or its driver (amdgpu) is not loaded"
-        yield Finding("driver", "problem", text, f"install the driver of {READ} or newer: sudo modprobe amdgpu")
+        text = f"{_KFD} does not exist: no AMD GPU, or its driver (amdgpu) is not loaded ({told})"
+        yield Finding(
+            "driver", "problem", text, f"install the driver of {NEEDED_RELEASE} or newer: sudo modprobe amdgpu"
+        )
     elif not os.access(_KFD, os.R_OK | os.W_OK):
         fix = "add yourself to its group: sudo usermod -a -G render,video $USER, and log in again"
-        yield Finding("driver", "problem", f"{_KFD} is there, and you may not open it", fix)
-    version = _DRIVER_VERSION.read_text().strip() if _DRIVER_VERSION.exists() else "the kernel's own or none"
-    yield Finding("driver", "ok", f"amdgpu {version}, Linux {platform.release()}; tables: {READ}")
+        yield Finding("driver", "problem", f"{_KFD} is there, and you may not open it ({told})", fix)
+    else:
+        yield Finding("driver", "ok", f"{version or 'amdgpu without a version of its own'}, {system}; not compared")
     if _RELEASE.exists():
-        yield Finding("rocm", "ok", f"ROCm {_RELEASE.read_text().strip()}; tables: {READ}")
+        yield Finding("rocm", "ok", f"ROCm {_RELEASE.read_text().strip()}; not compared")
 
 
 def _hip(hip: ctypes.CDLL | None) -> Iterator[Finding]:
     if hip is None:
-        fix = f"install {READ} or newer, and put its lib folder on LD_LIBRARY_PATH"
+        fix = f"install {NEEDED_RELEASE} or newer, and put its lib folder on LD_LIBRARY_PATH"
         yield Finding("HIP", "problem", f"{HIP[0]} does not open", fix)
         return
     number, count = ctypes.c_int(0), ctypes.c_int(0)
     hip.hipRuntimeGetVersion(ctypes.byref(number))
     major, rest = divmod(number.value, 10_000_000)
     version = f"{major}.{rest // 100_000}.{rest % 100_000}"
-    if not hasattr(hip, "hipGetDevicePropertiesR0600"):
-        yield Finding("HIP", "problem", f"HIP {version} is too old", f"install {READ} or newer")
+    is_old = not hasattr(hip, "hipGetDevicePropertiesR0600")
+    if is_old:
+        yield Finding("HIP", "problem", f"HIP {version} is too old", f"install {NEEDED_RELEASE} or newer")
     if hip.hipGetDeviceCount(ctypes.byref(count)) != _SUCCESS or count.value == 0:
         fix = "is the user in the groups 'render' and 'video', is HIP_VISIBLE_DEVICES empty?"
-        yield Finding("HIP", "problem", "HIP sees no device", fix)
-    yield Finding("HIP", "ok", f"HIP {version}, devices: {count.value}; tables: {READ}")
+        yield Finding("HIP", "problem", f"HIP {version} sees no device", fix)
+    elif not is_old:
+        yield Finding("HIP", "ok", f"HIP {version}, devices: {count.value}; not compared")
 
 
 def _hipdnn(hipdnn: ctypes.CDLL | None) -> Iterator[Finding]:
     if hipdnn is None:
-        fix = f"install the hipDNN of {READ} or newer with its MIOpen, hipBLASLt and HIP kernel providers"
+        fix = f"install the hipDNN of {NEEDED_RELEASE} or newer with its MIOpen, hipBLASLt and HIP kernel providers"
         yield Finding("hipDNN", "problem", f"{HIPDNN[0]} does not open", fix)
         return
     version = _told(hipdnn, "hipdnnVersionString_ext", is_status=False) or _told(hipdnn, "hipdnnGetVersion_ext")
@@ -143,21 +158,41 @@ def _hipdnn(hipdnn: ctypes.CDLL | None) -> Iterator[Finding]:
     create = getattr(hipdnn, "hipdnnBackendCreateDescriptor", None)
     if create is not None and create(_TENSOR_DESCRIPTOR, ctypes.byref(made)) == _SUCCESS:
         hipdnn.hipdnnBackendDestroyDescriptor(made)
-        yield Finding("hipDNN", "ok", f"{name}; tables: {READ}")
+        text = f"{name}; tables: {READ_HIPDNN} ({READ})"
+        order = _order(version, READ_HIPDNN)
+        if not _numbers(version):
+            yield Finding("hipDNN", "note", f"{text}; not compared")
+        elif order:
+            yield Finding("hipDNN", "note", f"{text}: {_OLDER if order < 0 else _NEWER}")
+        else:
+            yield Finding("hipDNN", "ok", f"{text}: the same")
     else:
         text = f"{name} has no descriptors of tensors: it is too old"
-        yield Finding("hipDNN", "problem", text, f"install {READ} or newer")
+        yield Finding("hipDNN", "problem", text, f"install {NEEDED_RELEASE} or newer")
 
 
-def _providers(folder: Path | None) -> Iterator[Finding]:
-    """Each provider of the default build, and what else is there; each is opened in a process of its own, which it may end."""
-    files = sorted(folder.glob("*.so")) if folder is not None and folder.is_dir() else []
+def _providers(place: Path | None, *, is_named: bool = False) -> Iterator[Finding]:
+    """Each provider of the default build, and what else is there; each is opened in a process of its own, which it may end.
+
+    Args:
+        place: A folder of plugins, or the file of one; None where hipDNN's own was not found.
+        is_named: The environment names it, in the place of hipDNN's own.
+    """
+    if place is None:
+        fix = f"install {NEEDED_RELEASE} whole, or name the folder in {_PLUGIN_VARIABLE}"
+        yield Finding("providers", "problem", "hipDNN's plugin folder was not found", fix)
+        return
+    files = [place] if place.is_file() else sorted(place.glob("*.so"))
     by_name = {file.name: file for file in files}
     for provider in PROVIDERS:
         file = by_name.pop(provider.file, None)
         if file is None:
-            text = f"{provider.file} is missing in {folder}: graphs made for its engines are refused"
-            yield Finding(provider.package, "problem", text, f"install the {provider.package} of {READ} or newer")
+            there = "is not loaded" if place.is_file() else f"is missing in {place}"
+            fix = f"install the {provider.package} of {NEEDED_RELEASE} or newer"
+            if is_named:
+                fix = f"unset {_PLUGIN_VARIABLE}, which replaces hipDNN's default folder"
+            text = f"{provider.file} {there}: graphs made for its engines are refused"
+            yield Finding(provider.package, "problem", text, fix)
         else:
             yield _provider(provider, file)
     for file in by_name.values():
@@ -166,18 +201,26 @@ def _providers(folder: Path | None) -> Iterator[Finding]:
 
 def _provider(provider: Provider, file: Path) -> Finding:
     told = _probe(file)
+    is_known = provider in PROVIDERS
+    whole = f"install {NEEDED_RELEASE} whole, and put its lib folder on LD_LIBRARY_PATH"
     if "problem" in told:
-        text = f"{file} does not load: {told['problem']}"
-        return Finding(
-            provider.package, "problem", text, f"install {READ} whole, and put its lib folder on LD_LIBRARY_PATH"
+        return Finding(provider.package, "problem", f"{file} does not load: {told['problem']}", whole)
+    if not told["name"]:
+        text = f"{file} is no plugin: it tells no name"
+        return (
+            Finding(provider.package, "problem", text, whole) if is_known else Finding(provider.package, "note", text)
         )
     api = told["api"]
-    text = f"{told['name']} {told['version']}, plugin interface {api or 'not stated'}; tables: {provider.api or 'not stated'}"
-    if provider.api and _numbers(api) < _numbers(provider.api):
-        return Finding(provider.package, "problem", f"{text}: it is too old", f"install {READ} or newer")
-    if _numbers(api) > _numbers(provider.api):
-        return Finding(provider.package, "note", f"{text}: it is newer, and may take more or less than the tables say")
-    return Finding(provider.package, "ok", text)
+    text = f"{told['name']} {told['version']}, plugin interface {api or 'not stated'}; "
+    text += f"tables: {provider.api or 'not stated'}" if is_known else "not in the tables"
+    if not provider.api:
+        return Finding(provider.package, "ok", text)
+    if not _numbers(api):
+        return Finding(provider.package, "note", f"{text}: it states no version, and is not compared")
+    order = _order(api, provider.api)
+    if order < 0:
+        return Finding(provider.package, "problem", f"{text}: it is too old", f"install {NEEDED_RELEASE} or newer")
+    return Finding(provider.package, "note", f"{text}: {_NEWER}") if order else Finding(provider.package, "ok", text)
 
 
 def _probe(file: Path) -> dict[str, str]:
@@ -195,8 +238,19 @@ def _probe(file: Path) -> dict[str, str]:
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [""])[-1]
         return {"problem": f"exit status {done.returncode} {last}"}
-    told: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    return _answer(done.stdout) or {"problem": "it ended the process while it loaded"}
+
+
+def _answer(printed: str) -> dict[str, str] | None:
+    """Return the last line that is an answer; plugins print too, also at exit."""
+    for line in reversed(printed.splitlines()):
+        try:
+            told = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(told, dict) and ("problem" in told or set(_FUNCTIONS) <= set(told)):
+            return told
+    return None
 
 
 def _describe(file: str) -> dict[str, str]:
@@ -204,8 +258,7 @@ def _describe(file: str) -> dict[str, str]:
         library = ctypes.CDLL(file)
     except OSError as error:
         return {"problem": str(error)}
-    functions = {"name": "hipdnnPluginGetName", "version": "hipdnnPluginGetVersion", "api": "hipdnnPluginGetApiVersion"}
-    return {key: _told(library, function) for key, function in functions.items()}
+    return {key: _told(library, function) for key, function in _FUNCTIONS.items()}
 
 
 def _told(library: ctypes.CDLL, function: str, *, is_status: bool = True) -> str:
@@ -224,6 +277,12 @@ def _told(library: ctypes.CDLL, function: str, *, is_status: bool = True) -> str
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", version)))
+
+
+def _order(version: str, other: str) -> int:
+    """Return -1, 0 or 1: the first is older, the same, or newer. Numbers that are not stated are 0."""
+    pairs = zip_longest(_numbers(version), _numbers(other), fillvalue=0)
+    return next((1 if a > b else -1 for a, b in pairs if a != b), 0)
 
 
 def main(arguments: list[str]) -> int:
