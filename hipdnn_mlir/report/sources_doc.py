@@ -1,8 +1,9 @@
-"""The table of docs/amd.md that says where the rules of AMD's engines were read. Run as a program, it writes the table again."""
+"""The tables of docs/amd.md about the rules of AMD's engines: where they were read, what is not used. Run as a program, it writes them."""
 
 from collections.abc import Callable
 from pathlib import Path
 
+from ..targets.rocm_unused import UNUSED
 from ..targets.sources import Source
 from ..targets.table import AMD, FUSILLI, find_target
 from .options_doc import between
@@ -31,8 +32,26 @@ def table() -> str:
     return "\n".join(rows)
 
 
+def unused() -> str:
+    """A row for each thing that a provider takes and programs leave to generated kernels."""
+    rows = ["| provider's | why it is not used | read in |", "|---|---|---|"]
+    for row in UNUSED:
+        places = "; ".join(
+            f"`{source.folder.removeprefix('dnn-providers/')}`: {', '.join(f'`{file}`' for file in source.files)} ({source.read})"
+            for source in row.sources
+        )
+        rows.append(f"| {row.what} | {row.why} | {places} |")
+    return "\n".join(rows)
+
+
+def tables() -> str:
+    """Both, the second under a heading of its own."""
+    intro = "Providers take more than programs use. It is left to generated kernels, where these are as good:"
+    return f"{table()}\n\n### What is left to generated kernels\n{intro}\n\n{unused()}"
+
+
 MADE: dict[str, tuple[str, str, Callable[[], str]]] = {
-    "docs/amd.md": ("<!-- sources: generated -->", "<!-- end of sources -->", table),
+    "docs/amd.md": ("<!-- sources: generated -->", "<!-- end of sources -->", tables),
 }
 """File -> the lines before and after what is made, and what makes it."""
 

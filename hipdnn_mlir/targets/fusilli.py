@@ -52,8 +52,9 @@ class FusilliGraph:
     """
 
     sources = (
-        Source("dnn-providers/fusilli-provider/include", ("graph_import.h", "custom_ops.h")),
+        Source("2026-11-24", "dnn-providers/fusilli-provider/include", ("graph_import.h", "custom_ops.h")),
         Source(
+            "2026-11-24",
             "include/fusilli",
             ("attributes/pointwise_attributes.h", "node/conv_node.h", "node/matmul_node.h"),
             "iree-org/fusilli",

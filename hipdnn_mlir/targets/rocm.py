@@ -67,6 +67,7 @@ class MiopenConvolution:
     """Architectures on which a convolution is taken with what follows it."""
     sources: ClassVar = (
         Source(
+            "2026-11-24",
             "dnn-providers/miopen-provider",
             (
                 "docs/OperationSupport.md",
@@ -134,6 +135,7 @@ class MiopenBatchNorm:
 
     sources = (
         Source(
+            "2026-11-24",
             "dnn-providers/miopen-provider",
             (
                 "docs/OperationSupport.md",
@@ -171,6 +173,7 @@ class HipblasltMatmul:
 
     sources = (
         Source(
+            "2026-11-24",
             "dnn-providers/hipblaslt-provider",
             (
                 "docs/OperationSupport.md",
@@ -255,11 +258,13 @@ class HipblasltMatmul:
 class HipRmsNorm:
     """HIP_MLOPS_ENGINE, the HIP kernel provider: an RMS norm over channels, scale in f32, of fewer elements than 32 bits count.
 
-    Older versions know channels and scales of f32 only. The kernel reads element by element, twice; in 16 bits that wastes accesses.
+    Older versions know channels and scales of f32 only. The kernel reads element by element, twice: scales of 16 bits are
+    left to generated kernels.
     """
 
     sources = (
         Source(
+            "2026-11-24",
             "dnn-providers/hip-kernel-provider/src/engines/hip_mlops_engine",
             (
                 "plans/RMSnorm/RMSnormPlanBuilder.cpp",
@@ -297,6 +302,7 @@ class AsmAttention:
 
     sources = (
         Source(
+            "2026-11-24",
             "dnn-providers/hip-kernel-provider/src/engines/asm_sdpa_engine",
             (
                 "plans/SdpaFwdPlanBuilder.cpp",

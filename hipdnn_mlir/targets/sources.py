@@ -1,9 +1,6 @@
-"""Where the rules of AMD's engines were read: the one place that says when."""
+"""Where the rules of AMD's engines were read, and when."""
 
 from dataclasses import dataclass
-
-READ = "2026-11-24"
-"""The day on which every file was last compared with its rule."""
 
 
 @dataclass(frozen=True)
@@ -11,13 +8,13 @@ class Source:
     """Files that a rule follows, in their newest public form on the day that they were read.
 
     Attributes:
+        read: the day on which the files were last compared with the rule, as YYYY-MM-DD.
         folder: below the repository's root.
         files: below the folder.
         repository: on GitHub.
-        read: the day, as YYYY-MM-DD.
     """
 
+    read: str
     folder: str
     files: tuple[str, ...]
     repository: str = "ROCm/rocm-libraries"
-    read: str = READ
