@@ -31,7 +31,7 @@ HIPDNN = (
 NEEDED_RELEASE = "ROCm Core SDK 10.0"
 """What to install: the first release that was seen to have what the runtime needs."""
 READ = "ROCm/rocm-libraries, read 2026-11-24"
-"""What the compiler's tables were read from: files of a repository, not a release (hipdnn_mlir/targets/sources.py)."""
+"""What the compiler's tables were read from: files of a repository, not a release. The day is the last on which some were."""
 READ_HIPDNN = "0.4.0"
 """What the hipDNN of these files calls itself (bench/results/2026-11-24-amd-backend.txt)."""
 NEEDED = ("driver", "HIP", "hipDNN")
