@@ -160,5 +160,7 @@ def test_the_driver_gets_the_linked_code_and_its_launches(libraries: Path, tmp_p
 
 def test_a_machine_without_amds_libraries_is_told_so() -> None:
     program = hipdnn_mlir.compile(models.mlp(), target="gfx942")
-    with pytest.raises(DeviceError, match=r"port 'hip': cannot open libamdhip64\.so.*install ROCm Core SDK 10.0 or newer with hipDNN"):
+    with pytest.raises(
+        DeviceError, match=r"port 'hip': cannot open libamdhip64\.so.*install ROCm Core SDK 10.0 or newer with hipDNN"
+    ):
         program.session()
