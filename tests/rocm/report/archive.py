@@ -19,17 +19,18 @@ def write(folder: Path, page: str, data: Mapping[str, Any], suites: Sequence[Sui
     Returns:
         The archive.
     """
-    files = {"report.md": page, "report.json": json.dumps(data, indent=1, ensure_ascii=False)}
+    private = Private()
+    files = {"report.md": private.without(page)}
+    files["report.json"] = json.dumps(private.within(data), indent=1, ensure_ascii=False)
     for suite in suites:
         told = [case for case in suite.cases if case.log and case.status != "passed"]
         logs = [f"== {case.name} ({case.status})\n{case.reason}\n{case.log}\n" for case in told]
         if logs:
-            files[f"logs/{re.sub('[^a-z0-9+_]+', '-', suite.name.lower())}.log"] = "\n".join(logs)
-    private = Private()
+            files[f"logs/{re.sub('[^a-z0-9+_]+', '-', suite.name.lower())}.log"] = private.without("\n".join(logs))
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(private.without(text))
+        path.write_text(text)
     archive = folder.with_name(f"{folder.name}.tar.gz")
     with tarfile.open(archive, "w:gz") as packed:
         for name in files:

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from .cases import Case, Suite
 
 CAUSES = {
-    "wrong values": r"AssertionError|off by |answers wrongly|answers otherwise",
+    "wrong values": r"AssertionError: (Not equal to|(Array|Item)s are not equal|Unexpected type)|^off by |answers (wrongly|otherwise)",
     "hung": r"^hang: ",
     "crashed": r"^crash: |process ended by signal|cannot be killed",
     "out of memory": r"out of memory|OutOfMemory|ALLOC_FAILED|MemoryError|bad_alloc",
     "not loadable": r"cannot open|does not load|is missing: the library|too old|hipModule(Load|Get)|WrongTargetError|ProgramError",
+    "compile refused": r"UnsupportedError|ModelError|^model: ",
     "refused by the library": r"PlanRefusedError|refused|NOT_SUPPORTED|NOT_APPLICABLE|no engine|BAD_PARAM",
     "device error": r"DeviceError|HIP error",
-    "compile refused": r"UnsupportedError|ModelError|^model: ",
     "compiler failed": r"PassError|^compile: ",
     "other than the interface says": r"got .*expected|expected .*got",
     "other": "",

@@ -7,15 +7,17 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 import installed
 from hipdnn_mlir_runtime.cli import amd
-from onnx_backend.report import Limits
+from onnx_backend.report import KILL_TIMEOUT_S, Limits
 
 from .cases import Case, Suite
+from .machine import ended
 
 _POLL_S = 0.05
 _KILLED = re.compile(r"ended by signal 9\b.*")
@@ -27,34 +29,47 @@ def conformance(program: Path, port: str, limits: Limits) -> Suite:
     The program runs its cases in a child process, and the rest in another one when that dies: a case that hangs has its process killed. The
     time limit is that of a process, which cannot be seen to go from case to case.
     """
-    libraries = [_found(amd.HIPDNN), _found(amd.HIP)] if port == "hip" else [str(installed.library(port))]
+    libraries = [str(installed.library(port))]
+    if port == "hip":
+        libraries = [_found(names, limits.case_s) for names in (amd.HIPDNN, amd.HIP)]
     suite = Suite("hipDNN's ABI")
     with (
         tempfile.TemporaryFile("w+", errors="replace") as out,
         tempfile.TemporaryFile("w+", errors="replace") as errors,
     ):
-        process = subprocess.Popen([str(program), *libraries, "--portable"], stdout=out, stderr=errors)
-        killed = _watch(process, limits)
+        command = [str(program), *libraries, "--portable"]
+        process = subprocess.Popen(command, stdout=out, stderr=errors, start_new_session=True)
+        try:
+            killed, is_ended = _watch(process, limits)
+        finally:
+            if process.poll() is None:  # somebody ended the report
+                os.killpg(process.pid, signal.SIGKILL)
         out.seek(0)
         errors.seek(0)
         text, said = out.read(), errors.read().strip()
+    hang = f"hang: no end within {limits.case_s:g} s"
     for status, name, message in re.findall(r"^(FAILED|REFUSED) (.*)((?:\n  .*)+)", text, re.MULTILINE):
         reason = message.strip()
         if killed and _KILLED.search(reason):
-            reason = f"hang: no end within {limits.case_s:g} s"
+            reason = hang
         suite.cases.append(Case(name, "failed" if status == "FAILED" else "refused", reason))
     counted = re.search(r"^(\d+) cases, (\d+) failed, (\d+) refused$", text, re.MULTILINE)
     if counted is None:
         code = process.poll()
-        end = "hang: it cannot be ended" if code is None else f"crash: exit status {code}: {said[-400:]}"
+        end = hang if is_ended else f"crash: exit status {code}: {said[-400:]}"
+        end = "hang: it cannot be ended" if code is None else end
         suite.cases.append(Case(program.name, "failed", end, said))
     else:
         suite.passed = int(counted[1]) - int(counted[2]) - int(counted[3])
     return suite
 
 
-def _watch(process: subprocess.Popen[bytes] | subprocess.Popen[str], limits: Limits) -> int:
-    """Wait for the program's end, and kill a child of it that takes too long; how many were killed."""
+def _watch(process: subprocess.Popen[bytes] | subprocess.Popen[str], limits: Limits) -> tuple[int, bool]:
+    """Wait for the program's end, and kill a child of it that takes too long.
+
+    Returns:
+        How many children were killed, and whether the program was, with all that it had started.
+    """
     killed, child, since = 0, 0, time.monotonic()
     while process.poll() is None:
         time.sleep(_POLL_S)
@@ -64,14 +79,14 @@ def _watch(process: subprocess.Popen[bytes] | subprocess.Popen[str], limits: Lim
             child, since = found, now
         elif now - since > limits.case_s:
             if not child or killed >= limits.hangs or now > limits.until:
-                process.kill()
+                os.killpg(process.pid, signal.SIGKILL)
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(limits.case_s)
-                break
+                    process.wait(KILL_TIMEOUT_S)
+                return killed, True
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
             killed, since = killed + 1, now
-    return killed
+    return killed, False
 
 
 def _child(pid: int) -> int:
@@ -83,6 +98,10 @@ def _child(pid: int) -> int:
     return int(children[0]) if children else 0
 
 
-def _found(names: tuple[str, ...]) -> str:
-    """The name that the dynamic linker opens, or the first."""
-    return next((name for name in names if amd.opened((name,)) is not None), names[0])
+def _found(names: tuple[str, ...], limit_s: float) -> str:
+    """The name that the dynamic linker opens, or the first. It is opened in a process of its own, where it may hang or crash."""
+    for name in names:
+        done = ended([sys.executable, "-P", "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])", name], limit_s)
+        if done is None or done.returncode != 1:  # 1: the linker refuses it
+            return name
+    return names[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -43,16 +44,17 @@ class Samples:
 
     def __init__(self, target: str, port: str, wanted: str, workers: int, *, is_quick: bool) -> None:
         self.target, self._port, self._workers = target, port, workers
-        names = [name for name in named_samples() if wanted in name]
-        self._names = quick.representative(names, quick.sample_kind) if is_quick else names
-        self._folder = TemporaryDirectory()
+        self._wanted, self._is_quick = wanted, is_quick
+        self._folder = TemporaryDirectory()  # deleted with this object
         self._file = Path(self._folder.name, "samples")
         self._made: Results = {}
 
     def pack(self, limits: Limits) -> None:
         """Compile them, which needs CPUs alone."""
+        names = [name for name in named_samples() if self._wanted in name]
+        names = quick.representative(names, quick.sample_kind) if self._is_quick else names
         workers = max(self._workers, min((os.cpu_count() or 1) // 2, 8))
-        self._made = op_suite.pack(self._file, self.target, self._names, workers, limits)
+        self._made = op_suite.pack(self._file, self.target, names, workers, limits)
 
     def run(self, limits: Limits) -> Suite:
         """Against the host's library, as compiled for the target and, where its library refuses graphs, without them."""
@@ -76,10 +78,6 @@ class Samples:
         suite.add(op_suite.run(self._file, self._port, with_graphs, self._workers, limits, alone))
         return suite
 
-    def close(self) -> None:
-        """Delete the programs."""
-        self._folder.cleanup()
-
 
 def whole_models(target: str, names: Sequence[str], limits: Limits) -> Suite:
     """Models in f32 and f16 against ONNX Runtime on the CPU in f32, one after another."""
@@ -102,5 +100,6 @@ def _models(cases: Sequence[str], arguments: Sequence[str], limits: Limits) -> R
 
 
 def stopped(name: str, error: Exception) -> Suite:
-    """A suite that could not even begin."""
-    return Suite(name, [Case("all of it", "failed", f"crash: {error}")])
+    """A suite that did not end, or not even begin."""
+    log = "".join(traceback.format_exception(error))
+    return Suite(name, [Case("all of it", "failed", f"crash: {type(error).__name__}: {error}", log)])

@@ -89,4 +89,5 @@ def _written(name: str, model: Path, limit_s: float) -> str:
     done = ended(command, limit_s)
     if done is None:
         return f"it hangs: it is not made within {limit_s:g} s"
-    return f"it cannot be made: {done.stderr.strip().splitlines()[-1]}" if done.returncode else ""
+    last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    return f"it cannot be made: {last}" if done.returncode else ""
