@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from hipdnn_mlir_runtime.dtypes import U8
 from hipdnn_mlir_runtime.errors import ModelError
 
 from ..dynamic.each_sample import each_sample
@@ -142,7 +143,7 @@ def _add_inputs(graph: onnx.GraphProto, weights: Weights) -> None:
 def _split_initializers(
     graph: onnx.GraphProto, limit: int, external: Mapping[str, Array]
 ) -> tuple[list[onnx.TensorProto], Weights]:
-    """Initializers that stay in the IR (numbers, shapes, axes), and the constants: external ones, floats of more than `limit` elements."""
+    """Initializers that stay in the IR (numbers, shapes, axes), and the constants: external ones, floats and bytes of more than `limit` elements."""
     shape_like = {name for node in graph.node if node.op_type in _SHAPE_LIKE for name in node.input}
     shape_like |= known_operand_names(graph)
     keep, weights = [], {}
@@ -152,7 +153,7 @@ def _split_initializers(
             continue
         kind = BY_ONNX.get(tensor.data_type)
         count = int(np.prod(tensor.dims)) if tensor.dims else 1
-        if kind is None or not kind.is_float or count <= limit or tensor.name in shape_like:
+        if kind is None or not (kind.is_float or kind is U8) or count <= limit or tensor.name in shape_like:
             keep.append(tensor)
         else:
             weights[tensor.name] = numpy_helper.to_array(tensor)

@@ -156,6 +156,12 @@ def _joined(node: onnx.NodeProto, operands: Sequence[PartialDims]) -> Pairs:
                 yield a, b
 
 
+def _cached(node: onnx.NodeProto, operands: Sequence[PartialDims]) -> Pairs:
+    """CacheUpdate: all sizes of the cache and of what is new but the number of rows."""
+    del node
+    yield from ((operands[0][axis], operands[1][axis]) for axis in (0, 1, 3))
+
+
 def _multiplied(node: onnx.NodeProto, operands: Sequence[PartialDims]) -> Pairs:
     """MatMul: what is summed over, and the batch."""
     del node
@@ -174,6 +180,7 @@ def _gemm(node: onnx.NodeProto, operands: Sequence[PartialDims]) -> Pairs:
 
 
 _RULES: Mapping[str, Callable[[onnx.NodeProto, Sequence[PartialDims]], Pairs]] = {
+    "CacheUpdate": _cached,
     "Concat": _joined,
     "MatMul": _multiplied,
     "Gemm": _gemm,

@@ -1,7 +1,7 @@
 """Shape inference by onnx, with the results of operators that only the op table or an extension knows."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import onnx
@@ -18,6 +18,61 @@ RESULTS: dict[tuple[str, str], Results] = {
     (HIPDNN_DOMAIN, name.removeprefix(ONNX)): row.results for name, row in rows().items() if row.results
 }
 """(domain, operator) -> the types of its results."""
+
+
+class _Attributes(Mapping[str, Any]):
+    """The attributes of the node that onnx infers the results of; onnx tells them by name alone."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+
+    def __getitem__(self, name: str) -> Any:
+        found = self._context.get_attribute(name)
+        if found is None:
+            raise KeyError(name)
+        return _plain(onnx.helper.get_attribute_value(found))
+
+    def __iter__(self) -> Iterator[str]:
+        raise NotImplementedError("onnx does not list attributes")
+
+    def __len__(self) -> int:
+        raise NotImplementedError("onnx does not list attributes")
+
+
+def _register(domain: str, operator: str, results: Results) -> None:
+    """Tell onnx an operator of ours: one pass of its inference then goes through all of them."""
+
+    def infer(context: Any) -> None:
+        kinds = [context.get_input_type(index) for index in range(context.get_num_inputs())]
+        if any(kind is not None and not _has_rank(kind.tensor_type) for kind in kinds):
+            return
+        try:
+            operands = [None if kind is None else _type(kind.tensor_type) for kind in kinds]
+            made = results(operands, _Attributes(context))
+        except Refusal:  # said where the whole model has been seen
+            return
+        for index, kind in enumerate(made[: context.get_num_outputs()]):
+            context.set_output_type(index, _proto(kind))
+
+    parameter = onnx.defs.OpSchema.FormalParameter
+    many: dict[str, Any] = {
+        "param_option": onnx.defs.OpSchema.FormalParameterOption.Variadic,
+        "is_homogeneous": False,
+        "min_arity": 0,
+    }
+    types = [f"tensor({dtype.onnx.lower()})" for dtype in BY_ONNX.values()]
+    schema = onnx.defs.OpSchema(
+        operator,
+        domain,
+        1,
+        inputs=[parameter("operands", "T", **many)],
+        outputs=[parameter("results", "T", **many)],
+        type_constraints=[("T", types, "")],
+    )
+    schema.set_type_and_shape_inference_function(infer)
+    onnx.defs.register_schema(schema)
+
+
 DATA_DEPENDENT = "dynamic-shape"
 """The rule for results of unknown dims; it names every node behind the first one as well."""
 SIZED_BY_DATA = "the shape of its result depends on data"
@@ -217,6 +272,30 @@ def static_dims(value: onnx.ValueInfoProto) -> Dims | None:
     return tuple(dim.dim_value for dim in kind.shape.dim)
 
 
+def own_results(node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto]) -> dict[str, onnx.TypeProto]:
+    """The types of the results of an operator in RESULTS, as far as those of its operands tell.
+
+    Args:
+        node: the node.
+        types: those of all values, by name.
+
+    Raises:
+        SizesContradictError: it refuses the sizes of its operands.
+    """
+    kinds = [types[name].tensor_type if name in types else None for name in node.input]
+    if any(name and (kind is None or not _has_rank(kind)) for name, kind in zip(node.input, kinds, strict=True)):
+        return {}
+    try:
+        operands = [None if kind is None else _type(kind) for kind in kinds]
+        made = _results(node, RESULTS[node.domain, node.op_type], operands)
+    except Refusal as refusal:
+        if refusal.rule == "shape":
+            dims = {name: _type(kind).dims for name, kind in zip(node.input, kinds, strict=True) if kind is not None}
+            raise SizesContradictError(node, dims, (), refusal.reason) from refusal
+        return {}  # said where the whole model has been seen
+    return {name: _proto(kind) for name, kind in zip(node.output, made, strict=False) if name}
+
+
 def _known_types(model: onnx.ModelProto) -> dict[str, TensorType]:
     """The values of which dims and element type are known."""
     graph = model.graph
@@ -240,8 +319,7 @@ def _results(node: onnx.NodeProto, results: Results, operands: Sequence[TensorTy
 
 
 def _declare(graph: onnx.GraphProto, name: str, kind: TensorType) -> None:
-    element = onnx.TensorProto.DataType.Value(kind.dtype.onnx)
-    value = onnx.helper.make_tensor_value_info(name, element, kind.static_dims())
+    value = onnx.helper.make_value_info(name, _proto(TensorType(kind.static_dims(), kind.dtype)))
     for output in graph.output:
         if output.name == name:
             output.CopyFrom(value)
@@ -251,11 +329,20 @@ def _declare(graph: onnx.GraphProto, name: str, kind: TensorType) -> None:
 
 
 def _is_known(kind: Any) -> bool:
-    return kind.elem_type in BY_ONNX and kind.HasField("shape") and all(d.HasField("dim_value") for d in kind.shape.dim)
+    return _has_rank(kind) and all(d.HasField("dim_value") for d in kind.shape.dim)
+
+
+def _has_rank(kind: Any) -> bool:
+    return kind.elem_type in BY_ONNX and kind.HasField("shape")
 
 
 def _type(kind: Any) -> TensorType:
-    return TensorType(tuple(d.dim_value for d in kind.shape.dim), BY_ONNX[kind.elem_type])
+    dims = (d.dim_value if d.HasField("dim_value") else None for d in kind.shape.dim)
+    return TensorType(tuple(dims), BY_ONNX[kind.elem_type])
+
+
+def _proto(kind: TensorType) -> onnx.TypeProto:
+    return onnx.helper.make_tensor_type_proto(onnx.TensorProto.DataType.Value(kind.dtype.onnx), kind.dims)
 
 
 def _plain(value: Any) -> Any:
@@ -263,3 +350,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode()
     return list(value) if isinstance(value, (list, tuple)) or type(value).__name__.startswith("Repeated") else value
+
+
+for (_domain, _operator), _its_results in RESULTS.items():
+    _register(_domain, _operator, _its_results)

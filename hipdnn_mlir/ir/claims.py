@@ -77,9 +77,14 @@ class Graphs:
 
 def is_taken(op: ir.OpView, target: Target) -> bool:
     """Whether an engine takes an op as a graph of its own, other than for want of a better one."""
+    return why_not_taken(op, target) is None
+
+
+def why_not_taken(op: ir.OpView, target: Target) -> Reject | None:
+    """Why no engine takes an op as a graph of its own, or None where one does, other than for want of a better one."""
     found = lookup(op)
     if isinstance(found, Reject):
-        return False
+        return found
     operands = {
         value: Operand(kind.static_dims(), kind.dtype)
         for value in op.operands
@@ -87,7 +92,7 @@ def is_taken(op: ir.OpView, target: Target) -> bool:
     }
     results = [(value, tensor_type(value.type)) for value in op.results]
     taken = Graphs(target, falls_back=False).take([(found[1], list(op.results))], operands, results)
-    return not isinstance(taken, Reject)
+    return taken if isinstance(taken, Reject) else None
 
 
 def rejects(module: ir.Operation, target: Target) -> list[Reject]:

@@ -131,6 +131,15 @@ class Emitter:
             )
         return self._remember((value.tensor, dims), replace(tensor, dims=dims, strides=strides))
 
+    def reinterpret(self, value: Value, dtype: DType, dims: Dims, strides: Strides) -> Value:
+        """An operand's bytes as elements of another type; refuses what is computed in the graph."""
+        tensor = self.graph.tensors[value.tensor]
+        if tensor.operand is None:
+            raise Refusal("virtual-view", f"an intermediate of {value.dtype} cannot be read as {dtype}")
+        if tensor.strides != packed(tensor.dims):
+            raise Refusal("view", f"{value.dtype} with strides {tensor.strides} cannot be read as {dtype}")
+        return self._new(replace(tensor, dims=dims, dtype=dtype, strides=strides))
+
     def _remember(self, key: tuple[int, Dims], tensor: Tensor) -> Value:
         if key not in self._views:
             self._views[key] = self._new(tensor)

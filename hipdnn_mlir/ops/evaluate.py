@@ -21,9 +21,15 @@ _MODES: dict[Pointwise, Callable[..., Any]] = {
     Pointwise.SQRT: np.sqrt, Pointwise.RSQRT: lambda x: 1 / np.sqrt(x), Pointwise.RECIPROCAL: np.reciprocal, Pointwise.EXP: np.exp,
     Pointwise.LOG: np.log, Pointwise.ABS: np.abs, Pointwise.IDENTITY: lambda x: x, Pointwise.MAX: np.maximum, Pointwise.MIN: np.minimum,
 }  # fmt: skip
+_BITS: dict[str, Callable[..., Array]] = {
+    "torch.aten.bitwise_and.Tensor": np.bitwise_and,
+    "torch.aten.bitwise_xor.Tensor": np.bitwise_xor,
+    "torch.aten.bitwise_right_shift.Tensor": np.right_shift,
+}
+"""Operations on integers that hipDNN has not, and the codes of packed weights need."""
 
 
-def prepare(op: OpView) -> Movement | Graph | Reject:
+def prepare(op: OpView) -> Movement | Graph | Callable[..., Array] | Reject:
     """How the op would be evaluated, without touching data; a Reject where it is not."""
     row = find(op.name)
     if row is None:
@@ -33,6 +39,8 @@ def prepare(op: OpView) -> Movement | Graph | Reject:
             return row.move(op)
         except Refusal as refusal:
             return Reject(op.name, refusal.rule, refusal.reason, op.node)
+    if op.name in _BITS:
+        return _BITS[op.name]
     operands = {arg.key: Operand(arg.type.static_dims(), arg.type.dtype) for arg in _tensors(op) if arg.type.is_static}
     graph = emit_region([(op, ["result"])], operands, [("result", op.results[0])])
     if isinstance(graph, Graph) and any(_mode(node) not in _MODES for node in graph.nodes):
@@ -53,8 +61,17 @@ def evaluate(op: OpView, arrays: Mapping[Any, Array]) -> Array | Reject:
     plan = prepare(op)
     if isinstance(plan, Reject):
         return plan
-    result = _compute(op, plan, arrays) if isinstance(plan, Graph) else _move(plan, op, arrays)
+    if isinstance(plan, Graph):
+        result = _compute(op, plan, arrays)
+    elif isinstance(plan, Movement):
+        result = _move(plan, op, arrays)
+    else:
+        result = plan(*(_array(arg, arrays) for arg in op.args))
     return result.reshape(op.results[0].static_dims())
+
+
+def _array(arg: TensorArg, arrays: Mapping[Any, Array]) -> Array:
+    return arrays[arg.key] if arg.scalar is None else np.asarray(arg.scalar, arg.type.dtype.numpy)
 
 
 def _tensors(op: OpView) -> list[TensorArg]:

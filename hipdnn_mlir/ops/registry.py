@@ -127,12 +127,17 @@ def kernel(
     onnx: tuple[str, ...] = (),
     known: tuple[int, ...] = (),
     precision: Precision = "follow",
+    results: Results | None = None,
 ) -> Callable[[Callable[[OpView], Call]], Callable[[OpView], Call]]:
-    """Enter the decorated description of one kernel under every op name given, beside what a row has already."""
+    """Enter the decorated description of one kernel under every op name given, beside what a row has already.
+
+    For an operator of the domain `hipdnn`, `results` tells the types of its results.
+    """
 
     def enter(call: Callable[[OpView], Call]) -> Callable[[OpView], Call]:
         for name in names:
-            add(OpRow(_full(name), f"{function} kernel", onnx=onnx, call=call, known=known, precision=precision))
+            row = OpRow(_full(name), f"{function} kernel", onnx=onnx, call=call, known=known, precision=precision)
+            add(replace(row, results=results))
         return call
 
     return enter

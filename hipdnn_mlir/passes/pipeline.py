@@ -41,11 +41,13 @@ from . import (  # noqa: F401 - importing a pass registers it
     refine_shapes,
     rename_unconverted_ops,
     reuse_operands,
+    share_operators,
     space_to_depth,
     split_bias,
     split_rotary,
     write_in_place,
     write_out_attention,
+    write_out_block_matmul,
 )
 
 logger = logging.getLogger(__name__)
@@ -76,6 +78,7 @@ TORCH_STEPS = (
     ),
     Step("refine-shapes", "hipdnn-refine-shapes", "torch-mlir leaves `?` on ops it made itself"),
     Step("canonicalize-torch", "hipdnn-canonicalize-torch,func.func(canonicalize,cse)", "one form per meaning"),
+    Step("share-operators", "hipdnn-share-operators", "decoders compute the same positions in every layer"),
     Step("fold-batch-norm", "hipdnn-fold-batch-norm", "constant statistics belong into the weights"),
     Step("fuse-activations", "hipdnn-fuse-activations", "activations written out in arithmetic are one operation"),
     Step("fuse-group-norm", "hipdnn-fuse-group-norm", "group norm written out is one region"),
@@ -85,6 +88,11 @@ TORCH_STEPS = (
     Step("convert-precision", "hipdnn-convert-precision", "the 16-bit type asked for, where it costs little accuracy"),
     Step("fuse-narrow-attention", "hipdnn-fuse-attention", "some engines have attention in 16-bit types only"),
     Step("write-out-attention", "hipdnn-write-out-attention", "attention of a model that no engine takes is its parts"),
+    Step(
+        "write-out-block-matmul",
+        "hipdnn-write-out-block-matmul",
+        "products with block-scaled weights that no engine takes are their parts",
+    ),
     Step("merge-matmuls", "hipdnn-merge-matmuls", "one kernel for matmuls of one value with several weights"),
     Step(
         "space-to-depth",

@@ -8,7 +8,7 @@ import onnx
 
 from hipdnn_mlir_runtime.abi import Attribute as A
 from hipdnn_mlir_runtime.abi import Descriptor as D
-from hipdnn_mlir_runtime.dtypes import ALL, BY_NAME
+from hipdnn_mlir_runtime.dtypes import ALL, BY_NAME, I4
 
 from ..frontend.onnx_types import BY_ONNX
 from ..ops.strides import Dims, extent
@@ -17,7 +17,7 @@ from ..targets.target import CostModel, Rates
 from .graph import OnnxGraph
 from .shapes import Types
 
-_BYTES = {int(dtype.hipdnn): dtype.bytes for dtype in ALL if dtype.hipdnn is not None}
+_BYTES = {int(dtype.hipdnn): dtype.bytes for dtype in ALL if dtype.hipdnn is not None} | {I4.hipdnn_value: 0.5}
 _CONVOLUTIONS = frozenset({"Conv", "ConvInteger", "FusedConv"})
 _MATMULS = frozenset({"MatMul", "Gemm"})
 _WEIGHTED = {

@@ -77,7 +77,3 @@ def test_norms_and_activations_are_few_graphs() -> None:
 def test_quantized_products_run() -> None:
     inputs = {"a": unsigned(2, 5, 16), **A, "b": signed(16, 7), "b_scale": scale(0.05), "b_zero": zero(3, np.int8), **Y}
     compiled_steps(node_model("QLinearMatMul", inputs, domain=""), inputs)
-    packed = {"x": numbers(2, 5, 64), "b": unsigned(6, 2, 16), "scales": numbers(6, 2)}
-    attributes = {"bits": 4, "K": 64, "N": 6, "block_size": 32}
-    model = node_model("MatMulNBits", packed, constants=["b", "scales"], **attributes)
-    assert compiled_steps(model, packed) == ["execute"]

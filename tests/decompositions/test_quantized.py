@@ -88,19 +88,6 @@ def test_products_to_float_give_the_same() -> None:
     assert_decomposes("DynamicQuantizeMatMul", dynamic | {"b_zero": zero(3, np.int8), "bias": bias})
 
 
-@pytest.mark.parametrize("bits", [4, 8])
-@pytest.mark.parametrize(("k", "block"), [(64, 32), (40, 16)])
-@pytest.mark.parametrize("has_zeros", [False, True])
-def test_matmul_of_packed_weights_gives_the_same(bits: int, k: int, block: int, has_zeros: bool) -> None:
-    n, blocks = 6, -(-k // block)
-    inputs = {"a": Random(0).standard_normal((2, 5, k)).astype(np.float32), "b": unsigned(n, blocks, block * bits // 8)}
-    inputs["scales"] = (Random(1).random((n, blocks)) * 0.1).astype(np.float32)
-    inputs |= {"zeros": unsigned(n, -(-blocks * bits // 8))} if has_zeros else {}
-    attributes = {"bits": bits, "K": k, "N": n, "block_size": block}
-    constants = [name for name in inputs if name != "a"]
-    assert_decomposes("MatMulNBits", inputs, constants=constants, tolerance=1e-4, **attributes)
-
-
 @pytest.mark.parametrize("k", [16, 600, 4000])
 def test_sums_are_exact_when_they_are_long(k: int) -> None:
     a, b = np.full((2, 3, k), 255, np.uint8), np.full((k, 4), 255, np.uint8)

@@ -26,6 +26,7 @@ _TYPES = {
     np.dtype(ml_dtypes.float8_e4m3fn): DataType.FP8_E4M3,
     np.dtype(ml_dtypes.float8_e5m2): DataType.FP8_E5M2,
     np.dtype(ml_dtypes.float8_e8m0fnu): DataType.FP8_E8M0,
+    np.dtype(ml_dtypes.int4): DataType.INT4,
     np.dtype(np.int8): DataType.INT8,
     np.dtype(np.uint8): DataType.UINT8,
     np.dtype(np.int32): DataType.INT32,
@@ -178,6 +179,11 @@ class HostGraph:
         """An input or output in the array's own memory and layout."""
         strides = tuple(s // array.itemsize for s in array.strides)
         return self._add(self._tensor(array.shape, strides, array.dtype, False), array.shape, array.dtype, array)
+
+    def int4(self, array: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...]) -> Operand:
+        """An input of int4 in an array of bytes, two to a byte with the first in the lower half; strides in elements."""
+        kind = np.dtype(ml_dtypes.int4)
+        return self._add(self._tensor(shape, strides, kind, False), shape, kind, array)
 
     def virtual(self, shape: tuple[int, ...], dtype: Any = np.float32) -> Operand:
         strides = tuple(int(np.prod(shape[i + 1 :], dtype=np.int64)) for i in range(len(shape)))

@@ -6,8 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from hipdnn_mlir_runtime.abi import Attribute, AttributeType, DataType, Descriptor
-from host_engines.host_graph import Backend, HostError, HostGraph, strided_like
+from host_engines.block_graph import BlockGraph, packed_int4
+from host_engines.host_graph import HostError, strided_like
 
 ENGINE = "HOST_BLOCK_SCALE_ENGINE"
 E4M3, E5M2, E8M0 = (np.dtype(t) for t in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.float8_e8m0fnu))
@@ -16,18 +16,8 @@ GREATEST = {E4M3: 448.0, E5M2: 57344.0, np.dtype(np.int8): 127.0}
 
 def run(kind: str, tensors: dict[str, np.ndarray], sizes: list[int], axis: int | None = None, **flags: bool) -> None:
     """One node; tensors by the end of the attribute's name."""
-    graph = HostGraph()
-    operation = Backend(Descriptor[f"OPERATION_BLOCK_SCALE_{kind}_DESCRIPTOR"])
-    prefix = f"OPERATION_BLOCK_SCALE_{kind}"
-    for name, array in tensors.items():
-        operation.set(Attribute[f"{prefix}_{name}"], AttributeType.BACKEND_DESCRIPTOR, [graph.tensor(array).descriptor])
-    operation.set(Attribute[f"{prefix}_BLOCK_SIZE"], AttributeType.INT32, sizes)
-    if axis is not None:
-        operation.set(Attribute[f"{prefix}_AXIS_EXT"], AttributeType.INT64, [axis])
-    for name, value in flags.items():
-        operation.set(Attribute[f"{prefix}_{name}"], AttributeType.BOOLEAN, [value])
-    operation.set(Attribute[f"{prefix}_MATH_PREC"], AttributeType.DATA_TYPE, [DataType.FLOAT])
-    graph.operations.append(operation.finalize())
+    graph = BlockGraph()
+    graph.block_scale(kind, {name: graph.tensor(array) for name, array in tensors.items()}, sizes, axis, **flags)
     graph.run(ENGINE)
 
 
@@ -80,6 +70,27 @@ def test_every_code_dequantizes_to_its_value(narrow: Any, scale_type: Any, sizes
     np.testing.assert_array_equal(y, x.astype(np.float32) * each)
 
 
+@pytest.mark.parametrize(("shape", "axis"), [((6, 32), 1), ((32, 6), 0), ((3, 38), 1)])
+@pytest.mark.parametrize("is_transposed", [False, True])
+@pytest.mark.parametrize("wide", [np.float32, np.float16])
+def test_int4_dequantize_to_their_values(shape: tuple[int, int], axis: int, is_transposed: bool, wide: Any) -> None:
+    numbers = np.random.default_rng(2).integers(-8, 8, shape)
+    dims = tuple(-(-d // 8) if i == axis else d for i, d in enumerate(shape))
+    scale = np.exp2(np.random.default_rng(3).integers(-3, 4, dims)).astype(np.float32)
+    strides = (1, shape[0]) if is_transposed else (shape[1], 1)
+    stored = packed_int4((numbers.T if is_transposed else numbers).reshape(1, -1))
+    graph, y = BlockGraph(), np.zeros(shape, wide)
+    graph.dequantize(
+        graph.int4(stored, shape, strides),
+        graph.tensor(scale),
+        graph.tensor(y),
+        [8 if i == axis else 1 for i in range(2)],
+        NEG_SCALE=False,
+    )
+    graph.run(ENGINE)
+    np.testing.assert_array_equal(y, numbers * spread(scale, 8, axis, shape[axis]))
+
+
 def test_misfits_are_refused_with_a_reason() -> None:
     x, y = np.zeros((4, 64), np.float32), np.zeros((4, 64), E4M3)
     with pytest.raises(HostError, match="do not divide"):
@@ -88,3 +99,8 @@ def test_misfits_are_refused_with_a_reason() -> None:
         run("QUANTIZE", {"XDESC": x, "YDESC": y, "SCALE_DESC": np.zeros((4, 2), E8M0)}, [32], TRANSPOSE_EXT=True)
     with pytest.raises(HostError, match="negative scales"):
         run("DEQUANTIZE", {"XDESC": y, "SCALE_DESC": np.zeros((4, 2), E8M0), "YDESC": x}, [32], NEG_SCALE=True)
+    graph = BlockGraph()
+    narrow = graph.int4(np.zeros((4, 32), np.uint8), (4, 64), (64, 1))
+    graph.quantize(graph.tensor(x), narrow, graph.tensor(np.zeros((4, 2), np.float32)), 32, 1, TRANSPOSE_EXT=False)
+    with pytest.raises(HostError, match="the quantized tensor is"):
+        graph.run(ENGINE)

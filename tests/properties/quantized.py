@@ -170,12 +170,16 @@ def _dynamic_matmul(draw: Draw, op: str) -> Call:
 
 @operator("MatMulNBits", domain=CONTRIB)
 def _nbits(draw: Draw, op: str) -> Call:
-    bits, block, n = one_of(draw, 4, 8), one_of(draw, 16, 32), draw(st.integers(1, 6))
+    bits, block, n = one_of(draw, 4, 8), one_of(draw, 16, 32, 128), draw(st.integers(1, 20))
     k = one_of(draw, 16, 32, 40, 64)
     blocks = -(-k // block)
-    x = array_of(draw, F32, (draw(st.integers(1, 3)), k))
+    x = array_of(draw, F32, (*dims_of(draw, 0, 2, limit=10), draw(st.integers(1, 3)), k))
     weights = [Known(_integers(draw, np.uint8, (n, blocks, block * bits // 8))), Known(_scale(draw, (n, blocks)))]
-    zeros = [Known(_integers(draw, np.uint8, (n, -(-blocks * bits // 8))))] if draw(st.booleans()) else []
-    return Call(
-        op, [x, *weights, *zeros], {"bits": bits, "block_size": block, "K": k, "N": n}, domain=CONTRIB, loose=64.0
-    )
+    zeros: list[Known | None] = [None]
+    if draw(st.booleans()):
+        zeros = [Known(_integers(draw, np.uint8, (n, -(-blocks * bits // 8))))]
+    elif bits == 4 and draw(st.booleans()):  # ONNX Runtime has no floats for 8 bits
+        zeros = [Known(generator(draw).uniform(0, 15, (n, blocks)).astype(np.float32))]
+    bias = [None, array_of(draw, F32, (n,))] if draw(st.booleans()) else []
+    attributes = {"bits": bits, "block_size": block, "K": k, "N": n, "accuracy_level": one_of(draw, 0, 1)}
+    return Call(op, [x, *weights, *zeros, *bias], attributes, domain=CONTRIB, loose=64.0)

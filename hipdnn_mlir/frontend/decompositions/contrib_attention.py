@@ -3,9 +3,10 @@
 import math
 from collections.abc import Sequence
 
+from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
 from .attention import BSHD_TO_BHSD, Scores, additive, attend, merge_heads, split_heads, visible
-from .call import BOOL, INT64, Call
+from .call import BOOL, INT32, INT64, Call
 from .registry import CONTRIB, decomposes
 from .rotary import rotated_heads
 
@@ -156,15 +157,36 @@ def group_query_attention(call: Call) -> Sequence[str | None]:
     else:
         q, k = split_heads(call, query, heads), split_heads(call, key, kv_heads)
     v = split_heads(call, value, kv_heads)
+    window, scale = call.attr("local_window_size", -1), call.attr("scale", 0.0)
+    is_plain = not (call.attr("softcap", 0.0) or call.attr("smooth_softmax", 0) == 1 or call.arg(10) or call.arg(11))
+    if is_plain and past_key and past_value and _is_buffer(call):
+        keys, values = (_updated(call, *pair, past) for pair in ((past_key, k), (past_value, v)))
+        return [merge_heads(call, _attend_cached(call, q, keys, values, scale, window)), keys, values]
     if past_key and past_value:
         k, v = (_extended(call, *pair, past) for pair in ((past_key, k), (past_value, v)))
-    window = call.attr("local_window_size", -1)
     sees = visible(call, q, k, past, left=window - 1 if window > 0 else -1, right=0)
     biases = [additive(call, sees, q), *([call.need(10)] if call.arg(10) else [])]
     sink = call.arg(11) or (call.number(0.0, q) if call.attr("smooth_softmax", 0) == 1 else None)
-    scale = call.attr("scale", 0.0) or 1 / math.sqrt(call.size(q, 3))
-    scores = Scores(scale, call.attr("softcap", 0.0), tuple(biases), sink=sink)
+    scores = Scores(
+        scale or 1 / math.sqrt(call.size(q, 3)), call.attr("softcap", 0.0), tuple(biases), sink=sink
+    )
     return [merge_heads(call, attend(call, q, k, v, scores)[0]), k, v]
+
+
+def _updated(call: Call, past: str, new: str, count: str) -> str:
+    """The cache [b, heads, s, d] with what is new behind `count` of the past; as long as the cache, or as all keys if they are more."""
+    total = call.reshape(call.cast(call.need(6), INT64), 1)
+    places = call.range(call.op("Max", call.length(past, 2), total))
+    return call.op("CacheUpdate", past, new, call.reshape(count, -1), places, domain=HIPDNN_DOMAIN)
+
+
+def _attend_cached(call: Call, q: str, k: str, v: str, scale: float, window: int) -> str:
+    """Attention [b, heads, s, d] where it is data how many keys are valid, and, of a padded prompt, how many queries."""
+    one = call.const(1, INT32)
+    keys = call.op("Add", call.reshape(call.cast(call.need(5), INT32), -1), one)
+    queries = call.op("Min", keys, call.cast(call.length(q, 2), INT32))
+    stated = {"scale": float(scale), "left": int(window)}
+    return call.op("CachedAttention", q, k, v, queries, keys, domain=HIPDNN_DOMAIN, **stated)
 
 
 def _past(call: Call, query: str, past_key: str | None) -> str:

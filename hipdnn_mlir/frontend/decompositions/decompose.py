@@ -13,7 +13,7 @@ from hipdnn_mlir_runtime.errors import Reject
 from ...ops.evaluate import Array
 from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
-from ..shape_inference import SizesContradictError, infer_shapes, ints
+from ..shape_inference import RESULTS, SizesContradictError, infer_shapes, ints, own_results
 from ..subgraphs import subgraphs
 from .call import Call
 from .table import decomposition
@@ -216,6 +216,9 @@ class _Decomposer:
         self._nodes = outer
 
     def _infer(self, node: onnx.NodeProto) -> None:
+        if (node.domain, node.op_type) in RESULTS:
+            self._types.update(own_results(node, self._types))
+            return
         version = self._versions.get(node.domain, self.opset)
         if not onnx.defs.has(node.op_type, version, node.domain if node.domain not in DEFAULT else ""):
             return

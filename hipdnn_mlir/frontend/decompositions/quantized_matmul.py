@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from onnx import TensorProto
 
+from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
 from .call import FLOAT, INT32, Call
 from .quantized import centred, rounded
@@ -14,6 +15,10 @@ EXACT = 1 << 24
 """Integers up to this are exact in f32."""
 _LOW = 16
 """Where sums would not be exact, an operand is split into multiples of this and what remains."""
+_MIDDLES = 0x88
+"""The middle of 4 bits, twice."""
+_ROUNDS = 4
+"""The accuracy level from which on the first operand may be rounded to 8 bits."""
 _CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
 
@@ -166,35 +171,64 @@ def _to_float(call: Call, left: str, b: str, scale: str, b_zero: str | None, bia
 def matmul_nbits(call: Call) -> Sequence[str | None]:
     """MatMulNBits of 4 and 8 bits: weights [n, blocks, bytes] with a scale, and a zero point, per block.
 
-    Source: ONNX Runtime, ContribOperators.md, com.microsoft.MatMulNBits.
+    Source: ONNX Runtime, ContribOperators.md, com.microsoft.MatMulNBits. From accuracy level 4 on its CPU provider quantizes a as well.
     """
     a, packed, scales, zeros = call.need(0), call.need(1), call.need(2), call.arg(3)
     bits, k, n, block = (call.attr(name) for name in ("bits", "K", "N", "block_size"))
     if bits not in (4, 8) or call.arg(4):
         raise Refusal("attribute", f"weights of {bits} bits or with g_idx, expected 4 or 8 bits and no g_idx")
-    blocks, kind = -(-k // block), call.kind(a)
-    weights = call.reshape(_unpacked(call, packed, bits), n, blocks, block)
+    blocks = -(-k // block)
+    scale = call.reshape(call.cast(scales, FLOAT), n, blocks)
+    bytes_ = call.reshape(packed, n, -1)
     if zeros is None:
-        zero = call.const(1 << (bits - 1), FLOAT)
-    elif call.kind(zeros) == TensorProto.UINT8:
-        rows = call.reshape(_unpacked(call, call.reshape(zeros, n, -1), bits), n, -1)
-        zero = call.unsqueeze(call.slice(rows, 1, 0, blocks), 2)
+        numbers, kept = _signed(call, bytes_, bits), bits
+        offset = None
+    elif bits == 4 and call.kind(zeros) == TensorProto.UINT8:
+        rows = call.slice(_halves(call, call.reshape(zeros, n, -1)), 1, 0, blocks)
+        codes = call.reshape(_halves(call, bytes_), n, blocks, block)
+        numbers, kept = call.reshape(call.op("Sub", codes, call.unsqueeze(rows, 2)), n, blocks * block), 8
+        offset = None
     else:
-        zero = call.reshape(call.cast(zeros, FLOAT), n, blocks, 1)
-    scale = call.reshape(call.cast(scales, FLOAT), n, blocks, 1)
-    values = call.reshape(call.op("Mul", call.op("Sub", weights, zero), scale), n, blocks * block)
-    values = call.slice(values, 1, 0, k) if blocks * block > k else values
-    y = call.op("MatMul", a, call.cast(call.transpose(values, 1, 0), kind))
+        numbers, kept = _signed(call, bytes_, bits), bits
+        middle = call.const(1 << (bits - 1), FLOAT)
+        offset = call.op("Mul", call.op("Sub", _zeros(call, zeros, bits, n, blocks), middle), scale)
+    stated = {"block_size": block, "bits": kept, "rounds": int(call.attr("accuracy_level", 0) >= _ROUNDS)}
+    y = call.op("BlockScaleMatMul", a, numbers, scale, domain=HIPDNN_DOMAIN, **stated)
+    if offset:
+        y = call.op("Sub", y, _times_offsets(call, a, offset, k, block))
     bias = call.arg(5)
     return [call.op("Add", y, bias) if bias else y]
 
 
-def _unpacked(call: Call, packed: str, bits: int) -> str:
-    """Bytes as f32, or twice as many numbers of 4 bits, the lower ones first."""
-    values = call.cast(packed, FLOAT)
-    if bits == 8:
-        return values
-    base = call.const(_LOW, FLOAT)
-    high = call.op("Floor", call.op("Div", values, base))
-    low = call.op("Sub", values, call.op("Mul", high, base))
-    return call.concat(-1, call.unsqueeze(low, -1), call.unsqueeze(high, -1))
+def _signed(call: Call, codes: str, bits: int) -> str:
+    """Bytes of codes with the middle at 0, as two's complement."""
+    if bits == 4:
+        return call.op("BitwiseXor", codes, call.const(_MIDDLES, TensorProto.UINT8))
+    return call.op("Sub", call.cast(codes, TensorProto.INT8), call.const(-128, TensorProto.INT8))
+
+
+def _halves(call: Call, packed: str) -> str:
+    """[rows, bytes] -> twice as many i8 in a row: the lower half of each byte, then the upper one."""
+    low = call.op("BitwiseAnd", packed, call.const(_LOW - 1, TensorProto.UINT8))
+    high = call.op("BitShift", packed, call.const(4, TensorProto.UINT8), direction="RIGHT")
+    both = call.concat(-1, call.unsqueeze(low, -1), call.unsqueeze(high, -1))
+    return call.cast(call.reshape(both, 0, -1), TensorProto.INT8)
+
+
+def _zeros(call: Call, zeros: str, bits: int, n: int, blocks: int) -> str:
+    """Zero points as f32 [n, blocks]."""
+    if bits == 4 and call.kind(zeros) == TensorProto.UINT8:
+        zeros = call.slice(_halves(call, call.reshape(zeros, n, -1)), 1, 0, blocks)
+    return call.reshape(call.cast(zeros, FLOAT), n, blocks)
+
+
+def _times_offsets(call: Call, a: str, offset: str, k: int, block: int) -> str:
+    """What a constant added to all weights of a block adds to the product: the sum of the block of a, times that constant."""
+    kind, blocks = call.kind(a), -(-k // block)
+    wide = call.cast(a, FLOAT)
+    rest = blocks * block - k
+    if rest:
+        wide = call.op("Pad", wide, call.ints(*[0] * (2 * call.rank(a) - 1), rest), call.const(0, FLOAT))
+    parts = call.op("Reshape", wide, call.ints(*[0] * (call.rank(a) - 1), blocks, block))
+    sums = call.reduce("ReduceSum", parts, [call.rank(a)], keepdims=False)
+    return call.cast(call.op("MatMul", sums, call.transpose(offset, 1, 0)), kind)

@@ -1,6 +1,8 @@
 """Scaled dot product attention."""
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from hipdnn_mlir_runtime import dtypes
 from hipdnn_mlir_runtime.abi import Attribute as A
@@ -9,11 +11,14 @@ from hipdnn_mlir_runtime.abi import DataType, Descriptor
 
 from ..emitter import Emitter, Value
 from ..graph import TensorKey
-from ..registry import compute
-from ..spec import OpView, Refusal
+from ..registry import compute, kernel, of_hipdnn
+from ..spec import Call, OpView, Refusal, TensorType
+from .indexing import tensors
 
 _TOP_LEFT = 0
 """HIPDNN_DIAGONAL_ALIGNMENT_TOP_LEFT_EXT."""
+_BOTTOM_RIGHT = 1
+"""HIPDNN_DIAGONAL_ALIGNMENT_BOTTOM_RIGHT_EXT."""
 _MASK = 3
 """Position of the mask, which may reach the least f32."""
 _AUTOMATIC = 0
@@ -83,18 +88,101 @@ def attention(e: Emitter, op: OpView) -> Value:
     }
     if mask_arg is not None:
         inputs[A.OPERATION_SDPA_FWD_ATTN_MASK_EXT] = _mask(e, e.value(mask_arg), q, k, rank)
+    given = 1 / math.sqrt(q.dims[3]) if scale is None else float(scale)
+    return _node(e, inputs, given, [(A.SDPA_FWD_CAUSAL_MASK_EXT, T.BOOLEAN, [bool(causal)])], _TOP_LEFT)
+
+
+def _node(
+    e: Emitter,
+    inputs: Mapping[TensorKey, Value],
+    scale: float,
+    masks: Sequence[tuple[A, T, Any]],
+    alignment: int,
+    *,
+    pads: bool = False,
+) -> Value:
+    q, v = inputs[A.OPERATION_SDPA_FWD_QDESC], inputs[A.OPERATION_SDPA_FWD_VDESC]
     return e.node(
         Descriptor.OPERATION_SDPA_FWD_DESCRIPTOR,
         inputs,
         {A.OPERATION_SDPA_FWD_ODESC: ((*q.dims[:3], v.dims[3]), q.dtype)},
         [
             (A.SDPA_FWD_ALIBI_MASK_EXT, T.BOOLEAN, [False]),
-            (A.SDPA_FWD_PADDING_MASK_EXT, T.BOOLEAN, [False]),
-            (A.SDPA_FWD_CAUSAL_MASK_EXT, T.BOOLEAN, [bool(causal)]),
+            (A.SDPA_FWD_PADDING_MASK_EXT, T.BOOLEAN, [pads]),
+            *masks,
             (A.SDPA_FWD_CAUSAL_MASK_BOTTOM_RIGHT_EXT, T.BOOLEAN, [False]),
-            (A.SDPA_FWD_ATTN_SCALE_VALUE_EXT, T.FLOAT, [1 / math.sqrt(q.dims[3]) if scale is None else float(scale)]),
-            (A.SDPA_FWD_DIAGONAL_ALIGNMENT_EXT, T.DIAGONAL_ALIGNMENT_EXT, [_TOP_LEFT]),
+            (A.SDPA_FWD_ATTN_SCALE_VALUE_EXT, T.FLOAT, [scale]),
+            (A.SDPA_FWD_DIAGONAL_ALIGNMENT_EXT, T.DIAGONAL_ALIGNMENT_EXT, [alignment]),
             (A.SDPA_FWD_IMPLEMENTATION_EXT, T.ATTENTION_IMPLEMENTATION_EXT, [_AUTOMATIC]),
             (A.SDPA_FWD_COMP_TYPE_EXT, T.DATA_TYPE, [int(DataType.FLOAT)]),
         ],
     )[0]
+
+
+def _cached_types(operands: Sequence[TensorType | None], _: Mapping[str, Any]) -> list[TensorType]:
+    q, k, v = operands[:3]
+    if q is None or k is None or v is None or {len(x.dims) for x in (q, k, v)} != {4}:
+        raise Refusal("operand", "queries, keys and values of four dims are needed")
+    if None not in (k.dims[2], v.dims[2]) and k.dims[2] != v.dims[2]:
+        raise Refusal("shape", f"keys of {k} with values of {v}")
+    return [TensorType((*q.dims[:3], v.dims[3]), q.dtype)]
+
+
+@of_hipdnn(
+    "CachedAttention",
+    becomes="scaled dot product attention forward",
+    results=_cached_types,
+    source="hipDNN: backend API, SDPA_FWD with SEQ_LEN_Q and SEQ_LEN_KV",
+    precision="narrow",
+    keeps=(3, 4),
+)
+def cached_attention(e: Emitter, op: OpView) -> Value:
+    """(query, key, value, queries, keys; scale, left): causal attention over a cache that is longer than what is valid in it.
+
+    Query (b, h, s_q, d), key (b, h_kv, rows, d) and value (b, h_kv, rows, d_v) of f32, f16 or bf16; `queries` and `keys` (b) of i32 say when
+    it runs how many of each are valid in a row of the batch. The last valid query sees all valid keys, each one before it one key less;
+    with `left` > 0 it sees the last `left` of these. What is behind the valid queries is 0.
+    """
+    q, k, v, queries, keys = (e.value(arg) for arg in op.args)
+    if any(x.rank != 4 for x in (q, k, v)):
+        raise Refusal("rank", f"query, key and value of rank {q.rank}, {k.rank}, {v.rank}, expected 4")
+    _check(q, k, v, grouped=True)
+    for counts in (queries, keys):
+        if counts.dtype is not dtypes.I32 or counts.dims != q.dims[:1]:
+            raise Refusal("dtype", f"counts of {counts.dtype}{list(counts.dims)}, expected i32[{q.dims[0]}]")
+    left = op.attributes.get("left", -1)
+    masks = [(A.SDPA_FWD_CAUSAL_MASK_EXT, T.BOOLEAN, [False]), (A.SDPA_FWD_RIGHT_BOUND_EXT, T.INT64, [0])]
+    if left > 0:
+        masks.append((A.SDPA_FWD_LEFT_BOUND_EXT, T.INT64, [left]))
+    inputs: dict[TensorKey, Value] = {
+        A.OPERATION_SDPA_FWD_QDESC: q,
+        A.OPERATION_SDPA_FWD_KDESC: k,
+        A.OPERATION_SDPA_FWD_VDESC: v,
+        A.OPERATION_SDPA_FWD_SEQ_LEN_QDESC: e.view(queries, (q.dims[0], 1, 1, 1)),
+        A.OPERATION_SDPA_FWD_SEQ_LEN_KVDESC: e.view(keys, (q.dims[0], 1, 1, 1)),
+    }
+    scale = op.attributes.get("scale", 0.0) or 1 / math.sqrt(q.dims[3])
+    return _node(e, inputs, float(scale), masks, _BOTTOM_RIGHT, pads=True)
+
+
+def _updated_types(operands: Sequence[TensorType | None], _: Mapping[str, Any]) -> list[TensorType]:
+    cache, new, places = operands[0], operands[1], operands[3]
+    if cache is None or new is None or places is None or (len(cache.dims), len(new.dims)) != (4, 4):
+        raise Refusal("operand", "a cache and new rows of four dims, and the places of the result are needed")
+    for axis in (0, 1, 3):
+        if None not in (cache.dims[axis], new.dims[axis]) and cache.dims[axis] != new.dims[axis]:
+            raise Refusal("shape", f"new rows of {new} for a cache of {cache}")
+    return [TensorType((*cache.dims[:2], places.dims[0], cache.dims[3]), cache.dtype)]
+
+
+@kernel("hipdnn.onnx.CacheUpdate", function="cache_update", onnx=("hipdnn.CacheUpdate",), results=_updated_types)
+def cache_update(op: OpView) -> Call:
+    """(cache, new, start, places): the cache (b, h, rows, d) with new (b, h, n, d) from row `start` on, one for each of the batch or for all.
+
+    The start is i32 or i64. The result has as many rows as there are places, at least those of the cache; a row that neither has is 0. Where the result lies in the
+    cache's memory, only what is new is written.
+    """
+    cache, new, start = tensors(op, 3)
+    if start.type.dtype not in (dtypes.I32, dtypes.I64):
+        raise Refusal("dtype", f"a start of {start.type.dtype}")
+    return Call("cache_update", [cache, new, start])

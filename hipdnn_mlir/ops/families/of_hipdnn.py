@@ -12,12 +12,14 @@ from hipdnn_mlir_runtime.abi import AttributeType as T
 from hipdnn_mlir_runtime.abi import DataType, Descriptor
 from hipdnn_mlir_runtime.abi import Pointwise as P
 from hipdnn_mlir_runtime.abi import Reduce as R
+from hipdnn_mlir_runtime.dtypes import DType
 
 from ..emitter import Emitter, Value, compute_type
 from ..registry import compute, of_hipdnn
 from ..spec import OpView, Refusal, TensorType
 from ..strides import Dims
 from .indexing import axis_of
+from .matmul import matmul_node
 from .reduction import axes_of
 
 _SOURCE = "hipDNN: backend API, "
@@ -62,6 +64,11 @@ def block_scale_quantize(e: Emitter, op: OpView) -> list[Value]:
     if x.dtype not in _WIDE:
         raise Refusal("dtype", f"block scale quantize of {x.dtype}")
     axis, size = axis_of(op.attributes.get("axis", -1), x.rank), _block_size(op.attributes)
+    return _quantized(e, x, axis, size)
+
+
+def _quantized(e: Emitter, x: Value, axis: int, size: int) -> list[Value]:
+    """Numbers and scales."""
     return e.node(
         Descriptor.OPERATION_BLOCK_SCALE_QUANTIZE_DESCRIPTOR,
         {A.OPERATION_BLOCK_SCALE_QUANTIZE_XDESC: x},
@@ -84,7 +91,7 @@ def block_scale_quantize(e: Emitter, op: OpView) -> list[Value]:
     onnx=("DequantizeLinear",),
     source=f"{_SOURCE}BLOCK_SCALE_DEQUANTIZE; ONNX, DequantizeLinear-21",
 )
-def block_scale_dequantize(e: Emitter, op: OpView) -> list[Value]:
+def block_scale_dequantize(e: Emitter, op: OpView) -> Value:
     """(x in i8, scale; block_size, axis = 1) of blocks, without zero point: x * scale. Others are written out before import."""
     x, scale, result = e.value(op.args[0]), e.value(op.args[1]), op.results[0].dtype
     axis, size = axis_of(op.attributes.get("axis", 1), x.rank), _block_size(op.attributes)
@@ -94,20 +101,61 @@ def block_scale_dequantize(e: Emitter, op: OpView) -> list[Value]:
         raise Refusal("operand", "block scale dequantize with a zero point")
     if scale.dims != _blocks(x.dims, axis, size):
         raise Refusal("shape", f"scales of {list(scale.dims)} for blocks of {size} of {list(x.dims)} along dim {axis}")
+    return _dequantized(e, x, scale, [size if index == axis else 1 for index in range(x.rank)], result)
+
+
+def _dequantized(e: Emitter, x: Value, scale: Value, sizes: Sequence[int], result: DType) -> Value:
     return e.node(
         Descriptor.OPERATION_BLOCK_SCALE_DEQUANTIZE_DESCRIPTOR,
         {A.OPERATION_BLOCK_SCALE_DEQUANTIZE_XDESC: x, A.OPERATION_BLOCK_SCALE_DEQUANTIZE_SCALE_DESC: scale},
         {A.OPERATION_BLOCK_SCALE_DEQUANTIZE_YDESC: (x.dims, result)},
         [
-            (
-                A.OPERATION_BLOCK_SCALE_DEQUANTIZE_BLOCK_SIZE,
-                T.INT32,
-                [size if index == axis else 1 for index in range(x.rank)],
-            ),
+            (A.OPERATION_BLOCK_SCALE_DEQUANTIZE_BLOCK_SIZE, T.INT32, list(sizes)),
             (A.OPERATION_BLOCK_SCALE_DEQUANTIZE_NEG_SCALE, T.BOOLEAN, [False]),
             (A.OPERATION_BLOCK_SCALE_DEQUANTIZE_MATH_PREC, T.DATA_TYPE, [int(DataType.FLOAT)]),
         ],
-    )
+    )[0]
+
+
+def _block_matmul_types(operands: Operands, _: Mapping[str, Any]) -> list[TensorType]:
+    a, numbers, _scales = _need(operands, 3)
+    return [TensorType((*a.dims[:-1], numbers.dims[0]), a.dtype)]
+
+
+@of_hipdnn(
+    "BlockScaleMatMul",
+    becomes="block scale dequantize, matmul",
+    results=_block_matmul_types,
+    source=f"{_SOURCE}BLOCK_SCALE_DEQUANTIZE, MATMUL",
+    precision="narrow",
+    keeps=(2,),
+)
+def block_scale_matmul(e: Emitter, op: OpView) -> Value:
+    """(a, numbers, scales; block_size, bits, rounds): a times the transpose of numbers * scales, each scale for a block along the rows.
+
+    A is (..., m, k); numbers are (n, k) in i8 for 8 bits, and (n, bytes) in u8 for 4: two to a byte, two's complement, the first in the
+    lower half; the last block of a row may be filled up. Scales are (n, blocks) in f32. With `rounds`, a may be quantized to 8 bits by the
+    same blocks.
+    """
+    a, numbers, scales = (e.value(arg) for arg in op.args)
+    bits, size = op.attributes.get("bits", 4), _block_size(op.attributes)
+    if bits not in (4, 8) or numbers.dtype is not (dtypes.U8 if bits == 4 else dtypes.I8) or numbers.rank != 2:
+        raise Refusal("dtype", f"numbers of {bits} bits in {numbers.dtype}{list(numbers.dims)}")
+    if a.dtype not in _WIDE or scales.dtype is not dtypes.F32 or a.rank < 2:
+        raise Refusal("dtype", f"{a.dtype}{list(a.dims)} with scales of {scales.dtype}")
+    k, (n, row) = a.dims[-1], (numbers.dims[0], numbers.dims[1] * 8 // bits)
+    blocks = -(-k // size)
+    if scales.dims != (n, blocks) or not k <= row <= blocks * size:
+        raise Refusal("shape", f"{list(numbers.dims)} with scales {list(scales.dims)} for blocks of {size} of {k}")
+    outer = (1,) * (a.rank - 2)
+    kind = dtypes.I4 if bits == 4 else dtypes.I8
+    codes = e.reinterpret(numbers, kind, (*outer, k, n), (*(k * n,) * len(outer), 1, row))
+    factors = e.reinterpret(scales, dtypes.F32, (*outer, blocks, n), (*(blocks * n,) * len(outer), 1, blocks))
+    weights = _dequantized(e, codes, factors, [*outer, size, 1], a.dtype)
+    if op.attributes.get("rounds", 0):
+        rounded, spread = _quantized(e, a, a.rank - 1, size)
+        a = _dequantized(e, rounded, spread, [*outer, 1, size], a.dtype)
+    return matmul_node(e, a, weights)
 
 
 def _as_first(count: int) -> Any:

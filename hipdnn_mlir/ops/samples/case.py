@@ -12,6 +12,7 @@ from ..spec import OpView, TensorArg, TensorType
 
 ONEDNN, ROWWISE, REDUCTION = "HOST_ONEDNN_ENGINE", "HOST_ROWWISE_ENGINE", "HOST_REDUCTION_ENGINE"
 SDPA, BLOCK_SCALE = "HOST_SDPA_ENGINE", "HOST_BLOCK_SCALE_ENGINE"
+BLOCK_MATMUL = "HOST_BLOCK_MATMUL_ENGINE"
 MOVEMENT = ""
 KERNEL = "kernel"
 
@@ -104,6 +105,11 @@ def f64(*dims: int) -> TensorType:
 def i8(*dims: int) -> TensorType:
     """A tensor type of i8."""
     return kind(dtypes.I8, *dims)
+
+
+def u8(*dims: int) -> TensorType:
+    """A tensor type of u8."""
+    return kind(dtypes.U8, *dims)
 
 
 def i16(*dims: int) -> TensorType:

@@ -3,7 +3,23 @@
 from collections.abc import Iterator
 from typing import Any
 
-from .case import BLOCK_SCALE, ONEDNN, REDUCTION, ROWWISE, Sample, accept, bools, f16, f32, f64, i8, i64, reject
+from .case import (
+    BLOCK_MATMUL,
+    BLOCK_SCALE,
+    ONEDNN,
+    REDUCTION,
+    ROWWISE,
+    Sample,
+    accept,
+    bools,
+    f16,
+    f32,
+    f64,
+    i8,
+    i64,
+    reject,
+    u8,
+)
 
 _MAX_POOL = "HOST_MAX_POOL_ENGINE"
 
@@ -22,6 +38,7 @@ def operations() -> Iterator[Sample]:
     yield accept("DequantizeLinear", BLOCK_SCALE, [i8(6, 3), f32(3, 3)], f32(6, 3), block_size=2, axis=0)
     yield reject("DequantizeLinear", "attribute", [*quantized], f32(2, 64), axis=1)
     yield reject("DequantizeLinear", "shape", [*quantized], f32(2, 64), block_size=16, axis=1)
+    yield from _block_scale_matmul()
     yield accept("BatchNormalizationInference", ONEDNN, [x, *channels], x)
     yield reject("BatchNormalizationInference", "rank", [f32(4), *channels], f32(4))
     pooled = (f32(1, 2, 3, 3), i64(1, 2, 3, 3))
@@ -36,3 +53,19 @@ def operations() -> Iterator[Sample]:
     yield accept("ReduceProdNoZeros", REDUCTION, [x], f32(2, 4), axes=[-1], keepdims=0)
     yield accept("ReduceProdNoZeros", REDUCTION, [x], f32(1, 4, 1), axes=[0, 2])
     yield reject("ReduceProdNoZeros", "dtype", [bools(2, 3)], bools(2, 1), axes=[1])
+
+
+def _block_scale_matmul() -> Iterator[Sample]:
+    """Blocks of 16 along k = 40: three scales for a row."""
+    a, y, scales = f32(2, 3, 40), f32(2, 3, 7), f32(7, 3)
+    stated: dict[str, Any] = {"block_size": 16, "bits": 4}
+    yield accept("BlockScaleMatMul", BLOCK_MATMUL, [a, u8(7, 20), scales], y, **stated)
+    yield accept("BlockScaleMatMul", BLOCK_MATMUL, [a, u8(7, 24), scales], y, rounds=1, **stated)
+    yield accept("BlockScaleMatMul", BLOCK_MATMUL, [f16(3, 40), u8(7, 24), scales], f16(3, 7), **stated)
+    yield accept("BlockScaleMatMul", BLOCK_MATMUL, [a, i8(7, 40), scales], y, block_size=16, bits=8, rounds=1)
+    yield reject("BlockScaleMatMul", "attribute", [a, u8(7, 20), scales], y, bits=4)
+    yield reject("BlockScaleMatMul", "dtype", [a, i8(7, 20), scales], y, **stated)
+    yield reject("BlockScaleMatMul", "dtype", [f64(3, 40), u8(7, 20), scales], f64(3, 7), **stated)
+    yield reject("BlockScaleMatMul", "shape", [a, u8(7, 20), f32(7, 2)], y, **stated)
+    yield reject("BlockScaleMatMul", "shape", [a, u8(7, 19), scales], y, **stated)
+    yield reject("BlockScaleMatMul", "engine", [a, u8(7, 20), f32(7, 4)], y, block_size=12, bits=4)

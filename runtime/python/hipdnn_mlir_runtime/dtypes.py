@@ -93,6 +93,8 @@ U32 = DType("u32", "UINT32", "uint32", "ui32", "i32", None)
 I64 = DType("i64", "INT64", "int64", "si64", "i64", DataType.INT64)
 U64 = DType("u64", "UINT64", "uint64", "ui64", "i64", None)
 BOOL = DType("bool", "BOOL", "bool", "i1", "i1", DataType.BOOLEAN)
+I4 = DType("i4", "INT4", "int4", "si4", "i4", DataType.INT4)
+"""Of tensors inside graphs alone, two to a byte and the first in its lower half; stored, they are bytes."""
 
 ALL = (F32, F64, F16, BF16, I8, U8, I16, U16, I32, U32, I64, U64, BOOL)
 BY_NAME = {d.name: d for d in ALL}

@@ -41,9 +41,16 @@ constexpr int tensor = 1, element = 1, shape = 2, dim = 1, dim_value = 1, dim_sy
 constexpr int kExternalLocation = 1;
 enum AttributeType { kFloat = 1, kInt = 2, kString = 3, kTensor = 4, kGraph = 5, kFloats = 6, kInts = 7, kStrings = 8, kType = 13 };
 
-bool is_float(ONNXTensorElementDataType type) {
-  return type == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT || type == ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE ||
-         type == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16 || type == ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16;
+/// Bytes of an element of a type that weights have, floats and packed numbers; 0 for others, which may be sizes that the compiler reads.
+std::uint64_t weight_bytes(ONNXTensorElementDataType type) {
+  switch (type) {
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE: return 8;
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT: return 4;
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16:
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16: return 2;
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8: return 1;
+    default: return 0;
+  }
 }
 
 /// A tensor of ONNX Runtime, seen where it lies.
@@ -53,11 +60,9 @@ struct Tensor {
   std::span<const std::byte> data;
 };
 
-/// Bytes of a float tensor, by its dims.
+/// Bytes of a tensor of weights, by its dims.
 std::uint64_t byte_count(const Tensor& tensor) {
-  std::uint64_t bytes = 2;
-  if (tensor.element == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT) bytes = 4;
-  if (tensor.element == ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE) bytes = 8;
+  std::uint64_t bytes = weight_bytes(tensor.element);
   for (const std::int64_t dim : tensor.dims) bytes *= static_cast<std::uint64_t>(dim);
   return bytes;
 }
@@ -266,17 +271,17 @@ class Encoder {
     return view_tensor(ort_, data);
   }
 
-  /// An initializer as the model declares it, without its values; none where it is not declared as a float tensor of fixed size.
-  std::optional<Tensor> describe_floats(const OrtValueInfo* value) {
+  /// An initializer as the model declares it, without its values; none where it is not declared as a tensor of fixed size of a type that weights have.
+  std::optional<Tensor> describe_weights(const OrtValueInfo* value) {
     const std::optional<TensorType> type = type_of(ort_, value);
-    if (!type || !type->is_static() || !is_float(type->element)) return std::nullopt;
+    if (!type || !type->is_static() || weight_bytes(type->element) == 0) return std::nullopt;
     return Tensor{type->element, *type->dims, {}};
   }
 
   void initializer(MessageWriter& out, const OrtValueInfo* value) {
     const std::string name = name_of(ort_, value);
-    if (const std::optional<Tensor> floats = describe_floats(value); floats && byte_count(*floats) > kInlineInitializerBytes) {
-      out.message(graph_field::initializer, external_tensor(*floats, name, value));
+    if (const std::optional<Tensor> weights = describe_weights(value); weights && byte_count(*weights) > kInlineInitializerBytes) {
+      out.message(graph_field::initializer, external_tensor(*weights, name, value));
       return;
     }
     const Tensor tensor = read_initializer(value);

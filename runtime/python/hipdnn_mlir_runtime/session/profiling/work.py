@@ -201,7 +201,7 @@ def _work_of_kernel(kernel: Mapping[str, Any]) -> Work:
 
 
 def _flops_of_kernel(function: str, tensors: Sequence[Mapping[str, Any]], attributes: Mapping[str, Any]) -> int | None:
-    if function in _MOVES:
+    if function in _MOVES or function == "cache_update":
         return 0
     sizes: list[int] = [math.prod(tensor["dims"]) for tensor in tensors]
     if function in _FOLDS:

@@ -1,7 +1,7 @@
 // HOST_BLOCK_SCALE_ENGINE: one block scale quantize or dequantize, a block at a time, its numbers widened to float32. Quantized numbers are fp8
-// e4m3, e5m2 or int8; scales fp8 e8m0 or e4m3 or float32; the other side float32, float16 or bfloat16. A block's scale is its greatest magnitude
-// over the quantized type's, rounded up to the scale's type; quotients are rounded to nearest even. Blocks lie along any dims; not transposed, no
-// negative scales.
+// e4m3, e5m2 or int8, for dequantize int4 too; scales fp8 e8m0 or e4m3 or float32; the other side float32, float16 or bfloat16. A block's scale
+// is its greatest magnitude over the quantized type's, rounded up to the scale's type; quotients are rounded to nearest even. Blocks lie along
+// any dims; not transposed, no negative scales.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -68,7 +68,8 @@ Blocks read_blocks(const Graph& graph) {
   blocks.scale = graph.operand(blocks.quantizes ? HIPDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_SCALE_DESC
                                                    : HIPDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_SCALE_DESC);
   check_type(blocks.wide, "the wide tensor", {HIPDNN_DATA_FLOAT, HIPDNN_DATA_HALF, HIPDNN_DATA_BFLOAT16});
-  check_type(blocks.narrow, "the quantized tensor", {HIPDNN_DATA_FP8_E4M3, HIPDNN_DATA_FP8_E5M2, HIPDNN_DATA_INT8});
+  const hipdnnDataType_t least = blocks.quantizes ? HIPDNN_DATA_INT8 : HIPDNN_DATA_INT4;
+  check_type(blocks.narrow, "the quantized tensor", {HIPDNN_DATA_FP8_E4M3, HIPDNN_DATA_FP8_E5M2, HIPDNN_DATA_INT8, least});
   check_type(blocks.scale, "the scale", {HIPDNN_DATA_FP8_E8M0, HIPDNN_DATA_FP8_E4M3, HIPDNN_DATA_FLOAT});
   const std::vector<std::int64_t>& dims = blocks.wide.dims;
   if (dims.size() > kMostRank || blocks.narrow.dims != dims || blocks.scale.dims.size() != dims.size()) {
@@ -163,7 +164,7 @@ class BlockScalePlan final : public Plan {
     if (b_.quantizes) return quantize(block, memory, scale_at);
     const float scale = read_scale(memory.scale, scale_at);
     for_each(block, [&](std::int64_t wide, std::int64_t narrow) {
-      store(memory, wide, numbers_.value(static_cast<std::uint8_t>(memory.narrow[narrow])) * scale);
+      store(memory, wide, read_number(memory.narrow, narrow) * scale);
     });
   }
 
@@ -181,6 +182,11 @@ class BlockScalePlan final : public Plan {
       const float x = values[i++];
       memory.narrow[narrow] = static_cast<std::byte>(numbers_.nearest(scale == 0.0F && x == 0.0F ? 0.0F : x / scale));
     });
+  }
+
+  float read_number(const std::byte* memory, std::int64_t at) const {
+    if (b_.narrow.dtype == HIPDNN_DATA_INT4) return static_cast<float>(int4_at(memory, at));
+    return numbers_.value(static_cast<std::uint8_t>(memory[at]));
   }
 
   float read_scale(const std::byte* memory, std::int64_t at) const {

@@ -8,6 +8,7 @@
 #include "element_type.h"
 #include "hipdnn_backend.h"
 #include "kernels_attention.h"
+#include "kernels_blocks.h"
 
 namespace hipdnn_port {
 
@@ -74,6 +75,7 @@ struct TileKernels {
   /// dst = param[0] + row * src_row[0] + col * src_col[0], as i64 in adjacent columns.
   TileKernel iota;
   AttentionKernels attention;
+  BlockKernels blocks;
 };
 
 /// The best kernels this CPU runs, chosen once. Rare types have elementwise kernels of the baseline only.

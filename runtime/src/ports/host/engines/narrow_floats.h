@@ -1,12 +1,20 @@
-// Numbers of 8 bits: their values, and the nearest one to a float.
+// Numbers of 8 bits: their values, and the nearest one to a float. Numbers of 4 bits: their values.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "hipdnn_backend.h"
 
 namespace hipdnn_port {
+
+/// The int4 at an offset in elements: two to a byte, two's complement, the first in the lower half.
+inline std::int8_t int4_at(const std::byte* memory, std::int64_t offset) {
+  const auto both = std::to_integer<unsigned>(memory[offset / 2]);
+  const unsigned code = offset % 2 == 0 ? both & 0xFU : both >> 4U;
+  return static_cast<std::int8_t>(static_cast<int>(code ^ 8U) - 8);
+}
 
 /// The values of a type's codes 0 to 127 (the positive ones; negative codes follow with the sign bit) or, for e8m0, of all 256.
 class NarrowFloats {

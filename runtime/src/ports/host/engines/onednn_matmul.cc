@@ -132,14 +132,14 @@ memory::desc bias_desc(std::size_t rank, std::int64_t columns) {
 }
 
 /// A product in one form with the best oneDNN has for it.
-struct Problem {
+struct ProductProblem {
   Product product;
   memory::desc bias;  ///< empty where there is none
   FusedPrimitive chosen;
 };
 
 /// The caller's layouts where oneDNN has generated code for them, else plain ones that the plan copies from and to.
-Problem solve(const Product& product, const std::vector<EpilogueStep>& steps, bool packs, bool has_bias) {
+ProductProblem solve(const Product& product, const std::vector<EpilogueStep>& steps, bool packs, bool has_bias) {
   const memory::desc b = product.b();
   const memory::desc b_any(b.get_dims(), b.get_data_type(), memory::format_tag::any);
   const memory::desc bias = has_bias ? bias_desc(product.rank(), b.get_dims().back()) : memory::desc();
@@ -188,11 +188,11 @@ std::unique_ptr<Plan> build_matmul(const Graph& graph, const PlanOptions& option
   const bool packs = options.constants.contains(graph.tensor(b).uid);
 
   const Product tight(graph, a, b, epilogue.result, epilogue.steps);
-  Problem best = solve(tight, steps, packs, bias.has_value());
+  ProductProblem best = solve(tight, steps, packs, bias.has_value());
   // Three dimensions whose rows lie between those of other batches (the heads of attention) are known to oneDNN's better kernels
   // only as the inner three of four.
   if (!is_direct(best.chosen.implementation)) {
-    Problem outer = solve(tight.with_outer_batch(), steps, packs, bias.has_value());
+    ProductProblem outer = solve(tight.with_outer_batch(), steps, packs, bias.has_value());
     if (is_direct(outer.chosen.implementation)) best = std::move(outer);
   }
   if (best.chosen.implementation.empty()) throw std::runtime_error("oneDNN has no matrix product for these operands");

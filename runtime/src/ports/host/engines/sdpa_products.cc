@@ -22,10 +22,6 @@ namespace {
 constexpr std::int64_t kFewQueries = 16;             ///< fewer wait for memory, not for arithmetic
 constexpr std::int64_t kScoresBytes = 512 << 10;     ///< of a task: they stay in the second-level cache
 constexpr std::int64_t kMostBandBytes = 64 << 20;
-constexpr std::int64_t kAlignment = 64;
-
-std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
 /// A graph under construction; its tensors' pointers come in the order they were added.
 class Builder {
  public:
@@ -165,10 +161,10 @@ class SdpaProductsPlan final : public Plan {
     whole_ = plans_of(block_);
     if (p_.queries % block_.rows != 0) rest_ = plans_of({block_.heads, p_.queries % block_.rows});
     const std::int64_t scores = block_.heads * block_.rows * p_.keys;
-    scores_bytes_ = aligned(scores * static_cast<std::int64_t>(sizeof(float)));
-    weights_bytes_ = aligned(scores * static_cast<std::int64_t>(element_bytes(p_.v.dtype)));
+    scores_bytes_ = whole_lines(scores * static_cast<std::int64_t>(sizeof(float)));
+    weights_bytes_ = whole_lines(scores * static_cast<std::int64_t>(element_bytes(p_.v.dtype)));
     const std::int64_t inner = std::max(whole_.workspace_bytes(), rest_.scores != nullptr ? rest_.workspace_bytes() : 0);
-    thread_bytes_ = scores_bytes_ + weights_bytes_ + aligned(inner);
+    thread_bytes_ = scores_bytes_ + weights_bytes_ + whole_lines(inner);
     workspace_bytes_ = thread_bytes_ * threads_;
   }
 

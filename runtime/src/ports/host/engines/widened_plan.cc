@@ -14,10 +14,6 @@ namespace hipdnn_port {
 
 namespace {
 
-constexpr std::int64_t kAlignment = 64;
-
-std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
 bool is_narrow(const Tensor& tensor) { return tensor.dtype == HIPDNN_DATA_HALF || tensor.dtype == HIPDNN_DATA_BFLOAT16; }
 
 /// One copy of each element: a dimension of stride 0 is one long.
@@ -48,7 +44,7 @@ Tensor widened(const Tensor& tensor) {
   Tensor wide = tensor;
   wide.dtype = HIPDNN_DATA_FLOAT;
   wide.strides = dense_strides(tensor);
-  wide.byte_alignment = kAlignment;
+  wide.byte_alignment = kLineBytes;
   if (tensor.value) {
     const auto value = static_cast<float>(tensor.scalar());
     wide.value->resize(sizeof value);
@@ -89,10 +85,10 @@ Graph conversion_of(const Graph& graph, std::size_t t) {
 
 /// Runs a conversion once, at plan time; returns the memory it filled.
 std::shared_ptr<void> converted(const Plan& conversion, const void* from, const Tensor& wide, int threads) {
-  struct alignas(kAlignment) Line {
-    std::byte bytes[kAlignment];
+  struct alignas(kLineBytes) Line {
+    std::byte bytes[kLineBytes];
   };
-  std::vector<Line> workspace(static_cast<std::size_t>(aligned(conversion.workspace_bytes()) / kAlignment));
+  std::vector<Line> workspace(static_cast<std::size_t>(whole_lines(conversion.workspace_bytes()) / kLineBytes));
   std::shared_ptr<void> memory = packed_memory(static_cast<std::size_t>(bytes_of(wide)));
   void* const pointers[] = {const_cast<void*>(from), memory.get()};  // a source is only read
   conversion.execute(pointers, workspace.data(), threads);
@@ -123,7 +119,7 @@ class WidenedPlan final : public Plan {
     for (std::size_t t = 0; t < graph.tensors.size(); ++t) widen_constant(graph, t, wide_options);
     const Graph wide = hipdnn_port::widened(graph);
     inner_ = build(wide, wide_options);
-    workspace_bytes_ = aligned(static_cast<std::int64_t>(inner_->uids().size() * sizeof(void*)));
+    workspace_bytes_ = whole_lines(static_cast<std::int64_t>(inner_->uids().size() * sizeof(void*)));
     for (const std::int64_t uid : inner_->uids()) add_operand(graph, uid, options.threads);
     shared_offset_ = workspace_bytes_;
     workspace_bytes_ += largest_workspace();
@@ -175,7 +171,7 @@ class WidenedPlan final : public Plan {
       return;
     }
     operand.offset = workspace_bytes_;
-    workspace_bytes_ += aligned(bytes_of(widened(*found)));
+    workspace_bytes_ += whole_lines(bytes_of(widened(*found)));
     std::unique_ptr<Plan>& plan = is_written(graph, t) ? operand.after : operand.before;
     plan = rowwise_engine().build(conversion_of(graph, t), {.constants = {}, .threads = threads});
   }

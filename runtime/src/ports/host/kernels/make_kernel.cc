@@ -11,13 +11,14 @@ namespace {
 
 using Maker = std::unique_ptr<Kernel> (*)(const Image&);
 
-constexpr std::array<std::pair<std::string_view, Maker>, 15> makers{{
+constexpr std::array<std::pair<std::string_view, Maker>, 16> makers{{
     {"elementwise", make_elementwise},
     {"gather", make_gather},
     {"gather_elements", make_gather_elements},
     {"gather_nd", make_gather_nd},
     {"scatter_elements", make_scatter_elements},
     {"scatter_nd", make_scatter_nd},
+    {"cache_update", make_cache_update},
     {"top_k", make_top_k},
     {"arg_reduce", make_arg_reduce},
     {"scan", make_scan},

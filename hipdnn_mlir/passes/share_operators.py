@@ -1,0 +1,42 @@
+"""hipdnn-share-operators: operators that compute the same from the same are computed once."""
+
+from typing import Any
+
+from torch_mlir import ir
+from torch_mlir.dialects import torch
+
+from hipdnn_mlir_runtime.errors import Reject
+
+from ..ir.blocks import functions, operations
+from ..ir.module_pass import module_pass
+from ..ir.view import is_constant, lookup
+
+
+@module_pass("hipdnn-share-operators")
+def share_operators(module: ir.Operation) -> None:
+    """Replace an op by an earlier one of the same name, operands, attributes and types; every layer of a decoder has such.
+
+    MLIR's cse does not touch `torch.operator`, of which it knows nothing, nor what comes behind one. Ops without a row stay.
+
+    Before: `%a = torch.operator "hipdnn.onnx.Gather"(%t, %i)`; `%b = torch.operator "hipdnn.onnx.Gather"(%t, %i)`.
+    After: `%a` in the place of `%b`.
+    """
+    for function in functions(module):
+        seen: dict[Any, ir.OpView] = {}
+        for op in operations(function):
+            if not is_constant(op) and isinstance(lookup(op), Reject):
+                continue
+            first = seen.setdefault(_key(op), op)
+            if first is op:
+                continue
+            for old, new in zip(op.results, first.results, strict=True):
+                old.replace_all_uses_with(new)
+            op.operation.erase()
+
+
+def _key(op: ir.OpView) -> Any:
+    """What ops that compute the same have in common."""
+    attributes = tuple((name, op.attributes[name]) for name in sorted(op.attributes))
+    kinds = tuple(value.type for value in op.results)
+    name = op.name.value if isinstance(op, torch.OperatorOp) else op.operation.name
+    return name, tuple(op.operands), attributes, kinds

@@ -1,0 +1,86 @@
+"""hipdnn-write-out-block-matmul: products with block-scaled weights that no engine takes are written in the ops that they stand for."""
+
+import numpy as np
+from torch_mlir import ir
+from torch_mlir.dialects import torch
+from torch_mlir.rewrite import PatternRewriter
+
+from hipdnn_mlir_runtime.dtypes import F32, U8
+
+from ..ir.claims import why_not_taken
+from ..ir.constants import STAYS
+from ..ir.literals import literal, splat
+from ..ir.module_pass import module_pass
+from ..ir.patterns import rewrite_ops
+from ..ir.terms import cast_to
+from ..ir.types import tensor_type, torch_tensor
+from ..ir.view import onnx_attributes
+from ..ir.view_chains import dims_of, padded, permuted, reshaped, sliced
+from ..ops.registry import ONNX
+from ..ops.spec import Refusal
+from ..targets.table import find_target
+
+_MIDDLE = 8
+"""Of the codes of 4 bits."""
+
+
+@module_pass("hipdnn-write-out-block-matmul")
+def write_out_block_matmul(module: ir.Operation, *, target: str = "host") -> None:
+    """Write BlockScaleMatMul as the arithmetic that makes its weights, and a matmul, where no engine takes it as it is.
+
+    The arithmetic stays in the program, which stores the weights in 4 or 8 bits. `rounds` is dropped: it permits, it does not demand.
+
+    Before: `%y = torch.operator "hipdnn.onnx.BlockScaleMatMul"(%a, %numbers, %scales)`.
+    After: `%n = torch.aten.to.dtype %numbers`; `%w = torch.aten.mul.Tensor %n, %scales`; `%y = torch.aten.matmul %a, %wt`.
+
+    Args:
+        module: the module operation.
+        target: whose engines to ask.
+    """
+    library = find_target(target)
+
+    def write_out(op: torch.OperatorOp, rewriter: PatternRewriter) -> bool:
+        if op.name.value != f"{ONNX}BlockScaleMatMul":
+            return False
+        reject = why_not_taken(op, library)
+        if reject is None or reject.rule != "engine":
+            return False
+        rewriter.replace_op(op, [_written_out(op)])
+        return True
+
+    rewrite_ops(module, write_out)
+
+
+def _written_out(op: torch.OperatorOp) -> ir.Value:
+    a, numbers, scales = op.operands
+    attributes = onnx_attributes(op)
+    size, bits = attributes["block_size"], attributes.get("bits", 4)
+    (n, blocks), k = dims_of(scales), dims_of(a)[-1]
+    if size * bits % 8:
+        raise Refusal("attribute", f"blocks of {size} numbers of {bits} bits are no whole bytes")
+    size_bytes = size * bits // 8
+    stored = padded(numbers, ((0, 0), (0, blocks * size_bytes - dims_of(numbers)[1])))
+    stored = reshaped(stored, (n, blocks, size_bytes, 1))
+    values = _halves(stored) if bits == 4 else _kept(cast_to(stored, F32))
+    factors = reshaped(scales, (n, blocks, 1, 1))
+    scaled = torch.aten_mul_Tensor(values.type, values, factors)
+    rows = reshaped(cast_to(scaled, tensor_type(a.type).dtype), (n, blocks * size))
+    weights = permuted(sliced(rows, 1, 0, k) if k < blocks * size else rows, (1, 0))
+    return torch.aten_matmul(op.results[0].type, a, weights)
+
+
+def _halves(stored: ir.Value) -> ir.Value:
+    """U8 [..., 1] -> f32 [..., 2]: the lower half of each byte and the upper one, as two's complement."""
+    dims = (*dims_of(stored)[:-1], 2)
+    kind = torch_tensor(dims, U8)
+    codes = _kept(torch.aten_bitwise_right_shift_Tensor(kind, stored, literal(np.array([0, 4], np.uint8))))
+    codes = torch.aten_bitwise_and_Tensor(kind, codes, splat(15, (), U8))
+    codes = torch.aten_bitwise_xor_Tensor(kind, codes, splat(_MIDDLE, (), U8))
+    middle = splat(_MIDDLE, (), F32)
+    return torch.aten_sub_Tensor(torch_tensor(dims, F32), cast_to(codes, F32), middle, torch.constant_int(1))
+
+
+def _kept(value: ir.Value) -> ir.Value:
+    """The value, computed in the program even if it is constant."""
+    value.owner.attributes[STAYS] = ir.UnitAttr.get()
+    return value
