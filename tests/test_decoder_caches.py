@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
 
 import hipdnn_mlir
+from hipdnn_mlir_runtime.errors import UnsupportedError
+from hipdnn_mlir_runtime.session.session import Session
 
 ATTRIBUTES = {
     "plain": "",
     "rotary": ", do_rotary=1",
+    "interleaved rotary": ", do_rotary=1, rotary_interleaved=1",
+    "scale": ", scale=0.4",
     "window": ", local_window_size=3",
     "rotary, window and softcap": ", do_rotary=1, local_window_size=4, softcap=2.0",
 }
@@ -19,7 +25,9 @@ RUNS = {
     "a prompt without a cache": (2, 5, 0, [5, 5]),
     "a step that grows": (1, 1, 5, [6]),
     "more of a prompt that grows": (1, 3, 5, [8]),
+    "a padded prompt without a cache": (3, 5, 0, [5, 2, 4]),
     "a prompt into a buffer": (2, 5, 16, [5, 5]),
+    "a padded prompt into a buffer": (3, 5, 16, [2, 5, 1]),
     "a prompt as long as the buffer": (1, 16, 16, [16]),
     "a step in a buffer": (2, 1, 16, [6, 6]),
     "rows of different lengths": (3, 1, 16, [6, 2, 16]),
@@ -27,20 +35,29 @@ RUNS = {
     "the last step of a buffer": (1, 1, 16, [16]),
 }
 """Batch, new tokens, length of the cache, and how many keys each row has in all."""
+Run = tuple[int, int, int, list[int]]
 
 
-def _model(attributes: str, batch: str = "b") -> onnx.ModelProto:
+def cache_model(attributes: str, batch: str = "b", kv_heads: int = 2, *, is_packed: bool = True) -> onnx.ModelProto:
+    """Attention of 8 heads of 16 with `kv_heads` of keys and values, in one operand with the queries or each in its own."""
     rotary = ", cos, sin" if "do_rotary" in attributes else ""
+    width = 16 * kv_heads
+    operands = f"float[{batch},s,{128 + 2 * width}] q"
+    if not is_packed:
+        operands = f"float[{batch},s,128] q, float[{batch},s,{width}] k_new, float[{batch},s,{width}] v_new"
+    new = "," if is_packed else "k_new, v_new"
+    cache = f"float[{batch},{kv_heads},p,16]"
     model = onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]>
-      g (float[{batch},s,128] q, int64[{batch},t] mask, float[{batch},2,p,d] past_k, float[{batch},2,p,d] past_v)
-        => (float[{batch},s,64] y, float[{batch},2,m,d] k, float[{batch},2,m,d] v) {{
+      g ({operands}, int64[{batch},t] mask, {cache} past_k, {cache} past_v)
+        => (float[{batch},s,128] y, float[{batch},{kv_heads},m,16] k, float[{batch},{kv_heads},m,16] v) {{
         count = ReduceSum<keepdims=0>(mask, axis)
         before = Sub(count, one)
         last = Cast<to=6>(before)
         sizes = Shape(mask)
         all = Gather(sizes, at)
         total = Cast<to=6>(all)
-        y, k, v = com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads=2{attributes}>(q, , , past_k, past_v, last, total{rotary})
+        y, k, v = com.microsoft.GroupQueryAttention<num_heads=8, kv_num_heads={kv_heads}{attributes}>
+          (q, {new}, past_k, past_v, last, total{rotary})
       }}""")
     angles = np.outer(np.arange(32), 1 / 10 ** np.arange(8)).astype(np.float32)
     constants = {
@@ -53,28 +70,39 @@ def _model(attributes: str, batch: str = "b") -> onnx.ModelProto:
     return model
 
 
-def _feeds(batch: int, new: int, cache: int, lengths: list[int]) -> dict[str, np.ndarray]:
+def cache_feeds(model: onnx.ModelProto, run: Run) -> dict[str, np.ndarray]:
+    """Random queries, keys and values, and caches that hold numbers behind what is valid, too."""
+    batch, new, cache, lengths = run
     rng = np.random.default_rng(new + cache)
-    total = max(lengths)
-    mask = np.array([[int(index < length) for index in range(total)] for length in lengths], np.int64)
-    past = {name: rng.standard_normal((batch, 2, cache, 16), np.float32) for name in ("past_k", "past_v")}
-    return {"q": rng.standard_normal((batch, new, 128), np.float32), "mask": mask, **past}
+    feeds = {"mask": np.array([[int(index < length) for index in range(max(lengths))] for length in lengths], np.int64)}
+    for port in model.graph.input:
+        dims = port.type.tensor_type.shape.dim
+        if port.name.startswith("past"):
+            feeds[port.name] = rng.standard_normal((batch, dims[1].dim_value, cache, 16), np.float32)
+        elif port.name != "mask":
+            feeds[port.name] = rng.standard_normal((batch, new, dims[2].dim_value), np.float32)
+    return feeds
 
 
-def _assert_equal(model: onnx.ModelProto, session: object, run: tuple[int, int, int, list[int]]) -> None:
-    feeds = _feeds(*run)
+def _assert_equal(model: onnx.ModelProto, session: Session, run: Run) -> None:
+    feeds = cache_feeds(model, run)
     reference = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    got, want = session.run(None, feeds), reference.run(None, feeds)  # type: ignore[attr-defined]
-    np.testing.assert_allclose(got[0], want[0], rtol=1e-5, atol=1e-5)
-    for mine, theirs in zip(got[1:], want[1:], strict=True):
+    _assert_valid_equal(session.run(None, feeds), reference.run(None, feeds), run)
+
+
+def _assert_valid_equal(got: Sequence[np.ndarray], want: Sequence[np.ndarray], run: Run) -> None:
+    """What lies behind a row's queries and keys means nothing."""
+    for mine, theirs in zip(got, want, strict=True):
         assert mine.shape == theirs.shape
-        for row, length in enumerate(run[3]):  # what lies behind a row's keys means nothing
+    for row, length in enumerate(run[3]):
+        np.testing.assert_allclose(got[0][row, :length], want[0][row, :length], rtol=1e-5, atol=1e-5)
+        for mine, theirs in zip(got[1:], want[1:], strict=True):
             np.testing.assert_allclose(mine[row, :, :length], theirs[row, :, :length], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("attributes", ATTRIBUTES)
 def test_one_program_serves_caches_that_grow_and_buffers(attributes: str) -> None:
-    model = _model(ATTRIBUTES[attributes])
+    model = cache_model(ATTRIBUTES[attributes])
     session = hipdnn_mlir.compile(model).session()
     for run in RUNS.values():
         _assert_equal(model, session, run)
@@ -84,13 +112,59 @@ def test_one_program_serves_caches_that_grow_and_buffers(attributes: str) -> Non
 def test_caches_are_right_when_sizes_are_static(run: str) -> None:
     batch, new, cache, lengths = RUNS[run]
     shapes = {"b": batch, "s": new, "p": cache, "t": max(lengths)}
-    model = _model(ATTRIBUTES["rotary"])
+    model = cache_model(ATTRIBUTES["rotary"])
     _assert_equal(model, hipdnn_mlir.compile(model, shapes=shapes).session(), RUNS[run])
 
 
 def test_caches_are_right_when_the_batch_alone_is_static() -> None:
-    model = _model(ATTRIBUTES["rotary"], "1")
+    model = cache_model(ATTRIBUTES["rotary"], "1")
     session = hipdnn_mlir.compile(model).session()
     for run in RUNS.values():
         if run[0] == 1:
             _assert_equal(model, session, run)
+
+
+@pytest.mark.parametrize("kv_heads", [1, 2, 8])
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_caches_are_right_when_heads_share_keys(kv_heads: int, *, is_packed: bool) -> None:
+    model = cache_model(ATTRIBUTES["rotary"], kv_heads=kv_heads, is_packed=is_packed)
+    session = hipdnn_mlir.compile(model).session()
+    for run in RUNS.values():
+        _assert_equal(model, session, run)
+
+
+@pytest.mark.parametrize("attributes", ["plain", "rotary", "interleaved rotary", "scale", "window"])
+def test_caches_are_updated_by_kernels_of_their_own_and_read_by_one_graph(attributes: str) -> None:
+    program = hipdnn_mlir.compile(cache_model(ATTRIBUTES[attributes])).model.to_dict()
+    functions = [
+        program["kernels"][step["kernel"]]["function"] for step in program["steps"] if step["kind"] == "launch"
+    ]
+    assert functions.count("cache_update") == 2
+    assert not {"scatter_elements", "scatter_nd"} & {*functions}
+    assert (
+        sum(
+            "sdpa" in program["executables"][step["executable"]]["summary"]
+            for step in program["steps"]
+            if step["kind"] == "execute"
+        )
+        == 1
+    )
+
+
+@pytest.mark.parametrize("run", [name for name, (_, _, cache, lengths) in RUNS.items() if cache >= max(lengths)])
+@pytest.mark.parametrize("attributes", ["rotary", "window", "rotary, window and softcap"])
+def test_caches_are_right_when_results_are_in_their_memory(attributes: str, run: str) -> None:
+    model = cache_model(ATTRIBUTES[attributes])
+    session = hipdnn_mlir.compile(model).session()
+    feeds = cache_feeds(model, RUNS[run])
+    want = session.run(None, feeds)
+    y = np.empty_like(want[0])
+    session.bind(feeds, {"y": y, "k": feeds["past_k"], "v": feeds["past_v"]})()
+    for mine, theirs in zip((y, feeds["past_k"], feeds["past_v"]), want, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_cache_that_keeps_a_window_alone_is_refused() -> None:
+    model = cache_model(", local_window_size=3, sliding_window_cache=1")
+    with pytest.raises(UnsupportedError, match="sliding_window_cache"):
+        hipdnn_mlir.compile(model)

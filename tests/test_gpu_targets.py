@@ -7,7 +7,16 @@ from onnx import TensorProto
 
 import hipdnn_mlir
 import models
+from hipdnn_mlir.ops.emitter import Operand
+from hipdnn_mlir.ops.graph import Graph
+from hipdnn_mlir.ops.regions import emit_region
+from hipdnn_mlir.ops.samples.case import accept, i32, kind
+from hipdnn_mlir.targets.fusilli import FusilliGraph
+from hipdnn_mlir.targets.nvidia import FusedAttention
+from hipdnn_mlir.targets.rocm import AsmAttention
+from hipdnn_mlir.targets.target import Rule
 from hipdnn_mlir_runtime.abi import Attribute, Descriptor
+from hipdnn_mlir_runtime.dtypes import BF16
 from hipdnn_mlir_runtime.errors import DeviceError, ModelError
 from models import GraphBuilder
 
@@ -40,6 +49,25 @@ def test_attention_is_a_graph_of_its_own_where_cudnn_has_it(precision: str, s: i
     found = summaries(hipdnn_mlir.compile(proto, target="sm_90", precision=precision))
     assert ("sdpa_fwd" in found) == is_fused
     assert any("exp + reduce" in summary for summary in found) != is_fused
+
+
+@pytest.mark.parametrize(
+    "rule", [FusedAttention(), AsmAttention(), FusilliGraph()], ids=lambda rule: type(rule).__name__
+)
+def test_attention_with_counts_or_a_band_is_taken_by_no_library(rule: Rule) -> None:
+    q, cache, counts = (kind(BF16, 2, 4, 3, 128), kind(BF16, 2, 4, 16, 128), i32(2))
+    view = accept("CachedAttention", "", [q, cache, cache, counts, counts], q).view()
+    operands = {arg.key: Operand(arg.type.static_dims(), arg.type.dtype) for arg in view.args}
+    graph = emit_region([(view, ["y"])], operands, [("y", q)])
+    assert isinstance(graph, Graph)
+    assert rule.refuses(graph) == "takes no counts of queries and keys"
+    (node,) = graph.nodes
+    for name in (Attribute.OPERATION_SDPA_FWD_SEQ_LEN_QDESC, Attribute.OPERATION_SDPA_FWD_SEQ_LEN_KVDESC):
+        del node.inputs[name]
+    assert rule.refuses(graph) == "takes no bounds beside the diagonal"
+    beside = (Attribute.SDPA_FWD_RIGHT_BOUND_EXT, Attribute.SDPA_FWD_PADDING_MASK_EXT)
+    node.attributes = [given for given in node.attributes if given[0] not in beside]
+    assert rule.refuses(graph) is None
 
 
 def test_sizes_have_to_be_fixed_when_there_is_code() -> None:

@@ -143,7 +143,10 @@ def _add_inputs(graph: onnx.GraphProto, weights: Weights) -> None:
 def _split_initializers(
     graph: onnx.GraphProto, limit: int, external: Mapping[str, Array]
 ) -> tuple[list[onnx.TensorProto], Weights]:
-    """Initializers that stay in the IR (numbers, shapes, axes), and the constants: external ones, floats and bytes of more than `limit` elements."""
+    """Initializers that stay in the IR (numbers, shapes, axes), and the constants.
+
+    Those are external ones, and floats and bytes of more than `limit` elements.
+    """
     shape_like = {name for node in graph.node if node.op_type in _SHAPE_LIKE for name in node.input}
     shape_like |= known_operand_names(graph)
     keep, weights = [], {}

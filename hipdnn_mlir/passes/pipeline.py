@@ -48,6 +48,7 @@ from . import (  # noqa: F401 - importing a pass registers it
     write_in_place,
     write_out_attention,
     write_out_block_matmul,
+    write_out_caches,
 )
 
 logger = logging.getLogger(__name__)
@@ -78,7 +79,12 @@ TORCH_STEPS = (
     ),
     Step("refine-shapes", "hipdnn-refine-shapes", "torch-mlir leaves `?` on ops it made itself"),
     Step("canonicalize-torch", "hipdnn-canonicalize-torch,func.func(canonicalize,cse)", "one form per meaning"),
-    Step("share-operators", "hipdnn-share-operators", "decoders compute the same positions in every layer"),
+    Step(
+        "write-out-caches",
+        "hipdnn-write-out-caches",
+        "caches that a target has nothing for are a scatter, and attention under a mask",
+    ),
+    Step("share-operators", "hipdnn-share-operators", "decoders compute the same positions and masks in every layer"),
     Step("fold-batch-norm", "hipdnn-fold-batch-norm", "constant statistics belong into the weights"),
     Step("fuse-activations", "hipdnn-fuse-activations", "activations written out in arithmetic are one operation"),
     Step("fuse-group-norm", "hipdnn-fuse-group-norm", "group norm written out is one region"),

@@ -12,6 +12,7 @@ from ..ir.claims import is_taken
 from ..ir.literals import constant_list, splat
 from ..ir.module_pass import module_pass
 from ..ir.patterns import rewrite_ops
+from ..ir.terms import cast_to
 from ..ir.types import tensor_type, torch_tensor
 from ..ir.view import argument
 from ..ir.view_chains import dims_of, permuted, reshaped
@@ -24,6 +25,7 @@ def write_out_attention(module: ir.Operation, *, target: str = "host") -> None:
     """Write `torch.aten.scaled_dot_product_attention` as matmul, mask, softmax and matmul where no engine takes it as it is.
 
     A model may have it as one op, whatever the precision that it is compiled for. A query that sees nothing gets NaN, as in PyTorch.
+    A mask of another type of floats is added in its own.
 
     Before: `%y = torch.aten.scaled_dot_product_attention %q, %k, %v, ...`.
     After: `%s = torch.aten.matmul %q, %kt`; `%p = torch.aten.softmax.int %s, ...`; `%y = torch.aten.matmul %p, %v`.
@@ -60,9 +62,10 @@ def _written_out(op: torch.AtenScaledDotProductAttentionOp) -> ir.Value:
         if tensor_type(mask.type).dtype is BOOL:
             scores = _masked(scores, mask, dtype)
         else:
-            scores = torch.aten_add_Tensor(kind, scores, mask, torch.constant_int(1))
-    weights = torch.aten_softmax_int(kind, scores, torch.constant_int(-1), torch.constant_none())
-    return torch.aten_matmul(op.result.type, weights, v)
+            scores = cast_to(scores, tensor_type(mask.type).dtype)
+            scores = torch.aten_add_Tensor(scores.type, scores, mask, torch.constant_int(1))
+    weights = torch.aten_softmax_int(scores.type, scores, torch.constant_int(-1), torch.constant_none())
+    return torch.aten_matmul(op.result.type, cast_to(weights, dtype), v)
 
 
 def _with_heads(value: ir.Value, query: ir.Value) -> ir.Value:

@@ -14,6 +14,7 @@ from .graph_parts import (
     Refusal,
     breaks_chain,
     copied,
+    counts_or_bounds,
     first_of,
     is_packed,
     mode_of,
@@ -66,7 +67,7 @@ class FusilliGraph:
     def refuses(self, graph: Graph) -> Refusal:
         """Why the graph is not taken, or None."""
         if starts_with(graph, ATTENTION) and len(graph.nodes) == 1:
-            return self._attention(graph, graph.nodes[0])
+            return counts_or_bounds(graph.nodes[0]) or self._attention(graph, graph.nodes[0])
         if not starts_with(graph, CONVOLUTION, BACKWARD_DATA, MATMUL):
             return "starts with no convolution, matmul or attention"
         anchor, *rest = graph.nodes

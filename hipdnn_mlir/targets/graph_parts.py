@@ -17,6 +17,8 @@ IMAGE_RANK = 4
 """Dims of an image of two spatial dims: batch and channels before them."""
 CLIPS = (A.POINTWISE_RELU_LOWER_CLIP, A.POINTWISE_RELU_UPPER_CLIP, A.POINTWISE_RELU_LOWER_CLIP_SLOPE)
 """Attributes of a ReLU: limits below and above, slope below."""
+_COUNTS = (A.OPERATION_SDPA_FWD_SEQ_LEN_QDESC, A.OPERATION_SDPA_FWD_SEQ_LEN_KVDESC)
+_BOUNDS = (A.SDPA_FWD_LEFT_BOUND_EXT, A.SDPA_FWD_RIGHT_BOUND_EXT)
 Refusal = str | None
 """Why a graph is not taken; None where it is."""
 
@@ -56,6 +58,13 @@ def other_operand(node: Node, index: int) -> int:
     """The operand of a binary node beside a given one."""
     operands: list[int] = list(node.inputs.values())
     return operands[1] if operands[0] == index else operands[0]
+
+
+def counts_or_bounds(node: Node) -> Refusal:
+    """Why attention is not taken that knows when it runs how many queries and keys there are, or has a band round its diagonal."""
+    if any(name in node.inputs for name in _COUNTS):
+        return "takes no counts of queries and keys"
+    return "takes no bounds beside the diagonal" if has_any(node, _BOUNDS) else None
 
 
 def breaks_chain(graph: Graph) -> Refusal:

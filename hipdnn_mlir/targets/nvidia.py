@@ -8,6 +8,7 @@ from hipdnn_mlir_runtime.abi import Pointwise as P
 from hipdnn_mlir_runtime.dtypes import BF16, F16, F32
 
 from ..ops.graph import Graph, Tensor
+from .graph_parts import counts_or_bounds
 from .rocm import HipblasltMatmul
 from .rules import ATTENTION, AnchorEpilogue
 
@@ -70,6 +71,9 @@ class FusedAttention:
         if len(graph.nodes) != 1 or graph.nodes[0].type != ATTENTION:
             return "takes one attention"
         (node,) = graph.nodes
+        unknown = counts_or_bounds(node)
+        if unknown is not None:
+            return unknown
         query, key, value, *masks = (graph.tensors[index] for index in node.inputs.values())
         output = graph.tensors[node.outputs[A.OPERATION_SDPA_FWD_ODESC]]
         if query.dtype not in (F16, BF16):

@@ -22,6 +22,7 @@ from .graph_parts import (
     IMAGE_RANK,
     Refusal,
     breaks_chain,
+    counts_or_bounds,
     first_of,
     has_any,
     is_packed,
@@ -323,6 +324,9 @@ class AsmAttention:
         if len(graph.nodes) != 1 or not starts_with(graph, ATTENTION):
             return "takes one attention"
         (node,) = graph.nodes
+        unknown = counts_or_bounds(node)
+        if unknown is not None:
+            return unknown
         query, key, value, *masks = (graph.tensors[index] for index in node.inputs.values())
         tensors = (query, key, value, graph.tensors[result_of(node)])
         if masks or node.get(A.SDPA_FWD_CAUSAL_MASK_EXT):

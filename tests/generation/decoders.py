@@ -49,6 +49,21 @@ FAMILIES: dict[str, tuple[str, Mapping[str, Any]]] = {
     "gpt-oss": ("GptOss", {"head_dim": 32, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 64}),
 }
 """Name -> the family in transformers, and what its configuration has beside `SIZES`."""
+LARGE: dict[str, tuple[str, Mapping[str, Any]]] = {
+    "llama-1b": (
+        "Llama",
+        {
+            "vocab_size": 32000,
+            "hidden_size": 2048,
+            "intermediate_size": 8192,
+            "num_hidden_layers": 16,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 8,
+            "max_position_embeddings": 2048,
+        },
+    )
+}
+"""The same of a size at which time is measured: 1.1 G parameters."""
 
 
 def export(name: str, precision: str, provider: str, folder: Path) -> None:
@@ -57,21 +72,22 @@ def export(name: str, precision: str, provider: str, folder: Path) -> None:
     import transformers
     from onnxruntime_genai.models.builder import create_model, parse_extra_options
 
-    family, more = FAMILIES[name]
+    family, more = (FAMILIES | LARGE)[name]
     torch.manual_seed(0)
-    config = getattr(transformers, f"{family}Config")(**{**SIZES, **more})
+    sizes = {**SIZES, **more}
+    config = getattr(transformers, f"{family}Config")(**sizes)
     source, cache = str(folder / "source"), str(folder / "cache")
     getattr(transformers, f"{family}ForCausalLM")(config).eval().save_pretrained(source)
-    _tokenizer(transformers).save_pretrained(source)
+    _tokenizer(transformers, sizes["vocab_size"]).save_pretrained(source)
     places = (source, source, str(folder), precision, provider, cache)
     create_model(*places, **parse_extra_options(*places, {}))
 
 
-def _tokenizer(transformers: Any) -> Any:
+def _tokenizer(transformers: Any, vocabulary: int) -> Any:
     """Words w0, w1, ...: the builder wants one."""
     from tokenizers import Tokenizer, models
 
-    words = Tokenizer(models.WordLevel({f"w{i}": i for i in range(VOCABULARY)}, unk_token="w0"))
+    words = Tokenizer(models.WordLevel({f"w{i}": i for i in range(vocabulary)}, unk_token="w0"))
     return transformers.PreTrainedTokenizerFast(tokenizer_object=words, bos_token="w1", eos_token="w2", pad_token="w0")
 
 

@@ -1,6 +1,7 @@
-"""Generates tokens with onnxruntime-genai: ``python -m generation.generate FOLDER PROVIDER LENGTH`` prints what came of it as JSON.
+"""Generates tokens with onnxruntime-genai, and prints what came of it as JSON.
 
-PROVIDER is `cpu` or `hipdnn`. A process of its own, since genai and a provider's library stay in a process for good.
+``python -m generation.generate FOLDER PROVIDER LENGTH [PROMPT]``: PROVIDER is `cpu` or `hipdnn`, PROMPT the number of tokens that the text
+begins with, 5 if left out. A process of its own, since genai and a provider's library stay in a process for good.
 """
 
 from __future__ import annotations
@@ -14,11 +15,9 @@ import onnxruntime_genai as og
 
 from hipdnn_mlir_runtime import ort_ep
 
-PROMPT = [3, 4, 5, 6, 7]
 
-
-def generate(folder: str, provider: str, length: int) -> dict[str, Any]:
-    """The tokens of a greedy search up to a length, and how many milliseconds each step took."""
+def generate(folder: str, provider: str, length: int, prompt: int = 5) -> dict[str, Any]:
+    """The tokens of a greedy search up to a length, how many milliseconds each step took, and the prompt alone when it is met again."""
     config = og.Config(folder)
     config.clear_providers()
     if provider == "hipdnn":
@@ -28,16 +27,21 @@ def generate(folder: str, provider: str, length: int) -> dict[str, Any]:
     params = og.GeneratorParams(model)
     params.set_search_options(max_length=length, min_length=length, do_sample=False)
     generator = og.Generator(model, params)
+    tokens = [3 + index % 97 for index in range(prompt)]
     times = []
     start = time.perf_counter()
-    generator.append_tokens([PROMPT])
+    generator.append_tokens([tokens])
     while not generator.is_done():
         generator.generate_next_token()
         now = time.perf_counter()
         times.append(1e3 * (now - start))
         start = now
-    return {"tokens": generator.get_sequence(0).tolist(), "milliseconds": times}
+    again = og.Generator(model, params)
+    start = time.perf_counter()
+    again.append_tokens([tokens])
+    known = 1e3 * (time.perf_counter() - start)
+    return {"tokens": generator.get_sequence(0).tolist(), "milliseconds": times, "prompt": known}
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(generate(sys.argv[1], sys.argv[2], int(sys.argv[3]))))
+    sys.stdout.write(json.dumps(generate(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))))

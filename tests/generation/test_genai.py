@@ -9,9 +9,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnxruntime
 import pytest
 
-from generation.decoders import LIMIT
+import hipdnn_mlir
+from generation.decoders import LIMIT, VOCABULARY
 
 pytest.importorskip("onnxruntime_genai", reason="onnxruntime-genai is not installed")
 TESTS = Path(__file__).parents[1]
@@ -39,3 +42,26 @@ def test_tokens_are_those_of_the_cpu_provider(family: str, tmp_path: Path) -> No
     ours, theirs = (_generated(tmp_path, provider, length, tmp_path) for provider in ("hipdnn", "cpu"))
     assert len(theirs["tokens"]) == length
     assert ours["tokens"] == theirs["tokens"]
+
+
+@pytest.mark.parametrize(("new", "past", "total"), [(7, 0, 7), (1, 40, 41), (1, 64, 41)])
+def test_logits_of_4_bits_are_near_those_of_the_cpu_provider(int4_model: Path, new: int, past: int, total: int) -> None:
+    rng = np.random.default_rng(0)
+    feeds = {"input_ids": rng.integers(0, VOCABULARY, (1, new)), "attention_mask": np.ones((1, total), np.int64)}
+    for layer in range(2):
+        for name in ("key", "value"):
+            cache = rng.standard_normal((1, 4, past, 32)).astype(np.float32)
+            feeds[f"past_key_values.{layer}.{name}"] = cache
+    with hipdnn_mlir.compile(int4_model, shapes={"batch_size": 1}).session() as session:
+        (got,) = session.run(["logits"], feeds)
+    cpu = onnxruntime.InferenceSession(int4_model, providers=["CPUExecutionProvider"])
+    (want,) = cpu.run(["logits"], feeds)
+    # Activations are rounded to 8 bits in both, each by what its own sums before were.
+    assert np.sqrt(((got - want) ** 2).mean() / (want**2).mean()) < 3e-2
+
+
+@pytest.fixture(scope="module")
+def int4_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("int4")
+    _run("generation.decoders", "llama", "int4", "cpu", str(folder), cache=folder)
+    return folder / "model.onnx"

@@ -97,6 +97,38 @@ def test_narrow_types_without_statistics(dtype: Any, group: int, mask: Any) -> N
             check(replace(call, right=0 if causal else None), threads=threads, statistics=False)
 
 
+COUNTS = {
+    "a step": (1, [1, 1, 1], [300, 1, 77]),
+    "a prompt": (20, [20, 20, 20], [20, 20, 20]),
+    "a padded prompt": (20, [20, 3, 1], [20, 3, 1]),
+    "more of a prompt": (7, [7, 7, 7], [300, 7, 150]),
+    "nothing yet": (4, [4, 0, 4], [9, 0, 4]),
+}
+"""Queries in memory, and how many queries and keys of each row of the batch are valid."""
+
+
+@pytest.mark.parametrize("counts", COUNTS)
+@pytest.mark.parametrize("dtype", list(TOLERANCE))
+@pytest.mark.parametrize("group", [1, 4])
+@pytest.mark.parametrize("left", [None, 1, 5, 1000])
+def test_valid_queries_end_where_valid_keys_do_when_a_cache_is_longer(
+    counts: str, dtype: Any, group: int, left: int | None
+) -> None:
+    s_q, queries, keys = COUNTS[counts]
+    rng = np.random.default_rng(10)
+    q = drawn(rng, (3, 4, s_q, 64), dtype, (0, 2, 1, 3))
+    k, v = (drawn(rng, (3, 4 // group, 300, 64), dtype) for _ in range(2))
+    lengths = (np.array(queries, np.int32), np.array(keys, np.int32))
+    call = Attention(q, k, v, scale=0.125, left=left, right=0, bottom_right=True, lengths=lengths)
+    expected, _ = call.expected()
+    for row, count in enumerate(keys):
+        k[row, :, count:] = v[row, :, count:] = np.nan  # nobody reads what lies behind
+    o = strided_like(q.shape, dtype, (0, 2, 1, 3))
+    call.plan(o).execute()
+    scale = max(1.0, float(np.abs(expected).max()))
+    assert np.abs(o.astype(np.float64) - expected).max() <= TOLERANCE[np.dtype(dtype)] * scale
+
+
 @pytest.mark.parametrize("s_q", [1, 300])
 def test_blocks_of_keys_join_when_the_greatest_score_comes_late(s_q: int) -> None:
     rng = np.random.default_rng(1)

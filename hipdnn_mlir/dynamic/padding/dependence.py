@@ -246,6 +246,12 @@ def _reverse_sequence(operands: Shapes, results: Shapes, attributes: Mapping[Any
     return Dependence([labels, (attributes["batch_axis"],)], [labels for _ in results])
 
 
+def _cache_update(operands: Shapes, results: Shapes, _: Mapping[Any, Any]) -> Dependence:
+    """Rows of the cache and new ones lie anywhere; a start is for one of the batch, or for all."""
+    labels = _labels(len(results[0]), 2)
+    return Dependence([labels, labels, (0 if operands[2] == results[0][:1] else None,)], [labels])
+
+
 FUNCTIONS: dict[str, Rule] = {
     ELEMENTWISE: _elementwise_kernel,
     "gather": _gather,
@@ -262,5 +268,6 @@ FUNCTIONS: dict[str, Rule] = {
     "arg_reduce": _along_axis,
     "scan": _scan,
     "reverse_sequence": _reverse_sequence,
+    "cache_update": _cache_update,
 }
 """Of the functions of docs/host-library.md."""

@@ -143,6 +143,8 @@ def group_query_attention(call: Call) -> Sequence[str | None]:
     heads, kv_heads = call.attr("num_heads"), call.attr("kv_num_heads")
     if any(call.arg(index) for index in (12, 13)) or call.wants(3):
         raise Refusal("operand", "a quantized cache, or the scores as an output")
+    if call.attr("sliding_window_cache", 0):
+        raise Refusal("attribute", "sliding_window_cache: a cache that keeps the window alone")
     query, key, value = call.need(0), call.arg(1), call.arg(2)
     past_key, past_value = call.arg(3), call.arg(4)
     if key is None or value is None:
@@ -167,9 +169,7 @@ def group_query_attention(call: Call) -> Sequence[str | None]:
     sees = visible(call, q, k, past, left=window - 1 if window > 0 else -1, right=0)
     biases = [additive(call, sees, q), *([call.need(10)] if call.arg(10) else [])]
     sink = call.arg(11) or (call.number(0.0, q) if call.attr("smooth_softmax", 0) == 1 else None)
-    scores = Scores(
-        scale or 1 / math.sqrt(call.size(q, 3)), call.attr("softcap", 0.0), tuple(biases), sink=sink
-    )
+    scores = Scores(scale or 1 / math.sqrt(call.size(q, 3)), call.attr("softcap", 0.0), tuple(biases), sink=sink)
     return [merge_heads(call, attend(call, q, k, v, scores)[0]), k, v]
 
 

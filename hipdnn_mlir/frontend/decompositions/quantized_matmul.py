@@ -232,3 +232,32 @@ def _times_offsets(call: Call, a: str, offset: str, k: int, block: int) -> str:
     parts = call.op("Reshape", wide, call.ints(*[0] * (call.rank(a) - 1), blocks, block))
     sums = call.reduce("ReduceSum", parts, [call.rank(a)], keepdims=False)
     return call.cast(call.op("MatMul", sums, call.transpose(offset, 1, 0)), kind)
+
+
+@decomposes("GatherBlockQuantized", domain=CONTRIB)
+def gather_block_quantized(call: Call) -> Sequence[str | None]:
+    """GatherBlockQuantized of bytes, which hold 4 or 8 bits: rows of an embedding with a scale, and a zero point, per block.
+
+    Source: ONNX Runtime, ContribOperators.md, com.microsoft.GatherBlockQuantized.
+    """
+    data, indices, scales, zeros = call.need(0), call.need(1), call.need(2), call.arg(3)
+    bits, block = call.attr("bits", 4), call.attr("block_size", 128)
+    last = call.rank(data) - 1
+    if call.attr("gather_axis", 0) != 0 or call.attr("quantize_axis", 1) % (last + 1) != last or last != 1:
+        raise Refusal("attribute", "a gather of other than rows, or blocks along other than rows")
+    if call.kind(data) != TensorProto.UINT8 or bits not in (4, 8):
+        raise Refusal("dtype", f"{bits} bits in elements of type {call.kind(data)}, expected 4 or 8 in uint8")
+    blocks = call.size(scales, 1)
+    if call.size(data, 1) * 8 != blocks * block * bits:
+        raise Refusal("shape", f"rows of {call.size(data, 1)} bytes for {blocks} blocks of {block}")
+
+    def rows(table: str, width: int) -> str:
+        picked = call.op("Gather", table, indices, axis=0)
+        codes = _halves(call, call.reshape(picked, -1, call.size(table, 1))) if bits == 4 else picked
+        return call.reshape(call.cast(codes, FLOAT), -1, blocks, width)
+
+    middle = rows(zeros, 1) if zeros else call.const(1 << (bits - 1), FLOAT)
+    scale = call.reshape(call.cast(call.op("Gather", scales, indices, axis=0), FLOAT), -1, blocks, 1)
+    values = call.op("Mul", call.op("Sub", rows(data, block), middle), scale)
+    shape = call.concat(0, call.op("Shape", indices), call.ints(blocks * block))
+    return [call.cast(call.op("Reshape", values, shape), call.kind(scales))]

@@ -139,9 +139,9 @@ def _cached_types(operands: Sequence[TensorType | None], _: Mapping[str, Any]) -
 def cached_attention(e: Emitter, op: OpView) -> Value:
     """(query, key, value, queries, keys; scale, left): causal attention over a cache that is longer than what is valid in it.
 
-    Query (b, h, s_q, d), key (b, h_kv, rows, d) and value (b, h_kv, rows, d_v) of f32, f16 or bf16; `queries` and `keys` (b) of i32 say when
-    it runs how many of each are valid in a row of the batch. The last valid query sees all valid keys, each one before it one key less;
-    with `left` > 0 it sees the last `left` of these. What is behind the valid queries is 0.
+    Query (b, h, s_q, d), key (b, h_kv, rows, d) and value (b, h_kv, rows, d_v) of f32, f16 or bf16; `queries` and `keys` (b) of i32 say
+    when it runs how many of each are valid in a row of the batch. The last valid query sees all valid keys, each one before it one key
+    less; with `left` > 0 it sees the last `left` of these. What is behind the valid queries means nothing.
     """
     q, k, v, queries, keys = (e.value(arg) for arg in op.args)
     if any(x.rank != 4 for x in (q, k, v)):
@@ -177,12 +177,20 @@ def _updated_types(operands: Sequence[TensorType | None], _: Mapping[str, Any]) 
 
 @kernel("hipdnn.onnx.CacheUpdate", function="cache_update", onnx=("hipdnn.CacheUpdate",), results=_updated_types)
 def cache_update(op: OpView) -> Call:
-    """(cache, new, start, places): the cache (b, h, rows, d) with new (b, h, n, d) from row `start` on, one for each of the batch or for all.
+    """(cache, new, start, places): the cache (b, h, rows, d) with new (b, h, n, d) from row `start` on.
 
-    The start is i32 or i64. The result has as many rows as there are places, at least those of the cache; a row that neither has is 0. Where the result lies in the
-    cache's memory, only what is new is written.
+    The start is i32 or i64, one for each of the batch or one for all. The result has as many rows as there are places, at least those of
+    the cache; a row that neither has is 0. Where the result lies in the cache's memory, only what is new is written.
     """
     cache, new, start = tensors(op, 3)
     if start.type.dtype not in (dtypes.I32, dtypes.I64):
         raise Refusal("dtype", f"a start of {start.type.dtype}")
+    if cache.type.dtype is not new.type.dtype:
+        raise Refusal("dtype", f"new rows of {new.type.dtype} for a cache of {cache.type.dtype}")
+    before, fresh, after = cache.type.static_dims(), new.type.static_dims(), op.results[0].static_dims()
+    fits = len(before) == len(fresh) == len(after) == 4 and before[2] <= after[2]
+    if not fits or any(before[axis] != after[axis] or fresh[axis] != after[axis] for axis in (0, 1, 3)):
+        raise Refusal("shape", f"new rows of dims {fresh} for a cache of {before}, which becomes {after}")
+    if start.type.dims not in ((1,), after[:1]):
+        raise Refusal("shape", f"starts of dims {start.type.dims} for a batch of {after[0]}")
     return Call("cache_update", [cache, new, start])

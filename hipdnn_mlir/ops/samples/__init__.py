@@ -11,7 +11,7 @@ from .case import KERNEL, MOVEMENT, Number, Sample, f32, i32
 __all__ = ["KERNEL", "MOVEMENT", "Number", "Sample", "f32", "i32", "samples"]
 
 _FAMILIES: tuple[Callable[[], Iterator[Sample]], ...] = (
-    matmul.convolution, matmul.matmul, matmul.attention,
+    matmul.convolution, matmul.matmul, matmul.attention, matmul.caches,
     movement.reshapes, movement.views, movement.joins,
     norms.normalization, norms.pooling, norms.reductions, norms.softmaxes,
     elementwise.unary, elementwise.binary, elementwise.compositions, elementwise.fills, elementwise.casts,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..spec import TensorType
-from .case import ONEDNN, SDPA, Sample, accept, bools, f32, f64, i32, reject
+from .case import KERNEL, ONEDNN, SDPA, Sample, accept, bools, f16, f32, f64, i32, i64, reject
 
 
 def convolution() -> Iterator[Sample]:
@@ -55,3 +55,25 @@ def attention() -> Iterator[Sample]:
     yield reject(op, "attribute", [q, q, q, None, 0.5, False, None, False], q)
     yield reject(op, "rank", [f32(5, 8), f32(5, 8), f32(5, 8), None, *plain], f32(5, 8))
     yield reject(op, "dtype", [f64(2, 4, 5, 8)] * 3 + [None, *plain], f64(2, 4, 5, 8))
+
+
+def caches() -> Iterator[Sample]:
+    """Attention over a cache, and what is new in one."""
+    op, q, cache, counts = "CachedAttention", f32(2, 4, 3, 8), f32(2, 2, 16, 8), i32(2)
+    yield accept(op, SDPA, [q, cache, cache, counts, counts], q)
+    yield accept(op, SDPA, [q, cache, f32(2, 4, 16, 6), counts, counts], f32(2, 4, 3, 6), scale=0.5, left=4)
+    half = [f16(2, 4, 1, 8), *[f16(2, 1, 16, 8)] * 2]
+    yield accept(op, SDPA, [*half, counts, counts], half[0])
+    yield reject(op, "dtype", [q, cache, cache, i64(2), i64(2)], q)
+    yield reject(op, "dtype", [q, cache, cache, counts, i32(1)], q)
+    yield reject(op, "dtype", [f64(2, 4, 3, 8), *[f64(2, 2, 16, 8)] * 2, counts, counts], f64(2, 4, 3, 8))
+    yield reject(op, "rank", [f32(4, 3, 8), *[f32(2, 16, 8)] * 2, i32(4), i32(4)], f32(4, 3, 8))
+    yield reject(op, "shape", [q, f32(2, 3, 16, 8), f32(2, 3, 16, 8), counts, counts], q)
+    op, new, longer = "CacheUpdate", f32(2, 2, 3, 8), f32(2, 2, 20, 8)
+    yield accept(op, KERNEL, [cache, new, i64(2), i64(16)], cache)
+    yield accept(op, KERNEL, [cache, new, i32(1), i64(20)], longer)
+    yield reject(op, "dtype", [cache, new, f32(2), i64(16)], cache)
+    yield reject(op, "dtype", [cache, f16(2, 2, 3, 8), i64(2), i64(16)], cache)
+    yield reject(op, "shape", [cache, f32(2, 2, 3, 4), i64(2), i64(16)], cache)
+    yield reject(op, "shape", [cache, new, i64(3), i64(16)], cache)
+    yield reject(op, "shape", [cache, new, i64(2), i64(12)], f32(2, 2, 12, 8))

@@ -63,7 +63,8 @@ ArenaLayout place(std::span<const ArenaRequest> requests, const Order& order, st
   return layout;
 }
 
-std::uint64_t largest_live(std::span<const ArenaRequest> requests) {
+/// The most bytes that are alive together, each request's rounded up to `alignment`.
+std::uint64_t largest_live(std::span<const ArenaRequest> requests, std::uint64_t alignment) {
   // Sweep over starts (+bytes) and ends (-bytes, one step later); at equal steps ends come first.
   struct Event {
     std::uint64_t step;
@@ -72,8 +73,9 @@ std::uint64_t largest_live(std::span<const ArenaRequest> requests) {
   };
   std::vector<Event> events;
   for (const ArenaRequest& request : requests) {
-    events.push_back({request.first, true, request.bytes});
-    events.push_back({std::uint64_t{request.last} + 1, false, request.bytes});
+    const std::uint64_t bytes = align_up(request.bytes, alignment);
+    events.push_back({request.first, true, bytes});
+    events.push_back({std::uint64_t{request.last} + 1, false, bytes});
   }
   std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
     return a.step != b.step ? a.step < b.step : a.is_start < b.is_start;
@@ -91,10 +93,11 @@ std::uint64_t largest_live(std::span<const ArenaRequest> requests) {
 
 ArenaLayout plan_arena(std::span<const ArenaRequest> requests, std::size_t alignment) {
   check_total(requests, alignment);
-  const std::uint64_t bound = largest_live(requests);
+  const std::uint64_t bound = largest_live(requests, 1);
+  const std::uint64_t good = largest_live(requests, alignment);
   const auto bytes = [&](std::uint32_t i) { return static_cast<double>(requests[i].bytes); };
   const auto steps = [&](std::uint32_t i) { return static_cast<double>(requests[i].last - requests[i].first) + 1; };
-  // No single order is always best; the first that reaches the bound ends the search.
+  // No single order is always best; the first that wastes nothing but the rest of a unit ends the search.
   const std::array<std::function<double(std::uint32_t)>, 4> keys{
       bytes,
       [&](std::uint32_t i) { return bytes(i) * steps(i); },
@@ -109,7 +112,7 @@ ArenaLayout plan_arena(std::span<const ArenaRequest> requests, std::size_t align
     std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return key(a) > key(b); });
     ArenaLayout layout = place(requests, order, alignment);
     if (layout.arena_bytes < best.arena_bytes) best = std::move(layout);
-    if (best.arena_bytes <= bound) break;
+    if (best.arena_bytes <= good) break;
   }
   best.largest_live_bytes = bound;
   return best;

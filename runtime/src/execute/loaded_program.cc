@@ -52,7 +52,8 @@ void build_all(const Device& device, std::vector<PlanJob*> jobs) {
   const int wanted = device.options().threads > 0 ? device.options().threads : static_cast<int>(std::thread::hardware_concurrency());
   // On CPU threads, plans that are built beside one that is timed would be measured with it.
   const bool is_timed_here = device.options().autotune > 1 && device.port().device_memory_is_host_memory;
-  const std::size_t most = is_timed_here ? 1 : std::max<std::size_t>(jobs.size(), 1);
+  // Two plans, of a program at another size, are built while a thread would start.
+  const std::size_t most = is_timed_here || jobs.size() <= 2 ? 1 : jobs.size();
   const std::size_t count = std::clamp<std::size_t>(static_cast<std::size_t>(std::max(wanted, 1)), 1, most);
   std::atomic<std::size_t> next{0};
   std::mutex mutex;

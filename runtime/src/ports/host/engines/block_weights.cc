@@ -79,6 +79,48 @@ void put(PackedBlocks& packed, std::int64_t column, std::int64_t k, unsigned cod
   byte |= static_cast<std::byte>(code << (k % 8 >= 4 ? 4U : 0U));
 }
 
+/// Whether numbers of 4 bits lie along the depth, eight of them in whole bytes.
+bool has_words(const PackedBlocks& packed, const StoredBlocks& stored) {
+  return stored.numbers->dtype == HIPDNN_DATA_INT4 && depth_stride(*stored.numbers) == 1 && column_stride(*stored.numbers) % 2 == 0 &&
+         packed.depth % 8 == 0;
+}
+
+/// Eight numbers as they are stored, as the four bytes of a line that they become.
+std::uint32_t packed_word(std::uint32_t word) {
+  const auto spread = [](std::uint32_t half) {  // the four codes of 16 bits to the lower halves of four bytes
+    half = (half | half << 8U) & 0x00FF00FFU;
+    return (half | half << 4U) & 0x0F0F0F0FU;
+  };
+  word ^= 0x88888888U;  // two's complement to codes with the zero in the middle
+  return spread(word & 0xFFFFU) | spread(word >> 16U) << 4U;
+}
+
+void pack_words(PackedBlocks& packed, const StoredBlocks& stored, const void* numbers) {
+  for (std::int64_t column = 0; column < packed.columns; ++column) {
+    const std::byte* from = static_cast<const std::byte*>(numbers) + column * column_stride(*stored.numbers) / 2;
+    std::byte* to = packed.weights + column / kPanelColumns * packed.panel_bytes() + column % kPanelColumns * 4;
+    for (std::int64_t k = 0; k < packed.depth; k += 8, from += 4, to += kLine) {
+      std::uint32_t word;
+      std::memcpy(&word, from, sizeof word);
+      word = packed_word(word);
+      std::memcpy(to, &word, sizeof word);
+    }
+  }
+}
+
+/// Index of a scale or zero.
+std::int64_t cell_of(const PackedBlocks& packed, std::int64_t column, std::int64_t block) {
+  return (column / kPanelColumns * packed.blocks + block) * kPanelColumns + column % kPanelColumns;
+}
+
+void pack_scales(PackedBlocks& packed, const Tensor& stored, const float* from) {
+  for (std::int64_t column = 0; column < packed.columns; ++column) {
+    for (std::int64_t b = 0; b < packed.blocks; ++b) {
+      packed.scales[cell_of(packed, column, b)] = from[b * depth_stride(stored) + column * column_stride(stored)];
+    }
+  }
+}
+
 }  // namespace
 
 std::int64_t PackedBlocks::bytes() const {
@@ -107,15 +149,14 @@ PackedBlocks unplaced_blocks(const StoredBlocks& stored) {
 
 void pack_blocks(PackedBlocks& packed, const StoredBlocks& stored, const void* numbers, const void* scales) {
   std::memset(packed.weights, 0, static_cast<std::size_t>(packed.bytes()));
-  const auto* const factors = static_cast<const float*>(scales);
+  pack_scales(packed, *stored.scales, static_cast<const float*>(scales));
+  if (has_words(packed, stored)) return pack_words(packed, stored, numbers);
   for_each_block(packed, Reader(stored, numbers), [&](std::int64_t column, std::int64_t b, const std::int8_t* from, std::int64_t count) {
     int zero = packed.bits == 4 ? -kLeast4 : -kLeast8;
-    const std::int64_t cell = (column / kPanelColumns * packed.blocks + b) * kPanelColumns + column % kPanelColumns;
     if (packed.zeros != nullptr) {
       zero = std::max(-static_cast<int>(*std::min_element(from, from + count)), 0);
-      packed.zeros[cell] = static_cast<std::uint8_t>(zero);
+      packed.zeros[cell_of(packed, column, b)] = static_cast<std::uint8_t>(zero);
     }
-    packed.scales[cell] = factors[b * depth_stride(*stored.scales) + column * column_stride(*stored.scales)];
     for (std::int64_t k = 0; k < count; ++k) put(packed, column, b * packed.block + k, static_cast<unsigned>(from[k] + zero));
   });
 }

@@ -46,7 +46,7 @@ class CacheUpdate : public Kernel {
     for (std::int64_t batch = 0; batch < out.dims[0]; ++batch) {
       const std::int64_t at = tensor(2).elements() == 1 ? 0 : batch * tensor(2).strides[0];
       const std::int64_t start = read_index(operands.at(2), tensor(2).dtype, at);
-      if (start < 0 || start + fresh.dims[rows_dim] > out.dims[rows_dim]) {
+      if (start < 0 || start > out.dims[rows_dim] - fresh.dims[rows_dim]) {
         refuse("tensors[2]: ", fresh.dims[rows_dim], " rows from ", start, " on do not fit into a cache of ", out.dims[rows_dim]);
       }
       fresh_(operands.at(1) + batch * fresh.strides[0] * out.bytes(),

@@ -1,0 +1,129 @@
+"""hipdnn-write-out-caches: caches of attention are written in the ops that they stand for, where a target has nothing for them."""
+
+import math
+
+from torch_mlir import ir
+from torch_mlir.dialects import torch
+from torch_mlir.rewrite import PatternRewriter
+
+from hipdnn_mlir_runtime.dtypes import BOOL, F32, DType
+from hipdnn_mlir_runtime.errors import Reject
+
+from ..codegen.generate import FUNCTIONS
+from ..ir.claims import why_not_taken
+from ..ir.literals import constant_list, splat
+from ..ir.module_pass import module_pass
+from ..ir.patterns import rewrite_ops
+from ..ir.types import tensor_type, torch_tensor
+from ..ir.view import lookup, onnx_attributes
+from ..ir.view_chains import dims_of, padded, reshaped
+from ..ops.registry import ONNX
+from ..ops.spec import Refusal
+from ..targets.table import find_target
+
+_FUNCTION = "cache_update"
+
+
+@module_pass("hipdnn-write-out-caches")
+def write_out_caches(module: ir.Operation, *, target: str = "host") -> None:
+    """Write CachedAttention as attention under a mask where no engine takes it, and CacheUpdate as a scatter where it has no kernel.
+
+    The mask is of f32 and added: no library takes one of booleans. Queries behind the valid ones get numbers that nobody reads.
+
+    Before: `%k = torch.operator "hipdnn.onnx.CacheUpdate"(%cache, %new, %start, %places)`;
+    `%y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %k, %v, %queries, %keys)`.
+    After: `%k = torch.aten.scatter.src %cache, %int2, %rows, %new`; `%m = torch.aten.where.self %visible, %zero, %hidden`;
+    `%y = torch.aten.scaled_dot_product_attention %q, %k, %v, %m, ...`.
+
+    Args:
+        module: the module operation.
+        target: whose engines and kernels to ask for.
+    """
+    library = find_target(target)
+    has_updates = library.architecture is None or _FUNCTION in FUNCTIONS
+
+    def write_out(op: torch.OperatorOp, rewriter: PatternRewriter) -> bool:
+        if op.name.value == f"{ONNX}CachedAttention":
+            reject = why_not_taken(op, library)
+            if reject is None or reject.rule != "engine":
+                return False
+            rewriter.replace_op(op, [_attention(op)])
+            return True
+        if op.name.value != f"{ONNX}CacheUpdate" or has_updates or not _is_sound(op):
+            return False
+        rewriter.replace_op(op, [_update(op)])
+        return True
+
+    rewrite_ops(module, write_out)
+
+
+def _is_sound(op: torch.OperatorOp) -> bool:
+    """Whether the row of an op takes it."""
+    found = lookup(op)
+    if isinstance(found, Reject):
+        return False
+    row, view = found
+    try:
+        return row.call is not None and bool(row.call(view))
+    except Refusal:
+        return False
+
+
+def _update(op: torch.OperatorOp) -> ir.Value:
+    cache, new, start, _ = op.operands
+    rows, dims = dims_of(op.results[0])[2], dims_of(new)
+    first = reshaped(start, (*dims_of(start), 1, 1, 1))
+    kind = tensor_type(start.type).dtype
+    counted = reshaped(_positions(dims[2], kind), (1, 1, dims[2], 1))
+    places = _added(first, counted, (dims_of(start)[0], 1, dims[2], 1))
+    indices = torch.aten_expand(torch_tensor(dims, kind), places, constant_list(dims), torch.constant_bool(False))
+    whole = padded(cache, ((0, 0), (0, 0), (0, rows - dims_of(cache)[2]), (0, 0)))
+    return torch.aten_scatter_src(op.results[0].type, whole, torch.constant_int(2), indices, new)
+
+
+def _attention(op: torch.OperatorOp) -> ir.Value:
+    q, k, v, queries, keys = op.operands
+    stated = onnx_attributes(op)
+    scale = stated.get("scale", 0.0) or 1 / math.sqrt(dims_of(q)[3])
+    shown = _visible(queries, keys, dims_of(q)[2], dims_of(k)[2], stated.get("left", -1))
+    mask = torch.aten_where_self(
+        torch_tensor(dims_of(shown), F32), shown, splat(0.0, (), F32), splat(-math.inf, (), F32)
+    )
+    shares_heads = {dims_of(k)[1], dims_of(v)[1]} != {dims_of(q)[1]}
+    return torch.aten_scaled_dot_product_attention(
+        op.results[0].type,
+        query=q,
+        key=k,
+        value=v,
+        attn_mask=mask,
+        dropout_p=torch.constant_float(0.0),
+        is_causal=torch.constant_bool(False),
+        scale=torch.constant_float(scale),
+        enable_gqa=torch.constant_bool(shares_heads),
+    )
+
+
+def _visible(queries: ir.Value, keys: ir.Value, s_q: int, s_kv: int, left: int) -> ir.Value:
+    """Which keys a query sees: bool [b, 1, s_q, s_kv], of counts i32 [b]; the last `left` of those up to its own, where that is above 0."""
+    (b,), kind = dims_of(queries), tensor_type(queries.type).dtype
+    one = torch.constant_int(1)
+    before = reshaped(torch.aten_sub_Tensor(queries.type, keys, queries, one), (b, 1, 1, 1))
+    own = _added(before, reshaped(_positions(s_q, kind), (1, 1, s_q, 1)), (b, 1, s_q, 1))
+    columns, dims = _positions(s_kv, kind), torch_tensor((b, 1, s_q, s_kv), BOOL)
+    shown = torch.aten_le_Tensor(dims, columns, own)
+    if left <= 0:
+        return shown
+    hidden = torch.aten_sub_Tensor(own.type, own, splat(left, (), kind), one)
+    return torch.aten_logical_and(dims, shown, torch.aten_gt_Tensor(dims, columns, hidden))
+
+
+def _added(a: ir.Value, b: ir.Value, dims: tuple[int, ...]) -> ir.Value:
+    kind = torch_tensor(dims, tensor_type(a.type).dtype)
+    return torch.aten_add_Tensor(kind, a, b, torch.constant_int(1))
+
+
+def _positions(count: int, dtype: DType) -> ir.Value:
+    """0, 1, ... as a tensor [count]."""
+    none = torch.constant_none()
+    start, end, step = (torch.constant_int(number) for number in (0, count, 1))
+    return torch.aten_arange_start_step(torch_tensor((count,), dtype), start, end, step, none, none, none, none)

@@ -1,0 +1,110 @@
+// RUN: hipdnn-opt %s --hipdnn-write-out-caches=target=sm_90 --split-input-file | filecheck %s
+// RUN: hipdnn-opt %s --hipdnn-write-out-caches=target=gfx942 --split-input-file | filecheck %s
+// RUN: hipdnn-opt %s --hipdnn-write-out-caches --split-input-file | filecheck %s --check-prefix=HOST
+
+// A query sees the keys up to its own place, counted from the valid ones' end; the host has an engine.
+
+// CHECK-LABEL: func.func @causal
+// CHECK-NOT:     CachedAttention
+// CHECK:         %[[BEFORE:.+]] = torch.aten.sub.Tensor %arg4, %arg3
+// CHECK:         %[[FIRST:.+]] = torch.aten.view %[[BEFORE]], %{{.+}} -> !torch.vtensor<[2,1,1,1],si32>
+// CHECK:         %[[OWN:.+]] = torch.aten.add.Tensor %[[FIRST]], %{{.+}} -> !torch.vtensor<[2,1,3,1],si32>
+// CHECK:         %[[COLUMNS:.+]] = torch.aten.arange.start_step {{.+}} -> !torch.vtensor<[16],si32>
+// CHECK:         %[[SHOWN:.+]] = torch.aten.le.Tensor %[[COLUMNS]], %[[OWN]] {{.+}} -> !torch.vtensor<[2,1,3,16],i1>
+// CHECK-NOT:     torch.aten.logical_and
+// CHECK:         %[[MASK:.+]] = torch.aten.where.self %[[SHOWN]], {{.+}} -> !torch.vtensor<[2,1,3,16],f32>
+// CHECK:         %[[SCALE:.+]] = torch.constant.float 2.500000e-01
+// CHECK:         %[[SHARED:.+]] = torch.constant.bool true
+// CHECK:         torch.aten.scaled_dot_product_attention %arg0, %arg1, %arg2, %[[MASK]], %{{.+}}, %{{.+}}, %[[SCALE]], %[[SHARED]]
+// HOST-LABEL: func.func @causal
+// HOST:         CachedAttention
+!q = !torch.vtensor<[2,4,3,16],f32>
+!kv = !torch.vtensor<[2,2,16,16],f32>
+!counts = !torch.vtensor<[2],si32>
+func.func @causal(%q: !q, %k: !kv, %v: !kv, %queries: !counts, %keys: !counts) -> !q {
+  %y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %k, %v, %queries, %keys) {torch.onnx.left = -1 : si64, torch.onnx.scale = 0.0 : f32} : (!q, !kv, !kv, !counts, !counts) -> !q
+  return %y : !q
+}
+
+// -----
+
+// Of those it sees the last three.
+
+// CHECK-LABEL: func.func @window
+// CHECK:         %[[COLUMNS:.+]] = torch.aten.arange.start_step {{.+}} -> !torch.vtensor<[16],si32>
+// CHECK:         %[[NEAR:.+]] = torch.aten.le.Tensor %[[COLUMNS]], %[[OWN:.+]] :
+// CHECK:         %[[THREE:.+]] = torch.vtensor.literal(dense<3> : tensor<si32>)
+// CHECK:         %[[HIDDEN:.+]] = torch.aten.sub.Tensor %[[OWN]], %[[THREE]]
+// CHECK:         %[[FAR:.+]] = torch.aten.gt.Tensor %[[COLUMNS]], %[[HIDDEN]]
+// CHECK:         %[[SHOWN:.+]] = torch.aten.logical_and %[[NEAR]], %[[FAR]]
+// CHECK:         torch.aten.where.self %[[SHOWN]]
+// CHECK:         %[[SCALE:.+]] = torch.constant.float 5.000000e-01
+// CHECK:         %[[SHARED:.+]] = torch.constant.bool false
+// CHECK:         torch.aten.scaled_dot_product_attention {{.+}} %[[SCALE]], %[[SHARED]]
+!q = !torch.vtensor<[1,2,3,16],f16>
+!kv = !torch.vtensor<[1,2,16,16],f16>
+!counts = !torch.vtensor<[1],si32>
+func.func @window(%q: !q, %k: !kv, %v: !kv, %queries: !counts, %keys: !counts) -> !q {
+  %y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %k, %v, %queries, %keys) {torch.onnx.left = 3 : si64, torch.onnx.scale = 0.5 : f32} : (!q, !kv, !kv, !counts, !counts) -> !q
+  return %y : !q
+}
+
+// -----
+
+// Rows go where each of the batch says.
+
+// CHECK-LABEL: func.func @update
+// CHECK-NOT:     torch.aten.constant_pad_nd
+// CHECK:         %[[FIRST:.+]] = torch.aten.view %arg2, %{{.+}} -> !torch.vtensor<[2,1,1,1],si64>
+// CHECK:         %[[STEPS:.+]] = torch.aten.view %{{.+}} -> !torch.vtensor<[1,1,3,1],si64>
+// CHECK:         %[[ROWS:.+]] = torch.aten.add.Tensor %[[FIRST]], %[[STEPS]], {{.+}} -> !torch.vtensor<[2,1,3,1],si64>
+// CHECK:         %[[TWO:.+]] = torch.constant.int 2
+// CHECK:         %[[INDICES:.+]] = torch.aten.expand %[[ROWS]], {{.+}} -> !torch.vtensor<[2,4,3,8],si64>
+// CHECK:         torch.aten.scatter.src %arg0, %{{.+}}, %[[INDICES]], %arg1
+// HOST-LABEL: func.func @update
+// HOST:         CacheUpdate
+!cache = !torch.vtensor<[2,4,16,8],f32>
+!new = !torch.vtensor<[2,4,3,8],f32>
+!starts = !torch.vtensor<[2],si64>
+!places = !torch.vtensor<[16],si64>
+func.func @update(%cache: !cache, %new: !new, %start: !starts, %places: !places) -> !cache {
+  %y = torch.operator "hipdnn.onnx.CacheUpdate"(%cache, %new, %start, %places) : (!cache, !new, !starts, !places) -> !cache
+  return %y : !cache
+}
+
+// -----
+
+// A result that is longer than the cache ends in zeros; one start is for all.
+
+// CHECK-LABEL: func.func @longer
+// CHECK:         torch.aten.view %arg2, %{{.+}} -> !torch.vtensor<[1,1,1,1],si32>
+// CHECK:         %[[INDICES:.+]] = torch.aten.expand {{.+}} -> !torch.vtensor<[2,4,3,8],si32>
+// CHECK:         %[[WHOLE:.+]] = torch.aten.constant_pad_nd %arg0, {{.+}} -> !torch.vtensor<[2,4,20,8],f32>
+// CHECK:         torch.aten.scatter.src %[[WHOLE]], %{{.+}}, %[[INDICES]], %arg1
+!cache = !torch.vtensor<[2,4,16,8],f32>
+!longer = !torch.vtensor<[2,4,20,8],f32>
+!new = !torch.vtensor<[2,4,3,8],f32>
+!start = !torch.vtensor<[1],si32>
+!places = !torch.vtensor<[20],si64>
+func.func @longer(%cache: !cache, %new: !new, %start: !start, %places: !places) -> !longer {
+  %y = torch.operator "hipdnn.onnx.CacheUpdate"(%cache, %new, %start, %places) : (!cache, !new, !start, !places) -> !longer
+  return %y : !longer
+}
+
+// -----
+
+// What a row refuses stays, so that the reason is told.
+
+// CHECK-LABEL: func.func @refused
+// CHECK:         CacheUpdate
+// CHECK:         CachedAttention
+!cache = !torch.vtensor<[2,4,16,8],f64>
+!new = !torch.vtensor<[2,4,3,8],f64>
+!start = !torch.vtensor<[2],f64>
+!places = !torch.vtensor<[16],si64>
+!counts = !torch.vtensor<[2],si32>
+func.func @refused(%cache: !cache, %new: !new, %start: !start, %places: !places, %queries: !counts) -> !new {
+  %k = torch.operator "hipdnn.onnx.CacheUpdate"(%cache, %new, %start, %places) : (!cache, !new, !start, !places) -> !cache
+  %y = torch.operator "hipdnn.onnx.CachedAttention"(%new, %k, %k, %queries, %queries) : (!new, !cache, !cache, !counts, !counts) -> !new
+  return %y : !new
+}
