@@ -15,7 +15,7 @@ from ..dynamic.facts import Fact
 from ..ops.evaluate import Array
 from ..ops.strides import Dims
 from .onnx_types import BY_ONNX
-from .shape_inference import infer_shapes
+from .shape_inference import SizesContradictError, infer_shapes, node_results
 from .sizes.facts import facts_of
 from .subgraphs import subgraphs
 
@@ -23,7 +23,6 @@ logger = logging.getLogger(__name__)
 
 MAX_FOLDED_ELEMENTS = 1 << 16
 """Results larger than this stay computed: they would bloat the program more than they save."""
-_MAX_ROUNDS = 8
 _RANDOM = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"}
 )
@@ -66,7 +65,7 @@ def fold_constants(models: Sequence[onnx.ModelProto]) -> list[Folded]:
     """
     large: list[dict[str, Array]] = [{} for _ in models]
     facts: list[Fact] = []
-    for _ in range(_MAX_ROUNDS):
+    while True:
         models = [infer_shapes(model) for model in models]
         folder = _Folder(models)
         if not folder.run():
@@ -85,6 +84,11 @@ class _Folder:
         self._models = models
         values = [[*m.graph.input, *m.graph.output, *m.graph.value_info] for m in models]
         self._dims = [dict(_static_dims(found)) for found in values]
+        self._types = [
+            {value.name: value.type for value in found}
+            | {t.name: onnx.helper.make_tensor_type_proto(t.data_type, t.dims) for t in m.graph.initializer}
+            for m, found in zip(models, values, strict=True)
+        ]
         empty = [dict(_empty_arrays(found)) for found in values]
         self._empty = {name: [arrays[name] for arrays in empty] for name in empty[0] if all(name in e for e in empty)}
         initializers = [{t.name: numpy_helper.to_array(t) for t in m.graph.initializer} for m in models]
@@ -109,11 +113,36 @@ class _Folder:
             results = self._results(node)
             if results is None:
                 self._kept.append(node)
+                self._learn(node)
                 continue
             for name, arrays in zip(node.output, results, strict=False):
                 if name:
                     self._known[name] = self._folded[name] = arrays
+                    self._note(name, arrays)
         return bool(self._folded) or self._inlined
+
+    def _learn(self, node: onnx.NodeProto) -> None:
+        """Note what folded operands tell of a node's results: the nodes behind it then need no further pass."""
+        for index, (dims, types) in enumerate(zip(self._dims, self._types, strict=True)):
+            if all(name in dims for name in node.output if name):
+                continue
+            data = {
+                name: numpy_helper.from_array(np.asarray(self._known[name][index], order="C"), name)
+                for name in node.input
+                if name in self._known and self._known[name][index].size <= MAX_SIZES
+            }
+            try:
+                found = node_results(node, types, data, self._models[index].opset_import)
+            except SizesContradictError:  # said where the whole model has been seen
+                continue
+            types.update(found)
+            made = [onnx.ValueInfoProto(name=name, type=kind) for name, kind in found.items()]
+            dims.update(_static_dims(made))
+
+    def _note(self, name: str, arrays: Sequence[Array]) -> None:
+        for types, array in zip(self._types, arrays, strict=True):
+            kind = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+            types[name] = onnx.helper.make_tensor_type_proto(kind, array.shape)
 
     def _branch(self, node: onnx.NodeProto) -> onnx.GraphProto | None:
         """The branch that an If with a known condition takes."""

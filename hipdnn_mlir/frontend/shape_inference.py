@@ -13,6 +13,7 @@ from ..ops.spec import Refusal, Results, TensorType
 from ..ops.strides import Dims
 from ..ops.table import rows
 from .onnx_types import BY_ONNX
+from .subgraphs import subgraphs
 
 RESULTS: dict[tuple[str, str], Results] = {
     (HIPDNN_DOMAIN, name.removeprefix(ONNX)): row.results for name, row in rows().items() if row.results
@@ -270,6 +271,45 @@ def static_dims(value: onnx.ValueInfoProto) -> Dims | None:
     if not kind.HasField("shape") or not all(dim.HasField("dim_value") for dim in kind.shape.dim):
         return None
     return tuple(dim.dim_value for dim in kind.shape.dim)
+
+
+def node_results(
+    node: onnx.NodeProto,
+    types: Mapping[str, onnx.TypeProto],
+    data: Mapping[str, onnx.TensorProto],
+    opsets: Sequence[onnx.OperatorSetIdProto],
+) -> dict[str, onnx.TypeProto]:
+    """The types of one node's results, as far as those of its operands tell; nothing of an operator that nobody knows.
+
+    Args:
+        node: the node.
+        types: those of all values, by name.
+        data: values of its operands, where they are known.
+        opsets: the model's.
+
+    Raises:
+        SizesContradictError: it refuses the sizes of its operands.
+    """
+    if (node.domain, node.op_type) in RESULTS:
+        return own_results(node, types)
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    versions = {"" if entry.domain == "ai.onnx" else entry.domain: entry.version for entry in opsets}
+    version = versions.get(domain, versions.get("", 1))
+    if not onnx.defs.has(node.op_type, version, domain):
+        return {}
+    operands = {name: types.get(name, onnx.TypeProto()) for name in node.input if name}
+    if any(subgraphs(node)):
+        operands = {**types, **operands}  # bodies read values from outside
+    if not all(kind.WhichOneof("value") for kind in operands.values()):
+        return {}
+    schema = onnx.defs.get_schema(node.op_type, version, domain)
+    try:
+        found = onnx.shape_inference.infer_node_outputs(schema, node, operands, dict(data), opset_imports=list(opsets))
+    except onnx.shape_inference.InferenceError as error:
+        dims = {name: _type(kind.tensor_type).dims for name, kind in operands.items() if _has_rank(kind.tensor_type)}
+        shape = next((ints(data[name]) for name in node.input[1:2] if name in data), ())
+        raise SizesContradictError(node, dims, shape, str(error).removeprefix("[ShapeInferenceError] ")) from error
+    return {name: kind for name, kind in found.items() if kind.WhichOneof("value")}
 
 
 def own_results(node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto]) -> dict[str, onnx.TypeProto]:

@@ -13,7 +13,7 @@ from hipdnn_mlir_runtime.errors import Reject
 from ...ops.evaluate import Array
 from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
-from ..shape_inference import RESULTS, SizesContradictError, infer_shapes, ints, own_results
+from ..shape_inference import infer_shapes, node_results
 from ..subgraphs import subgraphs
 from .call import Call
 from .table import decomposition
@@ -63,7 +63,6 @@ class _Decomposer:
         self._model = model
         self.opset = _opset(model)
         self._imports = list(model.opset_import)
-        self._versions = {entry.domain: entry.version for entry in model.opset_import}
         self._nodes: list[onnx.NodeProto] = []
         self._types: dict[str, onnx.TypeProto] = {}
         self._constants: dict[str, onnx.TensorProto] = {}
@@ -83,7 +82,7 @@ class _Decomposer:
         result.CopyFrom(self._model)
         del result.graph.node[:]
         result.graph.node.extend(self._nodes)
-        if HIPDNN_DOMAIN not in self._versions and any(node.domain == HIPDNN_DOMAIN for node in self._nodes):
+        if all(entry.domain != HIPDNN_DOMAIN for entry in self._imports) and any(node.domain == HIPDNN_DOMAIN for node in self._nodes):
             result.opset_import.append(onnx.helper.make_opsetid(HIPDNN_DOMAIN, 1))
         used = {name for node in _all_nodes(result.graph) for name in node.input}
         result.graph.initializer.extend(self._constants[name] for name in self._pool.values() if name in used)
@@ -216,26 +215,8 @@ class _Decomposer:
         self._nodes = outer
 
     def _infer(self, node: onnx.NodeProto) -> None:
-        if (node.domain, node.op_type) in RESULTS:
-            self._types.update(own_results(node, self._types))
-            return
-        version = self._versions.get(node.domain, self.opset)
-        if not onnx.defs.has(node.op_type, version, node.domain if node.domain not in DEFAULT else ""):
-            return
-        types = {name: self._types.get(name, onnx.TypeProto()) for name in node.input if name}
-        if any(subgraphs(node)):
-            types = self._types | types  # bodies read values from outside
-        if not all(kind.WhichOneof("value") for kind in types.values()):
-            return
-        schema = onnx.defs.get_schema(node.op_type, version, node.domain if node.domain not in DEFAULT else "")
         data = {name: tensor for name in node.input if (tensor := self._small(name)) is not None}
-        try:
-            found = onnx.shape_inference.infer_node_outputs(schema, node, types, data, opset_imports=self._imports)
-        except onnx.shape_inference.InferenceError as error:
-            known = {name: dims for name in types if (dims := self.dims(name)) is not None}
-            shape = next((ints(data[name]) for name in node.input[1:2] if name in data), ())
-            raise SizesContradictError(node, known, shape, str(error).removeprefix("[ShapeInferenceError] ")) from error
-        self._types.update({name: kind for name, kind in found.items() if kind.WhichOneof("value")})
+        self._types.update(node_results(node, self._types, data, self._imports))
 
 
 def _rename(node: onnx.NodeProto, names: dict[str, str]) -> None:
