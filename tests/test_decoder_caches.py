@@ -168,3 +168,43 @@ def test_a_cache_that_keeps_a_window_alone_is_refused() -> None:
     model = cache_model(", local_window_size=3, sliding_window_cache=1")
     with pytest.raises(UnsupportedError, match="sliding_window_cache"):
         hipdnn_mlir.compile(model)
+
+
+def test_many_layers_compile_at_static_sizes() -> None:
+    layers = 12
+    caches = ", ".join(f"float[1,2,8,16] past_{index}_{name}" for index in range(layers) for name in "kv")
+    body = "".join(
+        f"""
+        k{index} = Slice(x{index}, start, end, axis)
+        a{index}, pk{index}, pv{index} = com.microsoft.GroupQueryAttention<num_heads=8, kv_num_heads=2, do_rotary=1>
+          (x{index}, k{index}, k{index}, past_{index}_k, past_{index}_v, last, total, cos, sin)
+        x{index + 1} = Add(x{index}, a{index})"""
+        for index in range(layers)
+    )
+    model = onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]>
+      g (float[1,s,128] x0, int64[1,t] mask, {caches}) => (float[1,s,128] x{layers}) {{
+        count = ReduceSum<keepdims=0>(mask, axis1)
+        before = Sub(count, one)
+        last = Cast<to=6>(before)
+        sizes = Shape(mask)
+        all = Gather(sizes, at)
+        total = Cast<to=6>(all){body}
+      }}""")
+    angles = np.outer(np.arange(32), 1 / 10 ** np.arange(8)).astype(np.float32)
+    constants = {
+        "start": np.array([0], np.int64),
+        "end": np.array([32], np.int64),
+        "axis": np.array([2], np.int64),
+        "axis1": np.array([1], np.int64),
+        "one": np.array([1], np.int64),
+        "at": np.array(1, np.int64),
+        "cos": np.cos(angles),
+        "sin": np.sin(angles),
+    }
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in constants.items())
+    rng = np.random.default_rng(0)
+    feeds = {name: rng.standard_normal((1, 2, 8, 16), np.float32) for name in (p.name for p in model.graph.input[2:])}
+    feeds |= {"x0": rng.standard_normal((1, 1, 128), np.float32), "mask": np.ones((1, 5), np.int64)}
+    (want,) = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feeds)
+    (got,) = hipdnn_mlir.compile(model, shapes={"s": 1, "t": 5}).session().run(None, feeds)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)

@@ -82,7 +82,9 @@ class _Decomposer:
         result.CopyFrom(self._model)
         del result.graph.node[:]
         result.graph.node.extend(self._nodes)
-        if all(entry.domain != HIPDNN_DOMAIN for entry in self._imports) and any(node.domain == HIPDNN_DOMAIN for node in self._nodes):
+        if all(entry.domain != HIPDNN_DOMAIN for entry in self._imports) and any(
+            node.domain == HIPDNN_DOMAIN for node in self._nodes
+        ):
             result.opset_import.append(onnx.helper.make_opsetid(HIPDNN_DOMAIN, 1))
         used = {name for node in _all_nodes(result.graph) for name in node.input}
         result.graph.initializer.extend(self._constants[name] for name in self._pool.values() if name in used)
