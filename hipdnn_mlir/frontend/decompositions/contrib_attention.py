@@ -161,23 +161,15 @@ def group_query_attention(call: Call) -> Sequence[str | None]:
     v = split_heads(call, value, kv_heads)
     window, scale = call.attr("local_window_size", -1), call.attr("scale", 0.0)
     is_plain = not (call.attr("softcap", 0.0) or call.attr("smooth_softmax", 0) == 1 or call.arg(10) or call.arg(11))
-    if is_plain and past_key and past_value and _is_buffer(call):
-        keys, values = (_updated(call, *pair, past) for pair in ((past_key, k), (past_value, v)))
-        return [merge_heads(call, _attend_cached(call, q, keys, values, scale, window)), keys, values]
     if past_key and past_value:
         k, v = (_extended(call, *pair, past) for pair in ((past_key, k), (past_value, v)))
+        if is_plain and _is_buffer(call):
+            return [merge_heads(call, _attend_cached(call, q, k, v, scale, window)), k, v]
     sees = visible(call, q, k, past, left=window - 1 if window > 0 else -1, right=0)
     biases = [additive(call, sees, q), *([call.need(10)] if call.arg(10) else [])]
     sink = call.arg(11) or (call.number(0.0, q) if call.attr("smooth_softmax", 0) == 1 else None)
     scores = Scores(scale or 1 / math.sqrt(call.size(q, 3)), call.attr("softcap", 0.0), tuple(biases), sink=sink)
     return [merge_heads(call, attend(call, q, k, v, scores)[0]), k, v]
-
-
-def _updated(call: Call, past: str, new: str, count: str) -> str:
-    """The cache [b, heads, s, d] with what is new behind `count` of the past; as long as the cache, or as all keys if they are more."""
-    total = call.reshape(call.cast(call.need(6), INT64), 1)
-    places = call.range(call.op("Max", call.length(past, 2), total))
-    return call.op("CacheUpdate", past, new, call.reshape(count, -1), places, domain=HIPDNN_DOMAIN)
 
 
 def _attend_cached(call: Call, q: str, k: str, v: str, scale: float, window: int) -> str:
@@ -211,17 +203,15 @@ def _extended(call: Call, past: str, new: str, count: str) -> str:
     The result is as long as the cache, or as what is valid then if that is more. Only in the step of one token do rows of a batch differ in
     their past.
     """
+    if _is_buffer(call):
+        total = call.reshape(call.cast(call.need(6), INT64), 1)
+        places = call.range(call.op("Max", call.length(past, 2), total))
+        return call.op("CacheUpdate", past, new, call.reshape(count, -1), places, domain=HIPDNN_DOMAIN)
     joined = call.concat(2, past, new)
-    if not _is_buffer(call):
-        if call.dims(past)[0] == 1:
-            return joined
-        places = call.unsqueeze(call.range(call.length(joined, 2)), 1)
-        return call.op("Where", call.op("Equal", places, count), call.slice(new, 2, 0, 1), joined)
-    total = call.reshape(call.cast(call.need(6), INT64), 1)
-    whole = call.slice(joined, 2, 0, call.op("Max", call.length(past, 2), total))
-    buffer = call.reshape(whole, 0, call.size(new, 1), -1, call.size(new, 3))  # onnx infers no dim of such a slice
-    rows = call.op("Add", call.unsqueeze(call.range(call.length(new, 2)), 1), count)
-    return call.op("ScatterElements", buffer, call.op("Expand", rows, call.op("Shape", new)), new, axis=2)
+    if call.dims(past)[0] == 1:
+        return joined
+    places = call.unsqueeze(call.range(call.length(joined, 2)), 1)
+    return call.op("Where", call.op("Equal", places, count), call.slice(new, 2, 0, 1), joined)
 
 
 def _at_positions(call: Call, cache: str, query: str, past: str) -> str:
