@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import onnx
 
+from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
 from .call import BOOL, INT64, Call
 from .registry import decomposes
@@ -179,3 +181,31 @@ def _padded(call: Call, mask: str, k: str) -> str:
         dtype = np.int32  # Pad of booleans is rare; the padded mask is compared instead
         return call.cast(call.op("Pad", call.cast(mask, 6), pads, call.const(dtype(0))), BOOL)
     return call.op("Pad", mask, pads, call.number(-math.inf, mask))
+
+
+@decomposes("TensorScatter")
+def tensor_scatter(call: Call) -> Sequence[str | None]:
+    """TensorScatter into a cache that is not circular: each batch has its new rows from its own position on.
+
+    Source: ONNX, TensorScatter-24.
+    """
+    cache, new, start = call.need(0), call.need(1), call.arg(2)
+    axis = call.attr("axis", -2) % call.rank(cache)
+    if call.attr("mode", "linear") != "linear" or axis == 0:
+        raise Refusal("attribute", f"mode {call.attr('mode', 'linear')} along axis {axis}")
+    dims = call.dims(cache)
+    before, behind = (_volume(part) for part in (dims[1:axis], dims[axis + 1 :]))
+    first = start or call.op(
+        "ConstantOfShape", call.length(cache, 0), value=onnx.numpy_helper.from_array(np.zeros(1, np.int64))
+    )
+    places = call.range(call.length(cache, axis))
+    flat = (call.reshape(x, 0, before, -1, behind) if len(dims) != 4 or axis != 2 else x for x in (cache, new))
+    y = call.op("CacheUpdate", *flat, first, places, domain=HIPDNN_DOMAIN)
+    return [y if len(dims) == 4 and axis == 2 else call.op("Reshape", y, call.op("Shape", cache))]
+
+
+def _volume(dims: Sequence[int | None]) -> int:
+    """Elements of a part of a tensor; refuses open sizes."""
+    if None in dims:
+        raise Refusal("dynamic-shape", "sizes beside a cache's rows are not known at compile time")
+    return math.prod(size for size in dims if size is not None)
