@@ -2,7 +2,9 @@
 #include "kernels_blocks.h"
 
 #if defined(__x86_64__)
+#ifndef HIPDNN_MLIR_SANITIZED
 #pragma GCC optimize("O3")
+#endif
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 12 finds that in its own header
 #pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx512vnni,avx2,fma,prefer-vector-width=512")
 #include <immintrin.h>
