@@ -236,6 +236,18 @@ def _scatter_elements(draw: Draw, op: str) -> Call:
     return Call(op, [x, indices, updates], attributes, opset=opset, loose=4.0)
 
 
+@operator("TensorScatter")
+def _tensor_scatter(draw: Draw, op: str) -> Call:
+    """Into a cache that is not circular."""
+    dims = list(dims_of(draw, 3, 5, limit=600))
+    axis = draw(st.integers(1, len(dims) - 1))
+    new = [draw(st.integers(1, size)) if place == axis else size for place, size in enumerate(dims)]
+    starts = generator(draw).integers(0, dims[axis] - new[axis] + 1, dims[0])
+    dtype = one_of(draw, *FLOATS)
+    cache, update = (array_of(draw, dtype, d) for d in (tuple(dims), tuple(new)))
+    return Call(op, [cache, update, *([starts] if draw(st.booleans()) else [])], {"axis": axis - len(dims)}, opset=24)
+
+
 @operator("ScatterND")
 def _scatter_nd(draw: Draw, op: str) -> Call:
     reduction = one_of(draw, "none", "add", "mul", "max", "min")

@@ -183,3 +183,14 @@ def _nbits(draw: Draw, op: str) -> Call:
     bias = [None, array_of(draw, F32, (n,))] if draw(st.booleans()) else []
     attributes = {"bits": bits, "block_size": block, "K": k, "N": n, "accuracy_level": one_of(draw, 0, 1)}
     return Call(op, [x, *weights, *zeros, *bias], attributes, domain=CONTRIB, loose=64.0)
+
+
+@operator("GatherBlockQuantized", domain=CONTRIB)
+def _gather_block_quantized(draw: Draw, op: str) -> Call:
+    bits, block, blocks = one_of(draw, 4, 8), one_of(draw, 16, 32, 128), one_of(draw, 2, 4)
+    rows = draw(st.integers(1, 20))
+    table = Known(_integers(draw, np.uint8, (rows, blocks * block * bits // 8)))
+    indices = generator(draw).integers(0, rows, dims_of(draw, 0, 3, limit=20))
+    zeros = [Known(_integers(draw, np.uint8, (rows, blocks * bits // 8)))] if draw(st.booleans()) else []
+    attributes = {"bits": bits, "block_size": block, "gather_axis": 0, "quantize_axis": 1}
+    return Call(op, [table, indices, Known(_scale(draw, (rows, blocks))), *zeros], attributes, domain=CONTRIB)
