@@ -1,4 +1,4 @@
-"""What the compiler adds to the command ``hipdnn-mlir``: compile, explain and verify, and ``run`` of models."""
+"""What the compiler adds to the command ``hipdnn-mlir``: compile, explain, verify and generate, and ``run`` of models."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from hipdnn_mlir_runtime.session.recovery import recovered
 from ..service.child import perform_in_child
 from ..service.request import Request
 from ..service.server import perform_here
+from .generation import generate
 
 if TYPE_CHECKING:
     from .bisection import Bisection
@@ -253,6 +254,8 @@ def _model_path(path: Path) -> Path:
 
 
 _MODEL = Argument("model", "ONNX or .pt2 file, or a folder that holds one.", ("*.onnx", "*.pt2"), _model_path)
-commands = tuple(
-    Command(name, run, (_MODEL,)) for name, run in (("compile", compile_), ("explain", explain), ("verify", verify))
+_FOLDER = Argument("model", "Folder made by onnxruntime-genai's model builder.")
+commands = (
+    *(Command(name, run, (_MODEL,)) for name, run in (("compile", compile_), ("explain", explain), ("verify", verify))),
+    Command("generate", generate, (_FOLDER,)),
 )

@@ -18,7 +18,7 @@ from typing import Any
 
 from .errors import ModelError
 
-_ABSENT: dict[str, Any] = {"flag": False, "text": "", "list": (), "paths": (), "map": (), "sizes": ()}
+_ABSENT: dict[str, Any] = {"flag": False, "text": "", "list": (), "paths": (), "texts": (), "map": (), "sizes": ()}
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class Option:
     Attributes:
         name: As a keyword, and as the provider's key.
         type: ``flag``, ``integer``, ``number``, ``text``, ``choice``, ``path``, ``output`` (a file that is written), ``folder`` (a path,
-            True or False), ``list``, ``paths``, ``map`` (name to value) or ``sizes`` (name to sizes).
+            True or False), ``list``, ``texts`` (a list, with commas as they are), ``paths``, ``map`` (name to value) or ``sizes`` (name to
+            sizes).
         help: What it does, in one or two sentences.
         default: Its value where it is not given; None where that depends on something else.
         least: Least value of an integer.
@@ -53,7 +54,7 @@ class Option:
     @property
     def is_repeated(self) -> bool:
         """Whether a command line may give it several times, a value each."""
-        return self.type in ("list", "paths", "map", "sizes")
+        return self.type in ("list", "texts", "paths", "map", "sizes")
 
     @property
     def expected(self) -> str:

@@ -1,4 +1,4 @@
-"""The command ``hipdnn-mlir``: run, inspect and devices; compile, explain and verify where the compiler is installed.
+"""The command ``hipdnn-mlir``: run, inspect and devices; compile, explain, verify and generate where the compiler is installed.
 
 Results go to standard output, progress and errors to standard error. Exit codes: 0 done, 1 outputs differ from the
 reference, 2 the user's error, 3 a defect of the compiler.
@@ -269,24 +269,26 @@ def _fail(message: str, exit_code: int) -> int:
     return exit_code
 
 
-def _with_flag(text: str) -> str:
+def _with_flag(text: str, command: str) -> str:
     """Return an error's text with an option's flag for its name in Python, where the text begins with that."""
     name, colon, rest = text.partition(": ")
-    row = options_of("session").get(name)
+    row = (options_of("session") | options_of(command)).get(name)
     return text if row is None else f"{row.flags[0]}{colon}{rest}"
 
 
 def call(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code; every failure is one line on standard error, never a traceback."""
+    name = ""
     try:
         command, given = parse(all_commands(), arguments)
+        name = command.name
         level = logging.DEBUG if given.verbose else logging.ERROR if given.quiet else logging.WARNING
         logging.basicConfig(level=level, format="%(message)s", stream=sys.stderr)
         return command.run(given)
     except SystemExit as ended:  # help and the version
         return int(ended.code or 0)
     except HipdnnMlirError as error:
-        return _fail(_with_flag(str(error)), error.exit_code)
+        return _fail(_with_flag(str(error), name), error.exit_code)
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
     except BrokenPipeError:

@@ -1,0 +1,218 @@
+"""What a folder of onnxruntime-genai's model builder says of its model: `genai_config.json`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hipdnn_mlir_runtime.errors import ModelError
+
+FILE = "genai_config.json"
+SUPPORTED = "a decoder alone, with GroupQueryAttention and a cache of keys and values for each layer"
+"""What can be generated with, for messages."""
+
+_INPUTS = frozenset({"input_ids", "attention_mask", "position_ids", "past_key_names", "past_value_names"})
+_OUTPUTS = frozenset({"logits", "present_key_names", "present_value_names"})
+_OTHER_PARTS = ("encoder", "vision", "speech", "embedding")
+_NEUTRAL = {"num_beams": 1, "num_return_sequences": 1, "no_repeat_ngram_size": 0, "min_length": 0}
+"""Settings of a search that are not supported -> the value that changes nothing."""
+
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "a text": (str,),
+    "an object": (dict,),
+    "a number": (int, float),
+    "a whole number": (int,),
+    "true or false": (bool,),
+}
+
+
+@dataclass(frozen=True)
+class Search:
+    """How the folder wants tokens to be chosen where the caller does not say.
+
+    Attributes:
+        do_sample: whether to draw them; else the most likely one is taken.
+        temperature: divides logits.
+        top_k: number of most likely tokens that are drawn from; 0 for all.
+        top_p: probability that the tokens drawn from have together.
+        repetition_penalty: lowers logits of tokens that are there already; 1 does not.
+    """
+
+    do_sample: bool = False
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    repetition_penalty: float = 1.0
+
+
+@dataclass(frozen=True)
+class DecoderConfig:
+    """The decoder of a folder.
+
+    Attributes:
+        folder: the folder.
+        model: its ONNX file.
+        context_length: tokens that the model was made for.
+        vocab_size: number of tokens that there are.
+        head_size: of keys and values.
+        stop_tokens: tokens that end a text.
+        input_ids: name of the input of tokens.
+        attention_mask: name of the input that says which tokens are valid.
+        position_ids: name of the input of positions; None where the model has none.
+        logits: name of the output.
+        caches: names of each cache as input and as output.
+        search: how tokens are chosen by default.
+    """
+
+    folder: Path
+    model: Path
+    context_length: int
+    vocab_size: int
+    head_size: int
+    stop_tokens: frozenset[int]
+    input_ids: str
+    attention_mask: str
+    position_ids: str | None
+    logits: str
+    caches: tuple[tuple[str, str], ...]
+    search: Search
+
+
+def read_config(folder: Path) -> DecoderConfig:
+    """Read a folder's configuration.
+
+    Raises:
+        ModelError: it is not there, is broken, names a file that is not there, or is of a model or a search that is not supported.
+    """
+    path = folder / FILE
+    if not path.is_file():
+        hint = "make one with python -m onnxruntime_genai.models.builder"
+        raise ModelError(f"no {FILE}", where=str(folder), expected="a folder made by the model builder", hint=hint)
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ModelError(f"not JSON: {error}", where=str(path)) from error
+    root = _Object(data, str(path))
+    model = root.object("model")
+    parts = [part for part in _OTHER_PARTS if part in model]
+    if parts:
+        got = f"type {model.get('type', 'a text', 'unknown')!r} with {', '.join(parts)}"
+        raise ModelError("the model has parts beside its decoder", where=str(path), expected=SUPPORTED, got=got)
+    decoder = model.object("decoder")
+    file = folder / decoder.get("filename", "a text")
+    if not file.is_file():
+        raise ModelError(f"no such file: {file.name}", where=f"{path}: model.decoder.filename", hint="export it again")
+    inputs, outputs = decoder.object("inputs"), decoder.object("outputs")
+    for names, known in ((inputs, _INPUTS), (outputs, _OUTPUTS)):
+        unknown = sorted(set(names) - known)
+        if unknown:
+            raise ModelError("unknown names", where=names.where, expected=SUPPORTED, got=", ".join(unknown))
+    layers = decoder.positive("num_hidden_layers")
+    return DecoderConfig(
+        folder,
+        file,
+        context_length=model.positive("context_length"),
+        vocab_size=model.positive("vocab_size"),
+        head_size=decoder.positive("head_size"),
+        stop_tokens=frozenset(model.numbers("eos_token_id")),
+        input_ids=inputs.get("input_ids", "a text"),
+        attention_mask=inputs.get("attention_mask", "a text"),
+        position_ids=inputs.get("position_ids", "a text", "") or None,
+        logits=outputs.get("logits", "a text"),
+        caches=tuple(
+            (past.numbered(layer), present.numbered(layer))
+            for past, present in (
+                (_Pattern(inputs, f"past_{kind}_names"), _Pattern(outputs, f"present_{kind}_names"))
+                for kind in ("key", "value")
+            )
+            for layer in range(layers)
+        ),
+        search=_search(root.object("search")),
+    )
+
+
+def _search(search: _Object) -> Search:
+    """Return what is said of the search; refuse what is not supported."""
+    for name, neutral in _NEUTRAL.items():
+        value = search.get(name, "a number", neutral)
+        if value != neutral:
+            expected, hint = f"{neutral}: greedy search and sampling are supported", f"set it to {neutral}"
+            raise ModelError(
+                "not supported", where=f"{search.where}.{name}", expected=expected, got=str(value), hint=hint
+            )
+    if not search.get("past_present_share_buffer", "true or false", default=False):
+        hint = "export the model for cpu (fp32, int4) or cuda (fp16, bf16)"
+        where = f"{search.where}.past_present_share_buffer"
+        raise ModelError("caches that cannot be updated in place", where=where, expected=SUPPORTED, hint=hint)
+    return Search(
+        do_sample=search.get("do_sample", "true or false", default=False),
+        **{
+            name: search.get(name, "a whole number" if name == "top_k" else "a number", getattr(Search, name))
+            for name in ("temperature", "top_k", "top_p", "repetition_penalty")
+        },
+    )
+
+
+class _Object(dict[str, Any]):
+    """An object of the file, read with errors that say where it is wrong."""
+
+    def __init__(self, data: Any, where: str, path: str = "") -> None:
+        self._file, self._path = where, path
+        if not isinstance(data, dict):
+            raise ModelError("wrong value", where=self.where, expected="an object", got=repr(data))
+        super().__init__(data)
+
+    @property
+    def where(self) -> str:
+        """The file and the path in it."""
+        return f"{self._file}: {self._path}" if self._path else self._file
+
+    def _at(self, name: str) -> str:
+        return f"{self._path}.{name}" if self._path else name
+
+    def get(self, name: str, kind: str, default: Any = None) -> Any:  # type: ignore[override]
+        """Return a value of a kind in `_KINDS`; without a default it has to be there."""
+        value = super().get(name, default)
+        if value is None and name in self:
+            value = default
+        if not isinstance(value, _KINDS[kind]) or (isinstance(value, bool) and kind != "true or false"):
+            got = repr(value) if name in self else "nothing"
+            raise ModelError("wrong value", where=f"{self._file}: {self._at(name)}", expected=kind, got=got)
+        return value
+
+    def object(self, name: str) -> _Object:
+        """Return an object in this one."""
+        return _Object(self.get(name, "an object"), self._file, self._at(name))
+
+    def positive(self, name: str) -> int:
+        """Return a whole number from 1."""
+        value: int = self.get(name, "a whole number")
+        if value < 1:
+            where = f"{self._file}: {self._at(name)}"
+            raise ModelError("wrong value", where=where, expected="a whole number from 1", got=str(value))
+        return value
+
+    def numbers(self, name: str) -> list[int]:
+        """Return a whole number or a list of them as a list; none where it is not there."""
+        value = super().get(name)
+        found = [] if value is None else value if isinstance(value, list) else [value]
+        if not all(isinstance(one, int) and not isinstance(one, bool) for one in found):
+            expected = "a whole number, or a list of them"
+            raise ModelError("wrong value", where=f"{self._file}: {self._at(name)}", expected=expected, got=repr(value))
+        return found
+
+
+class _Pattern:
+    """Names of one thing of each layer, such as `present.%d.key`."""
+
+    def __init__(self, names: _Object, name: str) -> None:
+        self._text: str = names.get(name, "a text")
+        if self._text.count("%d") != 1:
+            where = f"{names.where}.{name}"
+            raise ModelError("wrong value", where=where, expected="a name with %d for the layer", got=repr(self._text))
+
+    def numbered(self, layer: int) -> str:
+        return self._text.replace("%d", str(layer))

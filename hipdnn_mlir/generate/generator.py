@@ -1,0 +1,167 @@
+"""Texts from a folder of onnxruntime-genai's model builder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self, Unpack
+
+from hipdnn_mlir_runtime.errors import ModelError
+from hipdnn_mlir_runtime.precision import UNCHANGED, Precision
+from hipdnn_mlir_runtime.session.options import SessionOptions
+from hipdnn_mlir_runtime.session.session import Session
+from hipdnn_mlir_runtime.session.source import Source
+
+from ..targets.table import TargetName
+from .config import read_config
+from .decoder import Decoder, length_of
+from .model_file import ModelFile
+from .sequences import Finish, GenerationOptions, Prompt, Sequences, Token, listed
+from .tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A text that was generated behind a prompt.
+
+    Attributes:
+        prompt_tokens: number of tokens of the prompt.
+        tokens: what was generated, a stop token included.
+        text: the same as a text; empty without a tokenizer.
+        finish_reason: `stop` or `length`, as of a `Token`.
+    """
+
+    prompt_tokens: int
+    tokens: tuple[int, ...]
+    text: str
+    finish_reason: Finish
+
+
+class TextGenerator:
+    """A decoder and its tokenizer, ready to generate. Several threads may use it, each with `Sequences` of its own.
+
+    Attributes:
+        config: what the folder says.
+        max_length: most tokens of a text, with its prompt.
+
+    Args:
+        folder: made by onnxruntime-genai's model builder.
+        program: the model as it was compiled before: a ``.hipdnn`` file, or what ``hipdnn_mlir.compile`` returned. Without one it is
+            compiled now, as the next three say.
+        target: what to compile for.
+        precision: what to compile in.
+        batch_size: how many texts a program for a GPU generates at once. On the CPU that is open, and this has no effect.
+        max_length: length of the caches; by default 2048, or the context length if that is less.
+        options: of the session.
+
+    Raises:
+        ModelError: the folder is not one of a decoder that is supported, or a value does not fit.
+        UnsupportedError: the model has operators that the target does not run.
+        HipdnnMlirError: as for `hipdnn_mlir.compile` and `hipdnn_mlir.load`.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        program: Source | None = None,
+        target: TargetName = "host",
+        precision: Precision = UNCHANGED,
+        batch_size: int = 1,
+        max_length: int | None = None,
+        **options: Unpack[SessionOptions],
+    ) -> None:
+        self.config = read_config(Path(folder))
+        self._missing: ModelError | None = None
+        self._tokenizer: Tokenizer | None = None
+        try:
+            self._tokenizer = Tokenizer(self.config.folder)
+        except ModelError as error:
+            self._missing = error
+        length = length_of(self.config, max_length)
+        file = ModelFile(self.config)
+        if program is None:
+            from ..compiler.compile import compile as compile_model  # MLIR is not loaded for a program that is there
+
+            shapes, buckets = file.sizes(target, batch_size, length)
+            program = compile_model(
+                self.config.model, target=target, precision=precision, shapes=shapes, buckets=buckets
+            )
+        self._session = Session(program, **options)
+        self._decoder = Decoder(self._session, self.config, length, file.mask_lengths())
+        self.max_length = self._decoder.max_length
+
+    def __enter__(self) -> Self:
+        """Return the generator; the end of the block closes it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the program's memory back; nothing can be generated any more."""
+        self._session.close()
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer; raises ModelError where it cannot be used."""
+        if self._tokenizer is None:
+            raise self._missing or ModelError("no tokenizer")
+        return self._tokenizer
+
+    def load_buckets(self) -> None:
+        """Load the program for all its sizes, where these are buckets, so that what a library refuses is known before a text begins."""
+        if self._session.symbols and set(self._session.symbols) == set(self._session.buckets):
+            self._session.prewarm()
+
+    def start(self, batch_size: int = 1) -> Sequences:
+        """Return texts without tokens, to be continued and rewound, with caches of their own.
+
+        Args:
+            batch_size: how many texts.
+
+        Raises:
+            ModelError: the program is for fewer.
+        """
+        if batch_size < 1:
+            expected, got = "a whole number from 1", str(batch_size)
+            raise ModelError("bad value", where="batch_size", expected=expected, got=got)
+        return Sequences(self._decoder, self._tokenizer, self._missing, batch_size)
+
+    def stream(self, prompts: Prompt | Sequence[Prompt], **options: Unpack[GenerationOptions]) -> Iterator[Token]:
+        """Generate behind a prompt, or behind several side by side, and give each token as it comes.
+
+        Args:
+            prompts: a text or its tokens, or several.
+            options: the keywords of `GenerationOptions`.
+
+        Raises:
+            ModelError: as for `Sequences.append` and `Sequences.stream`.
+            DeviceError: a call into the device library failed.
+        """
+        return self._begin(prompts).stream(**options)
+
+    def generate(self, prompts: Prompt | Sequence[Prompt], **options: Unpack[GenerationOptions]) -> list[Completion]:
+        """Generate behind a prompt or several, and return a completion for each; arguments and errors as for `stream`."""
+        sequences = self._begin(prompts)
+        lengths = [len(tokens) for tokens in sequences.tokens]
+        made: list[list[Token]] = [[] for _ in lengths]
+        for token in sequences.stream(**options):
+            made[token.row].append(token)
+        return [completion(length, tokens) for length, tokens in zip(lengths, made, strict=True)]
+
+    def _begin(self, prompts: Prompt | Sequence[Prompt]) -> Sequences:
+        given = listed(prompts)
+        if not given:
+            raise ModelError("no prompt", where="prompts", expected="a text, tokens, or a list of these")
+        sequences = self.start(len(given))
+        sequences.append(given)
+        return sequences
+
+
+def completion(prompt_tokens: int, tokens: Sequence[Token]) -> Completion:
+    """What the tokens of one text come to; without any there was no room for one."""
+    reason = tokens[-1].finish_reason if tokens else None
+    text = "".join(token.text for token in tokens)
+    return Completion(prompt_tokens, tuple(token.id for token in tokens), text, reason or "length")

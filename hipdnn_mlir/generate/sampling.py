@@ -1,0 +1,156 @@
+"""How the next token is chosen from logits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from hipdnn_mlir_runtime.errors import ModelError
+
+from .config import Search
+
+Logits = npt.NDArray[np.floating[Any]]
+
+
+class SamplingOptions(TypedDict, total=False):
+    """How tokens are chosen. Greedily, unless one of the first four is given or the folder's `do_sample` is true."""
+
+    temperature: float | None
+    """Divides the logits, before all else: above 1 unlikely tokens become likelier. 0 takes the most likely token."""
+    top_k: int | None
+    """Draw from so many most likely tokens; 0 for all."""
+    top_p: float | None
+    """Of these, draw from the fewest most likely ones that have this probability together; 1 for all."""
+    seed: int | None
+    """The same seed draws the same tokens."""
+    repetition_penalty: float | None
+    """Positive logits of tokens that are there already are divided by it, negative ones multiplied."""
+
+
+_SAMPLED = ("temperature", "top_k", "top_p", "seed")
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the next token is chosen; attributes as for `SamplingOptions`.
+
+    Raises:
+        ModelError: a value is out of range.
+    """
+
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int | None = None
+    repetition_penalty: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check("temperature", self.temperature, "a number from 0", lambda x: 0 <= x < math.inf)
+        _check("top_k", self.top_k, "a whole number from 0", lambda x: isinstance(x, int) and x >= 0)
+        _check("top_p", self.top_p, "a number above 0, up to 1", lambda x: 0 < x <= 1)
+        _check("seed", self.seed or 0, "a whole number from 0", lambda x: isinstance(x, int) and x >= 0)
+        _check("repetition_penalty", self.repetition_penalty, "a number above 0", lambda x: 0 < x < math.inf)
+
+    @classmethod
+    def of(cls, search: Search, **options: Unpack[SamplingOptions]) -> Sampling:
+        """What a caller's options and the folder's search come to: what the caller does not say is as the folder has it.
+
+        Raises:
+            TypeError: there is no such option.
+            ModelError: a value is out of range, or has no effect.
+        """
+        unknown = sorted(set(options) - set(SamplingOptions.__annotations__))
+        if unknown:
+            raise TypeError(
+                f"unknown option {unknown[0]!r}: expected one of {', '.join(SamplingOptions.__annotations__)}"
+            )
+        given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+        sampled = [name for name in _SAMPLED if name in given]
+        penalty = given.get("repetition_penalty", search.repetition_penalty)
+        if given.get("temperature") == 0:
+            idle = [name for name in sampled if name != "temperature"]
+            if idle:
+                message = "no effect, since temperature 0 takes the most likely token"
+                raise ModelError(message, where=idle[0], hint="leave one of them out")
+            return cls(repetition_penalty=penalty)
+        if not sampled and not search.do_sample:
+            return cls(repetition_penalty=penalty)
+        folder = cls(search.temperature, search.top_k, search.top_p, repetition_penalty=search.repetition_penalty)
+        return replace(folder, **given)
+
+    @property
+    def is_greedy(self) -> bool:
+        """Whether the most likely token is taken."""
+        return self.temperature == 0
+
+    def random(self, row: int) -> np.random.Generator:
+        """Random numbers of one text: those of a row do not depend on other rows."""
+        return np.random.default_rng(None if self.seed is None else (self.seed, row))
+
+    def choose(self, logits: Logits, seen: Sequence[int], random: np.random.Generator) -> int:
+        """The next token.
+
+        Args:
+            logits: [vocabulary].
+            seen: tokens that are there already.
+            random: where numbers are drawn from.
+
+        Raises:
+            ModelError: a logit is not a number.
+        """
+        if self.is_greedy:
+            return int(self._penalized(logits, seen).argmax())
+        tokens, probabilities = self.distribution(logits, seen)
+        sums = probabilities.cumsum()
+        index = int(sums.searchsorted(random.random() * sums[-1], side="right"))
+        return int(tokens[min(index, len(tokens) - 1)])
+
+    def distribution(
+        self, logits: Logits, seen: Sequence[int] = ()
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """The tokens that are drawn from, and the probability of each; arguments and errors as for `choose`."""
+        scores = self._penalized(logits, seen).astype(np.float64) / self.temperature
+        tokens = _largest(scores, self.top_k) if 0 < self.top_k < len(scores) else np.arange(len(scores))
+        chances = np.exp(scores[tokens] - scores.max())
+        chances /= chances.sum()
+        if self.top_p < 1:
+            # Tokens below this have less than 1 - top_p together: the rest need not be sorted.
+            tokens, chances = _where(chances >= (1 - self.top_p) / len(chances), tokens, chances)
+            order = np.argsort(-chances, kind="stable")
+            count = int(chances[order].cumsum().searchsorted(self.top_p)) + 1
+            tokens, chances = _where(order[:count], tokens, chances)
+        return tokens, chances / chances.sum()
+
+    def _penalized(self, logits: Logits, seen: Sequence[int]) -> Logits:
+        if not np.isfinite(logits.max()):  # a NaN is the maximum
+            hint = "look for overflow, with hipdnn-mlir verify or another precision"
+            raise ModelError("the model gave logits that are not finite", hint=hint)
+        if self.repetition_penalty == 1 or not seen:
+            return logits
+        made, tokens = logits.copy(), np.array(seen)
+        scores = made[tokens]
+        made[tokens] = np.where(scores > 0, scores / self.repetition_penalty, scores * self.repetition_penalty)
+        return made
+
+
+def _largest(scores: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.int64]:
+    """The tokens with the largest scores; of equal ones the first, as argmax has it."""
+    least = np.partition(scores, -count)[-count]
+    found = np.flatnonzero(scores >= least)
+    return found[np.argsort(-scores[found], kind="stable")[:count]]
+
+
+def _where(
+    which: npt.NDArray[Any], tokens: npt.NDArray[np.int64], chances: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    return tokens[which], chances[which]
+
+
+def _check(name: str, value: Any, expected: str, is_valid: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not is_valid(value):
+        raise ModelError("bad value", where=name, expected=expected, got=repr(value))

@@ -1,0 +1,265 @@
+"""Texts that are generated side by side: their tokens, and the caches of what the decoder has seen of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from hipdnn_mlir_runtime.errors import ModelError
+
+from .decoder import Decoder
+from .sampling import Sampling, SamplingOptions
+from .tokenizer import TextStream, Tokenizer
+
+Prompt = str | Sequence[int]
+"""A text, or its tokens."""
+Finish = Literal["stop", "length"]
+
+
+class GenerationOptions(SamplingOptions, total=False):
+    """What is generated."""
+
+    max_new_tokens: int | None
+    """Most tokens of each text. By default as many as there is room for."""
+    stop_tokens: Collection[int] | None
+    """Tokens that end a text. By default those of the folder."""
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token that was generated.
+
+    Attributes:
+        row: number of the text that it continues.
+        id: its number in the vocabulary.
+        text: what it adds to the text. Empty as long as it completes no character, and without a tokenizer.
+        finish_reason: set where it is the last one of its text: `stop` for a stop token, which has no text of its own, `length` where no
+            more were asked for or there is room for none.
+    """
+
+    row: int
+    id: int
+    text: str
+    finish_reason: Finish | None = None
+
+
+@dataclass(frozen=True)
+class _Window:
+    """The arrays of one run."""
+
+    tokens: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int64]
+    logits: npt.NDArray[Any]
+    run: Callable[[], None]
+
+
+class Sequences:
+    """One text or several side by side, which can be continued and rewound. For one thread at a time.
+
+    The tokens are what counts: the decoder runs on those that its caches do not have yet when the next token is asked for. So an error in
+    a run changes nothing, and the same call can be tried again.
+
+    Args:
+        decoder: the program.
+        tokenizer: for prompts that are texts, and texts of tokens; None where there is none.
+        missing: what is raised for a prompt that is a text if there is no tokenizer.
+        count: number of texts.
+
+    Raises:
+        ModelError: the program is for fewer texts.
+    """
+
+    def __init__(self, decoder: Decoder, tokenizer: Tokenizer | None, missing: ModelError | None, count: int) -> None:
+        self._decoder, self._tokenizer, self._missing = decoder, tokenizer, missing
+        self._tokens: list[list[int]] = [[] for _ in range(count)]
+        self._cached = [0] * count
+        rows = decoder.rows(count)
+        self._caches = decoder.caches(rows)
+        self._mask = np.zeros((rows, decoder.mask_length(1)), np.int64)
+        self._step: _Window | None = None
+
+    @property
+    def tokens(self) -> list[list[int]]:
+        """The tokens of each text."""
+        return [list(tokens) for tokens in self._tokens]
+
+    def append(self, prompts: Prompt | Sequence[Prompt]) -> None:
+        """Put prompts behind the texts; nothing runs yet.
+
+        Args:
+            prompts: one for each text, which may be empty; for a single text also its prompt alone.
+
+        Raises:
+            ModelError: their number is wrong, a token is unknown, a text has no room for its prompt, or there is no tokenizer. No text
+                has changed then.
+        """
+        new = [self.encoded(prompt) for prompt in listed(prompts)]
+        if len(new) != len(self._tokens):
+            raise ModelError("wrong number of prompts", expected=str(len(self._tokens)), got=str(len(new)))
+        limit = self._decoder.max_length
+        for old, tokens in zip(self._tokens, new, strict=True):
+            if len(old) + len(tokens) > limit:
+                before = f" behind {len(old)}" if old else ""
+                message = f"the prompt is too long: {len(tokens)} tokens{before}"
+                context = self._decoder.config.context_length
+                hint = "shorten it" if limit == context else f"shorten it, or raise max_length (up to {context})"
+                raise ModelError(message, expected=f"at most {limit - len(old)}", hint=hint)
+        for row, tokens in enumerate(new):
+            self._tokens[row] += tokens
+
+    def encoded(self, prompt: Prompt) -> list[int]:
+        """The tokens of a prompt; errors as for `append`."""
+        if isinstance(prompt, str):
+            if self._tokenizer is None:
+                raise self._missing or ModelError("no tokenizer")
+            prompt = self._tokenizer.encode(prompt)
+        size = self._decoder.config.vocab_size
+        for token in prompt:
+            if isinstance(token, bool) or not isinstance(token, (int, np.integer)) or not 0 <= token < size:
+                raise ModelError("no such token", expected=f"numbers from 0 to {size - 1}", got=repr(token))
+        return [int(token) for token in prompt]
+
+    def rewind_to(self, lengths: int | Sequence[int]) -> None:
+        """Forget the last tokens.
+
+        Args:
+            lengths: how many tokens stay: of all texts, or one number for each.
+
+        Raises:
+            ModelError: a text does not have as many.
+        """
+        wanted = [lengths] * len(self._tokens) if isinstance(lengths, int) else [*lengths]
+        have = [len(tokens) for tokens in self._tokens]
+        if len(wanted) != len(have) or any(not 0 <= new <= old for new, old in zip(wanted, have, strict=True)):
+            raise ModelError("cannot rewind", expected=f"lengths up to {have}", got=str(lengths))
+        for row, length in enumerate(wanted):
+            del self._tokens[row][length:]
+            self._cached[row] = min(self._cached[row], length)
+
+    def logits(self) -> npt.NDArray[np.float32]:
+        """Run the decoder on what is new, and return the logits for the next token of each text, [texts, vocabulary].
+
+        Raises:
+            ModelError: a text is empty.
+            DeviceError: a call into the device library failed.
+        """
+        if not all(self._tokens):
+            raise ModelError(
+                "an empty prompt", expected="at least one token", hint="begin with the model's first token"
+            )
+        self._choose_mask(max(map(len, self._tokens)))
+        while True:
+            pending = max(len(tokens) - cached for tokens, cached in zip(self._tokens, self._cached, strict=True))
+            size = self._decoder.window(max(pending, 1))
+            ends = [min(len(tokens), old + size) for tokens, old in zip(self._tokens, self._cached, strict=True)]
+            found = self._run(size, ends)
+            self._cached = ends
+            if pending <= size:
+                return found
+
+    def _choose_mask(self, longest: int) -> None:
+        length = self._decoder.mask_length(longest)
+        if length != self._mask.shape[1]:
+            self._mask = np.zeros((len(self._mask), length), np.int64)
+            self._step = None
+            self._cached = [0] * len(self._cached)
+
+    def _run(self, size: int, ends: Sequence[int]) -> npt.NDArray[np.float32]:
+        """Run on the last tokens of each text up to its end, and return the logits behind it.
+
+        Rows differ in what is new. A row with less of it than others takes tokens again that are in its cache, which computes the same
+        keys and values; one that is shorter as a whole is padded on the right, where the mask says that nothing is.
+        """
+        window = self._window(size)
+        lengths = np.ones(len(self._mask), np.int64)
+        lengths[: len(ends)] = ends
+        np.less(np.arange(self._mask.shape[1]), lengths[:, None], out=self._mask, casting="unsafe")
+        starts = np.maximum(lengths - size, 0)
+        np.add(starts[:, None], np.arange(size), out=window.positions)
+        for row, (tokens, end) in enumerate(zip(self._tokens, ends, strict=True)):
+            taken = tokens[starts[row] : end]
+            window.tokens[row, : len(taken)] = taken
+        window.run()
+        last = (lengths - starts)[: len(ends)] - 1
+        return window.logits[np.arange(len(ends)), last].astype(np.float32)
+
+    def _window(self, size: int) -> _Window:
+        """The arrays of a run of so many tokens; those of the step of one token are kept, and bound once."""
+        if size == 1 and self._step is not None:
+            return self._step
+        rows = len(self._mask)
+        tokens, positions = np.zeros((rows, size), np.int64), np.zeros((rows, size), np.int64)
+        logits = self._decoder.logits(rows, size)
+        run = self._decoder.bind(tokens, self._mask, positions, logits, self._caches)
+        made = _Window(tokens, positions, logits, run)
+        if size == 1:
+            self._step = made
+        return made
+
+    def stream(
+        self,
+        *,
+        max_new_tokens: int | None = None,
+        stop_tokens: Collection[int] | None = None,
+        **options: Unpack[SamplingOptions],
+    ) -> Iterator[Token]:
+        """Generate, and give each token as it comes. Texts end one by one; a token is a part of its text before it is given.
+
+        Args:
+            max_new_tokens: as of `GenerationOptions`.
+            stop_tokens: as of `GenerationOptions`.
+            options: the keywords of `SamplingOptions`.
+
+        Raises:
+            ModelError: an option is out of range or has no effect, a text has no room for as many tokens, or is empty.
+            DeviceError: a call into the device library failed.
+        """
+        sampling = Sampling.of(self._decoder.config.search, **options)
+        if max_new_tokens is not None:
+            self._check_room(max_new_tokens)
+        stops = self._decoder.config.stop_tokens if stop_tokens is None else frozenset(stop_tokens)
+        return self._stream(sampling, max_new_tokens, stops)
+
+    def _check_room(self, max_new_tokens: int) -> None:
+        longest, limit = max(map(len, self._tokens)), self._decoder.max_length
+        if max_new_tokens < 1:
+            expected = "a whole number from 1"
+            raise ModelError("bad value", where="max_new_tokens", expected=expected, got=str(max_new_tokens))
+        if longest + max_new_tokens > limit:
+            message = f"no room for {max_new_tokens} tokens behind {longest}"
+            context = self._decoder.config.context_length
+            hint = "ask for fewer" if limit == context else f"ask for fewer, or raise max_length (up to {context})"
+            raise ModelError(message, where="max_new_tokens", expected=f"at most {limit - longest}", hint=hint)
+
+    def _stream(self, sampling: Sampling, max_new_tokens: int | None, stops: Collection[int]) -> Iterator[Token]:
+        texts = [TextStream(self._tokenizer, tokens) for tokens in self._tokens]
+        randoms = [sampling.random(row) for row in range(len(self._tokens))]
+        limit = self._decoder.max_length
+        ends = [limit if max_new_tokens is None else len(tokens) + max_new_tokens for tokens in self._tokens]
+        active = [row for row, tokens in enumerate(self._tokens) if len(tokens) < ends[row]]
+        while active:
+            logits = self.logits()
+            chosen = [sampling.choose(logits[row], self._tokens[row], randoms[row]) for row in active]
+            made = []
+            for row, token in zip(active, chosen, strict=True):
+                self._tokens[row].append(token)
+                is_stop = token in stops
+                is_last = is_stop or len(self._tokens[row]) >= ends[row]
+                text = "" if is_stop else texts[row].add(token)
+                if is_last:
+                    text += texts[row].end()
+                made.append(Token(row, token, text, ("stop" if is_stop else "length") if is_last else None))
+            active = [token.row for token in made if token.finish_reason is None]
+            yield from made
+
+
+def listed(prompts: Prompt | Sequence[Prompt]) -> list[Prompt]:
+    """Prompts as a list, a single one as a list of one."""
+    if isinstance(prompts, str):
+        return [prompts]
+    is_single = len(prompts) > 0 and all(isinstance(one, (int, np.integer)) for one in prompts)
+    return [prompts] if is_single else [*prompts]  # type: ignore[list-item]

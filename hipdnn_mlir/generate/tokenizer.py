@@ -1,0 +1,91 @@
+"""Texts to tokens and back: `tokenizer.json`, through the package tokenizers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hipdnn_mlir_runtime.errors import ModelError
+
+FILE = "tokenizer.json"
+_BEFORE = 8
+"""Tokens of a prompt that what follows is decoded with."""
+_BYTES = 4
+"""Most bytes of a character."""
+_INCOMPLETE = "\N{REPLACEMENT CHARACTER}"
+"""What the bytes of a character are decoded to as long as some are missing."""
+
+
+class Tokenizer:
+    """The tokenizer of a folder.
+
+    Args:
+        folder: where `tokenizer.json` lies.
+
+    Raises:
+        ModelError: it is not there or cannot be read, or the package is not installed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / FILE
+        if not path.is_file():
+            raise ModelError(f"no {FILE}", where=str(folder), hint="give tokens in the place of texts, from Python")
+        try:
+            import tokenizers
+        except ImportError as error:
+            hint = "pip install 'hipdnn-mlir[generate]', or give tokens in the place of texts, from Python"
+            raise ModelError("the package tokenizers is not installed", where=str(path), hint=hint) from error
+        try:
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
+        except Exception as error:  # what the package raises has no other base class
+            raise ModelError(f"the package tokenizers cannot read it: {error}", where=str(path)) from error
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of a text, with those that the tokenizer puts around each."""
+        return list(self._tokenizer.encode(text).ids)
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of tokens, without special ones."""
+        return str(self._tokenizer.decode(list(tokens)))
+
+
+class TextStream:
+    """The text of tokens that come one by one, in pieces that joined are the text of all.
+
+    A token may be a part of a character, and its text may depend on the token before. So a piece is what one more token adds to the text
+    of those since the last piece; it is held back as long as it ends in the middle of a character.
+
+    Args:
+        tokenizer: decodes; None gives no text.
+        tokens: what comes before: its text is not given again.
+    """
+
+    def __init__(self, tokenizer: Tokenizer | None, tokens: Sequence[int] = ()) -> None:
+        self._tokenizer = tokenizer
+        self._tokens = [*tokens[-_BEFORE:]]
+        self._given = len(self._tokens)
+        if tokenizer is not None:  # a character that the last of them begin is given when it is complete
+            for given in range(len(self._tokens), max(len(self._tokens) - _BYTES, 0), -1):
+                if not tokenizer.decode(self._tokens[:given]).endswith(_INCOMPLETE):
+                    self._given = given
+                    break
+
+    def add(self, token: int) -> str:
+        """The piece that a token completes, if it does."""
+        self._tokens.append(token)
+        return self._piece(is_last=False)
+
+    def end(self) -> str:
+        """What is held back: it is not going to be completed."""
+        return self._piece(is_last=True)
+
+    def _piece(self, *, is_last: bool) -> str:
+        if self._tokenizer is None:
+            return ""
+        before = self._tokenizer.decode(self._tokens[: self._given])
+        text = self._tokenizer.decode(self._tokens)
+        if len(text) <= len(before) or (text.endswith(_INCOMPLETE) and not is_last):
+            return ""
+        self._tokens = self._tokens[self._given :]
+        self._given = len(self._tokens)
+        return text[len(before) :]

@@ -1,0 +1,83 @@
+"""Pieces of text, joined, are the text of all tokens; none ends in the middle of a character."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from generation.conftest import TEXT, write_tokenizer
+from generation.decoders import VOCABULARY
+from hipdnn_mlir.generate.tokenizer import TextStream, Tokenizer
+
+pytest.importorskip("tokenizers", reason="the package tokenizers is not installed")
+TEXTS = [
+    TEXT,
+    "naïve",
+    "🙂👍🏽 family: 👨‍👩‍👧",
+    "ﬀ ligature, Ωmega, ½",
+    "日本",
+    " leading and  double  spaces ",
+    "line\nline\n\n",
+    "",
+]
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    folder = tmp_path_factory.mktemp("tokenizer")
+    write_tokenizer(folder)
+    return Tokenizer(folder)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("before", ["", "a prompt", "日本"])
+def test_pieces_of_a_text_are_whole_characters(tokenizer: Tokenizer, text: str, before: str) -> None:
+    stream = TextStream(tokenizer, tokenizer.encode(before))
+    pieces = [stream.add(token) for token in tokenizer.encode(text)]
+    assert "".join(pieces) == text
+    assert not any("\N{REPLACEMENT CHARACTER}" in piece for piece in pieces)
+    assert stream.end() == ""
+
+
+def test_a_piece_is_given_with_the_token_that_completes_it(tokenizer: Tokenizer) -> None:
+    tokens = tokenizer.encode(
+        "x🐙y"
+    )  # not in the text that the tokenizer knows, which has another character of these first bytes
+    stream = TextStream(tokenizer)
+    assert [stream.add(token) for token in tokens] == ["x", "", "", "🐙", "y"]
+
+
+def test_a_character_that_is_not_completed_is_given_at_the_end(tokenizer: Tokenizer) -> None:
+    tokens = tokenizer.encode("x🐙")[:-1]
+    stream = TextStream(tokenizer)
+    assert "".join([stream.add(token) for token in tokens] + [stream.end()]) == tokenizer.decode(tokens)
+
+
+def test_a_character_that_a_prompt_begins_is_completed(tokenizer: Tokenizer) -> None:
+    tokens = tokenizer.encode("x🐙y")
+    stream = TextStream(tokenizer, tokens[:3])
+    assert [stream.add(token) for token in tokens[3:]] == ["🐙", "y"]
+
+
+def test_pieces_of_random_tokens_are_their_text(tokenizer: Tokenizer) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        tokens = rng.integers(0, VOCABULARY, rng.integers(1, 40)).tolist()
+        stream = TextStream(tokenizer)
+        assert "".join([stream.add(token) for token in tokens] + [stream.end()]) == tokenizer.decode(tokens)
+
+
+def test_words_with_a_mark_for_spaces_keep_them(tmp_path: Path) -> None:
+    """A space belongs to the token behind it, and is dropped at the beginning of a text: a word has another text alone."""
+    from tokenizers import Tokenizer as Words
+    from tokenizers import decoders, models, pre_tokenizers
+
+    words = Words(models.WordLevel({"▁the": 0, "▁fox": 1, "▁jumps": 2, "?": 3}, unk_token="?"))
+    words.pre_tokenizer = pre_tokenizers.Metaspace()
+    words.decoder = decoders.Metaspace()
+    words.save(str(tmp_path / "tokenizer.json"))
+    tokenizer = Tokenizer(tmp_path)
+    stream = TextStream(tokenizer, tokenizer.encode("the"))
+    assert [stream.add(token) for token in tokenizer.encode("fox jumps")] == [" fox", " jumps"]
