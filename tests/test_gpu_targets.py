@@ -2,6 +2,7 @@
 
 from ctypes.util import find_library
 
+import numpy as np
 import pytest
 from onnx import TensorProto
 
@@ -138,3 +139,35 @@ def test_filters_lie_channels_last_for_cudnn_alone() -> None:
     assert filter_strides("sm_90")[1] == 1
     assert filter_strides("host")[-1] == 1
     assert filter_strides("gfx942")[-1] == 1
+
+
+@pytest.mark.parametrize("target", ["sm_90", "gfx942"])
+@pytest.mark.parametrize("bits", [16, 4])
+def test_a_layer_of_a_decoder_is_five_kernels_for_one_token(bits: int, target: str) -> None:
+    program = hipdnn_mlir.compile(models.decoder(2, bits=bits), target=target, shapes={"s": 1})
+    found = summaries(program)
+    matmul = "matmul" if bits == 16 else "block_scale_dequantize + matmul"
+    layer = [
+        f"rmsnorm + {matmul}", "decode_attention", f"{matmul} + add",
+        f"rmsnorm + {matmul} + {matmul} + swish + mul", f"{matmul} + add",
+    ]  # fmt: skip
+    assert found[-5:] == layer
+    assert len(found) <= 2 * len(layer) + 6  # what both layers compute from the position, once
+    assert sum(found.count(step) for step in set(layer)) == 2 * len(layer)
+    assert not program.model.executables
+
+
+@pytest.mark.parametrize("target", ["sm_90", "gfx942"])
+def test_attention_is_written_out_for_several_tokens(target: str) -> None:
+    found = summaries(hipdnn_mlir.compile(models.decoder(1), target=target, shapes={"s": 8}))
+    assert "decode_attention" not in found
+    assert found.count("cache_update") == 2
+    assert ("sdpa_fwd" in found) == (target == "sm_90")
+
+
+def test_programs_of_few_and_of_many_tokens_have_one_layout_of_weights() -> None:
+    programs = [hipdnn_mlir.compile(models.decoder(1), target="sm_90", shapes={"s": s}) for s in (1, 64)]
+    one, many = ({name: w for name, w in p.weights.items() if w.ndim == 2 and "literal" not in name} for p in programs)
+    assert len(one) >= 5
+    for name in one.keys() | many.keys():
+        np.testing.assert_array_equal(one[name], many[name])

@@ -8,6 +8,8 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 import hipdnn_mlir
@@ -207,3 +209,60 @@ def test_max_pool_with_indices_is_rejected_where_a_window_has_no_element() -> No
     )
     with pytest.raises(UnsupportedError, match="HOST_MAX_POOL_ENGINE: a window lies in the padding"):
         hipdnn_mlir.compile(model)
+
+
+def grouped_query_attention(feeds: dict[str, Any], outputs: list[str], **attributes: Any) -> list[Any]:
+    """ONNX Runtime's step of one token, whose heads lie beside each other in one dim."""
+    batch, heads, _, width = feeds["q"].shape
+    sizes = {name: feeds[name].shape[1] * width for name in "qkv"}
+    inputs = {name: feeds[name].reshape(batch, 1, size) for name, size in sizes.items()}
+    inputs |= {name: feeds[name] for name in ("past_k", "past_v")}
+    inputs |= {"last": feeds["start"].astype(np.int32), "total": np.array(feeds["past_k"].shape[2], np.int32)}
+    inputs |= {name: feeds[name] for name in ("all_cos", "all_sin") if name in feeds}
+    attributes |= {"num_heads": heads, "kv_num_heads": feeds["k"].shape[1]}
+    node = helper.make_node("GroupQueryAttention", list(inputs), outputs, domain="com.microsoft", **attributes)
+    model = model_of(node, inputs, dict.fromkeys(outputs, TensorProto.FLOAT))
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    y, *caches = session.run(None, inputs)
+    return [y.reshape(batch, heads, 1, width), *caches]
+
+
+@settings(deadline=None, max_examples=25)
+@given(data=st.data())
+def test_the_step_of_one_token_equals_onnxruntime(data: st.DataObject) -> None:
+    draw = data.draw
+    batch, kv_heads, group, rows = (draw(st.integers(1, most)) for most in (3, 3, 3, 24))
+    width, half, left = 16 * draw(st.integers(1, 3)), 8 * draw(st.integers(0, 2)), draw(st.sampled_from([-1, 1, 5]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**16)))
+    half = min(half, width // 2)
+
+    def normal(*dims: int) -> Any:
+        return rng.standard_normal(dims, np.float32)
+
+    start = rng.integers(0, rows, batch)
+    feeds = {
+        "q": normal(batch, group * kv_heads, 1, width),
+        "k": normal(batch, kv_heads, 1, width),
+        "v": normal(batch, kv_heads, 1, width),
+    }
+    feeds |= {"past_k": normal(batch, kv_heads, rows, width), "past_v": normal(batch, kv_heads, rows, width)}
+    feeds |= {"start": start, "keys": start + 1}
+    if half:
+        angles = np.outer(np.arange(rows), 1 / 10 ** np.arange(half)).astype(np.float32)
+        tables = {"all_cos": np.cos(angles), "all_sin": np.sin(angles)}
+        feeds |= {name[4:]: table[start][:, None, None] for name, table in tables.items()}
+    else:
+        tables = {}
+    outputs = ["y", "new_k", "new_v"]
+    attributes = {"scale": draw(st.sampled_from([0.0, 0.3]))}
+    model = model_of(
+        own("DecodeAttention", list(feeds), outputs, left=left, **attributes), feeds, dict.fromkeys(outputs, TensorProto.FLOAT)
+    )  # fmt: skip
+    got, _ = run(model, feeds)
+    window = {"local_window_size": left} if left > 0 else {}
+    want = grouped_query_attention(feeds | tables, outputs, do_rotary=int(half > 0), **window, **attributes)
+    for name, theirs in zip(outputs, want, strict=True):
+        for row, last in enumerate(start):  # what lies behind means nothing
+            valid = slice(0, last + 1) if name != "y" else slice(None)
+            np.testing.assert_allclose(got[name][row, :, valid], theirs[row, :, valid], rtol=1e-5, atol=1e-5)

@@ -2,13 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from hipdnn_mlir_runtime.abi import Descriptor
 from hipdnn_mlir_runtime.errors import Reject
 
+from ..ops.few_rows import few_rows, takes_rows, takes_units
 from ..ops.graph import Graph
 from ..ops.spec import Refusal
 from .core.arch import Architecture
@@ -17,8 +18,11 @@ from .core.kernel import GpuKernel, Operand, operands_of
 from .kernels import move, scatter
 from .kernels.block_scale import block_scale_body, is_block_scale
 from .kernels.body import elementwise_body, reduce_body
+from .kernels.cache_update import cache_update_launch
 from .kernels.contraction import ANCHORS
-from .kernels.gemv import gemv_body, is_gemv
+from .kernels.decode_attention import decode_attention_launch
+from .kernels.gemv import gemv_launch
+from .kernels.gemv_units import gemv_units_launch
 from .kernels.graph_body import graph_body
 from .kernels.grid_sample import grid_sample_launch
 from .kernels.pull_scatter import pull_launch
@@ -63,6 +67,8 @@ GENERATORS: dict[str, Generator] = {
     "scan": scan_launch,
     "resize": resize_launch,
     "grid_sample": grid_sample_launch,
+    "cache_update": cache_update_launch,
+    "decode_attention": decode_attention_launch,
 }
 """Functions of docs/host-library.md that are one launch."""
 _SCATTERS = {"scatter_elements": scatter.scatter_elements_launch, "scatter_nd": scatter.scatter_nd_launch}
@@ -121,12 +127,13 @@ def parts_of(
     return [part for part in parts if part.launch.blocks]
 
 
-def generate_graph(graph: Graph, architecture: Architecture) -> GpuKernel | Reject:
+def generate_graph(graph: Graph, architecture: Architecture, constants: Collection[int] = ()) -> GpuKernel | Reject:
     """Compile a hipDNN operation graph: pointwise nodes, reductions over the same dims, norms; or one pooling; or one node of block scales.
 
     Args:
         graph: with strides and alignments of its buffers.
         architecture: of the GPU.
+        constants: region operands that never change, which may be read while the kernel in front still runs.
 
     Returns:
         The kernel, whose arguments are numbers of `graph.operands()`, or why there is none.
@@ -135,7 +142,7 @@ def generate_graph(graph: Graph, architecture: Architecture) -> GpuKernel | Reje
         ModelError, PassError: as `generate`.
     """
     try:
-        launch = launch_of_graph(graph, architecture)
+        launch = launch_of_graph(graph, architecture, constants)
     except Refusal as refusal:
         return Reject(_summary(graph), refusal.rule, refusal.reason)
     return assembled(launch, f"g_{graph.digest()}", range(len(graph.operands())), architecture)
@@ -148,12 +155,26 @@ def _summary(graph: Graph) -> str:
     return " + ".join(names)
 
 
-def launch_of_graph(graph: Graph, architecture: Architecture) -> Launch:
-    """The launch of a graph, not compiled yet; raises Refusal."""
+def _few_rows_launch(graph: Graph, architecture: Architecture, constants: Collection[int]) -> Launch | None:
+    """Of a graph whose matrices are read once, or None where there are other rows or other nodes; raises Refusal."""
+    try:
+        found = few_rows(graph)
+    except Refusal:
+        return None
+    has_units = architecture.vendor == "nvidia"
+    if takes_rows(graph, found, has_units=has_units) is not None:
+        return None
+    made = gemv_units_launch if has_units and takes_units(graph, found) else gemv_launch
+    return made(graph, architecture, constants)
+
+
+def launch_of_graph(graph: Graph, architecture: Architecture, constants: Collection[int] = ()) -> Launch:
+    """The launch of a graph, not compiled yet; raises Refusal. For `constants` see `generate_graph`."""
     if len(graph.nodes) == 1 and graph.nodes[0].type == Descriptor.OPERATION_RESAMPLE_FWD_DESCRIPTOR:
         return pooling_launch(graph, architecture)
-    if is_gemv(graph):
-        return body_launch(gemv_body(graph), architecture)
+    few = _few_rows_launch(graph, architecture, constants)
+    if few is not None:
+        return few
     if graph.nodes[0].type in ANCHORS:
         return contraction_launch(graph, architecture)
     if is_block_scale(graph):

@@ -83,6 +83,9 @@ def outline(function: func.FuncOp, taker: Taker) -> None:
         for member in chosen.ops:
             regions.pop(partition.group(member), None)
         regions[partition.merge(chosen.ops)] = chosen
+    for group in list(regions):
+        if group in regions:
+            _take_in(regions[group], partition, views, taker, regions)
     if regions:
         _outline(function, partition, regions, taker.kind)
 
@@ -116,6 +119,24 @@ def _place(op: ir.OpView, partition: Partition, views: Views, taker: Taker) -> R
         if not absorbed:
             break
     return second
+
+
+def _take_in(region: Region, partition: Partition, views: Views, taker: Taker, regions: dict[int, Region]) -> None:
+    """Join a region with what feeds several of its ops and nothing else: those could not join it one by one."""
+    for group in {group for op in region.ops for group in partition.producers(op)} & regions.keys():
+        source = regions[group]
+        reading = [reader for value in source.results for reader in readers(value)]
+        if source is region or len(reading) < 2 or not set(region.ops).issuperset(reading):
+            continue
+        members = partition.members([group], region.ops)
+        if len(members) > MAX_OPS or not partition.is_convex(members):
+            continue
+        joined = try_members(members, views, taker)
+        if not isinstance(joined, Reject) and not taker.is_second_choice(joined):
+            for member in members:
+                regions.pop(partition.group(member), None)
+            regions[partition.merge(members)] = joined
+            return
 
 
 def _only_reader(op: ir.OpView, views: Views, taker: Taker) -> ir.OpView | None:

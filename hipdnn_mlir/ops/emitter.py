@@ -136,7 +136,8 @@ class Emitter:
         tensor = self.graph.tensors[value.tensor]
         if tensor.operand is None:
             raise Refusal("virtual-view", f"an intermediate of {value.dtype} cannot be read as {dtype}")
-        if tensor.strides != packed(tensor.dims):
+        plain = packed(tensor.dims)
+        if any(size > 1 and a != b for size, a, b in zip(tensor.dims, tensor.strides, plain, strict=True)):
             raise Refusal("view", f"{value.dtype} with strides {tensor.strides} cannot be read as {dtype}")
         return self._new(replace(tensor, dims=dims, dtype=dtype, strides=strides))
 

@@ -2,9 +2,11 @@
 
 import json
 from itertools import product
+from typing import Any
 
 from torch_mlir import ir
 
+from hipdnn_mlir_runtime.dtypes import I4, U8
 from hipdnn_mlir_runtime.errors import PassError, Reject, UnsupportedError
 
 from ..codegen import generate_graph
@@ -12,13 +14,16 @@ from ..codegen.program_kernels import create_kernel, generated_code
 from ..ir.blocks import functions, operations
 from ..ir.buffers import storage
 from ..ir.claims import ENGINE, LAST_RESORT
+from ..ir.constants import constant_name
 from ..ir.copies import copied_operands, copied_results, is_loose, is_strided
 from ..ir.dialect import ExecutableOp, ExecuteOp, GraphOp, KernelOp, LaunchKernelOp, create_call
 from ..ir.module_pass import module_pass
 from ..ir.region import region_graph
 from ..ir.split_region import REFUSED, split
 from ..ir.view import node_name
-from ..ops.graph import Graph, summary
+from ..ir.views import base
+from ..ops.few_rows import is_few_rows
+from ..ops.graph import Graph, Tensor, summary
 from ..targets.table import find_target
 from ..targets.target import Engine, Target
 
@@ -66,12 +71,15 @@ def _compile(
         return
     graph = engine.conform(graph)
     symbol = graph.name
+    constants = _constants(region) if engine.is_generated and is_few_rows(graph) else []
+    if constants:
+        symbol += "_" + "_".join(map(str, constants))  # code is written for what is constant
     architecture = target.architecture if engine.is_generated else None
     if symbol not in made:
         made[symbol] = (
             _executable(module, symbol, graph, engine.name, region)
             if architecture is None
-            else _kernel(module, symbol, graph, architecture, region)
+            else _kernel(module, symbol, graph, architecture, region, constants)
         )
     kind = ExecuteOp if architecture is None else LaunchKernelOp
     with ir.InsertionPoint(region):
@@ -152,29 +160,36 @@ def _executable(module: ir.Operation, symbol: str, graph: Graph, engine: str, re
         return ExecutableOp(*texts)
 
 
-def _kernel(module: ir.Operation, symbol: str, graph: Graph, architecture: str, region: GraphOp) -> KernelOp:
+def _constants(region: GraphOp) -> list[int]:
+    """Numbers of the operands that are constant."""
+    return [number for number, value in enumerate(region.ins) if constant_name(base(value)) is not None]
+
+
+def _kernel(
+    module: ir.Operation, symbol: str, graph: Graph, architecture: str, region: GraphOp, constants: list[int]
+) -> KernelOp:
     """A graph that no library runs, as a generated kernel; its tensors with a pointer are the kernel's, ins first as in every kernel."""
     operands = sorted(graph.operands(), key=lambda operand: operand["role"] == "out")
     order = [operands.index(operand) for operand in graph.operands()]
     tensors = dict(graph.by_uid())
-    made = generated_code(lambda found: generate_graph(graph, found), architecture, order, region)
+    made = generated_code(lambda found: generate_graph(graph, found, constants), architecture, order, region)
     (code,) = made.launches
     description = {
         "function": "graph",
-        "tensors": [
-            {
-                "role": operand["role"],
-                "dtype": tensors[operand["uid"]].dtype.name,
-                "dims": tensors[operand["uid"]].dims,
-                "strides": tensors[operand["uid"]].strides,
-            }
-            for operand in operands
-        ],
+        "tensors": [{"role": operand["role"], **_stored(tensors[operand["uid"]])} for operand in operands],
         "attributes": {},
         "code": code,
     }
     places = [{"role": operand["role"], "index": operand["index"]} for operand in operands]
     return create_kernel(module, symbol, summary(graph), places, description, region, made.overwrites)
+
+
+def _stored(tensor: Tensor) -> dict[str, Any]:
+    """A tensor as a kernel's description has it; two elements of 4 bits are a byte."""
+    if tensor.dtype is not I4:
+        return {"dtype": tensor.dtype.name, "dims": tensor.dims, "strides": tensor.strides}
+    dims = tuple(size // 2 if step == 1 else size for size, step in zip(tensor.dims, tensor.strides, strict=True))
+    return {"dtype": U8.name, "dims": dims, "strides": tuple(max(step // 2, 1) for step in tensor.strides)}
 
 
 def _compact(value: object) -> str:

@@ -17,13 +17,18 @@ from ..ir.view import argument, producer, readers
 from ..ir.view_chains import dims_of, joined, sliced
 from ..targets.table import find_target
 
+_ACTIVATIONS = (
+    torch.AtenSiluOp, torch.AtenGeluOp, torch.AtenSigmoidOp, torch.AtenReluOp, torch.AtenTanhOp,
+)  # fmt: skip
+
 
 @module_pass("hipdnn-merge-matmuls")
 def merge_matmuls(module: ir.Operation, *, target: str = "host") -> None:
     """Join matmuls that share their left operand, weights side by side, and show each part of the result as a slice.
 
-    For targets on which a kernel costs more to start than a view costs to read: queries, keys and values of attention, the two halves of a
-    gated layer. Each matmul has constant weights, and all of them a constant bias of one dim, or none has.
+    For targets on which a kernel costs more to start than a view costs to read: queries, keys and values of attention. Each matmul has
+    constant weights, and all of them a constant bias of one dim, or none has. The two halves of a gated layer stay apart, since kernels
+    multiply one by the other as they write it.
 
     Before: `%q = matmul %x, %wq; %k = matmul %x, %wk`, `%wq[768, 768]` and `%wk[768, 768]`.
     After: `%qk = matmul %x, cat(%wq, %wk)` and two slices of it.
@@ -44,7 +49,7 @@ def merge_matmuls(module: ir.Operation, *, target: str = "host") -> None:
                 found = _matmul(op, constants)
                 groups.setdefault((op.self_, found.bias is None), []).append(found)
         for group in groups.values():
-            if len(group) > 1:
+            if len(group) > 1 and not _is_gated(group):
                 _merge(group, order)
 
 
@@ -89,6 +94,21 @@ def _matmul(op: torch.AtenMatmulOp | torch.AtenMmOp, constants: set[ir.Value]) -
     bias = add.other if add.self_ == op.result else add.self_
     is_row = bias in constants and tensor_type(bias.type).dims == dims_of(op.result)[-1:]
     return _Matmul(op, bias, add) if is_row and add.result.type == op.result.type else _Matmul(op)
+
+
+def _is_gated(group: list[_Matmul]) -> bool:
+    """Whether they are two, and one or an activation of it is multiplied by the other."""
+    if len(group) != 2:
+        return False
+    return bool(_products(group[0].result) & _products(group[1].result))
+
+
+def _products(value: ir.Value) -> set[ir.OpView]:
+    """The multiplications of a value, or of what alone is computed from it."""
+    reading = readers(value)
+    if len(reading) == 1 and isinstance(reading[0], _ACTIVATIONS):
+        reading = readers(reading[0].result)
+    return {op for op in reading if isinstance(op, torch.AtenMulTensorOp)}
 
 
 def _hoist(value: ir.Value, place: ir.OpView, order: dict[ir.OpView, int]) -> None:

@@ -20,6 +20,7 @@ from ..ops.registry import ONNX
 from ..ops.spec import Refusal
 from ..targets.table import find_target
 
+_ROUNDS = "torch.onnx.rounds"
 _MIDDLE = 8
 """Of the codes of 4 bits."""
 
@@ -28,7 +29,8 @@ _MIDDLE = 8
 def write_out_block_matmul(module: ir.Operation, *, target: str = "host") -> None:
     """Write BlockScaleMatMul as the arithmetic that makes its weights, and a matmul, where no engine takes it as it is.
 
-    The arithmetic stays in the program, which stores the weights in 4 or 8 bits. `rounds` is dropped: it permits, it does not demand.
+    The arithmetic stays in the program, which stores the weights in 4 or 8 bits. `rounds` is dropped, first alone: it permits, it does not
+    demand.
 
     Before: `%y = torch.operator "hipdnn.onnx.BlockScaleMatMul"(%a, %numbers, %scales)`.
     After: `%n = torch.aten.to.dtype %numbers`; `%w = torch.aten.mul.Tensor %n, %scales`; `%y = torch.aten.matmul %a, %wt`.
@@ -45,6 +47,10 @@ def write_out_block_matmul(module: ir.Operation, *, target: str = "host") -> Non
         reject = why_not_taken(op, library)
         if reject is None or reject.rule != "engine":
             return False
+        if _ROUNDS in op.attributes:
+            del op.attributes[_ROUNDS]
+            if why_not_taken(op, library) is None:
+                return True
         rewriter.replace_op(op, [_written_out(op)])
         return True
 

@@ -1,4 +1,4 @@
-"""hipdnn-write-out-caches: caches of attention are written in the ops that they stand for, where a target has nothing for them."""
+"""hipdnn-write-out-caches: attention over a cache is written in the ops that it stands for, where a target has nothing for it."""
 
 import math
 
@@ -7,78 +7,43 @@ from torch_mlir.dialects import torch
 from torch_mlir.rewrite import PatternRewriter
 
 from hipdnn_mlir_runtime.dtypes import BOOL, F32, DType
-from hipdnn_mlir_runtime.errors import Reject
 
-from ..codegen.generate import FUNCTIONS
 from ..ir.claims import why_not_taken
-from ..ir.literals import constant_list, splat
+from ..ir.literals import splat
 from ..ir.module_pass import module_pass
 from ..ir.patterns import rewrite_ops
 from ..ir.types import tensor_type, torch_tensor
-from ..ir.view import lookup, onnx_attributes
-from ..ir.view_chains import dims_of, padded, reshaped
+from ..ir.view import onnx_attributes
+from ..ir.view_chains import dims_of, reshaped
 from ..ops.registry import ONNX
-from ..ops.spec import Refusal
 from ..targets.table import find_target
-
-_FUNCTION = "cache_update"
 
 
 @module_pass("hipdnn-write-out-caches")
 def write_out_caches(module: ir.Operation, *, target: str = "host") -> None:
-    """Write CachedAttention as attention under a mask where no engine takes it, and CacheUpdate as a scatter where it has no kernel.
+    """Write CachedAttention as attention under a mask where no engine takes it.
 
     The mask is of f32 and added: no library takes one of booleans. Queries behind the valid ones get numbers that nobody reads.
 
-    Before: `%k = torch.operator "hipdnn.onnx.CacheUpdate"(%cache, %new, %start, %places)`;
-    `%y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %k, %v, %queries, %keys)`.
-    After: `%k = torch.aten.scatter.src %cache, %int2, %rows, %new`; `%m = torch.aten.where.self %visible, %zero, %hidden`;
-    `%y = torch.aten.scaled_dot_product_attention %q, %k, %v, %m, ...`.
+    Before: `%y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %k, %v, %queries, %keys)`.
+    After: `%m = torch.aten.where.self %visible, %zero, %hidden`; `%y = torch.aten.scaled_dot_product_attention %q, %k, %v, %m, ...`.
 
     Args:
         module: the module operation.
-        target: whose engines and kernels to ask for.
+        target: whose engines to ask.
     """
     library = find_target(target)
-    has_updates = library.architecture is None or _FUNCTION in FUNCTIONS
 
     def write_out(op: torch.OperatorOp, rewriter: PatternRewriter) -> bool:
-        if op.name.value == f"{ONNX}CachedAttention":
-            reject = why_not_taken(op, library)
-            if reject is None or reject.rule != "engine":
-                return False
-            rewriter.replace_op(op, [_attention(op)])
-            return True
-        if op.name.value != f"{ONNX}CacheUpdate" or has_updates or not _is_sound(op):
+        if op.name.value != f"{ONNX}CachedAttention":
             return False
-        rewriter.replace_op(op, [_update(op)])
+        reject = why_not_taken(op, library)
+        if reject is None or reject.rule != "engine":
+            return False
+        rewriter.replace_op(op, [_attention(op)])
         return True
 
     rewrite_ops(module, write_out)
-
-
-def _is_sound(op: torch.OperatorOp) -> bool:
-    """Whether the row of an op takes it."""
-    found = lookup(op)
-    if isinstance(found, Reject):
-        return False
-    row, view = found
-    try:
-        return row.call is not None and bool(row.call(view))
-    except Refusal:
-        return False
-
-
-def _update(op: torch.OperatorOp) -> ir.Value:
-    cache, new, start, _ = op.operands
-    rows, dims = dims_of(op.results[0])[2], dims_of(new)
-    first = reshaped(start, (*dims_of(start), 1, 1, 1))
-    kind = tensor_type(start.type).dtype
-    counted = reshaped(_positions(dims[2], kind), (1, 1, dims[2], 1))
-    places = _added(first, counted, (dims_of(start)[0], 1, dims[2], 1))
-    indices = torch.aten_expand(torch_tensor(dims, kind), places, constant_list(dims), torch.constant_bool(False))
-    whole = padded(cache, ((0, 0), (0, 0), (0, rows - dims_of(cache)[2]), (0, 0)))
-    return torch.aten_scatter_src(op.results[0].type, whole, torch.constant_int(2), indices, new)
 
 
 def _attention(op: torch.OperatorOp) -> ir.Value:

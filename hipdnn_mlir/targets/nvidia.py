@@ -10,7 +10,7 @@ from hipdnn_mlir_runtime.dtypes import BF16, F16, F32
 from ..ops.graph import Graph, Tensor
 from .graph_parts import counts_or_bounds
 from .rocm import HipblasltMatmul
-from .rules import ATTENTION, AnchorEpilogue
+from .rules import ATTENTION, MATMUL, AnchorEpilogue
 
 _FEATURE_MULTIPLE, _MOST_FEATURES = 8, 128
 _KEY_MULTIPLE = 8
@@ -26,6 +26,34 @@ class CublasltMatmul(AnchorEpilogue):
     def refuses(self, graph: Graph) -> str | None:
         """Why the graph is not taken, or None."""
         return super().refuses(graph) or _epilogue(graph) or HipblasltMatmul.layouts(graph, graph.nodes[0])
+
+
+_LEAST_ROWS = 128
+"""Rows of a tile of cuDNN's."""
+
+
+class CudnnEpilogue(AnchorEpilogue):
+    """An anchor with a chain of pointwise nodes, but for matmuls of few rows only what cuBLASLt has, too.
+
+    cuDNN's fused matmul has one tile of rows then, so few multiprocessors read the weights: f16 of 32 x 2048 x 8192 with a swish and a
+    product take 171 us of an H100, where the matmul alone takes 20 (bench/results/2026-11-25-decode-gpu.txt).
+    """
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Why the graph is not taken, or None."""
+        if refusal := super().refuses(graph):
+            return refusal
+        if graph.nodes[0].type != MATMUL or len(graph.nodes) == 1:
+            return None
+        rows = prod(graph.tensors[next(iter(graph.nodes[0].outputs.values()))].dims[:-1])
+        if rows >= _LEAST_ROWS or BLAS.refuses(graph) is None:
+            return None
+        return f"computes more than cuBLASLt on a matmul of {rows} rows slowly"
+
+
+BLAS_EPILOGUE = frozenset({P.ADD, P.RELU_FWD, P.GELU_APPROX_TANH_FWD})
+BLAS = CublasltMatmul(frozenset({MATMUL}), BLAS_EPILOGUE, frozenset({F32, F16, BF16}), 3)
+"""Matmuls of cuBLASLt in any type."""
 
 
 def _epilogue(graph: Graph) -> str | None:

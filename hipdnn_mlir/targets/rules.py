@@ -10,7 +10,9 @@ from hipdnn_mlir_runtime.abi import Pointwise as P
 from hipdnn_mlir_runtime.dtypes import BF16, BOOL, F16, F32, F64, I8, I32, I64, U8, DType
 
 from ..ops.blocks import DEQUANTIZE, QUANTIZE, blocks_of
+from ..ops.few_rows import few_rows, takes_rows
 from ..ops.graph import Graph, Node, Tensor
+from ..ops.spec import Refusal
 from ..ops.strides import Dims, packed
 
 CONVOLUTION = D.OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR
@@ -96,19 +98,31 @@ class AnchorEpilogue:
         return None
 
 
-class Gemv(AnchorEpilogue):
-    """A vector times a matrix whose columns lie along memory, with an epilogue: as fast as the matrix is read."""
+@dataclass(frozen=True)
+class FewRows:
+    """Matmuls of few rows by matrices whose columns lie along memory, with what surrounds them: as fast as the matrices are read.
+
+    Attributes:
+        modes: of the pointwise nodes behind.
+        has_units: NVIDIA's matrix units are there.
+    """
+
+    modes: frozenset[P]
+    has_units: bool = False
 
     def refuses(self, graph: Graph) -> str | None:
         """Why the graph is not taken, or None."""
-        if refusal := super().refuses(graph):
-            return refusal
-        node = graph.nodes[0]
-        b = graph.tensors[node.inputs[A.OPERATION_MATMUL_BDESC]]
-        c = graph.tensors[node.outputs[A.OPERATION_MATMUL_CDESC]]
-        if any(size != 1 for size in c.dims[:-1]):
-            return "has more than one row"
-        return None if b.strides[-2] == 1 else "has a matrix whose columns do not lie along memory"
+        if graph.nodes[0].type not in (MATMUL, RMS_NORM, DEQUANTIZE):
+            return f"starts with {_name(graph.nodes[0])}"
+        try:
+            found = few_rows(graph)
+        except Refusal as refusal:
+            return refusal.reason
+        if too_many := takes_rows(graph, found, has_units=self.has_units):
+            return too_many
+        modes = (P(node.get(A.POINTWISE_MODE)) for node in graph.nodes if node.type == POINTWISE)
+        wrong = next((mode for mode in modes if mode not in self.modes), None)
+        return None if wrong is None else f"epilogue has {wrong.name}"
 
 
 @dataclass(frozen=True)

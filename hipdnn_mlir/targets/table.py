@@ -15,7 +15,7 @@ from hipdnn_mlir_runtime.errors import ModelError
 from ..ops.graph import Graph
 from .fusilli import FusilliGraph, conform_fusilli
 from .host import HOST
-from .nvidia import CublasltMatmul, FusedAttention
+from .nvidia import BLAS_EPILOGUE, CublasltMatmul, CudnnEpilogue, FusedAttention
 from .rocm import (
     PROVIDER_ALIGNMENT,
     AsmAttention,
@@ -38,7 +38,7 @@ from .rules import (
     ROWWISE_TYPES,
     AnchorEpilogue,
     BiasActivation,
-    Gemv,
+    FewRows,
     Reduction,
     Rowwise,
     Single,
@@ -51,7 +51,9 @@ _GPU_COST = CostModel(
     cpu=CPU_CORE, device=Rates(start_us=3.0, flops_per_us=50e6, bytes_per_us=2e6), hop_us=10.0, link_bytes_per_us=20e3
 )
 """A data-centre GPU behind PCI Express, in order of magnitude."""
-_GEMV = Engine("GENERATED", Gemv(frozenset({MATMUL}), EPILOGUE_MODES, _FLOATS, 16), is_generated=True)
+_FEW_ROWS, _FEW_ROWS_OF_UNITS = (
+    Engine("GENERATED", FewRows(EPILOGUE_MODES, has_units=has_units), is_generated=True) for has_units in (False, True)
+)
 _GENERATED = (
     Engine("GENERATED", Rowwise(ROWWISE_TYPES, 32), is_generated=True),
     Engine(
@@ -74,9 +76,6 @@ _SLOW_IN_CUDNN = {P.GELU_FWD: 1 << 20}
 """Beside a matmul of (4096, 768) and (768, 3072) cuDNN's exact GELU of f16 takes 20 us of an H200, the matmul alone 34 us."""
 
 
-_BLAS_EPILOGUE = frozenset({P.ADD, P.RELU_FWD, P.GELU_APPROX_TANH_FWD})
-
-
 def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
     """NVIDIA's cuDNN and, for matmuls, cuBLASLt, with generated kernels for what they are not asked for.
 
@@ -87,7 +86,7 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
     activations = frozenset({P.RELU_FWD, P.TANH_FWD, P.SIGMOID_FWD, P.ELU_FWD})
     exact = (
         Engine("CUDNN_ENGINE", BiasActivation(activations, frozenset({F32}))),
-        Engine("CUBLASLT_ENGINE", CublasltMatmul(frozenset({MATMUL}), _BLAS_EPILOGUE, frozenset({F32}), 3)),
+        Engine("CUBLASLT_ENGINE", CublasltMatmul(frozenset({MATMUL}), BLAS_EPILOGUE, frozenset({F32}), 3)),
     )
     floats = _FLOATS if tf32 else _FLOATS - {F32}
     return Target(
@@ -95,13 +94,14 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
         frozenset({CONVOLUTION, BACKWARD_DATA, RESAMPLE}),
         _GPU_COST,
         (
-            _GEMV,
-            Engine("CUDNN_ENGINE", AnchorEpilogue(ANCHORS, EPILOGUE_MODES, floats, 16, _SLOW_IN_CUDNN)),
+            _FEW_ROWS_OF_UNITS,
+            Engine("CUDNN_ENGINE", CudnnEpilogue(ANCHORS, EPILOGUE_MODES, floats, 16, _SLOW_IN_CUDNN)),
             *(() if tf32 else exact),
             Engine("CUDNN_ENGINE", FusedAttention()),
             *_GENERATED,
         ),
         filters_channels_last=True,
+        matrices_by_columns=True,
         channel_multiples={F16: 8, BF16: 8, F32: 4},
         architecture=architecture,
         merges_matmuls=True,
@@ -122,7 +122,7 @@ def _rocm(architecture: str, *, fusilli: bool = False) -> Target:
         (
             provider("MIOPEN_ENGINE", MiopenConvolution(architecture), conform_miopen),
             provider("MIOPEN_ENGINE", MiopenBatchNorm(), conform_miopen),
-            _GEMV,
+            _FEW_ROWS,
             provider("HIPBLASLT_ENGINE", HipblasltMatmul(), conform_hipblaslt),
             provider("HIP_MLOPS_ENGINE", HipRmsNorm(), conform_hip_kernels),
             *(
@@ -133,6 +133,7 @@ def _rocm(architecture: str, *, fusilli: bool = False) -> Target:
             *more,
             *_GENERATED,
         ),
+        matrices_by_columns=True,
         architecture=architecture,
         whole_epilogues=True,
     )

@@ -107,6 +107,7 @@ class Target:
         channels_last: node types that run best (or only) with channels-last activations.
         engines: preferred first.
         filters_channels_last: constant filters of convolutions are best stored as activations are.
+        matrices_by_columns: constant right operands of matmuls are best stored with their columns along memory.
         channel_multiples: element type -> what the input channels of a convolution are filled up to a multiple of.
         architecture: of the GPU that code is generated for, as `hipdnn_mlir.codegen` names it; None on the host.
         merges_matmuls: matmuls of one value with several weights run as one.
@@ -119,6 +120,7 @@ class Target:
     cost: CostModel
     engines: tuple[Engine, ...] = ()
     filters_channels_last: bool = False
+    matrices_by_columns: bool = False
     channel_multiples: Mapping[DType, int] = field(default_factory=dict)
     architecture: str | None = None
     merges_matmuls: bool = False

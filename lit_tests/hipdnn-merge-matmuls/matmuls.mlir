@@ -40,3 +40,40 @@ func.func @apart(%x: !x, %w: !w {hipdnn.constant = "w"}, %v: !v, %u: !v {hipdnn.
   %4 = torch.aten.matmul %x, %u : !x, !v -> !q
   return %2, %3, %4 : !p, !q, !q
 }
+
+// The two halves of a gated layer are one kernel, which reads the result of neither from memory.
+
+// CHECK-LABEL: func.func @gated
+// CHECK-NOT:     torch.aten.cat
+func.func @gated(%x: !x, %w: !v {hipdnn.constant = "w"}, %v: !v {hipdnn.constant = "v"}) -> !q {
+  %0 = torch.aten.matmul %x, %w : !x, !v -> !q
+  %1 = torch.aten.matmul %x, %v : !x, !v -> !q
+  %2 = torch.aten.silu %0 : !q -> !q
+  %3 = torch.aten.mul.Tensor %2, %1 : !q, !q -> !q
+  return %3 : !q
+}
+
+// Two that are not multiplied by each other are joined, and three.
+
+// CHECK-LABEL: func.func @no_gate
+// CHECK:         torch.aten.cat %{{.+}} -> !torch.vtensor<[8,20],f16>
+// CHECK:         torch.aten.matmul %arg0, %{{.+}} -> !torch.vtensor<[2,4,20],f16>
+// CHECK-NOT:     torch.aten.matmul
+func.func @no_gate(%x: !x, %w: !v {hipdnn.constant = "w"}, %v: !v {hipdnn.constant = "v"}) -> (!q, !q) {
+  %0 = torch.aten.matmul %x, %w : !x, !v -> !q
+  %1 = torch.aten.matmul %x, %v : !x, !v -> !q
+  %2 = torch.aten.silu %0 : !q -> !q
+  %3 = torch.aten.silu %1 : !q -> !q
+  return %2, %3 : !q, !q
+}
+
+// CHECK-LABEL: func.func @gate_and_another
+// CHECK:         torch.aten.matmul %arg0, %{{.+}} -> !torch.vtensor<[2,4,26],f16>
+// CHECK-NOT:     torch.aten.matmul
+func.func @gate_and_another(%x: !x, %w: !v {hipdnn.constant = "w"}, %v: !v {hipdnn.constant = "v"}, %u: !w {hipdnn.constant = "u"}) -> (!q, !p) {
+  %0 = torch.aten.matmul %x, %w : !x, !v -> !q
+  %1 = torch.aten.matmul %x, %v : !x, !v -> !q
+  %2 = torch.aten.matmul %x, %u : !x, !w -> !p
+  %3 = torch.aten.mul.Tensor %0, %1 : !q, !q -> !q
+  return %3, %2 : !q, !p
+}

@@ -1,7 +1,7 @@
 // RUN: hipdnn-opt %s --hipdnn-write-out-block-matmul=target=sm_90 --split-input-file | filecheck %s
 // RUN: hipdnn-opt %s --hipdnn-write-out-block-matmul --split-input-file | filecheck %s --check-prefix=HOST
 
-// No engine of this target reads numbers of 4 bits: the program makes floats of them, the lower half of a byte first. The host's does.
+// No engine of this target reads rows that are no whole words: the program makes floats of them, the lower half of a byte first. The host's does.
 
 // CHECK-LABEL: func.func @of_4_bits
 // CHECK-NOT:     BlockScaleMatMul
@@ -35,10 +35,24 @@ func.func @of_4_bits(%a: !torch.vtensor<[3,40],f32>, %numbers: !torch.vtensor<[8
 // CHECK:         torch.aten.to.dtype %[[NUMBERS]], {{.+}} {hipdnn.stays}
 // CHECK:         %[[SCALED:.+]] = torch.aten.mul.Tensor
 // CHECK:         torch.aten.to.dtype %[[SCALED]], {{.+}} -> !torch.vtensor<[8,3,16,1],f16>
-// CHECK:         torch.aten.matmul %arg0, %{{.+}} -> !torch.vtensor<[2,3,8],f16>
-func.func @of_8_bits(%a: !torch.vtensor<[2,3,40],f16>, %numbers: !torch.vtensor<[8,40],si8>, %scales: !torch.vtensor<[8,3],f32>) -> !torch.vtensor<[2,3,8],f16> {
-  %y = torch.operator "hipdnn.onnx.BlockScaleMatMul"(%a, %numbers, %scales) {torch.onnx.bits = 8 : si64, torch.onnx.block_size = 16 : si64} : (!torch.vtensor<[2,3,40],f16>, !torch.vtensor<[8,40],si8>, !torch.vtensor<[8,3],f32>) -> !torch.vtensor<[2,3,8],f16>
-  return %y : !torch.vtensor<[2,3,8],f16>
+// CHECK:         torch.aten.matmul %arg0, %{{.+}} -> !torch.vtensor<[4,8,8],f16>
+func.func @of_8_bits(%a: !torch.vtensor<[4,8,40],f16>, %numbers: !torch.vtensor<[8,40],si8>, %scales: !torch.vtensor<[8,3],f32>) -> !torch.vtensor<[4,8,8],f16> {
+  %y = torch.operator "hipdnn.onnx.BlockScaleMatMul"(%a, %numbers, %scales) {torch.onnx.bits = 8 : si64, torch.onnx.block_size = 16 : si64} : (!torch.vtensor<[4,8,40],f16>, !torch.vtensor<[8,40],si8>, !torch.vtensor<[8,3],f32>) -> !torch.vtensor<[4,8,8],f16>
+  return %y : !torch.vtensor<[4,8,8],f16>
+}
+
+// -----
+
+// Few rows are multiplied as they are, but not by integers: a generated kernel does not round the left operand.
+
+// CHECK-LABEL: func.func @few_rows
+// CHECK:         BlockScaleMatMul
+// CHECK-NOT:     rounds
+// HOST-LABEL: func.func @few_rows
+// HOST:         BlockScaleMatMul{{.*}}rounds
+func.func @few_rows(%a: !torch.vtensor<[3,64],f16>, %numbers: !torch.vtensor<[8,32],ui8>, %scales: !torch.vtensor<[8,2],f32>) -> !torch.vtensor<[3,8],f16> {
+  %y = torch.operator "hipdnn.onnx.BlockScaleMatMul"(%a, %numbers, %scales) {torch.onnx.bits = 4 : si64, torch.onnx.block_size = 32 : si64, torch.onnx.rounds = 1 : si64} : (!torch.vtensor<[3,64],f16>, !torch.vtensor<[8,32],ui8>, !torch.vtensor<[8,2],f32>) -> !torch.vtensor<[3,8],f16>
+  return %y : !torch.vtensor<[3,8],f16>
 }
 
 // -----

@@ -51,60 +51,14 @@ func.func @window(%q: !q, %k: !kv, %v: !kv, %queries: !counts, %keys: !counts) -
 
 // -----
 
-// Rows go where each of the batch says.
-
-// CHECK-LABEL: func.func @update
-// CHECK-NOT:     torch.aten.constant_pad_nd
-// CHECK:         %[[FIRST:.+]] = torch.aten.view %arg2, %{{.+}} -> !torch.vtensor<[2,1,1,1],si64>
-// CHECK:         %[[STEPS:.+]] = torch.aten.view %{{.+}} -> !torch.vtensor<[1,1,3,1],si64>
-// CHECK:         %[[ROWS:.+]] = torch.aten.add.Tensor %[[FIRST]], %[[STEPS]], {{.+}} -> !torch.vtensor<[2,1,3,1],si64>
-// CHECK:         %[[TWO:.+]] = torch.constant.int 2
-// CHECK:         %[[INDICES:.+]] = torch.aten.expand %[[ROWS]], {{.+}} -> !torch.vtensor<[2,4,3,8],si64>
-// CHECK:         torch.aten.scatter.src %arg0, %{{.+}}, %[[INDICES]], %arg1
-// HOST-LABEL: func.func @update
-// HOST:         CacheUpdate
-!cache = !torch.vtensor<[2,4,16,8],f32>
-!new = !torch.vtensor<[2,4,3,8],f32>
-!starts = !torch.vtensor<[2],si64>
-!places = !torch.vtensor<[16],si64>
-func.func @update(%cache: !cache, %new: !new, %start: !starts, %places: !places) -> !cache {
-  %y = torch.operator "hipdnn.onnx.CacheUpdate"(%cache, %new, %start, %places) : (!cache, !new, !starts, !places) -> !cache
-  return %y : !cache
-}
-
-// -----
-
-// A result that is longer than the cache ends in zeros; one start is for all.
-
-// CHECK-LABEL: func.func @longer
-// CHECK:         torch.aten.view %arg2, %{{.+}} -> !torch.vtensor<[1,1,1,1],si32>
-// CHECK:         %[[INDICES:.+]] = torch.aten.expand {{.+}} -> !torch.vtensor<[2,4,3,8],si32>
-// CHECK:         %[[WHOLE:.+]] = torch.aten.constant_pad_nd %arg0, {{.+}} -> !torch.vtensor<[2,4,20,8],f32>
-// CHECK:         torch.aten.scatter.src %[[WHOLE]], %{{.+}}, %[[INDICES]], %arg1
-!cache = !torch.vtensor<[2,4,16,8],f32>
-!longer = !torch.vtensor<[2,4,20,8],f32>
-!new = !torch.vtensor<[2,4,3,8],f32>
-!start = !torch.vtensor<[1],si32>
-!places = !torch.vtensor<[20],si64>
-func.func @longer(%cache: !cache, %new: !new, %start: !start, %places: !places) -> !longer {
-  %y = torch.operator "hipdnn.onnx.CacheUpdate"(%cache, %new, %start, %places) : (!cache, !new, !start, !places) -> !longer
-  return %y : !longer
-}
-
-// -----
-
 // What a row refuses stays, so that the reason is told.
 
 // CHECK-LABEL: func.func @refused
-// CHECK:         CacheUpdate
 // CHECK:         CachedAttention
 !cache = !torch.vtensor<[2,4,16,8],f64>
-!new = !torch.vtensor<[2,4,3,8],f64>
-!start = !torch.vtensor<[2],f64>
-!places = !torch.vtensor<[16],si64>
+!q = !torch.vtensor<[2,4,3,8],f64>
 !counts = !torch.vtensor<[2],si32>
-func.func @refused(%cache: !cache, %new: !new, %start: !start, %places: !places, %queries: !counts) -> !new {
-  %k = torch.operator "hipdnn.onnx.CacheUpdate"(%cache, %new, %start, %places) : (!cache, !new, !start, !places) -> !cache
-  %y = torch.operator "hipdnn.onnx.CachedAttention"(%new, %k, %k, %queries, %queries) : (!new, !cache, !cache, !counts, !counts) -> !new
-  return %y : !new
+func.func @refused(%q: !q, %k: !cache, %queries: !counts) -> !q {
+  %y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %k, %k, %queries, %queries) : (!q, !cache, !cache, !counts, !counts) -> !q
+  return %y : !q
 }

@@ -118,6 +118,9 @@ def _flushed(x: Array) -> Array:
     return np.where(np.abs(x) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), x), x)
 
 
+_MATRIX_UNITS = "llvm.nvvm.mma.m16n8k16.row.col"
+
+
 class Emulator:
     """One launch.
 
@@ -188,7 +191,7 @@ class Emulator:
         if self.mask.all():
             return function(*xs)
         made = function(*(x[self.mask] for x in xs))
-        whole = np.zeros(self.lanes, made.dtype)
+        whole = np.zeros((self.lanes, *made.shape[1:]), made.dtype)
         whole[self.mask] = made
         return whole
 
@@ -198,6 +201,9 @@ class Emulator:
         kind, text = op.results[0].type, op.attributes["value"]
         if str(kind) == "i1":
             return np.full(self.lanes, bool(text.value))
+        if str(kind).startswith("vector"):
+            dtype, count = _element(kind)
+            return np.full((self.lanes, count), text.get_splat_value().value, dtype)
         value = text.value
         return np.full(self.lanes, value, _dtype(kind))
 
@@ -246,11 +252,43 @@ class Emulator:
     def _arith_bitcast(self, op: Any, x: Array) -> Array:
         return x.view(_dtype(op.results[0].type))
 
-    def _llvm_call_intrinsic(self, op: Any, *xs: Array) -> Array:
-        _, name, kind = op.attributes["intrin"].value.split(".")
+    def _llvm_call_intrinsic(self, op: Any, *xs: Array) -> Any:
+        name, kind = op.attributes["intrin"].value.split(".")[1:3]
+        if op.attributes["intrin"].value.startswith(_MATRIX_UNITS):
+            return self._multiplied(*xs)
+        if name == "await":
+            return []
         if name == "approximate":
             return _approximated(kind, *xs)
         return _INTRINSICS[name](*xs).astype(xs[0].dtype)
+
+    def _multiplied(self, *xs: Array) -> Array:
+        """The matrix units' sums of 16 rows, 8 columns and 16 inner positions, four to a lane: PTX ISA, mma.m16n8k16."""
+        assert self._is_uniform(self.wave), "not all lanes of a wave reach the matrix units"
+        pairs = [x if x.ndim == 2 else np.ascontiguousarray(x).view(ml_dtypes.bfloat16).reshape(-1, 2) for x in xs[:6]]
+        waves = [x.astype(np.float32).reshape(-1, 32, 2) for x in pairs]
+        count, lane = len(waves[0]), np.arange(32)
+        group, two = lane // 4, 2 * (lane % 4)
+        left, right = np.zeros((count, 16, 16), np.float32), np.zeros((count, 16, 8), np.float32)
+        for part in range(2):
+            left[:, group, two + part], left[:, group + 8, two + part] = waves[0][..., part], waves[1][..., part]
+            left[:, group, two + 8 + part], left[:, group + 8, two + 8 + part] = (
+                waves[2][..., part],
+                waves[3][..., part],
+            )
+            right[:, two + part, group], right[:, two + 8 + part, group] = waves[4][..., part], waves[5][..., part]
+        product = left @ right
+        places = [(group, two), (group, two + 1), (group + 8, two), (group + 8, two + 1)]
+        made = [x + product[:, row, column].reshape(-1) for x, (row, column) in zip(xs[6:], places, strict=True)]
+        return np.stack(made, 1)
+
+    def _llvm_extractvalue(self, op: Any, whole: Array) -> Array:
+        return whole[:, next(iter(op.attributes["position"]))]
+
+    def _llvm_bitcast(self, op: Any, x: Array) -> Array:
+        dtype, count = _element(op.results[0].type)
+        made = np.ascontiguousarray(x).view(dtype)
+        return made.reshape(-1, count) if count > 1 else made.reshape(-1)
 
     # -- threads --------------------------------------------------------------------------------------------------
 
@@ -315,6 +353,9 @@ class Emulator:
         if name in self.tables:
             return self.tables[name], np.zeros(self.lanes, np.int64)
         return SHARED, self._gpu_block_id(op) * self.shared_bytes
+
+    def _llvm_ptrtoint(self, op: Any, pointer: tuple[int, Array]) -> Array:
+        return np.int64(self.memory[pointer[0]].ctypes.data) + pointer[1]
 
     def _llvm_getelementptr(self, op: Any, base: tuple[int, Array], offset: Array) -> tuple[int, Array]:
         return base[0], base[1] + offset * _dtype(op.attributes["elem_type"].value).itemsize

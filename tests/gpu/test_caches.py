@@ -1,4 +1,4 @@
-"""Decoders' caches in programs for GPUs, which have no kernel for them: kernels in the emulator, graphs on the host's library."""
+"""Decoders' caches in programs for GPUs, written out but for one new token: kernels in the emulator, graphs on the host's library."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 
+import models
 from gpu.programs import compile_for_emulator, run
 from test_decoder_caches import ATTRIBUTES, RUNS, Run, cache_feeds, cache_model
 
 CASES: dict[str, Run] = {
     **{name: RUNS[name] for name in ("a padded prompt into a buffer", "rows of different lengths", "more of a prompt in a buffer")},
-    "a step that grows": RUNS["a step that grows"],
+    **{name: RUNS[name] for name in ("a step that grows", "a step in a buffer")},
 }  # fmt: skip
 
 
@@ -28,8 +29,10 @@ def test_program_equals_onnx_runtime(
     model = cache_model(ATTRIBUTES[attributes])
     shapes = {"b": batch, "s": new, "p": cache, "t": max(lengths)}
     program, modules = compile_for_emulator(model, monkeypatch, target=target, precision=precision, shapes=shapes)
-    if precision == "f16" and cache % 8 == 0:
-        assert "sdpa_fwd" in {program.model.summary(step) for step in program.model.steps}
+    steps = {program.model.summary(step) for step in program.model.steps}
+    assert ("decode_attention" in steps) == (new == 1 and cache >= max(lengths))
+    if precision == "f16" and cache % 8 == 0 and new > 1:
+        assert "sdpa_fwd" in steps
     feeds = cache_feeds(model, CASES[case])
     want = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feeds)
     got = run(program, feeds, modules, wave=wave)
@@ -37,3 +40,21 @@ def test_program_equals_onnx_runtime(
         np.testing.assert_allclose(got[0][row, :length], want[0][row, :length], rtol=error, atol=error)
         for mine, theirs in zip(got[1:], want[1:], strict=True):
             np.testing.assert_allclose(mine[row, :, :length], theirs[row, :, :length], rtol=error, atol=error)
+
+
+@pytest.mark.parametrize(("target", "wave"), [("sm_90", 32), ("gfx942", 64)])
+@pytest.mark.parametrize("bits", [16, 4])
+def test_a_step_of_a_decoder_equals_onnx_runtime(
+    bits: int, target: str, wave: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, last = models.decoder(2, bits=bits), 17
+    program, modules = compile_for_emulator(model, monkeypatch, target=target, shapes={"s": 1})
+    rng = np.random.default_rng(0)
+    ports = {port.name: [dim.dim_value or 1 for dim in port.type.tensor_type.shape.dim] for port in model.graph.input}
+    feeds = {name: rng.standard_normal(dims).astype(np.float16) for name, dims in ports.items() if name != "last"}
+    feeds["last"] = np.array([last], np.int32)
+    want = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feeds)
+    got = run(program, feeds, modules, wave=wave)
+    for mine, theirs in zip(got, want, strict=True):
+        valid = slice(0, last + 1)
+        np.testing.assert_allclose(mine[:, :, valid], theirs[:, :, valid], rtol=1e-2, atol=1e-2)

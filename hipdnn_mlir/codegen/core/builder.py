@@ -16,6 +16,8 @@ Value = Any
 GLOBAL, SHARED = 1, 3
 APPROXIMATE = "llvm.approximate."
 """Before the names of intrinsics that `lower` chooses for a vendor."""
+AWAITING = "llvm.await.kernel"
+"""The intrinsic that stands for waiting for the kernel in front."""
 _SHARED_SYMBOL = "shared_memory"
 _PREDICATES = {"eq": 0, "ne": 1, "slt": 2, "sle": 3, "sgt": 4, "sge": 5, "ult": 6, "ule": 7, "ugt": 8, "uge": 9}
 _FLOAT_PREDICATES = {"oeq": 1, "ogt": 2, "oge": 3, "olt": 4, "ole": 5, "une": 13, "uno": 14}
@@ -178,6 +180,16 @@ class KernelBuilder:
         """Wait for the block's other threads; all of them come here."""
         self.op("gpu.barrier", [])
 
+    def await_kernel(self) -> None:
+        """Wait for the kernel in front here, not at the beginning: what is loaded before is constant. For GPUs that wait in kernels."""
+        self.op(
+            "llvm.call_intrinsic",
+            [],
+            intrin=ir.StringAttr.get(AWAITING),
+            operandSegmentSizes=ir.DenseI32ArrayAttr.get([0, 0]),
+            op_bundle_sizes=ir.DenseI32ArrayAttr.get([]),
+        )
+
     def shuffle(self, value: Value, offset: int, width: int, mode: str = "xor") -> Value:
         """The value of another thread; all threads of the wave come here.
 
@@ -274,6 +286,10 @@ class KernelBuilder:
             elem_type=ir.TypeAttr.get(kind),
             rawConstantIndices=ir.DenseI32ArrayAttr.get([-(2**31)]),
         )
+
+    def integer_of(self, pointer: Value) -> Value:
+        """The address as a number."""
+        return self.op("llvm.ptrtoint", [pointer], self.i64)
 
     def shared(self, offset_bytes: int) -> Value:
         """Pointer into the block's shared memory."""

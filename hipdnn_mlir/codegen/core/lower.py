@@ -11,7 +11,7 @@ from torch_mlir.passmanager import PassManager
 from hipdnn_mlir_runtime.errors import MissingToolError, PassError
 
 from .arch import Architecture
-from .builder import APPROXIMATE
+from .builder import APPROXIMATE, AWAITING
 from .float_literals import respelled
 from .link import find_linker
 
@@ -81,9 +81,18 @@ def _choose_approximations(module: Any, vendor: str) -> None:
 
 
 def _overlap_launches(module: Any) -> None:
-    """Wait for the kernel in front before anything else, so that the port may launch this one while that runs; let the next one come."""
+    """Wait for the kernel in front, so that the port may launch this one while that runs, and let the next one come.
+
+    The kernel waits before anything else, or where it says so.
+    """
     kernel = list(module.body.operations[0].operation.regions[0].blocks[0].operations)[-1].operation
-    with ir.InsertionPoint.at_block_begin(kernel.regions[0].blocks[0]):
+    operations = list(kernel.regions[0].blocks[0].operations)
+    said = [
+        op
+        for op in operations
+        if op.operation.name == "llvm.call_intrinsic" and op.attributes["intrin"].value == AWAITING
+    ]
+    with ir.InsertionPoint(said[0] if said else operations[0]):
         for name in ("wait", "launch.dependents"):
             ir.Operation.create(
                 "llvm.call_intrinsic",
@@ -93,6 +102,8 @@ def _overlap_launches(module: Any) -> None:
                     "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
                 },
             )
+    for op in said:
+        op.operation.erase()
 
 
 def generator(vendor: str) -> ModuleType:

@@ -15,6 +15,8 @@ from ...ops.strides import Dims
 from ..core.kernel import Operand
 from ..math.instructions import result_dtype
 
+GIVEN = "given"
+"""The instruction that stands for what is computed elsewhere; its data is a number of it."""
 _SENSITIVE = frozenset({"saturate", "floor", "ceil", "round", "trunc", "mod", "fmod", "sign"})
 
 
@@ -23,10 +25,11 @@ class Instruction:
     """One instruction.
 
     Attributes:
-        name: `load`, `store`, `const`, `index`, `cast`, `saturate`, `reduce`, or an instruction of docs/host-library.md.
+        name: `load`, `store`, `const`, `index`, `cast`, `saturate`, `reduce`, `given`, or an instruction of docs/host-library.md.
         dtype: of its result; of a store, of what is stored.
         operands: numbers of instructions.
-        data: the tensor of a load or store, the value of a constant, the dim of an index, the operator of a reduction.
+        data: the tensor of a load or store, the value of a constant, the dim of an index, the operator of a reduction, the number of
+            what is given.
     """
 
     name: str

@@ -1,7 +1,8 @@
 """Writes a body's instructions for a few adjacent positions at a time."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from hipdnn_mlir_runtime.dtypes import DType
 
@@ -10,7 +11,7 @@ from ..core.elements import from_memory, memory_type, to_memory, value_type
 from ..core.kernel import Operand
 from ..core.space import Space, access_size
 from ..math.instructions import Instructions, number
-from .body import Body, Instruction
+from .body import GIVEN, Body, Instruction
 
 Lanes = list[Value]
 """Values of adjacent positions, or one value that they share."""
@@ -33,6 +34,32 @@ class Evaluator:
         self._long = {step for step, is_short in zip(body.code, body.short(), strict=True) if not is_short}
         dims = index_dims(body)
         self._index = {dim: space.strides[len(body.operands) + place] for place, dim in enumerate(dims)}
+
+    def loads(self, coordinates: Sequence[Value]) -> dict[int, Lanes]:
+        """What the body reads at the positions from `coordinates` on, by the number of the instruction."""
+        steps = enumerate(self.body.code)
+        return {index: self.value(step, [], coordinates) for index, step in steps if step.name == "load"}
+
+    def run(
+        self, given: Sequence[Lanes], coordinates: Sequence[Value], known: Mapping[int, Lanes] = MappingProxyType({})
+    ) -> None:
+        """All instructions of a body without reductions, at the positions from `coordinates` on.
+
+        Args:
+            given: what is computed elsewhere.
+            coordinates: the first position.
+            known: results of instructions that are known already, see `loads`.
+        """
+        made: list[Lanes] = []
+        for index, step in enumerate(self.body.code):
+            operands = [made[o] for o in step.operands]
+            if step.name == "store":
+                self.store(step.data, operands[0], coordinates)
+                made.append([])
+            elif index in known:
+                made.append(known[index])
+            else:
+                made.append(given[step.data] if step.name == GIVEN else self.value(step, operands, coordinates))
 
     def value(self, step: Instruction, operands: Sequence[Lanes], coordinates: Sequence[Value]) -> Lanes:
         """The result of an instruction that is no reduction or store, at the positions from `coordinates` on."""

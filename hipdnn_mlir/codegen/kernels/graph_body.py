@@ -1,6 +1,6 @@
 """The body of a hipDNN graph of pointwise nodes, reductions and norms."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -17,7 +17,7 @@ from ...ops.spec import Refusal
 from ...ops.strides import Dims, broadcast
 from ..core.kernel import Operand
 from .activations import ACTIVATIONS
-from .body import Body
+from .body import GIVEN, Body
 
 _BY_HIPDNN = {int(dtype.hipdnn): dtype for dtype in ALL if dtype.hipdnn is not None}
 _INSTRUCTIONS = {
@@ -33,23 +33,20 @@ _FOLDS = {
 }  # fmt: skip
 
 
-GIVEN = "given"
-"""The instruction that stands for the result of a node computed elsewhere."""
-
-
-def graph_body(graph: Graph, *, given: Node | None = None) -> Body:
+def graph_body(graph: Graph, *, given: Sequence[Node] = (), before: Sequence[Node] = ()) -> Body:
     """The body of a graph; its operands are `graph.operands()`, in that order. Raises Refusal.
 
     Args:
         graph: what it computes.
-        given: a node of one result that is left out: the instruction GIVEN is its result.
+        given: nodes of one result that are left out: the instruction GIVEN, whose data is the node's number here, is its result.
+        before: nodes that are left out since only nodes of `given` read their results.
     """
-    return _Lowering(graph, given).run()
+    return _Lowering(graph, given, before).run()
 
 
 class _Lowering:
-    def __init__(self, graph: Graph, given: Node | None) -> None:
-        self.graph, self.given = graph, given
+    def __init__(self, graph: Graph, given: Sequence[Node], before: Sequence[Node]) -> None:
+        self.graph, self.given, self.before = graph, given, before
         self.axes: set[tuple[int, ...]] = set()
         self.values: dict[int, int] = {}
         self.places: dict[int, int] = {}
@@ -57,9 +54,9 @@ class _Lowering:
     def run(self) -> Body:
         graph, given = self.graph, self.given
         used = dict.fromkeys(i for node in graph.nodes for i in (*node.inputs.values(), *node.outputs.values()))
-        nodes = [node for node in graph.nodes if node is not given]
+        nodes = [node for node in graph.nodes if all(node is not left for left in (*given, *self.before))]
         inside = {i for node in nodes for i in (*node.inputs.values(), *node.outputs.values())}
-        inside.update(given.outputs.values() if given else ())
+        inside.update(index for node in given for index in node.outputs.values())
         shown = [graph.tensors[i].dims for i in used if i in inside and graph.tensors[i].value is None]
         dims = broadcast(*shown) if shown else None
         if dims is None:
@@ -70,9 +67,9 @@ class _Lowering:
             if tensor.operand is not None or tensor.result is not None:
                 self.places[index] = len(self.body.operands)
                 self.body.operands.append(self._operand(index, dims if index in inside else tensor.dims))
-        if given is not None:
-            (index,) = given.outputs.values()
-            self.define(index, self.body.append(GIVEN, graph.tensors[index].dtype))
+        for number, node in enumerate(given):
+            (index,) = node.outputs.values()
+            self.define(index, self.body.append(GIVEN, graph.tensors[index].dtype, data=number))
         for node in nodes:
             self._node(node)
         if len(self.axes) > 1:

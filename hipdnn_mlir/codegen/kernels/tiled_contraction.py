@@ -16,8 +16,8 @@ from ..core.kernel import Operand
 from ..core.space import Space, is_wide
 from .body import Body
 from .contraction import Contraction, Factor, contraction
-from .evaluate import Evaluator, Lanes
-from .graph_body import GIVEN, graph_body
+from .evaluate import Evaluator
+from .graph_body import graph_body
 
 _SIDE = 16
 """Threads of a block along rows and along columns."""
@@ -37,7 +37,7 @@ _MAX_INSTRUCTIONS = 4096
 def contraction_launch(graph: Graph, architecture: Architecture) -> Launch:
     """The launch of a convolution or matmul with pointwise nodes behind it; raises Refusal."""
     anchor = graph.nodes[0]
-    body = graph_body(graph, given=anchor)
+    body = graph_body(graph, given=[anchor])
     table = contraction(graph, anchor)
     (result,) = anchor.outputs.values()
     writer = _Writer(graph, body, table, _tile(table, len(body.code), architecture), len(graph.tensors[result].dims))
@@ -268,28 +268,16 @@ class _Writer:
                 checks = [check for check in (is_row, is_column) if check is not None]
                 at = [*self.batch, *at_row, *at_column] if self.space.dims else []
                 if not checks:
-                    self._compute(evaluator, given, at)
+                    evaluator.run([given], at)
                     continue
                 with b.when(checks[0] if len(checks) == 1 else b.same("arith.andi", *checks)):
-                    self._compute(evaluator, given, at)
+                    evaluator.run([given], at)
 
     def _at(self, factor: Factor, line: Value, count: int) -> tuple[list[Value], Value]:
         """Coordinates of a row or column along its dims of the table, and whether there is one."""
         b = self.b
         inside = b.less(line, factor.count) if factor.count % count else None
         return b.coordinates(line, [dim.size for dim in factor.free]), inside
-
-    def _compute(self, evaluator: Evaluator, given: Lanes, at: list[Value]) -> None:
-        made: list[Lanes] = []
-        for step in self.body.code:
-            operands = [made[o] for o in step.operands]
-            if step.name == "store":
-                evaluator.store(step.data, operands[0], at)
-                made.append([])
-            elif step.name == GIVEN:
-                made.append(given)
-            else:
-                made.append(evaluator.value(step, operands, at))
 
 
 def _step(strides: tuple[int, ...], moved: list[int]) -> int:

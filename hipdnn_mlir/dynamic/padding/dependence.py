@@ -252,6 +252,16 @@ def _cache_update(operands: Shapes, results: Shapes, _: Mapping[Any, Any]) -> De
     return Dependence([labels, labels, (0 if operands[2] == results[0][:1] else None,)], [labels])
 
 
+def _decode_attention(operands: Shapes, results: Shapes, _: Mapping[Any, Any]) -> Dependence:
+    """Heads and rows of caches depend on each other; counts and angles are for one of the batch, or for all."""
+    batch = results[0][:1]
+    kept = _labels(4, 1, 2, 3)
+    labels = [kept if len(dims) == 4 else (0 if dims == batch else None,) for dims in operands]
+    for place in range(7, len(operands)):
+        labels[place] = _labels(4, 1, 2, 3) if operands[place][:1] == batch else (None,) * 4
+    return Dependence(labels, [kept for _ in results])
+
+
 FUNCTIONS: dict[str, Rule] = {
     ELEMENTWISE: _elementwise_kernel,
     "gather": _gather,
@@ -269,5 +279,6 @@ FUNCTIONS: dict[str, Rule] = {
     "scan": _scan,
     "reverse_sequence": _reverse_sequence,
     "cache_update": _cache_update,
+    "decode_attention": _decode_attention,
 }
 """Of the functions of docs/host-library.md."""

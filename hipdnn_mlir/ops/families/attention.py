@@ -194,3 +194,48 @@ def cache_update(op: OpView) -> Call:
     if start.type.dims not in ((1,), after[:1]):
         raise Refusal("shape", f"starts of dims {start.type.dims} for a batch of {after[0]}")
     return Call("cache_update", [cache, new, start])
+
+
+def _decoded_types(operands: Sequence[TensorType | None], _: Mapping[str, Any]) -> list[TensorType]:
+    q, keys, values = operands[0], operands[3], operands[4]
+    if q is None or keys is None or values is None:
+        raise Refusal("operand", "a query and caches of keys and values are needed")
+    return [q, keys, values]
+
+
+@kernel(
+    "hipdnn.onnx.DecodeAttention", function="decode_attention", onnx=("hipdnn.DecodeAttention",), results=_decoded_types
+)
+def decode_attention(op: OpView) -> Call:
+    """(query, key, value, key cache, value cache, start, keys, cos, sin; scale, left): attention of one new token, and its caches.
+
+    Query (b, h, 1, d), key and value (b, h_kv, 1, d) of f32, f16 or bf16 are those of the new token, caches are (b, h_kv, rows, d). Key and
+    value become row `start` of the caches (b, or 1, of i32 or i64); the query sees `keys` rows then, with `left` > 0 the last `left` of
+    these. With cos and sin (b or 1, 1, 1, half), query and key are rotated before, the first `half` numbers of a head with the next ones.
+    """
+    count = 7 if len(op.args) < 9 or op.args[7] is None else 9
+    q, k, v, keys, values, start, valid, *angles = found = tensors(op, count)
+    if q.type.dtype not in (dtypes.F32, dtypes.F16, dtypes.BF16):
+        raise Refusal("dtype", f"attention of {q.type.dtype}")
+    if any(x.type.dtype is not q.type.dtype for x in (k, v, keys, values, *angles)):
+        raise Refusal(
+            "dtype",
+            f"attention of {q.type.dtype} with {', '.join(str(x.type.dtype) for x in (k, v, keys, values, *angles))}",
+        )
+    if any(x.type.dtype not in (dtypes.I32, dtypes.I64) for x in (start, valid)):
+        raise Refusal("dtype", f"counts of {start.type.dtype} and {valid.type.dtype}")
+    dims, cache = q.type.static_dims(), keys.type.static_dims()
+    if len(dims) != 4 or len(cache) != 4 or dims[2] != 1 or cache[1] < 1 or dims[1] % cache[1]:
+        raise Refusal("shape", f"one query of dims {dims} for a cache of {cache}")
+    fresh = (dims[0], cache[1], 1, dims[3])
+    if cache != (*fresh[:2], cache[2], dims[3]) or values.type.dims != cache or {k.type.dims, v.type.dims} != {fresh}:
+        raise Refusal("shape", f"a new key of dims {k.type.dims} for a cache of {cache}")
+    if any(x.type.dims not in ((1,), dims[:1]) for x in (start, valid)):
+        raise Refusal("shape", f"counts of dims {start.type.dims} and {valid.type.dims} for a batch of {dims[0]}")
+    if any(
+        x.type.dims[1:3] != (1, 1) or x.type.dims[0] not in (1, dims[0]) or 2 * (x.type.dims[3] or 0) > dims[3]
+        for x in angles
+    ):
+        raise Refusal("shape", f"angles of dims {angles[0].type.dims} for heads of {dims[3]}")
+    scale = op.attributes.get("scale", 0.0) or 1 / math.sqrt(dims[3])
+    return Call("decode_attention", found, {"scale": float(scale), "left": int(op.attributes.get("left", -1))})

@@ -43,6 +43,25 @@ def matmul(e: Emitter, op: OpView) -> Value:
 
 
 @compute(
+    "aten.linear",
+    becomes="matmul, pointwise add",
+    onnx=("MatMul",),
+    source="PyTorch: torch.nn.functional.linear",
+    precision="narrow",
+)
+def linear(e: Emitter, op: OpView) -> Value:
+    """(x, weight, bias): x times the transpose of the weight (columns, inner), whose columns so lie along memory."""
+    x, weight = e.value(op.args[0]), e.value(op.args[1])
+    if x.rank < 2 or weight.rank != 2:
+        raise Refusal("rank", f"linear of {list(x.dims)} and {list(weight.dims)}")
+    columns, inner = weight.dims
+    outer = (1,) * (x.rank - 2)
+    seen = e.reinterpret(weight, weight.dtype, (*outer, inner, columns), (*(columns * inner,) * len(outer), 1, inner))
+    y = matmul_node(e, x, seen)
+    return y if op.args[2] is None else e.pointwise(Pointwise.ADD, y, e.value(op.args[2]))
+
+
+@compute(
     "aten.addmm",
     becomes="matmul, pointwise mul and add",
     onnx=("Gemm",),

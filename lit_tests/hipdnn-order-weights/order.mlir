@@ -1,5 +1,5 @@
-// RUN: hipdnn-opt %s --hipdnn-order-filters=target=sm_90 --hipdnn-outline-constants | filecheck %s
-// RUN: hipdnn-opt %s --hipdnn-order-filters | filecheck %s --check-prefix=HOST
+// RUN: hipdnn-opt %s --hipdnn-order-weights=target=sm_90 --hipdnn-outline-constants | filecheck %s
+// RUN: hipdnn-opt %s --hipdnn-order-weights | filecheck %s --check-prefix=HOST
 
 !x = !torch.vtensor<[1,8,8,8],f16>
 !y = !torch.vtensor<[1,4,6,6],f16>

@@ -1,0 +1,394 @@
+"""`decode_attention`: the step of one new token of attention over a cache: rotation, new rows of the cache, attention on what is valid.
+
+A block computes one head of one row of the batch. Groups of adjacent lanes read one key and one value at a time, a few ahead, and each
+keeps a running maximum, sum and result of its own; these are joined at the end. So the number of keys is read when the kernel runs, and
+nothing is stored for each of them. The row that is new is computed by every block that needs it, and written by one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from hipdnn_mlir_runtime.dtypes import BF16, F16, F32
+
+from ...ops.spec import Refusal
+from ..core.arch import Architecture
+from ..core.assemble import Launch
+from ..core.builder import KernelBuilder, Value
+from ..core.elements import load, rounded, store
+from ..core.kernel import Operand
+from ..core.space import ACCESS_BYTES, is_wide
+
+_THREADS = 256
+_AHEAD = 4
+"""Keys that a group of lanes reads at once."""
+_MOST_VALUES = 32
+"""Elements of results that a thread keeps."""
+_LOWEST = -1e30
+"""Less than every score, and a number, so that differences of it are."""
+_LOG2_E = 1.4426950408889634
+
+
+@dataclass(frozen=True)
+class _Operands:
+    """The tensors of the kernel; cos and sin may be missing."""
+
+    q: Operand
+    k: Operand
+    v: Operand
+    cos: Operand | None
+    sin: Operand | None
+    caches: tuple[Operand, Operand]
+    start: Operand
+    keys: Operand
+    y: Operand
+    updated: tuple[Operand, Operand]
+
+
+def decode_attention_launch(operands: Sequence[Operand], attributes: Any, architecture: Architecture) -> Launch:
+    """`decode_attention`; raises Refusal."""
+    q, k, v, keys, values, start, count, *angles, y, new_keys, new_values = operands
+    cos, sin = angles or (None, None)
+    named = _Operands(q, k, v, cos, sin, (keys, values), start, count, y, (new_keys, new_values))
+    if q.dtype not in (F32, F16, BF16):
+        raise Refusal("dtype", f"attention of {q.dtype}")
+    width = q.dims[3]
+    lanes = ACCESS_BYTES // q.dtype.bytes
+    while ceil(width / lanes) > architecture.wave_size:
+        lanes *= 2
+    half = cos.dims[3] if cos is not None else 0
+    if width % lanes or half % lanes:
+        raise Refusal("shape", f"heads of {width} of which {2 * half} are rotated, expected multiples of {lanes}")
+    group = 1 << (width // lanes - 1).bit_length()
+    together = _together(q, keys, lanes, architecture)
+    writer = _Writer(named, attributes, lanes, group, together, architecture.wave_size)
+    blocks = q.dims[0] * q.dims[1] // together
+    shared_bytes = 4 * (_THREADS // architecture.wave_size) * (group * lanes + 2) * together
+    return Launch(writer.write, blocks, _THREADS, shared_bytes, is_wide(operands, blocks * _THREADS))
+
+
+def _together(q: Operand, keys: Operand, lanes: int, architecture: Architecture) -> int:
+    """Heads of one block: those that share keys, where enough blocks are left."""
+    found, shared_by = 1, q.dims[1] // keys.dims[1]
+    for count in range(2, min(shared_by, _MOST_VALUES // lanes) + 1):
+        if shared_by % count == 0 and q.dims[0] * q.dims[1] // count >= architecture.units:
+            found = count
+    return found
+
+
+@dataclass
+class _Sums:
+    """What a group of lanes has: the greatest score, the sum of the weights, and elements of the weighted values."""
+
+    most: Value
+    total: Value
+    result: list[Value]
+
+    def flat(self) -> list[Value]:
+        """All values."""
+        return [self.most, self.total, *self.result]
+
+
+class _Writer:
+    """Writes the kernel; `lanes` are elements of a thread, `group` the threads of one key, `together` the heads of a block."""
+
+    def __init__(self, operands: _Operands, attributes: Any, lanes: int, group: int, together: int, wave: int) -> None:
+        self.o, self.lanes, self.group, self.together, self.wave = operands, lanes, group, together, wave
+        self.scale, self.left = float(attributes["scale"]), int(attributes["left"])
+        self.width, self.rows = operands.q.dims[3], operands.caches[0].dims[2]
+        self.waves, self.beside = _THREADS // wave, _THREADS // group
+
+    def write(self, b: KernelBuilder) -> None:
+        """Write it."""
+        o = self.o
+        self.b = b
+        listed = [o.q, o.k, o.v, *o.caches, o.start, o.keys, o.cos, o.sin, o.y, *o.updated]
+        self.bases = {
+            id(operand): b.arguments[place]
+            for place, operand in enumerate(operand for operand in listed if operand is not None)
+        }
+        thread = b.thread()
+        self.part, self.slot = b.mod(thread, self.group), b.div(thread, self.group)
+        self.thread = thread
+        blocks = o.q.dims[1] // self.together
+        self.batch, first = b.div(b.block(), blocks), b.mul(b.mod(b.block(), blocks), self.together)
+        shared_by = o.q.dims[1] // o.caches[0].dims[1]
+        kv = b.div(first, shared_by)
+        self.own = b.less(self.part, self.width // self.lanes)
+        self.first = b.mul(b.least(self.part, self.width // self.lanes - 1), self.lanes)
+        start, count = self._number(o.start, self.rows - 1), self._number(o.keys, self.rows)
+        heads = [b.add(first, number) for number in range(self.together)]
+        queries = [self._query(head) for head in heads]
+        new_key = [rounded(b, x, o.k.dtype) for x in self._head(o.k, kv, turned=True)]
+        new_value = self._head(o.v, kv, turned=False)
+        sums = self._attend(queries, kv, start, count)
+        sums = self._with_new(sums, queries, new_key, new_value, start, count)
+        self._join(sums, first)
+        writes = b.compare("eq", b.at(b.mod(first, shared_by)), b.at(0))
+        with b.when(writes):
+            self._update(kv, start, (new_key, new_value))
+
+    # -- operands -------------------------------------------------------------------------------------------------
+
+    def _number(self, operand: Operand, most: int) -> Value:
+        """A count of this row of the batch as a position, the nearest one from zero to `most`."""
+        b = self.b
+        kind = b.i64 if operand.dtype.bytes == 8 else b.i32
+        (value,) = b.load(
+            self.bases[id(operand)], b.mul(self.batch, operand.strides[0] if operand.dims[0] > 1 else 0), kind
+        )
+        zero, limit = b.constant(0, kind), b.constant(most, kind)
+        value = b.select(b.compare("slt", value, zero), zero, value)
+        value = b.select(b.compare("sgt", value, limit), limit, value)
+        if kind == b.position_type:
+            return value
+        return b.op("arith.trunci" if kind == b.i64 else "arith.extui", [value], b.position_type)
+
+    def _elements(self, operand: Operand, offset: Value) -> list[Value]:
+        """This thread's elements from an offset on."""
+        size = min(self.lanes, ACCESS_BYTES // operand.dtype.bytes) if operand.strides[-1] == 1 else 1
+        while size > 1 and (
+            operand.alignment % (size * operand.dtype.bytes) or any(s % size for s in operand.strides[:-1])
+        ):
+            size //= 2
+        step = operand.strides[-1]
+        return [
+            value
+            for at in range(0, self.lanes, size)
+            for value in load(self.b, self.bases[id(operand)], self.b.add(offset, at * step), operand.dtype, size)
+        ]
+
+    def _query(self, head: Value) -> list[Value]:
+        """This thread's elements of a query, scaled so that scores are exponents of 2."""
+        b = self.b
+        factor, zero = b.constant(self.scale * _LOG2_E, b.f32), b.constant(0, b.f32)
+        return [
+            b.select(self.own, b.same("arith.mulf", x, factor), zero) for x in self._head(self.o.q, head, turned=True)
+        ]
+
+    def _head(self, operand: Operand, head: Value, *, turned: bool) -> list[Value]:
+        """This thread's elements of a head that is new, rotated where there are angles."""
+        b = self.b
+        start = b.add(b.mul(self.batch, operand.strides[0]), b.mul(head, operand.strides[1]))
+        step = operand.strides[3]
+        x = self._elements(operand, b.add(start, b.mul(self.first, step)))
+        if not turned or self.o.cos is None or self.o.sin is None:
+            return x
+        half = self.o.cos.dims[3]
+        is_real = b.less(self.first, half)
+        is_turned = b.less(self.first, 2 * half)
+        # Of the other half of the pair; where nothing is rotated, what is read is not used.
+        below = b.select(b.less(self.first, half), b.at(0), b.at(half))
+        angle = b.sub(self.first, below)
+        angle = b.select(is_turned, b.at(angle), b.at(0))
+        other = b.select(is_real, b.at(b.add(self.first, half)), b.at(angle))
+        pair = self._elements(operand, b.add(start, b.mul(other, step)))
+        cos, sin = (self._angles(table, angle) for table in (self.o.cos, self.o.sin))
+        found = []
+        for own, partner, c, s in zip(x, pair, cos, sin, strict=True):
+            turn = b.same("arith.mulf", partner, s)
+            turn = b.select(is_real, b.same("arith.negf", turn), turn)
+            found.append(b.select(is_turned, b.intrinsic("fma", own, c, turn), own))
+        return found
+
+    def _angles(self, table: Operand, angle: Value) -> list[Value]:
+        b = self.b
+        row = b.mul(self.batch, table.strides[0] if table.dims[0] > 1 else 0)
+        return self._elements(table, b.add(row, b.mul(angle, table.strides[3])))
+
+    # -- the caches -----------------------------------------------------------------------------------------------
+
+    def _update(self, kv: Value, start: Value, rows: tuple[list[Value], list[Value]]) -> None:
+        """Write the new row; where the result does not lie in the cache's memory, the others as well."""
+        b = self.b
+        for cache, out, row in zip(self.o.caches, self.o.updated, rows, strict=True):
+            source, target = self.bases[id(cache)], self.bases[id(out)]
+            place = b.add(b.mul(self.batch, out.strides[0]), b.mul(kv, out.strides[1]))
+            from_ = b.add(b.mul(self.batch, cache.strides[0]), b.mul(kv, cache.strides[1]))
+            is_other = b.compare("ne", b.integer_of(source), b.integer_of(target))
+            with b.when(is_other):
+                self._copy(cache, out, b.at(start), (from_, place))
+            is_first = b.same("arith.andi", b.compare("eq", b.at(self.slot), b.at(0)), self.own)
+            with b.when(is_first):
+                self._store(out, b.add(place, b.mul(start, out.strides[2])), row)
+
+    def _copy(self, cache: Operand, out: Operand, start: Value, places: tuple[Value, Value]) -> None:
+        """All rows but one of a head of the cache; `places` is where they begin."""
+        b = self.b
+
+        def row(at: Value, _: list[Value]) -> list[Value]:
+            with b.when(b.same("arith.andi", b.compare("ne", at, start), self.own)):
+                offset = b.add(places[0], b.mul(at, cache.strides[2]), b.mul(self.first, cache.strides[3]))
+                values = self._elements(cache, offset)
+                self._store(out, b.add(places[1], b.mul(at, out.strides[2])), values)
+            return []
+
+        b.loop(self.slot, self.rows, self.beside, [], row)
+
+    def _store(self, out: Operand, row: Value, values: list[Value]) -> None:
+        """This thread's elements of a row."""
+        b = self.b
+        size = min(self.lanes, ACCESS_BYTES // out.dtype.bytes) if out.strides[-1] == 1 else 1
+        while size > 1 and (out.alignment % (size * out.dtype.bytes) or any(s % size for s in out.strides[:-1])):
+            size //= 2
+        for at in range(0, self.lanes, size):
+            offset = b.add(row, b.mul(b.add(self.first, at), out.strides[3]))
+            store(b, self.bases[id(out)], offset, values[at : at + size], out.dtype)
+
+    # -- attention ------------------------------------------------------------------------------------------------
+
+    def _attend(self, queries: list[list[Value]], kv: Value, start: Value, count: Value) -> list[_Sums]:
+        """Of the keys in the cache that are visible, but the new one; each group of lanes takes some."""
+        b, (keys, values) = self.b, self.o.caches
+        bases = [b.add(b.mul(self.batch, c.strides[0]), b.mul(kv, c.strides[1])) for c in (keys, values)]
+        zero = b.constant(0, b.f32)
+        nothing = [_Sums(b.constant(_LOWEST, b.f32), zero, [zero] * self.lanes) for _ in queries]
+        low = self._lowest(count)
+
+        def some(first: Value, carried: list[Value]) -> list[Value]:
+            places = [b.add(first, self.slot, number * self.beside) for number in range(_AHEAD)]
+            read = [
+                [
+                    self._elements(c, b.add(base, b.mul(place, c.strides[2]), b.mul(self.first, c.strides[3])))
+                    for c, base in zip((keys, values), bases, strict=True)
+                ]
+                for place in (b.least(at, self.rows - 1) for at in places)  # some row that exists
+            ]
+            found = []
+            for at in places:
+                seen = b.same("arith.andi", b.less(at, count), b.compare("ne", b.at(at), b.at(start)))
+                if low is not None:
+                    seen = b.same("arith.andi", seen, b.compare("uge", b.at(at), b.at(low)))
+                found.append(seen)
+            shown = [(seen, key, value) for seen, (key, value) in zip(found, read, strict=True)]
+            sums = self._unflat(carried)
+            return self._flat([self._added(s, q, shown) for s, q in zip(sums, queries, strict=True)])
+
+        together = _AHEAD * self.beside
+        if low is not None:
+            return self._unflat(b.loop(low, b.at(count), together, self._flat(nothing), some))
+        # The first are read before it is known how many there are.
+        return self._unflat(b.loop(together, b.at(count), together, some(0, self._flat(nothing)), some))
+
+    def _flat(self, sums: Sequence[_Sums]) -> list[Value]:
+        return [value for s in sums for value in s.flat()]
+
+    def _unflat(self, values: Sequence[Value]) -> list[_Sums]:
+        each = 2 + self.lanes
+        parts = (values[at : at + each] for at in range(0, len(values), each))
+        return [_Sums(part[0], part[1], list(part[2:])) for part in parts]
+
+    def _lowest(self, count: Value) -> Value:
+        """The first key that is visible, or None where all are."""
+        if self.left <= 0:
+            return None
+        b = self.b
+        return b.select(b.less(count, self.left), b.at(0), b.at(b.sub(count, self.left)))
+
+    def _score(self, q: list[Value], key: list[Value]) -> Value:
+        """Of one key, the same in all lanes of the group."""
+        total = self.b.constant(0, self.b.f32)
+        for x, y in zip(q, key, strict=True):
+            total = self.b.intrinsic("fma", x, y, total)
+        offset = self.group // 2
+        while offset:
+            total = self.b.same("arith.addf", total, self.b.shuffle(total, offset, self.wave))
+            offset //= 2
+        return total
+
+    def _added(self, sums: _Sums, query: list[Value], keys: Sequence[tuple[Value, list[Value], list[Value]]]) -> _Sums:
+        """With some more keys: whether each is visible, the key, its value."""
+        b, most = self.b, sums.most
+        scores = [b.select(seen, self._score(query, key), b.constant(_LOWEST, b.f32)) for seen, key, _ in keys]
+        for score in scores:
+            most = self._greater(most, score)
+        sums = self._moved(sums, most)
+        for score, (seen, _, value) in zip(scores, keys, strict=True):
+            weight = b.select(seen, self._power(score, most), b.constant(0, b.f32))
+            sums.total = b.same("arith.addf", sums.total, weight)
+            # What is not visible may be any bytes, and zero times a NaN is one.
+            sums.result = [
+                b.select(seen, b.intrinsic("fma", weight, x, r), r) for x, r in zip(value, sums.result, strict=True)
+            ]
+        return sums
+
+    def _moved(self, sums: _Sums, most: Value) -> _Sums:
+        """The same beside another greatest score."""
+        b = self.b
+        factor = self._power(sums.most, most)
+        return _Sums(
+            most, b.same("arith.mulf", sums.total, factor), [b.same("arith.mulf", r, factor) for r in sums.result]
+        )
+
+    def _greater(self, a: Value, c: Value) -> Value:
+        return self.b.select(self.b.compare("ogt", a, c), a, c)
+
+    def _power(self, score: Value, most: Value) -> Value:
+        return self.b.approximate("exp2", self.b.same("arith.subf", score, most))
+
+    def _with_new(
+        self,
+        sums: list[_Sums],
+        queries: list[list[Value]],
+        key: list[Value],
+        value: list[Value],
+        start: Value,
+        count: Value,
+    ) -> list[_Sums]:
+        """With the new key, in the first group of lanes."""
+        b = self.b
+        seen = b.same("arith.andi", b.compare("eq", b.at(self.slot), b.at(0)), b.less(start, count))
+        low = self._lowest(count)
+        if low is not None:
+            seen = b.same("arith.andi", seen, b.compare("uge", b.at(start), b.at(low)))
+        return [self._added(s, query, [(seen, key, value)]) for s, query in zip(sums, queries, strict=True)]
+
+    def _merged(self, a: _Sums, c: _Sums) -> _Sums:
+        b = self.b
+        most = self._greater(a.most, c.most)
+        a, c = self._moved(a, most), self._moved(c, most)
+        added = [b.same("arith.addf", x, y) for x, y in zip(a.flat()[1:], c.flat()[1:], strict=True)]
+        return _Sums(most, added[0], added[1:])
+
+    def _join(self, found: list[_Sums], first: Value) -> None:
+        """Join what all groups of lanes of the block have of the heads from `first` on, and write the result."""
+        b = self.b
+        line = self.group * self.lanes + 2
+        base, wave = b.shared(0), b.div(self.thread, self.wave)
+        for head, sums in enumerate(found):
+            offset = self.group
+            while offset < self.wave:
+                (other,) = self._unflat([b.shuffle(value, offset, self.wave) for value in sums.flat()])
+                sums = self._merged(sums, other)  # noqa: PLW2901
+                offset *= 2
+            start = b.mul(b.add(b.mul(wave, self.together), head), line)
+            with b.when(b.less(b.mod(self.thread, self.wave), self.group)):
+                for at, value in enumerate(sums.result):
+                    b.store(base, b.add(start, 2, b.mul(self.part, self.lanes), at), [value])
+                with b.when(b.compare("eq", b.at(self.part), b.at(0))):
+                    b.store(base, start, [sums.most])
+                    b.store(base, b.add(start, 1), [sums.total])
+        b.barrier()
+
+        with b.when(b.same("arith.andi", b.less(self.slot, self.together), self.own)):
+            self._finish(first)
+
+    def _finish(self, first: Value) -> None:
+        """Join what the waves have of one head, each group of lanes of another, and write it."""
+        b, y, line = self.b, self.o.y, self.group * self.lanes + 2
+        base, slot = b.shared(0), b.mul(self.slot, line)
+
+        def of_wave(number: int) -> _Sums:
+            at = b.add(slot, number * self.together * line)
+            place = b.add(b.mul(self.part, self.lanes), at, 2)
+            result = [b.load(base, b.add(place, lane), b.f32)[0] for lane in range(self.lanes)]
+            return _Sums(b.load(base, at, b.f32)[0], b.load(base, b.add(at, 1), b.f32)[0], result)
+
+        sums = of_wave(0)
+        for number in range(1, self.waves):
+            sums = self._merged(sums, of_wave(number))
+        some = b.compare("ogt", sums.total, b.constant(0, b.f32))
+        total = b.select(some, sums.total, b.constant(1, b.f32))
+        row = b.add(b.mul(self.batch, y.strides[0]), b.mul(b.add(first, self.slot), y.strides[1]))
+        self._store(y, row, [b.same("arith.divf", value, total) for value in sums.result])

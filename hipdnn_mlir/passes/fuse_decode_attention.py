@@ -1,0 +1,166 @@
+"""hipdnn-fuse-decode-attention: attention of one new token, its rotation and its rows in the caches are one kernel."""
+
+from typing import NamedTuple
+
+from torch_mlir import ir
+from torch_mlir.dialects import torch
+from torch_mlir.rewrite import PatternRewriter
+
+from hipdnn_mlir_runtime.errors import Reject
+
+from ..codegen import find_architecture
+from ..codegen.generate import parts_of
+from ..ir.blocks import erase_dead, functions
+from ..ir.module_pass import module_pass
+from ..ir.patterns import rewrite_ops
+from ..ir.terms import fused_location
+from ..ir.types import tensor_type
+from ..ir.view import argument, lookup, producer, readers
+from ..ir.view_chains import dims_of, movement_of
+from ..ops.emitter import Operand
+from ..ops.regions import kernel_region
+from ..ops.registry import ONNX
+from ..ops.spec import Concat, Refusal, Slice
+from ..targets.table import find_target
+
+
+class _Rotation(NamedTuple):
+    """A head, and the angles that it is rotated by."""
+
+    x: ir.Value
+    cos: ir.Value
+    sin: ir.Value
+
+
+@module_pass("hipdnn-fuse-decode-attention")
+def fuse_decode_attention(module: ir.Operation, *, target: str = "host") -> None:
+    """Join CachedAttention of one query with the CacheUpdates that it reads, and with the rotation of query and key, where both have it.
+
+    For GPUs, where each of these would be a launch that costs more than what it computes. The host computes them one by one.
+
+    Before: `%k = torch.operator "hipdnn.onnx.CacheUpdate"(%past_k, %new_k, %start, %p)`; the same of values;
+    `%y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %k, %v, %queries, %keys)`.
+    After: `%y, %k, %v = torch.operator "hipdnn.onnx.DecodeAttention"(%q, %new_k, %new_v, %past_k, %past_v, %start, %keys, %cos, %sin)`.
+
+    Args:
+        module: the module operation.
+        target: whose generated code to ask.
+    """
+    architecture = find_target(target).architecture
+    if architecture is None:
+        return
+
+    def fuse(op: torch.OperatorOp, rewriter: PatternRewriter) -> bool:
+        if op.name.value != f"{ONNX}CachedAttention" or dims_of(op.operands[0])[2] != 1:
+            return False
+        q, keys, values, _, count = op.operands
+        updates = _updates(op)
+        if len(updates) != 2:
+            return False
+        if updates[0].operands[2] != updates[1].operands[2] or dims_of(updates[0].operands[0]) != dims_of(keys):
+            return False
+        (past_k, new_k, start, _), (past_v, new_v, _, _) = (update.operands for update in updates)
+        turned = [_rotation(value) for value in (q, new_k)]
+        angles: list[ir.Value] = []
+        if turned[0] is not None and turned[1] is not None and turned[0][1:] == turned[1][1:]:
+            q, new_k, angles = turned[0].x, turned[1].x, list(turned[0][1:])
+        operands = [q, new_k, new_v, past_k, past_v, start, count, *angles]
+        kinds = [op.results[0].type, keys.type, values.type]
+        with fused_location([*updates, op]):
+            made = torch.OperatorOp(kinds, f"{ONNX}DecodeAttention", operands, 0)
+        for name in op.attributes:
+            if name != "name":
+                made.attributes[name] = op.attributes[name]
+        if not _has_code(made, architecture):
+            made.erase()
+            return False
+        for update, result in zip(updates, made.results[1:], strict=True):
+            update.results[0].replace_all_uses_with(result)
+        rewriter.replace_op(op, [made.results[0]])
+        return True
+
+    rewrite_ops(module, fuse)
+    for function in functions(module):
+        erase_dead(function)
+
+
+def _has_code(op: torch.OperatorOp, architecture: str) -> bool:
+    """Whether code is generated for an op."""
+    found = lookup(op)
+    if isinstance(found, Reject):
+        return False
+    operands = {
+        value: Operand(kind.static_dims(), kind.dtype)
+        for value in op.operands
+        if (kind := tensor_type(value.type)).is_static
+    }
+    kernel = kernel_region(
+        [(found[1], list(op.results))], operands, [(value, tensor_type(value.type)) for value in op.results]
+    )
+    if isinstance(kernel, Reject):
+        return False
+    try:
+        parts_of(kernel.description(), find_architecture(architecture))
+    except Refusal:
+        return False
+    return True
+
+
+def _updates(attention: torch.OperatorOp) -> list[torch.OperatorOp]:
+    """The CacheUpdates whose results attention reads, but those that something in front of it reads, too."""
+    sources = [producer(cache) for cache in attention.operands[1:3]]
+    updates = [op for op in sources if isinstance(op, torch.OperatorOp) and op.name.value == f"{ONNX}CacheUpdate"]
+    return [op for op in updates if not any(reader.is_before_in_block(attention) for reader in readers(op.results[0]))]
+
+
+def _rotation(value: ir.Value) -> _Rotation | None:
+    """What is rotated by halves: `cat [a * cos - b * sin, a * sin + b * cos, rest]` of slices of one tensor."""
+    parts = _joined(value)
+    if len(parts) == 2 and len(_joined(parts[0])) == 2:
+        parts = [*_joined(parts[0]), parts[1]]
+    if len(parts) not in (2, 3):
+        return None
+    real, imaginary = producer(parts[0]), producer(parts[1])
+    if not isinstance(real, torch.AtenSubTensorOp) or not isinstance(imaginary, torch.AtenAddTensorOp):
+        return None
+    if argument(real.alpha) != 1 or argument(imaginary.alpha) != 1:
+        return None
+    products = [producer(factor) for factor in (real.self_, real.other, imaginary.self_, imaginary.other)]
+    factors = [(found.self_, found.other) for found in products if isinstance(found, torch.AtenMulTensorOp)]
+    if len(factors) != len(products):
+        return None
+    (a, cos), (b, sin), *others = factors
+    if {(a, sin), (b, cos)} != set(others) or dims_of(cos) != dims_of(sin) or len(dims_of(cos)) != 4:
+        return None
+    half = dims_of(cos)[3]
+    slices = [_last(part) for part in (a, b, *parts[2:])]
+    starts = [0, half, 2 * half][: len(slices)]
+    x = None if slices[0] is None else slices[0][0]
+    if x is None or any(found != (x, start) for found, start in zip(slices, starts, strict=True)):
+        return None
+    is_whole = dims_of(a)[3] == dims_of(b)[3] == half and sum(dims_of(part)[3] for part in parts) == dims_of(x)[3]
+    return _Rotation(x, cos, sin) if is_whole and dims_of(cos)[1:3] == (1, 1) else None
+
+
+def _joined(value: ir.Value) -> list[ir.Value]:
+    """What is joined along the last dim of four; nothing where the value is no such."""
+    join = producer(value)
+    move = movement_of(join)
+    if not isinstance(join, torch.AtenCatOp) or not isinstance(move, Concat) or move.axis != 3:
+        return []
+    parts = producer(join.tensors)
+    return [] if parts is None else list(parts.operands)
+
+
+def _last(value: ir.Value) -> tuple[ir.Value, int] | None:
+    """The tensor of whose last dim the value is a part, and where it starts."""
+    source = producer(value)
+    move = movement_of(source)
+    if (
+        source is None
+        or not isinstance(move, Slice)
+        or set(move.steps) != {1}
+        or move.sizes[:-1] != dims_of(source.operands[0])[:-1]
+    ):
+        return None
+    return source.operands[0], int(move.offsets[-1])

@@ -1,0 +1,261 @@
+// RUN: hipdnn-opt %s --hipdnn-fuse-decode-attention=target=sm_90 --split-input-file | filecheck %s
+// RUN: hipdnn-opt %s --hipdnn-fuse-decode-attention=target=gfx942 --split-input-file | filecheck %s
+// RUN: hipdnn-opt %s --hipdnn-fuse-decode-attention --split-input-file | filecheck %s --check-prefix=HOST
+
+// HOST-NOT: DecodeAttention
+
+// Rotation of query and key, both new rows and the attention are one operator.
+
+// CHECK-LABEL: func.func @rotated
+// CHECK-NOT:     CacheUpdate
+// CHECK-NOT:     torch.aten.mul
+// CHECK:         %[[MADE:.+]]:3 = torch.operator "hipdnn.onnx.DecodeAttention"(%arg0, %arg1, %arg2, %arg3, %arg4, %arg5, %arg8, %arg9, %arg10)
+// CHECK-SAME:      torch.onnx.left = 7 : si64, torch.onnx.scale = 2.500000e-01 : f32
+// CHECK-SAME:      -> (!torch.vtensor<[2,4,1,32],f16>, !torch.vtensor<[2,2,16,32],f16>, !torch.vtensor<[2,2,16,32],f16>)
+// CHECK-NOT:     CachedAttention
+// CHECK:         return %[[MADE]]#0, %[[MADE]]#1, %[[MADE]]#2
+!q = !torch.vtensor<[2,4,1,32],f16>
+!new = !torch.vtensor<[2,2,1,32],f16>
+!kv = !torch.vtensor<[2,2,16,32],f16>
+!counts = !torch.vtensor<[2],si32>
+!start = !torch.vtensor<[2],si64>
+!places = !torch.vtensor<[16],si64>
+!angles = !torch.vtensor<[2,1,1,16],f16>
+!i = !torch.int
+func.func @rotated(%q: !q, %k: !new, %v: !new, %past_k: !kv, %past_v: !kv, %start: !start, %places: !places, %queries: !counts, %keys: !counts, %cos: !angles, %sin: !angles) -> (!q, !kv, !kv) {
+  %0 = torch.constant.int 0
+  %1 = torch.constant.int 1
+  %3 = torch.constant.int 3
+  %16 = torch.constant.int 16
+  %32 = torch.constant.int 32
+  %tqa = torch.aten.slice.Tensor %q, %3, %0, %16, %1 : !q, !i, !i, !i, !i -> !torch.vtensor<[2,4,1,16],f16>
+  %tqb = torch.aten.slice.Tensor %q, %3, %16, %32, %1 : !q, !i, !i, !i, !i -> !torch.vtensor<[2,4,1,16],f16>
+  %tqac = torch.aten.mul.Tensor %tqa, %cos : !torch.vtensor<[2,4,1,16],f16>, !angles -> !torch.vtensor<[2,4,1,16],f16>
+  %tqbs = torch.aten.mul.Tensor %tqb, %sin : !torch.vtensor<[2,4,1,16],f16>, !angles -> !torch.vtensor<[2,4,1,16],f16>
+  %tqreal = torch.aten.sub.Tensor %tqac, %tqbs, %1 : !torch.vtensor<[2,4,1,16],f16>, !torch.vtensor<[2,4,1,16],f16>, !i -> !torch.vtensor<[2,4,1,16],f16>
+  %tqas = torch.aten.mul.Tensor %tqa, %sin : !torch.vtensor<[2,4,1,16],f16>, !angles -> !torch.vtensor<[2,4,1,16],f16>
+  %tqbc = torch.aten.mul.Tensor %tqb, %cos : !torch.vtensor<[2,4,1,16],f16>, !angles -> !torch.vtensor<[2,4,1,16],f16>
+  %tqimaginary = torch.aten.add.Tensor %tqas, %tqbc, %1 : !torch.vtensor<[2,4,1,16],f16>, !torch.vtensor<[2,4,1,16],f16>, !i -> !torch.vtensor<[2,4,1,16],f16>
+  %tqparts = torch.prim.ListConstruct %tqreal, %tqimaginary : (!torch.vtensor<[2,4,1,16],f16>, !torch.vtensor<[2,4,1,16],f16>) -> !torch.list<vtensor>
+  %tq = torch.aten.cat %tqparts, %3 : !torch.list<vtensor>, !i -> !q
+  %tka = torch.aten.slice.Tensor %k, %3, %0, %16, %1 : !new, !i, !i, !i, !i -> !torch.vtensor<[2,2,1,16],f16>
+  %tkb = torch.aten.slice.Tensor %k, %3, %16, %32, %1 : !new, !i, !i, !i, !i -> !torch.vtensor<[2,2,1,16],f16>
+  %tkac = torch.aten.mul.Tensor %tka, %cos : !torch.vtensor<[2,2,1,16],f16>, !angles -> !torch.vtensor<[2,2,1,16],f16>
+  %tkbs = torch.aten.mul.Tensor %tkb, %sin : !torch.vtensor<[2,2,1,16],f16>, !angles -> !torch.vtensor<[2,2,1,16],f16>
+  %tkreal = torch.aten.sub.Tensor %tkac, %tkbs, %1 : !torch.vtensor<[2,2,1,16],f16>, !torch.vtensor<[2,2,1,16],f16>, !i -> !torch.vtensor<[2,2,1,16],f16>
+  %tkas = torch.aten.mul.Tensor %tka, %sin : !torch.vtensor<[2,2,1,16],f16>, !angles -> !torch.vtensor<[2,2,1,16],f16>
+  %tkbc = torch.aten.mul.Tensor %tkb, %cos : !torch.vtensor<[2,2,1,16],f16>, !angles -> !torch.vtensor<[2,2,1,16],f16>
+  %tkimaginary = torch.aten.add.Tensor %tkas, %tkbc, %1 : !torch.vtensor<[2,2,1,16],f16>, !torch.vtensor<[2,2,1,16],f16>, !i -> !torch.vtensor<[2,2,1,16],f16>
+  %tkparts = torch.prim.ListConstruct %tkreal, %tkimaginary : (!torch.vtensor<[2,2,1,16],f16>, !torch.vtensor<[2,2,1,16],f16>) -> !torch.list<vtensor>
+  %tk = torch.aten.cat %tkparts, %3 : !torch.list<vtensor>, !i -> !new
+  %ks = torch.operator "hipdnn.onnx.CacheUpdate"(%past_k, %tk, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %vs = torch.operator "hipdnn.onnx.CacheUpdate"(%past_v, %v, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %y = torch.operator "hipdnn.onnx.CachedAttention"(%tq, %ks, %vs, %queries, %keys) {torch.onnx.left = 7 : si64, torch.onnx.scale = 0.25 : f32} : (!q, !kv, !kv, !counts, !counts) -> !q
+  return %y, %ks, %vs : !q, !kv, !kv
+}
+
+// -----
+
+// What is rotated may be the first numbers of a head alone.
+
+// CHECK-LABEL: func.func @partly
+// CHECK-NOT:     torch.aten.mul
+// CHECK:         "hipdnn.onnx.DecodeAttention"(%arg0, %arg1, %arg2, %arg3, %arg4, %arg5, %arg8, %arg9, %arg10)
+!q = !torch.vtensor<[2,4,1,32],f16>
+!new = !torch.vtensor<[2,2,1,32],f16>
+!kv = !torch.vtensor<[2,2,16,32],f16>
+!counts = !torch.vtensor<[2],si32>
+!start = !torch.vtensor<[2],si64>
+!places = !torch.vtensor<[16],si64>
+!angles = !torch.vtensor<[2,1,1,8],f16>
+!i = !torch.int
+func.func @partly(%q: !q, %k: !new, %v: !new, %past_k: !kv, %past_v: !kv, %start: !start, %places: !places, %queries: !counts, %keys: !counts, %cos: !angles, %sin: !angles) -> !q {
+  %0 = torch.constant.int 0
+  %1 = torch.constant.int 1
+  %3 = torch.constant.int 3
+  %8 = torch.constant.int 8
+  %16 = torch.constant.int 16
+  %32 = torch.constant.int 32
+  %tqa = torch.aten.slice.Tensor %q, %3, %0, %8, %1 : !q, !i, !i, !i, !i -> !torch.vtensor<[2,4,1,8],f16>
+  %tqb = torch.aten.slice.Tensor %q, %3, %8, %16, %1 : !q, !i, !i, !i, !i -> !torch.vtensor<[2,4,1,8],f16>
+  %tqac = torch.aten.mul.Tensor %tqa, %cos : !torch.vtensor<[2,4,1,8],f16>, !angles -> !torch.vtensor<[2,4,1,8],f16>
+  %tqbs = torch.aten.mul.Tensor %tqb, %sin : !torch.vtensor<[2,4,1,8],f16>, !angles -> !torch.vtensor<[2,4,1,8],f16>
+  %tqreal = torch.aten.sub.Tensor %tqac, %tqbs, %1 : !torch.vtensor<[2,4,1,8],f16>, !torch.vtensor<[2,4,1,8],f16>, !i -> !torch.vtensor<[2,4,1,8],f16>
+  %tqas = torch.aten.mul.Tensor %tqa, %sin : !torch.vtensor<[2,4,1,8],f16>, !angles -> !torch.vtensor<[2,4,1,8],f16>
+  %tqbc = torch.aten.mul.Tensor %tqb, %cos : !torch.vtensor<[2,4,1,8],f16>, !angles -> !torch.vtensor<[2,4,1,8],f16>
+  %tqimaginary = torch.aten.add.Tensor %tqas, %tqbc, %1 : !torch.vtensor<[2,4,1,8],f16>, !torch.vtensor<[2,4,1,8],f16>, !i -> !torch.vtensor<[2,4,1,8],f16>
+  %tqrest = torch.aten.slice.Tensor %q, %3, %16, %32, %1 : !q, !i, !i, !i, !i -> !torch.vtensor<[2,4,1,16],f16>
+  %tqhalves = torch.prim.ListConstruct %tqreal, %tqimaginary : (!torch.vtensor<[2,4,1,8],f16>, !torch.vtensor<[2,4,1,8],f16>) -> !torch.list<vtensor>
+  %tqjoined = torch.aten.cat %tqhalves, %3 : !torch.list<vtensor>, !i -> !torch.vtensor<[2,4,1,16],f16>
+  %tqparts = torch.prim.ListConstruct %tqjoined, %tqrest : (!torch.vtensor<[2,4,1,16],f16>, !torch.vtensor<[2,4,1,16],f16>) -> !torch.list<vtensor>
+  %tq = torch.aten.cat %tqparts, %3 : !torch.list<vtensor>, !i -> !q
+  %tka = torch.aten.slice.Tensor %k, %3, %0, %8, %1 : !new, !i, !i, !i, !i -> !torch.vtensor<[2,2,1,8],f16>
+  %tkb = torch.aten.slice.Tensor %k, %3, %8, %16, %1 : !new, !i, !i, !i, !i -> !torch.vtensor<[2,2,1,8],f16>
+  %tkac = torch.aten.mul.Tensor %tka, %cos : !torch.vtensor<[2,2,1,8],f16>, !angles -> !torch.vtensor<[2,2,1,8],f16>
+  %tkbs = torch.aten.mul.Tensor %tkb, %sin : !torch.vtensor<[2,2,1,8],f16>, !angles -> !torch.vtensor<[2,2,1,8],f16>
+  %tkreal = torch.aten.sub.Tensor %tkac, %tkbs, %1 : !torch.vtensor<[2,2,1,8],f16>, !torch.vtensor<[2,2,1,8],f16>, !i -> !torch.vtensor<[2,2,1,8],f16>
+  %tkas = torch.aten.mul.Tensor %tka, %sin : !torch.vtensor<[2,2,1,8],f16>, !angles -> !torch.vtensor<[2,2,1,8],f16>
+  %tkbc = torch.aten.mul.Tensor %tkb, %cos : !torch.vtensor<[2,2,1,8],f16>, !angles -> !torch.vtensor<[2,2,1,8],f16>
+  %tkimaginary = torch.aten.add.Tensor %tkas, %tkbc, %1 : !torch.vtensor<[2,2,1,8],f16>, !torch.vtensor<[2,2,1,8],f16>, !i -> !torch.vtensor<[2,2,1,8],f16>
+  %tkrest = torch.aten.slice.Tensor %k, %3, %16, %32, %1 : !new, !i, !i, !i, !i -> !torch.vtensor<[2,2,1,16],f16>
+  %tkhalves = torch.prim.ListConstruct %tkreal, %tkimaginary : (!torch.vtensor<[2,2,1,8],f16>, !torch.vtensor<[2,2,1,8],f16>) -> !torch.list<vtensor>
+  %tkjoined = torch.aten.cat %tkhalves, %3 : !torch.list<vtensor>, !i -> !torch.vtensor<[2,2,1,16],f16>
+  %tkparts = torch.prim.ListConstruct %tkjoined, %tkrest : (!torch.vtensor<[2,2,1,16],f16>, !torch.vtensor<[2,2,1,16],f16>) -> !torch.list<vtensor>
+  %tk = torch.aten.cat %tkparts, %3 : !torch.list<vtensor>, !i -> !new
+  %ks = torch.operator "hipdnn.onnx.CacheUpdate"(%past_k, %tk, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %vs = torch.operator "hipdnn.onnx.CacheUpdate"(%past_v, %v, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %y = torch.operator "hipdnn.onnx.CachedAttention"(%tq, %ks, %vs, %queries, %keys) {torch.onnx.left = -1 : si64, torch.onnx.scale = 0.0 : f32} : (!q, !kv, !kv, !counts, !counts) -> !q
+  return %y : !q
+}
+
+// -----
+
+// Where the key is not rotated, or by other angles, the kernel could not rotate both: it gets what is rotated.
+
+// CHECK-LABEL: func.func @query_alone
+// CHECK:         %[[Q:.+]] = torch.aten.cat
+// CHECK:         "hipdnn.onnx.DecodeAttention"(%[[Q]], %arg1, %arg2, %arg3, %arg4, %arg5, %arg8)
+!q = !torch.vtensor<[2,4,1,32],f16>
+!new = !torch.vtensor<[2,2,1,32],f16>
+!kv = !torch.vtensor<[2,2,16,32],f16>
+!counts = !torch.vtensor<[2],si32>
+!start = !torch.vtensor<[2],si64>
+!places = !torch.vtensor<[16],si64>
+!angles = !torch.vtensor<[2,1,1,16],f16>
+!i = !torch.int
+func.func @query_alone(%q: !q, %k: !new, %v: !new, %past_k: !kv, %past_v: !kv, %start: !start, %places: !places, %queries: !counts, %keys: !counts, %cos: !angles, %sin: !angles) -> !q {
+  %0 = torch.constant.int 0
+  %1 = torch.constant.int 1
+  %3 = torch.constant.int 3
+  %16 = torch.constant.int 16
+  %32 = torch.constant.int 32
+  %tqa = torch.aten.slice.Tensor %q, %3, %0, %16, %1 : !q, !i, !i, !i, !i -> !torch.vtensor<[2,4,1,16],f16>
+  %tqb = torch.aten.slice.Tensor %q, %3, %16, %32, %1 : !q, !i, !i, !i, !i -> !torch.vtensor<[2,4,1,16],f16>
+  %tqac = torch.aten.mul.Tensor %tqa, %cos : !torch.vtensor<[2,4,1,16],f16>, !angles -> !torch.vtensor<[2,4,1,16],f16>
+  %tqbs = torch.aten.mul.Tensor %tqb, %sin : !torch.vtensor<[2,4,1,16],f16>, !angles -> !torch.vtensor<[2,4,1,16],f16>
+  %tqreal = torch.aten.sub.Tensor %tqac, %tqbs, %1 : !torch.vtensor<[2,4,1,16],f16>, !torch.vtensor<[2,4,1,16],f16>, !i -> !torch.vtensor<[2,4,1,16],f16>
+  %tqas = torch.aten.mul.Tensor %tqa, %sin : !torch.vtensor<[2,4,1,16],f16>, !angles -> !torch.vtensor<[2,4,1,16],f16>
+  %tqbc = torch.aten.mul.Tensor %tqb, %cos : !torch.vtensor<[2,4,1,16],f16>, !angles -> !torch.vtensor<[2,4,1,16],f16>
+  %tqimaginary = torch.aten.add.Tensor %tqas, %tqbc, %1 : !torch.vtensor<[2,4,1,16],f16>, !torch.vtensor<[2,4,1,16],f16>, !i -> !torch.vtensor<[2,4,1,16],f16>
+  %tqparts = torch.prim.ListConstruct %tqreal, %tqimaginary : (!torch.vtensor<[2,4,1,16],f16>, !torch.vtensor<[2,4,1,16],f16>) -> !torch.list<vtensor>
+  %tq = torch.aten.cat %tqparts, %3 : !torch.list<vtensor>, !i -> !q
+  %ks = torch.operator "hipdnn.onnx.CacheUpdate"(%past_k, %k, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %vs = torch.operator "hipdnn.onnx.CacheUpdate"(%past_v, %v, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %y = torch.operator "hipdnn.onnx.CachedAttention"(%tq, %ks, %vs, %queries, %keys) {torch.onnx.left = -1 : si64, torch.onnx.scale = 0.0 : f32} : (!q, !kv, !kv, !counts, !counts) -> !q
+  return %y : !q
+}
+
+// CHECK-LABEL: func.func @other_angles
+// CHECK:         %[[Q:.+]] = torch.aten.cat
+// CHECK:         %[[K:.+]] = torch.aten.cat
+// CHECK:         "hipdnn.onnx.DecodeAttention"(%[[Q]], %[[K]], %arg2, %arg3, %arg4, %arg5, %arg8)
+func.func @other_angles(%q: !q, %k: !new, %v: !new, %past_k: !kv, %past_v: !kv, %start: !start, %places: !places, %queries: !counts, %keys: !counts, %cos: !angles, %sin: !angles) -> !q {
+  %0 = torch.constant.int 0
+  %1 = torch.constant.int 1
+  %3 = torch.constant.int 3
+  %16 = torch.constant.int 16
+  %32 = torch.constant.int 32
+  %tqa = torch.aten.slice.Tensor %q, %3, %0, %16, %1 : !q, !i, !i, !i, !i -> !torch.vtensor<[2,4,1,16],f16>
+  %tqb = torch.aten.slice.Tensor %q, %3, %16, %32, %1 : !q, !i, !i, !i, !i -> !torch.vtensor<[2,4,1,16],f16>
+  %tqac = torch.aten.mul.Tensor %tqa, %cos : !torch.vtensor<[2,4,1,16],f16>, !angles -> !torch.vtensor<[2,4,1,16],f16>
+  %tqbs = torch.aten.mul.Tensor %tqb, %sin : !torch.vtensor<[2,4,1,16],f16>, !angles -> !torch.vtensor<[2,4,1,16],f16>
+  %tqreal = torch.aten.sub.Tensor %tqac, %tqbs, %1 : !torch.vtensor<[2,4,1,16],f16>, !torch.vtensor<[2,4,1,16],f16>, !i -> !torch.vtensor<[2,4,1,16],f16>
+  %tqas = torch.aten.mul.Tensor %tqa, %sin : !torch.vtensor<[2,4,1,16],f16>, !angles -> !torch.vtensor<[2,4,1,16],f16>
+  %tqbc = torch.aten.mul.Tensor %tqb, %cos : !torch.vtensor<[2,4,1,16],f16>, !angles -> !torch.vtensor<[2,4,1,16],f16>
+  %tqimaginary = torch.aten.add.Tensor %tqas, %tqbc, %1 : !torch.vtensor<[2,4,1,16],f16>, !torch.vtensor<[2,4,1,16],f16>, !i -> !torch.vtensor<[2,4,1,16],f16>
+  %tqparts = torch.prim.ListConstruct %tqreal, %tqimaginary : (!torch.vtensor<[2,4,1,16],f16>, !torch.vtensor<[2,4,1,16],f16>) -> !torch.list<vtensor>
+  %tq = torch.aten.cat %tqparts, %3 : !torch.list<vtensor>, !i -> !q
+  %tka = torch.aten.slice.Tensor %k, %3, %0, %16, %1 : !new, !i, !i, !i, !i -> !torch.vtensor<[2,2,1,16],f16>
+  %tkb = torch.aten.slice.Tensor %k, %3, %16, %32, %1 : !new, !i, !i, !i, !i -> !torch.vtensor<[2,2,1,16],f16>
+  %tkac = torch.aten.mul.Tensor %tka, %sin : !torch.vtensor<[2,2,1,16],f16>, !angles -> !torch.vtensor<[2,2,1,16],f16>
+  %tkbs = torch.aten.mul.Tensor %tkb, %cos : !torch.vtensor<[2,2,1,16],f16>, !angles -> !torch.vtensor<[2,2,1,16],f16>
+  %tkreal = torch.aten.sub.Tensor %tkac, %tkbs, %1 : !torch.vtensor<[2,2,1,16],f16>, !torch.vtensor<[2,2,1,16],f16>, !i -> !torch.vtensor<[2,2,1,16],f16>
+  %tkas = torch.aten.mul.Tensor %tka, %cos : !torch.vtensor<[2,2,1,16],f16>, !angles -> !torch.vtensor<[2,2,1,16],f16>
+  %tkbc = torch.aten.mul.Tensor %tkb, %sin : !torch.vtensor<[2,2,1,16],f16>, !angles -> !torch.vtensor<[2,2,1,16],f16>
+  %tkimaginary = torch.aten.add.Tensor %tkas, %tkbc, %1 : !torch.vtensor<[2,2,1,16],f16>, !torch.vtensor<[2,2,1,16],f16>, !i -> !torch.vtensor<[2,2,1,16],f16>
+  %tkparts = torch.prim.ListConstruct %tkreal, %tkimaginary : (!torch.vtensor<[2,2,1,16],f16>, !torch.vtensor<[2,2,1,16],f16>) -> !torch.list<vtensor>
+  %tk = torch.aten.cat %tkparts, %3 : !torch.list<vtensor>, !i -> !new
+  %ks = torch.operator "hipdnn.onnx.CacheUpdate"(%past_k, %tk, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %vs = torch.operator "hipdnn.onnx.CacheUpdate"(%past_v, %v, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %y = torch.operator "hipdnn.onnx.CachedAttention"(%tq, %ks, %vs, %queries, %keys) {torch.onnx.left = -1 : si64, torch.onnx.scale = 0.0 : f32} : (!q, !kv, !kv, !counts, !counts) -> !q
+  return %y : !q
+}
+
+// -----
+
+// Attention of several queries stays as it is.
+
+// CHECK-LABEL: func.func @two_queries
+// CHECK:         CacheUpdate
+// CHECK:         CacheUpdate
+// CHECK:         CachedAttention
+// CHECK-NOT:     DecodeAttention
+!q = !torch.vtensor<[2,4,2,32],f16>
+!new = !torch.vtensor<[2,2,2,32],f16>
+!kv = !torch.vtensor<[2,2,16,32],f16>
+!counts = !torch.vtensor<[2],si32>
+!start = !torch.vtensor<[2],si64>
+!places = !torch.vtensor<[16],si64>
+!angles = !torch.vtensor<[2,1,1,16],f16>
+!i = !torch.int
+func.func @two_queries(%q: !q, %k: !new, %v: !new, %past_k: !kv, %past_v: !kv, %start: !start, %places: !places, %queries: !counts, %keys: !counts) -> !q {
+  %ks = torch.operator "hipdnn.onnx.CacheUpdate"(%past_k, %k, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %vs = torch.operator "hipdnn.onnx.CacheUpdate"(%past_v, %v, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %ks, %vs, %queries, %keys) {torch.onnx.left = -1 : si64, torch.onnx.scale = 0.0 : f32} : (!q, !kv, !kv, !counts, !counts) -> !q
+  return %y : !q
+}
+
+// -----
+
+// So does attention on a cache that is not updated here, or that something else reads before.
+
+// CHECK-LABEL: func.func @given
+// CHECK:         CachedAttention
+// CHECK-NOT:     DecodeAttention
+!q = !torch.vtensor<[2,4,1,32],f16>
+!new = !torch.vtensor<[2,2,1,32],f16>
+!kv = !torch.vtensor<[2,2,16,32],f16>
+!counts = !torch.vtensor<[2],si32>
+!start = !torch.vtensor<[2],si64>
+!places = !torch.vtensor<[16],si64>
+!angles = !torch.vtensor<[2,1,1,16],f16>
+!i = !torch.int
+func.func @given(%q: !q, %k: !new, %v: !new, %past_k: !kv, %past_v: !kv, %start: !start, %places: !places, %queries: !counts, %keys: !counts) -> !q {
+  %ks = torch.operator "hipdnn.onnx.CacheUpdate"(%past_k, %k, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %vs = torch.operator "hipdnn.onnx.CacheUpdate"(%past_v, %v, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %ks, %past_v, %queries, %keys) {torch.onnx.left = -1 : si64, torch.onnx.scale = 0.0 : f32} : (!q, !kv, !kv, !counts, !counts) -> !q
+  return %y : !q
+}
+
+// CHECK-LABEL: func.func @read_before
+// CHECK:         CachedAttention
+// CHECK-NOT:     DecodeAttention
+func.func @read_before(%q: !q, %k: !new, %v: !new, %past_k: !kv, %past_v: !kv, %start: !start, %places: !places, %queries: !counts, %keys: !counts) -> (!q, !kv) {
+  %ks = torch.operator "hipdnn.onnx.CacheUpdate"(%past_k, %k, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %r = torch.aten.relu %ks : !kv -> !kv
+  %vs = torch.operator "hipdnn.onnx.CacheUpdate"(%past_v, %v, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %ks, %vs, %queries, %keys) {torch.onnx.left = -1 : si64, torch.onnx.scale = 0.0 : f32} : (!q, !kv, !kv, !counts, !counts) -> !q
+  return %y, %r : !q, !kv
+}
+
+// -----
+
+// So do heads that no code is generated for.
+
+// CHECK-LABEL: func.func @odd_heads
+// CHECK:         CachedAttention
+// CHECK-NOT:     DecodeAttention
+!q = !torch.vtensor<[2,4,1,12],f16>
+!new = !torch.vtensor<[2,2,1,12],f16>
+!kv = !torch.vtensor<[2,2,16,12],f16>
+!counts = !torch.vtensor<[2],si32>
+!start = !torch.vtensor<[2],si64>
+!places = !torch.vtensor<[16],si64>
+!angles = !torch.vtensor<[2,1,1,3],f16>
+!i = !torch.int
+func.func @odd_heads(%q: !q, %k: !new, %v: !new, %past_k: !kv, %past_v: !kv, %start: !start, %places: !places, %queries: !counts, %keys: !counts) -> !q {
+  %ks = torch.operator "hipdnn.onnx.CacheUpdate"(%past_k, %k, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %vs = torch.operator "hipdnn.onnx.CacheUpdate"(%past_v, %v, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %ks, %vs, %queries, %keys) {torch.onnx.left = -1 : si64, torch.onnx.scale = 0.0 : f32} : (!q, !kv, !kv, !counts, !counts) -> !q
+  return %y : !q
+}

@@ -1,0 +1,98 @@
+"""The generated step of one token of attention: the host's cases, caches that are updated where they are, counts out of range."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpu import compiled
+from gpu.emulated import describe, memory_for, results_in, run_kernel, run_launch
+from gpu.host_cases import cases_of, emulation_of
+from hipdnn_mlir.codegen import find_architecture, generate
+from hipdnn_mlir.codegen.generate import parts_of
+from hipdnn_mlir_runtime.errors import Reject
+from host_kernels import test_decode_attention as of_host
+from host_kernels.test_decode_attention import (
+    BOUND,
+    COUNT,
+    KEYS,
+    PLAIN,
+    SIZES,
+    START,
+    VALUES,
+    assert_close,
+    attended,
+    operands,
+    outs_of,
+)
+from runtime_programs import Array
+
+emulated = emulation_of(of_host)
+globals().update({name: test for name, test in cases_of(of_host).items() if "host" not in name})
+
+
+def run(arrays: list[Array], attributes: dict[str, Any], arch: str, *, in_place: bool) -> list[Array]:
+    """Run it in the emulator, with caches that are updated where they are or in other memory."""
+    outs = outs_of(arrays)
+    (part,) = parts_of(describe("decode_attention", arrays, outs, attributes), find_architecture(arch))
+    memory = memory_for(arrays, outs)
+    if in_place:
+        memory[-2:] = memory[KEYS : VALUES + 1]
+    run_launch(part.launch, [memory[place] for place in part.arguments], find_architecture(arch).wave_size)
+    return results_in(memory[len(arrays) :], outs)
+
+
+@pytest.mark.parametrize("arch", ["sm_90", "gfx942"])
+@pytest.mark.parametrize("dtype", BOUND)
+@pytest.mark.parametrize("in_place", [True, False])
+@SIZES
+def test_the_step_on_each_vendor(
+    batch: int, heads: tuple[int, int], rows: int, width: int, half: int, left: int, in_place: bool, dtype: str, arch: str
+) -> None:  # fmt: skip
+    arrays = operands(dtype, batch, heads, rows, width, half)
+    attributes = {"scale": 0.2, "left": left}
+    assert_close(run(arrays, attributes, arch, in_place=in_place), attended(arrays, **attributes), dtype)
+
+
+@pytest.mark.parametrize("arch", ["sm_90", "gfx942"])
+@pytest.mark.parametrize(("heads", "half", "left"), [((32, 8), 16, -1), ((36, 6), 0, 5), ((32, 32), 16, -1)])
+def test_a_block_computes_several_heads_where_there_are_many(
+    heads: tuple[int, int], half: int, left: int, arch: str
+) -> None:
+    arrays, attributes = operands("f32", 20, heads, 12, 32, half), {"scale": 0.2, "left": left}
+    assert_close(run(arrays, attributes, arch, in_place=True), attended(arrays, **attributes), "f32")
+
+
+@pytest.mark.parametrize(("start", "count"), [(-1, 5), (-(2**40), 5), (40, 41), (2**40, 2**40)])
+def test_counts_out_of_range_become_the_nearest_ones(start: int, count: int) -> None:
+    arrays = operands("f32", 1, (4, 2), 40, 64, 32)
+    for seed, cache in enumerate(arrays[KEYS : VALUES + 1]):
+        cache[:] = np.random.default_rng(seed).standard_normal(cache.shape)
+    arrays[START], arrays[COUNT] = np.array([start]), np.array([count])
+    got = run_kernel("decode_attention", arrays, outs_of(arrays), PLAIN)
+    arrays[START], arrays[COUNT] = np.clip([start], 0, 39), np.clip([count], 0, 40)
+    assert_close(got, attended(arrays, **PLAIN), "f32")
+
+
+@pytest.mark.parametrize("count", [0, -7])
+def test_no_keys_give_zeros(count: int) -> None:
+    arrays = operands("f32", 1, (4, 2), 40, 64, 32)
+    arrays[COUNT] = np.array([count])
+    got = run_kernel("decode_attention", arrays, outs_of(arrays), PLAIN)
+    np.testing.assert_array_equal(got[0], 0)
+
+
+@pytest.mark.parametrize(("width", "half"), [(6, 2), (64, 6)])
+def test_heads_that_threads_would_not_share_evenly_are_rejected(width: int, half: int) -> None:
+    arrays = operands("f32", 1, (4, 2), 40, width, half)
+    made = generate(describe("decode_attention", arrays, outs_of(arrays), PLAIN), find_architecture("sm_90"))
+    assert isinstance(made, Reject)
+    assert made.reason == f"heads of {width} of which {2 * half} are rotated, expected multiples of 4"
+
+
+@pytest.mark.parametrize("arch", compiled.ALL)
+def test_code_is_made_for_every_architecture(arch: str) -> None:
+    arrays = operands("f16", 1, (4, 2), 40, 64, 32)
+    compiled.check(generate(describe("decode_attention", arrays, outs_of(arrays), PLAIN), find_architecture(arch)))

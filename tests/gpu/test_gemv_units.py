@@ -1,0 +1,93 @@
+"""Matmuls of few rows on matrix units, against float64."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from gpu import compiled
+from gpu.graphs import graph_of
+from gpu.test_gemv import check, codes_of, gated, linear, norm, normalized, numbers, of_codes, swish, wide
+from hipdnn_mlir.codegen import find_architecture, generate_graph
+from hipdnn_mlir.ops.emitter import Emitter, Value
+from hipdnn_mlir.ops.few_rows import few_rows, takes_units
+from hipdnn_mlir_runtime.abi import Pointwise
+from host_kernels.kernel_runs import TensorSpec
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize(
+    ("shape", "n"), [((5, 32), 16), ((8, 1, 288), 33), ((32, 1056), 16), ((2, 9, 1, 64), 7), ((6, 4352), 40)], ids=str
+)
+def test_several_rows(shape: tuple[int, ...], n: int, dtype: str) -> None:
+    x, weight, residual = numbers(1, dtype, shape, (n, shape[-1]), (*shape[:-1], n))
+
+    def body(e: Emitter, x: Value, weight: Value, residual: Value) -> Value:
+        return e.pointwise(Pointwise.ADD, linear(e, x, weight), residual)
+
+    graph = graph_of(body, [x, weight, residual], [TensorSpec(dtype, residual.shape)])
+    assert takes_units(graph, few_rows(graph))
+    check(body, [x, weight, residual], dtype, "sm_90", wide(x) @ wide(weight.T) + wide(residual))
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@pytest.mark.parametrize(("dtype", "bits"), [("f16", 4), ("bf16", 4), ("f16", 8)])
+@pytest.mark.parametrize("block", [16, 32, 128])
+@pytest.mark.parametrize(("rows", "k", "n"), [(1, 128, 16), (1, 1152, 21), (3, 4480, 16), (17, 256, 40)])
+def test_weights_of_few_bits(rows: int, k: int, n: int, block: int, dtype: str, bits: int, arch: str) -> None:
+    (x,) = numbers(rows, dtype, (rows, k))
+    codes, scales, meant = codes_of(k, bits, n, k, block)
+    scales = scales.astype(np.float16).astype(np.float32)
+    meant = (
+        meant
+        if dtype == "bf16"
+        else np.float64(codes_of(k, bits, n, k, block)[2])
+        / np.repeat(np.float64(codes_of(k, bits, n, k, block)[1]), block, 1)
+        * np.repeat(np.float64(scales), block, 1)
+    )
+    body = partial(of_codes, block=block)
+    graph = graph_of(body, [x, codes, scales], [TensorSpec(dtype, (rows, n))])
+    assert takes_units(graph, few_rows(graph))
+    check(body, [x, codes, scales], dtype, arch, wide(x) @ meant.T)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("k", [128, 2176])
+def test_a_gated_layer_behind_a_norm(rows: int, k: int) -> None:
+    x, g = numbers(2, "f16", (rows, k), (k,))
+    (left, left_scales, left_meant), (right, right_scales, right_meant) = (
+        codes_of(seed, 4, 24, k, 32) for seed in (3, 4)
+    )
+
+    def body(
+        e: Emitter, x: Value, g: Value, left: Value, left_scales: Value, right: Value, right_scales: Value
+    ) -> Value:
+        y = norm(e, x, g)
+        return gated(e, of_codes(e, y, left, left_scales, block=32), of_codes(e, y, right, right_scales, block=32))
+
+    arrays = [x, g, left, left_scales, right, right_scales]
+    graph = graph_of(body, arrays, [TensorSpec("f16", (rows, 24))])
+    assert takes_units(graph, few_rows(graph))
+    y = normalized(x, g)
+    check(body, arrays, "f16", "sm_90", swish(y @ left_meant.T) * (y @ right_meant.T))
+
+
+@pytest.mark.parametrize(
+    ("shape", "n", "dtype"), [((33, 64), 16, "f16"), ((4, 64), 16, "f16"), ((8, 40), 16, "f16"), ((8, 64), 16, "f32")]
+)
+def test_what_matrix_units_do_not_take(shape: tuple[int, int], n: int, dtype: str) -> None:
+    x, weight = numbers(1, dtype, shape, (n, shape[-1]))
+    graph = graph_of(linear, [x, weight], [TensorSpec(dtype, (shape[0], n))])
+    assert not takes_units(graph, few_rows(graph))
+
+
+@pytest.mark.parametrize("arch", compiled.ALL)
+def test_code_is_made_for_nvidia_and_others_multiply_otherwise(arch: str) -> None:
+    (x,) = numbers(1, "f16", (1, 256))
+    codes, scales, _ = codes_of(1, 4, 32, 256, 32)
+    graph = graph_of(partial(of_codes, block=32), [x, codes, scales], [TensorSpec("f16", (1, 32))])
+    made = generate_graph(graph, find_architecture(arch))
+    compiled.check(made)
+    assert ("mma.sync" in str(made.code)) is arch.startswith("sm_")
