@@ -18,6 +18,7 @@ from ..ir.view import onnx_attributes
 from ..ir.view_chains import dims_of, padded, permuted, reshaped, sliced
 from ..ops.registry import ONNX
 from ..ops.spec import Refusal
+from ..ops.strides import Dims
 from ..targets.table import find_target
 
 _ROUNDS = "torch.onnx.rounds"
@@ -66,9 +67,10 @@ def _written_out(op: torch.OperatorOp) -> ir.Value:
         raise Refusal("attribute", f"blocks of {size} numbers of {bits} bits are no whole bytes")
     size_bytes = size * bits // 8
     stored = padded(numbers, ((0, 0), (0, blocks * size_bytes - dims_of(numbers)[1])))
-    stored = reshaped(stored, (n, blocks, size_bytes, 1))
+    # Views of the weights: as constants of their own they would be stored again beside those of few rows, which are read as they are.
+    stored = _seen(stored, (n, blocks, size_bytes, 1))
     values = _halves(stored) if bits == 4 else _kept(cast_to(stored, F32))
-    factors = reshaped(scales, (n, blocks, 1, 1))
+    factors = _seen(scales, (n, blocks, 1, 1))
     scaled = torch.aten_mul_Tensor(values.type, values, factors)
     rows = reshaped(cast_to(scaled, tensor_type(a.type).dtype), (n, blocks * size))
     weights = permuted(sliced(rows, 1, 0, k) if k < blocks * size else rows, (1, 0))
@@ -84,6 +86,12 @@ def _halves(stored: ir.Value) -> ir.Value:
     codes = torch.aten_bitwise_xor_Tensor(kind, codes, splat(_MIDDLE, (), U8))
     middle = splat(_MIDDLE, (), F32)
     return torch.aten_sub_Tensor(torch_tensor(dims, F32), cast_to(codes, F32), middle, torch.constant_int(1))
+
+
+def _seen(value: ir.Value, dims: Dims) -> ir.Value:
+    """The value with other dims, as a view."""
+    made = reshaped(value, dims)
+    return made if made == value else _kept(made)
 
 
 def _kept(value: ir.Value) -> ir.Value:
