@@ -25,8 +25,12 @@ def mark_varying(modules: Sequence[ir.Operation]) -> None:
         DynamicDimensionError: the modules differ in more than numbers.
     """
     for parts in zip(*map(functions, modules), strict=True):
-        bodies = [[op for op in operations(function) if _makes_tensors(op)] for function in parts]
-        for same in zip(*bodies, strict=False):
+        bodies = [_body(function) for function in parts]
+        if any(len(body) != len(bodies[0]) for body in bodies):
+            for function in parts:
+                _separate_literals(function)
+            bodies = [_body(function) for function in parts]
+        for number, same in enumerate(zip(*bodies, strict=False)):
             first = same[0]
             if any(op_name(op) != op_name(first) for op in same):
                 raise DynamicDimensionError(
@@ -35,7 +39,25 @@ def mark_varying(modules: Sequence[ir.Operation]) -> None:
                 )
             if _varies(same):
                 for op in same:
-                    op.attributes[VARIES] = ir.UnitAttr.get()
+                    op.attributes[VARIES] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
+
+
+def _body(function: ir.OpView) -> list[ir.OpView]:
+    return [op for op in operations(function) if _makes_tensors(op)]
+
+
+def _separate_literals(function: ir.OpView) -> None:
+    """Give each reader of a literal one of its own: MLIR merges those whose values are equal, at one size and not at another."""
+    ops = list(operations(function))
+    literals = [op for op in ops if isinstance(op, torch.ValueTensorLiteralOp)]
+    for op in ops:
+        for index, operand in enumerate(op.operands):
+            literal = producer(operand)
+            if isinstance(literal, torch.ValueTensorLiteralOp):
+                with ir.InsertionPoint(op):
+                    op.operands[index] = literal.operation.clone().results[0]
+    for literal in literals:
+        literal.operation.erase()
 
 
 def _makes_tensors(op: ir.OpView) -> bool:

@@ -11,12 +11,13 @@ from onnx import numpy_helper
 
 from hipdnn_mlir_runtime.errors import DynamicDimensionError
 
-from ..dynamic.facts import Fact
+from ..dynamic.facts import Fact, varies
 from ..ops.evaluate import Array
 from ..ops.strides import Dims
+from .constant_branches import computes_nothing
 from .onnx_types import BY_ONNX
 from .shape_inference import SizesContradictError, infer_shapes, node_results
-from .sizes.facts import facts_of
+from .sizes.facts import facts_of, orders
 from .subgraphs import subgraphs
 
 logger = logging.getLogger(__name__)
@@ -97,6 +98,9 @@ class _Folder:
                 "operators of the model decompose differently at different sizes of a dynamic dimension"
             )
         self._known = self._empty | {name: [arrays[name] for arrays in initializers] for name in initializers[0]}
+        # What orders sizes and is a result, or chooses between constants, is left to each run: a constant would hold for some sizes only.
+        self._results_and_choices = {value.name for value in models[0].graph.output}
+        self._results_and_choices |= {node.input[0] for node in models[0].graph.node if computes_nothing(node)}
         self._folded: dict[str, list[Array]] = {}
         self._kept: list[onnx.NodeProto] = []
         self._inlined = False
@@ -218,7 +222,10 @@ class _Folder:
         per_output = [list(arrays) for arrays in zip(*per_model, strict=True)]
         if not all(map(_is_known, per_output)):
             return None
-        facts = facts_of(node, [self._known[name] for name in node.input if name in self._known], per_output)
+        inputs = [self._known[name] for name in node.input if name in self._known]
+        if orders(node) and any(map(varies, inputs)) and node.output[0] in self._results_and_choices:
+            return None
+        facts = facts_of(node, inputs, per_output)
         if facts is None:
             return None
         self.facts += facts

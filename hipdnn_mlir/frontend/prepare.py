@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx
@@ -16,11 +16,13 @@ from ..dynamic.facts import Fact
 from ..ir.imported import Weights
 from ..ops.evaluate import Array
 from ..ops.strides import Dims
+from .constant_branches import write_choices
 from .conversions import drop_dropout, shrink_windows, split_to_slices
 from .decompositions import decompose_and_fold, inline_local_functions
 from .onnx_types import BY_ONNX
 from .operands import derive_shape_operands, known_operand_names
 from .shape_inference import SizesContradictError, contradicted, static_dims
+from .subgraphs import name_apart
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +78,7 @@ def slim_models(
         for slim, _ in prepared:
             _drop_contradicted(slim)
         folded = decompose_and_fold([slim for slim, _ in prepared])
+        folded = [replace(found, model=write_choices(found.model)) for found in folded]
         for found in folded:
             derive_shape_operands(found.model)
             shrink_windows(found.model)
@@ -113,6 +116,7 @@ def _without_weights(
     graph = slim.graph
     graph.name = model.graph.name or "model"
     graph.node.extend(model.graph.node)
+    name_apart(graph)
     name_nodes(graph)
     initialized = {tensor.name for tensor in model.graph.initializer}
     graph.input.extend(value for value in model.graph.input if value.name not in initialized)

@@ -1,6 +1,6 @@
 """Branches and bodies of nodes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import onnx
 
@@ -11,3 +11,33 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
         if attribute.HasField("g"):
             yield attribute.g
         yield from attribute.graphs
+
+
+def name_apart(graph: onnx.GraphProto) -> None:
+    """Rename values of a graph's subgraphs whose names stand for other values in other subgraphs, in place.
+
+    ONNX allows that of the two branches of an If, and its shape inference takes what one branch has for what the other has.
+    """
+    taken = {value for node in graph.node for value in node.output}
+    for node in graph.node:
+        for inner in subgraphs(node):
+            _rename(inner, {}, taken)
+
+
+def _rename(graph: onnx.GraphProto, outer: Mapping[str, str], taken: set[str]) -> None:
+    own = {value.name for value in (*graph.input, *graph.initializer)}
+    own |= {name for node in graph.node for name in node.output if name}
+    names = {**outer, **{name: name for name in own}}
+    for name in sorted(own & taken):
+        count = 1
+        while (fresh := f"{name}.{count}") in taken | own:
+            count += 1
+        names[name] = fresh
+    taken |= {names[name] for name in own}
+    for node in graph.node:
+        for operands in (node.input, node.output):
+            operands[:] = [names.get(name, name) for name in operands]
+        for inner in subgraphs(node):
+            _rename(inner, names, taken)
+    for value in (*graph.input, *graph.initializer, *graph.value_info, *graph.output):
+        value.name = names.get(value.name, value.name)

@@ -1,8 +1,9 @@
 """Whether a region compiles: the compiler itself is asked, with stand-ins for the weights."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from hipdnn_mlir_runtime.errors import (
     DeviceError,
@@ -20,10 +21,15 @@ from ..compiler.lower import lower
 from ..compiler.program import Lowered
 from ..frontend.container import stand_ins
 from ..frontend.prepare import with_shapes
-from ..frontend.shape_inference import DATA_DEPENDENT
+from ..frontend.related_dims import related
+from ..frontend.shape_inference import DATA_DEPENDENT, SizesContradictError
+from ..frontend.sizes.input_sizes import input_sizes
+from ..ops.evaluate import Array
+from ..ops.strides import Dims
 from .extract import Region
 from .graph import OnnxGraph
 from .plans import RULE, lowered_here
+from .shapes import PROBES
 
 logger = logging.getLogger(__name__)
 
@@ -79,8 +85,20 @@ def _lowered(graph: OnnxGraph, region: Region, target: str, precision: str, refu
             return lower(region.model, target=target, precision=precision, refused=refused, external=external)
         except (ModelError, UnsupportedError) as error:
             logger.info("no single program serves all sizes of the model: %s", error)
-    numbered = with_shapes(region.model, region.shapes)
-    return lower(numbered, target=target, precision=precision, refused=refused, external=external)
+    options: dict[str, Any] = {"target": target, "precision": precision, "refused": refused, "external": external}
+    try:
+        return lower(with_shapes(region.model, region.shapes), **options)
+    except SizesContradictError:
+        shapes = _related_shapes(region, external) if region.is_dynamic else region.shapes
+        if shapes == region.shapes:
+            raise
+    return lower(with_shapes(region.model, shapes), **options)
+
+
+def _related_shapes(region: Region, external: Mapping[str, Array]) -> dict[str, Dims]:
+    """Sizes to try where the region's operators take no single number for all dynamic dimensions: they fix or relate some."""
+    sizes = related(region.model, input_sizes(region.model, {}, "region"), (), external=external)
+    return sizes.at([PROBES[0]] * len(sizes.table.symbols))
 
 
 def _attributed(graph: OnnxGraph, region: Region, rejects: tuple[Reject, ...]) -> Failure:

@@ -7,7 +7,7 @@ import onnx
 
 from ..frontend.shape_inference import static_dims
 from ..ops.strides import Dims
-from .graph import OnnxGraph
+from .graph import OnnxGraph, captured
 from .shapes import Types
 
 
@@ -44,7 +44,7 @@ def extract(graph: OnnxGraph, types: Types, members: Sequence[int]) -> Region:
     target = model.graph
     target.name = graph.model.graph.name or "model"
     target.node.extend(graph.nodes[member] for member in members)
-    used = {name for node in target.node for name in node.input}
+    used = {name for node in target.node for name in (*node.input, *captured(node))}
     target.initializer.extend(tensor for name, tensor in graph.constants.items() if name in used)
     target.input.extend(_typed(graph, types, name) for name in inputs)
     target.output.extend(_typed(graph, types, name) for name in outputs)

@@ -19,11 +19,13 @@ from ..compiler.lower import lower
 from ..compiler.program import Lowered
 from ..dynamic.input_sizes import Buckets
 from ..extension import load_extensions
+from ..frontend.constant_branches import computes_nothing
 from ..frontend.container import stand_ins
 from ..frontend.model_file import is_compiled_ahead, read_model
 from ..frontend.onnx_types import BY_ONNX
 from ..frontend.shape_inference import DATA_DEPENDENT
 from ..frontend.sizes.input_sizes import input_sizes
+from ..frontend.sizes.samples import CACHED
 from ..frontend.subgraphs import subgraphs
 from ..targets.table import find_target
 from .dry_run import Failure, dry_run
@@ -163,6 +165,10 @@ def _lowered_without(proto: onnx.ModelProto, options: dict[str, Any], refused: S
     return lower(proto, refused=refused, **options)
 
 
+TOTAL = 6
+"""The operand of attention with a cache that is its number of keys."""
+
+
 class _Search:
     """Finds regions that compile: nodes that the compiler names are left out, regions it refuses without naming any are halved."""
 
@@ -232,11 +238,24 @@ class _Search:
     def _try(self, members: tuple[int, ...]) -> Lowered | Failure:
         if members not in self._outcomes:
             region = self._region(members)
-            if not region.model.graph.output:
+            cut_off = self._cut_off(members)
+            if cut_off:
+                self._outcomes[members] = Failure(cut_off)
+            elif not region.model.graph.output:
                 self._outcomes[members] = Failure({}, rule="unused", reason="nothing reads its results")
             else:
                 self._outcomes[members] = dry_run(self._graph, region, self._target, self._precision)
         return self._outcomes[members]
+
+    def _cut_off(self, members: tuple[int, ...]) -> dict[int, list[Reject]]:
+        """Attention whose number of keys is a size in the model, and mere data in a region: whether its cache grows cannot be told then."""
+        outside = self._late - set(members)
+        reason = "its number of keys is a size that nodes on the CPU read too, so whether its cache grows is not known"
+        return {
+            member: [Reject(node.op_type, "cut-off", reason, node.name)]
+            for member, node in ((member, self._graph.nodes[member]) for member in members)
+            if node.op_type in CACHED and self._graph.writer.get(node.input[TOTAL], -1) in outside
+        }
 
     def _refine(self, members: tuple[int, ...], failure: Failure) -> None:
         """Reject the nodes that a failure is due to; where no single one is, keep two halves apart."""
@@ -284,7 +303,7 @@ def _structural(node: onnx.NodeProto) -> Reject | None:
     """Why a node is out of the question, whatever its operands."""
     if is_compiled_ahead(node):
         return Reject(node.op_type, "compiled", "it is an EPContext node, which holds a compiled program", node.name)
-    if any(subgraphs(node)):
+    if any(subgraphs(node)) and not computes_nothing(node):
         return Reject(node.op_type, "subgraph", "nodes with subgraphs run on the CPU", node.name)
     return None
 

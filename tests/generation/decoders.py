@@ -1,13 +1,14 @@
 """Decoder models of today's families, small and with random weights, exported by onnxruntime-genai's model builder.
 
-``python -m generation.decoders NAME PRECISION PROVIDER FOLDER`` exports one. Nothing is downloaded.
+``python -m generation.decoders NAME PRECISION PROVIDER FOLDER [OPTION=VALUE ...]`` exports one; options are the builder's own, as
+`block_size=128`. Nothing is downloaded.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ FAMILIES: dict[str, tuple[str, Mapping[str, Any]]] = {
     "qwen2": ("Qwen2", {}),
     "qwen3": ("Qwen3", {"head_dim": 32}),
     "mistral": ("Mistral", {"sliding_window": 512}),
+    "mistral-window": ("Mistral", {"sliding_window": 32, "layer_types": ["sliding_attention"] * 2}),
     "phi3": ("Phi3", {"original_max_position_embeddings": 1024}),
     "phi3-long": (
         "Phi3",
@@ -43,6 +45,16 @@ FAMILIES: dict[str, tuple[str, Mapping[str, Any]]] = {
             "original_max_position_embeddings": LIMIT,
             "partial_rotary_factor": 0.75,
             "rope_scaling": LONG_ROPE,
+        },
+    ),
+    "phi4": (
+        "Phi3",
+        {
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "original_max_position_embeddings": 1024,
+            "partial_rotary_factor": 0.75,
+            "tie_word_embeddings": True,
         },
     ),
     "gemma2": ("Gemma2", {"head_dim": 32, "sliding_window": 64}),
@@ -66,8 +78,16 @@ LARGE: dict[str, tuple[str, Mapping[str, Any]]] = {
 """The same of a size at which time is measured: 1.1 G parameters."""
 
 
-def export(name: str, precision: str, provider: str, folder: Path) -> None:
-    """Write a model's folder: the ONNX file, its data, genai_config.json, the tokenizer."""
+def export(name: str, precision: str, provider: str, folder: Path, options: Sequence[str] = ()) -> None:
+    """Write a model's folder: the ONNX file, its data, genai_config.json, the tokenizer.
+
+    Args:
+        name: of `FAMILIES` or `LARGE`.
+        precision: fp32, fp16, bf16 or int4.
+        provider: the builder's name of the provider to export for: cpu or cuda.
+        folder: to write to.
+        options: the builder's extra options, each as `option=value`.
+    """
     import torch
     import transformers
     from onnxruntime_genai.models.builder import create_model, parse_extra_options
@@ -80,7 +100,7 @@ def export(name: str, precision: str, provider: str, folder: Path) -> None:
     getattr(transformers, f"{family}ForCausalLM")(config).eval().save_pretrained(source)
     _tokenizer(transformers, sizes["vocab_size"]).save_pretrained(source)
     places = (source, source, str(folder), precision, provider, cache)
-    create_model(*places, **parse_extra_options(*places, {}))
+    create_model(*places, **parse_extra_options(*places, list(options)))
 
 
 def _tokenizer(transformers: Any, vocabulary: int) -> Any:
@@ -92,4 +112,5 @@ def _tokenizer(transformers: Any, vocabulary: int) -> Any:
 
 
 if __name__ == "__main__":
-    export(sys.argv[1], sys.argv[2], sys.argv[3], Path(sys.argv[4]))
+    name, precision, provider, folder, *options = sys.argv[1:]
+    export(name, precision, provider, Path(folder), options)

@@ -1,7 +1,8 @@
 """Generates tokens with onnxruntime-genai, and prints what came of it as JSON.
 
-``python -m generation.generate FOLDER PROVIDER LENGTH [PROMPT]``: PROVIDER is `cpu` or `hipdnn`, PROMPT the number of tokens that the text
-begins with, 5 if left out. A process of its own, since genai and a provider's library stay in a process for good.
+``python -m generation.generate FOLDER PROVIDER LENGTH [PROMPT]``: PROVIDER is `cpu`, `hipdnn`, or `virtual` for its virtual GPU, PROMPT
+the number of tokens that the text begins with, 5 if left out. A process of its own, since genai and a provider's library stay in a process
+for good.
 """
 
 from __future__ import annotations
@@ -16,14 +17,20 @@ import onnxruntime_genai as og
 from hipdnn_mlir_runtime import ort_ep
 
 
-def generate(folder: str, provider: str, length: int, prompt: int = 5) -> dict[str, Any]:
-    """The tokens of a greedy search up to a length, how many milliseconds each step took, and the prompt alone when it is met again."""
+def load(folder: str, provider: str) -> og.Model:
+    """A model on a provider, as named above."""
     config = og.Config(folder)
     config.clear_providers()
-    if provider == "hipdnn":
-        og.register_execution_provider_library(ort_ep.get_ep_name(), ort_ep.get_library_path())
+    if provider != "cpu":
+        name = {"hipdnn": ort_ep.get_ep_name(), "virtual": "hipdnn.virtual"}[provider]
+        og.register_execution_provider_library(name, ort_ep.get_library_path())
         config.append_provider(ort_ep.get_ep_name())
-    model = og.Model(config)
+    return og.Model(config)
+
+
+def generate(folder: str, provider: str, length: int, prompt: int = 5) -> dict[str, Any]:
+    """The tokens of a greedy search up to a length, how many milliseconds each step took, and the prompt alone when it is met again."""
+    model = load(folder, provider)
     params = og.GeneratorParams(model)
     params.set_search_options(max_length=length, min_length=length, do_sample=False)
     generator = og.Generator(model, params)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,15 @@ from generation.decoders import LIMIT, VOCABULARY
 
 pytest.importorskip("onnxruntime_genai", reason="onnxruntime-genai is not installed")
 TESTS = Path(__file__).parents[1]
-LENGTHS = {"llama": 60, "phi3-long": LIMIT + 20}
-"""Family -> how far its text goes: over the length at which another branch is taken, if there is one. All others: bench/decoders.py."""
+SHORT = ("greedy", "continued", "rewound", "batch")
+WAYS = {
+    "llama": (*SHORT, "beams", "beams_of_a_batch", "sampled", "in_pieces", "two_at_once", "ten_prompts"),
+    "qwen2": ("greedy",),
+    "qwen3": SHORT,
+    "mistral-window": ("continued", "batch", "ten_prompts"),
+}
+"""Family -> the ways of `generation.ways`."""
+Model = Callable[..., Path]
 
 
 def _run(module: str, *arguments: str, cache: Path) -> str:
@@ -30,38 +38,103 @@ def _run(module: str, *arguments: str, cache: Path) -> str:
     return done.stdout
 
 
-def _generated(folder: Path, provider: str, length: int, cache: Path) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(_run("generation.generate", str(folder), provider, str(length), cache=cache))
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Model:
+    """What exports a model as `generation.decoders` does, once: family, precision, provider and the builder's options -> its folder."""
+    made: dict[tuple[str, ...], Path] = {}
+
+    def export(*given: str) -> Path:
+        if given not in made:
+            folder = tmp_path_factory.mktemp("-".join(given[:3]))
+            _run("generation.decoders", *given[:3], str(folder), *given[3:], cache=folder)
+            made[given] = folder
+        return made[given]
+
+    return export
+
+
+def _generated(folder: Path, provider: str, ways: tuple[str, ...]) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads(_run("generation.ways", str(folder), provider, *ways, cache=folder))
     return made
 
 
-@pytest.mark.parametrize("family", LENGTHS)
-def test_tokens_are_those_of_the_cpu_provider(family: str, tmp_path: Path) -> None:
-    _run("generation.decoders", family, "fp32", "cpu", str(tmp_path), cache=tmp_path)
-    length = LENGTHS[family]
-    ours, theirs = (_generated(tmp_path, provider, length, tmp_path) for provider in ("hipdnn", "cpu"))
-    assert len(theirs["tokens"]) == length
-    assert ours["tokens"] == theirs["tokens"]
+@pytest.mark.slow
+@pytest.mark.parametrize("family", WAYS)
+def test_tokens_are_those_of_the_cpu_provider_in_every_way_of_generating(family: str, built: Model) -> None:
+    folder = built(family, "fp32", "cpu", "windowed_kv_cache=false")
+    ours, theirs = (_generated(folder, provider, WAYS[family]) for provider in ("hipdnn", "cpu"))
+    assert all(len({*row}) > 3 for rows in theirs.values() for row in rows if len(row) > 20)
+    for way in WAYS[family]:
+        assert ours[way] == theirs[way], way
+
+
+@pytest.mark.slow
+def test_tokens_are_the_same_where_caches_are_copied_to_a_device(built: Model) -> None:
+    """A GPU has memory of its own, and genai gives it its caches in the host's."""
+    folder, ways = built("llama", "fp32", "cpu", "windowed_kv_cache=false"), ("continued", "rewound", "batch", "beams")
+    assert _generated(folder, "virtual", ways) == _generated(folder, "cpu", ways)
+
+
+@pytest.mark.slow
+def test_tokens_are_those_of_the_cpu_provider_beyond_the_length_that_changes_the_angles(built: Model) -> None:
+    folder = built("phi3-long", "fp32", "cpu")
+    ours, theirs = (
+        json.loads(_run("generation.generate", str(folder), provider, str(LIMIT + 20), cache=folder))["tokens"]
+        for provider in ("hipdnn", "cpu")
+    )
+    assert len(theirs) == LIMIT + 20
+    assert ours == theirs
+    programs = list(folder.rglob("*.hipdnn"))
+    assert len(programs) == 1, "one program for all lengths, before and behind the limit"
+
+
+PRECISIONS = {
+    "int4, level 0": (("llama", "int4", "cpu", "block_size=32", "is_symmetric=false", "accuracy_level=0"), 1e-5),
+    "int4, level 4": (("llama", "int4", "cpu", "block_size=128", "is_symmetric=true", "accuracy_level=4"), 3e-2),
+    "int4, embeddings shared": (("phi4", "int4", "cpu", "accuracy_level=0"), 1e-5),
+    "int4 for CUDA": (("llama", "int4", "cuda"), 3e-3),
+    "int8": (("llama", "int8", "cpu", "accuracy_level=0"), 1e-5),
+    "fp16 for CUDA": (("llama", "fp16", "cuda"), 3e-3),
+}
+"""What is built, and how large the difference of its logits may be against theirs, both as RMS. At level 4 activations are rounded to
+8 bits, each by what its own sums before were."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", PRECISIONS)
+def test_logits_are_near_those_of_the_cpu_provider(case: str, built: Model) -> None:
+    given, bound = PRECISIONS[case]
+    folder = built(*given)
+    ours, theirs = (_logits(folder, provider) for provider in ("hipdnn", "cpu"))
+    assert _error(ours, theirs) < bound
+
+
+@pytest.mark.slow
+def test_logits_of_bf16_are_near_those_of_f32(built: Model) -> None:
+    """ONNX Runtime's CPU provider has no bf16."""
+    ours = _logits(built("llama", "bf16", "cuda"), "hipdnn")
+    assert _error(ours, _logits(built("llama", "fp32", "cpu"), "cpu")) < 2e-2
+
+
+def _logits(folder: Path, provider: str) -> np.ndarray:
+    return np.array(_generated(folder, provider, ("logits",))["logits"])
+
+
+def _error(got: np.ndarray, want: np.ndarray) -> float:
+    return float(np.sqrt(((got - want) ** 2).mean() / (want**2).mean()))
 
 
 @pytest.mark.parametrize(("new", "past", "total"), [(7, 0, 7), (1, 40, 41), (1, 64, 41)])
-def test_logits_of_4_bits_are_near_those_of_the_cpu_provider(int4_model: Path, new: int, past: int, total: int) -> None:
+def test_logits_of_4_bits_are_near_those_of_the_cpu_provider(built: Model, new: int, past: int, total: int) -> None:
     rng = np.random.default_rng(0)
     feeds = {"input_ids": rng.integers(0, VOCABULARY, (1, new)), "attention_mask": np.ones((1, total), np.int64)}
     for layer in range(2):
         for name in ("key", "value"):
             cache = rng.standard_normal((1, 4, past, 32)).astype(np.float32)
             feeds[f"past_key_values.{layer}.{name}"] = cache
-    with hipdnn_mlir.compile(int4_model, shapes={"batch_size": 1}).session() as session:
+    model = built("llama", "int4", "cpu") / "model.onnx"
+    with hipdnn_mlir.compile(model, shapes={"batch_size": 1}).session() as session:
         (got,) = session.run(["logits"], feeds)
-    cpu = onnxruntime.InferenceSession(int4_model, providers=["CPUExecutionProvider"])
+    cpu = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     (want,) = cpu.run(["logits"], feeds)
-    # Activations are rounded to 8 bits in both, each by what its own sums before were.
-    assert np.sqrt(((got - want) ** 2).mean() / (want**2).mean()) < 3e-2
-
-
-@pytest.fixture(scope="module")
-def int4_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("int4")
-    _run("generation.decoders", "llama", "int4", "cpu", str(folder), cache=folder)
-    return folder / "model.onnx"
+    assert _error(got, want) < 3e-2  # see PRECISIONS

@@ -27,6 +27,11 @@ _COMPARISONS: dict[str, tuple[str, str, bool]] = {
 """Operator -> its relation, the relation of the operands in reverse order where it does not hold (for Equal, in any), whether they swap."""
 
 
+def orders(node: onnx.NodeProto) -> bool:
+    """Whether a node tells which of two operands is larger. Equal is none: torch-mlir (20261001) makes a constant of it at each size."""
+    return node.op_type in _COMPARISONS and node.op_type != "Equal"
+
+
 def facts_of(node: onnx.NodeProto, inputs: Sequence[Arrays], outputs: Sequence[Arrays]) -> list[Fact] | None:
     """What has to be assumed where a node on sizes is folded, or None where it must not be.
 
