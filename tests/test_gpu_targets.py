@@ -171,3 +171,17 @@ def test_programs_of_few_and_of_many_tokens_have_one_layout_of_weights() -> None
     assert len(one) >= 5
     for name in one.keys() | many.keys():
         np.testing.assert_array_equal(one[name], many[name])
+
+
+@pytest.mark.parametrize(
+    ("rows", "activation", "steps"),
+    [(32, "Tanh", 1), (64, "Tanh", 2), (64, "Relu", 1), (128, "Tanh", 1)],
+    ids=str,
+)
+def test_an_epilogue_is_cudnns_where_it_has_rows_enough(rows: int, activation: str, steps: int) -> None:
+    b = GraphBuilder("product")
+    product = b.op("MatMul", b.input("x", [rows, 256], TensorProto.FLOAT16), _half(b, [256, 64]))
+    model = b.model({b.op(activation, product): [rows, 64]}, dtype=TensorProto.FLOAT16)
+    program = hipdnn_mlir.compile(model, target="sm_90")
+    assert len(summaries(program)) == steps
+    assert bool(program.model.executables) == (rows > 32)  # few rows are generated code, whatever follows

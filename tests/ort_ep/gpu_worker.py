@@ -18,7 +18,7 @@ import onnxruntime as ort
 from .counting_port import read_counts
 
 EP_NAME = "HipDNNExecutionProvider"
-PARTS = (1, 5, 16, 17, 64)
+PARTS = (1, 5, 40, 41, 64)
 NO_FLUSH = "disable_synchronize_execution_providers"
 
 

@@ -17,6 +17,7 @@ WITHOUT = {
     "BiasSplitGelu": "neither ONNX Runtime's CPU provider nor onnx has it",
     "Constant": "constant operands of all others are",
     "GroupNorm": "neither ONNX Runtime's CPU provider nor onnx has it",
+    "If": "its branches are graphs, which tests/test_branches.py has",
     "OptionalGetElement": "of tensors it does nothing",
     "OptionalHasElement": "of tensors it is true",
     "Scan": "its body is a graph, which tests/decompositions has",

@@ -26,6 +26,8 @@ pytestmark = [
     pytest.mark.skipif(link.find_linker() is None, reason="no ld.lld of LLVM 15 or newer: pip install '.[gpu-amd]'"),
     pytest.mark.skipif(find_library("amdhip64") is not None, reason="needs a machine without AMD's HIP"),
 ]
+MANY = 8
+"""Rows whose matmuls are the libraries': the fake HIP runs no code."""
 RUN = """
 import sys
 import numpy as np
@@ -66,7 +68,7 @@ def feeds_of(model: onnx.ModelProto) -> dict[str, Any]:
 
 
 def test_graphs_give_onnx_runtimes_values_when_the_device_is_the_programs(libraries: Path, tmp_path: Path) -> None:
-    model = models.mlp()
+    model = models.mlp(MANY)
     program = hipdnn_mlir.compile(model, target="gfx942")
     feeds = feeds_of(model)
     done = run_on("gfx942:sramecc+:xnack-", program, feeds, libraries, tmp_path)
@@ -97,12 +99,12 @@ np.savez(results, **outputs)
 
 
 def test_sizes_between_buckets_are_padded_for_the_device(libraries: Path, tmp_path: Path) -> None:
-    model = models.mlp()
-    program = hipdnn_mlir.compile(model, target="gfx942", shapes={"x": ("n", 64)}, buckets={"n": [2, 4, 8]})
+    model = models.mlp(MANY)
+    program = hipdnn_mlir.compile(model, target="gfx942", shapes={"x": ("n", 64)}, buckets={"n": [MANY, 16, 32]})
     assert not any(made.program.kernels for made in program.model.specializations)
     program.save(tmp_path / "model.hipdnn")
     rng = np.random.default_rng(0)
-    feeds = {f"x{size}": rng.standard_normal((size, 64)).astype(np.float32) for size in (1, 2, 3, 4, 5, 8)}
+    feeds = {f"x{size}": rng.standard_normal((size, 64)).astype(np.float32) for size in (1, 5, 8, 9, 16, 30)}
     np.savez(tmp_path / "feeds.npz", **feeds)
     paths = [str(tmp_path / name) for name in ("model.hipdnn", "feeds.npz", "results.npz")]
     variables = {
