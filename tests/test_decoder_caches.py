@@ -20,7 +20,15 @@ ATTRIBUTES = {
     "scale": ", scale=0.4",
     "window": ", local_window_size=3",
     "rotary, window and softcap": ", do_rotary=1, local_window_size=4, softcap=2.0",
+    "smooth softmax": ", smooth_softmax=1",
 }
+CHANGED = {
+    "sink": ("", ("sink",)),
+    "sink and window": (", do_rotary=1, local_window_size=4", ("sink",)),
+    "bias": ("", ("bias",)),
+    "sink, bias and softcap": (", softcap=2.0", ("bias", "sink")),
+}
+"""Attributes, and operands that change scores."""
 RUNS = {
     "a prompt without a cache": (2, 5, 0, [5, 5]),
     "a step that grows": (1, 1, 5, [6]),
@@ -38,9 +46,16 @@ RUNS = {
 Run = tuple[int, int, int, list[int]]
 
 
-def cache_model(attributes: str, batch: str = "b", kv_heads: int = 2, *, is_packed: bool = True) -> onnx.ModelProto:
-    """Attention of 8 heads of 16 with `kv_heads` of keys and values, in one operand with the queries or each in its own."""
+def cache_model(
+    attributes: str, batch: str = "b", kv_heads: int = 2, *, is_packed: bool = True, more: Sequence[str] = ()
+) -> onnx.ModelProto:
+    """Attention of 8 heads of 16 with `kv_heads` of keys and values, in one operand with the queries or each in its own.
+
+    `more` names operands that change scores: a bias, which is an input, and a sink, which is none.
+    """
     rotary = ", cos, sin" if "do_rotary" in attributes else ""
+    beside = f"{rotary or ', , '}, , {'bias' if 'bias' in more else ''}, {'sink' if 'sink' in more else ''}"
+    bias = f", float[{batch},8,s,t] bias" if "bias" in more else ""
     width = 16 * kv_heads
     operands = f"float[{batch},s,{128 + 2 * width}] q"
     if not is_packed:
@@ -48,7 +63,7 @@ def cache_model(attributes: str, batch: str = "b", kv_heads: int = 2, *, is_pack
     new = "," if is_packed else "k_new, v_new"
     cache = f"float[{batch},{kv_heads},p,16]"
     model = onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]>
-      g ({operands}, int64[{batch},t] mask, {cache} past_k, {cache} past_v)
+      g ({operands}, int64[{batch},t] mask, {cache} past_k, {cache} past_v{bias})
         => (float[{batch},s,128] y, float[{batch},{kv_heads},m,16] k, float[{batch},{kv_heads},m,16] v) {{
         count = ReduceSum<keepdims=0>(mask, axis)
         before = Sub(count, one)
@@ -57,7 +72,7 @@ def cache_model(attributes: str, batch: str = "b", kv_heads: int = 2, *, is_pack
         all = Gather(sizes, at)
         total = Cast<to=6>(all)
         y, k, v = com.microsoft.GroupQueryAttention<num_heads=8, kv_num_heads={kv_heads}{attributes}>
-          (q, {new}, past_k, past_v, last, total{rotary})
+          (q, {new}, past_k, past_v, last, total{beside if more else rotary})
       }}""")
     angles = np.outer(np.arange(32), 1 / 10 ** np.arange(8)).astype(np.float32)
     constants = {
@@ -65,6 +80,7 @@ def cache_model(attributes: str, batch: str = "b", kv_heads: int = 2, *, is_pack
         "one": np.array([1], np.int64),
         "at": np.array(1, np.int64),
         **({"cos": np.cos(angles), "sin": np.sin(angles)} if rotary else {}),
+        **({"sink": np.linspace(-1, 2, 8, dtype=np.float32)} if "sink" in more else {}),
     }
     model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in constants.items())
     return model
@@ -77,7 +93,9 @@ def cache_feeds(model: onnx.ModelProto, run: Run) -> dict[str, np.ndarray]:
     feeds = {"mask": np.array([[int(index < length) for index in range(max(lengths))] for length in lengths], np.int64)}
     for port in model.graph.input:
         dims = port.type.tensor_type.shape.dim
-        if port.name.startswith("past"):
+        if port.name == "bias":
+            feeds[port.name] = rng.standard_normal((batch, 8, new, max(lengths)), np.float32)
+        elif port.name.startswith("past"):
             feeds[port.name] = rng.standard_normal((batch, dims[1].dim_value, cache, 16), np.float32)
         elif port.name != "mask":
             feeds[port.name] = rng.standard_normal((batch, new, dims[2].dim_value), np.float32)
@@ -108,6 +126,15 @@ def test_one_program_serves_caches_that_grow_and_buffers(attributes: str) -> Non
         _assert_equal(model, session, run)
 
 
+@pytest.mark.parametrize("changed", CHANGED)
+def test_one_program_serves_caches_when_scores_are_changed(changed: str) -> None:
+    attributes, more = CHANGED[changed]
+    model = cache_model(attributes, more=more)
+    session = hipdnn_mlir.compile(model).session()
+    for run in RUNS.values():
+        _assert_equal(model, session, run)
+
+
 @pytest.mark.parametrize("run", RUNS)
 def test_caches_are_right_when_sizes_are_static(run: str) -> None:
     batch, new, cache, lengths = RUNS[run]
@@ -133,9 +160,10 @@ def test_caches_are_right_when_heads_share_keys(kv_heads: int, *, is_packed: boo
         _assert_equal(model, session, run)
 
 
-@pytest.mark.parametrize("attributes", ["plain", "rotary", "interleaved rotary", "scale", "window"])
-def test_caches_are_updated_by_kernels_of_their_own_and_read_by_one_graph(attributes: str) -> None:
-    program = hipdnn_mlir.compile(cache_model(ATTRIBUTES[attributes])).model.to_dict()
+@pytest.mark.parametrize("case", [*ATTRIBUTES, *CHANGED])
+def test_caches_are_updated_by_kernels_of_their_own_and_read_by_one_graph(case: str) -> None:
+    attributes, more = CHANGED[case] if case in CHANGED else (ATTRIBUTES[case], ())
+    program = hipdnn_mlir.compile(cache_model(attributes, more=more)).model.to_dict()
     functions = [
         program["kernels"][step["kernel"]]["function"] for step in program["steps"] if step["kind"] == "launch"
     ]

@@ -162,6 +162,14 @@ def _cached(node: onnx.NodeProto, operands: Sequence[PartialDims]) -> Pairs:
     yield from ((operands[0][axis], operands[1][axis]) for axis in (0, 1, 3))
 
 
+def _attended(node: onnx.NodeProto, operands: Sequence[PartialDims]) -> Pairs:
+    """CachedAttention: batch, queries and keys of what is added to the scores."""
+    bias = 5
+    if len(node.input) > bias and node.input[bias] and len(operands) > bias:
+        query, key, added = operands[0], operands[1], operands[bias]
+        yield from _broadcast(((query[0], query[1], query[2], key[2]), added))
+
+
 def _multiplied(node: onnx.NodeProto, operands: Sequence[PartialDims]) -> Pairs:
     """MatMul: what is summed over, and the batch."""
     del node
@@ -181,6 +189,7 @@ def _gemm(node: onnx.NodeProto, operands: Sequence[PartialDims]) -> Pairs:
 
 _RULES: Mapping[str, Callable[[onnx.NodeProto, Sequence[PartialDims]], Pairs]] = {
     "CacheUpdate": _cached,
+    "CachedAttention": _attended,
     "Concat": _joined,
     "MatMul": _multiplied,
     "Gemm": _gemm,

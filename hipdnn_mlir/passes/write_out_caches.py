@@ -1,6 +1,7 @@
 """hipdnn-write-out-caches: attention over a cache is written in the ops that it stands for, where a target has nothing for it."""
 
 import math
+from collections.abc import Sequence
 
 from torch_mlir import ir
 from torch_mlir.dialects import torch
@@ -9,13 +10,15 @@ from torch_mlir.rewrite import PatternRewriter
 from hipdnn_mlir_runtime.dtypes import BOOL, F32, DType
 
 from ..ir.claims import why_not_taken
-from ..ir.literals import splat
+from ..ir.literals import constant_list, splat
 from ..ir.module_pass import module_pass
 from ..ir.patterns import rewrite_ops
+from ..ir.terms import cast_to
 from ..ir.types import tensor_type, torch_tensor
-from ..ir.view import onnx_attributes
-from ..ir.view_chains import dims_of, reshaped
+from ..ir.view import argument, onnx_attributes
+from ..ir.view_chains import dims_of, joined, permuted, reshaped, sliced
 from ..ops.registry import ONNX
+from ..ops.strides import broadcast
 from ..targets.table import find_target
 
 
@@ -23,7 +26,9 @@ from ..targets.table import find_target
 def write_out_caches(module: ir.Operation, *, target: str = "host") -> None:
     """Write CachedAttention as attention under a mask where no engine takes it.
 
-    The mask is of f32 and added: no library takes one of booleans. Queries behind the valid ones get numbers that nobody reads.
+    The mask is of f32 and added: no library takes one of booleans. Queries behind the valid ones get numbers that nobody reads. With a
+    soft cap or a sink attention is written as matmul, softmax and matmul, since only the host's library has a soft cap, and none of the
+    others that are known here takes a sink.
 
     Before: `%y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %k, %v, %queries, %keys)`.
     After: `%m = torch.aten.where.self %visible, %zero, %hidden`; `%y = torch.aten.scaled_dot_product_attention %q, %k, %v, %m, ...`.
@@ -47,13 +52,18 @@ def write_out_caches(module: ir.Operation, *, target: str = "host") -> None:
 
 
 def _attention(op: torch.OperatorOp) -> ir.Value:
-    q, k, v, queries, keys = op.operands
+    q, k, v, queries, keys, *more = op.operands
+    bias, sink = (_given(more, index) for index in range(2))
     stated = onnx_attributes(op)
     scale = stated.get("scale", 0.0) or 1 / math.sqrt(dims_of(q)[3])
     shown = _visible(queries, keys, dims_of(q)[2], dims_of(k)[2], stated.get("left", -1))
-    mask = torch.aten_where_self(
-        torch_tensor(dims_of(shown), F32), shown, splat(0.0, (), F32), splat(-math.inf, (), F32)
-    )
+    added = splat(0.0, (), F32) if bias is None else cast_to(bias, F32)
+    dims = broadcast(dims_of(shown), dims_of(added)) or ()
+    mask = torch.aten_where_self(torch_tensor(dims, F32), shown, added, splat(-math.inf, (), F32))
+    cap = stated.get("softcap", 0.0)
+    if cap or sink is not None:
+        weights = _weights(_scores(q, k, scale, cap), mask, sink)
+        return _matmul_of_heads(cast_to(weights, tensor_type(v.type).dtype), v)
     shares_heads = {dims_of(k)[1], dims_of(v)[1]} != {dims_of(q)[1]}
     return torch.aten_scaled_dot_product_attention(
         op.results[0].type,
@@ -66,6 +76,42 @@ def _attention(op: torch.OperatorOp) -> ir.Value:
         scale=torch.constant_float(scale),
         enable_gqa=torch.constant_bool(shares_heads),
     )
+
+
+def _given(values: Sequence[ir.Value], index: int) -> ir.Value | None:
+    """One of the operands at the end, which may be left out."""
+    is_there = index < len(values) and argument(values[index]) is not None
+    return values[index] if is_there else None
+
+
+def _scores(q: ir.Value, k: ir.Value, scale: float, cap: float) -> ir.Value:
+    """Scaled scores, of f32, with a soft cap where one is above 0."""
+    raw = cast_to(_matmul_of_heads(q, permuted(k, (0, 1, 3, 2))), F32)
+    scores = torch.aten_mul_Scalar(raw.type, raw, torch.constant_float(scale / (cap or 1.0)))
+    if not cap:
+        return scores
+    return torch.aten_mul_Scalar(raw.type, torch.aten_tanh(raw.type, scores), torch.constant_float(cap))
+
+
+def _weights(scores: ir.Value, mask: ir.Value, sink: ir.Value | None) -> ir.Value:
+    """What the softmax makes of scores and a mask; the sink is one more score in each row."""
+    b, heads, s_q, s_kv = dims_of(scores)
+    seen = torch.aten_add_Tensor(scores.type, scores, mask, torch.constant_int(1))
+    if sink is not None:
+        column, no = (b, heads, s_q, 1), torch.constant_bool(False)
+        spread = reshaped(sink, (1, heads, 1, 1))
+        seen = joined([seen, torch.aten_expand(torch_tensor(column, F32), spread, constant_list(column), no)], 3)
+    weights = torch.aten_softmax_int(seen.type, seen, torch.constant_int(-1), torch.constant_none())
+    return weights if sink is None else sliced(weights, 3, 0, s_kv)
+
+
+def _matmul_of_heads(a: ir.Value, b: ir.Value) -> ir.Value:
+    """Matmuls of [batch, heads, m, k] and [batch, fewer heads, k, n]: rows of heads that share a right side lie below each other."""
+    batch, heads, m, k = dims_of(a)
+    shared, n = dims_of(b)[1], dims_of(b)[3]
+    together = (batch, shared, heads // shared * m, k)
+    kind = torch_tensor((*together[:3], n), tensor_type(a.type).dtype)
+    return reshaped(torch.aten_matmul(kind, reshaped(a, together), b), (batch, heads, m, n))
 
 
 def _visible(queries: ir.Value, keys: ir.Value, s_q: int, s_kv: int, left: int) -> ir.Value:

@@ -51,6 +51,56 @@ func.func @window(%q: !q, %k: !kv, %v: !kv, %queries: !counts, %keys: !counts) -
 
 // -----
 
+// A bias is part of the mask: only the host's engine takes it beside counts.
+
+// CHECK-LABEL: func.func @bias
+// CHECK:         %[[MASK:.+]] = torch.aten.where.self %{{.+}}, %arg5, %{{.+}} -> !torch.vtensor<[2,4,3,16],f32>
+// CHECK:         torch.aten.scaled_dot_product_attention %arg0, %arg1, %arg2, %[[MASK]]
+// HOST-LABEL: func.func @bias
+// HOST:         CachedAttention
+!q = !torch.vtensor<[2,4,3,16],f32>
+!kv = !torch.vtensor<[2,2,16,16],f32>
+!counts = !torch.vtensor<[2],si32>
+!bias = !torch.vtensor<[1,4,3,16],f32>
+func.func @bias(%q: !q, %k: !kv, %v: !kv, %queries: !counts, %keys: !counts, %bias: !bias) -> !q {
+  %y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %k, %v, %queries, %keys, %bias) {torch.onnx.scale = 0.5 : f32} : (!q, !kv, !kv, !counts, !counts, !bias) -> !q
+  return %y : !q
+}
+
+// -----
+
+// With a soft cap and a sink attention is its parts, in f32. Rows of heads that share keys lie below each other.
+
+// CHECK-LABEL: func.func @capped
+// CHECK-NOT:     CachedAttention
+// CHECK:         %[[MASK:.+]] = torch.aten.where.self {{.+}} -> !torch.vtensor<[2,1,3,16],f32>
+// CHECK:         %[[KEYS:.+]] = torch.aten.permute %arg1, {{.+}} -> !torch.vtensor<[2,2,16,16],f16>
+// CHECK:         %[[ROWS:.+]] = torch.aten.view %arg0, {{.+}} -> !torch.vtensor<[2,2,6,16],f16>
+// CHECK:         torch.aten.matmul %[[ROWS]], %[[KEYS]]
+// CHECK:         %[[INNER:.+]] = torch.constant.float 2.500000e-01
+// CHECK:         %[[SMALL:.+]] = torch.aten.mul.Scalar %{{.+}}, %[[INNER]] {{.+}} -> !torch.vtensor<[2,4,3,16],f32>
+// CHECK:         %[[BOUND:.+]] = torch.aten.tanh %[[SMALL]]
+// CHECK:         %[[CAP:.+]] = torch.constant.float 2.000000e+00
+// CHECK:         %[[CAPPED:.+]] = torch.aten.mul.Scalar %[[BOUND]], %[[CAP]]
+// CHECK:         %[[SEEN:.+]] = torch.aten.add.Tensor %[[CAPPED]], %[[MASK]]
+// CHECK:         torch.aten.cat {{.+}} -> !torch.vtensor<[2,4,3,17],f32>
+// CHECK:         torch.aten.softmax.int
+// CHECK:         torch.aten.slice.Tensor {{.+}} -> !torch.vtensor<[2,4,3,16],f32>
+// CHECK:         torch.aten.matmul %{{.+}}, %arg2 : !torch.vtensor<[2,2,6,16],f16>, !torch.vtensor<[2,2,16,16],f16> -> !torch.vtensor<[2,2,6,16],f16>
+// HOST-LABEL: func.func @capped
+// HOST:         CachedAttention
+!q = !torch.vtensor<[2,4,3,16],f16>
+!kv = !torch.vtensor<[2,2,16,16],f16>
+!counts = !torch.vtensor<[2],si32>
+!sink = !torch.vtensor<[4],f32>
+func.func @capped(%q: !q, %k: !kv, %v: !kv, %queries: !counts, %keys: !counts, %sink: !sink) -> !q {
+  %none = torch.constant.none
+  %y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %k, %v, %queries, %keys, %none, %sink) {torch.onnx.scale = 0.5 : f32, torch.onnx.softcap = 2.0 : f32} : (!q, !kv, !kv, !counts, !counts, !torch.none, !sink) -> !q
+  return %y : !q
+}
+
+// -----
+
 // What a row refuses stays, so that the reason is told.
 
 // CHECK-LABEL: func.func @refused

@@ -6,8 +6,12 @@ from engine_plugin.loader import Array
 from gpu.sample_programs import inputs, named_samples
 from hipdnn_mlir.ops.samples import KERNEL, Sample
 
-# On an engine; a sample that is data movement alone has none.
-SAMPLES = {name: sample for name, sample in named_samples().items() if sample.engine not in ("", KERNEL)}
+# On an engine; a sample that is data movement alone has none. A soft cap is the host library's own, and no part of what plugins are given.
+SAMPLES = {
+    name: sample
+    for name, sample in named_samples().items()
+    if sample.engine not in ("", KERNEL) and "softcap" not in sample.attributes
+}
 
 
 def feeds_of(sample: Sample) -> dict[str, Array]:

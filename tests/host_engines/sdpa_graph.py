@@ -48,6 +48,8 @@ class Attention:
         mask: broadcastable to [b, hq, s_q, s_kv], added or, where boolean, true for keys attended.
         left, right: bounds of the band around the diagonal.
         lengths: queries and keys per batch.
+        cap: scores become cap * tanh(score / cap) before the mask; None for none.
+        sink: f32 [1, hq, 1, 1], a score more for each head, without a value.
     """
 
     q: np.ndarray
@@ -59,6 +61,8 @@ class Attention:
     right: int | None = None
     bottom_right: bool = False
     lengths: tuple[np.ndarray, np.ndarray] | None = None
+    cap: float | None = None
+    sink: np.ndarray | None = None
 
     def attended(self) -> np.ndarray:
         """Which keys a query may see by lengths and band: [b, 1, s_q, s_kv]."""
@@ -77,14 +81,21 @@ class Attention:
         q, k, v = (x.astype(np.float64) for x in (self.q, self.k, self.v))
         k, v = (np.repeat(x, q.shape[1] // x.shape[1], axis=1) for x in (k, v))
         scores = self.scale * (q @ np.swapaxes(k, -1, -2))
+        if self.cap is not None:
+            scores = self.cap * np.tanh(scores / self.cap)
         if self.mask is not None and self.mask.dtype == np.bool_:
             scores = np.where(self.mask, scores, -np.inf)
         elif self.mask is not None:
             scores = scores + self.mask.astype(np.float64)
         scores = np.where(self.attended(), scores, -np.inf)
         high = scores.max(axis=-1, keepdims=True, initial=-np.inf)
-        weights = np.exp(scores - np.where(np.isinf(high), 0.0, high))
+        if self.sink is not None:
+            high = np.maximum(high, self.sink)
+        base = np.where(np.isinf(high), 0.0, high)
+        weights = np.exp(scores - base)
         total = weights.sum(axis=-1, keepdims=True)
+        if self.sink is not None:
+            total = total + np.exp(self.sink - base)
         with np.errstate(divide="ignore"):
             return (weights / np.where(total == 0, 1.0, total)) @ v, high + np.log(total)
 
@@ -101,6 +112,10 @@ class Attention:
         for name, bound in (("LEFT", self.left), ("RIGHT", self.right)):
             if bound is not None:
                 attributes[f"{name}_BOUND_EXT"] = bound
+        if self.cap is not None:
+            attributes["SOFT_CAP_MLIR_EXT"] = self.cap
+        if self.sink is not None:
+            arrays["SINK_TOKEN_EXT"] = self.sink
         if self.bottom_right:
             attributes["DIAGONAL_ALIGNMENT_EXT"] = BOTTOM_RIGHT
         if self.lengths is not None:

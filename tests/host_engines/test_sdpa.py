@@ -68,23 +68,28 @@ def calls(draw: st.DrawFn) -> tuple[Attention, int, tuple[int, ...]]:
         call = replace(call, left=draw(st.sampled_from([1, 2, 40])))
     if draw(st.booleans()):
         call = replace(call, lengths=tuple(rng.integers(0, s + 1, b).astype(np.int32) for s in (s_q, s_kv)))
+    if draw(st.booleans()):
+        call = replace(call, cap=draw(st.sampled_from([0.5, 3.0, 50.0])))
+    if draw(st.booleans()):
+        call = replace(call, sink=rng.standard_normal((1, h_k * group, 1, 1)).astype(np.float32))
     return call, draw(st.integers(1, 3)), layouts[3]
 
 
 @given(calls(), st.booleans())
 def test_attention_matches_float64(drawn_call: tuple[Attention, int, tuple[int, ...]], statistics: bool) -> None:
     call, threads, order = drawn_call
-    check(call, threads=threads, order=order, statistics=statistics)
+    check(call, threads=threads, order=order, statistics=statistics and call.sink is None)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, BF16])
 @pytest.mark.parametrize("group", [1, 2])
 @pytest.mark.parametrize("mask", [None, np.float32, np.bool_, "own"])
-def test_narrow_types_without_statistics(dtype: Any, group: int, mask: Any) -> None:
+@pytest.mark.parametrize("cap", [None, 2.0])
+def test_narrow_types_without_statistics(dtype: Any, group: int, mask: Any, cap: float | None) -> None:
     rng = np.random.default_rng(9)
     q = drawn(rng, (2, 4, 50, 64), dtype, (0, 2, 1, 3))
     k, v = (drawn(rng, (2, 4 // group, 70, 64), dtype, (0, 2, 1, 3)) for _ in range(2))
-    call = Attention(q, k, v, scale=0.125)
+    call = Attention(q, k, v, scale=0.125, cap=cap)
     if mask is not None:
         kind = np.dtype(dtype if mask == "own" else mask)
         numbers = rng.standard_normal((2, 1, 50, 70))
@@ -168,6 +173,37 @@ def test_least_float_as_mask_leaves_equal_weights() -> None:
     np.testing.assert_allclose(o, np.broadcast_to(v.mean(axis=2, keepdims=True), o.shape), rtol=1e-5, atol=1e-6)
 
 
+SINKS = {"below": -30.0, "above": 30.0, "none": -np.inf, "least": float(np.finfo(np.float32).min)}
+
+
+@pytest.mark.parametrize("dtype", list(TOLERANCE))
+@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("s_q", [1, 20])
+def test_a_sink_takes_its_share_when_it_is_far_from_the_scores(dtype: Any, sink: str, s_q: int) -> None:
+    rng = np.random.default_rng(12)
+    q, k, v = (drawn(rng, (1, 2, rows, 64), dtype) for rows in (s_q, 600, 600))
+    k[:, :, 500] *= 8  # the greatest score comes late
+    scores = np.array([SINKS[sink], 0.5], np.float32).reshape(1, 2, 1, 1)
+    check(Attention(q, k, v, scale=0.125, right=0, bottom_right=True, sink=scores), statistics=False)
+
+
+@pytest.mark.parametrize("s_q", [1, 40])
+def test_a_query_without_keys_gets_zeros_when_there_is_a_sink(s_q: int) -> None:
+    rng = np.random.default_rng(13)
+    q, k, v = (drawn(rng, (2, 2, rows, 16)) for rows in (s_q, 9, 9))
+    o = np.full(q.shape, 7.0, np.float32)
+    lengths = (np.array([s_q, 0], np.int32), np.array([0, 9], np.int32))
+    Attention(q, k, v, lengths=lengths, sink=np.zeros((1, 2, 1, 1), np.float32)).plan(o).execute()
+    assert not o.any()
+
+
+@pytest.mark.parametrize("cap", [0.5, 50.0])
+def test_capped_scores_stay_below_the_cap_when_they_are_large(cap: float) -> None:
+    rng = np.random.default_rng(14)
+    q, k, v = (drawn(rng, (1, 1, rows, 32)) for rows in (5, 40, 40))
+    check(Attention(q * 5, k * 5, v, cap=cap))
+
+
 def test_not_a_number_stays_in_its_rows() -> None:
     rng = np.random.default_rng(5)
     q, k, v = (drawn(rng, (1, 1, 40, 16)) for _ in range(3))
@@ -233,6 +269,20 @@ def test_refused_with_a_reason(attributes: dict[str, Any], message: str) -> None
     graph.sdpa({name: graph.tensor(x.copy()) for name in ("QDESC", "KDESC", "VDESC", "ODESC")}, attributes)
     with pytest.raises(HostError, match=message):
         graph.run("HOST_SDPA_ENGINE")
+
+
+@pytest.mark.parametrize("cap", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_cap_that_bounds_nothing_is_refused(cap: float) -> None:
+    x = np.zeros((1, 1, 2, 8), np.float32)
+    with pytest.raises(HostError, match="expected a number above 0"):
+        Attention(x, x, x, cap=cap).plan(x.copy())
+
+
+def test_statistics_with_a_sink_are_refused() -> None:
+    x = np.zeros((1, 1, 2, 8), np.float32)
+    call = Attention(x, x, x, sink=np.zeros((1, 1, 1, 1), np.float32))
+    with pytest.raises(HostError, match="a sink and statistics"):
+        call.plan(x.copy(), np.zeros((1, 1, 2, 1), np.float32))
 
 
 def test_refuses_types_it_does_not_compute() -> None:

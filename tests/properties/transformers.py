@@ -11,6 +11,8 @@ from .operators import Draw, operator
 
 LOOSE = 32.0
 BOTH = (True, True)
+_BIAS, _SINK = 10, 11
+"""Operands of GroupQueryAttention."""
 
 
 def _f32(draw: Draw, *dims: int) -> Array:
@@ -100,7 +102,7 @@ def _multi_head(draw: Draw, op: str) -> Call:
 
 @operator("GroupQueryAttention", domain=CONTRIB)
 def _group_query(draw: Draw, op: str) -> Call:
-    """A prompt, or one token after a past; rotary embedding, a window, a softcap."""
+    """A prompt, or one token after a past; rotary embedding, a window, a softcap, a bias, a sink."""
     b, kv, d = draw(st.integers(1, 2)), draw(st.integers(1, 2)), 16  # which rotary embedding needs in ONNX Runtime
     heads = kv * draw(st.integers(1, 2))
     past = one_of(draw, 0, 3, 5)
@@ -117,6 +119,10 @@ def _group_query(draw: Draw, op: str) -> Call:
         attributes["local_window_size"] = draw(st.integers(1, 4))
     if draw(st.booleans()):
         attributes["softcap"] = 2.0
+    if draw(st.booleans()):
+        operands += [None] * (_BIAS - len(operands)) + [_f32(draw, one_of(draw, 1, b), heads, s, total)]
+    if draw(st.booleans()):
+        operands += [None] * (_SINK - len(operands)) + [_f32(draw, heads)]
     return Call(op, operands, attributes, (True, True, True), domain=CONTRIB, loose=LOOSE)
 
 

@@ -110,8 +110,9 @@ def _attention(operands: Shapes, _: Shapes, attributes: Mapping[Any, Any]) -> De
     head = 1 if key[1] == query[1] else None
     keys = 2 if causal else None
     labels = [(0, 1, 2, None), (0, head, keys, None), (0, head, keys, 3)]
-    labels += [(0, 1, 2, keys)] * len(operands[3:4])
-    rest = [(None,) * len(dims) for dims in operands[4:]]
+    masks = 0 if attributes.get(A.SDPA_FWD_PADDING_MASK_EXT) else 1  # counts are there otherwise
+    labels += [(0, 1, 2, keys)] * len(operands[3 : 3 + masks])
+    rest = [(None,) * len(dims) for dims in operands[3 + masks :]]
     return Dependence([*labels, *rest], [_labels(4)], frozenset({2}) if causal else frozenset())
 
 

@@ -3,13 +3,17 @@
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
 from .attention import BSHD_TO_BHSD, Scores, additive, attend, merge_heads, split_heads, visible
-from .call import BOOL, INT32, INT64, Call
+from .call import BOOL, FLOAT, INT32, INT64, Call
 from .registry import CONTRIB, decomposes
 from .rotary import rotated_heads
 
+_BIAS, _SINK = 10, 11
+"""Operands of GroupQueryAttention: what is added to scores, and one more score for each head."""
 _MASKED = -10000.0
 """What a masked score is lowered by, unless mask_filter_value says otherwise."""
 
@@ -160,25 +164,34 @@ def group_query_attention(call: Call) -> Sequence[str | None]:
         q, k = split_heads(call, query, heads), split_heads(call, key, kv_heads)
     v = split_heads(call, value, kv_heads)
     window, scale = call.attr("local_window_size", -1), call.attr("scale", 0.0)
-    is_plain = not (call.attr("softcap", 0.0) or call.attr("smooth_softmax", 0) == 1 or call.arg(10) or call.arg(11))
+    bias, sink = call.arg(_BIAS), call.arg(_SINK)
+    if sink is None and call.attr("smooth_softmax", 0) == 1:
+        sink = call.const(np.zeros(heads, np.float32), call.kind(q))
     if past_key and past_value:
         k, v = (_extended(call, *pair, past) for pair in ((past_key, k), (past_value, v)))
-        if is_plain and _is_buffer(call):
-            return [merge_heads(call, _attend_cached(call, q, k, v, scale, window)), k, v]
+        if _is_buffer(call):
+            return [merge_heads(call, _attend_cached(call, q, k, v, bias, sink)), k, v]
     sees = visible(call, q, k, past, left=window - 1 if window > 0 else -1, right=0)
-    biases = [additive(call, sees, q), *([call.need(10)] if call.arg(10) else [])]
-    sink = call.arg(11) or (call.number(0.0, q) if call.attr("smooth_softmax", 0) == 1 else None)
+    biases = [additive(call, sees, q), *([bias] if bias else [])]
     scores = Scores(scale or 1 / math.sqrt(call.size(q, 3)), call.attr("softcap", 0.0), tuple(biases), sink=sink)
     return [merge_heads(call, attend(call, q, k, v, scores)[0]), k, v]
 
 
-def _attend_cached(call: Call, q: str, k: str, v: str, scale: float, window: int) -> str:
+def _attend_cached(call: Call, q: str, k: str, v: str, bias: str | None, sink: str | None) -> str:
     """Attention [b, heads, s, d] where it is data how many keys are valid, and, of a padded prompt, how many queries."""
+    if bias:  # of as many keys as there are in all, which may be fewer than the buffer holds
+        total = call.reshape(call.cast(call.need(6), INT64), 1)
+        k, v = (call.slice(x, 2, 0, total) for x in (k, v))
     one = call.const(1, INT32)
     keys = call.op("Add", call.reshape(call.cast(call.need(5), INT32), -1), one)
     queries = call.op("Min", keys, call.cast(call.length(q, 2), INT32))
-    stated = {"scale": float(scale), "left": int(window)}
-    return call.op("CachedAttention", q, k, v, queries, keys, domain=HIPDNN_DOMAIN, **stated)
+    stated = {
+        "scale": float(call.attr("scale", 0.0)),
+        "left": int(call.attr("local_window_size", -1)),
+        "softcap": float(call.attr("softcap", 0.0)),
+    }
+    wide = call.cast(sink, FLOAT) if sink else None
+    return call.op("CachedAttention", q, k, v, queries, keys, bias, wide, domain=HIPDNN_DOMAIN, **stated)
 
 
 def _past(call: Call, query: str, past_key: str | None) -> str:

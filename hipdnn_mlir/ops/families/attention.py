@@ -21,6 +21,8 @@ _BOTTOM_RIGHT = 1
 """HIPDNN_DIAGONAL_ALIGNMENT_BOTTOM_RIGHT_EXT."""
 _MASK = 3
 """Position of the mask, which may reach the least f32."""
+_COUNTED_QUERIES, _COUNTED_KEYS, _ADDED, _SINK = 3, 4, 5, 6
+"""Positions of operands of attention on caches that stay as they are."""
 _AUTOMATIC = 0
 """HIPDNN_ATTENTION_IMPLEMENTATION_AUTO_EXT."""
 
@@ -125,6 +127,11 @@ def _cached_types(operands: Sequence[TensorType | None], _: Mapping[str, Any]) -
         raise Refusal("operand", "queries, keys and values of four dims are needed")
     if None not in (k.dims[2], v.dims[2]) and k.dims[2] != v.dims[2]:
         raise Refusal("shape", f"keys of {k} with values of {v}")
+    if bias := (*operands, *(None,) * _SINK)[_ADDED]:
+        full = (q.dims[0], q.dims[1], q.dims[2], k.dims[2])
+        sizes = zip(reversed(bias.dims), reversed(full), strict=False)
+        if any(None not in (size, wanted) and size not in (1, wanted) for size, wanted in sizes):
+            raise Refusal("shape", f"a bias of {bias} for scores of dims {full}")
     return [TensorType((*q.dims[:3], v.dims[3]), q.dtype)]
 
 
@@ -132,18 +139,22 @@ def _cached_types(operands: Sequence[TensorType | None], _: Mapping[str, Any]) -
     "CachedAttention",
     becomes="scaled dot product attention forward",
     results=_cached_types,
-    source="hipDNN: backend API, SDPA_FWD with SEQ_LEN_Q and SEQ_LEN_KV",
+    source="hipDNN: backend API, SDPA_FWD with SEQ_LEN_Q, SEQ_LEN_KV and SINK_TOKEN; the host library's own SOFT_CAP",
     precision="narrow",
-    keeps=(3, 4),
+    keeps=(_COUNTED_QUERIES, _COUNTED_KEYS, _ADDED, _SINK),
 )
 def cached_attention(e: Emitter, op: OpView) -> Value:
-    """(query, key, value, queries, keys; scale, left): causal attention over a cache that is longer than what is valid in it.
+    """(query, key, value, queries, keys, bias, sink; scale, left, softcap): causal attention over a cache longer than what is valid in it.
 
     Query (b, h, s_q, d), key (b, h_kv, rows, d) and value (b, h_kv, rows, d_v) of f32, f16 or bf16; `queries` and `keys` (b) of i32 say
     when it runs how many of each are valid in a row of the batch. The last valid query sees all valid keys, each one before it one key
     less; with `left` > 0 it sees the last `left` of these. What is behind the valid queries means nothing.
+
+    With `softcap` c > 0 scaled scores become c * tanh(score / c). Then the bias is added, if there is one, as any mask of attention. A sink
+    (h) of f32 is one more score of each head, with a share of the weights and no value.
     """
-    q, k, v, queries, keys = (e.value(arg) for arg in op.args)
+    q, k, v, queries, keys = (e.value(arg) for arg in op.args[:_ADDED])
+    bias, sink = (*op.args[_ADDED:], None, None)[:2]
     if any(x.rank != 4 for x in (q, k, v)):
         raise Refusal("rank", f"query, key and value of rank {q.rank}, {k.rank}, {v.rank}, expected 4")
     _check(q, k, v, grouped=True)
@@ -154,6 +165,8 @@ def cached_attention(e: Emitter, op: OpView) -> Value:
     masks = [(A.SDPA_FWD_CAUSAL_MASK_EXT, T.BOOLEAN, [False]), (A.SDPA_FWD_RIGHT_BOUND_EXT, T.INT64, [0])]
     if left > 0:
         masks.append((A.SDPA_FWD_LEFT_BOUND_EXT, T.INT64, [left]))
+    if cap := op.attributes.get("softcap", 0.0):
+        masks.append((A.SDPA_FWD_SOFT_CAP_MLIR_EXT, T.FLOAT, [float(cap)]))
     inputs: dict[TensorKey, Value] = {
         A.OPERATION_SDPA_FWD_QDESC: q,
         A.OPERATION_SDPA_FWD_KDESC: k,
@@ -161,8 +174,18 @@ def cached_attention(e: Emitter, op: OpView) -> Value:
         A.OPERATION_SDPA_FWD_SEQ_LEN_QDESC: e.view(queries, (q.dims[0], 1, 1, 1)),
         A.OPERATION_SDPA_FWD_SEQ_LEN_KVDESC: e.view(keys, (q.dims[0], 1, 1, 1)),
     }
+    if bias is not None:
+        inputs[A.OPERATION_SDPA_FWD_ATTN_MASK_EXT] = _mask(e, e.value(bias), q, k, q.rank)
+    if sink is not None:
+        inputs[A.OPERATION_SDPA_FWD_SINK_TOKEN_EXT] = _sink(e, e.value(sink), q)
     scale = op.attributes.get("scale", 0.0) or 1 / math.sqrt(q.dims[3])
     return _node(e, inputs, float(scale), masks, _BOTTOM_RIGHT, pads=True)
+
+
+def _sink(e: Emitter, sink: Value, q: Value) -> Value:
+    if sink.dtype is not dtypes.F32 or sink.dims != q.dims[1:2]:
+        raise Refusal("dtype", f"a sink of {sink.dtype}{list(sink.dims)}, expected f32[{q.dims[1]}]")
+    return e.view(sink, (1, q.dims[1], 1, 1))
 
 
 def _updated_types(operands: Sequence[TensorType | None], _: Mapping[str, Any]) -> list[TensorType]:

@@ -68,6 +68,12 @@ def caches() -> Iterator[Sample]:
     yield accept(op, SDPA, [q, cache, f32(2, 4, 16, 6), counts, counts], f32(2, 4, 3, 6), scale=0.5, left=4)
     half = [f16(2, 4, 1, 8), *[f16(2, 1, 16, 8)] * 2]
     yield accept(op, SDPA, [*half, counts, counts], half[0])
+    yield accept(op, SDPA, [q, cache, cache, counts, counts, f32(1, 4, 3, 16)], q, softcap=2.0)
+    yield accept(op, SDPA, [*half, counts, counts, f16(2, 1, 1, 16), f32(4)], half[0], left=4)
+    yield accept(op, SDPA, [q, cache, cache, counts, counts, None, f32(4)], q)
+    yield reject(op, "mask", [q, cache, cache, counts, counts, f32(1, 4, 3, 15)], q)
+    yield reject(op, "dtype", [*half, counts, counts, None, f16(4)], half[0])
+    yield reject(op, "dtype", [q, cache, cache, counts, counts, None, f32(2)], q)
     yield reject(op, "dtype", [q, cache, cache, i64(2), i64(2)], q)
     yield reject(op, "dtype", [q, cache, cache, counts, i32(1)], q)
     yield reject(op, "dtype", [f64(2, 4, 3, 8), *[f64(2, 2, 16, 8)] * 2, counts, counts], f64(2, 4, 3, 8))

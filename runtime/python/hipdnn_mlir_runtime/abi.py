@@ -7,10 +7,10 @@ from importlib import resources
 _TABLES: dict[str, dict[str, int]] = json.loads(resources.files(__package__).joinpath("enums.json").read_text())
 
 
-def _enum(name: str, table: str, *prefixes: str) -> IntEnum:
-    """Make an enum of one table, its common C prefix dropped from every member."""
+def _enum(name: str, table: str, *prefixes: str, more: str = "") -> IntEnum:
+    """Make an enum of one table, or of one and `more`, its common C prefix dropped from every member."""
     members = {}
-    for key, value in _TABLES[table].items():
+    for key, value in (_TABLES[table] | _TABLES.get(more, {})).items():
         for prefix in prefixes:
             if key.startswith(prefix):
                 members[key.removeprefix(prefix)] = value
@@ -20,7 +20,7 @@ def _enum(name: str, table: str, *prefixes: str) -> IntEnum:
     return IntEnum(name, members)  # type: ignore[return-value]
 
 
-Attribute = _enum("Attribute", "hipdnnBackendAttributeName_t", "HIPDNN_ATTR_")
+Attribute = _enum("Attribute", "hipdnnBackendAttributeName_t", "HIPDNN_ATTR_", more="hipdnnMlirExtension_t")
 AttributeType = _enum("AttributeType", "hipdnnBackendAttributeType_t", "HIPDNN_TYPE_")
 Descriptor = _enum("Descriptor", "hipdnnBackendDescriptorType_t", "HIPDNN_BACKEND_", "HIPDNN_")
 DataType = _enum("DataType", "hipdnnDataType_t", "HIPDNN_DATA_")

@@ -17,9 +17,9 @@ constexpr std::size_t kValueLimit = 65'536;
 constexpr std::int64_t kInt32Max = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kInt32Min = std::numeric_limits<std::int32_t>::min();
 
-/// The largest values that the C enums of the ABI can hold.
+/// The largest values that the C enums of the ABI can hold, with the attributes that are our host library's own.
 constexpr std::int64_t kDescriptorTypeMax = std::bit_ceil(static_cast<unsigned>(HIPDNN_BACKEND_OPERATION_LAYERNORM_BACKWARD_DESCRIPTOR_EXT)) - 1;
-constexpr std::int64_t kAttributeNameMax = std::bit_ceil(static_cast<unsigned>(HIPDNN_ATTR_PROFILING_DEVICE_SYNC_EXT)) - 1;
+constexpr std::int64_t kAttributeNameMax = std::bit_ceil(static_cast<unsigned>(HIPDNN_ATTR_SDPA_FWD_SOFT_CAP_MLIR_EXT)) - 1;
 
 template <typename T>
 void append(std::vector<std::byte>& bytes, T value) {

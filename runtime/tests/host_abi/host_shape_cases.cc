@@ -83,6 +83,7 @@ std::vector<Misfit> attention_misfits() {
       {sdpa, HIPDNN_ATTR_OPERATION_SDPA_FWD_ATTN_MASK_EXT, Tensors{{1, 1, 8, 7}}, "each dim must be 1 or that of [1, 2, 8, 8]"},
       {sdpa, HIPDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC, Tensors{{2}}, "one element"},
       {sdpa, HIPDNN_ATTR_OPERATION_SDPA_FWD_STATSDESC, Tensors{{1, 2, 8, 8}}, "expected dims [1, 2, 8, 1]"},
+      {sdpa, HIPDNN_ATTR_OPERATION_SDPA_FWD_SINK_TOKEN_EXT, Tensors{{1, 1, 8, 1}}, "expected dims [1, 2, 1, 1]"},
       {sdpa, HIPDNN_ATTR_SDPA_FWD_LEFT_BOUND_EXT, longs({0}), "at least 1"},
       {sdpa, HIPDNN_ATTR_SDPA_FWD_PADDING_MASK_EXT, Integers{HIPDNN_TYPE_BOOLEAN, {1}}, "exactly when"},
   };

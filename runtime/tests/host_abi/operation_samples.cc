@@ -127,6 +127,7 @@ void add_attention(std::vector<OperationSample>& samples) {
                       optional(tensors(HIPDNN_ATTR_OPERATION_SDPA_FWD_ATTN_MASK_EXT, {{1, 1, 8, 8}})),
                       optional(tensors(HIPDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC, {one})),
                       optional(tensors(HIPDNN_ATTR_OPERATION_SDPA_FWD_STATSDESC, {{1, 2, 8, 1}})),
+                      optional(tensors(HIPDNN_ATTR_OPERATION_SDPA_FWD_SINK_TOKEN_EXT, {{1, 2, 1, 1}})),
                       optional(flag(HIPDNN_ATTR_SDPA_FWD_PADDING_MASK_EXT, false)),
                       optional(flag(HIPDNN_ATTR_SDPA_FWD_CAUSAL_MASK_EXT, true)), optional({HIPDNN_ATTR_SDPA_FWD_ATTN_SCALE_VALUE_EXT, 0.25F}),
                       optional(longs(HIPDNN_ATTR_SDPA_FWD_LEFT_BOUND_EXT, {4})),

@@ -41,6 +41,9 @@ struct Tensor {
 /// An attribute that is not a tensor: INT64/INT32/enum/BOOLEAN arrive as integers, FLOAT/DOUBLE as doubles, CHAR as a string.
 using AttributeValue = std::variant<std::vector<std::int64_t>, std::vector<double>, std::string>;
 
+/// The bound c of attention whose scores become c * tanh(score / c): this library's own attribute, which hipDNN has not.
+constexpr auto sdpa_soft_cap = static_cast<hipdnnBackendAttributeName_t>(HIPDNN_ATTR_SDPA_FWD_SOFT_CAP_MLIR_EXT);
+
 /// One operation. Tensors are indices into Graph::tensors.
 struct Node {
   hipdnnBackendDescriptorType_t type;

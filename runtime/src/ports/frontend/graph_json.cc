@@ -234,6 +234,10 @@ Json node_to_json(const Graph& graph, const Node& node) {
   Json json{{"name", node.name}, {"type", form->name}, {"compute_data_type", data_type_name(graph.compute_type)}};
   if (form->place != Place::node) json["inputs"] = json["outputs"] = Json::object();
   for (const AttributeSpec& row : find_spec(node.type)->attributes) {
+    if (row.name == sdpa_soft_cap) {  // no word of AMD's, whose reader would compute without
+      if (node.has(sdpa_soft_cap)) fail(HIPDNN_STATUS_NOT_SUPPORTED, "attention with a soft cap has no JSON form");
+      continue;
+    }
     if (row.need != Need::read_only && row.name != HIPDNN_ATTR_OPERATION_NAME_EXT) add_attribute(json, graph, node, *form, row);
   }
   return json;

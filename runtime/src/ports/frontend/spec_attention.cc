@@ -1,4 +1,5 @@
 // Rows of scaled dot product attention and its gradient.
+#include "graph.h"
 #include "spec.h"
 #include "validate.h"
 
@@ -49,6 +50,7 @@ constexpr AttributeSpec sdpa_forward[] = {
     optional(one(HIPDNN_ATTR_SDPA_FWD_DIAGONAL_ALIGNMENT_EXT, HIPDNN_TYPE_DIAGONAL_ALIGNMENT_EXT)),
     optional(one(HIPDNN_ATTR_SDPA_FWD_MMA_CORE_MODE_EXT, HIPDNN_TYPE_DATA_TYPE)),
     optional(one(HIPDNN_ATTR_SDPA_FWD_IMPLEMENTATION_EXT, HIPDNN_TYPE_ATTENTION_IMPLEMENTATION_EXT)),
+    optional(one(sdpa_soft_cap, HIPDNN_TYPE_FLOAT)),
     one(HIPDNN_ATTR_SDPA_FWD_COMP_TYPE_EXT, HIPDNN_TYPE_DATA_TYPE),
     operation_name(),
     operation_type(),

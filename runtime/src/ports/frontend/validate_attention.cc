@@ -1,5 +1,6 @@
 // Shape checks of scaled dot product attention.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -56,6 +57,16 @@ void check_lengths(const OperationDescriptor& operation, std::int64_t batches) {
   }
 }
 
+/// Scores are bounded by it, so it is a number above 0.
+void check_soft_cap(const OperationDescriptor& operation) {
+  constexpr int name = sdpa_soft_cap;
+  if (!operation.has(name)) return;
+  const double cap = operation.reals(name).at(0);
+  if (!(cap > 0.0) || std::isinf(cap)) {
+    fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": ", attribute_name(name), " = ", cap, ", expected a number above 0");
+  }
+}
+
 void check_band(const OperationDescriptor& operation) {
   for (const auto& [name, least] : {std::pair{HIPDNN_ATTR_SDPA_FWD_LEFT_BOUND_EXT, 1}, {HIPDNN_ATTR_SDPA_FWD_RIGHT_BOUND_EXT, 0}}) {
     if (operation.has(name) && operation.integer(name) < least) {
@@ -93,7 +104,9 @@ void validate_sdpa_forward(const OperationDescriptor& operation) {
     fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": ", attribute_name(HIPDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC), " is ", describe(*scale),
          ", expected one element");
   }
+  operation.expect_dims(HIPDNN_ATTR_OPERATION_SDPA_FWD_SINK_TOKEN_EXT, {1, heads, 1, 1});
   check_lengths(operation, batches);
+  check_soft_cap(operation);
   check_band(operation);
 }
 

@@ -42,6 +42,8 @@ struct AttentionKernels {
   /// c[r, j] = a[r, :] . b[j, :]: as product with b transposed. For few rows; depth is a multiple of kColumnStep, columns are any.
   void (*dots)(const ProductArgs&);
   void (*softmax)(const SoftmaxArgs&);
+  /// values[i] = cap * tanh(values[i] * factor / cap), cap > 0.
+  void (*soft_cap)(float* values, std::int64_t count, float factor, float cap);
   /// values[i] *= factor.
   void (*scale)(float* values, std::int64_t count, float factor);
 };

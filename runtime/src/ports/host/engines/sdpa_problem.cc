@@ -16,12 +16,11 @@ constexpr hipdnnBackendAttributeName_t not_computed[] = {
     HIPDNN_ATTR_OPERATION_SDPA_FWD_SEED_EXT,          HIPDNN_ATTR_OPERATION_SDPA_FWD_OFFSET_EXT,
     HIPDNN_ATTR_OPERATION_SDPA_FWD_DROPOUT_MASK_EXT,  HIPDNN_ATTR_OPERATION_SDPA_FWD_DROPOUT_SCALE_EXT,
     HIPDNN_ATTR_OPERATION_SDPA_FWD_PAGE_TABLE_KDESC,  HIPDNN_ATTR_OPERATION_SDPA_FWD_PAGE_TABLE_VDESC,
-    HIPDNN_ATTR_OPERATION_SDPA_FWD_BLOCK_MASK_DESC,   HIPDNN_ATTR_OPERATION_SDPA_FWD_SINK_TOKEN_EXT,
-    HIPDNN_ATTR_OPERATION_SDPA_FWD_DESCALE_Q_EXT,     HIPDNN_ATTR_OPERATION_SDPA_FWD_DESCALE_K_EXT,
-    HIPDNN_ATTR_OPERATION_SDPA_FWD_DESCALE_V_EXT,     HIPDNN_ATTR_OPERATION_SDPA_FWD_DESCALE_S_EXT,
-    HIPDNN_ATTR_OPERATION_SDPA_FWD_SCALE_S_EXT,       HIPDNN_ATTR_OPERATION_SDPA_FWD_SCALE_O_EXT,
-    HIPDNN_ATTR_OPERATION_SDPA_FWD_RNG_DUMP_EXT,      HIPDNN_ATTR_OPERATION_SDPA_FWD_AMAX_S_EXT,
-    HIPDNN_ATTR_OPERATION_SDPA_FWD_AMAX_O_EXT,
+    HIPDNN_ATTR_OPERATION_SDPA_FWD_BLOCK_MASK_DESC,   HIPDNN_ATTR_OPERATION_SDPA_FWD_DESCALE_Q_EXT,
+    HIPDNN_ATTR_OPERATION_SDPA_FWD_DESCALE_K_EXT,     HIPDNN_ATTR_OPERATION_SDPA_FWD_DESCALE_V_EXT,
+    HIPDNN_ATTR_OPERATION_SDPA_FWD_DESCALE_S_EXT,     HIPDNN_ATTR_OPERATION_SDPA_FWD_SCALE_S_EXT,
+    HIPDNN_ATTR_OPERATION_SDPA_FWD_SCALE_O_EXT,       HIPDNN_ATTR_OPERATION_SDPA_FWD_RNG_DUMP_EXT,
+    HIPDNN_ATTR_OPERATION_SDPA_FWD_AMAX_S_EXT,        HIPDNN_ATTR_OPERATION_SDPA_FWD_AMAX_O_EXT,
 };
 
 /// Reads the operands of one node, numbering their pointers as pointer_uids does.
@@ -58,7 +57,7 @@ class Reader {
 
 void refuse_what_is_not_computed(const Node& node) {
   for (const hipdnnBackendAttributeName_t name : not_computed) {
-    if (node.has_tensor(name)) throw Refusal(text(attribute_name(name), " is set: no dropout, paging, sinks or 8-bit scales here"));
+    if (node.has_tensor(name)) throw Refusal(text(attribute_name(name), " is set: no dropout, paging or 8-bit scales here"));
   }
   if (node.integer_or(HIPDNN_ATTR_SDPA_FWD_ALIBI_MASK_EXT, 0) != 0) throw Refusal("has an ALiBi mask");
   if (node.real_or(HIPDNN_ATTR_SDPA_FWD_DROPOUT_PROBABILITY_EXT, 0.0) != 0.0) throw Refusal("has dropout");
@@ -130,7 +129,7 @@ SdpaProblem read_sdpa(const Graph& graph) {
   constexpr hipdnnDataType_t floats[] = {HIPDNN_DATA_FLOAT, HIPDNN_DATA_HALF, HIPDNN_DATA_BFLOAT16};
   constexpr hipdnnDataType_t masks[] = {HIPDNN_DATA_FLOAT, HIPDNN_DATA_HALF, HIPDNN_DATA_BFLOAT16, HIPDNN_DATA_BOOLEAN};
   constexpr hipdnnDataType_t lengths[] = {HIPDNN_DATA_INT32};
-  constexpr hipdnnDataType_t statistics[] = {HIPDNN_DATA_FLOAT};
+  constexpr hipdnnDataType_t wide[] = {HIPDNN_DATA_FLOAT};
   const Tensor& q = reader.tensor(HIPDNN_ATTR_OPERATION_SDPA_FWD_QDESC);
   const Tensor& k = reader.tensor(HIPDNN_ATTR_OPERATION_SDPA_FWD_KDESC);
   const Tensor& v = reader.tensor(HIPDNN_ATTR_OPERATION_SDPA_FWD_VDESC);
@@ -149,11 +148,14 @@ SdpaProblem read_sdpa(const Graph& graph) {
                       .v = reader.operand(HIPDNN_ATTR_OPERATION_SDPA_FWD_VDESC, floats),
                       .o = reader.operand(HIPDNN_ATTR_OPERATION_SDPA_FWD_ODESC, floats),
                       .mask = reader.find_operand(HIPDNN_ATTR_OPERATION_SDPA_FWD_ATTN_MASK_EXT, masks),
+                      .sink = reader.find_operand(HIPDNN_ATTR_OPERATION_SDPA_FWD_SINK_TOKEN_EXT, wide),
                       .query_lengths = reader.find_operand(HIPDNN_ATTR_OPERATION_SDPA_FWD_SEQ_LEN_QDESC, lengths),
                       .key_lengths = reader.find_operand(HIPDNN_ATTR_OPERATION_SDPA_FWD_SEQ_LEN_KVDESC, lengths),
-                      .stats = reader.find_operand(HIPDNN_ATTR_OPERATION_SDPA_FWD_STATSDESC, statistics),
-                      .max = reader.find_operand(HIPDNN_ATTR_OPERATION_SDPA_FWD_MAX_EXT, statistics),
-                      .sum_exp = reader.find_operand(HIPDNN_ATTR_OPERATION_SDPA_FWD_SUM_EXP_EXT, statistics)};
+                      .stats = reader.find_operand(HIPDNN_ATTR_OPERATION_SDPA_FWD_STATSDESC, wide),
+                      .max = reader.find_operand(HIPDNN_ATTR_OPERATION_SDPA_FWD_MAX_EXT, wide),
+                      .sum_exp = reader.find_operand(HIPDNN_ATTR_OPERATION_SDPA_FWD_SUM_EXP_EXT, wide)};
+  problem.soft_cap = node.real_or(sdpa_soft_cap, 0.0);
+  if (problem.sink && (problem.stats || problem.max || problem.sum_exp)) throw Refusal("has a sink and statistics, which no one says to count it");
   read_scale(problem, node, reader, floats);
   read_band(problem, node);
   return problem;

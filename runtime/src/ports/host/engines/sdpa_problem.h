@@ -27,7 +27,8 @@ struct KeyRange {
   std::int64_t last = 0;
 };
 
-/// softmax(scale * q k^T + mask) v, with the keys of a query bounded by lengths and by a band around the diagonal.
+/// softmax(scale * q k^T + mask) v, with the keys of a query bounded by lengths and by a band around the diagonal. A soft cap c makes scores
+/// c * tanh(scores / c) before the mask is added; a sink is a score for each head that takes its share of the weights and has no value.
 struct SdpaProblem {
   std::int64_t batches = 0;
   std::int64_t heads = 0;
@@ -39,10 +40,11 @@ struct SdpaProblem {
   std::int64_t value_depth = 0;
   std::vector<std::int64_t> uids;
   SdpaOperand q, k, v, o;
-  std::optional<SdpaOperand> mask{}, query_lengths{}, key_lengths{};
+  std::optional<SdpaOperand> mask{}, sink{}, query_lengths{}, key_lengths{};
   std::optional<SdpaOperand> stats{}, max{}, sum_exp{};
   double scale = 1.0;
   std::optional<SdpaOperand> scale_tensor{};  ///< one element, multiplied in when it is not known at plan time
+  double soft_cap = 0.0;  ///< 0 for none
   bool is_bottom_right = false;
   std::optional<std::int64_t> left_bound{};   ///< keys more than this behind the diagonal, or just as far, are not attended
   std::optional<std::int64_t> right_bound{};  ///< keys more than this ahead of the diagonal are not attended

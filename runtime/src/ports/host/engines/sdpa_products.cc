@@ -250,7 +250,9 @@ bool is_native(const Graph& graph) {
 
 std::unique_ptr<Plan> build_sdpa_products(const SdpaProblem& p, int threads) {
   const bool is_narrow = p.q.dtype != HIPDNN_DATA_FLOAT && p.q.dtype == p.k.dtype && p.q.dtype == p.v.dtype;
-  if (!is_narrow || p.queries < kFewQueries || p.scale_tensor || p.query_lengths || p.key_lengths || p.stats || p.max || p.sum_exp) return nullptr;
+  if (!is_narrow || p.queries < kFewQueries || p.scale_tensor || p.query_lengths || p.key_lengths || p.stats || p.max || p.sum_exp || p.sink || p.soft_cap != 0.0) {
+    return nullptr;
+  }
   if ((p.left_bound || p.right_bound) && p.queries > kMostBandBytes / static_cast<std::int64_t>(sizeof(float)) / p.keys) return nullptr;
   if (!is_native(scores_graph(p, {1, p.queries})) || !is_native(values_graph(p, {1, p.queries}))) return nullptr;
   if (rowwise_engine().refuses(softmax_graph(p, {1, kFewQueries}, p.left_bound || p.right_bound))) return nullptr;

@@ -63,11 +63,10 @@ class SdpaRun {
   void run() {
     find_queries();
     if (p_.scale_tensor) scale_ *= element_as_float(*p_.scale_tensor, pointers_);
-    std::fill_n(scratch_ + b_.max_, rows_, -std::numeric_limits<float>::infinity());
-    std::fill_n(scratch_ + b_.sum_, rows_, 0.0f);
+    start_softmax();
     const KeyRange all = attended_by(0, rows_);
     // The first block of keys writes the results where all rows see it.
-    has_results_ = !is_uniform_ || all.first >= all.last;
+    has_results_ = !is_uniform_ || p_.sink || all.first >= all.last;
     if (has_results_) std::fill_n(scratch_ + b_.results_, rows_ * b_.value_depth_, 0.0f);
     // Widened keys and values of few rows are used once: smaller blocks stay in the first-level cache.
     const std::int64_t step = rows_ <= kFewRows && p_.k.dtype != HIPDNN_DATA_FLOAT ? kKeyBlock / 4 : kKeyBlock;
@@ -98,6 +97,22 @@ class SdpaRun {
       all = {std::min(all.first, one.first), std::max(all.last, one.last)};
     }
     return all;
+  }
+
+  /// Nothing seen yet, or the sink alone, whose weight is exp(0).
+  void start_softmax() {
+    float* const max = scratch_ + b_.max_;
+    float* const sum = scratch_ + b_.sum_;
+    std::fill_n(max, rows_, -std::numeric_limits<float>::infinity());
+    std::fill_n(sum, rows_, 0.0f);
+    if (!p_.sink) return;
+    for_each_head([&](std::int64_t row, std::int64_t count) {
+      float sink = 0.0f;
+      std::memcpy(&sink, p_.sink->at(pointers_, task_.batch, head_of(row), 0), sizeof sink);
+      if (std::isinf(sink) && sink < 0.0f) return;
+      std::fill_n(max + row, count, sink);
+      std::fill_n(sum + row, count, 1.0f);
+    });
   }
 
   /// Calls body(row, count) for the runs of rows of one head.
@@ -218,11 +233,15 @@ class SdpaRun {
   void weigh(std::int64_t row, float* scores, const KeyRange& block) {
     const KeyRange seen = attended(row);
     const std::int64_t count = block.last - block.first;
+    const std::int64_t first = std::clamp<std::int64_t>(seen.first - block.first, 0, count);
+    const std::int64_t last = std::clamp<std::int64_t>(seen.last - block.first, 0, count);
+    const bool is_capped = p_.soft_cap > 0.0;
+    if (is_capped && first < last) b_.kernels_.soft_cap(scores + first, last - first, scale_, static_cast<float>(p_.soft_cap));
     b_.kernels_.softmax({.scores = scores,
                          .count = count,
-                         .first = std::clamp<std::int64_t>(seen.first - block.first, 0, count),
-                         .last = std::clamp<std::int64_t>(seen.last - block.first, 0, count),
-                         .scale = scale_,
+                         .first = first,
+                         .last = last,
+                         .scale = is_capped ? 1.0f : scale_,
                          .mask = p_.mask ? mask_of(row, block) : nullptr,
                          .mask_selects = p_.mask && p_.mask->dtype == HIPDNN_DATA_BOOLEAN,
                          .max = scratch_ + b_.max_ + row,
