@@ -192,10 +192,60 @@ def test_caches_are_right_when_results_are_in_their_memory(attributes: str, run:
         np.testing.assert_array_equal(mine, theirs)
 
 
-def test_a_cache_that_keeps_a_window_alone_is_refused() -> None:
-    model = cache_model(", local_window_size=3, sliding_window_cache=1")
-    with pytest.raises(UnsupportedError, match="sliding_window_cache"):
-        hipdnn_mlir.compile(model)
+WINDOW = ", local_window_size=5, sliding_window_cache=1"
+WINDOWS = {
+    "plain": (WINDOW, (), 1),
+    "rotary": (f"{WINDOW}, do_rotary=1", (), 1),
+    "sink and softcap": (f"{WINDOW}, softcap=2.0", ("sink",), 1),
+    "rows of the batch": (WINDOW, (), 3),
+}
+"""Attributes, further operands, batch."""
+
+
+@pytest.mark.parametrize("capacity", [5, 8])
+@pytest.mark.parametrize("case", WINDOWS)
+def test_a_cache_that_keeps_a_window_alone_is_what_onnx_runtime_makes_of_it(case: str, capacity: int) -> None:
+    attributes, more, batch = WINDOWS[case]
+    model = cache_model(attributes, more=more)
+    session = hipdnn_mlir.compile(model).session()
+    reference = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    rng = np.random.default_rng(0)
+    mine = theirs = [rng.standard_normal((batch, 2, capacity, 16), np.float32) for _ in range(2)]
+    totals = np.zeros(batch, np.int64)
+    # Prompts of any length and steps; rows of a larger batch have pasts of their own in steps alone.
+    if batch == 3:
+        totals += [5, 1, 3]
+    for new in (3, 1, 1, 1, 1, 4, 1, 12, 1) if batch == 1 else (1,) * 9:
+        totals += new
+        mask = (np.arange(totals.max()) < totals[:, None]).astype(np.int64)
+        common = {"q": rng.standard_normal((batch, new, 192), np.float32), "mask": mask}
+        got = session.run(None, {**common, "past_k": mine[0], "past_v": mine[1]})
+        want = reference.run(None, {**common, "past_k": theirs[0], "past_v": theirs[1]})
+        group = capacity - 5 + 1
+        for row, total in enumerate(totals):
+            kept = total - group * max(0, -(-(total - capacity) // group))
+            valid = min(new, total)
+            np.testing.assert_allclose(got[0][row, :valid], want[0][row, :valid], rtol=1e-5, atol=1e-5)
+            for ours, others in zip(got[1:], want[1:], strict=True):
+                np.testing.assert_allclose(ours[row, :, :kept], others[row, :, :kept], rtol=1e-5, atol=1e-6)
+        mine, theirs = [np.array(x) for x in got[1:]], want[1:]
+
+
+def test_a_cache_of_a_window_may_be_its_own_result() -> None:
+    session = hipdnn_mlir.compile(cache_model(WINDOW)).session()
+    rng = np.random.default_rng(1)
+    caches = {name: rng.standard_normal((1, 2, 5, 16), np.float32) for name in ("past_k", "past_v")}
+    feeds = {"q": rng.standard_normal((1, 1, 192), np.float32), "mask": np.ones((1, 9), np.int64), **caches}
+    want = session.run(None, feeds)
+    y = np.empty_like(want[0])
+    session.bind(feeds, {"y": y, "k": feeds["past_k"], "v": feeds["past_v"]})()
+    for mine, theirs in zip((y, feeds["past_k"], feeds["past_v"]), want, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_cache_of_a_window_with_a_bias_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="sliding_window_cache without a window, or with a bias"):
+        hipdnn_mlir.compile(cache_model(WINDOW, more=("bias",)))
 
 
 def test_many_layers_compile_at_static_sizes() -> None:

@@ -12,8 +12,8 @@ from .call import BOOL, FLOAT, INT32, INT64, Call
 from .registry import CONTRIB, decomposes
 from .rotary import rotated_heads
 
-_BIAS, _SINK = 10, 11
-"""Operands of GroupQueryAttention: what is added to scores, and one more score for each head."""
+_BIAS, _SINK, _QUERY_COUNTS = 10, 11, 16
+"""Operands of GroupQueryAttention: what is added to scores, one more score for each head, and how many queries are valid."""
 _MASKED = -10000.0
 """What a masked score is lowered by, unless mask_filter_value says otherwise."""
 
@@ -137,7 +137,7 @@ def _from_lengths(call: Call, lengths: str, k: str) -> str:
 
 @decomposes("GroupQueryAttention", domain=CONTRIB)
 def group_query_attention(call: Call) -> Sequence[str | None]:
-    """GroupQueryAttention with a cache that grows by what is new, or with one that is as long as it will ever be.
+    """GroupQueryAttention with a cache that grows by what is new, one that is as long as it will ever be, or one of a window alone.
 
     As in ONNX Runtime, rows of a batch differ in their past in the step of one token only; there a row's new key takes the place behind
     its own past. Where the number of keys in all is data, and no size, the cache is taken to grow.
@@ -145,10 +145,12 @@ def group_query_attention(call: Call) -> Sequence[str | None]:
     Source: ONNX Runtime, ContribOperators.md, com.microsoft.GroupQueryAttention.
     """
     heads, kv_heads = call.attr("num_heads"), call.attr("kv_num_heads")
-    if any(call.arg(index) for index in (12, 13)) or call.wants(3):
-        raise Refusal("operand", "a quantized cache, or the scores as an output")
-    if call.attr("sliding_window_cache", 0):
-        raise Refusal("attribute", "sliding_window_cache: a cache that keeps the window alone")
+    if any(call.arg(index) for index in range(_SINK + 1, _QUERY_COUNTS + 1)) or call.wants(3):
+        raise Refusal(
+            "operand", "a quantized cache, norms of queries and keys, counts of queries, or the scores as an output"
+        )
+    if not call.attr("causal", 1):
+        raise Refusal("attribute", "attention that is not causal")
     query, key, value = call.need(0), call.arg(1), call.arg(2)
     past_key, past_value = call.arg(3), call.arg(4)
     if key is None or value is None:
@@ -167,6 +169,9 @@ def group_query_attention(call: Call) -> Sequence[str | None]:
     bias, sink = call.arg(_BIAS), call.arg(_SINK)
     if sink is None and call.attr("smooth_softmax", 0) == 1:
         sink = call.const(np.zeros(heads, np.float32), call.kind(q))
+    if past_key and past_value and call.attr("sliding_window_cache", 0):
+        y, k, v = _attend_window(call, q, (k, v), sink)
+        return [merge_heads(call, y), k, v]
     if past_key and past_value:
         k, v = (_extended(call, *pair, past) for pair in ((past_key, k), (past_value, v)))
         if _is_buffer(call):
@@ -182,23 +187,76 @@ def _attend_cached(call: Call, q: str, k: str, v: str, bias: str | None, sink: s
     if bias:  # of as many keys as there are in all, which may be fewer than the buffer holds
         total = call.reshape(call.cast(call.need(6), INT64), 1)
         k, v = (call.slice(x, 2, 0, total) for x in (k, v))
-    one = call.const(1, INT32)
-    keys = call.op("Add", call.reshape(call.cast(call.need(5), INT32), -1), one)
+    keys = _counts(call)
     queries = call.op("Min", keys, call.cast(call.length(q, 2), INT32))
+    return _attend_valid(call, q, k, v, (queries, keys), bias, sink)
+
+
+def _counts(call: Call) -> str:
+    """Number of keys in all, of each row of the batch: i32 [b]."""
+    return call.op("Add", call.reshape(call.cast(call.need(5), INT32), -1), call.const(1, INT32))
+
+
+def _attend_valid(
+    call: Call, q: str, k: str, v: str, counts: tuple[str, str], bias: str | None, sink: str | None
+) -> str:
     stated = {
         "scale": float(call.attr("scale", 0.0)),
         "left": int(call.attr("local_window_size", -1)),
         "softcap": float(call.attr("softcap", 0.0)),
     }
     wide = call.cast(sink, FLOAT) if sink else None
-    return call.op("CachedAttention", q, k, v, queries, keys, bias, wide, domain=HIPDNN_DOMAIN, **stated)
+    return call.op("CachedAttention", q, k, v, *counts, bias, wide, domain=HIPDNN_DOMAIN, **stated)
+
+
+def _attend_window(call: Call, q: str, new: tuple[str, str], sink: str | None) -> tuple[str, str, str]:
+    """Attention, and caches that keep the last keys and values alone: as many as the window at least.
+
+    What is new joins what is kept in memory that holds both, where attention reads it. The rows of that which stay, the last ones, then
+    make the new cache. How many are kept depends on the number of all alone: they leave in groups, where the cache is longer than the window.
+    """
+    window = call.attr("local_window_size", -1)
+    if window < 1 or call.arg(_BIAS):
+        raise Refusal("operand", "sliding_window_cache without a window, or with a bias")
+    past = call.need(3)
+    rows, capacity = call.cast(call.length(q, 2), INT32), call.cast(call.length(past, 2), INT32)
+    keys = _counts(call)
+    queries = call.op("Min", keys, rows)
+    group = call.op("Max", call.op("Sub", capacity, call.const(window - 1, INT32)), call.const(1, INT32))
+    before, after = (_kept(call, count, capacity, group) for count in (call.op("Sub", keys, queries), keys))
+    together = call.op("Add", before, queries)
+    size = call.op("Add", call.length(past, 2), call.length(q, 2))
+    places = call.range(size)
+    k, v = (
+        call.op("CacheUpdate", call.need(index), rows_of, before, places, domain=HIPDNN_DOMAIN)
+        for index, rows_of in zip((3, 4), new, strict=True)
+    )
+    y = _attend_valid(call, q, k, v, (queries, together), None, sink)
+    first = call.unsqueeze(call.cast(call.op("Sub", together, after), INT64), 1)
+    stays = call.op("Add", first, call.range(call.length(past, 2)))
+    stays = call.op("Min", stays, call.op("Sub", size, call.ints(1)))  # rows behind those that are kept mean nothing
+    return y, *(_rows_at(call, x, call.unsqueeze(stays, 2)) for x in (k, v))
+
+
+def _kept(call: Call, count: str, capacity: str, group: str) -> str:
+    """How many of `count` keys a cache of a window keeps: it drops them by the group, when one more would not fit."""
+    over = call.op("Add", call.op("Sub", count, capacity), call.op("Sub", group, call.const(1, INT32)))
+    groups = call.op("Div", call.op("Max", over, call.const(0, INT32)), group)
+    return call.op("Sub", count, call.op("Mul", groups, group))
+
+
+def _rows_at(call: Call, x: str, places: str) -> str:
+    """Rows of a cache [b, heads, rows, d] at places [b, n, 1] of each of the batch."""
+    rows = call.op("GatherND", call.transpose(x, *BSHD_TO_BHSD), places, batch_dims=1)
+    return call.transpose(rows, *BSHD_TO_BHSD)
 
 
 def _past(call: Call, query: str, past_key: str | None) -> str:
     """Number of valid keys before the queries: a list of one, or [b, 1, 1, 1] where rows of the batch may differ."""
     if past_key is None:
         return call.ints(0)
-    if call.dims(past_key)[0] == 1 and not _is_buffer(call):
+    is_window = call.attr("sliding_window_cache", 0)
+    if call.dims(past_key)[0] == 1 and not is_window and not _is_buffer(call):
         return call.length(past_key, 2)
     last = call.reshape(call.cast(call.need(5), INT64), -1, 1, 1, 1)
     before = call.op("Sub", call.op("Add", last, call.ints(1)), call.length(query, 1))
