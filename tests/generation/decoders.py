@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -58,9 +59,22 @@ FAMILIES: dict[str, tuple[str, Mapping[str, Any]]] = {
         },
     ),
     "gemma2": ("Gemma2", {"head_dim": 32, "sliding_window": 64}),
+    "gemma3": (
+        "Gemma3",
+        {
+            "head_dim": 32,
+            "query_pre_attn_scalar": 32,
+            "sliding_window": 64,
+            "layer_types": ["sliding_attention", "full_attention"],
+        },
+    ),
     "gpt-oss": ("GptOss", {"head_dim": 32, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 64}),
 }
 """Name -> the family in transformers, and what its configuration has beside `SIZES`."""
+_CONFIGS = {"Gemma3": "Gemma3TextConfig"}
+"""Families whose configuration has another name."""
+_SCALE_EXPONENT = 127 - 6
+"""Of experts of 4 bits: numbers of up to 6 become up to 0.1."""
 LARGE: dict[str, tuple[str, Mapping[str, Any]]] = {
     "llama-1b": (
         "Llama",
@@ -95,12 +109,41 @@ def export(name: str, precision: str, provider: str, folder: Path, options: Sequ
     family, more = (FAMILIES | LARGE)[name]
     torch.manual_seed(0)
     sizes = {**SIZES, **more}
-    config = getattr(transformers, f"{family}Config")(**sizes)
+    config_class = getattr(transformers, _CONFIGS.get(family, f"{family}Config"))
+    config = config_class(**sizes)
     source, cache = str(folder / "source"), str(folder / "cache")
     getattr(transformers, f"{family}ForCausalLM")(config).eval().save_pretrained(source)
+    if name == "gemma3":
+        _name_both_bases(Path(source), config_class)
+    if name == "gpt-oss" and precision == "int4":
+        _pack_experts(torch, Path(source))
     _tokenizer(transformers, sizes["vocab_size"]).save_pretrained(source)
     places = (source, source, str(folder), precision, provider, cache)
     create_model(*places, **parse_extra_options(*places, list(options)))
+
+
+def _name_both_bases(source: Path, config_class: Any) -> None:
+    """Gemma 3's two bases of rotary angles where the builder of 0.18 looks for them: transformers 5 has them in another place."""
+    file = source / "config.json"
+    config = json.loads(file.read_text())
+    bases = config["rope_parameters"]
+    config_class.rope_local_base_freq = bases["sliding_attention"]["rope_theta"]
+    bases |= bases["full_attention"]
+    file.write_text(json.dumps(config))
+
+
+def _pack_experts(torch: Any, source: Path) -> None:
+    """Random experts of 4 bits beside those of floats, as published checkpoints have them: the builder makes int4 of nothing else."""
+    from safetensors import torch as files
+
+    file = source / "model.safetensors"
+    tensors = files.load_file(file)
+    for name in [name for name in tensors if name.endswith("_proj") and ".experts." in name]:
+        experts, depth, width = tensors[name].shape
+        blocks = (experts, width, depth // 32)
+        tensors[f"{name}_blocks"] = torch.randint(0, 256, (*blocks, 16), dtype=torch.uint8)
+        tensors[f"{name}_scales"] = torch.full(blocks, _SCALE_EXPONENT, dtype=torch.uint8)
+    files.save_file(tensors, file, {"format": "pt"})
 
 
 def _tokenizer(transformers: Any, vocabulary: int) -> Any:
