@@ -164,3 +164,19 @@ def test_rows_of_an_embedding_are_those_of_onnx_runtime(bits: int, has_zeros: bo
     model = node_model("GatherBlockQuantized", inputs, bits=bits, block_size=block, gather_axis=0, quantize_axis=1)
     got, _ = compiled(model, inputs)
     assert_near(got, run(model, inputs)[0])
+
+
+@pytest.mark.parametrize("quant_type", [0, 1])
+@pytest.mark.parametrize(("k", "n", "block"), [(64, 21, 16), (40, 6, 64), (32, 3, 128)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_named_numbers_are_those_of_onnx_runtime(quant_type: int, k: int, n: int, block: int, dtype: Any) -> None:
+    rng = np.random.default_rng([quant_type, k, n, block])
+    inputs = {
+        "a": rng.standard_normal((2, 3, k)).astype(dtype),
+        "b": rng.integers(0, 256, k * n // 2).astype(np.uint8),
+        "scales": (rng.random(-(-k * n // block)) + 0.1).astype(dtype),
+    }
+    stated = {"K": k, "N": n, "block_size": block, "quant_type": quant_type}
+    model = node_model("MatMulBnb4", inputs, constants=("b", "scales"), **stated)
+    got, _ = compiled(model, inputs)
+    assert_near(got, run(model, inputs)[0], _EXACT if dtype == np.float32 else 4e-3)

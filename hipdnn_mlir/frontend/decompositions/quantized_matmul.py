@@ -19,6 +19,13 @@ _MIDDLES = 0x88
 """The middle of 4 bits, twice."""
 _ROUNDS = 4
 """The accuracy level from which on the first operand may be rounded to 8 bits."""
+_FP4 = (0.0, 1 / 192, 2 / 3, 1.0, 1 / 3, 1 / 2, 1 / 6, 1 / 4)
+"""Numbers of 3 bits; the fourth bit is the sign."""
+_NF4 = (-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334,
+        -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
+        0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0)  # fmt: skip
+_NAMED = {0: (*_FP4, *(-number for number in _FP4)), 1: _NF4}
+"""By quant_type, what 4 bits name."""
 _CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
 
@@ -198,6 +205,33 @@ def matmul_nbits(call: Call) -> Sequence[str | None]:
         y = call.op("Sub", y, _times_offsets(call, a, offset, k, block))
     bias = call.arg(5)
     return [call.op("Add", y, bias) if bias else y]
+
+
+@decomposes("MatMulBnb4", domain=CONTRIB)
+def matmul_bnb4(call: Call) -> Sequence[str | None]:
+    """MatMulBnb4: weights [n, k] whose codes of 4 bits name one of 16 numbers, times a scale for each block in the order of memory.
+
+    The numbers are no multiples of one, so the weights become floats when the model is compiled.
+
+    Source: ONNX Runtime, ContribOperators.md, com.microsoft.MatMulBnb4; bitsandbytes for the numbers.
+    """
+    a, packed, scales = (call.need(index) for index in range(3))
+    k, n, block = (call.attr(name) for name in ("K", "N", "block_size"))
+    if call.attr("quant_type", 1) not in _NAMED or k * n % 2:
+        raise Refusal("attribute", f"quant_type {call.attr('quant_type', 1)}, or an odd number of weights")
+    high = call.op("BitShift", packed, call.const(4, TensorProto.UINT8), direction="RIGHT")
+    low = call.op("BitwiseAnd", packed, call.const(_LOW - 1, TensorProto.UINT8))
+    codes = call.reshape(call.concat(1, call.unsqueeze(high, 1), call.unsqueeze(low, 1)), -1)
+    named = call.op(
+        "Gather", call.const(_NAMED[call.attr("quant_type", 1)], FLOAT), call.cast(codes, TensorProto.INT64)
+    )
+    count, blocks = k * n, -(-k * n // block)
+    if rest := blocks * block - count:
+        named = call.op("Pad", named, call.ints(0, rest))
+    scaled = call.op("Mul", call.reshape(named, blocks, block), call.unsqueeze(call.cast(scales, FLOAT), 1))
+    weights = call.reshape(call.slice(call.reshape(scaled, -1), 0, 0, count), n, k)
+    right = call.transpose(weights, 1, 0) if call.attr("transB", 1) else weights
+    return [call.op("MatMul", a, call.cast(right, call.kind(a)))]
 
 
 def _signed(call: Call, codes: str, bits: int) -> str:
