@@ -58,8 +58,10 @@ def batched(sample: Sample) -> Sample:
 
 ACCEPTED = [batched(sample) for sample in samples() if sample.rule is None]
 INDICES = {"Gather": 1, "GatherElements": 1, "GatherND": 1, "ScatterElements": 1, "Scatter": 1, "ScatterND": 1, "OneHot": 0,
-           "ReverseSequence": 1, "CacheUpdate": 2, "torch.aten.index_select": 1, "torch.aten.gather": 1}  # fmt: skip
+           "ReverseSequence": 1, "CacheUpdate": 2, "ExpertMatMul": 1, "torch.aten.index_select": 1, "torch.aten.gather": 1}  # fmt: skip
 """Operands that hold positions, all of them below the least dim of the first operand."""
+OF_HOST_ALONE = {"expert_matmul"}
+"""Functions that are written out before code for GPUs is made."""
 
 
 class Constant:
@@ -173,7 +175,7 @@ def test_what_lies_behind_reaches_nothing_before_it(sample: Sample) -> None:
 
 def test_every_kernel_of_the_host_and_of_gpus_says_what_it_mixes() -> None:
     known = (host.refuses_kernel(Kernel("no_such_function")) or "").partition("known are ")[2]
-    assert set(FUNCTIONS) == set(known.split(", ")) == GENERATED
+    assert set(FUNCTIONS) == set(known.split(", ")) == GENERATED | OF_HOST_ALONE
 
 
 def test_every_operation_that_rows_become_says_what_it_mixes() -> None:

@@ -194,3 +194,60 @@ def _gather_block_quantized(draw: Draw, op: str) -> Call:
     zeros = [Known(_integers(draw, np.uint8, (rows, blocks * bits // 8)))] if draw(st.booleans()) else []
     attributes = {"bits": bits, "block_size": block, "gather_axis": 0, "quantize_axis": 1}
     return Call(op, [table, indices, Known(_scale(draw, (rows, blocks))), *zeros], attributes, domain=CONTRIB)
+
+
+@operator("QMoE", domain=CONTRIB)
+def _qmoe(draw: Draw, op: str) -> Call:
+    """Experts of 4 bits, since ONNX Runtime rounds rows to 8 bits for those of 8."""
+    experts, block, rows = draw(st.integers(2, 5)), one_of(draw, 16, 32), draw(st.integers(1, 6))
+    hidden, inner = one_of(draw, 32, 64), 32
+    x, router = array_of(draw, F32, (rows, hidden), low=-1, high=1), _apart(draw, rows, experts)
+    operands: list[Array | Known | None] = [x, router]
+    for n, depth in ((2 * inner, hidden), (hidden, inner)):
+        operands.append(Known(_integers(draw, np.uint8, (experts, n, depth // 2))))
+        operands.append(Known(_scale(draw, (experts, n, depth // block))))
+        operands.append(Known(array_of(draw, F32, (experts, n), low=-1, high=1)) if draw(st.booleans()) else None)
+    attributes = {
+        "k": draw(st.integers(1, experts)),
+        "block_size": block,
+        "normalize_routing_weights": draw(st.integers(0, 1)),
+        "activation_type": "swiglu",
+        "swiglu_fusion": 1,
+        "activation_alpha": 1.702,
+        "activation_beta": 1.0,
+        "swiglu_limit": 7.0,
+    }
+    return Call(op, operands, attributes, domain=CONTRIB, loose=64.0)
+
+
+@operator("MoE", domain=CONTRIB)
+def _moe(draw: Draw, op: str) -> Call:
+    experts, rows, hidden, inner = draw(st.integers(2, 5)), draw(st.integers(1, 6)), one_of(draw, 4, 16, 24), 8
+    operands: list[Array | Known | None] = [
+        array_of(draw, F32, (rows, hidden), low=-1, high=1),
+        _apart(draw, rows, experts),
+    ]
+    for n, depth in ((inner, hidden), (hidden, inner)):
+        operands.append(Known(array_of(draw, F32, (experts, n, depth), low=-1, high=1)))
+        operands.append(array_of(draw, F32, (experts, n), low=-1, high=1) if draw(st.booleans()) else None)
+    attributes = {
+        "k": draw(st.integers(1, experts)),
+        "normalize_routing_weights": draw(st.integers(0, 1)),
+        "activation_type": one_of(draw, "relu", "gelu", "silu", "identity"),
+    }
+    return Call(op, operands, attributes, domain=CONTRIB, loose=64.0)
+
+
+def _apart(draw: Draw, rows: int, experts: int) -> Array:
+    """Scores of experts in any order, far enough apart that rounding chooses none of them."""
+    random = generator(draw)
+    return np.stack([random.permutation(experts) for _ in range(rows)]).astype(np.float32)
+
+
+@operator("MatMulBnb4", domain=CONTRIB)
+def _bnb4(draw: Draw, op: str) -> Call:
+    block, n, k = one_of(draw, 16, 32, 128), draw(st.integers(1, 12)), one_of(draw, 16, 32, 40)
+    x = array_of(draw, F32, (*dims_of(draw, 0, 2, limit=10), draw(st.integers(1, 3)), k))
+    operands = [x, Known(_integers(draw, np.uint8, (n * k // 2,))), Known(_scale(draw, (-(-n * k // block),)))]
+    attributes = {"block_size": block, "K": k, "N": n, "quant_type": draw(st.integers(0, 1))}
+    return Call(op, operands, attributes, domain=CONTRIB, loose=64.0)

@@ -263,6 +263,13 @@ def _decode_attention(operands: Shapes, results: Shapes, _: Mapping[Any, Any]) -
     return Dependence(labels, [kept for _ in results])
 
 
+def _expert_matmul(operands: Shapes, _: Shapes, __: Mapping[Any, Any]) -> Dependence:
+    """Rows are apart from each other, and so are choices where each has a row of its own."""
+    choices = 1 if operands[0][1] == operands[1][1] else None
+    rest = [(None,) * len(dims) for dims in operands[2:]]
+    return Dependence([(0, choices, None), (0, 1), *rest], [(0, 1, None)])
+
+
 FUNCTIONS: dict[str, Rule] = {
     ELEMENTWISE: _elementwise_kernel,
     "gather": _gather,
@@ -281,5 +288,6 @@ FUNCTIONS: dict[str, Rule] = {
     "reverse_sequence": _reverse_sequence,
     "cache_update": _cache_update,
     "decode_attention": _decode_attention,
+    "expert_matmul": _expert_matmul,
 }
 """Of the functions of docs/host-library.md."""

@@ -212,8 +212,8 @@ def _attend_valid(
 def _attend_window(call: Call, q: str, new: tuple[str, str], sink: str | None) -> tuple[str, str, str]:
     """Attention, and caches that keep the last keys and values alone: as many as the window at least.
 
-    What is new joins what is kept in memory that holds both, where attention reads it. The rows of that which stay, the last ones, then
-    make the new cache. How many are kept depends on the number of all alone: they leave in groups, where the cache is longer than the window.
+    What is new joins what is kept in memory that holds both, where attention reads it. The last rows of that are the new cache. How many
+    are kept depends on the number of all alone. Where the cache is longer than the window, several leave at once.
     """
     window = call.attr("local_window_size", -1)
     if window < 1 or call.arg(_BIAS):
@@ -235,7 +235,8 @@ def _attend_window(call: Call, q: str, new: tuple[str, str], sink: str | None) -
     first = call.unsqueeze(call.cast(call.op("Sub", together, after), INT64), 1)
     stays = call.op("Add", first, call.range(call.length(past, 2)))
     stays = call.op("Min", stays, call.op("Sub", size, call.ints(1)))  # rows behind those that are kept mean nothing
-    return y, *(_rows_at(call, x, call.unsqueeze(stays, 2)) for x in (k, v))
+    rows_kept = call.unsqueeze(stays, 2)
+    return y, _rows_at(call, k, rows_kept), _rows_at(call, v, rows_kept)
 
 
 def _kept(call: Call, count: str, capacity: str, group: str) -> str:

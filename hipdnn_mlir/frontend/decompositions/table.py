@@ -7,6 +7,7 @@ from . import (  # noqa: F401 - a family enters its operators when it is importe
     arithmetic,
     attention,
     contrib_attention,
+    experts,
     gemm,
     linear_attention,
     normalization,

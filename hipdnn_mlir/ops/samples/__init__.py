@@ -15,7 +15,7 @@ _FAMILIES: tuple[Callable[[], Iterator[Sample]], ...] = (
     movement.reshapes, movement.views, movement.joins,
     norms.normalization, norms.pooling, norms.reductions, norms.softmaxes,
     elementwise.unary, elementwise.binary, elementwise.compositions, elementwise.fills, elementwise.casts,
-    kernels.elementwise, kernels.indexing, kernels.sorting, kernels.rearranging,
+    kernels.elementwise, kernels.indexing, kernels.sorting, kernels.rearranging, kernels.experts,
     of_hipdnn.operations,
     of_torch.operations,
 )  # fmt: skip

@@ -8,6 +8,30 @@ from hipdnn_mlir_runtime import dtypes
 from .case import KERNEL, MOVEMENT, ROWWISE, Number, Sample, accept, bools, f32, f64, i16, i32, i64, kind, reject
 
 
+def experts() -> Iterator[Sample]:
+    """Products with the weights of chosen experts."""
+    op, x, chosen, y = "ExpertMatMul", f32(3, 1, 8), i64(3, 2), f32(3, 2, 5)
+    codes, scales = kind(dtypes.U8, 4, 5, 4), f32(4, 5, 2)
+    stated: dict[str, Any] = {"bits": 4, "block_size": 4}
+    yield accept(op, KERNEL, [x, chosen, f32(4, 5, 8)], y)
+    yield accept(op, KERNEL, [f32(3, 2, 8), i32(3, 2), kind(dtypes.BF16, 4, 5, 8)], y)
+    yield accept(op, KERNEL, [x, chosen, codes, scales], y, **stated)
+    yield accept(
+        op,
+        KERNEL,
+        [x, chosen, kind(dtypes.U8, 4, 5, 8), f32(4, 5, 1), kind(dtypes.U8, 4, 5, 1)],
+        y,
+        bits=8,
+        block_size=8,
+    )
+    yield reject(op, "dtype", [x, f32(3, 2), f32(4, 5, 8)], y)
+    yield reject(op, "dtype", [x, chosen, i32(4, 5, 8)], y)
+    yield reject(op, "dtype", [x, chosen, codes], y, **stated)
+    yield reject(op, "shape", [x, i64(2, 2), f32(4, 5, 8)], f32(2, 2, 5))
+    yield reject(op, "shape", [x, chosen, f32(4, 5, 7)], y)
+    yield reject(op, "shape", [x, chosen, codes, f32(4, 5, 3)], y, **stated)
+
+
 def elementwise() -> Iterator[Sample]:
     """Elementwise kernels."""
     x, y, wrong = f32(2, 3), i16(2, 3), f32(None, 3)

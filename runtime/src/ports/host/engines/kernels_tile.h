@@ -9,6 +9,7 @@
 #include "hipdnn_backend.h"
 #include "kernels_attention.h"
 #include "kernels_blocks.h"
+#include "kernels_codes.h"
 
 namespace hipdnn_port {
 
@@ -76,6 +77,7 @@ struct TileKernels {
   TileKernel iota;
   AttentionKernels attention;
   BlockKernels blocks;
+  CodeKernels codes;
 };
 
 /// The best kernels this CPU runs, chosen once. Rare types have elementwise kernels of the baseline only.

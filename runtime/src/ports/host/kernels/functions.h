@@ -15,6 +15,7 @@ std::unique_ptr<Kernel> make_scatter_elements(const Image& image);
 std::unique_ptr<Kernel> make_scatter_nd(const Image& image);
 std::unique_ptr<Kernel> make_cache_update(const Image& image);
 std::unique_ptr<Kernel> make_decode_attention(const Image& image);
+std::unique_ptr<Kernel> make_expert_matmul(const Image& image);
 std::unique_ptr<Kernel> make_top_k(const Image& image);
 std::unique_ptr<Kernel> make_arg_reduce(const Image& image);
 std::unique_ptr<Kernel> make_scan(const Image& image);

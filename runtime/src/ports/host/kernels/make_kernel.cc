@@ -11,7 +11,7 @@ namespace {
 
 using Maker = std::unique_ptr<Kernel> (*)(const Image&);
 
-constexpr std::array<std::pair<std::string_view, Maker>, 17> makers{{
+constexpr std::array<std::pair<std::string_view, Maker>, 18> makers{{
     {"elementwise", make_elementwise},
     {"gather", make_gather},
     {"gather_elements", make_gather_elements},
@@ -20,6 +20,7 @@ constexpr std::array<std::pair<std::string_view, Maker>, 17> makers{{
     {"scatter_nd", make_scatter_nd},
     {"cache_update", make_cache_update},
     {"decode_attention", make_decode_attention},
+    {"expert_matmul", make_expert_matmul},
     {"top_k", make_top_k},
     {"arg_reduce", make_arg_reduce},
     {"scan", make_scan},

@@ -1,0 +1,205 @@
+// `expert_matmul`: rows times the weights of the experts that are chosen for each, which alone are read.
+#include <algorithm>
+#include <array>
+
+#include "../engines/kernels_tile.h"
+#include "../engines/rowwise_parallel.h"
+#include "functions.h"
+#include "moves.h"
+
+namespace hipdnn_port::kernels {
+namespace {
+
+constexpr std::int64_t kColumns = 16;   ///< of a part of the work
+constexpr std::int64_t kTogether = 4;   ///< columns whose weights are floats at a time
+constexpr std::int64_t kDepth = 1024;   ///< elements of them: they stay in the first-level cache
+constexpr std::int64_t kPairs = 64;     ///< of a row and a choice that meet these
+constexpr std::size_t kX = 0, kExperts = 1, kWeights = 2, kScales = 3, kZeros = 4;
+
+using Sums = std::array<std::array<float, kTogether>, kPairs>;
+
+class ExpertMatmul : public Kernel {
+ public:
+  explicit ExpertMatmul(const Image& image) : Kernel(image), out_(image.tensors.size() - 1), bits_(bits_of(image)) {
+    image.attributes.expect_only({"bits", "block_size"});
+    const bool has_zeros = bits_ != 0 && image.inputs == kZeros + 1;
+    image.expect_counts(bits_ == 0 ? kScales : has_zeros ? kZeros + 1 : kZeros, 1);
+    for (std::size_t i = 0; i < image.tensors.size(); ++i) {
+      const std::size_t rank = i == kExperts ? 2 : 3;
+      if (tensor(i).rank() != rank) refuse("tensors[", i, "].dims: expected ", rank, " dims, got ", show(tensor(i).dims));
+    }
+    expect_dtype(kX, DType::f32);
+    expect_dtype(out_, DType::f32);
+    expect_index_dtype(image, kExperts);
+    const Dims& x = tensor(kX).dims;
+    const Dims& chosen = tensor(kExperts).dims;
+    depth_ = x[2];
+    columns_ = tensor(kWeights).dims[1];
+    if (chosen[0] != x[0] || (x[1] != 1 && x[1] != chosen[1])) refuse("tensors[0].dims: expected [", chosen[0], ", 1 or ", chosen[1], ", depth], got ", show(x));
+    image.expect_dims(out_, {chosen[0], chosen[1], columns_});
+    for (std::size_t i = kWeights; i < out_; ++i) {
+      if (!is_packed(tensor(i))) refuse("tensors[", i, "].strides: expected rows without gaps");
+    }
+    if (bits_ == 0) {
+      expect_floats();
+    } else {
+      expect_codes(image, has_zeros);
+    }
+  }
+
+ private:
+  static std::int64_t bits_of(const Image& image) {
+    const std::int64_t bits = image.attributes.integer("bits", 0, 8);
+    if (bits != 0 && bits != 4 && bits != 8) refuse("attributes.bits: expected 0, 4 or 8, got ", bits);
+    return bits;
+  }
+
+  static bool is_packed(const Tensor& t) {
+    std::int64_t wanted = 1;
+    for (std::size_t d = t.rank(); d-- > 0; wanted *= t.dims[d]) {
+      if (t.dims[d] != 1 && t.strides[d] != wanted) return false;
+    }
+    return true;
+  }
+
+  void expect_dtype(std::size_t index, DType wanted) const {
+    if (tensor(index).dtype != wanted) {
+      refuse("tensors[", index, "].dtype: expected ", info_of(wanted).name, ", got ", info_of(tensor(index).dtype).name);
+    }
+  }
+
+  void expect_floats() const {
+    const DType dtype = tensor(kWeights).dtype;
+    if (dtype != DType::f32 && !is_half(dtype)) refuse("tensors[2].dtype: expected f32, f16 or bf16, got ", info_of(dtype).name);
+    if (tensor(kWeights).dims[2] != depth_) refuse("tensors[2].dims: expected rows of ", depth_, ", got ", show(tensor(kWeights).dims));
+  }
+
+  void expect_codes(const Image& image, bool has_zeros) {
+    expect_dtype(kWeights, DType::u8);
+    block_ = image.attributes.integer("block_size", 2, std::int64_t{1} << 32);
+    if (block_ % 2 != 0) refuse("attributes.block_size: expected an even number, got ", block_);
+    blocks_ = (depth_ + block_ - 1) / block_;
+    row_bytes_ = tensor(kWeights).dims[2];
+    if (row_bytes_ * 8 != depth_ * bits_) refuse("tensors[2].dims: expected rows of ", depth_, " codes, got ", show(tensor(kWeights).dims));
+    const Dims per_block{tensor(kWeights).dims[0], columns_, blocks_};
+    image.expect_dims(kScales, per_block);
+    expect_dtype(kScales, DType::f32);
+    if (!has_zeros) return;
+    image.expect_dims(kZeros, per_block);
+    expect_dtype(kZeros, DType::u8);
+    has_zeros_ = true;
+  }
+
+  void run(const Operands& operands, int threads) const override {
+    const Tensor& chosen = tensor(kExperts);
+    const std::int64_t experts = tensor(kWeights).dims[0];
+    IndexCheck check;
+    for (std::int64_t pair = 0; pair < chosen.elements(); ++pair) check.position(expert_of(operands, pair), experts);
+    check.finish(kExperts);
+    // Neighbours are of different experts, so that every thread meets all that are chosen.
+    const std::int64_t parts = (columns_ + kColumns - 1) / kColumns * experts;
+    const int used = useful_threads(threads, parts, chosen.elements() * columns_ * depth_ / 16, 0);
+    parallel_ranges(used, parts, [&](std::int64_t first, std::int64_t last, int) {
+      for (std::int64_t part = first; part < last; ++part) run_part(operands, part % experts, part / experts * kColumns);
+    });
+  }
+
+  std::int64_t expert_of(const Operands& operands, std::int64_t pair) const {
+    const Tensor& chosen = tensor(kExperts);
+    const std::int64_t at = pair / chosen.dims[1] * chosen.strides[0] + pair % chosen.dims[1] * chosen.strides[1];
+    const std::int64_t index = read_index(operands.at(kExperts), chosen.dtype, at);
+    return index < 0 ? index + tensor(kWeights).dims[0] : index;
+  }
+
+  void run_part(const Operands& operands, std::int64_t expert, std::int64_t column) const {
+    const std::int64_t last = std::min(column + kColumns, columns_);
+    std::array<std::int64_t, kPairs> pairs;  // NOLINT: filled up to count
+    for (std::int64_t next = 0, all = tensor(kExperts).elements(); next < all;) {
+      std::size_t count = 0;
+      for (; next < all && count < pairs.size(); ++next) {
+        if (expert_of(operands, next) == expert) pairs[count++] = next;
+      }
+      if (count == 0) return;
+      for (std::int64_t c = column; c < last; c += kTogether) {
+        run_columns(operands, expert, c, std::min(kTogether, last - c), std::span(pairs).first(count));
+      }
+    }
+  }
+
+  void run_columns(const Operands& operands, std::int64_t expert, std::int64_t column, std::int64_t count, std::span<const std::int64_t> pairs) const {
+    alignas(64) std::array<float, kTogether * kDepth> weights;  // NOLINT: filled where it is read
+    alignas(64) std::array<float, kDepth> padded;               // NOLINT: filled where it is read
+    const Tensor& x = tensor(kX);
+    const auto* const rows = operands.at<const float>(kX);
+    Sums sums{};
+    for (std::int64_t k = 0; k < depth_; k += kDepth) {
+      const std::int64_t size = std::min(kDepth, depth_ - k);
+      const std::int64_t whole = (size + kColumnStep - 1) / kColumnStep * kColumnStep;
+      for (std::int64_t c = 0; c < count; ++c) {
+        float* const to = weights.data() + c * kDepth;
+        floats_of(operands, expert * columns_ + column + c, k, size, to);
+        std::fill(to + size, to + whole, 0.0F);
+      }
+      for (std::size_t p = 0; p < pairs.size(); ++p) {
+        const std::int64_t choice = x.dims[1] == 1 ? 0 : pairs[p] % x.dims[1];
+        const float* a = rows + pairs[p] / tensor(kExperts).dims[1] * x.strides[0] + choice * x.strides[1] + k * x.strides[2];
+        if (x.strides[2] != 1 || whole != size) {
+          for (std::int64_t i = 0; i < size; ++i) padded[static_cast<std::size_t>(i)] = a[i * x.strides[2]];
+          std::fill(padded.begin() + size, padded.begin() + whole, 0.0F);
+          a = padded.data();
+        }
+        std::array<float, kTogether> products{};
+        tile_kernels().attention.dots({.rows = 1, .columns = count, .depth = whole, .a = a, .b = weights.data(), .b_row = kDepth, .c = products.data()});
+        for (std::size_t c = 0; c < products.size(); ++c) sums[p][c] += products[c];
+      }
+    }
+    write(operands, column, count, pairs, sums);
+  }
+
+  void write(const Operands& operands, std::int64_t column, std::int64_t count, std::span<const std::int64_t> pairs, const Sums& sums) const {
+    const Tensor& out = tensor(out_);
+    auto* const to = operands.at<float>(out_);
+    for (std::size_t p = 0; p < pairs.size(); ++p) {
+      const std::int64_t at = pairs[p] / out.dims[1] * out.strides[0] + pairs[p] % out.dims[1] * out.strides[1];
+      for (std::int64_t c = 0; c < count; ++c) to[at + (column + c) * out.strides[2]] = sums[p][static_cast<std::size_t>(c)];
+    }
+  }
+
+  /// Elements [k, k + size) of a row of weights.
+  void floats_of(const Operands& operands, std::int64_t row, std::int64_t k, std::int64_t size, float* to) const {
+    const Tensor& weights = tensor(kWeights);
+    if (bits_ == 0) {
+      TileArgs args{.rows = 1, .cols = size, .dst = to, .dst_row = 0, .dst_col = 1};
+      args.src[0] = operands.at(kWeights) + (row * depth_ + k) * weights.bytes();
+      args.src_col[0] = 1;
+      tile_kernels().convert(weights.dtype, DType::f32)(args);
+      return;
+    }
+    const CodeKernels& codes = tile_kernels().codes;
+    const auto* const bytes = operands.at<const std::uint8_t>(kWeights) + row * row_bytes_;
+    for (std::int64_t at = k; at < k + size;) {
+      const std::int64_t block = at / block_;
+      const std::int64_t end = std::min((block + 1) * block_, k + size);
+      const std::int64_t scale = row * blocks_ + block;
+      const int zero = has_zeros_ ? operands.at<const std::uint8_t>(kZeros)[scale] : 1 << (bits_ - 1);
+      (bits_ == 4 ? codes.floats_of_4 : codes.floats_of_8)({.codes = bytes + at * bits_ / 8,
+                                                            .count = end - at,
+                                                            .zero = static_cast<float>(zero),
+                                                            .scale = operands.at<const float>(kScales)[scale],
+                                                            .to = to + (at - k)});
+      at = end;
+    }
+  }
+
+  std::size_t out_;
+  std::int64_t bits_;
+  std::int64_t depth_ = 0, columns_ = 0;
+  std::int64_t block_ = 0, blocks_ = 0, row_bytes_ = 0;
+  bool has_zeros_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_expert_matmul(const Image& image) { return std::make_unique<ExpertMatmul>(image); }
+
+}  // namespace hipdnn_port::kernels
