@@ -15,6 +15,14 @@ from .types import is_tensor
 from .view import is_constant, producer, view
 
 
+def kept(value: ir.Value) -> ir.Value:
+    """The value; what computes it stays in the program even if all that it reads is constant."""
+    made = producer(value)
+    if made is not None and not is_constant(made):
+        made.attributes[STAYS] = ir.UnitAttr.get()
+    return value
+
+
 def plan_constants(module: ir.Operation) -> ConstantPlan:
     """Read `@hipdnn_constants`; the plan is empty where there is none.
 

@@ -139,6 +139,18 @@ def _attribute(attribute: ir.Attribute) -> Any:
     return attribute
 
 
+def has_kernel(op: ir.OpView) -> bool:
+    """Whether the row of an op takes it for a whole kernel, on targets that have its function."""
+    found = lookup(op)
+    if isinstance(found, Reject):
+        return False
+    row, seen = found
+    try:
+        return row.call is not None and bool(row.call(seen))
+    except Refusal:
+        return False
+
+
 def lookup(op: ir.OpView) -> tuple[OpRow, OpView] | Reject:
     """Row and view of an op, or why there is none."""
     row = find(row_name(op))

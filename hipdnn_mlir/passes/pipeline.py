@@ -50,6 +50,7 @@ from . import (  # noqa: F401 - importing a pass registers it
     write_out_attention,
     write_out_block_matmul,
     write_out_caches,
+    write_out_experts,
 )
 
 logger = logging.getLogger(__name__)
@@ -89,6 +90,11 @@ TORCH_STEPS = (
         "write-out-caches",
         "hipdnn-write-out-caches",
         "attention over a cache that no engine takes is attention under a mask",
+    ),
+    Step(
+        "write-out-experts",
+        "hipdnn-write-out-experts",
+        "targets without a kernel for chosen experts multiply gathered weights",
     ),
     Step("share-operators", "hipdnn-share-operators", "decoders compute the same positions and masks in every layer"),
     Step("fold-batch-norm", "hipdnn-fold-batch-norm", "constant statistics belong into the weights"),

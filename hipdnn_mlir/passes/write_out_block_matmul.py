@@ -8,7 +8,7 @@ from torch_mlir.rewrite import PatternRewriter
 from hipdnn_mlir_runtime.dtypes import F32, U8
 
 from ..ir.claims import why_not_taken
-from ..ir.constants import STAYS
+from ..ir.constants import kept
 from ..ir.literals import literal, splat
 from ..ir.module_pass import module_pass
 from ..ir.patterns import rewrite_ops
@@ -69,7 +69,7 @@ def _written_out(op: torch.OperatorOp) -> ir.Value:
     stored = padded(numbers, ((0, 0), (0, blocks * size_bytes - dims_of(numbers)[1])))
     # Views of the weights: as constants of their own they would be stored again beside those of few rows, which are read as they are.
     stored = _seen(stored, (n, blocks, size_bytes, 1))
-    values = _halves(stored) if bits == 4 else _kept(cast_to(stored, F32))
+    values = _halves(stored) if bits == 4 else kept(cast_to(stored, F32))
     factors = _seen(scales, (n, blocks, 1, 1))
     scaled = torch.aten_mul_Tensor(values.type, values, factors)
     rows = reshaped(cast_to(scaled, tensor_type(a.type).dtype), (n, blocks * size))
@@ -81,7 +81,7 @@ def _halves(stored: ir.Value) -> ir.Value:
     """U8 [..., 1] -> f32 [..., 2]: the lower half of each byte and the upper one, as two's complement."""
     dims = (*dims_of(stored)[:-1], 2)
     kind = torch_tensor(dims, U8)
-    codes = _kept(torch.aten_bitwise_right_shift_Tensor(kind, stored, literal(np.array([0, 4], np.uint8))))
+    codes = kept(torch.aten_bitwise_right_shift_Tensor(kind, stored, literal(np.array([0, 4], np.uint8))))
     codes = torch.aten_bitwise_and_Tensor(kind, codes, splat(15, (), U8))
     codes = torch.aten_bitwise_xor_Tensor(kind, codes, splat(_MIDDLE, (), U8))
     middle = splat(_MIDDLE, (), F32)
@@ -91,10 +91,4 @@ def _halves(stored: ir.Value) -> ir.Value:
 def _seen(value: ir.Value, dims: Dims) -> ir.Value:
     """The value with other dims, as a view."""
     made = reshaped(value, dims)
-    return made if made == value else _kept(made)
-
-
-def _kept(value: ir.Value) -> ir.Value:
-    """The value, computed in the program even if it is constant."""
-    value.owner.attributes[STAYS] = ir.UnitAttr.get()
-    return value
+    return made if made == value else kept(made)

@@ -30,6 +30,8 @@ SIZES = {
 }
 LIMIT = 256
 """From this length on the model of long prompts takes its other table of angles."""
+WINDOW = 64
+"""What layers of some families see."""
 LONG_ROPE = {"type": "longrope", "rope_type": "longrope", "short_factor": [1.0] * 24, "long_factor": [2.0] * 24}
 FAMILIES: dict[str, tuple[str, Mapping[str, Any]]] = {
     "llama": ("Llama", {}),
@@ -58,17 +60,17 @@ FAMILIES: dict[str, tuple[str, Mapping[str, Any]]] = {
             "tie_word_embeddings": True,
         },
     ),
-    "gemma2": ("Gemma2", {"head_dim": 32, "sliding_window": 64}),
+    "gemma2": ("Gemma2", {"head_dim": 32, "sliding_window": WINDOW}),
     "gemma3": (
         "Gemma3",
         {
             "head_dim": 32,
             "query_pre_attn_scalar": 32,
-            "sliding_window": 64,
+            "sliding_window": WINDOW,
             "layer_types": ["sliding_attention", "full_attention"],
         },
     ),
-    "gpt-oss": ("GptOss", {"head_dim": 32, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 64}),
+    "gpt-oss": ("GptOss", {"head_dim": 32, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": WINDOW}),
 }
 """Name -> the family in transformers, and what its configuration has beside `SIZES`."""
 _CONFIGS = {"Gemma3": "Gemma3TextConfig"}

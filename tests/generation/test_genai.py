@@ -15,7 +15,7 @@ import onnxruntime
 import pytest
 
 import hipdnn_mlir
-from generation.decoders import LIMIT, VOCABULARY
+from generation.decoders import LIMIT, VOCABULARY, WINDOW
 
 pytest.importorskip("onnxruntime_genai", reason="onnxruntime-genai is not installed")
 TESTS = Path(__file__).parents[1]
@@ -28,6 +28,13 @@ WAYS = {
 }
 """Family -> the ways of `generation.ways`."""
 Model = Callable[..., Path]
+LENGTHS = {
+    ("gemma2", "fp32"): WINDOW + 40,
+    ("gemma3", "fp32"): WINDOW + 40,
+    ("gpt-oss", "fp32"): WINDOW + 40,
+    ("gpt-oss", "int4"): WINDOW + 40,
+}
+"""Family and precision -> how far its text goes: until caches of windows are full."""
 
 
 def _run(module: str, *arguments: str, cache: Path) -> str:
@@ -122,6 +129,20 @@ def _logits(folder: Path, provider: str) -> np.ndarray:
 
 def _error(got: np.ndarray, want: np.ndarray) -> float:
     return float(np.sqrt(((got - want) ** 2).mean() / (want**2).mean()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("family", "precision"), LENGTHS)
+def test_tokens_are_those_of_the_cpu_provider_where_caches_keep_a_window(
+    family: str, precision: str, built: Model
+) -> None:
+    folder, length = built(family, precision, "cpu"), LENGTHS[family, precision]
+    ours, theirs = (
+        json.loads(_run("generation.generate", str(folder), provider, str(length), cache=folder))["tokens"]
+        for provider in ("hipdnn", "cpu")
+    )
+    assert len(theirs) == length
+    assert ours == theirs
 
 
 @pytest.mark.parametrize(("new", "past", "total"), [(7, 0, 7), (1, 40, 41), (1, 64, 41)])

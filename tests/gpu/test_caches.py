@@ -8,7 +8,7 @@ import pytest
 
 import models
 from gpu.programs import compile_for_emulator, run
-from test_decoder_caches import ATTRIBUTES, RUNS, Run, cache_feeds, cache_model
+from test_decoder_caches import ATTRIBUTES, CHANGED, RUNS, WINDOW, Run, cache_feeds, cache_model
 
 CASES: dict[str, Run] = {
     **{name: RUNS[name] for name in ("a padded prompt into a buffer", "rows of different lengths", "more of a prompt in a buffer")},
@@ -58,3 +58,34 @@ def test_a_step_of_a_decoder_equals_onnx_runtime(
     for mine, theirs in zip(got, want, strict=True):
         valid = slice(0, last + 1)
         np.testing.assert_allclose(mine[:, :, valid], theirs[:, :, valid], rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize(("target", "wave"), [("sm_90", 32), ("gfx942", 64)])
+@pytest.mark.parametrize("changed", CHANGED)
+def test_program_with_changed_scores_equals_onnx_runtime(
+    changed: str, target: str, wave: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_of = RUNS["rows of different lengths"]
+    batch, new, cache, lengths = run_of
+    attributes, more = CHANGED[changed]
+    model = cache_model(attributes, more=more)
+    shapes = {"b": batch, "s": new, "p": cache, "t": max(lengths)}
+    program, modules = compile_for_emulator(model, monkeypatch, target=target, shapes=shapes)
+    feeds = cache_feeds(model, run_of)
+    want = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feeds)
+    got = run(program, feeds, modules, wave=wave)
+    for row, length in enumerate(lengths):
+        np.testing.assert_allclose(got[0][row], want[0][row], rtol=2e-5, atol=2e-5)
+        for mine, theirs in zip(got[1:], want[1:], strict=True):
+            np.testing.assert_allclose(mine[row, :, :length], theirs[row, :, :length], rtol=2e-5, atol=2e-5)
+
+
+def test_a_cache_of_a_window_equals_onnx_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, shapes = cache_model(WINDOW), {"b": 1, "s": 1, "p": 5, "t": 9}
+    program, modules = compile_for_emulator(model, monkeypatch, target="sm_90", shapes=shapes)
+    rng = np.random.default_rng(3)
+    feeds = {name: rng.standard_normal((1, 2, 5, 16), np.float32) for name in ("past_k", "past_v")}
+    feeds |= {"q": rng.standard_normal((1, 1, 192), np.float32), "mask": np.ones((1, 9), np.int64)}
+    want = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feeds)
+    for mine, theirs in zip(run(program, feeds, modules), want, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=2e-5, atol=2e-5)

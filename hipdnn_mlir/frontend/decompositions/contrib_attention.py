@@ -225,18 +225,19 @@ def _attend_window(call: Call, q: str, new: tuple[str, str], sink: str | None) -
     group = call.op("Max", call.op("Sub", capacity, call.const(window - 1, INT32)), call.const(1, INT32))
     before, after = (_kept(call, count, capacity, group) for count in (call.op("Sub", keys, queries), keys))
     together = call.op("Add", before, queries)
-    size = call.op("Add", call.length(past, 2), call.length(q, 2))
-    places = call.range(size)
-    k, v = (
-        call.op("CacheUpdate", call.need(index), rows_of, before, places, domain=HIPDNN_DOMAIN)
-        for index, rows_of in zip((3, 4), new, strict=True)
-    )
+    k, v = (_joined(call, call.need(index), rows_of, before) for index, rows_of in zip((3, 4), new, strict=True))
     y = _attend_valid(call, q, k, v, (queries, together), None, sink)
     first = call.unsqueeze(call.cast(call.op("Sub", together, after), INT64), 1)
     stays = call.op("Add", first, call.range(call.length(past, 2)))
-    stays = call.op("Min", stays, call.op("Sub", size, call.ints(1)))  # rows behind those that are kept mean nothing
-    rows_kept = call.unsqueeze(stays, 2)
-    return y, _rows_at(call, k, rows_kept), _rows_at(call, v, rows_kept)
+    last = call.op("Sub", call.length(k, 2), call.ints(1))
+    places = call.unsqueeze(call.op("Min", stays, last), 2)  # rows behind those that are kept mean nothing
+    return y, _rows_at(call, k, places), _rows_at(call, v, places)
+
+
+def _joined(call: Call, past: str, new: str, start: str) -> str:
+    """What is kept, with what is new from a place of each row of the batch on, in memory that holds both."""
+    places = call.range(call.op("Add", call.length(past, 2), call.length(new, 2)))
+    return call.op("CacheUpdate", past, new, start, places, domain=HIPDNN_DOMAIN)
 
 
 def _kept(call: Call, count: str, capacity: str, group: str) -> str:

@@ -14,6 +14,8 @@ constexpr std::int64_t kColumns = 16;   ///< of a part of the work
 constexpr std::int64_t kTogether = 4;   ///< columns whose weights are floats at a time
 constexpr std::int64_t kDepth = 1024;   ///< elements of them: they stay in the first-level cache
 constexpr std::int64_t kPairs = 64;     ///< of a row and a choice that meet these
+constexpr std::size_t kFew = 3;         ///< up to here floats of codes are not worth storing
+static_assert(kTogether == kCodeColumns);
 constexpr std::size_t kX = 0, kExperts = 1, kWeights = 2, kScales = 3, kZeros = 4;
 
 using Sums = std::array<std::array<float, kTogether>, kPairs>;
@@ -121,35 +123,74 @@ class ExpertMatmul : public Kernel {
       }
       if (count == 0) return;
       for (std::int64_t c = column; c < last; c += kTogether) {
+        if (count <= kFew && can_use_codes(last - c)) {
+          multiply_codes(operands, expert, c, std::span(pairs).first(count));
+          continue;
+        }
         run_columns(operands, expert, c, std::min(kTogether, last - c), std::span(pairs).first(count));
       }
     }
+  }
+
+  /// Whether rows can meet these columns' codes without floats in between.
+  bool can_use_codes(std::int64_t columns) const {
+    const bool is_whole = bits_ == 4 && block_ % kCodeStep == 0 && depth_ % block_ == 0 && columns >= kCodeColumns;
+    return is_whole && tensor(kX).strides[2] == 1 && tile_kernels().codes.dots_of_4 != nullptr;
+  }
+
+  void multiply_codes(const Operands& operands, std::int64_t expert, std::int64_t column, std::span<const std::int64_t> pairs) const {
+    const std::int64_t row = expert * columns_ + column;
+    Sums sums{};
+    for (std::size_t p = 0; p < pairs.size(); ++p) {
+      tile_kernels().codes.dots_of_4({.a = row_of(operands, pairs[p]),
+                                      .blocks = blocks_,
+                                      .block = block_,
+                                      .codes = operands.at<const std::uint8_t>(kWeights) + row * row_bytes_,
+                                      .scales = operands.at<const float>(kScales) + row * blocks_,
+                                      .zeros = has_zeros_ ? operands.at<const std::uint8_t>(kZeros) + row * blocks_ : nullptr,
+                                      .sums = sums[p].data()});
+    }
+    write(operands, column, kCodeColumns, pairs, sums);
+  }
+
+  /// The row of x that a row and a choice are computed from.
+  const float* row_of(const Operands& operands, std::int64_t pair) const {
+    const Tensor& x = tensor(kX);
+    const std::int64_t choices = tensor(kExperts).dims[1];
+    const std::int64_t choice = x.dims[1] == 1 ? 0 : pair % choices;
+    return operands.at<const float>(kX) + pair / choices * x.strides[0] + choice * x.strides[1];
   }
 
   void run_columns(const Operands& operands, std::int64_t expert, std::int64_t column, std::int64_t count, std::span<const std::int64_t> pairs) const {
     alignas(64) std::array<float, kTogether * kDepth> weights;  // NOLINT: filled where it is read
     alignas(64) std::array<float, kDepth> padded;               // NOLINT: filled where it is read
     const Tensor& x = tensor(kX);
-    const auto* const rows = operands.at<const float>(kX);
     Sums sums{};
     for (std::int64_t k = 0; k < depth_; k += kDepth) {
       const std::int64_t size = std::min(kDepth, depth_ - k);
       const std::int64_t whole = (size + kColumnStep - 1) / kColumnStep * kColumnStep;
-      for (std::int64_t c = 0; c < count; ++c) {
+      const bool is_plain = tensor(kWeights).dtype == DType::f32 && whole == size;  // then weights are read where they lie
+      const float* const stored = operands.at<const float>(kWeights) + (expert * columns_ + column) * depth_ + k;
+      for (std::int64_t c = 0; c < count && !is_plain; ++c) {
         float* const to = weights.data() + c * kDepth;
         floats_of(operands, expert * columns_ + column + c, k, size, to);
         std::fill(to + size, to + whole, 0.0F);
       }
       for (std::size_t p = 0; p < pairs.size(); ++p) {
-        const std::int64_t choice = x.dims[1] == 1 ? 0 : pairs[p] % x.dims[1];
-        const float* a = rows + pairs[p] / tensor(kExperts).dims[1] * x.strides[0] + choice * x.strides[1] + k * x.strides[2];
+        const float* a = row_of(operands, pairs[p]) + k * x.strides[2];
         if (x.strides[2] != 1 || whole != size) {
           for (std::int64_t i = 0; i < size; ++i) padded[static_cast<std::size_t>(i)] = a[i * x.strides[2]];
           std::fill(padded.begin() + size, padded.begin() + whole, 0.0F);
           a = padded.data();
         }
         std::array<float, kTogether> products{};
-        tile_kernels().attention.dots({.rows = 1, .columns = count, .depth = whole, .a = a, .b = weights.data(), .b_row = kDepth, .c = products.data()});
+        tile_kernels().attention.dots({.rows = 1,
+                                       .columns = count,
+                                       .depth = whole,
+                                       .a = a,
+                                       .b = is_plain ? stored : weights.data(),
+                                       .b_row = is_plain ? depth_ : kDepth,
+                                       .c = products.data()});
         for (std::size_t c = 0; c < products.size(); ++c) sums[p][c] += products[c];
       }
     }
@@ -175,20 +216,15 @@ class ExpertMatmul : public Kernel {
       tile_kernels().convert(weights.dtype, DType::f32)(args);
       return;
     }
+    const std::int64_t block = row * blocks_ + k / block_;
     const CodeKernels& codes = tile_kernels().codes;
-    const auto* const bytes = operands.at<const std::uint8_t>(kWeights) + row * row_bytes_;
-    for (std::int64_t at = k; at < k + size;) {
-      const std::int64_t block = at / block_;
-      const std::int64_t end = std::min((block + 1) * block_, k + size);
-      const std::int64_t scale = row * blocks_ + block;
-      const int zero = has_zeros_ ? operands.at<const std::uint8_t>(kZeros)[scale] : 1 << (bits_ - 1);
-      (bits_ == 4 ? codes.floats_of_4 : codes.floats_of_8)({.codes = bytes + at * bits_ / 8,
-                                                            .count = end - at,
-                                                            .zero = static_cast<float>(zero),
-                                                            .scale = operands.at<const float>(kScales)[scale],
-                                                            .to = to + (at - k)});
-      at = end;
-    }
+    (bits_ == 4 ? codes.floats_of_4 : codes.floats_of_8)({.codes = operands.at<const std::uint8_t>(kWeights) + row * row_bytes_ + k * bits_ / 8,
+                                                          .first = k % block_,
+                                                          .count = size,
+                                                          .block = block_,
+                                                          .scales = operands.at<const float>(kScales) + block,
+                                                          .zeros = has_zeros_ ? operands.at<const std::uint8_t>(kZeros) + block : nullptr,
+                                                          .to = to});
   }
 
   std::size_t out_;
