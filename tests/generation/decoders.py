@@ -32,6 +32,8 @@ LIMIT = 256
 """From this length on the model of long prompts takes its other table of angles."""
 WINDOW = 64
 """What layers of some families see."""
+VARIED = {"initializer_range": 0.1, "tie_word_embeddings": False}
+"""For families whose random models say the same word again and again."""
 LONG_ROPE = {"type": "longrope", "rope_type": "longrope", "short_factor": [1.0] * 24, "long_factor": [2.0] * 24}
 FAMILIES: dict[str, tuple[str, Mapping[str, Any]]] = {
     "llama": ("Llama", {}),
@@ -60,10 +62,11 @@ FAMILIES: dict[str, tuple[str, Mapping[str, Any]]] = {
             "tie_word_embeddings": True,
         },
     ),
-    "gemma2": ("Gemma2", {"head_dim": 32, "sliding_window": WINDOW}),
+    "gemma2": ("Gemma2", {**VARIED, "head_dim": 32, "sliding_window": WINDOW}),
     "gemma3": (
         "Gemma3",
         {
+            **VARIED,
             "head_dim": 32,
             "query_pre_attn_scalar": 32,
             "sliding_window": WINDOW,
