@@ -243,9 +243,17 @@ def test_a_cache_of_a_window_may_be_its_own_result() -> None:
         np.testing.assert_array_equal(mine, theirs)
 
 
-def test_a_cache_of_a_window_with_a_bias_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="sliding_window_cache without a window, or with a bias"):
-        hipdnn_mlir.compile(cache_model(WINDOW, more=("bias",)))
+@pytest.mark.parametrize(
+    ("attributes", "more", "message"),
+    [
+        (WINDOW, ("bias",), "sliding_window_cache without a window, or with a bias"),
+        (", sliding_window_cache=1", (), "sliding_window_cache without a window, or with a bias"),
+        (", causal=0", (), "attention that is not causal"),
+    ],
+)
+def test_what_is_not_computed_is_refused_with_a_reason(attributes: str, more: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        hipdnn_mlir.compile(cache_model(attributes, more=more))
 
 
 def test_many_layers_compile_at_static_sizes() -> None:

@@ -167,6 +167,16 @@ def test_shares_may_come_from_other_numbers_than_choices(normalizes: int) -> Non
     assert_near(computed(model, inputs), run(model, inputs)[0])
 
 
+@pytest.mark.parametrize("op", ["MoE", "QMoE"])
+def test_rows_of_16_bits_are_near_those_of_onnx_runtime(op: str) -> None:
+    weights = float_experts(2 * INNER) if op == "MoE" else code_experts(2 * INNER, 4, 32, zeros=False)
+    wide = routed((6,)) | weights
+    inputs = {name: array.astype(np.float16) if array.dtype == np.float32 else array for name, array in wide.items()}
+    stated = {} if op == "MoE" else {"block_size": 32}
+    model = model_of(op, inputs, k=2, normalize_routing_weights=1, **SWIGLU, **stated)
+    assert_near(computed(model, inputs), run(model, inputs)[0], 4e-3)
+
+
 def test_one_program_serves_all_numbers_of_rows() -> None:
     inputs = routed((6,)) | float_experts(2 * INNER)
     model = model_of("MoE", inputs, k=2, **SWIGLU)
@@ -185,7 +195,21 @@ def test_one_program_serves_all_numbers_of_rows() -> None:
         ({"activation_type": "geglu", "swiglu_fusion": 1}, "activation geglu with swiglu_fusion 1"),
     ],
 )
-def test_what_is_not_computed_is_refused_with_a_reason(attributes: dict[str, Any], message: str) -> None:
+def test_what_is_not_computed_of_floats_is_refused_with_a_reason(attributes: dict[str, Any], message: str) -> None:
     inputs = routed((2,)) | float_experts(2 * INNER)
     with pytest.raises(UnsupportedError, match=message):
         hipdnn_mlir.compile(model_of("MoE", inputs, **attributes))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"weights_prepacked": 1}, "in the order of another provider's kernels"),
+        ({"expert_weight_bits": 2}, "experts of 2 bits, expected 4 or 8"),
+        ({"quant_type": "fp4"}, "experts of fp4"),
+    ],
+)
+def test_what_is_not_computed_of_codes_is_refused_with_a_reason(attributes: dict[str, Any], message: str) -> None:
+    inputs = routed((2,)) | code_experts(2 * INNER, 4, 32, zeros=False)
+    with pytest.raises(UnsupportedError, match=message):
+        hipdnn_mlir.compile(model_of("QMoE", inputs, block_size=32, **SWIGLU, **attributes))

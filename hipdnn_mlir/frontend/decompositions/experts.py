@@ -56,6 +56,8 @@ def qmoe(call: Call) -> Sequence[str | None]:
     """
     if call.attr("quant_type", "int") != "int" or any(call.arg(index) for index in range(15, 21)):
         raise Refusal("attribute", f"experts of {call.attr('quant_type', 'int')}, or global and activation scales")
+    if call.attr("weights_prepacked", -1) == 1:
+        raise Refusal("attribute", "weights_prepacked: experts in the order of another provider's kernels")
     first, second, third = (_codes(call, number) for number in range(3))
     mixing = call.arg(14)
     return [
