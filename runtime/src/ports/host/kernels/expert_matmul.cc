@@ -10,12 +10,14 @@
 namespace hipdnn_port::kernels {
 namespace {
 
-constexpr std::int64_t kColumns = 16;   ///< of a part of the work
+constexpr std::int64_t kColumns = 64;   ///< of a part of the work
 constexpr std::int64_t kTogether = 4;   ///< columns whose weights are floats at a time
 constexpr std::int64_t kDepth = 1024;   ///< elements of them: they stay in the first-level cache
 constexpr std::int64_t kPairs = 64;     ///< of a row and a choice that meet these
 constexpr std::size_t kFew = 3;         ///< up to here floats of codes are not worth storing
-static_assert(kTogether == kCodeColumns);
+constexpr std::size_t kMany = 8;        ///< from here on a matmul of tiles pays for the weights in another order
+constexpr std::int64_t kTileDepth = 128;
+static_assert(kTogether == kCodeColumns && kColumns % kColumnStep == 0);
 constexpr std::size_t kX = 0, kExperts = 1, kWeights = 2, kScales = 3, kZeros = 4;
 
 using Sums = std::array<std::array<float, kTogether>, kPairs>;
@@ -122,6 +124,10 @@ class ExpertMatmul : public Kernel {
         if (expert_of(operands, next) == expert) pairs[count++] = next;
       }
       if (count == 0) return;
+      if (count >= kMany) {
+        multiply_tiles(operands, expert, column, last - column, std::span(pairs).first(count));
+        continue;
+      }
       for (std::int64_t c = column; c < last; c += kTogether) {
         if (count <= kFew && can_use_codes(last - c)) {
           multiply_codes(operands, expert, c, std::span(pairs).first(count));
@@ -153,6 +159,63 @@ class ExpertMatmul : public Kernel {
     write(operands, column, kCodeColumns, pairs, sums);
   }
 
+  /// All columns of a part: rows of x lie below each other, and weights in columns.
+  void multiply_tiles(const Operands& operands, std::int64_t expert, std::int64_t column, std::int64_t count,
+                      std::span<const std::int64_t> pairs) const {
+    alignas(64) std::array<float, kColumns * kTileDepth> rows;     // NOLINT: filled where it is read
+    alignas(64) std::array<float, kColumns * kTileDepth> columns;  // NOLINT: filled where it is read
+    alignas(64) std::array<float, kPairs * kTileDepth> left;       // NOLINT: filled where it is read
+    alignas(64) std::array<float, kPairs * kColumns> products;     // NOLINT: written by the first product
+    const auto height = static_cast<std::int64_t>(pairs.size());
+    const std::int64_t width = (count + kColumnStep - 1) / kColumnStep * kColumnStep;
+    const std::int64_t step = tensor(kX).strides[2];
+    std::fill(rows.begin() + count * kTileDepth, rows.begin() + width * kTileDepth, 0.0F);
+    std::fill(products.begin(), products.begin() + height * kColumns, 0.0F);
+    for (std::int64_t k = 0; k < depth_; k += kTileDepth) {
+      const std::int64_t size = std::min(kTileDepth, depth_ - k);
+      for (std::int64_t c = 0; c < count; ++c) floats_of(operands, expert * columns_ + column + c, k, size, rows.data() + c * kTileDepth);
+      TileArgs turned{.rows = size, .cols = width, .dst = columns.data(), .dst_row = width, .dst_col = 1};
+      turned.src[0] = rows.data();
+      turned.src_row[0] = 1;
+      turned.src_col[0] = kTileDepth;
+      tile_kernels().convert(DType::f32, DType::f32)(turned);
+      for (std::int64_t p = 0; p < height; ++p) {
+        const float* const from = row_of(operands, pairs[static_cast<std::size_t>(p)]) + k * step;
+        copy(from, step, size, left.data() + p * kTileDepth);
+      }
+      tile_kernels().attention.product({.rows = height,
+                                        .columns = width,
+                                        .depth = size,
+                                        .a = left.data(),
+                                        .a_row = kTileDepth,
+                                        .b = columns.data(),
+                                        .b_row = width,
+                                        .c = products.data(),
+                                        .c_row = kColumns,
+                                        .accumulates = true});
+    }
+    const Tensor& out = tensor(out_);
+    auto* const to = operands.at<float>(out_);
+    for (std::size_t p = 0; p < pairs.size(); ++p) {
+      const std::int64_t at = place_of(pairs[p]) + column * out.strides[2];
+      for (std::int64_t c = 0; c < count; ++c) to[at + c * out.strides[2]] = products[p * kColumns + static_cast<std::size_t>(c)];
+    }
+  }
+
+  static void copy(const float* from, std::int64_t step, std::int64_t count, float* to) {
+    if (step == 1) {
+      std::copy_n(from, count, to);
+      return;
+    }
+    for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * step];
+  }
+
+  /// Where the results of a row and a choice begin.
+  std::int64_t place_of(std::int64_t pair) const {
+    const Tensor& out = tensor(out_);
+    return pair / out.dims[1] * out.strides[0] + pair % out.dims[1] * out.strides[1];
+  }
+
   /// The row of x that a row and a choice are computed from.
   const float* row_of(const Operands& operands, std::int64_t pair) const {
     const Tensor& x = tensor(kX);
@@ -179,7 +242,7 @@ class ExpertMatmul : public Kernel {
       for (std::size_t p = 0; p < pairs.size(); ++p) {
         const float* a = row_of(operands, pairs[p]) + k * x.strides[2];
         if (x.strides[2] != 1 || whole != size) {
-          for (std::int64_t i = 0; i < size; ++i) padded[static_cast<std::size_t>(i)] = a[i * x.strides[2]];
+          copy(a, x.strides[2], size, padded.data());
           std::fill(padded.begin() + size, padded.begin() + whole, 0.0F);
           a = padded.data();
         }
@@ -201,8 +264,8 @@ class ExpertMatmul : public Kernel {
     const Tensor& out = tensor(out_);
     auto* const to = operands.at<float>(out_);
     for (std::size_t p = 0; p < pairs.size(); ++p) {
-      const std::int64_t at = pairs[p] / out.dims[1] * out.strides[0] + pairs[p] % out.dims[1] * out.strides[1];
-      for (std::int64_t c = 0; c < count; ++c) to[at + (column + c) * out.strides[2]] = sums[p][static_cast<std::size_t>(c)];
+      const std::int64_t at = place_of(pairs[p]) + column * out.strides[2];
+      for (std::int64_t c = 0; c < count; ++c) to[at + c * out.strides[2]] = sums[p][static_cast<std::size_t>(c)];
     }
   }
 
