@@ -203,7 +203,7 @@ def _attend_valid(
     stated = {
         "scale": float(call.attr("scale", 0.0)),
         "left": int(call.attr("local_window_size", -1)),
-        "softcap": float(call.attr("softcap", 0.0)),
+        "softcap": float(call.attr("softcap", 0.0)) or None,
     }
     wide = call.cast(sink, FLOAT) if sink else None
     return call.op("CachedAttention", q, k, v, *counts, bias, wide, domain=HIPDNN_DOMAIN, **stated)

@@ -9,11 +9,10 @@ from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
 from .activation import gelu, swish
 from .call import FLOAT, Call
+from .quantized_matmul import halves
 from .registry import CONTRIB, decomposes
 
 _NORMALIZES = "normalize_routing_weights"
-_LOW = 16
-"""Numbers of a half byte."""
 
 
 @dataclass(frozen=True)
@@ -84,16 +83,9 @@ def _codes(call: Call, number: int) -> _Layer | None:
     zeros = call.arg(11 + number)
     if zeros and bits == 4:  # rows of bytes: of the blocks of a column, or of the columns of an expert
         lines, length = (experts * n, blocks) if call.attr("block_size") else (experts, n)
-        zeros = call.slice(_halves(call, call.reshape(zeros, lines, -1)), 1, 0, length)
+        zeros = call.cast(call.slice(halves(call, call.reshape(zeros, lines, -1)), 1, 0, length), TensorProto.UINT8)
     zeros = call.reshape(zeros, experts, n, blocks) if zeros else None
     return _Layer(weights, bias, call.reshape(call.cast(scales, FLOAT), experts, n, blocks), zeros, bits, block)
-
-
-def _halves(call: Call, packed: str) -> str:
-    """[rows, bytes] -> twice as many u8 in a row: the lower half of each byte, then the upper one."""
-    low = call.op("BitwiseAnd", packed, call.const(_LOW - 1, TensorProto.UINT8))
-    high = call.op("BitShift", packed, call.const(4, TensorProto.UINT8), direction="RIGHT")
-    return call.reshape(call.concat(-1, call.unsqueeze(low, -1), call.unsqueeze(high, -1)), 0, -1)
 
 
 def _mixture(call: Call, layers: tuple[_Layer | None, _Layer | None, _Layer | None], routes: tuple[str, str]) -> str:

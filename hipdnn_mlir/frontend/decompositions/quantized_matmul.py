@@ -191,8 +191,8 @@ def matmul_nbits(call: Call) -> Sequence[str | None]:
         numbers, kept = _signed(call, bytes_, bits), bits
         offset = None
     elif bits == 4 and call.kind(zeros) == TensorProto.UINT8:
-        rows = call.slice(_halves(call, call.reshape(zeros, n, -1)), 1, 0, blocks)
-        codes = call.reshape(_halves(call, bytes_), n, blocks, block)
+        rows = call.slice(halves(call, call.reshape(zeros, n, -1)), 1, 0, blocks)
+        codes = call.reshape(halves(call, bytes_), n, blocks, block)
         numbers, kept = call.reshape(call.op("Sub", codes, call.unsqueeze(rows, 2)), n, blocks * block), 8
         offset = None
     else:
@@ -241,7 +241,7 @@ def _signed(call: Call, codes: str, bits: int) -> str:
     return call.op("Sub", call.cast(codes, TensorProto.INT8), call.const(-128, TensorProto.INT8))
 
 
-def _halves(call: Call, packed: str) -> str:
+def halves(call: Call, packed: str) -> str:
     """[rows, bytes] -> twice as many i8 in a row: the lower half of each byte, then the upper one."""
     low = call.op("BitwiseAnd", packed, call.const(_LOW - 1, TensorProto.UINT8))
     high = call.op("BitShift", packed, call.const(4, TensorProto.UINT8), direction="RIGHT")
@@ -252,7 +252,7 @@ def _halves(call: Call, packed: str) -> str:
 def _zeros(call: Call, zeros: str, bits: int, n: int, blocks: int) -> str:
     """Zero points as f32 [n, blocks]."""
     if bits == 4 and call.kind(zeros) == TensorProto.UINT8:
-        zeros = call.slice(_halves(call, call.reshape(zeros, n, -1)), 1, 0, blocks)
+        zeros = call.slice(halves(call, call.reshape(zeros, n, -1)), 1, 0, blocks)
     return call.reshape(call.cast(zeros, FLOAT), n, blocks)
 
 
@@ -287,7 +287,7 @@ def gather_block_quantized(call: Call) -> Sequence[str | None]:
 
     def rows(table: str, width: int) -> str:
         picked = call.op("Gather", table, indices, axis=0)
-        codes = _halves(call, call.reshape(picked, -1, call.size(table, 1))) if bits == 4 else picked
+        codes = halves(call, call.reshape(picked, -1, call.size(table, 1))) if bits == 4 else picked
         return call.reshape(call.cast(codes, FLOAT), -1, blocks, width)
 
     middle = rows(zeros, 1) if zeros else call.const(1 << (bits - 1), FLOAT)
