@@ -15,13 +15,16 @@ from ..ir.module_pass import module_pass
 from ..ir.patterns import rewrite_ops
 from ..ir.terms import fused_location
 from ..ir.types import tensor_type
-from ..ir.view import argument, lookup, producer, readers
+from ..ir.view import argument, lookup, onnx_attributes, producer, readers
 from ..ir.view_chains import dims_of, movement_of
 from ..ops.emitter import Operand
 from ..ops.regions import kernel_region
 from ..ops.registry import ONNX
 from ..ops.spec import Concat, Refusal, Slice
 from ..targets.table import find_target
+
+_PLAIN = 5
+"""Operands of CachedAttention without a bias and a sink."""
 
 
 class _Rotation(NamedTuple):
@@ -51,7 +54,7 @@ def fuse_decode_attention(module: ir.Operation, *, target: str = "host") -> None
         return
 
     def fuse(op: torch.OperatorOp, rewriter: PatternRewriter) -> bool:
-        if op.name.value != f"{ONNX}CachedAttention" or dims_of(op.operands[0])[2] != 1:
+        if not _is_plain_step(op):
             return False
         q, keys, values, _, count = op.operands
         updates = _updates(op)
@@ -82,6 +85,13 @@ def fuse_decode_attention(module: ir.Operation, *, target: str = "host") -> None
     rewrite_ops(module, fuse)
     for function in functions(module):
         erase_dead(function)
+
+
+def _is_plain_step(op: torch.OperatorOp) -> bool:
+    """Whether an op is attention of one query without a bias, a sink and a soft cap, which the kernel does not have."""
+    if op.name.value != f"{ONNX}CachedAttention" or len(op.operands) != _PLAIN:
+        return False
+    return dims_of(op.operands[0])[2] == 1 and not onnx_attributes(op).get("softcap", 0.0)
 
 
 def _has_code(op: torch.OperatorOp, architecture: str) -> bool:

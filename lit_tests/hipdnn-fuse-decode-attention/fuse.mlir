@@ -259,3 +259,27 @@ func.func @odd_heads(%q: !q, %k: !new, %v: !new, %past_k: !kv, %past_v: !kv, %st
   %y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %ks, %vs, %queries, %keys) {torch.onnx.left = -1 : si64, torch.onnx.scale = 0.0 : f32} : (!q, !kv, !kv, !counts, !counts) -> !q
   return %y : !q
 }
+
+// -----
+
+// So does attention with a soft cap, or with a sink, which the kernel does not have.
+
+// CHECK-LABEL: func.func @capped
+// CHECK:         CachedAttention
+// CHECK:         CachedAttention
+// CHECK-NOT:     DecodeAttention
+!q = !torch.vtensor<[2,4,1,16],f16>
+!new = !torch.vtensor<[2,2,1,16],f16>
+!kv = !torch.vtensor<[2,2,16,16],f16>
+!counts = !torch.vtensor<[2],si32>
+!start = !torch.vtensor<[2],si64>
+!places = !torch.vtensor<[16],si64>
+!sink = !torch.vtensor<[4],f32>
+func.func @capped(%q: !q, %k: !new, %v: !new, %past_k: !kv, %past_v: !kv, %start: !start, %places: !places, %queries: !counts, %keys: !counts, %sink: !sink) -> (!q, !q) {
+  %none = torch.constant.none
+  %ks = torch.operator "hipdnn.onnx.CacheUpdate"(%past_k, %k, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %vs = torch.operator "hipdnn.onnx.CacheUpdate"(%past_v, %v, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %x = torch.operator "hipdnn.onnx.CachedAttention"(%q, %ks, %vs, %queries, %keys) {torch.onnx.softcap = 5.0 : f32} : (!q, !kv, !kv, !counts, !counts) -> !q
+  %y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %ks, %vs, %queries, %keys, %none, %sink) : (!q, !kv, !kv, !counts, !counts, !torch.none, !sink) -> !q
+  return %x, %y : !q, !q
+}
