@@ -255,7 +255,7 @@ def test_misfits_are_refused_with_a_reason() -> None:
     assert "multiple of 8" in refused(Weights(w.numbers, w.scales[:1], 8192, is_int4=True))
 
 
-@pytest.mark.parametrize("mode", [Pointwise.RELU_FWD, Pointwise.EXP])
+@pytest.mark.parametrize("mode", [Pointwise.SQRT, Pointwise.EXP])
 def test_epilogue_is_refused_when_it_has_other_modes(mode: Pointwise) -> None:
     graph, w = BlockGraph(), weights("int4", 64, 8, 32)
     c = graph.virtual((2, 8))

@@ -1,5 +1,8 @@
 // What the host library gives to the front of the C API: its name, its engines (preferred first), and the setting that only it has.
+#include <algorithm>
+
 #include "engines/onednn_engine.h"
+#include "engines/onednn_memory.h"
 #include "engines/rowwise_engine.h"
 #include "frontend/engine.h"
 #include "frontend/export.h"
@@ -16,6 +19,7 @@ const Engine& reduction_engine();
 const Engine& custom_op_engine();
 const Engine& block_scale_engine();
 const Engine& block_matmul_engine();
+const Engine& panel_matmul_engine();
 const Engine& max_pool_engine();
 
 std::string_view library_name() { return "hipdnn_host"; }
@@ -28,9 +32,19 @@ std::shared_ptr<void> make_vendor_handle() { return nullptr; }
 
 const std::vector<const Engine*>& engines() {
   static const std::vector<const Engine*> ranked{&onednn_engine(), &sdpa_engine(), &rowwise_engine(), &reduction_engine(), &custom_op_engine(),
-                                                  &block_scale_engine(), &block_matmul_engine(), &max_pool_engine()};
+                                                  &block_scale_engine(), &block_matmul_engine(), &panel_matmul_engine(), &max_pool_engine()};
   return ranked;
 }
+
+namespace {
+
+/// Has oneDNN on this CPU arithmetic of the 16-bit type of a matmul's weights? Elsewhere it computes in float32 with copies of them, or slowly.
+bool multiplies_as_stored(const Graph& graph) {
+  const Tensor& weights = graph.tensor(graph.nodes[0].tensor(HIPDNN_ATTR_OPERATION_MATMUL_BDESC));
+  return onednn::isa_includes(weights.dtype == HIPDNN_DATA_HALF ? dnnl_cpu_isa_avx512_core_fp16 : dnnl_cpu_isa_avx512_core_bf16);
+}
+
+}  // namespace
 
 std::vector<Proposal> rank(const Graph& graph, const PlanOptions&, std::string& refusals) {
   std::vector<Proposal> proposals;
@@ -41,6 +55,8 @@ std::vector<Proposal> rank(const Graph& graph, const PlanOptions&, std::string& 
     }
     proposals.push_back({engine, {}, nullptr});
   }
+  const auto panels = std::ranges::find(proposals, &panel_matmul_engine(), &Proposal::engine);
+  if (panels != proposals.end() && !multiplies_as_stored(graph)) std::rotate(proposals.begin(), panels, panels + 1);
   return proposals;
 }
 

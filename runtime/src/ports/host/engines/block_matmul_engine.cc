@@ -12,6 +12,8 @@
 #include "frontend/status.h"
 #include "kernels_blocks.h"
 #include "kernels_tile.h"
+#include "matmul_epilogue.h"
+#include "matmul_rows.h"
 #include "onednn_memory.h"
 #include "packed_memory.h"
 #include "rowwise_engine.h"
@@ -21,48 +23,9 @@
 namespace hipdnn_port {
 namespace {
 
-/// Rows of a tensor whose last dim is along columns, the other dims in the order of `dims`.
-class Rows {
- public:
-  Rows(const Tensor& tensor, const std::vector<std::int64_t>& dims) : dtype_(tensor.dtype), dims_(dims) {
-    const Tensor full = onednn::broadcast_view(tensor, dims.size());
-    strides_.resize(dims.size());
-    for (std::size_t d = 0; d < dims.size(); ++d) strides_[d] = full.dims[d] == 1 ? 0 : full.strides[d];
-    convert_to_ = find_conversion(HIPDNN_DATA_FLOAT, dtype_);
-    convert_from_ = find_conversion(dtype_, HIPDNN_DATA_FLOAT);
-  }
-
-  /// to[c] = row[first + c], as float32.
-  void load(const void* base, std::int64_t row, std::int64_t first, std::int64_t count, float* to) const {
-    TileArgs args{.rows = 1, .cols = count, .dst = to};
-    args.src[0] = static_cast<const std::byte*>(base) + offset(row, first);
-    args.src_col[0] = strides_.back();
-    convert_from_(args);
-  }
-
-  void store(void* base, std::int64_t row, std::int64_t first, std::int64_t count, const float* from) const {
-    TileArgs args{.rows = 1, .cols = count, .dst = static_cast<std::byte*>(base) + offset(row, first), .dst_col = strides_.back()};
-    args.src[0] = from;
-    args.src_col[0] = 1;
-    convert_to_(args);
-  }
-
- private:
-  std::int64_t offset(std::int64_t row, std::int64_t column) const {
-    std::int64_t at = column * strides_.back();
-    for (std::size_t d = dims_.size() - 1; d-- > 0; row /= dims_[d]) at += row % dims_[d] * strides_[d];
-    return at * static_cast<std::int64_t>(element_bytes(dtype_));
-  }
-
-  hipdnnDataType_t dtype_;
-  std::vector<std::int64_t> dims_;
-  std::vector<std::int64_t> strides_;
-  TileKernel convert_to_ = nullptr, convert_from_ = nullptr;
-};
-
 class BlockMatmulPlan final : public Plan {
  public:
-  BlockMatmulPlan(const Graph& graph, const BlockMatmul& read, const PlanOptions& options) : steps_(read.steps), threads_(std::max(1, options.threads)) {
+  BlockMatmulPlan(const Graph& graph, const BlockMatmul& read, const PlanOptions& options) : threads_(std::max(1, options.threads)) {
     const Tensor& numbers = graph.tensor(read.numbers);
     const Tensor& scales = graph.tensor(read.scales);
     const auto constant = [&](const Tensor& t) {
@@ -71,31 +34,25 @@ class BlockMatmulPlan final : public Plan {
     };
     const StoredBlocks stored{&numbers, &scales, read.block};
     uids_ = pointer_uids(graph);
-    const auto pointer_of = [&](int t) { return static_cast<std::size_t>(std::ranges::find(uids_, graph.tensor(t).uid) - uids_.begin()); };
     if (constant(numbers) != nullptr && constant(scales) != nullptr) {
       packed_ = packed_blocks(stored, constant(numbers), constant(scales));
     } else {
       packed_ = std::make_shared<PackedBlocks>(unplaced_blocks(stored));
-      unpacked_ = {numbers, scales, pointer_of(read.numbers), pointer_of(read.scales)};
+      unpacked_ = {numbers, scales, pointer_of(graph, read.numbers, uids_), pointer_of(graph, read.scales, uids_)};
     }
-    const std::vector<std::int64_t>& dims = graph.tensor(read.result).dims;
+    const std::vector<std::int64_t>& dims = graph.tensor(read.epilogue.result).dims;
     rows_ = std::accumulate(dims.begin(), dims.end() - 1, std::int64_t{1}, std::multiplies<>());
     std::vector<std::int64_t> left = dims;
     left.back() = packed_->depth;
-    tensors_.push_back({Rows(graph.tensor(read.a), left), pointer_of(read.a)});
-    tensors_.push_back({Rows(graph.tensor(read.result), dims), pointer_of(read.result)});
-    for (TileStep& step : steps_) {
-      if (step.operand < 0) continue;
-      tensors_.push_back({Rows(graph.tensor(step.operand), dims), pointer_of(step.operand)});
-      step.operand = static_cast<int>(tensors_.size()) - 1;
-    }
+    left_ = {Rows(graph.tensor(read.a), left), pointer_of(graph, read.a, uids_)};
+    result_.emplace(graph, read.epilogue, uids_);
     choose_kernels(read.a_block != 0);
     lay_out_workspace(read.a_block != 0);
   }
 
   std::string describe() const override {
     return text("matmul by blocks of ", packed_->block, " of ", packed_->bits, " bits, ", bytes_ != nullptr ? "of bytes (avx512_vnni)" : tile_kernels().isa,
-                steps_.empty() ? "" : " + epilogue");
+                result_->has_steps() ? " + epilogue" : "");
   }
 
   void execute(void* const* pointers, void* workspace, const Launch& launch) const override {
@@ -113,10 +70,6 @@ class BlockMatmulPlan final : public Plan {
   }
 
  private:
-  struct Operand {
-    Rows rows;
-    std::size_t pointer;
-  };
   /// Weights that are no constants.
   struct Unpacked {
     Tensor numbers, scales;
@@ -157,7 +110,7 @@ class BlockMatmulPlan final : public Plan {
     auto* const floats = reinterpret_cast<float*>(scratch);
     for (std::int64_t row = first; row < last; ++row) {
       float* const to = floats + row * depth_;
-      tensors_[0].rows.load(pointers[tensors_[0].pointer], row, 0, packed_->depth, to);
+      left_->rows.load(pointers[left_->pointer], row, 0, packed_->depth, to);
       std::fill(to + packed_->depth, to + depth_, 0.0F);
       if (quantizes_) quantize(scratch, row, to);
     }
@@ -209,32 +162,14 @@ class BlockMatmulPlan final : public Plan {
     (bytes_ != nullptr ? bytes_ : product_)(args);
     const std::int64_t first = panel * kPanelColumns;
     const std::int64_t count = std::min(kPanelColumns, packed_->columns - first);
-    for (std::int64_t r = 0; r < rows; ++r) finish(pointers, row + r, first, count, tile.data() + r * kPanelColumns);
-  }
-
-  /// The epilogue of a part of a row, and the store.
-  void finish(void* const* pointers, std::int64_t row, std::int64_t first, std::int64_t count, float* values) const {
-    std::array<float, kPanelColumns> other;  // NOLINT: filled up to `count` before use
-    for (const TileStep& step : steps_) {
-      TileArgs args{.rows = 1, .cols = count, .dst = values, .param = &step.parameter};
-      args.src[0] = values;
-      args.src_col[0] = 1;
-      if (step.operand >= 0) {
-        const Operand& operand = tensors_[static_cast<std::size_t>(step.operand)];
-        operand.rows.load(pointers[operand.pointer], row, first, count, other.data());
-        args.src[1] = other.data();
-        args.src_col[1] = 1;
-      }
-      step.kernel(args);
-    }
-    tensors_[1].rows.store(pointers[tensors_[1].pointer], row, first, count, values);
+    for (std::int64_t r = 0; r < rows; ++r) result_->finish(pointers, row + r, first, count, tile.data() + r * kPanelColumns);
   }
 
   std::shared_ptr<const PackedBlocks> packed_;  ///< without places where the weights are no constants
   std::optional<Unpacked> unpacked_;
   std::int64_t packed_at_ = 0;  ///< in the workspace
-  std::vector<TileStep> steps_;
-  std::vector<Operand> tensors_;  ///< the left operand, the result, operands of steps
+  std::optional<OperandRows> left_;
+  std::optional<MatmulResult> result_;
   int threads_;
   std::int64_t rows_ = 0;
   std::int64_t depth_ = 0;  ///< of a row in the workspace: whole blocks

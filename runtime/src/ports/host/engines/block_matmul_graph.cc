@@ -1,42 +1,19 @@
 #include "block_matmul_graph.h"
 
 #include <algorithm>
-#include <optional>
-#include <string>
-#include <variant>
+#include <vector>
 
 #include "block_weights.h"
 #include "frontend/engine.h"
 #include "frontend/names.h"
 #include "frontend/status.h"
-#include "onednn_epilogue.h"
-#include "widened_plan.h"
+#include "rowwise_program.h"
 
 namespace hipdnn_port {
 namespace {
 
 constexpr auto kQuantize = HIPDNN_BACKEND_OPERATION_BLOCK_SCALE_QUANTIZE_DESCRIPTOR;
 constexpr auto kDequantize = HIPDNN_BACKEND_OPERATION_BLOCK_SCALE_DEQUANTIZE_DESCRIPTOR;
-
-std::optional<TileOp> tile_op_of(dnnl::algorithm algorithm) {
-  using enum dnnl::algorithm;
-  switch (algorithm) {
-    case binary_add: return TileOp::add;
-    case binary_sub: return TileOp::sub;
-    case binary_mul: return TileOp::mul;
-    case binary_div: return TileOp::div;
-    case binary_min: return TileOp::min;
-    case binary_max: return TileOp::max;
-    case eltwise_swish: return TileOp::swish;
-    case eltwise_logistic: return TileOp::sigmoid;
-    case eltwise_gelu_erf: return TileOp::gelu;
-    case eltwise_gelu_tanh: return TileOp::gelu_tanh;
-    case eltwise_tanh: return TileOp::tanh;
-    default: return std::nullopt;
-  }
-}
-
-bool is_float_type(hipdnnDataType_t type) { return type == HIPDNN_DATA_FLOAT || type == HIPDNN_DATA_HALF || type == HIPDNN_DATA_BFLOAT16; }
 
 /// The only node that writes a tensor, of a type; Refusal where there is none.
 const Node& producer(const Graph& graph, int t, hipdnnBackendDescriptorType_t type, const char* what) {
@@ -105,24 +82,6 @@ void read_left(const Graph& graph, BlockMatmul& found, int a) {
   if (!left.has_pointer() || !is_float_type(left.dtype)) throw Refusal(text("the left operand is ", describe(left)));
 }
 
-void read_steps(const Graph& graph, BlockMatmul& found, std::size_t matmul) {
-  Graph rest = widened(graph);  // steps are computed in float32, whatever oneDNN has
-  rest.nodes.erase(rest.nodes.begin(), rest.nodes.begin() + static_cast<std::ptrdiff_t>(matmul));
-  const auto epilogue = onednn::read_epilogue(rest, 0, rest.nodes[0].tensor(HIPDNN_ATTR_OPERATION_MATMUL_CDESC));
-  if (const auto* reason = std::get_if<std::string>(&epilogue)) throw Refusal(*reason);
-  const auto& [steps, result] = std::get<onednn::Epilogue>(epilogue);
-  found.result = result;
-  if (!is_float_type(graph.tensor(result).dtype)) throw Refusal(text("the result is ", describe(graph.tensor(result))));
-  for (const onednn::EpilogueStep& step : steps) {
-    const auto op = tile_op_of(step.algorithm);
-    if (!op) throw Refusal("has an epilogue that is none of sums, products, minima, maxima, quotients and common activations");
-    if (step.is_binary() && (!graph.tensor(step.operand).has_pointer() || !is_float_type(graph.tensor(step.operand).dtype))) {
-      throw Refusal(text("the epilogue reads ", describe(graph.tensor(step.operand))));
-    }
-    found.steps.push_back({find_elementwise(*op, Reg::f32, Reg::f32), step.alpha, step.operand});
-  }
-}
-
 }  // namespace
 
 BlockMatmul read_block_matmul(const Graph& graph) {
@@ -133,7 +92,7 @@ BlockMatmul read_block_matmul(const Graph& graph) {
   read_left(graph, found, node->tensor(HIPDNN_ATTR_OPERATION_MATMUL_ADESC));
   const auto before = static_cast<std::size_t>(node - graph.nodes.begin());
   if (before != (found.a_block == 0 ? 1U : 3U)) throw Refusal("has nodes beside the matmul's operands");
-  read_steps(graph, found, before);
+  found.epilogue = read_matmul_epilogue(graph, before);
   return found;
 }
 

@@ -2,26 +2,18 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "frontend/graph.h"
-#include "kernels_tile.h"
+#include "matmul_epilogue.h"
 
 namespace hipdnn_port {
 
-/// One step of the epilogue on a tile of float32.
-struct TileStep {
-  TileKernel kernel = nullptr;
-  double parameter = 0.0;
-  int operand = -1;  ///< index in Graph::tensors of what is combined with, or -1
-};
-
 /// Tensors are indices in Graph::tensors.
 struct BlockMatmul {
-  int a = -1, numbers = -1, scales = -1, result = -1;
+  int a = -1, numbers = -1, scales = -1;
   std::int64_t block = 0;
   std::int64_t a_block = 0;  ///< of the left operand's quantization, 0 where there is none
-  std::vector<TileStep> steps;
+  MatmulEpilogue epilogue;
 };
 
 /// Throws a Refusal with the reason where the engine does not take the graph.

@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <map>
-#include <mutex>
 #include <tuple>
 #include <vector>
 
 #include "kernels_blocks.h"
 #include "narrow_floats.h"
 #include "packed_memory.h"
+#include "shared_forms.h"
 
 namespace hipdnn_port {
 namespace {
@@ -175,35 +174,15 @@ std::shared_ptr<const PackedBlocks> packed_anew(const StoredBlocks& stored, cons
   return packed;
 }
 
-/// One form of constants; `mutex` is held while it is made.
-struct Form {
-  std::mutex mutex;
-  std::weak_ptr<const PackedBlocks> packed;
-};
-
-using Strides = std::vector<std::int64_t>;
-using Key = std::tuple<const void*, const void*, hipdnnDataType_t, std::int64_t, std::vector<std::int64_t>, Strides, Strides>;
-
-std::shared_ptr<Form> find_form(const Key& key) {
-  static std::mutex mutex;
-  static std::map<Key, std::shared_ptr<Form>> forms;
-  const std::lock_guard lock(mutex);
-  std::erase_if(forms, [&](const auto& entry) { return entry.second.use_count() == 1 && entry.second->packed.expired() && entry.first != key; });
-  std::shared_ptr<Form>& form = forms[key];
-  if (form == nullptr) form = std::make_shared<Form>();
-  return form;
-}
-
 }  // namespace
 
 std::shared_ptr<const PackedBlocks> packed_blocks(const StoredBlocks& stored, const void* numbers, const void* scales) {
+  using Dims = std::vector<std::int64_t>;
+  using Key = std::tuple<const void*, const void*, hipdnnDataType_t, std::int64_t, Dims, Dims, Dims>;
+  static SharedForms<Key, PackedBlocks> forms;
   const Tensor& t = *stored.numbers;
-  const std::shared_ptr<Form> form = find_form({numbers, scales, t.dtype, stored.block, t.dims, t.strides, stored.scales->strides});
-  const std::lock_guard lock(form->mutex);
-  if (auto known = form->packed.lock()) return known;
-  std::shared_ptr<const PackedBlocks> made = packed_anew(stored, numbers, scales);
-  form->packed = made;
-  return made;
+  return forms.find({numbers, scales, t.dtype, stored.block, t.dims, t.strides, stored.scales->strides},
+                    [&] { return packed_anew(stored, numbers, scales); });
 }
 
 }  // namespace hipdnn_port

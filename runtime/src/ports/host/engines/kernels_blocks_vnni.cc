@@ -40,6 +40,7 @@ void bytes_product(const BlockProductArgs& p) {
     const std::int64_t end = (b + 1) * p.block;
     for (std::int64_t k = b * p.block; k < end; k += 8) {
       if constexpr (bits == 4) {
+        fetch_ahead(weights);
         const __m512i line = _mm512_loadu_si512(weights);
         const __m512i first = _mm512_and_si512(line, low);
         const __m512i second = _mm512_and_si512(_mm512_srli_epi16(line, 4), low);
@@ -48,6 +49,7 @@ void bytes_product(const BlockProductArgs& p) {
         weights += sizeof line;
       } else {
         for (int half = 0; half < 2; ++half) {
+          fetch_ahead(weights);
           const __m512i line = _mm512_loadu_si512(weights);
           for (int r = 0; r < rows; ++r) sums[r] = _mm512_dpbusd_epi32(sums[r], line, four_bytes(a[r] + k + 4 * half));
           weights += sizeof line;

@@ -10,6 +10,7 @@
 #include "kernels_attention.h"
 #include "kernels_blocks.h"
 #include "kernels_codes.h"
+#include "kernels_panels.h"
 
 namespace hipdnn_port {
 
@@ -78,6 +79,7 @@ struct TileKernels {
   AttentionKernels attention;
   BlockKernels blocks;
   CodeKernels codes;
+  PanelKernels panels;
 };
 
 /// The best kernels this CPU runs, chosen once. Rare types have elementwise kernels of the baseline only.

@@ -9,7 +9,8 @@
 #ifndef HIPDNN_MLIR_SANITIZED
 #pragma GCC optimize("O3")
 #endif
-#pragma GCC target("avx2,fma")
+#pragma GCC target("avx2,fma,f16c")  // no CPU has AVX2 without F16C
+#include <immintrin.h>
 
 namespace hipdnn_port::tile_avx2 {
 constexpr bool is_complete = false;
@@ -17,6 +18,11 @@ constexpr const char* isa_name = "avx2";
 constexpr int register_bytes = 32;
 constexpr int tile_rows = 6;     // of the products of attention: as many accumulators as leave registers for the operands
 constexpr int tile_vectors = 2;
+constexpr int panel_rows = 6;    // the same of products with panels
+constexpr int panels_at_once = 1;
+inline __m128i load_narrow(const std::uint16_t* from) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)); }
+inline __m256 widen_halves(const std::uint16_t* from) { return _mm256_cvtph_ps(load_narrow(from)); }
+inline __m256i widen_bfloats(const std::uint16_t* from) { return _mm256_slli_epi32(_mm256_cvtepu16_epi32(load_narrow(from)), 16); }
 #include "kernels_all.inc"
 }  // namespace hipdnn_port::tile_avx2
 

@@ -15,6 +15,29 @@ constexpr const char* isa_name = "baseline";
 constexpr int register_bytes = 16;
 constexpr int tile_rows = 6;     // of the products of attention: as many accumulators as leave registers for the operands
 constexpr int tile_vectors = 2;
+constexpr int panel_rows = 3;    // the same of products with panels
+constexpr int panels_at_once = 1;
+
+typedef std::int32_t HalfBits __attribute__((vector_size(register_bytes)));
+
+inline HalfBits load_narrow(const std::uint16_t* from) {
+  typedef std::uint16_t Narrow __attribute__((vector_size(register_bytes / 2)));
+  Narrow narrow;
+  __builtin_memcpy(&narrow, from, sizeof narrow);
+  return __builtin_convertvector(narrow, HalfBits);
+}
+
+/// No operand of the arithmetic is denormal: such ones are slow.
+inline HalfBits widen_halves(const std::uint16_t* from) {
+  typedef float Floats __attribute__((vector_size(register_bytes)));
+  const HalfBits bits = load_narrow(from);
+  const HalfBits magnitude = (bits & 0x7fff) << 13;
+  const HalfBits normal = magnitude + ((magnitude >= 0x0f800000 ? HalfBits{} + 224 : HalfBits{} + 112) << 23);
+  const HalfBits least = HalfBits{} + (113 << 23);  // 2^-14: what a denormal number is counted from
+  const HalfBits denormal = (HalfBits)((Floats)(magnitude + least) - (Floats)least);
+  return (magnitude < 0x00800000 ? denormal : normal) | (bits & 0x8000) << 16;
+}
+inline HalfBits widen_bfloats(const std::uint16_t* from) { return load_narrow(from) << 16; }
 #include "kernels_all.inc"
 }  // namespace hipdnn_port::tile_baseline
 

@@ -1,0 +1,34 @@
+// Kernels of products with weights in panels: columns side by side, as many as a cache line holds of float32.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hipdnn_port {
+
+/// Rows of a panel come in multiples of this.
+constexpr std::int64_t kDepthStep = 8;
+
+/// c[r, n] = sum over k of a[r, k] * w[k, n], for the columns of adjacent panels, which lie side by side in c.
+struct PanelProductArgs {
+  std::int64_t rows = 1;         ///< at most PanelKernels::rows
+  std::int64_t panels = 1;       ///< at most PanelKernels::panels
+  std::int64_t depth = 0;        ///< a multiple of kDepthStep
+  const float* a = nullptr;      ///< [depth, rows]: the rows of a lie element by element beside each other
+  const void* weights = nullptr; ///< [panels][depth, kPanelColumns]
+  std::int64_t panel = 0;        ///< elements from one panel to the next
+  float* c = nullptr;
+  std::int64_t c_row = 0;
+  bool accumulates = false;      ///< adds to c
+};
+
+struct PanelKernels {
+  using Product = void (*)(const PanelProductArgs&);
+  std::int64_t rows;    ///< whose sums stay in registers
+  std::int64_t panels;  ///< beside each other, the same
+  Product floats;
+  Product halves;
+  Product bfloats;
+};
+
+}  // namespace hipdnn_port

@@ -1,0 +1,48 @@
+// The epilogue of a matmul on parts of rows of float32.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "frontend/graph.h"
+#include "kernels_tile.h"
+#include "matmul_rows.h"
+
+namespace hipdnn_port {
+
+/// One step on a part of a row.
+struct TileStep {
+  TileKernel kernel = nullptr;
+  std::array<double, 3> parameters{};
+  std::array<float, 2> scalars{};  ///< what a kernel of three operands reads after the value
+  int operand = -1;                ///< index in Graph::tensors of what is combined with, or -1
+};
+
+struct MatmulEpilogue {
+  std::vector<TileStep> steps;
+  int result = -1;  ///< index in Graph::tensors
+};
+
+/// The nodes after the graph's node number `matmul`. Throws a Refusal with the reason where there is no such epilogue.
+MatmulEpilogue read_matmul_epilogue(const Graph& graph, std::size_t matmul);
+
+/// Where the sums of a matmul go. Immutable.
+class MatmulResult {
+ public:
+  /// Columns that `finish` takes at once.
+  static constexpr std::int64_t kMostColumns = 256;
+
+  MatmulResult(const Graph& graph, const MatmulEpilogue& epilogue, const std::vector<std::int64_t>& uids);
+
+  bool has_steps() const { return !steps_.empty(); }
+  /// The epilogue of a part of a row, and the store. `values` are overwritten.
+  void finish(void* const* pointers, std::int64_t row, std::int64_t first, std::int64_t count, float* values) const;
+
+ private:
+  std::vector<TileStep> steps_;
+  std::vector<OperandRows> tensors_;  ///< the result, then the steps' operands in their order
+};
+
+}  // namespace hipdnn_port

@@ -1,0 +1,43 @@
+#include "matmul_rows.h"
+
+#include <algorithm>
+
+#include "onednn_memory.h"
+#include "rowwise_program.h"
+
+namespace hipdnn_port {
+
+bool is_float_type(hipdnnDataType_t type) { return type == HIPDNN_DATA_FLOAT || type == HIPDNN_DATA_HALF || type == HIPDNN_DATA_BFLOAT16; }
+
+Rows::Rows(const Tensor& tensor, const std::vector<std::int64_t>& dims) : dtype_(tensor.dtype), dims_(dims), strides_(dims.size()) {
+  const Tensor full = onednn::broadcast_view(tensor, dims.size());
+  for (std::size_t d = 0; d < dims.size(); ++d) strides_[d] = full.dims[d] == 1 ? 0 : full.strides[d];
+  convert_to_ = find_conversion(HIPDNN_DATA_FLOAT, dtype_);
+  convert_from_ = find_conversion(dtype_, HIPDNN_DATA_FLOAT);
+}
+
+void Rows::load(const void* base, std::int64_t row, std::int64_t first, std::int64_t count, float* to) const {
+  TileArgs args{.rows = 1, .cols = count, .dst = to};
+  args.src[0] = static_cast<const std::byte*>(base) + offset(row, first);
+  args.src_col[0] = strides_.back();
+  convert_from_(args);
+}
+
+void Rows::store(void* base, std::int64_t row, std::int64_t first, std::int64_t count, const float* from) const {
+  TileArgs args{.rows = 1, .cols = count, .dst = static_cast<std::byte*>(base) + offset(row, first), .dst_col = strides_.back()};
+  args.src[0] = from;
+  args.src_col[0] = 1;
+  convert_to_(args);
+}
+
+std::int64_t Rows::offset(std::int64_t row, std::int64_t column) const {
+  std::int64_t at = column * strides_.back();
+  for (std::size_t d = dims_.size() - 1; d-- > 0; row /= dims_[d]) at += row % dims_[d] * strides_[d];
+  return at * static_cast<std::int64_t>(element_bytes(dtype_));
+}
+
+std::size_t pointer_of(const Graph& graph, int tensor, const std::vector<std::int64_t>& uids) {
+  return static_cast<std::size_t>(std::ranges::find(uids, graph.tensor(tensor).uid) - uids.begin());
+}
+
+}  // namespace hipdnn_port
