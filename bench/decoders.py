@@ -1,8 +1,9 @@
 """Decoders of onnxruntime-genai's model builder, generated with on the provider and on ONNX Runtime's CPU provider, in turns.
 
-``python bench/decoders.py [--families llama,qwen3] [--precisions fp32,int4] [--tokens 100] [--prompt 5] [--turns 3]`` prints how many
-tokens are the same, and at the median the milliseconds that a token takes after the prompt, and the prompt of a second text. The family
-llama-1b, which is not among those by default, has 1.1 G parameters. Needs onnxruntime-genai and transformers.
+``python bench/decoders.py [--families llama,qwen3] [--precisions fp32,int4] [--tokens 100] [--prompt 5] [--turns 3] [--beside bf16,f16]``
+prints how many tokens are the same, the milliseconds that a token takes after the prompt, at the median and at the fastest tenth, and those
+of the prompt of a second text, at the median. `--beside` names precisions in which the provider runs the model too, in the same turns. The
+family llama-1b, which is not among those by default, has 1.1 G parameters. Needs onnxruntime-genai and transformers.
 """
 
 from __future__ import annotations
@@ -35,23 +36,35 @@ def run(module: str, *arguments: str) -> str:
     return done.stdout
 
 
-def measure(family: str, precision: str, tokens: int, prompt: int, turns: int) -> str:
-    """One line about a model."""
+def measure(family: str, precision: str, tokens: int, prompt: int, turns: int, beside: list[str]) -> str:
+    """One line for the provider beside the CPU provider, one for each other precision beside the provider's own."""
+    others = [f"hipdnn:{name}" for name in beside]
     with TemporaryDirectory() as folder:
         try:
             run("generation.decoders", family, precision, "cpu", folder)
-            made: dict[str, list[dict[str, Any]]] = {"hipdnn": [], "cpu": []}
+            made: dict[str, list[dict[str, Any]]] = {name: [] for name in ("hipdnn", *others, "cpu")}
             for _ in range(turns):
                 for provider, results in made.items():
                     results.append(json.loads(run("generation.generate", folder, provider, str(tokens), str(prompt))))
         except RuntimeError as error:
             return f"failed: {error}"
-    ours, theirs = (median(t for one in results for t in one["milliseconds"][WARM_UP:]) for results in made.values())
-    first, other = (median(one["prompt"] for one in results) for results in made.values())
-    count = sum(a == b for a, b in zip(made["hipdnn"][0]["tokens"], made["cpu"][0]["tokens"], strict=True))
-    same = f"{count} of {tokens} tokens the same"
-    step = f"{ours:.2f} / {theirs:.2f} ms a token = {ours / theirs:.2f}"
-    return f"{same}, {step}, {first:.1f} / {other:.1f} ms a prompt of {prompt} = {first / other:.2f}"
+    pairs = [("hipdnn", "cpu"), *((name, "hipdnn") for name in others)]
+    return "\n  ".join(f"{one} / {other}: {compare(made[one], made[other], prompt)}" for one, other in pairs)
+
+
+def compare(ours: list[dict[str, Any]], theirs: list[dict[str, Any]], prompt: int) -> str:
+    """Runs of one provider beside those of another."""
+    tokens = [each[0]["tokens"] for each in (ours, theirs)]
+    count = sum(a == b for a, b in zip(*tokens, strict=True))
+    steps = [sorted(t for one in each for t in one["milliseconds"][WARM_UP:]) for each in (ours, theirs)]
+    step = _ratio(*(median(each) for each in steps))
+    fast = _ratio(*(each[len(each) // 10] for each in steps))
+    first = _ratio(*(median(one["prompt"] for one in each) for each in (ours, theirs)))
+    return f"{count} of {len(tokens[0])} tokens the same, {step} ms a token, fastest tenth {fast}, {first} ms a prompt of {prompt}"
+
+
+def _ratio(one: float, other: float) -> str:
+    return f"{one:.2f} / {other:.2f} = {one / other:.2f}"
 
 
 def main() -> None:
@@ -62,13 +75,13 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=100)
     parser.add_argument("--prompt", type=int, default=5)
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--beside", default="", help="precisions of the provider, such as bf16,f16")
     given = parser.parse_args()
     for family in given.families.split(","):
         for precision in given.precisions.split(","):
-            print(
-                f"{family} {precision}: {measure(family, precision, given.tokens, given.prompt, given.turns)}",
-                flush=True,
-            )
+            beside = [name for name in given.beside.split(",") if name]
+            line = measure(family, precision, given.tokens, given.prompt, given.turns, beside)
+            print(f"{family} {precision}: {line}", flush=True)
 
 
 if __name__ == "__main__":

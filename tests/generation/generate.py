@@ -1,8 +1,8 @@
 """Generates tokens with onnxruntime-genai, and prints what came of it as JSON.
 
-``python -m generation.generate FOLDER PROVIDER LENGTH [PROMPT]``: PROVIDER is `cpu`, `hipdnn`, or `virtual` for its virtual GPU, PROMPT
-the number of tokens that the text begins with, 5 if left out. A process of its own, since genai and a provider's library stay in a process
-for good.
+``python -m generation.generate FOLDER PROVIDER LENGTH [PROMPT]``: PROVIDER is `cpu`, `hipdnn`, `hipdnn:` and a precision, or `virtual`
+for its virtual GPU; PROMPT is how many tokens the text begins with, 5 if left out. A process of its own, since genai and a provider's
+library stay in a process for good.
 """
 
 from __future__ import annotations
@@ -21,10 +21,13 @@ def load(folder: str, provider: str) -> og.Model:
     """A model on a provider, as named above."""
     config = og.Config(folder)
     config.clear_providers()
-    if provider != "cpu":
-        name = {"hipdnn": ort_ep.get_ep_name(), "virtual": "hipdnn.virtual"}[provider]
+    kind, _, precision = provider.partition(":")
+    if kind != "cpu":
+        name = {"hipdnn": ort_ep.get_ep_name(), "virtual": "hipdnn.virtual"}[kind]
         og.register_execution_provider_library(name, ort_ep.get_library_path())
         config.append_provider(ort_ep.get_ep_name())
+        if precision:
+            config.set_provider_option(ort_ep.get_ep_name(), "precision", precision)
     return og.Model(config)
 
 

@@ -124,9 +124,12 @@ def compare(a: np.ndarray, w: Weights, rounds: bool, y: np.ndarray | None = None
 
 
 @cache
-def has_vnni() -> bool:
-    """Whether the engine may use dot products of bytes."""
-    return _CAP not in os.environ and "avx512_vnni" in Path("/proc/cpuinfo").read_text()
+def bytes_isa() -> str:
+    """The instructions by which the engine multiplies bytes; empty where it has none."""
+    flags = Path("/proc/cpuinfo").read_text()
+    if _CAP not in os.environ and "avx512_vnni" in flags:
+        return "avx512_vnni"
+    return "avx2" if "avx2" in flags and os.environ.get(_CAP) != "SSE41" else ""
 
 
 @pytest.mark.parametrize("kind", SPANS)
@@ -137,7 +140,9 @@ def test_product_is_the_sum_of_numbers_times_scales(kind: str, is_constant: bool
     described = compare(left((m, 96), 32), weights(kind, 96, 37, 32), rounds, is_constant=is_constant)
     narrow = kind == "int4" or (kind == "int8_of_4_bits" and is_constant)
     assert f"of {4 if narrow else 8} bits" in described
-    assert ("avx512_vnni" in described) == (rounds and has_vnni())
+    assert ("of bytes" in described) == (rounds and bool(bytes_isa()))
+    if rounds:
+        assert bytes_isa() in described
 
 
 @pytest.mark.parametrize("kind", SPANS)
@@ -210,6 +215,15 @@ def test_result_may_take_the_place_of_the_residual() -> None:
     graph.then(Pointwise.ADD, c, graph.tensor(y), out=graph.tensor(y))
     graph.run(ENGINE)
     assert_close(y, rounded(a, 32) @ w.wide + 1)
+
+
+@pytest.mark.parametrize("kind", ["int4", "int8"])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_sums_are_exact_when_all_numbers_are_the_least_or_greatest(kind: str, sign: int) -> None:
+    least, above = SPANS[kind]
+    numbers = np.repeat([[least, above - 1]], 9, 1).repeat(128, 0)
+    w = Weights(numbers, np.ones((1, 18), np.float32), 128, kind == "int4")
+    compare(np.full((3, 128), 127.0 * sign, np.float32), w, rounds=True)
 
 
 def test_rows_of_the_least_and_greatest_floats_leave_others_alone() -> None:

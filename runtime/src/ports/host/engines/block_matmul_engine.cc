@@ -1,6 +1,6 @@
 // HOST_BLOCK_MATMUL_ENGINE: a matmul whose right operand is the block scale dequantization of numbers of 4 or 8 bits, with an epilogue of
 // pointwise operations. Constants are packed once, other numbers in every run. The left operand may be block scale quantized to 8 bits and
-// dequantized again: then the products are those of integers where the CPU has instructions for that.
+// dequantized again: then the products are those of integers where the CPU has vectors of them.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -51,7 +51,7 @@ class BlockMatmulPlan final : public Plan {
   }
 
   std::string describe() const override {
-    return text("matmul by blocks of ", packed_->block, " of ", packed_->bits, " bits, ", bytes_ != nullptr ? "of bytes (avx512_vnni)" : tile_kernels().isa,
+    return text("matmul by blocks of ", packed_->block, " of ", packed_->bits, " bits, ", bytes_ != nullptr ? "of bytes, " : "", isa_,
                 result_->has_steps() ? " + epilogue" : "");
   }
 
@@ -81,8 +81,10 @@ class BlockMatmulPlan final : public Plan {
     product_ = packed_->bits == 4 ? kernels.floats_by_4 : kernels.floats_by_8;
     quantizes_ = quantizes;
 #if defined(__x86_64__)
-    if (!quantizes || !onednn::isa_includes(dnnl_cpu_isa_avx512_core_vnni)) return;
-    bytes_ = packed_->bits == 4 ? bytes_kernels_vnni().bytes_by_4 : bytes_kernels_vnni().bytes_by_8;
+    if (!quantizes || !onednn::isa_includes(dnnl_cpu_isa_avx2)) return;
+    const BytesKernels& found = onednn::isa_includes(dnnl_cpu_isa_avx512_core_vnni) ? bytes_kernels_vnni() : bytes_kernels_avx2();
+    bytes_ = packed_->bits == 4 ? found.bytes_by_4 : found.bytes_by_8;
+    isa_ = found.isa;
 #endif
   }
 
@@ -177,6 +179,7 @@ class BlockMatmulPlan final : public Plan {
   bool quantizes_ = false;
   BlockKernels::Product product_ = nullptr;
   BlockKernels::Product bytes_ = nullptr;
+  const char* isa_ = tile_kernels().isa;  ///< of the product
 };
 
 class BlockMatmulEngine final : public Engine {

@@ -11,11 +11,13 @@ constexpr std::int64_t kPanelColumns = 16;
 /// Rows of one call at most: their sums stay in registers.
 constexpr std::int64_t kBlockRows = 12;
 
-/// Asks for the weights that come a page later: the CPU by itself looks less far ahead, and not over the end of a page.
+/// Asks for the weights that come next: the CPU by itself looks less far ahead, and not over the end of a page. From far away into the second
+/// level of cache, which has room for more requests than the first.
 inline void fetch_ahead(const void* weights) {
-  constexpr std::ptrdiff_t distance = 4096;
-  constexpr int second_level = 2;  // more requests than the first level has room for
-  __builtin_prefetch(static_cast<const std::byte*>(weights) + distance, 0, second_level);
+  constexpr std::ptrdiff_t near = 2048, far = 8192;
+  const auto* const at = static_cast<const std::byte*>(weights);
+  __builtin_prefetch(at + near, 0, 3);
+  __builtin_prefetch(at + far, 0, 2);
 }
 
 /// c[r, n] = sum over blocks b of scale[b, n] * sum over k of block b of a[r, k] * (w[k, n] - zero[b, n]), for the columns of one panel.
@@ -51,11 +53,13 @@ struct BlockKernels {
   void (*quantize)(const QuantizeArgs&);
 };
 
-/// Products of bytes, for CPUs with AVX-512 VNNI.
+/// Products of bytes.
 struct BytesKernels {
   BlockKernels::Product bytes_by_4;
   BlockKernels::Product bytes_by_8;
+  const char* isa;
 };
 const BytesKernels& bytes_kernels_vnni();
+const BytesKernels& bytes_kernels_avx2();
 
 }  // namespace hipdnn_port

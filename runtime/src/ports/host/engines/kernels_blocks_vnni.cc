@@ -79,7 +79,7 @@ void run_bytes_product(const BlockProductArgs& p) {
 }  // namespace
 
 const BytesKernels& bytes_kernels_vnni() {
-  static constexpr BytesKernels kernels{&run_bytes_product<4>, &run_bytes_product<8>};
+  static constexpr BytesKernels kernels{&run_bytes_product<4>, &run_bytes_product<8>, "avx512_vnni"};
   return kernels;
 }
 
