@@ -22,13 +22,18 @@ struct PanelProductArgs {
   bool accumulates = false;      ///< adds to c
 };
 
+/// Kernels of one type of 16 bits.
+struct NarrowPanels {
+  void (*product)(const PanelProductArgs&);
+  void (*widen)(const void* from, float* to, std::int64_t count);  ///< whole rows of panels
+};
+
 struct PanelKernels {
-  using Product = void (*)(const PanelProductArgs&);
   std::int64_t rows;    ///< whose sums stay in registers
   std::int64_t panels;  ///< beside each other, the same
-  Product floats;
-  Product halves;
-  Product bfloats;
+  void (*product)(const PanelProductArgs&);  ///< of widened weights
+  NarrowPanels halves;
+  NarrowPanels bfloats;
 };
 
 }  // namespace hipdnn_port

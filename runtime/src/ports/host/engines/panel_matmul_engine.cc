@@ -1,5 +1,5 @@
 // HOST_PANEL_MATMUL_ENGINE: a matmul whose right operand is one matrix of float16 or bfloat16, with an epilogue of pointwise operations.
-// Weights stay in 16 bits and are widened on their way: in registers for the few rows of a step of text generation, which takes as long as
+// Weights stay in 16 bits and are widened on their way: in registers for few rows, as in a step of text generation, which takes as long as
 // the weights take to be read; in pieces that stay in cache for more. All sums are of float32. Constants are packed once, others in every run.
 #include <algorithm>
 #include <array>
@@ -25,8 +25,10 @@ namespace {
 /// Depth at once of many rows: widened weights, and the rows that they meet, stay in the second-level cache.
 constexpr std::int64_t kDepthRun = 512;
 /// Groups of rows, and panels, of one task at most: their sums stay there too.
-constexpr std::int64_t kTaskGroups = 20;
+constexpr std::int64_t kTaskGroups = 24;
 constexpr std::int64_t kTaskPanels = MatmulResult::kMostColumns / kPanelColumns;
+/// Groups of few rows at most.
+constexpr std::int64_t kFewGroups = 3;
 /// Rows of a group at most, and their depth at once on their way to the workspace: on the stack.
 constexpr std::int64_t kGroupRows = 12;
 constexpr std::int64_t kLoadRun = 256;
@@ -51,8 +53,7 @@ class PanelMatmulPlan final : public Plan {
     left_depth_ = left.back();
     left_ = {Rows(graph.tensor(read.a), left), pointer_of(graph, read.a, uids_)};
     result_.emplace(graph, read.epilogue, uids_);
-    widen_ = find_conversion(weights_.dtype, HIPDNN_DATA_FLOAT);
-    product_ = weights_.dtype == HIPDNN_DATA_HALF ? kernels_.halves : kernels_.bfloats;
+    narrow_ = weights_.dtype == HIPDNN_DATA_HALF ? kernels_.halves : kernels_.bfloats;
     divide();
     lay_out_workspace();
   }
@@ -70,7 +71,7 @@ class PanelMatmulPlan final : public Plan {
     load_left(pointers, left, threads);
     const int useful = useful_threads(threads, tasks_, rows_ * packed.bytes(), 1);
     parallel_ranges(useful, tasks_, [&](std::int64_t first, std::int64_t last, int thread) {
-      if (groups_ == 1) return multiply_group(pointers, packed, left, first, last);
+      if (is_few()) return multiply_few(pointers, packed, left, first, last);
       auto* const own = reinterpret_cast<float*>(scratch + own_at_ + thread * own_bytes_);
       for (std::int64_t task = first; task < last; ++task) multiply_task(pointers, packed, left, task, own);
     });
@@ -83,7 +84,7 @@ class PanelMatmulPlan final : public Plan {
     group_rows_ = parts_of(rows_, groups_);
     groups_ = parts_of(rows_, group_rows_);
     tasks_ = packed_->panels;
-    if (groups_ == 1) return;
+    if (is_few()) return;
     row_tasks_ = parts_of(groups_, kTaskGroups);
     task_groups_ = parts_of(groups_, row_tasks_);
     const std::int64_t most = parts_of(packed_->panels, kernels_.panels);
@@ -92,10 +93,10 @@ class PanelMatmulPlan final : public Plan {
     tasks_ = row_tasks_ * parts_of(packed_->panels, task_panels_);
   }
 
-  /// The left operand by groups; where there are several, for each thread sums and widened weights; weights that are packed in every run.
+  /// The left operand by groups; where there are many, for each thread sums and widened weights; weights that are packed in every run.
   void lay_out_workspace() {
     own_at_ = bytes_of_floats(rows_ * packed_->depth);
-    if (groups_ > 1) {
+    if (!is_few()) {
       sums_bytes_ = bytes_of_floats(task_groups_ * group_rows_ * task_panels_ * kPanelColumns);
       own_bytes_ = sums_bytes_ + bytes_of_floats(kernels_.panels * kDepthRun * kPanelColumns);
     }
@@ -111,6 +112,7 @@ class PanelMatmulPlan final : public Plan {
     return packed;
   }
 
+  bool is_few() const { return groups_ <= kFewGroups; }
   std::int64_t rows_of(std::int64_t group) const { return std::min(group_rows_, rows_ - group * group_rows_); }
   const float* left_of(const float* left, std::int64_t group) const { return left + group * group_rows_ * packed_->depth; }
 
@@ -142,13 +144,28 @@ class PanelMatmulPlan final : public Plan {
     find_conversion(HIPDNN_DATA_FLOAT, HIPDNN_DATA_FLOAT)(transpose);
   }
 
-  /// Panels first to last for the only group.
-  void multiply_group(void* const* pointers, const PanelWeights& packed, const float* left, std::int64_t first, std::int64_t last) const {
+  /// Panels first to last for all groups.
+  void multiply_few(void* const* pointers, const PanelWeights& packed, const float* left, std::int64_t first, std::int64_t last) const {
     alignas(kLineBytes) std::array<float, kGroupRows * kPanelColumns> sums;  // NOLINT: the product writes what is read
     for (std::int64_t panel = first; panel < last; ++panel) {
-      product_({.rows = rows_, .depth = packed.depth, .a = left, .weights = packed.panel(panel), .c = sums.data(), .c_row = kPanelColumns});
-      finish(pointers, 0, rows_, panel, 1, sums.data(), kPanelColumns);
+      for (std::int64_t group = 0; group < groups_; ++group) {
+        const std::int64_t rows = rows_of(group);
+        narrow_.product({.rows = rows, .depth = packed.depth, .a = left_of(left, group), .weights = packed.row(panel, 0), .c = sums.data(), .c_row = kPanelColumns});
+        finish(pointers, group * group_rows_, rows, panel, 1, sums.data(), kPanelColumns);
+      }
     }
+  }
+
+  /// Panels side by side, and the part of their rows that is multiplied at once.
+  struct Piece {
+    std::int64_t panel, panels, first, depth;
+  };
+
+  /// Piece number `index` of the weights of a task: all panels, then the next rows.
+  Piece piece_of(std::int64_t index, std::int64_t first_panel, std::int64_t panels) const {
+    const std::int64_t in_row = parts_of(panels, kernels_.panels);
+    const std::int64_t panel = index % in_row * kernels_.panels, first = index / in_row * kDepthRun;
+    return {first_panel + panel, std::min(kernels_.panels, panels - panel), first, std::min(kDepthRun, packed_->depth - first)};
   }
 
   /// Some groups and some panels. `own` is the thread's memory.
@@ -157,35 +174,43 @@ class PanelMatmulPlan final : public Plan {
     const std::int64_t last_group = std::min(first_group + task_groups_, groups_);
     const std::int64_t first_panel = task / row_tasks_ * task_panels_;
     const std::int64_t panels = std::min(task_panels_, packed.panels - first_panel);
+    const std::int64_t pieces = parts_of(panels, kernels_.panels) * parts_of(packed.depth, kDepthRun);
     float* const wide = own + sums_bytes_ / static_cast<std::int64_t>(sizeof(float));
     const std::int64_t c_row = task_panels_ * kPanelColumns;
-    for (std::int64_t k = 0; k < packed.depth; k += kDepthRun) {
-      const std::int64_t depth = std::min(kDepthRun, packed.depth - k);
-      for (std::int64_t panel = 0; panel < panels; panel += kernels_.panels) {
-        const std::int64_t count = std::min(kernels_.panels, panels - panel);
-        for (std::int64_t i = 0; i < count; ++i) widen(packed, first_panel + panel + i, k, depth, wide + i * depth * kPanelColumns);
-        for (std::int64_t group = first_group; group < last_group; ++group) {
-          kernels_.floats({.rows = rows_of(group),
-                           .panels = count,
-                           .depth = depth,
-                           .a = left_of(left, group) + k * rows_of(group),
-                           .weights = wide,
-                           .panel = depth * kPanelColumns,
-                           .c = own + (group - first_group) * group_rows_ * c_row + panel * kPanelColumns,
-                           .c_row = c_row,
-                           .accumulates = k > 0});
-        }
+    for (std::int64_t index = 0; index < pieces; ++index) {
+      const Piece piece = piece_of(index, first_panel, panels);
+      widen(packed, piece, wide);
+      for (std::int64_t group = first_group; group < last_group; ++group) {
+        if (index + 1 < pieces) fetch(packed, piece_of(index + 1, first_panel, panels), group - first_group, last_group - first_group);
+        kernels_.product({.rows = rows_of(group),
+                         .panels = piece.panels,
+                         .depth = piece.depth,
+                         .a = left_of(left, group) + piece.first * rows_of(group),
+                         .weights = wide,
+                         .panel = piece.depth * kPanelColumns,
+                         .c = own + (group - first_group) * group_rows_ * c_row + (piece.panel - first_panel) * kPanelColumns,
+                         .c_row = c_row,
+                         .accumulates = piece.first > 0});
       }
     }
     const std::int64_t first_row = first_group * group_rows_;
     finish(pointers, first_row, std::min(last_group * group_rows_, rows_) - first_row, first_panel, panels, own, c_row);
   }
 
-  void widen(const PanelWeights& packed, std::int64_t panel, std::int64_t first, std::int64_t depth, float* to) const {
-    TileArgs args{.rows = 1, .cols = depth * kPanelColumns, .dst = to};
-    args.src[0] = packed.panel(panel) + first * kPanelColumns * packed.element_bytes;
-    args.src_col[0] = 1;
-    widen_(args);
+  void widen(const PanelWeights& packed, const Piece& piece, float* to) const {
+    for (std::int64_t i = 0; i < piece.panels; ++i) {
+      const std::int64_t count = piece.depth * kPanelColumns;
+      narrow_.widen(packed.row(piece.panel + i, piece.first), to + i * count, count);
+    }
+  }
+
+  /// Asks for one of some parts of a piece: memory and arithmetic work at the same time.
+  static void fetch(const PanelWeights& packed, const Piece& piece, std::int64_t part, std::int64_t parts) {
+    const std::int64_t lines = piece.depth * kPanelColumns * packed.element_bytes / kLineBytes;
+    for (std::int64_t i = 0; i < piece.panels; ++i) {
+      const std::byte* const from = packed.row(piece.panel + i, piece.first);
+      for (std::int64_t line = lines * part / parts; line < lines * (part + 1) / parts; ++line) __builtin_prefetch(from + line * kLineBytes, 0, 2);
+    }
   }
 
   void finish(void* const* pointers, std::int64_t first_row, std::int64_t rows, std::int64_t panel, std::int64_t panels, float* sums,
@@ -196,8 +221,7 @@ class PanelMatmulPlan final : public Plan {
   }
 
   PanelKernels kernels_;
-  PanelKernels::Product product_ = nullptr;
-  TileKernel widen_ = nullptr;
+  NarrowPanels narrow_{};
   Tensor weights_;
   std::size_t weights_pointer_ = 0;
   bool is_packed_ = false;

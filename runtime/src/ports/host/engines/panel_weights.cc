@@ -67,6 +67,10 @@ void copy_panels(const PanelWeights& packed, const Tensor& weights, const void* 
 
 std::int64_t PanelWeights::panel_elements() const { return depth * kPanelColumns; }
 
+const std::byte* PanelWeights::row(std::int64_t panel, std::int64_t k) const {
+  return elements + (panel * panel_elements() + k * kPanelColumns) * element_bytes;
+}
+
 PanelWeights unplaced_panels(const Tensor& weights) {
   PanelWeights packed;
   packed.depth = (weights.dims[weights.dims.size() - 2] + kDepthStep - 1) / kDepthStep * kDepthStep;

@@ -19,7 +19,8 @@ struct PanelWeights {
 
   std::int64_t panel_elements() const;
   std::int64_t bytes() const { return panels * panel_elements() * element_bytes; }
-  const std::byte* panel(std::int64_t index) const { return elements + index * panel_elements() * element_bytes; }
+  /// Row k of a panel.
+  const std::byte* row(std::int64_t panel, std::int64_t k) const;
 };
 
 /// The sizes of panels of a tensor [..., depth, columns] of 2 or 4 bytes an element.
