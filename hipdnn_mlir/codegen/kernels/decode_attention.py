@@ -1,8 +1,9 @@
 """`decode_attention`: the step of one new token of attention over a cache: rotation, new rows of the cache, attention on what is valid.
 
-A block computes one head of one row of the batch. Groups of adjacent lanes read one key and one value at a time, a few ahead, and each
-keeps a running maximum, sum and result of its own; these are joined at the end. So the number of keys is read when the kernel runs, and
-nothing is stored for each of them. The row that is new is computed by every block that needs it, and written by one.
+A block computes one head of one row of the batch, or several that share keys. Groups of adjacent lanes read one key and one value at a
+time, a few ahead, and each keeps a running maximum, sum and result of its own; these are joined at the end. So the number of keys is read
+when the kernel runs, and nothing is stored for each of them. The row that is new is computed by every block that needs it, and written by
+one.
 """
 
 from collections.abc import Sequence

@@ -81,7 +81,7 @@ struct Kernel {
   /// Blocks of the launch and threads of a block, in x, y, z. No blocks: nothing is launched.
   std::array<std::uint32_t, 3> grid{1, 1, 1};
   std::array<std::uint32_t, 3> block{1, 1, 1};
-  /// Whether its code waits, before it touches memory, for the kernels in front: it may be launched while they still run.
+  /// Whether its code waits for the kernels in front before it touches what they may have written: it may be launched while they still run.
   bool waits_itself = false;
   /// Where the image is code for a GPU.
   std::string described;
