@@ -6,14 +6,13 @@ shared memory.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from math import ceil, prod
 
 import numpy as np
 from torch_mlir import ir
 
 from hipdnn_mlir_runtime.abi import Attribute as A
-from hipdnn_mlir_runtime.dtypes import F16, F32, I4, DType
+from hipdnn_mlir_runtime.dtypes import F16, F32, I4
 
 from ...ops.few_rows import UNITS_COLUMNS, FewRows, Product, few_rows, lane_elements, row_step
 from ...ops.graph import Graph, Tensor
@@ -26,6 +25,7 @@ from ..math.instructions import Instructions, number
 from .body import Body
 from .evaluate import Evaluator, Lanes
 from .gemv import body_behind, reads_early
+from .pairs import Pairs
 from .stream import stream
 
 _WAVE, _WAVES, _LANES = 32, 8, 4
@@ -35,18 +35,6 @@ _WORDS = 64
 """Of 32 bits that a thread has under way at once."""
 _TILE = 8
 """Rows of one operand of matrix units."""
-_LOW, _HIGH = 0x0000FFFF, 0xFFFF0000
-
-
-@dataclass(frozen=True)
-class _Exponent:
-    """A 16-bit float with an integer in its lowest bits: its bits, and its value where the integer is 0."""
-
-    bits: int
-    value: int
-
-
-_EXPONENTS = {"f16": _Exponent(0x64006400, 1024), "bf16": _Exponent(0x43004300, 128)}
 
 
 def gemv_units_launch(graph: Graph, architecture: Architecture, constants: Collection[int] = ()) -> Launch:
@@ -79,7 +67,7 @@ class _Writer:
         """Write it."""
         found = self.found
         self.b, self.instructions = b, Instructions(b, rounds=False)
-        self.pair = ir.VectorType.get([2], memory_type(b, self.left.dtype))
+        self.pairs = Pairs(b, self.left.dtype)
         self.thread = b.thread()
         self.lane, self.wave = b.mod(self.thread, _WAVE), b.div(self.thread, _WAVE)
         self.row, quad = b.div(self.lane, _LANES), b.mod(self.lane, _LANES)
@@ -168,50 +156,20 @@ class _Writer:
         """Pairs of 16-bit floats, of each of the two columns."""
         words = [list(raw[:4]), list(raw[4:8])]
         if product.scales is None:
-            return [[self._as_pair(word) for word in column] for column in words]
+            return [[self.pairs.of_word(word) for word in column] for column in words]
         dtype, scale_dtype = (self.graph.tensors[i].dtype for i in (product.weights, product.scales))
         each = (len(raw) - 8) // 2
         scales = [raw[8 : 8 + each], raw[8 + each :]]
         made = []
         for column, some in zip(words, scales, strict=True):
-            factors = [self._splat(from_memory(self.b, scale, scale_dtype)) for scale in some]
+            factors = [self.pairs.splat(from_memory(self.b, scale, scale_dtype)) for scale in some]
             made.append(
-                [pair for at, word in enumerate(column) for pair in self._numbers(word, dtype, factors[at * each // 4])]
+                [
+                    pair
+                    for at, word in enumerate(column)
+                    for pair in self.pairs.numbers(word, dtype, factors[at * each // 4])
+                ]
             )
-        return made
-
-    def _numbers(self, word: Value, dtype: DType, factor: Value) -> list[Value]:
-        """Pairs of numbers of a word times their scale: those half a word apart.
-
-        With the sign bit turned they count from the least on, and are in the lowest bits of a float that is subtracted.
-        """
-        b, exponent = self.b, _EXPONENTS[self.left.dtype.name]
-        bits = 4 if dtype is I4 else 8
-        middle, lower = 1 << (bits - 1), (1 << bits) - 1
-        turned = b.same("arith.xori", word, b.constant(sum(middle << at for at in range(0, 32, bits)), b.i32))
-        least = self._known_pair(exponent.value + middle)
-        found = []
-        for at in range(0, 16, bits):
-            low = b.same("arith.shrui", turned, b.constant(at, b.i32)) if at else turned
-            low = b.same("arith.andi", low, b.constant(lower | lower << 16, b.i32))
-            code = self._as_pair(b.same("arith.ori", low, b.constant(exponent.bits, b.i32)))
-            found.append(b.same("arith.mulf", b.same("arith.subf", code, least), factor))
-        return found
-
-    def _as_pair(self, word: Value) -> Value:
-        return self.b.op("llvm.bitcast", [word], self.pair)
-
-    def _known_pair(self, value: int) -> Value:
-        splat = ir.DenseElementsAttr.get_splat(self.pair, ir.FloatAttr.get(self.pair.element_type, float(value)))
-        return self.b.op("arith.constant", [], self.pair, value=splat)
-
-    def _splat(self, value: Value) -> Value:
-        """A pair of one number."""
-        b = self.b
-        narrow = b.op("arith.truncf", [value], self.pair.element_type)
-        made = b.op("llvm.mlir.poison", [], self.pair)
-        for place in range(2):
-            made = b.op("llvm.insertelement", [made, narrow, b.constant(place, b.i32)], self.pair)
         return made
 
     # -- rows -----------------------------------------------------------------------------------------------------
@@ -242,19 +200,8 @@ class _Writer:
         found = []
         for at in range(0, len(words), 2 * apart):
             for place in range(at, at + apart):
-                found += self._mixed(words[place], words[place + apart])
+                found += self.pairs.mixed(words[place], words[place + apart])
         return found
-
-    def _mixed(self, first: Value, second: Value) -> list[Value]:
-        """The lower halves of two words, and the upper ones."""
-        b = self.b
-        sixteen = b.constant(16, b.i32)
-        low = b.same("arith.andi", first, b.constant(_LOW, b.i32))
-        high = b.same("arith.andi", second, b.constant(_HIGH, b.i32))
-        return [
-            b.same("arith.ori", low, b.same("arith.shli", second, sixteen)),
-            b.same("arith.ori", b.same("arith.shrui", first, sixteen), high),
-        ]
 
     def _vectors(self) -> list[tuple[Value, Value]]:
         """Where this thread's elements of a row are, by eights, and whether they are inside."""
@@ -346,7 +293,7 @@ class _Writer:
         """16 columns times 8 rows along 16 inner positions, and the sums so far."""
         b = self.b
         if self.left.dtype is F16:
-            name, operands = "f32.f32", [*weights, *map(self._as_pair, rows)]
+            name, operands = "f32.f32", [*weights, *map(self.pairs.of_word, rows)]
         else:
             name, operands = "bf16", [*(b.op("llvm.bitcast", [w], b.i32) for w in weights), *rows]
         kind = ir.Type.parse("!llvm.struct<(f32, f32, f32, f32)>")
