@@ -120,7 +120,7 @@ CASES: dict[str, Callable[[], onnx.ModelProto]] = {
     "products": products,
     "norms": norms,
     "slices": models.slices,
-    "perceptron": models.mlp,
+    "perceptron": lambda: models.mlp(batch=5),
     "encoder": lambda: models.encoder(layers=1, s=8, d=16, heads=2, ffn=32),
 }
 
