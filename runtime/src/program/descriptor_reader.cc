@@ -17,9 +17,11 @@ constexpr std::size_t kValueLimit = 65'536;
 constexpr std::int64_t kInt32Max = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kInt32Min = std::numeric_limits<std::int32_t>::min();
 
-/// The largest values that the C enums of the ABI can hold, with the attributes that are our host library's own.
+/// The largest values that the C enums of the ABI can hold.
 constexpr std::int64_t kDescriptorTypeMax = std::bit_ceil(static_cast<unsigned>(HIPDNN_BACKEND_OPERATION_LAYERNORM_BACKWARD_DESCRIPTOR_EXT)) - 1;
-constexpr std::int64_t kAttributeNameMax = std::bit_ceil(static_cast<unsigned>(HIPDNN_ATTR_SDPA_FWD_SOFT_CAP_MLIR_EXT)) - 1;
+constexpr std::int64_t kAttributeNameMax = std::bit_ceil(static_cast<unsigned>(HIPDNN_ATTR_PROFILING_DEVICE_SYNC_EXT)) - 1;
+/// The one attribute of operations that is our host library's own.
+constexpr std::int64_t kOwnAttribute = HIPDNN_ATTR_SDPA_FWD_SOFT_CAP_MLIR_EXT;
 
 template <typename T>
 void append(std::vector<std::byte>& bytes, T value) {
@@ -123,7 +125,9 @@ bool is_integer_type(std::int64_t type) {
 void read_attribute(const Field& field, const Expressions& table, std::size_t own_index, StoredDescriptor& descriptor) {
   if (field.array_size(3) != 3) field.fail("[attribute, attribute type, value]");
   AttributeSpec attribute{};
-  attribute.name = static_cast<hipdnnBackendAttributeName_t>(field.at(0).integer(0, kAttributeNameMax));
+  const std::int64_t name = field.at(0).integer(0, kOwnAttribute);
+  if (name > kAttributeNameMax && name != kOwnAttribute) field.at(0).fail("an attribute of an operation");
+  attribute.name = static_cast<hipdnnBackendAttributeName_t>(name);
   // A library takes the last of two, and the checks the first.
   if (find_attribute(descriptor.spec, attribute.name) != nullptr) field.at(0).fail("an attribute that the descriptor does not have yet");
   const std::int64_t type = field.at(1).integer(0, kInt32Max);
