@@ -27,7 +27,7 @@ def cache_update_launch(operands: Sequence[Operand], _: Any, __: Any) -> Launch:
         with b.when(b.less(place, groups)):
             at = b.coordinates(place, (*out.dims[:3], out.dims[3] // lanes))
             at = [*at[:3], b.mul(at[3], lanes)]
-            first = _first(b, start, at[0], out.dims[_ROWS] - new.dims[_ROWS])
+            first = nearest_place(b, start, b.arguments[2], at[0], out.dims[_ROWS] - new.dims[_ROWS])
             row = b.sub(at[_ROWS], first)  # one in front of the first is large
             is_new = b.less(row, new.dims[_ROWS]) if new.elements else b.constant(0, b.i1)
             kind = bits_type(b, out.dtype.bytes)
@@ -69,11 +69,11 @@ def _adjacent(operand: Operand) -> int:
     return size
 
 
-def _first(b: KernelBuilder, start: Operand, batch: Value, most: int) -> Value:
-    """The first new row of one of the batch, the nearest one from zero to `most`."""
-    kind = bits_type(b, start.dtype.bytes)
-    offset = b.mul(batch, start.strides[0]) if start.dims[0] > 1 else 0
-    (value,) = b.load(b.arguments[2], offset, kind)
+def nearest_place(b: KernelBuilder, places: Operand, base: Value, batch: Value, most: int) -> Value:
+    """A number of i32 or i64 that is one of the batch's, or that of all, as a position: the nearest one from zero to `most`."""
+    kind = bits_type(b, places.dtype.bytes)
+    offset = b.mul(batch, places.strides[0]) if places.dims[0] > 1 else 0
+    (value,) = b.load(base, offset, kind)
     zero, limit = b.constant(0, kind), b.constant(most, kind)
     value = b.select(b.compare("slt", value, zero), zero, value)
     value = b.select(b.compare("sgt", value, limit), limit, value)

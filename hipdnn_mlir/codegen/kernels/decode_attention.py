@@ -20,6 +20,7 @@ from ..core.builder import KernelBuilder, Value
 from ..core.elements import load, rounded, store
 from ..core.kernel import Operand
 from ..core.space import ACCESS_BYTES, is_wide
+from .cache_update import nearest_place
 
 _THREADS = 256
 _AHEAD = 4
@@ -134,17 +135,7 @@ class _Writer:
 
     def _number(self, operand: Operand, most: int) -> Value:
         """A count of this row of the batch as a position, the nearest one from zero to `most`."""
-        b = self.b
-        kind = b.i64 if operand.dtype.bytes == 8 else b.i32
-        (value,) = b.load(
-            self.bases[id(operand)], b.mul(self.batch, operand.strides[0] if operand.dims[0] > 1 else 0), kind
-        )
-        zero, limit = b.constant(0, kind), b.constant(most, kind)
-        value = b.select(b.compare("slt", value, zero), zero, value)
-        value = b.select(b.compare("sgt", value, limit), limit, value)
-        if kind == b.position_type:
-            return value
-        return b.op("arith.trunci" if kind == b.i64 else "arith.extui", [value], b.position_type)
+        return nearest_place(self.b, operand, self.bases[id(operand)], self.batch, most)
 
     def _elements(self, operand: Operand, offset: Value) -> list[Value]:
         """This thread's elements from an offset on."""

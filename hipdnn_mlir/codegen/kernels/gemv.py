@@ -76,6 +76,17 @@ def reads_early(graph: Graph, found: FewRows, architecture: Architecture, consta
     return architecture.waits_in_kernels and all(graph.tensors[index].operand in constants for index in read)
 
 
+def norm_factor(b: KernelBuilder, graph: Graph, found: FewRows, squares: Value) -> Value:
+    """What the norm multiplies a row by, whose squares have this sum."""
+    assert found.norm is not None
+    epsilon = graph.tensors[found.norm.inputs[A.OPERATION_RMSNORM_EPSILON_EXT]]
+    assert epsilon.value is not None
+    known = float(np.frombuffer(epsilon.value, epsilon.dtype.numpy)[0])
+    mean = b.same("arith.mulf", squares, b.constant(1.0 / found.inner, b.f32))
+    moved = b.same("arith.addf", mean, b.constant(number(known, F32), b.f32))
+    return Instructions(b, rounds=False).apply("rsqrt", F32, moved)
+
+
 @dataclass(frozen=True)
 class _Plan:
     """How threads share the matrix.
@@ -139,7 +150,7 @@ class _Writer:
     def write(self, b: KernelBuilder) -> None:
         """Write it."""
         plan, found = self.plan, self.found
-        self.b, self.instructions = b, Instructions(b, rounds=False)
+        self.b = b
         thread = b.thread()
         self.lane, wave = b.mod(thread, self.wave), b.div(thread, self.wave)
         shared = plan.sharing > 1
@@ -341,7 +352,11 @@ class _Writer:
         """Compute what follows and write it."""
         b, found, plan = self.b, self.found, self.plan
         for row in range(found.rows):
-            factor = self._inverse_root(totals[len(totals) - found.rows + row]) if found.norm is not None else None
+            factor = (
+                norm_factor(b, self.graph, found, totals[len(totals) - found.rows + row])
+                if found.norm is not None
+                else None
+            )
             for column in range(plan.columns):
                 given = []
                 for product in range(len(found.products)):
@@ -361,17 +376,6 @@ class _Writer:
             at.insert(0, row % size)
             row //= size
         return at
-
-    def _inverse_root(self, squares: Value) -> Value:
-        """What the norm multiplies a row by."""
-        b = self.b
-        assert self.found.norm is not None
-        epsilon = self.graph.tensors[self.found.norm.inputs[A.OPERATION_RMSNORM_EPSILON_EXT]]
-        assert epsilon.value is not None
-        known = float(np.frombuffer(epsilon.value, epsilon.dtype.numpy)[0])
-        mean = b.same("arith.mulf", squares, b.constant(1.0 / self.found.inner, b.f32))
-        moved = b.same("arith.addf", mean, b.constant(number(known, F32), b.f32))
-        return self.instructions.apply("rsqrt", F32, moved)
 
 
 def _flat(loaded: Sequence[Sequence[_Raw]]) -> list[Value]:

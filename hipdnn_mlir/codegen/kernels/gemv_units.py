@@ -8,11 +8,10 @@ shared memory.
 from collections.abc import Collection, Sequence
 from math import ceil, prod
 
-import numpy as np
 from torch_mlir import ir
 
 from hipdnn_mlir_runtime.abi import Attribute as A
-from hipdnn_mlir_runtime.dtypes import F16, F32, I4
+from hipdnn_mlir_runtime.dtypes import F16, I4
 
 from ...ops.few_rows import UNITS_COLUMNS, FewRows, Product, few_rows, lane_elements, row_step
 from ...ops.graph import Graph, Tensor
@@ -21,10 +20,9 @@ from ..core.assemble import Launch
 from ..core.builder import KernelBuilder, Value
 from ..core.elements import from_memory, memory_type, to_memory
 from ..core.space import Space, is_wide
-from ..math.instructions import Instructions, number
 from .body import Body
 from .evaluate import Evaluator, Lanes
-from .gemv import body_behind, reads_early
+from .gemv import body_behind, norm_factor, reads_early
 from .pairs import Pairs
 from .stream import stream
 
@@ -66,7 +64,7 @@ class _Writer:
     def write(self, b: KernelBuilder) -> None:
         """Write it."""
         found = self.found
-        self.b, self.instructions = b, Instructions(b, rounds=False)
+        self.b = b
         self.pairs = Pairs(b, self.left.dtype)
         self.thread = b.thread()
         self.lane, self.wave = b.mod(self.thread, _WAVE), b.div(self.thread, _WAVE)
@@ -245,7 +243,7 @@ class _Writer:
             square = parts[0]
             for part in parts[1:]:
                 square = b.same("arith.addf", square, part)
-            factor = self._inverse_root(square)
+            factor = norm_factor(b, self.graph, found, square)
             for (place, inside, x), raw in zip(kept, scales, strict=True):
                 g = [from_memory(b, value, scale_dtype) for value in raw]
                 y = [b.same("arith.mulf", b.same("arith.mulf", v, factor), s) for v, s in zip(x, g, strict=True)]
@@ -262,16 +260,6 @@ class _Writer:
         b, size = self.b, 16 // tensor.dtype.bytes
         kind, base = memory_type(b, tensor.dtype), self._base(tensor)
         return [v for at in range(0, 8, size) for v in b.load(base, b.add(offset, at), kind, size)]
-
-    def _inverse_root(self, squares: Value) -> Value:
-        """What the norm multiplies a row by."""
-        b = self.b
-        assert self.found.norm is not None
-        epsilon = self.graph.tensors[self.found.norm.inputs[A.OPERATION_RMSNORM_EPSILON_EXT]]
-        assert epsilon.value is not None
-        known = float(np.frombuffer(epsilon.value, epsilon.dtype.numpy)[0])
-        mean = b.same("arith.mulf", squares, b.constant(1.0 / self.found.inner, b.f32))
-        return self.instructions.apply("rsqrt", F32, b.same("arith.addf", mean, b.constant(number(known, F32), b.f32)))
 
     # -- sums -----------------------------------------------------------------------------------------------------
 
