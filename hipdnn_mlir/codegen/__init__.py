@@ -4,10 +4,11 @@ from .core.arch import ARCHITECTURES, Architecture, find_architecture
 from .core.kernel import GpuKernel
 from .core.link import link_code_object
 from .core.tools import missing_tools
-from .generate import generate, generate_graph
+from .generate import READS_EARLY, generate, generate_graph
 
 __all__ = [
     "ARCHITECTURES",
+    "READS_EARLY",
     "Architecture",
     "GpuKernel",
     "find_architecture",

@@ -74,10 +74,15 @@ GENERATORS: dict[str, Generator] = {
 _SCATTERS = {"scatter_elements": scatter.scatter_elements_launch, "scatter_nd": scatter.scatter_nd_launch}
 FUNCTIONS = frozenset({*GENERATORS, *_SCATTERS})
 """Functions that have code for GPUs."""
+READS_EARLY = frozenset({"decode_attention"})
+"""Those that read what is settled while the kernel in front still runs."""
 
 
 def generate(
-    description: Mapping[str, Any], architecture: Architecture, alignments: Sequence[int] | None = None
+    description: Mapping[str, Any],
+    architecture: Architecture,
+    alignments: Sequence[int] | None = None,
+    settled: Sequence[int] = (),
 ) -> GpuKernel | Reject:
     """Compile a kernel.
 
@@ -85,6 +90,7 @@ def generate(
         description: function, tensors and attributes, as in a program file (`ops.kernels.Kernel.description`).
         architecture: of the GPU.
         alignments: bytes that each tensor's address is a multiple of, at least its element's size; 16 where nothing is said.
+        settled: numbers of tensors that no kernel of the program writes.
 
     Returns:
         The kernel, or why there is none.
@@ -94,10 +100,12 @@ def generate(
         PassError: code that should compile does not.
     """
     try:
-        parts = parts_of(description, architecture, alignments)
+        parts = parts_of(description, architecture, alignments, settled)
     except Refusal as refusal:
         return Reject(description["function"], refusal.rule, refusal.reason)
-    digest = hashlib.sha256(json.dumps([description, alignments], sort_keys=True).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(json.dumps([description, alignments, list(settled)], sort_keys=True).encode()).hexdigest()[
+        :16
+    ]
     *before, last = [
         assembled(part.launch, f"k_{digest}_{number}", part.arguments, architecture)
         for number, part in enumerate(parts)
@@ -106,11 +114,14 @@ def generate(
 
 
 def parts_of(
-    description: Mapping[str, Any], architecture: Architecture, alignments: Sequence[int] | None = None
+    description: Mapping[str, Any],
+    architecture: Architecture,
+    alignments: Sequence[int] | None = None,
+    settled: Sequence[int] = (),
 ) -> list[Part]:
     """The launches of a kernel, not compiled yet; raises Refusal."""
     function, attributes = description["function"], description["attributes"]
-    operands = operands_of(description["tensors"], alignments)
+    operands = operands_of(description["tensors"], alignments, settled)
     if function not in FUNCTIONS:
         raise Refusal("kernel", f"no code for {function} on GPUs")
     if all(operand.elements == 0 for operand in operands if operand.role == "out"):

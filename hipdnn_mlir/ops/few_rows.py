@@ -18,7 +18,7 @@ MOST_ROWS, MOST_ROWS_OF_CODES, MOST_ROWS_OF_UNITS = 4, 16, 32
 """Rows up to which one product each is as fast as the matrix is read; the same where the other way makes floats of all weights in memory;
 and rows that matrix units multiply meanwhile."""
 _MOST_STAGED_ROWS, _MOST_STAGED_BYTES = 8, 36 * 1024
-"""Of normalized rows that a block keeps in shared memory."""
+"""Of rows that a block keeps in shared memory."""
 _MATMUL, _RMS_NORM, _POINTWISE = (
     D.OPERATION_MATMUL_DESCRIPTOR,
     D.OPERATION_RMSNORM_DESCRIPTOR_EXT,
@@ -101,12 +101,17 @@ def takes_units(graph: Graph, found: FewRows) -> bool:
         return False
     if any(p.block % 8 or max(p.block, count) % min(p.block, count) for p in products if p.scales is not None):
         return False
-    staged = 2 * found.rows * found.inner
     if found.norm is None:
         return True
     scale = graph.tensors[found.norm.inputs[A.OPERATION_RMSNORM_SCALE_EXT]]
-    is_aligned = scale.alignment % 16 == 0 and scale.strides[-1] == 1
-    return found.rows <= _MOST_STAGED_ROWS and staged <= _MOST_STAGED_BYTES and is_aligned
+    return is_staged(found) and scale.alignment % 16 == 0 and scale.strides[-1] == 1
+
+
+def is_staged(found: FewRows) -> bool:
+    """Whether a kernel for matrix units has its rows in shared memory: those behind a norm, and those that codes need in another order."""
+    if found.norm is None and any(product.scales is None for product in found.products):
+        return False
+    return found.rows <= _MOST_STAGED_ROWS and 2 * found.rows * found.inner <= _MOST_STAGED_BYTES
 
 
 def lane_elements(graph: Graph, found: FewRows) -> int:

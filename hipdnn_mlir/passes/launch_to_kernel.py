@@ -1,12 +1,13 @@
 """hipdnn-launch-to-kernel: launches on buffers become calls of kernels; equal ones share one `hipdnn.kernel`."""
 
+from collections.abc import Collection
 from math import gcd
 
 from torch_mlir import ir
 
 from hipdnn_mlir_runtime.errors import PassError, Reject, UnsupportedError
 
-from ..codegen import generate
+from ..codegen import READS_EARLY, generate
 from ..codegen.program_kernels import create_kernel, generated_code
 from ..ir.blocks import functions, operations
 from ..ir.buffers import storage
@@ -15,6 +16,7 @@ from ..ir.dialect import LaunchKernelOp, LaunchOp, create_call
 from ..ir.module_pass import module_pass
 from ..ir.region import region_kernel
 from ..ir.view import node_name
+from ..ir.views import base
 from ..ops.kernels import Kernel, KernelTensor
 from ..targets.table import find_target
 from ..targets.target import Target
@@ -40,17 +42,20 @@ def launch_to_kernel(module: ir.Operation, *, target: str = "host") -> None:
     library = find_target(target)
     made: dict[str, list[str]] = {}
     for function in functions(module):
+        written = {base(out) for op in operations(function) for out in getattr(op, "outs", ())}
         for op in operations(function):
             if isinstance(op, LaunchOp):
-                _compile(module, op, library, made)
+                _compile(module, op, library, made, written)
 
 
-def _compile(module: ir.Operation, launch: LaunchOp, target: Target, made: dict[str, list[str]]) -> None:
+def _compile(
+    module: ir.Operation, launch: LaunchOp, target: Target, made: dict[str, list[str]], written: Collection[ir.Value]
+) -> None:
     kernel = _described(launch)
     if isinstance(kernel, Reject):
         for copy in copied_operands(launch, is_strided):
             if isinstance(copy, LaunchOp):  # a copy that is a graph waits for its own pass
-                _compile(module, copy, target, made)
+                _compile(module, copy, target, made, written)
         kernel = _described(launch)
     if isinstance(kernel, Reject):
         raise PassError(f"a region that a kernel should compute does not compile: {kernel}")
@@ -61,8 +66,11 @@ def _compile(module: ir.Operation, launch: LaunchOp, target: Target, made: dict[
     symbol = f"k_{kernel.digest()}"
     if target.architecture is not None and min(alignments) < ALIGNMENT:  # code is written for the alignment
         symbol += "_" + "_".join(map(str, alignments))
+    settled = _settled(launch, kernel, written) if target.architecture is not None else []
+    if settled:
+        symbol += "_early_" + "_".join(map(str, settled))
     if symbol not in made:
-        made[symbol] = _kernels(module, symbol, kernel, alignments, launch, target)
+        made[symbol] = _kernels(module, symbol, kernel, alignments, settled, launch, target)
     with ir.InsertionPoint(launch):
         for name in made[symbol]:
             create_call(LaunchKernelOp, name, launch.ins, launch.outs, launch.location)
@@ -79,8 +87,23 @@ def _alignment(launch: LaunchOp, tensor: KernelTensor) -> int:
     return gcd(ALIGNMENT, (storage(value).offset + tensor.offset) * tensor.dtype.numpy.itemsize)
 
 
+def _settled(launch: LaunchOp, kernel: Kernel, written: Collection[ir.Value]) -> list[int]:
+    """Numbers of a kernel's tensors that are arguments of the program and nothing writes, where its code asks for that."""
+    if kernel.function not in READS_EARLY:
+        return []
+    values = [base(value) for value in launch.ins]
+    given = [isinstance(value, ir.BlockArgument) and value not in written for value in values]
+    return [number for number, t in enumerate(kernel.tensors) if t.role == "in" and given[t.index]]
+
+
 def _kernels(
-    module: ir.Operation, symbol: str, kernel: Kernel, alignments: list[int], launch: LaunchOp, target: Target
+    module: ir.Operation,
+    symbol: str,
+    kernel: Kernel,
+    alignments: list[int],
+    settled: list[int],
+    launch: LaunchOp,
+    target: Target,
 ) -> list[str]:
     """Create the kernel, as several of the same tensors where code for a GPU is several launches; returns their symbols in order."""
     operands = [{"role": t.role, "index": t.index, "offset": t.offset} for t in kernel.tensors]
@@ -89,7 +112,7 @@ def _kernels(
     overwrites: tuple[int, ...] = ()
     if target.architecture is not None:
         made = generated_code(
-            lambda architecture: generate(description, architecture, alignments),
+            lambda architecture: generate(description, architecture, alignments, settled),
             target.architecture,
             range(len(kernel.tensors)),
             launch,

@@ -71,6 +71,7 @@ def _written_out(op: torch.OperatorOp) -> ir.Value:
     stored = _seen(stored, (n, blocks, size_bytes, 1))
     values = _halves(stored) if bits == 4 else kept(cast_to(stored, F32))
     factors = _seen(scales, (n, blocks, 1, 1))
+    factors = factors if tensor_type(scales.type).dtype is F32 else kept(cast_to(factors, F32))
     scaled = torch.aten_mul_Tensor(values.type, values, factors)
     rows = reshaped(cast_to(scaled, tensor_type(a.type).dtype), (n, blocks * size))
     weights = permuted(sliced(rows, 1, 0, k) if k < blocks * size else rows, (1, 0))

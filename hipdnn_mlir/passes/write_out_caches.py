@@ -26,9 +26,9 @@ from ..targets.table import find_target
 def write_out_caches(module: ir.Operation, *, target: str = "host") -> None:
     """Write CachedAttention as attention under a mask where no engine takes it.
 
-    The mask is of f32 and added: no library takes one of booleans. Queries behind the valid ones get numbers that nobody reads. With a
-    soft cap or a sink attention is written as matmul, softmax and matmul, since only the host's library has a soft cap, and none of the
-    others that are known here takes a sink.
+    The mask is added, since no library takes one of booleans; without a bias it is as narrow as the queries, for every head reads it.
+    Queries behind the valid ones get numbers that nobody reads. With a soft cap or a sink attention is written as matmul, softmax and
+    matmul, since only the host's library has a soft cap, and none of the others that are known here takes a sink.
 
     Before: `%y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %k, %v, %queries, %keys)`.
     After: `%m = torch.aten.where.self %visible, %zero, %hidden`; `%y = torch.aten.scaled_dot_product_attention %q, %k, %v, %m, ...`.
@@ -57,11 +57,13 @@ def _attention(op: torch.OperatorOp) -> ir.Value:
     stated = onnx_attributes(op)
     scale = stated.get("scale", 0.0) or 1 / math.sqrt(dims_of(q)[3])
     shown = _visible(queries, keys, dims_of(q)[2], dims_of(k)[2], stated.get("left", -1))
-    added = splat(0.0, (), F32) if bias is None else cast_to(bias, F32)
-    dims = broadcast(dims_of(shown), dims_of(added)) or ()
-    mask = torch.aten_where_self(torch_tensor(dims, F32), shown, added, splat(-math.inf, (), F32))
     cap = stated.get("softcap", 0.0)
-    if cap or sink is not None:
+    is_written_out = cap or sink is not None
+    dtype = F32 if bias is not None or is_written_out else tensor_type(q.type).dtype
+    added = splat(0.0, (), dtype) if bias is None else cast_to(bias, dtype)
+    dims = broadcast(dims_of(shown), dims_of(added)) or ()
+    mask = torch.aten_where_self(torch_tensor(dims, dtype), shown, added, splat(-math.inf, (), dtype))
+    if is_written_out:
         weights = _weights(_scores(q, k, scale, cap), mask, sink)
         return _matmul_of_heads(cast_to(weights, tensor_type(v.type).dtype), v)
     shares_heads = {dims_of(k)[1], dims_of(v)[1]} != {dims_of(q)[1]}

@@ -34,23 +34,30 @@ def test_several_rows(shape: tuple[int, ...], n: int, dtype: str) -> None:
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 @pytest.mark.parametrize(("dtype", "bits"), [("f16", 4), ("bf16", 4), ("f16", 8)])
-@pytest.mark.parametrize("block", [16, 32, 128])
-@pytest.mark.parametrize(("rows", "k", "n"), [(1, 128, 16), (1, 1152, 21), (3, 4480, 16), (17, 256, 40)])
+@pytest.mark.parametrize("block", [16, 32, 96, 128])
+@pytest.mark.parametrize(("rows", "k", "n"), [(1, 384, 16), (2, 1152, 21), (3, 4224, 16), (17, 384, 40)])
 def test_weights_of_few_bits(rows: int, k: int, n: int, block: int, dtype: str, bits: int, arch: str) -> None:
     (x,) = numbers(rows, dtype, (rows, k))
     codes, scales, meant = codes_of(k, bits, n, k, block)
-    scales = scales.astype(np.float16).astype(np.float32)
-    meant = (
-        meant
-        if dtype == "bf16"
-        else np.float64(codes_of(k, bits, n, k, block)[2])
-        / np.repeat(np.float64(codes_of(k, bits, n, k, block)[1]), block, 1)
-        * np.repeat(np.float64(scales), block, 1)
-    )
+    narrow = scales.astype(np.float16)
+    meant = meant if dtype == "bf16" else meant / np.repeat(scales, block, 1) * np.repeat(wide(narrow), block, 1)
     body = partial(of_codes, block=block)
-    graph = graph_of(body, [x, codes, scales], [TensorSpec(dtype, (rows, n))])
-    assert takes_units(graph, few_rows(graph))
-    check(body, [x, codes, scales], dtype, arch, wide(x) @ meant.T)
+    for kept in (narrow, narrow.astype(np.float32)) if dtype == "f16" else (scales,):
+        graph = graph_of(body, [x, codes, kept], [TensorSpec(dtype, (rows, n))])
+        assert takes_units(graph, few_rows(graph))
+        check(body, [x, codes, kept], dtype, arch, wide(x) @ meant.T)
+
+
+def test_large_rows_and_codes_that_are_far_from_zero() -> None:
+    """What codes are off by is subtracted from sums a hundred times as large."""
+    k, n, block = 4096, 16, 32
+    rng = np.random.default_rng(5)
+    x = (100 + rng.standard_normal((1, k))).astype(np.float16)
+    codes = rng.integers(0, 256, (n, k // 2), dtype=np.uint8)
+    scales = np.full((n, k // block), 2.0**-6, np.float16)
+    halves = np.stack([codes & 15, codes >> 4], -1).reshape(n, k).astype(np.float64)
+    meant = np.where(halves > 7, halves - 16, halves) * 2.0**-6
+    check(partial(of_codes, block=block), [x, codes, scales], "f16", "sm_90", wide(x) @ meant.T)
 
 
 @pytest.mark.parametrize("rows", [1, 3])

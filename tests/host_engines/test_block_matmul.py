@@ -7,7 +7,7 @@ roundings of float32 sums, and one to the type of the result.
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -145,6 +145,13 @@ def test_product_is_the_sum_of_numbers_times_scales(kind: str, is_constant: bool
         assert bytes_isa() in described
 
 
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("is_constant", [True, False], ids=["constant", "operand"])
+def test_scales_of_16_bits(dtype: Any, is_constant: bool) -> None:
+    w = weights("int4", 96, 37, 32)
+    compare(left((2, 96), 32), replace(w, scales=w.scales.astype(dtype)), rounds=False, is_constant=is_constant)
+
+
 @pytest.mark.parametrize("kind", SPANS)
 @pytest.mark.parametrize("block", [8, 16, 32, 128])
 @pytest.mark.parametrize("k", [16, 41, 200, 512])
@@ -261,7 +268,7 @@ def refused(
 def test_misfits_are_refused_with_a_reason() -> None:
     w = weights("int4", 64, 8, 32)
     assert "expected a multiple of 8" in refused(weights("int4", 48, 8, 12))
-    assert "scales are" in refused(w, scales=np.zeros((2, 8), np.float16))
+    assert "scales are" in refused(w, scales=np.zeros((2, 8), np.float64))
     assert "for blocks of 32 of" in refused(w, scales=np.zeros((4, 8), np.float32))
     assert "stores the dequantized weights" in refused(w, stores=True)
     assert "times blocks of 32" in refused(w, a_block=16)

@@ -1,6 +1,6 @@
 """A compiled kernel, and how its tensors look to the generators."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal
@@ -18,6 +18,7 @@ class Operand:
         role: whether it is read or written.
         dims, strides: strides in elements; 0 broadcasts.
         alignment: bytes that its address is a multiple of.
+        is_settled: no kernel of the program writes it.
     """
 
     role: Literal["in", "out"]
@@ -25,6 +26,7 @@ class Operand:
     dims: Dims
     strides: Strides
     alignment: int = 16
+    is_settled: bool = False
 
     @property
     def elements(self) -> int:
@@ -65,16 +67,24 @@ class GpuKernel:
     overwrites: tuple[int, ...] = ()
 
 
-def operands_of(tensors: Sequence[Mapping[str, Any]], alignments: Sequence[int] | None = None) -> list[Operand]:
+def operands_of(
+    tensors: Sequence[Mapping[str, Any]], alignments: Sequence[int] | None = None, settled: Collection[int] = ()
+) -> list[Operand]:
     """The tensors of a kernel's description (docs/program-format.md).
 
     Args:
         tensors: JSON objects with role, dtype, dims, strides.
         alignments: bytes that each tensor's address is a multiple of; 16 everywhere where nothing is said.
+        settled: numbers of those that no kernel of the program writes.
     """
     return [
         Operand(
-            t["role"], BY_NAME[t["dtype"]], tuple(t["dims"]), tuple(t["strides"]), alignments[i] if alignments else 16
+            t["role"],
+            BY_NAME[t["dtype"]],
+            tuple(t["dims"]),
+            tuple(t["strides"]),
+            alignments[i] if alignments else 16,
+            i in settled,
         )
         for i, t in enumerate(tensors)
     ]

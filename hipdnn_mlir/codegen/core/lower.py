@@ -81,9 +81,9 @@ def _choose_approximations(module: Any, vendor: str) -> None:
 
 
 def _overlap_launches(module: Any) -> None:
-    """Wait for the kernel in front, so that the port may launch this one while that runs, and let the next one come.
+    """Let the next kernel come, and wait for the one in front, so that the port may launch this one while that runs.
 
-    The kernel waits before anything else, or where it says so.
+    The kernel waits before anything else, or where it says so. Several may be waiting: each reads ahead what it may.
     """
     kernel = list(module.body.operations[0].operation.regions[0].blocks[0].operations)[-1].operation
     operations = list(kernel.regions[0].blocks[0].operations)
@@ -92,8 +92,8 @@ def _overlap_launches(module: Any) -> None:
         for op in operations
         if op.operation.name == "llvm.call_intrinsic" and op.attributes["intrin"].value == AWAITING
     ]
-    with ir.InsertionPoint(said[0] if said else operations[0]):
-        for name in ("wait", "launch.dependents"):
+    for name, place in (("launch.dependents", operations[0]), ("wait", said[0] if said else operations[0])):
+        with ir.InsertionPoint(place):
             ir.Operation.create(
                 "llvm.call_intrinsic",
                 attributes={

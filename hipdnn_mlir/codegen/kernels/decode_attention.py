@@ -21,15 +21,18 @@ from ..core.elements import load, rounded, store
 from ..core.kernel import Operand
 from ..core.space import ACCESS_BYTES, is_wide
 from .cache_update import nearest_place
+from .running_softmax import LOWEST, RunningSoftmax, Shown, Sums, flat
 
 _THREADS = 256
-_AHEAD = 4
-"""Keys that a group of lanes reads at once."""
+_AHEAD, _AHEAD_TOGETHER = 4, 2
+"""Keys that a group of lanes reads at once, for one head and for several: two blocks have room on a multiprocessor then."""
 _MOST_VALUES = 32
 """Elements of results that a thread keeps."""
-_LOWEST = -1e30
-"""Less than every score, and a number, so that differences of it are."""
 _LOG2_E = 1.4426950408889634
+
+
+_Key = tuple[Value, list[Value], list[Value]]
+"""Its place, and elements of it and of its value."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ def decode_attention_launch(operands: Sequence[Operand], attributes: Any, archit
     group = 1 << (width // lanes - 1).bit_length()
     together = _together(q, keys, lanes, architecture)
     writer = _Writer(named, attributes, lanes, group, together, architecture.wave_size)
+    writer.early = architecture.waits_in_kernels and keys.is_settled and values.is_settled
     blocks = q.dims[0] * q.dims[1] // together
     shared_bytes = 4 * (_THREADS // architecture.wave_size) * (group * lanes + 2) * together
     return Launch(writer.write, blocks, _THREADS, shared_bytes, is_wide(operands, blocks * _THREADS))
@@ -79,32 +83,25 @@ def _together(q: Operand, keys: Operand, lanes: int, architecture: Architecture)
     return found
 
 
-@dataclass
-class _Sums:
-    """What a group of lanes has: the greatest score, the sum of the weights, and elements of the weighted values."""
-
-    most: Value
-    total: Value
-    result: list[Value]
-
-    def flat(self) -> list[Value]:
-        """All values."""
-        return [self.most, self.total, *self.result]
-
-
 class _Writer:
-    """Writes the kernel; `lanes` are elements of a thread, `group` the threads of one key, `together` the heads of a block."""
+    """Writes the kernel; `lanes` are elements of a thread, `group` the threads of one key, `together` the heads of a block.
+
+    Attributes:
+        early: the first keys are loaded while the kernel in front still runs. What this one writes is none of them.
+    """
 
     def __init__(self, operands: _Operands, attributes: Any, lanes: int, group: int, together: int, wave: int) -> None:
         self.o, self.lanes, self.group, self.together, self.wave = operands, lanes, group, together, wave
         self.scale, self.left = float(attributes["scale"]), int(attributes["left"])
         self.width, self.rows = operands.q.dims[3], operands.caches[0].dims[2]
         self.waves, self.beside = _THREADS // wave, _THREADS // group
+        self.ahead = _AHEAD if together == 1 else _AHEAD_TOGETHER
+        self.early = False
 
     def write(self, b: KernelBuilder) -> None:
         """Write it."""
         o = self.o
-        self.b = b
+        self.b, self.softmax = b, RunningSoftmax(b)
         listed = [o.q, o.k, o.v, *o.caches, o.start, o.keys, o.cos, o.sin, o.y, *o.updated]
         self.bases = {
             id(operand): b.arguments[place]
@@ -119,13 +116,17 @@ class _Writer:
         kv = b.div(first, shared_by)
         self.own = b.less(self.part, self.width // self.lanes)
         self.first = b.mul(b.least(self.part, self.width // self.lanes - 1), self.lanes)
+        # The first are read before it is known how many there are.
+        ahead = [] if self._has_window() else self._some_keys(kv, 0)
+        if self.early:
+            b.await_kernel()
         start, count = self._number(o.start, self.rows - 1), self._number(o.keys, self.rows)
         heads = [b.add(first, number) for number in range(self.together)]
         queries = [self._query(head) for head in heads]
         new_key = [rounded(b, x, o.k.dtype) for x in self._head(o.k, kv, turned=True)]
         new_value = self._head(o.v, kv, turned=False)
-        sums = self._attend(queries, kv, start, count)
-        sums = self._with_new(sums, queries, new_key, new_value, start, count)
+        new = (self._sees_new(start, count), new_key, new_value)
+        sums = self._attend(queries, kv, start, count, ahead, new)
         self._join(sums, first)
         writes = b.compare("eq", b.at(b.mod(first, shared_by)), b.at(0))
         with b.when(writes):
@@ -230,50 +231,73 @@ class _Writer:
 
     # -- attention ------------------------------------------------------------------------------------------------
 
-    def _attend(self, queries: list[list[Value]], kv: Value, start: Value, count: Value) -> list[_Sums]:
-        """Of the keys in the cache that are visible, but the new one; each group of lanes takes some."""
-        b, (keys, values) = self.b, self.o.caches
-        bases = [b.add(b.mul(self.batch, c.strides[0]), b.mul(kv, c.strides[1])) for c in (keys, values)]
-        zero = b.constant(0, b.f32)
-        nothing = [_Sums(b.constant(_LOWEST, b.f32), zero, [zero] * self.lanes) for _ in queries]
-        low = self._lowest(count)
+    def _some_keys(self, kv: Value, first: Value) -> list[_Key]:
+        """This thread's elements of its keys and values from a place on."""
+        b = self.b
+        bases = [b.add(b.mul(self.batch, c.strides[0]), b.mul(kv, c.strides[1])) for c in self.o.caches]
+        found = []
+        for number in range(self.ahead):
+            at = b.add(first, self.slot, number * self.beside)
+            place = b.least(at, self.rows - 1)  # some row that exists
+            key, value = (
+                self._elements(c, b.add(base, b.mul(place, c.strides[2]), b.mul(self.first, c.strides[3])))
+                for c, base in zip(self.o.caches, bases, strict=True)
+            )
+            found.append((at, key, value))
+        return found
 
-        def some(first: Value, carried: list[Value]) -> list[Value]:
-            places = [b.add(first, self.slot, number * self.beside) for number in range(_AHEAD)]
-            read = [
-                [
-                    self._elements(c, b.add(base, b.mul(place, c.strides[2]), b.mul(self.first, c.strides[3])))
-                    for c, base in zip((keys, values), bases, strict=True)
-                ]
-                for place in (b.least(at, self.rows - 1) for at in places)  # some row that exists
-            ]
-            found = []
-            for at in places:
+    def _attend(
+        self,
+        queries: list[list[Value]],
+        kv: Value,
+        start: Value,
+        count: Value,
+        ahead: list[_Key],
+        new: Shown,
+    ) -> list[Sums]:
+        """Of the keys that are visible; each group of lanes takes some of the cache, at first those `ahead`, and one has the `new` one."""
+        b, low = self.b, self._lowest(count)
+        nothing = [self.softmax.nothing(self.lanes) for _ in queries]
+
+        def added(keys: list[_Key], sums: list[Sums], more: Sequence[Shown] = ()) -> list[Value]:
+            shown = list(more)
+            for at, key, value in keys:
                 seen = b.same("arith.andi", b.less(at, count), b.compare("ne", b.at(at), b.at(start)))
                 if low is not None:
                     seen = b.same("arith.andi", seen, b.compare("uge", b.at(at), b.at(low)))
-                found.append(seen)
-            shown = [(seen, key, value) for seen, (key, value) in zip(found, read, strict=True)]
-            sums = self._unflat(carried)
-            return self._flat([self._added(s, q, shown) for s, q in zip(sums, queries, strict=True)])
+                shown.append((seen, key, value))
+            return flat([self._added(s, q, shown) for s, q in zip(sums, queries, strict=True)])
 
-        together = _AHEAD * self.beside
-        if low is not None:
-            return self._unflat(b.loop(low, b.at(count), together, self._flat(nothing), some))
-        # The first are read before it is known how many there are.
-        return self._unflat(b.loop(together, b.at(count), together, some(0, self._flat(nothing)), some))
+        def some(first: Value, carried: list[Value]) -> list[Value]:
+            return added(self._some_keys(kv, first), self._unflat(carried))
 
-    def _flat(self, sums: Sequence[_Sums]) -> list[Value]:
-        return [value for s in sums for value in s.flat()]
+        together = self.ahead * self.beside
+        begin = added(ahead, nothing, [new])
+        return self._unflat(b.loop(together if low is None else low, b.at(count), together, begin, some))
 
-    def _unflat(self, values: Sequence[Value]) -> list[_Sums]:
+    def _added(self, sums: Sums, query: list[Value], keys: Sequence[Shown]) -> Sums:
+        """With some more keys."""
+        b = self.b
+        scores = [b.select(seen, self._score(query, key), b.constant(LOWEST, b.f32)) for seen, key, _ in keys]
+        return self.softmax.added(sums, scores, [(seen, value) for seen, _, value in keys])
+
+    def _sees_new(self, start: Value, count: Value) -> Value:
+        """Whether the new key is visible; it is the first group's."""
+        b, low = self.b, self._lowest(count)
+        seen = b.same("arith.andi", b.compare("eq", b.at(self.slot), b.at(0)), b.less(start, count))
+        return seen if low is None else b.same("arith.andi", seen, b.compare("uge", b.at(start), b.at(low)))
+
+    def _unflat(self, values: Sequence[Value]) -> list[Sums]:
         each = 2 + self.lanes
         parts = (values[at : at + each] for at in range(0, len(values), each))
-        return [_Sums(part[0], part[1], list(part[2:])) for part in parts]
+        return [Sums(part[0], part[1], list(part[2:])) for part in parts]
+
+    def _has_window(self) -> bool:
+        return self.left > 0
 
     def _lowest(self, count: Value) -> Value:
         """The first key that is visible, or None where all are."""
-        if self.left <= 0:
+        if not self._has_window():
             return None
         b = self.b
         return b.select(b.less(count, self.left), b.at(0), b.at(b.sub(count, self.left)))
@@ -289,61 +313,7 @@ class _Writer:
             offset //= 2
         return total
 
-    def _added(self, sums: _Sums, query: list[Value], keys: Sequence[tuple[Value, list[Value], list[Value]]]) -> _Sums:
-        """With some more keys: whether each is visible, the key, its value."""
-        b, most = self.b, sums.most
-        scores = [b.select(seen, self._score(query, key), b.constant(_LOWEST, b.f32)) for seen, key, _ in keys]
-        for score in scores:
-            most = self._greater(most, score)
-        sums = self._moved(sums, most)
-        for score, (seen, _, value) in zip(scores, keys, strict=True):
-            weight = b.select(seen, self._power(score, most), b.constant(0, b.f32))
-            sums.total = b.same("arith.addf", sums.total, weight)
-            # What is not visible may be any bytes, and zero times a NaN is one.
-            sums.result = [
-                b.select(seen, b.intrinsic("fma", weight, x, r), r) for x, r in zip(value, sums.result, strict=True)
-            ]
-        return sums
-
-    def _moved(self, sums: _Sums, most: Value) -> _Sums:
-        """The same beside another greatest score."""
-        b = self.b
-        factor = self._power(sums.most, most)
-        return _Sums(
-            most, b.same("arith.mulf", sums.total, factor), [b.same("arith.mulf", r, factor) for r in sums.result]
-        )
-
-    def _greater(self, a: Value, c: Value) -> Value:
-        return self.b.select(self.b.compare("ogt", a, c), a, c)
-
-    def _power(self, score: Value, most: Value) -> Value:
-        return self.b.approximate("exp2", self.b.same("arith.subf", score, most))
-
-    def _with_new(
-        self,
-        sums: list[_Sums],
-        queries: list[list[Value]],
-        key: list[Value],
-        value: list[Value],
-        start: Value,
-        count: Value,
-    ) -> list[_Sums]:
-        """With the new key, in the first group of lanes."""
-        b = self.b
-        seen = b.same("arith.andi", b.compare("eq", b.at(self.slot), b.at(0)), b.less(start, count))
-        low = self._lowest(count)
-        if low is not None:
-            seen = b.same("arith.andi", seen, b.compare("uge", b.at(start), b.at(low)))
-        return [self._added(s, query, [(seen, key, value)]) for s, query in zip(sums, queries, strict=True)]
-
-    def _merged(self, a: _Sums, c: _Sums) -> _Sums:
-        b = self.b
-        most = self._greater(a.most, c.most)
-        a, c = self._moved(a, most), self._moved(c, most)
-        added = [b.same("arith.addf", x, y) for x, y in zip(a.flat()[1:], c.flat()[1:], strict=True)]
-        return _Sums(most, added[0], added[1:])
-
-    def _join(self, found: list[_Sums], first: Value) -> None:
+    def _join(self, found: list[Sums], first: Value) -> None:
         """Join what all groups of lanes of the block have of the heads from `first` on, and write the result."""
         b = self.b
         line = self.group * self.lanes + 2
@@ -351,8 +321,8 @@ class _Writer:
         for head, sums in enumerate(found):
             offset = self.group
             while offset < self.wave:
-                (other,) = self._unflat([b.shuffle(value, offset, self.wave) for value in sums.flat()])
-                sums = self._merged(sums, other)  # noqa: PLW2901
+                (other,) = self._unflat([b.shuffle(value, offset, self.wave) for value in flat([sums])])
+                sums = self.softmax.joined([sums, other])  # noqa: PLW2901
                 offset *= 2
             start = b.mul(b.add(b.mul(wave, self.together), head), line)
             with b.when(b.less(b.mod(self.thread, self.wave), self.group)):
@@ -371,15 +341,13 @@ class _Writer:
         b, y, line = self.b, self.o.y, self.group * self.lanes + 2
         base, slot = b.shared(0), b.mul(self.slot, line)
 
-        def of_wave(number: int) -> _Sums:
+        def of_wave(number: int) -> Sums:
             at = b.add(slot, number * self.together * line)
             place = b.add(b.mul(self.part, self.lanes), at, 2)
             result = [b.load(base, b.add(place, lane), b.f32)[0] for lane in range(self.lanes)]
-            return _Sums(b.load(base, at, b.f32)[0], b.load(base, b.add(at, 1), b.f32)[0], result)
+            return Sums(b.load(base, at, b.f32)[0], b.load(base, b.add(at, 1), b.f32)[0], result)
 
-        sums = of_wave(0)
-        for number in range(1, self.waves):
-            sums = self._merged(sums, of_wave(number))
+        sums = self.softmax.joined([of_wave(number) for number in range(self.waves)])
         some = b.compare("ogt", sums.total, b.constant(0, b.f32))
         total = b.select(some, sums.total, b.constant(1, b.f32))
         row = b.add(b.mul(self.batch, y.strides[0]), b.mul(b.add(first, self.slot), y.strides[1]))

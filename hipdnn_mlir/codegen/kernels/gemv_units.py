@@ -3,6 +3,9 @@
 A block computes 16 columns. Its waves share the inner dim; four lanes read 64 bytes of each column, which are operands of matrix units as
 they lie in memory: in which order the inner positions are multiplied is free as long as the rows have the same. Sums of waves meet in
 shared memory.
+
+With one or two rows, most of an operand of rows would be empty. For weights of 4 and 8 bits, each of the four lanes then has a row of its
+own there, zero where the others multiply: sums of different blocks stay apart, and scales are for sums instead of for weights.
 """
 
 from collections.abc import Collection, Sequence
@@ -13,17 +16,18 @@ from torch_mlir import ir
 from hipdnn_mlir_runtime.abi import Attribute as A
 from hipdnn_mlir_runtime.dtypes import F16, I4
 
-from ...ops.few_rows import UNITS_COLUMNS, FewRows, Product, few_rows, lane_elements, row_step
+from ...ops.few_rows import UNITS_COLUMNS, FewRows, Product, few_rows, is_staged, lane_elements, row_step
 from ...ops.graph import Graph, Tensor
 from ..core.arch import Architecture
 from ..core.assemble import Launch
 from ..core.builder import KernelBuilder, Value
-from ..core.elements import from_memory, memory_type, to_memory
+from ..core.elements import from_memory, memory_type
 from ..core.space import Space, is_wide
 from .body import Body
 from .evaluate import Evaluator, Lanes
-from .gemv import body_behind, norm_factor, reads_early
-from .pairs import Pairs
+from .gemv import body_behind, reads_early
+from .pairs import Pairs, codes_of
+from .staged_rows import VECTOR, StagedRows
 from .stream import stream
 
 _WAVE, _WAVES, _LANES = 32, 8, 4
@@ -33,6 +37,8 @@ _WORDS = 64
 """Of 32 bits that a thread has under way at once."""
 _TILE = 8
 """Rows of one operand of matrix units."""
+_APART_ROWS = _TILE // _LANES
+"""Rows of which the lanes' sums stay apart."""
 
 
 def gemv_units_launch(graph: Graph, architecture: Architecture, constants: Collection[int] = ()) -> Launch:
@@ -56,10 +62,26 @@ class _Writer:
         self.count = lane_elements(graph, found)
         self.steps = found.inner // self.count
         self.tiles = ceil(found.rows / _TILE)
-        self.sums = 4 * len(found.products) * self.tiles
-        self.staged_bytes = 2 * found.rows * found.inner if found.norm is not None else 0
+        is_4 = graph.tensors[found.products[0].weights].dtype is I4
+        self.bits = 0 if found.products[0].scales is None else 4 if is_4 else 8
+        few = bool(self.bits) and found.rows <= _APART_ROWS
+        self.apart = few and is_staged(found) and all(p.block % self.count == 0 for p in found.products)
+        self.staged = self._staged_rows() if is_staged(found) else None
+        self.each = 2 if self.apart else 4 * self.tiles
+        """Sums of a thread for each matrix."""
+        self.sums = self.each * len(found.products)
+        self.staged_bytes = 0 if self.staged is None else self.staged.bytes
         self.sums_bytes = 4 * _THREADS * self.sums
         self.space = Space(body.dims, tuple(operand.strides for operand in body.operands))
+
+    def _staged_rows(self) -> StagedRows:
+        """The rows in the order of the weights' pairs."""
+        if not self.bits:
+            return StagedRows(self.graph, self.found, self.count, range(VECTOR))
+        half = 16 // self.bits
+        order = [at for pair in range(half) for at in (pair, pair + half)]
+        offsets = [code.offset for code in codes_of(self.left.dtype, self.bits)] * 2 if self.apart else []
+        return StagedRows(self.graph, self.found, self.count, order, offsets)
 
     def write(self, b: KernelBuilder) -> None:
         """Write it."""
@@ -68,12 +90,12 @@ class _Writer:
         self.pairs = Pairs(b, self.left.dtype)
         self.thread = b.thread()
         self.lane, self.wave = b.mod(self.thread, _WAVE), b.div(self.thread, _WAVE)
-        self.row, quad = b.div(self.lane, _LANES), b.mod(self.lane, _LANES)
+        self.row, self.quad = b.div(self.lane, _LANES), b.mod(self.lane, _LANES)
         self.column = b.mul(b.block(), UNITS_COLUMNS)
         last = found.columns - 1
         columns = [b.add(self.column, self.row, more) for more in (0, _TILE)]
         self.read = [b.least(c, last) if found.columns % UNITS_COLUMNS else c for c in columns]
-        part = b.add(b.mul(self.wave, _LANES), quad)
+        part = b.add(b.mul(self.wave, _LANES), self.quad)
         together = _LANES * _WAVES
         unrolled = max(1, min(self._unrolled(), self.steps // together))
         chunk = together * unrolled
@@ -87,25 +109,24 @@ class _Writer:
             return [word for step in of_chunk(start) for word in self._raw(step)]
 
         def rows(start: Value) -> list[Value]:
-            if found.norm is not None:  # they are near
-                return []
-            return [word for step in of_chunk(start) for word in self._row_words(step)]
+            return [word for step in of_chunk(start) for word in self._far_words(step)]
 
         def use(start: Value, loaded: Sequence[Value], sums: Sequence[Value]) -> list[Value]:
-            near = len(loaded) - (self._row_count() * unrolled if found.norm is None else 0)
+            near = len(loaded) - (self._row_count() * unrolled if self.staged is None else 0)
             raw, words = _parted(loaded[:near], unrolled), _parted(loaded[near:], unrolled)
             for number_, step in enumerate(of_chunk(start)):
-                sums = self._add(raw[number_], words[number_] or self._row_words(step), None, sums)
+                sums = self._add(raw[number_], words[number_], step, None, sums)
             return list(sums)
 
         first = weights(0) if whole else []
-        scales = self._scales() if found.norm is not None else []
+        bases = self._bases_of_rows()
+        scales = [] if self.staged is None else self.staged.scales(b, self.thread, _THREADS, bases)
         if self.early:
             b.await_kernel()
         self.evaluator = Evaluator(b, self.body, self.space, 1)
         self.known = self._known()
-        if found.norm is not None:
-            self._stage(scales)
+        if self.staged is not None:
+            self.staged.stage(b, self.thread, _THREADS, bases, scales)
         sums = [b.constant(0, b.f32)] * self.sums
         if whole:
             first += rows(0)
@@ -113,13 +134,13 @@ class _Writer:
         for start in rest:
             step = b.add(part, start)
             inside = b.less(step, self.steps) if start + together > self.steps else None
-            step = step if inside is None else b.least(step, self.steps - 1)
-            sums = self._add(self._raw(step), self._row_words(step), inside, sums)
-        self._finish(sums)
+            step = step if inside is None else b.add(b.least(b.sub(step, self.quad), self.steps - _LANES), self.quad)
+            sums = self._add(self._raw(step), self._far_words(step), step, inside, sums)
+        self._finish(self._over_lanes(sums) if self.apart else sums)
 
     def _unrolled(self) -> int:
         """Steps of a thread whose loads are under way together: a power of two."""
-        rows = self._row_count() if self.found.norm is None else 0
+        rows = self._row_count() if self.staged is None else 0
         words = 8 * len(self.found.products) + rows
         return 1 << max(_WORDS // words, 1).bit_length() - 1
 
@@ -129,6 +150,12 @@ class _Writer:
 
     def _base(self, tensor: Tensor) -> Value:
         return self.b.arguments[self.places[id(tensor)]]
+
+    def _bases_of_rows(self) -> list[Value]:
+        """Of the rows, and of the norm's scale."""
+        norm = self.found.norm
+        scale = [] if norm is None else [self.graph.tensors[norm.inputs[A.OPERATION_RMSNORM_SCALE_EXT]]]
+        return [self._base(tensor) for tensor in (self.left, *scale)]
 
     # -- weights --------------------------------------------------------------------------------------------------
 
@@ -143,142 +170,148 @@ class _Writer:
         if product.scales is None:
             return found
         scales = self.graph.tensors[product.scales]
-        kind, blocks = memory_type(b, scales.dtype), max(1, self.count // product.block)
         for c in self.read:
+            column = b.mul(c, scales.strides[-1])
+            if self.apart:
+                found += self._two_scales(product, scales, column, step)
+                continue
+            blocks = max(1, self.count // product.block)
             block = b.mul(step, blocks) if blocks > 1 else b.div(step, product.block // self.count)
-            at = b.add(b.mul(c, scales.strides[-1]), b.mul(block, scales.strides[-2]))
-            found += [b.load(self._base(scales), b.add(at, n * scales.strides[-2]), kind)[0] for n in range(blocks)]
+            found += [self._scale(scales, column, b.add(block, number_), 1)[0] for number_ in range(blocks)]
         return found
+
+    def _two_scales(self, product: Product, scales: Tensor, column: Value, step: Value) -> list[Value]:
+        """Of the two steps whose sums this lane gets."""
+        b, of_block, size = self.b, product.block // self.count, scales.dtype.bytes
+        first = self._two_steps(step)
+        if of_block % 2 == 0:
+            return self._scale(scales, column, b.div(first, of_block), 1) * 2
+        is_pair = scales.strides[-2] == 1 and scales.strides[-1] % 2 == 0 and scales.alignment % (2 * size) == 0
+        if of_block == 1 and is_pair:
+            return self._scale(scales, column, first, 2)
+        return [self._scale(scales, column, b.div(b.add(first, at), of_block), 1)[0] for at in range(2)]
+
+    def _two_steps(self, step: Value) -> Value:
+        """The first of two adjacent steps, whose sums this lane gets where they stay apart."""
+        b = self.b
+        return b.add(b.sub(step, self.quad), b.mul(b.mod(self.quad, 2), 2))
+
+    def _scale(self, scales: Tensor, column: Value, block: Value, count: int) -> list[Value]:
+        """Scales of adjacent blocks as memory holds them."""
+        at = self.b.add(column, self.b.mul(block, scales.strides[-2]))
+        return self.b.load(self._base(scales), at, memory_type(self.b, scales.dtype), count)
 
     def _pairs(self, product: Product, raw: Sequence[Value]) -> list[list[Value]]:
         """Pairs of 16-bit floats, of each of the two columns."""
         words = [list(raw[:4]), list(raw[4:8])]
         if product.scales is None:
             return [[self.pairs.of_word(word) for word in column] for column in words]
-        dtype, scale_dtype = (self.graph.tensors[i].dtype for i in (product.weights, product.scales))
+        dtype = self.graph.tensors[product.scales].dtype
         each = (len(raw) - 8) // 2
         scales = [raw[8 : 8 + each], raw[8 + each :]]
         made = []
         for column, some in zip(words, scales, strict=True):
-            factors = [self.pairs.splat(from_memory(self.b, scale, scale_dtype)) for scale in some]
+            factors = [self.pairs.splat(from_memory(self.b, scale, dtype)) for scale in some]
             made.append(
                 [
                     pair
                     for at, word in enumerate(column)
-                    for pair in self.pairs.numbers(word, dtype, factors[at * each // 4])
+                    for pair in self.pairs.numbers(word, self.bits, factors[at * each // 4])
                 ]
             )
         return made
 
     # -- rows -----------------------------------------------------------------------------------------------------
 
-    def _row_words(self, step: Value) -> list[Value]:
-        """Words of this lane's row of each tile at a step; of a row that is not there, those of the last one."""
-        b = self.b
-        if self.found.norm is not None:
-            base, stride = b.shared(0), self.found.inner
-        else:
-            base, stride = self._base(self.left), row_step(self.left)
-        words = []
-        for tile in range(self.tiles):
-            row = b.add(self.row, tile * _TILE)
-            row = b.least(row, self.found.rows - 1) if self.found.rows % _TILE and tile == self.tiles - 1 else row
-            offset = b.add(b.mul(row, stride // 8), b.mul(step, self.count // 8))
-            words += [w for at in range(self.count // 8) for w in b.load(base, b.mul(b.add(offset, at), 4), b.i32, 4)]
+    def _near_words(self, step: Value) -> list[Value]:
+        """Words of this lane's row of each tile at a step, in shared memory."""
+        assert self.staged is not None
+        return [w for tile in range(self.tiles) for w in self.staged.words(self.b, self._row_of(tile), step)]
+
+    def _far_words(self, step: Value) -> list[Value]:
+        """The same of rows that are not in shared memory; none of those that are."""
+        b, words = self.b, []
+        for tile in range(self.tiles) if self.staged is None else ():
+            offset = b.add(b.mul(self._row_of(tile), row_step(self.left) // 8), b.mul(step, self.count // 8))
+            for at in range(self.count // 8):
+                words += b.load(self._base(self.left), b.mul(b.add(offset, at), 4), b.i32, 4)
         return words
+
+    def _row_of(self, tile: int) -> Value:
+        """This lane's row of a tile; the last one where it is not there."""
+        row = self.b.add(self.row, tile * _TILE)
+        is_short = self.found.rows % _TILE and tile == self.tiles - 1
+        return self.b.least(row, self.found.rows - 1) if is_short else row
 
     def _row_pairs(self, words: Sequence[Value], inside: Value) -> list[Value]:
         """Pairs of a row in the order of the weights' pairs; zero where they are not inside."""
-        b, (product, *_) = self.b, self.found.products
+        b = self.b
         if inside is not None:
             words = [b.select(inside, word, b.constant(0, b.i32)) for word in words]
-        if product.scales is None:
+        if not self.bits or self.staged is not None:
             return list(words)
-        apart = 2 if self.graph.tensors[product.weights].dtype is I4 else 1
+        apart = 8 // self.bits
         found = []
         for at in range(0, len(words), 2 * apart):
             for place in range(at, at + apart):
                 found += self.pairs.mixed(words[place], words[place + apart])
         return found
 
-    def _vectors(self) -> list[tuple[Value, Value]]:
-        """Where this thread's elements of a row are, by eights, and whether they are inside."""
-        b, vectors, found = self.b, self.found.inner // 8, []
-        for first in range(0, vectors, _THREADS):
-            at = b.add(self.thread, first)
-            inside = b.less(at, vectors) if first + _THREADS > vectors else None
-            found.append((b.mul(at if inside is None else b.least(at, vectors - 1), 8), inside))
-        return found
-
-    def _scales(self) -> list[list[Value]]:
-        """The norm's scale as memory holds it, of each of this thread's vectors."""
-        assert self.found.norm is not None
-        scale = self.graph.tensors[self.found.norm.inputs[A.OPERATION_RMSNORM_SCALE_EXT]]
-        return [self._eight(scale, place) for place, _ in self._vectors()]
-
-    def _stage(self, scales: list[list[Value]]) -> None:
-        """Write the normalized rows into shared memory."""
-        b, found = self.b, self.found
-        assert found.norm is not None
-        scale_dtype = self.graph.tensors[found.norm.inputs[A.OPERATION_RMSNORM_SCALE_EXT]].dtype
-        sums = b.shared(self.staged_bytes)
-        for row in range(found.rows):
-            kept = []
-            total = b.constant(0, b.f32)
-            for place, inside in self._vectors():
-                raw = self._eight(self.left, b.add(row * row_step(self.left), place))
-                x = [from_memory(b, value, self.left.dtype) for value in raw]
-                if inside is not None:
-                    x = [b.select(inside, value, b.constant(0, b.f32)) for value in x]
-                for value in x:
-                    total = b.intrinsic("fma", value, value, total)
-                kept.append((place, inside, x))
-            offset = _WAVE // 2
-            while offset:
-                total = b.same("arith.addf", total, b.shuffle(total, offset, _WAVE))
-                offset //= 2
-            b.store(sums, b.add(self.wave, row * _WAVES), [total])
-            b.barrier()
-            parts = b.load(sums, row * _WAVES, b.f32, 4) + b.load(sums, row * _WAVES + 4, b.f32, 4)
-            square = parts[0]
-            for part in parts[1:]:
-                square = b.same("arith.addf", square, part)
-            factor = norm_factor(b, self.graph, found, square)
-            for (place, inside, x), raw in zip(kept, scales, strict=True):
-                g = [from_memory(b, value, scale_dtype) for value in raw]
-                y = [b.same("arith.mulf", b.same("arith.mulf", v, factor), s) for v, s in zip(x, g, strict=True)]
-                rounded = [to_memory(b, value, self.left.dtype) for value in y]
-                if inside is None:
-                    b.store(b.shared(0), b.add(place, row * found.inner), rounded)
-                    continue
-                with b.when(inside):
-                    b.store(b.shared(0), b.add(place, row * found.inner), rounded)
-        b.barrier()
-
-    def _eight(self, tensor: Tensor, offset: Value) -> list[Value]:
-        """Eight adjacent elements as memory holds them."""
-        b, size = self.b, 16 // tensor.dtype.bytes
-        kind, base = memory_type(b, tensor.dtype), self._base(tensor)
-        return [v for at in range(0, 8, size) for v in b.load(base, b.add(offset, at), kind, size)]
-
     # -- sums -----------------------------------------------------------------------------------------------------
 
-    def _add(self, raw: Sequence[Value], words: Sequence[Value], inside: Value, sums: Sequence[Value]) -> list[Value]:
-        """Add the products of a step; those that are not inside are zero."""
-        made = list(sums)
+    def _add(
+        self, raw: Sequence[Value], far: Sequence[Value], step: Value, inside: Value, sums: Sequence[Value]
+    ) -> list[Value]:
+        """Add the products of a step; those that are not inside are zero. `far` is what `_far_words` gives."""
+        made, each = list(sums), len(raw) // len(self.found.products)
+        parts = [raw[number_ * each : (number_ + 1) * each] for number_ in range(len(self.found.products))]
+        if self.apart:
+            return self._add_apart(parts, step, inside, made)
+        words = self._near_words(step) if self.staged is not None else far
         rows = [self._row_pairs(part, inside) for part in _parted(words, self.tiles)]
-        each = len(raw) // len(self.found.products)
-        for number_, product in enumerate(self.found.products):
-            columns = self._pairs(product, raw[number_ * each : (number_ + 1) * each])
+        for number_, (product, part) in enumerate(zip(self.found.products, parts, strict=True)):
+            columns = self._pairs(product, part)
             for tile, row in enumerate(rows):
                 place = 4 * (number_ * self.tiles + tile)
-                for at in range(0, len(row), 2):
-                    weights = [columns[0][at], columns[1][at], columns[0][at + 1], columns[1][at + 1]]
-                    made[place : place + 4] = self._multiplied(weights, row[at : at + 2], made[place : place + 4])
+                made[place : place + 4] = self._multiplied(columns, row, made[place : place + 4])
         return made
 
-    def _multiplied(self, weights: Sequence[Value], rows: Sequence[Value], sums: Sequence[Value]) -> list[Value]:
-        """16 columns times 8 rows along 16 inner positions, and the sums so far."""
+    def _add_apart(
+        self, parts: Sequence[Sequence[Value]], step: Value, inside: Value, sums: Sequence[Value]
+    ) -> list[Value]:
+        """The same where lane l of four has its products in row l, or of the second row in l + 4, and a lane gets those of two others."""
+        b, rows = self.b, self.found.rows
+        assert self.staged is not None
+        is_own = b.compare("eq", b.at(b.mod(self.row, _LANES)), b.at(self.quad))
+        is_row = b.same("arith.andi", is_own, b.less(self.row, _LANES * rows))
+        words = self.staged.words_or_zeros(b, is_row, b.div(self.row, _LANES) if rows > 1 else 0, step)
+        row = self._row_pairs(words, inside)
+        start = self.staged.sums(b, b.div(self.quad, 2) if rows > 1 else 0, self._two_steps(step))
+        if inside is not None:
+            start = [b.select(inside, value, b.constant(0, b.f32)) for value in start]
+        made = list(sums)
+        for number_, (product, raw) in enumerate(zip(self.found.products, parts, strict=True)):
+            columns = [[p for word in raw[at : at + 4] for p in self.pairs.codes(word, self.bits)] for at in (0, 4)]
+            totals = self._multiplied(columns, row, [*start, *start])
+            assert product.scales is not None
+            dtype = self.graph.tensors[product.scales].dtype
+            for at, (total, scale) in enumerate(zip(totals, raw[8:], strict=True)):
+                place = 2 * number_ + at // 2
+                made[place] = b.intrinsic("fma", total, from_memory(b, scale, dtype), made[place])
+        return made
+
+    def _multiplied(
+        self, columns: Sequence[Sequence[Value]], row: Sequence[Value], sums: Sequence[Value]
+    ) -> list[Value]:
+        """Pairs of two columns a lane times those of a row, 16 columns times 8 rows in all, and the sums so far."""
+        found = list(sums)
+        for at in range(0, len(row), 2):
+            weights = [columns[0][at], columns[1][at], columns[0][at + 1], columns[1][at + 1]]
+            found = self._once(weights, row[at : at + 2], found)
+        return found
+
+    def _once(self, weights: Sequence[Value], rows: Sequence[Value], sums: Sequence[Value]) -> list[Value]:
+        """The same along 16 inner positions."""
         b = self.b
         if self.left.dtype is F16:
             name, operands = "f32.f32", [*weights, *map(self.pairs.of_word, rows)]
@@ -295,12 +328,16 @@ class _Writer:
         )
         return [b.op("llvm.extractvalue", [made], b.f32, position=ir.DenseI64ArrayAttr.get([i])) for i in range(4)]
 
+    # -- results --------------------------------------------------------------------------------------------------
+
+    def _over_lanes(self, sums: Sequence[Value]) -> list[Value]:
+        """With those of the lane beside, which has the same row."""
+        return [self.b.same("arith.addf", value, self.b.shuffle(value, 1, _WAVE)) for value in sums]
+
     def _finish(self, sums: Sequence[Value]) -> None:
         """Add what the waves have, compute what follows and write it."""
         b, found = self.b, self.found
         shared = b.shared(self.staged_bytes)
-        if found.norm is not None:
-            b.barrier()
         for number_, value in enumerate(sums):
             b.store(shared, b.add(b.mul(self.wave, self.sums * _WAVE), number_ * _WAVE, self.lane), [value])
         b.barrier()
@@ -320,12 +357,15 @@ class _Writer:
     def _write(self, shared: Value, row: Value, column: Value) -> None:
         """One element of each result."""
         b, found = self.b, self.found
-        lane = b.add(b.mul(b.mod(column, _TILE), _LANES), b.div(b.mod(row, _TILE), 2))
-        register = b.add(b.mul(b.div(column, _TILE), 2), b.mod(row, 2))
+        lane, half = b.mul(b.mod(column, _TILE), _LANES), b.div(column, _TILE)
+        if self.apart:
+            lane, register = b.add(lane, b.mul(row, 2)), half
+        else:
+            lane = b.add(lane, b.div(b.mod(row, _TILE), 2))
+            register = b.add(b.mul(half, 2), b.mod(row, 2), b.mul(b.div(row, _TILE), 4))
         given = []
         for number_ in range(len(found.products)):
-            place = b.add(b.mul(b.add(number_ * self.tiles, b.div(row, _TILE)), 4), register)
-            at = b.add(b.mul(place, _WAVE), lane)
+            at = b.add(b.mul(b.add(number_ * self.each, register), _WAVE), lane)
             parts = [b.load(shared, b.add(at, wave * self.sums * _WAVE), b.f32)[0] for wave in range(_WAVES)]
             total = parts[0]
             for part in parts[1:]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch_mlir import ir
 
-from hipdnn_mlir_runtime.dtypes import I4, DType
+from hipdnn_mlir_runtime.dtypes import DType
 
 from ..core.builder import KernelBuilder, Value
 from ..core.elements import memory_type
@@ -13,14 +13,33 @@ _LOW, _HIGH = 0x0000FFFF, 0xFFFF0000
 
 
 @dataclass(frozen=True)
-class _Exponent:
-    """A 16-bit float with an integer in its lowest bits: its bits, and its value where the integer is 0."""
+class Code:
+    """Where codes of a pair lie in a word, and the 16-bit float whose lowest bits they are put into.
 
+    Attributes:
+        shift: bits that the word is moved to the right before.
+        bits: of the float, with a code of zero.
+        low: the lowest of the code's bits.
+        offset: what the number that the code stands for is less than that float.
+    """
+
+    shift: int
     bits: int
-    value: int
+    low: int
+    offset: int
 
 
-_EXPONENTS = {"f16": _Exponent(0x64006400, 1024), "bf16": _Exponent(0x43004300, 128)}
+_CODES = {
+    ("f16", 4): [Code(0, 0x6400, 0, 1024 + 8), Code(0, 0x5400, 4, 64 + 8), Code(8, 0x6400, 0, 1024 + 8), Code(8, 0x5400, 4, 64 + 8)],
+    ("bf16", 4): [Code(shift, 0x4300, 0, 128 + 8) for shift in (0, 4, 8, 12)],
+    ("f16", 8): [Code(shift, 0x6400, 0, 1024 + 128) for shift in (0, 8)],
+}  # fmt: skip
+"""Of a float's type and the bits of a code. A float of 1024 counts by ones, one of 64 by sixteenths: there, codes need not be moved."""
+
+
+def codes_of(dtype: DType, bits: int) -> list[Code]:
+    """How the pairs of a word's numbers of 4 or 8 bits become floats; each pair is half a word apart."""
+    return _CODES[dtype.name, bits]
 
 
 class Pairs:
@@ -30,23 +49,25 @@ class Pairs:
         self._b, self._dtype = b, dtype
         self._pair = ir.VectorType.get([2], memory_type(b, dtype))
 
-    def numbers(self, word: Value, dtype: DType, factor: Value) -> list[Value]:
-        """Pairs of numbers of a word times their scale: those half a word apart.
-
-        With the sign bit turned they count from the least on, and are in the lowest bits of a float that is subtracted.
-        """
-        b, exponent = self._b, _EXPONENTS[self._dtype.name]
-        bits = 4 if dtype is I4 else 8
-        middle, lower = 1 << (bits - 1), (1 << bits) - 1
-        turned = b.same("arith.xori", word, b.constant(sum(middle << at for at in range(0, 32, bits)), b.i32))
-        least = self._known(exponent.value + middle)
-        found = []
-        for at in range(0, 16, bits):
-            low = b.same("arith.shrui", turned, b.constant(at, b.i32)) if at else turned
-            low = b.same("arith.andi", low, b.constant(lower | lower << 16, b.i32))
-            code = self.of_word(b.same("arith.ori", low, b.constant(exponent.bits, b.i32)))
-            found.append(b.same("arith.mulf", b.same("arith.subf", code, least), factor))
+    def codes(self, word: Value, bits: int) -> list[Value]:
+        """Pairs of a word's numbers, each more by its `Code.offset`: with the sign bit turned they count from the least on."""
+        b, lower = self._b, (1 << bits) - 1
+        found, moved = [], {0: word}
+        for code in codes_of(self._dtype, bits):
+            if code.shift not in moved:
+                moved[code.shift] = b.same("arith.shrui", word, b.constant(code.shift, b.i32))
+            low = b.same("arith.andi", moved[code.shift], b.constant(_twice(lower << code.low), b.i32))
+            sign = 1 << (bits - 1) << code.low
+            found.append(self.of_word(b.same("arith.xori", low, b.constant(_twice(code.bits | sign), b.i32))))
         return found
+
+    def numbers(self, word: Value, bits: int, factor: Value) -> list[Value]:
+        """Pairs of a word's numbers times their scale."""
+        b, codes = self._b, codes_of(self._dtype, bits)
+        return [
+            b.same("arith.mulf", b.same("arith.subf", pair, self._known(code.offset)), factor)
+            for pair, code in zip(self.codes(word, bits), codes, strict=True)
+        ]
 
     def of_word(self, word: Value) -> Value:
         """What a word holds."""
@@ -75,3 +96,8 @@ class Pairs:
             b.same("arith.ori", low, b.same("arith.shli", second, sixteen)),
             b.same("arith.ori", b.same("arith.shrui", first, sixteen), high),
         ]
+
+
+def _twice(half: int) -> int:
+    """In both halves of a word."""
+    return half | half << 16

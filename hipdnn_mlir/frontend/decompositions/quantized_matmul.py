@@ -185,7 +185,7 @@ def matmul_nbits(call: Call) -> Sequence[str | None]:
     if bits not in (4, 8) or call.arg(4):
         raise Refusal("attribute", f"weights of {bits} bits or with g_idx, expected 4 or 8 bits and no g_idx")
     blocks = -(-k // block)
-    scale = call.reshape(call.cast(scales, FLOAT), n, blocks)
+    scale = call.reshape(scales, n, blocks)
     bytes_ = call.reshape(packed, n, -1)
     if zeros is None:
         numbers, kept = _signed(call, bytes_, bits), bits
@@ -198,7 +198,7 @@ def matmul_nbits(call: Call) -> Sequence[str | None]:
     else:
         numbers, kept = _signed(call, bytes_, bits), bits
         middle = call.const(1 << (bits - 1), FLOAT)
-        offset = call.op("Mul", call.op("Sub", _zeros(call, zeros, bits, n, blocks), middle), scale)
+        offset = call.op("Mul", call.op("Sub", _zeros(call, zeros, bits, n, blocks), middle), call.cast(scale, FLOAT))
     stated = {"block_size": block, "bits": kept, "rounds": int(call.attr("accuracy_level", 0) >= _ROUNDS)}
     y = call.op("BlockScaleMatMul", a, numbers, scale, domain=HIPDNN_DOMAIN, **stated)
     if offset:

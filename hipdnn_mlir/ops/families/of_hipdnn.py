@@ -134,14 +134,14 @@ def block_scale_matmul(e: Emitter, op: OpView) -> Value:
     """(a, numbers, scales; block_size, bits, rounds): a times the transpose of numbers * scales, each scale for a block along the rows.
 
     A is (..., m, k); numbers are (n, k) in i8 for 8 bits, and (n, bytes) in u8 for 4: two to a byte, two's complement, the first in the
-    lower half; the last block of a row may be filled up. Scales are (n, blocks) in f32. With `rounds`, a may be quantized to 8 bits by the
-    same blocks.
+    lower half; the last block of a row may be filled up. Scales are (n, blocks). With `rounds`, a may be quantized to 8 bits by the same
+    blocks.
     """
     a, numbers, scales = (e.value(arg) for arg in op.args)
     bits, size = op.attributes.get("bits", 4), _block_size(op.attributes)
     if bits not in (4, 8) or numbers.dtype is not (dtypes.U8 if bits == 4 else dtypes.I8) or numbers.rank != 2:
         raise Refusal("dtype", f"numbers of {bits} bits in {numbers.dtype}{list(numbers.dims)}")
-    if a.dtype not in _WIDE or scales.dtype is not dtypes.F32 or a.rank < 2:
+    if a.dtype not in _WIDE or scales.dtype not in _WIDE or a.rank < 2:
         raise Refusal("dtype", f"{a.dtype}{list(a.dims)} with scales of {scales.dtype}")
     k, (n, row) = a.dims[-1], (numbers.dims[0], numbers.dims[1] * 8 // bits)
     blocks = -(-k // size)
@@ -150,7 +150,7 @@ def block_scale_matmul(e: Emitter, op: OpView) -> Value:
     outer = (1,) * (a.rank - 2)
     kind = dtypes.I4 if bits == 4 else dtypes.I8
     codes = e.reinterpret(numbers, kind, (*outer, k, n), (*(k * n,) * len(outer), 1, row))
-    factors = e.reinterpret(scales, dtypes.F32, (*outer, blocks, n), (*(blocks * n,) * len(outer), 1, blocks))
+    factors = e.reinterpret(scales, scales.dtype, (*outer, blocks, n), (*(blocks * n,) * len(outer), 1, blocks))
     weights = _dequantized(e, codes, factors, [*outer, size, 1], a.dtype)
     if op.attributes.get("rounds", 0):
         rounded, spread = _quantized(e, a, a.rank - 1, size)

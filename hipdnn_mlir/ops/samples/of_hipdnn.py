@@ -62,6 +62,7 @@ def _block_scale_matmul() -> Iterator[Sample]:
     yield accept("BlockScaleMatMul", BLOCK_MATMUL, [a, u8(7, 20), scales], y, **stated)
     yield accept("BlockScaleMatMul", BLOCK_MATMUL, [a, u8(7, 24), scales], y, rounds=1, **stated)
     yield accept("BlockScaleMatMul", BLOCK_MATMUL, [f16(3, 40), u8(7, 24), scales], f16(3, 7), **stated)
+    yield accept("BlockScaleMatMul", BLOCK_MATMUL, [f16(3, 40), u8(7, 24), f16(7, 3)], f16(3, 7), rounds=1, **stated)
     yield accept("BlockScaleMatMul", BLOCK_MATMUL, [a, i8(7, 40), scales], y, block_size=16, bits=8, rounds=1)
     yield reject("BlockScaleMatMul", "attribute", [a, u8(7, 20), scales], y, bits=4)
     yield reject("BlockScaleMatMul", "dtype", [a, i8(7, 20), scales], y, **stated)

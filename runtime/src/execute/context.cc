@@ -45,6 +45,12 @@ Context::Context(std::shared_ptr<const LoadedProgram> program) : program_(std::m
   }
   executions_ = std::vector<Execution>(program_->program().steps().size());
   launches_ = std::vector<Launch>(executions_.size());
+  const auto launches = [&](const Step& step) {
+    const auto* action = std::get_if<LaunchStep>(&step.action);
+    return action != nullptr && std::ranges::none_of(program_->program().kernels()[action->kernel].grid, [](auto blocks) { return blocks == 0; });
+  };
+  const auto& steps = program_->program().steps();
+  first_launch_ = static_cast<std::size_t>(std::ranges::find_if(steps, launches) - steps.begin());
   for (std::size_t s = 0; s < executions_.size(); ++s) prepare_step(s);
   if (device.uses_graphs()) graphs_.emplace(device);
 }
@@ -252,7 +258,9 @@ void Context::launch(std::size_t step, const LaunchStep& action) {
   const auto& blocks = kernel.grid;
   const auto& threads = kernel.block;
   if (blocks[0] == 0 || blocks[1] == 0 || blocks[2] == 0) return;
-  const auto launch = kernel.waits_itself && hip.launch_waiting_kernel != nullptr ? hip.launch_waiting_kernel : hip.module_launch_kernel;
+  // A kernel may read what its program does not write before it waits, so the first one is behind all that its caller has queued.
+  const bool overlaps = kernel.waits_itself && step != first_launch_ && hip.launch_waiting_kernel != nullptr;
+  const auto launch = overlaps ? hip.launch_waiting_kernel : hip.module_launch_kernel;
   const hipError_t status = launch(program_->function(action.kernel), blocks[0], blocks[1], blocks[2], threads[0], threads[1], threads[2], 0,
                                    current_, arguments.parameters.data(), nullptr);
   if (status == hipSuccess) return;

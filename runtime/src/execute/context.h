@@ -115,6 +115,8 @@ class Context {
   std::vector<std::byte*> buffers_;
   std::vector<Execution> executions_;
   std::vector<Launch> launches_;
+  /// The step of the first kernel that a run launches itself.
+  std::size_t first_launch_ = 0;
   /// Where runs are recorded.
   std::optional<GraphCache> graphs_;
   /// Scratch: the addresses of the run's arrays.

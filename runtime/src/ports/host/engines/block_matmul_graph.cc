@@ -7,6 +7,7 @@
 #include "frontend/engine.h"
 #include "frontend/names.h"
 #include "frontend/status.h"
+#include "matmul_rows.h"
 #include "rowwise_program.h"
 
 namespace hipdnn_port {
@@ -45,7 +46,7 @@ void read_weights(const Graph& graph, BlockMatmul& found, int b) {
   const Tensor& numbers = graph.tensor(found.numbers);
   const Tensor& scales = graph.tensor(found.scales);
   if (numbers.dtype != HIPDNN_DATA_INT4 && numbers.dtype != HIPDNN_DATA_INT8) throw Refusal(text("weights are ", describe(numbers)));
-  if (scales.dtype != HIPDNN_DATA_FLOAT) throw Refusal(text("scales are ", describe(scales)));
+  if (!is_float_type(scales.dtype)) throw Refusal(text("scales are ", describe(scales)));
   if (!numbers.has_pointer() || !scales.has_pointer()) throw Refusal("weights or scales are computed in the graph");
   if (graph.tensor(b).has_pointer()) throw Refusal("stores the dequantized weights");
   const std::int64_t rows = numbers.dims[numbers.dims.size() - 2];

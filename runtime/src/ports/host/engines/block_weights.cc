@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels_blocks.h"
+#include "kernels_tile.h"
 #include "narrow_floats.h"
 #include "packed_memory.h"
 #include "shared_forms.h"
@@ -112,11 +113,14 @@ std::int64_t cell_of(const PackedBlocks& packed, std::int64_t column, std::int64
   return (column / kPanelColumns * packed.blocks + block) * kPanelColumns + column % kPanelColumns;
 }
 
-void pack_scales(PackedBlocks& packed, const Tensor& stored, const float* from) {
+void pack_scales(PackedBlocks& packed, const Tensor& stored, const void* from) {
+  const TileKernel convert = find_conversion(stored.dtype, HIPDNN_DATA_FLOAT);
+  const auto bytes = static_cast<std::int64_t>(element_bytes(stored.dtype));
   for (std::int64_t column = 0; column < packed.columns; ++column) {
-    for (std::int64_t b = 0; b < packed.blocks; ++b) {
-      packed.scales[cell_of(packed, column, b)] = from[b * depth_stride(stored) + column * column_stride(stored)];
-    }
+    TileArgs args{.cols = packed.blocks, .dst = packed.scales + cell_of(packed, column, 0), .dst_col = kPanelColumns};
+    args.src[0] = static_cast<const std::byte*>(from) + column * column_stride(stored) * bytes;
+    args.src_col[0] = depth_stride(stored);
+    convert(args);
   }
 }
 
@@ -148,7 +152,7 @@ PackedBlocks unplaced_blocks(const StoredBlocks& stored) {
 
 void pack_blocks(PackedBlocks& packed, const StoredBlocks& stored, const void* numbers, const void* scales) {
   std::memset(packed.weights, 0, static_cast<std::size_t>(packed.bytes()));
-  pack_scales(packed, *stored.scales, static_cast<const float*>(scales));
+  pack_scales(packed, *stored.scales, scales);
   if (has_words(packed, stored)) return pack_words(packed, stored, numbers);
   for_each_block(packed, Reader(stored, numbers), [&](std::int64_t column, std::int64_t b, const std::int8_t* from, std::int64_t count) {
     int zero = packed.bits == 4 ? -kLeast4 : -kLeast8;

@@ -34,7 +34,8 @@ struct PackedBlocks {
   void lie_at(std::byte* memory);
 };
 
-/// How numbers and scales lie in memory: `numbers` int4 or int8 [..., depth, columns], `scales` float [..., depth / block, columns].
+/// How numbers and scales lie in memory: `numbers` int4 or int8 [..., depth, columns], `scales` [..., depth / block, columns] of
+/// float32, float16 or bfloat16.
 struct StoredBlocks {
   const Tensor* numbers = nullptr;
   const Tensor* scales = nullptr;
