@@ -16,23 +16,26 @@ from torch_mlir import ir
 from hipdnn_mlir_runtime.abi import Attribute as A
 from hipdnn_mlir_runtime.dtypes import F16, I4
 
-from ...ops.few_rows import UNITS_COLUMNS, FewRows, Product, few_rows, is_staged, lane_elements, row_step
+from ...ops.few_rows import UNITS_COLUMNS, FewRows, few_rows, is_staged, lane_elements, row_step
 from ...ops.graph import Graph, Tensor
 from ..core.arch import Architecture
 from ..core.assemble import Launch
 from ..core.builder import KernelBuilder, Value
-from ..core.elements import from_memory, memory_type
+from ..core.elements import from_memory
 from ..core.space import Space, is_wide
 from .body import Body
+from .column_weights import ColumnWeights
 from .evaluate import Evaluator, Lanes
 from .gemv import body_behind, reads_early
 from .pairs import Pairs, codes_of
 from .staged_rows import VECTOR, StagedRows
 from .stream import stream
 
-_WAVE, _WAVES, _LANES = 32, 8, 4
-"""Threads of a wave, waves of a block, lanes that share a column."""
-_THREADS = _WAVE * _WAVES
+_WAVE, _LANES = 32, 4
+"""Threads of a wave, lanes that share a column."""
+_WAVES, _MOST_WAVES = 8, 16
+"""Of a block; the latter where there are few blocks, and rows come from afar."""
+_MOST_SHARED_BYTES = 48 * 1024
 _WORDS = 64
 """Of 32 bits that a thread has under way at once."""
 _TILE = 8
@@ -47,8 +50,10 @@ def gemv_units_launch(graph: Graph, architecture: Architecture, constants: Colle
     body = body_behind(graph, found)
     writer = _Writer(graph, found, body, early=reads_early(graph, found, architecture, constants))
     blocks = ceil(found.columns / UNITS_COLUMNS)
-    wide = is_wide(body.operands, max(blocks * _THREADS, 2 * found.inner))
-    return Launch(writer.write, blocks, _THREADS, writer.staged_bytes + writer.sums_bytes, wide)
+    if blocks <= 2 * architecture.units:
+        writer.take_more_waves()
+    wide = is_wide(body.operands, max(blocks * writer.threads, 2 * found.inner))
+    return Launch(writer.write, blocks, writer.threads, writer.staged_bytes + writer.sums_bytes, wide)
 
 
 class _Writer:
@@ -71,8 +76,24 @@ class _Writer:
         """Sums of a thread for each matrix."""
         self.sums = self.each * len(found.products)
         self.staged_bytes = 0 if self.staged is None else self.staged.bytes
-        self.sums_bytes = 4 * _THREADS * self.sums
+        self.waves = _WAVES
         self.space = Space(body.dims, tuple(operand.strides for operand in body.operands))
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return _WAVE * self.waves
+
+    @property
+    def sums_bytes(self) -> int:
+        """Of shared memory, where the waves' sums meet."""
+        return 4 * self.threads * self.sums
+
+    def take_more_waves(self) -> None:
+        """Hide more of the time that rows take to come, where there is memory for the sums."""
+        is_long = self.steps >= _LANES * _MOST_WAVES
+        if self.staged is None and is_long and 4 * _WAVE * _MOST_WAVES * self.sums <= _MOST_SHARED_BYTES:
+            self.waves = _MOST_WAVES
 
     def _staged_rows(self) -> StagedRows:
         """The rows in the order of the weights' pairs."""
@@ -95,8 +116,11 @@ class _Writer:
         last = found.columns - 1
         columns = [b.add(self.column, self.row, more) for more in (0, _TILE)]
         self.read = [b.least(c, last) if found.columns % UNITS_COLUMNS else c for c in columns]
+        self.weights = ColumnWeights(
+            b, self.graph, found, self._base, self.read, self.quad, self.count, self.bits, self.pairs, apart=self.apart
+        )
         part = b.add(b.mul(self.wave, _LANES), self.quad)
-        together = _LANES * _WAVES
+        together = _LANES * self.waves
         unrolled = max(1, min(self._unrolled(), self.steps // together))
         chunk = together * unrolled
         whole = self.steps // chunk * chunk
@@ -106,7 +130,7 @@ class _Writer:
             return [b.add(start, part, number_ * together) for number_ in range(unrolled)]
 
         def weights(start: Value) -> list[Value]:
-            return [word for step in of_chunk(start) for word in self._raw(step)]
+            return [word for step in of_chunk(start) for word in self.weights.raw(step)]
 
         def rows(start: Value) -> list[Value]:
             return [word for step in of_chunk(start) for word in self._far_words(step)]
@@ -120,13 +144,13 @@ class _Writer:
 
         first = weights(0) if whole else []
         bases = self._bases_of_rows()
-        scales = [] if self.staged is None else self.staged.scales(b, self.thread, _THREADS, bases)
+        scales = [] if self.staged is None else self.staged.scales(b, self.thread, self.threads, bases)
         if self.early:
             b.await_kernel()
         self.evaluator = Evaluator(b, self.body, self.space, 1)
         self.known = self._known()
         if self.staged is not None:
-            self.staged.stage(b, self.thread, _THREADS, bases, scales)
+            self.staged.stage(b, self.thread, self.threads, bases, scales)
         sums = [b.constant(0, b.f32)] * self.sums
         if whole:
             first += rows(0)
@@ -135,7 +159,7 @@ class _Writer:
             step = b.add(part, start)
             inside = b.less(step, self.steps) if start + together > self.steps else None
             step = step if inside is None else b.add(b.least(b.sub(step, self.quad), self.steps - _LANES), self.quad)
-            sums = self._add(self._raw(step), self._far_words(step), step, inside, sums)
+            sums = self._add(self.weights.raw(step), self._far_words(step), step, inside, sums)
         self._finish(self._over_lanes(sums) if self.apart else sums)
 
     def _unrolled(self) -> int:
@@ -156,70 +180,6 @@ class _Writer:
         norm = self.found.norm
         scale = [] if norm is None else [self.graph.tensors[norm.inputs[A.OPERATION_RMSNORM_SCALE_EXT]]]
         return [self._base(tensor) for tensor in (self.left, *scale)]
-
-    # -- weights --------------------------------------------------------------------------------------------------
-
-    def _raw(self, step: Value) -> list[Value]:
-        """This lane's words of 32 bits of its columns of each matrix at a step, and behind those of each matrix their scales."""
-        return [value for product in self.found.products for value in self._raw_of(product, step)]
-
-    def _raw_of(self, product: Product, step: Value) -> list[Value]:
-        b, weights = self.b, self.graph.tensors[product.weights]
-        base, stride = self._base(weights), weights.strides[-1] // self.count
-        found = [w for c in self.read for w in b.load(base, b.mul(b.add(b.mul(c, stride), step), 4), b.i32, 4)]
-        if product.scales is None:
-            return found
-        scales = self.graph.tensors[product.scales]
-        for c in self.read:
-            column = b.mul(c, scales.strides[-1])
-            if self.apart:
-                found += self._two_scales(product, scales, column, step)
-                continue
-            blocks = max(1, self.count // product.block)
-            block = b.mul(step, blocks) if blocks > 1 else b.div(step, product.block // self.count)
-            found += [self._scale(scales, column, b.add(block, number_), 1)[0] for number_ in range(blocks)]
-        return found
-
-    def _two_scales(self, product: Product, scales: Tensor, column: Value, step: Value) -> list[Value]:
-        """Of the two steps whose sums this lane gets."""
-        b, of_block, size = self.b, product.block // self.count, scales.dtype.bytes
-        first = self._two_steps(step)
-        if of_block % 2 == 0:
-            return self._scale(scales, column, b.div(first, of_block), 1) * 2
-        is_pair = scales.strides[-2] == 1 and scales.strides[-1] % 2 == 0 and scales.alignment % (2 * size) == 0
-        if of_block == 1 and is_pair:
-            return self._scale(scales, column, first, 2)
-        return [self._scale(scales, column, b.div(b.add(first, at), of_block), 1)[0] for at in range(2)]
-
-    def _two_steps(self, step: Value) -> Value:
-        """The first of two adjacent steps, whose sums this lane gets where they stay apart."""
-        b = self.b
-        return b.add(b.sub(step, self.quad), b.mul(b.mod(self.quad, 2), 2))
-
-    def _scale(self, scales: Tensor, column: Value, block: Value, count: int) -> list[Value]:
-        """Scales of adjacent blocks as memory holds them."""
-        at = self.b.add(column, self.b.mul(block, scales.strides[-2]))
-        return self.b.load(self._base(scales), at, memory_type(self.b, scales.dtype), count)
-
-    def _pairs(self, product: Product, raw: Sequence[Value]) -> list[list[Value]]:
-        """Pairs of 16-bit floats, of each of the two columns."""
-        words = [list(raw[:4]), list(raw[4:8])]
-        if product.scales is None:
-            return [[self.pairs.of_word(word) for word in column] for column in words]
-        dtype = self.graph.tensors[product.scales].dtype
-        each = (len(raw) - 8) // 2
-        scales = [raw[8 : 8 + each], raw[8 + each :]]
-        made = []
-        for column, some in zip(words, scales, strict=True):
-            factors = [self.pairs.splat(from_memory(self.b, scale, dtype)) for scale in some]
-            made.append(
-                [
-                    pair
-                    for at, word in enumerate(column)
-                    for pair in self.pairs.numbers(word, self.bits, factors[at * each // 4])
-                ]
-            )
-        return made
 
     # -- rows -----------------------------------------------------------------------------------------------------
 
@@ -270,7 +230,7 @@ class _Writer:
         words = self._near_words(step) if self.staged is not None else far
         rows = [self._row_pairs(part, inside) for part in _parted(words, self.tiles)]
         for number_, (product, part) in enumerate(zip(self.found.products, parts, strict=True)):
-            columns = self._pairs(product, part)
+            columns = self.weights.numbers(product, part)
             for tile, row in enumerate(rows):
                 place = 4 * (number_ * self.tiles + tile)
                 made[place : place + 4] = self._multiplied(columns, row, made[place : place + 4])
@@ -286,7 +246,7 @@ class _Writer:
         is_row = b.same("arith.andi", is_own, b.less(self.row, _LANES * rows))
         words = self.staged.words_or_zeros(b, is_row, b.div(self.row, _LANES) if rows > 1 else 0, step)
         row = self._row_pairs(words, inside)
-        start = self.staged.sums(b, b.div(self.quad, 2) if rows > 1 else 0, self._two_steps(step))
+        start = self.staged.sums(b, b.div(self.quad, 2) if rows > 1 else 0, self.weights.two_steps(step))
         if inside is not None:
             start = [b.select(inside, value, b.constant(0, b.f32)) for value in start]
         made = list(sums)
@@ -342,10 +302,10 @@ class _Writer:
             b.store(shared, b.add(b.mul(self.wave, self.sums * _WAVE), number_ * _WAVE, self.lane), [value])
         b.barrier()
         total = UNITS_COLUMNS * found.rows
-        for first in range(0, total, _THREADS):
+        for first in range(0, total, self.threads):
             at = b.add(self.thread, first)
             column, row = b.mod(at, UNITS_COLUMNS), b.div(at, UNITS_COLUMNS)
-            checks = [b.less(at, total)] if first + _THREADS > total else []
+            checks = [b.less(at, total)] if first + self.threads > total else []
             if found.columns % UNITS_COLUMNS:
                 checks.append(b.less(b.add(self.column, column), found.columns))
             if not checks:
@@ -366,7 +326,7 @@ class _Writer:
         given = []
         for number_ in range(len(found.products)):
             at = b.add(b.mul(b.add(number_ * self.each, register), _WAVE), lane)
-            parts = [b.load(shared, b.add(at, wave * self.sums * _WAVE), b.f32)[0] for wave in range(_WAVES)]
+            parts = [b.load(shared, b.add(at, wave * self.sums * _WAVE), b.f32)[0] for wave in range(self.waves)]
             total = parts[0]
             for part in parts[1:]:
                 total = b.same("arith.addf", total, part)
@@ -381,7 +341,7 @@ class _Writer:
     def _known(self) -> dict[int, Lanes]:
         """What the epilogue reads, where a thread computes one element of the results: it comes while the matrix does."""
         b, found = self.b, self.found
-        if UNITS_COLUMNS * found.rows > _THREADS:
+        if UNITS_COLUMNS * found.rows > self.threads:
             return {}
         row = b.least(b.div(self.thread, UNITS_COLUMNS), found.rows - 1)
         column = b.least(b.add(self.column, b.mod(self.thread, UNITS_COLUMNS)), found.columns - 1)
