@@ -37,6 +37,7 @@ def compile(  # noqa: A001 - the public name
     precision: Precision = UNCHANGED,
     shapes: Shapes | None = None,
     buckets: Buckets | None = None,
+    page_rows: int | None = None,
     refused: Iterable[RefusedPlan] = (),
     dump_ir: str | Path | None = None,
 ) -> Program:
@@ -55,6 +56,9 @@ def compile(  # noqa: A001 - the public name
         buckets: name of a dynamic dimension -> ascending sizes that it is padded to when the program runs: inputs are padded, outputs cut
             back, and the program is loaded for these sizes only. For GPUs every dynamic dimension needs some, since code is made for each
             combination of them. If padding a dimension would change results, only the listed sizes are accepted.
+        page_rows: of a decoder's ONNX model: lay its caches in pages of so many rows, which all sequences share. The first and the third
+            size of its cache inputs are `pages` and this number then, and one more input, `page_table` (i32, batch x `sequence_pages`),
+            has the pages of each sequence. For `hipdnn_mlir.generate.BatchGenerator`.
         refused: graphs that the library of the device at hand has refused: they are split, then left to kernels of the compiler's own.
         dump_ir: folder for the IR after each step, `NN-<step>.mlir`.
 
@@ -65,13 +69,16 @@ def compile(  # noqa: A001 - the public name
         UnsupportedError: operations outside every engine, all of them listed.
         PassError: a defect of this compiler.
     """
-    source = read_source(model, example_inputs, dynamic_shapes)
+    source = read_source(model, example_inputs, dynamic_shapes, page_rows)
     options = {"target": target, "precision": precision, "shapes": shapes, "buckets": buckets}
     return _compiled(source, list(refused), None, dump_ir=dump_ir, **options)
 
 
 def read_source(
-    model: "ModelLike | Module | ExportedProgram", example_inputs: "Examples | None" = None, dynamic_shapes: Any = None
+    model: "ModelLike | Module | ExportedProgram",
+    example_inputs: "Examples | None" = None,
+    dynamic_shapes: Any = None,
+    page_rows: int | None = None,
 ) -> Source[Any]:
     """Read a model; arguments as for `compile`.
 
@@ -81,6 +88,7 @@ def read_source(
     if _is_torch(model):
         from .torch_source import TorchSource
 
+        _refuse_pages(page_rows, "module")
         return TorchSource.read(model, example_inputs, dynamic_shapes)
     if example_inputs is not None or dynamic_shapes is not None:
         raise ModelError(
@@ -92,8 +100,15 @@ def read_source(
         need_torch(Path(model))
         from .torch_source import TorchSource
 
+        _refuse_pages(page_rows, str(model))
         return TorchSource.load(Path(model))
-    return OnnxSource.read(model)
+    return OnnxSource.read(model, page_rows)
+
+
+def _refuse_pages(page_rows: int | None, where: str) -> None:
+    if page_rows is not None:
+        expected = "an ONNX model with GroupQueryAttention"
+        raise ModelError("page_rows is for decoders in ONNX", where=where, expected=expected, hint="leave it out")
 
 
 def _is_torch(model: object) -> "TypeIs[Module | ExportedProgram]":

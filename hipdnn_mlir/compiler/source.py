@@ -15,6 +15,7 @@ from ..dynamic.solver import Solver
 from ..frontend.dim_names import separated
 from ..frontend.index_ranges import Range, index_ranges
 from ..frontend.model_file import ModelFile, is_compiled_ahead, read_model
+from ..frontend.paged_caches import paged
 from ..frontend.prepare import Slim, name_nodes, slim_models
 from ..frontend.related_dims import related
 from ..frontend.sizes.input_sizes import input_sizes
@@ -98,11 +99,15 @@ class OnnxSource:
         self._file = file
 
     @classmethod
-    def read(cls, model: str | Path | bytes | onnx.ModelProto) -> "OnnxSource":
+    def read(cls, model: str | Path | bytes | onnx.ModelProto, page_rows: int | None = None) -> "OnnxSource":
         """Read a model, as `read_model`.
 
+        Args:
+            model: the model.
+            page_rows: lay its caches in pages of so many rows, as `paged` does.
+
         Raises:
-            ModelError: as for `read_model`; a model that was compiled ahead for ONNX Runtime.
+            ModelError: as for `read_model` and `paged`; a model that was compiled ahead for ONNX Runtime.
         """
         file = read_model(model)
         where = str(model) if isinstance(model, (str, Path)) else "model"
@@ -111,7 +116,8 @@ class OnnxSource:
             raise ModelError(
                 "compiled ahead: its EPContext nodes hold programs for ONNX Runtime", where=where, hint=hint
             )
-        return cls(file.proto, where, file.external, file)
+        proto = file.proto if page_rows is None else paged(file.proto, page_rows, where)
+        return cls(proto, where, file.external, file)
 
     @property
     def sha256(self) -> str:

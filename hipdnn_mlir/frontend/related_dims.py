@@ -157,9 +157,10 @@ def _joined(node: onnx.NodeProto, operands: Sequence[PartialDims]) -> Pairs:
 
 
 def _cached(node: onnx.NodeProto, operands: Sequence[PartialDims]) -> Pairs:
-    """CacheUpdate: all sizes of the cache and of what is new but the number of rows."""
-    del node
-    yield from ((operands[0][axis], operands[1][axis]) for axis in (0, 1, 3))
+    """CacheUpdate: all sizes of the cache and of what is new but the number of rows, and in pages the number of these."""
+    pages = 4
+    is_paged = len(node.input) > pages and bool(node.input[pages])
+    yield from ((operands[0][axis], operands[1][axis]) for axis in ((1, 3) if is_paged else (0, 1, 3)))
 
 
 def _attended(node: onnx.NodeProto, operands: Sequence[PartialDims]) -> Pairs:

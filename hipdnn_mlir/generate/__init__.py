@@ -7,7 +7,10 @@ for token in model.stream("Once upon a time", max_new_tokens=50):
     print(token.text, end="", flush=True)
 """
 
+from .batch import Counts
+from .batch_generator import BatchGenerator
 from .generator import Completion, TextGenerator
+from .request import Request
 from .sequences import Sequences, Token
 
-__all__ = ["Completion", "Sequences", "TextGenerator", "Token"]
+__all__ = ["BatchGenerator", "Completion", "Counts", "Request", "Sequences", "TextGenerator", "Token"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self, Unpack
+from typing import Literal, Self, Unpack
 
 from hipdnn_mlir_runtime.errors import ModelError
 from hipdnn_mlir_runtime.precision import UNCHANGED, Precision
@@ -18,7 +18,7 @@ from .config import read_config
 from .decoder import Decoder, length_of
 from .model_file import ModelFile
 from .sequences import Finish, GenerationOptions, Prompt, Sequences, Token, listed
-from .tokenizer import Tokenizer
+from .tokenizer import Tokenizer, find_tokenizer
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class Completion:
         prompt_tokens: number of tokens of the prompt.
         tokens: what was generated, a stop token included.
         text: the same as a text; empty without a tokenizer.
-        finish_reason: `stop` or `length`, as of a `Token`.
+        finish_reason: `stop` or `length`, as of a `Token`; `cancelled` for a request that was cancelled before.
     """
 
     prompt_tokens: int
     tokens: tuple[int, ...]
     text: str
-    finish_reason: Finish
+    finish_reason: Finish | Literal["cancelled"]
 
 
 class TextGenerator:
@@ -73,12 +73,7 @@ class TextGenerator:
         **options: Unpack[SessionOptions],
     ) -> None:
         self.config = read_config(Path(folder))
-        self._missing: ModelError | None = None
-        self._tokenizer: Tokenizer | None = None
-        try:
-            self._tokenizer = Tokenizer(self.config.folder)
-        except ModelError as error:
-            self._missing = error
+        self._tokenizer, self._missing = find_tokenizer(self.config.folder)
         length = length_of(self.config, max_length)
         file = ModelFile(self.config)
         if program is None:

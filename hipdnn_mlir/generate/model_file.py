@@ -9,11 +9,14 @@ import onnx
 from hipdnn_mlir_runtime.errors import ModelError
 
 from ..dynamic.input_sizes import Buckets, Shapes
+from ..frontend.paged_caches import PAGES, SEQUENCE_PAGES
 from ..targets.table import TargetName, find_target
 from .config import SUPPORTED, DecoderConfig
 
 WINDOWS = (1, 16, 64, 256)
 """Tokens in one run of programs with code for fixed sizes: a step, and parts of prompts."""
+BATCHES = (1, 8, 32)
+"""Texts in one run of such programs, where texts join and leave: kernels of few rows take up to 32 in about the time of one."""
 
 _TOTAL = 6
 """The operand of GroupQueryAttention that is the number of keys in all; it only says how long a cache has to be."""
@@ -97,6 +100,30 @@ class ModelFile:
         for past, _ in config.caches:
             shapes |= self._named(past, 2, [max_length]) | self._named(past, 3, [config.head_size])
         return {name: sizes[0] for name, sizes in shapes.items()}, buckets
+
+    def paged_sizes(
+        self, target: TargetName, most: int, max_length: int, pages: int, page_rows: int
+    ) -> tuple[Shapes, Buckets]:
+        """The sizes to compile for where caches are pages.
+
+        Args:
+            target: what is compiled for.
+            most: number of texts at once.
+            max_length: most tokens of a text.
+            pages: number of pages, without the spare one.
+            page_rows: tokens of a page.
+
+        Raises:
+            ModelError: the target is unknown.
+        """
+        shapes, buckets = self.sizes(target, most, max_length)
+        if not shapes:
+            return shapes, buckets
+        config = self._config
+        batches = self._named(config.input_ids, 0, sorted({1, *(size for size in BATCHES if size < most), most}))
+        gone = {*batches, *(name for past, _ in config.caches for name in self._named(past, 2, []))}
+        own = {PAGES: 1 + pages, SEQUENCE_PAGES: -(-max_length // page_rows)}
+        return {name: size for name, size in shapes.items() if name not in gone} | own, {**buckets, **batches}
 
     def _named(self, name: str, axis: int, sizes: Sequence[int]) -> dict[str, Sequence[int]]:
         """Sizes by the name of an input's dimension, where it has one."""

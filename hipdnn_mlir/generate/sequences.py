@@ -97,7 +97,8 @@ class Sequences:
             ModelError: their number is wrong, a token is unknown, a text has no room for its prompt, or there is no tokenizer. No text
                 has changed then.
         """
-        new = [self.encoded(prompt) for prompt in listed(prompts)]
+        size = self._decoder.config.vocab_size
+        new = [encoded(prompt, self._tokenizer, self._missing, size) for prompt in listed(prompts)]
         if len(new) != len(self._tokens):
             raise ModelError("wrong number of prompts", expected=str(len(self._tokens)), got=str(len(new)))
         limit = self._decoder.max_length
@@ -110,18 +111,6 @@ class Sequences:
                 raise ModelError(message, expected=f"at most {limit - len(old)}", hint=hint)
         for row, tokens in enumerate(new):
             self._tokens[row] += tokens
-
-    def encoded(self, prompt: Prompt) -> list[int]:
-        """The tokens of a prompt; errors as for `append`."""
-        if isinstance(prompt, str):
-            if self._tokenizer is None:
-                raise self._missing or ModelError("no tokenizer")
-            prompt = self._tokenizer.encode(prompt)
-        size = self._decoder.config.vocab_size
-        for token in prompt:
-            if isinstance(token, bool) or not isinstance(token, (int, np.integer)) or not 0 <= token < size:
-                raise ModelError("no such token", expected=f"numbers from 0 to {size - 1}", got=repr(token))
-        return [int(token) for token in prompt]
 
     def rewind_to(self, lengths: int | Sequence[int]) -> None:
         """Forget the last tokens.
@@ -255,6 +244,28 @@ class Sequences:
                 made.append(Token(row, token, text, ("stop" if is_stop else "length") if is_last else None))
             active = [token.row for token in made if token.finish_reason is None]
             yield from made
+
+
+def encoded(prompt: Prompt, tokenizer: Tokenizer | None, missing: ModelError | None, vocab_size: int) -> list[int]:
+    """The tokens of a prompt.
+
+    Args:
+        prompt: a text, or its tokens.
+        tokenizer: for a text; None where there is none.
+        missing: what is raised for a text then.
+        vocab_size: number of tokens that there are.
+
+    Raises:
+        ModelError: a token is unknown, or there is no tokenizer.
+    """
+    if isinstance(prompt, str):
+        if tokenizer is None:
+            raise missing or ModelError("no tokenizer")
+        prompt = tokenizer.encode(prompt)
+    for token in prompt:
+        if isinstance(token, bool) or not isinstance(token, (int, np.integer)) or not 0 <= token < vocab_size:
+            raise ModelError("no such token", expected=f"numbers from 0 to {vocab_size - 1}", got=repr(token))
+    return [int(token) for token in prompt]
 
 
 def listed(prompts: Prompt | Sequence[Prompt]) -> list[Prompt]:

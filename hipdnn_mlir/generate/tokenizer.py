@@ -49,6 +49,14 @@ class Tokenizer:
         return str(self._tokenizer.decode(list(tokens)))
 
 
+def find_tokenizer(folder: Path) -> tuple[Tokenizer | None, ModelError | None]:
+    """The tokenizer of a folder, or why it cannot be used."""
+    try:
+        return Tokenizer(folder), None
+    except ModelError as error:
+        return None, error
+
+
 class TextStream:
     """The text of tokens that come one by one, in pieces that joined are the text of all.
 

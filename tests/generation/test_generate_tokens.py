@@ -13,7 +13,7 @@ import pytest
 import hipdnn_mlir
 from generation.conftest import Exported
 from generation.decoders import LIMIT
-from hipdnn_mlir.generate import Sequences, TextGenerator, decoder
+from hipdnn_mlir.generate import Sequences, TextGenerator, decoder_program
 from hipdnn_mlir.generate.decoder import Decoder
 from hipdnn_mlir_runtime.errors import DeviceError, ModelError
 from hipdnn_mlir_runtime.session.session import Session
@@ -78,7 +78,7 @@ def test_texts_of_a_batch_are_those_alone(model: TextGenerator) -> None:
 
 def test_prompts_are_the_same_in_parts(model: TextGenerator, monkeypatch: pytest.MonkeyPatch) -> None:
     want = [_anew(model, prompt, 10) for prompt in PROMPTS]
-    monkeypatch.setattr(decoder, "CHUNK", 4)
+    monkeypatch.setattr(decoder_program, "CHUNK", 4)
     made = model.generate(PROMPTS, max_new_tokens=10, stop_tokens=())
     assert [list(one.tokens) for one in made] == want
 

@@ -229,7 +229,8 @@ def test_refused_when_types_do_not_fit(place: int, dtype: str) -> None:
 @pytest.mark.parametrize(
     ("left_out", "attributes", "message"),
     [
-        ([SIN], PLAIN, "expected 7 ins and 3 outs"),
+        ([SIN, COS, COUNT], PLAIN, "expected 7 ins and 3 outs"),
+        ([SIN], PLAIN, r"tensors\[7\].dtype: expected i32"),
         ([], {"left": -1}, "scale"),
         ([], {"scale": 1.0}, "left"),
         ([], {"scale": 1.0, "left": -2}, "left"),

@@ -12,8 +12,9 @@ from .call import BOOL, FLOAT, INT32, INT64, Call
 from .registry import CONTRIB, decomposes
 from .rotary import rotated_heads
 
-_BIAS, _SINK, _QUERY_COUNTS = 10, 11, 16
-"""Operands of GroupQueryAttention: what is added to scores, one more score for each head, and how many queries are valid."""
+_BIAS, _SINK, _QUERY_COUNTS, PAGES = 10, 11, 16, 17
+"""Operands of GroupQueryAttention: what is added to scores, one more score for each head, how many queries are valid; the last one is of
+PagedGroupQueryAttention alone."""
 _MASKED = -10000.0
 """What a masked score is lowered by, unless mask_filter_value says otherwise."""
 
@@ -135,12 +136,16 @@ def _from_lengths(call: Call, lengths: str, k: str) -> str:
     return call.op("And", found, call.op("GreaterOrEqual", positions, starts))
 
 
+@decomposes("PagedGroupQueryAttention", domain=HIPDNN_DOMAIN)
 @decomposes("GroupQueryAttention", domain=CONTRIB)
 def group_query_attention(call: Call) -> Sequence[str | None]:
     """GroupQueryAttention with a cache that grows by what is new, one that is as long as it will ever be, or one of a window alone.
 
     As in ONNX Runtime, rows of a batch differ in their past in the step of one token only; there a row's new key takes the place behind
     its own past. Where the number of keys in all is data, and no size, the cache is taken to grow.
+
+    As PagedGroupQueryAttention it has one operand more: i32 [b, n], the pages in which each row of the batch has its keys and values. The
+    caches are pages [pages, heads, rows, d] then, and hold all keys, of a window too.
 
     Source: ONNX Runtime, ContribOperators.md, com.microsoft.GroupQueryAttention.
     """
@@ -169,12 +174,13 @@ def group_query_attention(call: Call) -> Sequence[str | None]:
     bias, sink = call.arg(_BIAS), call.arg(_SINK)
     if sink is None and call.attr("smooth_softmax", 0) == 1:
         sink = call.const(np.zeros(heads, np.float32), call.kind(q))
-    if past_key and past_value and call.attr("sliding_window_cache", 0):
+    pages = call.arg(PAGES)
+    if past_key and past_value and call.attr("sliding_window_cache", 0) and not pages:
         y, k, v = _attend_window(call, q, (k, v), sink)
         return [merge_heads(call, y), k, v]
     if past_key and past_value:
         k, v = (_extended(call, *pair, past) for pair in ((past_key, k), (past_value, v)))
-        if _is_buffer(call):
+        if pages or _is_buffer(call):
             return [merge_heads(call, _attend_cached(call, q, k, v, bias, sink)), k, v]
     sees = visible(call, q, k, past, left=window - 1 if window > 0 else -1, right=0)
     biases = [additive(call, sees, q), *([bias] if bias else [])]
@@ -184,6 +190,8 @@ def group_query_attention(call: Call) -> Sequence[str | None]:
 
 def _attend_cached(call: Call, q: str, k: str, v: str, bias: str | None, sink: str | None) -> str:
     """Attention [b, heads, s, d] where it is data how many keys are valid, and, of a padded prompt, how many queries."""
+    if bias and call.arg(PAGES):
+        raise Refusal("operand", "attention with a bias over pages")
     if bias:  # of as many keys as there are in all, which may be fewer than the buffer holds
         total = call.reshape(call.cast(call.need(6), INT64), 1)
         k, v = (call.slice(x, 2, 0, total) for x in (k, v))
@@ -206,7 +214,8 @@ def _attend_valid(
         "softcap": float(call.attr("softcap", 0.0)) or None,
     }
     wide = call.cast(sink, FLOAT) if sink else None
-    return call.op("CachedAttention", q, k, v, *counts, bias, wide, domain=HIPDNN_DOMAIN, **stated)
+    operands = (q, k, v, *counts, bias, wide, call.arg(PAGES))
+    return call.op("CachedAttention", *operands, domain=HIPDNN_DOMAIN, **stated)
 
 
 def _attend_window(call: Call, q: str, new: tuple[str, str], sink: str | None) -> tuple[str, str, str]:
@@ -257,8 +266,8 @@ def _past(call: Call, query: str, past_key: str | None) -> str:
     """Number of valid keys before the queries: a list of one, or [b, 1, 1, 1] where rows of the batch may differ."""
     if past_key is None:
         return call.ints(0)
-    is_window = call.attr("sliding_window_cache", 0)
-    if call.dims(past_key)[0] == 1 and not is_window and not _is_buffer(call):
+    is_data = call.attr("sliding_window_cache", 0) or call.arg(PAGES) or _is_buffer(call)
+    if call.dims(past_key)[0] == 1 and not is_data:
         return call.length(past_key, 2)
     last = call.reshape(call.cast(call.need(5), INT64), -1, 1, 1, 1)
     before = call.op("Sub", call.op("Add", last, call.ints(1)), call.length(query, 1))
@@ -276,6 +285,8 @@ def _extended(call: Call, past: str, new: str, count: str) -> str:
     The result is as long as the cache, or as what is valid then if that is more. Only in the step of one token do rows of a batch differ in
     their past.
     """
+    if pages := call.arg(PAGES):
+        return call.op("CacheUpdate", past, new, call.reshape(count, -1), None, pages, domain=HIPDNN_DOMAIN)
     if _is_buffer(call):
         total = call.reshape(call.cast(call.need(6), INT64), 1)
         places = call.range(call.op("Max", call.length(past, 2), total))

@@ -25,6 +25,15 @@ def tensors(op: OpView, count: int) -> list[TensorArg]:
     return found
 
 
+def given(op: OpView, position: int) -> TensorArg | None:
+    """A tensor operand of known sizes that may be left out."""
+    if position >= len(op.args) or op.args[position] is None:
+        return None
+    found = tensor(op, position)
+    found.type.static_dims()
+    return found
+
+
 def refuse_booleans(arg: TensorArg) -> None:
     """Refuse what is no number."""
     if arg.type.dtype is BOOL:

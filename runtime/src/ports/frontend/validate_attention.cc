@@ -35,15 +35,35 @@ void expect_broadcastable(const OperationDescriptor& operation, int name, const 
   }
 }
 
-/// Key or value heads are shared by equal groups of query heads.
-void expect_grouped(const OperationDescriptor& operation, int name, const Tensor& q) {
+/// Key or value heads are shared by equal groups of query heads. Pages are of no batch.
+void expect_grouped(const OperationDescriptor& operation, int name, const Tensor& q, bool is_paged) {
   const Tensor& tensor = operation.tensor(name);
-  if (tensor.dims[0] != q.dims[0]) {
+  if (!is_paged && tensor.dims[0] != q.dims[0]) {
     fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": ", attribute_name(name), " is ", describe(tensor), ", expected the batch of ", describe(q));
   }
   if (q.dims[1] % tensor.dims[1] != 0) {
     fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": the heads of ", describe(q), " must be a multiple of those of ", describe(tensor));
   }
+}
+
+/// Tables (batch, 1, pages of a sequence, 1) for both keys and values, which are (page, head, row, feature). Returns keys of a sequence.
+std::int64_t check_pages(const OperationDescriptor& operation, std::int64_t batches) {
+  constexpr int of_keys = HIPDNN_ATTR_OPERATION_SDPA_FWD_PAGE_TABLE_KDESC, of_values = HIPDNN_ATTR_OPERATION_SDPA_FWD_PAGE_TABLE_VDESC;
+  if (!operation.has(of_keys) || !operation.has(of_values)) {
+    fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": ", attribute_name(of_keys), " and ", attribute_name(of_values), " must be given together");
+  }
+  if (operation.integer_or(HIPDNN_ATTR_SDPA_FWD_PADDING_MASK_EXT, 0) == 0) {
+    fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": pages need ", attribute_name(HIPDNN_ATTR_SDPA_FWD_PADDING_MASK_EXT), " and lengths");
+  }
+  const std::int64_t pages = rank_4(operation, of_keys).dims[2];
+  for (const int name : {of_keys, of_values}) operation.expect_dims(name, {batches, 1, pages, 1});
+  const std::int64_t keys = pages * operation.tensor(HIPDNN_ATTR_OPERATION_SDPA_FWD_KDESC).dims[2];
+  constexpr int name = HIPDNN_ATTR_SDPA_FWD_MAX_SEQ_LEN_KV_EXT;
+  const std::int64_t longest = operation.integer_or(name, keys);
+  if (longest < 1 || longest > keys) {
+    fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": ", attribute_name(name), " = ", longest, ", expected 1 to ", keys);
+  }
+  return longest;
 }
 
 void check_lengths(const OperationDescriptor& operation, std::int64_t batches) {
@@ -82,19 +102,19 @@ void validate_sdpa_forward(const OperationDescriptor& operation) {
   const Tensor& k = rank_4(operation, HIPDNN_ATTR_OPERATION_SDPA_FWD_KDESC);
   const Tensor& v = rank_4(operation, HIPDNN_ATTR_OPERATION_SDPA_FWD_VDESC);
   rank_4(operation, HIPDNN_ATTR_OPERATION_SDPA_FWD_ODESC);
-  // Paged keys and values are laid out by the page tables.
-  if (operation.has(HIPDNN_ATTR_OPERATION_SDPA_FWD_PAGE_TABLE_KDESC) || operation.has(HIPDNN_ATTR_OPERATION_SDPA_FWD_PAGE_TABLE_VDESC)) return;
-  expect_grouped(operation, HIPDNN_ATTR_OPERATION_SDPA_FWD_KDESC, q);
-  expect_grouped(operation, HIPDNN_ATTR_OPERATION_SDPA_FWD_VDESC, q);
+  const bool is_paged = operation.has(HIPDNN_ATTR_OPERATION_SDPA_FWD_PAGE_TABLE_KDESC) || operation.has(HIPDNN_ATTR_OPERATION_SDPA_FWD_PAGE_TABLE_VDESC);
+  expect_grouped(operation, HIPDNN_ATTR_OPERATION_SDPA_FWD_KDESC, q, is_paged);
+  expect_grouped(operation, HIPDNN_ATTR_OPERATION_SDPA_FWD_VDESC, q, is_paged);
   if (k.dims[3] != q.dims[3]) {
     fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": the last dims of ", describe(q), " and ", describe(k), " must be equal");
   }
-  if (v.dims[2] != k.dims[2]) {
+  if (!is_paged && v.dims[2] != k.dims[2]) {
     fail(HIPDNN_STATUS_BAD_PARAM, operation.label(), ": ", describe(k), " and ", describe(v), " must have as many keys as values");
   }
   const std::int64_t batches = q.dims[0], heads = q.dims[1], queries = q.dims[2];
+  const std::int64_t keys = is_paged ? check_pages(operation, batches) : k.dims[2];
   operation.expect_dims(HIPDNN_ATTR_OPERATION_SDPA_FWD_ODESC, {batches, heads, queries, v.dims[3]});
-  expect_broadcastable(operation, HIPDNN_ATTR_OPERATION_SDPA_FWD_ATTN_MASK_EXT, {batches, heads, queries, k.dims[2]});
+  expect_broadcastable(operation, HIPDNN_ATTR_OPERATION_SDPA_FWD_ATTN_MASK_EXT, {batches, heads, queries, keys});
   for (const int name :
        {HIPDNN_ATTR_OPERATION_SDPA_FWD_STATSDESC, HIPDNN_ATTR_OPERATION_SDPA_FWD_MAX_EXT, HIPDNN_ATTR_OPERATION_SDPA_FWD_SUM_EXP_EXT}) {
     operation.expect_dims(name, {batches, heads, queries, 1});

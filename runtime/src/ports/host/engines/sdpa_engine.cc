@@ -46,6 +46,7 @@ class SdpaPlan final : public Plan {
   void execute(void* const* pointers, void* workspace, const Launch& launch) const override {
     const int threads = launch.threads;
     auto* const scratch = static_cast<std::byte*>(workspace);
+    blocks_.problem().check_pages(pointers);
     std::atomic<std::int64_t> next{0};
     const int useful = threads_for(threads);
     parallel_ranges(useful, useful, [&](std::int64_t, std::int64_t, int thread) {

@@ -15,7 +15,6 @@ namespace {
 constexpr hipdnnBackendAttributeName_t not_computed[] = {
     HIPDNN_ATTR_OPERATION_SDPA_FWD_SEED_EXT,          HIPDNN_ATTR_OPERATION_SDPA_FWD_OFFSET_EXT,
     HIPDNN_ATTR_OPERATION_SDPA_FWD_DROPOUT_MASK_EXT,  HIPDNN_ATTR_OPERATION_SDPA_FWD_DROPOUT_SCALE_EXT,
-    HIPDNN_ATTR_OPERATION_SDPA_FWD_PAGE_TABLE_KDESC,  HIPDNN_ATTR_OPERATION_SDPA_FWD_PAGE_TABLE_VDESC,
     HIPDNN_ATTR_OPERATION_SDPA_FWD_BLOCK_MASK_DESC,   HIPDNN_ATTR_OPERATION_SDPA_FWD_DESCALE_Q_EXT,
     HIPDNN_ATTR_OPERATION_SDPA_FWD_DESCALE_K_EXT,     HIPDNN_ATTR_OPERATION_SDPA_FWD_DESCALE_V_EXT,
     HIPDNN_ATTR_OPERATION_SDPA_FWD_DESCALE_S_EXT,     HIPDNN_ATTR_OPERATION_SDPA_FWD_SCALE_S_EXT,
@@ -57,7 +56,7 @@ class Reader {
 
 void refuse_what_is_not_computed(const Node& node) {
   for (const hipdnnBackendAttributeName_t name : not_computed) {
-    if (node.has_tensor(name)) throw Refusal(text(attribute_name(name), " is set: no dropout, paging or 8-bit scales here"));
+    if (node.has_tensor(name)) throw Refusal(text(attribute_name(name), " is set: no dropout, blocks or 8-bit scales here"));
   }
   if (node.integer_or(HIPDNN_ATTR_SDPA_FWD_ALIBI_MASK_EXT, 0) != 0) throw Refusal("has an ALiBi mask");
   if (node.real_or(HIPDNN_ATTR_SDPA_FWD_DROPOUT_PROBABILITY_EXT, 0.0) != 0.0) throw Refusal("has dropout");
@@ -85,6 +84,27 @@ void read_band(SdpaProblem& problem, const Node& node) {
   if (flag(HIPDNN_ATTR_SDPA_FWD_CAUSAL_MASK_EXT) || flag(HIPDNN_ATTR_SDPA_FWD_CAUSAL_MASK_BOTTOM_RIGHT_EXT)) problem.right_bound = 0;
 }
 
+/// Tables of pages for keys and values of the same page size, and how many keys a sequence may have with them.
+void read_pages(SdpaProblem& problem, const Node& node, const Reader& reader) {
+  constexpr hipdnnDataType_t indices[] = {HIPDNN_DATA_INT32};
+  problem.key_pages = reader.find_operand(HIPDNN_ATTR_OPERATION_SDPA_FWD_PAGE_TABLE_KDESC, indices);
+  problem.value_pages = reader.find_operand(HIPDNN_ATTR_OPERATION_SDPA_FWD_PAGE_TABLE_VDESC, indices);
+  if (!problem.key_pages) return;
+  const Tensor& k = reader.tensor(HIPDNN_ATTR_OPERATION_SDPA_FWD_KDESC);
+  const Tensor& v = reader.tensor(HIPDNN_ATTR_OPERATION_SDPA_FWD_VDESC);
+  if (k.dims[0] != v.dims[0] || k.dims[2] != v.dims[2]) throw Refusal("has pages of keys and of values that differ in number or rows");
+  problem.pages = k.dims[0];
+  problem.page_rows = k.dims[2];
+  const std::int64_t table = reader.tensor(HIPDNN_ATTR_OPERATION_SDPA_FWD_PAGE_TABLE_KDESC).dims[2];
+  problem.keys = node.integer_or(HIPDNN_ATTR_SDPA_FWD_MAX_SEQ_LEN_KV_EXT, table * problem.page_rows);
+}
+
+std::int32_t page_of(const SdpaOperand& table, void* const* pointers, std::int64_t batch, std::int64_t number) {
+  std::int32_t page = 0;
+  std::memcpy(&page, table.at(pointers, batch, 0, number), sizeof page);
+  return page;
+}
+
 std::int64_t length_of(const std::optional<SdpaOperand>& lengths, void* const* pointers, std::int64_t batch, std::int64_t longest) {
   if (!lengths) return longest;
   std::int32_t length = 0;
@@ -109,6 +129,36 @@ std::int64_t SdpaProblem::query_length(void* const* pointers, std::int64_t batch
 
 std::int64_t SdpaProblem::key_length(void* const* pointers, std::int64_t batch) const {
   return length_of(key_lengths, pointers, batch, keys);
+}
+
+void SdpaProblem::check_pages(void* const* pointers) const {
+  if (!key_pages) return;
+  for (std::int64_t batch = 0; batch < batches; ++batch) {
+    const std::int64_t used = (key_length(pointers, batch) + page_rows - 1) / page_rows;
+    for (std::int64_t number = 0; number < used; ++number) {
+      for (const auto& table : {*key_pages, *value_pages}) {
+        const std::int32_t page = page_of(table, pointers, batch, number);
+        if (page < 0 || page >= pages) {
+          fail(HIPDNN_STATUS_BAD_PARAM, "attention: entry ", number, " of batch ", batch, " in a page table is ", page, ", there are pages 0 to ", pages - 1);
+        }
+      }
+    }
+  }
+}
+
+Rows SdpaProblem::key_rows(void* const* pointers, std::int64_t batch, std::int64_t head, std::int64_t first, std::int64_t last) const {
+  return rows_of(k, key_pages, pointers, batch, head, first, last);
+}
+
+Rows SdpaProblem::value_rows(void* const* pointers, std::int64_t batch, std::int64_t head, std::int64_t first, std::int64_t last) const {
+  return rows_of(v, value_pages, pointers, batch, head, first, last);
+}
+
+Rows SdpaProblem::rows_of(const SdpaOperand& operand, const std::optional<SdpaOperand>& table, void* const* pointers, std::int64_t batch,
+                          std::int64_t head, std::int64_t first, std::int64_t last) const {
+  if (!table) return {operand.at(pointers, batch, head, first), last - first};
+  const std::int64_t number = first / page_rows, row = first % page_rows;
+  return {operand.at(pointers, page_of(*table, pointers, batch, number), head, row), std::min(last - first, page_rows - row)};
 }
 
 KeyRange SdpaProblem::attended(std::int64_t query, std::int64_t query_length, std::int64_t key_length) const {
@@ -156,6 +206,7 @@ SdpaProblem read_sdpa(const Graph& graph) {
                       .sum_exp = reader.find_operand(HIPDNN_ATTR_OPERATION_SDPA_FWD_SUM_EXP_EXT, wide)};
   problem.soft_cap = node.real_or(sdpa_soft_cap, 0.0);
   if (problem.sink && (problem.stats || problem.max || problem.sum_exp)) throw Refusal("has a sink and statistics, which no one says to count it");
+  read_pages(problem, node, reader);
   read_scale(problem, node, reader, floats);
   read_band(problem, node);
   return problem;

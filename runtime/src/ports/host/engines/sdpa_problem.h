@@ -21,6 +21,12 @@ struct SdpaOperand {
   std::byte* at_output(void* const* pointers, std::int64_t batch, std::int64_t head, std::int64_t row) const;
 };
 
+/// Rows of one head that lie at equal distances, from the first one on.
+struct Rows {
+  const std::byte* from = nullptr;
+  std::int64_t count = 0;
+};
+
 /// Keys [first, last) that a query attends.
 struct KeyRange {
   std::int64_t first = 0;
@@ -29,6 +35,8 @@ struct KeyRange {
 
 /// softmax(scale * q k^T + mask) v, with the keys of a query bounded by lengths and by a band around the diagonal. A soft cap c makes scores
 /// c * tanh(scores / c) before the mask is added; a sink is a score for each head that takes its share of the weights and has no value.
+///
+/// Paged keys and values are (page, head, row, feature); a page table (batch, 1, pages of a sequence, 1) says which pages the sequence has.
 struct SdpaProblem {
   std::int64_t batches = 0;
   std::int64_t heads = 0;
@@ -38,8 +46,11 @@ struct SdpaProblem {
   std::int64_t keys = 0;
   std::int64_t depth = 0;        ///< features of queries and keys
   std::int64_t value_depth = 0;
+  std::int64_t pages = 0;        ///< of the memory of keys and values; 0 where they are not paged
   std::vector<std::int64_t> uids;
   SdpaOperand q, k, v, o;
+  std::optional<SdpaOperand> key_pages{}, value_pages{};  ///< page tables: both or none
+  std::int64_t page_rows = 0;
   std::optional<SdpaOperand> mask{}, sink{}, query_lengths{}, key_lengths{};
   std::optional<SdpaOperand> stats{}, max{}, sum_exp{};
   double scale = 1.0;
@@ -51,7 +62,16 @@ struct SdpaProblem {
 
   std::int64_t query_length(void* const* pointers, std::int64_t batch) const;
   std::int64_t key_length(void* const* pointers, std::int64_t batch) const;
+  /// Throws where a page table names a page that there is not, as far as lengths say that it is read.
+  void check_pages(void* const* pointers) const;
+  /// Keys, or values, of a head from `first` on: up to `last`, or to the end of a page.
+  Rows key_rows(void* const* pointers, std::int64_t batch, std::int64_t head, std::int64_t first, std::int64_t last) const;
+  Rows value_rows(void* const* pointers, std::int64_t batch, std::int64_t head, std::int64_t first, std::int64_t last) const;
   KeyRange attended(std::int64_t query, std::int64_t query_length, std::int64_t key_length) const;
+
+ private:
+  Rows rows_of(const SdpaOperand& operand, const std::optional<SdpaOperand>& table, void* const* pointers, std::int64_t batch, std::int64_t head,
+               std::int64_t first, std::int64_t last) const;
 };
 
 /// Throws Refusal where the graph is no attention this engine computes.

@@ -144,89 +144,121 @@ class SdpaRun {
     clear_columns(packed, rows_, b_.depth_, p_.depth, b_.depth_);
   }
 
-  Matrix keys(std::int64_t first) const {
-    return {.from = p_.k.at(pointers_, task_.batch, task_.first_head / p_.heads_per_key_head, first),
-            .dtype = p_.k.dtype,
-            .row = p_.k.strides[2],
-            .col = p_.k.strides[3]};
+  /// Calls body(place, matrix, count) for the keys of a block that lie at equal distances, from a place in the block on: all at once, or page by page.
+  template <class Body>
+  void for_each_piece(const SdpaOperand& operand, const KeyRange& block, const Body& body) const {
+    const bool is_keys = &operand == &p_.k;
+    const std::int64_t head = task_.first_head / (is_keys ? p_.heads_per_key_head : p_.heads_per_value_head);
+    for (std::int64_t first = block.first; first < block.last;) {
+      const Rows rows = is_keys ? p_.key_rows(pointers_, task_.batch, head, first, block.last) : p_.value_rows(pointers_, task_.batch, head, first, block.last);
+      body(first - block.first, Matrix{.from = rows.from, .dtype = operand.dtype, .row = operand.strides[2], .col = operand.strides[3]}, rows.count);
+      first += rows.count;
+    }
   }
 
-  /// Keys in rows that the dot products read: as they lie, or widened and padded.
-  Matrix key_rows(const KeyRange& block) {
-    Matrix from = keys(block.first);
-    if (from.dtype == HIPDNN_DATA_FLOAT && from.col == 1 && b_.depth_ == p_.depth) return from;
-    const std::int64_t count = block.last - block.first;
-    float* const rows = scratch_ + b_.rows_;
-    widen(from, count, p_.depth, rows, b_.depth_);
-    clear_columns(rows, count, b_.depth_, p_.depth, b_.depth_);
-    return {.from = rows, .row = b_.depth_, .col = 1};
+  /// Rows that the kernels read: as they lie where they can, else widened and padded in `scratch`.
+  static Matrix readable(const Matrix& from, std::int64_t count, std::int64_t width, std::int64_t padded_width, float* scratch) {
+    if (from.dtype == HIPDNN_DATA_FLOAT && from.col == 1 && padded_width == width) return from;
+    return packed(from, count, width, padded_width, scratch);
+  }
+
+  static Matrix packed(const Matrix& from, std::int64_t count, std::int64_t width, std::int64_t padded_width, float* scratch) {
+    widen(from, count, width, scratch, padded_width);
+    clear_columns(scratch, count, padded_width, width, padded_width);
+    return {.from = scratch, .row = padded_width, .col = 1};
   }
 
   /// Keys in columns.
   void transpose_keys(const KeyRange& block) {
-    const std::int64_t count = block.last - block.first;
+    const std::int64_t all = block.last - block.first;
     float* const columns = scratch_ + b_.keys_;
-    Matrix from = keys(block.first);
-    if (from.dtype != HIPDNN_DATA_FLOAT && from.col == 1) {  // transposing is quick for float32
-      widen(from, count, p_.depth, scratch_ + b_.rows_, b_.depth_);
-      from = {.from = scratch_ + b_.rows_, .row = b_.depth_, .col = 1};
-    }
-    std::swap(from.row, from.col);
-    widen(from, p_.depth, count, columns, kKeyBlock);
-    clear_columns(columns, p_.depth, kKeyBlock, count, padded(count));
+    for_each_piece(p_.k, block, [&](std::int64_t place, Matrix from, std::int64_t count) {
+      if (from.dtype != HIPDNN_DATA_FLOAT && from.col == 1) {  // transposing is quick for float32
+        widen(from, count, p_.depth, scratch_ + b_.rows_, b_.depth_);
+        from = {.from = scratch_ + b_.rows_, .row = b_.depth_, .col = 1};
+      }
+      std::swap(from.row, from.col);
+      widen(from, p_.depth, count, columns + place, kKeyBlock);
+    });
+    clear_columns(columns, p_.depth, kKeyBlock, all, padded(all));
   }
 
-  Matrix value_rows(const KeyRange& block) {
-    const Matrix from{.from = p_.v.at(pointers_, task_.batch, task_.first_head / p_.heads_per_value_head, block.first),
-                      .dtype = p_.v.dtype,
-                      .row = p_.v.strides[2],
-                      .col = p_.v.strides[3]};
-    const bool is_plain = from.dtype == HIPDNN_DATA_FLOAT && from.col == 1 && b_.value_depth_ == p_.value_depth;
-    if (is_plain) return from;
-    const std::int64_t count = block.last - block.first;
+  /// Values of a block as one matrix.
+  Matrix value_block(const KeyRange& block) {
     float* const rows = scratch_ + b_.values_;
-    widen(from, count, p_.value_depth, rows, b_.value_depth_);
-    clear_columns(rows, count, b_.value_depth_, p_.value_depth, b_.value_depth_);
-    return {.from = rows, .row = b_.value_depth_, .col = 1};
+    const std::int64_t all = block.last - block.first;
+    Matrix found;
+    for_each_piece(p_.v, block, [&](std::int64_t place, const Matrix& from, std::int64_t count) {
+      const auto make = count == all ? readable : packed;
+      const Matrix made = make(from, count, p_.value_depth, b_.value_depth_, rows + place * b_.value_depth_);
+      if (place == 0) found = made;
+    });
+    return found;
   }
 
   void attend(const KeyRange& block) {
-    const std::int64_t count = block.last - block.first;
-    const bool transposes = rows_ > kFewRows;
-    Matrix key_matrix{.from = scratch_ + b_.keys_, .row = kKeyBlock, .col = 1};
-    if (transposes) {
-      transpose_keys(block);
-    } else {
-      key_matrix = key_rows(block);
+    if (rows_ <= kFewRows) {
+      attend_few(block);
+      return;
     }
-    const Matrix values = value_rows(block);
+    const std::int64_t count = block.last - block.first;
+    transpose_keys(block);
+    const Matrix values = value_block(block);
     float* const scores = scratch_ + b_.scores_;
     for (std::int64_t row = 0; row < rows_; row += kRowBlock) {
       const std::int64_t rows = std::min(kRowBlock, rows_ - row);
       const KeyRange seen = attended_by(row, row + rows);
       if (seen.last <= block.first || seen.first >= block.last) continue;
-      const ProductArgs products{.rows = rows,
-                                 .columns = transposes ? padded(count) : count,
-                                 .depth = transposes ? p_.depth : b_.depth_,
-                                 .a = static_cast<const float*>(queries_.from) + row * queries_.row,
-                                 .a_row = queries_.row,
-                                 .b = static_cast<const float*>(key_matrix.from),
-                                 .b_row = key_matrix.row,
-                                 .c = scores,
-                                 .c_row = kKeyBlock};
-      (transposes ? b_.kernels_.product : b_.kernels_.dots)(products);
-      for (std::int64_t r = 0; r < rows; ++r) weigh(row + r, scores + r * kKeyBlock, block);
       b_.kernels_.product({.rows = rows,
-                           .columns = b_.value_depth_,
-                           .depth = count,
-                           .a = scores,
-                           .a_row = kKeyBlock,
-                           .b = static_cast<const float*>(values.from),
-                           .b_row = values.row,
-                           .c = scratch_ + b_.results_ + row * b_.value_depth_,
-                           .c_row = b_.value_depth_,
-                           .accumulates = has_results_});
+                           .columns = padded(count),
+                           .depth = p_.depth,
+                           .a = static_cast<const float*>(queries_.from) + row * queries_.row,
+                           .a_row = queries_.row,
+                           .b = scratch_ + b_.keys_,
+                           .b_row = kKeyBlock,
+                           .c = scores,
+                           .c_row = kKeyBlock});
+      for (std::int64_t r = 0; r < rows; ++r) weigh(row + r, scores + r * kKeyBlock, block);
+      add_values(row, rows, scores, values, count, has_results_);
     }
+  }
+
+  /// The same for rows that are so few that keys and values are read as they lie.
+  void attend_few(const KeyRange& block) {
+    const KeyRange seen = attended_by(0, rows_);
+    if (seen.last <= block.first || seen.first >= block.last) return;
+    float* const scores = scratch_ + b_.scores_;
+    for_each_piece(p_.k, block, [&](std::int64_t place, const Matrix& from, std::int64_t count) {
+      const Matrix keys = readable(from, count, p_.depth, b_.depth_, scratch_ + b_.rows_);
+      b_.kernels_.dots({.rows = rows_,
+                        .columns = count,
+                        .depth = b_.depth_,
+                        .a = static_cast<const float*>(queries_.from),
+                        .a_row = queries_.row,
+                        .b = static_cast<const float*>(keys.from),
+                        .b_row = keys.row,
+                        .c = scores + place,
+                        .c_row = kKeyBlock});
+    });
+    for (std::int64_t row = 0; row < rows_; ++row) weigh(row, scores + row * kKeyBlock, block);
+    for_each_piece(p_.v, block, [&](std::int64_t place, const Matrix& from, std::int64_t count) {
+      const Matrix values = readable(from, count, p_.value_depth, b_.value_depth_, scratch_ + b_.values_);
+      add_values(0, rows_, scores + place, values, count, has_results_ || place > 0);
+    });
+  }
+
+  /// Adds weights times values to the results of some rows, or writes them where there is nothing to add to.
+  void add_values(std::int64_t row, std::int64_t rows, const float* weights, const Matrix& values, std::int64_t count, bool accumulates) {
+    b_.kernels_.product({.rows = rows,
+                         .columns = b_.value_depth_,
+                         .depth = count,
+                         .a = weights,
+                         .a_row = kKeyBlock,
+                         .b = static_cast<const float*>(values.from),
+                         .b_row = values.row,
+                         .c = scratch_ + b_.results_ + row * b_.value_depth_,
+                         .c_row = b_.value_depth_,
+                         .accumulates = accumulates});
   }
 
   /// The scores of a row become weights.

@@ -1,20 +1,22 @@
-// `decode_attention`: the step of one new token of attention over a cache, which gets a new row. Written to be read, as what others are compared with.
+// `decode_attention`: the step of one new token of attention over a cache, which gets a new row; it may lie in pages, which a table names. Written to be read, as what others are compared with.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "../engines/rowwise_parallel.h"
 #include "elements.h"
 #include "functions.h"
 #include "layout.h"
 #include "moves.h"
+#include "pages.h"
 
 namespace hipdnn_port::kernels {
 namespace {
 
 enum In : std::size_t { query, key, value, key_cache, value_cache, start_of, count_of, cosines, sines };
-constexpr std::size_t most_ins = 9, outs = 3;
+constexpr std::size_t most_ins = 9, outs = 3;  // without a table of pages, which is the last operand
 /// Numbers of a head whose sums are kept at once; a launch allocates nothing.
 constexpr std::int64_t at_once = 64;
 
@@ -22,8 +24,10 @@ class DecodeAttention : public Kernel {
  public:
   explicit DecodeAttention(const Image& image) : Kernel(image) {
     image.attributes.expect_only({"scale", "left"});
-    is_turned_ = image.tensors.size() == most_ins + outs;
-    first_out_ = is_turned_ ? most_ins : cosines;
+    is_turned_ = image.inputs >= most_ins;
+    const std::size_t plain = is_turned_ ? most_ins : cosines;
+    first_out_ = image.inputs == plain + 1 ? plain + 1 : plain;
+    if (first_out_ > plain) table_ = plain;
     image.expect_counts(first_out_, outs);
     scale_ = image.attributes.real("scale");
     left_ = image.attributes.integer("left", -1, std::numeric_limits<std::int32_t>::max());
@@ -34,13 +38,14 @@ class DecodeAttention : public Kernel {
     if (cache.rank() != 4 || cache.dims[1] < 1 || q.dims[1] % cache.dims[1] != 0 || cache.dims[2] < 1) {
       refuse("tensors[3].dims: expected a cache of rows for a divisor of the heads, got ", show(cache.dims));
     }
-    const Dims kept{q.dims[0], cache.dims[1], cache.dims[2], q.dims[3]};
+    if (table_) expect_page_table(image, *table_, q.dims[0]);
+    const Dims kept{table_ ? cache.dims[0] : q.dims[0], cache.dims[1], cache.dims[2], q.dims[3]};
     const Dims fresh{q.dims[0], cache.dims[1], 1, q.dims[3]};
     for (const std::size_t i : {std::size_t{key_cache}, std::size_t{value_cache}, first_out_ + 1, first_out_ + 2}) image.expect_dims(i, kept);
     for (const std::size_t i : {key, value}) image.expect_dims(i, fresh);
     image.expect_dims(first_out_, q.dims);
     for (std::size_t i = 0; i < first_out_ + outs; ++i) {
-      if (i != start_of && i != count_of) image.expect_same_dtype(query, i);
+      if (i != start_of && i != count_of && i != table_) image.expect_same_dtype(query, i);
     }
     for (const std::size_t i : {start_of, count_of}) {
       expect_index_dtype(image, i);
@@ -48,7 +53,7 @@ class DecodeAttention : public Kernel {
         refuse("tensors[", i, "].dims: expected one number, or one for each batch, got ", show(tensor(i).dims));
       }
     }
-    for (std::size_t i = cosines; i < first_out_; ++i) {
+    for (std::size_t i = cosines; i < plain; ++i) {
       const Dims& dims = tensor(i).dims;
       if (dims.size() != 4 || (dims[0] != 1 && dims[0] != q.dims[0]) || dims[1] != 1 || dims[2] != 1 || 2 * dims[3] > q.dims[3]) {
         refuse("tensors[", i, "].dims: expected [batch or 1, 1, 1, up to half a head], got ", show(dims));
@@ -63,11 +68,12 @@ class DecodeAttention : public Kernel {
  private:
   void run(const Operands& operands, int threads) const override {
     const Dims& dims = tensor(query).dims;
-    const std::int64_t rows = tensor(key_cache).dims[2];
+    const std::int64_t rows = tensor(key_cache).dims[2] * (table_ ? tensor(*table_).dims[1] : 1);
     for (std::int64_t b = 0; b < dims[0]; ++b) {
       const std::int64_t start = number(operands, start_of, b), count = number(operands, count_of, b);
       if (start < 0 || start >= rows) refuse("tensors[5]: there is no row ", start, " in a cache of ", rows);
       if (count < 1 || count > rows) refuse("tensors[6]: expected 1 to ", rows, " keys, got ", count);
+      for (std::int64_t row = 0; table_ && row < count; row += tensor(key_cache).dims[2]) place_of(operands, b, row);  // errors come before threads
     }
     for_dtype(tensor(query).dtype, [&]<class T>(T) {
       for (std::size_t i = 0; i < 2; ++i) {
@@ -91,15 +97,29 @@ class DecodeAttention : public Kernel {
   template <class T>
   void add_rows(const Operands& operands, std::size_t in, std::size_t out) const {
     const Tensor& to = tensor(out);
-    for (std::int64_t b = 0; b < to.dims[0]; ++b) {
+    for (std::int64_t b = 0; b < tensor(query).dims[0]; ++b) {
       const std::int64_t start = number(operands, start_of, b);
+      const Place place = place_of(operands, b, start);
       for (std::int64_t h = 0; h < to.dims[1]; ++h) {
         for (std::int64_t d = 0; d < to.dims[3]; ++d) {
           const double x = in == key ? turned<T>(operands, in, b, h, d) : element<T>(operands, in, b, h, 0, d);
-          operands.at<T>(out)[b * to.strides[0] + h * to.strides[1] + start * to.strides[2] + d * to.strides[3]] = from_real<T>(x);
+          operands.at<T>(out)[place.page * to.strides[0] + h * to.strides[1] + place.row * to.strides[2] + d * to.strides[3]] = from_real<T>(x);
         }
       }
     }
+  }
+
+  /// Where a row of a sequence lies in a cache: its page is its batch where there are no pages.
+  Place place_of(const Operands& operands, std::int64_t b, std::int64_t row) const {
+    if (!table_) return {b, row};
+    const Dims& cache = tensor(key_cache).dims;
+    return place_in_pages(operands, tensor(*table_), *table_, {.batch = b, .row = row, .pages = cache[0], .page_rows = cache[2]});
+  }
+
+  template <class T>
+  double cached(const Operands& operands, std::size_t i, std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t d) const {
+    const Place place = place_of(operands, b, row);
+    return element<T>(operands, i, place.page, h, place.row, d);
   }
 
   template <class T>
@@ -136,7 +156,7 @@ class DecodeAttention : public Kernel {
       for (std::int64_t row = low; row < count; ++row) {
         const double weight = std::exp(score<T>(operands, b, h, kv, row) - most);
         total += weight;
-        for (std::int64_t d = 0; d < width; ++d) sums[d] += weight * element<T>(operands, first_out_ + 2, b, kv, row, begin + d);
+        for (std::int64_t d = 0; d < width; ++d) sums[d] += weight * cached<T>(operands, first_out_ + 2, b, kv, row, begin + d);
       }
       for (std::int64_t d = 0; d < width; ++d) {
         operands.at<T>(first_out_)[b * to[0] + h * to[1] + (begin + d) * to[3]] = from_real<T>(sums[d] / total);
@@ -148,12 +168,13 @@ class DecodeAttention : public Kernel {
   double score(const Operands& operands, std::int64_t b, std::int64_t h, std::int64_t kv, std::int64_t row) const {
     double sum = 0;
     for (std::int64_t d = 0; d < tensor(query).dims[3]; ++d) {
-      sum += turned<T>(operands, query, b, h, d) * element<T>(operands, first_out_ + 1, b, kv, row, d);
+      sum += turned<T>(operands, query, b, h, d) * cached<T>(operands, first_out_ + 1, b, kv, row, d);
     }
     return scale_ * sum;
   }
 
   bool is_turned_ = false;
+  std::optional<std::size_t> table_;
   std::size_t first_out_ = 0;
   double scale_ = 0;
   std::int64_t left_ = 0;

@@ -1,0 +1,126 @@
+"""What programs of decoders have in common, whatever their caches are: names, sizes, memory."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hipdnn_mlir_runtime.errors import ModelError
+from hipdnn_mlir_runtime.session.arrays import Port
+from hipdnn_mlir_runtime.session.session import Session
+
+from .config import DecoderConfig
+
+CHUNK = 512
+"""Most tokens of a text in one run, where the program leaves that open: it bounds the memory for logits and temporaries."""
+
+_TORCH_DTYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
+
+
+class DecoderProgram:
+    """A decoder's program, loaded.
+
+    Attributes:
+        session: the program.
+        config: of its folder.
+
+    Args:
+        session: the program.
+        config: of its folder.
+        more: names of inputs beside those that the configuration names.
+
+    Raises:
+        ModelError: the program's inputs and outputs are not those.
+    """
+
+    def __init__(self, session: Session, config: DecoderConfig, more: Sequence[str] = ()) -> None:
+        self.session, self.config = session, config
+        self._inputs = {port.name: port for port in session.inputs}
+        self._outputs = {port.name: port for port in session.outputs}
+        self._check_names(more)
+        self._ids, self._mask = self._inputs[config.input_ids], self._inputs[config.attention_mask]
+        self._window_sizes = self._sizes(self._ids.shape[1])
+
+    def _check_names(self, more: Sequence[str]) -> None:
+        config = self.config
+        named = {config.input_ids, config.attention_mask, *(past for past, _ in config.caches), *more}
+        if config.position_ids:
+            named.add(config.position_ids)
+        made = {config.logits, *(present for _, present in config.caches)}
+        for what, wanted, found in (("input", named, self._inputs), ("output", made, self._outputs)):
+            for name in sorted(wanted ^ set(found)):
+                message = f"the program has no {what}" if name in wanted else f"not an {what} that is known"
+                raise ModelError(f"{message} '{name}'", where=str(config.folder), expected=", ".join(sorted(wanted)))
+
+    def _sizes(self, dim: int | str) -> Sequence[int]:
+        """The sizes that a dimension can have; none where all."""
+        return [dim] if isinstance(dim, int) else self.session.buckets.get(dim, [])
+
+    def _size(self, dim: int | str, wanted: int) -> int:
+        """The size to give a dimension: what is wanted if that is open, else the least one that has room for it, or the largest."""
+        sizes = self._sizes(dim)
+        return min((size for size in sizes if size >= wanted), default=max(sizes, default=wanted))
+
+    def _window(self, pending: int, room: int) -> int:
+        """How many tokens of each text the next run takes, where at most `pending` are new and caches have room for `room`."""
+        if not self._window_sizes:
+            return min(pending, CHUNK)
+        sizes = [size for size in self._window_sizes if size <= room]
+        if not sizes:
+            message = f"the program takes {min(self._window_sizes)} tokens at once, and its caches hold {room}"
+            raise ModelError(message, where=str(self.config.folder))
+        return min((size for size in sizes if size >= pending), default=max(sizes))
+
+    def rows(self, count: int) -> int:
+        """How many rows arrays for a number of texts have.
+
+        Raises:
+            ModelError: the program is for fewer texts.
+        """
+        rows = self._size(self._ids.shape[0], count)
+        if rows < count:
+            message = f"the program generates {rows} texts at once, not {count}"
+            raise ModelError(message, where="batch_size", hint="give fewer prompts, or compile it for more")
+        return rows
+
+    def _cache(self, port: Port, rows: int, length: int) -> Any:
+        """An empty cache. On a GPU it is PyTorch's, where that is installed for it; else the host's, which is copied in each run."""
+        dims = [rows, port.shape[1], length, *port.shape[3:]]
+        sizes = [dim for dim in dims if isinstance(dim, int)]
+        if len(sizes) < len(dims):
+            raise ModelError("a cache whose sizes are open", where=f"'{port.name}'", got=str(port))
+        device = self.session.device
+        is_on_gpu = device.port != "host" and importlib.util.find_spec("torch") is not None
+        if is_on_gpu:
+            import torch
+
+            if torch.cuda.is_available():
+                dtype = getattr(torch, _TORCH_DTYPES[port.dtype])
+                return torch.zeros(sizes, dtype=dtype, device=f"cuda:{device.ordinal}")
+        return np.zeros(sizes, port.numpy_dtype)
+
+    def logits(self, rows: int, window: int) -> npt.NDArray[Any]:
+        """Memory for the logits of a run."""
+        port = self._outputs[self.config.logits]
+        return np.empty((rows, window, self.config.vocab_size), port.numpy_dtype)
+
+    def bind(
+        self,
+        tokens: npt.NDArray[np.int64],
+        mask: Any,
+        positions: Any,
+        logits: Any,
+        caches: dict[str, Any],
+        more: dict[str, Any] | None = None,
+    ) -> Callable[[], None]:
+        """A function that runs on these arrays; caches are updated in place. `more` are other inputs by name."""
+        config = self.config
+        feeds = {config.input_ids: tokens, config.attention_mask: mask, **caches, **(more or {})}
+        if config.position_ids:
+            feeds[config.position_ids] = positions
+        out = {present: caches[past] for past, present in config.caches}
+        return self.session.bind(feeds, {config.logits: logits, **out})
