@@ -25,6 +25,32 @@ def emulated() -> Any:
 
 test_it_equals_numpy = of_host.test_cache_update_equals_numpy
 test_it_equals_numpy_when_large = of_host.test_cache_update_equals_numpy_when_large
+test_rows_go_to_pages = of_host.test_rows_go_to_the_pages_of_their_sequence
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int8])
+def test_in_place_it_writes_the_new_rows_of_pages_alone(dtype: type) -> None:
+    rng = np.random.default_rng(0)
+    pool, new = (rng.integers(0, 9, dims).astype(dtype) for dims in ((9, 3, 4, 24), (2, 3, 6, 24)))
+    start, table = np.array([3, 6], np.int32), np.array([[5, 1, 0], [8, 2, 7]], np.int32)
+    name = np.dtype(dtype).name.replace("float", "f").replace("int", "i")
+    arrays, out = [pool, new, start, table], TensorSpec(name, pool.shape)
+    arch = find_architecture("sm_90")
+    (part,) = parts_of(describe("cache_update", arrays, [out], {}), arch)
+    memory = memory_for(arrays, [out])
+    memory[4] = memory[0]
+    written = run_launch(part.launch, memory, arch.wave_size)
+    (got,) = results_in(memory[4:], [out])
+    np.testing.assert_array_equal(got, of_host.in_pages(pool, new, start, table))
+    assert np.count_nonzero(written[4]) == new.nbytes
+
+
+@pytest.mark.parametrize(("named", "taken"), [(-3, 0), (99, 2)])
+def test_a_page_that_there_is_not_becomes_the_nearest_one(named: int, taken: int) -> None:
+    pool, new = np.zeros((3, 1, 4, 4), np.float32), np.ones((1, 1, 2, 4), np.float32)
+    arrays, out = [pool, new, np.zeros(1, np.int64), np.array([[named]], np.int32)], TensorSpec("f32", pool.shape)
+    (got,) = run_kernel("cache_update", arrays, [out], {})
+    np.testing.assert_array_equal(got, of_host.in_pages(pool, new, np.zeros(1), np.array([[taken]])))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int8])
@@ -61,4 +87,6 @@ def test_a_start_outside_becomes_the_nearest_one(first: int) -> None:
 def test_code_is_made_for_every_architecture(arch: str) -> None:
     cache, new = np.zeros((1, 2, 6, 64), np.float16), np.ones((1, 2, 2, 64), np.float16)
     arrays, out = [cache, new, np.zeros(1, np.int64)], TensorSpec("f16", cache.shape)
+    compiled.check(generate(describe("cache_update", arrays, [out], {}), find_architecture(arch)))
+    arrays.append(np.zeros((1, 3), np.int32))
     compiled.check(generate(describe("cache_update", arrays, [out], {}), find_architecture(arch)))

@@ -18,12 +18,15 @@ from host_kernels.test_decode_attention import (
     BOUND,
     COUNT,
     KEYS,
+    PAGED_SIZES,
     PLAIN,
     SIZES,
     START,
     VALUES,
     assert_close,
     attended,
+    attended_in_pages,
+    in_pages,
     operands,
     outs_of,
 )
@@ -54,6 +57,25 @@ def test_the_step_on_each_vendor(
     arrays = operands(dtype, batch, heads, rows, width, half)
     attributes = {"scale": 0.2, "left": left}
     assert_close(run(arrays, attributes, arch, in_place=in_place), attended(arrays, **attributes), dtype)
+
+
+@pytest.mark.parametrize("arch", ["sm_90", "gfx942"])
+@pytest.mark.parametrize("in_place", [True, False])
+@PAGED_SIZES
+def test_the_step_over_pages_on_each_vendor(
+    batch: int, heads: tuple[int, int], rows: int, width: int, half: int, left: int, page_rows: int, in_place: bool, arch: str
+) -> None:  # fmt: skip
+    arrays = in_pages(operands("f16", batch, heads, rows, width, half), page_rows)
+    attributes = {"scale": 0.2, "left": left}
+    assert_close(run(arrays, attributes, arch, in_place=in_place), attended_in_pages(arrays, **attributes), "f16")
+
+
+def test_a_page_that_there_is_not_becomes_the_nearest_one() -> None:
+    arrays = in_pages(operands("f32", 2, (4, 2), 16, 32, 0), 16)
+    arrays[-1][:, 0] = [-4, 99]
+    got = run_kernel("decode_attention", arrays, outs_of(arrays), PLAIN)
+    arrays[-1][:, 0] = [0, len(arrays[KEYS]) - 1]
+    assert_close(got, attended_in_pages(arrays, **PLAIN), "f32")
 
 
 @pytest.mark.parametrize("arch", ["sm_90", "gfx942"])
@@ -95,4 +117,6 @@ def test_heads_that_threads_would_not_share_evenly_are_rejected(width: int, half
 @pytest.mark.parametrize("arch", compiled.ALL)
 def test_code_is_made_for_every_architecture(arch: str) -> None:
     arrays = operands("f16", 1, (4, 2), 40, 64, 32)
+    compiled.check(generate(describe("decode_attention", arrays, outs_of(arrays), PLAIN), find_architecture(arch)))
+    arrays = in_pages(arrays, 8)
     compiled.check(generate(describe("decode_attention", arrays, outs_of(arrays), PLAIN), find_architecture(arch)))

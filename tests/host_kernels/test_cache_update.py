@@ -49,6 +49,40 @@ def test_cache_update_equals_numpy_when_large(dtype: str, threads: int) -> None:
     np.testing.assert_array_equal(got, updated(cache, new, start, 800))
 
 
+def in_pages(pool: Array, new: Array, start: Array, table: Array) -> Array:
+    """Return what the kernel computes where the cache lies in pages."""
+    result, page_rows = pool.copy(), pool.shape[2]
+    for index, first in enumerate(np.broadcast_to(start, len(new))):
+        for number in range(new.shape[2]):
+            page, row = divmod(int(first) + number, page_rows)
+            result[table[index, page], :, row] = new[index, :, number]
+    return result
+
+
+@settings(deadline=None, max_examples=120)
+@given(data=st.data(), dtype=st.sampled_from(DTYPES), index=st.sampled_from(["i32", "i64"]))
+def test_rows_go_to_the_pages_of_their_sequence(data: st.DataObject, dtype: str, index: str) -> None:
+    batch, heads, width, page_rows, most = (data.draw(st.integers(1, 4)) for _ in range(5))
+    count = data.draw(st.integers(0, most * page_rows))
+    pages = batch * most + data.draw(st.integers(0, 3))
+    pool = data.draw(runs.strided(dtype, (pages, heads, page_rows, width)))
+    new = data.draw(runs.strided(dtype, (batch, heads, count, width)))
+    starts = data.draw(runs.strided(index, (data.draw(st.sampled_from([1, batch])),)))
+    starts = (starts.astype(np.int64) % (most * page_rows - count + 1)).astype(starts.dtype)
+    table = np.array(data.draw(st.permutations(range(pages))), np.int32)[: batch * most].reshape(batch, most)
+    out = data.draw(runs.out_spec(dtype, pool.shape))
+    (got,) = run_kernel("cache_update", [pool, new, starts, table], [out], {}, data.draw(st.integers(1, 3)))
+    np.testing.assert_array_equal(got, in_pages(pool, new, starts, table))
+
+
+@pytest.mark.parametrize("page", [-1, 3])
+def test_error_when_there_is_no_such_page(page: int) -> None:
+    arrays = [np.zeros((3, 1, 2, 4), np.float32), np.ones((1, 1, 3, 4), np.float32), np.zeros(1, np.int64)]
+    table = np.array([[0, page]], np.int32)
+    with pytest.raises(DeviceError, match=rf"tensors\[3\]: page 1 of batch 0 is {page}, there are pages 0 to 2"):
+        run_kernel("cache_update", [*arrays, table], [TensorSpec("f32", (3, 1, 2, 4))], {})
+
+
 def in_place(cache: Array, new: Array, start: Array, rows: int) -> None:
     """Run the kernel with the memory of its result, which the cache is the first rows of for each batch and head, as the cache's, too."""
     batch, heads, _, width = cache.shape
@@ -98,10 +132,15 @@ def test_error_when_rows_do_not_fit(start: list[int]) -> None:
         ([(2, 6, 4), (2, 3, 4), (2,), (2, 6, 4)], "expected 4 dims"),
         ([(2, 1, 6, 4), (2, 3, 4), (2,), (2, 1, 6, 4)], "expected 4 dims"),
         ([(2, 1, 6, 4), (2,), (2, 1, 6, 4)], "expected 3 ins and 1 outs"),
+        ([(5, 1, 6, 4), (2, 1, 3, 4), (2,), (3, 2), (5, 1, 6, 4)], r"tensors\[3\].dims: expected \[2, pages\]"),
+        ([(5, 1, 6, 4), (2, 1, 3, 4), (5,), (2, 2), (5, 1, 6, 4)], "expected one start, or one for each batch"),
+        ([(5, 1, 6, 4), (2, 1, 3, 4), (2,), (2, 2), (5, 1, 7, 4)], r"tensors\[0\].dims"),
+        ([(5, 1, 0, 4), (2, 1, 0, 4), (2,), (2, 2), (5, 1, 0, 4)], "expected pages of one row or more"),
     ],
 )
 def test_refused_when_dims_do_not_fit(shapes: list[tuple[int, ...]], message: str) -> None:
-    arrays = [np.zeros(shape, np.int64 if i == 2 else np.float32) for i, shape in enumerate(shapes[:-1])]
+    kinds = (np.float32, np.float32, np.int64, np.int32)
+    arrays = [np.zeros(shape, kind) for shape, kind in zip(shapes[:-1], kinds, strict=False)]
     with pytest.raises(ProgramError, match=message):
         run_kernel("cache_update", arrays, [TensorSpec("f32", shapes[-1])], {})
 

@@ -69,6 +69,62 @@ def operands(
     return [*parts, *caches, start.astype(np.int64), (start + 1).astype(np.int32), *angles]
 
 
+PAGED_SIZES = pytest.mark.parametrize(
+    ("batch", "heads", "rows", "width", "half", "left", "page_rows"),
+    [(1, (4, 2), 40, 64, 32, -1, 16), (3, (2, 2), 200, 96, 24, -1, 32), (2, (3, 1), 130, 128, 0, 50, 1), (2, (2, 1), 70, 32, 16, 8, 7)],
+)  # fmt: skip
+
+
+def in_pages(arrays: Sequence[Array], page_rows: int, seed: int = 0) -> list[Array]:
+    """The same operands with caches in pages of a random order, some of which nobody has, and the table of pages."""
+    batch, few, rows, width = arrays[KEYS].shape
+    most = -(-rows // page_rows)
+    pages = batch * most + 3
+    table = np.random.default_rng(seed).permutation(pages)[: batch * most].reshape(batch, most).astype(np.int32)
+    pools = []
+    for cache in arrays[KEYS : VALUES + 1]:
+        pool = np.full((pages, few, page_rows, width), np.nan, cache.dtype)
+        for row in range(rows):
+            pool[table[:, row // page_rows], :, row % page_rows] = cache[:, :, row]
+        pools.append(pool)
+    return [*arrays[:KEYS], *pools, *arrays[START:], table]
+
+
+def attended_in_pages(arrays: Sequence[Array], **attributes: Any) -> list[Array]:
+    """Return the result and both caches, where these lie in pages."""
+    *plain, table = arrays
+    (batch, most), page_rows = table.shape, arrays[KEYS].shape[2]
+    for place in (KEYS, VALUES):
+        pool = arrays[place][table].transpose(0, 2, 1, 3, 4)  # [batch, heads, pages, rows, width]
+        plain[place] = pool.reshape(batch, pool.shape[1], most * page_rows, -1)
+    y, *caches = attended(plain, **attributes)
+    pools = [arrays[place].astype(np.float64) for place in (KEYS, VALUES)]
+    for pool, cache in zip(pools, caches, strict=True):
+        for row in range(batch):
+            start = int(plain[START][row % len(plain[START])])
+            pool[table[row, start // page_rows], :, start % page_rows] = cache[row, :, start]
+    return [y, *pools]
+
+
+@pytest.mark.parametrize("dtype", BOUND)
+@PAGED_SIZES
+def test_the_step_of_one_token_over_pages(
+    batch: int, heads: tuple[int, int], rows: int, width: int, half: int, left: int, page_rows: int, dtype: str
+) -> None:
+    arrays = in_pages(operands(dtype, batch, heads, rows, width, half), page_rows)
+    attributes = {"scale": 0.2, "left": left}
+    got = run_kernel("decode_attention", arrays, outs_of(arrays), attributes)
+    assert_close(got, attended_in_pages(arrays, **attributes), dtype)
+
+
+@pytest.mark.parametrize("page", [-1, 99])
+def test_error_on_the_host_when_there_is_no_such_page(page: int) -> None:
+    arrays = in_pages(operands("f32", 1, (4, 2), 40, 64, 32), 4)
+    arrays[-1][0, 0] = page
+    with pytest.raises(DeviceError, match=rf"page 0 of batch 0 is {page}, there are pages 0 to 12"):
+        run_kernel("decode_attention", arrays, outs_of(arrays), PLAIN)
+
+
 def outs_of(arrays: Sequence[Array]) -> list[TensorSpec]:
     """The result and the caches, without gaps."""
     dtype = spec_of(arrays[0]).dtype

@@ -9,6 +9,7 @@ from ..core.builder import KernelBuilder, Value
 from ..core.elements import bits_type
 from ..core.kernel import Operand
 from ..core.space import ACCESS_BYTES, is_wide
+from .places import Pages, nearest_place
 
 _THREADS = 256
 _ROWS = 2
@@ -16,8 +17,10 @@ _ROWS = 2
 
 
 def cache_update_launch(operands: Sequence[Operand], _: Any, __: Any) -> Launch:
-    """`cache_update`; a start from which the rows do not fit becomes the nearest one."""
-    cache, new, start, out = operands
+    """`cache_update`; a start from which the rows do not fit becomes the nearest one, as does a page that there is not."""
+    cache, new, start, *table, out = operands
+    if table:
+        return _into_pages(cache, new, start, table[0], out)
     lanes = min(_adjacent(operand) for operand in (cache, new, out))
     groups = out.elements // lanes
     wide = is_wide([cache, new, out], groups)
@@ -57,6 +60,48 @@ def cache_update_launch(operands: Sequence[Operand], _: Any, __: Any) -> Launch:
     return Launch(write, ceil(groups / _THREADS), _THREADS, 0, wide)
 
 
+def _into_pages(cache: Operand, new: Operand, start: Operand, table: Operand, out: Operand) -> Launch:
+    """The same where the cache lies in pages: threads write what is new, and copy the rest only where the result is in other memory."""
+    lanes = min(_adjacent(operand) for operand in (cache, new, out))
+    kept, groups = out.elements // lanes, new.elements // lanes
+    blocks = max(ceil(groups / _THREADS), 1)
+
+    def write(b: KernelBuilder) -> None:
+        source, fresh, starts, names, target = b.arguments
+        pages, count = Pages(out, table, names), new.dims[_ROWS]
+        kind = bits_type(b, out.dtype.bytes)
+        first = b.add(b.mul(b.block(), _THREADS), b.thread())
+
+        def start_of(batch: Value) -> Value:
+            return nearest_place(b, start, starts, batch, pages.rows - count)
+
+        def place(group: Value, dims: Sequence[int]) -> list[Value]:
+            at = b.coordinates(group, (*dims[:3], dims[3] // lanes))
+            return [*at[:3], b.mul(at[3], lanes)]
+
+        def copy(group: Value, _: list[Value]) -> list[Value]:
+            at = place(group, out.dims)
+            is_new = pages.has(b, (at[0], at[_ROWS]), start_of, count) if groups else b.constant(0, b.i1)
+            with b.when(b.same("arith.xori", is_new, b.constant(1, b.i1))):
+                b.store(target, b.dot(at, out.strides), b.load(source, b.dot(at, cache.strides), kind, lanes))
+            return []
+
+        is_other = b.compare("ne", b.integer_of(source), b.integer_of(target))
+        if cache.strides != out.strides:
+            is_other = b.constant(1, b.i1)
+        with b.when(is_other):
+            b.loop(first, kept, blocks * _THREADS, [], copy)
+        if not groups:
+            return
+        with b.when(b.less(first, groups)):
+            at = place(first, new.dims)
+            page, row = pages.find(b, at[0], b.add(start_of(at[0]), at[_ROWS]))
+            values = b.load(fresh, b.dot(at, new.strides), kind, lanes)
+            b.store(target, b.dot([page, at[1], row, at[3]], out.strides), values)
+
+    return Launch(write, blocks, _THREADS, 0, is_wide([cache, new, out], max(kept, groups) + blocks * _THREADS))
+
+
 def _adjacent(operand: Operand) -> int:
     """Elements of one access along the last dim."""
     size = ACCESS_BYTES // operand.dtype.bytes if operand.strides[3] == 1 or operand.dims[3] == 1 else 1
@@ -67,16 +112,3 @@ def _adjacent(operand: Operand) -> int:
     ):
         size //= 2
     return size
-
-
-def nearest_place(b: KernelBuilder, places: Operand, base: Value, batch: Value, most: int) -> Value:
-    """A number of i32 or i64 that is one of the batch's, or that of all, as a position: the nearest one from zero to `most`."""
-    kind = bits_type(b, places.dtype.bytes)
-    offset = b.mul(batch, places.strides[0]) if places.dims[0] > 1 else 0
-    (value,) = b.load(base, offset, kind)
-    zero, limit = b.constant(0, kind), b.constant(most, kind)
-    value = b.select(b.compare("slt", value, zero), zero, value)
-    value = b.select(b.compare("sgt", value, limit), limit, value)
-    if kind == b.position_type:
-        return value
-    return b.op("arith.trunci" if kind == b.i64 else "arith.extui", [value], b.position_type)

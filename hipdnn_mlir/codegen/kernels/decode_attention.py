@@ -3,7 +3,7 @@
 A block computes one head of one row of the batch, or several that share keys. Groups of adjacent lanes read one key and one value at a
 time, a few ahead, and each keeps a running maximum, sum and result of its own; these are joined at the end. So the number of keys is read
 when the kernel runs, and nothing is stored for each of them. The row that is new is computed by every block that needs it, and written by
-one.
+one. A cache may lie in pages that a table names.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from ..core.builder import KernelBuilder, Value
 from ..core.elements import load, rounded, store
 from ..core.kernel import Operand
 from ..core.space import ACCESS_BYTES, is_wide
-from .cache_update import nearest_place
+from .places import Pages, nearest_place
 from .running_softmax import LOWEST, RunningSoftmax, Shown, Sums, flat
 
 _THREADS = 256
@@ -37,7 +37,7 @@ _Key = tuple[Value, list[Value], list[Value]]
 
 @dataclass(frozen=True)
 class _Operands:
-    """The tensors of the kernel; cos and sin may be missing."""
+    """The tensors of the kernel; cos and sin may be missing, and so may the table of pages."""
 
     q: Operand
     k: Operand
@@ -49,13 +49,15 @@ class _Operands:
     keys: Operand
     y: Operand
     updated: tuple[Operand, Operand]
+    table: Operand | None = None
 
 
 def decode_attention_launch(operands: Sequence[Operand], attributes: Any, architecture: Architecture) -> Launch:
     """`decode_attention`; raises Refusal."""
     q, k, v, keys, values, start, count, *angles, y, new_keys, new_values = operands
+    table = angles.pop() if len(angles) % 2 else None
     cos, sin = angles or (None, None)
-    named = _Operands(q, k, v, cos, sin, (keys, values), start, count, y, (new_keys, new_values))
+    named = _Operands(q, k, v, cos, sin, (keys, values), start, count, y, (new_keys, new_values), table)
     if q.dtype not in (F32, F16, BF16):
         raise Refusal("dtype", f"attention of {q.dtype}")
     width = q.dims[3]
@@ -68,7 +70,8 @@ def decode_attention_launch(operands: Sequence[Operand], attributes: Any, archit
     group = 1 << (width // lanes - 1).bit_length()
     together = _together(q, keys, lanes, architecture)
     writer = _Writer(named, attributes, lanes, group, together, architecture.wave_size)
-    writer.early = architecture.waits_in_kernels and keys.is_settled and values.is_settled
+    read_early = [keys, values, *([table] if table else [])]
+    writer.early = architecture.waits_in_kernels and all(operand.is_settled for operand in read_early)
     blocks = q.dims[0] * q.dims[1] // together
     shared_bytes = 4 * (_THREADS // architecture.wave_size) * (group * lanes + 2) * together
     return Launch(writer.write, blocks, _THREADS, shared_bytes, is_wide(operands, blocks * _THREADS))
@@ -93,7 +96,8 @@ class _Writer:
     def __init__(self, operands: _Operands, attributes: Any, lanes: int, group: int, together: int, wave: int) -> None:
         self.o, self.lanes, self.group, self.together, self.wave = operands, lanes, group, together, wave
         self.scale, self.left = float(attributes["scale"]), int(attributes["left"])
-        self.width, self.rows = operands.q.dims[3], operands.caches[0].dims[2]
+        pages = operands.table.dims[1] if operands.table else 1
+        self.width, self.rows = operands.q.dims[3], operands.caches[0].dims[2] * pages
         self.waves, self.beside = _THREADS // wave, _THREADS // group
         self.ahead = _AHEAD if together == 1 else _AHEAD_TOGETHER
         self.early = False
@@ -102,11 +106,12 @@ class _Writer:
         """Write it."""
         o = self.o
         self.b, self.softmax = b, RunningSoftmax(b)
-        listed = [o.q, o.k, o.v, *o.caches, o.start, o.keys, o.cos, o.sin, o.y, *o.updated]
+        listed = [o.q, o.k, o.v, *o.caches, o.start, o.keys, o.cos, o.sin, o.table, o.y, *o.updated]
         self.bases = {
             id(operand): b.arguments[place]
             for place, operand in enumerate(operand for operand in listed if operand is not None)
         }
+        self.pages = Pages(o.caches[0], o.table, self.bases[id(o.table)]) if o.table else None
         thread = b.thread()
         self.part, self.slot = b.mod(thread, self.group), b.div(thread, self.group)
         self.thread = thread
@@ -197,6 +202,9 @@ class _Writer:
         b = self.b
         for cache, out, row in zip(self.o.caches, self.o.updated, rows, strict=True):
             source, target = self.bases[id(cache)], self.bases[id(out)]
+            if self.pages:
+                self._update_pages(cache, out, self.pages, (kv, start), row)
+                continue
             place = b.add(b.mul(self.batch, out.strides[0]), b.mul(kv, out.strides[1]))
             from_ = b.add(b.mul(self.batch, cache.strides[0]), b.mul(kv, cache.strides[1]))
             is_other = b.compare("ne", b.integer_of(source), b.integer_of(target))
@@ -205,6 +213,35 @@ class _Writer:
             is_first = b.same("arith.andi", b.compare("eq", b.at(self.slot), b.at(0)), self.own)
             with b.when(is_first):
                 self._store(out, b.add(place, b.mul(start, out.strides[2])), row)
+
+    def _update_pages(
+        self, cache: Operand, out: Operand, pages: Pages, place: tuple[Value, Value], row: list[Value]
+    ) -> None:
+        """The same of pages, of which the blocks of the first of the batch copy all; `place` is the head, and the row of the sequence."""
+        b, (kv, start) = self.b, place
+        is_other = b.compare("ne", b.integer_of(self.bases[id(cache)]), b.integer_of(self.bases[id(out)]))
+        with b.when(b.same("arith.andi", is_other, b.compare("eq", b.at(self.batch), b.at(0)))):
+            self._copy_pages(cache, out, pages, kv)
+        is_first = b.same("arith.andi", b.compare("eq", b.at(self.slot), b.at(0)), self.own)
+        with b.when(is_first):
+            page, page_row = pages.find(b, self.batch, start)
+            self._store(out, b.dot([page, kv, page_row], out.strides[:3]), row)
+
+    def _copy_pages(self, cache: Operand, out: Operand, pages: Pages, kv: Value) -> None:
+        """All rows of a head but those that are new."""
+        b, start, base = self.b, self.o.start, self.bases[id(self.o.start)]
+
+        def row(at: Value, _: list[Value]) -> list[Value]:
+            page, page_row = b.div(at, pages.page_rows), b.mod(at, pages.page_rows)
+            is_new = pages.has(b, (page, page_row), lambda of: nearest_place(b, start, base, of, self.rows - 1), 1)
+            is_kept = b.same("arith.xori", is_new, b.constant(1, b.i1))
+            with b.when(b.same("arith.andi", is_kept, self.own)):
+                from_, to = (b.dot([page, kv, page_row], x.strides[:3]) for x in (cache, out))
+                values = self._elements(cache, b.add(from_, b.mul(self.first, cache.strides[3])))
+                self._store(out, to, values)
+            return []
+
+        b.loop(self.slot, cache.dims[0] * pages.page_rows, self.beside, [], row)
 
     def _copy(self, cache: Operand, out: Operand, start: Value, places: tuple[Value, Value]) -> None:
         """All rows but one of a head of the cache; `places` is where they begin."""
@@ -239,12 +276,20 @@ class _Writer:
         for number in range(self.ahead):
             at = b.add(first, self.slot, number * self.beside)
             place = b.least(at, self.rows - 1)  # some row that exists
+            where = self.pages.find(b, self.batch, place) if self.pages else place
             key, value = (
-                self._elements(c, b.add(base, b.mul(place, c.strides[2]), b.mul(self.first, c.strides[3])))
+                self._elements(c, b.add(*self._row(c, base, kv, where), b.mul(self.first, c.strides[3])))
                 for c, base in zip(self.o.caches, bases, strict=True)
             )
             found.append((at, key, value))
         return found
+
+    def _row(self, cache: Operand, base: Value, kv: Value, where: Value) -> list[Value]:
+        """Terms of the offset of a row: behind the base of the sequence, or of a page and its row."""
+        b = self.b
+        if self.pages is None:
+            return [base, b.mul(where, cache.strides[2])]
+        return [b.mul(at, step) for at, step in zip((where[0], kv, where[1]), cache.strides[:3], strict=True)]
 
     def _attend(
         self,

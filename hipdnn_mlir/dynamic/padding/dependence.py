@@ -104,7 +104,9 @@ def _matmul(operands: Shapes, _: Shapes, __: Mapping[Any, Any]) -> Dependence:
 
 
 def _attention(operands: Shapes, _: Shapes, attributes: Mapping[Any, Any]) -> Dependence:
-    """Query, key, value, mask; a causal query looks at no key behind it."""
+    """Query, key, value, mask; a causal query looks at no key behind it. Pages are of any batch."""
+    if A.SDPA_FWD_MAX_SEQ_LEN_KV_EXT in attributes:
+        return mixes_all(operands, [operands[0]], attributes)
     query, key = operands[:2]
     causal = bool(attributes.get(A.SDPA_FWD_CAUSAL_MASK_EXT))
     head = 1 if key[1] == query[1] else None
@@ -247,14 +249,18 @@ def _reverse_sequence(operands: Shapes, results: Shapes, attributes: Mapping[Any
     return Dependence([labels, (attributes["batch_axis"],)], [labels for _ in results])
 
 
-def _cache_update(operands: Shapes, results: Shapes, _: Mapping[Any, Any]) -> Dependence:
-    """Rows of the cache and new ones lie anywhere; a start is for one of the batch, or for all."""
+def _cache_update(operands: Shapes, results: Shapes, attributes: Mapping[Any, Any]) -> Dependence:
+    """Rows of the cache and new ones lie anywhere; a start is for one of the batch, or for all. Pages are of any batch."""
+    if len(operands) > 3:
+        return mixes_all(operands, results, attributes)
     labels = _labels(len(results[0]), 2)
     return Dependence([labels, labels, (0 if operands[2] == results[0][:1] else None,)], [labels])
 
 
-def _decode_attention(operands: Shapes, results: Shapes, _: Mapping[Any, Any]) -> Dependence:
-    """Heads and rows of caches depend on each other; counts and angles are for one of the batch, or for all."""
+def _decode_attention(operands: Shapes, results: Shapes, attributes: Mapping[Any, Any]) -> Dependence:
+    """Heads and rows of caches depend on each other; counts and angles are for one of the batch, or for all. Pages are of any batch."""
+    if len(operands) in (8, 10):
+        return mixes_all(operands, results, attributes)
     batch = results[0][:1]
     kept = _labels(4, 1, 2, 3)
     labels = [kept if len(dims) == 4 else (0 if dims == batch else None,) for dims in operands]
