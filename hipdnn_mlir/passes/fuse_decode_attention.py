@@ -1,5 +1,6 @@
 """hipdnn-fuse-decode-attention: attention of one new token, its rotation and its rows in the caches are one kernel."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from torch_mlir import ir
@@ -20,11 +21,14 @@ from ..ir.view_chains import dims_of, movement_of
 from ..ops.emitter import Operand
 from ..ops.regions import kernel_region
 from ..ops.registry import ONNX
-from ..ops.spec import Concat, Refusal, Slice
+from ..ops.spec import Concat, Refusal, Slice, TensorArg
+from ..ops.strides import Dims
 from ..targets.table import find_target
 
-_PLAIN = 5
-"""Operands of CachedAttention without a bias and a sink."""
+_BIAS, _SINK, _PAGES = 5, 6, 7
+"""Operands of CachedAttention that may be left out."""
+_TABLE = 4
+"""The table of pages among the operands of CacheUpdate."""
 
 
 class _Rotation(NamedTuple):
@@ -39,7 +43,8 @@ class _Rotation(NamedTuple):
 def fuse_decode_attention(module: ir.Operation, *, target: str = "host") -> None:
     """Join CachedAttention of one query with the CacheUpdates that it reads, and with the rotation of query and key, where both have it.
 
-    For GPUs, where each of these would be a launch that costs more than what it computes. The host computes them one by one.
+    For GPUs, where each of these would be a launch that costs more than what it computes. The host computes them one by one. Caches may lie
+    in pages, and the table of these is the last operand then.
 
     Before: `%k = torch.operator "hipdnn.onnx.CacheUpdate"(%past_k, %new_k, %start, %p)`; the same of values;
     `%y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %k, %v, %queries, %keys)`.
@@ -56,17 +61,18 @@ def fuse_decode_attention(module: ir.Operation, *, target: str = "host") -> None
     def fuse(op: torch.OperatorOp, rewriter: PatternRewriter) -> bool:
         if not _is_plain_step(op):
             return False
-        q, keys, values, _, count = op.operands
+        q, keys, values, _, count, *_ = op.operands
+        pages = _given(op, _PAGES)
         updates = _updates(op)
-        if len(updates) != 2:
+        if not _are_alike(updates, dims_of(keys), pages):
             return False
-        if updates[0].operands[2] != updates[1].operands[2] or dims_of(updates[0].operands[0]) != dims_of(keys):
-            return False
-        (past_k, new_k, start, _), (past_v, new_v, _, _) = (update.operands for update in updates)
+        (past_k, new_k, start, *_), (past_v, new_v, *_) = (update.operands for update in updates)
         turned = [_rotation(value) for value in (q, new_k)]
         angles: list[ir.Value] = []
         if turned[0] is not None and turned[1] is not None and turned[0][1:] == turned[1][1:]:
             q, new_k, angles = turned[0].x, turned[1].x, list(turned[0][1:])
+        if pages is not None:
+            angles = [*(angles or [torch.constant_none(), torch.constant_none()]), pages]
         operands = [q, new_k, new_v, past_k, past_v, start, count, *angles]
         kinds = [op.results[0].type, keys.type, values.type]
         with fused_location([*updates, op]):
@@ -89,9 +95,22 @@ def fuse_decode_attention(module: ir.Operation, *, target: str = "host") -> None
 
 def _is_plain_step(op: torch.OperatorOp) -> bool:
     """Whether an op is attention of one query without a bias, a sink and a soft cap, which the kernel does not have."""
-    if op.name.value != f"{ONNX}CachedAttention" or len(op.operands) != _PLAIN:
+    if op.name.value != f"{ONNX}CachedAttention" or _given(op, _BIAS) is not None or _given(op, _SINK) is not None:
         return False
     return dims_of(op.operands[0])[2] == 1 and not onnx_attributes(op).get("softcap", 0.0)
+
+
+def _are_alike(updates: Sequence[torch.OperatorOp], dims: Dims, pages: ir.Value | None) -> bool:
+    """Whether there are two, of the same rows of caches of these dims, in the same pages."""
+    if len(updates) != 2 or updates[0].operands[2] != updates[1].operands[2]:
+        return False
+    return dims_of(updates[0].operands[0]) == dims and all(_given(update, _TABLE) == pages for update in updates)
+
+
+def _given(op: torch.OperatorOp, index: int) -> ir.Value | None:
+    """An operand at the end, which may be left out."""
+    is_there = index < len(op.operands) and argument(op.operands[index]) is not None
+    return op.operands[index] if is_there else None
 
 
 def _has_code(op: torch.OperatorOp, architecture: str) -> bool:
@@ -102,7 +121,7 @@ def _has_code(op: torch.OperatorOp, architecture: str) -> bool:
     operands = {
         value: Operand(kind.static_dims(), kind.dtype)
         for value in op.operands
-        if (kind := tensor_type(value.type)).is_static
+        if isinstance(argument(value), TensorArg) and (kind := tensor_type(value.type)).is_static
     }
     kernel = kernel_region(
         [(found[1], list(op.results))], operands, [(value, tensor_type(value.type)) for value in op.results]

@@ -28,7 +28,8 @@ def write_out_caches(module: ir.Operation, *, target: str = "host") -> None:
 
     The mask is added, since no library takes one of booleans; without a bias it is as narrow as the queries, for every head reads it.
     Queries behind the valid ones get numbers that nobody reads. With a soft cap or a sink attention is written as matmul, softmax and
-    matmul, since only the host's library has a soft cap, and none of the others that are known here takes a sink.
+    matmul, since only the host's library has a soft cap, and none of the others that are known here takes a sink. Pages are gathered
+    into a buffer for each sequence.
 
     Before: `%y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %k, %v, %queries, %keys)`.
     After: `%m = torch.aten.where.self %visible, %zero, %hidden`; `%y = torch.aten.scaled_dot_product_attention %q, %k, %v, %m, ...`.
@@ -53,7 +54,9 @@ def write_out_caches(module: ir.Operation, *, target: str = "host") -> None:
 
 def _attention(op: torch.OperatorOp) -> ir.Value:
     q, k, v, queries, keys, *more = op.operands
-    bias, sink = (_given(more, index) for index in range(2))
+    bias, sink, pages = (_given(more, index) for index in range(3))
+    if pages is not None:
+        k, v = (_gathered(pool, pages) for pool in (k, v))
     stated = onnx_attributes(op)
     scale = stated.get("scale", 0.0) or 1 / math.sqrt(dims_of(q)[3])
     shown = _visible(queries, keys, dims_of(q)[2], dims_of(k)[2], stated.get("left", -1))
@@ -84,6 +87,15 @@ def _given(values: Sequence[ir.Value], index: int) -> ir.Value | None:
     """One of the operands at the end, which may be left out."""
     is_there = index < len(values) and argument(values[index]) is not None
     return values[index] if is_there else None
+
+
+def _gathered(pool: ir.Value, pages: ir.Value) -> ir.Value:
+    """Rows [b, heads, n * rows, d] of pages [pages, heads, rows, d] that a table [b, n] names."""
+    (b, n), (_, heads, rows, d) = dims_of(pages), dims_of(pool)
+    kind = torch_tensor((b * n, heads, rows, d), tensor_type(pool.type).dtype)
+    taken = torch.aten_index_select(kind, pool, torch.constant_int(0), reshaped(pages, (b * n,)))
+    together = permuted(reshaped(taken, (b, n, heads, rows, d)), (0, 2, 1, 3, 4))
+    return reshaped(together, (b, heads, n * rows, d))
 
 
 def _scores(q: ir.Value, k: ir.Value, scale: float, cap: float) -> ir.Value:

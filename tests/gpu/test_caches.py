@@ -9,6 +9,7 @@ import pytest
 import models
 from gpu.programs import compile_for_emulator, run
 from test_decoder_caches import ATTRIBUTES, CHANGED, RUNS, WINDOW, Run, cache_feeds, cache_model
+from test_paged_caches import PAGE_ROWS, assert_equal, in_pages
 
 CASES: dict[str, Run] = {
     **{name: RUNS[name] for name in ("a padded prompt into a buffer", "rows of different lengths", "more of a prompt in a buffer")},
@@ -40,6 +41,23 @@ def test_program_equals_onnx_runtime(
         np.testing.assert_allclose(got[0][row, :length], want[0][row, :length], rtol=error, atol=error)
         for mine, theirs in zip(got[1:], want[1:], strict=True):
             np.testing.assert_allclose(mine[row, :, :length], theirs[row, :, :length], rtol=error, atol=error)
+
+
+@pytest.mark.parametrize(("target", "wave"), [("sm_90", 32), ("gfx942", 64)])
+@pytest.mark.parametrize("attributes", ["plain", "rotary"])
+@pytest.mark.parametrize("case", ["rows of different lengths", "more of a prompt in a buffer"])
+def test_program_over_pages_equals_onnx_runtime(
+    case: str, attributes: str, target: str, wave: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, (batch, new, cache, lengths) = cache_model(ATTRIBUTES[attributes]), RUNS[case]
+    feeds = cache_feeds(model, RUNS[case])
+    paged = in_pages(feeds)
+    shapes = {"b": batch, "s": new, "t": max(lengths), "pages": len(paged["past_k"])}
+    shapes["sequence_pages"] = cache // PAGE_ROWS
+    program, modules = compile_for_emulator(model, monkeypatch, target=target, shapes=shapes, page_rows=PAGE_ROWS)
+    steps = {program.model.summary(step) for step in program.model.steps}
+    assert ("decode_attention" if new == 1 else "cache_update") in steps
+    assert_equal(run(program, paged, modules, wave=wave), paged, model, feeds, RUNS[case], 2e-5)
 
 
 @pytest.mark.parametrize(("target", "wave"), [("sm_90", 32), ("gfx942", 64)])
