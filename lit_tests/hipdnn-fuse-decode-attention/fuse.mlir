@@ -283,3 +283,47 @@ func.func @capped(%q: !q, %k: !new, %v: !new, %past_k: !kv, %past_v: !kv, %start
   %y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %ks, %vs, %queries, %keys, %none, %sink) : (!q, !kv, !kv, !counts, !counts, !torch.none, !sink) -> !q
   return %x, %y : !q, !q
 }
+
+// -----
+
+// Caches in pages: the table is the last operand, behind the angles that are left out.
+
+// CHECK-LABEL: func.func @pages
+// CHECK-NOT:     CacheUpdate
+// CHECK:         %[[NONE:.+]] = torch.constant.none
+// CHECK:         torch.operator "hipdnn.onnx.DecodeAttention"(%arg0, %arg1, %arg2, %arg3, %arg4, %arg5, %arg7, %{{.+}}, %{{.+}}, %arg8)
+// CHECK-NOT:     CachedAttention
+!q = !torch.vtensor<[2,4,1,32],f16>
+!new = !torch.vtensor<[2,2,1,32],f16>
+!pool = !torch.vtensor<[9,2,8,32],f16>
+!counts = !torch.vtensor<[2],si32>
+!start = !torch.vtensor<[2],si64>
+!table = !torch.vtensor<[2,3],si32>
+func.func @pages(%q: !q, %k: !new, %v: !new, %past_k: !pool, %past_v: !pool, %start: !start, %queries: !counts, %keys: !counts, %table: !table) -> (!q, !pool, !pool) {
+  %none = torch.constant.none
+  %new_k = torch.operator "hipdnn.onnx.CacheUpdate"(%past_k, %k, %start, %none, %table) : (!pool, !new, !start, !torch.none, !table) -> !pool
+  %new_v = torch.operator "hipdnn.onnx.CacheUpdate"(%past_v, %v, %start, %none, %table) : (!pool, !new, !start, !torch.none, !table) -> !pool
+  %y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %new_k, %new_v, %queries, %keys, %none, %none, %table) : (!q, !pool, !pool, !counts, !counts, !torch.none, !torch.none, !table) -> !q
+  return %y, %new_k, %new_v : !q, !pool, !pool
+}
+
+// -----
+
+// Attention reads other pages than are written.
+
+// CHECK-LABEL: func.func @other_pages
+// CHECK-NOT:     DecodeAttention
+// CHECK:         CachedAttention
+!q = !torch.vtensor<[2,4,1,32],f16>
+!new = !torch.vtensor<[2,2,1,32],f16>
+!pool = !torch.vtensor<[9,2,8,32],f16>
+!counts = !torch.vtensor<[2],si32>
+!start = !torch.vtensor<[2],si64>
+!table = !torch.vtensor<[2,3],si32>
+func.func @other_pages(%q: !q, %k: !new, %v: !new, %past_k: !pool, %past_v: !pool, %start: !start, %queries: !counts, %keys: !counts, %table: !table, %other: !table) -> (!q, !pool, !pool) {
+  %none = torch.constant.none
+  %new_k = torch.operator "hipdnn.onnx.CacheUpdate"(%past_k, %k, %start, %none, %table) : (!pool, !new, !start, !torch.none, !table) -> !pool
+  %new_v = torch.operator "hipdnn.onnx.CacheUpdate"(%past_v, %v, %start, %none, %table) : (!pool, !new, !start, !torch.none, !table) -> !pool
+  %y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %new_k, %new_v, %queries, %keys, %none, %none, %other) : (!q, !pool, !pool, !counts, !counts, !torch.none, !torch.none, !table) -> !q
+  return %y, %new_k, %new_v : !q, !pool, !pool
+}

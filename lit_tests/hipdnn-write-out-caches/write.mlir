@@ -112,3 +112,26 @@ func.func @refused(%q: !q, %k: !cache, %queries: !counts) -> !q {
   %y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %k, %k, %queries, %queries) : (!q, !cache, !cache, !counts, !counts) -> !q
   return %y : !q
 }
+
+// -----
+
+// Pages are gathered into a buffer for each sequence.
+
+// CHECK-LABEL: func.func @pages
+// CHECK:         %[[NAMES:.+]] = torch.aten.view %arg5, %{{.+}} -> !torch.vtensor<[6],si32>
+// CHECK:         torch.aten.index_select %arg1, %{{.+}}, %[[NAMES]] {{.+}} -> !torch.vtensor<[6,2,8,16],f32>
+// CHECK:         %[[KEYS:.+]] = torch.aten.view %{{.+}} -> !torch.vtensor<[2,2,24,16],f32>
+// CHECK:         torch.aten.index_select %arg2
+// CHECK:         %[[VALUES:.+]] = torch.aten.view %{{.+}} -> !torch.vtensor<[2,2,24,16],f32>
+// CHECK:         torch.aten.scaled_dot_product_attention %arg0, %[[KEYS]], %[[VALUES]]
+// HOST-LABEL: func.func @pages
+// HOST:         CachedAttention
+!q = !torch.vtensor<[2,4,3,16],f32>
+!pool = !torch.vtensor<[9,2,8,16],f32>
+!counts = !torch.vtensor<[2],si32>
+!table = !torch.vtensor<[2,3],si32>
+func.func @pages(%q: !q, %k: !pool, %v: !pool, %queries: !counts, %keys: !counts, %table: !table) -> !q {
+  %none = torch.constant.none
+  %y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %k, %v, %queries, %keys, %none, %none, %table) : (!q, !pool, !pool, !counts, !counts, !torch.none, !torch.none, !table) -> !q
+  return %y : !q
+}

@@ -16,6 +16,21 @@ _KINDS = {
     float: AttributeType.FLOAT,
     int: AttributeType.INT64,
 }
+_KINDS_BY_NAME = {
+    "DIAGONAL_ALIGNMENT_EXT": AttributeType.DIAGONAL_ALIGNMENT_EXT,
+    "MAX_SEQ_LEN_KV_EXT": AttributeType.INT32,
+}
+
+
+def in_pages(x: np.ndarray, page_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows [b, h, s, d] in pages of a random order, with two that are of nobody, and the table [b, 1, n, 1]."""
+    b, h, s, d = x.shape
+    most = -(-s // page_rows)
+    table = np.random.default_rng(seed).permutation(b * most + 2)[: b * most].reshape(b, 1, most, 1).astype(np.int32)
+    pool = np.full((b * most + 2, h, page_rows, d), np.nan).astype(x.dtype)
+    for row in range(s):
+        pool[table[:, 0, row // page_rows, 0], :, row % page_rows] = x[:, :, row]
+    return pool, table
 
 
 class SdpaGraph(HostGraph):
@@ -26,14 +41,14 @@ class SdpaGraph(HostGraph):
 
         Args:
             tensors: by the end of the attribute's name, "QDESC" or "ATTN_MASK_EXT".
-            attributes: likewise; the Python type says the attribute's, but for DIAGONAL_ALIGNMENT_EXT.
+            attributes: likewise; the Python type says the attribute's, but for those in a table of their own.
         """
         operation = Backend(Descriptor.OPERATION_SDPA_FWD_DESCRIPTOR)
         for name, operand in tensors.items():
             key = Attribute[f"OPERATION_SDPA_FWD_{name}"]
             operation.set(key, AttributeType.BACKEND_DESCRIPTOR, [operand.descriptor])
         for name, value in attributes.items():
-            kind = AttributeType.DIAGONAL_ALIGNMENT_EXT if name == "DIAGONAL_ALIGNMENT_EXT" else _KINDS[type(value)]
+            kind = _KINDS_BY_NAME.get(name) or _KINDS[type(value)]
             operation.set(Attribute[f"SDPA_FWD_{name}"], kind, [value])
         operation.set(Attribute.SDPA_FWD_COMP_TYPE_EXT, AttributeType.DATA_TYPE, [DataType.FLOAT])
         self.operations.append(operation.finalize())
@@ -50,6 +65,7 @@ class Attention:
         lengths: queries and keys per batch.
         cap: scores become cap * tanh(score / cap) before the mask; None for none.
         sink: f32 [1, hq, 1, 1], a score more for each head, without a value.
+        page_rows: keys and values are given in pages of so many rows, in two orders.
     """
 
     q: np.ndarray
@@ -63,6 +79,7 @@ class Attention:
     lengths: tuple[np.ndarray, np.ndarray] | None = None
     cap: float | None = None
     sink: np.ndarray | None = None
+    page_rows: int | None = None
 
     def attended(self) -> np.ndarray:
         """Which keys a query may see by lengths and band: [b, 1, s_q, s_kv]."""
@@ -104,6 +121,11 @@ class Attention:
         graph = SdpaGraph()
         arrays = {"QDESC": self.q, "KDESC": self.k, "VDESC": self.v, "ODESC": o}
         attributes: dict[str, Any] = {"ATTN_SCALE_VALUE_EXT": self.scale}
+        if self.page_rows is not None:
+            for seed, name in enumerate("KV"):
+                pool, table = in_pages(arrays[f"{name}DESC"], self.page_rows, seed)
+                arrays |= {f"{name}DESC": pool, f"PAGE_TABLE_{name}DESC": table}
+            attributes["MAX_SEQ_LEN_KV_EXT"] = self.k.shape[2]
         if self.mask is not None:
             arrays["ATTN_MASK_EXT"] = self.mask
         if stats is not None:

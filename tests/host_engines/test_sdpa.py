@@ -68,6 +68,7 @@ def calls(draw: st.DrawFn) -> tuple[Attention, int, tuple[int, ...]]:
         call = replace(call, left=draw(st.sampled_from([1, 2, 40])))
     if draw(st.booleans()):
         call = replace(call, lengths=tuple(rng.integers(0, s + 1, b).astype(np.int32) for s in (s_q, s_kv)))
+        call = replace(call, page_rows=draw(st.sampled_from([None, 1, 7, 32, 400])))
     if draw(st.booleans()):
         call = replace(call, cap=draw(st.sampled_from([0.5, 3.0, 50.0])))
     if draw(st.booleans()):
@@ -116,8 +117,9 @@ COUNTS = {
 @pytest.mark.parametrize("dtype", list(TOLERANCE))
 @pytest.mark.parametrize("group", [1, 4])
 @pytest.mark.parametrize("left", [None, 1, 5, 1000])
+@pytest.mark.parametrize("page_rows", [None, 16])
 def test_valid_queries_end_where_valid_keys_do_when_a_cache_is_longer(
-    counts: str, dtype: Any, group: int, left: int | None
+    counts: str, dtype: Any, group: int, left: int | None, page_rows: int | None
 ) -> None:
     s_q, queries, keys = COUNTS[counts]
     rng = np.random.default_rng(10)
@@ -129,7 +131,7 @@ def test_valid_queries_end_where_valid_keys_do_when_a_cache_is_longer(
     for row, count in enumerate(keys):
         k[row, :, count:] = v[row, :, count:] = np.nan  # nobody reads what lies behind
     o = strided_like(q.shape, dtype, (0, 2, 1, 3))
-    call.plan(o).execute()
+    replace(call, page_rows=page_rows).plan(o).execute()
     scale = max(1.0, float(np.abs(expected).max()))
     assert np.abs(o.astype(np.float64) - expected).max() <= TOLERANCE[np.dtype(dtype)] * scale
 
@@ -276,6 +278,57 @@ def test_a_cap_that_bounds_nothing_is_refused(cap: float) -> None:
     x = np.zeros((1, 1, 2, 8), np.float32)
     with pytest.raises(HostError, match="expected a number above 0"):
         Attention(x, x, x, cap=cap).plan(x.copy())
+
+
+PAGED = {"PADDING_MASK_EXT": True}
+"""Attributes of attention over pages."""
+
+
+def paged(**changed: np.ndarray | None) -> dict[str, np.ndarray]:
+    """Operands of attention over pages: two sequences of three pages of four rows; None leaves one out."""
+    x, pool = np.zeros((2, 4, 1, 8), np.float32), np.zeros((6, 2, 4, 8), np.float32)
+    counts = np.array([1, 1], np.int32).reshape(2, 1, 1, 1)
+    table = np.arange(6, dtype=np.int32).reshape(2, 1, 3, 1)
+    arrays = {"QDESC": x, "KDESC": pool, "VDESC": pool.copy(), "ODESC": x.copy(), "SEQ_LEN_QDESC": counts}
+    arrays |= {"SEQ_LEN_KVDESC": 9 * counts, "PAGE_TABLE_KDESC": table, "PAGE_TABLE_VDESC": table.copy()}
+    return {name: array for name, array in (arrays | changed).items() if array is not None}
+
+
+def run_paged(arrays: dict[str, np.ndarray], attributes: dict[str, Any]) -> None:
+    graph = SdpaGraph()
+    graph.sdpa({name: graph.tensor(array) for name, array in arrays.items()}, attributes)
+    graph.plan("HOST_SDPA_ENGINE", 2).execute()
+
+
+@pytest.mark.parametrize(
+    ("changed", "attributes", "message"),
+    [
+        ({"PAGE_TABLE_VDESC": None}, PAGED, "must be given together"),
+        ({"SEQ_LEN_QDESC": None, "SEQ_LEN_KVDESC": None}, {}, "pages need .*PADDING_MASK_EXT and lengths"),
+        ({"PAGE_TABLE_VDESC": np.zeros((2, 1, 4, 1), np.int32)}, PAGED, "PAGE_TABLE_VDESC"),
+        ({"PAGE_TABLE_KDESC": np.zeros((3, 1, 3, 1), np.int32)}, PAGED, "PAGE_TABLE_KDESC"),
+        ({"PAGE_TABLE_KDESC": np.zeros((2, 3), np.int32)}, PAGED, "must have rank 4"),
+        ({"VDESC": np.zeros((6, 2, 5, 8), np.float32)}, PAGED, "pages of keys and of values that differ"),
+        ({"KDESC": np.zeros((6, 3, 4, 8), np.float32)}, PAGED, "must be a multiple"),
+        ({}, PAGED | {"MAX_SEQ_LEN_KV_EXT": 13}, "MAX_SEQ_LEN_KV_EXT = 13, expected 1 to 12"),
+        ({"PAGE_TABLE_KDESC": np.array([0, 1, 2, 3, 4, 6], np.int32).reshape(2, 1, 3, 1)}, PAGED,
+         "entry 2 of batch 1 in a page table is 6, there are pages 0 to 5"),
+        ({"PAGE_TABLE_VDESC": np.array([0, -1, 2, 3, 4, 5], np.int32).reshape(2, 1, 3, 1)}, PAGED,
+         "entry 1 of batch 0 in a page table is -1"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_pages_that_do_not_fit_are_refused(
+    changed: dict[str, np.ndarray | None], attributes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(HostError, match=message):
+        run_paged(paged(**changed), attributes)
+
+
+def test_entries_behind_the_last_key_are_not_read() -> None:
+    table = np.array([0, 1, 2, 3, 99, -5], np.int32).reshape(2, 1, 3, 1)
+    counts = np.array([12, 4], np.int32).reshape(2, 1, 1, 1)
+    run_paged(paged(PAGE_TABLE_KDESC=table, PAGE_TABLE_VDESC=table.copy(), SEQ_LEN_KVDESC=counts), PAGED)
 
 
 def test_statistics_with_a_sink_are_refused() -> None:
