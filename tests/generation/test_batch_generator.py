@@ -14,6 +14,7 @@ import hipdnn_mlir
 from generation.conftest import TEXT, Exported
 from hipdnn_mlir.generate import BatchGenerator, Request, TextGenerator, decoder_program
 from hipdnn_mlir.generate.batch import Batch
+from hipdnn_mlir.generate.config import read_config
 from hipdnn_mlir.generate.model_file import ModelFile
 from hipdnn_mlir.generate.paged_decoder import Cached, PagedDecoder
 from hipdnn_mlir.generate.pages import SPARE
@@ -308,6 +309,14 @@ def test_programs_of_fixed_sizes_give_the_same(exported: Exported, alone: Alone)
         BatchGenerator(folder, pages=12, program=program, max_length=112)
     with pytest.raises(ModelError, match="max_length: the program is for texts of 112 tokens"):
         BatchGenerator(folder, pages=12, program=program, max_length=200)
+
+
+def test_programs_for_a_gpu_have_a_size_of_batch_for_a_prompt_and_for_steps(exported: Exported) -> None:
+    file = ModelFile(read_config(exported("llama")))
+    shapes, buckets = file.paged_sizes("sm_90", 16, 100, 40, 32)
+    assert shapes == {"total_sequence_length": 100, "kv_cache_dim": 32, "pages": 41, "sequence_pages": 4}
+    assert buckets == {"sequence_length": [1, 16, 64], "batch_size": [1, 8, 16]}
+    assert file.paged_sizes("host", 16, 100, 40, 32) == ({}, {})
 
 
 # -- failures ------------------------------------------------------------------------------------------------------------------------
