@@ -41,7 +41,7 @@ def compile_(given: SimpleNamespace) -> int:
     start = time.perf_counter()
 
     def made(refused: Sequence[RefusedPlan]) -> float:
-        _compile(given.model, output, given, refused, dump_ir=given.dump_ir)
+        _compile(given.model, output, given, refused, page_rows=given.page_rows, dump_ir=given.dump_ir)
         return time.perf_counter() - start
 
     refusals = execution.refusals_of(given.target, given.precision, {})
@@ -217,6 +217,7 @@ def _compile(
     refused: Sequence[RefusedPlan],
     *,
     precision: Precision | None = None,
+    page_rows: int | None = None,
     dump_ir: Path | None = None,
 ) -> None:
     """Compile a model to a file, in a child unless told otherwise."""
@@ -228,6 +229,7 @@ def _compile(
         precision=precision or given.precision,
         shapes=given.shapes,
         buckets=given.buckets,
+        page_rows=page_rows,
         refused=refused,
         dump_ir=dump_ir,
     )

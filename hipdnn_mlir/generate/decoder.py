@@ -8,6 +8,7 @@ from typing import Any
 from hipdnn_mlir_runtime.errors import ModelError
 from hipdnn_mlir_runtime.session.session import Session
 
+from ..frontend.paged_caches import PAGE_TABLE
 from .config import DecoderConfig
 from .decoder_program import DecoderProgram
 
@@ -32,6 +33,9 @@ class Decoder(DecoderProgram):
     """
 
     def __init__(self, session: Session, config: DecoderConfig, max_length: int, mask_lengths: Sequence[int]) -> None:
+        if PAGE_TABLE in {port.name for port in session.inputs}:
+            hint = "use BatchGenerator, or compile it without page_rows"
+            raise ModelError("the caches of the program are pages", where=str(config.folder), hint=hint)
         super().__init__(session, config)
         caches = [self._inputs[past] for past, _ in config.caches]
         self._cache_lengths = {port.name: self._size(port.shape[2], max_length) for port in caches}

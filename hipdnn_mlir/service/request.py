@@ -31,7 +31,7 @@ class Request:
         model: absolute path of the ONNX or `.pt2` file; None where the model comes as a file descriptor (`hipdnn_mlir.frontend.container`).
         output: absolute path of the program file (`compile` of a path).
         name: of the program, for a model that has no path.
-        target, precision, shapes, buckets, dump_ir: as for `hipdnn_mlir.compile`, JSON types only.
+        target, precision, shapes, buckets, page_rows, dump_ir: as for `hipdnn_mlir.compile`, JSON types only.
         refused: the fields of each refused plan, as for `hipdnn_mlir.compile` (`compile` of a path).
         plans: as for `hipdnn_mlir.explain`.
         digest: of the model that a program was made from, as the program has it (`regions`).
@@ -49,6 +49,7 @@ class Request:
     precision: Precision = UNCHANGED
     shapes: dict[str, list[Given] | Given] = field(default_factory=dict)
     buckets: dict[str, list[int]] = field(default_factory=dict)
+    page_rows: int | None = None
     dump_ir: str | None = None
     refused: list[list[str]] = field(default_factory=list)
     plans: bool = False
@@ -69,6 +70,7 @@ class Request:
         precision: Precision = UNCHANGED,
         shapes: Shapes | None = None,
         buckets: Buckets | None = None,
+        page_rows: int | None = None,
         refused: Sequence[RefusedPlan] = (),
         dump_ir: Path | None = None,
     ) -> Request:
@@ -77,6 +79,7 @@ class Request:
         return replace(
             made,
             output=str(output.absolute()),
+            page_rows=page_rows,
             refused=[list(asdict(plan).values()) for plan in refused],
             dump_ir=None if dump_ir is None else str(dump_ir.absolute()),
         )

@@ -427,6 +427,13 @@ def test_programs_without_pages_are_refused(exported: Exported) -> None:
         BatchGenerator(folder, pages=4, program=program)
 
 
+def test_programs_with_pages_are_refused_where_each_text_has_a_cache(
+    exported: Exported, program: hipdnn_mlir.Program
+) -> None:
+    with pytest.raises(ModelError, match="the caches of the program are pages; use BatchGenerator"):
+        TextGenerator(exported("llama"), program=program)
+
+
 def test_texts_are_computed_alike_up_to_a_length(
     made: Callable[..., BatchGenerator], monkeypatch: pytest.MonkeyPatch
 ) -> None:
