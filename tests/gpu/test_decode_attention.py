@@ -70,6 +70,22 @@ def test_the_step_over_pages_on_each_vendor(
     assert_close(run(arrays, attributes, arch, in_place=in_place), attended_in_pages(arrays, **attributes), "f16")
 
 
+def test_keys_in_pages_may_be_read_before_the_kernel_in_front_has_ended() -> None:
+    arrays, arch = in_pages(operands("f16", 3, (4, 2), 200, 64, 32), 16), find_architecture("sm_90")
+    outs, table = outs_of(arrays), len(arrays) - 1
+    description = describe("decode_attention", arrays, outs, PLAIN)
+    (part,) = parts_of(description, arch, None, [KEYS, VALUES, table])
+    memory = memory_for(arrays, outs)
+    memory[-2:] = memory[KEYS : VALUES + 1]
+    run_launch(part.launch, [memory[place] for place in part.arguments], arch.wave_size)
+    assert_close(results_in(memory[len(arrays) :], outs), attended_in_pages(arrays, **PLAIN), "f16")
+    for settled, is_early in (([KEYS, VALUES, table], True), ([KEYS, VALUES], False)):  # a table that a kernel writes
+        made = generate(description, arch, None, settled)
+        assert not isinstance(made, Reject)
+        body = made.code
+        assert (body.index("ld.global") < body.index("griddepcontrol.wait")) == is_early
+
+
 def test_a_page_that_there_is_not_becomes_the_nearest_one() -> None:
     arrays = in_pages(operands("f32", 2, (4, 2), 16, 32, 0), 16)
     arrays[-1][:, 0] = [-4, 99]
