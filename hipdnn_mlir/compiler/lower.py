@@ -41,6 +41,7 @@ from ..program.emit import emit
 from ..targets.table import find_target, target_name
 from ..targets.target import Target
 from ..versions import producers
+from .growing_source import growing_source
 from .program import Lowered
 from .samples import at_samples
 from .source import Prepared, Source, as_source
@@ -102,6 +103,11 @@ def lower(
 
     if sizes.is_static:
         return static(sizes)
+    growing = growing_source(source, sizes, promised)
+    if growing is not None:
+        made = at_samples(growing, growing.growth.program, lowered)
+        made.model.growing = growing.record(made.model)
+        return made
     try:
         return _at_own_sizes(source, sizes, promised, lowered)
     except SizesContradictError:

@@ -84,6 +84,11 @@ class OnnxSource:
         where: its file, for messages.
         external: as for `slim_models`.
         file: what the model was read from; None for one in memory.
+
+    Attributes:
+        proto: as given.
+        where: as given.
+        external: as given.
     """
 
     def __init__(
@@ -94,8 +99,8 @@ class OnnxSource:
         file: ModelFile | None = None,
     ) -> None:
         self.proto = proto
-        self._where = where
-        self._external = external
+        self.where = where
+        self.external = external
         self._file = file
 
     @classmethod
@@ -136,19 +141,19 @@ class OnnxSource:
         rejects = [
             replace(reject, op=as_written(reject.op, reject.node.split("+"), operators)) for reject in error.rejects
         ]
-        return UnsupportedError(rejects, target=error.target, where=self._where, hint=error.hint)
+        return UnsupportedError(rejects, target=error.target, where=self.where, hint=error.hint)
 
     def sizes(self, shapes: Shapes) -> InputSizes:
         """As `input_sizes`."""
-        return input_sizes(self.proto, shapes, self._where)
+        return input_sizes(self.proto, shapes, self.where)
 
     def separated(self, sizes: InputSizes, promised: set[str]) -> InputSizes:
         """As the function of that name."""
-        return separated(self.proto, sizes, promised, self._where, self._external)
+        return separated(self.proto, sizes, promised, self.where, self.external)
 
     def related(self, sizes: InputSizes, promised: set[str]) -> InputSizes:
         """As the function of that name."""
-        return related(self.proto, sizes, promised, self._where, self._external)
+        return related(self.proto, sizes, promised, self.where, self.external)
 
     def samples(self, sizes: InputSizes) -> Iterator[Samples]:
         """As `samples_for`."""
@@ -156,7 +161,7 @@ class OnnxSource:
 
     def at(self, points: Sequence[Mapping[str, Dims]]) -> list[Slim]:
         """As `slim_models`."""
-        return slim_models(self.proto, points, self._where, self._external)
+        return slim_models(self.proto, points, self.where, self.external)
 
     def tell(self, models: Sequence[Slim], solver: Solver) -> None:
         """What was assumed in folding, and what the nodes say of their sizes."""

@@ -9,9 +9,10 @@ import numpy as np
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
-from hipdnn_mlir_runtime.dtypes import BF16, BOOL, F32, DType
+from hipdnn_mlir_runtime.dtypes import BF16, BOOL, F32, I32, I64, DType
 
 from ..ops.evaluate import Array
+from ..ops.registry import ONNX
 from ..ops.spec import Reshape, Slice
 from ..ops.strides import Dims, broadcast
 from .constants import argument_attributes
@@ -50,11 +51,13 @@ class Masks:
         added: tensors added to the scores.
         visible: conditions on the scores.
         is_causal: a constant mask that hides what is above the diagonal was among them.
+        keys: one of the conditions shows so many of the first keys: [1] or a scalar, of integers.
     """
 
     added: list[ir.Value] = field(default_factory=list)
     visible: list[Condition] = field(default_factory=list)
     is_causal: bool = False
+    keys: ir.Value | None = None
 
     def take(self, op: ir.OpView, dims: Dims) -> ir.Value | None:
         """The scores that a masking op reads, its mask taken in; None where the op is no mask of scores of `dims`."""
@@ -86,9 +89,30 @@ class Masks:
             return False
         if _shows_triangle(condition):
             self.is_causal = True
-        else:
-            self.visible.append(condition)
+            return True
+        self.visible.append(condition)
+        self.keys = _shown_keys(condition) if self.keys is None else self.keys
         return True
+
+    @property
+    def beside_keys(self) -> "Masks":
+        """The masks without the condition that `keys` stands for."""
+        shown = [condition for condition in self.visible if _shown_keys(condition) != self.keys]
+        return Masks(self.added, shown, self.is_causal)
+
+
+def _shown_keys(condition: Condition) -> ir.Value | None:
+    """The number of keys that `less(range, number)` shows."""
+    source = producer(condition.value)
+    if condition.is_inverted or not isinstance(source, torch.AtenLtTensorOp) or math.prod(dims_of(source.other)) != 1:
+        return None
+    counted, dims = producer(source.self_), dims_of(source.self_)
+    if not isinstance(counted, torch.OperatorOp) or counted.name.value != f"{ONNX}Range" or len(dims) != 1:
+        return None
+    start, _, step = map(_array, counted.operands)
+    if start is None or step is None or (start.item(), step.item()) != (0, 1):
+        return None
+    return source.other if tensor_type(source.other.type).dtype in (I32, I64) else None
 
 
 def _fits(mask: ir.Value, dims: Dims) -> bool:

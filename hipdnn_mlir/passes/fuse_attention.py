@@ -7,15 +7,19 @@ from torch_mlir import ir
 from torch_mlir.dialects import torch
 from torch_mlir.rewrite import PatternRewriter
 
+from hipdnn_mlir_runtime.dtypes import I32
+
 from ..ir.attention_masks import MATMULS, Masks, combined
 from ..ir.blocks import erase_dead, functions
 from ..ir.claims import is_taken
+from ..ir.literals import constant_list, splat
 from ..ir.module_pass import module_pass
 from ..ir.patterns import rewrite_ops
-from ..ir.terms import fused_location, is_float_tensor, is_private, number
+from ..ir.terms import cast_to, fused_location, is_float_tensor, is_private, number
 from ..ir.types import is_tensor, tensor_type, torch_tensor
 from ..ir.view import argument, producer
 from ..ir.view_chains import dims_of, movement_of, permuted, reshaped, simplified
+from ..ops.registry import ONNX
 from ..ops.spec import Reshape
 from ..ops.strides import Dims
 from ..targets.table import find_target
@@ -55,7 +59,8 @@ def fuse_attention(module: ir.Operation, *, target: str = "host") -> None:
     The scale may be on q, k or the scores; the mask added, or chosen by a where; around softmax there may be casts and the guard
     (isnan, where) against rows that see nothing; keys and values may be repeated for groups of heads, and heads be a part of the batch.
     So may those of attention that is one op already. A constant causal mask becomes `is_causal`. A query that sees nothing gets 0:
-    what the guard gives, and NaN without it.
+    what the guard gives, and NaN without it. A where that shows the first keys up to a number of them becomes `CachedAttention`, which
+    does not read the others.
 
     Before: `%s = torch.aten.matmul %q, %kt`; `%p = torch.aten.softmax.int %s, ...`; `%y = torch.aten.matmul %p, %v`.
     After: `%y = torch.aten.scaled_dot_product_attention %q, %k, %v, %none, ...` where `%k` is `%kt` before its transposition.
@@ -71,11 +76,11 @@ def fuse_attention(module: ir.Operation, *, target: str = "host") -> None:
         if match is None:
             return False
         with fused_location(match.parts):
-            made = _attention(match)
-            if made is None or not is_taken(made, library):
-                return False
-            rewriter.replace_op(root, [reshaped(made.result, dims_of(root.result))])
-        return True
+            for made in (_cached_attention(match), _attention(match)):
+                if made is not None and is_taken(made, library):
+                    rewriter.replace_op(root, [reshaped(made.results[0], dims_of(root.result))])
+                    return True
+        return False
 
     def share(op: torch.AtenScaledDotProductAttentionOp, rewriter: PatternRewriter) -> bool:
         made = _with_shared_heads(op)
@@ -189,11 +194,10 @@ def _unscaled(value: ir.Value, parts: list[ir.OpView]) -> tuple[ir.Value, float]
 
 def _attention(match: Attention) -> torch.AtenScaledDotProductAttentionOp | None:
     """The op, at the current insertion point; None where q, k and v do not have the batch dims of the scores."""
-    q = _with_batch(match.q, match.batch)
-    k = _with_batch(_transposed(match.keys), match.batch)
-    v = _with_batch(match.v, match.batch)
-    if q is None or k is None or v is None or tensor_type(match.q.type).dtype is not tensor_type(v.type).dtype:
+    operands = _operands(match)
+    if operands is None:
         return None
+    q, k, v = operands
     mask = combined(match.masks)
     shares_heads = dims_of(k)[:-2] != dims_of(q)[:-2] or dims_of(v)[:-2] != dims_of(q)[:-2]
     return torch.AtenScaledDotProductAttentionOp(
@@ -207,6 +211,35 @@ def _attention(match: Attention) -> torch.AtenScaledDotProductAttentionOp | None
         scale=torch.constant_float(match.scale),
         enable_gqa=torch.constant_bool(shares_heads),
     )
+
+
+def _operands(match: Attention) -> tuple[ir.Value, ir.Value, ir.Value] | None:
+    q = _with_batch(match.q, match.batch)
+    k = _with_batch(_transposed(match.keys), match.batch)
+    v = _with_batch(match.v, match.batch)
+    if q is None or k is None or v is None or tensor_type(match.q.type).dtype is not tensor_type(v.type).dtype:
+        return None
+    return q, k, v
+
+
+def _cached_attention(match: Attention) -> torch.OperatorOp | None:
+    """The op that reads keys up to a number of them, at the current insertion point; None where no mask has such a number."""
+    if match.masks.keys is None or match.masks.is_causal or len(match.batch) != max(_BATCH_RANKS):
+        return None
+    operands = _operands(match)
+    if operands is None:
+        return None
+    b, _, rows, d = dims_of(operands[0])
+    queries = splat(rows, (b,), I32)
+    counted = cast_to(reshaped(match.masks.keys, (1,)), I32)
+    keys = torch.aten_expand(torch_tensor((b,), I32), counted, constant_list((b,)), torch.constant_bool(False))
+    bias = combined(match.masks.beside_keys)
+    kind = torch_tensor((*dims_of(operands[0])[:3], dims_of(operands[2])[3]), tensor_type(operands[0].type).dtype)
+    more = [] if bias is None else [bias]
+    made = torch.OperatorOp([kind], f"{ONNX}CachedAttention", [*operands, queries, keys, *more], 0)
+    made.attributes["torch.onnx.scale"] = ir.FloatAttr.get(ir.F32Type.get(), match.scale)
+    made.attributes["torch.onnx.causal"] = ir.IntegerAttr.get(ir.IntegerType.get_signed(64), 0)
+    return made
 
 
 def _with_shared_heads(op: torch.AtenScaledDotProductAttentionOp) -> torch.AtenScaledDotProductAttentionOp | None:

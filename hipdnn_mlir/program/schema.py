@@ -182,6 +182,42 @@ class Condition:
 
 
 @dataclass
+class Cache:
+    """A cache of [batch, heads, rows, features], whose rows a run adds to."""
+
+    input: int
+    """Its position among the inputs."""
+    output: int
+    """Its position among the outputs: the same buffer may be bound as both."""
+
+
+@dataclass
+class SizedInput:
+    """An input with a dim that is as long as what is valid in the caches after a run."""
+
+    input: int
+    """Its position among the inputs."""
+    axis: int
+    """The dim. What is behind it has no effect."""
+
+
+@dataclass
+class Growing:
+    """Caches that grow in the ONNX model, and are buffers in the program."""
+
+    length: int
+    """Position of the input that says how many rows are valid before a run: i64[1]. The model has no such input."""
+    rows: int
+    """The symbol that is the number of rows of the buffers."""
+    new: Size
+    """How many rows a run adds."""
+    caches: list[Cache]
+    """All of them."""
+    sized: list[SizedInput]
+    """Masks, mostly."""
+
+
+@dataclass
 class ProgramFields:
     """The whole. Its `inputs` and `outputs` are those of every specialization."""
 
@@ -207,6 +243,8 @@ class ProgramFields:
     """Per symbol why it accepts its buckets only and is not rounded up; an empty text where it is rounded."""
     specializations: list["Specialization"] = field(default_factory=list)
     """See [specializations](#specializations)."""
+    growing: Growing | None = None
+    """Where caches grow in the model. See [growing caches](#growing-caches)."""
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Valid elements of inputs that hold indices: input -> [first, one past the last]. For tools that make inputs up; a run checks
     indices where it uses them."""
