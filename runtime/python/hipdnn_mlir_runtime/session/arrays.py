@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +92,28 @@ class _DeviceArray:
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return _DLPACK_DEVICES[self.device.port], self.device.ordinal
+
+
+def names_of(ports: Sequence[Port]) -> str:
+    """Return names, for messages."""
+    return ", ".join(f"'{port.name}'" for port in ports) or "none"
+
+
+def check_names(feeds: object, inputs: Sequence[Port]) -> None:
+    """Refuse feeds whose names are not those of inputs.
+
+    Raises:
+        ModelError: It is no mapping, or a name is missing or unknown.
+    """
+    if not isinstance(feeds, (dict, Mapping)):  # a Mapping alone is looked up in 0.1 us
+        message, expected = "the inputs are no dict", f"a dict with {names_of(inputs)}"
+        raise ModelError(message, expected=expected, got=type(feeds).__name__)
+    if len(feeds) != len(inputs) or any(port.name not in feeds for port in inputs):
+        missing = [f"'{port.name}'" for port in inputs if port.name not in feeds]
+        unknown = [f"'{name}'" for name in feeds if name not in {port.name for port in inputs}]
+        clauses = {"no input": unknown, "missing input": missing}
+        message = ", ".join(f"{clause} {', '.join(names)}" for clause, names in clauses.items() if names)
+        raise ModelError(message, expected=names_of(inputs))
 
 
 def to_input(value: Any, port: Port, device: _runtime.Device, stream: int | None = None) -> Any:

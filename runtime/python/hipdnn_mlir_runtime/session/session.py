@@ -13,8 +13,9 @@ import numpy as np
 from .. import _runtime
 from ..errors import ModelError
 from ..options import Settings, checked
-from .arrays import Array, Port, from_native, is_on_device, stream_address, to_input, to_output
+from .arrays import Array, Port, check_names, from_native, is_on_device, names_of, stream_address, to_input, to_output
 from .devices import open_device
+from .growing import Call, GrowingCaches, growing_caches
 from .options import SessionOptions, device_options
 from .padding import cut, padded
 from .source import Source, read
@@ -71,8 +72,11 @@ class Session:
         self.buckets = self._loaded.buckets
         self._has_specializations = program.has_specializations
         self.exact = {name: why for name, why in zip(program.symbols, program.exact, strict=False) if why}
-        self.inputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.inputs]
-        self.outputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.outputs]
+        self.inputs = self._inputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.inputs]
+        self.outputs = self._outputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.outputs]
+        self._growing = growing_caches(program.text, self._inputs, self._outputs)
+        if self._growing is not None:
+            self.inputs, self.outputs = self._growing.inputs, self._growing.outputs
 
     def __repr__(self) -> str:
         """One line: target, inputs and outputs."""
@@ -180,7 +184,7 @@ class Session:
             return self._loaded.at_sizes(sizes), None
         session = self._loaded.at_sizes(rounded)
         larger = dict(zip(self.symbols, rounded, strict=True))
-        for index, port in enumerate(self.inputs):
+        for index, port in enumerate(self._inputs):
             wanted = [larger.get(str(dim), size) for dim, size in zip(port.shape, dims[index], strict=True)]
             if wanted != dims[index]:
                 inputs[index] = padded(inputs[index], wanted, port.name)
@@ -195,11 +199,15 @@ class Session:
         Raises:
             ModelError: A name is missing or unknown, or a shape does not fit.
         """
-        self._check_names(shapes)
-        dims = [list(shapes[port.name]) for port in self.inputs]
+        given = shapes
+        if self._growing is not None and self._growing.length not in shapes:
+            check_names(shapes, self.inputs)
+            given = self._growing.filled(shapes)
+        self._check_names(given)
+        dims = [list(given[port.name]) for port in self._inputs]
         sizes, _ = self._loaded.sizes_of(dims)
         found = self._loaded.output_dims(sizes)
-        return {port.name: tuple(dims) for port, dims in zip(self.outputs, found, strict=True)}
+        return {port.name: tuple(dims) for port, dims in zip(self._outputs, found, strict=True)}
 
     def run(
         self,
@@ -223,18 +231,44 @@ class Session:
             ModelError: A name, dtype, shape or layout does not fit.
             DeviceError: A call into the device library failed.
         """
+        if self._growing is not None and self._growing.length not in feeds:
+            return self._run_growing(self._growing, output_names, feeds, out or {})
         wanted = self._select(output_names)
         inputs = self._import_inputs(feeds)
         session, asked = self._session_for(inputs, on_device=any(map(is_on_device, [*inputs, *(out or {}).values()])))
         given = self._import_outputs(out or {}, asked if asked is not None else self._dims_of(session))
         if asked is not None:
-            results = self._cut(session.run(inputs, [None] * len(self.outputs)), asked, given)
+            results = self._cut(session.run(inputs, [None] * len(self._outputs)), asked, given)
         else:
-            results = session.run(inputs, [given.get(port.name) for port in self.outputs])
+            results = session.run(inputs, [given.get(port.name) for port in self._outputs])
         return [
             (out or {})[port.name] if port.name in given else from_native(results[index], port)
-            for index, port in ((index, self.outputs[index]) for index in wanted)
+            for index, port in ((index, self._outputs[index]) for index in wanted)
         ]
+
+    def _run_growing(
+        self, growing: GrowingCaches, names: Sequence[str] | None, feeds: Mapping[str, Any], out: Mapping[str, Array]
+    ) -> list[Array]:
+        """As ``run``, for a model whose caches are buffers here: what it returns of these are views, which are known when handed back."""
+        self._check_open()
+        check_names(feeds, self.inputs)
+        wanted = [self._outputs[index].name for index in self._select(names)]
+        call = growing.call(feeds)
+        others = {name: array for name, array in out.items() if name not in call.out}
+        try:
+            made = self.run(wanted, call.feeds, out=call.out | others)
+        except BaseException:
+            call.failed()
+            raise
+        if call.is_new:
+            self._load_step(growing, call)
+        return call.results(wanted, made, out)
+
+    def _load_step(self, growing: GrowingCaches, call: Call) -> None:
+        """Load the program for one new row, which comes behind a prompt."""
+        if growing.new in self.symbols and not self.buckets:
+            sizes, _ = self._loaded.sizes_of([list(call.feeds[port.name].shape) for port in self._inputs])
+            self.prewarm([{**dict(zip(self.symbols, sizes, strict=True)), str(growing.new): 1}])
 
     def run_async(
         self,
@@ -291,16 +325,16 @@ class Session:
             ModelError: A name, dtype, shape or layout does not fit, or an output is missing.
             DeviceError: A call into the device library failed. The function raises it, too.
         """
-        missing = [port.name for port in self.outputs if port.name not in out]
+        missing = [port.name for port in self._outputs if port.name not in out]
         if missing:
-            raise ModelError(f"no array for the outputs {', '.join(missing)}", expected=_names(self.outputs))
+            raise ModelError(f"no array for the outputs {', '.join(missing)}", expected=names_of(self._outputs))
         address = None if stream is None else stream_address(stream)
         inputs = self._import_inputs(feeds, address)
         session, asked = self._session_for(inputs, on_device=stream is not None)
         if asked is not None:
             raise ModelError("sizes between buckets are run by run() alone", hint="give arrays of a bucket's sizes")
         given = self._import_outputs(out, self._dims_of(session), address)
-        outputs = [given[port.name] for port in self.outputs]
+        outputs = [given[port.name] for port in self._outputs]
         if address is not None:
             return session.bind(inputs, outputs, address)
 
@@ -311,12 +345,12 @@ class Session:
 
     def _dims_of(self, session: _runtime.Session) -> Sequence[Sequence[int | str]]:
         """Return the dims of each output; those of fixed sizes without asking the runtime, which would allocate them anew."""
-        return session.outputs if self.symbols else [port.shape for port in self.outputs]
+        return session.outputs if self.symbols else [port.shape for port in self._outputs]
 
     def _cut(self, results: Sequence[Array], asked: Sequence[Sequence[int]], given: Mapping[str, Any]) -> list[Array]:
         """Return padded outputs without their padding, and write those that the caller has arrays for."""
         made = [cut(result, dims) for result, dims in zip(results, asked, strict=True)]
-        for port, result in zip(self.outputs, made, strict=True):
+        for port, result in zip(self._outputs, made, strict=True):
             if port.name not in given:
                 continue
             if not isinstance(given[port.name], np.ndarray):
@@ -344,6 +378,9 @@ class Session:
             ModelError: As for ``run``.
             DeviceError: As for ``run``.
         """
+        if self._growing is not None and self._growing.length not in feeds:
+            check_names(feeds, self.inputs)
+            feeds = self._growing.call(feeds).feeds
         inputs = self._import_inputs(feeds)
         session, _ = self._session_for(inputs)
         return session, inputs
@@ -351,30 +388,22 @@ class Session:
     def _select(self, names: Sequence[str] | None) -> list[int]:
         """Return the indices of the outputs asked for."""
         if names is None:
-            return list(range(len(self.outputs)))
-        index = {port.name: i for i, port in enumerate(self.outputs)}
+            return list(range(len(self._outputs)))
+        index = {port.name: i for i, port in enumerate(self._outputs)}
         for name in names:
             if name not in index:
-                raise ModelError(f"no output '{name}'", expected=_names(self.outputs))
+                raise ModelError(f"no output '{name}'", expected=names_of(self._outputs))
         return [index[name] for name in names]
 
     def _import_inputs(self, feeds: Mapping[str, Any], stream: int | None = None) -> list[Any]:
         """Return the inputs in order, in the form the runtime takes."""
         self._check_names(feeds)
-        return [to_input(feeds[port.name], port, self._device, stream) for port in self.inputs]
+        return [to_input(feeds[port.name], port, self._device, stream) for port in self._inputs]
 
     def _check_names(self, feeds: object) -> None:
-        """Refuse names that are not those of the inputs, and a session that is closed."""
+        """Refuse names that are not those of the program's inputs, and a session that is closed."""
         self._check_open()
-        if not isinstance(feeds, (dict, Mapping)):  # a Mapping alone is looked up in 0.1 us
-            message, expected = "the inputs are no dict", f"a dict with {_names(self.inputs)}"
-            raise ModelError(message, expected=expected, got=type(feeds).__name__)
-        if len(feeds) != len(self.inputs) or any(port.name not in feeds for port in self.inputs):
-            missing = [f"'{port.name}'" for port in self.inputs if port.name not in feeds]
-            unknown = [f"'{name}'" for name in feeds if name not in {port.name for port in self.inputs}]
-            clauses = {"no input": unknown, "missing input": missing}
-            message = ", ".join(f"{clause} {', '.join(names)}" for clause, names in clauses.items() if names)
-            raise ModelError(message, expected=_names(self.inputs))
+        check_names(feeds, self._inputs)
 
     def _import_outputs(
         self, out: Mapping[str, Any], shapes: Sequence[Sequence[int | str]], stream: int | None = None
@@ -384,14 +413,10 @@ class Session:
             return {}
         self._select(list(out))
         given = {}
-        for port, dims in zip(self.outputs, shapes, strict=True):
+        for port, dims in zip(self._outputs, shapes, strict=True):
             if port.name in out:
                 given[port.name] = to_output(out[port.name], replace(port, shape=tuple(dims)), self._device, stream)
         return given
-
-
-def _names(ports: Sequence[Port]) -> str:
-    return ", ".join(f"'{port.name}'" for port in ports) or "none"
 
 
 def load(program: Source, **options: Unpack[SessionOptions]) -> Session:

@@ -1,0 +1,259 @@
+"""Caches that grow in the model and are buffers in the program: whose outputs are handed back as inputs are written in place."""
+
+from __future__ import annotations
+
+import json
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..errors import ModelError
+from .arrays import Array, Port, is_on_device
+
+_ROWS_AXIS = 2
+_LEAST_ROWS = 1024
+"""Buffers have so many rows, or room for twice as many as are valid at first, if that is more."""
+
+
+class _Set:
+    """The buffers of one text, or of several side by side. `length` rows are valid; a run claims those behind them."""
+
+    def __init__(self, length: int) -> None:
+        self._lock = threading.Lock()
+        self._length = length
+
+    def claim(self, before: int, after: int) -> bool:
+        """Take the rows from `before` to `after`, unless rows from `before` on have been handed out already."""
+        with self._lock:
+            if self._length != before:
+                return False
+            self._length = after
+            return True
+
+    def give_back(self, before: int) -> None:
+        """Take a claim back."""
+        with self._lock:
+            self._length = before
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Which buffer of which set an array is. Known as long as the array lives, which views of it are based on."""
+
+    array: weakref.ref[Array]
+    of: _Set
+    number: int
+
+
+@dataclass
+class Call:
+    """A run of the program in the place of one of the model.
+
+    Attributes:
+        feeds: the program's inputs.
+        out: buffers by the name of the output.
+        total: how many of their rows are valid afterwards.
+        is_new: whether the caller's arrays were copied into new buffers.
+        claimed: what was claimed, and from which row on; nothing where buffers are new.
+    """
+
+    feeds: dict[str, Any]
+    out: dict[str, Array]
+    total: int
+    is_new: bool
+    claimed: tuple[_Set, int] | None
+
+    def failed(self) -> None:
+        """Give back what was claimed: the rows that were valid before still are."""
+        if self.claimed is not None:
+            self.claimed[0].give_back(self.claimed[1])
+
+    def results(self, names: Sequence[str], made: Sequence[Array], given: Mapping[str, Array]) -> list[Array]:
+        """What the model's run gives: of a cache a view of what is valid, copied where the caller has an array for it.
+
+        Args:
+            names: the outputs asked for.
+            made: what the program's run gave for them.
+            given: arrays of the caller's.
+        """
+        found = []
+        for name, array in zip(names, made, strict=True):
+            valid = self.out[name][:, :, : self.total] if name in self.out else array
+            if name in self.out and name in given:
+                given[name][...] = valid
+            found.append(given.get(name, valid))
+        return found
+
+
+class GrowingCaches:
+    """What a program says of its buffers, and the inputs and outputs that the model has in their place.
+
+    Attributes:
+        inputs: of the model.
+        outputs: of the model.
+        length: name of the input that the program alone has.
+        new: how many rows a run adds: a number, or the name of a dynamic dimension.
+
+    Args:
+        data: the program's JSON object.
+        inputs: of the program.
+        outputs: of the program.
+    """
+
+    def __init__(self, data: Mapping[str, Any], inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
+        record = data["growing"]
+        rows, new = data["symbols"][record["rows"]], record["new"]
+        self.new: int | str = new if isinstance(new, int) else data["symbols"][data["expressions"][new["expr"]][1]]
+        self.length = inputs[record["length"]].name
+        self._pasts = [inputs[cache["input"]] for cache in record["caches"]]
+        self._presents = [outputs[cache["output"]].name for cache in record["caches"]]
+        self._sized = [(inputs[entry["input"]].name, entry["axis"]) for entry in record["sized"]]
+        after = f"{rows} + {self.new}"
+        sized = dict(self._sized)
+        self._places: dict[int, _Place] = {}
+        self.inputs = [
+            _with(port, sized[port.name], after) if port.name in sized else port
+            for port in inputs
+            if port.name != self.length
+        ]
+        self.outputs = [_with(port, _ROWS_AXIS, after) if port.name in self._presents else port for port in outputs]
+
+    def filled(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, Sequence[int]]:
+        """The shapes of a program's inputs where a run of the model's fills the buffers."""
+        found: dict[str, Sequence[int]] = {name: list(dims) for name, dims in shapes.items()}
+        total = shapes[self._pasts[0].name][_ROWS_AXIS] + self._new_rows(shapes)
+        for port in self._pasts:
+            found[port.name] = [*shapes[port.name][:_ROWS_AXIS], total, *shapes[port.name][_ROWS_AXIS + 1 :]]
+        return {**found, self.length: [1]}
+
+    def call(self, feeds: Mapping[str, Any]) -> Call:
+        """The run of the program for a run of the model.
+
+        Args:
+            feeds: the model's inputs: NumPy arrays, or what lies in the host's memory and speaks DLPack.
+
+        Raises:
+            ModelError: a cache or a mask has not the type, rank or length that it has to have.
+        """
+        arrays = {name: _on_host(value, name) for name, value in feeds.items()}
+        pasts = [self._checked(arrays[port.name], port) for port in self._pasts]
+        before = pasts[0].shape[_ROWS_AXIS]
+        for port, past in zip(self._pasts, pasts, strict=True):
+            if past.shape[_ROWS_AXIS] != before or past.shape[0] != pasts[0].shape[0]:
+                expected = f"{pasts[0].shape[0]} x {before}, as '{self._pasts[0].name}'"
+                got = f"{past.shape[0]} x {past.shape[_ROWS_AXIS]}"
+                raise ModelError("caches of different batch or length", where=f"'{port.name}'", expected=expected, got=got)
+        total = before + self._new_rows({name: array.shape for name, array in arrays.items()})
+        self._check_masks(arrays, before, total)
+        buffers, of, is_new = self._buffers(pasts, before, total)
+        rows = buffers[0].shape[_ROWS_AXIS]
+        for name, axis in self._sized:
+            arrays[name] = _padded(arrays[name], axis, rows)
+        arrays |= {port.name: buffer for port, buffer in zip(self._pasts, buffers, strict=True)}
+        arrays[self.length] = np.array([before], np.int64)
+        out = dict(zip(self._presents, buffers, strict=True))
+        return Call(arrays, out, total, is_new, None if is_new else (of, before))
+
+    def _new_rows(self, shapes: Mapping[str, Sequence[int]]) -> int:
+        if isinstance(self.new, int):
+            return self.new
+        places = ((port, axis) for port in self.inputs for axis, dim in enumerate(port.shape) if dim == self.new)
+        port, axis = next(places)
+        if len(shapes[port.name]) != len(port.shape):
+            got = "x".join(map(str, shapes[port.name])) or "no dims"
+            raise ModelError("wrong array", where=f"'{port.name}'", expected=str(port), got=got)
+        return shapes[port.name][axis]
+
+    def _checked(self, past: Array, port: Port) -> Array:
+        fits = past.ndim == len(port.shape) and all(
+            isinstance(dim, str) or dim == size for dim, size in zip(port.shape, past.shape, strict=True)
+        )
+        if past.dtype != port.numpy_dtype or not fits:
+            hint = f"hand back what '{self._presents[self._pasts.index(port)]}' gave, or begin with no rows"
+            got = f"{past.dtype}[{','.join(map(str, past.shape))}]"
+            raise ModelError("wrong array for a cache", where=f"'{port.name}'", expected=str(port), got=got, hint=hint)
+        return past
+
+    def _check_masks(self, arrays: Mapping[str, Array], before: int, total: int) -> None:
+        for name, axis in self._sized:
+            dims = arrays[name].shape
+            if len(dims) <= axis or dims[axis] != total:
+                expected = f"{total} in dim {axis}: {before} rows in the caches, and {total - before} new"
+                got = "x".join(map(str, dims)) or "no dims"
+                raise ModelError("the length does not fit the caches", where=f"'{name}'", expected=expected, got=got)
+
+    def _buffers(self, pasts: Sequence[Array], before: int, total: int) -> tuple[list[Array], _Set, bool]:
+        """The buffers that the caller's arrays are views of, if rows behind these are free; else new ones with copies."""
+        found = [self._buffer(past) for past in pasts]
+        buffers = [array for array, _ in found]
+        of = found[0][1].of if found[0][1] is not None else None
+        is_handed_back = of is not None and all(
+            place is not None and place.of is of and place.number == number and _is_start(past, array, total)
+            for number, (past, (array, place)) in enumerate(zip(pasts, found, strict=True))
+        )
+        if of is not None and is_handed_back and of.claim(before, total):
+            return buffers, of, False
+        of = _Set(total)
+        rows = max(_LEAST_ROWS, 1 << (2 * total - 1).bit_length())
+        return [self._copied(past, rows, of, number) for number, past in enumerate(pasts)], of, True
+
+    def _buffer(self, array: Array) -> tuple[Array, _Place | None]:
+        """The buffer that an array is a view of, and which it is; else the array."""
+        found: Any = array
+        while isinstance(found, np.ndarray):
+            place = self._places.get(id(found))
+            if place is not None and place.array() is found:
+                return found, place
+            found = found.base
+        return array, None
+
+    def _copied(self, past: Array, rows: int, of: _Set, number: int) -> Array:
+        buffer = np.zeros((*past.shape[:_ROWS_AXIS], rows, *past.shape[_ROWS_AXIS + 1 :]), past.dtype)
+        buffer[:, :, : past.shape[_ROWS_AXIS]] = past
+        key = id(buffer)
+        self._places[key] = _Place(weakref.ref(buffer, lambda _: self._places.pop(key, None)), of, number)
+        return buffer
+
+
+def growing_caches(text: str, inputs: Sequence[Port], outputs: Sequence[Port]) -> GrowingCaches | None:
+    """What a program says of caches that grow in its model; None where none do.
+
+    Args:
+        text: the program's JSON.
+        inputs: of the program.
+        outputs: of the program.
+    """
+    data = json.loads(text) if '"growing"' in text else {}
+    return GrowingCaches(data, inputs, outputs) if "growing" in data else None
+
+
+def _with(port: Port, axis: int, size: str) -> Port:
+    return replace(port, shape=(*port.shape[:axis], size, *port.shape[axis + 1 :]))
+
+
+def _on_host(value: Any, name: str) -> Array:
+    if is_on_device(value):
+        hint = "bind buffers as past and present"
+        raise ModelError("memory of a GPU", where=f"'{name}'", expected="arrays of the host, as caches grow", hint=hint)
+    if isinstance(value, np.ndarray):
+        return value
+    return np.from_dlpack(value) if hasattr(value, "__dlpack__") else np.asarray(value)
+
+
+def _is_start(past: Array, owner: Array, total: int) -> bool:
+    """Whether an array is the first rows of a buffer that has room."""
+    dims, room = past.shape, owner.shape
+    begins = past.__array_interface__["data"][0] == owner.__array_interface__["data"][0]
+    same = (*dims[:_ROWS_AXIS], *dims[_ROWS_AXIS + 1 :]) == (*room[:_ROWS_AXIS], *room[_ROWS_AXIS + 1 :])
+    strides = dims[_ROWS_AXIS] == 0 or past.strides == owner.strides
+    return begins and same and strides and total <= room[_ROWS_AXIS]
+
+
+def _padded(array: Array, axis: int, size: int) -> Array:
+    made = np.zeros((*array.shape[:axis], size, *array.shape[axis + 1 :]), array.dtype)
+    made[(slice(None),) * axis + (slice(array.shape[axis]),)] = array
+    return made
