@@ -29,12 +29,12 @@ _NEW_TOKENS = 256
 
 def generate(given: SimpleNamespace) -> int:
     """Generate text with a decoder that onnxruntime-genai's model builder exported. It is shown as it comes."""
-    from ..generate.config import read_config
+    from ..generate.folder import read_folder
     from ..generate.generator import TextGenerator
     from ..generate.model_file import ModelFile
     from ..generate.tokenizer import Tokenizer
 
-    config = read_config(given.model)
+    config = read_folder(given.model)
     prompts = _prompts(given)
     tokenizer = Tokenizer(config.folder)
     tokens = [tokenizer.encode(prompt) for prompt in prompts]

@@ -58,7 +58,7 @@ class GrowingSource(OnnxSource):
         return Growing(
             length=inputs.index(growth.length),
             rows=list(program.symbols).index(growth.symbol),
-            new=growth.new if isinstance(growth.new, int) else growth.program.table.symbol(growth.new),
+            added=growth.new if isinstance(growth.new, int) else growth.program.table.symbol(growth.new),
             caches=[Cache(inputs.index(past), outputs.index(present)) for past, present in growth.caches],
             sized=[SizedInput(inputs.index(name), axis) for name, axis in growth.sized],
         )

@@ -17,7 +17,7 @@ SUPPORTED = "a decoder alone, with GroupQueryAttention and a cache of keys and v
 _INPUTS = frozenset({"input_ids", "attention_mask", "position_ids", "past_key_names", "past_value_names"})
 _OUTPUTS = frozenset({"logits", "present_key_names", "present_value_names"})
 _OTHER_PARTS = ("encoder", "vision", "speech", "embedding")
-_NEUTRAL = {"num_beams": 1, "num_return_sequences": 1, "no_repeat_ngram_size": 0, "min_length": 0}
+NEUTRAL = {"num_beams": 1, "num_return_sequences": 1, "no_repeat_ngram_size": 0, "min_length": 0}
 """Settings of a search that are not supported -> the value that changes nothing."""
 
 _KINDS: Mapping[str, tuple[type, ...]] = {
@@ -65,6 +65,7 @@ class DecoderConfig:
         logits: name of the output.
         caches: names of each cache as input and as output.
         search: how tokens are chosen by default.
+        grows: whether the model has caches that grow by what is new.
     """
 
     folder: Path
@@ -79,6 +80,7 @@ class DecoderConfig:
     logits: str
     caches: tuple[tuple[str, str], ...]
     search: Search
+    grows: bool = False
 
 
 def read_config(folder: Path) -> DecoderConfig:
@@ -136,7 +138,7 @@ def read_config(folder: Path) -> DecoderConfig:
 
 def _search(search: _Object) -> Search:
     """Return what is said of the search; refuse what is not supported."""
-    for name, neutral in _NEUTRAL.items():
+    for name, neutral in NEUTRAL.items():
         value = search.get(name, "a number", neutral)
         if value != neutral:
             expected, hint = f"{neutral}: greedy search and sampling are supported", f"set it to {neutral}"

@@ -36,6 +36,9 @@ class Decoder(DecoderProgram):
         if PAGE_TABLE in {port.name for port in session.inputs}:
             hint = "use BatchGenerator, or compile it without page_rows"
             raise ModelError("the caches of the program are pages", where=str(config.folder), hint=hint)
+        if config.grows and session.growing is None:
+            where, hint = str(config.model), "run with -v for what the model does with their length"
+            raise ModelError("its caches are not known to grow by what is new", where=where, hint=hint)
         super().__init__(session, config)
         caches = [self._inputs[past] for past, _ in config.caches]
         self._cache_lengths = {port.name: self._size(port.shape[2], max_length) for port in caches}

@@ -1,4 +1,4 @@
-"""Texts from a folder of onnxruntime-genai's model builder."""
+"""Texts from a folder of onnxruntime-genai's model builder, or of Optimum."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hipdnn_mlir_runtime.session.session import Session
 from hipdnn_mlir_runtime.session.source import Source
 
 from ..targets.table import TargetName
-from .config import read_config
 from .decoder import Decoder, length_of
+from .folder import read_folder
 from .model_file import ModelFile
 from .sequences import Finish, GenerationOptions, Prompt, Sequences, Token, listed
 from .tokenizer import Tokenizer, find_tokenizer
@@ -46,7 +46,7 @@ class TextGenerator:
         max_length: most tokens of a text, with its prompt.
 
     Args:
-        folder: made by onnxruntime-genai's model builder.
+        folder: made by onnxruntime-genai's model builder, or by Optimum or torch.onnx.export with a configuration of transformers.
         program: the model as it was compiled before: a ``.hipdnn`` file, or what ``hipdnn_mlir.compile`` returned. Without one it is
             compiled now, as the next three say.
         target: what to compile for.
@@ -72,7 +72,7 @@ class TextGenerator:
         max_length: int | None = None,
         **options: Unpack[SessionOptions],
     ) -> None:
-        self.config = read_config(Path(folder))
+        self.config = read_folder(Path(folder))
         self._tokenizer, self._missing = find_tokenizer(self.config.folder)
         length = length_of(self.config, max_length)
         file = ModelFile(self.config)

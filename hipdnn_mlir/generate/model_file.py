@@ -50,7 +50,7 @@ class ModelFile:
         Raises:
             ModelError: the mask's length is used in a way that is not known.
         """
-        return sorted(set(self._decisions()))
+        return [] if self._config.grows else sorted(set(self._decisions()))
 
     def _decisions(self) -> Iterator[int]:
         constants = dict(self._constants())
@@ -93,6 +93,9 @@ class ModelFile:
         if find_target(target).architecture is None:
             return {}, {}
         config = self._config
+        if config.grows:
+            message, hint = "caches that grow", "export it with onnxruntime-genai's model builder, or generate on the CPU"
+            raise ModelError(message, where=str(config.model), expected=f"a buffer for each cache on {target}", hint=hint)
         masks = [length for length in self.mask_lengths() if length < max_length]
         shapes = self._named(config.input_ids, 0, [batch_size])
         buckets = self._named(config.input_ids, 1, [size for size in WINDOWS if size <= max_length])

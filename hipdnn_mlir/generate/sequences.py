@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,9 @@ import numpy.typing as npt
 from hipdnn_mlir_runtime.errors import ModelError
 
 from .decoder import Decoder
+from .growing_rows import GrowingRows
 from .sampling import Sampling, SamplingOptions
+from .shared_rows import SharedRows
 from .tokenizer import TextStream, Tokenizer
 
 Prompt = str | Sequence[int]
@@ -47,16 +49,6 @@ class Token:
     finish_reason: Finish | None = None
 
 
-@dataclass(frozen=True)
-class _Window:
-    """The arrays of one run."""
-
-    tokens: npt.NDArray[np.int64]
-    positions: npt.NDArray[np.int64]
-    logits: npt.NDArray[Any]
-    run: Callable[[], None]
-
-
 class Sequences:
     """One text or several side by side, which can be continued and rewound. For one thread at a time.
 
@@ -76,11 +68,7 @@ class Sequences:
     def __init__(self, decoder: Decoder, tokenizer: Tokenizer | None, missing: ModelError | None, count: int) -> None:
         self._decoder, self._tokenizer, self._missing = decoder, tokenizer, missing
         self._tokens: list[list[int]] = [[] for _ in range(count)]
-        self._cached = [0] * count
-        rows = decoder.rows(count)
-        self._caches = decoder.caches(rows)
-        self._mask = np.zeros((rows, decoder.mask_length(1)), np.int64)
-        self._step: _Window | None = None
+        self._cached = (GrowingRows if decoder.config.grows else SharedRows)(decoder, count)
 
     @property
     def tokens(self) -> list[list[int]]:
@@ -127,7 +115,7 @@ class Sequences:
             raise ModelError("cannot rewind", expected=f"lengths up to {have}", got=str(lengths))
         for row, length in enumerate(wanted):
             del self._tokens[row][length:]
-            self._cached[row] = min(self._cached[row], length)
+            self._cached.rewind(row, length)
 
     def logits(self) -> npt.NDArray[np.float32]:
         """Run the decoder on what is new, and return the logits for the next token of each text, [texts, vocabulary].
@@ -140,54 +128,7 @@ class Sequences:
             raise ModelError(
                 "an empty prompt", expected="at least one token", hint="begin with the model's first token"
             )
-        self._choose_mask(max(map(len, self._tokens)))
-        while True:
-            pending = max(len(tokens) - cached for tokens, cached in zip(self._tokens, self._cached, strict=True))
-            size = self._decoder.window(max(pending, 1))
-            ends = [min(len(tokens), old + size) for tokens, old in zip(self._tokens, self._cached, strict=True)]
-            found = self._run(size, ends)
-            self._cached = ends
-            if pending <= size:
-                return found
-
-    def _choose_mask(self, longest: int) -> None:
-        length = self._decoder.mask_length(longest)
-        if length != self._mask.shape[1]:
-            self._mask = np.zeros((len(self._mask), length), np.int64)
-            self._step = None
-            self._cached = [0] * len(self._cached)
-
-    def _run(self, size: int, ends: Sequence[int]) -> npt.NDArray[np.float32]:
-        """Run on the last tokens of each text up to its end, and return the logits behind it.
-
-        Rows differ in what is new. A row with less of it than others takes tokens again that are in its cache, which computes the same
-        keys and values; one that is shorter as a whole is padded on the right, where the mask says that nothing is.
-        """
-        window = self._window(size)
-        lengths = np.ones(len(self._mask), np.int64)
-        lengths[: len(ends)] = ends
-        np.less(np.arange(self._mask.shape[1]), lengths[:, None], out=self._mask, casting="unsafe")
-        starts = np.maximum(lengths - size, 0)
-        np.add(starts[:, None], np.arange(size), out=window.positions)
-        for row, (tokens, end) in enumerate(zip(self._tokens, ends, strict=True)):
-            taken = tokens[starts[row] : end]
-            window.tokens[row, : len(taken)] = taken
-        window.run()
-        last = (lengths - starts)[: len(ends)] - 1
-        return window.logits[np.arange(len(ends)), last].astype(np.float32)
-
-    def _window(self, size: int) -> _Window:
-        """The arrays of a run of so many tokens; those of the step of one token are kept, and bound once."""
-        if size == 1 and self._step is not None:
-            return self._step
-        rows = len(self._mask)
-        tokens, positions = np.zeros((rows, size), np.int64), np.zeros((rows, size), np.int64)
-        logits = self._decoder.logits(rows, size)
-        run = self._decoder.bind(tokens, self._mask, positions, logits, self._caches)
-        made = _Window(tokens, positions, logits, run)
-        if size == 1:
-            self._step = made
-        return made
+        return self._cached.logits(self._tokens)
 
     def stream(
         self,

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field, is_dataclass, replace
 from importlib import resources
 from typing import Any, Literal
 
@@ -209,7 +209,7 @@ class Growing:
     """Position of the input that says how many rows are valid before a run: i64[1]. The model has no such input."""
     rows: int
     """The symbol that is the number of rows of the buffers."""
-    new: Size
+    added: Size
     """How many rows a run adds."""
     caches: list[Cache]
     """All of them."""
@@ -293,6 +293,23 @@ class ProgramModel(ProgramFields):
             data["specializations"] = rows
             data |= {name: [item for item, _ in pool.values()] for name, pool in pools.items()}
         return data
+
+    def in_order(self, inputs: Sequence[str], outputs: Sequence[str]) -> "ProgramModel":
+        """The program with its inputs and outputs in another order; an input without a place in it comes last."""
+        sides = []
+        for ports, names in ((self.inputs, inputs), (self.outputs, outputs)):
+            place = {name: index for index, name in enumerate(names)}
+            sides.append(sorted(ports, key=lambda port: place.get(port.name, len(place))))  # noqa: B023 - sorted at once
+        moved = [[side.index(port) for port in old] for side, old in zip(sides, (self.inputs, self.outputs), strict=True)]
+        growing = self.growing
+        if growing is not None:
+            growing = replace(
+                growing,
+                length=moved[0][growing.length],
+                caches=[Cache(moved[0][cache.input], moved[1][cache.output]) for cache in growing.caches],
+                sized=[SizedInput(moved[0][entry.input], entry.axis) for entry in growing.sized],
+            )
+        return replace(self, inputs=sides[0], outputs=sides[1], growing=growing)
 
     @property
     def stored_tensors(self) -> list[str]:

@@ -228,12 +228,6 @@ def _hello() -> dict[str, Any]:
 
 def _named(request: Request, proto: onnx.ModelProto, lowered: Lowered) -> Lowered:
     """The compiled model under the request's name, its inputs and outputs in the model's order."""
-    program = lowered.model
-    order = {value.name: index for index, value in enumerate((*proto.graph.input, *proto.graph.output))}
-    model = replace(
-        program,
-        model={**program.model, "name": request.name},
-        inputs=sorted(program.inputs, key=lambda port: order[port.name]),
-        outputs=sorted(program.outputs, key=lambda port: order[port.name]),
-    )
-    return replace(lowered, model=model)
+    names = ([value.name for value in values] for values in (proto.graph.input, proto.graph.output))
+    program = lowered.model.in_order(*names)
+    return replace(lowered, model=replace(program, model={**program.model, "name": request.name}))

@@ -29,6 +29,12 @@ def _llama() -> Any:
     return transformers.LlamaForCausalLM(config)
 
 
+def _llama_8() -> Any:
+    sizes = {"hidden_size": 512, "intermediate_size": 1536, "num_hidden_layers": 8, "num_attention_heads": 8}
+    config = transformers.LlamaConfig(**sizes, vocab_size=4000, num_key_value_heads=4)
+    return transformers.LlamaForCausalLM(config)
+
+
 def _gpt2() -> Any:
     config = transformers.GPT2Config(n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, vocab_size=VOCABULARY)
     return transformers.GPT2LMHeadModel(config)
@@ -61,6 +67,31 @@ class Decoder(torch.nn.Module):
         return out.logits, *_flat(cache)
 
 
+class PlacedDecoder(torch.nn.Module):
+    """As `Decoder`, with the position of each token as an input, as Optimum exports models that take it."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        position_ids: torch.Tensor,
+        past: list[torch.Tensor],
+    ) -> Tensors:
+        cache = DynamicCache(_pairs(past))
+        out = self.model(
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            position_ids=position_ids,
+            past_key_values=cache,
+            use_cache=True,
+        )
+        return out.logits, *_flat(cache)
+
+
 class CrossDecoder(torch.nn.Module):
     """The decoder of an encoder-decoder after its first step: tokens, what was encoded, past and cross keys and values -> as `Decoder`."""
 
@@ -84,35 +115,43 @@ def _flat(cache: DynamicCache) -> Iterator[torch.Tensor]:
         yield from (layer.keys, layer.values)
 
 
-MODELS: dict[str, tuple[Callable[[], Any], bool]] = {
-    "llama": (_llama, False),
-    "gpt2": (_gpt2, False),
-    "t5": (_t5, True),
-    "whisper": (_whisper, True),
+MODELS: dict[str, tuple[Callable[[], Any], type[torch.nn.Module]]] = {
+    "llama": (_llama, Decoder),
+    "llama-placed": (_llama, PlacedDecoder),
+    "llama-8": (_llama_8, Decoder),
+    "gpt2": (_gpt2, Decoder),
+    "gpt2-placed": (_gpt2, PlacedDecoder),
+    "t5": (_t5, CrossDecoder),
+    "whisper": (_whisper, CrossDecoder),
 }
-"""Name -> what makes the model, whether it has an encoder."""
+"""Name -> what makes the model, and how it is called."""
 
 
 def export(name: str, exporter: str, path: str) -> None:
     """Write the decoder of a model as an ONNX file."""
-    make, has_encoder = MODELS[name]
+    make, called = MODELS[name]
     torch.manual_seed(0)
     model = make().eval()
-    heads = getattr(model.config, "num_key_value_heads", HEADS)
-    past = [torch.randn(2, heads, 5, HEAD) for _ in range(2 * LAYERS)]
-    names = [f"past_key_values.{layer}.{part}" for layer in range(LAYERS) for part in ("key", "value")]
+    sizes = model.config
+    heads = getattr(sizes, "num_key_value_heads", HEADS)
+    has_encoder = called is CrossDecoder
+    layers, head = (LAYERS, HEAD) if has_encoder else (sizes.num_hidden_layers, sizes.hidden_size // sizes.num_attention_heads)
+    past = [torch.randn(2, heads, 5, head) for _ in range(2 * layers)]
+    names = [f"past_key_values.{layer}.{part}" for layer in range(layers) for part in ("key", "value")]
     shapes = [{0: "batch", 2: "past"} for _ in past]
     ids = torch.randint(3, VOCABULARY, (2, 3))
     if has_encoder:
-        second, key = torch.randn(2, ENCODED, WIDTH), {"encoded": {0: "batch", 1: "encoded"}}
+        more, keys = [torch.randn(2, ENCODED, WIDTH)], {"encoded": {0: "batch", 1: "encoded"}}
         past += [torch.randn(2, heads, ENCODED, HEAD) for _ in range(2 * LAYERS)]
         names += [n.replace("past_key_values", "cross") for n in names]
         shapes += [{0: "batch", 2: "encoded"} for _ in shapes]
     else:
-        second, key = torch.ones(2, 8, dtype=torch.int64), {"attention_mask": {0: "batch", 1: "total"}}
+        more, keys = [torch.ones(2, 8, dtype=torch.int64)], {"attention_mask": {0: "batch", 1: "total"}}
+    if called is PlacedDecoder:
+        more.append(torch.arange(5, 8).expand(2, 3))
+        keys["position_ids"] = {0: "batch", 1: "new"}
     presents = [n.replace("past_key_values", "present") for n in names if n.startswith("past")]
-    module = (CrossDecoder if has_encoder else Decoder)(model)
-    dynamic: dict[str, Any] = {"input_ids": {0: "batch", 1: "new"}, **key}
+    dynamic: dict[str, Any] = {"input_ids": {0: "batch", 1: "new"}, **keys}
     if exporter == "dynamo":
         options = {"dynamo": True, "dynamic_shapes": {**dynamic, "past": shapes}, "external_data": False}
     else:
@@ -122,10 +161,10 @@ def export(name: str, exporter: str, path: str) -> None:
             "opset_version": 18,
         }
     torch.onnx.export(
-        module,
-        (ids, second, past),
+        called(model),
+        (ids, *more, past),
         path,
-        input_names=["input_ids", *key, *names],
+        input_names=["input_ids", *keys, *names],
         output_names=["logits", *presents],
         **options,
     )

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "device/error.h"
+#include "growing_node.h"
 
 namespace hipdnn_ep {
 
@@ -100,6 +101,7 @@ std::shared_ptr<NodeProgram> DynamicProgramNode::make(const InputDims& dims) con
 
 std::unique_ptr<FusedNode> make_node(const NodeSettings& settings, std::shared_ptr<const hipdnn_rt::DynamicProgram> program,
                                      NodeSignature signature, std::optional<SizeCompiler> rest) {
+  if (program->growing()) return std::make_unique<GrowingNode>(settings, std::move(program), std::move(signature), std::move(rest));
   if (!program->is_static()) return std::make_unique<DynamicProgramNode>(settings, std::move(program), std::move(signature), std::move(rest));
   check_arguments(*program, signature);
   auto only = std::make_unique<NodeProgram>(settings.ort, settings.device, program->at({}), std::move(signature), settings.sinks);

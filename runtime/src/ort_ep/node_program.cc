@@ -3,30 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
 #include <memory_resource>
 
+#include "aligned_array.h"
 #include "device/error.h"
 
 namespace hipdnn_ep {
 namespace {
-
-/// What the runtime asks of a tensor's pointer, in bytes. ONNX Runtime's own arrays have it; arrays that a caller wraps may not.
-constexpr std::size_t kAlignment = 16;
-
-struct Freed {
-  void operator()(void* pointer) const { std::free(pointer); }
-};
-using AlignedArray = std::unique_ptr<void, Freed>;
-
-bool is_aligned(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % kAlignment == 0; }
-
-AlignedArray make_aligned(std::uint64_t bytes) {
-  AlignedArray array(std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment));
-  if (!array) throw std::bad_alloc();
-  return array;
-}
 
 /// ONNX Runtime hands on an allocation that failed as a tensor without memory.
 void check_memory(const hipdnn_rt::Argument& argument, const void* data) {
@@ -212,8 +196,8 @@ void NodeProgram::bind_outputs(OrtKernelContext* context, Call& call) const {
   }
 }
 
-void NodeProgram::run_profiled(const Call& call) {
-  const hipdnn_rt::TimedRun times = pool_.run_timed(call.inputs, call.outputs);
+void NodeProgram::run_profiled(std::span<const hipdnn_rt::InputArray> inputs, std::span<const hipdnn_rt::OutputArray> outputs) {
+  const hipdnn_rt::TimedRun times = pool_.run_timed(inputs, outputs);
   if (sinks_.file != nullptr) sinks_.file->record(signature_.node, pool_.program(), times.elapsed_us);
   for (const auto& recording : sinks_.listeners->here()) recording->add({signature_.node, this_thread_number(), pool_.shared_program(), times});
 }
@@ -226,11 +210,16 @@ void NodeProgram::run_on_stream(OrtKernelContext* context, const Call& call) {
   const auto wait = [&] { hipdnn_rt::check(hip, hip.stream_synchronize(stream), "hipStreamSynchronize"); };
   if (is_profiled()) {
     wait();  // steps are timed on a stream of their own
-    return run_profiled(call);
+    return run_profiled(call.inputs, call.outputs);
   }
   pool_.enqueue(call.inputs, call.outputs, stream);
   // ONNX Runtime takes host memory back as soon as this returns.
   if (call.has_host_arrays) wait();
+}
+
+void NodeProgram::run(std::span<const hipdnn_rt::InputArray> inputs, std::span<const hipdnn_rt::OutputArray> outputs) {
+  if (is_profiled()) return run_profiled(inputs, outputs);
+  pool_.run(inputs, outputs);
 }
 
 void NodeProgram::run(OrtKernelContext* context) {
@@ -239,10 +228,8 @@ void NodeProgram::run(OrtKernelContext* context) {
   bind_outputs(context, call);
   if (device_.is_device_memory) {
     run_on_stream(context, call);
-  } else if (is_profiled()) {
-    run_profiled(call);
   } else {
-    pool_.run(call.inputs, call.outputs);
+    run(call.inputs, call.outputs);
   }
   for (const Call::CopyBack& copy : call.copies) std::memcpy(copy.destination, copy.source, copy.bytes);
 }

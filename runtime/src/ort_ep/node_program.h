@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,8 @@ class NodeProgram {
 
   /// Throws InputError where a tensor is not as large as the program says, DeviceError where a call fails.
   void run(OrtKernelContext* context);
+  /// Run on arrays of the host, position by position. Throws as above.
+  void run(std::span<const hipdnn_rt::InputArray> inputs, std::span<const hipdnn_rt::OutputArray> outputs);
 
   const hipdnn_rt::Program& program() const { return pool_.program().program(); }
 
@@ -69,7 +72,7 @@ class NodeProgram {
   void bind_outputs(OrtKernelContext* context, Call& call) const;
   /// Whether a profiler hears of the calling thread's runs.
   bool is_profiled() const { return sinks_.file != nullptr || (sinks_.listeners->is_any() && !sinks_.listeners->here().empty()); }
-  void run_profiled(const Call& call);
+  void run_profiled(std::span<const hipdnn_rt::InputArray> inputs, std::span<const hipdnn_rt::OutputArray> outputs);
   void run_on_stream(OrtKernelContext* context, const Call& call);
   hipdnn_rt::Memory memory_of(const OrtValue* value) const;
 

@@ -82,6 +82,7 @@ std::shared_ptr<const DynamicProgram> DynamicProgram::parse(std::string text, co
   program->expressions_ = Expressions::read(field);
   program->record_ = RecordReader::read_record<records::Program<Stored>>(field, program->expressions_);
   program->check_sizes();
+  program->check_growing();
   program->index_specializations();
   if (program->is_static()) program->static_ = program->with_values({});
   return program;
@@ -122,6 +123,28 @@ void DynamicProgram::check_sizes() const {
     if (std::ranges::adjacent_find(sizes, std::greater_equal<>()) != sizes.end()) Place(place, symbol).fail("sizes that rise", listed(sizes));
   }
   if (!exact().empty() && exact().size() != count) Place(root(), "exact").fail("a text for each symbol", std::to_string(exact().size()));
+}
+
+void DynamicProgram::check_growing() const {
+  if (!growing()) return;
+  const Place place(root(), "growing");
+  const auto is_input = [&](std::int64_t index, std::int64_t axis) {
+    return index < std::ssize(inputs()) && axis < std::ssize(inputs()[static_cast<std::size_t>(index)].dims);
+  };
+  constexpr std::int64_t rows_axis = 2;
+  if (!is_input(growing()->length, 0) || inputs()[static_cast<std::size_t>(growing()->length)].dtype != DType::i64) {
+    Place(place, "length").fail("an input of i64[1]", std::to_string(growing()->length));
+  }
+  if (growing()->rows >= std::ssize(symbols())) Place(place, "rows").fail("a symbol", std::to_string(growing()->rows));
+  if (growing()->caches.empty()) Place(place, "caches").fail("at least one", "none");
+  for (const auto& cache : growing()->caches) {
+    const bool fits = is_input(cache.input, rows_axis + 1) && cache.output < std::ssize(outputs()) &&
+                      inputs()[static_cast<std::size_t>(cache.input)].dims == outputs()[static_cast<std::size_t>(cache.output)].dims;
+    if (!fits) Place(place, "caches").fail("inputs and outputs of four dims", std::to_string(cache.input) + " and " + std::to_string(cache.output));
+  }
+  for (const auto& sized : growing()->sized) {
+    if (!is_input(sized.input, sized.axis)) Place(place, "sized").fail("a dim of an input", std::to_string(sized.input));
+  }
 }
 
 void DynamicProgram::index_specializations() {

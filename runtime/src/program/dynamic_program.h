@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,6 +46,13 @@ class DynamicProgram {
   /// A dim for people: "3", "batch", "past + seq".
   std::string text_of(const Expression& dim) const { return expressions_.text(dim); }
 
+  /// Where caches grow in the model.
+  const std::optional<records::Growing<Stored>>& growing() const { return record_.growing; }
+  /// A size where the symbols have these values.
+  std::int64_t value_of(const Expression& size, const Sizes& sizes) const {
+    return size.entry ? expressions_.evaluate(sizes)[*size.entry] : size.number;
+  }
+
   /// The values of the symbols where the inputs have these dims. Throws InputError, naming input and dimension, for dims that differ from
   /// the program's or contradict each other.
   Sizes sizes_of(std::span<const std::span<const std::int64_t>> dims) const;
@@ -74,6 +82,7 @@ class DynamicProgram {
  private:
   DynamicProgram() = default;
   void check_sizes() const;
+  void check_growing() const;
   void index_specializations();
   std::vector<std::vector<std::int64_t>> dims_of(const std::vector<DynamicArgument>& arguments, const Sizes& sizes) const;
   std::int64_t rounded(std::size_t symbol, std::int64_t size) const;

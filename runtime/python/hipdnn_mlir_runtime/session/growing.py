@@ -106,7 +106,7 @@ class GrowingCaches:
 
     def __init__(self, data: Mapping[str, Any], inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
         record = data["growing"]
-        rows, new = data["symbols"][record["rows"]], record["new"]
+        rows, new = data["symbols"][record["rows"]], record["added"]
         self.new: int | str = new if isinstance(new, int) else data["symbols"][data["expressions"][new["expr"]][1]]
         self.length = inputs[record["length"]].name
         self._pasts = [inputs[cache["input"]] for cache in record["caches"]]

@@ -33,6 +33,7 @@ class Session:
         outputs: Outputs of the model, in order.
         symbols: Names of the dynamic dimensions: their sizes are read from the inputs of a run.
         buckets: Dynamic dimension -> rising sizes that it is rounded up to; missing where it is taken as it is.
+        growing: What the program says of caches that grow in the model; None where none do.
         exact: Dynamic dimension -> why it is taken at its buckets alone and not rounded up; of programs with a program for each.
 
     Args:
@@ -74,9 +75,9 @@ class Session:
         self.exact = {name: why for name, why in zip(program.symbols, program.exact, strict=False) if why}
         self.inputs = self._inputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.inputs]
         self.outputs = self._outputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.outputs]
-        self._growing = growing_caches(program.text, self._inputs, self._outputs)
-        if self._growing is not None:
-            self.inputs, self.outputs = self._growing.inputs, self._growing.outputs
+        self.growing = growing_caches(program.text, self._inputs, self._outputs)
+        if self.growing is not None:
+            self.inputs, self.outputs = self.growing.inputs, self.growing.outputs
 
     def __repr__(self) -> str:
         """One line: target, inputs and outputs."""
@@ -200,9 +201,9 @@ class Session:
             ModelError: A name is missing or unknown, or a shape does not fit.
         """
         given = shapes
-        if self._growing is not None and self._growing.length not in shapes:
+        if self.growing is not None and self.growing.length not in shapes:
             check_names(shapes, self.inputs)
-            given = self._growing.filled(shapes)
+            given = self.growing.filled(shapes)
         self._check_names(given)
         dims = [list(given[port.name]) for port in self._inputs]
         sizes, _ = self._loaded.sizes_of(dims)
@@ -231,8 +232,8 @@ class Session:
             ModelError: A name, dtype, shape or layout does not fit.
             DeviceError: A call into the device library failed.
         """
-        if self._growing is not None and self._growing.length not in feeds:
-            return self._run_growing(self._growing, output_names, feeds, out or {})
+        if self.growing is not None and self.growing.length not in feeds:
+            return self._run_growing(self.growing, output_names, feeds, out or {})
         wanted = self._select(output_names)
         inputs = self._import_inputs(feeds)
         session, asked = self._session_for(inputs, on_device=any(map(is_on_device, [*inputs, *(out or {}).values()])))
@@ -378,9 +379,9 @@ class Session:
             ModelError: As for ``run``.
             DeviceError: As for ``run``.
         """
-        if self._growing is not None and self._growing.length not in feeds:
+        if self.growing is not None and self.growing.length not in feeds:
             check_names(feeds, self.inputs)
-            feeds = self._growing.call(feeds).feeds
+            feeds = self.growing.call(feeds).feeds
         inputs = self._import_inputs(feeds)
         session, _ = self._session_for(inputs)
         return session, inputs
