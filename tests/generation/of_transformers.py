@@ -135,7 +135,9 @@ def export(name: str, exporter: str, path: str) -> None:
     sizes = model.config
     heads = getattr(sizes, "num_key_value_heads", HEADS)
     has_encoder = called is CrossDecoder
-    layers, head = (LAYERS, HEAD) if has_encoder else (sizes.num_hidden_layers, sizes.hidden_size // sizes.num_attention_heads)
+    layers, head = (
+        (LAYERS, HEAD) if has_encoder else (sizes.num_hidden_layers, sizes.hidden_size // sizes.num_attention_heads)
+    )
     past = [torch.randn(2, heads, 5, head) for _ in range(2 * layers)]
     names = [f"past_key_values.{layer}.{part}" for layer in range(layers) for part in ("key", "value")]
     shapes = [{0: "batch", 2: "past"} for _ in past]

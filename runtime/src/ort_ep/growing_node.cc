@@ -92,6 +92,17 @@ void GrowingNode::run(OrtKernelContext* context) {
     return rest_->run(context);
   }
   run_on_buffers(context, run, *program);
+  if (run.total - run.before > 1) load_step(std::move(run));
+}
+
+void GrowingNode::load_step(Run run) {
+  const std::optional<std::size_t> added = program_->symbol_of(program_->growing()->added);
+  if (!added) return;
+  run.sizes[*added] = 1;
+  try {
+    static_cast<void>(program_for(run));
+  } catch (const hipdnn_rt::InputError&) {  // the run that needs it says so
+  }
 }
 
 GrowingNode::Run GrowingNode::read(OrtKernelContext* context) const {

@@ -31,6 +31,8 @@ class GrowingNode final : public FusedNode {
   Run read(OrtKernelContext* context) const;
   void check_caches(const Run& run) const;
   std::shared_ptr<NodeProgram> program_for(const Run& run);
+  /// Load the program for one new row, which comes behind a prompt.
+  void load_step(Run run);
   void run_on_buffers(OrtKernelContext* context, Run& run, NodeProgram& program);
   std::unique_ptr<Buffers> take(const Run& run);
   void give_back(std::unique_ptr<Buffers> buffers);

@@ -48,6 +48,8 @@ class DynamicProgram {
 
   /// Where caches grow in the model.
   const std::optional<records::Growing<Stored>>& growing() const { return record_.growing; }
+  /// The symbol that a size is, by itself.
+  std::optional<std::size_t> symbol_of(const Expression& size) const { return expressions_.symbol(size); }
   /// A size where the symbols have these values.
   std::int64_t value_of(const Expression& size, const Sizes& sizes) const {
     return size.entry ? expressions_.evaluate(sizes)[*size.entry] : size.number;
