@@ -69,7 +69,7 @@ class SharedRows:
         rows = decoder.rows(count)
         self._caches = decoder.caches(rows)
         self._mask = np.zeros((rows, decoder.mask_length(1)), np.int64)
-        self._windows = Windows(decoder, self._mask, self._caches)
+        self._windows = Windows(decoder, self._mask, self._caches, {})
 
     def rewind(self, row: int, length: int) -> None:
         """Forget the tokens of a text behind so many."""
@@ -95,7 +95,7 @@ class SharedRows:
         length = self._decoder.mask_length(longest)
         if length != self._mask.shape[1]:
             self._mask = np.zeros((len(self._mask), length), np.int64)
-            self._windows = Windows(self._decoder, self._mask, self._caches)
+            self._windows = Windows(self._decoder, self._mask, self._caches, {})
             self._cached = [0] * len(self._cached)
 
     def _run(self, texts: Sequence[Sequence[int]], size: int, ends: Sequence[int]) -> Logits:

@@ -104,7 +104,9 @@ class Masks:
 def _shown_keys(condition: Condition) -> ir.Value | None:
     """The number of keys that `less(range, number)` shows."""
     source = producer(condition.value)
-    if condition.is_inverted or not isinstance(source, torch.AtenLtTensorOp) or math.prod(dims_of(source.other)) != 1:
+    if condition.is_inverted or condition.fill != -math.inf:
+        return None
+    if not isinstance(source, torch.AtenLtTensorOp) or math.prod(dims_of(source.other)) != 1:
         return None
     counted, dims = producer(source.self_), dims_of(source.self_)
     if not isinstance(counted, torch.OperatorOp) or counted.name.value != f"{ONNX}Range" or len(dims) != 1:

@@ -59,7 +59,10 @@ def _attention(op: torch.OperatorOp) -> ir.Value:
         k, v = (_gathered(pool, pages) for pool in (k, v))
     stated = onnx_attributes(op)
     scale = stated.get("scale", 0.0) or 1 / math.sqrt(dims_of(q)[3])
-    shown = _visible(queries, keys, dims_of(q)[2], dims_of(k)[2], stated.get("left", -1))
+    if stated.get("causal", 1):
+        shown = _visible(queries, keys, dims_of(q)[2], dims_of(k)[2], stated.get("left", -1))
+    else:
+        shown = _valid(keys, dims_of(k)[2])
     cap = stated.get("softcap", 0.0)
     is_written_out = cap or sink is not None
     dtype = F32 if bias is not None or is_written_out else tensor_type(q.type).dtype
@@ -140,6 +143,13 @@ def _visible(queries: ir.Value, keys: ir.Value, s_q: int, s_kv: int, left: int) 
         return shown
     hidden = torch.aten_sub_Tensor(own.type, own, splat(left, (), kind), one)
     return torch.aten_logical_and(dims, shown, torch.aten_gt_Tensor(dims, columns, hidden))
+
+
+def _valid(keys: ir.Value, s_kv: int) -> ir.Value:
+    """Which keys there are: bool [b, 1, 1, s_kv], of counts i32 [b]."""
+    (b,), kind = dims_of(keys), tensor_type(keys.type).dtype
+    columns, counts = _positions(s_kv, kind), reshaped(keys, (b, 1, 1, 1))
+    return torch.aten_lt_Tensor(torch_tensor((b, 1, 1, s_kv), BOOL), columns, counts)
 
 
 def _added(a: ir.Value, b: ir.Value, dims: tuple[int, ...]) -> ir.Value:

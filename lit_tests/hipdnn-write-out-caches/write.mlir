@@ -135,3 +135,23 @@ func.func @pages(%q: !q, %k: !pool, %v: !pool, %queries: !counts, %keys: !counts
   %y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %k, %v, %queries, %keys, %none, %none, %table) : (!q, !pool, !pool, !counts, !counts, !torch.none, !torch.none, !table) -> !q
   return %y : !q
 }
+
+// -----
+
+// Where attention is not causal, a query sees all keys that are valid.
+
+// CHECK-LABEL: func.func @all
+// CHECK-NOT:     CachedAttention
+// CHECK:         %[[COUNTS:.+]] = torch.aten.view %arg4, %{{.+}} -> !torch.vtensor<[2,1,1,1],si32>
+// CHECK:         %[[SHOWN:.+]] = torch.aten.lt.Tensor %{{.+}}, %[[COUNTS]] {{.+}} -> !torch.vtensor<[2,1,1,16],i1>
+// CHECK:         %[[MASK:.+]] = torch.aten.where.self %[[SHOWN]], {{.+}} -> !torch.vtensor<[2,1,1,16],f32>
+// CHECK:         torch.aten.scaled_dot_product_attention %arg0, %arg1, %arg2, %[[MASK]]
+// HOST-LABEL: func.func @all
+// HOST:         CachedAttention
+!q = !torch.vtensor<[2,4,3,16],f32>
+!kv = !torch.vtensor<[2,2,16,16],f32>
+!counts = !torch.vtensor<[2],si32>
+func.func @all(%q: !q, %k: !kv, %v: !kv, %queries: !counts, %keys: !counts) -> !q {
+  %y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %k, %v, %queries, %keys) {torch.onnx.causal = 0 : si64, torch.onnx.scale = 0.0 : f32} : (!q, !kv, !kv, !counts, !counts) -> !q
+  return %y : !q
+}

@@ -42,7 +42,12 @@ class _Graph:
 
 
 def growing_model(
-    masks: str = "flags", layers: int = 2, more: Callable[[_Graph, str], str] | None = None, heads: int = HEADS
+    masks: str = "flags",
+    layers: int = 2,
+    more: Callable[[_Graph, str], str] | None = None,
+    heads: int = HEADS,
+    *,
+    is_placed: bool = False,
 ) -> onnx.ModelProto:
     """A decoder with a table of positions, and attention written out.
 
@@ -50,8 +55,8 @@ def growing_model(
         masks: of `MASKS`.
         layers: number of layers.
         more: adds nodes for an output `more` of four dims, given the graph and the first cache.
-        more_rank: number of dims of that.
         heads: of keys and values; those of the queries share them.
+        is_placed: whether the positions of tokens are an input.
     """
     g = _Graph()
     past = g("Gather", g("Shape", "past_key_values.0.key"), 2)
@@ -62,7 +67,7 @@ def growing_model(
     x = g(
         "Add",
         g("Gather", g.weight(VOCABULARY, WIDTH, scale=2), "input_ids"),
-        g("Gather", g.weight(POSITIONS, WIDTH, scale=30), places),
+        g("Gather", g.weight(POSITIONS, WIDTH, scale=30), "position_ids" if is_placed else places),
     )
     for n in range(layers):
         q, k, v = (_heads(g, x, count) for count in (HEADS, heads, heads))
@@ -79,6 +84,7 @@ def growing_model(
     inputs = [
         _value("input_ids", ["b", "s"], np.int64),
         *([_given(masks)] if masks in ("flags", "by index", "added") else []),
+        *([_value("position_ids", ["b", "s"], np.int64)] if is_placed else []),
     ]
     outputs = [
         _value("logits", ["b", "s", VOCABULARY]),

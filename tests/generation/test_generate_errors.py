@@ -33,7 +33,7 @@ def _error(call: Any) -> str:
 def test_a_folder_without_a_configuration_is_refused(tmp_path: Path) -> None:
     text = _error(lambda: TextGenerator(tmp_path))
     assert text == (
-        f"{tmp_path}: no genai_config.json: expected a folder made by the model builder; "
+        f"{tmp_path}: no genai_config.json: expected a folder made by the model builder, or by Optimum; "
         "make one with python -m onnxruntime_genai.models.builder"
     )
     assert "no genai_config.json" in _error(lambda: TextGenerator(tmp_path / "nowhere"))

@@ -151,8 +151,8 @@ def cached_attention(e: Emitter, op: OpView) -> Value:
 
     Query (b, h, s_q, d), key (b, h_kv, rows, d) and value (b, h_kv, rows, d_v) of f32, f16 or bf16; `queries` and `keys` (b) of i32 say
     when it runs how many of each are valid in a row of the batch. The last valid query sees all valid keys, each one before it one key
-    less; with `left` > 0 it sees the last `left` of these. With `causal` 0 every query sees all valid keys. What is behind the valid queries
-    means nothing.
+    less; with `left` > 0 it sees the last `left` of these. With `causal` 0 every query sees all valid keys, and `left` has no effect.
+    What is behind the valid queries means nothing.
 
     With `softcap` c > 0 scaled scores become c * tanh(score / c). Then the bias is added, if there is one, as any mask of attention. A sink
     (h) of f32 is one more score of each head, with a share of the weights and no value.
@@ -168,9 +168,10 @@ def cached_attention(e: Emitter, op: OpView) -> Value:
     for counts in (queries, keys):
         if counts.dtype is not dtypes.I32 or counts.dims != q.dims[:1]:
             raise Refusal("dtype", f"counts of {counts.dtype}{list(counts.dims)}, expected i32[{q.dims[0]}]")
-    left = op.attributes.get("left", -1)
+    is_causal = op.attributes.get("causal", 1)
+    left = op.attributes.get("left", -1) if is_causal else -1
     masks: list[tuple[A, T, Any]] = [(A.SDPA_FWD_CAUSAL_MASK_EXT, T.BOOLEAN, [False])]
-    if op.attributes.get("causal", 1):
+    if is_causal:
         masks.append((A.SDPA_FWD_RIGHT_BOUND_EXT, T.INT64, [0]))
     if left > 0:
         masks.append((A.SDPA_FWD_LEFT_BOUND_EXT, T.INT64, [left]))

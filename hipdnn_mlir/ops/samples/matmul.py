@@ -77,6 +77,7 @@ def caches() -> Iterator[Sample]:
     yield reject(op, "dtype", [q, pool, pool, counts, counts, None, None, i32(3, 3)], q)
     yield reject(op, "mask", [q, pool, pool, counts, counts, f32(1, 4, 3, 12), None, table], q)
     yield reject(op, "shape", [q, pool, f32(6, 2, 5, 8), counts, counts, None, None, table], q)
+    yield accept(op, SDPA, [q, cache, cache, counts, counts, f32(2, 1, 3, 16)], q, causal=0)
     yield reject(op, "mask", [q, cache, cache, counts, counts, f32(1, 4, 3, 15)], q)
     yield reject(op, "dtype", [*half, counts, counts, None, f16(4)], half[0])
     yield reject(op, "dtype", [q, cache, cache, counts, counts, None, f32(2)], q)

@@ -1,0 +1,183 @@
+"""Text from decoders as Optimum and torch.onnx.export make them: caches that grow in the model, against ONNX Runtime."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+
+from generation.growing import VOCABULARY, decode, growing_model, pieces_of
+from hipdnn_mlir.generate import TextGenerator
+from hipdnn_mlir.generate.folder import read_folder
+from hipdnn_mlir_runtime.errors import ModelError
+
+CONFIG = {"vocab_size": VOCABULARY, "max_position_embeddings": 512, "eos_token_id": 2}
+PROMPTS = [pieces_of(1, (count,), seed=count)[0][0].tolist() for count in (7, 7, 3, 12)]
+NEW = 64
+
+
+def _folder(path: Path, model: onnx.ModelProto) -> Path:
+    path.mkdir()
+    onnx.save(model, path / "model.onnx")
+    (path / "config.json").write_text(json.dumps(CONFIG))
+    return path
+
+
+@pytest.fixture(scope="module")
+def placed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return _folder(tmp_path_factory.mktemp("placed") / "model", growing_model(is_placed=True))
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of a model that counts positions by itself."""
+    return _folder(tmp_path_factory.mktemp("counted") / "model", growing_model("by index"))
+
+
+@pytest.fixture(scope="module")
+def generator(placed: Path) -> Iterator[TextGenerator]:
+    with TextGenerator(placed, max_length=128) as made:
+        yield made
+
+
+def _expected(folder: Path, prompt: Sequence[int], count: int) -> list[int]:
+    """The greedy tokens behind a prompt, by ONNX Runtime's CPU provider."""
+    session = ort.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
+    found: list[int] = []
+    pieces = [np.array([prompt])]
+    # One piece more for each token: the loop of `decode` starts anew, which is quick for models of this size.
+    while len(found) < count:
+        (*_, logits), _ = decode(session, [np.concatenate(pieces, 1)])
+        found.append(int(logits[0].argmax()))
+        pieces.append(np.array([found[-1:]]))
+    return found
+
+
+def test_tokens_are_those_of_the_cpu_provider(generator: TextGenerator, placed: Path) -> None:
+    for prompt in PROMPTS[1:]:
+        tokens = [token.id for token in generator.stream(prompt, max_new_tokens=NEW, stop_tokens=[])]
+        assert tokens == _expected(placed, prompt, NEW)
+
+
+def test_texts_of_a_batch_are_as_alone_when_their_prompts_differ_in_length(
+    generator: TextGenerator, placed: Path
+) -> None:
+    made = generator.generate(PROMPTS, max_new_tokens=NEW, stop_tokens=[])
+    assert [list(one.tokens) for one in made] == [_expected(placed, prompt, NEW) for prompt in PROMPTS]
+
+
+def test_texts_end_one_by_one_and_go_on(generator: TextGenerator, placed: Path) -> None:
+    alone = [_expected(placed, prompt, 20) for prompt in PROMPTS[:3]]
+    chat = generator.start(3)
+    chat.append(PROMPTS[:3])
+    stop = alone[1][4]
+    for _ in chat.stream(max_new_tokens=20, stop_tokens=[stop]):
+        pass
+    ended = [tokens[: tokens.index(stop) + 1] if stop in tokens else tokens for tokens in alone]
+    assert chat.tokens == [prompt + tokens for prompt, tokens in zip(PROMPTS[:3], ended, strict=True)]
+    texts = chat.tokens
+    chat.append([[5, 6], [], [8]])
+    list(chat.stream(max_new_tokens=5, stop_tokens=[]))
+    for row, more in enumerate(([5, 6], [], [8])):
+        behind = texts[row] + more
+        assert chat.tokens[row] == behind + _expected(placed, behind, 5)
+
+
+@pytest.mark.parametrize("folder", ["placed", "counted"])
+def test_texts_are_rewound(folder: str, request: pytest.FixtureRequest) -> None:
+    path = request.getfixturevalue(folder)
+    with TextGenerator(path, max_length=64) as model:
+        chat = model.start(2)
+        chat.append(PROMPTS[:2])
+        list(chat.stream(max_new_tokens=20, stop_tokens=[]))
+        whole = chat.tokens
+        for length in (20, 20, 9, 7):
+            chat.rewind_to(length)
+            list(chat.stream(max_new_tokens=27 - length, stop_tokens=[]))
+            assert chat.tokens == whole
+
+
+def test_a_text_fills_the_caches_to_the_last_row(placed: Path) -> None:
+    prompts = PROMPTS[1:]
+    room = max(map(len, prompts)) + 20
+    with TextGenerator(placed, max_length=room) as model:
+        chat = model.start(3)
+        chat.append(prompts)
+        for length in (None, [10, 5, 14]):  # rows that are for no text are taken back when there are no others
+            if length is not None:
+                chat.rewind_to(length)
+            list(chat.stream(stop_tokens=[]))
+            assert chat.tokens == [prompt + _expected(placed, prompt, room - len(prompt)) for prompt in prompts]
+
+
+def test_a_model_that_counts_positions_takes_prompts_of_one_length(counted: Path) -> None:
+    with TextGenerator(counted, max_length=128) as model:
+        made = model.generate(PROMPTS[:2], max_new_tokens=NEW, stop_tokens=[])
+        assert [list(one.tokens) for one in made] == [_expected(counted, prompt, NEW) for prompt in PROMPTS[:2]]
+        message = "texts of different lengths in one batch: expected prompts of one length, or a model with an input position_ids, got 7, 3"
+        with pytest.raises(ModelError, match=message):
+            model.generate([PROMPTS[0], PROMPTS[2]], max_new_tokens=NEW)
+
+
+def test_steps_of_all_lengths_are_one_specialization(generator: TextGenerator) -> None:
+    list(generator.stream(PROMPTS[0], max_new_tokens=2, stop_tokens=[]))
+    known = generator._session.stats.specializations
+    list(generator.stream(PROMPTS[0], max_new_tokens=NEW, stop_tokens=[]))
+    assert generator._session.stats.specializations == known
+
+
+def _change(folder: Path, file: str, **values: Any) -> None:
+    path = folder / file
+    known = json.loads(path.read_text()) if path.is_file() else {}
+    path.write_text(json.dumps({name: value for name, value in {**known, **values}.items() if value is not None}))
+
+
+WRONG = [
+    ("config.json", {"vocab_size": None}, "config.json: no vocab_size: expected a whole number from 1"),
+    ("config.json", {"max_position_embeddings": "long"}, "max_position_embeddings: wrong value: expected a whole"),
+    ("generation_config.json", {"num_beams": 4}, "num_beams: not supported: expected 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("file", "values", "message"), WRONG)
+def test_what_is_wrong_in_a_folder_is_said(file: str, values: dict[str, Any], message: str, tmp_path: Path) -> None:
+    folder = _folder(tmp_path / "model", growing_model(layers=1))
+    _change(folder, file, **values)
+    with pytest.raises(ModelError, match=message):
+        read_folder(folder)
+
+
+def test_a_model_without_caches_or_with_other_inputs_is_refused(tmp_path: Path) -> None:
+    model = growing_model(layers=1)
+    model.graph.input.append(
+        onnx.helper.make_tensor_value_info("encoder_hidden_states", onnx.TensorProto.FLOAT, ["b", "e", 8])
+    )
+    folder = _folder(tmp_path / "model", model)
+    with pytest.raises(ModelError, match=r"other inputs: expected input_ids.*got encoder_hidden_states as well"):
+        read_folder(folder)
+    (folder / "model.onnx").unlink()
+    with pytest.raises(ModelError, match=r"no model: expected one ONNX file, as model.onnx, got none"):
+        read_folder(folder)
+    (folder / "config.json").write_text("{")
+    with pytest.raises(ModelError, match=r"config.json: not JSON"):
+        read_folder(folder)
+
+
+def test_defaults_of_the_folder_are_those_of_generation_config(tmp_path: Path) -> None:
+    folder = _folder(tmp_path / "model", growing_model(layers=1))
+    _change(folder, "generation_config.json", do_sample=True, temperature=0.5, top_k=7, eos_token_id=[3, 4])
+    config = read_folder(folder)
+    assert (config.search.do_sample, config.search.temperature, config.search.top_k) == (True, 0.5, 7)
+    assert config.stop_tokens == {3, 4}
+    assert config.context_length == 512
+
+
+def test_a_gpu_is_refused_with_what_would_do(placed: Path) -> None:
+    with pytest.raises(ModelError, match="caches that grow: expected a buffer for each cache on sm_90"):
+        TextGenerator(placed, target="sm_90")
