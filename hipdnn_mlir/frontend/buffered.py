@@ -127,12 +127,25 @@ class _Follower:
                 raise _unknown(node)
             self._edits.ranges.append(index)
             return
+        if node.op_type == "Slice":
+            self._check_slice(node, numbers)
+            return
         for at in numbers:
             if at in sizes:
                 continue
             if node.op_type not in _ELEMENTWISE and not (node.op_type in _LOOKUPS and at == 1):
                 raise _unknown(node)
             self._edits.numbers[index, at] = self._factor(node.input[at], node)
+
+    def _check_slice(self, node: onnx.NodeProto, numbers: Sequence[int]) -> None:
+        """Slices of the first elements, as many as there are rows: of a mask, where that is all of it, or of a table."""
+        (starts, ends), steps = (self._constants[0].get(name) for name in node.input[1:3]), node.input[4:5]
+        is_from_first = starts is not None and not starts.any() and ends is not None and ends.size == 1
+        is_dense = not steps or bool((self._constants[0].get(steps[0], np.zeros(1)) == 1).all())
+        grown = self._grown(node.input[0])
+        is_whole = self._dims[0][node.input[0]] == self._dims[0][node.output[0]]
+        if numbers != [2] or not is_from_first or not is_dense or (grown and not is_whole):
+            raise _unknown(node)
 
     def _factor(self, name: str, node: onnx.NodeProto) -> int:
         """How often the length of the past is in the elements of a constant."""
@@ -155,6 +168,12 @@ class _Follower:
             if 0 in grown and attributes_of(node).get("axis", 0) in self._grown(node.input[0]) and 1 not in grown:
                 return  # valid elements stay where they are
             if grown != [1]:
+                raise _unknown(node)
+        elif name == "Slice":
+            if grown != [0] or not self._keeps_grown(node):
+                raise _unknown(node)
+        elif name == "Trilu":
+            if grown != [0] or len(self._dims[0][node.input[0]]) - 2 in self._grown(node.input[0]):
                 raise _unknown(node)
         elif name == "Where" and self._is_guard(node):
             self._zeroed.add(node.output[0])
@@ -192,6 +211,13 @@ class _Follower:
         a, b = node.input
         if len(self._dims[0][a]) - 1 in self._grown(a) and a not in self._zeroed:
             raise _unknown(node)
+
+    def _keeps_grown(self, node: onnx.NodeProto) -> bool:
+        """Whether a slice leaves the axes that grow whole."""
+        before, after = (self._dims[0][name] for name in (node.input[0], node.output[0]))
+        axes = self._grown(node.input[0])
+        steps = self._constants[0].get(node.input[4]) if len(node.input) > 4 else np.ones(1)
+        return steps is not None and bool((steps > 0).all()) and all(before[axis] == after[axis] for axis in axes)
 
     def _is_guard(self, node: onnx.NodeProto) -> bool:
         """Whether a where puts 0 for NaN in weights."""

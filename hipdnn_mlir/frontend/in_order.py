@@ -1,4 +1,4 @@
-"""Gathers that take every element in order: exporters write `mask[batch, key]` so, with the indices of all."""
+"""Gathers and scatters of every element in order: exporters write `mask[batch, key]` and `mask[:] = x` so, with the indices of all."""
 
 from collections.abc import Iterator, Mapping
 
@@ -11,6 +11,7 @@ from ..ops.strides import Dims
 from .shape_inference import static_dims
 
 _GATHERS = ("Gather", "GatherND")
+_MOVES = (*_GATHERS, "ScatterND")
 _MAX_NODES = 64
 
 
@@ -18,7 +19,7 @@ def without_gathers_in_order(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with reshapes in their place, and without what computed their indices.
 
     Before: `y = GatherND(mask[b, t], indices[b, 1, 1, t, 2])` with indices (0, 0), (0, 1), ...
-    After: `y = Reshape(mask, [b, 1, 1, t])`.
+    After: `y = Reshape(mask, [b, 1, 1, t])`. Likewise of the updates of ScatterND.
 
     Args:
         model: with static dims and inferred shapes; not modified.
@@ -31,7 +32,7 @@ def without_gathers_in_order(model: onnx.ModelProto) -> onnx.ModelProto:
     constants = {tensor.name: tensor for tensor in graph.initializer}
     for node in graph.node:
         dims, out = values.get(node.input[0]) if node.input else None, values.get(node.output[0])
-        if node.op_type not in _GATHERS or not dims or not out or not _takes_all(node, dims, out):
+        if node.op_type not in _MOVES or not dims or not out or not _takes_all(node, dims, out):
             continue
         indices = _known(node.input[1], makers, constants, made)
         if indices is None or not _is_in_order(node, indices, dims):
@@ -39,15 +40,15 @@ def without_gathers_in_order(model: onnx.ModelProto) -> onnx.ModelProto:
         shape = f"{node.output[0]}.shape"
         graph.initializer.append(numpy_helper.from_array(np.array(out, np.int64), shape))
         del node.attribute[:]
+        node.input[:] = [node.input[0 if node.op_type in _GATHERS else 2], shape]
         node.op_type = "Reshape"
-        node.input[:] = [node.input[0], shape]
     _drop_unused(graph)
     return made
 
 
 def _takes_all(node: onnx.NodeProto, dims: Dims, out: Dims) -> bool:
-    attributes = {attribute.name: attribute.i for attribute in node.attribute}
-    if any(attributes.get(name) for name in ("axis", "batch_dims")):
+    attributes = {attribute.name: attribute.i or attribute.s not in (b"", b"none") for attribute in node.attribute}
+    if any(attributes.get(name) for name in ("axis", "batch_dims", "reduction")):
         return False
     return int(np.prod(dims)) == int(np.prod(out))
 
@@ -55,7 +56,7 @@ def _takes_all(node: onnx.NodeProto, dims: Dims, out: Dims) -> bool:
 def _is_in_order(node: onnx.NodeProto, indices: Array, dims: Dims) -> bool:
     flat = indices.reshape(-1)
     count = dims[0]
-    if node.op_type == "GatherND":
+    if node.op_type != "Gather":
         looked_up = dims[: indices.shape[-1]]
         count = int(np.prod(looked_up))
         if indices.size != count * len(looked_up) or (indices < 0).any():
