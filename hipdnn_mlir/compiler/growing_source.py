@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from hipdnn_mlir_runtime.errors import HipdnnMlirError
 
 from ..dynamic.input_sizes import InputSizes
-from ..frontend.buffered import NotBufferedError
+from ..frontend.cache_edits import NotBufferedError
 from ..frontend.growing_caches import Growth, growth_of, with_buffers
 from ..frontend.prepare import Slim, slim_models
 from ..frontend.sizes.samples import Samples, samples_for

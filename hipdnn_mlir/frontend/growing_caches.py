@@ -10,7 +10,8 @@ from hipdnn_mlir_runtime.expressions import Size
 from ..dynamic.facts import Assumption, Fact
 from ..dynamic.input_sizes import InputSizes
 from ..ops.strides import Dims
-from .buffered import ROWS_AXIS, Edits, NotBufferedError, buffered, edits_of
+from .buffered import buffered
+from .cache_edits import ROWS_AXIS, NotBufferedError, edits_of
 from .in_order import without_gathers_in_order
 from .prepare import Slim
 from .shape_inference import attributes_of, static_dims
@@ -142,7 +143,9 @@ def _new_rows(
     """How many rows a run adds: a number, or the symbol that it is."""
     presents = {present for _, present in caches}
     rows = []
-    points = [tuple(5 + 6 * index + turn * (2 * index + 1) for index in range(len(sizes.table.symbols))) for turn in (0, 1)]
+    points = [
+        tuple(5 + 6 * index + turn * (2 * index + 1) for index in range(len(sizes.table.symbols))) for turn in (0, 1)
+    ]
     for point in points:
         model = at(sizes.at(point)).model
         graph = model.graph
@@ -205,13 +208,9 @@ def with_buffers(growth: Growth, slims: Sequence[Slim], longer: Slim) -> list[Sl
     models = [without_gathers_in_order(slim.model) for slim in (*slims, longer)]
     edits = edits_of(models[0], models[-1], dict(growth.caches))
     return [
-        replace(slim, model=_edited(growth, model, edits), facts=facts)
+        replace(slim, model=buffered(model, edits, dict(growth.caches), growth.length), facts=facts)
         for slim, model in zip(slims, models[:-1], strict=True)
     ]
-
-
-def _edited(growth: Growth, model: onnx.ModelProto, edits: Edits) -> onnx.ModelProto:
-    return buffered(model, edits, dict(growth.caches), growth.length)
 
 
 def _facts(facts: Sequence[Fact]) -> tuple[Fact, ...]:

@@ -61,7 +61,7 @@ def _is_in_order(node: onnx.NodeProto, indices: Array, dims: Dims) -> bool:
         count = int(np.prod(looked_up))
         if indices.size != count * len(looked_up) or (indices < 0).any():
             return False
-        flat = np.ravel_multi_index(tuple(indices.reshape(-1, len(looked_up)).T), looked_up, mode="clip")
+        flat = np.asarray(np.ravel_multi_index(tuple(indices.reshape(-1, len(looked_up)).T), looked_up, mode="clip"))
     return bool(np.array_equal(flat, np.arange(count)))
 
 

@@ -92,7 +92,9 @@ def read_config(folder: Path) -> DecoderConfig:
     path = folder / FILE
     if not path.is_file():
         hint = "make one with python -m onnxruntime_genai.models.builder"
-        raise ModelError(f"no {FILE}", where=str(folder), expected="a folder made by the model builder, or by Optimum", hint=hint)
+        raise ModelError(
+            f"no {FILE}", where=str(folder), expected="a folder made by the model builder, or by Optimum", hint=hint
+        )
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

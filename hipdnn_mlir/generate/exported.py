@@ -117,5 +117,6 @@ def _search(generation: Mapping[str, Any], path: Path) -> Search:
         if value not in (None, neutral):
             expected, hint = f"{neutral}: greedy search and sampling are supported", f"set it to {neutral}"
             raise ModelError("not supported", where=f"{path}: {name}", expected=expected, got=str(value), hint=hint)
-    given = {name: generation.get(name) for name in Search.__dataclass_fields__}
-    return Search(**{name: value for name, value in given.items() if isinstance(value, (bool, int, float))})
+    known: dict[str, Any] = {name: generation.get(name) for name in Search.__dataclass_fields__}
+    known = {name: value for name, value in known.items() if isinstance(value, (bool, int, float))}
+    return Search(**known)

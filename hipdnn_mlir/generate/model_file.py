@@ -94,8 +94,13 @@ class ModelFile:
             return {}, {}
         config = self._config
         if config.grows:
-            message, hint = "caches that grow", "export it with onnxruntime-genai's model builder, or generate on the CPU"
-            raise ModelError(message, where=str(config.model), expected=f"a buffer for each cache on {target}", hint=hint)
+            message, hint = (
+                "caches that grow",
+                "export it with onnxruntime-genai's model builder, or generate on the CPU",
+            )
+            raise ModelError(
+                message, where=str(config.model), expected=f"a buffer for each cache on {target}", hint=hint
+            )
         masks = [length for length in self.mask_lengths() if length < max_length]
         shapes = self._named(config.input_ids, 0, [batch_size])
         buckets = self._named(config.input_ids, 1, [size for size in WINDOWS if size <= max_length])

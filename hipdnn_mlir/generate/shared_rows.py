@@ -34,7 +34,9 @@ class Windows:
         more: other inputs by name.
     """
 
-    def __init__(self, decoder: Decoder, mask: npt.NDArray[np.int64], caches: dict[str, Any], more: dict[str, Any]) -> None:
+    def __init__(
+        self, decoder: Decoder, mask: npt.NDArray[np.int64], caches: dict[str, Any], more: dict[str, Any]
+    ) -> None:
         self._decoder, self._mask, self._caches, self._more = decoder, mask, caches, more
         self._step: Window | None = None
 

@@ -229,7 +229,7 @@ def _cached_attention(match: Attention) -> torch.OperatorOp | None:
     operands = _operands(match)
     if operands is None:
         return None
-    b, _, rows, d = dims_of(operands[0])
+    b, _, rows, _ = dims_of(operands[0])
     queries = splat(rows, (b,), I32)
     counted = cast_to(reshaped(match.masks.keys, (1,)), I32)
     keys = torch.aten_expand(torch_tensor((b,), I32), counted, constant_list((b,)), torch.constant_bool(False))

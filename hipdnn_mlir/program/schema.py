@@ -299,8 +299,10 @@ class ProgramModel(ProgramFields):
         sides = []
         for ports, names in ((self.inputs, inputs), (self.outputs, outputs)):
             place = {name: index for index, name in enumerate(names)}
-            sides.append(sorted(ports, key=lambda port: place.get(port.name, len(place))))  # noqa: B023 - sorted at once
-        moved = [[side.index(port) for port in old] for side, old in zip(sides, (self.inputs, self.outputs), strict=True)]
+            sides.append(sorted(ports, key=lambda port: place.get(port.name, len(place))))
+        moved = [
+            [side.index(port) for port in old] for side, old in zip(sides, (self.inputs, self.outputs), strict=True)
+        ]
         growing = self.growing
         if growing is not None:
             growing = replace(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..errors import ModelError
-from .arrays import Array, Port, is_on_device
+from .arrays import Array, Port, check_names, is_on_device
 
 _ROWS_AXIS = 2
 _LEAST_ROWS = 1024
@@ -122,8 +122,48 @@ class GrowingCaches:
         ]
         self.outputs = [_with(port, _ROWS_AXIS, after) if port.name in self._presents else port for port in outputs]
 
+    def are_of_model(self, feeds: object) -> bool:
+        """Whether inputs are the model's, without the one that the program has more."""
+        return not isinstance(feeds, (dict, Mapping)) or self.length not in feeds
+
+    def run(
+        self,
+        names: Sequence[str],
+        feeds: Mapping[str, Any],
+        given: Mapping[str, Array],
+        run: Callable[..., list[Array]],
+        load_step: Callable[[Mapping[str, Any]], None],
+    ) -> list[Array]:
+        """Run the program once in the place of the model.
+
+        Args:
+            names: Outputs to return.
+            feeds: The model's inputs.
+            given: The caller's arrays for outputs.
+            run: Runs the program: names, feeds, out.
+            load_step: Loads the program for one new row; gets what the program ran on when its buffers were new.
+
+        Returns:
+            One array per name; caches are views of buffers, known when they are handed back.
+
+        Raises:
+            ModelError: as for `call`, and as `run` does.
+            DeviceError: as `run` does.
+        """
+        call = self.call(feeds)
+        others = {name: array for name, array in given.items() if name not in call.out}
+        try:
+            made = run(names, call.feeds, out=call.out | others)
+        except BaseException:
+            call.failed()
+            raise
+        if call.is_new:
+            load_step(call.feeds)
+        return call.results(names, made, given)
+
     def filled(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, Sequence[int]]:
-        """The shapes of a program's inputs where a run of the model's fills the buffers."""
+        """The shapes of a program's inputs where a run of the model's fills the buffers; names as for `call`."""
+        check_names(shapes, self.inputs)
         found: dict[str, Sequence[int]] = {name: list(dims) for name, dims in shapes.items()}
         total = shapes[self._pasts[0].name][_ROWS_AXIS] + self._new_rows(shapes)
         for port in self._pasts:
@@ -137,8 +177,9 @@ class GrowingCaches:
             feeds: the model's inputs: NumPy arrays, or what lies in the host's memory and speaks DLPack.
 
         Raises:
-            ModelError: a cache or a mask has not the type, rank or length that it has to have.
+            ModelError: a name is missing or unknown; a cache or a mask has not the type, rank or length that it has to have.
         """
+        check_names(feeds, self.inputs)
         arrays = {name: _on_host(value, name) for name, value in feeds.items()}
         pasts = [self._checked(arrays[port.name], port) for port in self._pasts]
         before = pasts[0].shape[_ROWS_AXIS]
@@ -146,7 +187,9 @@ class GrowingCaches:
             if past.shape[_ROWS_AXIS] != before or past.shape[0] != pasts[0].shape[0]:
                 expected = f"{pasts[0].shape[0]} x {before}, as '{self._pasts[0].name}'"
                 got = f"{past.shape[0]} x {past.shape[_ROWS_AXIS]}"
-                raise ModelError("caches of different batch or length", where=f"'{port.name}'", expected=expected, got=got)
+                raise ModelError(
+                    "caches of different batch or length", where=f"'{port.name}'", expected=expected, got=got
+                )
         total = before + self._new_rows({name: array.shape for name, array in arrays.items()})
         self._check_masks(arrays, before, total)
         buffers, of, is_new = self._buffers(pasts, before, total)

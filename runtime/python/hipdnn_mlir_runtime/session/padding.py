@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import ModelError
+from .arrays import Port
 
 Array = npt.NDArray[Any]
 
@@ -53,3 +54,27 @@ def cut(array: Array, dims: Sequence[int]) -> Array:
     """Return the first elements of an output along each dim; dense, in place where the first dim alone is shorter."""
     shown = array[tuple(slice(size) for size in dims)]
     return shown if shown.flags.c_contiguous else shown.copy()
+
+
+def cut_into(
+    given: Mapping[str, Any], results: Sequence[Array], dims: Sequence[Sequence[int]], outputs: Sequence[Port]
+) -> list[Array]:
+    """Return padded outputs without their padding, and write those that the caller has arrays for.
+
+    Args:
+        given: The caller's arrays by name.
+        results: What the program gave.
+        dims: What they are cut back to.
+        outputs: Their names.
+
+    Raises:
+        ModelError: An array is none of NumPy's.
+    """
+    made = [cut(result, sizes) for result, sizes in zip(results, dims, strict=True)]
+    for port, result in zip(outputs, made, strict=True):
+        if port.name not in given:
+            continue
+        if not isinstance(given[port.name], np.ndarray):
+            raise ModelError("only NumPy arrays take outputs that are cut back", where=f"'{port.name}'")
+        given[port.name][...] = result
+    return made

@@ -15,9 +15,9 @@ from ..errors import ModelError
 from ..options import Settings, checked
 from .arrays import Array, Port, check_names, from_native, is_on_device, names_of, stream_address, to_input, to_output
 from .devices import open_device
-from .growing import Call, GrowingCaches, growing_caches
+from .growing import growing_caches
 from .options import SessionOptions, device_options
-from .padding import cut, padded
+from .padding import cut_into, padded
 from .source import Source, read
 from .specializations import Specializations
 from .stats import Stats
@@ -201,8 +201,7 @@ class Session:
             ModelError: A name is missing or unknown, or a shape does not fit.
         """
         given = shapes
-        if self.growing is not None and self.growing.length not in shapes:
-            check_names(shapes, self.inputs)
+        if self.growing is not None and self.growing.are_of_model(shapes):
             given = self.growing.filled(shapes)
         self._check_names(given)
         dims = [list(given[port.name]) for port in self._inputs]
@@ -232,14 +231,16 @@ class Session:
             ModelError: A name, dtype, shape or layout does not fit.
             DeviceError: A call into the device library failed.
         """
-        if self.growing is not None and self.growing.length not in feeds:
-            return self._run_growing(self.growing, output_names, feeds, out or {})
+        if self.growing is not None and self.growing.are_of_model(feeds):
+            names = [self._outputs[index].name for index in self._select(output_names)]
+            self._check_open()
+            return self.growing.run(names, feeds, out or {}, self.run, self._load_step)
         wanted = self._select(output_names)
         inputs = self._import_inputs(feeds)
         session, asked = self._session_for(inputs, on_device=any(map(is_on_device, [*inputs, *(out or {}).values()])))
         given = self._import_outputs(out or {}, asked if asked is not None else self._dims_of(session))
         if asked is not None:
-            results = self._cut(session.run(inputs, [None] * len(self._outputs)), asked, given)
+            results = cut_into(given, session.run(inputs, [None] * len(self._outputs)), asked, self._outputs)
         else:
             results = session.run(inputs, [given.get(port.name) for port in self._outputs])
         return [
@@ -247,29 +248,11 @@ class Session:
             for index, port in ((index, self._outputs[index]) for index in wanted)
         ]
 
-    def _run_growing(
-        self, growing: GrowingCaches, names: Sequence[str] | None, feeds: Mapping[str, Any], out: Mapping[str, Array]
-    ) -> list[Array]:
-        """As ``run``, for a model whose caches are buffers here: what it returns of these are views, which are known when handed back."""
-        self._check_open()
-        check_names(feeds, self.inputs)
-        wanted = [self._outputs[index].name for index in self._select(names)]
-        call = growing.call(feeds)
-        others = {name: array for name, array in out.items() if name not in call.out}
-        try:
-            made = self.run(wanted, call.feeds, out=call.out | others)
-        except BaseException:
-            call.failed()
-            raise
-        if call.is_new:
-            self._load_step(growing, call)
-        return call.results(wanted, made, out)
-
-    def _load_step(self, growing: GrowingCaches, call: Call) -> None:
-        """Load the program for one new row, which comes behind a prompt."""
-        if growing.new in self.symbols and not self.buckets:
-            sizes, _ = self._loaded.sizes_of([list(call.feeds[port.name].shape) for port in self._inputs])
-            self.prewarm([{**dict(zip(self.symbols, sizes, strict=True)), str(growing.new): 1}])
+    def _load_step(self, feeds: Mapping[str, Any]) -> None:
+        """Load the program for one new row in the caches, which comes behind a prompt."""
+        if self.growing is not None and self.growing.new in self.symbols and not self.buckets:
+            sizes, _ = self._loaded.sizes_of([list(feeds[port.name].shape) for port in self._inputs])
+            self.prewarm([{**dict(zip(self.symbols, sizes, strict=True)), str(self.growing.new): 1}])
 
     def run_async(
         self,
@@ -348,17 +331,6 @@ class Session:
         """Return the dims of each output; those of fixed sizes without asking the runtime, which would allocate them anew."""
         return session.outputs if self.symbols else [port.shape for port in self._outputs]
 
-    def _cut(self, results: Sequence[Array], asked: Sequence[Sequence[int]], given: Mapping[str, Any]) -> list[Array]:
-        """Return padded outputs without their padding, and write those that the caller has arrays for."""
-        made = [cut(result, dims) for result, dims in zip(results, asked, strict=True)]
-        for port, result in zip(self._outputs, made, strict=True):
-            if port.name not in given:
-                continue
-            if not isinstance(given[port.name], np.ndarray):
-                raise ModelError("only NumPy arrays take outputs that are cut back", where=f"'{port.name}'")
-            given[port.name][...] = result
-        return made
-
     @property
     def device(self) -> _runtime.Device:
         """The device that it runs on."""
@@ -379,8 +351,7 @@ class Session:
             ModelError: As for ``run``.
             DeviceError: As for ``run``.
         """
-        if self.growing is not None and self.growing.length not in feeds:
-            check_names(feeds, self.inputs)
+        if self.growing is not None and self.growing.are_of_model(feeds):
             feeds = self.growing.call(feeds).feeds
         inputs = self._import_inputs(feeds)
         session, _ = self._session_for(inputs)
