@@ -56,7 +56,7 @@ class _Writer:
         for index, node in enumerate(nodes):
             for at, name in enumerate(node.input):
                 if (index, at) in self._edits.numbers:
-                    node.input[at] = self._counted(name, self._edits.numbers[index, at])
+                    node.input[at] = self._counted(name)
             if (
                 len(node.input) == 1
                 and node.input[0] in {*self._caches, *origins}
@@ -102,10 +102,10 @@ class _Writer:
     def _plus(self, name: str, number: int) -> str:
         return self._node("Add", name, self._constant(np.array([number], np.int64)))
 
-    def _counted(self, constant: str, factor: int) -> str:
+    def _counted(self, constant: str) -> str:
         """A constant in which the length of the past is, with the number of valid rows in its place."""
         array = numpy_helper.to_array(self._constants[constant])
-        rest = array - np.asarray(factor * self._past, array.dtype)
+        rest = array - np.asarray(self._past, array.dtype)
         length = self._length
         if not array.ndim:
             length = self._node("Squeeze", length, self._constant(np.array([0], np.int64)))
@@ -114,8 +114,6 @@ class _Writer:
             kind = helper.np_dtype_to_tensor_dtype(array.dtype)
             self._made[-1].attribute.append(helper.make_attribute("to", kind))
             length = name
-        if factor != 1:
-            length = self._node("Mul", length, self._constant(np.asarray(factor, array.dtype)))
         return self._node("Add", length, self._constant(rest)) if rest.any() or rest.size > 1 else length
 
     def _move_range(self, node: onnx.NodeProto) -> None:

@@ -10,6 +10,7 @@ from onnx import numpy_helper
 
 from ..ops.strides import Dims
 from .shape_inference import attributes_of, static_dims
+from .subgraphs import reads
 
 ROWS_AXIS = 2
 """The axis of a cache [batch, heads, rows, features] that grows."""
@@ -35,13 +36,13 @@ class Edits:
     Attributes:
         caches: nodes that join a past with what is new.
         softmaxes: nodes that go over keys: those that are not valid are hidden from them.
-        numbers: node and operand -> how often the length of the past is in it, where it is a number to compute with.
+        numbers: nodes and operands that are numbers to compute with, with the length of the past in them.
         ranges: nodes that count from the length of the past on.
     """
 
     caches: list[int] = field(default_factory=list)
     softmaxes: list[int] = field(default_factory=list)
-    numbers: dict[tuple[int, int], int] = field(default_factory=dict)
+    numbers: set[tuple[int, int]] = field(default_factory=set)
     ranges: list[int] = field(default_factory=list)
 
 
@@ -86,6 +87,8 @@ class _Follower:
             if node.op_type in ("Concat", "Identity") and len(node.input) == 1 and node.input[0] in self._pasts:
                 self._pasts[node.output[0]] = self._pasts[node.input[0]]
                 continue
+            if any(self._grown(name) or self._is_number(name, name) for name in {*reads(node)} - {*node.input}):
+                raise _unknown(node)
             numbers = [at for at in range(len(node.input)) if self._is_number(node.input[at], other.input[at])]
             grown = [at for at, name in enumerate(node.input) if self._grown(name)]
             if numbers:
@@ -121,7 +124,7 @@ class _Follower:
         if node.op_type == "Range":
             if numbers == [1]:
                 return  # as many as there are rows
-            if numbers != [0, 1] or {self._factor(node.input[at], node) for at in numbers} != {1}:
+            if numbers != [0, 1] or not all(self._has_length(node.input[at]) for at in numbers):
                 raise _unknown(node)
             self._edits.ranges.append(index)
             return
@@ -133,7 +136,9 @@ class _Follower:
                 continue
             if node.op_type not in _ELEMENTWISE and not (node.op_type in _LOOKUPS and at == 1):
                 raise _unknown(node)
-            self._edits.numbers[index, at] = self._factor(node.input[at], node)
+            if not self._has_length(node.input[at]):
+                raise _unknown(node)
+            self._edits.numbers.add((index, at))
 
     def _check_slice(self, node: onnx.NodeProto, numbers: Sequence[int]) -> None:
         """Slices of the first elements, as many as there are rows: of a mask, where that is all of it, or of a table."""
@@ -145,12 +150,10 @@ class _Follower:
         if numbers != [2] or not is_from_first or not is_dense or (grown and not is_whole):
             raise _unknown(node)
 
-    def _factor(self, name: str, node: onnx.NodeProto) -> int:
-        """How often the length of the past is in the elements of a constant."""
-        difference = np.unique(self._constants[1][name].astype(np.int64) - self._constants[0][name].astype(np.int64))
-        if self._constants[0][name].dtype.kind not in "iu" or difference.size != 1 or difference[0] % self._by:
-            raise _unknown(node)
-        return int(difference[0]) // self._by
+    def _has_length(self, name: str) -> bool:
+        """Whether the elements of a constant are the length of the past and something that does not depend on it."""
+        before, after = (constants[name] for constants in self._constants)
+        return before.dtype.kind in "iu" and bool((after.astype(np.int64) - before.astype(np.int64) == self._by).all())
 
     def _take_grown(self, index: int, node: onnx.NodeProto, grown: Sequence[int]) -> None:
         if any(operand in self._pasts for operand in node.input):
@@ -176,7 +179,7 @@ class _Follower:
             case "MatMul":  # along what grows it needs zeros on one side: that of the softmax
                 return rank - 1 not in first or node.input[0] in self._zeroed
             case "Gather" | "GatherND":
-                return grown == [1] or (grown == [0] and attributes_of(node).get("axis", 0) in first)
+                return grown == [1]
             case "Slice":
                 return grown == [0] and self._keeps_grown(node)
             case "Trilu":

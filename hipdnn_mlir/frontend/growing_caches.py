@@ -217,9 +217,11 @@ def _facts(facts: Sequence[Fact]) -> tuple[Fact, ...]:
     """Facts of the points alone; those that a longer past changes would be taken for facts of the buffers."""
     kept = []
     for fact in facts:
-        difference = {a - b for a, b in zip((fact.a[0], fact.a[-1]), (fact.b[0], fact.b[-1]), strict=True)}
-        if isinstance(fact, Assumption) and len(difference) > 1 and not _is_always(fact):
-            raise NotBufferedError(f"{fact.node} decides by the length of the past")
+        if isinstance(fact, Assumption):
+            if fact.a[0] - fact.a[-1] != fact.b[0] - fact.b[-1] and not _is_always(fact):
+                raise NotBufferedError(f"{fact.node} decides by the length of the past")
+        elif fact.a[0] != fact.a[-1] or fact.b[0] != fact.b[-1]:
+            raise NotBufferedError(f"{fact.operator} of the length of the past is computed")
         kept.append(replace(fact, a=fact.a[:-1], b=fact.b[:-1]))
     return tuple(kept)
 

@@ -1,6 +1,6 @@
 """Gathers and scatters of every element in order: exporters write `mask[batch, key]` and `mask[:] = x` so, with the indices of all."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import onnx
@@ -9,6 +9,7 @@ from onnx import numpy_helper
 from ..ops.evaluate import Array
 from ..ops.strides import Dims
 from .shape_inference import static_dims
+from .subgraphs import reads
 
 _GATHERS = ("Gather", "GatherND")
 _MOVES = (*_GATHERS, "ScatterND")
@@ -96,16 +97,7 @@ def _drop_unused(graph: onnx.GraphProto) -> None:
     kept = []
     for node in reversed(graph.node):
         if used.intersection(node.output):
-            used.update(_read(node))
+            used.update(reads(node))
             kept.append(node)
     del graph.node[:]
     graph.node.extend(reversed(kept))
-
-
-def _read(node: onnx.NodeProto) -> Iterator[str]:
-    yield from node.input
-    for attribute in node.attribute:
-        for inner in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
-            for each in inner.node:
-                yield from _read(each)
-            yield from (value.name for value in inner.output)

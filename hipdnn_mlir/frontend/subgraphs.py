@@ -13,6 +13,15 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
         yield from attribute.graphs
 
 
+def reads(node: onnx.NodeProto) -> Iterator[str]:
+    """Names of the values that a node reads, those that its subgraphs take from outside among them."""
+    yield from node.input
+    for inner in subgraphs(node):
+        for each in inner.node:
+            yield from reads(each)
+        yield from (value.name for value in inner.output)
+
+
 def name_apart(graph: onnx.GraphProto) -> None:
     """Rename values of a graph's subgraphs whose names stand for other values in other subgraphs, in place.
 

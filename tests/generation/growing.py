@@ -144,7 +144,9 @@ def _mask(g: _Graph, masks: str, batch: str, total: str, places: str) -> str:
         at = g("Add", g("Mul", rows, g("Gather", g("Shape", "attention_mask"), [1])), keys)
         flat = g("Reshape", g("Cast", "attention_mask", to=onnx.TensorProto.BOOL), [-1])
         shown = g("And", shown, g("Gather", flat, at))
-        shown = g("Slice", shown, [0], g("Unsqueeze", total, [0]), [3])  # as Optimum's models do, to as many keys as there are
+        shown = g(
+            "Slice", shown, [0], g("Unsqueeze", total, [0]), [3]
+        )  # as Optimum's models do, to as many keys as there are
     hidden = np.float32(-np.inf if masks == "none" else np.finfo(np.float32).min)
     return g("Where", shown, np.float32(0), hidden)
 

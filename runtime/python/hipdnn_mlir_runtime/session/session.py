@@ -8,8 +8,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Self, Unpack
 
-import numpy as np
-
 from .. import _runtime
 from ..errors import ModelError
 from ..options import Settings, checked
@@ -225,7 +223,7 @@ class Session:
             out: Arrays to write some or all outputs into: dense, writable, of the output's dtype and shape; of the same kinds.
 
         Returns:
-            One array per name; those of ``out`` are the caller's own.
+            One array per name; those of ``out`` are the caller's own. Caches that grow are views of buffers, known when handed back.
 
         Raises:
             ModelError: A name, dtype, shape or layout does not fit.
