@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ import pytest
 
 import hipdnn_mlir
 from generation.growing import HEAD, HEADS, MASKS, decode, first_feeds, growing_model, mask_of, pieces_of
-from hipdnn_mlir_runtime.errors import ModelError
+from hipdnn_mlir.program.file import write
+from hipdnn_mlir.program.schema import Cache, SizedInput
+from hipdnn_mlir_runtime.errors import ModelError, ProgramError
 from hipdnn_mlir_runtime.session.session import Session
 from ort_ep.sessions import make_session
 
@@ -283,3 +286,25 @@ def test_the_provider_says_what_length_a_mask_may_have(model: onnx.ModelProto, t
         match="'attention_mask' is 9: expected 5 for caches of 4 rows and 1 new, or at most 4 where they are buffers",
     ):
         session.run(None, feeds)
+
+
+BROKEN: dict[str, dict[str, Any]] = {
+    "an input that is no length": {"length": 0},
+    "an input that is not there": {"length": 99},
+    "a symbol that is not there": {"rows": 7},
+    "no caches": {"caches": []},
+    "a cache of other dims": {"caches": [Cache(0, 1)]},
+    "an output that is not there": {"caches": [Cache(2, 42)]},
+    "a mask without such a dim": {"sized": [SizedInput(1, 5)]},
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_program_that_says_wrong_things_of_its_caches_is_refused(
+    case: str, program: hipdnn_mlir.Program, tmp_path: Path
+) -> None:
+    assert program.model.growing is not None
+    broken = replace(program.model, growing=replace(program.model.growing, **BROKEN[case]))
+    write(tmp_path / "broken.hipdnn", broken, program.weights)
+    with pytest.raises(ProgramError, match="growing"):
+        hipdnn_mlir.load(tmp_path / "broken.hipdnn")

@@ -132,7 +132,10 @@ void DynamicProgram::check_growing() const {
     return index < std::ssize(inputs()) && axis < std::ssize(inputs()[static_cast<std::size_t>(index)].dims);
   };
   constexpr std::int64_t rows_axis = 2;
-  if (!is_input(growing()->length, 0) || inputs()[static_cast<std::size_t>(growing()->length)].dtype != DType::i64) {
+  const auto is_number = [](const DynamicArgument& input) {
+    return input.dtype == DType::i64 && input.dims == std::vector<Expression>{Expression{1, std::nullopt}};
+  };
+  if (!is_input(growing()->length, 0) || !is_number(inputs()[static_cast<std::size_t>(growing()->length)])) {
     Place(place, "length").fail("an input of i64[1]", std::to_string(growing()->length));
   }
   if (growing()->rows >= std::ssize(symbols())) Place(place, "rows").fail("a symbol", std::to_string(growing()->rows));
