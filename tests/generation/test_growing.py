@@ -18,6 +18,7 @@ from generation.growing import HEAD, HEADS, MASKS, decode, first_feeds, growing_
 from hipdnn_mlir.program.file import write
 from hipdnn_mlir.program.schema import Cache, SizedInput
 from hipdnn_mlir_runtime.errors import ModelError, ProgramError
+from hipdnn_mlir_runtime.session.profiling.profile import profile
 from hipdnn_mlir_runtime.session.session import Session
 from ort_ep.sessions import make_session
 
@@ -182,6 +183,15 @@ def test_sizes_are_those_of_the_model(session: Session) -> None:
     dims = {port.name: [2, HEADS, 6, HEAD] for port in session.inputs if port.name.startswith("past")}
     found = session.output_shapes({"input_ids": [2, 3], "attention_mask": [2, 9], **dims})
     assert found["present.0.key"] == (2, HEADS, 9, HEAD)
+
+
+def test_steps_are_measured_on_buffers(session: Session) -> None:
+    _, caches = decode(session, pieces_of(1, (4,)))
+    found = profile(
+        session, {"input_ids": np.array([[3]]), **mask_of(session, 1, 1, 5, 0), **caches}, warmup=0, repeat=1
+    )
+    assert found.inputs["past_length"] == "i64[1]"
+    assert found.inputs["past_key_values.0.key"] == f"f32[1,{HEADS},1024,{HEAD}]"
 
 
 WRONG = {

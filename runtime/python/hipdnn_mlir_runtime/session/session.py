@@ -31,6 +31,7 @@ class Session:
         outputs: Outputs of the model, in order.
         symbols: Names of the dynamic dimensions: their sizes are read from the inputs of a run.
         buckets: Dynamic dimension -> rising sizes that it is rounded up to; missing where it is taken as it is.
+        program_inputs: Inputs of the program: those of the model, and one more where caches grow.
         growing: What the program says of caches that grow in the model; None where none do.
         exact: Dynamic dimension -> why it is taken at its buckets alone and not rounded up; of programs with a program for each.
 
@@ -71,9 +72,9 @@ class Session:
         self.buckets = self._loaded.buckets
         self._has_specializations = program.has_specializations
         self.exact = {name: why for name, why in zip(program.symbols, program.exact, strict=False) if why}
-        self.inputs = self._inputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.inputs]
+        self.inputs = self.program_inputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.inputs]
         self.outputs = self._outputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.outputs]
-        self.growing = growing_caches(program.text, self._inputs, self._outputs)
+        self.growing = growing_caches(program.text, self.program_inputs, self._outputs)
         if self.growing is not None:
             self.inputs, self.outputs = self.growing.inputs, self.growing.outputs
 
@@ -183,7 +184,7 @@ class Session:
             return self._loaded.at_sizes(sizes), None
         session = self._loaded.at_sizes(rounded)
         larger = dict(zip(self.symbols, rounded, strict=True))
-        for index, port in enumerate(self._inputs):
+        for index, port in enumerate(self.program_inputs):
             wanted = [larger.get(str(dim), size) for dim, size in zip(port.shape, dims[index], strict=True)]
             if wanted != dims[index]:
                 inputs[index] = padded(inputs[index], wanted, port.name)
@@ -202,7 +203,7 @@ class Session:
         if self.growing is not None and self.growing.are_of_model(shapes):
             given = self.growing.filled(shapes)
         self._check_names(given)
-        dims = [list(given[port.name]) for port in self._inputs]
+        dims = [list(given[port.name]) for port in self.program_inputs]
         sizes, _ = self._loaded.sizes_of(dims)
         found = self._loaded.output_dims(sizes)
         return {port.name: tuple(dims) for port, dims in zip(self._outputs, found, strict=True)}
@@ -249,7 +250,7 @@ class Session:
     def _load_step(self, feeds: Mapping[str, Any]) -> None:
         """Load the program for one new row in the caches, which comes behind a prompt."""
         if self.growing is not None and self.growing.new in self.symbols and not self.buckets:
-            sizes, _ = self._loaded.sizes_of([list(feeds[port.name].shape) for port in self._inputs])
+            sizes, _ = self._loaded.sizes_of([list(feeds[port.name].shape) for port in self.program_inputs])
             self.prewarm([{**dict(zip(self.symbols, sizes, strict=True)), str(self.growing.new): 1}])
 
     def run_async(
@@ -368,12 +369,12 @@ class Session:
     def _import_inputs(self, feeds: Mapping[str, Any], stream: int | None = None) -> list[Any]:
         """Return the inputs in order, in the form the runtime takes."""
         self._check_names(feeds)
-        return [to_input(feeds[port.name], port, self._device, stream) for port in self._inputs]
+        return [to_input(feeds[port.name], port, self._device, stream) for port in self.program_inputs]
 
     def _check_names(self, feeds: object) -> None:
         """Refuse names that are not those of the program's inputs, and a session that is closed."""
         self._check_open()
-        check_names(feeds, self._inputs)
+        check_names(feeds, self.program_inputs)
 
     def _import_outputs(
         self, out: Mapping[str, Any], shapes: Sequence[Sequence[int | str]], stream: int | None = None

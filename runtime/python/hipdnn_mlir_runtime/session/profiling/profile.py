@@ -226,7 +226,7 @@ def profile(session: Session, feeds: Mapping[str, Any], *, warmup: int = 5, repe
     ceilings = measure_ceilings(session.device_settings)
     plain_us, runs = _timed(session, feeds, loaded, inputs, warmup, repeat)
     device = session.device
-    given = zip(session.inputs, inputs, strict=True)
+    given = zip(session.program_inputs, inputs, strict=True)
     return Profile(
         device=device.name or device.port,
         port=device.port,
