@@ -147,7 +147,7 @@ def _cached_types(operands: Sequence[TensorType | None], _: Mapping[str, Any]) -
     keeps=(_COUNTED_QUERIES, _COUNTED_KEYS, _ADDED, _SINK, _PAGES),
 )
 def cached_attention(e: Emitter, op: OpView) -> Value:
-    """(query, key, value, queries, keys, bias, sink, pages; scale, left, softcap, causal): attention over a cache longer than what is valid.
+    """(query, key, value, queries, keys, bias, sink, pages; scale, left, softcap, causal): attention over a cache, as much as is valid.
 
     Query (b, h, s_q, d), key (b, h_kv, rows, d) and value (b, h_kv, rows, d_v) of f32, f16 or bf16; `queries` and `keys` (b) of i32 say
     when it runs how many of each are valid in a row of the batch. The last valid query sees all valid keys, each one before it one key
