@@ -17,6 +17,7 @@ from hipdnn_mlir_runtime.expressions import Size, encode
 from ..ops.evaluate import Array
 from ..ops.graph import json_number
 from ..program.schema import Condition, Constant, ProgramModel
+from .alignment import loosen
 from .facts import Values
 from .solver import Solver
 
@@ -39,7 +40,7 @@ def generalize(
     """
     merger = _Merger(solver)
     try:
-        made: ProgramModel = merger.merge([_unnamed(program) for program in programs], "program")
+        made: ProgramModel = merger.merge([_unnamed(program) for program in loosen(programs)], "program")
     except DynamicDimensionError as error:
         error.where = _nodes_at(programs, error.where or "") or error.where
         raise
