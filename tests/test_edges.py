@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import hipdnn_mlir
-from hipdnn_mlir_runtime.errors import HipdnnMlirError, ModelError, UnsupportedError
+from hipdnn_mlir_runtime.errors import HipdnnMlirError, ModelError
 
 
 def _model(nodes, shape, outputs, initializers=(), out_shape=None) -> onnx.ModelProto:
@@ -30,14 +30,6 @@ def test_clip_returns_the_upper_bound_when_bounds_are_the_wrong_way_round() -> N
     (got,) = hipdnn_mlir.compile(model).session().run(None, {"x": x})
     reference = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     np.testing.assert_array_equal(got, reference.run(None, {"x": x})[0])
-
-
-def test_average_pool_is_refused_when_ceil_mode_counts_padding() -> None:
-    node = helper.make_node(
-        "AveragePool", ["x"], ["y"], kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1, count_include_pad=1
-    )
-    with pytest.raises(UnsupportedError, match="AveragePool"):
-        hipdnn_mlir.compile(_model([node], [1, 4, 8, 8], ["y"], out_shape=[1, 4, 4, 4]))
 
 
 def test_output_is_refused_when_it_is_listed_twice() -> None:

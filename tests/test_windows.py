@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import hipdnn_mlir
-from hipdnn_mlir_runtime.errors import ModelError
+from hipdnn_mlir_runtime.errors import ModelError, UnsupportedError
 
 
 def _pool(op: str, dims: list[Any], **attributes: Any) -> onnx.ModelProto:
@@ -73,3 +73,44 @@ def test_pool_is_named_when_a_dynamic_dimension_is_less_than_its_window(op: str)
         ModelError, match=r"does not hold for n=2, h=2, w=9: node 'pool' needs 3 <= h; compile the model for these"
     ):
         session.run(None, {"x": _image(2, 9)})
+
+
+_ROUNDED_UP: list[Any] = [
+    pytest.param("AveragePool", {"kernel_shape": [2, 2], "count_include_pad": 1}, id="mean"),
+    pytest.param("AveragePool", {"kernel_shape": [3, 3], "pads": [0, 1, 1, 1]}, id="mean-without-padding"),
+    pytest.param(
+        "AveragePool", {"kernel_shape": [3, 3], "pads": [1] * 4, "count_include_pad": 1}, id="mean-with-padding"
+    ),
+    pytest.param("MaxPool", {"kernel_shape": [3, 3], "pads": [0, 0, 1, 1]}, id="maximum"),
+    pytest.param("LpPool", {"kernel_shape": [3, 3]}, id="norm"),
+]
+
+
+@pytest.mark.parametrize(("op", "attributes"), _ROUNDED_UP)
+def test_pool_equals_onnxruntime_at_every_size_when_windows_are_rounded_up(op: str, attributes: dict[str, Any]) -> None:
+    model = _pool(op, [2, 3, "h", "w"], strides=[2, 2], ceil_mode=1, **attributes)
+    session = hipdnn_mlir.compile(model).session()
+    for size in ((7, 8), (8, 7), (8, 8), (9, 15)):
+        (got,) = session.run(None, {"x": _image(*size)})
+        np.testing.assert_allclose(got, _reference(model, _image(*size)), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("op", "attributes"), _ROUNDED_UP[:-1])
+def test_pool_is_that_of_rounding_down_when_no_window_reaches_beyond(op: str, attributes: dict[str, Any]) -> None:
+    reach = attributes["kernel_shape"][0]
+    pads = attributes.get("pads", [0] * 4)
+    size = [8 + reach - pads[axis] - pads[axis + 2] for axis in range(2)]
+    up, down = (
+        hipdnn_mlir.compile(_pool(op, [2, 3, *size], strides=[2, 2], ceil_mode=mode, **attributes)) for mode in (1, 0)
+    )
+    assert [e.descriptors for e in up.model.executables] == [e.descriptors for e in down.model.executables]
+
+
+def test_mean_of_dilated_windows_says_what_it_needs_when_sizes_are_open() -> None:
+    model = _pool("AveragePool", [2, 3, "h", "w"], kernel_shape=[3, 2], dilations=[2, 1])
+    with pytest.raises(
+        UnsupportedError, match="means over dilated windows at sizes that are not known at compile time"
+    ):
+        hipdnn_mlir.compile(model)
+    (got,) = hipdnn_mlir.compile(model, shapes={"x": (2, 3, 7, 8)}).session().run(None, {"x": _image(7, 8)})
+    np.testing.assert_allclose(got, _reference(model, _image(7, 8)), rtol=1e-5, atol=1e-6)

@@ -27,11 +27,6 @@ def _attribute(node: onnx.NodeProto, name: str, default: object = None) -> objec
 
 
 WRONG: tuple[WrongConversion, ...] = (
-    WrongConversion(
-        "AveragePool",
-        lambda node: bool(_attribute(node, "ceil_mode", 0)) and bool(_attribute(node, "count_include_pad", 0)),
-        "windows over the end are divided by their full size",
-    ),
     WrongConversion("If", lambda _: True, "crashes on some branches; an If with a known condition is inlined before"),
     WrongConversion(
         "Split", lambda node: len(node.input) > 1 and bool(node.input[1]), "crashes on sizes, see split_to_slices"

@@ -11,6 +11,7 @@ from .operators import Draw, operator
 
 LOOSE = 8.0
 """Sums of up to some hundred products, in any order."""
+_BYTES = (np.dtype(np.uint8), np.dtype(np.int8))
 
 
 @operator("MatMul")
@@ -151,11 +152,11 @@ def _conv_transpose(draw: Draw, op: str) -> Call:
     return Call(op, operands, {**attributes, "group": groups}, opset=_opset(operands), loose=LOOSE)
 
 
-@operator("LpPool")
-@operator("MaxPool", "AveragePool", rejected=0.6)
+@operator("LpPool", "AveragePool")
+@operator("MaxPool", rejected=0.6)
 def _pool(draw: Draw, op: str) -> Call:
-    """Maxima with and without indices. Dilated windows are rejected, and averages that count borders beyond the end."""
-    dtype = one_of(draw, *MATMUL_FLOATS)
+    """Maxima with and without indices, which are rejected of dilated windows and with `auto_pad`."""
+    dtype = one_of(draw, *MATMUL_FLOATS, *(_BYTES if op == "MaxPool" else ()))
     spatial, kernel = _spatial(draw)
     dilated = draw(st.booleans())
     attributes, reach = _windows(draw, spatial, kernel, dilated=dilated)

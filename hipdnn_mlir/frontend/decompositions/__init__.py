@@ -58,7 +58,7 @@ def decompose_and_fold(models: Sequence[onnx.ModelProto]) -> list[Folded]:
     facts: list[Fact] = []
     left = None
     while True:
-        decomposed = [decompose(model) for model in models]
+        decomposed = [decompose(model, has_one_size=len(models) == 1) for model in models]
         rejects = [reject for _, found in decomposed for reject in found]
         if left is not None and len(rejects) >= left:
             raise UnsupportedError(rejects)

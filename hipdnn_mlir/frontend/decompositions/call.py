@@ -12,12 +12,14 @@ from ...ops.spec import Refusal
 
 FLOAT, FLOAT16, BFLOAT16, DOUBLE = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE
 INT32, INT64, BOOL = TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL
+INT8, UINT8 = TensorProto.INT8, TensorProto.UINT8
 
 
 class Graph(Protocol):
     """The graph that is being rewritten, as far as a decomposition uses it."""
 
     opset: int
+    has_one_size: bool
 
     def type(self, name: str) -> onnx.TypeProto | None:
         """Type of a value, None where unknown."""
@@ -65,6 +67,11 @@ class Call:
     def opset(self) -> int:
         """Version of the model's default operator set."""
         return self._graph.opset
+
+    @property
+    def has_one_size(self) -> bool:
+        """Whether every run has these sizes; else nodes are to be the same at all of them."""
+        return self._graph.has_one_size
 
     def arg(self, index: int) -> str | None:
         """The operand, None where it is left out."""

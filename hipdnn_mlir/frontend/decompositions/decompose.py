@@ -26,11 +26,12 @@ MAX_DEPTH = 8
 _VALUE_ELEMENTS = 1024
 
 
-def decompose(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[Reject]]:
+def decompose(model: onnx.ModelProto, *, has_one_size: bool = True) -> tuple[onnx.ModelProto, list[Reject]]:
     """Replace every operator that has a decomposition.
 
     Args:
         model: without large initializers; not modified.
+        has_one_size: whether its sizes are those of every run, and not a sample of several.
 
     Returns:
         The model, and the nodes that stay because something about their operands is not known or not covered.
@@ -41,7 +42,7 @@ def decompose(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[Reject]]:
     """
     if not any(decomposition(node) for node in _all_nodes(model.graph)):
         return model, []
-    decomposer = _Decomposer(infer_shapes(model))
+    decomposer = _Decomposer(infer_shapes(model), has_one_size)
     return decomposer.run(), decomposer.rejects
 
 
@@ -59,8 +60,9 @@ def _all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
 class _Decomposer:
     """The graph that decompositions write into; see call.Graph."""
 
-    def __init__(self, model: onnx.ModelProto) -> None:
+    def __init__(self, model: onnx.ModelProto, has_one_size: bool) -> None:
         self._model = model
+        self.has_one_size = has_one_size
         self.opset = _opset(model)
         self._imports = list(model.opset_import)
         self._nodes: list[onnx.NodeProto] = []

@@ -1,15 +1,170 @@
-"""Pooling by norms, images put together from their windows, grids for sampling, blocks of space in the place of channels."""
+"""Pooling: means, maxima and norms over windows that the op table's rows do not have."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
+from typing import Any
 
 import numpy as np
+import onnx
 
 from ...ops.evaluate import Array
 from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
-from .call import INT64, Call
+from .call import FLOAT, INT8, UINT8, Call
 from .registry import decomposes
+
+_END = (1 << 63) - 1
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """A pool's windows, axis by axis behind batch and channels.
+
+    Attributes:
+        lengths: their elements.
+        strides: how far one is from the next.
+        dilations: how far their elements are apart.
+        pads: before each axis, then behind each; those of `auto_pad` only where sizes are known.
+        sizes: what they go over, without padding; empty where windows are neither dilated nor rounded up.
+        rounds_up: whether a last one may reach beyond the padding.
+    """
+
+    lengths: list[int]
+    strides: list[int]
+    dilations: list[int]
+    pads: list[int]
+    sizes: list[int]
+    rounds_up: bool
+
+    @property
+    def is_dilated(self) -> bool:
+        """Whether their elements lie apart."""
+        return set(self.dilations) != {1}
+
+    def reach(self, axis: int) -> int:
+        """From the first element of a window to its last."""
+        return self.dilations[axis] * (self.lengths[axis] - 1) + 1
+
+    @property
+    def rounds_up_for_nothing(self) -> bool:
+        """Whether no window reaches beyond the padding."""
+        return not any(map(self._is_beyond, range(len(self.lengths))))
+
+    def _rest(self, axis: int) -> int:
+        """How many elements are left behind the last window that fits."""
+        whole = self.sizes[axis] + self.pads[axis] + self.pads[axis + len(self.lengths)]
+        return (whole - self.reach(axis)) % self.strides[axis]
+
+    def _is_beyond(self, axis: int) -> bool:
+        """Whether there is one more window for what is left: it has to start before the padding at the end."""
+        end = self.pads[axis + len(self.lengths)]
+        return self._rest(axis) > 0 and end - self.reach(axis) + self.strides[axis] < self._rest(axis)
+
+    def whole_pads(self) -> list[int]:
+        """Padding with which windows that reach beyond it have their place too.
+
+        It is the same whatever the size where it can be: a few more elements that lie in no window change nothing.
+        """
+        count, result = len(self.lengths), [*self.pads]
+        for axis in range(count) if self.rounds_up else ():
+            if self.pads[axis + count] + self.strides[axis] - 1 < self.reach(axis):
+                result[axis + count] += self.strides[axis] - 1
+            elif self._is_beyond(axis):
+                result[axis + count] += self.strides[axis] - self._rest(axis)
+        return result
+
+    def reached_pads(self) -> list[int]:
+        """Padding without what lies behind the last window, where there is no more room for one."""
+        count, result = len(self.lengths), [*self.pads]
+        for axis in range(count):
+            if self.pads[axis + count] + self.strides[axis] > self.reach(axis) and not self._is_beyond(axis):
+                result[axis + count] = max(result[axis + count] - self._rest(axis), 0)
+        return result
+
+    def counts(self, *, with_pads: bool) -> Array:
+        """[1, 1, windows of each axis]: how many elements of each lie in what counts."""
+        count, found = len(self.lengths), np.ones((1, 1, *[1] * len(self.lengths)))
+        whole = self.whole_pads()
+        for axis, size in enumerate(self.sizes):
+            low = self.pads[axis]
+            first, end = (-low, size + self.pads[axis + count]) if with_pads else (0, size)
+            places = (size + low + whole[axis + count] - self.reach(axis)) // self.strides[axis] + 1
+            starts = np.arange(places) * self.strides[axis] - low
+            elements = starts[:, None] + np.arange(self.lengths[axis]) * self.dilations[axis]
+            inside = ((elements >= first) & (elements < end)).sum(1)
+            found = found * inside.reshape(-1, *[1] * (count - 1 - axis))
+        return found
+
+
+def _windows(call: Call) -> _Windows:
+    x, lengths = call.need(0), list(call.attr("kernel_shape"))
+    spatial, auto = len(lengths), call.attr("auto_pad", "NOTSET")
+    strides, dilations = (list(call.attr(name, [1] * spatial)) for name in ("strides", "dilations"))
+    pads = list(call.attr("pads", [0] * 2 * spatial)) if auto == "NOTSET" else [0] * 2 * spatial
+    is_same = auto.startswith("SAME")
+    rounds_up = bool(call.attr("ceil_mode", 0)) and not is_same
+    sizes = [call.size(x, 2 + axis) for axis in range(spatial)] if rounds_up or set(dilations) != {1} else []
+    found = _Windows(lengths, strides, dilations, pads, sizes, rounds_up)
+    if is_same:
+        for axis, size in enumerate(sizes):
+            whole = max((-(-size // strides[axis]) - 1) * strides[axis] + found.reach(axis) - size, 0)
+            small, large = whole // 2, whole - whole // 2
+            pads[axis], pads[axis + spatial] = (large, small) if auto == "SAME_LOWER" else (small, large)
+    return found
+
+
+def _sums(call: Call, x: str, windows: _Windows) -> str:
+    """Sums over windows: a convolution of each channel with ones."""
+    channels = call.size(x, 1)
+    ones = call.const(np.ones((channels, 1, *windows.lengths)), call.kind(x))
+    auto = call.attr("auto_pad", "NOTSET")
+    padding = {"auto_pad": auto} if auto.startswith("SAME") else {"pads": windows.whole_pads()}
+    return call.op("Conv", x, ones, group=channels, strides=windows.strides, dilations=windows.dilations, **padding)
+
+
+@decomposes("AveragePool")
+def average_pool(call: Call) -> Sequence[str | None] | None:
+    """AveragePool of dilated windows, and of ones that reach beyond a padding that counts; the op table has the others.
+
+    Source: ONNX, AveragePool-22.
+    """
+    includes, windows = bool(call.attr("count_include_pad", 0)), _windows(call)
+    if windows.is_dilated:
+        if not call.has_one_size:
+            raise Refusal("dynamic-shape", "means over dilated windows at sizes that are not known at compile time")
+        total = _sums(call, call.need(0), windows)
+        shares = call.const(1 / windows.counts(with_pads=includes), call.precision(total))
+        return [call.cast(call.op("Mul", call.cast(total, call.kind(shares)), shares), call.kind(total))]
+    if not windows.rounds_up:
+        return None
+    if call.has_one_size and windows.rounds_up_for_nothing:
+        return _rounded_down(call)
+    if not (includes and any(windows.pads)):
+        return None
+    pads, count = windows.reached_pads(), len(windows.lengths)
+    bordered = call.op("Pad", call.need(0), call.ints(0, 0, *pads[:count], 0, 0, *pads[count:]))
+    return [call.op("AveragePool", bordered, kernel_shape=windows.lengths, strides=windows.strides, ceil_mode=1)]
+
+
+def _rounded_down(call: Call) -> list[str]:
+    """The node without `ceil_mode`."""
+    return call.outs(call.node.op_type, call.need(0), count=1, **{**_stated(call), "ceil_mode": 0})
+
+
+def _stated(call: Call) -> dict[str, Any]:
+    return {a.name: onnx.helper.get_attribute_value(a) for a in call.node.attribute}
+
+
+@decomposes("LpPool")
+def lp_pool(call: Call) -> Sequence[str | None]:
+    """LpPool: sums of powers.
+
+    Source: ONNX, LpPool-22.
+    """
+    p = call.attr("p", 2)
+    return [_root(call, _sums(call, _powered(call, call.need(0), p), _windows(call)), p)]
 
 
 def _powered(call: Call, x: str, p: int) -> str:
@@ -22,39 +177,6 @@ def _root(call: Call, x: str, p: int) -> str:
     if p == 1:
         return x
     return call.op("Sqrt", x) if p == 2 else call.op("Pow", x, call.const(1 / p, call.precision(x)))
-
-
-@decomposes("LpPool")
-def lp_pool(call: Call) -> Sequence[str | None]:
-    """LpPool: sums of powers are a convolution of each channel with ones.
-
-    Source: ONNX, LpPool-22.
-    """
-    x, p, kernel = call.need(0), call.attr("p", 2), call.attr("kernel_shape")
-    channels, spatial = call.size(x, 1), len(kernel)
-    strides, dilations = call.attr("strides", [1] * spatial), call.attr("dilations", [1] * spatial)
-    pads = call.attr("pads", [0] * (2 * spatial))
-    if call.attr("ceil_mode", 0):
-        sizes = [call.size(x, 2 + axis) for axis in range(spatial)]
-        pads = _extended(sizes, kernel, strides, dilations, pads)
-    padding = {"pads": pads} if call.attr("auto_pad", "NOTSET") == "NOTSET" else {"auto_pad": call.attr("auto_pad")}
-    ones = call.const(np.ones((channels, 1, *kernel)), call.kind(x))
-    total = call.op("Conv", _powered(call, x, p), ones, group=channels, strides=strides, dilations=dilations, **padding)
-    return [_root(call, total, p)]
-
-
-def _extended(
-    sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], pads: Sequence[int]
-) -> list[int]:
-    """Padding with which windows that reach over the end have their place too, if they start before it."""
-    count, result = len(sizes), [*pads]
-    for axis in range(count):
-        reach = dilations[axis] * (kernel[axis] - 1) + 1
-        whole = sizes[axis] + pads[axis] + pads[axis + count]
-        places = -(-(whole - reach) // strides[axis])
-        if places * strides[axis] < sizes[axis] + pads[axis]:
-            result[axis + count] += max(places * strides[axis] + reach - whole, 0)
-    return result
 
 
 @decomposes("GlobalLpPool")
@@ -70,12 +192,40 @@ def global_lp_pool(call: Call) -> Sequence[str | None]:
 
 @decomposes("MaxPool")
 def max_pool(call: Call) -> Sequence[str | None] | None:
-    """MaxPool with Indices: hipDNN's operator, which counts in each image; ONNX counts in the whole tensor. Without Indices it stays.
+    """MaxPool of bytes, with Indices, and of dilated windows; torch-mlir has the others.
 
     Source: ONNX, MaxPool-22.
     """
-    if not call.wants(1):
-        return None
+    x = call.need(0)
+    if call.kind(x) in (INT8, UINT8):  # f32 has them exactly
+        maxima, *indices = call.outs("MaxPool", call.cast(x, FLOAT), count=1 + call.wants(1), **_stated(call))
+        return [call.cast(maxima, call.kind(x)), *indices]
+    if call.wants(1):
+        return _maxima_with_indices(call)
+    windows = _windows(call)
+    if windows.is_dilated:
+        return [_dilated_maxima(call, x, windows)]
+    if windows.rounds_up and call.has_one_size and windows.rounds_up_for_nothing:
+        return _rounded_down(call)
+    return None
+
+
+def _dilated_maxima(call: Call, x: str, windows: _Windows) -> str:
+    """Axis by axis, the largest of the elements that are as far apart as those of a window."""
+    count, pads = len(windows.lengths), windows.whole_pads()
+    if any(pads):
+        border = call.ints(0, 0, *pads[:count], 0, 0, *pads[count:])
+        x = call.op("Pad", x, border, call.number(-math.inf, x))
+    for axis, length in enumerate(windows.lengths):
+        apart, stride = windows.dilations[axis], windows.strides[axis]
+        ends = [apart * (index + 1 - length) or _END for index in range(length)]
+        parts = [call.slice(x, 2 + axis, apart * index, end, stride) for index, end in enumerate(ends)]
+        x = reduce(partial(call.op, "Max"), parts)
+    return x
+
+
+def _maxima_with_indices(call: Call) -> Sequence[str | None]:
+    """HipDNN's operator, which counts in each image; ONNX counts in the whole tensor."""
     x, spatial = call.need(0), call.rank(call.need(0)) - 2
     column_major = bool(call.attr("storage_order", 0))
     if set(call.attr("dilations", [1])) != {1}:
@@ -91,103 +241,3 @@ def max_pool(call: Call) -> Sequence[str | None] | None:
     shape = call.concat(0, batch, channels, call.ints(*[1] * spatial))
     images = call.op("Reshape", call.range(call.op("Mul", batch, channels)), shape)
     return [maxima, call.op("Add", indices, call.op("Mul", images, reduce(partial(call.op, "Mul"), sizes)))]
-
-
-@decomposes("Col2Im")
-def col2im(call: Call) -> Sequence[str | None]:
-    """Col2Im: a transposed convolution of each channel, whose filters put every element of a window in its place.
-
-    Source: ONNX, Col2Im-18.
-    """
-    x, image, block = call.need(0), *(call.known(call.need(index)).tolist() for index in (1, 2))
-    count, places = len(image), int(np.prod(block))
-    channels = call.size(x, 1) // places
-    strides, dilations = call.attr("strides", [1] * count), call.attr("dilations", [1] * count)
-    pads = call.attr("pads", [0] * (2 * count))
-    reach = [dilation * (size - 1) + 1 for dilation, size in zip(dilations, block, strict=True)]
-    free = [image[axis] + pads[axis] + pads[axis + count] - reach[axis] for axis in range(count)]
-    windows = [left // stride + 1 for left, stride in zip(free, strides, strict=True)]
-    filters = np.tile(np.eye(places).reshape(places, 1, *block), (channels, *[1] * (count + 1)))
-    return [
-        call.op(
-            "ConvTranspose", call.reshape(x, 0, 0, *windows), call.const(filters, call.kind(x)), group=channels, strides=strides,
-            dilations=dilations, pads=pads, output_padding=[left % stride for left, stride in zip(free, strides, strict=True)],
-        )
-    ]  # fmt: skip
-
-
-@decomposes("AffineGrid")
-def affine_grid(call: Call) -> Sequence[str | None]:
-    """AffineGrid: a constant grid times the matrices theta.
-
-    Source: ONNX, AffineGrid-20.
-    """
-    theta, size = call.need(0), call.need(1)
-    known = call.value(size)
-    declared = call.dims(call.node.output[0])
-    lengths = [int(n) for n in known[2:]] if known is not None else [n for n in declared[1:-1] if n is not None]
-    if len(lengths) != call.size(theta, 1):
-        raise Refusal("operand", f"{size!r} is not known at compile time")
-    grid = call.op(
-        "MatMul",
-        call.const(_grid(lengths, bool(call.attr("align_corners", 0))), call.kind(theta)),
-        call.transpose(theta, 0, 2, 1),
-    )
-    return [call.reshape(grid, 0, *lengths, len(lengths))]
-
-
-def _grid(lengths: Sequence[int], is_aligned: bool) -> Array:
-    """[product of lengths, dims + 1]: coordinates from -1 to 1, the last axis first, then 1."""
-    steps = [np.linspace(-1, 1, n) if is_aligned else (2 * np.arange(n) + 1) / n - 1 for n in lengths]
-    axes = np.meshgrid(*steps, indexing="ij")
-    return np.stack([*axes[::-1], np.ones(lengths)], -1).reshape(-1, len(lengths) + 1)
-
-
-@decomposes("CenterCropPad")
-def center_crop_pad(call: Call) -> Sequence[str | None]:
-    """CenterCropPad with the target sizes, or with the result's where those are not known.
-
-    Source: ONNX, CenterCropPad-18.
-    """
-    x, target = call.need(0), call.value(call.need(1))
-    axes = [axis % call.rank(x) for axis in call.attr("axes", [*range(call.rank(x))])]
-    wanted = [int(n) for n in target] if target is not None else [call.size(call.node.output[0], axis) for axis in axes]
-    lower, upper = [0] * call.rank(x), [0] * call.rank(x)
-    for axis, want in zip(axes, wanted, strict=True):
-        have = call.size(x, axis)
-        if have > want:
-            start = (have - want) // 2
-            x = call.slice(x, axis, start, start + want)
-        else:
-            lower[axis] = (want - have) // 2
-            upper[axis] = want - have - lower[axis]
-    return [call.op("Pad", x, call.const([*lower, *upper], INT64)) if any(lower + upper) else call.op("Identity", x)]
-
-
-@decomposes("DepthToSpace")
-def depth_to_space(call: Call) -> Sequence[str | None]:
-    """DepthToSpace in both modes: where the block lies among the channels.
-
-    Source: ONNX, DepthToSpace-13.
-    """
-    x, block = call.need(0), call.attr("blocksize")
-    n, c, h, w = (call.size(x, axis) for axis in range(4))
-    outer = c // (block * block)
-    if call.attr("mode", "DCR") == "DCR":
-        parts, order = (n, block, block, outer, h, w), (0, 3, 4, 1, 5, 2)
-    else:
-        parts, order = (n, outer, block, block, h, w), (0, 1, 4, 2, 5, 3)
-    return [call.reshape(call.transpose(call.reshape(x, *parts), *order), n, outer, h * block, w * block)]
-
-
-@decomposes("SpaceToDepth")
-def space_to_depth(call: Call) -> Sequence[str | None]:
-    """SpaceToDepth in both modes.
-
-    Source: ONNX, SpaceToDepth-13; its mode is that of DepthToSpace.
-    """
-    x, block = call.need(0), call.attr("blocksize")
-    n, c, h, w = (call.size(x, axis) for axis in range(4))
-    order = (0, 3, 5, 1, 2, 4) if call.attr("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
-    parts = call.reshape(x, n, c, h // block, block, w // block, block)
-    return [call.reshape(call.transpose(parts, *order), n, c * block * block, h // block, w // block)]

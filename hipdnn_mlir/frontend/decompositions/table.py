@@ -9,6 +9,7 @@ from . import (  # noqa: F401 - a family enters its operators when it is importe
     contrib_attention,
     experts,
     gemm,
+    images,
     linear_attention,
     normalization,
     pooling,

@@ -11,7 +11,7 @@ from hipdnn_mlir_runtime.dtypes import I64, DType
 
 from ..emitter import Emitter, Value
 from ..graph import TensorKey
-from ..registry import compute, of_hipdnn
+from ..registry import ONNX, compute, of_hipdnn
 from ..spec import OpView, Refusal, TensorType
 from ..strides import Dims
 
@@ -30,14 +30,17 @@ def _paddings(values: Sequence[int], spatial: int) -> tuple[Dims, Dims]:
 
 
 def _sizes(x: Dims, low: Dims, high: Dims, window: Dims, strides: Dims, *, ceil: bool) -> tuple[Dims, Dims]:
-    """Output sizes and the padding at the end that yields them; with `ceil` a window may start in the padding's last stretch only."""
+    """Output sizes and the padding at the end that yields them; with `ceil` a window may start in the padding's last stretch only.
+
+    That padding is the same whatever the size where it can be: a few more elements that lie in no window change nothing.
+    """
     sizes, ends = [], []
     for n, a, b, k, s in zip(x, low, high, window, strides, strict=True):
         size = (n + a + b - k + (s - 1 if ceil else 0)) // s + 1
         if ceil and (size - 1) * s >= n + a:
             size -= 1
         sizes.append(size)
-        ends.append(max(b, (size - 1) * s + k - n - a))
+        ends.append(b + s - 1 if ceil and b + s - 1 < k else max(b, (size - 1) * s + k - n - a))
     return tuple(sizes), tuple(ends)
 
 
@@ -146,7 +149,7 @@ def max_pool_with_indices(e: Emitter, op: OpView) -> list[Value]:
 
 @compute(
     "aten.avg_pool1d", "aten.avg_pool2d", "aten.avg_pool3d",
-    becomes="resample AVGPOOL", onnx=("AveragePool", "GlobalAveragePool"), source="PyTorch: torch.nn.functional.avg_pool2d",
+    becomes="resample AVGPOOL", onnx=("GlobalAveragePool",), source="PyTorch: torch.nn.functional.avg_pool2d",
 )  # fmt: skip
 def avg_pool(e: Emitter, op: OpView) -> Value:
     """(x, window, strides, pads, ceil, count_include_pad[, divisor])."""
@@ -154,15 +157,51 @@ def avg_pool(e: Emitter, op: OpView) -> Value:
     x = e.value(op.args[0], pads=True)
     _check(x, spatial)
     window, strides = (_window(op.args[i] or op.args[1], spatial) for i in (1, 2))
-    pads = _paddings(op.args[3], spatial)
-    ceil, include = bool(op.args[4]), bool(op.args[5])
     if len(op.args) > 6 and op.args[6] is not None:
         raise Refusal("attribute", "divisor_override is set")
-    if x.pads and (any(pads[0] + pads[1]) or not include):
-        raise Refusal("pad", "a zero border can be fused only if it counts in the average")
-    low, high = _absorbed(x, *pads, 0.0)
+    pads = _paddings(op.args[3], spatial)
+    return _average(e, x, window, strides, *pads, ceil=bool(op.args[4]), include=bool(op.args[5]))
+
+
+@compute(f"{ONNX}AveragePool", becomes="resample AVGPOOL", onnx=("AveragePool",), source="ONNX, AveragePool-22")
+def average_pool(e: Emitter, op: OpView) -> Value:
+    """(x; kernel_shape, strides, pads, auto_pad, ceil_mode, count_include_pad)."""
+    x, given = e.value(op.args[0], pads=True), op.attributes
+    window, spatial = tuple(given["kernel_shape"]), x.rank - 2
+    _check(x, len(window))
+    if set(given.get("dilations", (1,))) != {1}:
+        raise Refusal("attribute", f"dilations {given['dilations']}: hipDNN's resample has none")
+    strides, auto = tuple(given.get("strides", (1,) * spatial)), given.get("auto_pad", "NOTSET")
+    low, high = _paddings(given.get("pads", (0,) * (2 * spatial)) if auto == "NOTSET" else (0,), spatial)
+    if auto.startswith("SAME"):
+        low, high = _same(x, window, strides, is_lower=auto == "SAME_LOWER")
+    ceil = bool(given.get("ceil_mode", 0)) and not auto.startswith("SAME")
+    include = bool(given.get("count_include_pad", 0))
+    return _average(e, x, window, strides, low, high, ceil=ceil, include=include)
+
+
+def _same(x: Value, window: Dims, strides: Dims, *, is_lower: bool) -> tuple[Dims, Dims]:
+    """Padding with which each stride has a window; of an odd number, `is_lower` puts one more in front."""
+    if x.pads is not None:
+        raise Refusal("pad", "a border in front of windows that find their own padding")
+    whole = [max((-(-n // s) - 1) * s + k - n, 0) for n, k, s in zip(x.dims[2:], window, strides, strict=True)]
+    small, large = tuple(pad // 2 for pad in whole), tuple(pad - pad // 2 for pad in whole)
+    return (large, small) if is_lower else (small, large)
+
+
+def _average(
+    e: Emitter, x: Value, window: Dims, strides: Dims, low: Dims, high: Dims, *, ceil: bool, include: bool
+) -> Value:
+    """Means over windows; what lies beyond x and its padding never counts."""
+    is_counted = include or not any(low + high)
+    low, high = _absorbed(x, low, high, 0.0)
     size, end = _sizes(x.dims[2:], low, high, window, strides, ceil=ceil)
-    if include and end != high:
-        raise Refusal("attribute", "ceil mode with padding counted in the average")
-    mode = Resample.AVGPOOL_INCLUDE_PADDING if include else Resample.AVGPOOL_EXCLUDE_PADDING
+    if x.pads and (ceil or not is_counted):
+        raise Refusal("pad", "a zero border can be fused only if it counts in the average")
+    if include and ceil and any(low + high):
+        last = zip(x.dims[2:], low, high, size, window, strides, strict=True)
+        if any((places - 1) * s + k > n + a + b for n, a, b, places, k, s in last):
+            raise Refusal("attribute", "windows that reach beyond the padding, which counts in the average")
+    is_whole = x.pads is not None or (include and (not ceil or any(low + high)))
+    mode = Resample.AVGPOOL_INCLUDE_PADDING if is_whole else Resample.AVGPOOL_EXCLUDE_PADDING
     return _resample(e, x, mode, window, strides, low, end, size)[0]

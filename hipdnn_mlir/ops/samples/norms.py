@@ -61,6 +61,15 @@ def pooling() -> Iterator[Sample]:
     yield reject(
         "aten.avg_pool2d", "attribute", [f32(1, 2, 8, 8), [2, 2], [2, 2], [0, 0], False, True, 3], f32(1, 2, 4, 4)
     )
+    x = f32(1, 2, 7, 8)
+    window: dict[str, Any] = {"kernel_shape": [3, 2], "strides": [2, 2]}
+    beyond: dict[str, Any] = {**window, "pads": [0, 1, 0, 1], "ceil_mode": 1}
+    yield accept("AveragePool", ONEDNN, [x], f32(1, 2, 3, 4), **window, count_include_pad=1)
+    yield accept("AveragePool", ONEDNN, [f32(1, 2, 8, 8)], f32(1, 2, 4, 5), **beyond)
+    yield accept("AveragePool", ONEDNN, [x], f32(1, 2, 4, 4), **window, auto_pad="SAME_LOWER")
+    yield reject("AveragePool", "attribute", [f32(1, 2, 8, 8)], f32(1, 2, 4, 5), **beyond, count_include_pad=1)
+    yield reject("AveragePool", "attribute", [x], f32(1, 2, 2, 4), **window, dilations=[2, 1])
+    yield reject("AveragePool", "dtype", [f64(1, 2, 7, 8)], f64(1, 2, 3, 4), **window)
 
 
 def reductions() -> Iterator[Sample]:
