@@ -185,7 +185,7 @@ class _Search:
 
     def run(self) -> list[tuple[tuple[int, ...], Lowered]]:
         """Disjoint regions with their compiled form, in order of their first node."""
-        self._screen(map(_structural, self._graph.nodes))
+        self._screen(_structural(self._graph, node) for node in self._graph.nodes)
         if not self._graph.nodes:
             return []
         if not self.rejected:
@@ -299,13 +299,28 @@ def _shape_arithmetic(graph: OnnxGraph) -> set[int]:
     return found
 
 
-def _structural(node: onnx.NodeProto) -> Reject | None:
+def _structural(graph: OnnxGraph, node: onnx.NodeProto) -> Reject | None:
     """Why a node is out of the question, whatever its operands."""
     if is_compiled_ahead(node):
         return Reject(node.op_type, "compiled", "it is an EPContext node, which holds a compiled program", node.name)
-    if any(subgraphs(node)) and not computes_nothing(node):
-        return Reject(node.op_type, "subgraph", "nodes with subgraphs run on the CPU", node.name)
-    return None
+    if not any(subgraphs(node)) or computes_nothing(node) or (node.op_type == "Scan" and _has_known_length(graph, node)):
+        return None
+    what = "a Scan of so many steps as a run has" if node.op_type == "Scan" else "nodes with subgraphs"
+    return Reject(node.op_type, "subgraph", f"{what} run on the CPU", node.name)
+
+
+def _has_known_length(graph: OnnxGraph, scan: onnx.NodeProto) -> bool:
+    """Whether a Scan takes the same number of steps in every run."""
+    attributes = {a.name: onnx.helper.get_attribute_value(a) for a in scan.attribute}
+    count = attributes["num_scan_inputs"]
+    axes = attributes.get("scan_input_axes", [0] * count)
+    for name, axis in zip(scan.input[-count:], axes, strict=True):
+        if name in graph.constants:
+            continue
+        dims = graph.declared[name].type.tensor_type.shape.dim if name in graph.declared else ()
+        if not -len(dims) <= axis < len(dims) or not dims[axis].HasField("dim_value"):
+            return False
+    return True
 
 
 def _untyped(graph: OnnxGraph, types: Types, index: int) -> Reject | None:

@@ -1,4 +1,4 @@
-"""Branches of an If with large weights of their own, as decoders choose between tables of angles by the length."""
+"""Nodes with graphs of their own: an If between tables of angles, as decoders have it, and a Scan."""
 
 from __future__ import annotations
 
@@ -39,4 +39,27 @@ def test_a_branch_with_large_weights_is_taken_by_the_size_of_each_run(order: tup
     for rows in order:
         feeds = {"x": np.random.default_rng(rows).standard_normal((rows, WIDTH), np.float32)}
         (got,), (want,) = session.run(None, feeds), reference(model, feeds)
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def _scan(length: int | str) -> onnx.ModelProto:
+    """A recurrence whose body reads a large weight from outside."""
+    model = onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["": 17]>
+      g (float[2,{WIDTH}] start, float[{length},2,{WIDTH}] x) => (float[2,{WIDTH}] last, float[{length},2,{WIDTH}] y) {{
+        r = Relu(x)
+        last, y = Scan<num_scan_inputs=1, body = step (float[2,{WIDTH}] s, float[2,{WIDTH}] e)
+            => (float[2,{WIDTH}] n, float[2,{WIDTH}] o) {{ p = MatMul(s, w) n = Add(p, e) o = Tanh(n) }}>(start, r)
+      }}""")
+    weight = np.random.default_rng(0).standard_normal((WIDTH, WIDTH), np.float32) / WIDTH
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+    return model
+
+
+@pytest.mark.parametrize("length", [5, "n"])
+def test_a_scan_is_placed_when_its_length_is_known(length: int | str, tmp_path: Path) -> None:
+    model, rng = _scan(length), np.random.default_rng(1)
+    session = make_session(model, tmp_path, options={"placement": "maximal"}, wholly=length == 5)
+    assert len(partitions(session)) == 1
+    feeds = {name: rng.standard_normal((*dims, 2, WIDTH), np.float32) for name, dims in (("start", ()), ("x", (5,)))}
+    for got, want in zip(session.run(None, feeds), reference(model, feeds), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
