@@ -49,16 +49,16 @@ def test_every_node_is_counted_in_one_place() -> None:
     assert shares.flops_percent == 100.0
 
 
-def test_flops_count_when_a_matmul_is_left_out() -> None:
-    model = _model("g (float[4,8] x, double[4,64] h, double[64,8] w) => (float[4,4] y, double[4,8] z) {\n"
-                   "t = Transpose(x)  y = MatMul(x, t)  z = MatMul(h, w) }")  # fmt: skip
+def test_flops_count_when_a_convolution_is_left_out() -> None:
+    model = _model("g (float[4,8] x, double[1,64,2,2] h, double[8,64,1,1] w) => (float[4,4] y, double[1,8,2,2] z) {\n"
+                   "t = Transpose(x)  y = MatMul(x, t)  z = Conv(h, w) }")  # fmt: skip
     found = hipdnn_mlir.explain(model)
-    places = [node.place for node in found.nodes if node.op == "MatMul"]
-    if places[1] == "left out":
+    places = {node.op: node.place for node in found.nodes}
+    if places["Conv"] == "left out":
         assert found.coverage is not None
         assert found.coverage.flops_percent == pytest.approx(100 * (4 * 4 * 8) / (4 * 4 * 8 + 4 * 64 * 8))
     else:
-        pytest.fail("f64 matmuls have a place now: this test needs another node of work that has none")
+        pytest.fail("f64 convolutions have a place now: this test needs another node of work that has none")
 
 
 def test_rejects_of_one_reason_are_one_group_with_what_would_help() -> None:

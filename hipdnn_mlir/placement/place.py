@@ -303,7 +303,11 @@ def _structural(graph: OnnxGraph, node: onnx.NodeProto) -> Reject | None:
     """Why a node is out of the question, whatever its operands."""
     if is_compiled_ahead(node):
         return Reject(node.op_type, "compiled", "it is an EPContext node, which holds a compiled program", node.name)
-    if not any(subgraphs(node)) or computes_nothing(node) or (node.op_type == "Scan" and _has_known_length(graph, node)):
+    if (
+        not any(subgraphs(node))
+        or computes_nothing(node)
+        or (node.op_type == "Scan" and _has_known_length(graph, node))
+    ):
         return None
     what = "a Scan of so many steps as a run has" if node.op_type == "Scan" else "nodes with subgraphs"
     return Reject(node.op_type, "subgraph", f"{what} run on the CPU", node.name)

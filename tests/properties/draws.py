@@ -21,6 +21,7 @@ Dims = tuple[int, ...]
 F32 = np.dtype(np.float32)
 FLOATS = tuple(d.numpy for d in ALL if d.is_float)
 MATMUL_FLOATS = tuple(d.numpy for d in ALL if d.name in ("f32", "f16", "bf16"))
+PRODUCT_TYPES = (*MATMUL_FLOATS, *(d.numpy for d in ALL if d.name in ("f64", "i32", "i64")))
 INTEGERS = tuple(d.numpy for d in ALL if d.numpy.kind in "iu")
 EVERY = tuple(d.numpy for d in ALL)
 _BY_SPELLING = {f"tensor({d.onnx.lower()})": d.numpy for d in ALL}

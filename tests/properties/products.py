@@ -6,7 +6,19 @@ import numpy as np
 from hypothesis import strategies as st
 
 from .call import CONTRIB, OPSET, Array, Call
-from .draws import BF16, F32, MATMUL_FLOATS, Dims, array_of, broadcast_dims, dims_of, flag, one_of
+from .draws import (
+    BF16,
+    F32,
+    FLOATS,
+    MATMUL_FLOATS,
+    PRODUCT_TYPES,
+    Dims,
+    array_of,
+    broadcast_dims,
+    dims_of,
+    flag,
+    one_of,
+)
 from .operators import Draw, operator
 
 LOOSE = 8.0
@@ -17,7 +29,7 @@ _BYTES = (np.dtype(np.uint8), np.dtype(np.int8))
 @operator("MatMul")
 def _matmul(draw: Draw, op: str) -> Call:
     """Matrices, vectors on either side, batches that broadcast."""
-    dtype = one_of(draw, *MATMUL_FLOATS)
+    dtype = one_of(draw, *PRODUCT_TYPES)
     m, k, n = (one_of(draw, 1, 2, 3, 5, 8, 17, 33) for _ in range(3))
     left, right = broadcast_dims(draw, 2, most=3, empty=False)
     first: Dims = (*left, m, k)
@@ -31,7 +43,7 @@ def _matmul(draw: Draw, op: str) -> Call:
 
 @operator("Gemm")
 def _gemm(draw: Draw, op: str) -> Call:
-    return Call(op, *_gemm_operands(draw, one_of(draw, *MATMUL_FLOATS)), loose=LOOSE)
+    return Call(op, *_gemm_operands(draw, one_of(draw, *FLOATS)), loose=LOOSE)
 
 
 def _gemm_operands(draw: Draw, dtype: np.dtype) -> tuple[list[Array], dict[str, object]]:
@@ -72,7 +84,7 @@ _EQUATIONS = (
 def _einsum(draw: Draw, op: str) -> Call:
     equation, *labels = one_of(draw, *_EQUATIONS)
     sizes = {label: one_of(draw, 1, 2, 3, 5, 8) for label in "abcdxy"}
-    dtype = one_of(draw, *MATMUL_FLOATS)
+    dtype = one_of(draw, *PRODUCT_TYPES)
     operands = [array_of(draw, dtype, [sizes[label] for label in text]) for text in labels]
     return Call(op, operands, {"equation": equation}, loose=LOOSE)
 

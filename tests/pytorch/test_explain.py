@@ -18,16 +18,16 @@ from pytorch import modules  # noqa: E402
 
 
 class _Mixed(nn.Module):
-    """A product that engines take, one of a type that they do not, and an op without a row, twice."""
+    """A product that engines take, a convolution of a type that they do not, and an op without a row, twice."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.wide = nn.Linear(8, 16, bias=False, dtype=torch.float64)
+        self.wide = nn.Conv1d(8, 16, 1, bias=False, dtype=torch.float64)
 
     def forward(self, x: Any) -> Any:
         y = x @ x
         values = torch.linalg.svdvals(y) + torch.linalg.svdvals(x)
-        return values, self.wide(x.double())
+        return values, self.wide(x.double()[None])
 
 
 def test_every_op_has_one_place_when_the_module_compiles() -> None:
@@ -60,14 +60,14 @@ def test_ops_are_left_out_by_reason_when_they_have_no_place() -> None:
     refused = {reject.node.partition(" (")[0] for reject in raised.value.rejects}  # behind it is the line
     assert {reject.node for reject in found.rejects} == refused
     assert {name for group in found.reject_groups for name in group.nodes} == refused
-    svd, product = found.reject_groups
+    svd, wide = found.reject_groups
     assert (svd.op, len(svd.nodes)) == ("torch.aten._linalg_svd", 2)
     assert all("test_explain.py:" in line for line in svd.lines)
     assert "torch.compile" in svd.advice
-    assert "f64" in product.reason
+    assert "f64" in wide.reason
     places = {node.name: node.place for node in found.nodes}
     assert places["matmul"] == "graph"
-    assert [name for name, place in places.items() if place == "left out"] == [*svd.nodes, *product.nodes]
+    assert [name for name, place in places.items() if place == "left out"] == [*svd.nodes, *wide.nodes]
     assert found.coverage is not None
     assert found.coverage.flops_percent == pytest.approx(100 / 3)  # of 8 x 8 x 8 beside 8 x 8 x 16
     shown = str(found)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from ...ops.spec import Refusal
 from .activation import activate
-from .call import Call
+from .call import INT32, INT64, Call
 from .registry import CONTRIB, decomposes
 
 _TRANSPOSED = (("strides", 1), ("dilations", 1), ("output_padding", 0))
@@ -43,7 +43,9 @@ def gemm(call: Call) -> Sequence[str | None] | None:
 
     Source: ONNX, Gemm-13.
     """
-    alpha = call.attr("alpha", 1.0)
+    alpha, beta = call.attr("alpha", 1.0), call.attr("beta", 1.0)
+    if call.kind(call.need(0)) in (INT32, INT64) and (alpha % 1 or beta % 1):
+        raise Refusal("attribute", f"integers times alpha of {alpha} and beta of {beta}")
     if call.arg(2) is not None or alpha == 1.0:
         return None
     a, b = (

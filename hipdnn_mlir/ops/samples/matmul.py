@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..spec import TensorType
-from .case import KERNEL, ONEDNN, SDPA, Sample, accept, bools, f16, f32, f64, i32, i64, reject
+from .case import KERNEL, ONEDNN, REDUCTION, SDPA, Sample, accept, bools, f16, f32, f64, i8, i32, i64, reject, u8
 
 
 def convolution() -> Iterator[Sample]:
@@ -30,19 +30,24 @@ def convolution() -> Iterator[Sample]:
 def matmul() -> Iterator[Sample]:
     """Matmuls."""
     yield accept("aten.mm", ONEDNN, [f32(2, 3), f32(3, 4)], f32(2, 4))
-    yield reject("aten.mm", "dtype", [f64(2, 3), f64(3, 4)], f64(2, 4))
+    yield accept("aten.mm", REDUCTION, [f64(2, 3), f64(3, 4)], f64(2, 4))
+    yield reject("aten.mm", "dtype", [i8(2, 3), i8(3, 4)], i8(2, 4))
+    yield reject("aten.mm", "shape", [f64(2, 3), f64(4, 3)], f64(2, 3))
     yield accept("aten.bmm", ONEDNN, [f32(5, 2, 3), f32(5, 3, 4)], f32(5, 2, 4))
-    yield reject("aten.bmm", "dtype", [i32(5, 2, 3), i32(5, 3, 4)], i32(5, 2, 4))
+    yield accept("aten.bmm", REDUCTION, [i32(5, 2, 3), i32(5, 3, 4)], i32(5, 2, 4))
+    yield reject("aten.bmm", "dtype", [u8(5, 2, 3), u8(5, 3, 4)], u8(5, 2, 4))
     yield accept("aten.matmul", ONEDNN, [f32(7, 1, 2, 3), f32(5, 3, 4)], f32(7, 5, 2, 4))
     yield accept("aten.matmul", ONEDNN, [f32(3), f32(3, 4)], f32(4))
     yield accept("aten.matmul", ONEDNN, [f32(2, 3), f32(3)], f32(2))
     yield reject("aten.matmul", "shape", [f32(2, 3), f32(4, 3)], f32(2, 3))
     yield accept("aten.linear", ONEDNN, [f32(5, 2, 3), f32(4, 3), f32(4)], f32(5, 2, 4))
     yield accept("aten.linear", ONEDNN, [f32(2, 3), f32(4, 3), None], f32(2, 4))
-    yield reject("aten.linear", "dtype", [f64(2, 3), f64(4, 3), None], f64(2, 4))
+    yield accept("aten.linear", REDUCTION, [f64(2, 3), f64(4, 3), None], f64(2, 4))
+    yield reject("aten.linear", "dtype", [i8(2, 3), i8(4, 3), None], i8(2, 4))
     yield reject("aten.linear", "rank", [f32(3), f32(4, 3), None], f32(4))
     yield accept("aten.addmm", ONEDNN, [f32(4), f32(2, 3), f32(3, 4), 1, 1], f32(2, 4))
-    yield reject("aten.addmm", "dtype", [f64(4), f64(2, 3), f64(3, 4), 1, 1], f64(2, 4))
+    yield accept("aten.addmm", REDUCTION, [f64(4), f64(2, 3), f64(3, 4), 1, 1], f64(2, 4))
+    yield reject("aten.addmm", "dtype", [i8(4), i8(2, 3), i8(3, 4), 1, 1], i8(2, 4))
 
 
 def attention() -> Iterator[Sample]:
