@@ -1,26 +1,45 @@
 """Evaluates table rows on NumPy arrays, for what is constant at compile time."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from hipdnn_mlir_runtime.abi import Attribute, Descriptor, Pointwise
+from hipdnn_mlir_runtime.abi import Attribute, Descriptor, Pointwise, Reduce
 from hipdnn_mlir_runtime.errors import NO_ROW, Reject
 
 from .emitter import Operand
 from .graph import Graph, Node
 from .regions import emit_region
 from .spec import Concat, Movement, OpView, Pad, Permute, Refusal, Reshape, Slice, TensorArg
+from .strides import Dims
 from .table import find
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+
+def _quotient(a: Array, b: Array) -> Array:
+    """Integers are divided towards zero."""
+    return np.divide(a, b) if a.dtype.kind not in "iu" else np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))
+
+
 _MODES: dict[Pointwise, Callable[..., Any]] = {
-    Pointwise.ADD: np.add, Pointwise.SUB: np.subtract, Pointwise.MUL: np.multiply, Pointwise.DIV: np.divide, Pointwise.NEG: np.negative,
+    Pointwise.ADD: np.add, Pointwise.SUB: np.subtract, Pointwise.MUL: np.multiply, Pointwise.DIV: _quotient, Pointwise.NEG: np.negative,
     Pointwise.SQRT: np.sqrt, Pointwise.RSQRT: lambda x: 1 / np.sqrt(x), Pointwise.RECIPROCAL: np.reciprocal, Pointwise.EXP: np.exp,
     Pointwise.LOG: np.log, Pointwise.ABS: np.abs, Pointwise.IDENTITY: lambda x: x, Pointwise.MAX: np.maximum, Pointwise.MIN: np.minimum,
+    Pointwise.CEIL: np.ceil, Pointwise.FLOOR: np.floor, Pointwise.SIN: np.sin, Pointwise.TAN: np.tan, Pointwise.TANH_FWD: np.tanh,
+    Pointwise.CMP_EQ: np.equal, Pointwise.CMP_NEQ: np.not_equal, Pointwise.CMP_LT: np.less, Pointwise.CMP_LE: np.less_equal,
+    Pointwise.CMP_GT: np.greater, Pointwise.CMP_GE: np.greater_equal, Pointwise.LOGICAL_AND: np.logical_and,
+    Pointwise.LOGICAL_OR: np.logical_or, Pointwise.LOGICAL_NOT: np.logical_not,
+    Pointwise.BINARY_SELECT: lambda a, b, where: np.where(where, a, b),
 }  # fmt: skip
+_REDUCTIONS: dict[Reduce, Callable[..., Any]] = {
+    Reduce.ADD: np.sum, Reduce.MUL: np.prod, Reduce.MIN: np.min, Reduce.MAX: np.max, Reduce.AVG: np.mean,
+    Reduce.AMAX: lambda x, **axes: np.max(np.abs(x), **axes), Reduce.NORM1: lambda x, **axes: np.sum(np.abs(x), **axes),
+    Reduce.NORM2: lambda x, **axes: np.sqrt(np.sum(x * x, **axes)),
+}  # fmt: skip
+_PLAIN = frozenset({Attribute.POINTWISE_MODE, Attribute.POINTWISE_MATH_PREC})
 _BITS: dict[str, Callable[..., Array]] = {
     "torch.aten.bitwise_and.Tensor": np.bitwise_and,
     "torch.aten.bitwise_xor.Tensor": np.bitwise_xor,
@@ -43,7 +62,7 @@ def prepare(op: OpView) -> Movement | Graph | Callable[..., Array] | Reject:
         return _BITS[op.name]
     operands = {arg.key: Operand(arg.type.static_dims(), arg.type.dtype) for arg in _tensors(op) if arg.type.is_static}
     graph = emit_region([(op, ["result"])], operands, [("result", op.results[0])])
-    if isinstance(graph, Graph) and any(_mode(node) not in _MODES for node in graph.nodes):
+    if isinstance(graph, Graph) and any(_function(node) is None for node in graph.nodes):
         return Reject(op.name, "constant", "not evaluated at compile time", op.node)
     return graph
 
@@ -107,22 +126,47 @@ def _compute(op: OpView, graph: Graph, arrays: Mapping[Any, Array]) -> Array:
             values[index] = arrays[tensors[tensor.operand]].reshape(tensor.dims)
         elif tensor.value is not None:
             values[index] = np.frombuffer(tensor.value, tensor.dtype.numpy).reshape(tensor.dims)
-    for node in graph.nodes:
-        _run(graph, node, values)
+    with np.errstate(all="ignore"):  # infinities and NaN are what a run would give
+        for node in graph.nodes:
+            _run(graph, node, values)
     return values[next(i for i, t in enumerate(graph.tensors) if t.result == 0)]
 
 
-def _mode(node: Node) -> Pointwise | None:
-    if node.type != Descriptor.OPERATION_POINTWISE_DESCRIPTOR:
-        return None
-    return Pointwise(node.get(Attribute.POINTWISE_MODE))
+def _function(node: Node) -> Callable[..., Any] | None:
+    """What computes a node of arrays and the dims of its result; None where it is not evaluated."""
+    stated = {name: value for name, _, value in node.attributes}
+    if node.type == Descriptor.OPERATION_POINTWISE_DESCRIPTOR and stated.keys() <= _PLAIN:
+        mode = _MODES.get(Pointwise(node.get(Attribute.POINTWISE_MODE)))
+        return None if mode is None else partial(_elementwise, mode)
+    if node.type == Descriptor.OPERATION_REDUCTION_DESCRIPTOR:
+        reduce = _REDUCTIONS.get(Reduce(node.get(Attribute.REDUCTION_OPERATOR)))
+        return None if reduce is None else partial(_reduced, reduce)
+    return _product if node.type == Descriptor.OPERATION_MATMUL_DESCRIPTOR else None
+
+
+def _elementwise(mode: Callable[..., Any], dims: Dims, *operands: Array) -> Array:
+    return np.broadcast_to(mode(*operands), dims)
+
+
+def _wide(x: Array) -> Array:
+    """Floats in f64: sums of many 16-bit numbers are none of theirs."""
+    return x if x.dtype.kind in "biu" else x.astype(np.float64)
+
+
+def _reduced(reduce: Callable[..., Any], dims: Dims, x: Array) -> Array:
+    axes = tuple(axis for axis, size in enumerate(dims) if size == 1 and x.shape[axis] != 1)
+    return np.asarray(reduce(_wide(x), axis=axes, keepdims=True))
+
+
+def _product(dims: Dims, a: Array, b: Array) -> Array:
+    return np.broadcast_to(_wide(a) @ _wide(b), dims)
 
 
 def _run(graph: Graph, node: Node, values: dict[int, Array]) -> None:
-    mode = _mode(node)
-    if mode is None:
-        raise ValueError("prepare lets only pointwise nodes through")
+    function = _function(node)
+    if function is None:
+        raise ValueError("prepare lets only nodes through that are evaluated")
     output = next(iter(node.outputs.values()))
     tensor = graph.tensors[output]
-    result = _MODES[mode](*(values[index] for index in node.inputs.values()))
-    values[output] = np.broadcast_to(result, tensor.dims).astype(tensor.dtype.numpy, copy=False)
+    result = function(tensor.dims, *(values[index] for index in node.inputs.values()))
+    values[output] = result.astype(tensor.dtype.numpy, copy=False)

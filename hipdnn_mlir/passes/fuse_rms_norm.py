@@ -7,6 +7,7 @@ from torch_mlir.dialects import torch
 
 from ..ir.blocks import erase_dead, functions, operations
 from ..ir.claims import is_taken
+from ..ir.constants import constant_values
 from ..ir.literals import constant_list, splat
 from ..ir.module_pass import module_pass
 from ..ir.terms import (
@@ -48,7 +49,7 @@ def fuse_rms_norm(module: ir.Operation, *, target: str = "host") -> None:
     """Recognize `x / sqrt(mean(x^2) + eps) * scale` in any order of its factors, and write it as `torch.aten.rms_norm`.
 
     Casts of x to f32 and back vanish: the norm is computed in f32 anyway and rounded once. What is written out stays where no engine takes
-    the norm or something else reads a part of it.
+    the norm or something else reads a part of it, and where x is constant: that is arithmetic for the compiler.
 
     Before: `%s = torch.aten.pow.Tensor_Scalar %x, %int2`; `%m = torch.aten.mean.dim %s, ...`; `%a = torch.aten.add.Tensor %m, %eps, %int1`;
     `%r = torch.aten.rsqrt %a`; `%n = torch.aten.mul.Tensor %x, %r`; `%y = torch.aten.mul.Tensor %n, %scale`.
@@ -60,8 +61,9 @@ def fuse_rms_norm(module: ir.Operation, *, target: str = "host") -> None:
     """
     library = find_target(target)
     for function in functions(module):
+        constants = constant_values(function)
         for op in reversed(operations(function)):
-            if isinstance(op, _ROOTS) and is_read(op) and is_float_tensor(op.result):
+            if isinstance(op, _ROOTS) and is_read(op) and is_float_tensor(op.result) and op.result not in constants:
                 match = _match(op)
                 if match is not None:
                     _replace(op, match, library)

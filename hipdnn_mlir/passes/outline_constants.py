@@ -1,5 +1,7 @@
 """hipdnn-outline-constants: move arithmetic on constants out of the program, to be evaluated once at compile time."""
 
+import logging
+import math
 from collections.abc import Sequence
 
 from torch_mlir import ir
@@ -15,13 +17,21 @@ from ..ir.view import lookup, producer, readers
 from ..ops.evaluate import prepare
 from ..ops.row import OpRow, moves
 
+logger = logging.getLogger(__name__)
+
+MAX_GROWTH = 8
+"""How many times larger a constant may be than the weights that it is made of: numbers of 4 bits may become floats."""
+SMALL_BYTES = 1 << 22
+"""Constants up to this size are made whatever they are made of."""
+
 
 @module_pass("hipdnn-outline-constants")
 def outline_constants(module: ir.Operation) -> None:
     """Move every op whose operands are constant into `@hipdnn_constants`; its results enter `@main` as constant arguments.
 
     Constant arguments carry `hipdnn.constant = "name"`; their data stays outside the IR. Literals with dims become constants too, and so
-    do returned ones. A view of a weight stays where it is (it costs nothing) unless arithmetic needs it.
+    do returned ones. A view of a weight stays where it is (it costs nothing) unless arithmetic needs it. So does what would make a constant
+    many times larger than the weights that it is made of: it is computed in each run.
 
     Before: `func.func @main(%x, %w {hipdnn.constant = "w"})` with `%v = torch.aten.mul.Tensor %w, %s`.
     After: `func.func private @hipdnn_constants(%w) -> ...` holds the product; `@main(%x, %v {hipdnn.constant = "w.folded"})`.
@@ -34,10 +44,15 @@ def outline_constants(module: ir.Operation) -> None:
 def _outline(module: ir.Operation, function: func.FuncOp) -> None:
     # value -> whether arithmetic made it (True) or it is a leaf or a view of one (False)
     constant = dict.fromkeys(_constant_arguments(function), False)
+    sources: dict[ir.Value, frozenset[ir.Value]] = {value: frozenset({value}) for value in constant}
     hoisted: dict[ir.OpView, None] = {}
     for op in operations(function):
         kind = _classify(op, constant)
         if kind is not None:
+            made_of = frozenset().union(*(sources.get(value, ()) for value in tensor_operands(op)))
+            if kind and _is_too_large(op, made_of):
+                continue
+            sources[op.results[0]] = made_of or frozenset(op.results[:1])
             hoisted[op] = None
             constant[op.results[0]] = kind
     results = [op.results[0] for op in hoisted]
@@ -68,6 +83,20 @@ def _classify(op: ir.OpView, constant: dict[ir.Value, bool]) -> bool | None:
     if isinstance(found, Reject) or isinstance(prepare(found[1]), Reject):
         return None
     return _stores(found[0]) or any(constant.get(value, True) for value in tensors)
+
+
+def _is_too_large(op: ir.OpView, made_of: frozenset[ir.Value]) -> bool:
+    """Whether a constant is many times larger than what it is made of."""
+    size, whole = _bytes(op.results[0]), sum(map(_bytes, made_of))
+    if isinstance(op, torch.ValueTensorLiteralOp) or size <= max(SMALL_BYTES, MAX_GROWTH * whole):
+        return False
+    logger.info("%s is computed in each run: %d bytes, made of constants of %d bytes", op.operation.name, size, whole)
+    return True
+
+
+def _bytes(value: ir.Value) -> int:
+    kind = tensor_type(value.type)
+    return math.prod(kind.static_dims()) * kind.dtype.bytes if kind.is_static else 0
 
 
 def _needs_buffer(reader: ir.OpView) -> bool:

@@ -125,3 +125,27 @@ func.func @kept(%x: !x, %y: !x) -> (!x, !x, !m, !x, !x) {
   %d = torch.aten.mul.Tensor %d4, %y : !x, !x -> !x
   return %a, %b, %b3, %c, %d : !x, !x, !m, !x, !x
 }
+
+// -----
+
+// Of a constant it is arithmetic for the compiler.
+
+// CHECK-LABEL: func.func @constant
+// CHECK:         torch.aten.mean.dim
+// CHECK-NOT:     torch.aten.rms_norm
+!x = !torch.vtensor<[4,8],f32>
+!m = !torch.vtensor<[4,1],f32>
+!i = !torch.int
+func.func @constant(%w: !x {hipdnn.constant = "w"}) -> !x {
+  %1 = torch.constant.int 1
+  %none = torch.constant.none
+  %true = torch.constant.bool true
+  %eps = torch.constant.float 1.0E-6
+  %last = torch.prim.ListConstruct %1 : (!i) -> !torch.list<int>
+  %a0 = torch.aten.square %w : !x -> !x
+  %a1 = torch.aten.mean.dim %a0, %last, %true, %none : !x, !torch.list<int>, !torch.bool, !torch.none -> !m
+  %a2 = torch.aten.add.Scalar %a1, %eps, %1 : !m, !torch.float, !i -> !m
+  %a3 = torch.aten.rsqrt %a2 : !m -> !m
+  %a = torch.aten.mul.Tensor %w, %a3 : !x, !m -> !x
+  return %a : !x
+}

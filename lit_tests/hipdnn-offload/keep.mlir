@@ -4,7 +4,7 @@
 // TARGET: hipdnn-opt: error: unknown target 'elsewhere': expected one of host
 
 !x = !torch.vtensor<[4,8],f32>
-!i = !torch.vtensor<[4,4],si64>
+!i = !torch.vtensor<[4,4],si8>
 !open = !torch.vtensor<[?,8],f32>
 !pool = !torch.vtensor<[1,2,4,4],f32>
 !pooled = !torch.vtensor<[1,2,2,2],f32>

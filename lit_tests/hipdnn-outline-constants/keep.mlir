@@ -1,4 +1,4 @@
-// RUN: hipdnn-opt %s --hipdnn-outline-constants | filecheck %s
+// RUN: hipdnn-opt %s --hipdnn-outline-constants --split-input-file | filecheck %s
 
 !x = !torch.vtensor<[3],f32>
 
@@ -15,4 +15,20 @@ func.func @main(%x: !x, %y: !x, %w: !x {hipdnn.constant = "w"}) -> !x {
   %e = torch.aten.erf %w : !x -> !x
   %r = torch.aten.mul.Tensor %q, %e : !x, !x -> !x
   return %r : !x
+}
+
+// -----
+
+// A constant of 16 MB made of two of 8 KB would make a large program of a small one: each run computes it.
+
+// CHECK-NOT: @hipdnn_constants
+// CHECK-LABEL: func.func @main
+// CHECK:         torch.aten.mul.Tensor %arg1, %arg2
+!x = !torch.vtensor<[2048,2048],f32>
+!a = !torch.vtensor<[2048,1],f32>
+!b = !torch.vtensor<[1,2048],f32>
+func.func @main(%x: !x, %a: !a {hipdnn.constant = "a"}, %b: !b {hipdnn.constant = "b"}) -> !x {
+  %w = torch.aten.mul.Tensor %a, %b : !a, !b -> !x
+  %y = torch.aten.mm %x, %w : !x, !x -> !x
+  return %y : !x
 }

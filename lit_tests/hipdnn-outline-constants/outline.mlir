@@ -71,3 +71,26 @@ func.func @main(%x: !x, %w: !w {hipdnn.constant = "w"}, %v: !w {hipdnn.constant 
   %z = torch.aten.mm %x, %n : !x, !t -> !y
   return %y, %z : !y, !y
 }
+
+// -----
+
+// Reductions of weights are arithmetic too, as standardized weights have them.
+
+// CHECK-LABEL: func.func private @hipdnn_constants
+// CHECK:         torch.aten.mean.dim
+// CHECK:         torch.aten.sub.Tensor
+// CHECK-LABEL: func.func @main
+// CHECK-NOT:     torch.aten.mean.dim
+// CHECK:         torch.aten.mm %arg0, %arg1
+!w = !torch.vtensor<[3,3],f32>
+!m = !torch.vtensor<[3,1],f32>
+func.func @main(%x: !w, %w: !w {hipdnn.constant = "w"}) -> !w {
+  %int1 = torch.constant.int 1
+  %true = torch.constant.bool true
+  %none = torch.constant.none
+  %dims = torch.prim.ListConstruct %int1 : (!torch.int) -> !torch.list<int>
+  %m = torch.aten.mean.dim %w, %dims, %true, %none : !w, !torch.list<int>, !torch.bool, !torch.none -> !m
+  %c = torch.aten.sub.Tensor %w, %m, %int1 : !w, !m, !torch.int -> !w
+  %y = torch.aten.mm %x, %c : !w, !w -> !w
+  return %y : !w
+}

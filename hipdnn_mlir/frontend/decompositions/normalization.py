@@ -43,6 +43,33 @@ def layer_normalization(call: Call) -> Sequence[str | None] | None:
     return [call.op("Add", y, bias) if bias else y]
 
 
+@decomposes("BatchNormalization")
+def batch_normalization(call: Call) -> Sequence[str | None] | None:
+    """BatchNormalization in training mode: statistics of the batch, as standardized weights have them; torch-mlir has the others.
+
+    Source: ONNX, BatchNormalization-15.
+    """
+    if not call.attr("training_mode", 0):
+        return None
+    x = call.cast(call.need(0), call.precision(call.need(0)))
+    axes = [axis for axis in range(call.rank(x)) if axis != 1]
+    mean = call.reduce("ReduceMean", x, axes)
+    centred = call.op("Sub", x, mean)
+    variance = call.reduce("ReduceMean", call.op("Mul", centred, centred), axes)
+    deviation = call.op("Sqrt", call.op("Add", variance, call.number(call.attr("epsilon", 1e-5), x)))
+    scale, bias = (
+        call.cast(call.reshape(call.need(index), -1, *[1] * (call.rank(x) - 2)), call.kind(x)) for index in (1, 2)
+    )
+    y = call.op("Add", call.op("Mul", call.op("Div", centred, deviation), scale), bias)
+    results: list[str | None] = [call.cast(y, call.kind(call.need(0)))]
+    momentum = call.attr("momentum", 0.9)
+    for index, found in ((3, mean), (4, variance)):
+        old = call.need(index)
+        new = call.scaled(call.cast(call.reshape(found, -1), call.kind(old)), 1 - momentum)
+        results.append(call.op("Add", call.scaled(old, momentum), new) if call.wants(index - 2) else None)
+    return results
+
+
 @decomposes("SimplifiedLayerNormalization", domain=CONTRIB)
 def simplified_layer_normalization(call: Call) -> Sequence[str | None]:
     """SimplifiedLayerNormalization: RMS norm under its older name.
