@@ -77,3 +77,14 @@ def test_norms_and_activations_are_few_graphs() -> None:
 def test_quantized_products_run() -> None:
     inputs = {"a": unsigned(2, 5, 16), **A, "b": signed(16, 7), "b_scale": scale(0.05), "b_zero": zero(3, np.int8), **Y}
     compiled_steps(node_model("QLinearMatMul", inputs, domain=""), inputs)
+
+
+@pytest.mark.parametrize("align_corners", [0, 1])
+def test_affine_grid_has_the_sizes_of_each_run(align_corners: int) -> None:
+    model = onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["": 20]>
+        g (float[n,2,3] theta, float[n,c,h,w] x) => (float[n,p,q,2] y) {{
+            s = Shape(x) y = AffineGrid<align_corners={align_corners}>(theta, s) }}""")
+    session = hipdnn_mlir.compile(model).session()
+    for n, h, w in ((2, 4, 5), (1, 3, 7)):
+        feeds = {"theta": numbers(n, 2, 3), "x": numbers(n, 2, h, w)}
+        np.testing.assert_allclose(session.run(None, feeds)[0], run(model, feeds)[0], rtol=1e-4, atol=1e-5)

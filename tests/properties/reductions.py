@@ -64,8 +64,14 @@ def _scan(draw: Draw, op: str) -> Call:
     dtype = dtype_of(draw, op, opset=opset)
     dims = dims_of(draw, 1, 4)
     x = array_of(draw, dtype, dims, low=0.5, high=2) if op == "CumProd" else array_of(draw, dtype, dims)
-    axis = Known(np.array(axis_of(draw, len(dims)), one_of(draw, np.int32, np.int64)))
-    return Call(op, [x, axis], {"exclusive": flag(draw), "reverse": flag(draw)}, opset=opset, loose=8.0)
+    axis = np.array(axis_of(draw, len(dims)), one_of(draw, np.int32, np.int64))
+    return Call(
+        op,
+        [x, Known(axis) if draw(st.booleans()) else axis],
+        {"exclusive": flag(draw), "reverse": flag(draw)},
+        opset=opset,
+        loose=8.0,
+    )
 
 
 @operator("BatchNormalization")

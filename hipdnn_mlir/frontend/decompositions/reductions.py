@@ -90,3 +90,23 @@ def product(call: Call) -> Sequence[str | None] | None:
     for axis in reversed(axes):
         x = call.reduce("ReduceProd", x, [axis], keepdims)
     return [x]
+
+
+@decomposes("CumSum", "CumProd")
+def cumulative(call: Call) -> Sequence[str | None] | None:
+    """CumSum and CumProd along an axis that only the run knows: along each, of which one is chosen.
+
+    Source: ONNX, CumSum-14 and CumProd-26.
+    """
+    x, axis = call.need(0), call.need(1)
+    rank = call.rank(x)
+    if rank == 1 or call.is_of_sizes(axis):
+        return None
+    flags = {name: call.attr(name) for name in ("exclusive", "reverse")}
+    kind, chosen = call.kind(axis), call.reshape(axis)
+    results = [call.op(call.node.op_type, x, call.const(index, kind), **flags) for index in range(rank)]
+    found = results[0]
+    for index in range(1, rank):
+        is_here = call.op("Or", *(call.op("Equal", chosen, call.const(place, kind)) for place in (index, index - rank)))
+        found = call.op("Where", is_here, results[index], found)
+    return [found]
