@@ -21,9 +21,10 @@ from ..dynamic.input_sizes import Buckets
 from ..extension import load_extensions
 from ..frontend.constant_branches import computes_nothing
 from ..frontend.container import stand_ins
+from ..frontend.decompositions.steps import steps_along
 from ..frontend.model_file import is_compiled_ahead, read_model
 from ..frontend.onnx_types import BY_ONNX
-from ..frontend.shape_inference import DATA_DEPENDENT
+from ..frontend.shape_inference import DATA_DEPENDENT, static_dims
 from ..frontend.sizes.input_sizes import input_sizes
 from ..frontend.sizes.samples import CACHED
 from ..frontend.subgraphs import subgraphs
@@ -303,28 +304,20 @@ def _structural(graph: OnnxGraph, node: onnx.NodeProto) -> Reject | None:
     """Why a node is out of the question, whatever its operands."""
     if is_compiled_ahead(node):
         return Reject(node.op_type, "compiled", "it is an EPContext node, which holds a compiled program", node.name)
-    if (
-        not any(subgraphs(node))
-        or computes_nothing(node)
-        or (node.op_type == "Scan" and _has_known_length(graph, node))
-    ):
-        return None
-    what = "a Scan of so many steps as a run has" if node.op_type == "Scan" else "nodes with subgraphs"
-    return Reject(node.op_type, "subgraph", f"{what} run on the CPU", node.name)
+    steps = steps_along(node)
+    if steps and not all(_is_known(graph, name, axis) for name, axis in steps):
+        return Reject(node.op_type, "steps", "nodes of as many steps as a run has run on the CPU", node.name)
+    if any(subgraphs(node)) and not steps and not computes_nothing(node):
+        return Reject(node.op_type, "subgraph", "nodes with subgraphs run on the CPU", node.name)
+    return None
 
 
-def _has_known_length(graph: OnnxGraph, scan: onnx.NodeProto) -> bool:
-    """Whether a Scan takes the same number of steps in every run."""
-    attributes = {a.name: onnx.helper.get_attribute_value(a) for a in scan.attribute}
-    count = attributes["num_scan_inputs"]
-    axes = attributes.get("scan_input_axes", [0] * count)
-    for name, axis in zip(scan.input[-count:], axes, strict=True):
-        if name in graph.constants:
-            continue
-        dims = graph.declared[name].type.tensor_type.shape.dim if name in graph.declared else ()
-        if not -len(dims) <= axis < len(dims) or not dims[axis].HasField("dim_value"):
-            return False
-    return True
+def _is_known(graph: OnnxGraph, name: str, axis: int) -> bool:
+    """Whether a dim of a value is the same in every run."""
+    if name in graph.constants or all(static_dims(value) is not None for value in graph.inputs.values()):
+        return True
+    dims = graph.declared[name].type.tensor_type.shape.dim if name in graph.declared else ()
+    return -len(dims) <= axis < len(dims) and dims[axis].HasField("dim_value")
 
 
 def _untyped(graph: OnnxGraph, types: Types, index: int) -> Reject | None:

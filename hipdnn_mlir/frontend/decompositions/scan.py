@@ -8,9 +8,7 @@ from ...ops.spec import Refusal
 from .call import Call
 from .registry import decomposes
 from .schema_body import instantiate
-
-MAX_STEPS = 256
-"""Steps are written out one by one; longer sequences would make too large a program."""
+from .steps import MAX_STEPS
 
 
 @decomposes("Scan")

@@ -15,6 +15,7 @@ from . import (  # noqa: F401 - a family enters its operators when it is importe
     pooling,
     quantized,
     quantized_matmul,
+    recurrent,
     reductions,
     rotary,
     scan,
