@@ -230,6 +230,7 @@ def _compile(
         shapes=given.shapes,
         buckets=given.buckets,
         page_rows=page_rows,
+        last_valid=vars(given).get("last_valid"),
         refused=refused,
         dump_ir=dump_ir,
     )

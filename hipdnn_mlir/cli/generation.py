@@ -61,7 +61,8 @@ def generate(given: SimpleNamespace) -> int:
         return use(kept)
     target = cast("TargetName", given.target or "host")
     shapes, buckets = ModelFile(config).sizes(target, len(prompts), length)
-    compiled = {**vars(given), "model": config.model, "target": target, "shapes": shapes, "buckets": buckets}
+    sizes = {"shapes": shapes, "buckets": buckets}
+    compiled = {**vars(given), "model": config.model, "target": target, **sizes, "last_valid": config.last_valid}
     return needed_compiler("generate").with_program(SimpleNamespace(**compiled), use)
 
 

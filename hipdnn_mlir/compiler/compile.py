@@ -1,7 +1,7 @@
 """The compiler as one page: a model in, a program with its weights out."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,7 @@ def compile(  # noqa: A001 - the public name
     shapes: Shapes | None = None,
     buckets: Buckets | None = None,
     page_rows: int | None = None,
+    last_valid: Mapping[str, str] | None = None,
     refused: Iterable[RefusedPlan] = (),
     dump_ir: str | Path | None = None,
 ) -> Program:
@@ -59,6 +60,9 @@ def compile(  # noqa: A001 - the public name
         page_rows: of a decoder's ONNX model: lay its caches in pages of so many rows, which all sequences share. The first and the third
             size of its cache inputs are `pages` and this number then, and one more input, `page_table` (i32, batch x `sequence_pages`),
             has the pages of each sequence. For `hipdnn_mlir.generate.BatchGenerator`.
+        last_valid: of an ONNX model: output `[batch, sequence, ...]` -> the input that is its mask, `[batch, total]`. Of such an output
+            only the last valid position of each row is computed, `[batch, 1, ...]`: there a language model's logits are read. A row of
+            which the mask counts less than the sequence is padded on the right.
         refused: graphs that the library of the device at hand has refused: they are split, then left to kernels of the compiler's own.
         dump_ir: folder for the IR after each step, `NN-<step>.mlir`.
 
@@ -70,6 +74,11 @@ def compile(  # noqa: A001 - the public name
         PassError: a defect of this compiler.
     """
     source = read_source(model, example_inputs, dynamic_shapes, page_rows)
+    if last_valid:
+        if not isinstance(source, OnnxSource):
+            hint = "return the position from the module"
+            raise ModelError("last_valid is for ONNX models", where=str(type(model).__name__), hint=hint)
+        source = source.keep_last_valid(last_valid)
     options = {"target": target, "precision": precision, "shapes": shapes, "buckets": buckets}
     return _compiled(source, list(refused), None, dump_ir=dump_ir, **options)
 

@@ -14,6 +14,7 @@ from ..dynamic.input_sizes import InputSizes, Shapes
 from ..dynamic.solver import Solver
 from ..frontend.dim_names import separated
 from ..frontend.index_ranges import Range, index_ranges
+from ..frontend.last_valid import keep_last_valid
 from ..frontend.model_file import ModelFile, is_compiled_ahead, read_model
 from ..frontend.paged_caches import paged
 from ..frontend.prepare import Slim, name_nodes, slim_models
@@ -142,6 +143,10 @@ class OnnxSource:
             replace(reject, op=as_written(reject.op, reject.node.split("+"), operators)) for reject in error.rejects
         ]
         return UnsupportedError(rejects, target=error.target, where=self.where, hint=error.hint)
+
+    def keep_last_valid(self, masks: Mapping[str, str]) -> "OnnxSource":
+        """As the function of that name."""
+        return OnnxSource(keep_last_valid(self.proto, masks, self._where), self._where, self._external, self._file)
 
     def sizes(self, shapes: Shapes) -> InputSizes:
         """As `input_sizes`."""

@@ -16,7 +16,7 @@ from hipdnn_mlir_runtime.session.session import Session
 from .config import DecoderConfig
 
 CHUNK = 512
-"""Most tokens of a text in one run, where the program leaves that open: it bounds the memory for logits and temporaries."""
+"""Most tokens of a text in one run, where the program leaves that open: it bounds the memory for temporaries."""
 
 _TORCH_DTYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
 
@@ -104,9 +104,10 @@ class DecoderProgram:
         return np.zeros(sizes, port.numpy_dtype)
 
     def logits(self, rows: int, window: int) -> npt.NDArray[Any]:
-        """Memory for the logits of a run."""
+        """Memory for the logits of a run: of the last valid token of each text if the program computes these alone, else of all tokens."""
         port = self._outputs[self.config.logits]
-        return np.empty((rows, window, self.config.vocab_size), port.numpy_dtype)
+        positions = 1 if port.shape[1] == 1 else window
+        return np.empty((rows, positions, self.config.vocab_size), port.numpy_dtype)
 
     def bind(
         self,

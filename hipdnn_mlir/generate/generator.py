@@ -81,7 +81,12 @@ class TextGenerator:
 
             shapes, buckets = file.sizes(target, batch_size, length)
             program = compile_model(
-                self.config.model, target=target, precision=precision, shapes=shapes, buckets=buckets
+                self.config.model,
+                target=target,
+                precision=precision,
+                shapes=shapes,
+                buckets=buckets,
+                last_valid=self.config.last_valid,
             )
         self._session = Session(program, **options)
         self._decoder = Decoder(self._session, self.config, length, file.mask_lengths())

@@ -116,5 +116,6 @@ class SharedRows:
             taken = tokens[starts[row] : end]
             window.tokens[row, : len(taken)] = taken
         window.run()
-        last = (lengths - starts)[: len(ends)] - 1
+        positions = window.logits.shape[1]  # one where the program takes the last valid one itself
+        last: npt.NDArray[np.int64] = np.minimum(lengths - starts, positions)[: len(ends)] - 1
         return window.logits[np.arange(len(ends)), last].astype(np.float32)

@@ -11,12 +11,14 @@ from ..ir.literals import splat
 from ..ir.module_pass import module_pass
 from ..ir.patterns import rewrite_ops
 from ..ir.types import is_tensor, tensor_type
-from ..ir.view import argument, lookup, producer, readers, view
+from ..ir.view import argument, lookup, op_name, producer, readers, view
 from ..ops.spec import OpView, Permute, Refusal, Reshape, TensorArg
 from ..ops.strides import broadcast
 
 _COPIES = (torch.AtenAliasOp, torch.AtenCloneOp, torch.AtenContiguousOp, torch.AtenDetachOp, torch.AtenToDtypeOp)
 _BROADCASTS = (torch.AtenExpandOp, torch.AtenBroadcastToOp)
+_TAKES_ALL = ("torch.aten.slice.Tensor", "GatherND")
+"""Ops that take all there is where they are views of the same dims. ONNX's Slice is one at some sizes of a dynamic dimension: it stays."""
 _ELEMENTWISE = (
     torch.AtenAddTensorOp, torch.AtenSubTensorOp, torch.AtenMulTensorOp, torch.AtenDivTensorOp, torch.AtenWhereSelfOp,
     torch.AtenMaximumOp, torch.AtenMinimumOp,
@@ -65,7 +67,7 @@ def _moves_nothing(op: ir.OpView) -> bool:
         return False
     if isinstance(move, Permute):
         return move.order == tuple(range(len(move.order)))
-    return isinstance(move, Reshape) or isinstance(op, torch.AtenSliceTensorOp)
+    return isinstance(move, Reshape) or op_name(op) in _TAKES_ALL
 
 
 def _split_alpha(op: torch.AtenAddTensorOp | torch.AtenSubTensorOp, rewriter: PatternRewriter) -> bool:

@@ -191,6 +191,7 @@ def _compile_file(request: Request) -> dict[str, Any]:
         shapes=request.shapes,
         buckets=request.buckets,
         page_rows=request.page_rows,
+        last_valid=request.last_valid,
         refused=[RefusedPlan(*fields) for fields in request.refused],
         dump_ir=None if request.dump_ir is None else Path(request.dump_ir),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -31,7 +31,7 @@ class Request:
         model: absolute path of the ONNX or `.pt2` file; None where the model comes as a file descriptor (`hipdnn_mlir.frontend.container`).
         output: absolute path of the program file (`compile` of a path).
         name: of the program, for a model that has no path.
-        target, precision, shapes, buckets, page_rows, dump_ir: as for `hipdnn_mlir.compile`, JSON types only.
+        target, precision, shapes, buckets, page_rows, last_valid, dump_ir: as for `hipdnn_mlir.compile`, JSON types only.
         refused: the fields of each refused plan, as for `hipdnn_mlir.compile` (`compile` of a path).
         plans: as for `hipdnn_mlir.explain`.
         digest: of the model that a program was made from, as the program has it (`regions`).
@@ -50,6 +50,7 @@ class Request:
     shapes: dict[str, list[Given] | Given] = field(default_factory=dict)
     buckets: dict[str, list[int]] = field(default_factory=dict)
     page_rows: int | None = None
+    last_valid: dict[str, str] = field(default_factory=dict)
     dump_ir: str | None = None
     refused: list[list[str]] = field(default_factory=list)
     plans: bool = False
@@ -71,6 +72,7 @@ class Request:
         shapes: Shapes | None = None,
         buckets: Buckets | None = None,
         page_rows: int | None = None,
+        last_valid: Mapping[str, str] | None = None,
         refused: Sequence[RefusedPlan] = (),
         dump_ir: Path | None = None,
     ) -> Request:
@@ -80,6 +82,7 @@ class Request:
             made,
             output=str(output.absolute()),
             page_rows=page_rows,
+            last_valid=dict(last_valid or {}),
             refused=[list(asdict(plan).values()) for plan in refused],
             dump_ir=None if dump_ir is None else str(dump_ir.absolute()),
         )
@@ -172,4 +175,5 @@ class Request:
             separator = "x" if all(isinstance(size, int) for size in dims) else ","
             command += ["--shape", f"{name}={separator.join('?' if size is None else str(size) for size in dims)}"]
         command += [f"--bucket={name}={','.join(map(str, sizes))}" for name, sizes in self.buckets.items()]
+        command += [f"--last-valid={output}={mask}" for output, mask in self.last_valid.items()]
         return [*command, "-o", "out.hipdnn"] if self.action == "compile" else command

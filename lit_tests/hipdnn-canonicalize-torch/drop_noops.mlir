@@ -52,3 +52,22 @@ func.func @kept(%h: !h, %x: !f) -> (!f, !f, !f) {
   %c = torch.aten.roll %x, %one, %zero : !f, !torch.list<int>, !torch.list<int> -> !f
   return %a, %b, %c : !f, !f, !f
 }
+
+// -----
+
+// A gather from dims of one takes what is there; one from more, or of several, takes what data says.
+
+// CHECK-LABEL: func.func @gathers
+// CHECK-NEXT:    %[[G:.+]] = torch.operator "hipdnn.onnx.GatherND"(%arg1, %arg2)
+// CHECK-NEXT:    %[[H:.+]] = torch.operator "hipdnn.onnx.GatherND"(%arg0, %arg3)
+// CHECK-NEXT:    return %arg0, %[[G]], %[[H]]
+!one = !torch.vtensor<[2,1,4],f32>
+!more = !torch.vtensor<[2,3,4],f32>
+!index = !torch.vtensor<[2,1,1],si64>
+!indices = !torch.vtensor<[2,3,1],si64>
+func.func @gathers(%one: !one, %more: !more, %index: !index, %indices: !indices) -> (!one, !one, !more) {
+  %a = torch.operator "hipdnn.onnx.GatherND"(%one, %index) {torch.onnx.batch_dims = 1 : si64} : (!one, !index) -> !one
+  %b = torch.operator "hipdnn.onnx.GatherND"(%more, %index) {torch.onnx.batch_dims = 1 : si64} : (!more, !index) -> !one
+  %c = torch.operator "hipdnn.onnx.GatherND"(%one, %indices) {torch.onnx.batch_dims = 1 : si64} : (!one, !indices) -> !more
+  return %a, %b, %c : !one, !one, !more
+}

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 import hipdnn_mlir
@@ -81,6 +82,22 @@ def test_prompts_are_the_same_in_parts(model: TextGenerator, monkeypatch: pytest
     monkeypatch.setattr(decoder_program, "CHUNK", 4)
     made = model.generate(PROMPTS, max_new_tokens=10, stop_tokens=())
     assert [list(one.tokens) for one in made] == want
+
+
+def test_logits_of_the_last_valid_token_alone_are_those_of_the_model(model: TextGenerator) -> None:
+    whole = hipdnn_mlir.compile(model.config.model)
+    with TextGenerator(model.config.folder, program=whole, max_length=128) as other:
+        found = []
+        for one in (model, other):
+            sequences = one.start(3)
+            sequences.append(PROMPTS)
+            first = sequences.logits()
+            sequences.append([[5], [6, 7, 8], []])
+            found.append((first, sequences.logits()))
+        assert model._session.outputs[0].shape[1] == 1
+        assert other._session.outputs[0].shape[1] == "sequence_length"
+    for got, want in zip(*found, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
 def test_a_step_is_one_specialization_whatever_the_length(model: TextGenerator) -> None:

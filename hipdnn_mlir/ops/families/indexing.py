@@ -87,6 +87,17 @@ def gather_elements(op: OpView) -> Call:
     )
 
 
+@movement("hipdnn.onnx.GatherND", becomes="view where it takes all there is, from dims of one", onnx=("GatherND",))
+def gather_nd_of_one(op: OpView) -> Slice:
+    """(data, indices), batch_dims: the data, where each index can only be 0."""
+    data, indices = indexed(op, 2)
+    dims, depth = data.type.static_dims(), indices.type.static_dims()[-1]
+    first = int(op.attributes.get("batch_dims", 0))
+    if any(size != 1 for size in dims[first : first + depth]) or op.results[0].static_dims() != dims:
+        raise Refusal("operand", "it takes from dims of more than one, or other dims than those of the data")
+    return Slice((0,) * len(dims), dims, (1,) * len(dims))
+
+
 @kernel("hipdnn.onnx.GatherND", function="gather_nd", onnx=("GatherND",))
 def gather_nd(op: OpView) -> Call:
     """(data, indices), batch_dims: rows of indices name slices of data."""

@@ -73,6 +73,7 @@ def indexing() -> Iterator[Sample]:
     yield accept("GatherElements", KERNEL, [data, indices], f32(2, 3), axis=1)
     yield reject("GatherElements", "dtype", [data, wrong], f32(2, 3), axis=1)
     yield accept("GatherND", KERNEL, [data, i64(3, 2)], f32(3))
+    yield accept("GatherND", MOVEMENT, [f32(2, 1, 4), i64(2, 1, 1)], f32(2, 1, 4), batch_dims=1)
     yield reject("GatherND", "dtype", [data, f32(3, 2)], f32(3))
     for name in ("ScatterElements", "Scatter"):
         yield accept(name, KERNEL, [data, indices, f32(2, 3)], data, axis=1)

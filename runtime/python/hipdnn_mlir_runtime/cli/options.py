@@ -120,6 +120,15 @@ def parse_knobs(texts: list[str]) -> dict[str, str]:
     return _pairs(texts, "--knob", "NAME=VALUE")
 
 
+def parse_last_valid(texts: list[str]) -> dict[str, str]:
+    """Return the masks of outputs that texts such as ``logits=attention_mask`` name.
+
+    Raises:
+        ModelError: A text is not of this form, or an output has two.
+    """
+    return _pairs(texts, "--last-valid", "OUTPUT=MASK")
+
+
 def parse_files(texts: list[str]) -> dict[str, Path]:
     """Return the files of inputs that texts such as ``x=x.npy`` name.
 
@@ -190,6 +199,7 @@ def _pairs(texts: list[str], option: str, form: str, *, empty: bool = False) -> 
 _PARSERS: dict[str, Callable[[list[str]], Any]] = {
     "shapes": parse_shapes,
     "buckets": parse_buckets,
+    "last_valid": parse_last_valid,
     "knobs": parse_knobs,
     "inputs": parse_files,
     "ranges": parse_ranges,
