@@ -18,6 +18,7 @@ from hipdnn_mlir_runtime.errors import (
     StaticDimensionsError,
     UnsupportedError,
 )
+from hipdnn_mlir_runtime.expressions import Size
 from hipdnn_mlir_runtime.precision import UNCHANGED, find_precision
 
 from ..dynamic.buckets import BucketedSizes, check_buckets
@@ -25,6 +26,7 @@ from ..dynamic.each_sample import each_sample
 from ..dynamic.generalize import generalize
 from ..dynamic.input_sizes import Buckets, InputSizes, Shapes
 from ..dynamic.padding.check import check_padding
+from ..dynamic.padding.zeros import filled_sizes
 from ..dynamic.solver import Solver
 from ..dynamic.varying import mark_varying
 from ..extension import load_extensions
@@ -146,9 +148,14 @@ def _lower(
     """From models with static sizes to a program: theirs, or the one that is theirs at their sizes."""
     padding = BucketedSizes(solver, buckets) if solver and buckets else None
     refusals: list[PaddingError | None] = []
-    imported = lower_to_torch(
-        source, models, runner, lambda made: refusals.append(_check_padding(made, runner, padding))
-    )
+    filled: list[Size] = []
+
+    def look_at_sizes(made: Sequence[Imported]) -> None:
+        refusals.append(_check_padding(made, runner, padding))
+        if solver is not None and library.architecture is None:
+            filled.extend(_filled(made, runner, solver))
+
+    imported = lower_to_torch(source, models, runner, look_at_sizes)
     samples = dict(zip(solver.table.symbols, solver.points[0], strict=True)) if solver else {}
     watch = (lambda left: look(imported[0], left, samples)) if look else None
     parts = [_lower_torch(imported[0], runner, library, refused, watch)]
@@ -168,6 +175,7 @@ def _lower(
     literals = [part.constants.stored_literals() for part in parts]
     program = generalize([part.model for part in parts], solver, _differing(literals))
     program.ranges = source.ranges(models, imported[0])
+    program.filled = filled
     if buckets:
         program.buckets = [list(buckets.get(name, ())) for name in program.symbols]
     runner.elapsed_ms["generalize"] = (time.perf_counter() - start) * 1e3
@@ -250,3 +258,12 @@ def _check_padding(made: Sequence[Imported], runner: Runner, padding: BucketedSi
     mixing = check_padding([imported.module.operation for imported in made], inputs, outputs, padding)
     runner.elapsed_ms["check-padding"] = (time.perf_counter() - start) * 1e3
     return mixing.error() if mixing else None
+
+
+def _filled(made: Sequence[Imported], runner: Runner, solver: Solver) -> list[Size]:
+    """Per symbol the size up to which inputs may be filled with zeros; empty where no input may."""
+    start = time.perf_counter()
+    modules, outputs = [imported.module.operation for imported in made], [info.name for info in made[0].outputs]
+    sizes = filled_sizes(modules, len(made[0].inputs), outputs, solver)
+    runner.elapsed_ms["fill-inputs"] = (time.perf_counter() - start) * 1e3
+    return [] if sizes == [solver.table.symbol(name) for name in solver.table.symbols] else sizes

@@ -241,6 +241,9 @@ class ProgramFields:
     """Per symbol the rising sizes that it is rounded up to; an empty list leaves it as it is."""
     exact: list[str] = field(default_factory=list)
     """Per symbol why it accepts its buckets only and is not rounded up; an empty text where it is rounded."""
+    filled: Sequence[Size] = field(default_factory=list)
+    """Per symbol the size up to which inputs may be filled with zeros along it, which changes no output; the symbol itself where they
+    may not. Empty where no input may be."""
     specializations: list["Specialization"] = field(default_factory=list)
     """See [specializations](#specializations)."""
     growing: Growing | None = None

@@ -64,23 +64,26 @@ def check_padding(
     """
     try:
         for parts in zip(*map(functions, modules), strict=True):
-            _Follower(sizes).function(parts, len(inputs), outputs)
-    except _Mixed as found:
+            Follower(sizes).function(parts, len(inputs), outputs)
+    except Mixed as found:
         return found.mixing
     return None
 
 
-class _Mixed(Exception):  # noqa: N818 - carries what is found out of the walk
+class Mixed(Exception):  # noqa: N818 - carries what is found out of the walk
+    """Raised where a size must not be rounded up."""
+
     def __init__(self, mixing: Mixing) -> None:
         super().__init__(str(mixing))
         self.mixing = mixing
 
 
-def _mixed(symbol: str, reason: str, what: str, node: str) -> _Mixed:
-    return _Mixed(Mixing(symbol, what, reason, node))
+def mixed(symbol: str, reason: str, what: str, node: str) -> Mixed:
+    """The exception for a `Mixing`."""
+    return Mixed(Mixing(symbol, what, reason, node))
 
 
-class _Follower:
+class Follower:
     """Walks the modules side by side; values are those of the first one.
 
     A value in `_tainted` holds numbers that follow from a size with buckets: its dims do not tell.
@@ -171,14 +174,14 @@ class _Follower:
         try:
             made = follow(views, [self._dims[key] for key in keys], self._sizes)
         except Mixes as mixes:
-            raise _mixed(mixes.symbol, mixes.reason, what, node) from mixes
+            raise mixed(mixes.symbol, mixes.reason, what, node) from mixes
         except Refusal as refusal:
-            raise _mixed(symbol, f"it may mix padding with data ({refusal.reason})", what, node) from refusal
+            raise mixed(symbol, f"it may mix padding with data ({refusal.reason})", what, node) from refusal
         for position in made.reads:
             if keys[position] in self._tainted:
                 name = self._tainted[keys[position]]
                 reason = f"it computes with a number that depends on {name!r}"
-                raise _mixed(name, reason, what, node)
+                raise mixed(name, reason, what, node)
         for result, dims in zip(first.results, made.results, strict=True):
             if dims is not None:
                 self._dims[result] = dims
@@ -200,12 +203,12 @@ class _Follower:
         for name, value in zip(names, returned.operands, strict=False):
             if value in self._tainted:
                 cause = self._tainted[value]
-                raise _mixed(cause, f"its values depend on {cause!r} itself", f"output {name!r}", "")
+                raise mixed(cause, f"its values depend on {cause!r} itself", f"output {name!r}", "")
             for axis, dim in enumerate(self._dims[value]):
                 symbol = padded_by(dim)
                 if symbol is not None and not is_prefix(dim):
                     reason = f"padding would lie between results along dimension {axis}"
-                    raise _mixed(symbol, reason, f"output {name!r}", "")
+                    raise mixed(symbol, reason, f"output {name!r}", "")
 
     def _columns(self, values: Sequence[ir.Value]) -> list[tuple[int, ...]]:
         return list(zip(*(tensor_type(value.type).static_dims() for value in values), strict=True))

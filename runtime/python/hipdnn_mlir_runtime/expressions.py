@@ -95,19 +95,21 @@ class Expressions:
                     values[entry] = OPERATORS[name](known(a), known(b))
         return known(size)
 
-    def names(self, size: Size) -> set[str]:
-        """The symbols that a size is computed from."""
+    def names(self, size: Size, but: Size | None = None) -> set[str]:
+        """The symbols that a size is computed from; those of the entry `but` do not count."""
         found: set[str] = set()
-        for entry in self._needed(size):
+        for entry in self._needed(size, but):
             match self.entries[entry.index]:
-                case ("symbol", int(number)):
+                case ("symbol", int(number)) if entry != but:
                     found.add(self.symbols[number])
         return found
 
-    def _needed(self, size: Size) -> list[Ref]:
-        """The entries that a size is computed from, each behind its operands."""
+    def _needed(self, size: Size, but: Size | None = None) -> list[Ref]:
+        """The entries that a size is computed from, each behind its operands, which are left out for the entry `but`."""
 
         def operands(entry: Ref) -> list[Ref]:
+            if entry == but:
+                return []
             return [operand for operand in self.entries[entry.index][1:] if isinstance(operand, Ref)]
 
         return operands_first(size, operands) if isinstance(size, Ref) else []

@@ -33,18 +33,26 @@ void SizedNode::run(OrtKernelContext* context) {
   Key key(&memory);
   key.reserve(room.size() / sizeof(std::int64_t) / 2);
   read_key(context, key);
-  std::shared_ptr<NodeProgram> program = programs_.find(key);
-  if (!program) {
-    InputDims dims;
-    for (auto position = key.begin(); position != key.end();) {
-      const auto rank = static_cast<std::size_t>(*position++);
-      dims.emplace_back(position, rank);
-      position += static_cast<std::ptrdiff_t>(rank);
-    }
-    check_dims(dims);
-    program = programs_.get(key, [&] { return make(dims); });
+  if (const std::shared_ptr<NodeProgram> program = programs_.find(key)) return program->run(context);
+  run_new(context, key);
+}
+
+void SizedNode::run_new(OrtKernelContext* context, const Key& key) {
+  InputDims dims;
+  for (auto position = key.begin(); position != key.end();) {
+    const auto rank = static_cast<std::size_t>(*position++);
+    dims.emplace_back(position, rank);
+    position += static_cast<std::ptrdiff_t>(rank);
   }
-  program->run(context);
+  check_dims(dims);
+  const std::vector<std::vector<std::int64_t>> larger = filled(dims);
+  if (larger.empty()) return programs_.get(key, [&] { return make(dims); })->run(context);
+  std::vector<std::int64_t> larger_key;
+  for (const auto& each : larger) {
+    larger_key.push_back(static_cast<std::int64_t>(each.size()));
+    larger_key.insert(larger_key.end(), each.begin(), each.end());
+  }
+  programs_.get(larger_key, [&] { return make({larger.begin(), larger.end()}); })->run_filled(context, dims);
 }
 
 void SizedNode::read_key(OrtKernelContext* context, Key& key) const {
@@ -80,6 +88,16 @@ DynamicProgramNode::DynamicProgramNode(const NodeSettings& settings, std::shared
 
 void DynamicProgramNode::check_dims(const InputDims& dims) const {
   if (!rest_) static_cast<void>(program_->sizes_of(dims));
+}
+
+std::vector<std::vector<std::int64_t>> DynamicProgramNode::filled(const InputDims& dims) const {
+  try {
+    const hipdnn_rt::Sizes sizes = program_->sizes_of(dims), larger = program_->filled(sizes);
+    if (larger != sizes) return program_->input_dims(larger);
+  } catch (const hipdnn_rt::InputError&) {
+    // Dims that the program does not hold for are refused, or compiled for, as they are.
+  }
+  return {};
 }
 
 std::shared_ptr<NodeProgram> DynamicProgramNode::make(const InputDims& dims) const {

@@ -74,11 +74,10 @@ class SizedNode : public FusedNode {
   void run(OrtKernelContext* context) override;
 
  protected:
-  /// Dims of each input.
-  using InputDims = std::vector<std::span<const std::int64_t>>;
-
   /// Throw InputError for dims that no program fits, before one makes way for theirs.
   virtual void check_dims(const InputDims&) const {}
+  /// The dims of a program that serves these if inputs are filled up with zeros; none where they are as they are.
+  virtual std::vector<std::vector<std::int64_t>> filled(const InputDims&) const { return {}; }
   /// The program for these dims. Called by one thread at a time.
   virtual std::shared_ptr<NodeProgram> make(const InputDims& dims) const = 0;
   std::shared_ptr<NodeProgram> compile(const SizeCompiler& compiler, const InputDims& dims) const;
@@ -90,6 +89,7 @@ class SizedNode : public FusedNode {
   /// Rank and dims of every input, one after the other.
   using Key = std::pmr::vector<std::int64_t>;
   void read_key(OrtKernelContext* context, Key& key) const;
+  void run_new(OrtKernelContext* context, const Key& key);
 
   NodeSettings settings_;
   NodeSignature signature_;
@@ -106,6 +106,7 @@ class DynamicProgramNode final : public SizedNode {
 
  private:
   void check_dims(const InputDims& dims) const override;
+  std::vector<std::vector<std::int64_t>> filled(const InputDims& dims) const override;
   std::shared_ptr<NodeProgram> make(const InputDims& dims) const override;
 
   std::shared_ptr<const hipdnn_rt::DynamicProgram> program_;

@@ -5,12 +5,33 @@
 #include <cstddef>
 #include <cstring>
 #include <memory_resource>
+#include <numeric>
 
 #include "aligned_array.h"
 #include "device/error.h"
 
 namespace hipdnn_ep {
 namespace {
+
+/// Copy an array to the beginnings of the dims of a larger one.
+void copy_into(const std::byte* from, std::span<const std::int64_t> dims, std::byte* to, std::span<const std::int64_t> room, std::size_t size) {
+  const auto stride = [&](std::span<const std::int64_t> of) {
+    return std::accumulate(of.begin() + 1, of.end(), size, [](std::size_t bytes, std::int64_t dim) { return bytes * static_cast<std::size_t>(dim); });
+  };
+  if (std::equal(dims.begin() + 1, dims.end(), room.begin() + 1)) {
+    std::memcpy(to, from, static_cast<std::size_t>(dims.front()) * stride(dims));
+    return;
+  }
+  for (std::int64_t i = 0; i < dims.front(); ++i, from += stride(dims), to += stride(room)) copy_into(from, dims.subspan(1), to, room.subspan(1), size);
+}
+
+/// An array with zeros behind each of its dims, as large as an argument.
+AlignedArray filled(const void* data, std::span<const std::int64_t> dims, const hipdnn_rt::Argument& argument) {
+  AlignedArray array = make_aligned(argument.bytes);
+  std::memset(array.get(), 0, argument.bytes);
+  copy_into(static_cast<const std::byte*>(data), dims, static_cast<std::byte*>(array.get()), argument.dims, hipdnn_rt::info_of(argument.dtype).bytes);
+  return array;
+}
 
 /// ONNX Runtime hands on an allocation that failed as a tensor without memory.
 void check_memory(const hipdnn_rt::Argument& argument, const void* data) {
@@ -150,7 +171,7 @@ hipdnn_rt::Memory NodeProgram::memory_of(const OrtValue* value) const {
   return is_device ? hipdnn_rt::Memory::device : hipdnn_rt::Memory::host;
 }
 
-void NodeProgram::bind_inputs(OrtKernelContext* context, Call& call) const {
+void NodeProgram::bind_inputs(OrtKernelContext* context, Call& call, const InputDims* dims) const {
   const std::vector<hipdnn_rt::Argument>& arguments = program().inputs();
   call.inputs.reserve(arguments.size());
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -161,13 +182,17 @@ void NodeProgram::bind_inputs(OrtKernelContext* context, Call& call) const {
     if (value == nullptr) throw hipdnn_rt::InputError("input '" + arguments[i].name + "' is missing");
     check(ort_, ort_.api->GetTensorData(value, &data));
     check(ort_, ort_.api->GetTensorSizeInBytes(value, &bytes));
-    if (bytes != arguments[i].bytes) {
+    const bool is_filled = dims != nullptr && !std::ranges::equal((*dims)[i], arguments[i].dims);
+    if (!is_filled && bytes != arguments[i].bytes) {
       throw hipdnn_rt::InputError("input '" + arguments[i].name + "' has " + std::to_string(bytes) + " bytes, the program was compiled for " +
                                   std::to_string(arguments[i].bytes));
     }
     const hipdnn_rt::Memory memory = memory_of(value);
     check_memory(arguments[i], data);
-    if (memory == hipdnn_rt::Memory::host && !is_aligned(data)) {
+    if (is_filled) {
+      call.stand_ins.push_back(filled(data, (*dims)[i], arguments[i]));
+      data = call.stand_ins.back().get();
+    } else if (memory == hipdnn_rt::Memory::host && !is_aligned(data)) {
       call.stand_ins.push_back(make_aligned(bytes));
       std::memcpy(call.stand_ins.back().get(), data, bytes);
       data = call.stand_ins.back().get();
@@ -222,9 +247,9 @@ void NodeProgram::run(std::span<const hipdnn_rt::InputArray> inputs, std::span<c
   pool_.run(inputs, outputs);
 }
 
-void NodeProgram::run(OrtKernelContext* context) {
+void NodeProgram::run(OrtKernelContext* context, const InputDims* dims) {
   Call call;
-  bind_inputs(context, call);
+  bind_inputs(context, call, dims);
   bind_outputs(context, call);
   if (device_.is_device_memory) {
     run_on_stream(context, call);

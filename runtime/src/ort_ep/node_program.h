@@ -45,6 +45,9 @@ struct ProfileSinks {
   const Listeners* listeners;
 };
 
+/// Dims of each input.
+using InputDims = std::vector<std::span<const std::int64_t>>;
+
 /// Throw ProgramError where a program's arguments are not the signature's values, position by position: in number, element type, or a size of an
 /// input that both know.
 void check_arguments(const hipdnn_rt::DynamicProgram& program, const NodeSignature& signature);
@@ -59,7 +62,9 @@ class NodeProgram {
               ProfileSinks sinks, std::shared_ptr<const hipdnn_rt::ConstantMemory> constants = nullptr);
 
   /// Throws InputError where a tensor is not as large as the program says, DeviceError where a call fails.
-  void run(OrtKernelContext* context);
+  void run(OrtKernelContext* context) { run(context, nullptr); }
+  /// Run on inputs with these dims, filled up with zeros where the program's are larger. They lie in host memory.
+  void run_filled(OrtKernelContext* context, const InputDims& dims) { run(context, &dims); }
   /// Run on arrays of the host, position by position. Throws as above.
   void run(std::span<const hipdnn_rt::InputArray> inputs, std::span<const hipdnn_rt::OutputArray> outputs);
 
@@ -68,7 +73,8 @@ class NodeProgram {
  private:
   struct Call;
 
-  void bind_inputs(OrtKernelContext* context, Call& call) const;
+  void run(OrtKernelContext* context, const InputDims* dims);
+  void bind_inputs(OrtKernelContext* context, Call& call, const InputDims* dims) const;
   void bind_outputs(OrtKernelContext* context, Call& call) const;
   /// Whether a profiler hears of the calling thread's runs.
   bool is_profiled() const { return sinks_.file != nullptr || (sinks_.listeners->is_any() && !sinks_.listeners->here().empty()); }

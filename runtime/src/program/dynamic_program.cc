@@ -19,6 +19,9 @@
 namespace hipdnn_rt {
 namespace {
 
+/// Sizes that inputs are filled up to are multiples of this one, so that it bounds what is filled in for nothing.
+constexpr std::int64_t kFillStep = 4096;
+
 constexpr std::size_t kSpecializationLimit = 1024;
 
 const Place& root() {
@@ -121,6 +124,9 @@ void DynamicProgram::check_sizes() const {
   for (std::size_t symbol = 0; symbol < buckets().size(); ++symbol) {
     const Sizes& sizes = buckets()[symbol];
     if (std::ranges::adjacent_find(sizes, std::greater_equal<>()) != sizes.end()) Place(place, symbol).fail("sizes that rise", listed(sizes));
+  }
+  if (!record_.filled.empty() && record_.filled.size() != count) {
+    Place(root(), "filled").fail("a size for each symbol", std::to_string(record_.filled.size()));
   }
   if (!exact().empty() && exact().size() != count) Place(root(), "exact").fail("a text for each symbol", std::to_string(exact().size()));
 }
@@ -258,6 +264,20 @@ Sizes DynamicProgram::rounded(const Sizes& sizes) const {
     check_conditions(sizes, expressions_.evaluate(sizes));
     check_conditions(found, expressions_.evaluate(found));
   }
+  return found;
+}
+
+Sizes DynamicProgram::filled(const Sizes& sizes) const {
+  if (record_.filled.empty()) return sizes;
+  const std::vector<std::int64_t> values = expressions_.evaluate(sizes);
+  Sizes found = sizes;
+  for (std::size_t symbol = 0; symbol < sizes.size(); ++symbol) {
+    const Expression& most = record_.filled[symbol];
+    const std::int64_t limit = most.entry ? values[*most.entry] : most.number;
+    if (limit > sizes[symbol]) found[symbol] = std::min(limit, (sizes[symbol] + kFillStep - 1) / kFillStep * kFillStep);
+  }
+  // The program is checked for the filled sizes only, and a model may go another way at those asked for.
+  if (found != sizes) check_conditions(sizes, values);
   return found;
 }
 

@@ -68,6 +68,12 @@ class DynamicProgram {
   /// The sizes of the program that serves these: each rounded up to a bucket of its symbol, where that has any; 0 stays, if the file has no
   /// specializations. Throws InputError for sizes above the largest bucket, and for those that the program does not hold for.
   Sizes rounded(const Sizes& sizes) const;
+  /// The sizes of a program that computes the same from inputs filled up with zeros behind each of their dims. They are as large as the program
+  /// allows, but not much larger: few programs serve sizes that grow from run to run. Throws InputError for sizes that the program does not
+  /// hold for.
+  Sizes filled(const Sizes& sizes) const;
+  /// The dims of each input where the symbols have these values.
+  std::vector<std::vector<std::int64_t>> input_dims(const Sizes& sizes) const { return dims_of(inputs(), sizes); }
   /// The dims of each output where the symbols have these values.
   std::vector<std::vector<std::int64_t>> output_dims(const Sizes& sizes) const { return dims_of(outputs(), sizes); }
   /// "batch=3, seq=17".

@@ -176,6 +176,26 @@ void test_sizes_are_rounded_up_to_buckets() {
   check::equal(parse(dynamic_relu())->rounded({6}), Sizes{6});
 }
 
+void test_sizes_are_filled_up_to_an_expression() {
+  using hipdnn_rt::Sizes;
+  Sample sample = dynamic_relu();  // entry 0 is the batch
+  sample.program["expressions"].push_back({"max", reference(0), 10'000});
+  sample.program["filled"] = {reference(static_cast<int>(sample.program["expressions"].size()) - 1)};
+  const auto program = parse(sample);
+  check::equal(program->filled({1}), Sizes{4096}, "not much further than needed");
+  check::equal(program->filled({4096}), Sizes{4096});
+  check::equal(program->filled({4097}), Sizes{8192});
+  check::equal(program->filled({9000}), Sizes{10'000});
+  check::equal(program->filled({10'000}), Sizes{10'000});
+  check::equal(program->filled({10'001}), Sizes{10'001}, "a size beyond stays");
+  check::equal(program->input_dims({3}).front().front(), std::int64_t{3});
+  sample.program["conditions"] = condition("<=", 3, reference(0), "Relu_0");
+  check::contains(error_of<InputError>([&] { parse(sample)->filled({2}); }), "node 'Relu_0' needs 3 <= batch");
+  sample.program["filled"].push_back(reference(0));
+  check::contains(error_of<ProgramError>([&] { parse(sample); }), "program.filled: expected a size for each symbol, got 2");
+  check::equal(parse(dynamic_relu())->filled({6}), Sizes{6}, "without the field");
+}
+
 void test_refused_when_buckets_are_wrong() {
   const auto refuse = [](json buckets, const char* expected) {
     Sample sample = dynamic_relu();
@@ -242,6 +262,7 @@ void add_dynamic_program_cases(check::Suite& suite, const Libraries& libraries) 
   suite.add("dynamic program: deep tables are shown in short", test_deep_tables_are_shown_in_short);
   suite.add("dynamic program: sizes read from inputs", test_sizes_read_from_inputs);
   suite.add("dynamic program: sizes are rounded up to buckets", test_sizes_are_rounded_up_to_buckets);
+  suite.add("dynamic program: sizes are filled up to an expression", test_sizes_are_filled_up_to_an_expression);
   suite.add("dynamic program: refused when buckets are wrong", test_refused_when_buckets_are_wrong);
   suite.add("dynamic program: operators round as they say", test_operators_round_as_they_say);
   suite.add("dynamic program: specializations share uploaded constants", [=] { test_specializations_share_uploaded_constants(libraries); });

@@ -1,0 +1,43 @@
+"""Steps of a decoder whose mask grows are served by one program, which gets the mask filled up with zeros."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from test_decoder_caches import Run, cache_feeds, cache_model
+
+from .sessions import make_session, reference
+
+ROOM = 16
+STEPS: list[Run] = [(3, 1, ROOM, [length, 2, length - 1]) for length in range(4, ROOM + 1)]
+OTHERS: list[Run] = [
+    (3, 5, ROOM, [5, 2, 4]),
+    (1, 4, ROOM, [10]),
+    (1, 1, 5, [6]),
+    (1, 1, ROOM, [ROOM]),
+]
+"""Prompts, a cache that grows, a mask as long as the cache."""
+
+
+@pytest.mark.parametrize("attributes", ["", ", do_rotary=1, local_window_size=4"])
+def test_one_program_serves_masks_that_grow(attributes: str, tmp_path: Path) -> None:
+    model = cache_model(attributes)
+    profile = tmp_path / "profile.json"
+    session = make_session(model, tmp_path / "cache", options={"profile": str(profile)}, wholly=True)
+    for run in (*STEPS, *OTHERS, *STEPS):
+        feeds = cache_feeds(model, run)
+        got, want = session.run(None, feeds), reference(model, feeds)
+        for mine, theirs in zip(got, want, strict=True):
+            assert mine.shape == theirs.shape
+        for row, length in enumerate(run[3]):
+            np.testing.assert_allclose(got[0][row, :length], want[0][row, :length], rtol=1e-5, atol=1e-5)
+            for mine, theirs in zip(got[1:], want[1:], strict=True):
+                np.testing.assert_allclose(mine[row, :, :length], theirs[row, :, :length], rtol=1e-5, atol=1e-6)
+    del session
+    runs = {node["inputs"]: node["runs"] for node in json.loads(profile.read_text())["nodes"]}
+    assert max(runs.values()) == 2 * len(STEPS)
+    assert len(runs) == 1 + len(OTHERS)
