@@ -44,10 +44,10 @@ def test_floats_equal_numpy(data: st.DataObject, dtype: str, index: str) -> None
 @pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize(("depth", "block"), [(64, 32), (64, 16), (48, 48), (2880, 64), (2048, 2048), (40, 32)])
 @pytest.mark.parametrize("has_zeros", [False, True])
-@pytest.mark.parametrize("rows", [1, 70])
+@pytest.mark.parametrize("rows", [1, 70, 500])
 def test_codes_equal_numpy(bits: int, depth: int, block: int, rows: int, *, has_zeros: bool) -> None:
     rng = np.random.default_rng([bits, depth, block, rows])
-    count, n, choices, blocks = 6, 100 if rows > 1 else 21, 2, -(-depth // block)
+    count, n, choices, blocks = 6, 100 if rows == 70 else 21, 2, -(-depth // block)
     x = rng.standard_normal((rows, choices, depth)).astype(np.float32)
     experts = rng.integers(-count, count, (rows, choices))
     codes = rng.integers(0, 2**bits, (count, n, depth)).astype(np.uint8)
@@ -61,6 +61,21 @@ def test_codes_equal_numpy(bits: int, depth: int, block: int, rows: int, *, has_
     out = TensorSpec("f32", (rows, choices, n))
     (got,) = run_kernel("expert_matmul", operands, [out], {"bits": bits, "block_size": block}, 2)
     check(got, product(x, experts, weights))
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+@pytest.mark.parametrize("rows", [13, 50, 190])
+@pytest.mark.parametrize("is_transposed", [False, True])
+def test_many_rows_of_floats_equal_numpy(dtype: str, rows: int, *, is_transposed: bool) -> None:
+    rng = np.random.default_rng([rows, is_transposed])
+    count, n, depth = 3, 600, 300
+    x = rng.standard_normal((rows, 1, depth)).astype(np.float32)
+    if is_transposed:
+        x = np.ascontiguousarray(x.transpose(2, 1, 0)).transpose(2, 1, 0)
+    experts = rng.integers(0, count, (rows, 2))
+    weights = runs.values(dtype, (count, n, depth), 3)
+    (got,) = run_kernel("expert_matmul", [x, experts, weights], [TensorSpec("f32", (rows, 2, n))], {"bits": 0}, 2)
+    check(got, product(x, experts, weights.astype(np.float64)))
 
 
 def test_an_expert_that_is_not_there_fails_the_launch() -> None:

@@ -10,6 +10,7 @@
 #include "kernels_attention.h"
 #include "kernels_blocks.h"
 #include "kernels_codes.h"
+#include "kernels_dots.h"
 #include "kernels_panels.h"
 
 namespace hipdnn_port {
@@ -79,6 +80,7 @@ struct TileKernels {
   AttentionKernels attention;
   BlockKernels blocks;
   CodeKernels codes;
+  DotsKernel dots;
   PanelKernels panels;
 };
 

@@ -10,17 +10,19 @@
 namespace hipdnn_port::kernels {
 namespace {
 
-constexpr std::int64_t kColumns = 64;   ///< of a part of the work
+constexpr std::int64_t kColumns = 64;   ///< of a part of the work at least
+constexpr std::int64_t kMostColumns = 512;
+constexpr std::int64_t kParts = 4;      ///< of each thread, where there is so much to do
 constexpr std::int64_t kTogether = 4;   ///< columns whose weights are floats at a time
 constexpr std::int64_t kDepth = 1024;   ///< elements of them: they stay in the first-level cache
-constexpr std::int64_t kPairs = 64;     ///< of a row and a choice that meet these
+constexpr std::int64_t kPairs = 128;    ///< of a row and a choice that meet these
 constexpr std::size_t kFew = 3;         ///< up to here floats of codes are not worth storing
-constexpr std::size_t kMany = 8;        ///< from here on a matmul of tiles pays for the weights in another order
+constexpr std::size_t kMany = 24;       ///< from here on products of tiles pay for rows in another order
 constexpr std::int64_t kTileDepth = 128;
-static_assert(kTogether == kCodeColumns && kColumns % kColumnStep == 0);
+static_assert(kTogether == kCodeColumns && kTogether == kDotColumns && kPairs % kColumnStep == 0);
 constexpr std::size_t kX = 0, kExperts = 1, kWeights = 2, kScales = 3, kZeros = 4;
 
-using Sums = std::array<std::array<float, kTogether>, kPairs>;
+using Sums = std::array<float[kTogether], kPairs>;
 
 class ExpertMatmul : public Kernel {
  public:
@@ -101,10 +103,15 @@ class ExpertMatmul : public Kernel {
     for (std::int64_t pair = 0; pair < chosen.elements(); ++pair) check.position(expert_of(operands, pair), experts);
     check.finish(kExperts);
     // Neighbours are of different experts, so that every thread meets all that are chosen.
-    const std::int64_t parts = (columns_ + kColumns - 1) / kColumns * experts;
+    std::int64_t width = kMostColumns;
+    while (width > kColumns && (columns_ + width - 1) / width * experts < kParts * threads) width /= 2;
+    const std::int64_t parts = (columns_ + width - 1) / width * experts;
     const int used = useful_threads(threads, parts, chosen.elements() * columns_ * depth_ / 16, 0);
     parallel_ranges(used, parts, [&](std::int64_t first, std::int64_t last, int) {
-      for (std::int64_t part = first; part < last; ++part) run_part(operands, part % experts, part / experts * kColumns);
+      for (std::int64_t part = first; part < last; ++part) {
+        const std::int64_t column = part / experts * width;
+        run_part(operands, part % experts, column, std::min(column + width, columns_));
+      }
     });
   }
 
@@ -115,8 +122,7 @@ class ExpertMatmul : public Kernel {
     return index < 0 ? index + tensor(kWeights).dims[0] : index;
   }
 
-  void run_part(const Operands& operands, std::int64_t expert, std::int64_t column) const {
-    const std::int64_t last = std::min(column + kColumns, columns_);
+  void run_part(const Operands& operands, std::int64_t expert, std::int64_t column, std::int64_t last) const {
     std::array<std::int64_t, kPairs> pairs;  // NOLINT: filled up to count
     for (std::int64_t next = 0, all = tensor(kExperts).elements(); next < all;) {
       std::size_t count = 0;
@@ -154,60 +160,64 @@ class ExpertMatmul : public Kernel {
                                       .codes = operands.at<const std::uint8_t>(kWeights) + row * row_bytes_,
                                       .scales = operands.at<const float>(kScales) + row * blocks_,
                                       .zeros = has_zeros_ ? operands.at<const std::uint8_t>(kZeros) + row * blocks_ : nullptr,
-                                      .sums = sums[p].data()});
+                                      .sums = sums[p]});
     }
     write(operands, column, kCodeColumns, pairs, sums);
   }
 
-  /// All columns of a part: rows of x lie below each other, and weights in columns.
+  /// All columns of a part, as the left operand of a product: they are read as they lie. The rows of x, which are fewer, lie beside each other
+  /// in the right one.
   void multiply_tiles(const Operands& operands, std::int64_t expert, std::int64_t column, std::int64_t count,
                       std::span<const std::int64_t> pairs) const {
-    alignas(64) std::array<float, kColumns * kTileDepth> rows;     // NOLINT: filled where it is read
-    alignas(64) std::array<float, kColumns * kTileDepth> columns;  // NOLINT: filled where it is read
-    alignas(64) std::array<float, kPairs * kTileDepth> left;       // NOLINT: filled where it is read
-    alignas(64) std::array<float, kPairs * kColumns> products;     // NOLINT: written by the first product
+    alignas(64) std::array<float, kColumns * kTileDepth> weights;     // NOLINT: filled where it is read
+    alignas(64) std::array<float, kPairs * kTileDepth> right;         // NOLINT: filled where it is read
+    alignas(64) std::array<float, kMostColumns * kPairs> products;    // NOLINT: written by the first product
+    std::array<const float*, kPairs> rows;                            // NOLINT: filled up to the pairs
     const auto height = static_cast<std::int64_t>(pairs.size());
-    const std::int64_t width = (count + kColumnStep - 1) / kColumnStep * kColumnStep;
+    const std::int64_t width = (height + kColumnStep - 1) / kColumnStep * kColumnStep;
     const std::int64_t step = tensor(kX).strides[2];
-    std::fill(rows.begin() + count * kTileDepth, rows.begin() + width * kTileDepth, 0.0F);
-    std::fill(products.begin(), products.begin() + height * kColumns, 0.0F);
+    const bool is_plain = tensor(kWeights).dtype == DType::f32;
+    if (width > height) std::fill(right.begin(), right.begin() + width * kTileDepth, 0.0F);
     for (std::int64_t k = 0; k < depth_; k += kTileDepth) {
       const std::int64_t size = std::min(kTileDepth, depth_ - k);
-      for (std::int64_t c = 0; c < count; ++c) floats_of(operands, expert * columns_ + column + c, k, size, rows.data() + c * kTileDepth);
-      TileArgs turned{.rows = size, .cols = width, .dst = columns.data(), .dst_row = width, .dst_col = 1};
-      turned.src[0] = rows.data();
-      turned.src_row[0] = 1;
-      turned.src_col[0] = kTileDepth;
-      tile_kernels().convert(DType::f32, DType::f32)(turned);
       for (std::int64_t p = 0; p < height; ++p) {
-        const float* const from = row_of(operands, pairs[static_cast<std::size_t>(p)]) + k * step;
-        copy(from, step, size, left.data() + p * kTileDepth);
+        rows[static_cast<std::size_t>(p)] = row_of(operands, pairs[static_cast<std::size_t>(p)]) + k * step;
       }
-      tile_kernels().attention.product({.rows = height,
-                                        .columns = width,
-                                        .depth = size,
-                                        .a = left.data(),
-                                        .a_row = kTileDepth,
-                                        .b = columns.data(),
-                                        .b_row = width,
-                                        .c = products.data(),
-                                        .c_row = kColumns,
-                                        .accumulates = true});
+      turn(rows.data(), step, height, size, right.data(), width);
+      for (std::int64_t first = 0; first < count; first += kColumns) {
+        const std::int64_t now = std::min(kColumns, count - first), row = expert * columns_ + column + first;
+        for (std::int64_t c = 0; c < now && !is_plain; ++c) floats_of(operands, row + c, k, size, weights.data() + c * kTileDepth);
+        tile_kernels().attention.product({.rows = now,
+                                          .columns = width,
+                                          .depth = size,
+                                          .a = is_plain ? operands.at<const float>(kWeights) + row * depth_ + k : weights.data(),
+                                          .a_row = is_plain ? depth_ : kTileDepth,
+                                          .b = right.data(),
+                                          .b_row = width,
+                                          .c = products.data() + first * kPairs,
+                                          .c_row = kPairs,
+                                          .accumulates = k > 0});
+      }
     }
     const Tensor& out = tensor(out_);
-    auto* const to = operands.at<float>(out_);
-    for (std::size_t p = 0; p < pairs.size(); ++p) {
-      const std::int64_t at = place_of(pairs[p]) + column * out.strides[2];
-      for (std::int64_t c = 0; c < count; ++c) to[at + c * out.strides[2]] = products[p * kColumns + static_cast<std::size_t>(c)];
+    auto* const to = operands.at<float>(out_) + column * out.strides[2];
+    for (std::int64_t first = 0; first < count; first += kColumnStep) {
+      const std::int64_t last = std::min(first + kColumnStep, count);
+      for (std::int64_t p = 0; p < height; ++p) {
+        float* const row = to + place_of(pairs[static_cast<std::size_t>(p)]);
+        for (std::int64_t c = first; c < last; ++c) row[c * out.strides[2]] = products[static_cast<std::size_t>(c * kPairs + p)];
+      }
     }
   }
 
-  static void copy(const float* from, std::int64_t step, std::int64_t count, float* to) {
-    if (step == 1) {
-      std::copy_n(from, count, to);
-      return;
+  /// Rows become columns, a few cache lines of the result at a time.
+  static void turn(const float* const* rows, std::int64_t step, std::int64_t count, std::int64_t size, float* to, std::int64_t to_row) {
+    for (std::int64_t first = 0; first < size; first += kColumnStep) {
+      const std::int64_t last = std::min(first + kColumnStep, size);
+      for (std::int64_t r = 0; r < count; ++r) {
+        for (std::int64_t i = first; i < last; ++i) to[i * to_row + r] = rows[r][i * step];
+      }
     }
-    for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * step];
   }
 
   /// Where the results of a row and a choice begin.
@@ -226,35 +236,40 @@ class ExpertMatmul : public Kernel {
 
   void run_columns(const Operands& operands, std::int64_t expert, std::int64_t column, std::int64_t count, std::span<const std::int64_t> pairs) const {
     alignas(64) std::array<float, kTogether * kDepth> weights;  // NOLINT: filled where it is read
-    alignas(64) std::array<float, kDepth> padded;               // NOLINT: filled where it is read
-    const Tensor& x = tensor(kX);
+    alignas(64) std::array<float, kDepth> adjacent;             // NOLINT: filled where it is read
+    std::array<const float*, kPairs> rows;                      // NOLINT: filled up to the pairs
+    for (std::size_t p = 0; p < pairs.size(); ++p) rows[p] = row_of(operands, pairs[p]);
+    const std::int64_t step = tensor(kX).strides[2];
+    const bool is_plain = tensor(kWeights).dtype == DType::f32;  // then weights are read where they lie
     Sums sums{};
     for (std::int64_t k = 0; k < depth_; k += kDepth) {
       const std::int64_t size = std::min(kDepth, depth_ - k);
-      const std::int64_t whole = (size + kColumnStep - 1) / kColumnStep * kColumnStep;
-      const bool is_plain = tensor(kWeights).dtype == DType::f32 && whole == size;  // then weights are read where they lie
-      const float* const stored = operands.at<const float>(kWeights) + (expert * columns_ + column) * depth_ + k;
-      for (std::int64_t c = 0; c < count && !is_plain; ++c) {
-        float* const to = weights.data() + c * kDepth;
-        floats_of(operands, expert * columns_ + column + c, k, size, to);
-        std::fill(to + size, to + whole, 0.0F);
+      const float* columns = operands.at<const float>(kWeights) + (expert * columns_ + column) * depth_ + k;
+      if (!is_plain) {
+        for (std::int64_t c = 0; c < count; ++c) floats_of(operands, expert * columns_ + column + c, k, size, weights.data() + c * kDepth);
+        columns = weights.data();
       }
+      DotsArgs dots{.rows = rows.data(),
+                    .count = static_cast<std::int64_t>(pairs.size()),
+                    .first = k,
+                    .depth = size,
+                    .columns = columns,
+                    .column_step = is_plain ? depth_ : kDepth,
+                    .width = count,
+                    .next = is_plain && column + 2 * kTogether <= columns_ ? columns + kTogether * depth_ : nullptr,
+                    .sums = sums.data()};
+      if (step == 1) {
+        tile_kernels().dots(dots);
+        continue;
+      }
+      dots.count = 1;
+      dots.first = 0;
       for (std::size_t p = 0; p < pairs.size(); ++p) {
-        const float* a = row_of(operands, pairs[p]) + k * x.strides[2];
-        if (x.strides[2] != 1 || whole != size) {
-          copy(a, x.strides[2], size, padded.data());
-          std::fill(padded.begin() + size, padded.begin() + whole, 0.0F);
-          a = padded.data();
-        }
-        std::array<float, kTogether> products{};
-        tile_kernels().attention.dots({.rows = 1,
-                                       .columns = count,
-                                       .depth = whole,
-                                       .a = a,
-                                       .b = is_plain ? stored : weights.data(),
-                                       .b_row = is_plain ? depth_ : kDepth,
-                                       .c = products.data()});
-        for (std::size_t c = 0; c < products.size(); ++c) sums[p][c] += products[c];
+        for (std::int64_t i = 0; i < size; ++i) adjacent[static_cast<std::size_t>(i)] = rows[p][(k + i) * step];
+        const float* const row = adjacent.data();
+        dots.rows = &row;
+        dots.sums = &sums[p];
+        tile_kernels().dots(dots);
       }
     }
     write(operands, column, count, pairs, sums);
@@ -265,7 +280,7 @@ class ExpertMatmul : public Kernel {
     auto* const to = operands.at<float>(out_);
     for (std::size_t p = 0; p < pairs.size(); ++p) {
       const std::int64_t at = place_of(pairs[p]) + column * out.strides[2];
-      for (std::int64_t c = 0; c < count; ++c) to[at + c * out.strides[2]] = sums[p][static_cast<std::size_t>(c)];
+      for (std::int64_t c = 0; c < count; ++c) to[at + c * out.strides[2]] = sums[p][c];
     }
   }
 
