@@ -3,6 +3,7 @@
 #include <array>
 
 #include "../engines/kernels_tile.h"
+#include "../engines/packed_memory.h"
 #include "../engines/rowwise_parallel.h"
 #include "functions.h"
 #include "moves.h"
@@ -17,7 +18,7 @@ constexpr std::int64_t kTogether = 4;   ///< columns whose weights are floats at
 constexpr std::int64_t kDepth = 1024;   ///< elements of them: they stay in the first-level cache
 constexpr std::int64_t kPairs = 128;    ///< of a row and a choice that meet these
 constexpr std::size_t kFew = 3;         ///< up to here floats of codes are not worth storing
-constexpr std::size_t kMany = 24;       ///< from here on products of tiles pay for rows in another order
+constexpr std::size_t kMany = 40;       ///< from here on products of tiles pay for rows in another order
 constexpr std::int64_t kTileDepth = 128;
 static_assert(kTogether == kCodeColumns && kTogether == kDotColumns && kPairs % kColumnStep == 0);
 constexpr std::size_t kX = 0, kExperts = 1, kWeights = 2, kScales = 3, kZeros = 4;
@@ -246,7 +247,10 @@ class ExpertMatmul : public Kernel {
       const std::int64_t size = std::min(kDepth, depth_ - k);
       const float* columns = operands.at<const float>(kWeights) + (expert * columns_ + column) * depth_ + k;
       if (!is_plain) {
-        for (std::int64_t c = 0; c < count; ++c) floats_of(operands, expert * columns_ + column + c, k, size, weights.data() + c * kDepth);
+        for (std::int64_t c = 0; c < count; ++c) {
+          if (bits_ != 0 && column + c + kTogether < columns_) fetch_codes(operands, expert * columns_ + column + c + kTogether, k, size);
+          floats_of(operands, expert * columns_ + column + c, k, size, weights.data() + c * kDepth);
+        }
         columns = weights.data();
       }
       DotsArgs dots{.rows = rows.data(),
@@ -282,6 +286,12 @@ class ExpertMatmul : public Kernel {
       const std::int64_t at = place_of(pairs[p]) + column * out.strides[2];
       for (std::int64_t c = 0; c < count; ++c) to[at + c * out.strides[2]] = sums[p][c];
     }
+  }
+
+  /// Ask for codes that are needed soon.
+  void fetch_codes(const Operands& operands, std::int64_t row, std::int64_t k, std::int64_t size) const {
+    const std::uint8_t* const codes = operands.at<const std::uint8_t>(kWeights) + row * row_bytes_ + k * bits_ / 8;
+    for (std::int64_t at = 0; at < size * bits_ / 8; at += kLineBytes) __builtin_prefetch(codes + at);
   }
 
   /// Elements [k, k + size) of a row of weights.
