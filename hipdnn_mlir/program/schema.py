@@ -45,7 +45,7 @@ class Constant:
     buffer: int
     """Its buffer."""
     dtype: str = "f32"
-    """Element type of a computed constant; not f16 or bf16."""
+    """Element type of a computed constant."""
     dims: Sequence[Size] = field(default_factory=list)
     """Dims of a computed constant."""
     values: list[Any] | None = None

@@ -1,11 +1,10 @@
 #include "engine_plugin/tensor_value.h"
 
-#include <bit>
-#include <cmath>
 #include <limits>
 #include <variant>
 
 #include "graph_tables.h"
+#include "program/narrow_floats.h"
 
 namespace hipdnn_plugin {
 namespace {
@@ -55,30 +54,6 @@ std::vector<std::byte> integer(const Number& number) {
   return bytes_of(static_cast<T>(*value));
 }
 
-/// Rounded half to even. Values that came from a 16-bit type stay what they were.
-std::uint16_t to_half(float value) {
-  const std::uint16_t sign = std::signbit(value) ? 0x8000U : 0U;
-  const float magnitude = std::fabs(value);
-  if (std::isnan(value)) return static_cast<std::uint16_t>(sign | 0x7e00U);
-  constexpr float first_infinite = 65520.0F;
-  if (magnitude >= first_infinite) return static_cast<std::uint16_t>(sign | 0x7c00U);
-  constexpr int least_exponent = -14, digits = 10;
-  int exponent = 0;
-  std::frexp(magnitude, &exponent);
-  const int power = std::max(exponent - 1, least_exponent);
-  // Units of the last place, the leading one of normal numbers included: rounding up into the next power carries by itself.
-  const auto units = static_cast<unsigned>(std::nearbyint(std::ldexp(magnitude, digits - power)));
-  const unsigned leading = 1U << digits;
-  const unsigned bits = units < leading ? units : (static_cast<unsigned>(power - least_exponent + 1) << digits) + (units - leading);
-  return static_cast<std::uint16_t>(sign | bits);
-}
-
-std::uint16_t to_bfloat16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  if (std::isnan(value)) return static_cast<std::uint16_t>((bits >> 16U) | 0x40U);
-  return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U);
-}
-
 }  // namespace
 
 std::size_t element_bytes(hipdnnDataType_t type) {
@@ -104,8 +79,8 @@ std::optional<std::vector<std::byte>> read_value(const FlatTable& tensor, hipdnn
   switch (type) {
     case HIPDNN_DATA_FLOAT: return bytes_of(static_cast<float>(real(number)));
     case HIPDNN_DATA_DOUBLE: return bytes_of(real(number));
-    case HIPDNN_DATA_HALF: return bytes_of(to_half(static_cast<float>(real(number))));
-    case HIPDNN_DATA_BFLOAT16: return bytes_of(to_bfloat16(static_cast<float>(real(number))));
+    case HIPDNN_DATA_HALF: return bytes_of(hipdnn_rt::to_half(static_cast<float>(real(number))));
+    case HIPDNN_DATA_BFLOAT16: return bytes_of(hipdnn_rt::to_bfloat16(static_cast<float>(real(number))));
     case HIPDNN_DATA_INT64: return integer<std::int64_t>(number);
     case HIPDNN_DATA_INT32: return integer<std::int32_t>(number);
     case HIPDNN_DATA_BOOLEAN: return bytes_of(static_cast<std::uint8_t>(real(number) != 0));

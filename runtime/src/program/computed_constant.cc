@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "program/checked.h"
+#include "program/narrow_floats.h"
 
 namespace hipdnn_rt {
 namespace {
@@ -16,7 +17,8 @@ void write_element(const Concrete::Value& value, DType dtype, const Place& place
   const double real = value.fraction.value_or(static_cast<double>(value.whole));
   if (dtype == DType::f64) return put(real);
   if (dtype == DType::f32) return put(static_cast<float>(real));
-  if (dtype == DType::f16 || dtype == DType::bf16) place.fail("elements of this type are not computed");
+  if (dtype == DType::f16) return put(to_half(static_cast<float>(real)));
+  if (dtype == DType::bf16) return put(to_bfloat16(static_cast<float>(real)));
   if (value.fraction) place.fail("whole numbers", std::to_string(real));
   std::memcpy(to, &value.whole, info_of(dtype).bytes);  // the low bytes: the port is little-endian
 }
