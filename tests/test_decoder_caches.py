@@ -126,6 +126,31 @@ def test_one_program_serves_caches_that_grow_and_buffers(attributes: str) -> Non
         _assert_equal(model, session, run)
 
 
+@pytest.mark.parametrize("attributes", ["rotary", "window"])
+def test_batches_are_rounded_up_to_buckets(attributes: str) -> None:
+    model = cache_model(ATTRIBUTES[attributes])
+    session = hipdnn_mlir.compile(model, buckets={"b": [2, 4]}).session()
+    for run in RUNS.values():
+        _assert_equal(model, session, run)
+
+
+def test_batches_of_packed_weights_are_rounded_up_to_buckets() -> None:
+    rng = np.random.default_rng(5)
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]>
+      g (float[b,s,64] x) => (float[b,s,24] y) {
+        y = com.microsoft.MatMulNBits<K=64, N=24, bits=4, block_size=32>(x, codes, scales) }""")
+    codes, scales = rng.integers(0, 256, (24, 2, 16), np.uint8), rng.random((24, 2), np.float32)
+    model.graph.initializer.extend(
+        onnx.numpy_helper.from_array(a, n) for n, a in (("codes", codes), ("scales", scales))
+    )
+    session = hipdnn_mlir.compile(model, buckets={"b": [2, 4]}).session()
+    reference = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    for batch in (1, 2, 3):
+        feeds = {"x": rng.standard_normal((batch, 5, 64), np.float32)}
+        for got, want in zip(session.run(None, feeds), reference.run(None, feeds), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("changed", CHANGED)
 def test_one_program_serves_caches_when_scores_are_changed(changed: str) -> None:
     attributes, more = CHANGED[changed]

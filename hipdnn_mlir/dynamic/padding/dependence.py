@@ -104,7 +104,7 @@ def _matmul(operands: Shapes, _: Shapes, __: Mapping[Any, Any]) -> Dependence:
 
 
 def _attention(operands: Shapes, _: Shapes, attributes: Mapping[Any, Any]) -> Dependence:
-    """Query, key, value, mask; a causal query looks at no key behind it. Pages are of any batch."""
+    """Query, key, value, mask; a causal query looks at no key behind it. Counts of valid ones are for one of the batch, pages for any."""
     if A.SDPA_FWD_MAX_SEQ_LEN_KV_EXT in attributes:
         return mixes_all(operands, [operands[0]], attributes)
     query, key = operands[:2]
@@ -114,7 +114,10 @@ def _attention(operands: Shapes, _: Shapes, attributes: Mapping[Any, Any]) -> De
     labels = [(0, 1, 2, None), (0, head, keys, None), (0, head, keys, 3)]
     masks = 0 if attributes.get(A.SDPA_FWD_PADDING_MASK_EXT) else 1  # counts are there otherwise
     labels += [(0, 1, 2, keys)] * len(operands[3 : 3 + masks])
-    rest = [(None,) * len(dims) for dims in operands[3 + masks :]]
+    rest = [
+        (0 if tuple(dims) == (query[0], 1, 1, 1) else None, *(None,) * (len(dims) - 1))
+        for dims in operands[3 + masks :]
+    ]
     return Dependence([*labels, *rest], [_labels(4)], frozenset({2}) if causal else frozenset())
 
 

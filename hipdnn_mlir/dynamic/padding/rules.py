@@ -36,10 +36,12 @@ def columns_of(shapes: Iterable[Sequence[int]]) -> list[Column]:
 def viewed(dims: Dims, columns: Sequence[Column]) -> Dims:
     """The same elements under other dims."""
     shown = reshaped(dims, columns)
-    if shown is None:
-        symbol = next(filter(None, map(padded_by, dims)), "")
-        raise Mixes(symbol, "it splits a padded dimension")
-    return shown
+    if shown is not None:
+        return shown
+    symbol = next(filter(None, map(padded_by, dims)), None)
+    if symbol is None:  # two codes of 4 bits are one byte
+        return [plain(column) for column in columns]
+    raise Mixes(symbol, "it splits a padded dimension")
 
 
 def refuse_numbers(parts: Sequence[Any], sizes: Sizes) -> None:
