@@ -146,7 +146,7 @@ class OnnxSource:
 
     def keep_last_valid(self, masks: Mapping[str, str]) -> "OnnxSource":
         """As the function of that name."""
-        return OnnxSource(keep_last_valid(self.proto, masks, self._where), self._where, self._external, self._file)
+        return OnnxSource(keep_last_valid(self.proto, masks, self.where), self.where, self.external, self._file)
 
     def sizes(self, shapes: Shapes) -> InputSizes:
         """As `input_sizes`."""
