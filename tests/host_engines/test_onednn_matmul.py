@@ -281,3 +281,23 @@ def test_an_unrelated_fork_is_refused() -> None:
     left, right = graph.then(Pointwise.TANH_FWD, product), graph.then(Pointwise.EXP, product)
     graph.then(Pointwise.MUL, left, right, out=graph.tensor(np.zeros((4, 4), np.float32)))
     assert "is read by 2 nodes" in refusal(graph)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), HEADS, (1, 0, 2, 3)], ids=str)
+@pytest.mark.parametrize("gap", [0, 1])
+@pytest.mark.parametrize(("batch", "heads", "m", "n"), [(1, 2, 1, 4), (2, 3, 5, 20), (3, 2, 1, 7)])
+@pytest.mark.parametrize("added", ["all", "columns", "batches", "rows"])
+def test_what_is_added_to_a_result_with_gaps(
+    order: tuple[int, ...], gap: int, batch: int, heads: int, m: int, n: int, added: str
+) -> None:
+    a, b = random(batch, heads, m, 16), random(batch, heads, 16, n)
+    dims = {"all": (batch, heads, m, n), "columns": (1, 1, 1, n), "batches": (batch, 1, 1, n), "rows": (1, 1, m, 1)}
+    mask = random(*dims[added])
+    result = strided_like((batch, heads, m, n), np.float32, order, gap)
+    graph = AnchorGraph()
+    product = graph.virtual(result.shape)
+    graph.matmul(graph.tensor(a), graph.tensor(b), product)
+    scaled = graph.then(Pointwise.MUL, product, graph.scalar(0.25))
+    graph.then(Pointwise.ADD, scaled, graph.tensor(mask), out=graph.tensor(result))
+    graph.plan(ONEDNN).execute()
+    assert_close(result, 0.25 * np.matmul(a.astype(np.float64), b.astype(np.float64)) + mask.astype(np.float64))

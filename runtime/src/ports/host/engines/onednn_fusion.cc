@@ -16,19 +16,6 @@ bool is_bias(const Tensor& operand, const Tensor& result, std::size_t axis) {
   return full.dims[axis] == 1 || full.strides[axis] == 1;
 }
 
-/// Do elements lie apart in memory, whatever their order?
-bool has_gaps(const dnnl::memory::desc& desc) {
-  const auto dims = desc.get_dims();
-  const auto strides = desc.get_strides();
-  std::int64_t last = 0;
-  std::int64_t count = 1;
-  for (std::size_t d = 0; d < dims.size(); ++d) {
-    last += (dims[d] - 1) * strides[d];
-    count *= dims[d];
-  }
-  return last + 1 != count;
-}
-
 void load_operands(PlanBuilder& builder, const PostOperations& post, std::vector<std::pair<int, int>>& arguments) {
   for (const PostOperations::Operand& operand : post.operands) {
     arguments.emplace_back(operand.argument, builder.loaded(operand.tensor, operand.stored, operand.wanted));
@@ -91,6 +78,18 @@ PostOperations post_operations(const std::vector<EpilogueStep>& steps, const Ope
     post.operands.push_back({argument, step.operand, stored, wanted});
   }
   return post;
+}
+
+bool has_gaps(const dnnl::memory::desc& desc) {
+  const auto dims = desc.get_dims();
+  const auto strides = desc.get_strides();
+  std::int64_t last = 0;
+  std::int64_t count = 1;
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    last += (dims[d] - 1) * strides[d];
+    count *= dims[d];
+  }
+  return last + 1 != count;
 }
 
 bool is_reference(const std::string& implementation) { return implementation.find("ref") != std::string::npos; }

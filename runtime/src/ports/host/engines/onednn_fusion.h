@@ -42,6 +42,8 @@ PostOperations post_operations(const std::vector<EpilogueStep>& steps, const Ope
 bool is_reference(const std::string& implementation);
 /// A kernel for the operation itself, as opposed to a matrix product on a rearranged copy or generic loops.
 bool is_direct(const std::string& implementation);
+/// Do elements lie apart in memory, whatever their order?
+bool has_gaps(const dnnl::memory::desc& desc);
 
 /// One way to run an anchor: layouts of what is read and written, with what oneDNN has for them.
 struct FusedPrimitive {

@@ -109,6 +109,18 @@ class Product {
   std::map<int, Tensor> others_;
 };
 
+/// Do dimensions lie in memory one within the other, the last one innermost?
+bool is_in_order(const memory::desc& desc) {
+  const Dims dims = desc.get_dims(), strides = desc.get_strides();
+  std::int64_t inner = 0;
+  for (std::size_t d = dims.size(); d-- > 0;) {
+    if (dims[d] == 1) continue;
+    if (strides[d] < inner) return false;
+    inner = strides[d];
+  }
+  return true;
+}
+
 FusedPrimitive try_layouts(const Product& product, const std::vector<EpilogueStep>& steps, const memory::desc& a, const memory::desc& b,
                            const memory::desc& bias, const memory::desc& c) {
   FusedPrimitive chosen{a, c, {}, {}, {}, {}, {}};
@@ -117,7 +129,12 @@ FusedPrimitive try_layouts(const Product& product, const std::vector<EpilogueSte
   dnnl::primitive_attr attributes = PlanBuilder::attributes();
   attributes.set_post_ops(chosen.post.operations);
   chosen.desc = dnnl::matmul::primitive_desc(cpu_engine(), a, b, bias, c, attributes, true);
-  if (chosen.desc.get(true)) chosen.implementation = chosen.desc.impl_info_str();
+  if (!chosen.desc.get(true)) return chosen;
+  const std::string implementation = chosen.desc.impl_info_str();
+  // Its code finds operands that broadcast by where a result lies, as if results were in C order, that of gemm as if they had no gaps, too.
+  const bool broadcasts = std::ranges::any_of(chosen.post.operands, [&](const auto& operand) { return operand.wanted.get_dims() != c.get_dims(); });
+  const bool is_gemm = implementation.find("gemm") != std::string::npos;
+  if (!broadcasts || (is_in_order(c) && !(is_gemm && has_gaps(c)))) chosen.implementation = implementation;
   return chosen;
 }
 
