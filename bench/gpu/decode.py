@@ -30,8 +30,8 @@ STEPS, ROUNDS = 20, 15
 EPSILON = 1e-6
 
 
-def pack(folder: Path, file: Path, batch: int, rows: int, valid: int, query: int) -> None:
-    """Write a program without its large constants, and the sizes that it was compiled for."""
+def pack(folder: Path, file: Path, batch: int, rows: int, valid: int, query: int, page_rows: int | None) -> None:
+    """Write a program without its large constants, and the sizes that it was compiled for; with `page_rows` its caches are in pages."""
     from hipdnn_mlir import compile as compiled
 
     sizes = {
@@ -40,7 +40,11 @@ def pack(folder: Path, file: Path, batch: int, rows: int, valid: int, query: int
         "past_sequence_length": rows,
         "total_sequence_length": valid,
     }
-    program = compiled(folder / "model.onnx", target="sm_90", shapes=sizes)
+    if page_rows is not None:
+        of_text = rows // page_rows
+        sizes = sizes | {"pages": 1 + batch * of_text, "sequence_pages": of_text}
+        del sizes["past_sequence_length"]
+    program = compiled(folder / "model.onnx", target="sm_90", shapes=sizes, page_rows=page_rows)
     small, large = {}, {}
     for name, array in program.tensors.items():
         held = np.asarray(array)
@@ -58,6 +62,7 @@ def pack(folder: Path, file: Path, batch: int, rows: int, valid: int, query: int
         "rows": rows,
         "batch": batch,
         "query": query,
+        "page_rows": page_rows,
     }
     file.write_bytes(gzip.compress(json.dumps(written).encode(), 6))
 
@@ -96,6 +101,10 @@ class Step:
         self.caches = [[torch.randn(dims, device="cuda").half() for _ in range(2)] for _ in range(self.layers)]
         self.ids = torch.randint(3, 30000, (b, self.query), device="cuda")
         self.mask = torch.ones((b, self.valid), dtype=torch.int64, device="cuda")
+        self.table = None
+        if (page_rows := self.packed.get("page_rows")) is not None:
+            count = self.packed["rows"] // page_rows
+            self.table = (1 + torch.randperm(b * count, device="cuda")).to(torch.int32).reshape(b, count)
         weights = sum(t.numel() * t.element_size() for n, t in self.on_gpu.items() if "embed" not in n)
         read = 2 * self.layers * b * dims[1] * self.valid * dims[3] * 2
         self.read_bytes = weights + read
@@ -111,13 +120,33 @@ class Step:
         numbers = torch.where(numbers > 7, numbers - 16, numbers).float()
         return (numbers.reshape(*scales.shape, -1) * scales[..., None]).reshape(numbers.shape).half()
 
+    def in_pages(self, cache: Any) -> Any:
+        """A copy of a cache [batch, heads, rows, size], in pages where the program has them; page 0 is nobody's."""
+        if self.table is None:
+            return cache.clone()
+        b, heads, rows, size = cache.shape
+        count = self.table.shape[1]
+        parts = cache.reshape(b, heads, count, rows // count, size).transpose(1, 2)
+        pool = torch.zeros((1 + b * count, heads, rows // count, size), dtype=cache.dtype, device="cuda")
+        pool[self.table.long()] = parts
+        return pool
+
+    def whole(self, cache: Any) -> Any:
+        """What `in_pages` was made of, after a step."""
+        if self.table is None:
+            return cache
+        found = cache[self.table.long()].transpose(1, 2)
+        return found.reshape(*found.shape[:2], -1, found.shape[-1])
+
     def bound(self, session: Any, stream: Any) -> tuple[Any, Any, list[list[Any]]]:
         """A function that runs a step in place, its logits, and the caches that it changes."""
         config = self.packed["config"]
         vocabulary = self.on_gpu["model.embed_tokens.weight"].shape[0]
         logits = torch.zeros((self.ids.shape[0], self.query, vocabulary), dtype=torch.float16, device="cuda")
-        caches = [[t.clone() for t in pair] for pair in self.caches]
+        caches = [[self.in_pages(t) for t in pair] for pair in self.caches]
         feeds, outs = {"input_ids": self.ids, "attention_mask": self.mask}, {"logits": logits}
+        if self.table is not None:
+            feeds["page_table"] = self.table
         for layer, pair in enumerate(caches):
             for kind, tensor in zip(("key", "value"), pair, strict=True):
                 feeds[config["inputs"][f"past_{kind}_names"] % layer] = tensor
@@ -229,7 +258,7 @@ def measure(file: str, with_torch: bool, profiles: bool) -> None:
     torch.cuda.synchronize()
     error = ((logits.float() - want).square().mean() / want.square().mean()).sqrt().item()
     furthest = max(
-        ((a.float() - b).abs().max() / b.abs().max()).item()
+        ((step.whole(a).float() - b).abs().max() / b.abs().max()).item()
         for ours, theirs in zip(caches, want_caches, strict=True)
         for a, b in zip(ours, theirs, strict=True)
     )
@@ -289,13 +318,14 @@ def main() -> None:
     packing.add_argument("file", type=Path)
     for name, default in (("batch", 1), ("rows", 256), ("valid", 129), ("query", 1)):
         packing.add_argument(f"--{name}", type=int, default=default)
+    packing.add_argument("--page-rows", type=int)
     running = commands.add_parser("run")
     running.add_argument("files", nargs="+")
     running.add_argument("--torch", action="store_true")
     running.add_argument("--profile", action="store_true")
     given = parser.parse_args()
     if given.command == "pack":
-        pack(given.folder, given.file, given.batch, given.rows, given.valid, given.query)
+        pack(given.folder, given.file, given.batch, given.rows, given.valid, given.query, given.page_rows)
         return
     for file in given.files:
         measure(file, given.torch, given.profile)

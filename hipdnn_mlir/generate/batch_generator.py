@@ -83,6 +83,7 @@ class BatchGenerator:
                 shapes=shapes,
                 buckets=buckets,
                 page_rows=page_rows,
+                last_valid=self.config.last_valid,
             )
         self._session = Session(program, **options)
         decoder = PagedDecoder(self._session, self.config, length, pages, file.mask_lengths())

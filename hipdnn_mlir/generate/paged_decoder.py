@@ -137,7 +137,8 @@ class PagedDecoder(DecoderProgram):
         arrays.run()
         for text, end in zip(texts, ends, strict=True):
             text.cached = end
-        last = (lengths - starts)[: len(ends)] - 1
+        positions = arrays.logits.shape[1]  # one where the program takes the last valid one itself
+        last: npt.NDArray[np.int64] = np.minimum(lengths - starts, positions)[: len(ends)] - 1
         return arrays.logits[np.arange(len(ends)), last].astype(np.float32)
 
     def _arrays(self, rows: int, size: int) -> _Arrays:
