@@ -169,7 +169,11 @@ REJECTED = [
         "attribute",
     ),
     ("(float[4,3] x, float[4] s) => (float[8,6] y) { y = Resize(x, , s) }", "Resize", "operand"),
-    ("(double[4,4] x) => (double[4,4] y) { y = MatMul(x, x) }", "MatMul (torch.aten.matmul)", "dtype"),
+    (
+        "(double[1,4,6,6] x, double[4,4,3,3] w) => (double[1,4,4,4] y) { y = Conv(x, w) }",
+        "Conv (torch.aten.convolution)",
+        "dtype",
+    ),
 ]
 
 

@@ -20,6 +20,7 @@ WITHOUT = {
     "If": "its branches are graphs, which tests/test_branches.py has",
     "OptionalGetElement": "of tensors it does nothing",
     "OptionalHasElement": "of tensors it is true",
+    "PagedGroupQueryAttention": "GroupQueryAttention with caches in pages, which tests/test_paged_caches.py has",
     "Scan": "its body is a graph, which tests/decompositions has",
     "SkipGroupNorm": "neither ONNX Runtime's CPU provider nor onnx has it",
 }
