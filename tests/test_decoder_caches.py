@@ -105,10 +105,10 @@ def cache_feeds(model: onnx.ModelProto, run: Run) -> dict[str, np.ndarray]:
 def _assert_equal(model: onnx.ModelProto, session: Session, run: Run) -> None:
     feeds = cache_feeds(model, run)
     reference = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    _assert_valid_equal(session.run(None, feeds), reference.run(None, feeds), run)
+    assert_valid_equal(session.run(None, feeds), reference.run(None, feeds), run)
 
 
-def _assert_valid_equal(got: Sequence[np.ndarray], want: Sequence[np.ndarray], run: Run) -> None:
+def assert_valid_equal(got: Sequence[np.ndarray], want: Sequence[np.ndarray], run: Run) -> None:
     """What lies behind a row's queries and keys means nothing."""
     for mine, theirs in zip(got, want, strict=True):
         assert mine.shape == theirs.shape

@@ -96,6 +96,6 @@ def test_what_there_is_not_is_refused(masks: dict[str, str], message: str) -> No
 
 
 def test_modules_are_refused() -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install '.[export]'")
     with pytest.raises(ModelError, match="last_valid is for ONNX models"):
         hipdnn_mlir.compile(torch.nn.ReLU(), (torch.ones(1, 2, 3),), last_valid={"y": "m"})

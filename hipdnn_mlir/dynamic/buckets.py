@@ -134,8 +134,7 @@ class BucketedSizes:
         """A size with buckets on which a number depends; any of them where no expression gives the number."""
         if all(number == column[0] for number in column):
             return None
-        whole = [int(number) for number in column if isinstance(number, int) or float(number).is_integer()]
-        size = self._solver.solve(tuple(whole)) if len(whole) == len(column) else None
+        size = self._solver.solve_numbers(column)
         if size is None:
             return self._names[0]
         used = self._solver.table.names(size)

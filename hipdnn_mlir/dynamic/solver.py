@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -118,6 +119,11 @@ class Solver:
         if values not in self._found:
             self._found[values] = self._product(values) or self._affine(values) or self._sum_of_two(values)
         return self._found[values]
+
+    def solve_numbers(self, column: Sequence[Any]) -> Size | None:
+        """The same of numbers that need not be whole; None where one is not."""
+        whole = [int(number) for number in column if isinstance(number, int) or float(number).is_integer()]
+        return self.solve(tuple(whole)) if len(whole) == len(column) else None
 
     def _product(self, values: Values) -> Size | None:
         """A product with a whole factor, else with a quotient: the one of fewest atoms.

@@ -109,7 +109,7 @@ def _stopped_after(count: int, monkeypatch: pytest.MonkeyPatch) -> threading.Eve
 
 def _of_genai(folder: Path) -> list[list[int]]:
     """What onnxruntime-genai gives on ONNX Runtime's CPU provider, each prompt alone."""
-    og = pytest.importorskip("onnxruntime_genai")
+    og = pytest.importorskip("onnxruntime_genai", reason="onnxruntime-genai is not installed")
     config = og.Config(str(folder))
     config.clear_providers()
     model = og.Model(config)

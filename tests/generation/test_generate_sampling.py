@@ -38,8 +38,8 @@ def _whole(sampling: Sampling, logits: np.ndarray[Any, Any], seen: list[int]) ->
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_probabilities_are_those_of_transformers(settings: dict[str, Any]) -> None:
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install '.[export]'")
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[export]'")
     seen = [3, 3, 9, 100]
     steps: list[Any] = []
     if "repetition_penalty" in settings:

@@ -31,7 +31,7 @@ def model(exported: Exported) -> Iterator[TextGenerator]:
 
 def _reference(folder: Path, prompts: list[list[int]], count: int) -> list[list[int]]:
     """What onnxruntime-genai generates greedily: prompts of a batch are padded on the right."""
-    og = pytest.importorskip("onnxruntime_genai")
+    og = pytest.importorskip("onnxruntime_genai", reason="onnxruntime-genai is not installed")
     config = og.Config(str(folder))
     config.clear_providers()
     model = og.Model(config)

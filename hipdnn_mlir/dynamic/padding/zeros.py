@@ -76,8 +76,7 @@ class FilledSize:
         """The size, where a number depends on it otherwise than through the larger one, or it is not known on what it depends."""
         if all(number == column[0] for number in column):
             return None
-        whole = [int(number) for number in column if isinstance(number, int) or float(number).is_integer()]
-        size = self._solver.solve(tuple(whole)) if len(whole) == len(column) else None
+        size = self._solver.solve_numbers(column)
         if size is None:
             return self._name
         return self._name if self._name in self._solver.table.names(size, but=self._filled) else None
