@@ -19,6 +19,7 @@ from .kernels import move, scatter
 from .kernels.block_scale import block_scale_body, is_block_scale
 from .kernels.body import elementwise_body, reduce_body
 from .kernels.cache_update import cache_update_launch
+from .kernels.column_waves import column_waves_launch
 from .kernels.contraction import ANCHORS
 from .kernels.decode_attention import decode_attention_launch
 from .kernels.gemv import gemv_launch
@@ -175,8 +176,10 @@ def _few_rows_launch(graph: Graph, architecture: Architecture, constants: Collec
     has_units = architecture.vendor == "nvidia"
     if takes_rows(graph, found, has_units=has_units) is not None:
         return None
-    made = gemv_units_launch if has_units and takes_units(graph, found) else gemv_launch
-    return made(graph, architecture, constants)
+    if not (has_units and takes_units(graph, found)):
+        return gemv_launch(graph, architecture, constants)
+    made = column_waves_launch(graph, architecture, constants)
+    return gemv_units_launch(graph, architecture, constants) if made is None else made
 
 
 def launch_of_graph(graph: Graph, architecture: Architecture, constants: Collection[int] = ()) -> Launch:

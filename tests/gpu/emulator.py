@@ -118,6 +118,7 @@ def _flushed(x: Array) -> Array:
     return np.where(np.abs(x) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), x), x)
 
 
+_COPIES = "llvm.nvvm.cp.async."
 _MATRIX_UNITS = "llvm.nvvm.mma.m16n8k16.row.col"
 
 
@@ -142,6 +143,7 @@ class Emulator:
         self.tables: dict[str, int] = {}
         self.mask = np.ones(self.lanes, np.bool_)
         self.shared = np.zeros(0, np.uint8)
+        self.copies: list[list[tuple[Array, Array]]] = [[]]
         self.written: list[Array] = [np.zeros(len(m), np.uint8) for m in memory]
         # Which thread writes each byte that an argument points to; arguments of one array share.
         shared = {id(m): np.full(len(m), -1, np.int64) for m in memory}
@@ -258,9 +260,29 @@ class Emulator:
             return self._multiplied(*xs)
         if name == "await":
             return []
+        if name == "nvvm":
+            return self._copied_ahead(op.attributes["intrin"].value.removeprefix(_COPIES), *xs)
         if name == "approximate":
             return _approximated(kind, *xs)
         return _INTRINSICS[name](*xs).astype(xs[0].dtype)
+
+    def _copied_ahead(self, kind: str, *xs: Any) -> list[Array]:
+        """Copies in groups, which are written when they are waited for: until then shared memory has garbage there."""
+        if kind == "cg.shared.global.16":
+            (to, source), (at, read) = self._places(xs[0], 16, 16), self._places(xs[1], 16, 16)
+            to[source] = 0xFF
+            self.copies[-1].append((source, at[read]))
+            return []
+        assert self.mask.all(), "not all threads end and wait for copies"
+        if kind == "commit.group":
+            self.copies.append([])
+            return []
+        assert kind == "wait.group"
+        pending = int(xs[0][0])
+        while len(self.copies) - 1 > pending:
+            for places, content in self.copies.pop(0):
+                self.shared[places] = content
+        return []
 
     def _multiplied(self, *xs: Array) -> Array:
         """The matrix units' sums of 16 rows, 8 columns and 16 inner positions, four to a lane: PTX ISA, mma.m16n8k16."""
@@ -358,7 +380,8 @@ class Emulator:
         return np.int64(self.memory[pointer[0]].ctypes.data) + pointer[1]
 
     def _llvm_getelementptr(self, op: Any, base: tuple[int, Array], offset: Array) -> tuple[int, Array]:
-        return base[0], base[1] + offset * _dtype(op.attributes["elem_type"].value).itemsize
+        kind, count = _element(op.attributes["elem_type"].value)
+        return base[0], base[1] + offset * (kind.itemsize * count)
 
     def _places(self, pointer: tuple[int, Array], size: int, alignment: int) -> tuple[Array, Array]:
         """Memory and, per active thread, the positions of its bytes."""

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from gpu import compiled
-from gpu.graphs import graph_of
+from gpu.graphs import Body, graph_of
 from gpu.test_gemv import check, codes_of, gated, linear, norm, normalized, numbers, of_codes, swish, wide
 from hipdnn_mlir.codegen import find_architecture, generate_graph
 from hipdnn_mlir.ops.emitter import Emitter, Value
 from hipdnn_mlir.ops.few_rows import few_rows, takes_units
 from hipdnn_mlir_runtime.abi import Pointwise
 from host_kernels.kernel_runs import TensorSpec
+from runtime_programs import Array
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
@@ -79,6 +80,37 @@ def test_a_gated_layer_behind_a_norm(rows: int, k: int) -> None:
     assert takes_units(graph, few_rows(graph))
     y = normalized(x, g)
     check(body, arrays, "f16", "sm_90", swish(y @ left_meant.T) * (y @ right_meant.T))
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize(("shape", "k", "n"), [((9,), 768, 12660), ((32,), 1024, 25344), ((3, 7), 768, 12700)], ids=str)
+def test_waves_that_own_columns(shape: tuple[int, ...], k: int, n: int, dtype: str) -> None:
+    x, weight, bias = numbers(1, dtype, (*shape, k), (n, k), (1,) * len(shape) + (n,))
+
+    def body(e: Emitter, x: Value, weight: Value, bias: Value) -> Value:
+        return e.pointwise(Pointwise.ADD, linear(e, x, weight), bias)
+
+    assert_rows_are_copied(body, [x, weight, bias], TensorSpec(dtype, (*shape, n)))
+    check(body, [x, weight, bias], dtype, "sm_90", wide(x) @ wide(weight.T) + wide(bias))
+
+
+def test_waves_that_own_columns_of_a_gated_layer() -> None:
+    x, left, right = numbers(1, "f16", (27, 1024), (6340, 1024), (6340, 1024))
+
+    def body(e: Emitter, x: Value, left: Value, right: Value) -> Value:
+        return gated(e, linear(e, x, left), linear(e, x, right))
+
+    assert_rows_are_copied(body, [x, left, right], TensorSpec("f16", (27, 6340)))
+    check(body, [x, left, right], "f16", "sm_90", swish(wide(x) @ wide(left.T)) * (wide(x) @ wide(right.T)))
+
+
+def assert_rows_are_copied(body: Body, arrays: list[Array], out: TensorSpec) -> None:
+    graph = graph_of(body, arrays, [out])
+    assert takes_units(graph, few_rows(graph))
+    for arch in ("sm_80", "sm_90"):
+        made = generate_graph(graph, find_architecture(arch))
+        compiled.check(made)
+        assert "cp.async.cg.shared.global" in str(made.code)
 
 
 @pytest.mark.parametrize(

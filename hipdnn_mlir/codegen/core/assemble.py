@@ -20,6 +20,7 @@ class Launch:
         shared_bytes: of a block's shared memory.
         wide: whether positions need 64 bits.
         overwrites: as of a GpuKernel.
+        resident: how many blocks one of NVIDIA's multiprocessors must have room for, which limits registers; None where that is open.
     """
 
     write: Callable[[KernelBuilder], None]
@@ -28,6 +29,7 @@ class Launch:
     shared_bytes: int = 0
     wide: bool = False
     overwrites: tuple[int, ...] = ()
+    resident: int | None = None
 
 
 EMPTY = Launch(lambda _: None, 0, 1)
@@ -36,7 +38,9 @@ EMPTY = Launch(lambda _: None, 0, 1)
 
 def module_of(launch: Launch, name: str, pointers: int) -> Any:
     """The MLIR module of a launch."""
-    return build_module(name, pointers, launch.threads, launch.shared_bytes, launch.wide, launch.write)
+    return build_module(
+        name, pointers, launch.threads, launch.shared_bytes, launch.wide, launch.write, launch.resident
+    )
 
 
 def assembled(launch: Launch, name: str, arguments: Sequence[int], architecture: Architecture) -> GpuKernel:

@@ -182,11 +182,29 @@ class KernelBuilder:
 
     def await_kernel(self) -> None:
         """Wait for the kernel in front here, not at the beginning: what is loaded before is constant. For GPUs that wait in kernels."""
+        self._effect(AWAITING)
+
+    def copy_ahead(self, to: Value, to_offset: Value, from_: Value, from_offset: Value) -> None:
+        """Begin to copy 16 bytes from global to shared memory, both aligned to that; offsets count 16 bytes. For NVIDIA's GPUs."""
+        line = ir.VectorType.get([4], self.i32)
+        pointers = self.address(to, to_offset, line), self.address(from_, from_offset, line)
+        self._effect("llvm.nvvm.cp.async.cg.shared.global.16", *pointers)
+
+    def end_copies(self) -> None:
+        """What this thread began to copy since the last end is one group."""
+        self._effect("llvm.nvvm.cp.async.commit.group")
+
+    def await_copies(self, pending: int) -> None:
+        """Wait until this thread has at most so many groups of copies under way; a barrier shows others what was copied."""
+        self._effect("llvm.nvvm.cp.async.wait.group", self.constant(pending, self.i32))
+
+    def _effect(self, name: str, *operands: Value) -> None:
+        """An intrinsic without a result."""
         self.op(
             "llvm.call_intrinsic",
-            [],
-            intrin=ir.StringAttr.get(AWAITING),
-            operandSegmentSizes=ir.DenseI32ArrayAttr.get([0, 0]),
+            operands,
+            intrin=ir.StringAttr.get(name),
+            operandSegmentSizes=ir.DenseI32ArrayAttr.get([len(operands), 0]),
             op_bundle_sizes=ir.DenseI32ArrayAttr.get([]),
         )
 
@@ -338,7 +356,13 @@ def _width(kind: Any) -> int:
 
 
 def build_module(
-    name: str, pointers: int, threads: int, shared_bytes: int, wide: bool, body: Callable[[KernelBuilder], None]
+    name: str,
+    pointers: int,
+    threads: int,
+    shared_bytes: int,
+    wide: bool,
+    body: Callable[[KernelBuilder], None],
+    resident: int | None = None,
 ) -> Any:
     """A module with one `gpu.module` of one kernel.
 
@@ -349,6 +373,7 @@ def build_module(
         shared_bytes: of a block's shared memory.
         wide: whether positions need 64 bits.
         body: writes the kernel.
+        resident: as of a `Launch`.
     """
     context = ir.Context()
     with context, ir.Location.unknown():
@@ -357,10 +382,11 @@ def build_module(
             f"llvm.mlir.global internal @{_SHARED_SYMBOL}() {{addr_space = {SHARED} : i32, alignment = 16 : i64}} : "
             f"!llvm.array<{shared_bytes} x i8>"
         )
+        limit = "" if resident is None else f", nvvm.minctasm = {resident} : i32"
         module = ir.Module.parse(f"""
             gpu.module @kernels {{
               {shared if shared_bytes else ""}
-              gpu.func @{name}({arguments}) kernel attributes {{known_block_size = array<i32: {threads}, 1, 1>}} {{
+              gpu.func @{name}({arguments}) kernel attributes {{known_block_size = array<i32: {threads}, 1, 1>{limit}}} {{
                 gpu.return
               }}
             }}""")

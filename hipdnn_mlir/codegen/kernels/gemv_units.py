@@ -11,10 +11,8 @@ own there, zero where the others multiply: sums of different blocks stay apart, 
 from collections.abc import Collection, Sequence
 from math import ceil, prod
 
-from torch_mlir import ir
-
 from hipdnn_mlir_runtime.abi import Attribute as A
-from hipdnn_mlir_runtime.dtypes import F16, I4
+from hipdnn_mlir_runtime.dtypes import I4
 
 from ...ops.few_rows import UNITS_COLUMNS, FewRows, few_rows, is_staged, lane_elements, row_step
 from ...ops.graph import Graph, Tensor
@@ -233,7 +231,7 @@ class _Writer:
             columns = self.weights.numbers(product, part)
             for tile, row in enumerate(rows):
                 place = 4 * (number_ * self.tiles + tile)
-                made[place : place + 4] = self._multiplied(columns, row, made[place : place + 4])
+                made[place : place + 4] = self.pairs.multiplied(columns, row, made[place : place + 4])
         return made
 
     def _add_apart(
@@ -252,41 +250,13 @@ class _Writer:
         made = list(sums)
         for number_, (product, raw) in enumerate(zip(self.found.products, parts, strict=True)):
             columns = [[p for word in raw[at : at + 4] for p in self.pairs.codes(word, self.bits)] for at in (0, 4)]
-            totals = self._multiplied(columns, row, [*start, *start])
+            totals = self.pairs.multiplied(columns, row, [*start, *start])
             assert product.scales is not None
             dtype = self.graph.tensors[product.scales].dtype
             for at, (total, scale) in enumerate(zip(totals, raw[8:], strict=True)):
                 place = 2 * number_ + at // 2
                 made[place] = b.intrinsic("fma", total, from_memory(b, scale, dtype), made[place])
         return made
-
-    def _multiplied(
-        self, columns: Sequence[Sequence[Value]], row: Sequence[Value], sums: Sequence[Value]
-    ) -> list[Value]:
-        """Pairs of two columns a lane times those of a row, 16 columns times 8 rows in all, and the sums so far."""
-        found = list(sums)
-        for at in range(0, len(row), 2):
-            weights = [columns[0][at], columns[1][at], columns[0][at + 1], columns[1][at + 1]]
-            found = self._once(weights, row[at : at + 2], found)
-        return found
-
-    def _once(self, weights: Sequence[Value], rows: Sequence[Value], sums: Sequence[Value]) -> list[Value]:
-        """The same along 16 inner positions."""
-        b = self.b
-        if self.left.dtype is F16:
-            name, operands = "f32.f32", [*weights, *map(self.pairs.of_word, rows)]
-        else:
-            name, operands = "bf16", [*(b.op("llvm.bitcast", [w], b.i32) for w in weights), *rows]
-        kind = ir.Type.parse("!llvm.struct<(f32, f32, f32, f32)>")
-        made = b.op(
-            "llvm.call_intrinsic",
-            [*operands, *sums],
-            kind,
-            intrin=ir.StringAttr.get(f"llvm.nvvm.mma.m16n8k16.row.col.{name}"),
-            operandSegmentSizes=ir.DenseI32ArrayAttr.get([10, 0]),
-            op_bundle_sizes=ir.DenseI32ArrayAttr.get([]),
-        )
-        return [b.op("llvm.extractvalue", [made], b.f32, position=ir.DenseI64ArrayAttr.get([i])) for i in range(4)]
 
     # -- results --------------------------------------------------------------------------------------------------
 

@@ -1,10 +1,11 @@
 """Pairs of 16-bit floats in words of 32 bits, the operands of matrix units: from memory, and from numbers of 4 and 8 bits."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch_mlir import ir
 
-from hipdnn_mlir_runtime.dtypes import DType
+from hipdnn_mlir_runtime.dtypes import F16, DType
 
 from ..core.builder import KernelBuilder, Value
 from ..core.elements import memory_type
@@ -85,6 +86,34 @@ class Pairs:
         for place in range(2):
             made = b.op("llvm.insertelement", [made, narrow, b.constant(place, b.i32)], self._pair)
         return made
+
+    def multiplied(
+        self, columns: Sequence[Sequence[Value]], row: Sequence[Value], sums: Sequence[Value]
+    ) -> list[Value]:
+        """Matrix units: pairs of two columns a lane times words of a row, 16 columns times 8 rows in all, and the sums so far."""
+        found = list(sums)
+        for at in range(0, len(row), 2):
+            weights = [columns[0][at], columns[1][at], columns[0][at + 1], columns[1][at + 1]]
+            found = self._multiplied_once(weights, row[at : at + 2], found)
+        return found
+
+    def _multiplied_once(self, weights: Sequence[Value], rows: Sequence[Value], sums: Sequence[Value]) -> list[Value]:
+        """The same along 16 inner positions."""
+        b = self._b
+        if self._dtype is F16:
+            name, operands = "f32.f32", [*weights, *map(self.of_word, rows)]
+        else:
+            name, operands = "bf16", [*(b.op("llvm.bitcast", [w], b.i32) for w in weights), *rows]
+        kind = ir.Type.parse("!llvm.struct<(f32, f32, f32, f32)>")
+        made = b.op(
+            "llvm.call_intrinsic",
+            [*operands, *sums],
+            kind,
+            intrin=ir.StringAttr.get(f"llvm.nvvm.mma.m16n8k16.row.col.{name}"),
+            operandSegmentSizes=ir.DenseI32ArrayAttr.get([10, 0]),
+            op_bundle_sizes=ir.DenseI32ArrayAttr.get([]),
+        )
+        return [b.op("llvm.extractvalue", [made], b.f32, position=ir.DenseI64ArrayAttr.get([i])) for i in range(4)]
 
     def mixed(self, first: Value, second: Value) -> list[Value]:
         """The lower halves of two words, and the upper ones."""
