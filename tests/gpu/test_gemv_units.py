@@ -83,7 +83,7 @@ def test_a_gated_layer_behind_a_norm(rows: int, k: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
-@pytest.mark.parametrize(("shape", "k", "n"), [((9,), 768, 12660), ((32,), 1024, 25344), ((3, 7), 768, 12700)], ids=str)
+@pytest.mark.parametrize(("shape", "k", "n"), [((9,), 768, 12660), ((32,), 768, 25344), ((3, 7), 768, 12700)], ids=str)
 def test_waves_that_own_columns(shape: tuple[int, ...], k: int, n: int, dtype: str) -> None:
     x, weight, bias = numbers(1, dtype, (*shape, k), (n, k), (1,) * len(shape) + (n,))
 
@@ -111,6 +111,15 @@ def assert_rows_are_copied(body: Body, arrays: list[Array], out: TensorSpec) -> 
         made = generate_graph(graph, find_architecture(arch))
         compiled.check(made)
         assert "cp.async.cg.shared.global" in str(made.code)
+        assert ".minnctapersm 2" in str(made.code)
+
+
+def test_all_blocks_of_codes_have_room_at_once() -> None:
+    (x,) = numbers(1, "f16", (1, 256))
+    codes, scales, _ = codes_of(1, 4, 16 * 132 * 3, 256, 32)
+    graph = graph_of(partial(of_codes, block=32), [x, codes, scales], [TensorSpec("f16", (1, 16 * 132 * 3))])
+    made = generate_graph(graph, find_architecture("sm_90"))
+    assert ".minnctapersm 3" in str(made.code)
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,7 @@ EMPTY = Launch(lambda _: None, 0, 1)
 
 def module_of(launch: Launch, name: str, pointers: int) -> Any:
     """The MLIR module of a launch."""
-    return build_module(
-        name, pointers, launch.threads, launch.shared_bytes, launch.wide, launch.write, launch.resident
-    )
+    return build_module(name, pointers, launch.threads, launch.shared_bytes, launch.wide, launch.write, launch.resident)
 
 
 def assembled(launch: Launch, name: str, arguments: Sequence[int], architecture: Architecture) -> GpuKernel:

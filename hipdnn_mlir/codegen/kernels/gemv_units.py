@@ -34,6 +34,8 @@ _WAVE, _LANES = 32, 4
 _WAVES, _MOST_WAVES = 8, 16
 """Of a block; the latter where there are few blocks, and rows come from afar."""
 _MOST_SHARED_BYTES = 48 * 1024
+_MOST_THREADS = 1024
+"""Of a multiprocessor, where each needs 64 registers."""
 _WORDS = 64
 """Of 32 bits that a thread has under way at once."""
 _TILE = 8
@@ -51,7 +53,8 @@ def gemv_units_launch(graph: Graph, architecture: Architecture, constants: Colle
     if blocks <= 2 * architecture.units:
         writer.take_more_waves()
     wide = is_wide(body.operands, max(blocks * writer.threads, 2 * found.inner))
-    return Launch(writer.write, blocks, writer.threads, writer.staged_bytes + writer.sums_bytes, wide)
+    shared = writer.staged_bytes + writer.sums_bytes
+    return Launch(writer.write, blocks, writer.threads, shared, wide, resident=writer.resident(blocks, architecture))
 
 
 class _Writer:
@@ -86,6 +89,14 @@ class _Writer:
     def sums_bytes(self) -> int:
         """Of shared memory, where the waves' sums meet."""
         return 4 * self.threads * self.sums
+
+    def resident(self, blocks: int, architecture: Architecture) -> int | None:
+        """Room for all blocks at once, where sums of blocks of codes stay apart: such a thread does with a few registers less.
+
+        Blocks that come later cannot read their weights before the kernel in front has ended.
+        """
+        wanted = ceil(blocks / architecture.units)
+        return wanted if self.apart and 1 < wanted <= _MOST_THREADS // self.threads else None
 
     def take_more_waves(self) -> None:
         """Hide more of the time that rows take to come, where there is memory for the sums."""
