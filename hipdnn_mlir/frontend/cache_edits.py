@@ -84,6 +84,8 @@ class _Follower:
 
     def run(self) -> Edits:
         for index, (node, other) in enumerate(self._nodes):
+            if any(name not in dims for dims in self._dims for name in filter(None, node.output)):
+                raise NotBufferedError(f"the sizes of what {node.op_type} {node.name!r} gives are not known")
             if node.op_type in ("Concat", "Identity") and len(node.input) == 1 and node.input[0] in self._pasts:
                 self._pasts[node.output[0]] = self._pasts[node.input[0]]
                 continue
@@ -182,6 +184,9 @@ class _Follower:
                 return grown == [1]
             case "Slice":
                 return grown == [0] and self._keeps_grown(node)
+            case "Tile":
+                repeats = self._constants[0].get(node.input[1])
+                return grown == [0] and repeats is not None and all(repeats[axis] == 1 for axis in first)
             case "Trilu":
                 return grown == [0] and rank - 2 not in first
         return False

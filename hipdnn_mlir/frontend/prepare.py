@@ -22,6 +22,7 @@ from .decompositions import decompose_and_fold, inline_local_functions
 from .onnx_types import BY_ONNX
 from .operands import derive_shape_operands, known_operand_names
 from .shape_inference import SizesContradictError, contradicted, static_dims
+from .square_masks import widen_square_masks
 from .subgraphs import name_apart
 
 logger = logging.getLogger(__name__)
@@ -127,6 +128,7 @@ def _without_weights(
     _add_inputs(graph, weights)
     slim = _upgrade(inline_local_functions(slim), where)
     drop_dropout(slim)
+    widen_square_masks(slim.graph)
     return slim, weights
 
 
