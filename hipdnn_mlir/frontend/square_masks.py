@@ -59,8 +59,8 @@ class _Values:
     """What makes the values of a graph, and what its constants are."""
 
     def __init__(self, graph: onnx.GraphProto) -> None:
-        self._makers = {name: node for node in graph.node for name in node.output}
-        self._constants = {tensor.name: tensor for tensor in graph.initializer}
+        self._makers: dict[str, onnx.NodeProto] = {name: node for node in graph.node for name in node.output}
+        self._constants: dict[str, onnx.TensorProto] = {tensor.name: tensor for tensor in graph.initializer}
         for node in graph.node:
             if node.op_type == "Constant" and node.attribute[0].name == "value":
                 self._constants[node.output[0]] = node.attribute[0].t

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
-from .sessions import make_session, partitions, reference
+from .sessions import KINDS, make_session, partitions, reference
 
 ROWS, WIDTH, LIMIT = 64, 128, 8
 
@@ -40,6 +40,41 @@ def test_a_branch_with_large_weights_is_taken_by_the_size_of_each_run(order: tup
         feeds = {"x": np.random.default_rng(rows).standard_normal((rows, WIDTH), np.float32)}
         (got,), (want,) = session.run(None, feeds), reference(model, feeds)
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def _merged(width: int) -> onnx.ModelProto:
+    """Two steps as branches that share a weight outside of them, as exporters merge decoders: one makes a cache, one goes on with it."""
+    model = onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["": 17]>
+      g (float[n,{width}] x, float[p,{width}] past, bool[1] use_past) => (float[n,{width}] y, float[t,{width}] present) {{
+        h = Relu(x)
+        y, present = If<
+          then_branch = goes_on () => (float[n,{width}] a, float[t,{width}] b) {{
+            k = MatMul(h, w) b = Concat<axis=0>(past, k) m = ReduceMean<axes=[0], keepdims=1>(b) a = Add(k, m) }},
+          else_branch = begins () => (float[n,{width}] c, float[t,{width}] d) {{
+            d = MatMul(h, w) e = Tanh(d) c = Add(e, x) }}>(use_past)
+      }}""")
+    weight = np.random.default_rng(0).standard_normal((width, width), np.float32) / width
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+    return model
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_branches_with_large_weights_are_placed_and_the_run_chooses_one(kind: str, tmp_path: Path) -> None:
+    model, rng = _merged(256), np.random.default_rng(1)
+    session = make_session(model, tmp_path, kind=kind)
+    assert sorted(map(len, partitions(session))) == [3, 4]
+    for use_past, new, past in ((False, 5, 1), (True, 1, 5), (True, 1, 6), (False, 3, 1), (True, 2, 3)):
+        feeds = {
+            "x": rng.standard_normal((new, 256), np.float32),
+            "past": rng.standard_normal((past, 256), np.float32),
+            "use_past": np.array([use_past]),
+        }
+        for got, want in zip(session.run(None, feeds), reference(model, feeds), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def test_branches_with_small_weights_stay_where_their_node_is(tmp_path: Path) -> None:
+    assert not partitions(make_session(_merged(32), tmp_path))
 
 
 def _scan(length: int | str) -> onnx.ModelProto:

@@ -13,6 +13,8 @@ namespace hipdnn_ep {
 namespace {
 
 constexpr std::size_t kReasonsInLine = 5;
+/// Bytes of weights from which on a branch of an If is worth programs: small ones are cheaper on the CPU than a hop.
+constexpr std::uint64_t kLargeBranchBytes = 1 << 18;
 
 using NodesByName = std::unordered_map<std::string, const OrtNode*>;
 
@@ -113,8 +115,8 @@ void Ep::get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
     if (is_own_context(ort_, node)) claim(support, {node});
   }
   std::erase_if(nodes, [&](const OrtNode* node) { return is_own_context(ort_, node); });
-  // Bodies of control flow stay with their node.
-  if (nodes.empty() || is_nested(ort_, graph)) return;
+  if (nodes.empty()) return;
+  if (const OrtNode* parent = parent_of(ort_, graph)) return place_branch(graph, parent, nodes, support);
   if (!failure_) failure_ = no_keys();
   if (failure_) return claim(support, {nodes.front()});
   try {
@@ -123,6 +125,18 @@ void Ep::get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
   } catch (const std::exception& error) {
     failure_ = error.what();
     claim(support, {nodes.front()});
+  }
+}
+
+void Ep::place_branch(const OrtGraph* graph, const OrtNode* parent, const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* support) {
+  // A loop runs its body many times: a hop for each costs more than it gains.
+  if (op_type_of(ort_, parent) != "If" || settings_.context.is_enabled || failure_) return;
+  const EncodedModel model = encode_model(ort_, graph, interface_of(ort_, graph), Weights::described);
+  if (model.weight_bytes < kLargeBranchBytes) return;
+  try {
+    take(model, nodes, support);
+  } catch (const std::exception& error) {
+    failure_ = error.what();  // what the main graph is asked for says so
   }
 }
 
@@ -141,7 +155,10 @@ void Ep::leave_rest(const std::vector<const OrtNode*>& nodes, std::size_t node_c
 }
 
 void Ep::place(const OrtGraph* graph, const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* support) {
-  const EncodedModel model = encode_model(ort_, graph, interface_of(ort_, graph), Weights::described);
+  take(encode_model(ort_, graph, interface_of(ort_, graph), Weights::described), nodes, support);
+}
+
+void Ep::take(const EncodedModel& model, const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* support) {
   const std::optional<PlacedModel> found = try_place(model);
   if (!found) return;
   const PlacedModel& placed = *found;

@@ -57,6 +57,10 @@ class Ep final : public OrtEp {
   /// A model compiled ahead of time needs no compiler to load, so what it has beside its programs stays on the CPU.
   void leave_rest(const std::vector<const OrtNode*>& nodes, std::size_t node_count) const;
   void place(const OrtGraph* graph, const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* support);
+  /// A branch of an If becomes programs of its own where it has large weights, as those of merged decoders have. ONNX Runtime chooses the branch.
+  void place_branch(const OrtGraph* graph, const OrtNode* parent, const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* support);
+  /// Claim the nodes of an encoded graph that become programs.
+  void take(const EncodedModel& model, const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* support);
   /// None where there is no compiler and the session does not insist on one.
   std::optional<PlacedModel> try_place(const EncodedModel& model) const;
   void claim(OrtEpGraphSupportInfo* support, const std::vector<const OrtNode*>& nodes) const;

@@ -1,6 +1,8 @@
 #include "graph_view.h"
 
 #include <algorithm>
+#include <map>
+#include <unordered_set>
 
 namespace hipdnn_ep {
 namespace {
@@ -130,10 +132,33 @@ bool is_constant(const Ort& ort, const OrtValueInfo* value) {
   return constant;
 }
 
-bool is_nested(const Ort& ort, const OrtGraph* graph) {
+const OrtNode* parent_of(const Ort& ort, const OrtGraph* graph) {
   const OrtNode* parent = nullptr;
   check(ort, ort.api->Graph_GetParentNode(graph, &parent));
-  return parent != nullptr;
+  return parent;
+}
+
+std::vector<const OrtValueInfo*> outer_values_of(const Ort& ort, const OrtGraph* graph) {
+  std::unordered_set<std::string> own;
+  const auto add = [&](const std::vector<const OrtValueInfo*>& values) {
+    for (const OrtValueInfo* value : values) own.insert(name_of(ort, value));
+  };
+  add(inputs_of(ort, graph));
+  add(initializers_of(ort, graph));
+  const std::vector<const OrtNode*> nodes = nodes_of(ort, graph);
+  for (const OrtNode* node : nodes) add(outputs_of(ort, node));
+  std::map<std::string, const OrtValueInfo*> found;
+  for (const OrtNode* node : nodes) {
+    std::vector<const OrtValueInfo*> read = inputs_of(ort, node);
+    const auto captured = list<OrtValueInfo>(ort, node, ort.api->Node_GetNumImplicitInputs, ort.api->Node_GetImplicitInputs);
+    read.insert(read.end(), captured.begin(), captured.end());
+    for (const OrtValueInfo* value : read) {
+      if (value != nullptr && !own.contains(name_of(ort, value))) found.emplace(name_of(ort, value), value);
+    }
+  }
+  std::vector<const OrtValueInfo*> values;
+  for (const auto& [name, value] : found) values.push_back(value);
+  return values;
 }
 
 std::string read_text(const Ort& ort, const OrtOpAttr* attribute) {

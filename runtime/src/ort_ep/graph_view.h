@@ -61,8 +61,10 @@ std::optional<TensorType> type_of(const Ort& ort, const OrtValueInfo* value, con
 bool is_constant(const Ort& ort, const OrtValueInfo* value);
 /// Path of the model file, empty where it was loaded from memory.
 std::string model_path_of(const Ort& ort, const OrtGraph* graph);
-/// Whether the graph is the body of a control flow node.
-bool is_nested(const Ort& ort, const OrtGraph* graph);
+/// The control flow node that a graph is a body of; none of a model's main graph.
+const OrtNode* parent_of(const Ort& ort, const OrtGraph* graph);
+/// Values of graphs around a body that its nodes read, by name.
+std::vector<const OrtValueInfo*> outer_values_of(const Ort& ort, const OrtGraph* graph);
 
 /// An attribute's bytes or integer; none where the node has no such attribute.
 std::optional<std::string> text_attribute(const Ort& ort, const OrtNode* node, const char* name);

@@ -100,7 +100,7 @@ class Encoder {
       if (is_main) model_.node_names.push_back(name);
       out.message(graph_field::node, this->node(node, name));
     }
-    for (const OrtValueInfo* value : sorted_initializers(graph)) {
+    for (const OrtValueInfo* value : sorted_initializers(graph, is_main)) {
       if (is_constant(ort_, value) && known.insert(name_of(ort_, value)).second) initializer(out, value);
     }
     for (const OrtValueInfo* value : interface.inputs) declare(out, graph_field::input, value, known);
@@ -114,9 +114,13 @@ class Encoder {
   }
 
  private:
-  /// By name: ONNX Runtime's order differs from session to session, and a model is to be encoded the same every time.
-  std::vector<const OrtValueInfo*> sorted_initializers(const OrtGraph* graph) {
+  /// Those of a body that is encoded alone have values of the graphs around it among them. By name: ONNX Runtime's order differs from session to session, and a model is to be encoded the same every time.
+  std::vector<const OrtValueInfo*> sorted_initializers(const OrtGraph* graph, bool is_main) {
     std::vector<const OrtValueInfo*> values = initializers_of(ort_, graph);
+    if (is_main) {
+      const std::vector<const OrtValueInfo*> outer = outer_values_of(ort_, graph);
+      values.insert(values.end(), outer.begin(), outer.end());
+    }
     std::sort(values.begin(), values.end(), [&](const OrtValueInfo* a, const OrtValueInfo* b) { return name_of(ort_, a) < name_of(ort_, b); });
     return values;
   }
@@ -340,6 +344,9 @@ class Encoder {
 Interface interface_of(const Ort& ort, const OrtGraph* graph) {
   Interface interface;
   for (const OrtValueInfo* value : inputs_of(ort, graph)) {
+    if (!is_constant(ort, value)) interface.inputs.push_back(value);
+  }
+  for (const OrtValueInfo* value : outer_values_of(ort, graph)) {
     if (!is_constant(ort, value)) interface.inputs.push_back(value);
   }
   interface.outputs = outputs_of(ort, graph);
