@@ -173,7 +173,7 @@ def with_program(given: SimpleNamespace, use: Callable[[Path], Result]) -> Resul
         program = Path(scratch, f"{given.model.stem}.hipdnn")
 
         def made(refused: Sequence[RefusedPlan]) -> Path:
-            _compile(given.model, program, given, refused)
+            _compile(given.model, program, given, refused, page_rows=vars(given).get("page_rows"))
             return program
 
         return recovered(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 _NEW_TOKENS = 256
 """Most tokens for each prompt, where the user does not say."""
+SIDE_BY_SIDE = 16
+"""Most prompts that are generated as one batch, each with a cache of its own; of more, as many run at once, over pages."""
 
 
 def generate(given: SimpleNamespace) -> int:
@@ -40,6 +42,8 @@ def generate(given: SimpleNamespace) -> int:
     tokens = [tokenizer.encode(prompt) for prompt in prompts]
     length = min(max(map(len, tokens)) + (given.max_new_tokens or _NEW_TOKENS), config.context_length)
     sampling = {name: getattr(given, name) for name in ("temperature", "top_k", "top_p", "repetition_penalty", "seed")}
+    if len(prompts) > SIDE_BY_SIDE and not config.grows:
+        return _generate_many(given, config, prompts, tokens, length, sampling)
 
     def use(program: Path) -> int:
         with TextGenerator(given.model, program=program, max_length=length, **session_options(given)) as model:
@@ -62,6 +66,55 @@ def generate(given: SimpleNamespace) -> int:
     target = cast("TargetName", given.target or "host")
     shapes, buckets = ModelFile(config).sizes(target, len(prompts), length)
     sizes = {"shapes": shapes, "buckets": buckets}
+    compiled = {**vars(given), "model": config.model, "target": target, **sizes, "last_valid": config.last_valid}
+    return needed_compiler("generate").with_program(SimpleNamespace(**compiled), use)
+
+
+def _generate_many(
+    given: SimpleNamespace,
+    config: DecoderConfig,
+    prompts: Sequence[str],
+    tokens: Sequence[list[int]],
+    length: int,
+    sampling: Mapping[str, Any],
+) -> int:
+    """Generate behind more prompts than have a place in one batch: they join a running batch and leave it, and are shown in their order."""
+    from ..generate.batch_generator import BatchGenerator
+    from ..generate.model_file import ModelFile
+    from ..generate.paged_decoder import PAGE_ROWS
+
+    pages = SIDE_BY_SIDE * -(-length // PAGE_ROWS)
+
+    def use(program: Path) -> int:
+        report = _Report(prompts, [len(row) for row in tokens], is_mixed=True)
+        shown = None if given.json else Shown(prompts)
+        with BatchGenerator(
+            given.model,
+            pages=pages,
+            max_running=SIDE_BY_SIDE,
+            program=program,
+            max_length=length,
+            **session_options(given),
+        ) as model:
+            start = time.perf_counter()
+            requests = []
+            for row, text in enumerate(tokens):
+                # Equal prompts are to have texts of their own.
+                own = sampling if given.seed is None else {**sampling, "seed": given.seed + row}
+                requests.append(model.submit(text, max_new_tokens=given.max_new_tokens, **own))
+            for row, request in enumerate(requests):
+                for token in request:
+                    report.add(replace(token, row=row), time.perf_counter() - start)
+                    if shown is not None:
+                        shown.add(report.rows[row][-1])
+        if shown is not None:
+            shown.end()
+        _show(report, given)
+        return 0
+
+    target = cast("TargetName", given.target or "host")
+    shapes, buckets = ModelFile(config).paged_sizes(target, SIDE_BY_SIDE, length, pages, PAGE_ROWS)
+    sizes = {"shapes": shapes, "buckets": buckets, "page_rows": PAGE_ROWS}
     compiled = {**vars(given), "model": config.model, "target": target, **sizes, "last_valid": config.last_valid}
     return needed_compiler("generate").with_program(SimpleNamespace(**compiled), use)
 
@@ -99,6 +152,8 @@ class _Report:
 
     prompts: Sequence[str]
     lengths: Sequence[int]
+    is_mixed: bool = False
+    """Whether prompts ran between steps: there is no time of their own then."""
     rows: list[list[Token]] = field(init=False)
     first_s: float = 0.0
     elapsed_s: float = 0.0
@@ -108,7 +163,8 @@ class _Report:
 
     def add(self, token: Token, elapsed_s: float) -> None:
         """Take a token, and the time since the beginning."""
-        self.first_s = self.first_s or elapsed_s
+        if not self.is_mixed:
+            self.first_s = self.first_s or elapsed_s
         self.elapsed_s = elapsed_s
         self.rows[token.row].append(token)
 
@@ -135,6 +191,10 @@ class _Report:
         }
 
     def __str__(self) -> str:
+        if self.is_mixed:
+            return _rate(
+                "generated", sum(map(len, self.rows)), self.elapsed_s, f", with prompts of {sum(self.lengths)}"
+            )
         # The first token of each text comes of its prompt.
         later = sum(map(len, self.rows)) - sum(map(bool, self.rows))
         parts = [
@@ -144,8 +204,10 @@ class _Report:
         return ", ".join(filter(None, parts))
 
 
-def _rate(what: str, tokens: int, elapsed_s: float) -> str:
-    return f"{what}: {tokens / elapsed_s:.1f} tokens/s ({tokens} in {elapsed_s:.2f} s)" if tokens and elapsed_s else ""
+def _rate(what: str, tokens: int, elapsed_s: float, more: str = "") -> str:
+    if not tokens or not elapsed_s:
+        return ""
+    return f"{what}: {tokens / elapsed_s:.1f} tokens/s ({tokens} in {elapsed_s:.2f} s{more})"
 
 
 class Shown:

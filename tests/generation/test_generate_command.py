@@ -16,7 +16,7 @@ import pytest
 import hipdnn_mlir
 from generation.conftest import Exported, change_config
 from hipdnn_mlir.cli import commands
-from hipdnn_mlir.cli.generation import Shown
+from hipdnn_mlir.cli.generation import SIDE_BY_SIDE, Shown
 from hipdnn_mlir.generate import TextGenerator, Token
 from hipdnn_mlir.service.request import Request
 from hipdnn_mlir_runtime.cli import main as cli
@@ -32,6 +32,14 @@ Run = Callable[..., tuple[int, str, str]]
 def compiled(exported: Exported, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("compiled") / "model.hipdnn"
     hipdnn_mlir.compile(exported("llama") / "model.onnx").save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def paged(exported: Exported, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("paged") / "model.hipdnn"
+    last = {"logits": "attention_mask"}
+    hipdnn_mlir.compile(exported("llama") / "model.onnx", page_rows=32, last_valid=last).save(path)
     return path
 
 
@@ -102,6 +110,36 @@ def test_several_texts_follow_each_other(run: Run, llama: Path, compiled: Path, 
     file = tmp_path / "prompts.txt"
     file.write_text(f"{PROMPTS[0]}\n\n{PROMPTS[1]}\n", encoding="utf-8")
     assert run("--prompt-file", file, "--max-new-tokens", 10)[:2] == (0, want)
+
+
+def test_more_prompts_than_have_a_cache_each_share_pages(
+    run: Run, llama: Path, compiled: Path, paged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Request] = []
+
+    def perform(request: Request, **how: Any) -> dict[str, Any]:
+        made.append(request)
+        Path(request.output or "").write_bytes(paged.read_bytes())
+        return {}
+
+    monkeypatch.setattr(commands, "perform_in_child", perform)
+    prompts = [
+        " ".join(["the", "quick", "brown", "fox"][: 1 + row % 4]) + "!" * (row % 3) for row in range(SIDE_BY_SIDE + 4)
+    ]
+    file = tmp_path / "prompts.txt"
+    file.write_text("\n".join(prompts), encoding="utf-8")
+    texts = _want(llama, compiled, prompts, 7)
+    want = "".join(f"> {prompt}\n{one.text}\n" for prompt, one in zip(prompts, texts, strict=True))
+    status, out, err = run("--prompt-file", file, "--max-new-tokens", 7)
+    assert (status, out) == (0, want)
+    assert [request.page_rows for request in made] == [32]
+    read = sum(one.prompt_tokens for one in texts)
+    rate = rf"generated: [\d.]+ tokens/s \({7 * len(prompts)} in [\d.]+ s, with prompts of {read}\)\n"
+    assert re.fullmatch(rate, err)
+    status, out, _ = run("--prompt-file", file, "--max-new-tokens", 7, "--seed", 3, "--temperature", 3, "--json")
+    rows = [one["tokens"] for one in json.loads(out)["completions"]]
+    assert len(rows) == len(prompts)
+    assert rows[0] != rows[12], "equal prompts have draws of their own"
 
 
 def test_json_has_texts_tokens_and_times(run: Run, llama: Path, compiled: Path) -> None:
