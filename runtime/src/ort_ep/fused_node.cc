@@ -47,12 +47,22 @@ void SizedNode::run_new(OrtKernelContext* context, const Key& key) {
   check_dims(dims);
   const std::vector<std::vector<std::int64_t>> larger = filled(dims);
   if (larger.empty()) return programs_.get(key, [&] { return make(dims); })->run(context);
-  std::vector<std::int64_t> larger_key;
-  for (const auto& each : larger) {
-    larger_key.push_back(static_cast<std::int64_t>(each.size()));
-    larger_key.insert(larger_key.end(), each.begin(), each.end());
+  get(larger)->run_filled(context, dims);
+  const std::vector<std::vector<std::int64_t>> following = next({larger.begin(), larger.end()});
+  if (following.empty() || settings_.max_specializations < 2) return;
+  try {
+    static_cast<void>(get(following));
+  } catch (const hipdnn_rt::Error&) {  // the run that needs it says so
   }
-  programs_.get(larger_key, [&] { return make({larger.begin(), larger.end()}); })->run_filled(context, dims);
+}
+
+std::shared_ptr<NodeProgram> SizedNode::get(const std::vector<std::vector<std::int64_t>>& dims) {
+  std::vector<std::int64_t> key;
+  for (const auto& each : dims) {
+    key.push_back(static_cast<std::int64_t>(each.size()));
+    key.insert(key.end(), each.begin(), each.end());
+  }
+  return programs_.get(key, [&] { return make({dims.begin(), dims.end()}); });
 }
 
 void SizedNode::read_key(OrtKernelContext* context, Key& key) const {
@@ -98,6 +108,11 @@ std::vector<std::vector<std::int64_t>> DynamicProgramNode::filled(const InputDim
     // Dims that the program does not hold for are refused, or compiled for, as they are.
   }
   return {};
+}
+
+std::vector<std::vector<std::int64_t>> DynamicProgramNode::next(const InputDims& dims) const {
+  const std::optional<hipdnn_rt::Sizes> step = program_->step_behind(program_->sizes_of(dims));
+  return step ? program_->input_dims(*step) : std::vector<std::vector<std::int64_t>>();
 }
 
 std::shared_ptr<NodeProgram> DynamicProgramNode::make(const InputDims& dims) const {

@@ -78,6 +78,8 @@ class SizedNode : public FusedNode {
   virtual void check_dims(const InputDims&) const {}
   /// The dims of a program that serves these if inputs are filled up with zeros; none where they are as they are.
   virtual std::vector<std::vector<std::int64_t>> filled(const InputDims&) const { return {}; }
+  /// The dims of the run that is likely to follow one with these; none where nothing is known of it.
+  virtual std::vector<std::vector<std::int64_t>> next(const InputDims&) const { return {}; }
   /// The program for these dims. Called by one thread at a time.
   virtual std::shared_ptr<NodeProgram> make(const InputDims& dims) const = 0;
   std::shared_ptr<NodeProgram> compile(const SizeCompiler& compiler, const InputDims& dims) const;
@@ -90,6 +92,7 @@ class SizedNode : public FusedNode {
   using Key = std::pmr::vector<std::int64_t>;
   void read_key(OrtKernelContext* context, Key& key) const;
   void run_new(OrtKernelContext* context, const Key& key);
+  std::shared_ptr<NodeProgram> get(const std::vector<std::vector<std::int64_t>>& dims);
 
   NodeSettings settings_;
   NodeSignature signature_;
@@ -107,6 +110,7 @@ class DynamicProgramNode final : public SizedNode {
  private:
   void check_dims(const InputDims& dims) const override;
   std::vector<std::vector<std::int64_t>> filled(const InputDims& dims) const override;
+  std::vector<std::vector<std::int64_t>> next(const InputDims& dims) const override;
   std::shared_ptr<NodeProgram> make(const InputDims& dims) const override;
 
   std::shared_ptr<const hipdnn_rt::DynamicProgram> program_;

@@ -281,6 +281,18 @@ Sizes DynamicProgram::filled(const Sizes& sizes) const {
   return found;
 }
 
+std::optional<Sizes> DynamicProgram::step_behind(const Sizes& sizes) const {
+  Sizes found = sizes;
+  for (std::size_t symbol = 0; symbol < record_.filled.size(); ++symbol) {
+    const auto is_it = [&](const Expression& dim) { return expressions_.symbol(dim) == symbol; };
+    const bool is_of_tokens = is_it(record_.filled[symbol]) && std::ranges::all_of(inputs(), [&](const DynamicArgument& input) {
+      return input.dtype == DType::i64 || input.dtype == DType::i32 || std::ranges::none_of(input.dims, is_it);
+    });
+    if (is_of_tokens) found[symbol] = std::min<std::int64_t>(sizes[symbol], 1);
+  }
+  return found == sizes ? std::nullopt : std::optional(found);
+}
+
 std::vector<std::vector<std::int64_t>> DynamicProgram::dims_of(const std::vector<DynamicArgument>& arguments, const Sizes& sizes) const {
   const std::vector<std::int64_t> values = expressions_.evaluate(sizes);
   std::vector<std::vector<std::int64_t>> found;

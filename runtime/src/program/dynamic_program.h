@@ -72,6 +72,9 @@ class DynamicProgram {
   /// allows, but not much larger: few programs serve sizes that grow from run to run. Throws InputError for sizes that the program does not
   /// hold for.
   Sizes filled(const Sizes& sizes) const;
+  /// The sizes of a step of one token behind a run of several: 1 for each symbol that dims of integers alone are, tokens and their positions. None
+  /// where inputs are not filled, which those of other models are not, or where the run is such a step.
+  std::optional<Sizes> step_behind(const Sizes& sizes) const;
   /// The dims of each input where the symbols have these values.
   std::vector<std::vector<std::int64_t>> input_dims(const Sizes& sizes) const { return dims_of(inputs(), sizes); }
   /// The dims of each output where the symbols have these values.

@@ -196,6 +196,18 @@ void test_sizes_are_filled_up_to_an_expression() {
   check::equal(parse(dynamic_relu())->filled({6}), Sizes{6}, "without the field");
 }
 
+void test_a_step_of_one_token_follows_several() {
+  using hipdnn_rt::Sizes;
+  Sample sample = dynamic_relu();  // entry 0 is the batch
+  sample.program["filled"] = {reference(0)};
+  check::that(!parse(sample)->step_behind({6}), "the symbol is of an input of floats");
+  sample.program["inputs"][0]["dtype"] = "i64";
+  check::that(parse(sample)->step_behind({6}) == Sizes{1}, "of several tokens");
+  check::that(!parse(sample)->step_behind({1}), "of one token");
+  sample.program.erase("filled");
+  check::that(!parse(sample)->step_behind({6}), "no input may be filled");
+}
+
 void test_refused_when_buckets_are_wrong() {
   const auto refuse = [](json buckets, const char* expected) {
     Sample sample = dynamic_relu();
@@ -263,6 +275,7 @@ void add_dynamic_program_cases(check::Suite& suite, const Libraries& libraries) 
   suite.add("dynamic program: sizes read from inputs", test_sizes_read_from_inputs);
   suite.add("dynamic program: sizes are rounded up to buckets", test_sizes_are_rounded_up_to_buckets);
   suite.add("dynamic program: sizes are filled up to an expression", test_sizes_are_filled_up_to_an_expression);
+  suite.add("dynamic program: a step of one token follows several", test_a_step_of_one_token_follows_several);
   suite.add("dynamic program: refused when buckets are wrong", test_refused_when_buckets_are_wrong);
   suite.add("dynamic program: operators round as they say", test_operators_round_as_they_say);
   suite.add("dynamic program: specializations share uploaded constants", [=] { test_specializations_share_uploaded_constants(libraries); });
