@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
-from hipdnn_mlir_runtime.dtypes import BF16, F16, F32, F64, I32, DType
+from hipdnn_mlir_runtime.dtypes import BF16, F16, F32, F64, I8, I32, U8, DType
 
 from .types import is_tensor, tensor_type, torch_tensor
 from .view import literal_scalar, producer, readers
@@ -14,7 +14,7 @@ from .view import literal_scalar, producer, readers
 MAX_POWER = 4
 MAX_OPERATIONS = 32
 """Ops that are seen through; what lies behind more is no formula that anybody looks for, and chains are as long as models."""
-_TORCH_CODES = {I32: 3, F16: 5, F32: 6, F64: 7, BF16: 15}
+_TORCH_CODES = {U8: 0, I8: 1, I32: 3, F16: 5, F32: 6, F64: 7, BF16: 15}
 """PyTorch's numbers of the types that casts here are to."""
 _SUMS = (torch.AtenAddTensorOp, torch.AtenAddScalarOp)
 _DIFFERENCES = (torch.AtenSubTensorOp, torch.AtenSubScalarOp)

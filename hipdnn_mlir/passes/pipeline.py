@@ -51,6 +51,7 @@ from . import (  # noqa: F401 - importing a pass registers it
     write_out_block_matmul,
     write_out_caches,
     write_out_experts,
+    write_out_quantized,
 )
 
 logger = logging.getLogger(__name__)
@@ -110,6 +111,11 @@ TORCH_STEPS = (
         "write-out-block-matmul",
         "hipdnn-write-out-block-matmul",
         "products with block-scaled weights that no engine takes are their parts",
+    ),
+    Step(
+        "write-out-quantized",
+        "hipdnn-write-out-quantized",
+        "convolutions and products of integers that no engine takes are those of floats",
     ),
     Step("merge-matmuls", "hipdnn-merge-matmuls", "one kernel for matmuls of one value with several weights"),
     Step(

@@ -19,6 +19,7 @@ _MIDDLES = 0x88
 """The middle of 4 bits, twice."""
 _ROUNDS = 4
 """The accuracy level from which on the first operand may be rounded to 8 bits."""
+_NAMES: dict[int, str] = {TensorProto.UINT8: "u8", TensorProto.INT8: "i8", FLOAT: "f32"}
 _FP4 = (0.0, 1 / 192, 2 / 3, 1.0, 1 / 3, 1 / 2, 1 / 6, 1 / 4)
 """Numbers of 3 bits; the fourth bit is the sign."""
 _NF4 = (-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334,
@@ -85,6 +86,30 @@ def _conv(call: Call, x: str, w: str, bias: str | None) -> str:
     return call.op("Conv", x, w, bias, **{name: call.attr(name) for name in _CONV})
 
 
+def _is_integer(call: Call, x: str, w: str, x_zero: str, w_zero: str | None, axis: int) -> bool:
+    """Whether x has one zero point, and w is of signed integers without any, as rows of the table take them."""
+    shift = call.value(w_zero) if w_zero else np.zeros(1)
+    is_signed = call.kind(w) == TensorProto.INT8 and shift is not None and not shift.any()
+    one = call.dims(x_zero) in ((), (1,))
+    return is_signed and one and call.kind(x) in (TensorProto.UINT8, TensorProto.INT8) and call.rank(w) > axis
+
+
+def _channels(call: Call, ratio: str, bias: str | None, y_zero: str, count: int) -> tuple[str, str]:
+    """Factors and offsets of the sums of channels."""
+    factor, zero = _wide(call, ratio, count), _wide(call, call.cast(y_zero, FLOAT), count)
+    return factor, call.op("Add", call.op("Mul", call.cast(bias, FLOAT), factor), zero) if bias else zero
+
+
+def _wide(call: Call, value: str, count: int) -> str:
+    """One number, or one per channel, as a vector of all channels."""
+    return call.op("Expand", call.reshape(value, -1), call.ints(count))
+
+
+def _integers(call: Call, a: str, b: str, a_zero: str, channels: tuple[str, str], kind: int) -> str:
+    zero = call.reshape(call.cast(a_zero, INT32), -1)
+    return call.op("QuantizedMatMul", a, b, zero, *channels, domain=HIPDNN_DOMAIN, to=_NAMES[kind])
+
+
 def _ratio(call: Call, a_scale: str, b_scale: str, y_scale: str) -> str:
     return call.op("Div", call.op("Mul", a_scale, b_scale), y_scale)
 
@@ -97,6 +122,13 @@ def qlinear_conv(call: Call) -> Sequence[str | None]:
     """
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = (call.need(index) for index in range(8))
     bias = call.arg(8)
+    if _is_integer(call, x, w, x_zero, w_zero, 0) and call.attr("auto_pad", "NOTSET") in ("NOTSET", b"NOTSET"):
+        channels = _channels(call, _ratio(call, x_scale, w_scale, y_scale), bias, y_zero, call.size(w, 0))
+        stated = {name: call.attr(name) for name in ("dilations", "group", "pads", "strides")}
+        to = _NAMES[call.kind(y_zero)]
+        return [
+            call.op("QuantizedConv", x, w, call.cast(x_zero, INT32), *channels, domain=HIPDNN_DOMAIN, to=to, **stated)
+        ]
     left, right = centred(call, x, x_zero), centred(call, w, w_zero, 0)
     y = _conv(call, left, right, call.cast(bias, FLOAT) if bias else None)
     ratio = _ratio(call, x_scale, w_scale, y_scale)
@@ -112,6 +144,9 @@ def qlinear_matmul(call: Call) -> Sequence[str | None]:
     Source: ONNX, QLinearMatMul-21.
     """
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = (call.need(index) for index in range(8))
+    if _is_integer(call, a, b, a_zero, b_zero, 1) and call.rank(a) >= 2 and call.dims(a_scale) in ((), (1,)):
+        ratio = _ratio(call, call.cast(a_scale, FLOAT), call.cast(b_scale, FLOAT), call.cast(y_scale, FLOAT))
+        return [_integers(call, a, b, a_zero, _channels(call, ratio, None, y_zero, call.size(b, 1)), call.kind(y_zero))]
     if call.rank(a_scale) == 1 and call.dims(a_scale)[0] != 1:
         a_scale = call.unsqueeze(a_scale, 1)
     y = call.op("MatMul", _rows_centred(call, a, a_zero), centred(call, b, b_zero, -1))
@@ -127,6 +162,17 @@ def qgemm(call: Call) -> Sequence[str | None]:
     """
     a, a_scale, a_zero, b, b_scale, b_zero = (call.need(index) for index in range(6))
     bias, y_scale, y_zero = call.arg(6), call.arg(7), call.arg(8)
+    has_alpha = call.attr("alpha", 1.0) != 1.0
+    if (
+        _is_integer(call, a, b, a_zero, b_zero, 0)
+        and y_scale
+        and y_zero
+        and not call.attr("transA", 0)
+        and not has_alpha
+    ):
+        weights = call.transpose(b, 1, 0) if call.attr("transB", 0) else b
+        channels = _channels(call, _ratio(call, a_scale, b_scale, y_scale), bias, y_zero, call.size(weights, 1))
+        return [_integers(call, a, weights, a_zero, channels, call.kind(y_zero))]
     left = centred(call, a, a_zero)
     right = centred(call, b, b_zero, 0 if call.attr("transB", 0) else 1)
     left = call.transpose(left, 1, 0) if call.attr("transA", 0) else left
@@ -135,7 +181,7 @@ def qgemm(call: Call) -> Sequence[str | None]:
     if bias:
         y = call.op("Add", y, call.cast(bias, FLOAT))
     scale = call.op("Mul", a_scale, b_scale)
-    if call.attr("alpha", 1.0) != 1.0:
+    if has_alpha:
         scale = call.op("Mul", scale, call.const(call.attr("alpha"), FLOAT))
     if y_scale is None:
         return [call.op("Mul", y, scale)]
@@ -150,6 +196,12 @@ def matmul_integer_to_float(call: Call) -> Sequence[str | None]:
     Source: ONNX Runtime, ContribOperators.md, com.microsoft.MatMulIntegerToFloat.
     """
     a, b, a_scale, b_scale = (call.need(index) for index in range(4))
+    a_zero, b_zero, bias = call.arg(4), call.arg(5), call.arg(6)
+    if a_zero and _is_integer(call, a, b, a_zero, b_zero, 1) and call.dims(a_scale) in ((), (1,)):
+        columns = call.size(b, 1)
+        factor = _wide(call, call.op("Mul", a_scale, b_scale), columns)
+        offset = bias or call.const(np.zeros(columns, np.float32))
+        return [_integers(call, a, b, a_zero, (factor, offset), FLOAT)]
     return [
         _to_float(
             call, centred(call, a, call.arg(4), -2), b, call.op("Mul", a_scale, b_scale), call.arg(5), call.arg(6)

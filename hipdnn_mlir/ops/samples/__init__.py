@@ -5,7 +5,7 @@ The tests turn each into torch IR and ask the offload pass; a row without both k
 
 from collections.abc import Callable, Iterator
 
-from . import elementwise, kernels, matmul, movement, norms, of_hipdnn, of_torch
+from . import elementwise, kernels, matmul, movement, norms, of_hipdnn, of_torch, quantized
 from .case import KERNEL, MOVEMENT, Number, Sample, f32, i32
 
 __all__ = ["KERNEL", "MOVEMENT", "Number", "Sample", "f32", "i32", "samples"]
@@ -16,7 +16,7 @@ _FAMILIES: tuple[Callable[[], Iterator[Sample]], ...] = (
     norms.normalization, norms.pooling, norms.reductions, norms.softmaxes,
     elementwise.unary, elementwise.binary, elementwise.compositions, elementwise.fills, elementwise.casts,
     kernels.elementwise, kernels.indexing, kernels.sorting, kernels.rearranging, kernels.experts,
-    of_hipdnn.operations,
+    of_hipdnn.operations, quantized.quantized,
     of_torch.operations,
 )  # fmt: skip
 

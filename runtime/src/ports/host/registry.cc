@@ -21,6 +21,7 @@ const Engine& block_scale_engine();
 const Engine& block_matmul_engine();
 const Engine& panel_matmul_engine();
 const Engine& max_pool_engine();
+const Engine& quantized_engine();
 
 std::string_view library_name() { return "hipdnn_host"; }
 
@@ -32,7 +33,8 @@ std::shared_ptr<void> make_vendor_handle() { return nullptr; }
 
 const std::vector<const Engine*>& engines() {
   static const std::vector<const Engine*> ranked{&onednn_engine(), &sdpa_engine(), &rowwise_engine(), &reduction_engine(), &custom_op_engine(),
-                                                  &block_scale_engine(), &block_matmul_engine(), &panel_matmul_engine(), &max_pool_engine()};
+                                                  &block_scale_engine(), &block_matmul_engine(), &panel_matmul_engine(), &max_pool_engine(),
+                                                  &quantized_engine()};
   return ranked;
 }
 

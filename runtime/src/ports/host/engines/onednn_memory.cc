@@ -64,6 +64,10 @@ std::optional<std::string> refuses_dtype(const Tensor& tensor) {
 
 std::optional<std::string> refuses_tensor(const Tensor& tensor) {
   if (const auto reason = refuses_dtype(tensor)) return reason;
+  return refuses_layout(tensor);
+}
+
+std::optional<std::string> refuses_layout(const Tensor& tensor) {
   if (tensor.dims.size() > DNNL_MAX_NDIMS) return "tensor " + describe(tensor) + " has more than 12 dimensions";
   if (tensor.element_count() == 0) return "tensor " + describe(tensor) + " has no elements";
   if (std::ranges::any_of(tensor.dims, [](std::int64_t size) { return size > kLargestDim; })) {
@@ -95,6 +99,12 @@ dnnl::memory::data_type data_type_of(hipdnnDataType_t type) {
       return dnnl::memory::data_type::bf16;
     case HIPDNN_DATA_HALF:
       return dnnl::memory::data_type::f16;
+    case HIPDNN_DATA_INT8:
+      return dnnl::memory::data_type::s8;
+    case HIPDNN_DATA_UINT8:
+      return dnnl::memory::data_type::u8;
+    case HIPDNN_DATA_INT32:
+      return dnnl::memory::data_type::s32;
     default:
       throw std::runtime_error("no oneDNN data type for hipDNN data type " + std::to_string(type));
   }

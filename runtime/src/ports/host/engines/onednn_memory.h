@@ -22,8 +22,11 @@ bool isa_includes(dnnl_cpu_isa_t isa);
 /// Why tensors of this type cannot be given to oneDNN on this machine, or nothing where they can.
 std::optional<std::string> refuses_dtype(const Tensor& tensor);
 
-/// Requires a type that refuses_dtype lets pass.
+/// Requires a type that refuses_dtype lets pass, or integers of 8 bits or int32.
 dnnl::memory::data_type data_type_of(hipdnnDataType_t type);
+
+/// Why oneDNN cannot read or write a tensor of these dims and strides, whatever its type.
+std::optional<std::string> refuses_layout(const Tensor& tensor);
 
 /// Why oneDNN cannot read or write this tensor: its type, or strides of a broadcast, reversed or overlapping view. Strides of virtual
 /// tensors do not matter.

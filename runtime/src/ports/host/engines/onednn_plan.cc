@@ -156,6 +156,13 @@ int PlanBuilder::operand(int t, const dnnl::memory::desc& desc) {
   return add({desc, Source::kOperand, position - uids_.begin(), nullptr});
 }
 
+int PlanBuilder::baked(int t, const dnnl::memory::desc& desc) {
+  const std::vector<std::byte>& number = tensor(t).value.value();
+  const auto kept = std::make_shared<std::vector<std::byte>>(number);
+  owned_.emplace_back(kept, kept->data());
+  return add({desc, Source::kOwned, 0, kept->data()});
+}
+
 int PlanBuilder::scratch(const dnnl::memory::desc& desc) {
   const std::int64_t offset = workspace_bytes_;
   workspace_bytes_ += aligned(static_cast<std::int64_t>(desc.get_size()));

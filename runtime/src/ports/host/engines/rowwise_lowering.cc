@@ -71,6 +71,7 @@ RowProgram RowLowering::run() {
   add_sources();
   for (node_ = 0; node_ < graph_.nodes.size(); ++node_) lower_node(graph_.nodes[node_]);
   add_outputs();
+  find_rounding(program_);
   return std::move(program_);
 }
 

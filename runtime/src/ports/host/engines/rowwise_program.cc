@@ -35,7 +35,7 @@ class StepFuser {
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
   /// Whether a last place of the operand may decide about the whole result.
-  static bool is_step_function(const RowStep& step) { return step.op == TileOp::floor || step.op == TileOp::ceil; }
+  static bool is_step_function(const RowStep& step) { return step.op == TileOp::floor || step.op == TileOp::ceil || step.op == TileOp::round; }
 
   /// The step that makes `value`, where this is the value's only use and the step has that operation.
   RowStep* sole_maker(int value, TileOp op) {

@@ -86,6 +86,9 @@ RowProgram lower_rowwise(const Graph& graph);
 /// Which values depend on a fold's result.
 std::vector<bool> after_fold(const RowProgram& program);
 
+/// Makes one step of those that round half to even.
+void find_rounding(RowProgram& program);
+
 /// Drops steps whose results nobody reads.
 void remove_unused(RowProgram& program);
 

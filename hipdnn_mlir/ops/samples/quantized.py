@@ -1,0 +1,27 @@
+"""Convolutions and matmuls of 8-bit integers."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from .case import QUANTIZED, Sample, accept, f32, i8, i32, reject, u8
+
+
+def quantized() -> Iterator[Sample]:
+    """Zero point, factors and offsets; one factor for all channels; every type of result."""
+    x, w, zero, channels = u8(1, 4, 6, 6), i8(8, 4, 3, 3), i32(1), f32(8)
+    border: dict[str, Any] = {"pads": [1, 1, 1, 1]}
+    yield accept("QuantizedConv", QUANTIZED, [x, w, zero, channels, channels], u8(1, 8, 6, 6), **border)
+    yield accept("QuantizedConv", QUANTIZED, [x, w, zero, f32(1), channels], f32(1, 8, 4, 4), to="f32")
+    yield accept(
+        "QuantizedConv", QUANTIZED, [i8(1, 4, 6, 6), i8(8, 2, 3, 3), zero, channels, channels], i8(1, 8, 2, 2), to="i8",
+        group=2, strides=[2, 2],
+    )  # fmt: skip
+    yield reject("QuantizedConv", "dtype", [f32(1, 4, 6, 6), w, zero, channels, channels], u8(1, 8, 6, 6), **border)
+    yield reject("QuantizedConv", "shape", [x, w, zero, f32(4), channels], u8(1, 8, 6, 6), **border)
+    yield reject("QuantizedConv", "attribute", [x, w, zero, channels, channels], u8(1, 8, 6, 6), pads=[1, 1])
+    yield reject("QuantizedConv", "rank", [u8(4, 6), i8(8, 4), zero, channels, channels], u8(4, 8))
+    a, b = u8(2, 5, 16), i8(16, 8)
+    yield accept("QuantizedMatMul", QUANTIZED, [a, b, zero, channels, channels], u8(2, 5, 8))
+    yield accept("QuantizedMatMul", QUANTIZED, [i8(5, 16), b, zero, f32(1), channels], f32(5, 8), to="f32")
+    yield reject("QuantizedMatMul", "dtype", [a, u8(16, 8), zero, channels, channels], u8(2, 5, 8))
+    yield reject("QuantizedMatMul", "shape", [a, i8(12, 8), zero, channels, channels], u8(2, 5, 8))

@@ -1,0 +1,98 @@
+"""hipdnn-write-out-quantized: convolutions and products of 8-bit integers that no engine takes are written in floats."""
+
+import numpy as np
+from torch_mlir import ir
+from torch_mlir.dialects import torch
+from torch_mlir.rewrite import PatternRewriter
+
+from hipdnn_mlir_runtime.dtypes import F32
+
+from ..ir.claims import why_not_taken
+from ..ir.literals import constant_list
+from ..ir.module_pass import module_pass
+from ..ir.patterns import rewrite_ops
+from ..ir.terms import cast_to
+from ..ir.types import tensor_type, torch_tensor
+from ..ir.view import onnx_attributes
+from ..ir.view_chains import dims_of, padded, reshaped
+from ..ops.registry import ONNX
+from ..targets.table import find_target
+
+_OPERATORS = {f"{ONNX}QuantizedConv", f"{ONNX}QuantizedMatMul"}
+
+
+@module_pass("hipdnn-write-out-quantized")
+def write_out_quantized(module: ir.Operation, *, target: str = "host") -> None:
+    """Write QuantizedConv and QuantizedMatMul as a convolution or matmul of floats, where no engine takes them as they are.
+
+    Sums of up to 2^24 stay exact, larger ones are rounded as f32 is.
+
+    Before: `%y = torch.operator "hipdnn.onnx.QuantizedMatMul"(%a, %b, %zero, %factor, %offset)`.
+    After: `%l = torch.aten.sub.Tensor %a, %zero`; `%s = torch.aten.matmul %l, %b`; `mul`, `add`, `round`, `clamp`, to integers.
+
+    Args:
+        module: the module operation.
+        target: whose engines to ask.
+    """
+    library = find_target(target)
+
+    def write_out(op: torch.OperatorOp, rewriter: PatternRewriter) -> bool:
+        if op.name.value not in _OPERATORS:
+            return False
+        reject = why_not_taken(op, library)
+        if reject is None or reject.rule != "engine":
+            return False
+        rewriter.replace_op(op, [_written_out(op)])
+        return True
+
+    rewrite_ops(module, write_out)
+
+
+def _written_out(op: torch.OperatorOp) -> ir.Value:
+    x, w, zero, factor, offset = op.operands
+    dims, dtype = dims_of(op.results[0]), tensor_type(op.results[0].type).dtype
+    wide = torch_tensor(dims, F32)
+    one = torch.constant_int(1)
+    left = torch.aten_sub_Tensor(torch_tensor(dims_of(x), F32), cast_to(x, F32), cast_to(reshaped(zero, ()), F32), one)
+    right = cast_to(w, F32)
+    if op.name.value.endswith("Conv"):
+        sums = _convolution(op, wide, left, right)
+        channels = (1, dims[1], *(1,) * (len(dims) - 2))
+    else:
+        sums = torch.aten_matmul(wide, left, right)
+        channels = dims[-1:]
+    scaled = torch.aten_mul_Tensor(wide, sums, _of_channels(factor, channels))
+    shifted = torch.aten_add_Tensor(wide, scaled, _of_channels(offset, channels), one)
+    if dtype is F32:
+        return shifted
+    limits = np.iinfo(dtype.numpy)
+    low, high = (torch.constant_float(float(limit)) for limit in (limits.min, limits.max))
+    return cast_to(torch.aten_clamp(wide, torch.aten_round(wide, shifted), low, high), dtype)
+
+
+def _of_channels(value: ir.Value, channels: tuple[int, ...]) -> ir.Value:
+    return reshaped(value, channels if dims_of(value) != (1,) else (1,) * len(channels))
+
+
+def _convolution(op: torch.OperatorOp, wide: ir.Type, x: ir.Value, w: ir.Value) -> ir.Value:
+    """The convolution of floats; a border is written by itself where its two sides differ."""
+    stated = onnx_attributes(op)
+    spatial = len(dims_of(x)) - 2
+    pads = tuple(stated.get("pads") or (0,) * 2 * spatial)
+    low, high = pads[:spatial], pads[spatial:]
+    if low != high:
+        x = padded(x, [(0, 0), (0, 0), *zip(low, high, strict=True)])
+        low = (0,) * spatial
+    strides, dilations = (tuple(stated.get(name) or (1,) * spatial) for name in ("strides", "dilations"))
+    return torch.aten_convolution(
+        wide,
+        x,
+        w,
+        torch.constant_none(),
+        constant_list(strides),
+        constant_list(low),
+        constant_list(dilations),
+        torch.constant_bool(False),
+        constant_list((0,) * spatial),
+        torch.constant_int(stated.get("group", 1)),
+    )

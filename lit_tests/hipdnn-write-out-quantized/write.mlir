@@ -1,0 +1,50 @@
+// RUN: hipdnn-opt %s --hipdnn-write-out-quantized=target=sm_90 --split-input-file | filecheck %s
+// RUN: hipdnn-opt %s --hipdnn-write-out-quantized --split-input-file | filecheck %s --check-prefix=HOST
+
+// A target without an engine for it multiplies floats; the host's engine takes the integers.
+
+// CHECK-LABEL: func.func @matmul
+// CHECK-NOT:     QuantizedMatMul
+// CHECK:         %[[LEFT:.+]] = torch.aten.sub.Tensor %{{.+}} -> !torch.vtensor<[3,16],f32>
+// CHECK:         %[[RIGHT:.+]] = torch.aten.to.dtype %arg1
+// CHECK:         %[[SUMS:.+]] = torch.aten.matmul %[[LEFT]], %[[RIGHT]]
+// CHECK:         %[[SCALED:.+]] = torch.aten.mul.Tensor %[[SUMS]], %arg3
+// CHECK:         %[[SHIFTED:.+]] = torch.aten.add.Tensor %[[SCALED]], %arg4
+// CHECK:         %[[ROUNDED:.+]] = torch.aten.round %[[SHIFTED]]
+// CHECK:         %[[CLIPPED:.+]] = torch.aten.clamp %[[ROUNDED]]
+// CHECK:         torch.aten.to.dtype %[[CLIPPED]], {{.+}} -> !torch.vtensor<[3,8],ui8>
+// HOST-LABEL: func.func @matmul
+// HOST:         QuantizedMatMul
+func.func @matmul(%a: !torch.vtensor<[3,16],ui8>, %b: !torch.vtensor<[16,8],si8>, %zero: !torch.vtensor<[1],si32>, %factor: !torch.vtensor<[8],f32>, %offset: !torch.vtensor<[8],f32>) -> !torch.vtensor<[3,8],ui8> {
+  %y = torch.operator "hipdnn.onnx.QuantizedMatMul"(%a, %b, %zero, %factor, %offset) {torch.onnx.to = "u8"} : (!torch.vtensor<[3,16],ui8>, !torch.vtensor<[16,8],si8>, !torch.vtensor<[1],si32>, !torch.vtensor<[8],f32>, !torch.vtensor<[8],f32>) -> !torch.vtensor<[3,8],ui8>
+  return %y : !torch.vtensor<[3,8],ui8>
+}
+
+// -----
+
+// A border that differs between its sides is written by itself; a result of floats is not rounded.
+
+// CHECK-LABEL: func.func @convolution
+// CHECK-NOT:     QuantizedConv
+// CHECK:         %[[PADDED:.+]] = torch.aten.constant_pad_nd
+// CHECK:         %[[SUMS:.+]] = torch.aten.convolution %[[PADDED]]
+// CHECK:         torch.aten.view %arg3, %{{.+}} -> !torch.vtensor<[1,8,1,1],f32>
+// CHECK:         torch.aten.add.Tensor
+// CHECK-NOT:     torch.aten.round
+// HOST-LABEL: func.func @convolution
+// HOST:         QuantizedConv
+func.func @convolution(%x: !torch.vtensor<[1,4,6,6],ui8>, %w: !torch.vtensor<[8,4,3,3],si8>, %zero: !torch.vtensor<[1],si32>, %factor: !torch.vtensor<[8],f32>, %offset: !torch.vtensor<[8],f32>) -> !torch.vtensor<[1,8,5,5],f32> {
+  %y = torch.operator "hipdnn.onnx.QuantizedConv"(%x, %w, %zero, %factor, %offset) {torch.onnx.pads = [1 : si64, 1 : si64, 0 : si64, 0 : si64], torch.onnx.to = "f32"} : (!torch.vtensor<[1,4,6,6],ui8>, !torch.vtensor<[8,4,3,3],si8>, !torch.vtensor<[1],si32>, !torch.vtensor<[8],f32>, !torch.vtensor<[8],f32>) -> !torch.vtensor<[1,8,5,5],f32>
+  return %y : !torch.vtensor<[1,8,5,5],f32>
+}
+
+// -----
+
+// What its row refuses stays, so that the reason is told.
+
+// CHECK-LABEL: func.func @refused
+// CHECK:         QuantizedMatMul
+func.func @refused(%a: !torch.vtensor<[3,16],f32>, %b: !torch.vtensor<[16,8],si8>, %zero: !torch.vtensor<[1],si32>, %factor: !torch.vtensor<[8],f32>, %offset: !torch.vtensor<[8],f32>) -> !torch.vtensor<[3,8],ui8> {
+  %y = torch.operator "hipdnn.onnx.QuantizedMatMul"(%a, %b, %zero, %factor, %offset) {torch.onnx.to = "u8"} : (!torch.vtensor<[3,16],f32>, !torch.vtensor<[16,8],si8>, !torch.vtensor<[1],si32>, !torch.vtensor<[8],f32>, !torch.vtensor<[8],f32>) -> !torch.vtensor<[3,8],ui8>
+  return %y : !torch.vtensor<[3,8],ui8>
+}

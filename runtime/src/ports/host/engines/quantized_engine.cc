@@ -1,0 +1,255 @@
+// Convolutions and matmuls of 8-bit integers, summed in int32 by oneDNN: a zero point before, a factor and an offset per channel behind.
+#include <algorithm>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <stdexcept>
+
+#include "frontend/engine.h"
+#include "frontend/names.h"
+#include "frontend/status.h"
+#include "onednn_fusion.h"
+#include "onednn_memory.h"
+#include "onednn_plan.h"
+#include "rowwise_program.h"
+
+namespace hipdnn_port {
+namespace {
+
+using dnnl::memory;
+using onednn::cpu_engine;
+using onednn::Dims;
+
+constexpr auto kPointwise = HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR;
+constexpr auto kConvolution = HIPDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR;
+constexpr auto kMatmul = HIPDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR;
+constexpr auto kIn0 = HIPDNN_ATTR_OPERATION_POINTWISE_IN_0_EXT;
+constexpr auto kIn1 = HIPDNN_ATTR_OPERATION_POINTWISE_IN_1_EXT;
+constexpr auto kOut = HIPDNN_ATTR_OPERATION_POINTWISE_OUT_0_EXT;
+
+/// The graph's tensors by what they are: y = (x - zero) * w, summed, * factor + offset.
+struct Quantized {
+  const Node* anchor = nullptr;
+  bool is_convolution = false;
+  int x = -1, zero = -1, w = -1, factor = -1, offset = -1, y = -1;
+  std::size_t channel_axis = 1;  ///< of y
+};
+
+void require_layout(const Tensor& tensor) {
+  if (const auto reason = onednn::refuses_layout(tensor)) throw Refusal(*reason);
+}
+
+const Node& pointwise(const Graph& graph, std::size_t index, std::int64_t mode, const char* what) {
+  const Node& node = graph.nodes[index];
+  if (node.type != kPointwise || node.integer(HIPDNN_ATTR_POINTWISE_MODE) != mode) throw Refusal(text("node ", index, " is no ", what));
+  return node;
+}
+
+void require_virtual(const Graph& graph, int t, int reader) {
+  if (!graph.tensor(t).is_virtual || t != reader) throw Refusal("is no chain SUB, convolution or matmul, MUL, ADD");
+}
+
+/// A float that all channels share, or one for each.
+void require_channels(const Graph& graph, int t, const Quantized& q, bool may_be_one) {
+  const Tensor& vector = graph.tensor(t);
+  const std::int64_t channels = graph.tensor(q.y).dims[q.channel_axis];
+  const std::int64_t count = vector.element_count();
+  if (vector.dtype != HIPDNN_DATA_FLOAT || vector.is_virtual) throw Refusal(text(describe(vector), " is no float operand"));
+  if (vector.rank() != graph.tensor(q.y).rank() || vector.dims[q.channel_axis] != count || (count != channels && !(may_be_one && count == 1))) {
+    throw Refusal(text(describe(vector), " for ", channels, " channels"));
+  }
+  if (count > 1 && vector.strides[q.channel_axis] != 1) throw Refusal(text(describe(vector), " has gaps"));
+}
+
+bool is_byte(hipdnnDataType_t type) { return type == HIPDNN_DATA_INT8 || type == HIPDNN_DATA_UINT8; }
+
+void require_operands(const Graph& graph, const Quantized& q) {
+  const Tensor &x = graph.tensor(q.x), &w = graph.tensor(q.w), &y = graph.tensor(q.y), &zero = graph.tensor(q.zero);
+  if (!x.has_pointer() || !is_byte(x.dtype)) throw Refusal(text(describe(x), " is no operand of 8 bits"));
+  if (!w.has_pointer() || w.dtype != HIPDNN_DATA_INT8) throw Refusal(text(describe(w), " is no operand of int8"));
+  if (y.is_virtual || (!is_byte(y.dtype) && y.dtype != HIPDNN_DATA_FLOAT)) throw Refusal(text(describe(y), " is no result of 8 bits or float32"));
+  if (zero.is_virtual || zero.dtype != HIPDNN_DATA_INT32 || zero.element_count() != 1) throw Refusal(text(describe(zero), " is no zero point"));
+  for (const Tensor* tensor : {&x, &w, &y}) require_layout(*tensor);
+  require_channels(graph, q.factor, q, true);
+  require_channels(graph, q.offset, q, false);
+}
+
+Quantized read(const Graph& graph) {
+  if (graph.nodes.size() != 4) throw Refusal("has other nodes than SUB, convolution or matmul, MUL, ADD");
+  Quantized q;
+  const Node& centred = pointwise(graph, 0, HIPDNN_POINTWISE_SUB, "SUB");
+  q.anchor = &graph.nodes[1];
+  q.is_convolution = q.anchor->type == kConvolution;
+  if (!q.is_convolution && q.anchor->type != kMatmul) throw Refusal("has no convolution and no matmul");
+  const Node& scaled = pointwise(graph, 2, HIPDNN_POINTWISE_MUL, "MUL");
+  const Node& shifted = pointwise(graph, 3, HIPDNN_POINTWISE_ADD, "ADD");
+  q.x = centred.tensor(kIn0);
+  q.zero = centred.tensor(kIn1);
+  q.w = q.anchor->tensor(q.is_convolution ? HIPDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W : HIPDNN_ATTR_OPERATION_MATMUL_BDESC);
+  q.factor = scaled.tensor(kIn1);
+  q.offset = shifted.tensor(kIn1);
+  q.y = shifted.tensor(kOut);
+  const auto x = q.is_convolution ? HIPDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X : HIPDNN_ATTR_OPERATION_MATMUL_ADESC;
+  const auto sums = q.is_convolution ? HIPDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y : HIPDNN_ATTR_OPERATION_MATMUL_CDESC;
+  require_virtual(graph, centred.tensor(kOut), q.anchor->tensor(x));
+  require_virtual(graph, q.anchor->tensor(sums), scaled.tensor(kIn0));
+  require_virtual(graph, scaled.tensor(kOut), shifted.tensor(kIn0));
+  for (const int t : {centred.tensor(kOut), q.anchor->tensor(sums)}) {
+    if (graph.tensor(t).dtype != HIPDNN_DATA_INT32) throw Refusal(text(describe(graph.tensor(t)), " is not int32"));
+  }
+  const std::size_t rank = graph.tensor(q.y).dims.size();
+  q.channel_axis = q.is_convolution ? 1 : rank - 1;
+  require_operands(graph, q);
+  if (q.is_convolution) {
+    if (rank < 3 || rank > 5) throw Refusal(text("convolution of rank ", rank, "; taken are 3, 4 and 5"));
+    if (q.anchor->integer_or(HIPDNN_ATTR_CONVOLUTION_CONV_MODE, HIPDNN_CROSS_CORRELATION) != HIPDNN_CROSS_CORRELATION) {
+      throw Refusal("flips its filter");
+    }
+  } else {
+    const Tensor& w = graph.tensor(q.w);
+    if (std::any_of(w.dims.begin(), w.dims.end() - 2, [](std::int64_t size) { return size != 1; })) throw Refusal("has batches of weights");
+  }
+  return q;
+}
+
+/// Operands in oneDNN's form, and what the primitive is made of.
+struct Problem {
+  memory::desc x, w, y, offset, factor;
+  dnnl::primitive_attr attributes;
+};
+
+memory::desc vector_desc(std::int64_t count) { return onednn::memory_of({count}, memory::data_type::f32, {1}); }
+
+bool has_zero(const Graph& graph, const Quantized& q) {
+  const Tensor& zero = graph.tensor(q.zero);
+  return !zero.value || zero.scalar() != 0;
+}
+
+dnnl::primitive_attr attributes_of(const Graph& graph, const Quantized& q, int channel_mask) {
+  dnnl::primitive_attr attributes = onednn::PlanBuilder::attributes();
+  attributes.set_scales_mask(DNNL_ARG_WEIGHTS, graph.tensor(q.factor).element_count() == 1 ? 0 : channel_mask);
+  if (has_zero(graph, q)) attributes.set_zero_points_mask(DNNL_ARG_SRC, 0);
+  return attributes;
+}
+
+bool is_absent_or_reference(const dnnl::primitive_desc_base& desc) { return !desc.get(true) || onednn::is_reference(desc.impl_info_str()); }
+
+memory::desc any_of(const memory::desc& desc) { return {desc.get_dims(), desc.get_data_type(), memory::format_tag::any}; }
+
+memory::desc filter_desc(const Tensor& w, std::int64_t groups) {
+  Dims dims = w.dims, strides = w.strides;
+  if (groups > 1) {
+    dims[0] /= groups;
+    dims.insert(dims.begin(), groups);
+    strides.insert(strides.begin(), dims[1] * w.strides[0]);
+  }
+  return onednn::memory_of(dims, memory::data_type::s8, onednn::normalized_strides(dims, strides, true));
+}
+
+dnnl::primitive_desc_base convolution(const Graph& graph, const Quantized& q, Problem& p) {
+  const Tensor &x = graph.tensor(q.x), &w = graph.tensor(q.w), &y = graph.tensor(q.y);
+  const std::int64_t groups = x.dims[1] / w.dims[1];
+  p.x = onednn::memory_of(x);
+  p.y = onednn::memory_of(y);
+  p.w = filter_desc(w, groups);
+  p.offset = vector_desc(y.dims[1]);
+  p.attributes = attributes_of(graph, q, groups > 1 ? 3 : 1);
+  Dims gaps = q.anchor->ints(HIPDNN_ATTR_CONVOLUTION_DILATIONS);
+  for (std::int64_t& gap : gaps) gap -= 1;
+  const auto made = [&](const memory::desc& src, const memory::desc& dst) {
+    return dnnl::convolution_forward::primitive_desc(
+        cpu_engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, src, any_of(p.w), p.offset, dst,
+        q.anchor->ints(HIPDNN_ATTR_CONVOLUTION_FILTER_STRIDES), gaps, q.anchor->ints(HIPDNN_ATTR_CONVOLUTION_PRE_PADDINGS),
+        q.anchor->ints(HIPDNN_ATTR_CONVOLUTION_POST_PADDINGS), p.attributes, true);
+  };
+  auto desc = made(p.x, p.y);
+  if (!is_absent_or_reference(desc)) return desc;
+  const auto last = [](const memory::desc& d) {
+    return onednn::memory_of(d.get_dims(), d.get_data_type(), onednn::channels_last_strides(d.get_dims()));
+  };
+  auto copied = made(last(p.x), last(p.y));
+  return is_absent_or_reference(copied) ? desc : copied;
+}
+
+/// Rows of all batches under each other, where they lie in C order.
+memory::desc rows_of(const Tensor& tensor) {
+  if (!onednn::same_layout(tensor.dims, tensor.strides, onednn::plain_strides(tensor.dims))) return onednn::memory_of(tensor, true);
+  const std::int64_t columns = tensor.dims.back();
+  return onednn::memory_of({tensor.element_count() / columns, columns}, onednn::data_type_of(tensor.dtype), {columns, 1});
+}
+
+dnnl::primitive_desc_base matmul(const Graph& graph, const Quantized& q, Problem& p) {
+  p.x = rows_of(graph.tensor(q.x));
+  p.y = rows_of(graph.tensor(q.y));
+  if (p.x.get_ndims() != p.y.get_ndims()) {
+    p.x = onednn::memory_of(graph.tensor(q.x), true);
+    p.y = onednn::memory_of(graph.tensor(q.y), true);
+  }
+  const auto rank = static_cast<std::size_t>(p.y.get_ndims());
+  Tensor w = graph.tensor(q.w);
+  while (w.dims.size() > rank) {
+    w.dims.erase(w.dims.begin());
+    w.strides.erase(w.strides.begin());
+  }
+  p.w = onednn::memory_of(w, true);
+  Dims bias(rank, 1);
+  bias.back() = w.dims.back();
+  p.offset = onednn::memory_of(bias, memory::data_type::f32, onednn::plain_strides(bias));
+  p.attributes = attributes_of(graph, q, 1 << (rank - 1));
+  return dnnl::matmul::primitive_desc(cpu_engine(), p.x, any_of(p.w), p.offset, p.y, p.attributes, true);
+}
+
+class QuantizedEngine final : public Engine {
+ public:
+  std::string_view name() const override { return "HOST_QUANTIZED_ENGINE"; }
+
+  std::optional<std::string> refuses(const Graph& graph) const override {
+    try {
+      read(graph);
+    } catch (const Refusal& refusal) {
+      return refusal.what();
+    }
+    return std::nullopt;
+  }
+
+  std::unique_ptr<Plan> build(const Graph& graph, const PlanOptions& options) const override {
+    const Quantized q = read(graph);
+    try {
+      return built(graph, q, options);
+    } catch (const dnnl::error& error) {
+      throw std::runtime_error(std::string("oneDNN: ") + error.what());
+    }
+  }
+
+ private:
+  static std::unique_ptr<Plan> built(const Graph& graph, const Quantized& q, const PlanOptions& options) {
+    onednn::PlanBuilder builder(graph, options);
+    Problem p;
+    const dnnl::primitive_desc_base desc = q.is_convolution ? convolution(graph, q, p) : matmul(graph, q, p);
+    if (!desc.get(true)) throw std::runtime_error("oneDNN has no such operation of integers");
+    const auto number = [&](int t, const memory::desc& form) {
+      return graph.tensor(t).value ? builder.baked(t, form) : builder.operand(t, form);
+    };
+    const int to = builder.result(q.y, p.y, desc.query_md(dnnl::query::dst_md));
+    std::vector<std::pair<int, int>> arguments{
+        {DNNL_ARG_SRC, builder.loaded(q.x, p.x, desc.query_md(dnnl::query::src_md))},
+        {DNNL_ARG_WEIGHTS, builder.loaded(q.w, p.w, desc.query_md(dnnl::query::weights_md))},
+        {DNNL_ARG_BIAS, number(q.offset, p.offset)},
+        {DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS, number(q.factor, vector_desc(graph.tensor(q.factor).element_count()))},
+        {DNNL_ARG_DST, to},
+    };
+    if (has_zero(graph, q)) {
+      arguments.emplace_back(DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, number(q.zero, onednn::memory_of({1}, memory::data_type::s32, {1})));
+    }
+    builder.run(desc, std::move(arguments));
+    builder.store(q.y, p.y, to);
+    return builder.finish(desc.impl_info_str());
+  }
+};
+
+}  // namespace
+
+const Engine& quantized_engine() {
+  static const QuantizedEngine engine;
+  return engine;
+}
+
+}  // namespace hipdnn_port

@@ -1,0 +1,193 @@
+"""Convolutions and products between DequantizeLinear and QuantizeLinear run on integers, within one step of ONNX Runtime's CPU provider."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import hipdnn_mlir
+from int8_sums import random_weights
+
+ENGINE = "HOST_QUANTIZED_ENGINE"
+_COPY = "HOST_ROWWISE_ENGINE"
+"""Stores an image channels-last."""
+X_SCALE, W_SCALE, Y_SCALE = np.float32(0.021), np.float32(0.013), np.float32(0.071)
+_KINDS = {np.uint8: TensorProto.UINT8, np.int8: TensorProto.INT8, np.float32: TensorProto.FLOAT}
+
+
+class Model:
+    """A graph that is written node by node."""
+
+    def __init__(self) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+
+    def constant(self, array: Any) -> str:
+        self.constants.append(numpy_helper.from_array(np.asarray(array), f"c{len(self.constants)}"))
+        return self.constants[-1].name
+
+    def op(self, op: str, *inputs: str, **attributes: Any) -> str:
+        self.nodes.append(
+            helper.make_node(op, [*inputs], [f"v{len(self.nodes)}"], name=f"n{len(self.nodes)}", **attributes)
+        )
+        return str(self.nodes[-1].output[0])
+
+    def dequantized(self, value: str, scale: Any, zero: Any, axis: int = 1) -> str:
+        return self.op("DequantizeLinear", value, self.constant(scale), self.constant(zero), axis=axis)
+
+    def quantized(self, value: str, zero: Any) -> str:
+        return self.op("QuantizeLinear", value, self.constant(Y_SCALE), self.constant(zero))
+
+    def build(self, x: np.ndarray, y: str, kind: Any) -> onnx.ModelProto:
+        taken = helper.make_tensor_value_info("x", helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+        given = helper.make_tensor_value_info(y, _KINDS[kind], None)
+        graph = helper.make_graph(self.nodes, "g", [taken], [given], self.constants)
+        opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+def integers(dtype: Any, *dims: int) -> np.ndarray:
+    info = np.iinfo(dtype)
+    return np.random.default_rng(dims).integers(info.min, info.max, dims, dtype, endpoint=True)
+
+
+def weights(*dims: int) -> np.ndarray:
+    return random_weights(np.random.default_rng(dims), dims)
+
+
+def engines_beside_onnxruntime(model: onnx.ModelProto, x: np.ndarray, step: float = 1) -> list[str]:
+    """Asserts that 99.9 % of all results are equal and none is more than a step apart; returns the engines."""
+    reference = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})[
+        0
+    ]
+    session = hipdnn_mlir.compile(model).session()
+    (got,) = session.run(None, {"x": x})
+    assert got.dtype == reference.dtype
+    apart = np.abs(np.asarray(got, np.float64) - reference)
+    assert apart.max() <= step
+    assert (apart > step / 2).mean() <= 1e-3
+    return [found.get("engine", "") for found in session.steps]
+
+
+def convolution(
+    dtype: Any, zero: int, dims: tuple[int, ...], w: np.ndarray, *, activation: str = "", **attributes: Any
+) -> tuple[Model, str]:
+    """Of x, with weights by channel and a bias."""
+    model = Model()
+    per_channel = np.linspace(0.5, 1.5, w.shape[0]).astype(np.float32) * W_SCALE
+    bias = np.random.default_rng(1).integers(-3000, 3000, w.shape[0], np.int32)
+    y = model.op(
+        "Conv",
+        model.dequantized("x", X_SCALE, dtype(zero)),
+        model.dequantized(model.constant(w), per_channel, np.zeros(w.shape[0], np.int8), 0),
+        model.dequantized(model.constant(bias), X_SCALE * per_channel, np.zeros(w.shape[0], np.int32), 0),
+        **attributes,
+    )
+    return model, model.op(activation, y) if activation else y
+
+
+@pytest.mark.parametrize(
+    ("dtype", "zero", "dims", "w", "attributes"),
+    [
+        (np.uint8, 117, (2, 16, 9, 9), (24, 16, 3, 3), {"pads": [1, 1, 1, 1]}),
+        (np.int8, -5, (1, 3, 12, 11), (8, 3, 5, 5), {"pads": [2, 0, 1, 2], "strides": [2, 2]}),
+        (np.uint8, 7, (1, 12, 8, 8), (12, 1, 3, 3), {"group": 12, "pads": [1, 1, 1, 1]}),
+        (np.int8, 3, (1, 8, 10, 10), (6, 4, 3, 3), {"group": 2, "dilations": [2, 2]}),
+        (np.uint8, 0, (1, 5, 20), (4, 5, 4), {"strides": [3]}),
+        (np.uint8, 9, (1, 4, 5, 6, 7), (3, 4, 2, 3, 3), {"pads": [0, 1, 1, 1, 1, 1]}),
+    ],
+)
+def test_convolution_is_within_a_step(dtype: Any, zero: int, dims: Any, w: Any, attributes: dict[str, Any]) -> None:
+    model, y = convolution(dtype, zero, dims, weights(*w), **attributes)
+    x = integers(dtype, *dims)
+    assert engines_beside_onnxruntime(model.build(x, model.quantized(y, dtype(20)), dtype), x) in (
+        [ENGINE],
+        [_COPY, ENGINE],
+    )
+
+
+def test_chain_with_residual_stays_in_bytes() -> None:
+    x = integers(np.uint8, 1, 16, 8, 8)
+    model, first = convolution(np.uint8, 0, x.shape, weights(16, 16, 3, 3), activation="Relu", pads=[1, 1, 1, 1])
+    middle = model.dequantized(model.quantized(first, np.uint8(0)), Y_SCALE, np.uint8(0))
+    total = model.op("Relu", model.op("Add", middle, model.dequantized("x", X_SCALE, np.uint8(0))))
+    built = model.build(x, model.quantized(total, np.uint8(0)), np.uint8)
+    assert engines_beside_onnxruntime(built, x) == [_COPY, ENGINE, "HOST_ROWWISE_ENGINE"]
+
+
+def test_relu_that_cuts_more_than_clipping_is_computed() -> None:
+    x = integers(np.uint8, 1, 4, 6, 6)
+    model, y = convolution(np.uint8, 30, x.shape, weights(4, 4, 3, 3), activation="Relu")
+    engines = engines_beside_onnxruntime(model.build(x, model.quantized(y, np.uint8(128)), np.uint8), x)
+    assert ENGINE not in engines
+
+
+@pytest.mark.parametrize("dims", [(5, 24), (2, 3, 24), (2, 2, 3, 24)])
+@pytest.mark.parametrize("is_rounded", [True, False])
+def test_matmul_is_within_a_step(dims: tuple[int, ...], is_rounded: bool) -> None:
+    model, x = Model(), integers(np.uint8, *dims)
+    right = model.dequantized(model.constant(weights(24, 7)), np.full(7, W_SCALE), np.zeros(7, np.int8), 1)
+    y = model.op("MatMul", model.dequantized("x", X_SCALE, np.uint8(99)), right)
+    if is_rounded:
+        built, step = model.build(x, model.quantized(y, np.int8(3)), np.int8), 1.0
+    else:
+        built, step = model.build(x, y, np.float32), 1e-4
+    assert engines_beside_onnxruntime(built, x, step) == [ENGINE]
+
+
+@pytest.mark.parametrize("transposed", [0, 1])
+def test_gemm_is_within_a_step(transposed: int) -> None:
+    model, x = Model(), integers(np.int8, 6, 20)
+    w = weights(9, 20) if transposed else weights(20, 9)
+    bias = np.arange(-4, 5, dtype=np.int32) * 200
+    y = model.op(
+        "Gemm",
+        model.dequantized("x", X_SCALE, np.int8(-4)),
+        model.dequantized(model.constant(w), W_SCALE, np.int8(0)),
+        model.dequantized(model.constant(bias), X_SCALE * W_SCALE, np.int32(0)),
+        transB=transposed,
+    )
+    assert engines_beside_onnxruntime(model.build(x, model.quantized(y, np.int8(1)), np.int8), x)[-1] == ENGINE
+
+
+def test_dynamic_quantization_multiplies_integers() -> None:
+    model = Model()
+    x = np.random.default_rng(3).standard_normal((2, 5, 32)).astype(np.float32)
+    model.nodes.append(helper.make_node("DynamicQuantizeLinear", ["x"], ["a", "scale", "zero"], name="dynamic"))
+    sums = model.op("MatMulInteger", "a", model.constant(weights(32, 12)), "zero", model.constant(np.int8(0)))
+    factor = model.op("Mul", "scale", model.constant(W_SCALE))
+    y = model.op("Mul", model.op("Cast", sums, to=TensorProto.FLOAT), factor)
+    y = model.op("Add", y, model.constant(np.arange(12, dtype=np.float32)))
+    assert ENGINE in engines_beside_onnxruntime(model.build(x, y, np.float32), x, 1e-3)
+
+
+@pytest.mark.parametrize("case", ["unsigned", "zero point", "bias"])
+def test_other_weights_are_computed_in_floats(case: str) -> None:
+    model, x = Model(), integers(np.uint8, 1, 4, 6, 6)
+    w, zero = weights(4, 4, 3, 3), np.int8(2 if case == "zero point" else 0)
+    if case == "unsigned":
+        w, zero = (w.astype(np.int16) // 2 + 64).astype(np.uint8), np.uint8(64)
+    scale = np.float32(3) if case == "bias" else np.float32(1)
+    y = model.op(
+        "Conv",
+        model.dequantized("x", X_SCALE, np.uint8(5)),
+        model.dequantized(model.constant(w), W_SCALE, zero),
+        model.dequantized(model.constant(np.arange(4, dtype=np.int32)), X_SCALE * W_SCALE * scale, np.int32(0)),
+    )
+    engines = engines_beside_onnxruntime(model.build(x, model.quantized(y, np.uint8(9)), np.uint8), x)
+    assert ENGINE not in engines
+
+
+def test_halves_round_to_even() -> None:
+    model = Model()
+    x = np.array(
+        [-2.5, -1.5, -0.5, -0.49999997, 0.5, 0.49999997, 1.5, 2.5, 4194304.5, 8388607.5, 1e30, -np.inf], np.float32
+    )
+    built = model.build(x, model.op("Round", model.op("Mul", "x", model.constant(np.float32(1)))), np.float32)
+    (got,) = hipdnn_mlir.compile(built).session().run(None, {"x": x})
+    np.testing.assert_array_equal(got, np.round(x))
