@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +71,54 @@ def test_missing_external_weights_are_named(tmp_path: Path) -> None:
     (tmp_path / "weights.bin").unlink()
     with pytest.raises(ModelError, match="cannot read external weights"):
         read_model(tmp_path / "m.onnx")
+
+
+def outside_by_folder(folder: Path, secret: Path) -> str:
+    (folder / "linked").symlink_to(secret.parent)
+    return f"linked/{secret.name}"
+
+
+def outside_by_link(folder: Path, secret: Path) -> str:
+    (folder / "linked").symlink_to(secret)
+    return "linked"
+
+
+def outside_by_hard_link(folder: Path, secret: Path) -> str:
+    (folder / "linked").hardlink_to(secret)
+    return "linked"
+
+
+def outside_by_path(_: Path, secret: Path) -> str:
+    return f"../{secret.parent.name}/{secret.name}"
+
+
+@pytest.mark.parametrize("outside", [outside_by_folder, outside_by_link, outside_by_hard_link, outside_by_path])
+@pytest.mark.parametrize("count", [8, 1 << 16])
+def test_weights_outside_the_folder_of_the_model_are_not_read(
+    outside: Callable[[Path, Path], str], count: int, tmp_path: Path
+) -> None:
+    folder, secret = tmp_path / "model", tmp_path / "private" / "secret"
+    folder.mkdir()
+    secret.parent.mkdir()
+    secret.write_bytes(bytes(count))
+    proto = model(f"g (uint8[{count}] x) => (uint8[{count}] y) {{ y = BitwiseXor(x, w) }}")
+    weight = proto.graph.initializer.add(name="w", data_type=TensorProto.UINT8, dims=[count])
+    weight.data_location = TensorProto.EXTERNAL
+    weight.external_data.add(key="location", value=outside(folder, secret))
+    (folder / "m.onnx").write_bytes(proto.SerializeToString())
+    with pytest.raises(ModelError, match=r"cannot read external weights: .*; keep the data files beside the model"):
+        read_model(folder / "m.onnx")
+
+
+def test_constants_of_a_model_in_memory_read_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("near").write_bytes(bytes(12))
+    proto = model("g (float[3] x) => (float[3] y) { y = Add(x, w) }")
+    value = TensorProto(data_type=TensorProto.FLOAT, dims=[3], data_location=TensorProto.EXTERNAL)
+    value.external_data.add(key="location", value="near")
+    proto.graph.node.insert(0, helper.make_node("Constant", [], ["w"], value=value))
+    with pytest.raises(ModelError, match="is not loaded"):
+        compile_model(proto)
 
 
 def test_digest_is_of_the_bytes(tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ def _external_data(model: onnx.ModelProto, folder: Path, mapped: set[str]) -> di
         OSError, ValueError, onnx.checker.ValidationError: as onnx's own loader.
     """
     external = {}
-    files: dict[Path, mmap.mmap] = {}
+    files: dict[str, mmap.mmap] = {}
     for tensor in model.graph.initializer:
         if tensor.data_location != onnx.TensorProto.EXTERNAL or tensor.name in mapped:
             continue
@@ -195,7 +195,7 @@ def _external_data(model: onnx.ModelProto, folder: Path, mapped: set[str]) -> di
             _load(tensor, folder)
         else:
             external[tensor.name] = array
-    for tensor in _attribute_tensors(model.graph):
+    for tensor in attribute_tensors(model.graph):
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             _load(tensor, folder)
     return external
@@ -207,34 +207,47 @@ def _load(tensor: onnx.TensorProto, folder: Path) -> None:
     del tensor.external_data[:]
 
 
-def _mapped_tensor(tensor: onnx.TensorProto, folder: Path, files: dict[Path, mmap.mmap]) -> Array | None:
+def _mapped_tensor(tensor: onnx.TensorProto, folder: Path, files: dict[str, mmap.mmap]) -> Array | None:
     """An array on the file of a large tensor; None for what onnx's own loader had better look at.
 
     Args:
         tensor: with its data in a file of its own.
         folder: the model's.
-        files: what has been mapped before.
+        files: what has been mapped before, by location.
     """
     info = ExternalDataInfo(tensor)
     kind = BY_ONNX.get(tensor.data_type)
-    location = Path(info.location)
-    if kind is None or min(tensor.dims, default=0) < 0 or location.is_absolute() or ".." in location.parts:
+    if kind is None or min(tensor.dims, default=0) < 0:
         return None
-    size, path, offset = prod(tensor.dims) * kind.numpy.itemsize, folder / location, info.offset or 0
-    if size < MAPPED_BYTES or path.is_symlink() or not path.is_file() or (info.length or size) != size:
+    size, offset = prod(tensor.dims) * kind.numpy.itemsize, info.offset or 0
+    if size < MAPPED_BYTES or (info.length or size) != size:
         return None
-    if offset + size > path.stat().st_size:
-        raise ValueError(f"{path} has {path.stat().st_size} bytes, tensor {tensor.name!r} ends at {offset + size}")
-    if path not in files:
-        files[path] = _map(path)
-    return np.frombuffer(files[path], kind.numpy, prod(tensor.dims), offset).reshape(tuple(tensor.dims))
+    if info.location not in files:
+        _check_location(info.location, folder)
+        files[info.location] = _map(folder / info.location)
+    file = files[info.location]
+    if offset + size > len(file):
+        raise ValueError(f"{info.location} has {len(file)} bytes, tensor {tensor.name!r} ends at {offset + size}")
+    return np.frombuffer(file, kind.numpy, prod(tensor.dims), offset).reshape(tuple(tensor.dims))
 
 
-def _attribute_tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+def _check_location(location: str, folder: Path) -> None:
+    """Have onnx's own loader read a byte from there: it refuses what is outside the folder, links too.
+
+    Raises:
+        OSError, ValueError, onnx.checker.ValidationError: as onnx's own loader.
+    """
+    byte = onnx.TensorProto(name=location, data_type=onnx.TensorProto.UINT8, dims=[1])
+    byte.external_data.add(key="location", value=location)
+    byte.external_data.add(key="length", value="1")
+    load_external_data_for_tensor(byte, str(folder))
+
+
+def attribute_tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
     """Tensors in attributes of nodes, and everything in subgraphs."""
     for node in graph.node:
         for attribute in node.attribute:
             yield from [attribute.t, *attribute.tensors] if attribute.HasField("t") or attribute.tensors else []
         for inner in subgraphs(node):
             yield from inner.initializer
-            yield from _attribute_tensors(inner)
+            yield from attribute_tensors(inner)

@@ -19,6 +19,7 @@ from ..ops.strides import Dims
 from .constant_branches import write_choices
 from .conversions import drop_dropout, shrink_windows, split_to_slices
 from .decompositions import decompose_and_fold, inline_local_functions
+from .model_file import attribute_tensors
 from .onnx_types import BY_ONNX
 from .operands import derive_shape_operands, known_operand_names
 from .quantized_forms import write_integer_forms
@@ -72,7 +73,7 @@ def slim_models(
     Raises:
         ModelError: invalid model, unknown input name, shapes that do not fit.
     """
-    _check_initializers(model.graph, external or {}, where)
+    _check_tensors(model.graph, external or {}, where)
     _check_outputs(model.graph, where)
     _check_order(model.graph, where)
     prepared = each_sample(lambda shapes: _without_weights(model, shapes, external or {}, where), points)
@@ -238,14 +239,15 @@ def _keep_coordinates(graph: onnx.GraphProto) -> None:
             node.attribute.append(onnx.helper.make_attribute("nearest_mode", "floor"))
 
 
-def _check_initializers(graph: onnx.GraphProto, external: Mapping[str, Array], where: str) -> None:
-    """Every initializer can be read as an array of the dims and type it states."""
+def _check_tensors(graph: onnx.GraphProto, external: Mapping[str, Array], where: str) -> None:
+    """Every constant can be read as an array of the dims and type it states, without a file."""
     hint = "export the model again"
-    for tensor in graph.initializer:
+    initializers = len(graph.initializer)
+    for index, tensor in enumerate((*graph.initializer, *attribute_tensors(graph))):
         if min(tensor.dims, default=0) < 0:
             raise ModelError(f"initializer {tensor.name!r} has dims {list(tensor.dims)}", where=where, hint=hint)
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            if tensor.name not in external:
+            if index >= initializers or tensor.name not in external:
                 hint = "load its external data first, or give the model as a file"
                 raise ModelError(f"the data of initializer {tensor.name!r} is not loaded", where=where, hint=hint)
             continue
