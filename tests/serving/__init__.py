@@ -1,0 +1,1 @@
+"""Programs on Ray: real local clusters, real clients."""
