@@ -27,6 +27,7 @@ from ..service.child import perform_in_child
 from ..service.request import Request
 from ..service.server import perform_here
 from .generation import generate
+from .serving import serve
 
 if TYPE_CHECKING:
     from .bisection import Bisection
@@ -257,8 +258,10 @@ def _model_path(path: Path) -> Path:
 
 
 _MODEL = Argument("model", "ONNX or .pt2 file, or a folder that holds one.", ("*.onnx", "*.pt2"), _model_path)
+_MODELS = Argument("models", "Model and program files, folders of a model, and folders of such folders.", is_many=True)
 _FOLDER = Argument("model", "Folder made by onnxruntime-genai's model builder.")
 commands = (
     *(Command(name, run, (_MODEL,)) for name, run in (("compile", compile_), ("explain", explain), ("verify", verify))),
     Command("generate", generate, (_FOLDER,)),
+    Command("serve", serve, (_MODELS,)),
 )

@@ -1,4 +1,4 @@
-"""Programs behind Ray: batches of data sets. The only room that knows Ray, and imported where a user asks for it.
+"""Programs behind Ray: batches of data sets, servers. The only room that knows Ray, and imported where a user asks for it.
 
 dataset.map_batches(Predictor, fn_constructor_kwargs={"program": "model.hipdnn"}, compute=ActorPoolStrategy(size=2))
 

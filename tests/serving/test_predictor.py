@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import onnxruntime
 import pytest
 import ray
 import ray.data
@@ -18,10 +15,7 @@ import hipdnn_mlir
 from hipdnn_mlir.serving import Predictor
 from hipdnn_mlir.serving.rows import Rows
 from hipdnn_mlir_runtime.errors import ModelError
-
-DIGITS = Path(__file__).parents[2] / "examples/digits/digits.onnx"
-TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
-Images = npt.NDArray[np.float32]
+from serving.digits import DIGITS, TOLERANCE, Images, compiled, digits_of
 
 
 @pytest.fixture(scope="module")
@@ -41,12 +35,7 @@ def cluster() -> Iterator[None]:
 def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The classifier with an open batch, with buckets of it, and at a batch of 60."""
     folder = tmp_path_factory.mktemp("programs")
-    shapes: dict[str, Any] = {"image": ("batch", 1, 8, 8)}
-    made = {
-        "open": hipdnn_mlir.compile(DIGITS, shapes=shapes),
-        "buckets": hipdnn_mlir.compile(DIGITS, shapes=shapes, buckets={"batch": [1, 8, 32]}),
-        "fixed": hipdnn_mlir.compile(DIGITS),
-    }
+    made = {"open": compiled(), "buckets": compiled([1, 8, 32]), "fixed": hipdnn_mlir.compile(DIGITS)}
     for name, program in made.items():
         program.save(folder / f"{name}.hipdnn")
     return {name: folder / f"{name}.hipdnn" for name in made}
@@ -55,14 +44,6 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture(scope="module")
 def images() -> Images:
     return np.random.default_rng(0).uniform(0, 1, (120, 1, 8, 8)).astype(np.float32)
-
-
-def expected(images: Images) -> npt.NDArray[Any]:
-    """What ONNX Runtime gives, whose model takes 60 at once."""
-    session = onnxruntime.InferenceSession(DIGITS)
-    filled = np.concatenate([images, np.zeros((-len(images) % 60, 1, 8, 8), np.float32)])
-    parts = [session.run(None, {"image": filled[at : at + 60]})[0] for at in range(0, len(filled), 60)]
-    return np.concatenate(parts)[: len(images)]
 
 
 def test_a_job_gives_what_onnx_runtime_gives_on_two_nodes(
@@ -78,7 +59,7 @@ def test_a_job_gives_what_onnx_runtime_gives_on_two_nodes(
     ).take_all()
     assert sorted(made[0]) == ["id", "probabilities"]
     got = np.stack([row["probabilities"] for row in sorted(made, key=lambda row: row["id"])])
-    np.testing.assert_allclose(got, expected(images), **TOLERANCE)
+    np.testing.assert_allclose(got, digits_of(images), **TOLERANCE)
 
 
 def test_a_job_keeps_rows_that_fail_with_their_errors_when_asked(
@@ -102,19 +83,19 @@ def test_a_job_keeps_rows_that_fail_with_their_errors_when_asked(
     assert made[5]["image"].shape == (1, 7, 8)
     good = [row for row in range(20) if row != 5]
     got = np.stack([made[row]["probabilities"] for row in good])
-    np.testing.assert_allclose(got, expected(images[good]), **TOLERANCE)
+    np.testing.assert_allclose(got, digits_of(images[good]), **TOLERANCE)
 
 
 @pytest.mark.parametrize("name", ["open", "buckets", "fixed"])
 def test_outputs_equal_those_of_onnx_runtime(name: str, programs: dict[str, Path], images: Images) -> None:
     made = Predictor(str(programs[name]))({"image": images, "id": np.arange(120)})
-    np.testing.assert_allclose(made["probabilities"], expected(images), **TOLERANCE)
+    np.testing.assert_allclose(made["probabilities"], digits_of(images), **TOLERANCE)
     assert made["id"].tolist() == list(range(120))
 
 
 def test_rows_may_be_inputs_as_the_program_takes_them(programs: dict[str, Path], images: Images) -> None:
     made = Predictor(str(programs["fixed"]))({"image": images.reshape(2, 60, 1, 8, 8)})
-    np.testing.assert_allclose(made["probabilities"].reshape(120, -1), expected(images), **TOLERANCE)
+    np.testing.assert_allclose(made["probabilities"].reshape(120, -1), digits_of(images), **TOLERANCE)
 
 
 def test_an_empty_batch_gives_no_rows(programs: dict[str, Path], images: Images) -> None:

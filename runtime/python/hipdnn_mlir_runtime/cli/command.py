@@ -28,12 +28,14 @@ class Argument:
         help: What it is.
         patterns: Of the files that it may be, for shells.
         check: Returns the path to use; raises ModelError where the command has no use for it. A folder stands for the only such file in it.
+        is_many: Whether there may be several of it; it is a list then.
     """
 
     name: str
     help: str
     patterns: tuple[str, ...] = ()
     check: Callable[[Path], Path] = lambda path: path
+    is_many: bool = False
 
     def read(self, path: Path) -> Path:
         """Return the path to use for a given one.

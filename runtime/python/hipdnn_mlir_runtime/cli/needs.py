@@ -48,8 +48,10 @@ def check_folder(path: Path | None, option: str) -> None:
 
 
 def _is_compiled(given: Mapping[str, Any]) -> tuple[str, str] | None:
-    model = Path(given["model"])
-    return (f"{model.name} is compiled already", "compile the model with {them}") if is_program(model) else None
+    models = given["models"] if "models" in given else [given["model"]]
+    if not all(map(is_program, models)):
+        return None
+    return f"{models[0].name} is compiled already", "compile the model with {them}"
 
 
 def _has_no_child(given: Mapping[str, Any]) -> tuple[str, str] | None:

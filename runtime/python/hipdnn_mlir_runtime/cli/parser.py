@@ -20,7 +20,7 @@ PROGRAM = "hipdnn-mlir"
 _COMPLETION = "--print-completion"
 GROUPS = {"cache": "List and delete what is kept between processes: compiled programs, plans."}
 """First words of commands that have two."""
-_KNOWN_ELSEWHERE = ("compile", "explain", "generate", "verify")
+_KNOWN_ELSEWHERE = ("compile", "explain", "generate", "serve", "verify")
 """Commands of the compiler, to be told from words that mean nothing where it is not installed."""
 
 
@@ -153,7 +153,8 @@ def parsers_of(
             folders[group] = _subparsers(add("", group, GROUPS[group]))
         one = add(group, name, command.help)
         for argument in command.arguments:
-            mark(one.add_argument(argument.name, type=Path, help=argument.help), argument)
+            count: dict[str, Any] = {"nargs": "+"} if argument.is_many else {}
+            mark(one.add_argument(argument.name, type=Path, help=argument.help, **count), argument)
         for row in options_of(command.name).values():
             mark(_declare(one, row), row)
     return parser, parsers
@@ -189,7 +190,8 @@ def _given(command: Command, found: Mapping[str, Any]) -> SimpleNamespace:
         given = found.get(name, [] if row.is_repeated else None)
         values[name] = row.default if given is None else read(row, given)
     for argument in command.arguments:
-        values[argument.name] = argument.read(found[argument.name])
+        given = found[argument.name]
+        values[argument.name] = [*map(argument.read, given)] if argument.is_many else argument.read(given)
     check_needs([row for name, row in rows.items() if name in found], values)
     check_outputs(rows.values(), [argument.name for argument in command.arguments], values)
     return SimpleNamespace(**values)

@@ -1,0 +1,103 @@
+"""The command `serve`: models behind the Open Inference Protocol, until it is stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from hipdnn_mlir_runtime import _runtime
+from hipdnn_mlir_runtime.cli.command import needed_compiler
+from hipdnn_mlir_runtime.cli.options import session_options
+from hipdnn_mlir_runtime.cli.progress import working
+from hipdnn_mlir_runtime.errors import ModelError
+
+if TYPE_CHECKING:
+    from ..serving.repository import ModelFile
+
+_MB = 10**6
+
+
+def serve(given: SimpleNamespace) -> int:
+    """Serve models over HTTP and gRPC, by the Open Inference Protocol, until it is stopped."""
+    if find_spec("ray") is None:
+        raise ModelError("Ray is not installed", where="serve", hint="pip install 'hipdnn-mlir[serve]'")
+    from ..serving.deployment import Listening, prepare
+
+    if (given.tls_cert is None) != (given.tls_key is None):
+        missing = "--tls-key" if given.tls_key is None else "--tls-cert"
+        raise ModelError("a certificate needs its key", where=missing, hint="give both")
+    listening = Listening(
+        host=given.host,
+        port=given.http_port,
+        grpc_port=given.grpc_port,
+        metrics_port=given.metrics_port,
+        timeout_s=given.request_timeout_s,
+        tls_cert=str(given.tls_cert or ""),
+        tls_key=str(given.tls_key or ""),
+    )
+    listening.check()
+    prepare(listening, given.max_body_mb * _MB)
+    from ..serving.repository import find_models
+
+    return _with_programs(given, find_models(given.models), [], listening)
+
+
+def _with_programs(given: SimpleNamespace, left: Sequence[ModelFile], programs: list[ModelFile], listening: Any) -> int:
+    """Compile the models that are none yet, to files that are there while they are served."""
+    if not left:
+        return _run(given, programs, listening)
+    file, *rest = left
+    if file.is_program:
+        return _with_programs(given, rest, [*programs, file], listening)
+    options = SimpleNamespace(**{**vars(given), "model": Path(file.path)})
+    return needed_compiler("serve").with_program(
+        options, lambda program: _with_programs(given, rest, [*programs, file.compiled(program)], listening)
+    )
+
+
+def _share(replicas: int) -> float:
+    """CPUs of each of some replicas on this machine."""
+    share = len(os.sched_getaffinity(0)) / replicas
+    return int(share) if share >= 1 else share
+
+
+def _run(given: SimpleNamespace, files: Sequence[ModelFile], listening: Any) -> int:
+    from ..serving import deployment
+    from ..serving.settings import Settings
+
+    on_gpu = any(_runtime.port_for_target(_runtime.Program.load(file.path).target) != "host" for file in files)
+    settings = Settings(
+        paths=tuple(str(path.absolute()) for path in given.models),
+        compiled=tuple(file for file in files if file.is_compiled),
+        replicas=given.replicas,
+        max_replicas=given.max_replicas,
+        gpus=float(on_gpu) if given.gpus is None else given.gpus,
+        cpus=given.threads or _share(max(given.replicas, given.max_replicas)),
+        max_batch_size=given.max_batch_size,
+        batch_wait_ms=given.batch_wait_ms,
+        max_queue=given.max_queue,
+        max_body_bytes=given.max_body_mb * _MB,
+        session={name: value for name, value in session_options(given).items() if name != "threads"},
+    )
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    try:
+        with working("starting", quiet=given.quiet):
+            deployment.start(listening)
+            deployment.deploy(settings)
+        scheme = "https" if listening.tls_cert else "http"
+        names = ", ".join(file.name for file in files)
+        sys.stdout.write(f"{scheme}://{listening.host}:{listening.port} serves {names}\n")
+        sys.stdout.flush()
+        ended.wait()
+    finally:
+        deployment.stop()
+    return 0

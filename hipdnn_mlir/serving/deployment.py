@@ -1,0 +1,185 @@
+"""Ray Serve: how it is started for a server of models, and what is deployed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from dataclasses import dataclass
+from typing import Any
+
+from hipdnn_mlir_runtime.errors import ModelError
+
+from .settings import APPLICATION, DEPLOYMENT, Settings
+
+_MOST_AT_ONCE = 1024
+"""Requests that a replica reads at once; what waits for a run is among them."""
+_SHUTDOWN_S = 30
+
+
+@dataclass(frozen=True)
+class Listening:
+    """Where a server listens.
+
+    Attributes:
+        host: Address of an interface of this machine.
+        port: For HTTP.
+        grpc_port: For gRPC; 0 for none.
+        metrics_port: For Prometheus.
+        timeout_s: Time limit of a request; 0 for none.
+        tls_cert: File of a certificate, for HTTPS; empty for HTTP.
+        tls_key: File of its key.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    grpc_port: int = 0
+    metrics_port: int = 0
+    timeout_s: float = 0
+    tls_cert: str = ""
+    tls_key: str = ""
+
+    def check(self) -> None:
+        """Refuse a port that is taken.
+
+        Raises:
+            ModelError: One is, or the host is no address of this machine.
+        """
+        for flag, port in (
+            ("--port", self.port),
+            ("--grpc-port", self.grpc_port),
+            ("--metrics-port", self.metrics_port),
+        ):
+            if not port:
+                continue
+            with socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                try:
+                    probe.bind((self.host, port))
+                except OSError as error:
+                    message = f"cannot listen on {self.host}:{port}: {error.strerror or error}"
+                    raise ModelError(message, where=flag, hint="choose another one") from error
+
+
+def prepare(listening: Listening, most_bytes: int) -> None:
+    """Set what Ray Serve reads from the environment when it is imported; what the user has set stays.
+
+    HAProxy is in front of replicas, which read requests themselves: Ray's proxy in Python takes 10 ms for an image, HAProxy less than one.
+    It has no TLS, so that takes the one in Python.
+
+    Args:
+        listening: Where the server listens.
+        most_bytes: Of a request.
+    """
+    settings: dict[str, Any] = {
+        "RAY_USAGE_STATS_ENABLED": 0,
+        "RAY_SERVE_RUN_USER_CODE_IN_SEPARATE_THREAD": 0,
+        "RAY_SERVE_RUN_ROUTER_IN_SEPARATE_LOOP": 0,
+        "RAY_SERVE_GRPC_MAX_MESSAGE_SIZE": most_bytes,
+    }
+    if not listening.tls_cert:
+        settings |= {
+            "RAY_SERVE_ENABLE_HA_PROXY": 1,
+            "RAY_SERVE_HAPROXY_METRICS_PORT": _free_port(),
+            "RAY_SERVE_HAPROXY_STATS_PORT": _free_port(),
+            # A request whose replica has died is sent again: running a model twice does no harm. HAProxy can send what its buffer holds.
+            "RAY_SERVE_HAPROXY_RETRY_ON": "conn-failure empty-response",
+            "RAY_SERVE_HAPROXY_TUNE_BUFSIZE": 1 << 20,
+            "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": 2,
+        }
+    for name, value in settings.items():
+        os.environ.setdefault(name, str(value))
+
+
+def start(listening: Listening) -> None:
+    """Start Ray, or join the cluster that RAY_ADDRESS names, and start Serve's proxies. `prepare` comes before.
+
+    Raises:
+        ModelError: Ray cannot be started or joined.
+    """
+    import ray
+    from ray import serve
+
+    address = os.environ.get("RAY_ADDRESS")
+    options: dict[str, Any] = {} if address else {"include_dashboard": False}
+    if listening.metrics_port and not address:
+        options["_metrics_export_port"] = listening.metrics_port
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **options)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise ModelError(f"Ray does not start: {error}", where=address, hint="see ray status") from error
+    http: dict[str, Any] = {"host": listening.host, "port": listening.port}
+    if listening.tls_cert:
+        http |= {"ssl_certfile": listening.tls_cert, "ssl_keyfile": listening.tls_key}
+    grpc: dict[str, Any] = {"port": listening.grpc_port, "enable_reflection": False}
+    if listening.timeout_s:
+        http["request_timeout_s"] = grpc["request_timeout_s"] = listening.timeout_s
+    if listening.grpc_port:
+        grpc["grpc_servicer_functions"] = ["hipdnn_mlir.serving.grpc_service.add_service"]
+    serve.start(http_options=http, grpc_options=grpc if listening.grpc_port else None, logging_config=_LOGGING)
+
+
+_LOGGING = {"encoding": "JSON"}
+
+
+def deploy(settings: Settings) -> None:
+    """Start replicas, and return when they serve.
+
+    Raises:
+        ModelError: The models cannot be loaded.
+    """
+    from ray import serve
+
+    from .server import ModelServer
+
+    most = settings.max_replicas
+    scaling: dict[str, Any] = {"num_replicas": settings.replicas}
+    if most > settings.replicas:
+        scaling = {
+            "autoscaling_config": {
+                "min_replicas": settings.replicas,
+                "max_replicas": most,
+                "target_ongoing_requests": 32,
+            }
+        }
+    deployment: Any = serve.deployment(serve.ingress()(ModelServer))
+    deployment = deployment.options(
+        name=DEPLOYMENT,
+        ray_actor_options={"num_cpus": settings.cpus, "num_gpus": settings.gpus},
+        max_ongoing_requests=min(_MOST_AT_ONCE, settings.max_queue),
+        max_queued_requests=settings.max_queue,
+        backpressure_config={"status_code": 429, "retry_after_s": 1},
+        graceful_shutdown_timeout_s=_SHUTDOWN_S,
+        health_check_period_s=2,
+        logging_config=_LOGGING,
+        **scaling,
+    )
+    try:
+        serve.run(deployment.bind(settings), name=APPLICATION, route_prefix="/")
+    except RuntimeError as error:
+        raise ModelError(f"the models are not served: {_reason(APPLICATION) or error}") from error
+
+
+def stop() -> None:
+    """Let requests end, and stop Serve, and Ray where it was started here."""
+    import ray
+    from ray import serve
+
+    serve.shutdown()  # type: ignore[no-untyped-call]
+    ray.shutdown()
+
+
+def _reason(application: str) -> str:
+    """Why an application is not running, as the last line of what Serve tells of it."""
+    from ray import serve
+
+    found = serve.status().applications.get(application)
+    texts = [one.message for one in found.deployments.values()] if found else []
+    lines = [line for text in texts for line in text.splitlines() if "Error" in line]
+    return lines[-1].strip() if lines else ""
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

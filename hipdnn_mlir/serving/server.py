@@ -1,0 +1,148 @@
+"""What a replica of Ray Serve runs: all models of a server, and the two protocols."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Any
+
+from ray import serve
+from starlette.applications import Starlette
+
+from .faults import UnknownModelError
+from .grpc_service import GrpcMethods
+from .http import http_app
+from .metrics import Metrics
+from .model import ServedModel
+from .repository import ModelFile, find_models
+from .resources import own_threads
+from .settings import APPLICATION, DEPLOYMENT, Settings
+
+logger = logging.getLogger("ray.serve")
+_REPORT_S = 5
+
+
+class ModelServer(GrpcMethods):
+    """A replica: Ray Serve calls its ASGI application, its methods for gRPC, and `load`.
+
+    Attributes:
+        settings: How models are served.
+    """
+
+    settings: Settings
+
+    async def __init__(self, settings: Settings) -> None:  # type: ignore[misc] # Ray Serve waits for it
+        """Load all models; it gets no requests before.
+
+        Args:
+            settings: How models are served.
+
+        Raises:
+            HipdnnMlirError: One cannot be loaded.
+        """
+        self.settings = settings
+        self._metrics = Metrics()
+        self._models: dict[str, ServedModel] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        for file in await asyncio.to_thread(self._files):
+            await self._load(file)
+        self._reports = asyncio.create_task(self._report())
+
+    def __serve_build_asgi_app__(self) -> Starlette:
+        """Return the application; Ray Serve asks for it when the models are loaded."""
+        return http_app(self)
+
+    def model(self, name: str, version: str = "") -> ServedModel:
+        """Return the model of a name.
+
+        Raises:
+            UnknownModelError: There is none, or of another version alone.
+        """
+        found = self._models.get(name)
+        if found is None:
+            raise UnknownModelError(f"no model '{name}'", expected=", ".join(self._models) or None)
+        if version and version != found.file.version:
+            raise UnknownModelError(f"no version {version}", where=name, expected=found.file.version)
+        return found
+
+    def file(self, name: str, version: str = "") -> ModelFile:
+        """Return what is loaded of a model; errors as for `model`."""
+        return self.model(name, version).file
+
+    def metadata(self, name: str, version: str = "") -> dict[str, Any]:
+        """Return what the protocol tells of a model; errors as for `model`."""
+        return self.model(name, version).metadata()
+
+    def statistics(self, name: str = "", version: str = "") -> list[dict[str, Any]]:
+        """Return the statistics of a model, or of all; errors as for `model`. They are this replica's own."""
+        models = [self.model(name, version)] if name else [*self._models.values()]
+        return [model.statistics() for model in models]
+
+    def index(self) -> list[dict[str, str]]:
+        """Return names and versions of all models."""
+        return [
+            {"name": model.file.name, "version": model.file.version, "state": "READY"}
+            for model in self._models.values()
+        ]
+
+    async def reload(self, name: str) -> None:
+        """Have all replicas load what has changed on the disk of a model; errors as for `load`."""
+        handle = serve.get_deployment_handle(DEPLOYMENT, APPLICATION)
+        await self.load(name)  # an error is this replica's own
+        await handle.broadcast("load", name).results_async()
+
+    async def load(self, name: str) -> None:
+        """Load what has changed on the disk of a model beside what runs, then let requests go to it, and let the others end theirs.
+
+        Raises:
+            UnknownModelError: There is no such model.
+            HipdnnMlirError: As for `hipdnn_mlir.load`. What runs stays.
+        """
+        files = {file.name: file for file in await asyncio.to_thread(self._files)}
+        if name not in files:
+            raise UnknownModelError(f"no model '{name}'", expected=", ".join(files) or None)
+        await self._load(files[name])
+
+    def answered(self, name: str, code: int, elapsed_s: float) -> None:
+        """Count a request; those of models that there are not have no name, since clients could make any."""
+        model = self._models.get(name)
+        file = model.file if model is not None else None
+        self._metrics.answered(file.name if file else "", file.version if file else "", code, elapsed_s)
+
+    def _files(self) -> list[ModelFile]:
+        """Programs as they are on the disk now, and those that were compiled when the server was started."""
+        compiled = {file.name: file for file in self.settings.compiled}
+        return [compiled.get(file.name, file) for file in find_models(map(Path, self.settings.paths))]
+
+    async def _load(self, file: ModelFile) -> None:
+        old = self._models.get(file.name)
+        if old is not None and old.file == file:
+            return
+        loop = asyncio.get_running_loop()
+        made = await loop.run_in_executor(None, ServedModel, file, self.settings, own_threads(), self._metrics)
+        self._models[file.name] = made
+        logger.info("%s, version %s: %s is loaded", file.name, file.version, file.path)
+        if old is not None:
+            self._close(old)
+
+    def _close(self, model: ServedModel) -> None:
+        task = asyncio.create_task(model.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def _report(self) -> None:
+        """Tell queues and memory from time to time."""
+        while True:
+            for name, model in self._models.items():
+                self._metrics.queued(name, model.queued)
+            for device, free_bytes in await asyncio.to_thread(_free_memory):
+                self._metrics.free_memory(device, free_bytes)
+            await asyncio.sleep(_REPORT_S)
+
+
+def _free_memory() -> list[tuple[str, int]]:
+    from hipdnn_mlir_runtime.session.devices import list_devices
+
+    rows = [row for row in list_devices() if row.port != "host" and not row.problem]
+    return [(f"{row.port}:{row.ordinal}", row.free_bytes) for row in rows if row.free_bytes is not None]

@@ -1,0 +1,71 @@
+"""The command `serve` in a process of its own, as a user runs it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_START_S, _STOP_S = 150, 60
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server that runs."""
+
+    process: int
+    http: str
+    grpc: str
+    metrics: str
+
+    def replicas(self) -> list[int]:
+        """Process ids of its replicas."""
+        shown = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+        rows = [line.split(maxsplit=2) for line in shown.splitlines()]
+        parents = {int(pid): int(parent) for pid, parent, _ in rows}
+        found = [int(pid) for pid, _, arguments in rows if arguments.startswith("ray::ServeReplica")]
+        return [pid for pid in found if self.process in _ancestors(pid, parents)]
+
+
+def _ancestors(pid: int, parents: dict[int, int]) -> Iterator[int]:
+    while pid in parents:
+        pid = parents[pid]
+        yield pid
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def serving(folder: Path, *arguments: object) -> Iterator[Running]:
+    """A server that is ready; what it prints goes to files in a folder."""
+    ports = {name: free_port() for name in ("port", "grpc-port", "metrics-port")}
+    flags = [text for name, port in ports.items() for text in (f"--{name}", str(port))]
+    command = [sys.executable, "-P", "-m", "hipdnn_mlir", "serve", *map(str, arguments), *flags]
+    # Ray's sockets have long names, for which folders of pytest leave no room.
+    environment = {name: value for name, value in os.environ.items() if name not in ("TMPDIR", "RAY_ADDRESS")}
+    with (folder / "out").open("w") as out, (folder / "errors").open("w") as errors:
+        process = subprocess.Popen(command, stdout=out, stderr=errors, env=environment)
+    try:
+        end = time.monotonic() + _START_S
+        while " serves " not in (folder / "out").read_text():
+            assert process.poll() is None, (folder / "errors").read_text()[-2000:]
+            assert time.monotonic() < end, (folder / "errors").read_text()[-2000:]
+            time.sleep(0.1)
+        yield Running(process.pid, *(f"127.0.0.1:{port}" for port in ports.values()))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(_STOP_S)
+        finally:
+            process.kill()
