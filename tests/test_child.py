@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
 from pathlib import Path
 
 import pytest
+from onnx import helper, parser
 
 from hipdnn_mlir.cli.commands import write_page
+from hipdnn_mlir.compiler.compile import compile as compile_model
 from hipdnn_mlir.service.child import perform_in_child
 from hipdnn_mlir.service.request import Request
-from hipdnn_mlir_runtime.errors import ModelError, PassError
+from hipdnn_mlir_runtime.errors import ModelError, PassError, UnsupportedError
 
 _SABOTAGE = """
 import os, sys, time
@@ -117,3 +121,98 @@ def test_caller_uses_nothing_from_its_directory_when_it_starts_a_child(
     monkeypatch.chdir(tmp_path)
     perform_in_child(Request.to_compile(small_model, tmp_path / "x.hipdnn"))
     assert (tmp_path / "x.hipdnn").is_file()
+
+
+B = 1 << 31
+GREEDY = {
+    "axes of a length that is only declared": (
+        f"(float[2,3] x, int64[{2 * B}] a) => (float[2,3] y) {{ y = ReduceLogSumExp(x, a) }}",
+        UnsupportedError,
+        "its axes are not known at compile time",
+    ),
+    "filled": (
+        f"(float[1] x) => (float[1, {B}] y) <int64[2] s = {{1, {B}}}> {{ c = ConstantOfShape(s) y = Add(c, x) }}",
+        ModelError,
+        "constants of one number everywhere take",
+    ),
+    "expanded": (
+        f"(float[1] x) => (float[1, {B}] y) <int64[2] s = {{1, {B}}}, float[1] v = {{2}}> {{ c = Expand(v, s) y = Add(c, x) }}",
+        ModelError,
+        "constants of one number everywhere take",
+    ),
+    "propagated by onnx's inference": (
+        f"(float[1] x) => (float[{B}] y) <int64[1] s = {{{B}}}> {{ c = ConstantOfShape(s) y = Add(c, x) }}",
+        ModelError,
+        "takes more memory than the compiler may use",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", GREEDY)
+def test_model_of_a_few_bytes_takes_little_memory(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text, error, words = GREEDY[kind]
+    proto = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 21]> g {text}')
+    (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (2 << 30, hard))  # of this process too, which starts the child
+    try:
+        with pytest.raises(error, match=words):
+            perform_in_child(Request.to_compile(tmp_path / "m.onnx", tmp_path / "x.hipdnn"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+    assert not (tmp_path / "x.hipdnn").exists()
+
+
+def test_memory_of_a_child_has_a_limit(small_model: Path, tmp_path: Path, sabotage) -> None:
+    sabotage("import resource; os.write(2, b'%d' % resource.getrlimit(resource.RLIMIT_DATA)[0]); os._exit(7)")
+    limit = int(compile_failing(small_model, tmp_path / "x.hipdnn").detail)
+    assert 0 < limit <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+
+
+@pytest.mark.parametrize("words", ["std::bad_alloc", "LLVM ERROR: out of memory"])
+def test_child_that_dies_for_want_of_memory_is_no_defect(
+    words: str, small_model: Path, tmp_path: Path, sabotage
+) -> None:
+    sabotage(f"os.write(2, b'{words}'); os.abort()")
+    with pytest.raises(ModelError, match="takes more memory than the compiler may use"):
+        perform_in_child(Request.to_compile(small_model, tmp_path / "x.hipdnn"))
+
+
+DEADLY = {
+    "Unique": "(float[6] x) => (float[6] y) { y = Unique(x) }",
+    "ReduceLogSumExp": "(float[2,3] x, int64[1] a) => (float[2,3] y) { y = ReduceLogSumExp(x, a) }",
+    "ReduceSum": "(float[2,2] x, int64[1] a) => (float[2] y) { y = ReduceSum<keepdims = 0>(x, a) }",
+    "LayerNormalization": "(float[2,3] x, float[3] s) => (float[2,3] y) { y = LayerNormalization<axis = 100>(x, s) }",
+}
+
+
+@pytest.mark.parametrize("operator", DEADLY)
+def test_operator_is_rejected_when_torch_mlir_dies_on_it(operator: str, tmp_path: Path) -> None:
+    proto = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 21]> g {DEADLY[operator]}')
+    (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
+    with pytest.raises(UnsupportedError, match=operator):
+        perform_in_child(Request.to_compile(tmp_path / "m.onnx", tmp_path / "x.hipdnn"))
+
+
+INVALID = {
+    "attribute of another type": helper.make_node("Softmax", ["x"], ["y"], axis="last"),
+    "attribute that the operator has not": helper.make_node("Relu", ["x"], ["y"], slope=1.0),
+    "too many operands": helper.make_node("Relu", ["x", "x"], ["y"]),
+}
+
+
+@pytest.mark.parametrize("opset", [9, 21])
+@pytest.mark.parametrize("kind", INVALID)
+def test_broken_model_is_no_defect_of_the_compiler(kind: str, opset: int) -> None:
+    proto = parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]> g (float[2,3] x) => (float[2,3] y) {{}}')
+    proto.graph.node.append(INVALID[kind])
+    with pytest.raises(ModelError, match="model: not a valid ONNX model: "):
+        compile_model(proto)
+
+
+def test_old_model_with_an_unknown_operator_is_no_defect_of_the_compiler() -> None:
+    proto = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 9]> g (float[2] x) => (float[2] y) { y = Twist(x) }'
+    )
+    with pytest.raises(ModelError, match="cannot be upgraded from opset 9 to 21"):
+        compile_model(proto)

@@ -1,7 +1,8 @@
 """Folds what an ONNX graph computes from constants and static shapes, before it is imported."""
 
 import logging
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 MAX_FOLDED_ELEMENTS = 1 << 16
 """Results larger than this stay computed: they would bloat the program more than they save."""
+MAX_FILLED_ELEMENTS = 1 << 28
+"""The same of one number at every place, which takes no memory before the program is written."""
 _RANDOM = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"}
 )
@@ -118,7 +121,8 @@ class _Folder:
             results = self._results(node)
             if results is None:
                 self._kept.append(node)
-                self._learn(node)
+                for index in range(len(self._models)):
+                    self._learn(node, index)
                 continue
             for name, arrays in zip(node.output, results, strict=False):
                 if name:
@@ -126,23 +130,34 @@ class _Folder:
                     self._note(name, arrays)
         return bool(self._folded) or self._inlined
 
-    def _learn(self, node: onnx.NodeProto) -> None:
+    def _learn(self, node: onnx.NodeProto, index: int) -> None:
         """Note what folded operands tell of a node's results: the nodes behind it then need no further pass."""
-        for index, (dims, types) in enumerate(zip(self._dims, self._types, strict=True)):
-            if all(name in dims for name in node.output if name):
-                continue
-            data = {
-                name: numpy_helper.from_array(np.asarray(self._known[name][index], order="C"), name)
-                for name in node.input
-                if name in self._known and self._known[name][index].size <= MAX_SIZES
-            }
-            try:
-                found = node_results(node, types, data, self._models[index].opset_import)
-            except SizesContradictError:  # said where the whole model has been seen
-                continue
-            types.update(found)
-            made = [onnx.ValueInfoProto(name=name, type=kind) for name, kind in found.items()]
-            dims.update(_static_dims(made))
+        dims, types = self._dims[index], self._types[index]
+        if all(name in dims for name in node.output if name):
+            return
+        data = {
+            name: numpy_helper.from_array(np.asarray(self._known[name][index], order="C"), name)
+            for name in node.input
+            if name in self._known and self._known[name][index].size <= MAX_SIZES
+        }
+        try:
+            found = node_results(node, types, data, self._models[index].opset_import)
+        except SizesContradictError:  # said where the whole model has been seen
+            return
+        types.update(found)
+        made = [onnx.ValueInfoProto(name=name, type=kind) for name, kind in found.items()]
+        dims.update(_static_dims(made))
+
+    def _is_small(self, node: onnx.NodeProto, feeds: Mapping[str, Array], index: int) -> bool:
+        """Whether evaluating a node takes little memory: by the sizes of its results, or by the numbers that may become such sizes."""
+        if sum(array.size for array in feeds.values()) > MAX_FOLDED_ELEMENTS:
+            return False
+        self._learn(node, index)
+        results = [self._dims[index].get(name) for name in node.output if name]
+        if None not in results:
+            return all(math.prod(dims) <= MAX_FOLDED_ELEMENTS for dims in results if dims)
+        whole = [array for array in feeds.values() if array.dtype.kind in "iu"]
+        return all(array.max(initial=0) <= MAX_FOLDED_ELEMENTS for array in whole)
 
     def _note(self, name: str, arrays: Sequence[Array]) -> None:
         for types, array in zip(self._types, arrays, strict=True):
@@ -244,7 +259,7 @@ class _Folder:
         if node.op_type == "ConstantOfShape":
             return _filled(node, self._known[node.input[0]][index])
         feeds = {name: self._known[name][index] for name in node.input if name}
-        return _evaluate(node, feeds, self._models[index])
+        return _evaluate(node, feeds, self._models[index]) if self._is_small(node, feeds, index) else None
 
 
 def _is_known(arrays: Sequence[Array]) -> bool:
@@ -263,8 +278,10 @@ def _same(a: Array, b: Array) -> bool:
     return bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))
 
 
-def _filled(node: onnx.NodeProto, dims: Array) -> list[Array]:
-    """A constant of any size: one number in memory."""
+def _filled(node: onnx.NodeProto, dims: Array) -> list[Array] | None:
+    """One number at every place, once in memory; None where it is too large, or dims are negative."""
+    if math.prod(dims.tolist()) > MAX_FILLED_ELEMENTS or dims.min(initial=0) < 0:
+        return None
     value = next(
         (numpy_helper.to_array(a.t).reshape(()) for a in node.attribute if a.name == "value"),
         np.zeros((), np.float32),
@@ -274,8 +291,6 @@ def _filled(node: onnx.NodeProto, dims: Array) -> list[Array]:
 
 def _evaluate(node: onnx.NodeProto, feeds: dict[str, Array], model: onnx.ModelProto) -> list[Array] | None:
     """A node's results by onnx's reference implementation; None where it fails or they are large."""
-    if sum(array.size for array in feeds.values()) > MAX_FOLDED_ELEMENTS:
-        return None
     inputs = [
         onnx.helper.make_tensor_value_info(n, onnx.helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
         for n, a in feeds.items()

@@ -28,6 +28,7 @@ def _attribute(node: onnx.NodeProto, name: str, default: object = None) -> objec
 
 WRONG: tuple[WrongConversion, ...] = (
     WrongConversion("If", lambda _: True, "crashes on some branches; an If with a known condition is inlined before"),
+    WrongConversion("Unique", lambda _: True, "crashes"),
     WrongConversion(
         "Split", lambda node: len(node.input) > 1 and bool(node.input[1]), "crashes on sizes, see split_to_slices"
     ),

@@ -15,7 +15,7 @@ from ..ops.evaluate import Array
 from ..ops.table import own_operators
 from .conversions import wrong_conversions
 from .onnx_types import BY_ONNX
-from .operands import attach_known_operands
+from .operands import attach_known_operands, refused_axes
 from .prepare import Slim
 from .shape_inference import RESULTS, unknown_results
 
@@ -37,7 +37,7 @@ def import_model(slim: Slim, context: ir.Context) -> Imported:
     inputs = _inputs(model, weights, where)
     for value in model.graph.output:
         _check_tensor(value, where)
-    left = _foreign(model) or unknown_results(model, where)
+    left = _foreign(model) or unknown_results(model, where) or refused_axes(model)
     if left:
         raise UnsupportedError(left)
     outputs = [_info(value, where, hint="run onnx.checker on the model") for value in model.graph.output]

@@ -6,10 +6,13 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from hipdnn_mlir_runtime.errors import Reject
+
 from ..ir.view import KNOWN
 from ..ops.registry import ONNX
 from ..ops.strides import Dims
 from ..ops.table import find
+from .shape_inference import static_dims
 
 Array = np.ndarray
 
@@ -105,14 +108,8 @@ def derive_shape_operands(model: onnx.ModelProto) -> None:
     Squeeze and Unsqueeze with computed axes become reshapes.
     """
     graph = model.graph
-    dims = {
-        value.name: tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim)
-        for value in (*graph.input, *graph.value_info, *graph.output)
-        if value.type.tensor_type.HasField("shape")
-        and all(dim.HasField("dim_value") for dim in value.type.tensor_type.shape.dim)
-    }
+    dims = _known_dims(graph)
     constants = {tensor.name for tensor in graph.initializer}
-    dims |= {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     for node in graph.node:
         if node.op_type in ("Squeeze", "Unsqueeze") and _is_computed(node, 1, constants) and node.output[0] in dims:
             node.op_type = "Reshape"
@@ -126,6 +123,33 @@ def derive_shape_operands(model: onnx.ModelProto) -> None:
             name = f"{node.output[0]}.operand_{position}"
             graph.initializer.append(numpy_helper.from_array(np.array(numbers, np.int64), name))
             node.input[position] = name
+
+
+def refused_axes(model: onnx.ModelProto) -> list[Reject]:
+    """The nodes with axes on which torch-mlir's conversion (20261001) dies: computed ones, and those that no dim has.
+
+    Args:
+        model: its values have their inferred types.
+    """
+    graph = model.graph
+    dims = _known_dims(graph)
+    constants = {tensor.name for tensor in graph.initializer}
+    rejects = []
+    for node in graph.node:
+        axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), -1)
+        rank = len(dims.get(node.input[0], ())) if node.input else 0
+        is_open = _is_computed(node, 1, constants) and 0 not in dims.get(node.input[1], ())
+        if node.op_type.startswith("Reduce") and is_open:
+            rejects.append(Reject(node.op_type, "operand", "its axes are not known at compile time", node.name))
+        elif node.op_type == "LayerNormalization" and not -rank <= axis < rank:
+            rejects.append(Reject(node.op_type, "attribute", f"axis {axis} of an operand of rank {rank}", node.name))
+    return rejects
+
+
+def _known_dims(graph: onnx.GraphProto) -> dict[str, Dims]:
+    values = (*graph.input, *graph.value_info, *graph.output)
+    dims = {value.name: known for value in values if (known := static_dims(value)) is not None}
+    return dims | {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
 
 
 def _is_computed(node: onnx.NodeProto, position: int, constants: set[str]) -> bool:

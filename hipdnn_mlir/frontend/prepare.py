@@ -16,10 +16,10 @@ from ..dynamic.facts import Fact
 from ..ir.imported import Weights
 from ..ops.evaluate import Array
 from ..ops.strides import Dims
+from .check import check_constants, check_model, check_outputs
 from .constant_branches import write_choices
 from .conversions import drop_dropout, shrink_windows, split_to_slices
 from .decompositions import decompose_and_fold, inline_local_functions
-from .model_file import attribute_tensors
 from .onnx_types import BY_ONNX
 from .operands import derive_shape_operands, known_operand_names
 from .quantized_forms import write_integer_forms
@@ -73,9 +73,8 @@ def slim_models(
     Raises:
         ModelError: invalid model, unknown input name, shapes that do not fit.
     """
-    _check_tensors(model.graph, external or {}, where)
-    _check_outputs(model.graph, where)
-    _check_order(model.graph, where)
+    check_constants(model.graph, external or {}, where)
+    check_outputs(model.graph, where)
     prepared = each_sample(lambda shapes: _without_weights(model, shapes, external or {}, where), points)
     try:
         for slim, _ in prepared:
@@ -128,6 +127,7 @@ def _without_weights(
     graph.initializer.extend(keep)
     _set_shapes(slim, shapes)
     _add_inputs(graph, weights)
+    check_model(slim, where)
     slim = _upgrade(inline_local_functions(slim), where)
     drop_dropout(slim)
     widen_square_masks(slim.graph)
@@ -221,7 +221,7 @@ def _upgrade(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
     )
     try:
         upgraded = onnx.version_converter.convert_version(model, UPGRADED_OPSET)
-    except (RuntimeError, ValueError) as error:
+    except (onnx.version_converter.ConvertError, RuntimeError, ValueError) as error:
         raise ModelError(f"{message}: {str(error).splitlines()[0]}", where=where, hint=hint) from error
     for before, after in zip(model.graph.input, upgraded.graph.input, strict=True):
         if static_dims(before) != static_dims(after):  # what onnx's converter does to Scan-8
@@ -237,40 +237,3 @@ def _keep_coordinates(graph: onnx.GraphProto) -> None:
         if node.op_type == "Resize" and all(a.name != "coordinate_transformation_mode" for a in node.attribute):
             node.attribute.append(onnx.helper.make_attribute("coordinate_transformation_mode", "asymmetric"))
             node.attribute.append(onnx.helper.make_attribute("nearest_mode", "floor"))
-
-
-def _check_tensors(graph: onnx.GraphProto, external: Mapping[str, Array], where: str) -> None:
-    """Every constant can be read as an array of the dims and type it states, without a file."""
-    hint = "export the model again"
-    initializers = len(graph.initializer)
-    for index, tensor in enumerate((*graph.initializer, *attribute_tensors(graph))):
-        if min(tensor.dims, default=0) < 0:
-            raise ModelError(f"initializer {tensor.name!r} has dims {list(tensor.dims)}", where=where, hint=hint)
-        if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            if index >= initializers or tensor.name not in external:
-                hint = "load its external data first, or give the model as a file"
-                raise ModelError(f"the data of initializer {tensor.name!r} is not loaded", where=where, hint=hint)
-            continue
-        try:
-            numpy_helper.to_array(tensor)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ModelError(f"initializer {tensor.name!r} is broken: {error}", where=where, hint=hint) from error
-
-
-def _check_order(graph: onnx.GraphProto, where: str) -> None:
-    """No node reads what it or a later one computes."""
-    later = {name for node in graph.node for name in node.output if name}
-    for node in graph.node:
-        name = next((name for name in node.input if name in later), None)
-        if name is not None:
-            message = f"node {node.name!r} ({node.op_type}) reads {name!r}, which is computed only after it"
-            hint = "sort the nodes; where one depends on its own result, export the model again"
-            raise ModelError(message, where=where, expected="nodes in the order in which they run", hint=hint)
-        later.difference_update(node.output)
-
-
-def _check_outputs(graph: onnx.GraphProto, where: str) -> None:
-    names = [value.name for value in graph.output]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ModelError(f"output {twice[0]!r} is listed twice", where=where, expected="each output once")

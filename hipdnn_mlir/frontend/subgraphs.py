@@ -13,6 +13,14 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
         yield from attribute.graphs
 
 
+def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """The nodes of a graph and of all graphs inside them."""
+    for node in graph.node:
+        yield node
+        for inner in subgraphs(node):
+            yield from all_nodes(inner)
+
+
 def reads(node: onnx.NodeProto) -> Iterator[str]:
     """Names of the values that a node reads, those that its subgraphs take from outside among them."""
     yield from node.input

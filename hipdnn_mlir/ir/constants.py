@@ -1,5 +1,6 @@
 """Reads `@hipdnn_constants`, which is evaluated on the weights: not a pass, since its input is data."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -7,12 +8,17 @@ from typing import Any
 from torch_mlir import ir
 from torch_mlir.dialects import func, torch
 
+from hipdnn_mlir_runtime.errors import ModelError
+
 from ..ops.constant_plan import ConstantPlan
 from ..ops.spec import TensorArg
 from .blocks import functions, operations
 from .literals import literal_array
-from .types import is_tensor
+from .types import is_tensor, tensor_type
 from .view import is_constant, producer, view
+
+MAX_SPLAT_BYTES = 1 << 31
+"""What a program stores of constants of one number: a model of a few bytes can ask for any size."""
 
 
 def kept(value: ir.Value) -> ir.Value:
@@ -28,6 +34,9 @@ def plan_constants(module: ir.Operation) -> ConstantPlan:
 
     Args:
         module: the module operation after hipdnn-outline-constants.
+
+    Raises:
+        ModelError: constants of one number are too large, all together.
     """
     plan = ConstantPlan()
     for function in functions(module):
@@ -39,16 +48,26 @@ def plan_constants(module: ir.Operation) -> ConstantPlan:
 def _read(function: func.FuncOp, plan: ConstantPlan) -> None:
     numbers: dict[ir.Value, int] = {argument: number for number, argument in enumerate(function.arguments)}
     plan.arguments.update(zip(_names(function.arg_attrs), numbers.values(), strict=True))
+    splat_bytes = 0
     for op in operations(function):
         if isinstance(op, func.ReturnOp):
             results = [numbers[value] for value in op.operands]
             plan.results.update(zip(_names(function.result_attrs), results, strict=True))
         elif isinstance(op, torch.ValueTensorLiteralOp):
+            splat_bytes += _splat_bytes(op)
+            if splat_bytes > MAX_SPLAT_BYTES:
+                message = f"its constants of one number everywhere take {splat_bytes} bytes or more"
+                raise ModelError(message, expected="at most 2^31", hint="check the sizes that it fills")
             plan.literals[numbers.setdefault(op.result, len(numbers))] = literal_array(op)
         elif not is_constant(op):
             seen = view(op)
             number = numbers.setdefault(op.results[0], len(numbers))
             plan.ops.append((replace(seen, args=[_numbered(argument, numbers) for argument in seen.args]), number))
+
+
+def _splat_bytes(literal: torch.ValueTensorLiteralOp) -> int:
+    kind = tensor_type(literal.result.type)
+    return math.prod(kind.static_dims()) * kind.dtype.bytes if literal.value.is_splat else 0
 
 
 def _numbered(argument: Any, numbers: Mapping[ir.Value, int]) -> Any:

@@ -19,7 +19,7 @@ from hipdnn_mlir_runtime.errors import PassError, error_from_dict
 from hipdnn_mlir_runtime.options import options_of
 
 from .messages import Connection
-from .reproducer import with_reproducer
+from .reproducer import out_of_memory, with_reproducer
 from .request import Request
 
 _log = logging.getLogger(__name__)
@@ -28,6 +28,8 @@ DEFAULT_TIMEOUT_S: float = options_of("compile")["compile_timeout_s"].default
 """Seconds after which a silent child counts as hanging."""
 
 _DETAIL_LIMIT_CHARS = 20_000
+_OUT_OF_MEMORY = ("std::bad_alloc", "LLVM ERROR: out of memory")
+"""What C++ prints that ends for want of memory."""
 _ENDING_TIME_S = 5
 """What a child may take to end after it has closed its connection."""
 
@@ -65,6 +67,8 @@ def perform_in_child(
         text = printed.read().decode(errors="replace")
     if text:
         _log.debug("the child printed: %s", text)
+    if reply is None and any(words in text for words in _OUT_OF_MEMORY):
+        raise out_of_memory(request.where)
     if reply is None:
         failure = PassError(f"the compiler {ending}", where=request.where, detail=text[-_DETAIL_LIMIT_CHARS:])
         raise with_reproducer(failure, request)

@@ -25,15 +25,27 @@ _MODEL = "model.onnx"
 def as_package_error(error: Exception) -> HipdnnMlirError:
     """Return an error of this package for whatever was raised.
 
-    What the operating system refuses is the user's to mend; any other exception that is not one of this package's is a defect and becomes
-    a ``PassError`` with its traceback.
+    What the operating system refuses, memory too, is the user's to mend; any other exception that is not one of this package's is a
+    defect and becomes a ``PassError`` with its traceback.
     """
     if isinstance(error, HipdnnMlirError):
         return error
     if isinstance(error, OSError):
         return ModelError(error.strerror or str(error), where=str(error.filename or "") or None)
+    if isinstance(error, MemoryError):
+        return out_of_memory()
     text = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
     return PassError(text, detail="".join(traceback.format_exception(error)))
+
+
+def out_of_memory(where: str | None = None) -> ModelError:
+    """The error of a model that takes more memory than there is."""
+    return ModelError(
+        "compiling it takes more memory than the compiler may use",
+        where=where,
+        expected="half of this machine's memory, or what ulimit -d says, if that is less",
+        hint="check the sizes in the model; --in-process has no limit",
+    )
 
 
 def with_reproducer(error: HipdnnMlirError, request: Request, descriptors: Sequence[int] = ()) -> HipdnnMlirError:

@@ -26,6 +26,8 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
+import resource
 import signal
 import socket
 import sys
@@ -71,7 +73,7 @@ def perform_here(request: Request) -> dict[str, Any]:
 
 def _described(error: Exception, request: Request | None, descriptors: Sequence[int]) -> dict[str, Any]:
     known = as_package_error(error)
-    kind = type(known).__name__ if isinstance(error, (HipdnnMlirError, OSError)) else "defect"
+    kind = type(known).__name__ if isinstance(error, (HipdnnMlirError, MemoryError, OSError)) else "defect"
     if request is not None:
         known = with_reproducer(known, request, descriptors)
     detail = known.detail[-_DETAIL_LIMIT_CHARS:] if isinstance(known, PassError) else ""
@@ -123,8 +125,17 @@ def serve(connection: socket.socket) -> None:
             stream.send(reply)
 
 
+def _limit_memory() -> None:
+    """Let a model that asks for too much end in an error here, before the system ends other processes. Mapped weights do not count."""
+    most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if soft == resource.RLIM_INFINITY or soft > most:
+        resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+
+
 def main() -> None:
     """Serve the socket whose file descriptor is the command line's one argument."""
+    _limit_memory()
     # An interrupt is meant for the host, which shares the terminal; its end closes the socket.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.basicConfig(format="hipdnn-mlir: %(message)s")

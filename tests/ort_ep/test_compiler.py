@@ -73,13 +73,30 @@ def test_none_leaves_nodes_to_the_cpu(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("kind", FAILURES)
-def test_failing_compiler_is_an_error_and_a_retry_works(kind, fake, tmp_path) -> None:
+def test_failing_compiler_is_an_error_when_strict_and_a_retry_works(kind, fake, tmp_path) -> None:
     misbehave, words = FAILURES[kind]
-    options = {"compiler": "subprocess", "compile_timeout_s": "1" if kind == "hang" else "30"}
+    options = {"compiler": "subprocess", "strict": "1", "compile_timeout_s": "1" if kind == "hang" else "30"}
     model = convolution()
     with pytest.raises(Exception, match=words):
         make_session(model, tmp_path / "cache", options={**options, "python": fake(misbehave)})
     check(make_session(model, tmp_path / "cache", options={"compiler": "subprocess"}), model)
+
+
+@pytest.mark.parametrize("kind", ["crash", "exit", "garbage"])
+def test_compiler_that_dies_leaves_the_model_to_the_cpu(kind, fake, tmp_path, capfd) -> None:
+    misbehave, words = FAILURES[kind]
+    model = convolution()
+    settings = session_options(tmp_path / "cache", options={"compiler": "subprocess", "python": fake(misbehave)})
+    settings.log_severity_level = 2
+    check(onnxruntime.InferenceSession(model.SerializeToString(), sess_options=settings), model, count=0)
+    (warning,) = (line for line in capfd.readouterr().err.splitlines() if "all nodes run on the CPU: " in line)
+    assert words in warning
+
+
+def test_compiler_that_hangs_is_an_error(fake, tmp_path) -> None:
+    options = {"compiler": "subprocess", "compile_timeout_s": "1", "python": fake("time.sleep(3600)")}
+    with pytest.raises(Exception, match="no answer"):
+        make_session(convolution(), tmp_path, options=options)
 
 
 def test_missing_interpreter_is_named_when_insisted_on(tmp_path) -> None:

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import onnx
@@ -14,7 +14,7 @@ from ...ops.evaluate import Array
 from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
 from ..shape_inference import infer_shapes, node_results
-from ..subgraphs import subgraphs
+from ..subgraphs import all_nodes, subgraphs
 from .call import Call
 from .table import decomposition
 
@@ -40,7 +40,7 @@ def decompose(model: onnx.ModelProto, *, has_one_size: bool = True) -> tuple[onn
         onnx.shape_inference.InferenceError: shapes do not fit.
         SizesContradictError: those of one node's operands do not.
     """
-    if not any(decomposition(node) for node in _all_nodes(model.graph)):
+    if not any(decomposition(node) for node in all_nodes(model.graph)):
         return model, []
     decomposer = _Decomposer(infer_shapes(model), has_one_size)
     return decomposer.run(), decomposer.rejects
@@ -48,13 +48,6 @@ def decompose(model: onnx.ModelProto, *, has_one_size: bool = True) -> tuple[onn
 
 def _opset(model: onnx.ModelProto) -> int:
     return next((entry.version for entry in model.opset_import if entry.domain in DEFAULT), 1)
-
-
-def _all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    for node in graph.node:
-        yield node
-        for inner in subgraphs(node):
-            yield from _all_nodes(inner)
 
 
 class _Decomposer:
@@ -68,7 +61,7 @@ class _Decomposer:
         self._nodes: list[onnx.NodeProto] = []
         self._types: dict[str, onnx.TypeProto] = {}
         self._constants: dict[str, onnx.TensorProto] = {}
-        self._names = {name for node in _all_nodes(model.graph) for name in (*node.input, *node.output)}
+        self._names = {name for node in all_nodes(model.graph) for name in (*node.input, *node.output)}
         self._pool: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._depth = 0
         self._count = 0
@@ -88,7 +81,7 @@ class _Decomposer:
             node.domain == HIPDNN_DOMAIN for node in self._nodes
         ):
             result.opset_import.append(onnx.helper.make_opsetid(HIPDNN_DOMAIN, 1))
-        used = {name for node in _all_nodes(result.graph) for name in node.input}
+        used = {name for node in all_nodes(result.graph) for name in node.input}
         result.graph.initializer.extend(self._constants[name] for name in self._pool.values() if name in used)
         return result
 

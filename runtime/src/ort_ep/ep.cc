@@ -188,8 +188,9 @@ std::optional<PlacedModel> Ep::try_place(const EncodedModel& model) const {
   } catch (const CompilerError& error) {
     const std::string& compiler = settings_.options.compiler;
     const bool may_lack_one = compiler == "auto" || compiler == "none";
-    if (error.cause() != CompilerError::Cause::unavailable || !may_lack_one || settings_.options.strict) throw;
-    logger_.warning(std::string("only EPContext nodes run here, the others on the CPU: ") + error.what());
+    const bool is_lacking = error.cause() == CompilerError::Cause::unavailable && may_lack_one;
+    if (!(is_lacking || error.cause() == CompilerError::Cause::crashed) || settings_.options.strict) throw;
+    logger_.warning(std::string(is_lacking ? "only EPContext nodes run here, the others on the CPU: " : "all nodes run on the CPU: ") + error.what());
     return std::nullopt;
   }
 }

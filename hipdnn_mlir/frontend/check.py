@@ -1,0 +1,81 @@
+"""Whether a model is a valid one, before anything else looks at it: onnx's checker is asked."""
+
+from collections.abc import Mapping
+
+import onnx
+from onnx import numpy_helper
+
+from hipdnn_mlir_runtime.errors import ModelError
+
+from ..ops.evaluate import Array
+from .model_file import attribute_tensors
+from .shape_inference import RESULTS
+from .subgraphs import all_nodes
+
+_UNCHECKED = "hipdnn_mlir.unchecked"
+"""The domain, while the checker looks, of our own operators, whose attributes it does not know, of unknown and of deprecated ones."""
+
+
+def check_model(model: onnx.ModelProto, where: str) -> None:
+    """Ask onnx's checker.
+
+    Outputs without a type or shape pass, as in ONNX Runtime.
+
+    Args:
+        model: without large initializers; not modified.
+        where: the model's file, for messages.
+
+    Raises:
+        ModelError: it refuses the model.
+    """
+    checked = onnx.ModelProto()
+    checked.CopyFrom(model)
+    checked.opset_import.add(domain=_UNCHECKED, version=1)
+    version = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 1)
+    for node in all_nodes(checked.graph):
+        if _is_unchecked(node, version):
+            node.domain = _UNCHECKED
+    for value in (*checked.graph.input, *checked.graph.output):
+        if value.type.WhichOneof("value") in (None, "tensor_type"):
+            value.type.tensor_type.shape.SetInParent()
+    for value in checked.graph.output:
+        if value.type.HasField("tensor_type") and not value.type.tensor_type.elem_type:
+            value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    try:
+        onnx.checker.check_model(checked)
+    except onnx.checker.ValidationError as error:
+        reason = " ".join(str(error).partition("==> Context")[0].split()).rstrip(".")
+        raise ModelError(f"not a valid ONNX model: {reason}", where=where, hint="export the model again") from error
+
+
+def _is_unchecked(node: onnx.NodeProto, version: int) -> bool:
+    """Whether the checker would refuse an operator that ONNX Runtime may run, or that is rejected by name later."""
+    if node.domain not in ("", "ai.onnx"):
+        return (node.domain, node.op_type) in RESULTS
+    return not onnx.defs.has(node.op_type, version) or onnx.defs.get_schema(node.op_type, version).deprecated
+
+
+def check_constants(graph: onnx.GraphProto, external: Mapping[str, Array], where: str) -> None:
+    """Every constant can be read as an array of the dims and type it states, without a file."""
+    hint = "export the model again"
+    initializers = len(graph.initializer)
+    for index, tensor in enumerate((*graph.initializer, *attribute_tensors(graph))):
+        if min(tensor.dims, default=0) < 0:
+            raise ModelError(f"initializer {tensor.name!r} has dims {list(tensor.dims)}", where=where, hint=hint)
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            if index >= initializers or tensor.name not in external:
+                hint = "load its external data first, or give the model as a file"
+                raise ModelError(f"the data of initializer {tensor.name!r} is not loaded", where=where, hint=hint)
+            continue
+        try:
+            numpy_helper.to_array(tensor)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelError(f"initializer {tensor.name!r} is broken: {error}", where=where, hint=hint) from error
+
+
+def check_outputs(graph: onnx.GraphProto, where: str) -> None:
+    """No output is listed twice, which onnx's checker takes."""
+    names = [value.name for value in graph.output]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ModelError(f"output {twice[0]!r} is listed twice", where=where, expected="each output once")
