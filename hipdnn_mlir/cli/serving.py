@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -56,10 +57,27 @@ def _with_programs(given: SimpleNamespace, left: Sequence[ModelFile], programs: 
     file, *rest = left
     if file.is_program:
         return _with_programs(given, rest, [*programs, file], listening)
-    options = SimpleNamespace(**{**vars(given), "model": Path(file.path)})
+    options, file = _of_decoder(given, file) if file.folder else ({"model": Path(file.path)}, file)
     return needed_compiler("serve").with_program(
-        options, lambda program: _with_programs(given, rest, [*programs, file.compiled(program)], listening)
+        SimpleNamespace(**{**vars(given), **options}),
+        lambda program: _with_programs(given, rest, [*programs, file.compiled(program)], listening),
     )
+
+
+def _of_decoder(given: SimpleNamespace, file: ModelFile) -> tuple[dict[str, Any], ModelFile]:
+    """What the decoder of a folder is compiled with, as a running batch takes it."""
+    from ..generate.config import read_config
+    from ..generate.decoder import length_of
+    from ..generate.model_file import ModelFile as DecoderFile
+    from ..generate.paged_decoder import PAGE_ROWS
+    from ..serving.texts import pages
+
+    config = read_config(Path(file.folder))
+    length = length_of(config, given.max_length)
+    count = pages(given.max_running, length)
+    shapes, buckets = DecoderFile(config).paged_sizes(given.target, given.max_running, length, count, PAGE_ROWS)
+    sizes = {"shapes": shapes, "buckets": buckets, "page_rows": PAGE_ROWS, "last_valid": config.last_valid}
+    return {"model": config.model, **sizes}, replace(file, max_length=length)
 
 
 def _share(replicas: int) -> float:
@@ -83,6 +101,7 @@ def _run(given: SimpleNamespace, files: Sequence[ModelFile], listening: Any) -> 
         max_batch_size=given.max_batch_size,
         batch_wait_ms=given.batch_wait_ms,
         max_queue=given.max_queue,
+        max_running=given.max_running,
         max_body_bytes=given.max_body_mb * _MB,
         session={name: value for name, value in session_options(given).items() if name != "threads"},
     )

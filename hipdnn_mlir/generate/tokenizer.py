@@ -40,9 +40,9 @@ class Tokenizer:
         except Exception as error:  # what the package raises has no other base class
             raise ModelError(f"the package tokenizers cannot read it: {error}", where=str(path)) from error
 
-    def encode(self, text: str) -> list[int]:
-        """The tokens of a text, with those that the tokenizer puts around each."""
-        return list(self._tokenizer.encode(text).ids)
+    def encode(self, text: str, *, special: bool = True) -> list[int]:
+        """The tokens of a text, with those that the tokenizer puts around each if `special`."""
+        return list(self._tokenizer.encode(text, add_special_tokens=special).ids)
 
     def decode(self, tokens: Sequence[int]) -> str:
         """The text of tokens, without special ones."""

@@ -24,6 +24,7 @@ class ModelFile:
         path: Of the program; before it is compiled of the model.
         stamp: Differs where the file does.
         folder: Of a decoder that generates texts: what its tokenizer is read from. Empty for others.
+        max_length: Most tokens of a text of such a decoder.
         is_compiled: Whether the program was made for the server, of a model.
     """
 
@@ -32,6 +33,7 @@ class ModelFile:
     path: str
     stamp: int
     folder: str = ""
+    max_length: int = 0
     is_compiled: bool = False
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,11 @@ from .grpc_service import GrpcMethods
 from .http import http_app
 from .metrics import Metrics
 from .model import ServedModel
+from .openai import text_routes
 from .repository import ModelFile, find_models
 from .resources import own_threads
 from .settings import APPLICATION, DEPLOYMENT, Settings
+from .texts import ServedTexts
 
 logger = logging.getLogger("ray.serve")
 _REPORT_S = 5
@@ -44,6 +47,7 @@ class ModelServer(GrpcMethods):
         self.settings = settings
         self._metrics = Metrics()
         self._models: dict[str, ServedModel] = {}
+        self._texts: dict[str, ServedTexts] = {}
         self._closing: set[asyncio.Task[None]] = set()
         for file in await asyncio.to_thread(self._files):
             await self._load(file)
@@ -51,7 +55,9 @@ class ModelServer(GrpcMethods):
 
     def __serve_build_asgi_app__(self) -> Starlette:
         """Return the application; Ray Serve asks for it when the models are loaded."""
-        return http_app(self)
+        app = http_app(self)
+        app.routes.extend(text_routes(self))
+        return app
 
     def model(self, name: str, version: str = "") -> ServedModel:
         """Return the model of a name.
@@ -66,6 +72,20 @@ class ModelServer(GrpcMethods):
             raise UnknownModelError(f"no version {version}", where=name, expected=found.file.version)
         return found
 
+    def text_model(self, name: str) -> ServedTexts:
+        """Return the decoder of a name.
+
+        Raises:
+            UnknownModelError: There is none.
+        """
+        if name not in self._texts:
+            raise UnknownModelError(f"no text model '{name}'", where="model", expected=", ".join(self._texts) or None)
+        return self._texts[name]
+
+    def text_models(self) -> list[str]:
+        """Return the names of all decoders."""
+        return [*self._texts]
+
     def file(self, name: str, version: str = "") -> ModelFile:
         """Return what is loaded of a model; errors as for `model`."""
         return self.model(name, version).file
@@ -76,15 +96,14 @@ class ModelServer(GrpcMethods):
 
     def statistics(self, name: str = "", version: str = "") -> list[dict[str, Any]]:
         """Return the statistics of a model, or of all; errors as for `model`. They are this replica's own."""
-        models = [self.model(name, version)] if name else [*self._models.values()]
+        if name in self._texts:
+            return [self._texts[name].statistics()]
+        models = [self.model(name, version)] if name else self._all()
         return [model.statistics() for model in models]
 
     def index(self) -> list[dict[str, str]]:
         """Return names and versions of all models."""
-        return [
-            {"name": model.file.name, "version": model.file.version, "state": "READY"}
-            for model in self._models.values()
-        ]
+        return [{"name": model.file.name, "version": model.file.version, "state": "READY"} for model in self._all()]
 
     async def reload(self, name: str) -> None:
         """Have all replicas load what has changed on the disk of a model; errors as for `load`."""
@@ -106,9 +125,12 @@ class ModelServer(GrpcMethods):
 
     def answered(self, name: str, code: int, elapsed_s: float) -> None:
         """Count a request; those of models that there are not have no name, since clients could make any."""
-        model = self._models.get(name)
+        model = self._models.get(name) or self._texts.get(name)
         file = model.file if model is not None else None
         self._metrics.answered(file.name if file else "", file.version if file else "", code, elapsed_s)
+
+    def _all(self) -> list[ServedModel | ServedTexts]:
+        return [*self._models.values(), *self._texts.values()]
 
     def _files(self) -> list[ModelFile]:
         """Programs as they are on the disk now, and those that were compiled when the server was started."""
@@ -116,17 +138,20 @@ class ModelServer(GrpcMethods):
         return [compiled.get(file.name, file) for file in find_models(map(Path, self.settings.paths))]
 
     async def _load(self, file: ModelFile) -> None:
-        old = self._models.get(file.name)
+        old: ServedModel | ServedTexts | None = self._models.get(file.name) or self._texts.get(file.name)
         if old is not None and old.file == file:
             return
-        loop = asyncio.get_running_loop()
-        made = await loop.run_in_executor(None, ServedModel, file, self.settings, own_threads(), self._metrics)
-        self._models[file.name] = made
+        loop, threads = asyncio.get_running_loop(), own_threads()
+        if file.folder:
+            self._texts[file.name] = await loop.run_in_executor(None, ServedTexts, file, self.settings, threads)
+        else:
+            make = functools.partial(ServedModel, file, self.settings, threads, self._metrics)
+            self._models[file.name] = await loop.run_in_executor(None, make)
         logger.info("%s, version %s: %s is loaded", file.name, file.version, file.path)
         if old is not None:
             self._close(old)
 
-    def _close(self, model: ServedModel) -> None:
+    def _close(self, model: ServedModel | ServedTexts) -> None:
         task = asyncio.create_task(model.close())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
@@ -134,8 +159,8 @@ class ModelServer(GrpcMethods):
     async def _report(self) -> None:
         """Tell queues and memory from time to time."""
         while True:
-            for name, model in self._models.items():
-                self._metrics.queued(name, model.queued)
+            for model in self._all():
+                self._metrics.queued(model.file.name, model.queued)
             for device, free_bytes in await asyncio.to_thread(_free_memory):
                 self._metrics.free_memory(device, free_bytes)
             await asyncio.sleep(_REPORT_S)

@@ -26,6 +26,7 @@ class Settings:
         max_batch_size: Most rows of requests that run together; 0 for the largest bucket where rows are proved to be independent, else 1.
         batch_wait_ms: How long a request waits for others while nothing runs.
         max_queue: Requests that a replica lets wait; of more, each is told to come again later.
+        max_running: Texts of a model that are generated at once.
         max_body_bytes: Largest body of a request.
         session: Options of sessions.
     """
@@ -39,5 +40,6 @@ class Settings:
     max_batch_size: int = 0
     batch_wait_ms: float = 0
     max_queue: int = 256
+    max_running: int = 16
     max_body_bytes: int = 64 << 20
     session: Mapping[str, Any] = field(default_factory=dict)

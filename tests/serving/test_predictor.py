@@ -17,6 +17,8 @@ from hipdnn_mlir.serving.rows import Rows
 from hipdnn_mlir_runtime.errors import ModelError
 from serving.digits import DIGITS, TOLERANCE, Images, compiled, digits_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:

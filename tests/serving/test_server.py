@@ -26,6 +26,7 @@ from hipdnn_mlir.serving.messages import METHODS, message
 from serving.digits import TOLERANCE, Images, compiled, digits_of
 from serving.running import Running, free_port, serving
 
+pytestmark = pytest.mark.slow
 LIMIT_MB = 1
 INFER = "/v2/models/digits/infer"
 
