@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import resource
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -216,3 +219,31 @@ def test_old_model_with_an_unknown_operator_is_no_defect_of_the_compiler() -> No
     )
     with pytest.raises(ModelError, match="cannot be upgraded from opset 9 to 21"):
         compile_model(proto)
+
+
+_KILLED = """
+import os, sys, threading, time
+from pathlib import Path
+from hipdnn_mlir.service.child import perform_in_child
+from hipdnn_mlir.service.request import Request
+model, output, started = map(Path, sys.argv[1:])
+def die():
+    while not started.exists():
+        time.sleep(0.05)
+    os.kill(os.getpid(), 9)
+threading.Thread(target=die).start()
+perform_in_child(Request.to_compile(model, output))
+"""
+
+
+def test_child_writes_nothing_behind_a_caller_that_was_killed(small_model: Path, tmp_path: Path, sabotage) -> None:
+    started = tmp_path / "started"
+    sabotage(f"os.symlink('/proc/%d' % os.getpid(), {str(started)!r}); time.sleep(120)")
+    command = [sys.executable, "-P", "-c", _KILLED, small_model, tmp_path / "x.hipdnn", started]
+    assert subprocess.run(command, capture_output=True, check=False, cwd=tmp_path).returncode == -9
+    child = started.readlink()
+    deadline = time.monotonic() + 60
+    while child.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not child.exists()
+    assert not (tmp_path / "x.hipdnn").exists()

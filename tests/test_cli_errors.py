@@ -355,3 +355,12 @@ def test_program_is_refused_when_a_byte_flipped(command: Command, program: Path,
     content[where] ^= 1
     program.write_bytes(content)
     assert_refused(command("run", program), "small.hipdnn")
+
+
+def test_names_in_a_model_do_not_reach_the_terminal_as_commands(command: Command, tmp_path: Path) -> None:
+    x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2]) for name in "xy")
+    node = onnx.helper.make_node("Twist", ["x"], ["y"], name="\x1b]0;owned\x07\x9b2J")
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph([node], "g", [x], [y])), tmp_path / "m.onnx")
+    result = command("compile", tmp_path / "m.onnx")
+    assert_refused(result, r"\x1b]0;owned\x07\x9b2J")
+    assert not any(character in result.stderr for character in "\x1b\x07\x9b")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -154,3 +155,23 @@ def test_broken_file_is_a_program_error_when_read(damage: object, tmp_path: Path
 def test_missing_file_is_a_program_error_when_read(tmp_path: Path) -> None:
     with pytest.raises(ProgramError, match="No such file"):
         read_metadata(tmp_path / "none.hipdnn")
+
+
+def test_file_has_the_mode_of_a_new_file(tmp_path: Path) -> None:
+    previous = os.umask(0o027)
+    try:
+        write(tmp_path / "p.hipdnn", program_of({}), {})
+    finally:
+        os.umask(previous)
+    assert (tmp_path / "p.hipdnn").stat().st_mode & 0o777 == 0o640
+    assert [path.name for path in tmp_path.iterdir()] == ["p.hipdnn"]
+
+
+def test_what_is_no_regular_file_is_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "device").symlink_to("/dev/null")
+    for name in ("pipe", "device"):
+        with pytest.raises(HipdnnMlirError, match="not a regular file: expected the name of the file to write"):
+            write(tmp_path / name, program_of({}), {})
+    assert (tmp_path / "pipe").is_fifo()
+    assert (tmp_path / "device").is_symlink()

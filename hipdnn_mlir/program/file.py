@@ -1,9 +1,8 @@
 """Writes and reads `model.hipdnn`: safetensors with the program in its metadata."""
 
 import json
-import os
+import secrets
 import struct
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -39,19 +38,21 @@ def write(path: Path, program: ProgramModel, weights: Mapping[str, Array]) -> No
     """
     if path.is_dir():
         raise HipdnnMlirError("a folder", where=str(path), expected="the name of the file to write")
+    if path.exists() and not path.is_file():  # a device would be replaced
+        raise HipdnnMlirError("not a regular file", where=str(path), expected="the name of the file to write")
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        file = partial.open("xb")
     except OSError as error:
         raise HipdnnMlirError(
             f"cannot write: {error.strerror}", where=str(path), hint="choose another folder"
         ) from error
     try:
-        with os.fdopen(handle, "wb") as file:
+        with file:
             write_to(file, program, weights)
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
+        partial.replace(path)
     except BaseException as error:
-        Path(name).unlink()
+        partial.unlink()
         if not isinstance(error, OSError):
             raise
         raise HipdnnMlirError(

@@ -28,9 +28,11 @@ import json
 import logging
 import os
 import resource
+import select
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -108,6 +110,15 @@ def _heard(on_progress: Callable[[str], None] | None) -> Iterator[None]:
         logger.setLevel(level)
 
 
+def _end_with(connection: socket.socket, busy: threading.Event) -> None:
+    """End the process where the other end closes amid a request: no file may appear behind a caller that was killed."""
+    closed = select.poll()
+    closed.register(connection, select.POLLRDHUP)
+    closed.poll()
+    busy.wait()
+    os._exit(1)
+
+
 def serve(connection: socket.socket) -> None:
     """Answer messages until the other end closes the connection."""
     stream = Connection(connection)
@@ -115,12 +126,16 @@ def serve(connection: socket.socket) -> None:
     def on_progress(text: str) -> None:
         stream.send(json.dumps({"progress": text}).encode())
 
+    busy = threading.Event()
+    threading.Thread(target=_end_with, args=(connection, busy), daemon=True).start()
     with contextlib.suppress(ConnectionError):
         while (received := stream.receive()) is not None:
             message, descriptors = received
+            busy.set()
             try:
                 reply = answer(message, descriptors, on_progress)
             finally:
+                busy.clear()
                 close_all(descriptors)
             stream.send(reply)
 

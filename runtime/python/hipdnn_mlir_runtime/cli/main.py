@@ -24,7 +24,7 @@ from .needs import check_folder, is_program
 from .options import session_options
 from .parser import parse
 from .progress import working
-from .tables import line_width
+from .tables import line_width, printable
 
 if TYPE_CHECKING:
     from ..session.profiling.profile import Profile
@@ -202,7 +202,7 @@ def show(given: SimpleNamespace, data: Callable[[], Mapping[str, Any]], text: Ca
     files = [path for name in ("html", "netron", "trace") if (path := getattr(given, name, None)) is not None]
     written = "\n".join(f"Written: {path}" for path in files)
     shown = json.dumps(data(), indent=2) if given.json else "\n\n".join(filter(None, (text(), written)))
-    sys.stdout.write(shown + "\n")
+    sys.stdout.write(printable(shown) + "\n")
 
 
 def _program_path(path: Path) -> Path:
@@ -265,7 +265,7 @@ def _reference_model(model: Path, compare: str | None, reference: Path | None) -
 
 def _fail(message: str, exit_code: int) -> int:
     """Print one line on standard error and return the exit code."""
-    sys.stderr.write(f"hipdnn-mlir: error: {' '.join(message.split())}\n")
+    sys.stderr.write(f"hipdnn-mlir: error: {printable(' '.join(message.split()))}\n")
     return exit_code
 
 

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from .tables import printable
+
 _DELAY_S = 1.0
 _PERIOD_S = 0.2
 _ERASE = "\r\x1b[K"
@@ -53,5 +55,5 @@ def _show(title: str, latest: list[str], done: threading.Event) -> None:
 def _line(text: str, end: str) -> str:
     """Return what fits into one row of the terminal: one that went on in the next row could not be erased."""
     room = shutil.get_terminal_size().columns - 1 - len(end)
-    text = " ".join(text.split())
+    text = printable(" ".join(text.split()))
     return (text if len(text) <= room else f"{text[: max(0, room - 3)]}...") + end

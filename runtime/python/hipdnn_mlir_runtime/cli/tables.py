@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -38,6 +39,14 @@ def folded(text: str) -> str:
 def emphasized(text: str, colour: str = "1") -> str:
     """Return a text in bold or in a colour of terminals (``31`` red, ``32`` green, ``33`` yellow), where standard output is one."""
     return f"\x1b[{colour}m{text}\x1b[0m" if has_colours() else text
+
+
+_CONTROLS = re.compile(r"\x1b\[[0-9;]*m|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def printable(text: str) -> str:
+    """The text for a terminal: control characters, which names in a file may hold, are written out. Colours stay."""
+    return _CONTROLS.sub(lambda found: found[0] if len(found[0]) > 1 else f"\\x{ord(found[0]):02x}", text)
 
 
 def has_colours() -> bool:
