@@ -5,16 +5,23 @@ from __future__ import annotations
 import logging
 import os
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hipdnn_mlir_runtime.errors import ModelError
 
 from .settings import APPLICATION, DEPLOYMENT, Settings
 
+if TYPE_CHECKING:
+    from .server import ModelServer
+
 _MOST_AT_ONCE = 1024
 """Requests that a replica reads at once; what waits for a run is among them."""
+_BUSY = 32
+"""Requests of a replica beyond which there is to be another one."""
 _SHUTDOWN_S = 30
+_LOGGING = {"encoding": "JSON"}
 
 
 @dataclass(frozen=True)
@@ -100,9 +107,9 @@ def start(listening: Listening) -> None:
     import ray
     from ray import serve
 
-    address = os.environ.get("RAY_ADDRESS")
-    options: dict[str, Any] = {} if address else {"include_dashboard": False}
-    if listening.metrics_port and not address:
+    address = os.environ.get("RAY_ADDRESS", "local")  # without one, Ray would join whatever runs on this machine
+    options: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}
+    if listening.metrics_port and address == "local":
         options["_metrics_export_port"] = listening.metrics_port
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **options)
@@ -119,30 +126,23 @@ def start(listening: Listening) -> None:
     serve.start(http_options=http, grpc_options=grpc if listening.grpc_port else None, logging_config=_LOGGING)
 
 
-_LOGGING = {"encoding": "JSON"}
+def application(args: Mapping[str, Any], server: type[ModelServer] | None = None) -> Any:
+    """Return the application for Ray Serve, whose configuration files name this function (`import_path`).
 
-
-def deploy(settings: Settings) -> None:
-    """Start replicas, and return when they serve.
-
-    Raises:
-        ModelError: The models cannot be loaded.
+    Args:
+        args: The attributes of `Settings`.
+        server: What a replica runs; `ModelServer` by default.
     """
     from ray import serve
 
     from .server import ModelServer
 
-    most = settings.max_replicas
+    settings = Settings(**args)
     scaling: dict[str, Any] = {"num_replicas": settings.replicas}
-    if most > settings.replicas:
-        scaling = {
-            "autoscaling_config": {
-                "min_replicas": settings.replicas,
-                "max_replicas": most,
-                "target_ongoing_requests": 32,
-            }
-        }
-    deployment: Any = serve.deployment(serve.ingress()(ModelServer))
+    if settings.max_replicas > settings.replicas:
+        bounds = {"min_replicas": settings.replicas, "max_replicas": settings.max_replicas}
+        scaling = {"autoscaling_config": {**bounds, "target_ongoing_requests": _BUSY}}
+    deployment: Any = serve.deployment(serve.ingress()(server or ModelServer))
     deployment = deployment.options(
         name=DEPLOYMENT,
         ray_actor_options={"num_cpus": settings.cpus, "num_gpus": settings.gpus},
@@ -154,8 +154,19 @@ def deploy(settings: Settings) -> None:
         logging_config=_LOGGING,
         **scaling,
     )
+    return deployment.bind(settings)
+
+
+def deploy(settings: Settings, server: type[ModelServer] | None = None) -> None:
+    """Start replicas, and return when they serve; arguments as for `application`.
+
+    Raises:
+        ModelError: The models cannot be loaded.
+    """
+    from ray import serve
+
     try:
-        serve.run(deployment.bind(settings), name=APPLICATION, route_prefix="/")
+        serve.run(application(vars(settings), server), name=APPLICATION, route_prefix="/")
     except RuntimeError as error:
         raise ModelError(f"the models are not served: {_reason(APPLICATION) or error}") from error
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any
 
 from hipdnn_mlir_runtime.errors import ModelError
 from hipdnn_mlir_runtime.session.arrays import Array, Port, check_names, to_input
-from hipdnn_mlir_runtime.session.options import SessionOptions
 from hipdnn_mlir_runtime.session.session import Session
 
 from .batcher import Batcher
@@ -29,18 +28,16 @@ class ServedModel:
 
     Args:
         file: The program.
+        session: It, loaded.
         settings: Of the server.
-        threads: CPU threads of a run.
         metrics: Where runs are counted.
 
     Raises:
-        HipdnnMlirError: As for `hipdnn_mlir.load`.
+        HipdnnMlirError: The session cannot load it for its buckets.
     """
 
-    def __init__(self, file: ModelFile, settings: Settings, threads: int, metrics: Metrics) -> None:
-        self.file = file
-        options: dict[str, Any] = {"threads": threads, **settings.session}
-        self._session = Session(file.path, **cast("SessionOptions", options))
+    def __init__(self, file: ModelFile, session: Session, settings: Settings, metrics: Metrics) -> None:
+        self.file, self._session = file, session
         self._prewarm()
         self._rows = rows = rows_of(self._session)
         most = 1

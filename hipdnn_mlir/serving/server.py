@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ray import serve
 from starlette.applications import Starlette
+
+from hipdnn_mlir_runtime.session.options import SessionOptions
+from hipdnn_mlir_runtime.session.session import Session
 
 from .faults import UnknownModelError
 from .grpc_service import GrpcMethods
@@ -145,11 +147,22 @@ class ModelServer(GrpcMethods):
         if file.folder:
             self._texts[file.name] = await loop.run_in_executor(None, ServedTexts, file, self.settings, threads)
         else:
-            make = functools.partial(ServedModel, file, self.settings, threads, self._metrics)
-            self._models[file.name] = await loop.run_in_executor(None, make)
+            self._models[file.name] = await loop.run_in_executor(None, self._made, file, threads)
         logger.info("%s, version %s: %s is loaded", file.name, file.version, file.path)
         if old is not None:
             self._close(old)
+
+    def _made(self, file: ModelFile, threads: int) -> ServedModel:
+        return ServedModel(file, self.open_session(file, threads), self.settings, self._metrics)
+
+    def open_session(self, file: ModelFile, threads: int) -> Session:
+        """Return what runs a model; measurements put another engine there.
+
+        Raises:
+            HipdnnMlirError: As for `hipdnn_mlir.load`.
+        """
+        options: dict[str, Any] = {"threads": threads, **self.settings.session}
+        return Session(file.path, **cast("SessionOptions", options))
 
     def _close(self, model: ServedModel | ServedTexts) -> None:
         task = asyncio.create_task(model.close())

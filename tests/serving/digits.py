@@ -12,7 +12,8 @@ import onnxruntime
 
 import hipdnn_mlir
 
-DIGITS = Path(__file__).parents[2] / "examples/digits/digits.onnx"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+DIGITS = EXAMPLES / "digits/digits.onnx"
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
 Images = npt.NDArray[np.float32]
 _BATCH = 60

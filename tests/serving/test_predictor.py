@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import runpy
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,13 +11,17 @@ import numpy as np
 import pytest
 import ray
 import ray.data
+import yaml
 from ray.cluster_utils import Cluster
+from ray.serve.schema import ServeDeploySchema
 
 import hipdnn_mlir
 from hipdnn_mlir.serving import Predictor
+from hipdnn_mlir.serving.deployment import application
+from hipdnn_mlir.serving.grpc_service import add_service
 from hipdnn_mlir.serving.rows import Rows
 from hipdnn_mlir_runtime.errors import ModelError
-from serving.digits import DIGITS, TOLERANCE, Images, compiled, digits_of
+from serving.digits import DIGITS, EXAMPLES, TOLERANCE, Images, compiled, digits_of
 
 pytestmark = pytest.mark.slow
 
@@ -86,6 +92,30 @@ def test_a_job_keeps_rows_that_fail_with_their_errors_when_asked(
     good = [row for row in range(20) if row != 5]
     got = np.stack([made[row]["probabilities"] for row in good])
     np.testing.assert_allclose(got, digits_of(images[good]), **TOLERANCE)
+
+
+def test_the_example_labels_digits(
+    cluster: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["label.py"])
+    runpy.run_path(str(EXAMPLES / "serving/label.py"), run_name="__main__")
+    assert "360 images labelled" in capsys.readouterr().out
+
+
+def test_the_example_for_kubernetes_is_a_configuration_of_serve(programs: dict[str, Path]) -> None:
+    service = yaml.safe_load((EXAMPLES / "serving/kuberay.yaml").read_text())["spec"]
+    schema = ServeDeploySchema.model_validate(yaml.safe_load(service["serveConfigV2"]))
+    (found,) = schema.applications
+    module, _, name = found.import_path.partition(":")
+    assert (module, name) == (application.__module__, application.__name__)
+    built = application({**found.args, "paths": [str(programs["open"])]})
+    assert built._bound_deployment.name == "models"
+    assert schema.grpc_options.grpc_servicer_functions == [f"{add_service.__module__}.{add_service.__name__}"]
+    worker = service["rayClusterConfig"]["workerGroupSpecs"][0]["template"]["spec"]["containers"][0]
+    assert worker["env"] == [
+        {"name": "RAY_SERVE_ENABLE_HA_PROXY", "value": "1"},
+        {"name": "RAY_SERVE_RUN_USER_CODE_IN_SEPARATE_THREAD", "value": "0"},
+    ]
 
 
 @pytest.mark.parametrize("name", ["open", "buckets", "fixed"])
