@@ -60,8 +60,10 @@ def weights(*dims: int) -> np.ndarray:
     return random_weights(np.random.default_rng(dims), dims)
 
 
-def engines_beside_onnxruntime(model: onnx.ModelProto, x: np.ndarray, step: float = 1) -> list[str]:
-    """Asserts that 99.9 % of all results are equal and none is more than a step apart; returns the engines."""
+def engines_beside_onnxruntime(
+    model: onnx.ModelProto, x: np.ndarray, step: float = 1, others: float = 1e-3
+) -> list[str]:
+    """Asserts that no result is more than a step apart, and but 0.1 % of them, or another share, are equal; returns the engines."""
     reference = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})[
         0
     ]
@@ -70,7 +72,7 @@ def engines_beside_onnxruntime(model: onnx.ModelProto, x: np.ndarray, step: floa
     assert got.dtype == reference.dtype
     apart = np.abs(np.asarray(got, np.float64) - reference)
     assert apart.max() <= step
-    assert (apart > step / 2).mean() <= 1e-3
+    assert (apart > step / 2).mean() <= others
     return [found.get("engine", "") for found in session.steps]
 
 
@@ -164,6 +166,97 @@ def test_dynamic_quantization_multiplies_integers() -> None:
     y = model.op("Mul", model.op("Cast", sums, to=TensorProto.FLOAT), factor)
     y = model.op("Add", y, model.constant(np.arange(12, dtype=np.float32)))
     assert ENGINE in engines_beside_onnxruntime(model.build(x, y, np.float32), x, 1e-3)
+
+
+def test_bias_behind_a_product_is_added_before_it_is_rounded() -> None:
+    model, x = Model(), integers(np.uint8, 2, 5, 24)
+    small = weights(24, 7) // 4  # what is rounded in between stays inside 8 bits
+    right = model.dequantized(model.constant(small), np.full(7, W_SCALE), np.zeros(7, np.int8), 1)
+    product = model.op("MatMul", model.dequantized("x", X_SCALE, np.uint8(99)), right)
+    rounded = model.dequantized(model.quantized(product, np.uint8(120)), Y_SCALE, np.uint8(120))
+    bias = model.dequantized(model.constant(np.arange(-3, 4, dtype=np.int8)), np.float32(0.3), np.int8(0))
+    y = model.quantized(model.op("Add", bias, rounded), np.uint8(110))
+    assert engines_beside_onnxruntime(model.build(x, y, np.uint8), x, others=1) == [ENGINE]  # ONNX Runtime rounds twice
+
+
+def test_product_of_one_row_packs_its_weights_once() -> None:
+    model, x = Model(), integers(np.uint8, 1, 70)
+    right = model.dequantized(model.constant(weights(70, 33)), np.full(33, W_SCALE), np.zeros(33, np.int8), 1)
+    y = model.op("MatMul", model.dequantized("x", X_SCALE, np.uint8(99)), right)
+    assert engines_beside_onnxruntime(model.build(x, model.quantized(y, np.uint8(100)), np.uint8), x) == [ENGINE]
+
+
+def test_channels_that_are_inputs_of_the_graph_are_looked_at() -> None:
+    x, w = integers(np.uint8, 1, 4, 3, 3), weights(1040, 4, 1, 1)
+    model, y = convolution(np.uint8, 30, x.shape, w)
+    assert ENGINE in engines_beside_onnxruntime(model.build(x, model.quantized(y, np.uint8(128)), np.uint8), x)
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes"),
+    [
+        ("MaxPool", {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [2, 2]}),
+        ("Transpose", {"perm": [0, 2, 3, 1]}),
+        ("Flatten", {}),
+        ("Resize", {"mode": "nearest"}),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_movement_between_quantized_tensors_moves_bytes(op: str, attributes: dict[str, Any], dtype: Any) -> None:
+    model, x = Model(), integers(dtype, 1, 6, 8, 8)
+    sizes = ["", model.constant(np.array([1, 1, 2, 2], np.float32))] if op == "Resize" else []
+    y = model.op(op, model.dequantized("x", Y_SCALE, dtype(7)), *sizes, **attributes)
+    built = model.build(x, model.quantized(y, dtype(7)), dtype)
+    reference = ort.InferenceSession(built.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    session = hipdnn_mlir.compile(built).session()
+    (got,) = session.run(None, {"x": x})
+    np.testing.assert_array_equal(got, reference[0])
+    assert op == "MaxPool" or len(session.steps) == 1  # maxima of bytes are computed as floats
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_concatenated_bytes_of_other_scales_are_quantized_again(same: bool) -> None:
+    model, x = Model(), integers(np.uint8, 2, 3, 5)
+    other = model.dequantized("x", Y_SCALE if same else X_SCALE, np.uint8(7 if same else 90))
+    joined = model.op("Concat", model.dequantized("x", Y_SCALE, np.uint8(7)), other, axis=1)
+    engines_beside_onnxruntime(model.build(x, model.quantized(joined, np.uint8(7)), np.uint8), x)
+
+
+@pytest.mark.parametrize("op", ["HardSwish", "Sigmoid", "Gelu", "LeakyRelu"])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_function_of_a_byte_is_a_table(op: str, dtype: Any) -> None:
+    model, x = Model(), integers(dtype, 3, 2000)
+    y = model.op(op, model.dequantized("x", X_SCALE, dtype(33)))
+    built = model.build(x, model.quantized(y, dtype(-30 if dtype is np.int8 else 30)), dtype)
+    engines_beside_onnxruntime(built, x)
+    (step,) = hipdnn_mlir.compile(built).session().steps
+    assert "table" in step["summary"] + str(step)
+
+
+def test_bytes_that_others_read_too_are_not_stored_as_floats() -> None:
+    x = integers(np.uint8, 1, 16, 8, 8)
+    model = Model()
+    y = model.op("HardSigmoid", model.dequantized("x", X_SCALE, np.uint8(128)), alpha=0.25, beta=0.5)
+    shared = model.dequantized(model.quantized(y, np.uint8(3)), Y_SCALE, np.uint8(3))
+    w = model.dequantized(model.constant(weights(16, 16, 1, 1)), W_SCALE, np.int8(0))
+    summed = model.dequantized(model.quantized(model.op("Conv", shared, w), np.uint8(9)), Y_SCALE, np.uint8(9))
+    total = model.op("Add", summed, shared)
+    built = model.build(x, model.quantized(total, np.uint8(0)), np.uint8)
+    engines_beside_onnxruntime(built, x)
+    session = hipdnn_mlir.compile(built).session()
+    buffers = session.arena[: -len(session.steps)]
+    assert max(size for _, size, _, _ in buffers) <= x.size
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_floats_become_the_nearest_bytes(dtype: Any) -> None:
+    model = Model()
+    x = (np.arange(-2000, 2000) * (0.5 * 0.25)).astype(np.float32)  # every second one is halfway
+    x[:4] = [np.inf, -np.inf, 1e30, -1e30]
+    y = model.op("QuantizeLinear", "x", model.constant(np.float32(0.25)), model.constant(dtype(11)))
+    built = model.build(x, y, dtype)
+    reference = ort.InferenceSession(built.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    np.testing.assert_array_equal(hipdnn_mlir.compile(built).session().run(None, {"x": x})[0], reference[0])
 
 
 @pytest.mark.parametrize("case", ["unsigned", "zero point", "bias"])

@@ -23,6 +23,7 @@ from .decompositions import decompose_and_fold, inline_local_functions
 from .onnx_types import BY_ONNX
 from .operands import derive_shape_operands, known_operand_names
 from .quantized_forms import write_integer_forms
+from .quantized_moves import move_integers
 from .shape_inference import SizesContradictError, contradicted, static_dims
 from .square_masks import widen_square_masks
 from .subgraphs import name_apart
@@ -131,6 +132,7 @@ def _without_weights(
     slim = _upgrade(inline_local_functions(slim), where)
     drop_dropout(slim)
     widen_square_masks(slim.graph)
+    move_integers(slim.graph)
     write_integer_forms(slim, weights)
     return slim, weights
 

@@ -8,6 +8,7 @@ import onnx
 from onnx import numpy_helper
 
 from ..ops.evaluate import Array
+from ..ops.registry import HIPDNN_DOMAIN
 from .shape_inference import attributes_of
 
 _CONTRIB = "com.microsoft"
@@ -20,18 +21,21 @@ _RELATIVE = 1e-3
 def write_integer_forms(model: onnx.ModelProto, weights: Mapping[str, Array]) -> None:
     """Write QDQ and dynamic quantization as integer operators, in place; what is left unused goes.
 
-    DequantizeLinear, Conv, Relu, QuantizeLinear become QLinearConv; with MatMul and Gemm QLinearMatMul and QGemm. A MatMul without
-    QuantizeLinear becomes MatMulIntegerToFloat, and so do MatMulInteger, Cast, Mul. Weights are signed, without zero points; biases are
-    scaled by the product of both scales. Other places stay as they are.
+    DequantizeLinear, Conv, Relu, QuantizeLinear become QLinearConv; with MatMul and Gemm QLinearMatMul and QGemm. An Add of a constant that
+    follows a MatMul makes it the hipdnn domain's QLinearMatMulWithBias. A MatMul without QuantizeLinear becomes MatMulIntegerToFloat, and
+    so do MatMulInteger, Cast, Mul. Weights are signed, without zero points; biases are scaled by the product of both scales. Other places
+    stay as they are.
 
     Args:
         model: of one of the opsets that are imported.
-        weights: constants that are inputs of the graph: their values are not looked at.
+        weights: constants that are inputs of the graph.
     """
     if not any(node.op_type in ("DequantizeLinear", "MatMulInteger") for node in model.graph.node):
         return
-    if _Forms(model.graph, weights).run() and all(entry.domain != _CONTRIB for entry in model.opset_import):
-        model.opset_import.append(onnx.helper.make_opsetid(_CONTRIB, 1))
+    if _Forms(model.graph, weights).run():
+        known = {entry.domain for entry in model.opset_import}
+        missing = [domain for domain in (_CONTRIB, HIPDNN_DOMAIN) if domain not in known]
+        model.opset_import.extend(onnx.helper.make_opsetid(domain, 1) for domain in missing)
 
 
 class _Forms:
@@ -40,6 +44,7 @@ class _Forms:
     def __init__(self, graph: onnx.GraphProto, weights: Mapping[str, Array]) -> None:
         self._graph = graph
         self._small = {tensor.name: tensor for tensor in graph.initializer}
+        self._large = weights
         self._constants = set(self._small) | set(weights)
         self._signed = {name for name, tensor in self._small.items() if tensor.data_type == onnx.TensorProto.INT8}
         self._signed |= {name for name, array in weights.items() if array.dtype == np.int8}
@@ -91,10 +96,15 @@ class _Forms:
         if a is None or b is None:
             return
         last = self._quantize(node)
-        if last is not None:
+        if last is None:
+            self._to_float(node, a, b, node)
+            return
+        biased = self._biased(last, self._value(b[0]))
+        if biased is None:
             self._become(last, "QLinearMatMul", [*a, *b, *last.input[1:3]], node)
         else:
-            self._to_float(node, a, b, node)
+            bias, end = biased
+            self._become(end, "QLinearMatMulWithBias", [*a, *b, *end.input[1:3], bias], node, domain=HIPDNN_DOMAIN)
 
     def _gemm(self, node: onnx.NodeProto) -> None:
         stated = attributes_of(node)
@@ -148,8 +158,8 @@ class _Forms:
         if node is None or node.op_type != "DequantizeLinear" or node.input[0] not in self._constants:
             return None
         stated = attributes_of(node)
-        scale = self._small.get(node.input[1])
-        if scale is not None and np.prod(scale.dims) != 1 and stated.get("axis", 1) != axis:
+        scale = self._value(node.input[1])
+        if scale is None or (scale.size != 1 and stated.get("axis", 1) != axis):
             return None
         if stated.get("block_size", 0) or len(node.input) < 3 or not self._is_signed(node.input[0], node.input[2]):
             return None
@@ -173,6 +183,33 @@ class _Forms:
         if scale.size not in (1, product.size) or not np.allclose(scale.reshape(-1), product, rtol=_RELATIVE, atol=0):
             return None
         return [made.input[0]]
+
+    def _biased(self, last: onnx.NodeProto, weights: Array | None) -> tuple[str, onnx.NodeProto] | None:
+        """A constant that is added to a product behind its QuantizeLinear, and the QuantizeLinear of the sum; not behind an activation.
+
+        The sum is rounded once, which may differ by a step from rounding twice.
+        """
+        zero, again = self._value(last.input[2]), self._only_reader(last.output[0], "DequantizeLinear")
+        added = self._only_reader(again.output[0], "Add") if again is not None else None
+        if again is None or added is None or weights is None or len(again.input) < 3:
+            return None
+        pairs = [(self._value(a), self._value(b)) for a, b in zip(again.input[1:3], last.input[1:3], strict=True)]
+        if any(a is None or b is None or not np.array_equal(a, b) for a, b in pairs):
+            return None
+        if zero is None or int(zero) == np.iinfo(zero.dtype).min:
+            return None
+        bias = next((name for name in added.input if name != again.output[0]), "")
+        source = self._made.get(bias)
+        stored = source.input[0] if source is not None and source.op_type == "DequantizeLinear" else bias
+        numbers, end = self._value(stored), self._quantize(added)
+        if (
+            numbers is None
+            or end is None
+            or numbers.shape[-1:] != weights.shape[-1:]
+            or numbers.size != weights.shape[-1]
+        ):
+            return None
+        return bias, end
 
     def _quantize(self, node: onnx.NodeProto) -> onnx.NodeProto | None:
         """The QuantizeLinear that is all that reads a node, or an activation behind it that cuts nothing but what clipping cuts."""
@@ -198,9 +235,9 @@ class _Forms:
     # -- the graph ------------------------------------------------------------------------------------------------
 
     def _value(self, name: str) -> Array | None:
-        """The numbers of a small constant."""
+        """The numbers of a constant."""
         tensor = self._small.get(name)
-        return None if tensor is None else numpy_helper.to_array(tensor)
+        return self._large.get(name) if tensor is None else numpy_helper.to_array(tensor)
 
     def _only_reader(self, name: str, op: str = "") -> onnx.NodeProto | None:
         readers = self._readers.get(name, [])

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from torch_mlir import ir
-from torch_mlir.dialects import func
+from torch_mlir.dialects import func, torch
 
 from hipdnn_mlir_runtime.errors import Reject
 
 from ..ops.emitter import Operand
 from ..ops.regions import emit_region, is_elementwise, kernel_region
+from ..ops.registry import ONNX
 from ..ops.row import moves
 from ..ops.spec import OpView, Pad, Refusal, TensorType
 from ..targets.target import Target
@@ -17,7 +19,7 @@ from .blocks import operations, public_functions
 from .dialect import GraphOp, LaunchOp, RegionOp
 from .outlining import Found, Region, try_members
 from .types import is_tensor, tensor_type
-from .view import is_constant, lookup
+from .view import is_constant, lookup, readers
 
 ENGINE = "hipdnn.engine"
 LAST_RESORT = "hipdnn.last_resort"
@@ -50,6 +52,10 @@ class Graphs:
         """Data movement that an operation of hipDNN can do by itself: borders."""
         return found[0].emit is not None and found[0].move is not None
 
+    def begins(self, op: ir.OpView) -> bool:
+        """Dequantized bytes that others read too, or that are fewer than what is made of them: nobody stores them as floats."""
+        return is_dequantization(op) and (len(readers(op.operands[0])) > 1 or _is_spread(op))
+
     def is_second_choice(self, region: Region) -> bool:
         """Where the engine is that of last resort."""
         return LAST_RESORT in region.attributes
@@ -73,6 +79,17 @@ class Graphs:
         if engine.is_last_resort:
             attributes[LAST_RESORT] = ir.UnitAttr.get()
         return attributes
+
+
+def is_dequantization(op: ir.OpView) -> bool:
+    """Whether an op makes floats of bytes, which costs next to nothing."""
+    return isinstance(op, torch.OperatorOp) and op.name.value == f"{ONNX}Dequantize"
+
+
+def _is_spread(op: ir.OpView) -> bool:
+    size = prod(tensor_type(op.result.type).static_dims())
+    made = (result.type for reader in readers(op.result) for result in reader.results)
+    return any(prod(tensor_type(kind).static_dims()) > size for kind in made if is_tensor(kind))
 
 
 def is_taken(op: ir.OpView, target: Target) -> bool:
@@ -158,6 +175,10 @@ class Launches:
         return self.target.architecture is not None and row.move is not None and isinstance(row.move(op), Pad)
 
     def absorbs(self, _: Found) -> bool:
+        """Nothing."""
+        return False
+
+    def begins(self, _: ir.OpView) -> bool:
         """Nothing."""
         return False
 

@@ -46,6 +46,9 @@ class Taker(Protocol):
     def absorbs(self, found: Found, /) -> bool:
         """Whether an op joins the region of its only reader rather than one of its own."""
 
+    def begins(self, op: ir.OpView, /) -> bool:
+        """Whether an op leaves the regions of what it reads alone: its readers take it."""
+
     def is_second_choice(self, region: "Region", /) -> bool:
         """Whether a region is taken, but better without what it absorbs."""
 
@@ -96,7 +99,7 @@ def _place(op: ir.OpView, partition: Partition, views: Views, taker: Taker) -> R
     Where the taker looks ahead, an op that no producer's region takes may enter one together with its only reader.
     """
     absorbed = [source for value in op.operands if (source := _absorbable(value, views, taker)) is not None]
-    feeding = partition.producers(op)
+    feeding = [] if taker.begins(op) else partition.producers(op)
     choices = [feeding] if len(feeding) > 1 else []
     choices += [[group] for group in feeding] + [[]]
     tries = [(groups, [*absorbed, op]) for groups in choices]

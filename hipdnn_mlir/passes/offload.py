@@ -1,11 +1,13 @@
 """hipdnn-offload: outline every maximal region that one engine of the target takes as a `hipdnn.graph`."""
 
 from torch_mlir import ir
+from torch_mlir.dialects import func
 
-from ..ir.blocks import public_functions
-from ..ir.claims import Graphs
+from ..ir.blocks import operations, public_functions
+from ..ir.claims import Graphs, is_dequantization
 from ..ir.module_pass import module_pass
 from ..ir.outlining import outline
+from ..ir.view import readers
 from ..targets.table import find_target
 
 
@@ -14,7 +16,7 @@ def offload(module: ir.Operation, *, target: str = "host") -> None:
     """Group torch ops into `hipdnn.graph` regions: an op joins its producers' regions as long as an engine takes the whole.
 
     The test is a dry run of the emission that later compiles the region, checked against the target's engine tables. Constants are cloned
-    inside. What no engine takes stays where it is.
+    inside. What no engine takes stays where it is. Bytes are dequantized again for each op that reads them, so that regions exchange bytes.
 
     Before: `%y = torch.aten.convolution %x, %w, ...`; `%z = torch.aten.relu %y`.
     After: `%z = hipdnn.graph ins(%x, %w) ({ ^bb0(%a, %b): ...convolution...; ...relu...; hipdnn.yield %r })`.
@@ -25,4 +27,18 @@ def offload(module: ir.Operation, *, target: str = "host") -> None:
     """
     library = find_target(target)
     for function in public_functions(module):
+        _repeat_dequantizations(function)
         outline(function, Graphs(library))
+
+
+def _repeat_dequantizations(function: func.FuncOp) -> None:
+    """Give each reader of a Dequantize one of its own."""
+    for op in operations(function):
+        if not is_dequantization(op):
+            continue
+        for reader in readers(op.result)[1:]:
+            with ir.InsertionPoint(reader):
+                again = op.operation.clone().results[0]
+            for place, value in enumerate(reader.operands):
+                if value == op.result:
+                    reader.operands[place] = again

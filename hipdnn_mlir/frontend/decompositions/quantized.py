@@ -6,10 +6,12 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
+from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
 from .call import FLOAT, Call
 from .registry import CONTRIB, decomposes
 
+BYTES: dict[int, str] = {TensorProto.UINT8: "u8", TensorProto.INT8: "i8"}
 _INTEGERS = frozenset({TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16, TensorProto.INT32})
 
 
@@ -78,6 +80,14 @@ def _quantized(call: Call, x: str, scale: str, zero: str | None) -> str:
     return rounded(call, call.op("Div", x, scale), zero, call.kind(zero) if zero else TensorProto.UINT8)
 
 
+def _one_of_bytes(call: Call, scale: str, zero: str | None, kind: int) -> tuple[float, int] | None:
+    """Scale and zero point of bytes, where all have the same and both are known."""
+    factor, shift = call.value(scale), call.value(zero) if zero else np.zeros(1)
+    if kind not in BYTES or factor is None or shift is None or factor.size != 1 or shift.size != 1:
+        return None
+    return float(factor.item()), int(shift.item())
+
+
 @decomposes("QuantizeLinear")
 def quantize_linear(call: Call) -> Sequence[str | None]:
     """QuantizeLinear per tensor, axis or block, to integers of 8 and 16 bits.
@@ -87,6 +97,10 @@ def quantize_linear(call: Call) -> Sequence[str | None]:
     x, scale, zero = call.need(0), call.need(1), call.arg(2)
     axis = call.attr("axis", 1)
     kind = call.kind(zero) if zero else call.attr("output_dtype", 0) or TensorProto.UINT8
+    one = _one_of_bytes(call, scale, zero, kind)
+    if one is not None and not call.is_constant(x):
+        stated = {"scale": one[0], "zero": one[1], "to": BYTES[kind]}
+        return [call.op("Quantize", call.cast(x, FLOAT), domain=HIPDNN_DOMAIN, **stated)]
     scaled = call.op("Div", call.cast(x, FLOAT), _factor(call, call.cast(scale, FLOAT), x, axis))
     return [rounded(call, scaled, zero, kind, axis)]
 
@@ -99,6 +113,9 @@ def dequantize_linear(call: Call) -> Sequence[str | None] | None:
     """
     x, scale, zero = call.need(0), call.need(1), call.arg(2)
     kind = call.attr("output_dtype", 0) or call.kind(scale)
+    one = _one_of_bytes(call, scale, zero, call.kind(x))
+    if one is not None and kind == FLOAT and not call.is_constant(x):
+        return [call.op("Dequantize", x, domain=HIPDNN_DOMAIN, scale=one[0], zero=one[1])]
     if zero is None and (call.kind(x), call.kind(scale)) == (TensorProto.INT8, FLOAT) and not call.is_constant(x):
         block, size = call.attr("block_size", 0), call.size_if_known(x, call.attr("axis", 1))
         if block and size is not None and size % block == 0:

@@ -154,6 +154,19 @@ def qlinear_matmul(call: Call) -> Sequence[str | None]:
     return [rounded(call, call.op("Mul", y, ratio), y_zero, call.kind(y_zero))]
 
 
+@decomposes("QLinearMatMulWithBias", domain=HIPDNN_DOMAIN)
+def qlinear_matmul_with_bias(call: Call) -> Sequence[str | None]:
+    """QLinearMatMul of weights that have no zero point, and a bias of floats per column: one rounding behind the sum.
+
+    Source: ONNX, QLinearMatMul-21.
+    """
+    a, a_scale, a_zero, b, b_scale, _, y_scale, y_zero, bias = (call.need(index) for index in range(9))
+    columns = call.size(b, 1)
+    factor = _wide(call, _ratio(call, a_scale, b_scale, y_scale), columns)
+    offset = call.op("Add", call.op("Div", _wide(call, bias, columns), y_scale), call.cast(y_zero, FLOAT))
+    return [_integers(call, a, b, a_zero, (factor, offset), call.kind(y_zero))]
+
+
 @decomposes("QGemm", domain=CONTRIB)
 def qgemm(call: Call) -> Sequence[str | None]:
     """QGemm: alpha * A x B + C on integers, scaled; f32 without a scale of the result.

@@ -252,7 +252,11 @@ def threshold(e: Emitter, op: OpView) -> Value:
 @compute("aten.round", becomes="pointwise FLOOR, SUB, CMP_GT, CMP_EQ, BINARY_SELECT and others", onnx=("Round",))
 def round_half_even(e: Emitter, op: OpView) -> Value:
     """To the nearest whole number, halves to the even one."""
-    x = e.value(op.args[0])
+    return round_half_even_of(e, e.value(op.args[0]))
+
+
+def round_half_even_of(e: Emitter, x: Value) -> Value:
+    """The nodes of that."""
     if not x.dtype.is_float:
         raise Refusal("dtype", f"round of {x.dtype}")
     low = e.pointwise(P.FLOOR, x)

@@ -1,7 +1,9 @@
-"""Convolutions and matmuls of 8-bit integers: operators of the domain `hipdnn`, one graph each."""
+"""Bytes that stand for floats, convolutions and matmuls of them: operators of the domain `hipdnn`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from hipdnn_mlir_runtime import dtypes
 from hipdnn_mlir_runtime.abi import Attribute as A
@@ -15,6 +17,7 @@ from ..registry import of_hipdnn
 from ..spec import OpView, Refusal, TensorType
 from ..strides import Dims
 from .convolution import spatial_attributes
+from .pointwise import clamp_to, round_half_even_of
 
 _BYTES = frozenset({dtypes.U8, dtypes.I8})
 _RESULTS = {"u8": dtypes.U8, "i8": dtypes.I8, "f32": dtypes.F32}
@@ -28,6 +31,54 @@ def result_type(attributes: Mapping[str, Any]) -> DType:
     if name not in _RESULTS:
         raise Refusal("attribute", f"result of {name}, expected one of {', '.join(_RESULTS)}")
     return _RESULTS[name]
+
+
+def _bytes_of(operands: Operands, attributes: Mapping[str, Any]) -> list[TensorType]:
+    kind = result_type(attributes)
+    if kind not in _BYTES or len(operands) != 1 or operands[0] is None:
+        raise Refusal("attribute", f"{kind} from {len(operands)} operands, expected u8 or i8 from one")
+    return [TensorType(operands[0].dims, kind)]
+
+
+@of_hipdnn(
+    "Quantize",
+    becomes="pointwise DIV, those of aten.round, ADD, MAX, MIN, IDENTITY",
+    results=_bytes_of,
+    source="ONNX, QuantizeLinear-21",
+    precision="wide",
+)
+def quantize(e: Emitter, op: OpView) -> Value:
+    """(x; scale, zero, to): the nearest bytes to x / scale, halves to even, plus zero, clamped."""
+    x, kind = e.value(op.args[0]), op.results[0].dtype
+    if x.dtype is not dtypes.F32:
+        raise Refusal("dtype", f"bytes of {x.dtype}")
+    limits = np.iinfo(kind.numpy)
+    scaled = e.pointwise(P.DIV, x, e.scalar(op.attributes["scale"], x.dtype))
+    moved = e.pointwise(P.ADD, round_half_even_of(e, scaled), e.scalar(float(op.attributes["zero"]), x.dtype))
+    return e.pointwise(P.IDENTITY, clamp_to(e, moved, float(limits.min), float(limits.max)), dtype=kind)
+
+
+def _floats_of(operands: Operands, _: Mapping[str, Any]) -> list[TensorType]:
+    if len(operands) != 1 or operands[0] is None:
+        raise Refusal("operand", f"{len(operands)} operands, expected one")
+    return [TensorType(operands[0].dims, dtypes.F32)]
+
+
+@of_hipdnn(
+    "Dequantize",
+    becomes="pointwise IDENTITY, SUB, MUL",
+    results=_floats_of,
+    source="ONNX, DequantizeLinear-21",
+    precision="wide",
+)
+def dequantize(e: Emitter, op: OpView) -> Value:
+    """(x; scale, zero): (x - zero) * scale in f32, of bytes."""
+    x = e.value(op.args[0])
+    if x.dtype not in _BYTES:
+        raise Refusal("dtype", f"floats of {x.dtype}")
+    wide = e.pointwise(P.IDENTITY, x, dtype=dtypes.F32)
+    centred = e.pointwise(P.SUB, wide, e.scalar(float(op.attributes["zero"]), dtypes.F32))
+    return e.pointwise(P.MUL, centred, e.scalar(op.attributes["scale"], dtypes.F32))
 
 
 def _needed(operands: Operands) -> list[TensorType]:

@@ -1,13 +1,17 @@
-"""Convolutions and matmuls of 8-bit integers."""
+"""Bytes that stand for floats, convolutions and matmuls of them."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from .case import QUANTIZED, Sample, accept, f32, i8, i32, reject, u8
+from .case import QUANTIZED, ROWWISE, Sample, accept, f32, i8, i32, reject, u8
 
 
 def quantized() -> Iterator[Sample]:
     """Zero point, factors and offsets; one factor for all channels; every type of result."""
+    yield accept("Quantize", ROWWISE, [f32(2, 3)], i8(2, 3), scale=0.5, zero=-3, to="i8")
+    yield reject("Quantize", "dtype", [i32(2, 3)], u8(2, 3), scale=0.5, zero=0, to="u8")
+    yield accept("Dequantize", ROWWISE, [u8(2, 3)], f32(2, 3), scale=0.5, zero=128)
+    yield reject("Dequantize", "dtype", [i32(2, 3)], f32(2, 3), scale=0.5, zero=128)
     x, w, zero, channels = u8(1, 4, 6, 6), i8(8, 4, 3, 3), i32(1), f32(8)
     border: dict[str, Any] = {"pads": [1, 1, 1, 1]}
     yield accept("QuantizedConv", QUANTIZED, [x, w, zero, channels, channels], u8(1, 8, 6, 6), **border)

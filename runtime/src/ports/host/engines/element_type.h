@@ -25,6 +25,7 @@ constexpr const DTypeInfo& info_of(DType dtype) { return dtypes[static_cast<std:
 constexpr bool is_float(DType dtype) { return dtype <= DType::bf16; }
 constexpr bool is_integer(DType dtype) { return dtype >= DType::i8 && dtype <= DType::u64; }
 constexpr bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
+constexpr bool is_byte(DType dtype) { return dtype == DType::i8 || dtype == DType::u8; }
 
 /// hipDNN's type, where elements of it are computed with.
 constexpr std::optional<DType> dtype_of(hipdnnDataType_t type) {

@@ -26,6 +26,9 @@ enum class TileOp : std::uint8_t {
   copy, cast,                                      // cast: integers wrap, floats become integers toward zero in 64 bits, then wrap
   saturate,                                        // an integer, rounded half to even and clamped
   to_i64,                                          // f32, f64; param: least and greatest result (toward zero, NaN is 0)
+  narrow,                                          // f32 to i8 or u8 (toward zero, clamped, NaN is 0)
+  quantize,                                        // f32 to i8 or u8: a / param[0] rounded half to even, + param[1], clamped
+  dequantize,                                      // i8 or u8 to f32: (a - param[0]) * param[1]
   round_f16, round_bf16,                           // f32, f64 rounded to the narrower type; result f32
   wrap_i32, wrap_i8, wrap_u8,                      // i64 modulo the narrower type
   neg, abs, sign, bit_not, logical_not,            // the last: bool only

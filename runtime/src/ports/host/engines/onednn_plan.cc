@@ -157,10 +157,15 @@ int PlanBuilder::operand(int t, const dnnl::memory::desc& desc) {
 }
 
 int PlanBuilder::baked(int t, const dnnl::memory::desc& desc) {
-  const std::vector<std::byte>& number = tensor(t).value.value();
-  const auto kept = std::make_shared<std::vector<std::byte>>(number);
+  const auto kept = std::make_shared<std::vector<std::byte>>(tensor(t).value.value());
   owned_.emplace_back(kept, kept->data());
   return add({desc, Source::kOwned, 0, kept->data()});
+}
+
+int PlanBuilder::number(std::int32_t value) {
+  const auto kept = std::make_shared<std::int32_t>(value);
+  owned_.push_back(kept);
+  return add({memory_of({1}, dnnl::memory::data_type::s32, {1}), Source::kOwned, 0, kept.get()});
 }
 
 int PlanBuilder::scratch(const dnnl::memory::desc& desc) {

@@ -59,6 +59,8 @@ class PlanBuilder {
   int operand(int t, const dnnl::memory::desc& desc);
   /// The number of baked tensor `t`, kept by the plan.
   int baked(int t, const dnnl::memory::desc& desc);
+  /// An integer, kept by the plan.
+  int number(std::int32_t value);
   /// Memory in the workspace.
   int scratch(const dnnl::memory::desc& desc);
   /// Tensor `t`, stored as `stored`, in the form `wanted`: itself where they are equal, packed now where it is constant, else by a step.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <stdexcept>
+#include <string_view>
 
 #include "frontend/engine.h"
 #include "frontend/names.h"
@@ -59,6 +60,15 @@ void require_channels(const Graph& graph, int t, const Quantized& q, bool may_be
   if (count > 1 && vector.strides[q.channel_axis] != 1) throw Refusal(text(describe(vector), " has gaps"));
 }
 
+/// What makes unsigned bytes of signed ones.
+constexpr std::int32_t kLift = 128;
+
+/// Whether convolutions read x plus kLift: without VNNI oneDNN halves the weights of signed x, and what is odd of them is lost.
+bool lifts(const Graph& graph, const Quantized& q) {
+  const bool multiplies_signed = onednn::isa_includes(dnnl_cpu_isa_avx512_core_vnni) || onednn::isa_includes(dnnl_cpu_isa_avx2_vnni);
+  return q.is_convolution && graph.tensor(q.x).dtype == HIPDNN_DATA_INT8 && !multiplies_signed;
+}
+
 bool is_byte(hipdnnDataType_t type) { return type == HIPDNN_DATA_INT8 || type == HIPDNN_DATA_UINT8; }
 
 void require_operands(const Graph& graph, const Quantized& q) {
@@ -113,6 +123,7 @@ Quantized read(const Graph& graph) {
 /// Operands in oneDNN's form, and what the primitive is made of.
 struct Problem {
   memory::desc x, w, y, offset, factor;
+  memory::desc read;  ///< x as the primitive reads it, in any layout
   dnnl::primitive_attr attributes;
 };
 
@@ -120,7 +131,7 @@ memory::desc vector_desc(std::int64_t count) { return onednn::memory_of({count},
 
 bool has_zero(const Graph& graph, const Quantized& q) {
   const Tensor& zero = graph.tensor(q.zero);
-  return !zero.value || zero.scalar() != 0;
+  return !zero.value || zero.scalar() != 0 || lifts(graph, q);
 }
 
 dnnl::primitive_attr attributes_of(const Graph& graph, const Quantized& q, int channel_mask) {
@@ -148,6 +159,7 @@ dnnl::primitive_desc_base convolution(const Graph& graph, const Quantized& q, Pr
   const Tensor &x = graph.tensor(q.x), &w = graph.tensor(q.w), &y = graph.tensor(q.y);
   const std::int64_t groups = x.dims[1] / w.dims[1];
   p.x = onednn::memory_of(x);
+  p.read = lifts(graph, q) ? onednn::memory_of(x.dims, memory::data_type::u8, onednn::channels_last_strides(x.dims)) : p.x;
   p.y = onednn::memory_of(y);
   p.w = filter_desc(w, groups);
   p.offset = vector_desc(y.dims[1]);
@@ -160,12 +172,12 @@ dnnl::primitive_desc_base convolution(const Graph& graph, const Quantized& q, Pr
         q.anchor->ints(HIPDNN_ATTR_CONVOLUTION_FILTER_STRIDES), gaps, q.anchor->ints(HIPDNN_ATTR_CONVOLUTION_PRE_PADDINGS),
         q.anchor->ints(HIPDNN_ATTR_CONVOLUTION_POST_PADDINGS), p.attributes, true);
   };
-  auto desc = made(p.x, p.y);
+  auto desc = made(p.read, p.y);
   if (!is_absent_or_reference(desc)) return desc;
   const auto last = [](const memory::desc& d) {
     return onednn::memory_of(d.get_dims(), d.get_data_type(), onednn::channels_last_strides(d.get_dims()));
   };
-  auto copied = made(last(p.x), last(p.y));
+  auto copied = made(last(p.read), last(p.y));
   return is_absent_or_reference(copied) ? desc : copied;
 }
 
@@ -174,6 +186,22 @@ memory::desc rows_of(const Tensor& tensor) {
   if (!onednn::same_layout(tensor.dims, tensor.strides, onednn::plain_strides(tensor.dims))) return onednn::memory_of(tensor, true);
   const std::int64_t columns = tensor.dims.back();
   return onednn::memory_of({tensor.element_count() / columns, columns}, onednn::data_type_of(tensor.dtype), {columns, 1});
+}
+
+/// A product of few rows as a convolution of 1 x 1 over as many pixels, whose weights are packed once: oneDNN's gemm packs them in each run.
+dnnl::primitive_desc_base rows_as_pixels(const Graph& graph, const Quantized& q, Problem& p) {
+  const Dims rows = p.x.get_dims(), w = p.w.get_dims(), w_strides = p.w.get_strides();
+  const auto pixels = [&](std::int64_t channels, memory::data_type type) {
+    const Dims dims{1, channels, 1, rows[0]};
+    return onednn::memory_of(dims, type, onednn::channels_last_strides(dims));
+  };
+  p.x = pixels(w[0], p.x.get_data_type());
+  p.y = pixels(w[1], p.y.get_data_type());
+  p.w = onednn::memory_of({w[1], w[0], 1, 1}, memory::data_type::s8, {w_strides[1], w_strides[0], 1, 1});
+  p.offset = vector_desc(w[1]);
+  p.attributes = attributes_of(graph, q, 1);
+  return dnnl::convolution_forward::primitive_desc(cpu_engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, p.x,
+                                                   any_of(p.w), p.offset, p.y, {1, 1}, {0, 0}, {0, 0}, p.attributes, true);
 }
 
 dnnl::primitive_desc_base matmul(const Graph& graph, const Quantized& q, Problem& p) {
@@ -194,7 +222,13 @@ dnnl::primitive_desc_base matmul(const Graph& graph, const Quantized& q, Problem
   bias.back() = w.dims.back();
   p.offset = onednn::memory_of(bias, memory::data_type::f32, onednn::plain_strides(bias));
   p.attributes = attributes_of(graph, q, 1 << (rank - 1));
-  return dnnl::matmul::primitive_desc(cpu_engine(), p.x, any_of(p.w), p.offset, p.y, p.attributes, true);
+  const dnnl::matmul::primitive_desc desc(cpu_engine(), p.x, any_of(p.w), p.offset, p.y, p.attributes, true);
+  constexpr std::int64_t few_rows = 16;
+  const bool packs_each_run = desc.get(true) && std::string_view(desc.impl_info_str()).starts_with("gemm");
+  const auto is_plain = [](const memory::desc& d) { return onednn::same_layout(d.get_dims(), d.get_strides(), onednn::plain_strides(d.get_dims())); };
+  if (!packs_each_run || rank != 2 || p.y.get_dims()[0] > few_rows || !is_plain(p.x) || !is_plain(p.y)) return desc;
+  if (graph.tensor(q.x).dtype != HIPDNN_DATA_UINT8) return desc;
+  return rows_as_pixels(graph, q, p);
 }
 
 class QuantizedEngine final : public Engine {
@@ -220,6 +254,16 @@ class QuantizedEngine final : public Engine {
   }
 
  private:
+  /// Integers plus kLift, in memory of another form.
+  static int lifted(onednn::PlanBuilder& builder, int from, const memory::desc& wanted) {
+    dnnl::primitive_attr attributes = onednn::PlanBuilder::attributes();
+    attributes.set_zero_points_mask(DNNL_ARG_DST, 0);
+    const int to = builder.scratch(wanted);
+    builder.run(dnnl::reorder::primitive_desc(cpu_engine(), builder.desc(from), cpu_engine(), wanted, attributes),
+                {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_DST, builder.number(kLift)}});
+    return to;
+  }
+
   static std::unique_ptr<Plan> built(const Graph& graph, const Quantized& q, const PlanOptions& options) {
     onednn::PlanBuilder builder(graph, options);
     Problem p;
@@ -229,15 +273,19 @@ class QuantizedEngine final : public Engine {
       return graph.tensor(t).value ? builder.baked(t, form) : builder.operand(t, form);
     };
     const int to = builder.result(q.y, p.y, desc.query_md(dnnl::query::dst_md));
+    const memory::desc read = desc.query_md(dnnl::query::src_md);
     std::vector<std::pair<int, int>> arguments{
-        {DNNL_ARG_SRC, builder.loaded(q.x, p.x, desc.query_md(dnnl::query::src_md))},
+        {DNNL_ARG_SRC, lifts(graph, q) ? lifted(builder, builder.operand(q.x, p.x), read) : builder.loaded(q.x, p.x, read)},
         {DNNL_ARG_WEIGHTS, builder.loaded(q.w, p.w, desc.query_md(dnnl::query::weights_md))},
         {DNNL_ARG_BIAS, number(q.offset, p.offset)},
         {DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS, number(q.factor, vector_desc(graph.tensor(q.factor).element_count()))},
         {DNNL_ARG_DST, to},
     };
     if (has_zero(graph, q)) {
-      arguments.emplace_back(DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, number(q.zero, onednn::memory_of({1}, memory::data_type::s32, {1})));
+      const memory::desc one = onednn::memory_of({1}, memory::data_type::s32, {1});
+      const int given = number(q.zero, one);
+      const int zero = lifts(graph, q) ? lifted(builder, given, one) : given;
+      arguments.emplace_back(DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, zero);
     }
     builder.run(desc, std::move(arguments));
     builder.store(q.y, p.y, to);

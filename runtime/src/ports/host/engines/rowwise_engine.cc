@@ -5,6 +5,7 @@
 
 #include "frontend/status.h"
 #include "rowwise_parallel.h"
+#include "rowwise_table.h"
 #include "rowwise_tiles.h"
 
 namespace hipdnn_port {
@@ -55,6 +56,30 @@ class RowwisePlan final : public Plan {
   int threads_;
 };
 
+class TablePlan final : public Plan {
+ public:
+  TablePlan(const Graph& graph, const ByteTable& table, int threads) : table_(table), threads_(threads) { uids_ = pointer_uids(graph); }
+
+  std::string describe() const override { return "rowwise: table of 256 bytes"; }
+
+  void execute(void* const* pointers, void*, const Launch& launch) const override {
+    constexpr std::int64_t block = 4096;
+    const std::int64_t blocks = (table_.elements + block - 1) / block;
+    const int useful = useful_threads(std::min(launch.threads, threads_), blocks, table_.elements, 1);
+    const auto* from = static_cast<const std::uint8_t*>(pointers[table_.from]);
+    auto* to = static_cast<std::uint8_t*>(pointers[table_.to]);
+    parallel_ranges(useful, blocks, [&](std::int64_t first, std::int64_t last, int) {
+      const std::array<std::uint8_t, 256> values = table_.values;  // what is stored cannot be a part of it
+      const std::int64_t end = std::min(last * block, table_.elements);
+      for (std::int64_t i = first * block; i < end; ++i) to[i] = values[from[i]];
+    });
+  }
+
+ private:
+  ByteTable table_;
+  int threads_;
+};
+
 class RowwiseEngine final : public Engine {
  public:
   std::string_view name() const override { return "HOST_ROWWISE_ENGINE"; }
@@ -69,7 +94,9 @@ class RowwiseEngine final : public Engine {
   }
 
   std::unique_ptr<Plan> build(const Graph& graph, const PlanOptions& options) const override {
-    return std::make_unique<RowwisePlan>(graph, prepared_rows(graph), options.threads);
+    const RowProgram program = prepared_rows(graph);
+    if (const std::optional<ByteTable> table = byte_table(program)) return std::make_unique<TablePlan>(graph, *table, std::max(1, options.threads));
+    return std::make_unique<RowwisePlan>(graph, program, options.threads);
   }
 };
 

@@ -72,6 +72,7 @@ RowProgram RowLowering::run() {
   for (node_ = 0; node_ < graph_.nodes.size(); ++node_) lower_node(graph_.nodes[node_]);
   add_outputs();
   find_rounding(program_);
+  find_bytes(program_);
   return std::move(program_);
 }
 
@@ -213,6 +214,12 @@ void RowLowering::define(int t, int index, bool rounds) {
   if ((value(index).axes & ~axes) != 0) {
     refuse(text(tensor_label(out), " has dims ", show(out.dims), ", smaller than the broadcast result of its operands"));
   }
+  const bool is_narrow = out.dtype == HIPDNN_DATA_INT8 || out.dtype == HIPDNN_DATA_UINT8;
+  if (is_narrow && value(index).reg == Reg::f32 && value(index).source == RowValue::Source::step) {
+    index = add_step(TileOp::narrow, *dtype_of(out.dtype), {index});
+  } else if (is_byte(value(index).reg) && value(index).reg != *dtype_of(out.dtype)) {
+    index = as_reg(index, natural_reg(out.dtype));
+  }
   if (value(index).reg == Reg::boolean && out.dtype != HIPDNN_DATA_BOOLEAN) index = as_reg(index, natural_reg(out.dtype));
   if (out.has_pointer()) {
     for (std::size_t i = 0; i < out.dims.size(); ++i) {
@@ -223,7 +230,9 @@ void RowLowering::define(int t, int index, bool rounds) {
   if (graph_.consumers(t).empty()) return;
   const RowValue& v = value(index);
   const bool narrows = v.source != RowValue::Source::memory || tensor(v.tensor).dtype != out.dtype;
-  if (out.dtype == HIPDNN_DATA_BOOLEAN) {
+  if (is_byte(v.reg)) {
+    // a narrowed float: what readers see
+  } else if (out.dtype == HIPDNN_DATA_BOOLEAN) {
     index = as_mask(index);
   } else if (v.reg == Reg::i64 && narrows && is_whole(out.dtype)) {
     if (out.dtype == HIPDNN_DATA_INT32) index = add_step(TileOp::wrap_i32, Reg::i64, {index});

@@ -89,6 +89,9 @@ std::vector<bool> after_fold(const RowProgram& program);
 /// Makes one step of those that round half to even.
 void find_rounding(RowProgram& program);
 
+/// Makes one step each of those between bytes and the floats that they stand for: scale and zero point.
+void find_bytes(RowProgram& program);
+
 /// Drops steps whose results nobody reads.
 void remove_unused(RowProgram& program);
 
