@@ -22,23 +22,34 @@ void load_operands(PlanBuilder& builder, const PostOperations& post, std::vector
   }
 }
 
-/// Runs steps in place on slot `result`, each binary one with the elementwise ones after it; returns words for them.
-std::string run_rest(PlanBuilder& builder, const std::vector<EpilogueStep>& steps, const OperandView& view, int result) {
-  std::string text;
-  const dnnl::memory::desc dst = builder.desc(result);
+/// A binary step with the elementwise ones after it, as one primitive in place.
+struct RestStep {
+  std::vector<EpilogueStep> steps;
+  PostOperations::Operand other;
+  dnnl::binary::primitive_desc desc;
+};
+
+std::vector<RestStep> rest_steps(const std::vector<EpilogueStep>& steps, const OperandView& view, const dnnl::memory::desc& dst) {
+  std::vector<RestStep> primitives;
   for (auto step = steps.begin(); step != steps.end();) {
     const auto next = std::find_if(step + 1, steps.end(), [](const EpilogueStep& s) { return s.is_binary(); });
-    const PostOperations first = post_operations({*step}, view, dst);
-    const PostOperations after = post_operations({step + 1, next}, view, dst);
+    const PostOperations::Operand other = post_operations({*step}, view, dst).operands.front();
     dnnl::primitive_attr attributes = PlanBuilder::attributes();
-    attributes.set_post_ops(after.operations);
-    const PostOperations::Operand& other = first.operands.front();
-    const dnnl::binary::primitive_desc desc(cpu_engine(), step->algorithm, dst, other.wanted, dst, attributes);
-    builder.run(desc, {{DNNL_ARG_SRC_0, result},
-                       {DNNL_ARG_SRC_1, builder.loaded(other.tensor, other.stored, other.wanted)},
-                       {DNNL_ARG_DST, result}});
-    text += "; " + std::string(desc.impl_info_str()) + words({step, next});
+    attributes.set_post_ops(post_operations({step + 1, next}, view, dst).operations);
+    primitives.push_back({{step, next}, other, {cpu_engine(), step->algorithm, dst, other.wanted, dst, attributes}});
     step = next;
+  }
+  return primitives;
+}
+
+/// Runs steps in place on slot `result`; returns words for them.
+std::string run_rest(PlanBuilder& builder, const std::vector<EpilogueStep>& steps, const OperandView& view, int result) {
+  std::string text;
+  for (const RestStep& rest : rest_steps(steps, view, builder.desc(result))) {
+    builder.run(rest.desc, {{DNNL_ARG_SRC_0, result},
+                            {DNNL_ARG_SRC_1, builder.loaded(rest.other.tensor, rest.other.stored, rest.other.wanted)},
+                            {DNNL_ARG_DST, result}});
+    text += "; " + std::string(rest.desc.impl_info_str()) + words(rest.steps);
   }
   return text;
 }
@@ -123,6 +134,10 @@ FusedPrimitive fuse_longest(const std::vector<EpilogueStep>& steps,
     return part;
   }
   return whole;
+}
+
+bool has_reference_rest(const FusedPrimitive& chosen, const OperandView& view) {
+  return std::ranges::any_of(rest_steps(chosen.rest, view, chosen.dst), [](const RestStep& rest) { return is_reference(rest.desc.impl_info_str()); });
 }
 
 std::unique_ptr<Plan> finish_fused(PlanBuilder& builder, const FusedPrimitive& chosen, const FusedOperands& operands,

@@ -62,6 +62,9 @@ FusedPrimitive better(FusedPrimitive first, FusedPrimitive second);
 FusedPrimitive fuse_longest(const std::vector<EpilogueStep>& steps,
                             const std::function<FusedPrimitive(const std::vector<EpilogueStep>&)>& choose);
 
+/// Would steps that could not be fused run in generic loops?
+bool has_reference_rest(const FusedPrimitive& chosen, const OperandView& view);
+
 /// A tensor of the graph as stored and as oneDNN orders its dimensions.
 struct Stored {
   int tensor = -1;

@@ -156,7 +156,7 @@ struct ProductProblem {
 };
 
 /// The caller's layouts where oneDNN has generated code for them, else plain ones that the plan copies from and to.
-ProductProblem solve(const Product& product, const std::vector<EpilogueStep>& steps, bool packs, bool has_bias) {
+ProductProblem solve_as_is(const Product& product, const std::vector<EpilogueStep>& steps, bool packs, bool has_bias) {
   const memory::desc b = product.b();
   const memory::desc b_any(b.get_dims(), b.get_data_type(), memory::format_tag::any);
   const memory::desc bias = has_bias ? bias_desc(product.rank(), b.get_dims().back()) : memory::desc();
@@ -166,6 +166,33 @@ ProductProblem solve(const Product& product, const std::vector<EpilogueStep>& st
     return better(stored, try_layouts(product, fused, plain(product.a()), packs ? b_any : plain(b), bias, plain(product.c())));
   });
   return {product, bias, std::move(chosen)};
+}
+
+ProductProblem solve(const Product& tight, const std::vector<EpilogueStep>& steps, bool packs, bool has_bias) {
+  ProductProblem best = solve_as_is(tight, steps, packs, has_bias);
+  // Three dimensions whose rows lie between those of other batches (the heads of attention) are known to oneDNN's better kernels
+  // only as the inner three of four.
+  if (!is_direct(best.chosen.implementation)) {
+    ProductProblem outer = solve_as_is(tight.with_outer_batch(), steps, packs, has_bias);
+    if (is_direct(outer.chosen.implementation)) best = std::move(outer);
+  }
+  return best;
+}
+
+/// Why oneDNN, asked, would run a part of the epilogue in generic loops: an operand that broadcasts over rows and columns, but not over
+/// all batches, has no generated code.
+std::optional<std::string> refuses_epilogue(const Graph& graph, const Node& node, const Epilogue& epilogue) {
+  const Tensor& result = graph.tensor(epilogue.result);
+  const auto [bias, steps] = split_bias(graph, result, result.dims.size() - 1, epilogue.steps);
+  const auto batched = std::ranges::find_if(steps, [&](const EpilogueStep& step) {
+    if (!step.is_binary()) return false;
+    const Dims dims = broadcast_view(graph.tensor(step.operand), result.dims.size()).dims;
+    return dims != result.dims && std::any_of(dims.begin(), dims.end() - 2, [](std::int64_t size) { return size > 1; });
+  });
+  if (batched == steps.end()) return std::nullopt;
+  const ProductProblem best = solve(Product(graph, node.tensor(kA), node.tensor(kB), epilogue.result, epilogue.steps), steps, false, bias.has_value());
+  if (!has_reference_rest(best.chosen, [&](int t) { return best.product.other(t); })) return std::nullopt;
+  return "matmul " + node.name + ": oneDNN has no generated code for an epilogue with " + describe(graph.tensor(batched->operand));
 }
 
 /// Is there a batch dimension along which the result only repeats itself?
@@ -191,7 +218,7 @@ std::optional<std::string> matmul_refuses(const Graph& graph) {
   if (repeats_batches(graph, node)) return "matmul " + node.name + ": the result has more batches than both operands";
   const auto epilogue = read_epilogue(graph, 0, node.tensor(kC));
   if (const std::string* reason = std::get_if<std::string>(&epilogue)) return *reason;
-  return std::nullopt;
+  return refuses_epilogue(graph, node, std::get<Epilogue>(epilogue));
 }
 
 std::unique_ptr<Plan> build_matmul(const Graph& graph, const PlanOptions& options) {
@@ -204,14 +231,7 @@ std::unique_ptr<Plan> build_matmul(const Graph& graph, const PlanOptions& option
   const auto [bias, steps] = split_bias(graph, result, result.dims.size() - 1, epilogue.steps);
   const bool packs = options.constants.contains(graph.tensor(b).uid);
 
-  const Product tight(graph, a, b, epilogue.result, epilogue.steps);
-  ProductProblem best = solve(tight, steps, packs, bias.has_value());
-  // Three dimensions whose rows lie between those of other batches (the heads of attention) are known to oneDNN's better kernels
-  // only as the inner three of four.
-  if (!is_direct(best.chosen.implementation)) {
-    ProductProblem outer = solve(tight.with_outer_batch(), steps, packs, bias.has_value());
-    if (is_direct(outer.chosen.implementation)) best = std::move(outer);
-  }
+  const ProductProblem best = solve(Product(graph, a, b, epilogue.result, epilogue.steps), steps, packs, bias.has_value());
   if (best.chosen.implementation.empty()) throw std::runtime_error("oneDNN has no matrix product for these operands");
   const FusedOperands operands{{a, best.product.a()}, {b, best.product.b()}, {bias.value_or(-1), best.bias}, {epilogue.result, best.product.c()}};
   return finish_fused(builder, best.chosen, operands, [&](int t) { return best.product.other(t); });
