@@ -8,12 +8,16 @@
 #include "functions.h"
 #include "layout.h"
 #include "resize_axis.h"
+#include "resize_lines.h"
 
 namespace hipdnn_port::kernels {
 namespace {
 
 /// Combinations of taps of all dims but the innermost.
 constexpr std::int64_t max_outer_taps = 1024;
+
+/// Lines of one row that are looked for one by one.
+constexpr std::size_t max_lines = 64;
 
 struct Tap {
   std::int64_t offset;
@@ -65,6 +69,10 @@ class Resize : public Kernel {
         refuse("tensors[1].dims: each result takes more elements than this library combines");
       }
     }
+    outer_taps_ = static_cast<std::size_t>(combinations);
+    const bool has_outside = std::ranges::any_of(axes_, [](const ResizeAxis& axis) { return !axis.is_outside.empty(); });
+    mixes_lines_ = !is_selection_ && !has_outside && strides_.back() == 1 && outer_taps_ <= max_lines && (in.dtype == DType::f32 || in.dtype == DType::f16 || in.dtype == DType::bf16);
+    if (mixes_lines_) line_axis_ = LineAxis(axes_.back(), dims_.back());
   }
 
  private:
@@ -86,6 +94,12 @@ class Resize : public Kernel {
     };
     if (is_selection_) {
       for_element_size(tensor(0).bytes(), [&]<class T>(T) { each_row([&](std::int64_t row) { select_row<T>(operands, row); }); });
+    } else if (mixes_lines_) {
+      for_dtype(tensor(0).dtype, [&]<class T>(T) {
+        if constexpr (std::is_same_v<ValueOf<T>, float>) {
+          parallel_ranges(used, rows, [&](std::int64_t first, std::int64_t last, int) { mix_lines<T>(operands, first, last); });
+        }
+      });
     } else {
       for_dtype(tensor(0).dtype, [&]<class T>(T) { each_row([&](std::int64_t row) { mix_row<T>(operands, row); }); });
     }
@@ -110,14 +124,11 @@ class Resize : public Kernel {
   void mix_row(const Operands& operands, std::int64_t row) const {
     T* to = operands.at<T>(1) + out_offset(row);
     std::array<Tap, max_outer_taps> taps;
-    std::size_t count = 1;
-    taps[0] = {0, 1.0};
+    const std::size_t count = outer_taps(taps, row);
     bool is_outside = false;
     for (std::size_t d = dims_.size() - 1; d-- > 0;) {
-      const std::int64_t at = row % dims_[d];
+      is_outside |= is_outside_at(axes_[d], row % dims_[d]);
       row /= dims_[d];
-      is_outside |= is_outside_at(axes_[d], at);
-      count = spread(taps, count, axes_[d], at);
     }
     const ResizeAxis& inner = axes_.back();
     const T* source = operands.at<T>(0);
@@ -132,6 +143,54 @@ class Resize : public Kernel {
       }
       to[i * strides_.back()] = from_real<T>(is_outside || is_outside_at(inner, i) ? extrapolation_ : sum);
     }
+  }
+
+  template <class T>
+  void mix_lines(const Operands& operands, std::int64_t first, std::int64_t last) const {
+    Lines<T> lines(line_axis_, operands.at<T>(0), outer_taps_);
+    std::vector<float> sums(static_cast<std::size_t>(line_axis_.size()));
+    std::array<Tap, max_outer_taps> taps;
+    for (std::int64_t row = first; row < last; ++row) {
+      const std::size_t count = outer_taps(taps, row);
+      T* to = operands.at<T>(1) + out_offset(row);
+      if constexpr (std::is_same_v<T, float>) {
+        mix(lines, std::span(taps).first(count), to);
+      } else {
+        mix(lines, std::span(taps).first(count), sums.data());
+        std::ranges::transform(sums, to, Element<T>::store);
+      }
+    }
+  }
+
+  /// Writes the sum of lines, each times its weight.
+  template <class T>
+  void mix(Lines<T>& lines, std::span<const Tap> taps, float* to) const {
+    const std::int64_t size = line_axis_.size();
+    const float* one = lines.at(taps[0].offset);
+    const auto weight = static_cast<float>(taps[0].weight);
+    if (taps.size() == 1) {
+      for (std::int64_t i = 0; i < size; ++i) to[i] = weight * one[i];
+      return;
+    }
+    const float* other = lines.at(taps[1].offset);
+    const auto other_weight = static_cast<float>(taps[1].weight);
+    for (std::int64_t i = 0; i < size; ++i) to[i] = weight * one[i] + other_weight * other[i];
+    for (const Tap& tap : taps.subspan(2)) {
+      const float* next = lines.at(tap.offset);
+      const auto next_weight = static_cast<float>(tap.weight);
+      for (std::int64_t i = 0; i < size; ++i) to[i] += next_weight * next[i];
+    }
+  }
+
+  /// The taps of all dims but the innermost for a row; answers how many there are.
+  std::size_t outer_taps(std::array<Tap, max_outer_taps>& taps, std::int64_t row) const {
+    std::size_t count = 1;
+    taps[0] = {0, 1.0};
+    for (std::size_t d = dims_.size() - 1; d-- > 0;) {
+      count = spread(taps, count, axes_[d], row % dims_[d]);
+      row /= dims_[d];
+    }
+    return count;
   }
 
   static bool is_outside_at(const ResizeAxis& axis, std::int64_t at) {
@@ -157,6 +216,10 @@ class Resize : public Kernel {
   Dims dims_, strides_;
   bool is_selection_ = true;
   double extrapolation_ = 0;
+  /// Of floats in lines whose elements lie next to each other.
+  bool mixes_lines_ = false;
+  std::size_t outer_taps_ = 1;
+  LineAxis line_axis_;
 };
 
 }  // namespace
