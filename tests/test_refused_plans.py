@@ -31,16 +31,17 @@ ROWS = 128
 def model() -> bytes:
     """A convolution with a residual and an activation, a product with one."""
     b = GraphBuilder("block")
-    x = b.input("x", [ROWS, 8, 6, 6])
+    x, residual = (b.input(name, [ROWS, 8, 6, 6]) for name in ("x", "r"))
     w, bias = (b.constant(b.rng.standard_normal(dims), "float32", "w") for dims in ([8, 8, 3, 3], [8]))
-    y = b.op("Relu", b.op("Add", b.op("Conv", x, w, bias, pads=[1] * 4), x))
+    y = b.op("Relu", b.op("Add", b.op("Conv", x, w, bias, pads=[1] * 4), residual))
     weight = b.constant(b.rng.standard_normal([8 * 36, 10]), "float32", "w")
     made = b.op("Tanh", b.op("Gemm", b.op("Flatten", y), weight))
     return b.model({made: [ROWS, 10]}).SerializeToString()
 
 
 def feeds() -> dict[str, Array]:
-    return {"x": np.random.default_rng(3).standard_normal((ROWS, 8, 6, 6)).astype(np.float32)}
+    rng = np.random.default_rng(3)
+    return {name: rng.standard_normal((ROWS, 8, 6, 6)).astype(np.float32) for name in ("x", "r")}
 
 
 def expected() -> Array:

@@ -22,15 +22,43 @@ HALVES = """g (float[4,64] x) => (float[4,48] y)
         low = Mod(q, base) high = Div(q, base) l = Unsqueeze(low, last) h = Unsqueeze(high, last)
         c = Concat<axis=2>(l, h) i = Reshape(c, all) f = Cast<to=1>(i) z = Sub(f, eight) w = Mul(z, scale)
         t = Transpose<perm=[1,0]>(w) y = MatMul(x, t) }"""
-OUTER = "g (float[2,2048] x) => (float[2,2048] y) { w = Mul(a, b) y = MatMul(x, w) }"
-_ARRAYS = {"filter": (16, 8, 3, 3), "gain": (16,), "scale": (48, 1), "a": (2048, 1), "b": (1, 2048)}
+OUTER = "g (float[2,2048] x) => (float[2,2048] y) { w = Mul(column, row) y = MatMul(x, w) }"
+REPVGG = """g (float[1,8,6,7] x) => (float[1,8,6,7] y) {
+        a = Conv<pads=[1,1,1,1]>(x, w3, shift) b = Conv(x, w1) m = BatchNormalization(b, factor, shift, factor, variance)
+        i = BatchNormalization(x, factor, shift, factor, variance) s = Add(i, m) t = Add(s, a) y = Relu(t) }"""
+REPVIT = """g (float[1,8,6,7] x) => (float[1,8,6,7] y) {
+        a = Conv<pads=[1,2,1,2], dilations=[1,2], group=8>(x, d3, shift) b = Conv<group=8>(x, d1) s = Add(a, b) t = Add(s, x)
+        y = BatchNormalization(t, factor, shift, factor, variance) }"""
+DENSE = """g (float[1,8,6,7] x) => (float[1,8,6,7] y) {
+        s = Conv<pads=[1,1,1,1]>(x, w3) n = BatchNormalization(s, factor, shift, factor, variance) a = Relu(n) b = Conv(a, w1)
+        c = Concat<axis=1>(s, b) d = Conv(c, w16) e = Concat<axis=1>(s, b, d) f = Conv(e, w24)
+       
+        g = Concat<axis=1>(s, b, d, f) y = Conv(g, w32) }"""
+_ARRAYS = {
+    **{f"w{8 * count}": (8, 8 * count, 1, 1) for count in (2, 3, 4)},
+    "w3": (8, 8, 3, 3),
+    "w1": (8, 8, 1, 1),
+    "d3": (8, 1, 3, 3),
+    "d1": (8, 1, 1, 1),
+    "factor": (8,),
+    "shift": (8,),
+    "filter": (16, 8, 3, 3),
+    "gain": (16,),
+    "scale": (48, 1),
+    "column": (2048, 1),
+    "row": (1, 2048),
+}
 
 
 def _model(text: str) -> onnx.ModelProto:
     model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 17]> {text}')
     rng = np.random.default_rng(0)
     arrays = {name: rng.standard_normal(dims, np.float32) for name, dims in _ARRAYS.items()}
-    given = {**arrays, "q": rng.integers(0, 256, (48, 32), np.uint8)}
+    given = {
+        **arrays,
+        "variance": rng.uniform(0.5, 2, 8).astype(np.float32),
+        "q": rng.integers(0, 256, (48, 32), np.uint8),
+    }
     read = {name for node in model.graph.node for name in node.input}
     model.graph.initializer.extend(numpy_helper.from_array(array, n) for n, array in given.items() if n in read)
     return model
@@ -58,3 +86,16 @@ def test_weights_of_four_bits_are_unpacked_when_the_model_is_compiled() -> None:
 def test_a_constant_is_computed_in_each_run_when_it_is_much_larger_than_what_it_is_made_of() -> None:
     assert _steps_of_checked(_model(OUTER)) == ["mul", "matmul"]
     assert sum(array.nbytes for array in hipdnn_mlir.compile(_model(OUTER)).weights.values()) < 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"), [(REPVGG, "conv2d + add + relu"), (REPVIT, "conv2d + add")], ids=["repvgg", "repvit"]
+)
+def test_branches_of_a_block_are_one_convolution(text: str, wanted: str) -> None:
+    assert [step for step in _steps_of_checked(_model(text)) if step != "copy"] == [wanted]
+
+
+def test_layers_of_a_dense_block_write_into_one_concatenation() -> None:
+    steps = _steps_of_checked(_model(DENSE))
+    assert steps[0] == "copy"  # the caller's image, channels-last
+    assert steps[1:] == ["conv2d", "mul + add + relu", "conv2d", "conv2d", "conv2d", "conv2d"]

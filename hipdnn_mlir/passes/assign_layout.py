@@ -29,7 +29,8 @@ def assign_layout(module: ir.Operation, *, target: str = "host") -> None:
     """Mark results that are stored channels-last (`hipdnn.layouts`), and convert operands of spatial regions once where they are not.
 
     Regions with an operation that the target runs channels-last (convolutions, pooling) get channels-last results and operands; other
-    regions, concatenations and borders follow their operands; a value that only the caller reads stays in C order.
+    regions, concatenations and borders follow their operands, also one that folds groups of channels, which it reads as a dim of their own;
+    a value that only the caller reads stays in C order.
 
     Before: `%y = hipdnn.graph ins(%x, %w) ...` with a convolution. After: a graph that copies %x, marked `channels_last`, before it, and
     `hipdnn.layouts = ["channels_last"]` on it.
@@ -50,6 +51,8 @@ class _Assignment:
         self._target = target
         self._channels_last: set[ir.Value] = set()
         self._converted: dict[ir.Value, ir.Value] = {}
+        self._in_groups: set[ir.Value] = set()
+        """Values stored channels-last that are seen with their channels in groups, a dim more."""
 
     def run(self, function: func.FuncOp) -> None:
         for op in operations(function):
@@ -62,6 +65,8 @@ class _Assignment:
                     self._channels_last.add(op.result)
                 case torch.AtenPermuteOp() if order_matters(_dims(op.result)) and self._moves_channels_last(op):
                     self._channels_last.add(op.result)
+                case torch.AtenViewOp() | torch.AtenReshapeOp() if self._groups_channels(op):
+                    self._in_groups.add(op.result)
                 case torch.AtenCatOp() | torch.AtenConstantPadNdOp() | torch.AtenPadOp():
                     self._copy(op)
 
@@ -72,13 +77,27 @@ class _Assignment:
         spatial = any(node.type in self._target.channels_last for node in graph.nodes)
         if spatial:
             self._convert_operands(region, graph)
-        self._mark(region, spatial, spatial or self._any_channels_last(region.ins))
+        self._mark(region, spatial, spatial or self._any_channels_last(region.ins) or self._folds_groups(region))
 
     def _launch(self, region: LaunchOp) -> None:
         """A map and a border follow their operands; other kernels write C order."""
         kernel = region_kernel(region)
         if isinstance(kernel, Kernel) and kernel.function in (ELEMENTWISE, PAD):
             self._mark(region, False, self._any_channels_last(region.ins))
+
+    def _groups_channels(self, op: torch.AtenViewOp | torch.AtenReshapeOp) -> bool:
+        """Whether a reshape shows the channels of a value stored channels-last in groups."""
+        dims, seen = _dims(op.self_), _dims(op.result)
+        return (
+            op.self_ in self._channels_last
+            and len(seen) == len(dims) + 1
+            and (seen[0], *seen[3:]) == (dims[0], *dims[2:])
+        )
+
+    def _folds_groups(self, region: GraphOp) -> bool:
+        """Whether a region makes one dim of channels of those in groups."""
+        ranks = {len(_dims(value)) for value in region.ins if value in self._in_groups}
+        return bool(ranks) and all(len(_dims(result)) + 1 in ranks for result in region.results)
 
     def _any_channels_last(self, values: Iterable[ir.Value]) -> bool:
         return not self._channels_last.isdisjoint(values)

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from torch_mlir import ir
 from torch_mlir.dialects import func, torch
@@ -50,7 +50,8 @@ def _outline(module: ir.Operation, function: func.FuncOp) -> None:
         kind = _classify(op, constant)
         if kind is not None:
             made_of = frozenset().union(*(sources.get(value, ()) for value in tensor_operands(op)))
-            if kind and _is_too_large(op, made_of):
+            if kind and _is_too_large(op, made_of) and not _is_absorbed(op, made_of, sources, constant):
+                logger.info("%s is computed in each run: it is many times larger than its constants", op.operation.name)
                 continue
             sources[op.results[0]] = made_of or frozenset(op.results[:1])
             hoisted[op] = None
@@ -67,7 +68,7 @@ def _constant_arguments(function: func.FuncOp) -> list[ir.Value]:
     return [argument for argument in function.arguments if constant_name(argument) is not None]
 
 
-def _classify(op: ir.OpView, constant: dict[ir.Value, bool]) -> bool | None:
+def _classify(op: ir.OpView, constant: Mapping[ir.Value, bool]) -> bool | None:
     """None where the op is not constant; else whether its result has to be stored."""
     if len(op.results) != 1 or not is_tensor(op.results[0].type):
         return None
@@ -87,10 +88,25 @@ def _classify(op: ir.OpView, constant: dict[ir.Value, bool]) -> bool | None:
 
 def _is_too_large(op: ir.OpView, made_of: frozenset[ir.Value]) -> bool:
     """Whether a constant is many times larger than what it is made of."""
-    size, whole = _bytes(op.results[0]), sum(map(_bytes, made_of))
-    if isinstance(op, torch.ValueTensorLiteralOp) or size <= max(SMALL_BYTES, MAX_GROWTH * whole):
-        return False
-    logger.info("%s is computed in each run: %d bytes, made of constants of %d bytes", op.operation.name, size, whole)
+    size = _bytes(op.results[0])
+    return not isinstance(op, torch.ValueTensorLiteralOp) and size > max(
+        SMALL_BYTES, MAX_GROWTH * sum(map(_bytes, made_of))
+    )
+
+
+def _is_absorbed(
+    op: ir.OpView,
+    made_of: frozenset[ir.Value],
+    sources: Mapping[ir.Value, frozenset[ir.Value]],
+    constant: Mapping[ir.Value, bool],
+) -> bool:
+    """Whether all that reads a large constant makes others of it and of constants as large: a filter in the middle of a larger one."""
+    known = {**constant, op.results[0]: True}
+    for reader in readers(op.results[0]):
+        if _classify(reader, known) is None:
+            return False
+        if _is_too_large(reader, made_of.union(*(sources.get(value, ()) for value in tensor_operands(reader)))):
+            return False
     return True
 
 

@@ -3,13 +3,14 @@
 from typing import Any
 
 from torch_mlir import ir
-from torch_mlir.dialects import torch
+from torch_mlir.dialects import func, torch
 
 from hipdnn_mlir_runtime.errors import Reject
 
 from ..ir.blocks import functions, operations
+from ..ir.literals import tensor_list
 from ..ir.module_pass import module_pass
-from ..ir.view import is_constant, lookup
+from ..ir.view import is_constant, lookup, producer
 
 
 @module_pass("hipdnn-share-operators")
@@ -18,8 +19,14 @@ def share_operators(module: ir.Operation) -> None:
 
     MLIR's cse does not touch `torch.operator`, of which it knows nothing, nor what comes behind one. Ops without a row stay.
 
+    A concatenation that begins as an earlier one does takes that one's result, so that one buffer serves both: each layer of a DenseNet
+    concatenates what all layers before it gave.
+
     Before: `%a = torch.operator "hipdnn.onnx.Gather"(%t, %i)`; `%b = torch.operator "hipdnn.onnx.Gather"(%t, %i)`.
     After: `%a` in the place of `%b`.
+
+    Before: `%a = torch.aten.cat [%x, %y], 1`; `%b = torch.aten.cat [%x, %y, %z], 1`.
+    After: `%b = torch.aten.cat [%a, %z], 1`.
     """
     for function in functions(module):
         seen: dict[Any, ir.OpView] = {}
@@ -32,6 +39,23 @@ def share_operators(module: ir.Operation) -> None:
             for old, new in zip(op.results, first.results, strict=True):
                 old.replace_all_uses_with(new)
             op.operation.erase()
+        _share_beginnings(function)
+
+
+def _share_beginnings(function: func.FuncOp) -> None:
+    made: dict[tuple[ir.Value, ...], ir.Value] = {}
+    for op in operations(function):
+        if not isinstance(op, torch.AtenCatOp) or not isinstance(
+            listed := producer(op.tensors), torch.PrimListConstructOp
+        ):
+            continue
+        parts = tuple(listed.elements)
+        for count in range(len(parts) - 1, 1, -1):
+            if (begun := made.get((op.dim, *parts[:count]))) is not None:
+                with ir.InsertionPoint(op), op.location:
+                    op.operation.operands[0] = tensor_list([begun, *parts[count:]])
+                break
+        made.setdefault((op.dim, *parts), op.result)
 
 
 def _key(op: ir.OpView) -> Any:

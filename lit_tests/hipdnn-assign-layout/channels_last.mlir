@@ -68,3 +68,46 @@ func.func @movement(%x: !x) -> !p {
   %d = torch.aten.relu %c : !p -> !p
   return %d : !p
 }
+
+// -----
+
+// Channels in groups, of which one is made: the sum follows. Sums of the groups themselves, and over rows, do not.
+
+// CHECK-LABEL: func.func @groups
+// CHECK:         %[[Y:.+]] = hipdnn.graph ins(%{{.+}}, %arg1)
+// CHECK:           torch.aten.convolution
+// CHECK:         %[[GROUPS:.+]] = torch.aten.view %[[Y]]
+// CHECK:         %[[S:.+]] = hipdnn.graph ins(%[[GROUPS]])
+// CHECK:           torch.aten.sum.dim_IntList
+// CHECK:         hipdnn.layouts = ["channels_last"]
+// CHECK:         %[[T:.+]] = hipdnn.graph ins(%[[GROUPS]])
+// CHECK:           torch.aten.sum.dim_IntList
+// CHECK-NOT:     hipdnn.layouts
+// CHECK:         hipdnn.graph ins(%[[S]]
+!x = !torch.vtensor<[1,4,8,8],f32>
+!w = !torch.vtensor<[4,4,1,1],f32>
+!g = !torch.vtensor<[1,2,2,8,8],f32>
+!s = !torch.vtensor<[1,2,8,8],f32>
+!k = !torch.vtensor<[1,2,2,8,1],f32>
+!l = !torch.list<int>
+func.func @groups(%x: !x, %w: !w {hipdnn.constant = "w"}) -> (!s, !k) {
+  %none = torch.constant.none
+  %false = torch.constant.bool false
+  %true = torch.constant.bool true
+  %0 = torch.constant.int 0
+  %1 = torch.constant.int 1
+  %2 = torch.constant.int 2
+  %4 = torch.constant.int 4
+  %8 = torch.constant.int 8
+  %zeros = torch.prim.ListConstruct %0, %0 : (!torch.int, !torch.int) -> !l
+  %ones = torch.prim.ListConstruct %1, %1 : (!torch.int, !torch.int) -> !l
+  %y = torch.aten.convolution %x, %w, %none, %ones, %zeros, %ones, %false, %zeros, %1 : !x, !w, !torch.none, !l, !l, !l, !torch.bool, !l, !torch.int -> !x
+  %dims = torch.prim.ListConstruct %1, %2, %2, %8, %8 : (!torch.int, !torch.int, !torch.int, !torch.int, !torch.int) -> !l
+  %g = torch.aten.view %y, %dims : !x, !l -> !g
+  %axis = torch.prim.ListConstruct %1 : (!torch.int) -> !l
+  %s = torch.aten.sum.dim_IntList %g, %axis, %false, %none : !g, !l, !torch.bool, !torch.none -> !s
+  %last = torch.prim.ListConstruct %4 : (!torch.int) -> !l
+  %k = torch.aten.sum.dim_IntList %g, %last, %true, %none : !g, !l, !torch.bool, !torch.none -> !k
+  %r = torch.aten.ceil %s : !s -> !s
+  return %r, %k : !s, !k
+}

@@ -2,38 +2,17 @@
 
 !x = !torch.vtensor<[1,4,8,8],f32>
 !w = !torch.vtensor<[4,4,1,1],f32>
-!w2 = !torch.vtensor<[4,2,1,1],f32>
 !h = !torch.vtensor<[1,4,8,8],f16>
 !wh = !torch.vtensor<[4,4,1,1],f16>
 !c = !torch.vtensor<[4],f32>
 !l = !torch.list<int>
 
-// The convolution has another reader.
-
-// CHECK-LABEL: func.func @used_twice
-// CHECK:         torch.aten.convolution %arg0, %arg1, %none
-// CHECK:         torch.aten.batch_norm
-func.func @used_twice(%x: !x, %w: !w {hipdnn.constant = "w"}, %s: !c {hipdnn.constant = "s"}) -> (!x, !x) {
-  %none = torch.constant.none
-  %false = torch.constant.bool false
-  %0 = torch.constant.int 0
-  %1 = torch.constant.int 1
-  %eps = torch.constant.float 1.0e-5
-  %zeros = torch.prim.ListConstruct %0, %0 : (!torch.int, !torch.int) -> !l
-  %ones = torch.prim.ListConstruct %1, %1 : (!torch.int, !torch.int) -> !l
-  %y = torch.aten.convolution %x, %w, %none, %ones, %zeros, %ones, %false, %zeros, %1 : !x, !w, !torch.none, !l, !l, !l, !torch.bool, !l, !torch.int -> !x
-  %n = torch.aten.batch_norm %y, %s, %s, %s, %s, %false, %eps, %eps, %false : !x, !c, !c, !c, !c, !torch.bool, !torch.float, !torch.float, !torch.bool -> !x
-  return %y, %n : !x, !x
-}
-
-// Statistics that are an input of the program; weights that are.
+// Statistics that are an input of the program.
 
 // CHECK-LABEL: func.func @not_constant
 // CHECK:         torch.aten.convolution %arg0, %arg1, %none
 // CHECK:         torch.aten.batch_norm
-// CHECK:         torch.aten.convolution %arg0, %arg3, %none
-// CHECK:         torch.aten.batch_norm
-func.func @not_constant(%x: !x, %w: !w {hipdnn.constant = "w"}, %s: !c, %v: !w, %t: !c {hipdnn.constant = "t"}) -> (!x, !x) {
+func.func @not_constant(%x: !x, %w: !w {hipdnn.constant = "w"}, %s: !c) -> !x {
   %none = torch.constant.none
   %false = torch.constant.bool false
   %0 = torch.constant.int 0
@@ -43,10 +22,9 @@ func.func @not_constant(%x: !x, %w: !w {hipdnn.constant = "w"}, %s: !c, %v: !w, 
   %ones = torch.prim.ListConstruct %1, %1 : (!torch.int, !torch.int) -> !l
   %y = torch.aten.convolution %x, %w, %none, %ones, %zeros, %ones, %false, %zeros, %1 : !x, !w, !torch.none, !l, !l, !l, !torch.bool, !l, !torch.int -> !x
   %n = torch.aten.batch_norm %y, %s, %s, %s, %s, %false, %eps, %eps, %false : !x, !c, !c, !c, !c, !torch.bool, !torch.float, !torch.float, !torch.bool -> !x
-  %z = torch.aten.convolution %x, %v, %none, %ones, %zeros, %ones, %false, %zeros, %1 : !x, !w, !torch.none, !l, !l, !l, !torch.bool, !l, !torch.int -> !x
-  %m = torch.aten.batch_norm %z, %t, %t, %t, %t, %false, %eps, %eps, %false : !x, !c, !c, !c, !c, !torch.bool, !torch.float, !torch.float, !torch.bool -> !x
-  return %n, %m : !x, !x
+  return %n : !x
 }
+
 
 // Training computes the statistics of the batch.
 
@@ -63,25 +41,6 @@ func.func @training(%x: !x, %w: !w {hipdnn.constant = "w"}, %s: !c {hipdnn.const
   %ones = torch.prim.ListConstruct %1, %1 : (!torch.int, !torch.int) -> !l
   %y = torch.aten.convolution %x, %w, %none, %ones, %zeros, %ones, %false, %zeros, %1 : !x, !w, !torch.none, !l, !l, !l, !torch.bool, !l, !torch.int -> !x
   %n = torch.aten.batch_norm %y, %s, %s, %s, %s, %true, %eps, %eps, %false : !x, !c, !c, !c, !c, !torch.bool, !torch.float, !torch.float, !torch.bool -> !x
-  return %n : !x
-}
-
-// Weights of a transposed convolution in groups are not ordered by output channel.
-
-// CHECK-LABEL: func.func @transposed_in_groups
-// CHECK:         torch.aten.batch_norm
-func.func @transposed_in_groups(%x: !x, %w: !w2 {hipdnn.constant = "w"}, %s: !c {hipdnn.constant = "s"}) -> !x {
-  %none = torch.constant.none
-  %false = torch.constant.bool false
-  %true = torch.constant.bool true
-  %0 = torch.constant.int 0
-  %1 = torch.constant.int 1
-  %2 = torch.constant.int 2
-  %eps = torch.constant.float 1.0e-5
-  %zeros = torch.prim.ListConstruct %0, %0 : (!torch.int, !torch.int) -> !l
-  %ones = torch.prim.ListConstruct %1, %1 : (!torch.int, !torch.int) -> !l
-  %y = torch.aten.convolution %x, %w, %none, %ones, %zeros, %ones, %true, %zeros, %2 : !x, !w2, !torch.none, !l, !l, !l, !torch.bool, !l, !torch.int -> !x
-  %n = torch.aten.batch_norm %y, %s, %s, %s, %s, %false, %eps, %eps, %false : !x, !c, !c, !c, !c, !torch.bool, !torch.float, !torch.float, !torch.bool -> !x
   return %n : !x
 }
 

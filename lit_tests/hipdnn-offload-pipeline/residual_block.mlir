@@ -1,17 +1,17 @@
 // RUN: hipdnn-opt %s --hipdnn-offload-pipeline | filecheck %s
 
 // Convolution, batch norm, residual addition and relu run as one executable. The only other step converts the caller's image to
-// channels-last, once for both uses. Batch norm is in the weights.
+// channels-last. Batch norm and the residual, which is the convolution's own input, are in the weights.
 
-// CHECK-DAG:   "hipdnn.executable"() {{.+}} engine = "HOST_ONEDNN_ENGINE", {{.+}} summary = "conv2d + add + add + relu", sym_name = "[[BLOCK:g_[0-9a-f]+]]"
+// CHECK-DAG:   "hipdnn.executable"() {{.+}} engine = "HOST_ONEDNN_ENGINE", {{.+}} summary = "conv2d + add + relu", sym_name = "[[BLOCK:g_[0-9a-f]+]]"
 // CHECK-DAG:   "hipdnn.executable"() {{.+}} engine = "HOST_ROWWISE_ENGINE", {{.+}} summary = "copy", sym_name = "[[COPY:g_[0-9a-f]+]]"
 // CHECK-LABEL: func.func @main
-// CHECK-SAME:    (%arg0: memref<1x4x8x8xf32>, %arg1: memref<4x4x3x3xf32> {hipdnn.constant = "w.folded"},
-// CHECK-SAME:     %arg2: memref<4xf32> {hipdnn.constant = "mean.folded"}, %arg3: memref<1x4x8x8xf32> {bufferize.result})
+// CHECK-SAME:    (%arg0: memref<1x4x8x8xf32>, %[[B:arg[12]]]: memref<4xf32> {hipdnn.constant = "mean.folded"},
+// CHECK-SAME:     %[[W:arg[12]]]: memref<4x4x3x3xf32> {hipdnn.constant = "w.folded"}, %arg3: memref<1x4x8x8xf32> {bufferize.result})
 // CHECK-NEXT:    %[[BUFFER:.+]] = memref.alloc() : memref<1x8x8x4xf32>
 // CHECK-NEXT:    %[[X:.+]] = memref.transpose %[[BUFFER]] {{.+}} to memref<1x4x8x8xf32, strided<[256, 1, 32, 4]>>
 // CHECK-NEXT:    hipdnn.execute @[[COPY]] ins(%arg0) outs(%[[X]])
-// CHECK-NEXT:    hipdnn.execute @[[BLOCK]] ins(%[[X]], %arg1, %arg2) outs(%[[Y:.+]])
+// CHECK-NEXT:    hipdnn.execute @[[BLOCK]] ins(%[[X]], %[[W]], %[[B]]) outs(%[[Y:.+]])
 // CHECK-NOT:     hipdnn.execute
 !x = !torch.vtensor<[1,4,8,8],f32>
 !w = !torch.vtensor<[4,4,3,3],f32>

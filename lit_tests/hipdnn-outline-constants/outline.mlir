@@ -94,3 +94,28 @@ func.func @main(%x: !w, %w: !w {hipdnn.constant = "w"}) -> !w {
   %y = torch.aten.mm %x, %c : !w, !w -> !w
   return %y : !w
 }
+
+// -----
+
+// A filter that is wide between two others is arithmetic; one that stays wide would make the program many times larger.
+
+// CHECK-LABEL: func.func private @hipdnn_constants
+// CHECK:         torch.aten.constant_pad_nd
+// CHECK:         torch.aten.add.Tensor
+// CHECK-LABEL: func.func @main
+// CHECK-DAG:     torch.aten.add.Tensor %arg0, %arg2
+// CHECK-DAG:     %[[WIDE:.+]] = torch.aten.constant_pad_nd %arg1
+// CHECK:         torch.aten.add.Tensor %arg0, %[[WIDE]]
+!small = !torch.vtensor<[400,300,1,1],f32>
+!wide = !torch.vtensor<[400,300,3,3],f32>
+func.func @main(%x: !wide, %w: !wide {hipdnn.constant = "w"}, %v: !small {hipdnn.constant = "v"}) -> (!wide, !wide) {
+  %1 = torch.constant.int 1
+  %zero = torch.constant.float 0.0
+  %pads = torch.prim.ListConstruct %1, %1, %1, %1 : (!torch.int, !torch.int, !torch.int, !torch.int) -> !torch.list<int>
+  %p = torch.aten.constant_pad_nd %v, %pads, %zero : !small, !torch.list<int>, !torch.float -> !wide
+  %s = torch.aten.add.Tensor %w, %p, %1 : !wide, !wide, !torch.int -> !wide
+  %a = torch.aten.add.Tensor %x, %s, %1 : !wide, !wide, !torch.int -> !wide
+  %q = torch.aten.constant_pad_nd %v, %pads, %zero : !small, !torch.list<int>, !torch.float -> !wide
+  %b = torch.aten.add.Tensor %x, %q, %1 : !wide, !wide, !torch.int -> !wide
+  return %a, %b : !wide, !wide
+}

@@ -73,3 +73,38 @@ func.func @unknown(%x: !x) -> (!x, !x) {
   %b = torch.operator "onnx.RandomNormalLike"(%x) : (!x) -> !x
   return %a, %b : !x, !x
 }
+
+// -----
+
+// A concatenation begins with an earlier one's result, the longest there is; along another dim, or with other parts, it stays.
+
+// CHECK-LABEL: func.func @beginnings
+// CHECK:         %[[AB:.+]] = torch.aten.cat %{{.+}}, %int1 {{.+}} -> !torch.vtensor<[1,4,3],f32>
+// CHECK:         %[[OTHER:.+]] = torch.prim.ListConstruct %arg0, %arg1, %arg2
+// CHECK:         %[[L:.+]] = torch.prim.ListConstruct %[[AB]], %arg2
+// CHECK:         %[[ABC:.+]] = torch.aten.cat %[[L]], %int1
+// CHECK:         %[[M:.+]] = torch.prim.ListConstruct %[[ABC]], %arg0
+// CHECK:         torch.aten.cat %[[M]], %int1
+// CHECK:         torch.aten.cat %[[OTHER]], %int2
+// CHECK:         %[[TURNED:.+]] = torch.prim.ListConstruct %arg1, %arg0, %arg2
+// CHECK:         torch.aten.cat %[[TURNED]], %int1
+!x = !torch.vtensor<[1,2,3],f32>
+!x2 = !torch.vtensor<[1,4,3],f32>
+!x3 = !torch.vtensor<[1,6,3],f32>
+!x4 = !torch.vtensor<[1,8,3],f32>
+!wide = !torch.vtensor<[1,2,9],f32>
+!t = !torch.list<vtensor>
+func.func @beginnings(%a: !x, %b: !x, %c: !x) -> (!x2, !x3, !x4, !wide, !x3) {
+  %1 = torch.constant.int 1
+  %2 = torch.constant.int 2
+  %ab = torch.prim.ListConstruct %a, %b : (!x, !x) -> !t
+  %y = torch.aten.cat %ab, %1 : !t, !torch.int -> !x2
+  %abc = torch.prim.ListConstruct %a, %b, %c : (!x, !x, !x) -> !t
+  %z = torch.aten.cat %abc, %1 : !t, !torch.int -> !x3
+  %abca = torch.prim.ListConstruct %a, %b, %c, %a : (!x, !x, !x, !x) -> !t
+  %u = torch.aten.cat %abca, %1 : !t, !torch.int -> !x4
+  %v = torch.aten.cat %abc, %2 : !t, !torch.int -> !wide
+  %bac = torch.prim.ListConstruct %b, %a, %c : (!x, !x, !x) -> !t
+  %w = torch.aten.cat %bac, %1 : !t, !torch.int -> !x3
+  return %y, %z, %u, %v, %w : !x2, !x3, !x4, !wide, !x3
+}

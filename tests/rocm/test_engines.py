@@ -80,7 +80,7 @@ CONVOLUTIONS: dict[str, tuple[onnx.ModelProto, Steps]] = {
         [(CONV, "conv2d + add + relu"), (KERNEL, "tanh")],
     ),
     "residual": (
-        convolved(lambda b, x: b.op("Relu", b.op("Add", x, "x"))),
+        convolved(lambda b, x: b.op("Relu", b.op("Add", x, b.input("r", [1, 4, 8, 8])))),
         [(CONV, "conv2d"), (KERNEL, "add + add + relu")],
     ),
     "groups": (convolved(op("Relu"), group=2), [(CONV, "conv2d + add + relu")]),
@@ -148,7 +148,10 @@ TAILS: dict[str, tuple[onnx.ModelProto, Steps]] = {
     "what MIOpen takes": (convolved(op("Relu")), [(CONV, "conv2d + add + relu")]),
     "bias": (convolved(None), [(FUSED, "conv2d + add")]),
     "bias and sigmoid": (convolved(op("Sigmoid")), [(FUSED, "conv2d + add + sigmoid")]),
-    "residual": (convolved(lambda b, x: b.op("Relu", b.op("Add", x, "x"))), [(FUSED, "conv2d + add + add + relu")]),
+    "residual": (
+        convolved(lambda b, x: b.op("Relu", b.op("Add", x, b.input("r", [1, 4, 8, 8])))),
+        [(FUSED, "conv2d + add + add + relu")],
+    ),
     "a limit": (convolved(clip(0.5, None)), [(FUSED, "conv2d + add"), (KERNEL, "relu")]),
     "leaky relu": (convolved(op("LeakyRelu")), [(FUSED, "conv2d + add"), (KERNEL, "relu")]),
     "a function it lacks": (convolved(op("Elu")), [(FUSED, "conv2d + add"), (KERNEL, "elu")]),
@@ -347,8 +350,8 @@ def test_heads_are_copied_where_one_stride_does_not_reach_all_batches() -> None:
 
 def normalized(dims: list[int], kind: int) -> onnx.ModelProto:
     b = GraphBuilder("norm")
-    dtype = np.float32 if kind == TensorProto.FLOAT else np.float16
-    vectors = [b.constant(np.full(dims[1], value), dtype) for value in (1.5, 0.5, 0.1, 2.0)]
+    # Statistics that are known become a product and a sum.
+    vectors = [b.input(name, dims[1:2], kind) for name in ("scale", "shift", "mean", "variance")]
     y = b.op("Relu", b.op("BatchNormalization", b.input("x", dims, kind), *vectors))
     return b.model({y: dims}, dtype=kind)
 
