@@ -295,7 +295,7 @@ def _chosen(names: list[str]) -> Iterator[tuple[str, Make]]:
             yield name, make
 
 
-def _without_torchvision_ops() -> torch.library.Library:
+def without_torchvision_ops() -> torch.library.Library:
     """Declare the ops that torchvision is missing beside a PyTorch for the CPU alone; nothing here calls them."""
     library = torch.library.Library("torchvision", "DEF")
     for name in _TORCHVISION_OPS:
@@ -306,7 +306,7 @@ def _without_torchvision_ops() -> torch.library.Library:
 def main() -> None:
     """Measure and print a line for each model, and how many are equal."""
     warnings.simplefilter("ignore")
-    keep = _without_torchvision_ops()
+    keep = without_torchvision_ops()
     import timm
     import transformers
 
