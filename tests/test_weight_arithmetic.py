@@ -32,7 +32,6 @@ REPVIT = """g (float[1,8,6,7] x) => (float[1,8,6,7] y) {
 DENSE = """g (float[1,8,6,7] x) => (float[1,8,6,7] y) {
         s = Conv<pads=[1,1,1,1]>(x, w3) n = BatchNormalization(s, factor, shift, factor, variance) a = Relu(n) b = Conv(a, w1)
         c = Concat<axis=1>(s, b) d = Conv(c, w16) e = Concat<axis=1>(s, b, d) f = Conv(e, w24)
-       
         g = Concat<axis=1>(s, b, d, f) y = Conv(g, w32) }"""
 _ARRAYS = {
     **{f"w{8 * count}": (8, 8 * count, 1, 1) for count in (2, 3, 4)},
