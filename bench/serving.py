@@ -197,7 +197,7 @@ def data(folder: Path, given: argparse.Namespace) -> None:
         values = (rows["id"] % 255 / 255).astype(np.float32)
         return {"image": np.broadcast_to(values[:, None, None, None], (len(values), *IMAGE)).copy()}
 
-    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+    ray.init("local", num_cpus=3, include_dashboard=False, log_to_driver=False)
     ray.data.DataContext.get_current().enable_progress_bars = False
     session = hipdnn_mlir.load(program, threads=2)
     session.prewarm()

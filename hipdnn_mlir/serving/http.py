@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -43,12 +44,18 @@ def http_app(server: ModelServer) -> Starlette:
         Route("/v2/repository/index", made.index, methods=["POST"]),
         Route("/v2/repository/models/{name}/load", made.load, methods=["POST"]),
     ]
-    return Starlette(routes=routes, exception_handlers={HipdnnMlirError: failed, ClientDisconnect: disconnected})
+    handlers: dict[Any, Any] = {HipdnnMlirError: failed, ClientDisconnect: disconnected, HTTPException: not_routed}
+    return Starlette(routes=routes, exception_handlers=handlers)
 
 
 async def failed(_: Request, error: Exception) -> Response:
     """Answer with an error."""
     return JSONResponse({"error": str(error)}, status_of(error))
+
+
+async def not_routed(_: Request, error: HTTPException) -> Response:
+    """Answer a request that no route takes."""
+    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
 
 async def disconnected(_: Request, __: Exception) -> Response:

@@ -83,6 +83,8 @@ class ServedModel:
         rows = {len(array) for array in feeds.values()} if self._rows else {1}
         if len(rows) > 1:
             raise ModelError("inputs of different numbers of rows", got=", ".join(map(str, sorted(rows))))
+        if rows == {0}:
+            raise ModelError("no rows", where=self.file.name, expected="at least one")
         key = tuple(array.shape[1:] for array in feeds.values())
         outputs = await self._batcher.submit(feeds, rows.pop() if rows else 1, key)
         by_name = {port.name: array for port, array in zip(self._session.outputs, outputs, strict=True)}

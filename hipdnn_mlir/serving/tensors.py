@@ -15,6 +15,8 @@ from hipdnn_mlir_runtime.errors import ModelError
 from hipdnn_mlir_runtime.session.arrays import Array
 
 _KINDS = {"f": "FP", "i": "INT", "u": "UINT"}
+_TAKEN = {"b": "b", "i": "iu", "u": "iu", "f": "iuf", "V": "iuf"}
+"""What numbers may be given for a kind of datatype; NumPy would cut fractions off. V is that of bf16."""
 HEADER_LENGTH = "inference-header-content-length"
 """HTTP's header for the bytes of JSON in front of tensors."""
 
@@ -75,7 +77,8 @@ def from_bytes(data: memoryview | bytes, datatype: object, shape: object, where:
         raise ModelError(
             "wrong number of bytes", where=where, expected=f"{wanted} for {list(dims)}", got=str(len(data))
         )
-    return np.frombuffer(data, dtype).reshape(dims)
+    array: Array = np.frombuffer(data, dtype).reshape(dims)
+    return array.view(np.uint8) != 0 if dtype == np.bool_ else array  # any other byte is no bool of NumPy's
 
 
 def from_numbers(data: Any, datatype: object, shape: object, where: str) -> Array:
@@ -86,9 +89,11 @@ def from_numbers(data: Any, datatype: object, shape: object, where: str) -> Arra
     """
     dtype, dims = dtype_of(datatype, where), checked_shape(shape, where)
     try:
-        array = np.asarray(data, dtype)
+        given, array = np.asarray(data), np.asarray(data, dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"no {datatype} numbers: {error}", where=where) from error
+    if given.size and given.dtype.kind not in _TAKEN[dtype.kind]:
+        raise ModelError(f"no {datatype} numbers", where=where, got=given.dtype.name)
     if array.size != math.prod(dims):
         expected = f"{math.prod(dims)} for {list(dims)}"
         raise ModelError("wrong number of elements", where=where, expected=expected, got=str(array.size))
@@ -199,7 +204,7 @@ def write_response(
             blobs.append(array.tobytes())
             entry["parameters"] = {"binary_data_size": len(blobs[-1])}
         else:
-            entry["data"] = array.ravel().tolist()
+            entry["data"] = (array if array.dtype.kind != "V" else array.astype(np.float32)).ravel().tolist()
         entries.append(entry)
     text = {"model_name": model, "model_version": version, "outputs": entries} | (
         {"id": request.id} if request.id else {}

@@ -124,6 +124,8 @@ BAD = {
     "another shape": (INFER, text(shape=[1, 1, 4, 16]), {}, 400, "f32[1,1,4,16]"),
     "a negative size": (INFER, text(shape=[-1, 1, 8, 8]), {}, 400, "bad shape"),
     "too few numbers": (INFER, text(data=[1.0]), {}, 400, "wrong number of elements"),
+    "no rows": (INFER, text(shape=[0, 1, 8, 8], data=[]), {}, 400, "no rows"),
+    "no such path": ("/v2/model/digits", b"", {}, 404, "Not Found"),
     "texts for numbers": (INFER, text(data=["a"] * 64), {}, 400, "no FP32 numbers"),
     "a length beyond the body": (INFER, text(), {"Inference-Header-Content-Length": "9999"}, 400, "bad header"),
     "bytes left over": (INFER, text() + b"xx", {"Inference-Header-Content-Length": str(len(text()))}, 400, "2 bytes"),
@@ -144,6 +146,12 @@ def test_a_bad_request_gets_its_error_and_harms_no_other(name: str, server: Runn
         assert reason in answer["error"]
         for other in others:
             np.testing.assert_allclose(other.result(), digits_of(images), **TOLERANCE)
+
+
+def test_an_answer_has_the_id_of_its_request(server: Running) -> None:
+    connection = HTTPConnection(server.http, timeout=60)
+    connection.request("POST", INFER, text(), {"X-Request-ID": "own"})
+    assert connection.getresponse().headers["x-request-id"] == "own"
 
 
 def test_errors_over_grpc_have_codes(server: Running, images: Images) -> None:

@@ -1,0 +1,84 @@
+"""Tensors of the protocol: what a client's own library writes is read, and what is no such tensor is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from tritonclient.http import InferInput, InferRequestedOutput
+from tritonclient.http._utils import _get_inference_request
+from tritonclient.utils import np_to_triton_dtype
+
+from hipdnn_mlir.serving.tensors import InferRequest, from_bytes, from_numbers, read_request, write_response
+from hipdnn_mlir_runtime.errors import ModelError
+
+DTYPES = [
+    "bool",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+]
+
+
+@pytest.mark.parametrize(("dtype", "binary"), [(d, b) for d in DTYPES for b in (True, False) if b or d != "float16"])
+def test_what_a_client_writes_is_read(dtype: str, *, binary: bool) -> None:
+    array = np.array([[0, 1, 1], [1, 0, 1]], dtype)
+    given = InferInput("x", array.shape, np_to_triton_dtype(array.dtype))
+    given.set_data_from_numpy(array, binary_data=binary)
+    wanted = [InferRequestedOutput("y", binary_data=binary)]
+    body, length = _get_inference_request([given], "7", wanted, 0, False, False, 0, None, None)
+    found = read_request(body, None if length is None else str(length))
+    assert (found.id, found.outputs) == ("7", {"y": binary})
+    assert found.inputs["x"].dtype == array.dtype
+    np.testing.assert_array_equal(found.inputs["x"], array)
+
+
+@pytest.mark.parametrize(
+    ("data", "datatype", "reason"),
+    [
+        ([1.5, 2], "INT64", "got float64"),
+        ([300, 1], "INT8", "out of bounds"),
+        ([-1, 1], "UINT8", "out of bounds"),
+        ([1, 0], "BOOL", "got int64"),
+        ([[1], [2, 3]], "FP32", "inhomogeneous"),
+        (["1", "2"], "FP32", "FP32 numbers: got str"),
+        ([None, 1], "FP32", "no FP32 numbers"),
+    ],
+)
+def test_numbers_of_another_kind_are_refused(data: Any, datatype: str, reason: str) -> None:
+    with pytest.raises(ModelError, match=reason):
+        from_numbers(data, datatype, [2], "input 'x'")
+
+
+def test_sizes_are_not_taken_on_trust() -> None:
+    with pytest.raises(ModelError, match="wrong number of bytes"):
+        from_bytes(b"1234", "FP32", [1 << 40], "input 'x'")
+    with pytest.raises(ModelError, match="wrong number of elements"):
+        from_numbers([1.0], "FP32", [1 << 40], "input 'x'")
+    with pytest.raises(ModelError, match="the body is no JSON"):
+        read_request(b"[" * 100_000, None)
+
+
+def test_any_byte_but_zero_is_true() -> None:
+    assert from_bytes(b"\0\1\2\xff", "BOOL", [4], "input 'x'").tolist() == [False, True, True, True]
+
+
+def test_an_answer_has_json_and_bytes_behind() -> None:
+    arrays = {"y": np.array([1.5, 2], ml_dtypes.bfloat16), "z": np.array([3], np.int64)}
+    parts, length = write_response(InferRequest("", {}, {"y": False, "z": True}), "m", "2", arrays)
+    assert length == len(parts[0])
+    y, z = json.loads(parts[0])["outputs"]
+    assert (y["datatype"], y["data"]) == ("BF16", [1.5, 2.0])
+    assert (z["datatype"], z["parameters"]) == ("INT64", {"binary_data_size": 8})
+    assert np.frombuffer(parts[1], np.int64).tolist() == [3]
