@@ -3,6 +3,7 @@
 # make nightly  the properties of `make test` again, on many more random examples
 # make check  static checks, and the tests that concern what has changed: at most 3 minutes on 2 cores
 # make sentences  sentence-transformers on the provider: downloads 0.1 GB, and is no part of `make test` for that
+# make fuzz SECONDS=60  programs from hostile files: mutations of programs under the sanitizers
 # make bench  the table of measurements, on the terminal and in build/bench.json
 # make test-rocm  on a machine with an AMD GPU: the suites on AMD's libraries, reported in build/rocm-report and, to be sent, in
 #   build/rocm-report.tar.gz; QUICK=1 for ten minutes
@@ -34,7 +35,7 @@ INSTALL := SKBUILD_BUILD_DIR=$(CURDIR)/build/release CMAKE_BUILD_PARALLEL_LEVEL=
 SOURCES := $(shell find runtime third_party -type f -not -path '*/__pycache__/*' -not -path 'runtime/python/*.py') $(wildcard cmake/*) CMakeLists.txt pyproject.toml
 
 .PHONY: run test wheels manylinux docs generated check test-rocm bench sentences clean lint types pytest nightly older lit cpp cpp-release cpp-sanitize \
-  cpp-thread
+  cpp-thread fuzz
 .DELETE_ON_ERROR:
 
 run: .venv/.examples
@@ -117,15 +118,24 @@ lit: .venv/.test
 cpp: cpp-release cpp-sanitize
 
 cpp-release: CPP_FLAGS := $(RELEASE)
-cpp-sanitize: CPP_FLAGS := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS=-O0 -DHIPDNN_MLIR_SANITIZE=address,undefined
+SANITIZED := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS=-O0 -DHIPDNN_MLIR_SANITIZE=address,undefined
+cpp-sanitize: CPP_FLAGS := $(SANITIZED)
 
 cpp-thread: CPP_FLAGS := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS=-O1 -DHIPDNN_MLIR_SANITIZE=thread
 
 cpp-release cpp-sanitize cpp-thread: cpp-%: .venv/.test
-	$(WITH_VENV) cmake -S . -B build/$* -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DHIPDNN_MLIR_BUILD_TESTS=ON -DUSE_HIPDNN=ON \
-	  $(CPP_FLAGS)
+	$(WITH_VENV) cmake -S . -B build/$* -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DHIPDNN_MLIR_BUILD_TESTS=ON -DHIPDNN_MLIR_FUZZ=ON \
+	  -DUSE_HIPDNN=ON $(CPP_FLAGS)
 	$(WITH_VENV) cmake --build build/$* -j $(JOBS)
 	$(WITH_VENV) ctest --test-dir build/$* -j $(JOBS) --output-on-failure
+
+# The corpus is replayed by `make cpp`, too.
+SECONDS ?= 60
+fuzz: .venv/.test
+	$(WITH_VENV) cmake -S . -B build/sanitize -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DHIPDNN_MLIR_BUILD_TESTS=ON \
+	  -DHIPDNN_MLIR_FUZZ=ON -DUSE_HIPDNN=ON $(SANITIZED)
+	$(WITH_VENV) cmake --build build/sanitize -j $(JOBS) --target fuzz_seeds fuzz_program
+	cd build/sanitize && fuzz/fuzz_program -max_total_time=$(SECONDS) fuzz/corpus/program $(CURDIR)/fuzz/regressions/program
 
 # PORT=host runs the same on this machine's CPU, as a test of the tests.
 PORT ?= hip

@@ -44,14 +44,23 @@ std::uint64_t extent_of(const DescriptorSpec& spec, const Place& place) {
     place.fail("tensor has " + std::to_string(dims.size()) + " dims but " + std::to_string(strides.size()) + " strides");
   }
   std::optional<std::uint64_t> elements = 1;
+  std::optional<std::uint64_t> count = 1;
   for (std::size_t i = 0; elements && i < dims.size(); ++i) {
     if (dims[i] < 1 || strides[i] < 0) place.fail("tensor dims must be positive and strides not negative");
+    count = count ? checked_multiply(*count, static_cast<std::uint64_t>(dims[i])) : std::nullopt;
     const auto step = checked_multiply(static_cast<std::uint64_t>(dims[i] - 1), static_cast<std::uint64_t>(strides[i]));
     elements = step ? checked_add(*elements, *step) : std::nullopt;
   }
   const auto total_bits = elements ? checked_multiply(*elements, *bits) : std::nullopt;
   if (!total_bits) place.fail("tensor size overflows");
+  if (!count || *count > kElementsLimit) place.fail("tensor has more than 2^40 elements");
   return *total_bits / 8 + (*total_bits % 8 != 0 ? 1 : 0);
+}
+
+/// Bytes of one element, or of the group of narrow ones that share a byte.
+std::uint64_t element_bytes(const DescriptorSpec& spec, const Place& place) {
+  const auto dtype = integers_of(spec, HIPDNN_ATTR_TENSOR_DATA_TYPE, HIPDNN_TYPE_DATA_TYPE, place);
+  return std::max<std::uint64_t>(element_bits(dtype.front()).value_or(0) / 8, 1);
 }
 
 TensorFacts read_tensor(const DescriptorSpec& spec, const Place& place) {
@@ -61,7 +70,8 @@ TensorFacts read_tensor(const DescriptorSpec& spec, const Place& place) {
   if (find_attribute(spec, HIPDNN_ATTR_TENSOR_BYTE_ALIGNMENT) != nullptr) {
     const std::int64_t bytes = integers_of(spec, HIPDNN_ATTR_TENSOR_BYTE_ALIGNMENT, HIPDNN_TYPE_INT64, place).front();
     if (bytes < 1 || bytes > kAlignmentMax) place.fail("byte alignment " + std::to_string(bytes) + " is out of range");
-    facts.alignment = static_cast<std::uint64_t>(bytes);
+    // Code reads whole elements, whatever a file says.
+    facts.alignment = std::max(static_cast<std::uint64_t>(bytes), element_bytes(spec, place));
   }
   const AttributeSpec* is_virtual = find_attribute(spec, HIPDNN_ATTR_TENSOR_IS_VIRTUAL);
   const bool is_baked = find_attribute(spec, HIPDNN_ATTR_TENSOR_VALUE_EXT) != nullptr;

@@ -15,15 +15,17 @@ using Tensor = records::KernelTensor<Concrete>;
 /// Bytes from a tensor's first element to the end of its last, 0 where it has none.
 std::uint64_t extent_of(const Tensor& tensor, const Place& place) {
   std::optional<std::uint64_t> elements = 1;
-  bool is_empty = false;
+  std::optional<std::uint64_t> count = 1;
+  const bool is_empty = std::ranges::find(tensor.dims, 0) != tensor.dims.end();
   for (std::size_t i = 0; i < tensor.dims.size(); ++i) {
-    is_empty |= tensor.dims[i] == 0;
+    count = count ? checked_multiply(*count, static_cast<std::uint64_t>(is_empty ? 0 : tensor.dims[i])) : std::nullopt;
     const auto last = static_cast<std::uint64_t>(tensor.dims[i] == 0 ? 0 : tensor.dims[i] - 1);
     const auto step = checked_multiply(last, static_cast<std::uint64_t>(tensor.strides[i]));
     elements = elements && step ? checked_add(*elements, *step) : std::nullopt;
   }
   const auto bytes = elements ? checked_multiply(*elements, info_of(tensor.dtype).bytes) : std::nullopt;
   if (!bytes || *bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) place.fail("a tensor whose extent fits 63 bits", "more");
+  if (!count || *count > kElementsLimit) place.fail("a tensor of at most 2^40 elements", "more");
   return is_empty ? 0 : *bytes;
 }
 

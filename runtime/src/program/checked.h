@@ -25,6 +25,9 @@ constexpr std::optional<T> checked_multiply(T a, T b) {
   return result;
 }
 
+/// Elements of a tensor, at most: with strides of 0 a file of a few bytes could ask for any amount of work on a few bytes of memory.
+inline constexpr std::uint64_t kElementsLimit = std::uint64_t{1} << 40;
+
 /// True where `offset + bytes` neither wraps nor passes `size`.
 template <std::unsigned_integral T>
 constexpr bool is_within(T offset, T bytes, T size) {

@@ -50,6 +50,7 @@ std::string distrust(const fs::path& directory) {
   if (!S_ISDIR(status.st_mode)) return directory.string() + ": not a directory";
   if (!is_trusted_owner(status)) return directory.string() + ": belongs to another user; use a cache directory of your own";
   if ((status.st_mode & S_IWOTH) != 0) return directory.string() + ": everyone may write to it; use a cache directory of your own";
+  if ((status.st_mode & S_IWGRP) != 0) return directory.string() + ": its group may write to it; take that right away: chmod g-w";
   return {};
 }
 

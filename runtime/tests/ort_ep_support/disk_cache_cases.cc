@@ -174,6 +174,8 @@ void test_told_when_the_directory_is_of_no_use() {
   fs::create_directory(folder.path() / "open");
   fs::permissions(folder.path() / "open", fs::perms::all);
   refuse(folder.path() / "open", "everyone may write to it");
+  fs::permissions(folder.path() / "open", fs::perms::owner_all | fs::perms::group_all);
+  refuse(folder.path() / "open", "its group may write to it");
 }
 
 void test_entries_still_found_when_the_directory_is_read_only() {

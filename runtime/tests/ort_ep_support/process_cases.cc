@@ -1,6 +1,7 @@
 // The compiler as a process: what it inherits, what is left of it, and who may end it.
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -57,6 +58,20 @@ void test_nothing_inherited_when_the_host_has_files_open(const Tools& tools) {
   check::equal(files.at("2"), files.at("1"));
   check::contains(files.at("3").get<std::string>(), "socket:");
   check::equal(files.size(), std::size_t{4}, "open files: " + files.dump());
+}
+
+void test_started_when_a_file_is_open_above_the_limit(const Tools& tools) {
+  const FakePackage package(tools);
+  CompilerService service(package.root());
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const FileDescriptor high(fcntl(STDIN_FILENO, F_DUPFD, 400));
+  check::that(high.is_open(), "no descriptor of this number");
+  const rlimit lower{256, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &lower);
+  const pid_t child = compiler_of(service, options_for(tools));
+  setrlimit(RLIMIT_NOFILE, &before);
+  check::that(child > 0, "no compiler");
 }
 
 void test_nothing_left_when_compilers_fail(const Tools& tools) {
@@ -200,6 +215,7 @@ void add_process_cases(check::Suite& suite, const Tools& tools) {
     suite.add(std::string("process: ") + name, [=] { test(tools); });
   };
   add("nothing inherited when the host has files open", test_nothing_inherited_when_the_host_has_files_open);
+  add("started when a file is open above the limit", test_started_when_a_file_is_open_above_the_limit);
   add("nothing left when compilers fail", test_nothing_left_when_compilers_fail);
   add("compiler ends when the service ends", test_compiler_ends_when_the_service_ends);
   add("compiler ends when the host dies", test_compiler_ends_when_the_host_dies);

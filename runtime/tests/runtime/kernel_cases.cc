@@ -69,6 +69,10 @@ void test_refused_when_a_field_is_wrong() {
   unaligned.program["buffers"][2]["bytes"] = 32;
   unaligned.program["steps"][0]["operands"][2]["offset"] = 2;
   check::contains(error_of<ProgramError>([&] { unaligned.parse(); }), "operands[2].offset: expected a multiple of 4");
+  Sample endless = doubled_rows(kRows, kColumns, {3, 0});
+  endless.program["kernels"][0]["tensors"][0]["dims"][0] = 1LL << 60;
+  endless.program["kernels"][0]["tensors"][0]["strides"][0] = 0;
+  check::contains(error_of<ProgramError>([&] { endless.parse(); }), "program.kernels[0].tensors[0]: expected a tensor of at most 2^40 elements");
 }
 
 json code_of_gather() {
@@ -176,6 +180,30 @@ void test_code_that_waits_is_launched_so_where_the_port_can(const Libraries& lib
   check::equal(run_once(elsewhere, *program, {x}), doubled_rows_of(x, indices));
 }
 
+/// AddressSanitizer watches: what a step reads may lie partly in what it writes.
+void test_operands_may_overlap(const Libraries& libraries) {
+  Sample sample = doubled_rows(kRows, kColumns, {2});
+  json& program = sample.program;
+  program["buffers"][2]["bytes"] = program["buffers"][2]["bytes"].get<int>() + 4;
+  json kernel = program["kernels"][0], step = program["steps"][0];
+  kernel["tensors"][0] = kernel["tensors"][2];
+  kernel["tensors"][0]["role"] = "in";
+  program["kernels"].push_back(kernel);
+  step["kernel"] = 2;
+  step["operands"][0]["buffer"] = 2;
+  step["operands"][2]["offset"] = 4;
+  sample.constants["zero"] = {0.0F};
+  program["constants"].push_back({{"tensor", "zero"}, {"buffer", 4}});
+  program["buffers"].push_back({{"kind", "constant"}, {"bytes", 4}});
+  step["operands"][1]["buffer"] = 4;
+  program["steps"].insert(program["steps"].begin() + 1, step);
+  program["steps"][2]["operands"][0]["offset"] = 4;
+  const auto parsed = sample.parse();
+  Context context(LoadedProgram::load(open_host(libraries), parsed));
+  const auto x = random_values(kRows * kColumns, 1);
+  check::equal(run_once(context, *parsed, {x}), doubled_rows_of(x, {2}));
+}
+
 void test_large_launches_use_threads(const Libraries& libraries) {
   const std::vector<std::int32_t> indices(6000, 1);
   const auto program = doubled_rows(2, 100, indices).parse();
@@ -216,6 +244,7 @@ void add_kernel_cases(check::Suite& suite, const Libraries& libraries) {
   suite.add("kernels: values when pointers change", [=] { test_values_when_pointers_change(libraries); });
   suite.add("kernels: values when streams work on their own time", [=] { test_values_when_streams_work_on_their_own_time(libraries); });
   suite.add("kernels: code that waits is launched so where the port can", [=] { test_code_that_waits_is_launched_so_where_the_port_can(libraries); });
+  suite.add("kernels: operands may overlap", [=] { test_operands_may_overlap(libraries); });
   suite.add("kernels: large launches use threads", [=] { test_large_launches_use_threads(libraries); });
   suite.add("kernels: refused when the port refuses a kernel", [=] { test_refused_when_the_port_refuses_a_kernel(libraries); });
   suite.add("kernels: step named when a launch fails", [=] { test_step_named_when_a_launch_fails(libraries); });

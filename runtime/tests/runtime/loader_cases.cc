@@ -167,6 +167,20 @@ void test_refused_when_offset_is_not_aligned() {
   sample.program["buffers"][2]["bytes"] = 32;
   sample.program["steps"][0]["operands"][2]["offset"] = 4;
   check::contains(program_error_of([&] { parse_bytes(sample.container()); }), "operands[2].offset: expected a multiple of 16");
+  json& tensor = sample.program["executables"][0]["descriptors"][2][1];
+  tensor.push_back({HIPDNN_ATTR_TENSOR_BYTE_ALIGNMENT, HIPDNN_TYPE_INT64, {1}});
+  sample.program["steps"][0]["operands"][2]["offset"] = 2;
+  check::contains(program_error_of([&] { parse_bytes(sample.container()); }), "operands[2].offset: expected a multiple of 4");
+  sample.program["steps"][0]["operands"][2]["offset"] = 4;
+  parse_bytes(sample.container());
+}
+
+void test_refused_when_a_tensor_has_too_many_elements() {
+  Sample sample = relu_of_sum({4, 1});
+  json& tensor = sample.program["executables"][0]["descriptors"][0][1];
+  tensor[2][2][1] = 1LL << 41;
+  tensor[3][2][1] = 0;
+  check::contains(program_error_of([&] { parse_bytes(sample.container()); }), "descriptors[0]: tensor has more than 2^40 elements");
 }
 
 void test_refused_when_a_copy_overlaps() {
@@ -286,6 +300,7 @@ void add_loader_cases(check::Suite& suite) {
   suite.add("loader: refused when a field is wrong", test_refused_when_a_field_is_wrong);
   suite.add("loader: refused when a member is missing", test_refused_when_a_member_is_missing);
   suite.add("loader: refused when an offset is not aligned", test_refused_when_offset_is_not_aligned);
+  suite.add("loader: refused when a tensor has too many elements", test_refused_when_a_tensor_has_too_many_elements);
   suite.add("loader: refused when a copy overlaps", test_refused_when_a_copy_overlaps);
   suite.add("loader: refused when the container is wrong", test_refused_when_the_container_is_wrong);
   suite.add("loader: refused when it is no program", test_refused_when_it_is_no_program);

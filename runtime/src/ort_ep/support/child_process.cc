@@ -79,7 +79,11 @@ class FileActions {
   void duplicate(int source, int target) {
     require(posix_spawn_file_actions_adddup2(&raw_, source, target), "cannot prepare a process");
   }
-  void close(int target) { require(posix_spawn_file_actions_addclose(&raw_, target), "cannot prepare a process"); }
+  /// A descriptor above a limit that was lowered since it was opened has no such action: the child keeps it.
+  void close(int target) {
+    const int error = posix_spawn_file_actions_addclose(&raw_, target);
+    require(error == EBADF ? 0 : error, "cannot prepare a process");
+  }
   const posix_spawn_file_actions_t* get() const { return &raw_; }
 
  private:

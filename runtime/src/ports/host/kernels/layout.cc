@@ -77,7 +77,8 @@ void BlockCopy::copy_rows(const std::byte* source, std::byte* destination, std::
 
 void BlockCopy::copy_row(const std::byte* source, std::byte* destination, std::int64_t count) const {
   if (is_dense_) {
-    std::memcpy(destination, source, static_cast<std::size_t>(count * element_bytes_));
+    // A program's steps may read what they write; what they then compute is the program's affair.
+    std::memmove(destination, source, static_cast<std::size_t>(count * element_bytes_));
     return;
   }
   for_element_size(element_bytes_, [&]<class T>(T) {

@@ -48,7 +48,7 @@ inline void move_slices(const BlockCopy& slice, std::int64_t element_bytes, std:
     });
   } else if (slice.is_contiguous()) {
     const auto size = static_cast<std::size_t>(slice.bytes());
-    for (const Move& move : moves) std::memcpy(destination + move.destination * element_bytes, source + move.source * element_bytes, size);
+    for (const Move& move : moves) std::memmove(destination + move.destination * element_bytes, source + move.source * element_bytes, size);
   } else {
     for (const Move& move : moves) slice(source + move.source * element_bytes, destination + move.destination * element_bytes);
   }

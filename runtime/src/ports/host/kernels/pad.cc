@@ -108,7 +108,7 @@ class Pad : public Kernel {
       const std::int64_t after = std::clamp<std::int64_t>(low_[d] + tensor(0).dims[d], inner, size);
       for (std::int64_t i = 0; i < inner; ++i) to[i * to_step] = border_element(from, i, d);
       if (from_step == 1 && to_step == 1 && after > inner) {
-        std::memcpy(to + inner, from + (inner - low_[d]), static_cast<std::size_t>(after - inner) * sizeof(T));
+        std::memmove(to + inner, from + (inner - low_[d]), static_cast<std::size_t>(after - inner) * sizeof(T));
       } else {
         for (std::int64_t i = inner; i < after; ++i) to[i * to_step] = from[(i - low_[d]) * from_step];
       }
