@@ -66,6 +66,7 @@ class Batcher:
     Args:
         run: Runs rows, and returns each output, rows first.
         most: Most rows of a run of several requests.
+        sizes: Rows that a run of several is to have, rising, where others would be padded at a cost; empty for any number.
         wait_s: How long a request waits for others while nothing runs.
         on_run: Called after each run with the rows in it and its seconds.
     """
@@ -75,10 +76,11 @@ class Batcher:
         run: Callable[[Feeds], list[Array]],
         *,
         most: int = 1,
+        sizes: Sequence[int] = (),
         wait_s: float = 0.0,
         on_run: Callable[[int, float], None] = lambda *_: None,
     ) -> None:
-        self._run_rows, self._most, self._wait_s, self._on_run = run, most, wait_s, on_run
+        self._run_rows, self._most, self._sizes, self._wait_s, self._on_run = run, most, sizes, wait_s, on_run
         self._waiting: deque[_Waiting] = deque()
         self._came = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, "hipdnn-mlir batch")
@@ -141,6 +143,9 @@ class Batcher:
             if other.key == first.key and rows + other.rows <= self._most:
                 chosen.append(other)
                 rows += other.rows
+        full = max((size for size in self._sizes if size <= rows), default=rows)
+        while rows > full and len(chosen) > 1:
+            rows -= chosen.pop().rows
         return chosen
 
     async def _run(self, batch: Sequence[_Waiting]) -> None:

@@ -20,6 +20,8 @@ _MOST_AT_ONCE = 1024
 """Requests that a replica reads at once; what waits for a run is among them."""
 _BUSY = 32
 """Requests of a replica beyond which there is to be another one."""
+_PORTS, _BLOCK, _PROBED = range(20_000, 32_000), 200, 8
+"""Where replicas listen, how many ports one server has there for either protocol, and how many of them are looked at."""
 _SHUTDOWN_S = 30
 _LOGGING = {"encoding": "JSON"}
 
@@ -93,6 +95,7 @@ def prepare(listening: Listening, most_bytes: int) -> None:
             "RAY_SERVE_HAPROXY_RETRY_ON": "conn-failure empty-response",
             "RAY_SERVE_HAPROXY_TUNE_BUFSIZE": 1 << 20,
             "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": 2,
+            **_replica_ports(),
         }
     for name, value in settings.items():
         os.environ.setdefault(name, str(value))
@@ -194,3 +197,28 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def _replica_ports() -> dict[str, int]:
+    """Return ranges of ports for replicas that no other server on this machine has.
+
+    With Ray's own ranges, replicas of two servers have one port for gRPC together, and a client gets to either. Ray 2.60 means to refuse that
+    (``grpc.so_reuseport``), but gives a text where gRPC reads a number. These ranges are below those that the system gives to connections.
+    """
+    blocks = range(_PORTS.start, _PORTS.stop, 2 * _BLOCK)
+    first = os.getpid() % len(blocks)
+    for http in (*blocks[first:], *blocks[:first]):
+        grpc = http + _BLOCK
+        if all(map(_is_free, (*range(http, http + _PROBED), *range(grpc, grpc + _PROBED)))):
+            ends = {"MIN_HTTP": http, "MAX_HTTP": grpc - 1, "MIN_GRPC": grpc, "MAX_GRPC": grpc + _BLOCK - 1}
+            return {f"RAY_SERVE_DIRECT_INGRESS_{name}_PORT": port for name, port in ends.items()}
+    raise ModelError("no free ports for replicas", expected=f"some from {_PORTS.start} to {_PORTS.stop - 1}")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET6 if socket.has_ipv6 else socket.AF_INET) as probe:
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+        return True

@@ -58,6 +58,23 @@ def test_what_waits_while_a_run_goes_on_is_the_next_run() -> None:
     assert program.runs == [[1], [2, 3, 4, 7], [5, 6]]
 
 
+def test_runs_are_filled_where_padding_costs() -> None:
+    program = Program()
+
+    async def run() -> None:
+        batcher = Batcher(program, most=8, sizes=(1, 4, 8))
+        program.may_run.clear()
+        tasks = [asyncio.create_task(submitted(batcher, rows(number))) for number in range(7)]
+        await asyncio.sleep(0.05)
+        tasks += [asyncio.create_task(submitted(batcher, rows(number))) for number in range(7, 10)]
+        await asyncio.sleep(0)
+        program.may_run.set()
+        assert await asyncio.gather(*tasks) == [[2 * number] for number in range(10)]
+
+    asyncio.run(run())
+    assert program.runs == [[0, 1, 2, 3], [4, 5, 6, 7], [8], [9]]
+
+
 def test_rows_of_other_shapes_run_apart() -> None:
     program = Program()
 
