@@ -202,8 +202,8 @@ def _free_port() -> int:
 def _replica_ports() -> dict[str, int]:
     """Return ranges of ports for replicas that no other server on this machine has.
 
-    With Ray's own ranges, replicas of two servers have one port for gRPC together, and a client gets to either. Ray 2.60 means to refuse that
-    (``grpc.so_reuseport``), but gives a text where gRPC reads a number. These ranges are below those that the system gives to connections.
+    With Ray's own ranges, replicas of two servers have one port for gRPC together, and a client gets to either. Ray 2.60 means to refuse
+    that (``grpc.so_reuseport``), but gives a text where gRPC reads a number. These ranges are below those that the system uses.
     """
     blocks = range(_PORTS.start, _PORTS.stop, 2 * _BLOCK)
     first = os.getpid() % len(blocks)
