@@ -143,9 +143,10 @@ def flag_of(option: Option) -> str:
 def test_every_command_is_looked_at() -> None:
     """But for those of the cache: what they delete and find differs from call to call (tests/ort_ep/test_cache_commands.py).
 
-    And for `generate`, which takes a folder (tests/generation/test_generate_command.py), and `serve` (tests/serving).
+    And for `generate`, which takes a folder (tests/generation/test_generate_command.py), `quantize` (tests/test_quantize_command.py) and
+    `serve` (tests/serving).
     """
-    elsewhere = {name for name in COMMANDS if name.startswith("cache ")} | {"generate", "serve"}
+    elsewhere = {name for name in COMMANDS if name.startswith("cache ")} | {"generate", "quantize", "serve"}
     assert {arguments[0] for arguments in SUBJECTS.values()} == set(COMMANDS) - elsewhere
 
 

@@ -1,4 +1,4 @@
-"""What the compiler adds to the command ``hipdnn-mlir``: compile, explain, verify and generate, and ``run`` of models."""
+"""What the compiler adds to the command ``hipdnn-mlir``: compile, explain, verify, quantize and generate, and ``run`` of models."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from ..service.child import perform_in_child
 from ..service.request import Request
 from ..service.server import perform_here
 from .generation import generate
+from .quantization import quantize
 from .serving import serve
 
 if TYPE_CHECKING:
@@ -108,9 +109,10 @@ def verify(given: SimpleNamespace) -> int:
         def compared(programs: dict[str, Path]) -> verification.Verification:
             with working(f"running {given.model.name}", quiet=given.quiet):
                 return verification.verify(
-                    given.model,
+                    given.reference or given.model,
                     programs,
                     tolerance=given.tolerance,
+                    is_quantized=given.reference is not None,
                     inputs=Given(given.inputs, given.ranges, seed=given.seed),
                     session=session_options(given),
                 )
@@ -262,6 +264,7 @@ _MODELS = Argument("models", "Model and program files, folders of a model, and f
 _FOLDER = Argument("model", "Folder made by onnxruntime-genai's model builder.")
 commands = (
     *(Command(name, run, (_MODEL,)) for name, run in (("compile", compile_), ("explain", explain), ("verify", verify))),
+    Command("quantize", quantize, (_MODEL,)),
     Command("generate", generate, (_FOLDER,)),
     Command("serve", serve, (_MODELS,)),
 )

@@ -21,6 +21,8 @@ from .bisection import Bisection
 
 TOLERANCES = {"f64": 1e-4, "f32": 1e-4, "tf32": 5e-3, "f16": 5e-3, "bf16": 3e-2}
 """Largest error that is accepted, relative to the output's scale, by the type that a program computes in."""
+QUANTIZED = 0.1
+"""The same of a quantized model beside the one that it was made of."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ def verify(
     programs: Mapping[str, Path],
     *,
     tolerance: float | None = None,
+    is_quantized: bool = False,
     inputs: Given | None = None,
     session: SessionOptions | None = None,
 ) -> Verification:
@@ -96,6 +99,7 @@ def verify(
         model: the file.
         programs: precision -> program file.
         tolerance: for the last program; by default that of ``TOLERANCES``, as for the others.
+        is_quantized: whether the programs are those of the model quantized: their tolerance is then QUANTIZED.
         inputs: what is said of inputs; all are random by default.
         session: options of the sessions; their threads are the reference's too.
 
@@ -115,6 +119,7 @@ def verify(
     errors = []
     for precision, loaded in sessions.items():
         given = tolerance if precision == list(programs)[-1] else None
+        given = QUANTIZED if given is None and is_quantized else given
         results = loaded.run(None, feeds)
         errors += [_error(precision, *row, given) for row in zip(names, results, wanted, by_others, strict=True)]
     return Verification(errors, sessions, feeds)

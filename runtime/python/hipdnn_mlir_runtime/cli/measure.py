@@ -1,4 +1,4 @@
-"""Wall-clock timing of repeated calls, several subjects interleaved so that a disturbance meets all alike."""
+"""Timing of repeated calls, several subjects interleaved so that a disturbance meets all alike."""
 
 from __future__ import annotations
 
@@ -34,7 +34,13 @@ def summarize(times_ms: list[float]) -> Timing:
     return Timing(len(ordered), statistics.median(ordered), ordered[0], p90)
 
 
-def interleave(subjects: Mapping[str, Callable[[], object]], repeat: int, *, block: int = 10) -> dict[str, Timing]:
+def interleave(
+    subjects: Mapping[str, Callable[[], object]],
+    repeat: int,
+    *,
+    block: int = 10,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, Timing]:
     """Time every subject, in turns.
 
     A turn is a pause, in which threads of the other subjects that still spin go to sleep, calls that do not count (they
@@ -44,6 +50,7 @@ def interleave(subjects: Mapping[str, Callable[[], object]], repeat: int, *, blo
         subjects: What to call, by name.
         repeat: Timed calls of each, at least 1.
         block: Timed calls in a turn.
+        clock: Seconds: of the wall, or of the process's CPU time where other processes disturb.
 
     Returns:
         The timing of each subject, in the same order.
@@ -55,7 +62,7 @@ def interleave(subjects: Mapping[str, Callable[[], object]], repeat: int, *, blo
             for _ in range(UNCOUNTED_CALLS):
                 call()
             for _ in range(min(block, repeat - len(times[name]))):
-                start = time.perf_counter()
+                start = clock()
                 call()
-                times[name].append(1e3 * (time.perf_counter() - start))
+                times[name].append(1e3 * (clock() - start))
     return {name: summarize(values) for name, values in times.items()}

@@ -20,7 +20,7 @@ PROGRAM = "hipdnn-mlir"
 _COMPLETION = "--print-completion"
 GROUPS = {"cache": "List and delete what is kept between processes: compiled programs, plans."}
 """First words of commands that have two."""
-_KNOWN_ELSEWHERE = ("compile", "explain", "generate", "serve", "verify")
+_KNOWN_ELSEWHERE = ("compile", "explain", "generate", "quantize", "serve", "verify")
 """Commands of the compiler, to be told from words that mean nothing where it is not installed."""
 
 

@@ -1,0 +1,80 @@
+"""The command `quantize`: a model becomes one of 8 bits that the CPU runs on integers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+
+import hipdnn_mlir
+from conftest import Command
+
+ENGINE = "HOST_QUANTIZED_ENGINE"
+
+
+@pytest.fixture
+def samples(tmp_path: Path) -> Path:
+    folder = tmp_path / "samples"
+    folder.mkdir()
+    for number in range(4):
+        image = np.random.default_rng(number).standard_normal((1, 3, 32, 32), np.float32)
+        np.savez(folder / f"{number}.npz", image=image)
+    return folder
+
+
+def test_calibrated_model_runs_on_integers(command: Command, small_model: Path, samples: Path, tmp_path: Path) -> None:
+    made = tmp_path / "made.onnx"
+    result = command("quantize", small_model, "--calibrate", samples, "--reduce-range", "-o", made, "--json")
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert report["samples"] == 4
+    assert report["bytes"] < report["bytes_before"]  # scales of each channel are as large as some of the weights
+    image = np.load(samples / "0.npz")["image"]
+    (exact,) = ort.InferenceSession(small_model, providers=["CPUExecutionProvider"]).run(None, {"image": image})
+    session = hipdnn_mlir.compile(onnx.load(made)).session()
+    assert sum(step.get("engine") == ENGINE for step in session.steps) > 5
+    (got,) = session.run(None, {"image": image})
+    assert np.abs(got - exact).max() < 0.2 * np.abs(exact).max()
+    shown = json.loads(command("verify", made, "--reference", small_model, "--json").stdout)
+    assert 1e-3 < shown["outputs"][0]["largest"] < 0.1
+
+
+def test_without_samples_matmuls_are_quantized_in_each_run(command: Command, tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[2,64] x) => (float[2,8] y) { y = MatMul(x, w) }"""
+    model = onnx.parser.parse_model(text)
+    w = np.random.default_rng(0).standard_normal((64, 8), np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(w, "w"))
+    onnx.save(model, tmp_path / "model.onnx")
+    result = command("quantize", tmp_path / "model.onnx", "--reduce-range")
+    assert result.returncode == 0, result.stderr
+    session = hipdnn_mlir.compile(onnx.load(tmp_path / "model-int8.onnx")).session()
+    assert ENGINE in [step.get("engine") for step in session.steps]
+    x = np.random.default_rng(1).standard_normal((2, 64), np.float32)
+    np.testing.assert_allclose(session.run(None, {"x": x})[0], x @ w, atol=0.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "words"),
+    [
+        (None, None, "no samples"),
+        ("a.npz", "other", "arrays of other names than the inputs: expected image, got other"),
+        ("a.npy", None, "not a NumPy array file"),
+    ],
+)
+def test_samples_that_do_not_fit_are_told(
+    command: Command, small_model: Path, tmp_path: Path, name: str | None, array: str | None, words: str
+) -> None:
+    folder = tmp_path / "given"
+    folder.mkdir()
+    if array:
+        np.savez(folder / "a.npz", **{array: np.zeros(1, np.float32)})
+    elif name:
+        (folder / name).write_text("no array")
+    result = command("quantize", small_model, "--calibrate", folder)
+    assert result.returncode == 2
+    assert words.split(":", maxsplit=1)[0] in result.stderr
+    assert "Traceback" not in result.stderr
