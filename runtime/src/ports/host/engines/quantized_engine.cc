@@ -188,7 +188,7 @@ memory::desc rows_of(const Tensor& tensor) {
   return onednn::memory_of({tensor.element_count() / columns, columns}, onednn::data_type_of(tensor.dtype), {columns, 1});
 }
 
-/// A product of few rows as a convolution of 1 x 1 over as many pixels, whose weights are packed once: oneDNN's gemm packs them in each run.
+/// A product as a convolution of 1 x 1 over as many pixels, whose weights are packed once: oneDNN's gemm packs them in each run.
 dnnl::primitive_desc_base rows_as_pixels(const Graph& graph, const Quantized& q, Problem& p) {
   const Dims rows = p.x.get_dims(), w = p.w.get_dims(), w_strides = p.w.get_strides();
   const auto pixels = [&](std::int64_t channels, memory::data_type type) {
@@ -223,10 +223,10 @@ dnnl::primitive_desc_base matmul(const Graph& graph, const Quantized& q, Problem
   p.offset = onednn::memory_of(bias, memory::data_type::f32, onednn::plain_strides(bias));
   p.attributes = attributes_of(graph, q, 1 << (rank - 1));
   const dnnl::matmul::primitive_desc desc(cpu_engine(), p.x, any_of(p.w), p.offset, p.y, p.attributes, true);
-  constexpr std::int64_t few_rows = 16;
+  constexpr std::int64_t most_rows = 512;  // of more, the product takes much longer than packing
   const bool packs_each_run = desc.get(true) && std::string_view(desc.impl_info_str()).starts_with("gemm");
   const auto is_plain = [](const memory::desc& d) { return onednn::same_layout(d.get_dims(), d.get_strides(), onednn::plain_strides(d.get_dims())); };
-  if (!packs_each_run || rank != 2 || p.y.get_dims()[0] > few_rows || !is_plain(p.x) || !is_plain(p.y)) return desc;
+  if (!packs_each_run || rank != 2 || p.y.get_dims()[0] > most_rows || !is_plain(p.x) || !is_plain(p.y)) return desc;
   if (graph.tensor(q.x).dtype != HIPDNN_DATA_UINT8) return desc;
   return rows_as_pixels(graph, q, p);
 }
