@@ -364,3 +364,18 @@ def test_names_in_a_model_do_not_reach_the_terminal_as_commands(command: Command
     result = command("compile", tmp_path / "m.onnx")
     assert_refused(result, r"\x1b]0;owned\x07\x9b2J")
     assert not any(character in result.stderr for character in "\x1b\x07\x9b")
+
+
+@pytest.mark.parametrize("broken", [5, {}, None, "name", []])
+def test_program_that_says_nonsense_of_itself_is_no_defect(
+    command: Command, small_program: Path, tmp_path: Path, broken: object
+) -> None:
+    data = small_program.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    program = json.loads(header["__metadata__"].pop("hipdnn_program")) | {"model": broken}
+    header["__metadata__"] = {"hipdnn_program": json.dumps(program)}
+    text = json.dumps(header).encode()
+    text += b" " * (-(8 + len(text)) % 64)
+    (tmp_path / "p.hipdnn").write_bytes(len(text).to_bytes(8, "little") + text + data[8 + size :])
+    assert_refused(command("inspect", tmp_path / "p.hipdnn"), "p.hipdnn: what it says of itself is broken")

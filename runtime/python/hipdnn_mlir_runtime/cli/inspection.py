@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _runtime
-from ..errors import DeviceError, PlanRefusedError, RefusedPlan
+from ..errors import DeviceError, PlanRefusedError, ProgramError, RefusedPlan
 from ..session.session import Session
 from ..session.stats import Stats
 
@@ -37,14 +37,19 @@ def inspect(path: Path) -> dict[str, Any]:
     """
     parsed = _runtime.Program.load(str(path))
     program: dict[str, Any] = json.loads(parsed.text)
-    rows = _specializations(program)
-    described = {
-        **_described(program),
-        **(_largest(rows, program) if rows else _steps(program)),
-        "inputs": _ports(parsed.inputs),
-        "outputs": _ports(parsed.outputs),
-        "specializations": rows,
-    }
+    try:
+        rows = _specializations(program)
+        described = {
+            **_described(program),
+            **(_largest(rows, program) if rows else _steps(program)),
+            "inputs": _ports(parsed.inputs),
+            "outputs": _ports(parsed.outputs),
+            "specializations": rows,
+        }
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        # The loader leaves what is for people alone, and checks what depends on sizes when those are known.
+        message = f"what it says of itself is broken: {type(error).__name__}: {error}"
+        raise ProgramError(message, where=str(path), hint="compile the model again") from error
     try:
         if rows:
             return described | _all_loaded(Session(path, max_specializations=1), rows)
