@@ -73,8 +73,8 @@ class Listening:
 def prepare(listening: Listening, most_bytes: int) -> None:
     """Set what Ray Serve reads from the environment when it is imported; what the user has set stays.
 
-    HAProxy is in front of replicas, which read requests themselves: Ray's proxy in Python takes 10 ms for an image, HAProxy less than one.
-    It has no TLS, so that takes the one in Python.
+    HAProxy is in front of replicas, which read requests themselves: Ray's proxy in Python takes 10 ms for an image (docs/adr/0056). Serve
+    configures no TLS for it, so that takes the one in Python.
 
     Args:
         listening: Where the server listens.
