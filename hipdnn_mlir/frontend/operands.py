@@ -102,6 +102,21 @@ _SHAPE_OPERANDS: dict[str, tuple[int, Derivation]] = {
 """Operand that says no more than the result's sizes do, and how it follows from the sizes of data and result."""
 
 
+_SIZING = {
+    **{name: position for name, (position, _) in _SHAPE_OPERANDS.items()},
+    "Squeeze": 1,
+    "Unsqueeze": 1,
+    "TopK": 1,
+}
+"""Operands that the sizes of results follow from."""
+
+
+def sizing_operand(node: onnx.NodeProto) -> str:
+    """The operand that decides what sizes a node's results have, where a program would take those that the model declares; else empty."""
+    position = _SIZING.get(node.op_type, len(node.input)) if node.domain in ("", "ai.onnx") else len(node.input)
+    return node.input[position] if position < len(node.input) else ""
+
+
 def derive_shape_operands(model: onnx.ModelProto) -> None:
     """Replace operands that are computed, but follow from sizes that are known, by constants, in place.
 

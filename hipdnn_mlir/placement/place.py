@@ -24,6 +24,7 @@ from ..frontend.container import stand_ins
 from ..frontend.decompositions.steps import steps_along
 from ..frontend.model_file import is_compiled_ahead, read_model
 from ..frontend.onnx_types import BY_ONNX
+from ..frontend.operands import sizing_operand
 from ..frontend.shape_inference import DATA_DEPENDENT, static_dims
 from ..frontend.sizes.input_sizes import input_sizes
 from ..frontend.sizes.samples import CACHED
@@ -187,6 +188,8 @@ class _Search:
     def run(self) -> list[tuple[tuple[int, ...], Lowered]]:
         """Disjoint regions with their compiled form, in order of their first node."""
         self._screen(_structural(self._graph, node) for node in self._graph.nodes)
+        known = _shape_arithmetic(self._graph, takes_constants=True)
+        self._screen(_sized_by_data(self._graph, node, known) for node in self._graph.nodes)
         if not self._graph.nodes:
             return []
         if not self.rejected:
@@ -288,13 +291,18 @@ class _Search:
         return found
 
 
-def _shape_arithmetic(graph: OnnxGraph) -> set[int]:
-    """Nodes on nothing but shapes: their results are known where they are compiled, so they belong where these are needed."""
+def _shape_arithmetic(graph: OnnxGraph, *, takes_constants: bool = False) -> set[int]:
+    """Nodes on nothing but shapes: their results are known where they are compiled, so they belong where these are needed.
+
+    Args:
+        graph: the graph.
+        takes_constants: take nodes on nothing but constants, too.
+    """
     found: set[int] = set()
     for index, node in enumerate(graph.nodes):
         values = graph.reads[index]
         if node.op_type in ("Shape", "Size") or (
-            values and all(graph.writer.get(name, -1) in found for name in values)
+            (values or takes_constants) and all(graph.writer.get(name, -1) in found for name in values)
         ):
             found.add(index)
     return found
@@ -310,6 +318,14 @@ def _structural(graph: OnnxGraph, node: onnx.NodeProto) -> Reject | None:
     if any(subgraphs(node)) and not steps and not computes_nothing(node):
         return Reject(node.op_type, "subgraph", "nodes with subgraphs run on the CPU", node.name)
     return None
+
+
+def _sized_by_data(graph: OnnxGraph, node: onnx.NodeProto, known: set[int]) -> Reject | None:
+    """Why the sizes of a node's results are those of each run, whatever the model declares."""
+    name = sizing_operand(node)
+    if not name or name in graph.constants or graph.writer.get(name, -1) in known:
+        return None
+    return Reject(node.op_type, "operand", f"{name!r} decides its sizes, and is known only in a run", node.name)
 
 
 def _is_known(graph: OnnxGraph, name: str, axis: int) -> bool:

@@ -287,3 +287,44 @@ def test_random_graph_equals_the_cpu_provider(
         assert {op for ep, op in types if ep != sessions.EP_NAME} <= {untaken.OP}
         assert not {op for ep, op in types if ep == sessions.EP_NAME} & {untaken.OP}
     assert_equals_cpu(session, model, {"x": normal(4, 6), "z": normal(4, 6)})
+
+
+SIZED_BY_DATA: dict[str, tuple[str, Arrays]] = {
+    "TopK": (
+        "g (float[6] x, int64[1] k) => (float[3] y, int64[3] i) { a = Relu(x) y, i = TopK(a, k) }",
+        {"x": normal(6), "k": np.array([2])},
+    ),
+    "ReduceL2": (
+        "g (float[3,2,2] x, int64[1] k) => (float[3,2,1] y) { a = Relu(x) y = ReduceL2(a, k) }",
+        {"x": normal(3, 2, 2), "k": np.array([0])},
+    ),
+    "Reshape": (
+        "g (float[6] x, int64[2] k) => (float[2,3] y) { a = Relu(x) y = Reshape(a, k) }",
+        {"x": normal(6), "k": np.array([3, 2])},
+    ),
+    "Expand": (
+        "g (float[1] x, int64[1] k) => (float[3] y) { a = Relu(x) y = Expand(a, k) }",
+        {"x": normal(1), "k": np.array([2])},
+    ),
+    "Tile": (
+        "g (float[2] x, int64[1] k) => (float[6] y) { a = Relu(x) n = Neg(k) p = Neg(n) y = Tile(a, p) }",
+        {"x": normal(2), "k": np.array([2])},
+    ),
+    "Split": (
+        "g (float[6] x, int64[2] k) => (float[3] y, float[3] z) { a = Relu(x) y, z = Split(a, k) }",
+        {"x": normal(6), "k": np.array([2, 4])},
+    ),
+    "Squeeze": (
+        "g (float[1,2,1] x, int64[1] k) => (float[2,1] y) { a = Relu(x) y = Squeeze(a, k) }",
+        {"x": normal(1, 2, 1), "k": np.array([2])},
+    ),
+}
+
+
+@pytest.mark.parametrize("operator", SIZED_BY_DATA)
+def test_sizes_are_those_of_the_run_whatever_the_model_declares(operator: str, cache_dir: Path) -> None:
+    text, feeds = SIZED_BY_DATA[operator]
+    model = build(text)
+    session = sessions.make_session(model, cache_dir, options=MAXIMAL)
+    assert_equals_cpu(session, model, feeds)
+    assert [name for name in sessions.placed_nodes(session)[0] if "n_a" in name]
