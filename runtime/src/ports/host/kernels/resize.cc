@@ -147,7 +147,7 @@ class Resize : public Kernel {
 
   template <class T>
   void mix_lines(const Operands& operands, std::int64_t first, std::int64_t last) const {
-    Lines<T> lines(line_axis_, operands.at<T>(0), outer_taps_);
+    ResizedLines<T> lines(line_axis_, operands.at<T>(0), outer_taps_);
     std::vector<float> sums(static_cast<std::size_t>(line_axis_.size()));
     std::array<Tap, max_outer_taps> taps;
     for (std::int64_t row = first; row < last; ++row) {
@@ -164,7 +164,7 @@ class Resize : public Kernel {
 
   /// Writes the sum of lines, each times its weight.
   template <class T>
-  void mix(Lines<T>& lines, std::span<const Tap> taps, float* to) const {
+  void mix(ResizedLines<T>& lines, std::span<const Tap> taps, float* to) const {
     const std::int64_t size = line_axis_.size();
     const float* one = lines.at(taps[0].offset);
     const auto weight = static_cast<float>(taps[0].weight);

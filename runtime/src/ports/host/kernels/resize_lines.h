@@ -57,10 +57,10 @@ class LineAxis {
 
 /// Interpolated lines of one tensor, the latest used kept: rows that follow each other mix the same ones. Of one thread, for one run.
 template <class T>
-class Lines {
+class ResizedLines {
  public:
   /// `mixed` lines are wanted at once.
-  Lines(const LineAxis& axis, const T* source, std::size_t mixed)
+  ResizedLines(const LineAxis& axis, const T* source, std::size_t mixed)
       : axis_(axis), source_(source), offsets_(2 * mixed, -1), used_(2 * mixed, 0), lines_(2 * mixed * static_cast<std::size_t>(axis.size())) {}
 
   /// The line that begins at an element of the input; it lasts for as many further calls as lines are wanted at once.
