@@ -19,7 +19,7 @@ _UNCHECKED = "hipdnn_mlir.unchecked"
 def check_model(model: onnx.ModelProto, where: str) -> None:
     """Ask onnx's checker.
 
-    Outputs without a type or shape pass, as in ONNX Runtime.
+    Outputs without a type or shape pass, as in ONNX Runtime, and branches whose outputs are constants or values of the graph around them.
 
     Args:
         model: without large initializers; not modified.
@@ -35,6 +35,9 @@ def check_model(model: onnx.ModelProto, where: str) -> None:
     for node in all_nodes(checked.graph):
         if _is_unchecked(node, version):
             node.domain = _UNCHECKED
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                _keep_computed_outputs(attribute.g)
     for value in (*checked.graph.input, *checked.graph.output):
         if value.type.WhichOneof("value") in (None, "tensor_type"):
             value.type.tensor_type.shape.SetInParent()
@@ -46,6 +49,13 @@ def check_model(model: onnx.ModelProto, where: str) -> None:
     except onnx.checker.ValidationError as error:
         reason = " ".join(str(error).partition("==> Context")[0].split()).rstrip(".")
         raise ModelError(f"not a valid ONNX model: {reason}", where=where, hint="export the model again") from error
+
+
+def _keep_computed_outputs(branch: onnx.GraphProto) -> None:
+    written = {name for node in branch.node for name in node.output}
+    kept = [value for value in branch.output if value.name in written]
+    del branch.output[:]
+    branch.output.extend(kept)
 
 
 def _is_unchecked(node: onnx.NodeProto, version: int) -> bool:
