@@ -1,5 +1,7 @@
 """hipdnn-order-weights: store constant filters and matrices in the order in which the target's libraries read them."""
 
+from math import prod
+
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
@@ -8,11 +10,13 @@ from ..ir.constants import STAYS, constant_values
 from ..ir.convolutions import change_operands, convolutions_of_constants
 from ..ir.layout import order_matters
 from ..ir.module_pass import module_pass
-from ..ir.types import tensor_type
-from ..ir.view import producer
-from ..ir.view_chains import dims_of, movement_of, permuted
+from ..ir.types import tensor_type, torch_tensor
+from ..ir.view import argument, producer, readers
+from ..ir.view_chains import dims_of, movement_of, permuted, reshaped
 from ..ops.spec import Permute
 from ..targets.table import find_target
+
+_ACTIVATIONS = (torch.AtenHardsigmoidOp, torch.AtenHardswishOp, torch.AtenReluOp, torch.AtenSigmoidOp, torch.AtenSiluOp)
 
 
 @module_pass("hipdnn-order-weights")
@@ -20,11 +24,15 @@ def order_weights(module: ir.Operation, *, target: str = "host") -> None:
     """Store filters of convolutions as (k, r, s, c), and right operands of matmuls with their columns along memory.
 
     Kernels for matrix units read adjacent channels of image and filter at once; a library that is given another order has to bring the
-    filter into this one at every run, or has slower kernels for it. A matmul of few rows reads each column as one line of memory.
+    filter into this one at every run, or has slower kernels for it. A matmul of few rows reads each column as one line of memory. The
+    convolution of images of one pixel is such a matmul, with the activation behind it: those between squeeze and excitation.
 
     Before: `torch.aten.convolution %x, %w, ...` with `%w[64, 32, 3, 3]`; `torch.aten.matmul %x, %m` with `%m[768, 3072]`.
     After: the convolution of a permuted view of `torch.aten.clone`, which is constant arithmetic, of `%w` permuted to [64, 3, 3, 32];
     `torch.aten.linear %x, %n` with `%n[3072, 768]`, a clone of `%m` permuted.
+
+    Before: a convolution of `%x[n, 96, 1, 1]` with `%w[24, 96, 1, 1]` and a bias, `torch.aten.silu` of it.
+    After: `torch.aten.linear` of `%x[n, 96]` and `%w[24, 96]`, the sum with the bias, `torch.aten.silu` of it, seen as `[n, 24, 1, 1]`.
 
     Args:
         module: the module operation.
@@ -33,6 +41,10 @@ def order_weights(module: ir.Operation, *, target: str = "host") -> None:
     library = find_target(target)
     for function in functions(module):
         ordered: dict[ir.Value, ir.Value] = {}
+        if library.matrices_by_columns:
+            for convolution in convolutions_of_constants(function):
+                if _is_of_one_pixel(convolution):
+                    _as_matmul(convolution)
         if library.filters_channels_last:
             for convolution in convolutions_of_constants(function):
                 _order(convolution, ordered)
@@ -41,6 +53,41 @@ def order_weights(module: ir.Operation, *, target: str = "host") -> None:
             for op in operations(function):
                 if isinstance(op, torch.AtenMatmulOp | torch.AtenMmOp) and op.operands[1] in constants:
                     _by_columns(op, ordered)
+
+
+def _is_of_one_pixel(convolution: torch.AtenConvolutionOp) -> bool:
+    """Whether a convolution multiplies the channels of a pixel by all of a filter."""
+    kinds = [tensor_type(value.type) for value in (convolution.input, convolution.weight, convolution.result)]
+    if (
+        not all(kind.is_static for kind in kinds)
+        or argument(convolution.transposed)
+        or argument(convolution.groups) != 1
+    ):
+        return False
+    return all(prod(kind.static_dims()[2:]) == 1 for kind in kinds)
+
+
+def _as_matmul(convolution: torch.AtenConvolutionOp) -> None:
+    """A matmul and the activation that alone reads it, in the place of a convolution."""
+    x, weight = convolution.input, convolution.weight
+    last, dims = convolution, dims_of(convolution.result)
+    kind = torch_tensor(dims[:2], tensor_type(convolution.result.type).dtype)
+    with ir.InsertionPoint(convolution), convolution.location:
+        made = torch.aten_linear(
+            kind, reshaped(x, dims_of(x)[:2]), reshaped(weight, dims_of(weight)[:2]), torch.constant_none()
+        )
+        if argument(convolution.bias) is not None:
+            made = torch.aten_add_Tensor(kind, made, convolution.bias, torch.constant_int(1))
+    reading = readers(convolution.result)
+    if len(reading) == 1 and isinstance(reading[0], _ACTIVATIONS):
+        last = reading[0]
+    with ir.InsertionPoint(last), last.location:
+        if last is not convolution:
+            made = type(last)(kind, made).result
+        last.result.replace_all_uses_with(reshaped(made, dims))
+    last.erase()
+    if last is not convolution:
+        convolution.erase()
 
 
 def _by_columns(matmul: torch.AtenMatmulOp | torch.AtenMmOp, ordered: dict[ir.Value, ir.Value]) -> None:
