@@ -8,7 +8,8 @@ from hipdnn_mlir_runtime.abi import Pointwise as P
 from hipdnn_mlir_runtime.dtypes import BF16, F16, F32
 
 from ..ops.graph import Graph, Tensor
-from .graph_parts import counts_or_bounds
+from ..ops.strides import restride
+from .graph_parts import copied, counts_or_bounds, result_of, starts_with
 from .rocm import HipblasltMatmul
 from .rules import ATTENTION, MATMUL, AnchorEpilogue
 
@@ -33,22 +34,60 @@ _LEAST_ROWS = 128
 
 
 class CudnnEpilogue(AnchorEpilogue):
-    """An anchor with a chain of pointwise nodes, but for matmuls of few rows only what cuBLASLt has, too.
+    """An anchor with a chain of pointwise nodes, but for some matmuls only what cuBLASLt has, too.
 
-    cuDNN's fused matmul has one tile of rows then, so few multiprocessors read the weights: f16 of 32 x 2048 x 8192 with a swish and a
-    product take 171 us of an H100, where the matmul alone takes 20 (bench/results/2026-11-25-decode-gpu.txt).
+    Those are matmuls of more than one dim of batches: cuDNN 9.19 proposes nothing for them, whatever their strides. And matmuls of few
+    rows: cuDNN's fused matmul has one tile of rows then, so few multiprocessors read the weights. f16 of 32 x 2048 x 8192 with a swish and
+    a product take 171 us of an H100, where the matmul alone takes 20 (bench/results/2026-11-25-decode-gpu.txt).
     """
 
     def refuses(self, graph: Graph) -> str | None:
         """Why the graph is not taken, or None."""
         if refusal := super().refuses(graph):
             return refusal
-        if graph.nodes[0].type != MATMUL or len(graph.nodes) == 1:
+        if graph.nodes[0].type != MATMUL:
             return None
-        rows = prod(graph.tensors[next(iter(graph.nodes[0].outputs.values()))].dims[:-1])
-        if rows >= _LEAST_ROWS or BLAS.refuses(graph) is None:
+        dims = graph.tensors[result_of(graph.nodes[0])].dims
+        rows, has_batches = prod(dims[:-1]), prod(dims[:-3]) > 1
+        is_slow = len(graph.nodes) > 1 and rows < _LEAST_ROWS
+        if not (has_batches or is_slow) or BLAS.refuses(graph) is None:
             return None
+        if has_batches:
+            return f"has a matmul of several dims of batches, {list(dims[:-2])}, that cuBLASLt does not take"
         return f"computes more than cuBLASLt on a matmul of {rows} rows slowly"
+
+
+def conform_cudnn(graph: Graph) -> Graph:
+    """A matmul with its batches as more rows where all are multiplied with one matrix, else as one dim; as far as strides allow.
+
+    Before: x[4, 6, 49, 64] w[1, 1, 64, 32] + bias[1, 1, 1, 32]. After: x[1, 1176, 64] w[1, 64, 32] + bias[1, 1, 32].
+    """
+    if not starts_with(graph, MATMUL):
+        return graph
+    right = graph.tensors[graph.nodes[0].inputs[A.OPERATION_MATMUL_BDESC]]
+    forms = (True, False) if prod(right.dims[:-2]) == 1 else (False,)
+    return next((made for with_rows in forms if (made := _joined(graph, with_rows=with_rows)) is not None), graph)
+
+
+def _joined(graph: Graph, *, with_rows: bool) -> Graph | None:
+    """The matmul with its batches as one dim, or as more rows; None where something broadcasts in part, or its strides do not allow it."""
+    made, product = copied(graph), graph.nodes[0]
+    whole, right = graph.tensors[result_of(product)].dims, product.inputs[A.OPERATION_MATMUL_BDESC]
+    used = {index for node in graph.nodes for index in (*node.inputs.values(), *node.outputs.values())}
+    for index in used:
+        tensor = made.tensors[index]
+        if tensor.value is not None:
+            continue
+        has_rows = with_rows and index != right
+        count = len(whole) - (1 if has_rows else 2)
+        if len(tensor.dims) != len(whole) or tensor.dims[:count] not in (whole[:count], (1,) * count):
+            return None
+        dims = (1,) * has_rows + (prod(tensor.dims[:count]), *tensor.dims[count:])
+        strides = restride(tensor.dims, tensor.strides, dims)
+        if strides is None:
+            return None
+        tensor.dims, tensor.strides = dims, strides
+    return made
 
 
 BLAS_EPILOGUE = frozenset({P.ADD, P.RELU_FWD, P.GELU_APPROX_TANH_FWD})

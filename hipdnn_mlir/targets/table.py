@@ -15,7 +15,7 @@ from hipdnn_mlir_runtime.errors import ModelError
 from ..ops.graph import Graph
 from .fusilli import FusilliGraph, conform_fusilli
 from .host import HOST
-from .nvidia import BLAS_EPILOGUE, CublasltMatmul, CudnnEpilogue, FusedAttention
+from .nvidia import BLAS_EPILOGUE, CublasltMatmul, CudnnEpilogue, FusedAttention, conform_cudnn
 from .rocm import (
     PROVIDER_ALIGNMENT,
     AsmAttention,
@@ -95,7 +95,11 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
         _GPU_COST,
         (
             _FEW_ROWS_OF_UNITS,
-            Engine("CUDNN_ENGINE", CudnnEpilogue(ANCHORS, EPILOGUE_MODES, floats, 16, _SLOW_IN_CUDNN)),
+            Engine(
+                "CUDNN_ENGINE",
+                CudnnEpilogue(ANCHORS, EPILOGUE_MODES, floats, 16, _SLOW_IN_CUDNN),
+                conform=conform_cudnn,
+            ),
             *(() if tf32 else exact),
             Engine("CUDNN_ENGINE", FusedAttention()),
             *_GENERATED,
