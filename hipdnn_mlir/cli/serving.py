@@ -87,10 +87,13 @@ def _share(replicas: int) -> float:
 
 
 def _run(given: SimpleNamespace, files: Sequence[ModelFile], listening: Any) -> int:
+    from hipdnn_mlir_runtime.session.source import read
+
     from ..serving import deployment
     from ..serving.settings import Settings
 
-    on_gpu = any(_runtime.port_for_target(_runtime.Program.load(file.path).target) != "host" for file in files)
+    programs = [read(file.path, allow_code=given.allow_code) for file in files]
+    on_gpu = any(_runtime.port_for_target(program.target) != "host" for program in programs)
     settings = Settings(
         paths=tuple(str(path.absolute()) for path in given.models),
         compiled=tuple(file for file in files if file.is_compiled),

@@ -303,6 +303,7 @@ NB_MODULE(_runtime, m) {
       .def_prop_ro("buckets", &DynamicProgram::buckets, "Per symbol the sizes that it is rounded up to; empty where none has any.")
       .def_prop_ro("exact", &DynamicProgram::exact, "Per symbol why it is not rounded up to its buckets; empty where it is.")
       .def_prop_ro("has_specializations", &DynamicProgram::has_specializations, "Whether the file has a program for each combination of buckets.")
+      .def_prop_ro("code_kernels", &DynamicProgram::code_kernels, "Names of the kernels that hold code for a GPU.")
       .def_prop_ro("inputs", [](const DynamicProgram& program) { return describe(program, program.inputs()); },
                    "(name, dtype, dims) of each input; a dynamic dim is a text.")
       .def_prop_ro("outputs", [](const DynamicProgram& program) { return describe(program, program.outputs()); },

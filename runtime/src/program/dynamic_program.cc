@@ -373,6 +373,14 @@ bool DynamicProgram::is_partial() const {
   }
 }
 
+std::vector<std::string> DynamicProgram::code_kernels() const {
+  std::vector<std::string> names;
+  for (const auto& kernel : record_.kernels) {
+    if (kernel.code) names.push_back(kernel.name);
+  }
+  return names;
+}
+
 std::vector<std::span<const std::byte>> DynamicProgram::stored_constants() const {
   std::set<std::string> names;
   const auto add = [&](const records::Body<Stored>& body) {

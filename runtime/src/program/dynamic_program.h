@@ -87,6 +87,9 @@ class DynamicProgram {
   /// is broken.
   std::shared_ptr<const Program> at(const Sizes& sizes) const;
 
+  /// Names of the kernels that hold code for a GPU.
+  std::vector<std::string> code_kernels() const;
+
   /// The constants that the file has: every specialization refers to this memory.
   std::vector<std::span<const std::byte>> stored_constants() const;
 

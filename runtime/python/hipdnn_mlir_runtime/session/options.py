@@ -29,6 +29,9 @@ class SessionOptions(TypedDict, total=False):
     max_specializations: int
     """Specializations that stay loaded, one for each combination of sizes of the dynamic dimensions. The one used least recently goes
     first."""
+    allow_code: bool
+    """Load programs that hold compiled code for a GPU. Without it such a program is refused before anything of it reaches a device: for
+    files from people whose code you would not run."""
     graph_capture: bool
     """Capture runs on a GPU as device graphs and replay them while arrays keep their addresses. Ports without device graphs run step by
     step."""

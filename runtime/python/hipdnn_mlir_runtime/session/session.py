@@ -42,7 +42,7 @@ class Session:
         options: The keywords of ``SessionOptions``; docs/plans.md has them in a table.
 
     Raises:
-        ProgramError: The file is not a program, is broken, or too new.
+        ProgramError: The file is not a program, is broken, too new, or holds code with ``allow_code=False``.
         WrongTargetError: The program is for another target; a ``ProgramError`` and a ``DeviceError``.
         PlanRefusedError: The library refuses graphs of the program, all of them listed, and the model is not at hand.
         DeviceError: The port's libraries are missing.
@@ -56,8 +56,9 @@ class Session:
     ) -> None:
         self._is_closed = False
         self._workers: ThreadPoolExecutor | None = None
-        capacity: int = checked("session", options)["max_specializations"]
-        program = read(source)
+        given = checked("session", options)
+        allow_code: bool = given["allow_code"]
+        program = read(source, allow_code=allow_code)
         settings = device_options(
             options, options.get("port") or _runtime.port_for_target(program.target), is_tf32=program.allows_tf32
         )
@@ -65,7 +66,12 @@ class Session:
         self._device = open_device(settings)
 
         self._loaded = Specializations(
-            self._device, source, program, capacity=capacity, plan_cache=settings["plan_cache"]
+            self._device,
+            source,
+            program,
+            capacity=given["max_specializations"],
+            plan_cache=settings["plan_cache"],
+            allow_code=allow_code,
         )
         program = self._loaded.program
         self.symbols = list(program.symbols)

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Protocol
 
 from .. import _runtime
-from ..errors import ModelError, PlanRefusedError, RefusedPlan
+from ..errors import ModelError, PlanRefusedError, ProgramError, RefusedPlan
 from ..pytorch import SUFFIX
 from .arrays import Array, as_bytes
 from .recovery import Refusals
+
+_MOST_SHOWN = 3
 
 logger = logging.getLogger("hipdnn_mlir_runtime.session")
 
@@ -34,13 +36,32 @@ Source = str | os.PathLike[str] | ProgramInMemory
 """A path, or a program in memory."""
 
 
-def read(source: Source) -> _runtime.Program:
+def read(source: Source, *, allow_code: bool) -> _runtime.Program:
     """Return the program, checked.
+
+    Args:
+        source: A path, or a program in memory.
+        allow_code: Whether it may hold code for a GPU.
 
     Raises:
         ModelError: The source is a model, or neither a path nor a program.
-        ProgramError: The file is not a program, is broken, or too new.
+        ProgramError: The file is not a program, is broken, too new, or holds code that it may not.
     """
+    program = _parsed(source)
+    kernels = [] if allow_code else program.code_kernels
+    if kernels:
+        more = f" and {len(kernels) - _MOST_SHOWN} more" if len(kernels) > _MOST_SHOWN else ""
+        raise ProgramError(
+            "it holds code for a GPU, which is not allowed here (`allow_code`)",
+            where=str(source) if isinstance(source, str | os.PathLike) else None,
+            expected="a program without code",
+            got=f"code in the kernels {', '.join(map(repr, kernels[:_MOST_SHOWN]))}{more}",
+            hint="compile the model yourself, or allow code if you would run a program of its author",
+        )
+    return program
+
+
+def _parsed(source: Source) -> _runtime.Program:
     if isinstance(source, str | os.PathLike):
         kind = kind_of_model(Path(source))
         if kind is not None:

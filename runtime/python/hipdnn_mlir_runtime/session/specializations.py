@@ -29,6 +29,7 @@ class Specializations:
         program: What was read there.
         capacity: How many stay loaded.
         plan_cache: Folder of what the library has refused; empty for none.
+        allow_code: Whether a program that is compiled again may hold code for a GPU.
 
     Raises:
         PlanRefusedError: The library refuses graphs, and the model is not at hand.
@@ -36,13 +37,20 @@ class Specializations:
     """
 
     def __init__(
-        self, device: _runtime.Device, source: Source, program: _runtime.Program, *, capacity: int, plan_cache: str
+        self,
+        device: _runtime.Device,
+        source: Source,
+        program: _runtime.Program,
+        *,
+        capacity: int,
+        plan_cache: str,
+        allow_code: bool,
     ) -> None:
         self._device, self._capacity = device, capacity
         self._recovering = threading.Lock()
 
         def made(refused: Sequence[RefusedPlan]) -> _runtime.Program:
-            return read(without(source, refused)) if refused else program
+            return read(without(source, refused), allow_code=allow_code) if refused else program
 
         # A program whose model is not at hand has to be asked for, and names in a file may be anything.
         refusals = Refusals(device, plan_cache) if getattr(source, "compile_without", None) else Refusals()
