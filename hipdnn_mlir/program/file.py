@@ -14,7 +14,7 @@ from hipdnn_mlir_runtime.errors import HipdnnMlirError, ProgramError
 
 from ..ops.evaluate import Array
 from .checksum import WORD_BYTES, checksum, to_text
-from .schema import CHECKSUM_KEY, METADATA_KEY, ProgramModel
+from .schema import CACHE_KEY, CHECKSUM_KEY, METADATA_KEY, ProgramModel
 
 ALIGNMENT = 64
 """Bytes; the header is padded and tensors are placed at multiples of it, so that a memory map is usable as it is."""
@@ -60,13 +60,14 @@ def write(path: Path, program: ProgramModel, weights: Mapping[str, Array]) -> No
         ) from error
 
 
-def write_to(file: BinaryIO, program: ProgramModel, weights: Mapping[str, Array]) -> None:
+def write_to(file: BinaryIO, program: ProgramModel, weights: Mapping[str, Array], cache_key: str = "") -> None:
     """Write a program to an open file.
 
     Args:
         file: destination, at its start.
         program: as for `write`.
         weights: as for `write`.
+        cache_key: what a cache keeps it under; none where empty.
 
     Raises:
         OSError: the file cannot be written.
@@ -83,6 +84,8 @@ def write_to(file: BinaryIO, program: ProgramModel, weights: Mapping[str, Array]
         offset += array.nbytes
     sums = to_text(checksum(program_text.encode()), data_sum)
     header["__metadata__"] = {METADATA_KEY: program_text, CHECKSUM_KEY: sums}
+    if cache_key:
+        header["__metadata__"][CACHE_KEY] = cache_key
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-(8 + len(text)) % ALIGNMENT)
     file.write(struct.pack("<Q", len(text)) + text)

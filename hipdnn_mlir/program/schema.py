@@ -13,6 +13,7 @@ SCHEMA: dict[str, Any] = json.loads(resources.files(__package__).joinpath("schem
 FORMAT: int = SCHEMA["format"]
 METADATA_KEY = "hipdnn_program"
 CHECKSUM_KEY = "hipdnn_checksum"
+CACHE_KEY = "hipdnn_cache_key"
 _FIELDS: dict[str, dict[str, Any]] = {name: record["fields"] for name, record in SCHEMA["records"].items()}
 
 # records: generated

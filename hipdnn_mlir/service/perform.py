@@ -88,7 +88,7 @@ class Compiler:
         with os.fdopen(output, "wb", closefd=False) as file:
             file.seek(0)
             file.truncate()
-            write_to(file, program.model, program.weights)
+            write_to(file, program.model, program.weights, request.cache_key)
             written = file.tell()
         models = [made.program for made in program.model.specializations] or [program.model]
         return {

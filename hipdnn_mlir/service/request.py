@@ -39,6 +39,7 @@ class Request:
         placement, dynamic_fallback: as for `hipdnn_mlir.placement.place` (`place`).
         progress: messages `{"progress": text}` come before the reply.
         explain_file: absolute path for what was placed and why not the rest, JSON or `*.html` (`place`); none where empty.
+        cache_key: what the program is kept under, which its file then says (`compile` of a descriptor); none where empty.
     """
 
     action: Action
@@ -60,6 +61,7 @@ class Request:
     dynamic_fallback: str = "compile"
     progress: bool = False
     explain_file: str = ""
+    cache_key: str = ""
 
     @classmethod
     def to_compile(

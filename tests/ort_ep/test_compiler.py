@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -179,6 +180,19 @@ def test_damaged_entry_is_made_again(suffix, damage, tmp_path) -> None:
     path.write_bytes(damage)
     check(make_session(model, tmp_path), model)
     assert path.read_bytes() == good
+
+
+def test_entries_in_the_place_of_others_are_made_again(tmp_path) -> None:
+    first, second = convolution(), convolution()
+    second.graph.initializer[1].raw_data = np.full(8, 7, np.float32).tobytes()
+    for name, model in (("a", first), ("b", second)):
+        make_session(model, tmp_path / name)
+    for suffix in ("hipdnn", "json"):
+        (of_first,), (of_second,) = (cached(tmp_path / name, suffix) for name in ("a", "b"))
+        good = of_second.read_bytes()
+        shutil.copy(of_first, of_second)
+        check(make_session(second, tmp_path / "b"), second)
+        assert of_second.read_bytes() == good
 
 
 @pytest.mark.parametrize("directory", ["/proc/1/cache", "/dev/null/cache"])

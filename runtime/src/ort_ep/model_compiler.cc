@@ -16,6 +16,8 @@
 namespace hipdnn_ep {
 namespace {
 
+using EntryFile = std::shared_ptr<const hipdnn_rt::MappedFile>;
+
 constexpr std::uint64_t kLengthBytes = 8;
 /// What a session may take to compile, all in all, before a line says that it does.
 constexpr std::chrono::seconds kQuietTime(5);
@@ -55,6 +57,14 @@ std::string content_key_of(const EncodedModel& model) {
   digest.update(model.proto);  // states the place and size of each weight
   for (const EncodedModel::Weight& weight : model.weights) digest.update(weight.data);
   return digest.hex_digest();
+}
+
+/// An entry of JSON. Throws Error for one of another key, whose file lies in the place of this one.
+nlohmann::json read_entry(const hipdnn_rt::MappedFile& file, const std::string& key) {
+  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  nlohmann::json entry = nlohmann::json::parse(text);
+  if (entry.at("key").get<std::string>() != key) throw hipdnn_rt::Error("an entry of another key");
+  return entry;
 }
 
 PlacedModel read_placement(const nlohmann::json& result) {
@@ -124,27 +134,21 @@ void ModelCompiler::store(const std::string& key, const char* suffix, std::span<
   if (!problem.empty() && !is_loss_told_.exchange(true)) logger_.warning("compiled programs are not kept: " + problem);
 }
 
-std::optional<PlacedModel> ModelCompiler::find_placed(const std::string& key) const {
-  const std::optional<std::string> text = find_text(key, kPlaced);
-  if (!text) return std::nullopt;
-  try {
-    return read_placement(nlohmann::json::parse(*text));
-  } catch (const std::exception& error) {
-    logger_.info(std::string("a cached placement is broken and made again: ") + error.what());
-    cache_->remove(key, kPlaced);
-    return std::nullopt;
-  }
+void ModelCompiler::store_json(const std::string& key, const char* suffix, nlohmann::json entry) const {
+  entry["key"] = key;
+  const std::string text = entry.dump();
+  store(key, suffix, std::as_bytes(std::span(text)));
 }
 
-std::optional<std::string> ModelCompiler::find_text(const std::string& key, const char* suffix) const {
+template <class Read>
+auto ModelCompiler::find(const std::string& key, const char* suffix, Read read) const -> std::optional<decltype(read(nullptr))> {
   if (!reads_cache()) return std::nullopt;
   const auto path = cache_->find(key, suffix);
   if (!path) return std::nullopt;
   try {
-    const hipdnn_rt::MappedFile file(*path);
-    return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+    return read(std::make_shared<const hipdnn_rt::MappedFile>(*path));
   } catch (const std::exception& error) {
-    logger_.info(std::string("a cache entry cannot be read and is made again: ") + error.what());
+    logger_.info(*path + ": a cache entry is broken and made again: " + error.what());
     cache_->remove(key, suffix);
     return std::nullopt;
   }
@@ -161,32 +165,24 @@ PlacedModel ModelCompiler::place(const EncodedModel& model) const {
   if (!options_.buckets.empty()) request["buckets"] = options_.buckets;
   const std::string key = make_key("place", parts_, digest.hex_digest(), request.dump());
   if (options_.explain_file.empty()) {
-    if (std::optional<PlacedModel> found = find_placed(key)) return *std::move(found);
+    const auto read = [&key](const EntryFile& file) { return read_placement(read_entry(*file, key)); };
+    if (std::optional<PlacedModel> found = find(key, kPlaced, read)) return *std::move(found);
   } else {  // behind the key: the placement is the same
     request["explain_file"] = std::filesystem::absolute(options_.explain_file).string();
   }
   const MemoryFile file = write_image(model, false);
-  const nlohmann::json result = ask(request, std::array{file.fd()});
+  nlohmann::json result = ask(request, std::array{file.fd()});
   PlacedModel placed = read_placement(result);
-  const std::string text = result.dump();
-  store(key, kPlaced, std::as_bytes(std::span(text)));
+  store_json(key, kPlaced, std::move(result));
   return placed;
 }
 
 ModelImage ModelCompiler::make_image(const EncodedModel& model) const { return {write_image(model, true), content_key_of(model)}; }
 
 std::optional<CompiledModel> ModelCompiler::find_compiled(const std::string& key) const {
-  if (!reads_cache()) return std::nullopt;
-  const auto path = cache_->find(key, kCompiled);
-  if (!path) return std::nullopt;
-  try {
-    const auto file = std::make_shared<const hipdnn_rt::MappedFile>(*path);
-    return CompiledModel{hipdnn_rt::DynamicProgram::parse_container(file->bytes(), file), file->bytes()};
-  } catch (const std::exception& error) {
-    logger_.info(std::string("a cached program is broken and compiled again: ") + error.what());
-    cache_->remove(key, kCompiled);
-    return std::nullopt;
-  }
+  return find(key, kCompiled, [&key](const EntryFile& file) {
+    return CompiledModel{hipdnn_rt::DynamicProgram::parse_container(file->bytes(), file, key), file->bytes()};
+  });
 }
 
 ProgramKey ModelCompiler::program_key(const EncodedModel& model, bool is_dynamic) const {
@@ -204,13 +200,14 @@ CompiledModel ModelCompiler::compile(const EncodedModel& model, const std::strin
 CompiledModel ModelCompiler::compile_dynamic(const EncodedModel& model, const std::string& name) const {
   const std::string key = program_key(model, true).key;
   if (std::optional<CompiledModel> found = find_compiled(key)) return *std::move(found);
-  if (const std::optional<std::string> reason = find_text(key, kRefused)) throw NoDynamicProgram(*reason);
+  const auto read = [&key](const EntryFile& file) { return read_entry(*file, key).at("reason").get<std::string>(); };
+  if (const std::optional<std::string> reason = find(key, kRefused, read)) throw NoDynamicProgram(*reason);
   try {
     return request_program(key, write_image(model, true), name, {});
   } catch (const CompilerError& error) {
     if (!is_about_the_model(error)) throw;
     const NoDynamicProgram refused(error.what());
-    store(key, kRefused, std::as_bytes(std::span(std::string_view(refused.what()))));
+    store_json(key, kRefused, {{"reason", refused.what()}});
     throw refused;
   }
 }
@@ -224,7 +221,7 @@ CompiledModel ModelCompiler::compile(const ModelImage& image, const std::string&
 CompiledModel ModelCompiler::request_program(const std::string& key, const MemoryFile& image, const std::string& name,
                                              const InputShapes& shapes) const {
   MemoryFile output("hipdnn_mlir program");
-  nlohmann::json request{{"action", "compile"}, {"target", target_}, {"precision", options_.precision}, {"name", name}};
+  nlohmann::json request{{"action", "compile"}, {"target", target_}, {"precision", options_.precision}, {"name", name}, {"cache_key", key}};
   if (!shapes.empty()) request["shapes"] = shapes;
   if (shapes.empty() && !options_.buckets.empty()) request["buckets"] = options_.buckets;
   if (!options_.dump_ir.empty()) request["dump_ir"] = options_.dump_ir + "/" + name;

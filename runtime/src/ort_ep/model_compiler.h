@@ -99,13 +99,16 @@ class ModelCompiler {
   CompiledModel compile(const ModelImage& image, const std::string& name, const InputShapes& shapes) const;
 
  private:
-  std::optional<PlacedModel> find_placed(const std::string& key) const;
+  /// What `read` makes of the file of an entry. One that it throws on is deleted.
+  template <class Read>
+  auto find(const std::string& key, const char* suffix, Read read) const -> std::optional<decltype(read(nullptr))>;
   std::optional<CompiledModel> find_compiled(const std::string& key) const;
-  std::optional<std::string> find_text(const std::string& key, const char* suffix) const;
   CompiledModel request_program(const std::string& key, const MemoryFile& image, const std::string& name, const InputShapes& shapes) const;
   /// The compiler's answer. Where sessions wait for it, a line in the log says so once.
   nlohmann::json ask(const nlohmann::json& request, std::span<const int> descriptors) const;
   void store(const std::string& key, const char* suffix, std::span<const std::byte> bytes) const;
+  /// Store JSON with its key.
+  void store_json(const std::string& key, const char* suffix, nlohmann::json entry) const;
   bool reads_cache() const;
 
   CompilerService& service_;

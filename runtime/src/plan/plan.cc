@@ -60,7 +60,7 @@ std::shared_ptr<const Plan> Plan::build(const Device& device, std::shared_ptr<co
   // A kept plan that the library did not take again is replaced. What was chosen for want of memory, say, is not for the next process.
   if (store != nullptr && !choice.has_failed() && !(is_same && kept->plan.empty())) {
     const int timed_plans = is_same ? kept->timed_plans : device.options().autotune;
-    store->store(key, {plan->engine_id_, plan->engine_name_, knobs, timed_plans, plan->timed_us_, plan->serialize()});
+    store->store({plan->engine_id_, plan->engine_name_, knobs, timed_plans, plan->timed_us_, plan->serialize(), key});
   }
   plan->build_ms_ = milliseconds_since(start);
   return plan;

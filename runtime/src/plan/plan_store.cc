@@ -10,13 +10,13 @@ namespace {
 
 constexpr std::string_view kPlanSuffix = "plan";
 /// Part of every key: what a record holds, and how plans are keyed.
-constexpr std::string_view kPlanFormat = "hipdnn-mlir plan 1";
+constexpr std::string_view kPlanFormat = "hipdnn-mlir plan 2";
 
 }  // namespace
 
 std::vector<std::byte> PlanRecord::encode() const {
-  const nlohmann::json line = {{"engine_id", engine_id}, {"engine", engine_name},   {"knobs", knobs},
-                               {"timed", timed_plans},   {"time_us", time_us}, {"plan_bytes", plan.size()}};
+  const nlohmann::json line = {{"engine_id", engine_id}, {"engine", engine_name}, {"knobs", knobs}, {"timed", timed_plans},
+                               {"time_us", time_us}, {"plan_bytes", plan.size()}, {"key", key}};
   return seal(line.dump(), plan);
 }
 
@@ -32,6 +32,7 @@ std::optional<PlanRecord> PlanRecord::decode(std::span<const std::byte> bytes) {
     record.knobs = line.at("knobs").get<std::string>();
     record.timed_plans = line.at("timed").get<int>();
     record.time_us = line.at("time_us").get<double>();
+    record.key = line.at("key").get<std::string>();
     if (found->rest.size() != line.at("plan_bytes").get<std::size_t>()) return std::nullopt;
     record.plan.assign(found->rest.begin(), found->rest.end());
     return record;
@@ -58,16 +59,15 @@ std::optional<PlanRecord> PlanStore::find(const std::string& key) const {
   if (!path) return std::nullopt;
   const auto bytes = read_file(*path);
   if (!bytes) return std::nullopt;  // another process was faster with deleting it
-  std::optional<PlanRecord> record = PlanRecord::decode(*bytes);
-  if (!record) {
-    if (log_) log_(HIPDNN_SEV_WARN, *path + ": not a plan, or a damaged one; it is made again");
-    cache_.remove(key, kPlanSuffix);
-  }
-  return record;
+  const std::optional<PlanRecord> record = PlanRecord::decode(*bytes);
+  if (record && record->key == key) return record;
+  if (log_) log_(HIPDNN_SEV_WARN, *path + ": not a plan, a damaged one or one of another key; it is made again");
+  cache_.remove(key, kPlanSuffix);
+  return std::nullopt;
 }
 
-void PlanStore::store(const std::string& key, const PlanRecord& record) const {
-  const std::string failure = cache_.store(key, kPlanSuffix, record.encode());
+void PlanStore::store(const PlanRecord& record) const {
+  const std::string failure = cache_.store(record.key, kPlanSuffix, record.encode());
   if (!failure.empty() && log_) log_(HIPDNN_SEV_WARN, "the plan is not kept: " + failure);
 }
 

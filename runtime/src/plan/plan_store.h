@@ -26,6 +26,8 @@ struct PlanRecord {
   double time_us = 0;
   /// The library's own form of the plan; empty where it has none.
   std::vector<std::byte> plan;
+  /// What it is kept under.
+  std::string key;
 
   /// A file's bytes, with a checksum over all else.
   std::vector<std::byte> encode() const;
@@ -42,9 +44,10 @@ class PlanStore {
 
   /// The key of a graph, given by its canonical text, where these tensors are bound to constants.
   std::string key(std::string_view canonical, std::span<const std::int64_t> constants) const;
-  /// The record under a key. A broken one is deleted.
+  /// The record under a key. A broken one is deleted, and one of another key.
   std::optional<PlanRecord> find(const std::string& key) const;
-  void store(const std::string& key, const PlanRecord& record) const;
+  /// Keep a record under its key.
+  void store(const PlanRecord& record) const;
 
  private:
   DiskCache cache_;

@@ -91,11 +91,16 @@ std::shared_ptr<const DynamicProgram> DynamicProgram::parse(std::string text, co
   return program;
 }
 
-std::shared_ptr<const DynamicProgram> DynamicProgram::parse_container(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
+std::shared_ptr<const DynamicProgram> DynamicProgram::parse_container(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                                                                      std::string_view cache_key) {
   const Safetensors container = parse_safetensors(bytes);
   const auto text = container.metadata.find("hipdnn_program");
   if (text == container.metadata.end()) {
     throw ProgramError("__metadata__.hipdnn_program: missing; a safetensors file, but not a .hipdnn program");
+  }
+  const auto key = container.metadata.find("hipdnn_cache_key");
+  if (!cache_key.empty() && (key == container.metadata.end() || key->second != cache_key)) {
+    throw ProgramError("__metadata__.hipdnn_cache_key: compiled for another key of the cache");
   }
   check_checksum(container, text->second);
   return parse(text->second, container.tensors, std::move(owner));

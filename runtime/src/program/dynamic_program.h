@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "program/expressions.h"
@@ -28,8 +29,10 @@ class DynamicProgram {
  public:
   /// Map a program file. Throws ProgramError, which names the file and the field. What depends on sizes is checked by `at`.
   static std::shared_ptr<const DynamicProgram> load(const std::string& path);
-  /// Parse a container that is in memory already; `owner` keeps `bytes` alive.
-  static std::shared_ptr<const DynamicProgram> parse_container(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
+  /// Parse a container that is in memory already; `owner` keeps `bytes` alive. With a key of a cache, throws ProgramError unless it says that
+  /// it was compiled for that.
+  static std::shared_ptr<const DynamicProgram> parse_container(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                                                               std::string_view cache_key = {});
   /// Parse a program's text with its tensors; `owner` keeps them alive.
   static std::shared_ptr<const DynamicProgram> parse(std::string text, const Tensors& tensors, std::shared_ptr<const void> owner);
 

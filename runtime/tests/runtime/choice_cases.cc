@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <mutex>
 
@@ -22,6 +23,7 @@
 #include "plan/variant_pack.h"
 #include "sample_program.h"
 #include "session.h"
+#include "storage/sealed.h"
 
 namespace runtime_tests {
 namespace {
@@ -248,20 +250,23 @@ void test_choice_repeated_when_the_library_takes_no_plan_back(const Libraries& l
   }
 }
 
+/// Change the only record of a folder, which keeps its name and gets a checksum.
+void rewrite_record(const TemporaryFolder& folder, const std::function<void(hipdnn_rt::PlanRecord&)>& change) {
+  const auto entry = std::filesystem::directory_iterator(folder.path())->path();
+  auto record = hipdnn_rt::PlanRecord::decode(hipdnn_rt::read_file(entry).value());
+  check::that(record.has_value(), "it is a record");
+  change(*record);
+  const std::vector<std::byte> bytes = record->encode();
+  std::ofstream(entry, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+}
+
 void test_choice_made_again_when_what_was_kept_is_not_proposed(const Libraries& libraries) {
   const Control control(libraries);
   const TemporaryFolder folder;
   const DeviceOptions options{.autotune = 3, .plan_cache = folder.path()};
   load(libraries, options);
   control.let_restore(false);
-  const auto entry = std::filesystem::directory_iterator(folder.path())->path();
-  std::vector<std::byte> bytes(std::filesystem::file_size(entry));
-  std::ifstream(entry, std::ios::binary).read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  auto record = hipdnn_rt::PlanRecord::decode(bytes);
-  check::that(record.has_value(), "it is a record");
-  record->knobs = "TILE=9";
-  bytes = record->encode();
-  std::ofstream(entry, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  rewrite_record(folder, [](hipdnn_rt::PlanRecord& record) { record.knobs = "TILE=9"; });
   control.counts();
   check::near(load(libraries, options).plan().timed_us(), 20, 1e-3, "the fastest is chosen");
   check::that(control.counts().executed > 0, "plans are timed again");
@@ -279,15 +284,15 @@ void test_plans_apart_when_the_engine_or_the_arithmetic_differs(const Libraries&
 
 void test_made_again_when_the_kept_plan_is_damaged(const Libraries& libraries) {
   const Control control(libraries);
-  for (const bool is_cut : {true, false}) {
+  const auto entry_of = [](const TemporaryFolder& folder) { return std::filesystem::directory_iterator(folder.path())->path(); };
+  const std::array<std::function<void(const TemporaryFolder&)>, 3> damages{
+      [&](const TemporaryFolder& folder) { std::filesystem::resize_file(entry_of(folder), std::filesystem::file_size(entry_of(folder)) - 1); },
+      [&](const TemporaryFolder& folder) { std::ofstream(entry_of(folder), std::ios::binary) << "no plan"; },
+      [](const TemporaryFolder& folder) { rewrite_record(folder, [](hipdnn_rt::PlanRecord& record) { record.key = std::string(64, '0'); }); }};
+  for (const auto& damage : damages) {
     const TemporaryFolder folder;
     load(libraries, {.autotune = 10, .plan_cache = folder.path()});
-    const auto entry = std::filesystem::directory_iterator(folder.path())->path();
-    if (is_cut) {
-      std::filesystem::resize_file(entry, std::filesystem::file_size(entry) - 1);
-    } else {
-      std::ofstream(entry, std::ios::binary) << "no plan";
-    }
+    damage(folder);
     Lines lines;
     check::equal(load(libraries, {.plan_cache = folder.path()}, lines.log()).engine(), "TEST_SLOW");
     check::equal(lines.lines.size(), 1U);
@@ -405,7 +410,7 @@ void test_events_take_the_time_when_the_library_has_no_profiling(const Libraries
 }
 
 void test_record_survives_when_encoded(const Libraries&) {
-  hipdnn_rt::PlanRecord record{-5, "ENGINE \"x\"", "A=1 B=-2", 8, 1.5, {}};
+  hipdnn_rt::PlanRecord record{-5, "ENGINE \"x\"", "A=1 B=-2", 8, 1.5, {}, "its key"};
   for (int i = 0; i < 300; ++i) record.plan.push_back(static_cast<std::byte>(i));
   const std::vector<std::byte> bytes = record.encode();
   const auto decoded = hipdnn_rt::PlanRecord::decode(bytes);
@@ -416,6 +421,7 @@ void test_record_survives_when_encoded(const Libraries&) {
   check::equal(decoded->timed_plans, record.timed_plans);
   check::near(decoded->time_us, record.time_us, 0);
   check::that(decoded->plan == record.plan, "the plan's bytes");
+  check::equal(decoded->key, record.key);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     std::vector<std::byte> broken = bytes;
     broken[i] ^= std::byte{1};

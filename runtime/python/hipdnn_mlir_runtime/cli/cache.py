@@ -242,7 +242,7 @@ def _sealed(path: Path) -> dict[str, Any]:
 _READERS = {
     "program": _program,
     "placement": _placement,
-    "refused-model": lambda path: {"reason": path.read_text()},
+    "refused-model": lambda path: {"reason": json.loads(path.read_text())["reason"]},
     "plan": _sealed,
     "refused-graph": _sealed,
 }
