@@ -87,6 +87,29 @@ def test_other_convolutions_keep_their_windows(
     assert shape[2:] == (3, 3)
 
 
+@pytest.mark.parametrize(
+    ("groups", "channels", "outputs", "joined"),
+    [
+        (8, 4, 4, 8),
+        (8, 3, 5, 24),
+        (4, 2, 2, 8),
+        (16, 1, 3, 8),
+        (3, 4, 4, 4),
+        (6, 6, 2, 6),
+        (12, 6, 2, 24),
+        (16, 1, 1, 1),
+    ],
+)
+def test_groups_of_few_channels_are_joined(groups: int, channels: int, outputs: int, joined: int) -> None:
+    b = GraphBuilder("groups")
+    x = b.input("x", [2, groups * channels, 9, 8])
+    y = b.op("Conv", x, b.normal([groups * outputs, channels, 3, 3], 0.2), b.normal([groups * outputs], 1.0),
+             kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], group=groups)  # fmt: skip
+    program = run_both(b.model({y: [2, groups * outputs, 5, 4]}))
+    (shape,) = {weight.shape for weight in program.weights.values() if weight.ndim == 4}
+    assert shape[1] == joined
+
+
 def test_products_of_one_value_are_one() -> None:
     program = run_both(models.encoder(layers=2, s=8, d=16, heads=2, ffn=32))
     names = [program.model.summary(step) for step in program.model.steps]

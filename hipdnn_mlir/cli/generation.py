@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from hipdnn_mlir_runtime.cli.command import needed_compiler
-from hipdnn_mlir_runtime.cli.execution import is_made_from
 from hipdnn_mlir_runtime.cli.options import session_options
 from hipdnn_mlir_runtime.errors import ModelError
 from hipdnn_mlir_runtime.options import options_of
@@ -134,6 +133,8 @@ def _prompts(given: SimpleNamespace) -> list[str]:
 
 def _kept_program(config: DecoderConfig, given: SimpleNamespace) -> Path | None:
     """The program beside the model, where it is made from the model as it is now and nothing is said of compiling."""
+    from hipdnn_mlir_runtime.cli.execution import is_made_from
+
     program = config.model.with_suffix(".hipdnn")
     told = [row for row in options_of("generate").values() if vars(given)[row.name] not in (row.default, [])]
     if not program.is_file() or any("model" in row.needs for row in told):

@@ -31,6 +31,7 @@ from . import (  # noqa: F401 - importing a pass registers it
     fuse_group_norm,
     fuse_rms_norm,
     graph_to_executable,
+    join_groups,
     launch_to_kernel,
     legalize,
     merge_convolutions,
@@ -125,6 +126,7 @@ TORCH_STEPS = (
         "hipdnn-space-to-depth",
         "matrix units of some targets take channels by eights, and images have three",
     ),
+    Step("join-groups", "hipdnn-join-groups", "groups of few channels have no kernel of their own"),
     Step("pad-channels", "hipdnn-pad-channels", "matrix units of some targets take channels by eights"),
     Step(
         "order-weights",

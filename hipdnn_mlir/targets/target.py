@@ -109,6 +109,7 @@ class Target:
         filters_channels_last: constant filters of convolutions are best stored as activations are.
         matrices_by_columns: constant right operands of matmuls are best stored with their columns along memory.
         channel_multiples: element type -> what the input channels of a convolution are filled up to a multiple of.
+        group_channels: element type -> channels that a group of a convolution has a multiple of where it has fewer.
         architecture: of the GPU that code is generated for, as `hipdnn_mlir.codegen` names it; None on the host.
         merges_matmuls: matmuls of one value with several weights run as one.
         whole_epilogues: an engine may take an epilogue and refuse the first half of it.
@@ -122,6 +123,7 @@ class Target:
     filters_channels_last: bool = False
     matrices_by_columns: bool = False
     channel_multiples: Mapping[DType, int] = field(default_factory=dict)
+    group_channels: Mapping[DType, int] = field(default_factory=dict)
     architecture: str | None = None
     merges_matmuls: bool = False
     whole_epilogues: bool = False
