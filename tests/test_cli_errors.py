@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -364,6 +365,15 @@ def test_names_in_a_model_do_not_reach_the_terminal_as_commands(command: Command
     result = command("compile", tmp_path / "m.onnx")
     assert_refused(result, r"\x1b]0;owned\x07\x9b2J")
     assert not any(character in result.stderr for character in "\x1b\x07\x9b")
+
+
+def test_run_refuses_an_output_that_is_a_pipe(command: Command, program: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.npz"
+    os.mkfifo(pipe)
+    result = command("run", program, "--output", pipe)
+    assert result.returncode == 2, result.stderr
+    assert "pipe.npz: not a regular file: expected the name of the file to write" in result.stderr
+    assert pipe.is_fifo()
 
 
 @pytest.mark.parametrize("broken", [5, {}, None, "name", []])

@@ -328,3 +328,14 @@ def test_sizes_are_those_of_the_run_whatever_the_model_declares(operator: str, c
     session = sessions.make_session(model, cache_dir, options=MAXIMAL)
     assert_equals_cpu(session, model, feeds)
     assert [name for name in sessions.placed_nodes(session)[0] if "n_a" in name]
+
+
+def test_names_of_a_model_do_not_reach_the_terminal_as_commands(cache_dir: Path, capfd) -> None:
+    model = build("g (float[4,8] x) => (float[4,8] y) { a = Relu(x) b = Untaken(a) y = Tanh(b) }")
+    model.graph.node[1].name = "\x1b]0;owned\x07\x9b2J"
+    settings = sessions.session_options(cache_dir, options=MAXIMAL)
+    settings.log_severity_level = 0
+    ort.InferenceSession(model.SerializeToString(), sess_options=settings)
+    ours = [line for line in capfd.readouterr().err.split("\n") if "libhipdnn_ep" in line and "owned" in line]
+    assert any(r"\x1b]0;owned\x07\x9b2J" in line for line in ours)
+    assert not any(text in line for line in ours for text in ("\x1b]", "\x07", "\x9b"))

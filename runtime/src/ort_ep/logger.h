@@ -1,6 +1,7 @@
 // Messages to ONNX Runtime's logger, one line each.
 #pragma once
 
+#include <new>
 #include <string>
 
 #include "names.h"
@@ -20,8 +21,12 @@ class Logger {
  private:
   void log(OrtLoggingLevel level, const std::string& message) const noexcept {
     if (logger_ == nullptr) return;
-    OrtStatus* status = ort_.api->Logger_LogMessage(logger_, level, message.c_str(), "libhipdnn_ep", 0, kEpName);
-    if (status != nullptr) ort_.api->ReleaseStatus(status);
+    try {
+      OrtStatus* status = ort_.api->Logger_LogMessage(logger_, level, printable(message).c_str(), "libhipdnn_ep", 0, kEpName);
+      if (status != nullptr) ort_.api->ReleaseStatus(status);
+    } catch (const std::bad_alloc&) {
+      return;  // nothing is logged for want of memory
+    }
   }
 
   Ort ort_;

@@ -23,9 +23,28 @@ std::string decodable(std::string_view message) {
 
 }  // namespace
 
+std::string printable(std::string_view message) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (std::size_t i = 0; i < message.size(); ++i) {
+    auto byte = static_cast<unsigned char>(message[i]);
+    // U+0080 to U+009F are two bytes, of which the second is the number.
+    const bool is_late = byte == 0xC2 && i + 1 < message.size() && (static_cast<unsigned char>(message[i + 1]) & 0xE0) == 0x80;
+    if (is_late) byte = static_cast<unsigned char>(message[++i]);
+    if (is_late || byte == 0x7F || (byte < 0x20 && byte != '\n' && byte != '\t')) {
+      text += "\\x";
+      text += kDigits[byte >> 4];
+      text += kDigits[byte & 0xF];
+    } else {
+      text += message[i];
+    }
+  }
+  return text;
+}
+
 OrtStatus* make_status(const Ort& ort, std::string_view message) noexcept {
   try {
-    return ort.api->CreateStatus(ORT_FAIL, decodable(message).c_str());
+    return ort.api->CreateStatus(ORT_FAIL, decodable(printable(message)).c_str());
   } catch (const std::exception&) {
     return ort.api->CreateStatus(ORT_FAIL, "out of memory in the hipDNN execution provider");
   }

@@ -36,6 +36,9 @@ inline void check(const Ort& ort, OrtStatus* status) {
   throw OrtFailure(std::move(message));
 }
 
+/// A message with control characters written out, which names in a model may hold: it may reach a terminal.
+std::string printable(std::string_view message);
+
 /// A new failure status. Never ORT_EP_FAIL: Python would quietly run the model on the CPU provider instead. It does the same where it
 /// cannot decode a message, so bytes of files do not reach it as they are.
 OrtStatus* make_status(const Ort& ort, std::string_view message) noexcept;

@@ -80,6 +80,8 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
     Raises:
         ModelError: The file cannot be written.
     """
+    if path.exists() and not path.is_file():  # a device would be replaced
+        raise ModelError("not a regular file", where=str(path), expected="the name of the file to write")
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with partial.open("wb") as stream:
