@@ -21,6 +21,7 @@
 #include "execute/size_cache.h"
 #include "execute/step_label.h"
 #include "program/dynamic_program.h"
+#include "signals.h"
 #include "work_rows.h"
 
 namespace hipdnn_rt::bindings {
@@ -51,8 +52,9 @@ class Session {
   nb::list run(const nb::list& inputs, const nb::list& outputs) {
     const Call call(*this, inputs, outputs);
     {
+      Signals signals;
       const nb::gil_scoped_release unlocked;
-      pool_.run(call.inputs, call.outputs);
+      pool_.run(call.inputs, call.outputs, [&signals] { signals.check(); });
     }
     return call.results;
   }
@@ -68,9 +70,11 @@ class Session {
     nb::list fresh;
     for (std::size_t i = 0; i < program_->outputs().size(); ++i) fresh.append(nb::none());
     const Call call(*this, inputs, fresh);
+    Signals signals;
     const nb::gil_scoped_release unlocked;
     std::vector<std::pair<double, std::vector<double>>> runs;
     for (int i = 0; i < repeat; ++i) {
+      signals.check();
       TimedRun run = pool_.run_timed(call.inputs, call.outputs);
       runs.emplace_back(std::chrono::duration<double>(run.began.time_since_epoch()).count(), std::move(run.elapsed_us));
     }

@@ -90,13 +90,15 @@ void Context::prepare_step(std::size_t step) {
   }
 }
 
-void Context::run(std::span<const InputArray> inputs, std::span<const OutputArray> outputs) { run_all(inputs, outputs, nullptr); }
+void Context::run(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, const std::function<void()>& between) {
+  run_all(inputs, outputs, nullptr, between);
+}
 
 TimedRun Context::run_timed(std::span<const InputArray> inputs, std::span<const OutputArray> outputs) {
   const HipApi& hip = stream_.library().hip();
   Timing timing;
   for (std::size_t i = 0; i <= executions_.size(); ++i) timing.events.push_back(program_->device().create_event());
-  run_all(inputs, outputs, &timing);
+  run_all(inputs, outputs, &timing, {});
   TimedRun run;
   double total_us = 0;
   for (std::size_t i = 0; i < executions_.size(); ++i) {
@@ -113,7 +115,7 @@ void Context::enqueue(std::span<const InputArray> inputs, std::span<const Output
   const HipApi& hip = stream_.library().hip();
   begin(inputs, outputs, stream);
   try {
-    queue_steps(inputs, outputs, nullptr);
+    queue_steps(inputs, outputs, nullptr, {});
     check(hip, hip.event_record(end_.get(), stream), "hipEventRecord");
   } catch (...) {
     abandon();
@@ -122,11 +124,12 @@ void Context::enqueue(std::span<const InputArray> inputs, std::span<const Output
   is_pending_ = true;
 }
 
-void Context::run_all(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, Timing* timing) {
+void Context::run_all(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, Timing* timing,
+                      const std::function<void()>& between) {
   const HipApi& hip = stream_.library().hip();
   begin(inputs, outputs, stream_.get());
   try {
-    queue_steps(inputs, outputs, timing);
+    queue_steps(inputs, outputs, timing, between);
     check(hip, hip.stream_synchronize(stream_.get()), "hipStreamSynchronize");
   } catch (...) {
     abandon();
@@ -170,7 +173,8 @@ void Context::queue_timed_steps(Timing& timing) {
   timing.ended = Clock::now();
 }
 
-void Context::queue_steps(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, Timing* timing) {
+void Context::queue_steps(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, Timing* timing,
+                          const std::function<void()>& between) {
   const Program& program = program_->program();
   const auto is_staged = [&](Memory memory) { return program_->stages_host_arrays() && memory == Memory::host; };
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -184,7 +188,10 @@ void Context::queue_steps(std::span<const InputArray> inputs, std::span<const Ou
   } else if (is_recorded) {
     run_recorded();
   } else {
-    for (std::size_t s = 0; s < executions_.size(); ++s) run_step(s);
+    for (std::size_t s = 0; s < executions_.size(); ++s) {
+      run_step(s);
+      if (between) between();
+    }
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Argument& output = program.outputs()[i];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -46,8 +47,9 @@ class Context {
   Context& operator=(const Context&) = delete;
 
   /// Execute all steps on this context's stream and wait. Arrays are in the order of the program's inputs and outputs, and as long as it
-  /// says. Pointers seen before cost no allocation. Throws InputError for wrong counts or pointers, DeviceError where a call fails.
-  void run(std::span<const InputArray> inputs, std::span<const OutputArray> outputs);
+  /// says. Pointers seen before cost no allocation. Throws InputError for wrong counts or pointers, DeviceError where a call fails, and what
+  /// `between` throws, which is called behind each step that is run by itself.
+  void run(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, const std::function<void()>& between = {});
 
   /// Queue all steps on the caller's `stream`, null for the device's default stream, and return at once: results are there when the stream
   /// gets past them. Until then arrays stay as they are; the stream belongs to the program's device and is destroyed only when its work is
@@ -92,10 +94,10 @@ class Context {
   void launch(std::size_t step, const LaunchStep& action);
   void run_step(std::size_t step);
   void run_recorded();
-  void run_all(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, Timing* timing);
+  void run_all(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, Timing* timing, const std::function<void()>& between);
   void begin(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, hipStream_t stream);
   void abandon();
-  void queue_steps(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, Timing* timing);
+  void queue_steps(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, Timing* timing, const std::function<void()>& between);
   void queue_timed_steps(Timing& timing);
   void switch_to(hipStream_t stream);
   void copy(void* destination, const void* source, std::size_t bytes, hipMemcpyKind kind);

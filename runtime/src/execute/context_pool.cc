@@ -66,9 +66,9 @@ class ContextPool::Lease {
   bool is_returned_ = false;
 };
 
-void ContextPool::run(std::span<const InputArray> inputs, std::span<const OutputArray> outputs) {
+void ContextPool::run(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, const std::function<void()>& between) {
   Lease lease(*this);
-  lease.context().run(inputs, outputs);
+  lease.context().run(inputs, outputs, between);
   lease.give_back();
 }
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -26,7 +27,7 @@ class ContextPool {
   const LoadedProgram& program() const { return *program_; }
   const std::shared_ptr<const LoadedProgram>& shared_program() const { return program_; }
   /// As Context::run, on a context of the pool. One that fails is dropped.
-  void run(std::span<const InputArray> inputs, std::span<const OutputArray> outputs);
+  void run(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, const std::function<void()>& between = {});
   /// As Context::enqueue, on a context of the pool. It is free for the next run, on whatever stream, before its work is done.
   void enqueue(std::span<const InputArray> inputs, std::span<const OutputArray> outputs, hipStream_t stream);
   /// As Context::run_timed, on a context of the pool.
