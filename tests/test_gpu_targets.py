@@ -44,8 +44,11 @@ def test_every_argument_of_code_is_a_tensor_of_its_kernel() -> None:
 
 
 @pytest.mark.parametrize(("precision", "s", "d", "is_fused"), [("f16", 16, 32, True), ("bf16", 16, 32, True), ("model", 16, 32, False),
-                                                              ("f16", 10, 32, False), ("f16", 16, 16, False)])  # fmt: skip
-def test_attention_is_a_graph_of_its_own_where_cudnn_has_it(precision: str, s: int, d: int, *, is_fused: bool) -> None:
+                                                              ("f16", 10, 32, False), ("f16", 16, 16, False), ("f16", 49, 64, True),
+                                                              ("f16", 264, 64, True), ("f16", 257, 64, False)])  # fmt: skip
+def test_attention_is_one_operation_where_cudnn_has_it_or_code_is_written(
+    precision: str, s: int, d: int, *, is_fused: bool
+) -> None:
     proto = models.encoder(layers=1, s=s, d=d, heads=4, ffn=64)
     found = summaries(hipdnn_mlir.compile(proto, target="sm_90", precision=precision))
     assert ("sdpa_fwd" in found) == is_fused

@@ -32,6 +32,7 @@ from .kernels.rowwise import body_launch
 from .kernels.scan import scan_launch
 from .kernels.select import arg_reduce_launch, top_k_launch
 from .kernels.tiled_contraction import contraction_launch
+from .kernels.units_attention import units_attention_launch
 from .kernels.window import pooling_launch
 
 Attributes = Mapping[str, Any]
@@ -140,7 +141,7 @@ def parts_of(
 
 
 def generate_graph(graph: Graph, architecture: Architecture, constants: Collection[int] = ()) -> GpuKernel | Reject:
-    """Compile a hipDNN operation graph: pointwise nodes, reductions over the same dims, norms; or one pooling; or one node of block scales.
+    """Compile a hipDNN operation graph: pointwise nodes, reductions over the same dims, norms; or one pooling, attention, block scale.
 
     Args:
         graph: with strides and alignments of its buffers.
@@ -186,6 +187,8 @@ def launch_of_graph(graph: Graph, architecture: Architecture, constants: Collect
     """The launch of a graph, not compiled yet; raises Refusal. For `constants` see `generate_graph`."""
     if len(graph.nodes) == 1 and graph.nodes[0].type == Descriptor.OPERATION_RESAMPLE_FWD_DESCRIPTOR:
         return pooling_launch(graph, architecture)
+    if graph.nodes[0].type == Descriptor.OPERATION_SDPA_FWD_DESCRIPTOR:
+        return units_attention_launch(graph, architecture)
     few = _few_rows_launch(graph, architecture, constants)
     if few is not None:
         return few

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 
 import numpy as np
@@ -16,11 +16,11 @@ from ..ops.registry import ONNX
 from ..ops.spec import Reshape, Slice
 from ..ops.strides import Dims, broadcast
 from .constants import argument_attributes
-from .literals import literal_array, splat
+from .literals import constant_list, literal_array, splat
 from .terms import number, without_casts
 from .types import is_tensor, tensor_type, torch_tensor
 from .view import producer
-from .view_chains import dims_of, movement_of
+from .view_chains import dims_of, movement_of, reshaped
 
 HIDDEN = -3e4
 """A score that is lowered by this much has no weight beside one that is not, in every type that models use."""
@@ -35,12 +35,21 @@ _UNDER_SOFTMAX = (
 
 
 @dataclass(frozen=True)
+class Added:
+    """A tensor that is added to scores whose dims before the last two are `batch`."""
+
+    value: ir.Value
+    batch: Dims
+
+
+@dataclass(frozen=True)
 class Condition:
-    """A bool tensor that shows scores where it holds, or where it does not, if inverted; the others become `fill`."""
+    """A bool tensor that shows scores where it holds, or where it does not, if inverted; the others become `fill`. `batch`: see `Added`."""
 
     value: ir.Value
     fill: float
     is_inverted: bool
+    batch: Dims = ()
 
 
 @dataclass
@@ -48,13 +57,13 @@ class Masks:
     """What was found between the matmul of q and k and the softmax.
 
     Attributes:
-        added: tensors added to the scores.
+        added: what is added to the scores.
         visible: conditions on the scores.
         is_causal: a constant mask that hides what is above the diagonal was among them.
         keys: one of the conditions shows so many of the first keys: [1] or a scalar, of integers.
     """
 
-    added: list[ir.Value] = field(default_factory=list)
+    added: list[Added] = field(default_factory=list)
     visible: list[Condition] = field(default_factory=list)
     is_causal: bool = False
     keys: ir.Value | None = None
@@ -76,12 +85,12 @@ class Masks:
         constant = number(mask)
         if constant is not None and math.isfinite(constant):
             return True  # softmax is the same for scores that are all higher
-        if self.added and tensor_type(mask.type).dtype is not tensor_type(self.added[0].type).dtype:
+        if self.added and tensor_type(mask.type).dtype is not tensor_type(self.added[0].value.type).dtype:
             return False
         if _hides(mask):
             self.is_causal = True
         else:
-            self.added.append(mask)
+            self.added.append(Added(mask, dims[:-2]))
         return True
 
     def _show(self, condition: Condition, dims: Dims) -> bool:
@@ -90,7 +99,7 @@ class Masks:
         if _shows_triangle(condition):
             self.is_causal = True
             return True
-        self.visible.append(condition)
+        self.visible.append(replace(condition, batch=dims[:-2]))
         self.keys = _shown_keys(condition) if self.keys is None else self.keys
         return True
 
@@ -244,13 +253,56 @@ def _is_marked_causal(value: ir.Value) -> bool:
     return attributes is not None and CAUSAL_MASK in attributes
 
 
-def combined(masks: Masks) -> ir.Value | None:
-    """One mask operand, made at the current insertion point: bool where conditions say it all, else added to the scores."""
-    if not masks.added and all(condition.fill == -math.inf for condition in masks.visible):
-        return _joined(torch.aten_logical_and, [_shown(condition) for condition in masks.visible], BOOL)
-    dtype = tensor_type(masks.added[0].type).dtype if masks.added else F32
-    penalties = [_penalty(condition, dtype) for condition in masks.visible]
-    return _joined(partial(torch.aten_add_Tensor, alpha=torch.constant_int(1)), [*masks.added, *penalties], dtype)
+def combined(masks: Masks, batch: Dims) -> ir.Value | None:
+    """One mask operand, made at the current insertion point: bool where conditions say it all, else added to the scores.
+
+    Args:
+        masks: what was found; the `batch` of each must be `joins` to this one.
+        batch: dims of the scores before the last two.
+    """
+    visible = [replace(shown, value=_with_batch(shown.value, shown.batch, batch)) for shown in masks.visible]
+    if not masks.added and all(condition.fill == -math.inf for condition in visible):
+        return _joined(torch.aten_logical_and, [_shown(condition) for condition in visible], BOOL)
+    added = [_with_batch(mask.value, mask.batch, batch) for mask in masks.added]
+    dtype = tensor_type(added[0].type).dtype if added else F32
+    penalties = [_penalty(condition, dtype) for condition in visible]
+    return _joined(partial(torch.aten_add_Tensor, alpha=torch.constant_int(1)), [*added, *penalties], dtype)
+
+
+def joins(dims: Dims, batch: Dims) -> bool:
+    """Whether adjacent dims become one each, as (2, 16, 3) becomes (32, 3)."""
+    return _runs(dims, batch) is not None
+
+
+def _runs(dims: Dims, batch: Dims) -> list[slice] | None:
+    """The adjacent dims that become each dim of a batch; None where they do not."""
+    found, at = [], 0
+    for number_, size in enumerate(batch):
+        stop = at
+        while stop < len(dims) and (math.prod(dims[at:stop]) < size or number_ == len(batch) - 1 or stop == at):
+            stop += 1
+        if math.prod(dims[at:stop]) != size:
+            return None
+        found.append(slice(at, stop))
+        at = stop
+    return found if at == len(dims) else None
+
+
+def _with_batch(mask: ir.Value, dims: Dims, batch: Dims) -> ir.Value:
+    """A mask of scores with some dims before the last two as one of scores with a batch that those join to."""
+    runs = _runs(dims, batch)
+    if dims == batch or runs is None:
+        return mask
+    own = (1,) * (len(dims) + 2 - len(dims_of(mask))) + dims_of(mask)
+    spread = list(own)
+    for run in runs:
+        if own[run] != dims[run] and math.prod(own[run]) > 1:  # it broadcasts along a part of what becomes one dim
+            spread[run] = dims[run]
+    mask = reshaped(mask, own)
+    if tuple(spread) != own:
+        kind = torch_tensor(tuple(spread), tensor_type(mask.type).dtype)
+        mask = torch.aten_expand(kind, mask, constant_list(tuple(spread)), torch.constant_bool(False))
+    return reshaped(mask, (*(math.prod(spread[run]) for run in runs), *own[-2:]))
 
 
 def _shown(condition: Condition) -> ir.Value:

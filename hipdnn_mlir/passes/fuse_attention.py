@@ -9,7 +9,7 @@ from torch_mlir.rewrite import PatternRewriter
 
 from hipdnn_mlir_runtime.dtypes import I32
 
-from ..ir.attention_masks import MATMULS, Masks, combined
+from ..ir.attention_masks import MATMULS, Masks, combined, joins
 from ..ir.blocks import erase_dead, functions
 from ..ir.claims import is_taken
 from ..ir.literals import constant_list, splat
@@ -57,7 +57,8 @@ def fuse_attention(module: ir.Operation, *, target: str = "host") -> None:
     """Recognize `softmax(q k^T * scale + mask) v` and write it as `torch.aten.scaled_dot_product_attention` where an engine takes it.
 
     The scale may be on q, k or the scores; the mask added, or chosen by a where; around softmax there may be casts and the guard
-    (isnan, where) against rows that see nothing; keys and values may be repeated for groups of heads, and heads be a part of the batch.
+    (isnan, where) against rows that see nothing; keys and values may be repeated for groups of heads, and heads be a part of the batch,
+    whose images may be a dim of their own where a mask is added (shifted windows).
     So may those of attention that is one op already. A constant causal mask becomes `is_causal`. A query that sees nothing gets 0:
     what the guard gives, and NaN without it. A where that shows the first keys up to a number of them becomes `CachedAttention`, which
     does not read the others.
@@ -164,9 +165,12 @@ def _scores(value: ir.Value, parts: list[ir.OpView]) -> tuple[ir.OpView, Dims, f
 
 
 def _batch(levels: list[Dims], masked: set[Dims]) -> Dims | None:
-    """The dims before the last two where masks apply; without masks, the most of them."""
-    fitting = sorted((level for level in masked or levels if len(level) in _BATCH_RANKS), key=len)
-    return fitting[-1] if fitting and len(masked) <= 1 else None
+    """The dims before the last two where masks apply, to which those join where others do; without masks, the most of them."""
+    for some in (masked, levels):
+        fitting = sorted((level for level in some if len(level) in _BATCH_RANKS), key=len)
+        if fitting:
+            return fitting[-1] if all(joins(level, fitting[-1]) for level in masked) else None
+    return None
 
 
 def _factor(op: ir.OpView | None) -> tuple[ir.Value, float] | None:
@@ -198,7 +202,7 @@ def _attention(match: Attention) -> torch.AtenScaledDotProductAttentionOp | None
     if operands is None:
         return None
     q, k, v = operands
-    mask = combined(match.masks)
+    mask = combined(match.masks, match.batch)
     shares_heads = dims_of(k)[:-2] != dims_of(q)[:-2] or dims_of(v)[:-2] != dims_of(q)[:-2]
     return torch.AtenScaledDotProductAttentionOp(
         torch_tensor((*dims_of(q)[:-1], dims_of(v)[-1]), tensor_type(q.type).dtype),
@@ -233,7 +237,7 @@ def _cached_attention(match: Attention) -> torch.OperatorOp | None:
     queries = splat(rows, (b,), I32)
     counted = cast_to(reshaped(match.masks.keys, (1,)), I32)
     keys = torch.aten_expand(torch_tensor((b,), I32), counted, constant_list((b,)), torch.constant_bool(False))
-    bias = combined(match.masks.beside_keys)
+    bias = combined(match.masks.beside_keys, match.batch)
     kind = torch_tensor((*dims_of(operands[0])[:3], dims_of(operands[2])[3]), tensor_type(operands[0].type).dtype)
     more = [] if bias is None else [bias]
     made = torch.OperatorOp([kind], f"{ONNX}CachedAttention", [*operands, queries, keys, *more], 0)

@@ -7,7 +7,9 @@ from hipdnn_mlir_runtime.abi import Attribute as A
 from hipdnn_mlir_runtime.abi import Pointwise as P
 from hipdnn_mlir_runtime.dtypes import BF16, F16, F32
 
+from ..ops.attention_graph import units_attention
 from ..ops.graph import Graph, Tensor
+from ..ops.spec import Refusal
 from ..ops.strides import restride
 from .graph_parts import copied, counts_or_bounds, result_of, starts_with
 from .rocm import HipblasltMatmul
@@ -157,3 +159,19 @@ class FusedAttention:
             if mask.dims[3] != key.dims[2] or mask.dims[3] % _KEY_MULTIPLE or mask.strides[3] != 1:
                 return f"has a mask of dims {list(mask.dims)} with strides {list(mask.strides)} for {key.dims[2]} keys"
         return None
+
+
+_MOST_KEYS = 256
+"""Of a generated kernel that reads keys again for every 16 queries."""
+
+
+class UnitsAttention:
+    """One attention of few keys for a generated kernel: any mask, and heads of a multiple of 16 features."""
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Why the graph is not taken, or None."""
+        try:
+            keys = units_attention(graph).key.dims[2]
+        except Refusal as refusal:
+            return refusal.reason
+        return None if keys <= _MOST_KEYS else f"has attention of {keys} keys, at most {_MOST_KEYS}"

@@ -15,7 +15,7 @@ from hipdnn_mlir_runtime.errors import ModelError
 from ..ops.graph import Graph
 from .fusilli import FusilliGraph, conform_fusilli
 from .host import HOST
-from .nvidia import BLAS_EPILOGUE, CublasltMatmul, CudnnEpilogue, FusedAttention, conform_cudnn
+from .nvidia import BLAS_EPILOGUE, CublasltMatmul, CudnnEpilogue, FusedAttention, UnitsAttention, conform_cudnn
 from .rocm import (
     PROVIDER_ALIGNMENT,
     AsmAttention,
@@ -102,6 +102,7 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
             ),
             *(() if tf32 else exact),
             Engine("CUDNN_ENGINE", FusedAttention()),
+            Engine("GENERATED", UnitsAttention(), is_generated=True),
             *_GENERATED,
         ),
         filters_channels_last=True,

@@ -80,10 +80,13 @@ class Pairs:
 
     def splat(self, value: Value) -> Value:
         """A pair of one number."""
-        b = self._b
-        narrow = b.op("arith.truncf", [value], self._pair.element_type)
-        made = b.op("llvm.mlir.poison", [], self._pair)
-        for place in range(2):
+        return self.joined(value, value)
+
+    def joined(self, first: Value, second: Value) -> Value:
+        """A pair of two numbers, rounded."""
+        b, made = self._b, self._b.op("llvm.mlir.poison", [], self._pair)
+        for place, value in enumerate((first, second)):
+            narrow = b.op("arith.truncf", [value], self._pair.element_type)
             made = b.op("llvm.insertelement", [made, narrow, b.constant(place, b.i32)], self._pair)
         return made
 
