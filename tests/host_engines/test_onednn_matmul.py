@@ -177,15 +177,17 @@ EPILOGUES: dict[str, tuple[Apply, Callable[[np.ndarray], np.ndarray], str]] = {
 }
 
 
+@pytest.mark.parametrize("is_constant", [True, False], ids=["packed", "unpacked"])
 @pytest.mark.parametrize("name", EPILOGUES)
-def test_function_of_the_result_becomes_a_post_operation(name: str) -> None:
+def test_function_of_the_result_becomes_a_post_operation(name: str, is_constant: bool) -> None:
     apply, function, words = EPILOGUES[name]
     a, b, y = random(9, 31), 0.4 * random(31, 17), np.full((9, 17), np.nan, np.float32)
     graph = AnchorGraph()
     product = graph.virtual(y.shape)
-    graph.matmul(graph.tensor(a), graph.tensor(b), product)
+    weights = graph.tensor(b)
+    graph.matmul(graph.tensor(a), weights, product)
     apply(graph, product, graph.tensor(y))
-    plan = graph.plan(ONEDNN)
+    plan = graph.plan(ONEDNN, constants=(weights,) if is_constant else ())
     plan.execute()
     assert_close(y, function(np.matmul(a.astype(np.float64), b.astype(np.float64))))
     assert plan.describe().endswith(f" + {words}")
@@ -215,6 +217,25 @@ def test_operand_of_the_epilogue_broadcasts(shape: tuple[int, ...], pointwise: P
     operands = [product, graph.tensor(other)]
     graph.pointwise(pointwise, operands if value_first else operands[::-1], graph.tensor(y))
     graph.run(ONEDNN)
+    value = np.matmul(a.astype(np.float64), b.astype(np.float64))
+    function = BINARY[pointwise]
+    assert_close(y, function(value, other) if value_first else function(other, value))
+
+
+@pytest.mark.parametrize("value_first", [True, False], ids=["value_op_other", "other_op_value"])
+@pytest.mark.parametrize("pointwise", BINARY, ids=lambda p: p.name)
+@pytest.mark.parametrize("shape", [(13, 7), (1, 7), (7,), (13, 1), (1, 1)], ids=str)
+def test_operand_of_the_epilogue_of_packed_weights_broadcasts(
+    shape: tuple[int, ...], pointwise: Pointwise, value_first: bool
+) -> None:
+    a, b, y = np.abs(random(13, 9)), np.abs(random(9, 7)), np.full((13, 7), np.nan, np.float32)
+    other = np.abs(random(*shape)) + 0.5
+    graph = AnchorGraph()
+    product, weights = graph.virtual(y.shape), graph.tensor(b)
+    graph.matmul(graph.tensor(a), weights, product)
+    operands = [product, graph.tensor(other)]
+    graph.pointwise(pointwise, operands if value_first else operands[::-1], graph.tensor(y))
+    graph.plan(ONEDNN, constants=(weights,)).execute()
     value = np.matmul(a.astype(np.float64), b.astype(np.float64))
     function = BINARY[pointwise]
     assert_close(y, function(value, other) if value_first else function(other, value))

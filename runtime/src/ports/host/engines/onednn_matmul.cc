@@ -1,7 +1,10 @@
 // Matrix products of any batch rank, with their epilogues.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 
 #include "onednn_builders.h"
 #include "onednn_fusion.h"
@@ -150,9 +153,9 @@ memory::desc bias_desc(std::size_t rank, std::int64_t columns) {
 
 /// A product in one form with the best oneDNN has for it.
 struct ProductProblem {
-  Product product;
-  memory::desc bias;  ///< empty where there is none
   FusedPrimitive chosen;
+  memory::desc a, b, bias, c;  ///< as stored; `bias` is empty where there is none
+  OperandView view;
 };
 
 /// The caller's layouts where oneDNN has generated code for them, else plain ones that the plan copies from and to.
@@ -165,7 +168,7 @@ ProductProblem solve_as_is(const Product& product, const std::vector<EpilogueSte
     if (!stored.implementation.empty() && !is_reference(stored.implementation)) return stored;
     return better(stored, try_layouts(product, fused, plain(product.a()), packs ? b_any : plain(b), bias, plain(product.c())));
   });
-  return {product, bias, std::move(chosen)};
+  return {std::move(chosen), product.a(), b, bias, product.c(), [product](int t) { return product.other(t); }};
 }
 
 ProductProblem solve(const Product& tight, const std::vector<EpilogueStep>& steps, bool packs, bool has_bias) {
@@ -177,6 +180,43 @@ ProductProblem solve(const Product& tight, const std::vector<EpilogueStep>& step
     if (is_direct(outer.chosen.implementation)) best = std::move(outer);
   }
   return best;
+}
+
+/// Rows of a matrix as pixels and its columns as channels, channels-last.
+memory::desc image_of(const memory::desc& matrix) {
+  const Dims dims{1, matrix.get_dims()[1], matrix.get_dims()[0], 1};
+  return memory_of(dims, matrix.get_data_type(), channels_last_strides(dims));
+}
+
+bool is_plain(const memory::desc& desc) { return same_layout(desc.get_dims(), desc.get_strides(), plain_strides(desc.get_dims())); }
+
+/// oneDNN's kernel of AVX2 for convolutions of one tap.
+constexpr std::string_view kOneTap = "jit_1x1:avx2";
+
+/// The product as a convolution of one tap. Its weights are packed once, where oneDNN's gemm packs them in each run: that takes up to twice
+/// as long for as few rows as the tokens of an image or a sentence. Nothing where it is no such product, or one row, which is as fast without
+/// a copy of the weights, or there is no such kernel.
+std::optional<ProductProblem> solve_as_convolution(const Product& product, const std::vector<EpilogueStep>& steps, bool has_bias) {
+  const auto is_taken = [](const memory::desc& desc) { return desc.get_data_type() == memory::data_type::f32 && is_plain(desc); };
+  const bool are_steps_taken = std::ranges::all_of(steps, [&](const EpilogueStep& step) { return !step.is_binary() || is_taken(product.other(step.operand)); });
+  if (product.rank() != 2 || product.a().get_dims()[0] == 1 || !is_taken(product.a()) || !is_taken(product.c()) || !are_steps_taken) return std::nullopt;
+  const memory::desc b = product.b();
+  const Dims dims{b.get_dims()[1], b.get_dims()[0], 1, 1};
+  ProductProblem problem{{}, image_of(product.a()), memory_of(dims, b.get_data_type(), {b.get_strides()[1], b.get_strides()[0], 1, 1}), {},
+                         image_of(product.c()), [product](int t) { return image_of(product.other(t)); }};
+  if (has_bias) problem.bias = memory_of({dims[0]}, memory::data_type::f32, {1});
+  problem.chosen = {problem.a, problem.c, post_operations(steps, problem.view, problem.c), {}, std::string(kOneTap), steps, {}};
+  dnnl::primitive_attr attributes = PlanBuilder::attributes();
+  attributes.set_post_ops(problem.chosen.post.operations);
+  const memory::desc any(dims, b.get_data_type(), memory::format_tag::any);
+  dnnl::convolution_forward::primitive_desc desc(cpu_engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, problem.a, any,
+                                                 problem.bias, problem.c, {1, 1}, {0, 0}, {0, 0}, attributes, true);
+  if (!desc.get(true)) return std::nullopt;
+  while (desc.impl_info_str() != kOneTap) {
+    if (!desc.next_impl()) return std::nullopt;
+  }
+  problem.chosen.desc = desc;
+  return problem;
 }
 
 /// Why oneDNN, asked, would run a part of the epilogue in generic loops: an operand that broadcasts over rows and columns, but not over
@@ -191,7 +231,7 @@ std::optional<std::string> refuses_epilogue(const Graph& graph, const Node& node
   });
   if (batched == steps.end()) return std::nullopt;
   const ProductProblem best = solve(Product(graph, node.tensor(kA), node.tensor(kB), epilogue.result, epilogue.steps), steps, false, bias.has_value());
-  if (!has_reference_rest(best.chosen, [&](int t) { return best.product.other(t); })) return std::nullopt;
+  if (!has_reference_rest(best.chosen, best.view)) return std::nullopt;
   return "matmul " + node.name + ": oneDNN has no generated code for an epilogue with " + describe(graph.tensor(batched->operand));
 }
 
@@ -231,10 +271,12 @@ std::unique_ptr<Plan> build_matmul(const Graph& graph, const PlanOptions& option
   const auto [bias, steps] = split_bias(graph, result, result.dims.size() - 1, epilogue.steps);
   const bool packs = options.constants.contains(graph.tensor(b).uid);
 
-  const ProductProblem best = solve(Product(graph, a, b, epilogue.result, epilogue.steps), steps, packs, bias.has_value());
+  const Product product(graph, a, b, epilogue.result, epilogue.steps);
+  ProductProblem best = solve(product, steps, packs, bias.has_value());
   if (best.chosen.implementation.empty()) throw std::runtime_error("oneDNN has no matrix product for these operands");
-  const FusedOperands operands{{a, best.product.a()}, {b, best.product.b()}, {bias.value_or(-1), best.bias}, {epilogue.result, best.product.c()}};
-  return finish_fused(builder, best.chosen, operands, [&](int t) { return best.product.other(t); });
+  if (packs && !is_direct(best.chosen.implementation)) best = solve_as_convolution(product, steps, bias.has_value()).value_or(std::move(best));
+  const FusedOperands operands{{a, best.a}, {b, best.b}, {bias.value_or(-1), best.bias}, {epilogue.result, best.c}};
+  return finish_fused(builder, best.chosen, operands, best.view);
 }
 
 }  // namespace hipdnn_port::onednn
