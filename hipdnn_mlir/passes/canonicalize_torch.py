@@ -12,13 +12,14 @@ from ..ir.module_pass import module_pass
 from ..ir.patterns import rewrite_ops
 from ..ir.types import is_tensor, tensor_type
 from ..ir.view import argument, lookup, op_name, producer, readers, view
-from ..ops.spec import OpView, Permute, Refusal, Reshape, TensorArg
+from ..ops.spec import OpView, Pad, Permute, Refusal, Reshape, Slice, TensorArg
 from ..ops.strides import broadcast
+from ..targets.table import find_target
 
 _COPIES = (torch.AtenAliasOp, torch.AtenCloneOp, torch.AtenContiguousOp, torch.AtenDetachOp, torch.AtenToDtypeOp)
 _BROADCASTS = (torch.AtenExpandOp, torch.AtenBroadcastToOp)
 _TAKES_ALL = ("torch.aten.slice.Tensor", "GatherND")
-"""Ops that take all there is where they are views of the same dims. ONNX's Slice is one at some sizes of a dynamic dimension: it stays."""
+"""Ops that change nothing where they keep the dims. ONNX's Slice and Pad keep them at some sizes of a dynamic dimension: they stay."""
 _ELEMENTWISE = (
     torch.AtenAddTensorOp, torch.AtenSubTensorOp, torch.AtenMulTensorOp, torch.AtenDivTensorOp, torch.AtenWhereSelfOp,
     torch.AtenMaximumOp, torch.AtenMinimumOp,
@@ -26,20 +27,26 @@ _ELEMENTWISE = (
 
 
 @module_pass("hipdnn-canonicalize-torch")
-def canonicalize_torch(module: ir.Operation) -> None:
+def canonicalize_torch(module: ir.Operation, *, target: str = "host") -> None:
     """Drop ops that change nothing, split hidden factors off, and supply operands that hipDNN requires.
 
-    - a cast to the own type, a reshape to the own dims, an identity transpose, a copy: gone
+    - a cast to the own type, a reshape to the own dims, an identity transpose, a copy: gone; for GPUs, whose programs have exact sizes,
+      also a slice of everything and a border of nothing
     - `add(x, b, alpha)` becomes `add(x, mul(b, alpha), 1)`, so that a constant b is scaled at compile time
     - a broadcast whose only readers broadcast anyway: gone
     - layer norm of a 16-bit x that was cast to f32 reads x itself: it is computed in f32 anyway
     - layer norm without scale or bias gets constant ones or zeros
 
     Before: `torch.aten.add.Tensor %x, %b, %float2`. After: `%s = torch.aten.mul.Scalar %b, %float2`; `torch.aten.add.Tensor %x, %s, %int1`.
+
+    Args:
+        module: the module operation.
+        target: what it is compiled for.
     """
+    is_exact = find_target(target).architecture is not None
     for function in functions(module):
         for op in operations(function):
-            if _changes_nothing(op):
+            if _changes_nothing(op, is_exact=is_exact):
                 op.results[0].replace_all_uses_with(op.operands[0])
                 op.erase()
     rewrite_ops(module, _split_alpha, _drop_broadcast, _complete_layer_norm)
@@ -47,17 +54,17 @@ def canonicalize_torch(module: ir.Operation) -> None:
         erase_dead(function)
 
 
-def _changes_nothing(op: ir.OpView) -> bool:
-    """Whether an op returns its first operand."""
+def _changes_nothing(op: ir.OpView, *, is_exact: bool) -> bool:
+    """Whether an op returns its first operand; `is_exact`: it has to at these sizes alone."""
     if not op.operands or not op.results:
         return False
     source, result = op.operands[0], op.results[0]
     if not is_tensor(source.type) or source.type != result.type:
         return False
-    return isinstance(op, _COPIES) or _moves_nothing(op)
+    return isinstance(op, _COPIES) or _moves_nothing(op, is_exact=is_exact)
 
 
-def _moves_nothing(op: ir.OpView) -> bool:
+def _moves_nothing(op: ir.OpView, *, is_exact: bool) -> bool:
     found = lookup(op)
     if isinstance(found, Reject) or found[0].move is None:
         return isinstance(op, _BROADCASTS)
@@ -67,6 +74,8 @@ def _moves_nothing(op: ir.OpView) -> bool:
         return False
     if isinstance(move, Permute):
         return move.order == tuple(range(len(move.order)))
+    if is_exact and isinstance(move, Pad | Slice):
+        return True
     return isinstance(move, Reshape) or op_name(op) in _TAKES_ALL
 
 
