@@ -84,6 +84,22 @@ REDUCTIONS = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["sm_90", "gfx90a", "gfx1100"])
+@pytest.mark.parametrize(
+    ("channels", "size", "blocks", "threads"), [(32, 112, 2, 1024), (96, 56, 6, 1024), (480, 14, 8, 256)]
+)
+def test_means_over_many_pixels_have_many_threads(
+    channels: int, size: int, blocks: int, threads: int, name: str
+) -> None:
+    x, out = channels_last(normal("f16", (1, channels, size, size))), TensorSpec("f16", (1, channels, 1, 1))
+    body = row("aten.mean.dim", ..., [2, 3], True, None, results=[out])
+    made = generate_graph(graph_of(body, [x], [out]), find_architecture(name))
+    assert not isinstance(made, Reject)
+    assert (made.grid[0], made.block[0]) == (blocks, threads)
+    (got,) = run_graph(body, [x], [out], name)
+    close(got, x.astype(np.float64).mean((2, 3), keepdims=True), "f16")
+
+
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 2), (1, 2), (0, 1, 2)])
 @pytest.mark.parametrize("operator", REDUCTIONS)
 def test_reduction_equals_float64(operator: R, axes: tuple[int, ...]) -> None:

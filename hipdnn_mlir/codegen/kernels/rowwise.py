@@ -27,6 +27,8 @@ _VALUES_OF_THREAD = 32
 """Elements of a row that a thread keeps in registers."""
 _VALUES_OF_BLOCK = 16384
 _STEPS_AT_ONCE = 16
+_LEAST_STEPS = 8
+"""Of a thread, before a long row gets more."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,10 @@ class _Plan:
         """Of a block."""
         return self.sharing * self.beside
 
+    def in_wave(self, wave: int) -> int:
+        """How many threads of one wave share a row, or a group of them."""
+        return min(self.sharing, wave if self.along else max(1, wave // self.beside))
+
     @property
     def keeps(self) -> bool:
         """Whether rows stay in registers, or steps are written one by one so that many loads are under way."""
@@ -91,11 +97,10 @@ def rowwise_launch(body: Body, architecture: Architecture) -> Launch:
     """The launch of a body with reductions."""
     plan = _plan(body, architecture)
     slots = [index for index, step in enumerate(body.code) if step.name == "reduce"]
-    per_thread = 1 if plan.along else plan.lanes
-    waves = plan.threads // architecture.wave_size if plan.along else plan.threads
-    is_shared = plan.sharing > (architecture.wave_size if plan.along else 1)
+    in_wave = plan.in_wave(architecture.wave_size)
     widest = max(max(body.code[slot].dtype.bytes, 4) for slot in slots)
-    slot_bytes = widest * per_thread * waves if is_shared else 0
+    per_thread = 1 if plan.along else plan.lanes
+    slot_bytes = widest * per_thread * (plan.threads // in_wave) if plan.sharing > in_wave else 0
     shared_bytes = slot_bytes * len(slots)
     if shared_bytes > architecture.shared_bytes:
         raise Refusal(
@@ -166,13 +171,13 @@ def _share_beside(row_groups: int, steps: int, lanes: int, architecture: Archite
     beside = min(_BLOCK // sharing, _power_of_two(row_groups))
     while beside > 8 and row_groups < beside * architecture.units and sharing * 4 <= steps:
         sharing, beside = sharing * 2, beside // 2
-    # Long rows and few of them: more threads wait for memory together.
-    while (
-        sharing < 64
-        and row_groups < 2 * beside * architecture.units
-        and sharing * 16 <= steps
-        and lanes * sharing * beside <= 1024
-    ):
+    # Long rows and few of them: fewer groups leave more blocks, and more threads wait for memory together.
+    least = max(2, 8 // lanes)
+    while row_groups < 2 * beside * architecture.units and sharing * _LEAST_STEPS <= steps:
+        if beside > least:
+            beside //= 2
+        elif sharing * beside >= architecture.max_threads:
+            break
         sharing *= 2
     return sharing, beside
 
@@ -182,6 +187,8 @@ class _Writer:
 
     def __init__(self, body: Body, plan: _Plan, wave: int, slot_bytes: int) -> None:
         self.body, self.plan, self.wave, self.slot_bytes = body, plan, wave, slot_bytes
+        self.in_wave, self.step = plan.in_wave(wave), 1 if plan.along else plan.beside
+        """Threads of a wave that share a row, and how far apart they are."""
         self.stages, self.varying = body.stages(), body.varying()
 
     def write(self, b: KernelBuilder) -> None:
@@ -289,50 +296,50 @@ class _Writer:
         totals = self._each_step([nothing[i] for i in folds for _ in range(lanes)], body)
         partial = {i: totals[place * lanes : (place + 1) * lanes] for place, i in enumerate(folds)}
         if self.plan.along:
-            partial = {i: [self._over_wave(i, values)] for i, values in partial.items()}
+            partial = {i: [self._over_lanes(i, values)] for i, values in partial.items()}
+        partial = {i: [self._over_wave(i, value) for value in values] for i, values in partial.items()}
         if self.slot_bytes:
             partial = self._over_block(partial)
         self.of_row.update(partial)
 
-    def _over_wave(self, index: int, values: Lanes) -> Value:
-        """One value of a thread's lanes and of the threads of its wave that share the row."""
+    def _over_lanes(self, index: int, values: Lanes) -> Value:
+        """One value of a thread's lanes."""
         while len(values) > 1:
             half = len(values) // 2
             values = [self._fold(index, values[i], values[half + i]) for i in range(half)]
-        total = values[0]
-        offset = min(self.plan.sharing, self.wave) // 2
+        return values[0]
+
+    def _over_wave(self, index: int, total: Value) -> Value:
+        """One value of the threads of a wave that share the row."""
+        offset = self.in_wave // 2
         while offset:
-            total = self._fold(index, total, self.b.shuffle(total, offset, self.wave))
+            total = self._fold(index, total, self.b.shuffle(total, offset * self.step, self.wave))
             offset //= 2
         return total
 
     def _over_block(self, partial: dict[int, Lanes]) -> dict[int, Lanes]:
-        """Through shared memory: each part of a row writes what it has, all read all in the same order."""
+        """Through shared memory: each wave's part of a row writes what it has, all read all in the same order."""
         b, plan = self.b, self.plan
         slots = [i for i, step in enumerate(self.body.code) if step.name == "reduce"]
-        parts = plan.sharing // self.wave if plan.along else plan.sharing
         stored = {i: self._shared_type(i) for i in partial}
+        beside, apart = 0 if plan.along else self.beside, plan.threads // self.in_wave
         for index, values in partial.items():
             base = b.shared(slots.index(index) * self.slot_bytes)
-            raw = [self._to_shared(value) for value in values]
-            if plan.along:
-                with b.when(b.compare("eq", b.at(b.mod(self.part, self.wave)), b.at(0))):
-                    b.store(base, b.div(self.part, self.wave), raw)
-            else:
-                place = b.add(b.mul(self.part, plan.beside), self.beside)
-                for lane, value in enumerate(raw):
-                    b.store(base, b.add(place, lane * plan.threads), [value])
+            place = b.add(b.mul(b.div(self.part, self.in_wave), self.step), beside)
+            with b.when(b.compare("eq", b.at(b.mod(self.part, self.in_wave)), b.at(0))):
+                for lane, value in enumerate(values):
+                    b.store(base, b.add(place, lane * apart), [self._to_shared(value)])
         b.barrier()
         made: dict[int, Lanes] = {}
         for index, values in partial.items():
             base = b.shared(slots.index(index) * self.slot_bytes)
             totals: Lanes = []
             for lane in range(len(values)):
-                place = 0 if plan.along else b.add(self.beside, lane * plan.threads)
+                place = b.add(beside, lane * apart)
                 read = [
-                    self._from_shared(b.load(base, b.add(place, part * (1 if plan.along else plan.beside)), stored[index])[0], index)
-                    for part in range(parts)
-                ]  # fmt: skip
+                    self._from_shared(b.load(base, b.add(place, part * self.step), stored[index])[0], index)
+                    for part in range(plan.sharing // self.in_wave)
+                ]
                 total = read[0]
                 for value in read[1:]:
                     total = self._fold(index, total, value)
