@@ -3,7 +3,7 @@
 # make nightly  the properties of `make test` again, on many more random examples
 # make check  static checks, and the tests that concern what has changed: at most 3 minutes on 2 cores
 # make sentences  sentence-transformers on the provider: downloads 0.1 GB, and is no part of `make test` for that
-# make fuzz SECONDS=60  programs from hostile files: mutations of programs under the sanitizers
+# make fuzz SECONDS=60  hostile files: mutations of programs, graphs and kernels, a minute each, under the sanitizers
 # make bench  the table of measurements, on the terminal and in build/bench.json
 # make test-rocm  on a machine with an AMD GPU: the suites on AMD's libraries, reported in build/rocm-report and, to be sent, in
 #   build/rocm-report.tar.gz; QUICK=1 for ten minutes
@@ -21,14 +21,14 @@ WITH_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
 space := $() $()
 # Tests of one file share fixtures, some of which take minutes.
 PYTEST := $(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
-CHECKED := hipdnn_mlir bench docs/site_files.py examples lit_tests tests runtime third_party
+CHECKED := hipdnn_mlir bench docs/site_files.py examples fuzz lit_tests tests runtime third_party
 
 # The build uses the environment, so that it can be repeated in part. The first one finds nothing there but what pyproject.toml asks for
 # to build, cmake and ninja. Its folder is also that of `make cpp-release`, which therefore compiles the tests alone; the settings in which
 # that differs are stated for both. A warning of a compiler that CI has not met is no error.
 RELEASE := -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DCMAKE_BUILD_TYPE=Release -DHIPDNN_MLIR_WERROR=$(if $(CI),ON,OFF)
 INSTALL := SKBUILD_BUILD_DIR=$(CURDIR)/build/release CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) \
-  SKBUILD_CMAKE_ARGS="$(subst $(space),;,$(RELEASE) -DHIPDNN_MLIR_BUILD_TESTS=OFF -DUSE_HIPDNN=OFF)" \
+  SKBUILD_CMAKE_ARGS="$(subst $(space),;,$(RELEASE) -DHIPDNN_MLIR_BUILD_TESTS=OFF -DHIPDNN_MLIR_FUZZ=OFF -DUSE_HIPDNN=OFF)" \
   $(BIN)/pip install --disable-pip-version-check --quiet --no-build-isolation --editable ./runtime --editable
 
 # Python runs from this tree; what is compiled is installed again when it changes.
@@ -131,11 +131,13 @@ cpp-release cpp-sanitize cpp-thread: cpp-%: .venv/.test
 
 # The corpus is replayed by `make cpp`, too.
 SECONDS ?= 60
+FUZZ_TARGETS ?= program graph kernel
 fuzz: .venv/.test
 	$(WITH_VENV) cmake -S . -B build/sanitize -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DHIPDNN_MLIR_BUILD_TESTS=ON \
 	  -DHIPDNN_MLIR_FUZZ=ON -DUSE_HIPDNN=ON $(SANITIZED)
-	$(WITH_VENV) cmake --build build/sanitize -j $(JOBS) --target fuzz_seeds fuzz_program
-	cd build/sanitize && fuzz/fuzz_program -max_total_time=$(SECONDS) fuzz/corpus/program $(CURDIR)/fuzz/regressions/program
+	$(WITH_VENV) cmake --build build/sanitize -j $(JOBS) --target $(FUZZ_TARGETS:%=fuzz_%) fuzz_seeds fuzz_samples
+	cd build/sanitize && for target in $(FUZZ_TARGETS); do echo $$target; \
+	  fuzz/fuzz_$$target -max_total_time=$(SECONDS) fuzz/corpus/$$target $(CURDIR)/fuzz/regressions/$$target || exit; done
 
 # PORT=host runs the same on this machine's CPU, as a test of the tests.
 PORT ?= hip
