@@ -188,7 +188,7 @@ RANGES = [
 
 @pytest.mark.parametrize(("dtype", "numpy", "low", "high"), RANGES)
 def test_a_range_is_kept_to_by_every_type(dtype: str, numpy: Any, low: float, high: float) -> None:
-    session = SimpleNamespace(inputs=[Port("x", dtype, (4000,))], symbols=[], least_exact={}, ranges={})
+    session = SimpleNamespace(inputs=[Port("x", dtype, (4000,))], symbols=[], least_exact={}, ranges={}, sizing={})
     drawn = Inputs(session, Given(ranges={"x": (low, high)})).draw()["x"]
     assert drawn.dtype == np.dtype(numpy)
     values = [value.item() for value in drawn]
@@ -198,7 +198,9 @@ def test_a_range_is_kept_to_by_every_type(dtype: str, numpy: Any, low: float, hi
 
 
 def test_an_index_of_a_narrow_type_stays_within_it() -> None:
-    session = SimpleNamespace(inputs=[Port("x", "u8", (4000,))], symbols=[], least_exact={}, ranges={"x": (0, 1000)})
+    session = SimpleNamespace(
+        inputs=[Port("x", "u8", (4000,))], symbols=[], least_exact={}, ranges={"x": (0, 1000)}, sizing={}
+    )
     assert set(Inputs(session).draw()["x"]) == set(range(256))
 
 
@@ -233,7 +235,7 @@ def test_a_range_that_an_input_cannot_have_is_one_line(
 
 
 def test_a_float_has_the_ends_of_its_type() -> None:
-    session = SimpleNamespace(inputs=[Port("x", "f16", (4,))], symbols=[], least_exact={}, ranges={})
+    session = SimpleNamespace(inputs=[Port("x", "f16", (4,))], symbols=[], least_exact={}, ranges={}, sizing={})
     for low, high in ((0, 65505), (-1e9, 0), (float("-inf"), 0)):
         with pytest.raises(hipdnn_mlir.HipdnnMlirError, match=r"f16: expected numbers from -65504 to 65504"):
             Inputs(session, Given(ranges={"x": (low, high)}))

@@ -170,6 +170,7 @@ def _lower(
         raise refusal
     if solver is None:
         parts[0].model.ranges = source.ranges(models, imported[0])
+        parts[0].model.sizing = source.sizing(models[0])
         return parts[0]
     start = time.perf_counter()
     literals = [part.constants.stored_literals() for part in parts]

@@ -76,6 +76,9 @@ class Source(Protocol[Prepared]):
     def ranges(self, models: Sequence[Prepared], imported: Imported) -> dict[str, Range]:
         """Valid values of the inputs that reach indices."""
 
+    def sizing(self, model: Prepared) -> dict[str, list[list[int]]]:
+        """Inputs that sizes follow from: per element the numbers that it may be."""
+
 
 class OnnxSource:
     """An ONNX model.
@@ -188,6 +191,10 @@ class OnnxSource:
     def ranges(self, models: Sequence[Slim], imported: Imported) -> dict[str, Range]:
         """As `index_ranges`."""
         return index_ranges([slim.model for slim in models], [info.name for info in imported.inputs])
+
+    def sizing(self, model: Slim) -> dict[str, list[list[int]]]:
+        """As `sizing_inputs`."""
+        return model.sizing
 
 
 def as_source(

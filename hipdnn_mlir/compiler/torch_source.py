@@ -149,3 +149,8 @@ class TorchSource:
         """None are known."""
         del models, imported
         return {}
+
+    def sizing(self, model: Sized) -> dict[str, list[list[int]]]:
+        """There are none: PyTorch knows sizes where it exports."""
+        del model
+        return {}

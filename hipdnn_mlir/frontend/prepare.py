@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import onnx
@@ -25,6 +25,7 @@ from .operands import derive_shape_operands, known_operand_names
 from .quantized_forms import write_integer_forms
 from .quantized_moves import move_integers
 from .shape_inference import SizesContradictError, contradicted, static_dims
+from .sizing_inputs import sizing_inputs
 from .square_masks import widen_square_masks
 from .subgraphs import name_apart
 
@@ -48,12 +49,14 @@ class Slim:
         weights: the constants: initializer -> array.
         where: the model's file, for messages.
         facts: what is assumed of dynamic dimensions.
+        sizing: as `sizing_inputs`.
     """
 
     model: onnx.ModelProto
     weights: Weights
     where: str
     facts: tuple[Fact, ...] = ()
+    sizing: dict[str, list[list[int]]] = field(default_factory=dict)
 
 
 def slim_models(
@@ -82,6 +85,7 @@ def slim_models(
             _drop_contradicted(slim)
         folded = decompose_and_fold([slim for slim, _ in prepared])
         folded = [replace(found, model=write_choices(found.model)) for found in folded]
+        sizing = [sizing_inputs(found.model.graph) for found in folded]
         for found in folded:
             derive_shape_operands(found.model)
             shrink_windows(found.model)
@@ -98,12 +102,12 @@ def slim_models(
             f"shapes contradict each other: {error}", where=where, hint="run onnx.checker on the model"
         ) from error
     made = []
-    for found, (_, weights) in zip(folded, prepared, strict=True):
+    for found, (_, weights), numbers in zip(folded, prepared, sizing, strict=True):
         keep, small = _split_initializers(found.model.graph, MAX_LITERAL_ELEMENTS, {})
         del found.model.graph.initializer[:]
         found.model.graph.initializer.extend(keep)
         _add_inputs(found.model.graph, small)
-        made.append(Slim(found.model, weights | found.large | small, where, found.facts))
+        made.append(Slim(found.model, weights | found.large | small, where, found.facts, numbers))
     return made
 
 

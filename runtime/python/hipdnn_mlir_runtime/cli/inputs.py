@@ -58,6 +58,7 @@ class Inputs:
         _check_names("--input", given.files, self._ports)
         _check_names("--range", given.ranges, self._ports)
         self._ranges: dict[str, Range] = {**session.ranges, **given.ranges}
+        self._sizing = session.sizing
         for port in self._ports:
             if port.name in given.ranges:
                 _check_range(port, given.ranges[port.name], is_from_file=port.name in given.files)
@@ -95,12 +96,22 @@ class Inputs:
         if port.name in self._files:
             return self._files[port.name]
         dims = self._dims[port.name]
+        if port.name in self._sizing:
+            return _sizing(port, dims, self._sizing[port.name])
         try:
             return _random(port, rng, dims, self._ranges.get(port.name))
         except (MemoryError, ValueError) as error:  # the latter for more elements than NumPy can count
             shown = f"{port.dtype}[{','.join(map(str, dims))}]"
             hint = "give smaller sizes with --shape"
             raise ModelError(f"no memory for random values of {shown}", where=f"'{port.name}'", hint=hint) from error
+
+
+def _sizing(port: Port, dims: Sequence[int], numbers: Sequence[Sequence[int]]) -> Array:
+    """What an input has to hold that decides sizes; of several numbers one that no other element has, since axes differ."""
+    chosen: list[int] = []
+    for known in numbers:
+        chosen.append(next((number for number in known if number not in chosen), known[0]))
+    return np.array(chosen, port.numpy_dtype).reshape(dims)
 
 
 def symbol_sizes(session: Session, feeds: Mapping[str, Array]) -> dict[str, int]:

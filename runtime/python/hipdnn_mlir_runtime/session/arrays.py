@@ -159,6 +159,31 @@ def is_on_device(array: Any) -> bool:
     return hasattr(array, "__cuda_array_interface__") or hasattr(array, _POINTER)
 
 
+def check_sizing(name: str, array: Any, numbers: Sequence[Sequence[int]]) -> None:
+    """Refuse an input that asks for other sizes of results than the program has; one in the memory of a device is not looked at.
+
+    Args:
+        name: The input.
+        array: What it was given.
+        numbers: Per element the numbers that it may be.
+
+    Raises:
+        ModelError: An element is none of its numbers.
+    """
+    if is_on_device(array):
+        return
+    given = np.asarray(array).reshape(-1).tolist()
+    if all(number in known for number, known in zip(given, numbers, strict=True)):
+        return
+    raise ModelError(
+        "it decides sizes of results, and the program was compiled for others",
+        where=f"'{name}'",
+        expected=f"[{', '.join(' or '.join(map(str, known)) for known in numbers)}]",
+        got=str(given),
+        hint="compile the model with this input as a constant",
+    )
+
+
 def from_native(array: Array, port: Port) -> Array:
     """Return an output of the runtime's with the port's dtype."""
     return array.view(BF16.numpy) if port.dtype == BF16.name else array

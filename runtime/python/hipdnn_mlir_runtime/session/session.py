@@ -11,7 +11,18 @@ from typing import Any, Self, Unpack
 from .. import _runtime
 from ..errors import ModelError
 from ..options import Settings, checked
-from .arrays import Array, Port, check_names, from_native, is_on_device, names_of, stream_address, to_input, to_output
+from .arrays import (
+    Array,
+    Port,
+    check_names,
+    check_sizing,
+    from_native,
+    is_on_device,
+    names_of,
+    stream_address,
+    to_input,
+    to_output,
+)
 from .devices import open_device
 from .growing import growing_caches
 from .options import SessionOptions, device_options
@@ -32,6 +43,7 @@ class Session:
         symbols: Names of the dynamic dimensions: their sizes are read from the inputs of a run.
         buckets: Dynamic dimension -> rising sizes that it is rounded up to; missing where it is taken as it is.
         program_inputs: Inputs of the program: those of the model, and one more where caches grow.
+        sizing: Inputs that sizes of results follow from -> per element the numbers that it may be.
         growing: What the program says of caches that grow in the model; None where none do.
         exact: Dynamic dimension -> why it is taken at its buckets alone and not rounded up; of programs with a program for each.
 
@@ -80,6 +92,9 @@ class Session:
         self.exact = {name: why for name, why in zip(program.symbols, program.exact, strict=False) if why}
         self.inputs = self.program_inputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.inputs]
         self.outputs = self._outputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.outputs]
+        self.sizing: dict[str, list[list[int]]] = (
+            json.loads(program.text).get("sizing", {}) if '"sizing"' in program.text else {}
+        )
         self.growing = growing_caches(program.text, self.program_inputs, self._outputs)
         if self.growing is not None:
             self.inputs, self.outputs = self.growing.inputs, self.growing.outputs
@@ -375,7 +390,10 @@ class Session:
     def _import_inputs(self, feeds: Mapping[str, Any], stream: int | None = None) -> list[Any]:
         """Return the inputs in order, in the form the runtime takes."""
         self._check_names(feeds)
-        return [to_input(feeds[port.name], port, self._device, stream) for port in self.program_inputs]
+        arrays = [to_input(feeds[port.name], port, self._device, stream) for port in self.program_inputs]
+        for name, numbers in self.sizing.items():
+            check_sizing(name, feeds[name], numbers)
+        return arrays
 
     def _check_names(self, feeds: object) -> None:
         """Refuse names that are not those of the program's inputs, and a session that is closed."""

@@ -1,0 +1,69 @@
+"""Inputs that sizes of results follow from: what contradicts the sizes that a model declares is refused when it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import TensorProto, helper
+
+import hipdnn_mlir
+from hipdnn_mlir_runtime.cli.inputs import Inputs
+from hipdnn_mlir_runtime.errors import ModelError
+
+CASES: dict[str, tuple[str, list[int], list[list[int]], list[list[int]], list[list[int]], dict[str, Any]]] = {
+    # operator, dims of x, dims of results; what the input may hold, and what not
+    "Reshape": ("Reshape", [2, 6], [[4, 3]], [[4, 3], [-1, 3], [4, -1]], [[3, 4], [2, 6], [12, 1]], {}),
+    "Reshape copying": ("Reshape", [2, 6], [[2, 3, 2]], [[2, 3, 2], [0, 3, -1]], [[2, 2, 3], [0, -1, 3]], {}),
+    "Expand": ("Expand", [1, 4], [[2, 3, 4]], [[2, 3, 4], [2, 3, 1]], [[3, 3, 4], [2, 1, 4]], {}),
+    "Expand of fewer": ("Expand", [2, 1], [[2, 3]], [[3]], [[4], [1]], {}),
+    "Tile": ("Tile", [2, 3], [[2, 6]], [[1, 2]], [[2, 1], [1, 1]], {}),
+    "Split": ("Split", [6, 2], [[3, 2], [3, 2]], [[3, 3]], [[2, 4]], {"axis": 0}),
+    "Squeeze": ("Squeeze", [1, 3, 1], [[1, 3]], [[2], [-1]], [[0]], {}),
+    "Unsqueeze": ("Unsqueeze", [3, 2], [[1, 3, 1, 2]], [[0, 2], [2, 0], [-4, -2]], [[0, 1], [2, 3]], {}),
+    "ReduceSum": ("ReduceSum", [3, 2, 2], [[3, 2, 1]], [[2], [-1]], [[0], [1]], {}),
+    "ReduceSum of ones": ("ReduceSum", [3, 1, 2], [[1, 1, 2]], [[0, 1], [1, 0]], [[0, 2]], {}),
+    "ReduceMax without": ("ReduceMax", [3, 2, 4], [[2]], [[0, 2], [2, -3]], [[0, 1]], {"keepdims": 0}),
+    "TopK": ("TopK", [3, 5], [[3, 3], [3, 3]], [[3]], [[2], [4]], {}),
+}
+
+
+def model_of(
+    operator: str, dims: list[int], results: list[list[int]], count: int, attributes: dict[str, Any]
+) -> onnx.ModelProto:
+    kinds = [TensorProto.FLOAT, TensorProto.INT64 if operator == "TopK" else TensorProto.FLOAT]
+    outputs = [
+        helper.make_tensor_value_info(f"y{i}", kind, shape)
+        for i, (kind, shape) in enumerate(zip(kinds, results, strict=False))
+    ]
+    inputs = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, dims),
+        helper.make_tensor_value_info("s", TensorProto.INT64, [count]),
+    ]
+    node = helper.make_node(operator, ["x", "s"], [value.name for value in outputs], **attributes)
+    graph = helper.make_graph([node], "g", inputs, outputs)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_contradicts_the_declared_sizes_is_refused_and_the_rest_is_onnxruntimes(name: str) -> None:
+    operator, dims, results, right, wrong, attributes = CASES[name]
+    model = model_of(operator, dims, results, len(right[0]), attributes)
+    settings = ort.SessionOptions()
+    settings.log_severity_level = 4
+    reference = ort.InferenceSession(model.SerializeToString(), settings, providers=["CPUExecutionProvider"])
+    session = hipdnn_mlir.compile(model).session()
+    x = np.random.default_rng(1).standard_normal(dims).astype(np.float32)
+    drawn = Inputs(session).draw()["s"].tolist()
+    for numbers in (*right, drawn):
+        feeds = {"x": x, "s": np.array(numbers, np.int64)}
+        for got, want in zip(session.run(None, feeds), reference.run(None, feeds), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-6)
+    for numbers in wrong:
+        with pytest.raises(
+            ModelError, match="'s': it decides sizes of results, and the program was compiled for others"
+        ):
+            session.run(None, {"x": x, "s": np.array(numbers, np.int64)})
