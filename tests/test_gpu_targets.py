@@ -12,12 +12,14 @@ from hipdnn_mlir.ops.emitter import Operand
 from hipdnn_mlir.ops.graph import Graph
 from hipdnn_mlir.ops.regions import emit_region
 from hipdnn_mlir.ops.samples.case import accept, i32, kind
+from hipdnn_mlir.ops.spec import TensorArg
 from hipdnn_mlir.targets.fusilli import FusilliGraph
 from hipdnn_mlir.targets.nvidia import FusedAttention
 from hipdnn_mlir.targets.rocm import AsmAttention
+from hipdnn_mlir.targets.table import find_target
 from hipdnn_mlir.targets.target import Rule
 from hipdnn_mlir_runtime.abi import Attribute, Descriptor
-from hipdnn_mlir_runtime.dtypes import BF16
+from hipdnn_mlir_runtime.dtypes import BF16, F16
 from hipdnn_mlir_runtime.errors import DeviceError, ModelError
 from models import GraphBuilder
 
@@ -43,9 +45,18 @@ def test_every_argument_of_code_is_a_tensor_of_its_kernel() -> None:
         assert f".visible .entry {kernel.code['function']}(" in kernel.code["image"]
 
 
-@pytest.mark.parametrize(("precision", "s", "d", "is_fused"), [("f16", 16, 32, True), ("bf16", 16, 32, True), ("model", 16, 32, False),
-                                                              ("f16", 10, 32, False), ("f16", 16, 16, False), ("f16", 49, 64, True),
-                                                              ("f16", 264, 64, True), ("f16", 257, 64, False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("precision", "s", "d", "is_fused"),
+    [
+        ("f16", 16, 32, True),
+        ("f16", 16, 16, False),
+        ("bf16", 10, 64, True),
+        ("model", 16, 64, False),
+        ("f16", 10, 32, False),
+        ("f16", 520, 64, True),
+        ("f16", 513, 64, False),
+    ],
+)
 def test_attention_is_one_operation_where_cudnn_has_it_or_code_is_written(
     precision: str, s: int, d: int, *, is_fused: bool
 ) -> None:
@@ -53,6 +64,32 @@ def test_attention_is_one_operation_where_cudnn_has_it_or_code_is_written(
     found = summaries(hipdnn_mlir.compile(proto, target="sm_90", precision=precision))
     assert ("sdpa_fwd" in found) == is_fused
     assert any("exp + reduce" in summary for summary in found) != is_fused
+
+
+@pytest.mark.parametrize(
+    ("batch", "keys", "is_masked", "engine"),
+    [
+        (512, 64, True, "GENERATED"),
+        (1, 64, False, "GENERATED"),
+        (64, 72, True, "CUDNN_ENGINE"),
+        (64, 72, False, "CUDNN_ENGINE"),
+        (64, 73, True, "GENERATED"),
+        (1, 264, True, "CUDNN_ENGINE"),
+    ],
+)
+def test_attention_is_generated_where_it_takes_less_time_or_cudnn_has_none(
+    batch: int, keys: int, engine: str, *, is_masked: bool
+) -> None:
+    q, mask = kind(F16, batch, 3, keys, 32), kind(F16, 1, 3, keys, keys) if is_masked else None
+    view = accept("aten.scaled_dot_product_attention", "", [q, q, q, mask, 0.0, False, None, False], q).view()
+    operands = {
+        arg.key: Operand(arg.type.static_dims(), arg.type.dtype) for arg in view.args if isinstance(arg, TensorArg)
+    }
+    graph = emit_region([(view, ["y"])], operands, [("y", q)])
+    assert isinstance(graph, Graph)
+    found = find_target("sm_90").engine_for(graph)
+    assert found is not None
+    assert found.name == engine
 
 
 @pytest.mark.parametrize(

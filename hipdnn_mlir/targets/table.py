@@ -101,6 +101,7 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
                 conform=conform_cudnn,
             ),
             *(() if tf32 else exact),
+            Engine("GENERATED", UnitsAttention(is_faster=True), is_generated=True),
             Engine("CUDNN_ENGINE", FusedAttention()),
             Engine("GENERATED", UnitsAttention(), is_generated=True),
             *_GENERATED,
