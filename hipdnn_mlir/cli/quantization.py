@@ -7,20 +7,22 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from hipdnn_mlir_runtime.cli.arrays import Array, read_array
 from hipdnn_mlir_runtime.cli.main import show
 from hipdnn_mlir_runtime.cli.needs import check_folder
 from hipdnn_mlir_runtime.cli.progress import working
-from hipdnn_mlir_runtime.cli.render import bytes_text
 from hipdnn_mlir_runtime.errors import ModelError
 from hipdnn_mlir_runtime.pytorch import is_exported
+
+if TYPE_CHECKING:
+    from hipdnn_mlir_runtime.cli.arrays import Array
 
 
 def quantize(given: SimpleNamespace) -> int:
     """Quantize an ONNX model to 8 bits with ONNX Runtime's quantizer: u8 values, s8 weights per channel."""
+    from hipdnn_mlir_runtime.cli.render import bytes_text
+
     output = given.output or given.model.with_name(f"{given.model.stem}-int8.onnx")
     check_folder(output, "--output")
     if is_exported(given.model):
@@ -101,6 +103,10 @@ class _Samples:
         return None if path is None else self._read(path)
 
     def _read(self, path: Path) -> Mapping[str, Array]:
+        import numpy as np
+
+        from hipdnn_mlir_runtime.cli.arrays import read_array
+
         if path.suffix == ".npy":
             if len(self._names) != 1:
                 raise ModelError("one array", where=str(path), expected=f"an .npz file with {', '.join(self._names)}")

@@ -78,15 +78,15 @@ def test_flops_equal_those_that_pytorch_counts(tmp_path: Path) -> None:
     from torch.utils.flop_counter import FlopCounterMode
 
     b = GraphBuilder("products")
-    image = b.input("image", [2, 8, 15, 15])
-    y = b.op("Conv", image, b.normal([12, 4, 3, 3], 1), group=2, strides=[2, 2], pads=[1, 1, 1, 1])
+    image = b.input("image", [2, 16, 15, 15])
+    y = b.op("Conv", image, b.normal([12, 8, 3, 3], 1), group=2, strides=[2, 2], pads=[1, 1, 1, 1])
     y = b.op("ConvTranspose", y, b.normal([12, 6, 2, 2], 1), strides=[2, 2])
     left, right = b.input("left", [3, 5, 7]), b.input("right", [3, 7, 11])
     product = b.op("MatMul", left, right)
     path = tmp_path / "products.hipdnn"
     hipdnn_mlir.compile(b.model({y: [2, 6, 16, 16], product: [3, 5, 11]})).save(path)
     with FlopCounterMode(display=False) as counter:
-        found = torch.nn.functional.conv2d(torch.zeros(2, 8, 15, 15), torch.zeros(12, 4, 3, 3), None, 2, 1, groups=2)
+        found = torch.nn.functional.conv2d(torch.zeros(2, 16, 15, 15), torch.zeros(12, 8, 3, 3), None, 2, 1, groups=2)
         torch.nn.functional.conv_transpose2d(found, torch.zeros(12, 6, 2, 2), None, 2)
         torch.zeros(3, 5, 7) @ torch.zeros(3, 7, 11)
     assert sum(step.flops or 0 for step in read_facts(path).steps) == counter.get_total_flops()

@@ -22,6 +22,7 @@ const Engine& block_matmul_engine();
 const Engine& panel_matmul_engine();
 const Engine& max_pool_engine();
 const Engine& quantized_engine();
+const Engine& winograd_engine();
 
 std::string_view library_name() { return "hipdnn_host"; }
 
@@ -34,7 +35,7 @@ std::shared_ptr<void> make_vendor_handle() { return nullptr; }
 const std::vector<const Engine*>& engines() {
   static const std::vector<const Engine*> ranked{&onednn_engine(), &sdpa_engine(), &rowwise_engine(), &reduction_engine(), &custom_op_engine(),
                                                   &block_scale_engine(), &block_matmul_engine(), &panel_matmul_engine(), &max_pool_engine(),
-                                                  &quantized_engine()};
+                                                  &quantized_engine(), &winograd_engine()};
   return ranked;
 }
 
@@ -45,6 +46,9 @@ bool multiplies_as_stored(const Graph& graph) {
   const Tensor& weights = graph.tensor(graph.nodes[0].tensor(HIPDNN_ATTR_OPERATION_MATMUL_BDESC));
   return onednn::isa_includes(weights.dtype == HIPDNN_DATA_HALF ? dnnl_cpu_isa_avx512_core_fp16 : dnnl_cpu_isa_avx512_core_bf16);
 }
+
+/// Winograd's convolutions were compared with oneDNN's of AVX2 only.
+bool has_avx2_at_most() { return onednn::isa_includes(dnnl_cpu_isa_avx2) && !onednn::isa_includes(dnnl_cpu_isa_avx512_core); }
 
 }  // namespace
 
@@ -57,8 +61,12 @@ std::vector<Proposal> rank(const Graph& graph, const PlanOptions&, std::string& 
     }
     proposals.push_back({engine, {}, nullptr});
   }
-  const auto panels = std::ranges::find(proposals, &panel_matmul_engine(), &Proposal::engine);
-  if (panels != proposals.end() && !multiplies_as_stored(graph)) std::rotate(proposals.begin(), panels, panels + 1);
+  const auto put_first = [&](const Engine& engine, const auto& is_better) {
+    const auto found = std::ranges::find(proposals, &engine, &Proposal::engine);
+    if (found != proposals.end() && is_better()) std::rotate(proposals.begin(), found, found + 1);
+  };
+  put_first(panel_matmul_engine(), [&] { return !multiplies_as_stored(graph); });
+  put_first(winograd_engine(), has_avx2_at_most);
   return proposals;
 }
 

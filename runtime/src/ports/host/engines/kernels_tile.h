@@ -12,6 +12,7 @@
 #include "kernels_codes.h"
 #include "kernels_dots.h"
 #include "kernels_panels.h"
+#include "kernels_winograd.h"
 
 namespace hipdnn_port {
 
@@ -85,6 +86,7 @@ struct TileKernels {
   CodeKernels codes;
   DotsKernel dots;
   PanelKernels panels;
+  WinogradKernels winograd;
 };
 
 /// The best kernels this CPU runs, chosen once. Rare types have elementwise kernels of the baseline only.

@@ -44,9 +44,13 @@ std::optional<TileFunction> function_of(const onednn::EpilogueStep& step) {
 }  // namespace
 
 MatmulEpilogue read_matmul_epilogue(const Graph& graph, std::size_t matmul) {
+  return read_row_epilogue(graph, matmul, graph.nodes[matmul].tensor(HIPDNN_ATTR_OPERATION_MATMUL_CDESC));
+}
+
+MatmulEpilogue read_row_epilogue(const Graph& graph, std::size_t node, int value) {
   Graph rest = widened(graph);  // steps are computed in float32, whatever oneDNN has
-  rest.nodes.erase(rest.nodes.begin(), rest.nodes.begin() + static_cast<std::ptrdiff_t>(matmul));
-  const auto read = onednn::read_epilogue(rest, 0, rest.nodes[0].tensor(HIPDNN_ATTR_OPERATION_MATMUL_CDESC));
+  rest.nodes.erase(rest.nodes.begin(), rest.nodes.begin() + static_cast<std::ptrdiff_t>(node));
+  const auto read = onednn::read_epilogue(rest, 0, value);
   if (const auto* reason = std::get_if<std::string>(&read)) throw Refusal(*reason);
   const auto& [steps, result] = std::get<onednn::Epilogue>(read);
   if (!is_float_type(graph.tensor(result).dtype)) throw Refusal(text("the result is ", describe(graph.tensor(result))));
@@ -73,21 +77,26 @@ MatmulResult::MatmulResult(const Graph& graph, const MatmulEpilogue& epilogue, c
 
 void MatmulResult::finish(void* const* pointers, std::int64_t row, std::int64_t first, std::int64_t count, float* values) const {
   std::array<float, kMostColumns> other;  // NOLINT: filled up to `count` before use
+  const OperandRows& result = tensors_.front();
+  void* const stored = result.rows.in_place(pointers[result.pointer], row, first);
   auto operand = tensors_.begin();
   for (const TileStep& step : steps_) {
-    TileArgs args{.rows = 1, .cols = count, .dst = values, .param = step.parameters.data()};
+    const bool is_last = &step == &steps_.back();
+    TileArgs args{.rows = 1, .cols = count, .dst = is_last && stored != nullptr ? stored : values, .param = step.parameters.data()};
     args.src = {values, &step.scalars[0], &step.scalars[1]};
     args.src_col[0] = 1;
     if (step.operand >= 0) {
       ++operand;
-      operand->rows.load(pointers[operand->pointer], row, first, count, other.data());
-      args.src[1] = other.data();
+      args.src[1] = operand->rows.in_place(pointers[operand->pointer], row, first);
+      if (args.src[1] == nullptr) {
+        operand->rows.load(pointers[operand->pointer], row, first, count, other.data());
+        args.src[1] = other.data();
+      }
       args.src_col[1] = 1;
     }
     step.kernel(args);
   }
-  const OperandRows& result = tensors_.front();
-  result.rows.store(pointers[result.pointer], row, first, count, values);
+  if (steps_.empty() || stored == nullptr) result.rows.store(pointers[result.pointer], row, first, count, values);
 }
 
 }  // namespace hipdnn_port

@@ -27,6 +27,8 @@ struct MatmulEpilogue {
 
 /// The nodes after the graph's node number `matmul`. Throws a Refusal with the reason where there is no such epilogue.
 MatmulEpilogue read_matmul_epilogue(const Graph& graph, std::size_t matmul);
+/// The same behind any node whose result is tensor `value`, with columns along its last dim.
+MatmulEpilogue read_row_epilogue(const Graph& graph, std::size_t node, int value);
 
 /// Where the sums of a matmul go. Immutable.
 class MatmulResult {

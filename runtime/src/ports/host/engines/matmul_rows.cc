@@ -9,9 +9,21 @@ namespace hipdnn_port {
 
 bool is_float_type(hipdnnDataType_t type) { return type == HIPDNN_DATA_FLOAT || type == HIPDNN_DATA_HALF || type == HIPDNN_DATA_BFLOAT16; }
 
-Rows::Rows(const Tensor& tensor, const std::vector<std::int64_t>& dims) : dtype_(tensor.dtype), dims_(dims), strides_(dims.size()) {
+Rows::Rows(const Tensor& tensor, const std::vector<std::int64_t>& dims) : dtype_(tensor.dtype) {
   const Tensor full = onednn::broadcast_view(tensor, dims.size());
-  for (std::size_t d = 0; d < dims.size(); ++d) strides_[d] = full.dims[d] == 1 ? 0 : full.strides[d];
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    const bool is_last = d + 1 == dims.size();
+    const std::int64_t stride = full.dims[d] == 1 ? 0 : full.strides[d];
+    if (dims[d] == 1 && !is_last) continue;
+    // Dims of rows that lie one within the other are walked as one: finding a row takes a division for each.
+    if (!is_last && !dims_.empty() && strides_.back() == stride * dims[d]) {
+      dims_.back() *= dims[d];
+      strides_.back() = stride;
+    } else {
+      dims_.push_back(dims[d]);
+      strides_.push_back(stride);
+    }
+  }
   convert_to_ = find_conversion(HIPDNN_DATA_FLOAT, dtype_);
   convert_from_ = find_conversion(dtype_, HIPDNN_DATA_FLOAT);
 }
@@ -30,9 +42,14 @@ void Rows::store(void* base, std::int64_t row, std::int64_t first, std::int64_t 
   convert_to_(args);
 }
 
+void* Rows::in_place(void* base, std::int64_t row, std::int64_t first) const {
+  return dtype_ == HIPDNN_DATA_FLOAT && strides_.back() == 1 ? static_cast<std::byte*>(base) + offset(row, first) : nullptr;
+}
+
 std::int64_t Rows::offset(std::int64_t row, std::int64_t column) const {
   std::int64_t at = column * strides_.back();
-  for (std::size_t d = dims_.size() - 1; d-- > 0; row /= dims_[d]) at += row % dims_[d] * strides_[d];
+  for (std::size_t d = dims_.size() - 1; d-- > 1; row /= dims_[d]) at += row % dims_[d] * strides_[d];
+  if (dims_.size() > 1) at += row * strides_[0];
   return at * static_cast<std::int64_t>(element_bytes(dtype_));
 }
 

@@ -21,6 +21,8 @@ class Rows {
   /// to[c] = row[first + c], as float32.
   void load(const void* base, std::int64_t row, std::int64_t first, std::int64_t count, float* to) const;
   void store(void* base, std::int64_t row, std::int64_t first, std::int64_t count, const float* from) const;
+  /// Where row[first] lies, if the row is one of adjacent float32; else null.
+  void* in_place(void* base, std::int64_t row, std::int64_t first) const;
 
  private:
   std::int64_t offset(std::int64_t row, std::int64_t column) const;

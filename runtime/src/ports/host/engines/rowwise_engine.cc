@@ -17,10 +17,13 @@ constexpr std::int64_t max_scratch_bytes = std::int64_t{64} << 20;
 /// A single row longer than this runs faster in parts: reductions by themselves, on all threads, and then what reads their results.
 constexpr std::int64_t longest_single_row = 32768;
 
-/// Whether parts of the graph are graphs that an engine takes.
+/// Whether the graph is made of operators that can be in graphs of their own: extremes of a tensor and what becomes of them, as where it is
+/// quantized dynamically. Sums are parts of norms, which are one operator.
 bool can_be_split(const Graph& graph) {
   return std::ranges::all_of(graph.nodes, [](const Node& node) {
-    return node.type == HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR || node.type == HIPDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR;
+    if (node.type != HIPDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR) return node.type == HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR;
+    const auto fold = node.integer(HIPDNN_ATTR_REDUCTION_OPERATOR);
+    return fold == HIPDNN_REDUCE_TENSOR_MIN || fold == HIPDNN_REDUCE_TENSOR_MAX;
   });
 }
 

@@ -146,15 +146,15 @@ void SdpaProblem::check_pages(void* const* pointers) const {
   }
 }
 
-Rows SdpaProblem::key_rows(void* const* pointers, std::int64_t batch, std::int64_t head, std::int64_t first, std::int64_t last) const {
+HeadRows SdpaProblem::key_rows(void* const* pointers, std::int64_t batch, std::int64_t head, std::int64_t first, std::int64_t last) const {
   return rows_of(k, key_pages, pointers, batch, head, first, last);
 }
 
-Rows SdpaProblem::value_rows(void* const* pointers, std::int64_t batch, std::int64_t head, std::int64_t first, std::int64_t last) const {
+HeadRows SdpaProblem::value_rows(void* const* pointers, std::int64_t batch, std::int64_t head, std::int64_t first, std::int64_t last) const {
   return rows_of(v, value_pages, pointers, batch, head, first, last);
 }
 
-Rows SdpaProblem::rows_of(const SdpaOperand& operand, const std::optional<SdpaOperand>& table, void* const* pointers, std::int64_t batch,
+HeadRows SdpaProblem::rows_of(const SdpaOperand& operand, const std::optional<SdpaOperand>& table, void* const* pointers, std::int64_t batch,
                           std::int64_t head, std::int64_t first, std::int64_t last) const {
   if (!table) return {operand.at(pointers, batch, head, first), last - first};
   const std::int64_t number = first / page_rows, row = first % page_rows;

@@ -22,7 +22,7 @@ struct SdpaOperand {
 };
 
 /// Rows of one head that lie at equal distances, from the first one on.
-struct Rows {
+struct HeadRows {
   const std::byte* from = nullptr;
   std::int64_t count = 0;
 };
@@ -65,12 +65,12 @@ struct SdpaProblem {
   /// Throws where a page table names a page that there is not, as far as lengths say that it is read.
   void check_pages(void* const* pointers) const;
   /// Keys, or values, of a head from `first` on: up to `last`, or to the end of a page.
-  Rows key_rows(void* const* pointers, std::int64_t batch, std::int64_t head, std::int64_t first, std::int64_t last) const;
-  Rows value_rows(void* const* pointers, std::int64_t batch, std::int64_t head, std::int64_t first, std::int64_t last) const;
+  HeadRows key_rows(void* const* pointers, std::int64_t batch, std::int64_t head, std::int64_t first, std::int64_t last) const;
+  HeadRows value_rows(void* const* pointers, std::int64_t batch, std::int64_t head, std::int64_t first, std::int64_t last) const;
   KeyRange attended(std::int64_t query, std::int64_t query_length, std::int64_t key_length) const;
 
  private:
-  Rows rows_of(const SdpaOperand& operand, const std::optional<SdpaOperand>& table, void* const* pointers, std::int64_t batch, std::int64_t head,
+  HeadRows rows_of(const SdpaOperand& operand, const std::optional<SdpaOperand>& table, void* const* pointers, std::int64_t batch, std::int64_t head,
                std::int64_t first, std::int64_t last) const;
 };
 

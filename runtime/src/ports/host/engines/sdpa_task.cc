@@ -150,7 +150,7 @@ class SdpaRun {
     const bool is_keys = &operand == &p_.k;
     const std::int64_t head = task_.first_head / (is_keys ? p_.heads_per_key_head : p_.heads_per_value_head);
     for (std::int64_t first = block.first; first < block.last;) {
-      const Rows rows = is_keys ? p_.key_rows(pointers_, task_.batch, head, first, block.last) : p_.value_rows(pointers_, task_.batch, head, first, block.last);
+      const HeadRows rows = is_keys ? p_.key_rows(pointers_, task_.batch, head, first, block.last) : p_.value_rows(pointers_, task_.batch, head, first, block.last);
       body(first - block.first, Matrix{.from = rows.from, .dtype = operand.dtype, .row = operand.strides[2], .col = operand.strides[3]}, rows.count);
       first += rows.count;
     }

@@ -1,0 +1,110 @@
+"""Convolutions of 3 x 3 taps by Winograd's algorithm, against ONNX Runtime's direct ones."""
+
+import numpy as np
+import pytest
+
+from hipdnn_mlir_runtime.abi import Pointwise
+from host_engines.anchor_graph import AnchorGraph, assert_close, channels_last, onnx_result, refusal
+
+ENGINE = "HOST_WINOGRAD_ENGINE"
+IMAGES = [
+    ((1, 32, 12, 12), 32, (1, 1, 1, 1)),
+    ((2, 48, 13, 11), 64, (1, 1, 1, 1)),
+    ((1, 32, 15, 14), 32, (0, 0, 0, 0)),
+    ((1, 64, 12, 17), 48, (2, 0, 1, 2)),
+    ((3, 32, 7, 9), 272, (1, 2, 0, 1)),
+    ((1, 256, 14, 14), 64, (1, 1, 1, 1)),
+]
+
+
+def arrays(shape: tuple[int, ...], outputs: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng([*shape, outputs])
+    return rng.standard_normal(shape, np.float32), 0.1 * rng.standard_normal((outputs, shape[1], 3, 3), np.float32)
+
+
+def reference(x: np.ndarray, w: np.ndarray, pads: tuple[int, ...]) -> np.ndarray:
+    return onnx_result("Conv", [x, w], pads=pads)
+
+
+@pytest.mark.parametrize("is_constant", [True, False], ids=["constant", "operand"])
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("shape", "outputs", "pads"), IMAGES, ids=str)
+def test_convolution_equals_onnxruntime(
+    shape: tuple[int, ...], outputs: int, pads: tuple[int, ...], threads: int, is_constant: bool
+) -> None:
+    x, w = arrays(shape, outputs)
+    expected = reference(x, w, pads)
+    y = channels_last(np.zeros_like(expected))
+    graph = AnchorGraph()
+    weights = graph.tensor(w)
+    graph.convolution(graph.tensor(channels_last(x)), weights, graph.tensor(y), (1, 1), pads, (1, 1))
+    plan = graph.plan(ENGINE, threads, (weights,) if is_constant else ())
+    assert ("winograd" in plan.describe()) == is_constant
+    for _ in range(2):
+        y[...] = np.nan
+        plan.execute()
+        assert_close(y, expected)
+
+
+def test_filters_that_lie_channels_last_are_read_by_their_strides() -> None:
+    x, w = arrays((1, 32, 12, 12), 48)
+    expected = reference(x, w, (1, 1, 1, 1))
+    y = channels_last(np.zeros_like(expected))
+    graph = AnchorGraph()
+    weights = graph.tensor(channels_last(w))
+    graph.convolution(graph.tensor(channels_last(x)), weights, graph.tensor(y), (1, 1), (1, 1, 1, 1), (1, 1))
+    graph.plan(ENGINE, constants=(weights,)).execute()
+    assert_close(y, expected)
+
+
+@pytest.mark.parametrize("residual", ["channels last", "plain", "one column"])
+def test_bias_residual_and_relu_follow(residual: str) -> None:
+    pads = (1, 1, 1, 1)
+    x, w = arrays((2, 32, 11, 12), 48)
+    expected = reference(x, w, pads)
+    rng = np.random.default_rng(1)
+    bias = rng.standard_normal((1, 48, 1, 1), np.float32)
+    other = rng.standard_normal((2, 48, 11, 1 if residual == "one column" else 12), np.float32)
+    y = channels_last(np.full_like(expected, np.nan))
+    graph = AnchorGraph()
+    weights, value = graph.tensor(w), graph.virtual(expected.shape)
+    graph.convolution(graph.tensor(channels_last(x)), weights, value, (1, 1), pads, (1, 1))
+    value = graph.then(Pointwise.ADD, value, graph.tensor(bias))
+    value = graph.then(Pointwise.ADD, value, graph.tensor(other if residual == "plain" else channels_last(other)))
+    graph.then(Pointwise.RELU_FWD, value, out=graph.tensor(y))
+    graph.plan(ENGINE, constants=(weights,)).execute()
+    assert_close(y, np.maximum(expected + bias + other, 0))
+
+
+@pytest.mark.parametrize(
+    ("shape", "outputs", "settings", "reason"),
+    [
+        ((1, 32, 12, 12), 32, {"strides": (2, 2)}, "steps of one"),
+        ((1, 32, 12, 12), 32, {"dilations": (2, 2)}, "steps of one"),
+        ((1, 16, 12, 12), 32, {}, "16 and 32 channels"),
+        ((1, 32, 12, 12), 40, {}, "32 and 40 channels"),
+        ((1, 32, 8, 8), 32, {}, "16 tiles"),
+    ],
+)
+def test_what_direct_convolutions_compute_better_is_refused(
+    shape: tuple[int, ...], outputs: int, settings: dict[str, tuple[int, int]], reason: str
+) -> None:
+    x, w = arrays(shape, outputs)
+    strides, dilations = settings.get("strides", (1, 1)), settings.get("dilations", (1, 1))
+    expected = onnx_result("Conv", [x, w], strides=strides, dilations=dilations, pads=(1, 1, 1, 1))
+    y = channels_last(np.zeros_like(expected))
+    graph = AnchorGraph()
+    graph.convolution(
+        graph.tensor(channels_last(x)), graph.tensor(w), graph.tensor(y), strides, (1, 1, 1, 1), dilations
+    )
+    assert reason in refusal(graph, ENGINE)
+
+
+@pytest.mark.parametrize("plain", ["x", "y"])
+def test_images_in_other_layouts_are_refused(plain: str) -> None:
+    x, w = arrays((1, 32, 12, 12), 32)
+    y = np.zeros((1, 32, 12, 12), np.float32)
+    graph = AnchorGraph()
+    tensors = [graph.tensor(array if name == plain else channels_last(array)) for name, array in (("x", x), ("y", y))]
+    graph.convolution(tensors[0], graph.tensor(w), tensors[1], (1, 1), (1, 1, 1, 1), (1, 1))
+    assert "channels last" in refusal(graph, ENGINE)
