@@ -25,21 +25,22 @@ def is_tensor(kind: ir.Type) -> bool:
     return known
 
 
-@lru_cache(maxsize=4096)
-def _parse(text: str) -> tuple[tuple[int | None, ...], str]:
-    dims, element = text[len(_PREFIX) + 1 : -1].rsplit("],", 1)
-    return tuple(None if size == "?" else int(size) for size in dims.split(",") if size), element
-
-
 def tensor_type(kind: ir.Type) -> TensorType:
     """Dims and dtype of a `!torch.vtensor<[...],...>`; refuses unranked or untyped ones and element types without a row."""
-    text = str(kind)
+    return _read(str(kind))
+
+
+@lru_cache(maxsize=4096)
+def _read(text: str) -> TensorType:
     if not text.startswith(_PREFIX + "["):
         raise Refusal("type", f"type {text}")
-    dims, element = _parse(text)
+    dims, element = text[len(_PREFIX) + 1 : -1].rsplit("],", 1)
     if element not in BY_TORCH:
         raise Refusal("dtype", f"element type {element}")
-    return TensorType(dims, BY_TORCH[element])
+    return TensorType(
+        tuple(None if size == "?" else int(size) for size in dims.split(",") if size),
+        BY_TORCH[element],
+    )
 
 
 def torch_tensor(dims: tuple[int, ...], dtype: DType) -> ir.Type:

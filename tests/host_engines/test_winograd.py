@@ -8,11 +8,11 @@ from host_engines.anchor_graph import AnchorGraph, assert_close, channels_last, 
 
 ENGINE = "HOST_WINOGRAD_ENGINE"
 IMAGES = [
-    ((1, 32, 12, 12), 32, (1, 1, 1, 1)),
-    ((2, 48, 13, 11), 64, (1, 1, 1, 1)),
-    ((1, 32, 15, 14), 32, (0, 0, 0, 0)),
-    ((1, 64, 12, 17), 48, (2, 0, 1, 2)),
-    ((3, 32, 7, 9), 272, (1, 2, 0, 1)),
+    ((1, 64, 12, 12), 64, (1, 1, 1, 1)),
+    ((2, 80, 13, 11), 64, (1, 1, 1, 1)),
+    ((1, 64, 15, 14), 64, (0, 0, 0, 0)),
+    ((1, 64, 12, 17), 112, (2, 0, 1, 2)),
+    ((3, 64, 7, 9), 272, (1, 2, 0, 1)),
     ((1, 256, 14, 14), 64, (1, 1, 1, 1)),
 ]
 
@@ -47,7 +47,7 @@ def test_convolution_equals_onnxruntime(
 
 
 def test_filters_that_lie_channels_last_are_read_by_their_strides() -> None:
-    x, w = arrays((1, 32, 12, 12), 48)
+    x, w = arrays((1, 64, 12, 12), 80)
     expected = reference(x, w, (1, 1, 1, 1))
     y = channels_last(np.zeros_like(expected))
     graph = AnchorGraph()
@@ -60,11 +60,11 @@ def test_filters_that_lie_channels_last_are_read_by_their_strides() -> None:
 @pytest.mark.parametrize("residual", ["channels last", "plain", "one column"])
 def test_bias_residual_and_relu_follow(residual: str) -> None:
     pads = (1, 1, 1, 1)
-    x, w = arrays((2, 32, 11, 12), 48)
+    x, w = arrays((2, 64, 11, 12), 80)
     expected = reference(x, w, pads)
     rng = np.random.default_rng(1)
-    bias = rng.standard_normal((1, 48, 1, 1), np.float32)
-    other = rng.standard_normal((2, 48, 11, 1 if residual == "one column" else 12), np.float32)
+    bias = rng.standard_normal((1, 80, 1, 1), np.float32)
+    other = rng.standard_normal((2, 80, 11, 1 if residual == "one column" else 12), np.float32)
     y = channels_last(np.full_like(expected, np.nan))
     graph = AnchorGraph()
     weights, value = graph.tensor(w), graph.virtual(expected.shape)
@@ -79,11 +79,11 @@ def test_bias_residual_and_relu_follow(residual: str) -> None:
 @pytest.mark.parametrize(
     ("shape", "outputs", "settings", "reason"),
     [
-        ((1, 32, 12, 12), 32, {"strides": (2, 2)}, "steps of one"),
-        ((1, 32, 12, 12), 32, {"dilations": (2, 2)}, "steps of one"),
-        ((1, 16, 12, 12), 32, {}, "16 and 32 channels"),
-        ((1, 32, 12, 12), 40, {}, "32 and 40 channels"),
-        ((1, 32, 8, 8), 32, {}, "16 tiles"),
+        ((1, 64, 12, 12), 64, {"strides": (2, 2)}, "steps of one"),
+        ((1, 64, 12, 12), 64, {"dilations": (2, 2)}, "steps of one"),
+        ((1, 32, 12, 12), 64, {}, "32 and 64 channels"),
+        ((1, 64, 12, 12), 72, {}, "64 and 72 channels"),
+        ((1, 64, 8, 8), 64, {}, "16 tiles"),
     ],
 )
 def test_what_direct_convolutions_compute_better_is_refused(
@@ -102,8 +102,8 @@ def test_what_direct_convolutions_compute_better_is_refused(
 
 @pytest.mark.parametrize("plain", ["x", "y"])
 def test_images_in_other_layouts_are_refused(plain: str) -> None:
-    x, w = arrays((1, 32, 12, 12), 32)
-    y = np.zeros((1, 32, 12, 12), np.float32)
+    x, w = arrays((1, 64, 12, 12), 64)
+    y = np.zeros((1, 64, 12, 12), np.float32)
     graph = AnchorGraph()
     tensors = [graph.tensor(array if name == plain else channels_last(array)) for name, array in (("x", x), ("y", y))]
     graph.convolution(tensors[0], graph.tensor(w), tensors[1], (1, 1), (1, 1, 1, 1), (1, 1))
