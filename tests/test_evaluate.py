@@ -6,14 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import onnx
+import onnxruntime as ort
 import pytest
 
+import hipdnn_mlir
 from hipdnn_mlir.ops.evaluate import evaluate
 from hipdnn_mlir.ops.samples import Number, Sample, f32, i32
 from hipdnn_mlir.ops.samples.case import bools
 from hipdnn_mlir.ops.spec import TensorArg, TensorType
 from hipdnn_mlir_runtime import dtypes
-from hipdnn_mlir_runtime.errors import Reject
+from hipdnn_mlir_runtime.errors import ModelError, Reject
+from models import GraphBuilder
 
 X, ROW = np.random.default_rng(0).uniform(0.5, 2.0, (2, 3)), np.array([1.0, -2.0, 4.0])
 A, B = f32(2, 3), f32(3)
@@ -106,3 +110,29 @@ def test_what_is_not_evaluated_is_a_reject(case: Sample, rule: str) -> None:
     found = evaluate(case.view(), {})
     assert isinstance(found, Reject)
     assert found.rule == rule
+
+
+def positions(index: int) -> onnx.ModelProto:
+    """A table, too large to be folded in ONNX, in which constants replace a part of a column, added to what is given."""
+    b = GraphBuilder("positions")
+    rng = np.random.default_rng(1)
+    table = b.constant(rng.standard_normal((200, 150, 3)), np.float32)
+    indices = b.constant(np.full((200, 120, 1), index), np.int64)
+    updates = b.constant(rng.standard_normal((200, 120, 1)), np.float32)
+    y = b.op("Add", b.input("x", [3]), b.op("ScatterElements", table, indices, updates, axis=2))
+    return b.model({y: [200, 150, 3]})
+
+
+@pytest.mark.parametrize("index", [2, -3])
+def test_scattered_constants_are_computed_when_the_model_is_compiled(index: int) -> None:
+    model = positions(index)
+    program = hipdnn_mlir.compile(model)
+    assert [step.kind for step in program.model.steps] == ["execute"]
+    x = {"x": np.array([0.5, -1.0, 2.0], np.float32)}
+    reference = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    np.testing.assert_array_equal(program.session().run(None, x)[0], reference.run(None, x)[0])
+
+
+def test_scattered_constants_out_of_range_are_an_error() -> None:
+    with pytest.raises(ModelError, match="an index is out of range"):
+        hipdnn_mlir.compile(positions(3))

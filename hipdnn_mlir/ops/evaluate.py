@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from hipdnn_mlir_runtime.abi import Attribute, Descriptor, Pointwise, Reduce
-from hipdnn_mlir_runtime.errors import NO_ROW, Reject
+from hipdnn_mlir_runtime.errors import NO_ROW, ModelError, Reject
 
 from .emitter import Operand
 from .graph import Graph, Node
 from .regions import emit_region
-from .spec import Concat, Movement, OpView, Pad, Permute, Refusal, Reshape, Slice, TensorArg
+from .spec import Call, Concat, Movement, OpView, Pad, Permute, Refusal, Reshape, Slice, TensorArg
 from .strides import Dims
 from .table import find
 
@@ -46,6 +46,8 @@ _BITS: dict[str, Callable[..., Array]] = {
     "torch.aten.bitwise_right_shift.Tensor": np.right_shift,
 }
 """Operations on integers that hipDNN has not, and the codes of packed weights need."""
+_SCATTERS = frozenset({"hipdnn.onnx.ScatterElements", "hipdnn.onnx.Scatter"})
+"""Tables of positions are written so when PyTorch assigns to a slice."""
 
 
 def prepare(op: OpView) -> Movement | Graph | Callable[..., Array] | Reject:
@@ -60,6 +62,8 @@ def prepare(op: OpView) -> Movement | Graph | Callable[..., Array] | Reject:
             return Reject(op.name, refusal.rule, refusal.reason, op.node)
     if op.name in _BITS:
         return _BITS[op.name]
+    if op.name in _SCATTERS and row.call is not None:
+        return _scatter(op, row.call)
     operands = {arg.key: Operand(arg.type.static_dims(), arg.type.dtype) for arg in _tensors(op) if arg.type.is_static}
     graph = emit_region([(op, ["result"])], operands, [("result", op.results[0])])
     if isinstance(graph, Graph) and any(_function(node) is None for node in graph.nodes):
@@ -87,6 +91,26 @@ def evaluate(op: OpView, arrays: Mapping[Any, Array]) -> Array | Reject:
     else:
         result = plan(*(_array(arg, arrays) for arg in op.args))
     return result.reshape(op.results[0].static_dims())
+
+
+def _scatter(op: OpView, call: Callable[[OpView], Call]) -> Callable[..., Array] | Reject:
+    try:
+        attributes = call(op).attributes
+    except Refusal as refusal:
+        return Reject(op.name, refusal.rule, refusal.reason, op.node)
+    if attributes["reduction"] != "none":
+        return Reject(op.name, "constant", "not evaluated at compile time", op.node)
+    return partial(_scattered, op.node, attributes["axis"])
+
+
+def _scattered(node: str, axis: int, data: Array, indices: Array, updates: Array) -> Array:
+    size = data.shape[axis]
+    if np.any((indices < -size) | (indices >= size)):
+        raise ModelError("an index is out of range", where=node, expected=f"{-size} to {size - 1}")
+    made = data.copy()
+    reached = made[tuple(slice(None) if at == axis else slice(n) for at, n in enumerate(indices.shape))]
+    np.put_along_axis(reached, indices, updates, axis)
+    return made
 
 
 def _array(arg: TensorArg, arrays: Mapping[Any, Array]) -> Array:
