@@ -26,6 +26,7 @@ from hipdnn_mlir_runtime.options import Option, Settings, options_of
 from hipdnn_mlir_runtime.session import session as session_module
 from hipdnn_mlir_runtime.session.devices import list_devices, open_device
 from hipdnn_mlir_runtime.session.profiling.profile import profile
+from hipdnn_mlir_runtime.session.source import read as read_program
 from models import GraphBuilder
 
 VALUES = {
@@ -94,7 +95,13 @@ def observe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         devices.append(options)
         return open_device(options)
 
+    def read(source: Any, *, allow_code: bool) -> Any:
+        """What it does is seen in programs that hold code (tests/test_program_trust.py)."""
+        devices.append(allow_code)
+        return read_program(source, allow_code=allow_code)
+
     monkeypatch.setattr(commands, "perform_in_child", perform)
+    monkeypatch.setattr(session_module, "read", read)
     monkeypatch.setattr(commands, "perform_here", perform)
     monkeypatch.setattr(bench, "benchmark", benchmark)
     monkeypatch.setattr("hipdnn_mlir_runtime.session.profiling.profile.profile", profiled)

@@ -134,9 +134,9 @@ RATES = table.Rates(start_us=0.0, flops_per_us=1.0, bytes_per_us=1e9)
     ("text", "weights", "flops"),
     [
         (
-            "g (float[2,8,9,9] x) => (float[2,6,4,4] y) { y = Conv<strides=[2,2],group=2>(x, w) }",
-            {"w": (6, 4, 3, 3)},
-            2 * 2 * 6 * 16 * 4 * 9,
+            "g (float[2,16,9,9] x) => (float[2,6,4,4] y) { y = Conv<strides=[2,2],group=2>(x, w) }",
+            {"w": (6, 8, 3, 3)},
+            2 * 2 * 6 * 16 * 8 * 9,
         ),
         (
             "g (float[2,8,5,5] x) => (float[2,6,7,7] y) { y = ConvTranspose(x, w) }",

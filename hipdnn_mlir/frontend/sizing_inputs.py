@@ -13,6 +13,8 @@ from .shape_inference import attributes_of, static_dims
 
 Numbers = list[list[int]]
 """Per element the numbers that it may be."""
+MOST_NUMBERS = 64
+"""Elements of an input that is looked at: more than a tensor has dims."""
 Rule = Callable[[Mapping[str, Any], Dims, Sequence[Dims], int], "Numbers | None"]
 
 
@@ -34,6 +36,8 @@ def sizing_inputs(graph: onnx.GraphProto) -> dict[str, Numbers]:
         kind = "Reduce" if node.op_type.startswith("Reduce") else node.op_type
         results = [dims[result] for result in node.output if result]
         count = prod(dims[name])
+        if count > MOST_NUMBERS:
+            continue
         numbers = _RULES[kind](attributes_of(node), dims[node.input[0]], results, count)
         if numbers is not None and len(numbers) == count:
             found[name] = _both(found.get(name, numbers), numbers)

@@ -59,12 +59,16 @@ class CudnnEpilogue(AnchorEpilogue):
         return f"computes more than cuBLASLt on a matmul of {rows} rows slowly"
 
 
+_MATRIX = 2
+"""Dims."""
+
+
 def conform_cudnn(graph: Graph) -> Graph:
     """A matmul with its batches as more rows where all are multiplied with one matrix, else as one dim; as far as strides allow.
 
     Before: x[4, 6, 49, 64] w[1, 1, 64, 32] + bias[1, 1, 1, 32]. After: x[1, 1176, 64] w[1, 64, 32] + bias[1, 1, 32].
     """
-    if not starts_with(graph, MATMUL):
+    if not starts_with(graph, MATMUL) or len(graph.tensors[result_of(graph.nodes[0])].dims) == _MATRIX:
         return graph
     right = graph.tensors[graph.nodes[0].inputs[A.OPERATION_MATMUL_BDESC]]
     forms = (True, False) if prod(right.dims[:-2]) == 1 else (False,)
