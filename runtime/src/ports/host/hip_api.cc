@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -67,6 +68,7 @@ hipError_t allocate(void** pointer, std::size_t bytes) {
   if (pointer == nullptr) return hipErrorInvalidValue;
   *pointer = nullptr;
   if (bytes == 0) return hipSuccess;
+  if (bytes > PTRDIFF_MAX) return hipErrorOutOfMemory;
   const bool is_large = bytes >= huge_page;
   if (posix_memalign(pointer, is_large ? huge_page : allocation_alignment, bytes) != 0) {
     *pointer = nullptr;
