@@ -33,7 +33,6 @@ constexpr std::int64_t kFewGroups = 3;
 constexpr std::int64_t kGroupRows = 12;
 constexpr std::int64_t kLoadRun = 256;
 
-std::int64_t parts_of(std::int64_t count, std::int64_t most) { return (count + most - 1) / most; }
 std::int64_t bytes_of_floats(std::int64_t count) { return whole_lines(count * static_cast<std::int64_t>(sizeof(float))); }
 
 class PanelMatmulPlan final : public Plan {

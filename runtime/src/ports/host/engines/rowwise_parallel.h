@@ -8,6 +8,9 @@
 
 namespace hipdnn_port {
 
+/// Parts of at most `most` that something is divided into.
+inline std::int64_t parts_of(std::int64_t count, std::int64_t most) { return (count + most - 1) / most; }
+
 /// Threads worth starting for `elements` elements through `steps` instructions each: waking one costs some microseconds.
 inline int useful_threads(int threads, std::int64_t tiles, std::int64_t elements, std::size_t steps) {
   constexpr std::int64_t work_per_thread = 131072;  // about eight microseconds

@@ -13,6 +13,7 @@
 #include "kernels_tile.h"
 #include "matmul_epilogue.h"
 #include "packed_memory.h"
+#include "rowwise_engine.h"
 #include "rowwise_parallel.h"
 #include "rowwise_program.h"
 #include "shared_forms.h"
@@ -26,8 +27,6 @@ namespace {
 
 /// Tiles whose numbers stay in the second-level cache, or so many that weights are read for enough of them.
 constexpr std::int64_t kBlockTiles = 64;
-
-std::int64_t parts_of(std::int64_t count, std::int64_t most) { return (count + most - 1) / most; }
 
 /// The numbers of a filter: G g G^T with G = [1 0 0; 1/2 1/2 1/2; 1/2 -1/2 1/2; 0 0 1].
 std::array<float, kWinogradNumbers> numbers_of(const float* taps, std::int64_t row, std::int64_t column) {
