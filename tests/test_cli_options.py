@@ -118,7 +118,7 @@ def observe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         made = set(tmp_path.iterdir()) - before
         for path in made:
             path.rename(tmp_path / "plugins" / path.name)
-        text = re.sub(r'in [0-9.]+ s|"elapsed_s": [0-9.]+', "", printed.out)
+        text = re.sub(r'in [0-9.]+ s|"elapsed_s": [0-9.]+|[0-9.]+ [KMG]iB of|"free_bytes": [0-9]+', "", printed.out)
         return Observed(status, text, printed.err, sorted(path.name for path in made), [*devices], [*requests])
 
     return run
