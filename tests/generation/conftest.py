@@ -3,39 +3,45 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from generation.decoders import VOCABULARY
+from generation.decoders import VOCABULARY, export
+from generation.exporting import new_exporter
 
 TEXT = "the quick brown fox jumps over the lazy dog, naïve café; 日本語のテキスト 🙂👍 Привет"
-Exported = Callable[[str], Path]
+Exported = Callable[..., Path]
 Changed = Callable[..., Path]
 
 
 @pytest.fixture(scope="session")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> Exported:
-    """Return the folder of a family in f32, made once in a process; not to be written to."""
-    pytest.importorskip("onnxruntime_genai", reason="onnxruntime-genai is not installed")
-    made: dict[str, Path] = {}
+def exporter() -> Iterator[Executor]:
+    """The process that exports models for this one."""
+    with new_exporter() as process:
+        yield process
 
-    def folder(family: str) -> Path:
-        if family not in made:
-            made[family] = tmp_path_factory.mktemp(family)
-            command = [sys.executable, "-W", "ignore", "-m", "generation.decoders", family, "fp32", "cpu"]
-            environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
-            done = subprocess.run(
-                [*command, str(made[family])], env=environment, capture_output=True, text=True, check=False
-            )
-            assert done.returncode == 0, done.stderr[-2000:]
-        return made[family]
+
+@pytest.fixture(scope="session")
+def exported(exporter: Executor, tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    """Return the folder of a model, made once in a process; not to be written to.
+
+    Arguments are the family, precision and provider, f32 for the CPU if left out, and the builder's options.
+    """
+    pytest.importorskip("onnxruntime_genai", reason="onnxruntime-genai is not installed")
+    made: dict[tuple[str, ...], Path] = {}
+
+    def folder(family: str, precision: str = "fp32", provider: str = "cpu", *options: str) -> Path:
+        given = (family, precision, provider, *options)
+        if given not in made:
+            to = tmp_path_factory.mktemp("-".join(given[:3]))
+            exporter.submit(export, family, precision, provider, to, options).result()
+            made[given] = to
+        return made[given]
 
     return folder
 

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import onnxruntime
 import pytest
 
 import hipdnn_mlir
+from generation.conftest import Exported
 from generation.decoders import LIMIT, VOCABULARY, WINDOW
 
 pytest.importorskip("onnxruntime_genai", reason="onnxruntime-genai is not installed")
@@ -27,7 +27,6 @@ WAYS = {
     "mistral-window": ("continued", "batch", "ten_prompts"),
 }
 """Family -> the ways of `generation.ways`."""
-Model = Callable[..., Path]
 LENGTHS = {
     ("gemma2", "fp32"): WINDOW + 40,
     ("gemma3", "fp32"): WINDOW + 40,
@@ -45,21 +44,6 @@ def _run(module: str, *arguments: str, cache: Path) -> str:
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Model:
-    """What exports a model as `generation.decoders` does, once: family, precision, provider and the builder's options -> its folder."""
-    made: dict[tuple[str, ...], Path] = {}
-
-    def export(*given: str) -> Path:
-        if given not in made:
-            folder = tmp_path_factory.mktemp("-".join(given[:3]))
-            _run("generation.decoders", *given[:3], str(folder), *given[3:], cache=folder)
-            made[given] = folder
-        return made[given]
-
-    return export
-
-
 def _generated(folder: Path, provider: str, ways: tuple[str, ...]) -> dict[str, Any]:
     made: dict[str, Any] = json.loads(_run("generation.ways", str(folder), provider, *ways, cache=folder))
     return made
@@ -67,8 +51,8 @@ def _generated(folder: Path, provider: str, ways: tuple[str, ...]) -> dict[str, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", WAYS)
-def test_tokens_are_those_of_the_cpu_provider_in_every_way_of_generating(family: str, built: Model) -> None:
-    folder = built(family, "fp32", "cpu", "windowed_kv_cache=false")
+def test_tokens_are_those_of_the_cpu_provider_in_every_way_of_generating(family: str, exported: Exported) -> None:
+    folder = exported(family, "fp32", "cpu", "windowed_kv_cache=false")
     ours, theirs = (_generated(folder, provider, WAYS[family]) for provider in ("hipdnn", "cpu"))
     assert all(len({*row}) > 3 for rows in theirs.values() for row in rows if len(row) > 20)
     for way in WAYS[family]:
@@ -76,15 +60,18 @@ def test_tokens_are_those_of_the_cpu_provider_in_every_way_of_generating(family:
 
 
 @pytest.mark.slow
-def test_tokens_are_the_same_where_caches_are_copied_to_a_device(built: Model) -> None:
+def test_tokens_are_the_same_where_caches_are_copied_to_a_device(exported: Exported) -> None:
     """A GPU has memory of its own, and genai gives it its caches in the host's."""
-    folder, ways = built("llama", "fp32", "cpu", "windowed_kv_cache=false"), ("continued", "rewound", "batch", "beams")
+    folder, ways = (
+        exported("llama", "fp32", "cpu", "windowed_kv_cache=false"),
+        ("continued", "rewound", "batch", "beams"),
+    )
     assert _generated(folder, "virtual", ways) == _generated(folder, "cpu", ways)
 
 
 @pytest.mark.slow
-def test_tokens_are_those_of_the_cpu_provider_beyond_the_length_that_changes_the_angles(built: Model) -> None:
-    folder = built("phi3-long", "fp32", "cpu")
+def test_tokens_are_those_of_the_cpu_provider_beyond_the_length_that_changes_the_angles(exported: Exported) -> None:
+    folder = exported("phi3-long", "fp32", "cpu")
     ours, theirs = (
         json.loads(_run("generation.generate", str(folder), provider, str(LIMIT + 20), cache=folder))["tokens"]
         for provider in ("hipdnn", "cpu")
@@ -109,33 +96,35 @@ PRECISIONS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", PRECISIONS)
-def test_logits_are_near_those_of_the_cpu_provider(case: str, built: Model) -> None:
+def test_logits_are_near_those_of_the_cpu_provider(case: str, exported: Exported) -> None:
     given, bound = PRECISIONS[case]
-    folder = built(*given)
+    folder = exported(*given)
     ours, theirs = (_logits(folder, provider) for provider in ("hipdnn", "cpu"))
     assert _error(ours, theirs) < bound
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("precision", "provider"), [("bf16", "cuda"), ("bf16", "cpu"), ("fp16", "cpu")])
-def test_logits_of_16_bits_are_near_those_of_f32(precision: str, provider: str, built: Model) -> None:
+def test_logits_of_16_bits_are_near_those_of_f32(precision: str, provider: str, exported: Exported) -> None:
     """ONNX Runtime's CPU provider has no bf16, and does not run the builder's fp16 for it: shapes that the model declares are wrong."""
-    ours = _logits(built("llama", precision, provider), "hipdnn")
-    assert _error(ours, _logits(built("llama", "fp32", "cpu"), "cpu")) < {"bf16": 2e-2, "fp16": 3e-3}[precision]
+    ours = _logits(exported("llama", precision, provider), "hipdnn")
+    assert _error(ours, _logits(exported("llama", "fp32", "cpu"), "cpu")) < {"bf16": 2e-2, "fp16": 3e-3}[precision]
 
 
 @pytest.mark.slow
-def test_several_tokens_go_on_with_a_text_where_the_model_says_only_how_one_does(built: Model) -> None:
+def test_several_tokens_go_on_with_a_text_where_the_model_says_only_how_one_does(exported: Exported) -> None:
     rng = np.random.default_rng(0)
     new, past = 5, 7
     feeds = {"input_ids": rng.integers(0, VOCABULARY, (1, new)), "attention_mask": np.ones((1, past + new), np.int64)}
     for name in ("0.key", "0.value", "1.key", "1.value"):
         feeds[f"past_key_values.{name}"] = rng.standard_normal((1, 4, past, 32)).astype(np.float32)
-    cpu = onnxruntime.InferenceSession(built("llama", "fp32", "cpu") / "model.onnx", providers=["CPUExecutionProvider"])
+    cpu = onnxruntime.InferenceSession(
+        exported("llama", "fp32", "cpu") / "model.onnx", providers=["CPUExecutionProvider"]
+    )
     (want,) = cpu.run(["logits"], feeds)
     feeds = {name: value.astype(np.float16) if value.dtype == np.float32 else value for name, value in feeds.items()}
     feeds["position_ids"] = np.arange(past, past + new)[None]
-    with hipdnn_mlir.compile(built("llama", "fp16", "cpu") / "model.onnx").session() as session:
+    with hipdnn_mlir.compile(exported("llama", "fp16", "cpu") / "model.onnx").session() as session:
         (got,) = session.run(["logits"], feeds)
     assert _error(got, want) < 3e-3
 
@@ -151,9 +140,9 @@ def _error(got: np.ndarray, want: np.ndarray) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize(("family", "precision"), LENGTHS)
 def test_tokens_are_those_of_the_cpu_provider_where_caches_keep_a_window(
-    family: str, precision: str, built: Model
+    family: str, precision: str, exported: Exported
 ) -> None:
-    folder, length = built(family, precision, "cpu"), LENGTHS[family, precision]
+    folder, length = exported(family, precision, "cpu"), LENGTHS[family, precision]
     ours, theirs = (
         json.loads(_run("generation.generate", str(folder), provider, str(length), cache=folder))["tokens"]
         for provider in ("hipdnn", "cpu")
@@ -163,14 +152,16 @@ def test_tokens_are_those_of_the_cpu_provider_where_caches_keep_a_window(
 
 
 @pytest.mark.parametrize(("new", "past", "total"), [(7, 0, 7), (1, 40, 41), (1, 64, 41)])
-def test_logits_of_4_bits_are_near_those_of_the_cpu_provider(built: Model, new: int, past: int, total: int) -> None:
+def test_logits_of_4_bits_are_near_those_of_the_cpu_provider(
+    exported: Exported, new: int, past: int, total: int
+) -> None:
     rng = np.random.default_rng(0)
     feeds = {"input_ids": rng.integers(0, VOCABULARY, (1, new)), "attention_mask": np.ones((1, total), np.int64)}
     for layer in range(2):
         for name in ("key", "value"):
             cache = rng.standard_normal((1, 4, past, 32)).astype(np.float32)
             feeds[f"past_key_values.{layer}.{name}"] = cache
-    model = built("llama", "int4", "cpu") / "model.onnx"
+    model = exported("llama", "int4", "cpu") / "model.onnx"
     with hipdnn_mlir.compile(model, shapes={"batch_size": 1}).session() as session:
         (got,) = session.run(["logits"], feeds)
     cpu = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])

@@ -1,35 +1,20 @@
 """A decoder in 16 bits on the CPU, beside ONNX Runtime's CPU provider in f32."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import onnxruntime
 import pytest
 
 import hipdnn_mlir
+from generation.conftest import Exported
 from generation.decoders import VOCABULARY
 
-pytest.importorskip("onnxruntime_genai", reason="onnxruntime-genai is not installed")
 BOUNDS = {"f16": 1.5e-3, "bf16": 1.2e-2}
 """Root mean square of the difference of logits over that of the logits: some roundings to the type, of 2^-11 and 2^-8."""
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """In f32."""
-    folder = tmp_path_factory.mktemp("fp32")
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
-    command = [sys.executable, "-W", "ignore", "-m", "generation.decoders", "llama", "fp32", "cpu", str(folder)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return folder / "model.onnx"
-
-
 @pytest.mark.parametrize("precision", BOUNDS)
-def test_logits_of_16_bits_are_near_those_of_f32(model: Path, precision: str) -> None:
+def test_logits_of_16_bits_are_near_those_of_f32(exported: Exported, precision: str) -> None:
+    model = exported("llama") / "model.onnx"
     rng = np.random.default_rng(0)
     cpu = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     program = hipdnn_mlir.compile(model, shapes={"batch_size": 1}, precision=precision)
