@@ -228,6 +228,18 @@ def program_of(blob: bytes) -> dict[str, Any]:
     return program
 
 
+def test_context_with_code_is_refused_where_it_is_not_allowed(folder: Path) -> None:
+    compile_to(folder / "code.onnx", launches(), folder / "cache", embed=True, options={"target": "sm_90"})
+    (node,) = contexts(folder / "code.onnx")
+    blob = attribute(node, "ep_cache_context")
+    assert isinstance(blob, bytes)
+    (kernel,) = (each["name"] for each in program_of(blob)["kernels"])
+    assert "error" not in act(folder, "plain", model="code.onnx")
+    error = act(folder, "plain", model="code.onnx", options={"allow_code": "0"})["error"]
+    assert f"holds code for a GPU, in kernel '{kernel}', which is not allowed here (option allow_code)" in error
+    check_y(folder, act(folder, "plain", options={"allow_code": "0"}))  # graphs alone
+
+
 def test_port_without_its_library_is_named(tmp_path: Path) -> None:
     with pytest.raises(DeviceError, match=r"port 'cuda': cannot open libhipdnn_cuda\.so.*reinstall the package"):
         _runtime.open_device({"port": "cuda"}, directory=str(tmp_path))

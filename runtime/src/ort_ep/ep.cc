@@ -305,7 +305,8 @@ std::unique_ptr<FusedNode> Ep::compile_dynamic(const OrtGraph* graph, const Enco
 }
 
 std::unique_ptr<FusedNode> Ep::load(const OrtGraph* graph, const OrtNode* node, const NodeSignature& signature, OrtNode** context_node) {
-  const ContextProgram stored = read_context(ort_, node, model_path_of(ort_, graph), settings_.context, compatibility_, *settings_.device.device);
+  const ContextProgram stored = read_context(ort_, node, model_path_of(ort_, graph), settings_.context, compatibility_, *settings_.device.device,
+                                             settings_.options.allow_code);
   std::unique_ptr<FusedNode> made;
   try {
     made = make_fused(stored.program, signature);

@@ -174,7 +174,7 @@ Compatibility judge_compatibility(const std::string& text, const std::string& ow
 }
 
 ContextProgram read_context(const Ort& ort, const OrtNode* node, const std::string& model_path, const ContextSettings& settings,
-                            const std::string& own_text, const hipdnn_rt::Device& device) {
+                            const std::string& own_text, const hipdnn_rt::Device& device, bool allow_code) {
   const std::string name = name_of(ort, node);
   if (const auto text = text_attribute(ort, node, "ep_sdk_version")) {
     const Compatibility compatibility = judge_compatibility(*text, own_text, device);
@@ -193,6 +193,10 @@ ContextProgram read_context(const Ort& ort, const OrtNode* node, const std::stri
     throw;
   } catch (const hipdnn_rt::ProgramError& error) {
     refuse_context(name, error.what());
+  }
+  if (const std::vector<std::string> code = found.program->code_kernels(); !allow_code && !code.empty()) {
+    refuse_context(name, "its program holds code for a GPU, in kernel '" + code.front() + "', which is not allowed here (option allow_code): compile the model "
+                         "yourself, or allow code if you would run a program of its author");
   }
   const std::string target = fields_of(own_text)["target"];
   if (found.program->target() != target && !device.runs(found.program->target())) refuse_context(name, describe_wrong_target(found.program->target(), target));

@@ -45,14 +45,14 @@ Compatibility judge_compatibility(const std::string& text, const std::string& ow
 [[noreturn]] void refuse_context(const std::string& node, const std::string& message);
 
 /// The program of an EPContext node. `model_path` is the file of the model that has the node, empty where it came from memory; `settings`
-/// may name one instead. Throws ProgramError, naming the node, for a broken program, one of a newer format or for another target, and for a
-/// path that leaves the model's folder (links in that folder are followed).
+/// may name one instead. Throws ProgramError, naming the node, for a broken program, one of a newer format or for another target, one that
+/// holds code for a GPU without `allow_code`, and for a path that leaves the model's folder (links in that folder are followed).
 struct ContextProgram {
   std::shared_ptr<const hipdnn_rt::DynamicProgram> program;
   std::span<const std::byte> container;
 };
 ContextProgram read_context(const Ort& ort, const OrtNode* node, const std::string& model_path, const ContextSettings& settings,
-                            const std::string& own_text, const hipdnn_rt::Device& device);
+                            const std::string& own_text, const hipdnn_rt::Device& device, bool allow_code);
 
 /// A new EPContext node that has a program, or, where programs go to files, its name; the file is written here, beside the model that
 /// ONNX Runtime is going to write. `source_path` is the model's own file, `text` the program's compatibility text. The caller owns the node until it hands it to ONNX Runtime.
