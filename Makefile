@@ -3,7 +3,8 @@
 # make nightly  the properties of `make test` again, on many more random examples
 # make check  static checks, and the tests that concern what has changed: at most 3 minutes on 2 cores
 # make sentences  sentence-transformers on the provider: downloads 0.1 GB, and is no part of `make test` for that
-# make fuzz SECONDS=60  hostile files: mutations of programs, graphs and kernels, a minute each, under the sanitizers
+# make fuzz SECONDS=60  hostile files, a minute each: mutations of programs, graphs and kernels under the sanitizers, of ONNX models, and of
+#   models compiled ahead for ONNX Runtime
 # make bench  the table of measurements, on the terminal and in build/bench.json
 # make test-rocm  on a machine with an AMD GPU: the suites on AMD's libraries, reported in build/rocm-report and, to be sent, in
 #   build/rocm-report.tar.gz; QUICK=1 for ten minutes
@@ -129,15 +130,18 @@ cpp-release cpp-sanitize cpp-thread: cpp-%: .venv/.test
 	$(WITH_VENV) cmake --build build/$* -j $(JOBS)
 	$(WITH_VENV) ctest --test-dir build/$* -j $(JOBS) --output-on-failure
 
-# The corpus is replayed by `make cpp`, too.
+# The corpus is replayed by `make cpp`, and that of the targets in Python by a test.
 SECONDS ?= 60
 FUZZ_TARGETS ?= program graph kernel
+FUZZ_IN_PYTHON ?= onnx_model ep_context
 fuzz: .venv/.test
 	$(WITH_VENV) cmake -S . -B build/sanitize -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DHIPDNN_MLIR_BUILD_TESTS=ON \
 	  -DHIPDNN_MLIR_FUZZ=ON -DUSE_HIPDNN=ON $(SANITIZED)
 	$(WITH_VENV) cmake --build build/sanitize -j $(JOBS) --target $(FUZZ_TARGETS:%=fuzz_%) fuzz_seeds fuzz_samples
 	cd build/sanitize && for target in $(FUZZ_TARGETS); do echo $$target; \
 	  fuzz/fuzz_$$target -max_total_time=$(SECONDS) fuzz/corpus/$$target $(CURDIR)/fuzz/regressions/$$target || exit; done
+	for target in $(FUZZ_IN_PYTHON); do echo $$target; PYTHONPATH=tests:fuzz $(BIN)/python -P -W ignore fuzz/$$target.py \
+	  -max_total_time=$(SECONDS) fuzz/regressions/$$target || exit; done
 
 # PORT=host runs the same on this machine's CPU, as a test of the tests.
 PORT ?= hip

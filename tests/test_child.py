@@ -186,6 +186,10 @@ DEADLY = {
     "ReduceLogSumExp": "(float[2,3] x, int64[1] a) => (float[2,3] y) { y = ReduceLogSumExp(x, a) }",
     "ReduceSum": "(float[2,2] x, int64[1] a) => (float[2] y) { y = ReduceSum<keepdims = 0>(x, a) }",
     "LayerNormalization": "(float[2,3] x, float[3] s) => (float[2,3] y) { y = LayerNormalization<axis = 100>(x, s) }",
+    "ReduceMean": "(float[2,2] x) => (float[1,2] y) <int64 a = {0}> { y = ReduceMean(x, a) }",
+    "Concat": "(float[2] x) => (float[4] y) { y = Concat<axis = 1099511627776>(x, x) }",
+    "Flatten": "(float[2] x) => (float[1,2] y) { y = Flatten<axis = -3>(x) }",
+    "ConvTranspose": "(float[3] x) => (float[3] y) { y = ConvTranspose(x, x) }",
 }
 
 
@@ -219,6 +223,23 @@ def test_old_model_with_an_unknown_operator_is_no_defect_of_the_compiler() -> No
     )
     with pytest.raises(ModelError, match="cannot be upgraded from opset 9 to 21"):
         compile_model(proto)
+
+
+CONTRADICTORY = {
+    "an operator that its version has not": (18, "(float[2,8] x) => (float[2,8] y) { y = Attention(x, x, x) }"),
+    "a result of another rank": (21, "(float[6] x, int64[2] s) => (float[2,7] y, float[4] z) { y, z = Split(x, s) }"),
+    "a constant without a value": (21, "(float[2] x) => (float[2] y) { c = Constant() y = Add(x, c) }"),
+}
+
+
+@pytest.mark.parametrize("kind", CONTRADICTORY)
+def test_what_the_compiler_fails_on_is_asked_of_onnx_before_it_is_a_defect(kind: str, tmp_path: Path) -> None:
+    opset, text = CONTRADICTORY[kind]
+    proto = parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]> g {text}')
+    (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
+    with pytest.raises((ModelError, UnsupportedError)) as raised:
+        perform_in_child(Request.to_compile(tmp_path / "m.onnx", tmp_path / "x.hipdnn"))
+    assert "m.onnx" in str(raised.value)
 
 
 _KILLED = """

@@ -62,10 +62,11 @@ def _repeats(_: onnx.NodeProto, data: Dims, results: Sequence[Dims]) -> Sequence
     return [after // before for before, after in zip(data, results[0], strict=True)]
 
 
-def _parts(node: onnx.NodeProto, _: Dims, results: Sequence[Dims]) -> Sequence[int] | None:
+def _parts(node: onnx.NodeProto, data: Dims, results: Sequence[Dims]) -> Sequence[int] | None:
     """The sizes that a Split gives its results."""
     axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
-    return [dims[axis] for dims in results]
+    fits = -len(data) <= axis < len(data) and all(len(dims) == len(data) for dims in results)
+    return [dims[axis] for dims in results] if fits else None
 
 
 def _reduced_axes(node: onnx.NodeProto, data: Dims, results: Sequence[Dims]) -> Sequence[int] | None:
@@ -141,7 +142,7 @@ def derive_shape_operands(model: onnx.ModelProto) -> None:
 
 
 def refused_axes(model: onnx.ModelProto) -> list[Reject]:
-    """The nodes with axes on which torch-mlir's conversion (20261001) dies: computed ones, and those that no dim has.
+    """The nodes on which torch-mlir's conversion (20261001) dies: axes that are computed, no list, or of no dim, convolutions without any.
 
     Args:
         model: its values have their inferred types.
@@ -151,14 +152,39 @@ def refused_axes(model: onnx.ModelProto) -> list[Reject]:
     constants = {tensor.name for tensor in graph.initializer}
     rejects = []
     for node in graph.node:
-        axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), -1)
-        rank = len(dims.get(node.input[0], ())) if node.input else 0
-        is_open = _is_computed(node, 1, constants) and 0 not in dims.get(node.input[1], ())
-        if node.op_type.startswith("Reduce") and is_open:
-            rejects.append(Reject(node.op_type, "operand", "its axes are not known at compile time", node.name))
-        elif node.op_type == "LayerNormalization" and not -rank <= axis < rank:
-            rejects.append(Reject(node.op_type, "attribute", f"axis {axis} of an operand of rank {rank}", node.name))
+        if node.domain not in ("", "ai.onnx") or not node.input:
+            continue
+        reason = _refused_axis(node, len(dims.get(node.input[0], ())))
+        if reason:
+            rejects.append(Reject(node.op_type, "attribute", reason, node.name))
+        elif node.op_type.startswith("Reduce") and len(node.input) > 1 and node.input[1]:
+            axes = dims.get(node.input[1], ())
+            if _is_computed(node, 1, constants) and 0 not in axes:
+                rejects.append(Reject(node.op_type, "operand", "its axes are not known at compile time", node.name))
+            elif len(axes) != 1:
+                rejects.append(Reject(node.op_type, "operand", f"its axes are of rank {len(axes)}", node.name))
     return rejects
+
+
+_BEHIND_THE_LAST = ("Flatten", "OneHot")
+"""Their axis is a place between dims."""
+_AXIS_OF_FEW = ("DequantizeLinear", "QuantizeLinear")
+"""Their axis means nothing where there is one scale."""
+
+
+_CHANNELS = 2
+"""Dims of batch and channels."""
+
+
+def _refused_axis(node: onnx.NodeProto, rank: int) -> str | None:
+    if node.op_type in ("Conv", "ConvTranspose") and rank <= _CHANNELS:
+        return f"an operand of rank {rank}"
+    default = -1 if node.op_type == "LayerNormalization" else None
+    axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), default)
+    if axis is None or node.op_type in _AXIS_OF_FEW:
+        return None
+    places = rank + (node.op_type in _BEHIND_THE_LAST)
+    return None if -places <= axis < places else f"axis {axis} of an operand of rank {rank}"
 
 
 def _known_dims(graph: onnx.GraphProto) -> dict[str, Dims]:

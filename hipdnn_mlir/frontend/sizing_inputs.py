@@ -60,29 +60,38 @@ def _reshape(attributes: Mapping[str, Any], data: Dims, results: Sequence[Dims],
     ]
 
 
-def _expand(_: Mapping[str, Any], data: Dims, results: Sequence[Dims], count: int) -> Numbers:
+def _expand(_: Mapping[str, Any], data: Dims, results: Sequence[Dims], count: int) -> Numbers | None:
+    if len(results[0]) < len(data):
+        return None
     padded = (1,) * (len(results[0]) - len(data)) + tuple(data)
     pairs = list(zip(results[0], padded, strict=True))[-count:]
     return [[size, 1] if size == own else [size] for size, own in pairs]
 
 
 def _tile(_: Mapping[str, Any], data: Dims, results: Sequence[Dims], __: int) -> Numbers | None:
-    if 0 in data:
+    if 0 in data or len(data) != len(results[0]):
         return None
     return _exactly([after // before for before, after in zip(data, results[0], strict=True)])
 
 
-def _split(attributes: Mapping[str, Any], _: Dims, results: Sequence[Dims], __: int) -> Numbers:
-    return _exactly([result[attributes.get("axis", 0)] for result in results])
+def _split(attributes: Mapping[str, Any], data: Dims, results: Sequence[Dims], __: int) -> Numbers | None:
+    return _along(attributes.get("axis", 0), data, results)
 
 
-def _top_k(attributes: Mapping[str, Any], _: Dims, results: Sequence[Dims], __: int) -> Numbers:
-    return _exactly([results[0][attributes.get("axis", -1)]])
+def _top_k(attributes: Mapping[str, Any], data: Dims, results: Sequence[Dims], __: int) -> Numbers | None:
+    return _along(attributes.get("axis", -1), data, results[:1])
 
 
-def _reduced(attributes: Mapping[str, Any], data: Dims, results: Sequence[Dims], count: int) -> Numbers:
+def _along(axis: int, data: Dims, results: Sequence[Dims]) -> Numbers | None:
+    fits = -len(data) <= axis < len(data) and all(len(result) == len(data) for result in results)
+    return _exactly([result[axis] for result in results]) if fits else None
+
+
+def _reduced(attributes: Mapping[str, Any], data: Dims, results: Sequence[Dims], count: int) -> Numbers | None:
     if not attributes.get("keepdims", 1):
         return _axes_between(data, results[0], count)
+    if len(data) != len(results[0]):
+        return None
     needed = [axis for axis, size in enumerate(data) if size != results[0][axis]]
     # A dim of one element may be reduced or not.
     spare = [axis for axis, size in enumerate(data) if size == 1] if count > len(needed) else []

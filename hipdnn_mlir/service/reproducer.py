@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hipdnn_mlir_runtime.errors import HipdnnMlirError, ModelError, PassError
+from hipdnn_mlir_runtime.pytorch import SUFFIX
 
 from .request import Request
 
@@ -22,20 +23,48 @@ _COPY_LIMIT_BYTES = 64 << 20
 _MODEL = "model.onnx"
 
 
-def as_package_error(error: Exception) -> HipdnnMlirError:
+def as_package_error(
+    error: Exception, request: Request | None = None, descriptors: Sequence[int] = ()
+) -> HipdnnMlirError:
     """Return an error of this package for whatever was raised.
 
-    What the operating system refuses, memory too, is the user's to mend; any other exception that is not one of this package's is a
-    defect and becomes a ``PassError`` with its traceback.
+    What the operating system refuses, memory too, is the user's to mend, and so is a model that onnx's checker refuses where it looks at
+    everything; any other exception that is not one of this package's is a defect and becomes a ``PassError`` with its traceback.
+
+    Args:
+        error: what was raised.
+        request: what was asked, if that is known.
+        descriptors: of the files that came with the request, the model first.
     """
-    if isinstance(error, HipdnnMlirError):
+    if isinstance(error, HipdnnMlirError) and not isinstance(error, PassError):
         return error
     if isinstance(error, OSError):
         return ModelError(error.strerror or str(error), where=str(error.filename or "") or None)
     if isinstance(error, MemoryError):
         return out_of_memory()
+    invalid = _invalid_model(request, descriptors) if request is not None else None
+    if invalid is not None:
+        _log.debug("what it ended in", exc_info=error)
+        return invalid
+    if isinstance(error, PassError):
+        return error
     text = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
     return PassError(text, detail="".join(traceback.format_exception(error)))
+
+
+def _invalid_model(request: Request, descriptors: Sequence[int]) -> ModelError | None:
+    """What is wrong with the request's ONNX model, if anything is."""
+    from ..frontend import container, model_file
+    from ..frontend.check import check_strictly
+
+    if not (request.model or descriptors) or (request.model or "").endswith(SUFFIX):
+        return None
+    try:
+        proto = model_file.read_model(request.model).proto if request.model else container.read_model(descriptors[0])
+        check_strictly(proto, request.where)
+    except ModelError as invalid:
+        return invalid
+    return None
 
 
 def out_of_memory(where: str | None = None) -> ModelError:

@@ -36,7 +36,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from hipdnn_mlir_runtime.errors import HipdnnMlirError, PassError
+from hipdnn_mlir_runtime.errors import PassError
 
 from .messages import Connection, close_all
 from .perform import Compiler
@@ -70,12 +70,12 @@ def perform_here(request: Request) -> dict[str, Any]:
     try:
         return _COMPILER.perform(request)
     except Exception as error:
-        raise with_reproducer(as_package_error(error), request) from error
+        raise with_reproducer(as_package_error(error, request), request) from error
 
 
 def _described(error: Exception, request: Request | None, descriptors: Sequence[int]) -> dict[str, Any]:
-    known = as_package_error(error)
-    kind = type(known).__name__ if isinstance(error, (HipdnnMlirError, MemoryError, OSError)) else "defect"
+    known = as_package_error(error, request, descriptors)
+    kind = "defect" if isinstance(known, PassError) and known is not error else type(known).__name__
     if request is not None:
         known = with_reproducer(known, request, descriptors)
     detail = known.detail[-_DETAIL_LIMIT_CHARS:] if isinstance(known, PassError) else ""

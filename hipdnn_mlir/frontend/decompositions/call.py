@@ -118,16 +118,22 @@ class Call:
         return len(self.dims(value))
 
     def size(self, value: str, axis: int) -> int:
-        """One size; refuses an open one."""
-        found = self.dims(value)[axis]
+        """One size; refuses an open one, and a dim that there is not."""
+        found = self.dims(value)[self._axis(value, axis)]
         if found is None:
             raise Refusal("dynamic-shape", f"dim {axis} of {value!r} is not known at compile time")
         return found
 
     def size_if_known(self, value: str, axis: int) -> int | None:
-        """One size, None for an open one or an unknown rank."""
+        """One size, None for an open one or an unknown rank; refuses a dim that there is not."""
         found = self._graph.dims(value)
-        return None if found is None else found[axis]
+        return None if found is None else found[self._axis(value, axis)]
+
+    def _axis(self, value: str, axis: int) -> int:
+        rank = self.rank(value)
+        if not -rank <= axis < rank:
+            raise Refusal("rank", f"{value!r} is of rank {rank}, without dim {axis}")
+        return axis
 
     def value(self, value: str) -> Array | None:
         """The array of a small constant, else None."""

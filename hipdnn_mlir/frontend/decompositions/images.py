@@ -121,6 +121,8 @@ def center_crop_pad(call: Call) -> Sequence[str | None]:
     """
     x, target = call.need(0), call.value(call.need(1))
     axes = [axis % call.rank(x) for axis in call.attr("axes", [*range(call.rank(x))])]
+    if target is None and call.rank(call.node.output[0]) != call.rank(x):
+        raise Refusal("rank", "its result is declared with another rank than its operand")
     wanted = [int(n) for n in target] if target is not None else [call.size(call.node.output[0], axis) for axis in axes]
     lower, upper = [0] * call.rank(x), [0] * call.rank(x)
     for axis, want in zip(axes, wanted, strict=True):

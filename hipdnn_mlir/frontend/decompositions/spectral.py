@@ -120,7 +120,8 @@ def window(call: Call) -> Sequence[str | None]:
     """
     size = int(call.known(call.need(0)).item()) if call.value(call.need(0)) is not None else _declared(call)
     mean, first, second = _WINDOWS[call.node.op_type]
-    angles = np.arange(size) * (math.tau / (size if call.attr("periodic", 1) else size - 1))
+    with np.errstate(invalid="ignore"):  # a symmetric window of one element is not a number
+        angles = np.arange(size) * math.tau / np.float64(size if call.attr("periodic", 1) else size - 1)
     values = mean - first * np.cos(angles) + second * np.cos(2 * angles)
     kind = call.attr("output_datatype", FLOAT)
     if kind not in (FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16):
