@@ -107,6 +107,13 @@ def test_a_decoder_compiles_when_its_head_size_has_a_name() -> None:
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
+def test_code_for_exact_sizes_needs_no_buckets_for_sizes_that_operators_fix() -> None:
+    text, _ = CASES["what is summed over"]
+    program = hipdnn_mlir.compile(_model(text), target="sm_90", buckets={"n": [1, 2]})
+    assert program.model.symbols == ["n"]
+    assert [made.program.inputs[0].dims for made in program.model.specializations] == [(1, 4), (2, 4)]
+
+
 def test_a_run_is_refused_when_its_sizes_break_the_relation() -> None:
     text, sizes = CASES["a mask over past and new"]
     session = hipdnn_mlir.compile(_model(text)).session()

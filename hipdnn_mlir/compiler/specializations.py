@@ -19,6 +19,7 @@ from ..dynamic.buckets import BucketedSizes, combinations, computed_from
 from ..dynamic.input_sizes import Buckets, InputSizes, Shapes
 from ..dynamic.padding.check import check_padding
 from ..dynamic.solver import Solver
+from ..frontend.dim_names import promised_names
 from ..frontend.index_ranges import common
 from ..ir.imported import Imported
 from ..ops.evaluate import Array
@@ -68,6 +69,8 @@ def compile_specializations(
     """
     source = as_source(model, where, external)
     sizes = source.sizes(shapes or {})
+    if not set(sizes.table.symbols) <= set(buckets):
+        sizes = source.related(sizes, promised_names(shapes or {}, buckets))
     symbols, points = sizes.table.symbols, combinations(buckets, sizes)
     kept = _without(previous, refused)
     weights, specializations = SharedWeights(), []

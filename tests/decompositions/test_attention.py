@@ -190,6 +190,36 @@ def test_group_query_attention_gives_the_same_when_scores_are_changed(position: 
     assert_decomposes("GroupQueryAttention", inputs, CACHE, operands=operands, **GROUPS)
 
 
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize(
+    ("attributes", "epsilons"),
+    [({}, (1e-6, 1e-6)), ({"qk_norm_epsilon": 0.1}, (0.1, 0.1)), ({"qk_norm_epsilon": 9.0, "k_norm_epsilon": 0.2}, (9.0, 0.2))],
+    ids=str,
+)  # fmt: skip
+def test_queries_and_keys_are_normed_by_head_before_they_turn(
+    attributes: dict[str, float], epsilons: tuple[float, float], is_packed: bool
+) -> None:
+    """ONNX Runtime's CPU provider does not take norms in the node; in front of it, as a node of their own, it does."""
+    inputs, operands = group_query(QUERIES, PAST, 1, is_rotated=True)
+    scales = {"q": numbers(16, seed=5), "k": numbers(16, seed=6)}
+    normed = dict(inputs)
+    for (name, scale), epsilon in zip(scales.items(), epsilons, strict=True):
+        apart = {"x": inputs[name].reshape(1, QUERIES, -1, 16), "scale": scale}
+        (y,) = run(node_model("SimplifiedLayerNormalization", apart, domain="", axis=-1, epsilon=epsilon), apart)
+        normed[name] = y.reshape(inputs[name].shape)
+    want = run(node_model("GroupQueryAttention", normed, CACHE, operands=operands, do_rotary=1, **GROUPS), normed)
+    if is_packed:
+        inputs["q"] = np.concatenate([inputs.pop(name) for name in "qkv"], axis=-1)
+        operands[1:3] = ["", ""]
+    inputs |= {f"{name}_scale": scale for name, scale in scales.items()}
+    operands += [""] * (14 - len(operands)) + ["q_scale", "k_scale"]
+    written = decomposed(
+        node_model("GroupQueryAttention", inputs, CACHE, operands=operands, do_rotary=1, **GROUPS, **attributes)
+    )
+    for mine, theirs in zip(run(written, inputs), want, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=2e-5, atol=2e-5)
+
+
 def test_half_precision_attention_gives_the_same() -> None:
     inputs, operands = group_query(1, PAST, 2)
     narrow = {name: a.astype(np.float16) if a.dtype == np.float32 else a for name, a in inputs.items()}

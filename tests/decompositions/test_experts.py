@@ -213,3 +213,12 @@ def test_what_is_not_computed_of_codes_is_refused_with_a_reason(attributes: dict
     inputs = routed((2,)) | code_experts(2 * INNER, 4, 32, zeros=False)
     with pytest.raises(UnsupportedError, match=message):
         hipdnn_mlir.compile(model_of("QMoE", inputs, block_size=32, **SWIGLU, **attributes))
+
+
+def test_codes_by_rows_of_the_depth_are_refused_with_a_reason() -> None:
+    """As onnxruntime-genai's builder stores them for CUDA, without a word."""
+    inputs = routed((2,)) | code_experts(2 * INNER, 4, 32, zeros=False)
+    experts, n, width = inputs["w2"].shape
+    inputs["w2"] = inputs["w2"].reshape(experts, 2 * width, n // 2)
+    with pytest.raises(UnsupportedError, match="another provider's kernels: export them with qmoe_weights_prepacked=0"):
+        hipdnn_mlir.compile(model_of("QMoE", inputs, block_size=32, **SWIGLU))

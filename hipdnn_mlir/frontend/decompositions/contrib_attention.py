@@ -9,12 +9,13 @@ from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
 from .attention import BSHD_TO_BHSD, Scores, additive, attend, merge_heads, split_heads, visible
 from .call import BOOL, FLOAT, INT32, INT64, Call
+from .normalization import rms_norm
 from .registry import CONTRIB, decomposes
 from .rotary import rotated_heads
 
-_BIAS, _SINK, _QUERY_COUNTS, PAGES = 10, 11, 16, 17
-"""Operands of GroupQueryAttention: what is added to scores, one more score for each head, how many queries are valid; the last one is of
-PagedGroupQueryAttention alone."""
+_BIAS, _SINK, _QUERY_NORM, _KEY_NORM, _QUERY_COUNTS, PAGES = 10, 11, 14, 15, 16, 17
+"""Operands of GroupQueryAttention: what is added to scores, one more score for each head, the scales of norms of queries and keys, how many
+queries are valid; the last one is of PagedGroupQueryAttention alone."""
 _MASKED = -10000.0
 """What a masked score is lowered by, unless mask_filter_value says otherwise."""
 
@@ -150,10 +151,8 @@ def group_query_attention(call: Call) -> Sequence[str | None]:
     Source: ONNX Runtime, ContribOperators.md, com.microsoft.GroupQueryAttention.
     """
     heads, kv_heads = call.attr("num_heads"), call.attr("kv_num_heads")
-    if any(call.arg(index) for index in range(_SINK + 1, _QUERY_COUNTS + 1)) or call.wants(3):
-        raise Refusal(
-            "operand", "a quantized cache, norms of queries and keys, counts of queries, or the scores as an output"
-        )
+    if any(call.arg(index) for index in (*range(_SINK + 1, _QUERY_NORM), _QUERY_COUNTS)) or call.wants(3):
+        raise Refusal("operand", "a quantized cache, counts of queries, or the scores as an output")
     if not call.attr("causal", 1):
         raise Refusal("attribute", "attention that is not causal")
     query, key, value = call.need(0), call.arg(1), call.arg(2)
@@ -162,13 +161,7 @@ def group_query_attention(call: Call) -> Sequence[str | None]:
         d = call.size(query, 2) // (heads + 2 * kv_heads)
         query, key, value = call.split(query, 2, (heads * d, kv_heads * d, kv_heads * d))
     past = _past(call, query, past_key)
-    if call.attr("do_rotary", 0):
-        cos, sin = (_at_positions(call, call.need(index), query, past) for index in (7, 8))
-        is_interleaved = bool(call.attr("rotary_interleaved", 0))
-        q = rotated_heads(call, query, heads, cos, sin, is_interleaved)
-        k = rotated_heads(call, key, kv_heads, cos, sin, is_interleaved)
-    else:
-        q, k = split_heads(call, query, heads), split_heads(call, key, kv_heads)
+    q, k = _turned(call, _normed(call, query, heads, _QUERY_NORM), _normed(call, key, kv_heads, _KEY_NORM), past)
     v = split_heads(call, value, kv_heads)
     window, scale = call.attr("local_window_size", -1), call.attr("scale", 0.0)
     bias, sink = call.arg(_BIAS), call.arg(_SINK)
@@ -186,6 +179,28 @@ def group_query_attention(call: Call) -> Sequence[str | None]:
     biases = [additive(call, sees, q), *([bias] if bias else [])]
     scores = Scores(scale or 1 / math.sqrt(call.size(q, 3)), call.attr("softcap", 0.0), tuple(biases), sink=sink)
     return [merge_heads(call, attend(call, q, k, v, scores)[0]), k, v]
+
+
+def _normed(call: Call, x: str, heads: int, operand: int) -> str:
+    """Queries or keys [b, s, heads * d] with the RMS norm of each head, where the call has a scale [d] for it."""
+    scale = call.arg(operand)
+    if scale is None:
+        return x
+    own = "q_norm_epsilon" if operand == _QUERY_NORM else "k_norm_epsilon"
+    epsilon = call.attr(own, call.attr("qk_norm_epsilon", 1e-6))
+    split = call.reshape(x, 0, 0, heads, -1)
+    return call.reshape(rms_norm(call, split, scale, [-1], epsilon, call.precision(x)), 0, 0, -1)
+
+
+def _turned(call: Call, query: str, key: str, past: str) -> tuple[str, str]:
+    """Queries and keys as [b, heads, s, d], turned by their positions where the call says so."""
+    heads, kv_heads = call.attr("num_heads"), call.attr("kv_num_heads")
+    if not call.attr("do_rotary", 0):
+        return split_heads(call, query, heads), split_heads(call, key, kv_heads)
+    cos, sin = (_at_positions(call, call.need(index), query, past) for index in (7, 8))
+    is_interleaved = bool(call.attr("rotary_interleaved", 0))
+    q = rotated_heads(call, query, heads, cos, sin, is_interleaved)
+    return q, rotated_heads(call, key, kv_heads, cos, sin, is_interleaved)
 
 
 def _attend_cached(call: Call, q: str, k: str, v: str, bias: str | None, sink: str | None) -> str:

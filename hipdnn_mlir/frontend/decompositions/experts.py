@@ -13,6 +13,7 @@ from .quantized_matmul import halves
 from .registry import CONTRIB, decomposes
 
 _NORMALIZES = "normalize_routing_weights"
+_PREPACKED = "experts in the order of another provider's kernels: export them with qmoe_weights_prepacked=0"
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def qmoe(call: Call) -> Sequence[str | None]:
     if call.attr("quant_type", "int") != "int" or any(call.arg(index) for index in range(15, 21)):
         raise Refusal("attribute", f"experts of {call.attr('quant_type', 'int')}, or global and activation scales")
     if call.attr("weights_prepacked", -1) == 1:
-        raise Refusal("attribute", "weights_prepacked: experts in the order of another provider's kernels")
+        raise Refusal("attribute", _PREPACKED)
     first, second, third = (_codes(call, number) for number in range(3))
     mixing = call.arg(14)
     return [
@@ -77,6 +78,8 @@ def _codes(call: Call, number: int) -> _Layer | None:
     if bits not in (4, 8):
         raise Refusal("attribute", f"experts of {bits} bits, expected 4 or 8")
     experts, n, width = (call.size(weights, axis) for axis in range(3))
+    if call.size(scales, 1) != n:  # the builder does not say it where it means -1, "as the provider likes it"
+        raise Refusal("attribute", _PREPACKED)
     depth = width * 8 // bits
     block = call.attr("block_size") or depth
     blocks = -(-depth // block)
