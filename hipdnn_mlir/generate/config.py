@@ -11,7 +11,7 @@ from typing import Any
 from hipdnn_mlir_runtime.errors import ModelError
 
 FILE = "genai_config.json"
-SUPPORTED = "a decoder alone, with GroupQueryAttention and a cache of keys and values for each layer"
+SUPPORTED = "a decoder alone, with a cache of keys and values for each layer"
 """What can be generated with, for messages."""
 
 _INPUTS = frozenset({"input_ids", "attention_mask", "position_ids", "past_key_names", "past_value_names"})
@@ -122,7 +122,7 @@ def read_config(folder: Path) -> DecoderConfig:
         unknown = sorted(set(names) - known)
         if unknown:
             raise ModelError("unknown names", where=names.where, expected=SUPPORTED, got=", ".join(unknown))
-    layers = decoder.positive("num_hidden_layers")
+    layers, search = decoder.positive("num_hidden_layers"), root.object("search")
     return DecoderConfig(
         folder,
         file,
@@ -142,7 +142,8 @@ def read_config(folder: Path) -> DecoderConfig:
             )
             for layer in range(layers)
         ),
-        search=_search(root.object("search")),
+        search=_search(search),
+        grows=not search.get("past_present_share_buffer", "true or false", default=False),
     )
 
 
@@ -155,10 +156,6 @@ def _search(search: _Object) -> Search:
             raise ModelError(
                 "not supported", where=f"{search.where}.{name}", expected=expected, got=str(value), hint=hint
             )
-    if not search.get("past_present_share_buffer", "true or false", default=False):
-        hint = "export the model for cpu (fp32, int4) or cuda (fp16, bf16)"
-        where = f"{search.where}.past_present_share_buffer"
-        raise ModelError("caches that cannot be updated in place", where=where, expected=SUPPORTED, hint=hint)
     return Search(
         do_sample=search.get("do_sample", "true or false", default=False),
         **{

@@ -18,6 +18,8 @@ WINDOWS = (1, 16, 64, 256)
 BATCHES = (1, 8, 32)
 """Texts in one run of such programs, where texts join and leave: kernels of few rows take up to 32 in about the time of one."""
 
+_BUFFERED = "GroupQueryAttention"
+"""The operator whose past and present may be one buffer."""
 _TOTAL = 6
 """The operand of GroupQueryAttention that is the number of keys in all; it only says how long a cache has to be."""
 _SAME_VALUE = frozenset({"Cast", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze"})
@@ -32,7 +34,7 @@ class ModelFile:
         config: of its folder.
 
     Raises:
-        ModelError: the file cannot be read.
+        ModelError: the file cannot be read, or has caches of another kind than its folder says.
     """
 
     def __init__(self, config: DecoderConfig) -> None:
@@ -41,6 +43,9 @@ class ModelFile:
             self._graph = onnx.load(config.model, load_external_data=False).graph
         except Exception as error:  # protobuf's errors have no other base class
             raise ModelError(f"cannot be read: {error}", where=str(config.model)) from error
+        if config.grows and any(node.op_type == _BUFFERED for node in self._graph.node):
+            message, hint = "caches that are said to grow", "set search.past_present_share_buffer to true"
+            raise ModelError(message, where=str(config.folder), expected=f"buffers, with {_BUFFERED}", hint=hint)
 
     def mask_lengths(self) -> list[int]:
         """Lengths of the mask up to which the model computes one thing, and beyond which it computes another.
@@ -60,7 +65,7 @@ class ModelFile:
                 lengths.update(node.output if self._config.attention_mask in node.input else ())
                 continue
             used = [index for index, name in enumerate(node.input) if name in lengths]
-            if not used or (node.op_type == "GroupQueryAttention" and used == [_TOTAL]):
+            if not used or (node.op_type == _BUFFERED and used == [_TOTAL]):
                 continue
             other = [constants.get(name) for name in node.input if name not in lengths]
             if node.op_type in _SAME_VALUE and used == [0]:

@@ -56,8 +56,6 @@ CONFIGS: list[tuple[tuple[str, ...], Any, str]] = [
     (("model", "eos_token_id"), "</s>", "model.eos_token_id: wrong value: expected a whole number, or a list of them"),
     (("search", "num_beams"), 4, "search.num_beams: not supported: expected 1: greedy search and sampling are supported, got 4"),
     (("search", "no_repeat_ngram_size"), 3, "search.no_repeat_ngram_size: not supported: expected 0"),
-    (("search", "past_present_share_buffer"), False, "caches that cannot be updated in place: expected a decoder alone"),
-    (("search", "past_present_share_buffer"), None, "caches that cannot be updated in place"),
     (("search", "temperature"), "hot", "search.temperature: wrong value: expected a number, got 'hot'"),
 ]  # fmt: skip
 
@@ -98,6 +96,13 @@ def test_names_that_the_program_has_not_are_refused(llama: Path, exported: Expor
     change_config(llama, "model", "decoder", "num_hidden_layers", to=3)
     text = _error(lambda: TextGenerator(llama, program=program))
     assert "the program has no input 'past_key_values.2.key'" in text
+
+
+@pytest.mark.parametrize("value", [False, None])
+def test_buffers_that_are_said_to_grow_are_refused(llama: Path, value: bool | None) -> None:
+    change_config(llama, "search", "past_present_share_buffer", to=value)
+    text = _error(lambda: TextGenerator(llama))
+    assert "caches that are said to grow: expected buffers, with GroupQueryAttention; set search.past_present" in text
 
 
 def test_a_use_of_the_masks_length_that_is_not_known_is_refused(llama: Path) -> None:

@@ -44,6 +44,23 @@ def continued(model: og.Model) -> Rows:
     return _rows(generator, 1)
 
 
+def resumed(model: og.Model) -> list[tuple[list[int], list[float]]]:
+    """No rows: what was said after each turn of a conversation, and the logits behind it.
+
+    The last two tokens are given again, since genai does not give a model the last one.
+    """
+    generator, found = _generator(model, 60), []
+    generator.append_tokens([prompt(9)])
+    for turn, words in enumerate((1, 6)):
+        for _ in range(5):
+            generator.generate_next_token()
+        (said,) = _rows(generator, 1)
+        generator.rewind_to(len(said) - 2)
+        generator.append_tokens([said[-2:] + prompt(words, turn)])
+        found.append((*_rows(generator, 1), generator.get_logits()[0, -1].tolist()))
+    return found
+
+
 def rewound(model: og.Model) -> Rows:
     """A text taken back to its middle, to its beginning, and to nothing, with other words each time."""
     generator, found = _generator(model, 60), []
@@ -125,6 +142,7 @@ WAYS: dict[str, Callable[[og.Model], Any]] = {
         greedy,
         ten_prompts,
         continued,
+        resumed,
         rewound,
         batch,
         beams,
