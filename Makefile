@@ -20,6 +20,8 @@ BIN := .venv/bin
 CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python >= 3.11 is needed: set PYTHON=")'
 WITH_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
 space := $() $()
+# Hundreds of processes import the compiler: without the bytecode of earlier ones each compiles it anew.
+unexport PYTHONDONTWRITEBYTECODE
 # Tests of one file share fixtures, some of which take minutes.
 PYTEST := $(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 CHECKED := hipdnn_mlir bench docs/site_files.py examples fuzz lit_tests tests runtime third_party

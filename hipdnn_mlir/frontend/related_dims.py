@@ -61,9 +61,13 @@ def _relation(
 ) -> tuple[str, Size] | None:
     """A symbol, and the size that it has to be for the first node that refuses its operands."""
     points = next(iter(samples_for(proto, sizes))).points
-    clashes = [_clash(proto, sizes.at(point), where, external) for point in points]
-    known = [clash for clash in clashes if clash is not None]
-    if len(known) < len(clashes) or len({(clash.node.op_type, clash.node.name) for clash in known}) > 1:
+    known: list[SizesContradictError] = []
+    for point in points:
+        clash = _clash(proto, sizes.at(point), where, external)
+        if clash is None:
+            return None
+        known.append(clash)
+    if len({(clash.node.op_type, clash.node.name) for clash in known}) > 1:
         return None
     columns = [list(differing(clash)) for clash in known]
     if len({len(column) for column in columns}) > 1:

@@ -179,7 +179,7 @@ def stop() -> None:
     import ray
     from ray import serve
 
-    serve.shutdown()  # type: ignore[no-untyped-call]
+    serve.shutdown()
     ray.shutdown()
 
 

@@ -181,7 +181,7 @@ def run(name: str, module: nn.Module, sizes: dict[str, int]) -> tuple[dict[str, 
 
 
 @cache
-def export(name: str, *, dynamic: bool = False) -> onnx.ModelProto:
+def export(name: str, *, dynamic: bool) -> onnx.ModelProto:
     """Return the ONNX model of a case."""
     case = CASES[name]
     module = make(name)
