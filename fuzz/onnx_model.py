@@ -1,4 +1,4 @@
-"""An ONNX model, compiled for the CPU: its errors are those of the package, and the loader takes what comes out."""
+"""An ONNX model, compiled for the CPU and loaded: both may end in errors of the package that are no defects."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def compile_and_load(data: bytes) -> None:
     model.write_bytes(data)
     try:
         perform_here(Request.to_compile(model, program))
+        if program.stat().st_size < LOADED_BYTES:
+            hipdnn_mlir.load(program)
     except PassError:
         raise
     except HipdnnMlirError:
         return
-    if program.stat().st_size < LOADED_BYTES:
-        hipdnn_mlir.load(program)
 
 
 def seeds() -> list[bytes]:

@@ -189,6 +189,7 @@ DEADLY = {
     "ReduceMean": "(float[2,2] x) => (float[1,2] y) <int64 a = {0}> { y = ReduceMean(x, a) }",
     "Concat": "(float[2] x) => (float[4] y) { y = Concat<axis = 1099511627776>(x, x) }",
     "Flatten": "(float[2] x) => (float[1,2] y) { y = Flatten<axis = -3>(x) }",
+    "Transpose": "(float[2,3,4] x) => (float[3,4,2] y) { y = Transpose<perm = [1, 2, 1048576]>(x) }",
     "ConvTranspose": "(float[3] x) => (float[3] y) { y = ConvTranspose(x, x) }",
 }
 

@@ -35,7 +35,7 @@ VALUES = {
     "autotune": "2", "engine": "HOST_ONEDNN_ENGINE", "knobs": "TILE=64", "device": "3", "plan_cache": "plans", "policies": "FIRST",
     "plugin_dirs": "plugins", "plugin_mode": "absolute", "compile_timeout_s": "7", "extensions": "no", "against": "ort", "warmup": "7",
     "duration": "8", "batch": "9", "sort": "bytes", "trace": "t.json", "html": "page.html", "netron": "n.onnx",
-    "tolerance": "1e-30", "dump_ir": "ir", "page_rows": "16", "last_valid": "y=x",
+    "tolerance": "1e-30", "dump_ir": "ir", "page_rows": "16", "last_valid": "y=x", "memory_limit_mb": "5",
 }  # fmt: skip
 """A value of each option that is no flag, other than its default."""
 

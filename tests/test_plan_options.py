@@ -134,7 +134,7 @@ def test_error_when_an_option_is_unknown() -> None:
 OTHER = {
     "device": 3, "threads": 2, "graph_capture": True, "autotune": 4, "engine": "E", "knobs": {"TILE": 64, "FAST": True},
     "tf32": True, "plan_cache": "/plans", "compare_plans": False, "policies": ["A", "B"], "plugin_dirs": ["/p"],
-    "plugin_mode": "absolute", "port": "cuda",
+    "plugin_mode": "absolute", "port": "cuda", "memory_limit_mb": 5,
 }  # fmt: skip
 """A value of each option of a device, other than its default."""
 

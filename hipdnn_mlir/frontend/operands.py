@@ -179,6 +179,9 @@ _CHANNELS = 2
 def _refused_axis(node: onnx.NodeProto, rank: int) -> str | None:
     if node.op_type in ("Conv", "ConvTranspose") and rank <= _CHANNELS:
         return f"an operand of rank {rank}"
+    order = next((list(attribute.ints) for attribute in node.attribute if attribute.name == "perm"), None)
+    if order is not None and sorted(order) != list(range(rank)):
+        return f"perm {order} of an operand of rank {rank}"
     default = -1 if node.op_type == "LayerNormalization" else None
     axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), default)
     if axis is None or node.op_type in _AXIS_OF_FEW:

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <system_error>
 #include <thread>
 
 #include "device/clock.h"
@@ -69,7 +70,11 @@ void build_all(const Device& device, std::vector<PlanJob*> jobs) {
   };
   {
     std::vector<std::jthread> helpers;
-    for (std::size_t i = 1; i < count; ++i) helpers.emplace_back(guarded);
+    try {
+      for (std::size_t i = 1; i < count; ++i) helpers.emplace_back(guarded);
+    } catch (const std::system_error&) {
+      // No more threads: those that there are build all.
+    }
     guarded();
   }
   if (failure) std::rethrow_exception(failure);
@@ -105,6 +110,7 @@ std::shared_ptr<const LoadedProgram> LoadedProgram::load(std::shared_ptr<const D
   std::shared_ptr<LoadedProgram> loaded(new LoadedProgram());
   loaded->device_ = std::move(device);
   loaded->program_ = std::move(program);
+  if (loaded->device_->options().memory_limit_mb > 0) loaded->lay_out();  // without the workspaces of plans, none of which is built yet
   loaded->place_constants(std::move(shared));
   loaded->build_plans();
   loaded->load_kernels();
@@ -115,7 +121,6 @@ std::shared_ptr<const LoadedProgram> LoadedProgram::load(std::shared_ptr<const D
 
 void LoadedProgram::place_constants(std::shared_ptr<const ConstantMemory> shared) {
   constants_.resize(program_->buffers().size(), nullptr);
-  for (const Constant& constant : program_->constants()) constant_bytes_ += constant.data.size();
   if (device_->port().device_memory_is_host_memory) {
     for (const Constant& constant : program_->constants()) {
       // The ABI's pointers are not const; the loader has checked that no step writes a constant.
@@ -195,7 +200,10 @@ void LoadedProgram::load_kernels() {
 }
 
 void LoadedProgram::lay_out() {
+  constant_bytes_ = 0;
+  for (const Constant& constant : program_->constants()) constant_bytes_ += constant.data.size();
   const std::vector<Buffer>& buffers = program_->buffers();
+  requests_.clear();
   const auto last_step = static_cast<std::uint32_t>(std::max<std::size_t>(program_->steps().size(), 1) - 1);
   for (const Buffer& buffer : buffers) {
     const bool is_used = buffer.first_step <= buffer.last_step;
@@ -214,6 +222,21 @@ void LoadedProgram::lay_out() {
     requests_.push_back({plans_[s] ? plans_[s]->workspace_bytes() : 0, step, step});
   }
   layout_ = plan_arena(requests_, device_->port().arena_alignment);
+  check_memory();
+}
+
+void LoadedProgram::check_memory() const {
+  constexpr std::uint64_t kMegabyte = 1U << 20U;
+  const auto limit = static_cast<std::uint64_t>(device_->options().memory_limit_mb);
+  std::uint64_t arguments = 0;
+  for (const Buffer& buffer : program_->buffers()) {
+    if (buffer.kind == BufferKind::input || buffer.kind == BufferKind::output) arguments += buffer.bytes;
+  }
+  const std::uint64_t needed = (arguments + constant_bytes_ + layout_.arena_bytes + kMegabyte - 1) / kMegabyte;
+  if (limit == 0 || needed <= limit) return;
+  throw ProgramError("the program needs " + std::to_string(needed) + " MiB at these sizes: inputs and outputs " + std::to_string(arguments) +
+                     " bytes, constants " + std::to_string(constant_bytes_) + ", between steps " + std::to_string(layout_.arena_bytes) +
+                     "; expected at most " + std::to_string(limit) + " (option memory_limit_mb)");
 }
 
 }  // namespace hipdnn_rt

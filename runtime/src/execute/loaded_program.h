@@ -57,7 +57,10 @@ class LoadedProgram {
   void place_constants(std::shared_ptr<const ConstantMemory> shared);
   void build_plans();
   void load_kernels();
+  /// With the workspaces of the plans that there are.
   void lay_out();
+  /// Throws ProgramError where it needs more than the option allows.
+  void check_memory() const;
 
   std::shared_ptr<const Device> device_;
   std::shared_ptr<const Program> program_;

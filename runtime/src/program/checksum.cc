@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -43,7 +44,13 @@ std::uint64_t checksum(std::span<const std::byte> bytes) {
   };
   {
     std::vector<std::jthread> helpers;
-    for (std::size_t part = 1; part < parts; ++part) helpers.emplace_back(sum_part, part);
+    for (std::size_t part = 1; part < parts; ++part) {
+      try {
+        helpers.emplace_back(sum_part, part);
+      } catch (const std::system_error&) {  // no more threads
+        sum_part(part);
+      }
+    }
     sum_part(0);
   }
   std::uint64_t sum = 0;

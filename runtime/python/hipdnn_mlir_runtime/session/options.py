@@ -32,6 +32,9 @@ class SessionOptions(TypedDict, total=False):
     allow_code: bool
     """Load programs that hold compiled code for a GPU. Without it such a program is refused before anything of it reaches a device: for
     files from people whose code you would not run."""
+    memory_limit_mb: int
+    """Most MiB that a program may need at the sizes of a run: constants, inputs, outputs, and what lies between steps. One that needs
+    more is refused before it is allocated. 0 for no limit."""
     graph_capture: bool
     """Capture runs on a GPU as device graphs and replay them while arrays keep their addresses. Ports without device graphs run step by
     step."""

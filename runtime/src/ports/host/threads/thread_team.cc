@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <new>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -89,9 +91,14 @@ void run_part(Region& region, int part) {
 /// region only: at any time all taken parts but those of one region have threads for all their siblings, so barriers end.
 class Crew {
  public:
+  /// Where the system gives too few threads, the region has fewer parts; one part is not offered.
   void offer(Region& region) {
     const std::lock_guard lock(mutex_);
-    while (threads_.size() + 1 < static_cast<std::size_t>(region.count)) add_thread();
+    while (threads_.size() + 1 < static_cast<std::size_t>(region.count) && add_thread()) {
+    }
+    region.count = std::min(region.count, static_cast<int>(threads_.size()) + 1);
+    region.unfinished.store(region.count - 1, std::memory_order_relaxed);
+    if (region.count == 1) return;
     (last_ ? last_->later : first_) = &region;
     last_ = &region;
     news_.fetch_add(1, std::memory_order_release);
@@ -108,10 +115,17 @@ class Crew {
   }
 
  private:
-  /// A thread that has all it needs: what it allocates when it starts is not allocated in the middle of a later run.
-  void add_thread() {
-    threads_.emplace_back([this] { help(); });
+  /// A thread that has all it needs: what it allocates when it starts is not allocated in the middle of a later run. False where there is none.
+  bool add_thread() {
+    try {
+      threads_.emplace_back([this] { help(); });
+    } catch (const std::system_error&) {  // a limit of processes, for one
+      return false;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
     for (std::size_t started = started_.load(); started < threads_.size(); started = started_.load()) started_.wait(started);
+    return true;
   }
 
   void help() {
@@ -192,7 +206,6 @@ void start_region(PartFunction function, void* data, int count) {
   region.count = mine.depth == 0 ? std::max(count, 1) : 1;
   region.next = 1;
   region.arrived.store(0, std::memory_order_relaxed);
-  region.unfinished.store(region.count - 1, std::memory_order_relaxed);
   mine.stack[mine.depth++] = {&region, 0};
   if (region.count > 1) crew().offer(region);
 }
