@@ -4,12 +4,13 @@
 
 namespace hipdnn_rt {
 
-ConstantMemory::ConstantMemory(const Device& device, std::span<const Tensor> tensors) {
+ConstantMemory::ConstantMemory(const Device& device, std::span<const Tensor> tensors, std::vector<std::shared_ptr<const ConstantMemory>> others)
+    : others_(std::move(others)) {
   if (device.port().device_memory_is_host_memory) return;
   const std::size_t alignment = device.port().arena_alignment;
   std::size_t total = 0;
   for (const Tensor& tensor : tensors) {
-    const bool is_new = !tensor.empty() && copies_.try_emplace({tensor.data(), tensor.size()}, nullptr).second;
+    const bool is_new = !tensor.empty() && find(tensor) == nullptr && copies_.try_emplace({tensor.data(), tensor.size()}, nullptr).second;
     if (is_new) total += (tensor.size() + alignment - 1) / alignment * alignment;
   }
   if (total == 0) return;
@@ -28,7 +29,11 @@ ConstantMemory::ConstantMemory(const Device& device, std::span<const Tensor> ten
 
 void* ConstantMemory::find(Tensor tensor) const {
   const auto copy = copies_.find({tensor.data(), tensor.size()});
-  return copy == copies_.end() ? nullptr : copy->second;
+  if (copy != copies_.end()) return copy->second;
+  for (const auto& other : others_) {
+    if (void* const found = other->find(tensor)) return found;
+  }
+  return nullptr;
 }
 
 }  // namespace hipdnn_rt

@@ -329,7 +329,7 @@ std::unique_ptr<FusedNode> Ep::make_fused(std::shared_ptr<const hipdnn_rt::Dynam
   NodeSettings settings = node_settings();
   const bool rounds = !settings_.options.tf32 && program->allows_tf32();
   if (rounds) settings.device.device = settings_.open_device(true);
-  return make_node(settings, std::move(program), signature, std::move(rest));
+  return make_node(settings, weights_->share(std::move(program)), signature, std::move(rest));
 }
 
 std::string Ep::compatibility() const {

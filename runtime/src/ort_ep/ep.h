@@ -78,7 +78,7 @@ class Ep final : public OrtEp {
   std::unique_ptr<FusedNode> make_fused(std::shared_ptr<const hipdnn_rt::DynamicProgram> program, const NodeSignature& signature,
                                         std::optional<SizeCompiler> rest = std::nullopt) const;
   NodeSettings node_settings() const {
-    return {ort_, settings_.device, {profile_.get(), listeners_.get()}, static_cast<std::size_t>(settings_.options.max_specializations)};
+    return {ort_, settings_.device, {profile_.get(), listeners_.get()}, static_cast<std::size_t>(settings_.options.max_specializations), weights_};
   }
   std::string compatibility() const;
   std::unique_ptr<FusedNode> load(const OrtGraph* graph, const OrtNode* node, const NodeSignature& signature, OrtNode** context_node);
@@ -91,6 +91,7 @@ class Ep final : public OrtEp {
   std::shared_ptr<const ModelCompiler> compiler_;
   std::string compatibility_;
   std::unique_ptr<Profile> profile_;
+  std::shared_ptr<SessionWeights> weights_ = std::make_shared<SessionWeights>();
   std::shared_ptr<Listeners> listeners_ = std::make_shared<Listeners>();
   /// Of the programs that this session would look for, where keys alone are asked for.
   std::vector<nlohmann::json> keys_;

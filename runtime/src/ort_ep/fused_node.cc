@@ -93,7 +93,7 @@ DynamicProgramNode::DynamicProgramNode(const NodeSettings& settings, std::shared
                    std::optional<SizeCompiler> rest)
     : SizedNode(settings, std::move(signature)), program_(std::move(program)), rest_(std::move(rest)) {
   check_arguments(*program_, this->signature());
-  constants_ = std::make_shared<const hipdnn_rt::ConstantMemory>(*settings.device.device, program_->stored_constants());
+  constants_ = settings.weights->upload(*settings.device.device, *program_);
 }
 
 void DynamicProgramNode::check_dims(const InputDims& dims) const {
@@ -137,7 +137,8 @@ std::unique_ptr<FusedNode> make_node(const NodeSettings& settings, std::shared_p
   if (program->growing()) return std::make_unique<GrowingNode>(settings, std::move(program), std::move(signature), std::move(rest));
   if (!program->is_static()) return std::make_unique<DynamicProgramNode>(settings, std::move(program), std::move(signature), std::move(rest));
   check_arguments(*program, signature);
-  auto only = std::make_unique<NodeProgram>(settings.ort, settings.device, program->at({}), std::move(signature), settings.sinks);
+  auto only = std::make_unique<NodeProgram>(settings.ort, settings.device, program->at({}), std::move(signature), settings.sinks,
+                                            settings.weights->upload(*settings.device.device, *program));
   return std::make_unique<StaticNode>(settings.ort, std::move(only));
 }
 

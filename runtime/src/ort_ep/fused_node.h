@@ -12,6 +12,7 @@
 #include "model_compiler.h"
 #include "node_program.h"
 #include "program/dynamic_program.h"
+#include "session_weights.h"
 
 namespace hipdnn_ep {
 
@@ -57,6 +58,7 @@ struct NodeSettings {
   ProfileSinks sinks;
   /// Programs kept by a node whose input sizes vary.
   std::size_t max_specializations;
+  std::shared_ptr<SessionWeights> weights;
 };
 
 /// A model that is compiled for the sizes of a run.

@@ -65,7 +65,7 @@ GrowingNode::GrowingNode(const NodeSettings& settings, std::shared_ptr<const hip
       settings_(settings),
       program_(std::move(program)),
       signature_(std::move(signature)),
-      constants_(std::make_shared<const hipdnn_rt::ConstantMemory>(*settings.device.device, program_->stored_constants())),
+      constants_(settings.weights->upload(*settings.device.device, *program_)),
       programs_(settings.max_specializations) {
   if (rest) rest_ = std::make_unique<DynamicNode>(settings, std::move(*rest), signature_);
   const std::size_t length = static_cast<std::size_t>(program_->growing()->length);

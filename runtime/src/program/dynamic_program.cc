@@ -14,6 +14,7 @@
 #include "program/record_evaluator.h"
 #include "program/record_reader.h"
 #include "program/safetensors.h"
+#include "program/shared_tensors.h"
 #include "storage/mapped_file.h"
 
 namespace hipdnn_rt {
@@ -104,6 +105,17 @@ std::shared_ptr<const DynamicProgram> DynamicProgram::parse_container(std::span<
   }
   check_checksum(container, text->second);
   return parse(text->second, container.tensors, std::move(owner));
+}
+
+std::shared_ptr<const DynamicProgram> DynamicProgram::sharing(std::shared_ptr<const DynamicProgram> program,
+                                                              const std::shared_ptr<const DynamicProgram>& other) {
+  Tensors tensors = program->tensors_;
+  if (!share_tensors(tensors, other->tensors_)) return program;
+  std::shared_ptr<DynamicProgram> made(new DynamicProgram(*program));
+  made->tensors_ = std::move(tensors);
+  made->owner_ = std::make_shared<const std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>>(program->owner_, other->owner_);
+  if (made->is_static()) made->static_ = made->with_values({});
+  return made;
 }
 
 std::shared_ptr<const DynamicProgram> DynamicProgram::load(const std::string& path) {

@@ -36,6 +36,11 @@ class DynamicProgram {
   /// Parse a program's text with its tensors; `owner` keeps them alive.
   static std::shared_ptr<const DynamicProgram> parse(std::string text, const Tensors& tensors, std::shared_ptr<const void> owner);
 
+  /// The program, its tensors where `other` has the same bytes: packed weights and copies on a device are then one for both. It keeps the
+  /// other's memory alive.
+  static std::shared_ptr<const DynamicProgram> sharing(std::shared_ptr<const DynamicProgram> program,
+                                                       const std::shared_ptr<const DynamicProgram>& other);
+
   bool is_static() const { return expressions_.symbols().empty(); }
   const std::string& target() const { return record_.target; }
   /// Whether its products of f32 may round their operands to TF32.

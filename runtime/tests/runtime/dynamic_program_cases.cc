@@ -262,6 +262,35 @@ void test_specializations_share_uploaded_constants(const Libraries& libraries) {
   check::equal(run_once(pool, pool.program().program(), {a}), relu_of(a, 2.0F));
 }
 
+/// Programs of one session: weights of the same bytes are there once, in the host's memory and on a device.
+void test_programs_share_equal_weights(const Libraries& libraries) {
+  const auto device = open_disguised(libraries);
+  Sample sample = with_dynamic_batch(one_convolution(64, 5), 64 * 5 * 5 * 4, {"0", "2"});
+  sample.program["target"] = "hip";
+  Sample changed = sample;
+  changed.constants.at("w0").back() += 1.0F;
+  const auto weights = [](const DynamicProgram& program) { return program.stored_constants().at(0); };
+
+  auto first = parse(sample);
+  const auto second = DynamicProgram::sharing(parse(sample), first), other = DynamicProgram::sharing(parse(changed), first);
+  check::equal(weights(*second).data(), weights(*first).data(), "address of the weights");
+  check::that(weights(*other).data() != weights(*first).data(), "other weights stay");
+  const auto uploaded = std::make_shared<const ConstantMemory>(*device, first->stored_constants());
+  const std::vector<std::shared_ptr<const ConstantMemory>> known{uploaded};
+  const auto again = std::make_shared<const ConstantMemory>(*device, second->stored_constants(), known);
+  check::equal(again->find(weights(*second)), uploaded->find(weights(*first)), "address on the device");
+  const ConstantMemory apart(*device, other->stored_constants(), known);
+  check::that(apart.find(weights(*other)) != nullptr && apart.find(weights(*other)) != uploaded->find(weights(*first)), "a copy of its own");
+
+  first.reset();
+  const std::vector<float> x = random_values(64 * 5 * 5, 5);
+  const auto run = [&](const DynamicProgram& program, std::shared_ptr<const ConstantMemory> constants) {
+    hipdnn_rt::ContextPool pool(LoadedProgram::load(device, program.at({1}), std::move(constants)));
+    return run_once(pool, pool.program().program(), {x});
+  };
+  check::equal(run(*second, again), run(*parse(sample), nullptr), "results");
+}
+
 }  // namespace
 
 void add_dynamic_program_cases(check::Suite& suite, const Libraries& libraries) {
@@ -279,6 +308,7 @@ void add_dynamic_program_cases(check::Suite& suite, const Libraries& libraries) 
   suite.add("dynamic program: refused when buckets are wrong", test_refused_when_buckets_are_wrong);
   suite.add("dynamic program: operators round as they say", test_operators_round_as_they_say);
   suite.add("dynamic program: specializations share uploaded constants", [=] { test_specializations_share_uploaded_constants(libraries); });
+  suite.add("dynamic program: programs share equal weights", [=] { test_programs_share_equal_weights(libraries); });
 }
 
 }  // namespace runtime_tests
