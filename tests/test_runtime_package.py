@@ -83,6 +83,28 @@ def test_wheel_is_small_and_holds_one_onednn_with_its_licence(wheel: Path) -> No
     assert {"LICENSE", "THIRD-PARTY-PROGRAMS", "CHANGES"} <= {Path(name).name for name in names if "/onednn/" in name}
 
 
+def test_wheel_says_what_of_others_is_in_it(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (bill,) = (json.loads(archive.read(name)) for name in archive.namelist() if ".dist-info/sboms/" in name)
+        licences = {
+            Path(name).parent.name: archive.read(name).decode() for name in archive.namelist() if "LICENSE" in name
+        }
+        changes = archive.read("hipdnn_mlir_runtime/lib/onednn/CHANGES").decode()
+    found = {each["name"]: each for each in bill["components"]}
+    assert set(found) == {"nanobind", "nlohmann-json", "robin-map", "oneDNN"}
+    for name in ("nanobind", "nlohmann-json"):
+        assert found[name]["version"] == version(name)
+    assert f"oneDNN {found['oneDNN']['version']} " in changes
+    words = {
+        "nanobind": "Redistribution",
+        "nlohmann-json": "Permission",
+        "robin-map": "Permission",
+        "onednn": "Apache License",
+    }
+    for folder, word in words.items():
+        assert word in licences[folder]
+
+
 def test_runtime_needs_numpy_alone(site: Path, tmp_path: Path) -> None:
     assert not (site / "hipdnn_mlir").exists()
     code = "import hipdnn_mlir_runtime, sys; hipdnn_mlir_runtime.load; print(*{name.partition('.')[0] for name in sys.modules})"
