@@ -158,13 +158,11 @@ test-rocm:
 	  --write build/rocm-report --conformance build/release/runtime/src/ports/host/host_abi_tests/test_host_abi
 
 # Debian's python3 comes without ensurepip; the host's pip then fills the environment.
-.venv/.ready: runtime/pyproject.toml
+.venv/.ready: runtime/build-requirements.txt
 	@$(CHECK_PYTHON)
 	$(PYTHON) -m venv .venv >/dev/null 2>&1 || { $(PYTHON) -m venv --clear --without-pip .venv && \
 	  $(PYTHON) -m pip --python $(BIN)/python install --quiet pip; }
-	$(BIN)/python -c 'import tomllib; b = tomllib.load(open("runtime/pyproject.toml", "rb"))["build-system"]["requires"]; \
-	  print("\n".join([*b, "cmake>=3.25", "ninja"]))' > .venv/build-requires.txt
-	$(BIN)/pip install --disable-pip-version-check --quiet -r .venv/build-requires.txt
+	$(BIN)/pip install --disable-pip-version-check --quiet --require-hashes -r $<
 	@touch $@
 
 .venv/.examples: .venv/.ready $(SOURCES)
