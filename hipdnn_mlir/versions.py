@@ -1,6 +1,7 @@
 """Versions of this package and of the libraries that its programs are made with, without importing any of them."""
 
 import importlib.metadata
+from functools import cache
 
 _DISTRIBUTIONS = {"hipdnn_mlir": "hipdnn-mlir", "torch_mlir": "torch-mlir", "onnx": "onnx"}
 
@@ -10,6 +11,7 @@ def producers() -> dict[str, str]:
     return {key: _version(name) for key, name in _DISTRIBUTIONS.items()}
 
 
+@cache
 def _version(distribution: str) -> str:
     try:
         return importlib.metadata.version(distribution)
