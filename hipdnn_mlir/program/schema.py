@@ -358,6 +358,8 @@ def _record(value: Any, rows: dict[str, Any]) -> dict[str, Any]:
 
 def _encoded(value: Any) -> Any:
     """A value as JSON."""
+    if isinstance(value, (int, float, str)):  # most are
+        return value
     if is_dataclass(value):
         kind = {"kind": value.kind} if hasattr(value, "kind") else {}
         return kind | _record(value, _FIELDS[type(value).__name__])

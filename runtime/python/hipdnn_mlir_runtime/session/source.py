@@ -68,10 +68,11 @@ def _parsed(source: Source) -> _runtime.Program:
             hint = "compile it first, with hipdnn_mlir.compile or the command hipdnn-mlir"
             raise ModelError(kind, where=str(source), expected="a program file (.hipdnn)", hint=hint)
         return _runtime.Program.load(str(Path(source)))
-    if not hasattr(source, "text"):
+    text = getattr(source, "text", None)  # a property that writes the program anew: asked for once
+    if text is None:
         expected = "the path of a program file (.hipdnn), or what hipdnn_mlir.compile returned"
         raise ModelError("no program", expected=expected, got=type(source).__name__)
-    return _runtime.Program.parse(source.text, {name: as_bytes(array) for name, array in source.tensors.items()})
+    return _runtime.Program.parse(text, {name: as_bytes(array) for name, array in source.tensors.items()})
 
 
 def kind_of_model(path: Path) -> str | None:
