@@ -22,6 +22,8 @@ WITH_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
 space := $() $()
 # Hundreds of processes import the compiler: without the bytecode of earlier ones each compiles it anew.
 unexport PYTHONDONTWRITEBYTECODE
+# The oldest ONNX Runtime that the provider supports, and one between; the environment has the newest.
+OLDER_ORTS := 1.24.4 1.31.1
 # Tests of one file share fixtures, some of which take minutes.
 PYTEST := $(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 CHECKED := hipdnn_mlir bench docs/site_files.py examples fuzz lit_tests tests runtime third_party
@@ -44,7 +46,10 @@ SOURCES := $(shell find runtime third_party -type f -not -path '*/__pycache__/*'
 run: .venv/.examples
 	$(BIN)/python examples/digits/run.py
 
-test: lint types pytest older lit cpp
+# First, beside each other, what keeps one core busy only.
+test: .venv/.test
+	$(MAKE) -j $(JOBS) -Otarget lint types wheels $(OLDER_ORTS:%=build/onnxruntime-%/.ready)
+	$(MAKE) pytest older lit cpp
 
 bench: .venv/.test
 	$(BIN)/python bench/main.py --json build/bench.json
@@ -100,12 +105,12 @@ generated: .venv/.test
 nightly: .venv/.test
 	HIPDNN_DRAWS=50 $(PYTEST) -m hypothesis
 
-# The provider's tests again, on the oldest ONNX Runtime it supports and on one between; the environment has the newest.
-OLDER_ORTS := 1.24.4 1.31.1
-older: $(OLDER_ORTS:%=older-%)
+# The provider's tests again, on each of the others in a process.
+older:
+	$(MAKE) -j $(JOBS) -Otarget $(OLDER_ORTS:%=older-%)
 .PHONY: $(OLDER_ORTS:%=older-%)
 $(OLDER_ORTS:%=older-%): older-%: build/onnxruntime-%/.ready
-	PYTHONPATH=$(CURDIR)/build/onnxruntime-$* HIPDNN_EXPECTED_ORT=$* $(PYTEST) -q \
+	PYTHONPATH=$(CURDIR)/build/onnxruntime-$* HIPDNN_EXPECTED_ORT=$* $(BIN)/pytest -q \
 	  $(addprefix tests/ort_ep/test_,compiler.py device_memory.py dynamic_shapes.py ep_context.py options.py package.py \
 	    placement_in_ort.py profiling_in_ort.py providers_by_name.py version.py)
 
