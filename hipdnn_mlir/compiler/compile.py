@@ -141,6 +141,7 @@ def _compiled(
     try:
         program = make(source, refused=refused, dump_ir=dump_ir, **options)
     except UnsupportedError as error:
+        error.target = options["target"]  # what refuses nodes before they are placed does not know it
         raise source.located(error) from error
     program.model.model["sha256"] = source.sha256
     program.calling = source.calling

@@ -240,6 +240,12 @@ def test_rotary_embedding_gives_the_same_when_part_of_a_head_turns() -> None:
     assert_decomposes("RotaryEmbedding", inputs, num_heads=4, rotary_embedding_dim=8)
 
 
+def test_what_is_refused_is_refused_for_the_target_that_was_asked_for() -> None:
+    inputs = {"x": numbers(BATCH, QUERIES, HIDDEN), "w": numbers(HIDDEN, 3 * HIDDEN), "b": numbers(3 * HIDDEN)}
+    with pytest.raises(UnsupportedError, match="cannot run on target 'sm_90'"):
+        hipdnn_mlir.compile(node_model("Attention", inputs, num_heads=HEADS, do_rotary=1), target="sm_90")
+
+
 def test_what_is_not_covered_stays_with_a_reason() -> None:
     inputs = {"x": numbers(BATCH, QUERIES, HIDDEN), "w": numbers(HIDDEN, 3 * HIDDEN), "b": numbers(3 * HIDDEN)}
     model = node_model("Attention", inputs, num_heads=HEADS, do_rotary=1)

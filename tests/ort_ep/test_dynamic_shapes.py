@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -148,6 +150,31 @@ def test_override_makes_one_program_of_what_has_no_dynamic_one(tmp_path, capfd) 
     assert programs(tmp_path) == 1
     check(session, model, batch=2)
     assert programs(tmp_path) == 1
+
+
+def _memory_files(bytes_at_least: int) -> list[os.stat_result]:
+    """Those of the provider that are so large."""
+    found = []
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if link.readlink().name.startswith("memfd:hipdnn_mlir") and link.stat().st_size >= bytes_at_least:
+                found.append(link.stat())
+    return found
+
+
+def test_weights_that_the_program_has_are_not_kept_for_other_sizes(tmp_path) -> None:
+    """The model is kept for sizes that come later; its weights are in the program's file."""
+    width = 1537  # of no other test
+    model = parse(f"""g (float[batch,{width}] x) => (float[1,{width}] y) <int64[1] a = {{0}}> {{
+        r = Relu(x) s = ReduceSum<keepdims=1>(r, a) y = MatMul(s, w) }}""")
+    weight = np.random.default_rng(0).standard_normal((width, width), np.float32) / width
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+    session = make_session(model, tmp_path, wholly=True)
+    check(session, model, batch=3)
+    (kept,) = _memory_files(weight.nbytes)
+    assert kept.st_blocks * 512 < weight.nbytes // 8
+    check(session, model, batch=0)
+    assert programs(tmp_path) == 2
 
 
 def test_size_for_which_the_program_does_not_hold_is_compiled(tmp_path) -> None:

@@ -290,7 +290,7 @@ std::unique_ptr<FusedNode> Ep::compile_dynamic(const OrtGraph* graph, const Enco
   try {
     const CompiledModel compiled = compiler_->compile_dynamic(model, signature.node);
     std::optional<SizeCompiler> rest;
-    if (compiled.program->is_partial()) rest = SizeCompiler{compiler_, compiler_->make_image(model)};
+    if (compiled.program->is_partial()) rest = SizeCompiler{compiler_, compiler_->make_image(model, compiled.program)};
     std::unique_ptr<FusedNode> node = make_fused(compiled.program, signature, std::move(rest));
     put_in_context(graph, signature, compiled.container, context_node);
     return node;

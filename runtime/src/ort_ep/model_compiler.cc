@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "program/shared_tensors.h"
 #include "storage/mapped_file.h"
 #include "storage/sha256.h"
 #include "support/memory_file.h"
@@ -36,8 +37,14 @@ std::uint64_t weights_start(const EncodedModel& model) {
   return (kLengthBytes + model.proto.size() + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;
 }
 
-/// Length, model, and, where asked for, the weights.
-MemoryFile write_image(const EncodedModel& model, bool has_weights) {
+void write_weights(const MemoryFile& file, std::uint64_t start, std::span<const EncodedModel::Weight> weights) {
+  const Mapping mapping = file.map(MemoryFile::Access::read_write);
+  std::byte* out = mapping.bytes().data() + start;
+  for (const EncodedModel::Weight& weight : weights) std::memcpy(out + weight.offset, weight.data.data(), weight.data.size());
+}
+
+/// Length, model, and, where there are any, weights.
+MemoryFile write_image(const EncodedModel& model, bool has_weights, std::span<const EncodedModel::Weight> weights) {
   MemoryFile file("hipdnn_mlir model");
   const std::uint64_t start = weights_start(model);
   file.set_size(has_weights ? start + model.weight_bytes : kLengthBytes + model.proto.size());
@@ -46,10 +53,11 @@ MemoryFile write_image(const EncodedModel& model, bool has_weights) {
   const std::uint64_t length = model.proto.size();
   std::memcpy(out, &length, kLengthBytes);
   std::memcpy(out + kLengthBytes, model.proto.data(), model.proto.size());
-  if (!has_weights) return file;
-  for (const EncodedModel::Weight& weight : model.weights) std::memcpy(out + start + weight.offset, weight.data.data(), weight.data.size());
+  if (!weights.empty()) write_weights(file, start, weights);
   return file;
 }
+
+MemoryFile write_image(const EncodedModel& model) { return write_image(model, true, model.weights); }
 
 /// SHA-256 of a model with its weights, where they lie.
 std::string content_key_of(const EncodedModel& model) {
@@ -170,14 +178,29 @@ PlacedModel ModelCompiler::place(const EncodedModel& model) const {
   } else {  // behind the key: the placement is the same
     request["explain_file"] = std::filesystem::absolute(options_.explain_file).string();
   }
-  const MemoryFile file = write_image(model, false);
+  const MemoryFile file = write_image(model, false, {});
   nlohmann::json result = ask(request, std::array{file.fd()});
   PlacedModel placed = read_placement(result);
   store_json(key, kPlaced, std::move(result));
   return placed;
 }
 
-ModelImage ModelCompiler::make_image(const EncodedModel& model) const { return {write_image(model, true), content_key_of(model)}; }
+ModelImage ModelCompiler::make_image(const EncodedModel& model, std::shared_ptr<const hipdnn_rt::DynamicProgram> program) const {
+  hipdnn_rt::KnownTensors known;
+  if (program) {
+    for (const std::span<const std::byte> tensor : program->stored_constants()) known.add(tensor);
+  }
+  std::vector<EncodedModel::Weight> own, missing;
+  for (const EncodedModel::Weight& weight : model.weights) {
+    const std::span<const std::byte> found = known.find(weight.data);
+    if (found.empty()) {
+      own.push_back(weight);
+    } else {
+      missing.push_back({weight.offset, found});
+    }
+  }
+  return {write_image(model, true, own), std::move(missing), weights_start(model), std::move(program), content_key_of(model)};
+}
 
 std::optional<CompiledModel> ModelCompiler::find_compiled(const std::string& key) const {
   return find(key, kCompiled, [&key](const EntryFile& file) {
@@ -194,7 +217,7 @@ ProgramKey ModelCompiler::program_key(const EncodedModel& model, bool is_dynamic
 CompiledModel ModelCompiler::compile(const EncodedModel& model, const std::string& name) const {
   const std::string key = program_key(model, false).key;
   if (std::optional<CompiledModel> found = find_compiled(key)) return *std::move(found);
-  return request_program(key, write_image(model, true), name, {});
+  return request_program(key, write_image(model), name, {});
 }
 
 CompiledModel ModelCompiler::compile_dynamic(const EncodedModel& model, const std::string& name) const {
@@ -203,7 +226,7 @@ CompiledModel ModelCompiler::compile_dynamic(const EncodedModel& model, const st
   const auto read = [&key](const EntryFile& file) { return read_entry(*file, key).at("reason").get<std::string>(); };
   if (const std::optional<std::string> reason = find(key, kRefused, read)) throw NoDynamicProgram(*reason);
   try {
-    return request_program(key, write_image(model, true), name, {});
+    return request_program(key, write_image(model), name, {});
   } catch (const CompilerError& error) {
     if (!is_about_the_model(error)) throw;
     const NoDynamicProgram refused(error.what());
@@ -215,6 +238,7 @@ CompiledModel ModelCompiler::compile_dynamic(const EncodedModel& model, const st
 CompiledModel ModelCompiler::compile(const ModelImage& image, const std::string& name, const InputShapes& shapes) const {
   const std::string key = make_key("compile", parts_, image.content_key, nlohmann::json(shapes).dump());
   if (std::optional<CompiledModel> found = find_compiled(key)) return *std::move(found);
+  if (!image.missing.empty()) write_weights(image.file, image.weights_start, image.missing);
   return request_program(key, image.file, name, shapes);
 }
 
@@ -227,11 +251,11 @@ CompiledModel ModelCompiler::request_program(const std::string& key, const Memor
   if (!options_.dump_ir.empty()) request["dump_ir"] = options_.dump_ir + "/" + name;
   ask(request, std::array{image.fd(), output.fd()});
   output.seal_size();
-  const auto mapping = std::make_shared<const Mapping>(output.map(MemoryFile::Access::read_only));
-  CompiledModel compiled{hipdnn_rt::DynamicProgram::parse_container(mapping->bytes(), mapping), mapping->bytes()};
-  store(key, kCompiled, mapping->bytes());
+  store(key, kCompiled, output.map(MemoryFile::Access::read_only).bytes());
   // The file's pages can leave memory under pressure, those of a memory file cannot.
-  return find_compiled(key).value_or(std::move(compiled));
+  if (std::optional<CompiledModel> kept = find_compiled(key)) return *std::move(kept);
+  const auto mapping = std::make_shared<const Mapping>(output.map(MemoryFile::Access::read_only));
+  return {hipdnn_rt::DynamicProgram::parse_container(mapping->bytes(), mapping), mapping->bytes()};
 }
 
 }  // namespace hipdnn_ep

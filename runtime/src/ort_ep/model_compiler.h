@@ -58,7 +58,11 @@ using InputShapes = std::map<std::string, std::vector<std::int64_t>>;
 
 /// A model on its way to the compiler, which can be sent any number of times; it does not need ONNX Runtime's graph any more.
 struct ModelImage {
+  /// With zeros in the place of the weights that `program` has.
   MemoryFile file;
+  std::vector<EncodedModel::Weight> missing;
+  std::uint64_t weights_start;
+  std::shared_ptr<const hipdnn_rt::DynamicProgram> program;
   /// SHA-256 of the model and its weights.
   std::string content_key;
 };
@@ -94,8 +98,9 @@ class ModelCompiler {
   const KeyParts& key_parts() const { return parts_; }
   bool has_cache() const { return cache_.has_value(); }
 
-  /// For a model without a dynamic program: keep it as an image, and compile it when a run brings its shapes.
-  ModelImage make_image(const EncodedModel& model) const;
+  /// Keep a model as an image, and compile it when a run brings its shapes. Of weights that a program for other sizes has, in a file that can
+  /// leave memory, there is no copy.
+  ModelImage make_image(const EncodedModel& model, std::shared_ptr<const hipdnn_rt::DynamicProgram> program = nullptr) const;
   CompiledModel compile(const ModelImage& image, const std::string& name, const InputShapes& shapes) const;
 
  private:

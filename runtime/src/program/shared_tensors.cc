@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <cstring>
-#include <unordered_map>
 
 namespace hipdnn_rt {
 namespace {
@@ -16,22 +15,29 @@ std::uintptr_t offset_of(std::span<const std::byte> tensor) { return reinterpret
 
 }  // namespace
 
-bool share_tensors(Tensors& tensors, const Tensors& others) {
-  std::unordered_multimap<std::size_t, std::span<const std::byte>> by_size;
-  for (const auto& [name, tensor] : others) {
-    if (tensor.size() >= kSmallBytes) by_size.emplace(tensor.size(), tensor);
+void KnownTensors::add(std::span<const std::byte> tensor) {
+  if (tensor.size() >= kSmallBytes) by_size_.emplace(tensor.size(), tensor);
+}
+
+std::span<const std::byte> KnownTensors::find(std::span<const std::byte> tensor) const {
+  const auto [begin, end] = by_size_.equal_range(tensor.size());
+  for (auto known = begin; known != end; ++known) {
+    const std::span<const std::byte> found = known->second;
+    // Different weights differ in their first bytes, so this reads twice what becomes one, and little else.
+    if (offset_of(found) == offset_of(tensor) && std::memcmp(found.data(), tensor.data(), tensor.size()) == 0) return found;
   }
+  return {};
+}
+
+bool share_tensors(Tensors& tensors, const Tensors& others) {
+  KnownTensors known;
+  for (const auto& [name, tensor] : others) known.add(tensor);
   bool is_any = false;
   for (auto& [name, tensor] : tensors) {
-    const auto [begin, end] = by_size.equal_range(tensor.size());
-    for (auto other = begin; other != end; ++other) {
-      const std::span<const std::byte> found = other->second;
-      // Different weights differ in their first bytes, so this reads twice what becomes one, and little else.
-      if (offset_of(found) != offset_of(tensor) || std::memcmp(found.data(), tensor.data(), tensor.size()) != 0) continue;
-      tensor = found;
-      is_any = true;
-      break;
-    }
+    const std::span<const std::byte> found = known.find(tensor);
+    if (found.empty()) continue;
+    tensor = found;
+    is_any = true;
   }
   return is_any;
 }
