@@ -96,6 +96,7 @@ def _run_and_end(target: Target, data: bytes, printed: int) -> None:
         if "LD_PRELOAD" not in os.environ:  # sanitizers map their shadow as data
             resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            tempfile.tempdir = folder  # reproducers go with it
             target(data)
         status = 0
     except BaseException:  # noqa: BLE001 - the process boundary

@@ -9,8 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <new>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -91,14 +89,11 @@ void run_part(Region& region, int part) {
 /// region only: at any time all taken parts but those of one region have threads for all their siblings, so barriers end.
 class Crew {
  public:
-  /// Where the system gives too few threads, the region has fewer parts; one part is not offered.
+  /// Throws std::system_error, and the region is not offered, where the system gives no more threads: with fewer, parts that wait for each
+  /// other would do so for ever, and oneDNN counts on all of them.
   void offer(Region& region) {
     const std::lock_guard lock(mutex_);
-    while (threads_.size() + 1 < static_cast<std::size_t>(region.count) && add_thread()) {
-    }
-    region.count = std::min(region.count, static_cast<int>(threads_.size()) + 1);
-    region.unfinished.store(region.count - 1, std::memory_order_relaxed);
-    if (region.count == 1) return;
+    while (threads_.size() + 1 < static_cast<std::size_t>(region.count)) add_thread();
     (last_ ? last_->later : first_) = &region;
     last_ = &region;
     news_.fetch_add(1, std::memory_order_release);
@@ -115,17 +110,10 @@ class Crew {
   }
 
  private:
-  /// A thread that has all it needs: what it allocates when it starts is not allocated in the middle of a later run. False where there is none.
-  bool add_thread() {
-    try {
-      threads_.emplace_back([this] { help(); });
-    } catch (const std::system_error&) {  // a limit of processes, for one
-      return false;
-    } catch (const std::bad_alloc&) {
-      return false;
-    }
+  /// A thread that has all it needs: what it allocates when it starts is not allocated in the middle of a later run.
+  void add_thread() {
+    threads_.emplace_back([this] { help(); });
     for (std::size_t started = started_.load(); started < threads_.size(); started = started_.load()) started_.wait(started);
-    return true;
   }
 
   void help() {
@@ -206,8 +194,9 @@ void start_region(PartFunction function, void* data, int count) {
   region.count = mine.depth == 0 ? std::max(count, 1) : 1;
   region.next = 1;
   region.arrived.store(0, std::memory_order_relaxed);
-  mine.stack[mine.depth++] = {&region, 0};
+  region.unfinished.store(region.count - 1, std::memory_order_relaxed);
   if (region.count > 1) crew().offer(region);
+  mine.stack[mine.depth++] = {&region, 0};
 }
 
 void finish_region() {

@@ -9,7 +9,8 @@ using PartFunction = void (*)(void* data);
 
 /// Starts a region on the calling thread, which must run part 0 itself and then call finish_region. Parts no other thread has taken
 /// by then run on the calling thread too: nobody waits for a thread that the system has not scheduled. Regions may nest; an inner
-/// one has one part. Never allocates after the threads exist; thread-safe; regions of several callers share the threads.
+/// one has one part. Never allocates after the threads exist; thread-safe; regions of several callers share the threads. Throws
+/// std::system_error, before anything of the region is run, where the system gives too few threads.
 void start_region(PartFunction function, void* data, int count);
 void finish_region();
 /// Both, with part 0 between them.
