@@ -24,7 +24,6 @@ error, or ``defect`` where something else was raised; ``error`` and ``fields`` a
 from __future__ import annotations
 
 import contextlib
-import gc
 import json
 import logging
 import os
@@ -152,8 +151,6 @@ def _limit_memory() -> None:
 def main() -> None:
     """Serve the socket whose file descriptor is the command line's one argument."""
     _limit_memory()
-    # Most objects of a compilation live to its end: looking for cycles among them took a fifth of its time.
-    gc.set_threshold(50_000, 20, 50)
     # An interrupt is meant for the host, which shares the terminal; its end closes the socket.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.basicConfig(format="hipdnn-mlir: %(message)s")
