@@ -37,8 +37,8 @@ IMAGES = {
 """Models of timm."""
 
 
-def export_image_model(name: str, path: Path) -> None:
-    """A model of timm, for one image."""
+def export_image_model(name: str, path: Path, batch: int) -> None:
+    """A model of timm, for as many images."""
     import timm
     import torch
 
@@ -46,7 +46,7 @@ def export_image_model(name: str, path: Path) -> None:
     options = {"zero_init_last": False} if name == "resnet50" else {}
     model = timm.create_model(IMAGES[name], exportable=True, **options).eval()
     torch.onnx.export(
-        model, (torch.randn(1, 3, 224, 224),), str(path), input_names=["x"], dynamo=False, opset_version=17
+        model, (torch.randn(batch, 3, 224, 224),), str(path), input_names=["x"], dynamo=False, opset_version=17
     )
 
 
@@ -66,10 +66,10 @@ def export_bert(path: Path) -> None:
 class RandomImages(CalibrationDataReader):
     """Normal numbers."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, batch: int) -> None:
         rng = np.random.default_rng(0)
         self._left: Iterator[dict[str, Array]] = iter(
-            [{"x": rng.standard_normal((1, 3, 224, 224)).astype(np.float32)} for _ in range(count)]
+            [{"x": rng.standard_normal((batch, 3, 224, 224)).astype(np.float32)} for _ in range(count)]
         )
 
     def get_next(self) -> dict[str, Array] | None:
@@ -77,9 +77,10 @@ class RandomImages(CalibrationDataReader):
         return next(self._left, None)
 
 
-def make(name: str, folder: Path) -> Path:
-    """The quantized model of a name, made where the folder lacks it."""
-    made, exported, prepared = (folder / f"{name}{end}.onnx" for end in ("-int8", "", "-prepared"))
+def make(name: str, folder: Path, batch: int = 1) -> Path:
+    """The quantized model of a name, for as many images, made where the folder lacks it."""
+    of_batch = "" if batch == 1 else f"-b{batch}"
+    made, exported, prepared = (folder / f"{name}{of_batch}{end}.onnx" for end in ("-int8", "", "-prepared"))
     if made.exists():
         return made
     folder.mkdir(parents=True, exist_ok=True)
@@ -88,10 +89,10 @@ def make(name: str, folder: Path) -> Path:
         quant_pre_process(exported, prepared)
         quantize_dynamic(prepared, made, weight_type=QuantType.QInt8)
     else:
-        export_image_model(name, exported)
+        export_image_model(name, exported, batch)
         quant_pre_process(exported, prepared)
         quantize_static(
-            prepared, made, RandomImages(8), quant_format=QuantFormat.QDQ, per_channel=True,
+            prepared, made, RandomImages(max(8 // batch, 1), batch), quant_format=QuantFormat.QDQ, per_channel=True,
             activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8, reduce_range=not has_exact_sums(),
         )  # fmt: skip
     return made

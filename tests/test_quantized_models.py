@@ -211,7 +211,7 @@ def test_movement_between_quantized_tensors_moves_bytes(op: str, attributes: dic
     session = hipdnn_mlir.compile(built).session()
     (got,) = session.run(None, {"x": x})
     np.testing.assert_array_equal(got, reference[0])
-    assert op == "MaxPool" or len(session.steps) == 1  # maxima of bytes are computed as floats
+    assert len(session.steps) <= (3 if op == "MaxPool" else 1)  # windows are read channels-last
 
 
 @pytest.mark.parametrize("same", [True, False])

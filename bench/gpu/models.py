@@ -60,11 +60,15 @@ def pack(name: str, folder: Path, batch: int) -> None:
             verbose=False,
         )
         program = hipdnn_mlir.compile(model, target="sm_90", precision="f16")
-        arrays = {name: np.asarray(array) for name, array in program.tensors.items()}
+        written = {"name": name, "batch": batch} | packed_program(program)
     del keep
-    written = {
-        "name": name,
-        "batch": batch,
+    (folder / f"{name}-b{batch}.json.gz").write_bytes(gzip.compress(json.dumps(written).encode(), 6))
+
+
+def packed_program(program: Any) -> dict[str, Any]:
+    """A program without its large constants."""
+    arrays = {name: np.asarray(array) for name, array in program.tensors.items()}
+    return {
         "text": program.text,
         "large": {key: [held.dtype.str, held.shape] for key, held in arrays.items() if held.nbytes > SMALL},
         "small": {
@@ -73,7 +77,6 @@ def pack(name: str, folder: Path, batch: int) -> None:
             if held.nbytes <= SMALL
         },
     }
-    (folder / f"{name}-b{batch}.json.gz").write_bytes(gzip.compress(json.dumps(written).encode(), 6))
 
 
 def filled(packed: dict[str, Any]) -> SimpleNamespace:

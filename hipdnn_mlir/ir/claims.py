@@ -13,7 +13,7 @@ from ..ops.emitter import Operand
 from ..ops.regions import emit_region, is_elementwise, kernel_region
 from ..ops.registry import ONNX
 from ..ops.row import moves
-from ..ops.spec import OpView, Pad, Refusal, TensorType
+from ..ops.spec import OpView, Pad, Refusal, TensorArg, TensorType
 from ..targets.target import Target
 from .blocks import operations, public_functions
 from .dialect import GraphOp, LaunchOp, RegionOp
@@ -100,15 +100,16 @@ def is_taken(op: ir.OpView, target: Target) -> bool:
 def why_not_taken(op: ir.OpView, target: Target) -> Reject | None:
     """Why no engine takes an op as a graph of its own, or None where one does, other than for want of a better one."""
     found = lookup(op)
-    if isinstance(found, Reject):
-        return found
-    operands = {
-        value: Operand(kind.static_dims(), kind.dtype)
-        for value in op.operands
-        if is_tensor(value.type) and (kind := tensor_type(value.type)).is_static
-    }
-    results = [(value, tensor_type(value.type)) for value in op.results]
-    taken = Graphs(target, falls_back=False).take([(found[1], list(op.results))], operands, results)
+    return found if isinstance(found, Reject) else why_no_engine(found[1], list(op.results), target)
+
+
+def why_no_engine(op: OpView, results: Sequence[ir.Value], target: Target) -> Reject | None:
+    """As `why_not_taken`, of an op as the table sees it; numbers are no operands."""
+    tensors = [arg for arg in op.args if isinstance(arg, TensorArg) and arg.scalar is None and arg.type.is_static]
+    operands = {arg.key: Operand(arg.type.static_dims(), arg.type.dtype) for arg in tensors}
+    taken = Graphs(target, falls_back=False).take(
+        [(op, list(results))], operands, list(zip(results, op.results, strict=True))
+    )
     return taken if isinstance(taken, Reject) else None
 
 

@@ -96,14 +96,16 @@ def _stored_order(dims: Dims, strides: Dims) -> Dims:
     return tuple(sorted(range(len(dims)), key=lambda axis: (-strides[axis], axis)))
 
 
-def padded(value: ir.Value, borders: Sequence[tuple[int, int]]) -> ir.Value:
-    """Zeros around the value: a pair of counts per dim."""
+def padded(value: ir.Value, borders: Sequence[tuple[int, int]], fill: float = 0.0) -> ir.Value:
+    """Zeros or another number around the value: a pair of counts per dim."""
     if not any(map(any, borders)):
         return value
     sizes = tuple(low + size + high for size, (low, high) in zip(dims_of(value), borders, strict=True))
     counts = tuple(count for border in reversed(borders) for count in border)
-    kind = torch_tensor(sizes, tensor_type(value.type).dtype)
-    return torch.aten_constant_pad_nd(kind, value, constant_list(counts), torch.constant_float(0.0))
+    dtype = tensor_type(value.type).dtype
+    kind = torch_tensor(sizes, dtype)
+    number = torch.constant_float(fill) if dtype.is_float else torch.constant_int(int(fill))
+    return torch.aten_constant_pad_nd(kind, value, constant_list(counts), number)
 
 
 def sliced(value: ir.Value, axis: int, start: int, end: int) -> ir.Value:

@@ -6,10 +6,11 @@ from torch_mlir import ir
 from torch_mlir.dialects import torch
 
 from ..ir.blocks import functions, operations
-from ..ir.constants import STAYS, constant_values
-from ..ir.convolutions import change_operands, convolutions_of_constants
+from ..ir.constants import constant_values, kept
+from ..ir.convolutions import convolutions_of_constants
 from ..ir.layout import order_matters
 from ..ir.module_pass import module_pass
+from ..ir.operators import is_operator
 from ..ir.types import tensor_type, torch_tensor
 from ..ir.view import argument, producer, readers
 from ..ir.view_chains import dims_of, movement_of, permuted, reshaped
@@ -17,6 +18,9 @@ from ..ops.spec import Permute
 from ..targets.table import find_target
 
 _ACTIVATIONS = (torch.AtenHardsigmoidOp, torch.AtenHardswishOp, torch.AtenReluOp, torch.AtenSigmoidOp, torch.AtenSiluOp)
+
+_WEIGHT = 1
+"""The operand of a convolution or product that is a filter or a right matrix."""
 
 
 @module_pass("hipdnn-order-weights")
@@ -48,11 +52,16 @@ def order_weights(module: ir.Operation, *, target: str = "host") -> None:
         if library.filters_channels_last:
             for convolution in convolutions_of_constants(function):
                 _order(convolution, ordered)
-        if library.matrices_by_columns:
-            constants = constant_values(function)
-            for op in operations(function):
-                if isinstance(op, torch.AtenMatmulOp | torch.AtenMmOp) and op.operands[1] in constants:
-                    _by_columns(op, ordered)
+        constants = constant_values(function)
+        for op in operations(function):
+            if len(op.operands) < _WEIGHT + 1 or op.operands[_WEIGHT] not in constants:
+                continue
+            if library.filters_channels_last and is_operator(op, "QuantizedConv"):
+                _order(op, ordered)
+            elif library.matrices_by_columns and is_operator(op, "QuantizedMatMul"):
+                _show_columns(op, ordered)
+            elif library.matrices_by_columns and isinstance(op, torch.AtenMatmulOp | torch.AtenMmOp):
+                _by_columns(op, ordered)
 
 
 def _is_of_one_pixel(convolution: torch.AtenConvolutionOp) -> bool:
@@ -102,6 +111,15 @@ def _by_columns(matmul: torch.AtenMatmulOp | torch.AtenMmOp, ordered: dict[ir.Va
     matmul.erase()
 
 
+def _show_columns(product: torch.OperatorOp, ordered: dict[ir.Value, ir.Value]) -> None:
+    """The product of a view of the transposed matrix, which is stored."""
+    weight = product.operands[_WEIGHT]
+    with ir.InsertionPoint(product), product.location:
+        if weight not in ordered:
+            ordered[weight] = _columns(weight)
+        product.operands[_WEIGHT] = kept(permuted(ordered[weight], (1, 0)))
+
+
 def _columns(weight: ir.Value) -> ir.Value:
     """The weight transposed: what the model itself transposes, as embeddings that are the last layer's weights, or a stored copy."""
     source = producer(weight)
@@ -111,14 +129,14 @@ def _columns(weight: ir.Value) -> ir.Value:
     return torch.aten_clone(columns.type, columns, torch.constant_none())
 
 
-def _order(convolution: torch.AtenConvolutionOp, ordered: dict[ir.Value, ir.Value]) -> None:
-    weight, kind = convolution.weight, tensor_type(convolution.weight.type)
+def _order(convolution: ir.OpView, ordered: dict[ir.Value, ir.Value]) -> None:
+    weight, kind = convolution.operands[_WEIGHT], tensor_type(convolution.operands[_WEIGHT].type)
     if not kind.is_static or not order_matters(kind.static_dims()):
         return
     if weight not in ordered:
         with ir.InsertionPoint(convolution), convolution.location:
             ordered[weight] = _channels_last(weight)
-    change_operands(convolution, weight=ordered[weight])
+    convolution.operands[_WEIGHT] = ordered[weight]
 
 
 def _channels_last(weight: ir.Value) -> ir.Value:
@@ -126,6 +144,4 @@ def _channels_last(weight: ir.Value) -> ir.Value:
     rank = len(dims_of(weight))
     inner = permuted(weight, (0, *range(2, rank), 1))
     stored = torch.aten_clone(inner.type, inner, torch.constant_none())
-    seen = permuted(stored, (0, rank - 1, *range(1, rank - 1)))
-    seen.owner.attributes[STAYS] = ir.UnitAttr.get()
-    return seen
+    return kept(permuted(stored, (0, rank - 1, *range(1, rank - 1))))

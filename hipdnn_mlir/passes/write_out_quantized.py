@@ -1,34 +1,31 @@
 """hipdnn-write-out-quantized: convolutions and products of 8-bit integers that no engine takes are written in floats."""
 
-import numpy as np
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 from torch_mlir.rewrite import PatternRewriter
 
-from hipdnn_mlir_runtime.dtypes import F32
+from hipdnn_mlir_runtime.dtypes import F32, DType
 
 from ..ir.claims import why_not_taken
 from ..ir.literals import constant_list
 from ..ir.module_pass import module_pass
+from ..ir.operators import is_operator, operator
 from ..ir.patterns import rewrite_ops
 from ..ir.terms import cast_to
 from ..ir.types import tensor_type, torch_tensor
 from ..ir.view import onnx_attributes
 from ..ir.view_chains import dims_of, padded, reshaped
-from ..ops.registry import ONNX
 from ..targets.table import find_target
-
-_OPERATORS = {f"{ONNX}QuantizedConv", f"{ONNX}QuantizedMatMul"}
 
 
 @module_pass("hipdnn-write-out-quantized")
 def write_out_quantized(module: ir.Operation, *, target: str = "host") -> None:
     """Write QuantizedConv and QuantizedMatMul as a convolution or matmul of floats, where no engine takes them as they are.
 
-    Sums of up to 2^24 stay exact, larger ones are rounded as f32 is.
+    Sums of up to 2^24 stay exact, larger ones are rounded as f32 is. A convolution's operands are f16 where the target sums those in f32.
 
     Before: `%y = torch.operator "hipdnn.onnx.QuantizedMatMul"(%a, %b, %zero, %factor, %offset)`.
-    After: `%l = torch.aten.sub.Tensor %a, %zero`; `%s = torch.aten.matmul %l, %b`; `mul`, `add`, `round`, `clamp`, to integers.
+    After: `%l = torch.aten.sub.Tensor %a, %zero`; `%s = torch.aten.matmul %l, %b`; `mul`, `add`, `Quantize`.
 
     Args:
         module: the module operation.
@@ -37,37 +34,34 @@ def write_out_quantized(module: ir.Operation, *, target: str = "host") -> None:
     library = find_target(target)
 
     def write_out(op: torch.OperatorOp, rewriter: PatternRewriter) -> bool:
-        if op.name.value not in _OPERATORS:
+        if not is_operator(op, "QuantizedConv", "QuantizedMatMul"):
             return False
         reject = why_not_taken(op, library)
         if reject is None or reject.rule != "engine":
             return False
-        rewriter.replace_op(op, [_written_out(op)])
+        rewriter.replace_op(op, [_written_out(op, library.exact_products)])
         return True
 
     rewrite_ops(module, write_out)
 
 
-def _written_out(op: torch.OperatorOp) -> ir.Value:
+def _written_out(op: torch.OperatorOp, narrow: DType) -> ir.Value:
     x, w, zero, factor, offset = op.operands
     dims, dtype = dims_of(op.results[0]), tensor_type(op.results[0].type).dtype
     wide = torch_tensor(dims, F32)
     one = torch.constant_int(1)
     left = torch.aten_sub_Tensor(torch_tensor(dims_of(x), F32), cast_to(x, F32), cast_to(reshaped(zero, ()), F32), one)
-    right = cast_to(w, F32)
-    if op.name.value.endswith("Conv"):
-        sums = _convolution(op, wide, left, right)
+    if is_operator(op, "QuantizedConv"):
+        sums = _convolution(op, wide, cast_to(left, narrow), cast_to(w, narrow))
         channels = (1, dims[1], *(1,) * (len(dims) - 2))
     else:
-        sums = torch.aten_matmul(wide, left, right)
+        sums = torch.aten_matmul(wide, left, cast_to(w, F32))
         channels = dims[-1:]
     scaled = torch.aten_mul_Tensor(wide, sums, _of_channels(factor, channels))
     shifted = torch.aten_add_Tensor(wide, scaled, _of_channels(offset, channels), one)
     if dtype is F32:
         return shifted
-    limits = np.iinfo(dtype.numpy)
-    low, high = (torch.constant_float(float(limit)) for limit in (limits.min, limits.max))
-    return cast_to(torch.aten_clamp(wide, torch.aten_round(wide, shifted), low, high), dtype)
+    return operator("Quantize", op.results[0].type, [shifted], scale=1.0, zero=0, to=onnx_attributes(op)["to"])
 
 
 def _of_channels(value: ir.Value, channels: tuple[int, ...]) -> ir.Value:

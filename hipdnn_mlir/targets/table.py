@@ -9,13 +9,21 @@ from typing import Literal, get_args
 
 from hipdnn_mlir_runtime import precision as precisions
 from hipdnn_mlir_runtime.abi import Pointwise as P
-from hipdnn_mlir_runtime.dtypes import BF16, F16, F32, I8
+from hipdnn_mlir_runtime.dtypes import BF16, F16, F32, I8, U8
 from hipdnn_mlir_runtime.errors import ModelError
 
 from ..ops.graph import Graph
 from .fusilli import FusilliGraph, conform_fusilli
 from .host import HOST
-from .nvidia import BLAS_EPILOGUE, CublasltMatmul, CudnnEpilogue, FusedAttention, UnitsAttention, conform_cudnn
+from .nvidia import (
+    BLAS_EPILOGUE,
+    CublasltMatmul,
+    CudnnEpilogue,
+    FusedAttention,
+    UnitsAttention,
+    conform_cudnn,
+)
+from .nvidia_integers import CudnnExactSums, conform_sums
 from .rocm import (
     PROVIDER_ALIGNMENT,
     AsmAttention,
@@ -61,6 +69,7 @@ _GENERATED = (
         Single(frozenset({RESAMPLE, LAYER_NORM, *BATCH_NORMS}), _FLOATS),
         is_generated=True,
     ),
+    Engine("GENERATED", Single(frozenset({RESAMPLE}), frozenset({I8, U8})), is_generated=True),
     Engine("GENERATED", WholeBlocks(BLOCK_SCALES, _FLOATS | {I8}), is_generated=True),
     Engine("GENERATED", Reduction(ROWWISE_TYPES), is_generated=True),
     Engine("GENERATED", AnchorEpilogue(ANCHORS, EPILOGUE_MODES, _FLOATS, 16), is_generated=True, is_last_resort=True),
@@ -101,6 +110,7 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
                 conform=conform_cudnn,
             ),
             *(() if tf32 else exact),
+            Engine("CUDNN_ENGINE", CudnnExactSums(), conform=conform_sums),
             Engine("GENERATED", UnitsAttention(is_faster=True), is_generated=True),
             Engine("CUDNN_ENGINE", FusedAttention()),
             Engine("GENERATED", UnitsAttention(), is_generated=True),
@@ -111,6 +121,7 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
         channel_multiples={F16: 8, BF16: 8, F32: 4},
         architecture=architecture,
         merges_matmuls=True,
+        exact_products=F16,
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from hipdnn_mlir_runtime.abi import Descriptor as D
-from hipdnn_mlir_runtime.dtypes import DType
+from hipdnn_mlir_runtime.dtypes import F32, DType
 
 from ..ops.graph import Graph
 from ..ops.kernels import Kernel
@@ -112,6 +112,7 @@ class Target:
         group_channels: element type -> channels that a group of a convolution has a multiple of where it has fewer.
         architecture: of the GPU that code is generated for, as `hipdnn_mlir.codegen` names it; None on the host.
         merges_matmuls: matmuls of one value with several weights run as one.
+        exact_products: type of numbers of up to 11 bits that are multiplied and summed as exactly as in f32, to f32.
         whole_epilogues: an engine may take an epilogue and refuse the first half of it.
         cost: what decides whether a part of a model is worth bringing here.
     """
@@ -127,6 +128,7 @@ class Target:
     architecture: str | None = None
     merges_matmuls: bool = False
     whole_epilogues: bool = False
+    exact_products: DType = F32
 
     @property
     def alignment(self) -> int:

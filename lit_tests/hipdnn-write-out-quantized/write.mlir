@@ -10,9 +10,7 @@
 // CHECK:         %[[SUMS:.+]] = torch.aten.matmul %[[LEFT]], %[[RIGHT]]
 // CHECK:         %[[SCALED:.+]] = torch.aten.mul.Tensor %[[SUMS]], %arg3
 // CHECK:         %[[SHIFTED:.+]] = torch.aten.add.Tensor %[[SCALED]], %arg4
-// CHECK:         %[[ROUNDED:.+]] = torch.aten.round %[[SHIFTED]]
-// CHECK:         %[[CLIPPED:.+]] = torch.aten.clamp %[[ROUNDED]]
-// CHECK:         torch.aten.to.dtype %[[CLIPPED]], {{.+}} -> !torch.vtensor<[3,8],ui8>
+// CHECK:         torch.operator "hipdnn.onnx.Quantize"(%[[SHIFTED]]) {torch.onnx.scale = 1.000000e+00 : f32, torch.onnx.to = "u8", torch.onnx.zero = 0 : si64}
 // HOST-LABEL: func.func @matmul
 // HOST:         QuantizedMatMul
 func.func @matmul(%a: !torch.vtensor<[3,16],ui8>, %b: !torch.vtensor<[16,8],si8>, %zero: !torch.vtensor<[1],si32>, %factor: !torch.vtensor<[8],f32>, %offset: !torch.vtensor<[8],f32>) -> !torch.vtensor<[3,8],ui8> {
@@ -22,15 +20,16 @@ func.func @matmul(%a: !torch.vtensor<[3,16],ui8>, %b: !torch.vtensor<[16,8],si8>
 
 // -----
 
-// A border that differs between its sides is written by itself; a result of floats is not rounded.
+// A border that differs between its sides is written by itself; a result of floats is not rounded. Operands are f16 where sums of those are
+// exact.
 
 // CHECK-LABEL: func.func @convolution
 // CHECK-NOT:     QuantizedConv
 // CHECK:         %[[PADDED:.+]] = torch.aten.constant_pad_nd
-// CHECK:         %[[SUMS:.+]] = torch.aten.convolution %[[PADDED]]
+// CHECK:         %[[SUMS:.+]] = torch.aten.convolution %[[PADDED]], {{.+}} !torch.vtensor<[8,4,3,3],f16>, {{.+}} -> !torch.vtensor<[1,8,5,5],f32>
 // CHECK:         torch.aten.view %arg3, %{{.+}} -> !torch.vtensor<[1,8,1,1],f32>
 // CHECK:         torch.aten.add.Tensor
-// CHECK-NOT:     torch.aten.round
+// CHECK-NOT:     "hipdnn.onnx.Quantize"
 // HOST-LABEL: func.func @convolution
 // HOST:         QuantizedConv
 func.func @convolution(%x: !torch.vtensor<[1,4,6,6],ui8>, %w: !torch.vtensor<[8,4,3,3],si8>, %zero: !torch.vtensor<[1],si32>, %factor: !torch.vtensor<[8],f32>, %offset: !torch.vtensor<[8],f32>) -> !torch.vtensor<[1,8,5,5],f32> {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 import onnx
@@ -30,14 +31,25 @@ def compile_for_emulator(
     return compiler.compile(model, **options), modules
 
 
-def run(program: Program, feeds: dict[str, Array], modules: list[Any], *, wave: int = 32) -> list[Array]:
-    """Run a program's steps and return its outputs."""
+def run_on_host(executable: dict[str, Any], places: list[Array]) -> None:
+    """Run a graph on the host's library."""
+    roles = [operand["role"] for operand in executable["operands"]]
+    run_alone(places, roles, execute(0, "graph", *range(len(places))), executables=[executable], port="host")
+
+
+def run(
+    program: Program,
+    feeds: dict[str, Array],
+    modules: list[Any],
+    *,
+    wave: int = 32,
+    library: Callable[[dict[str, Any], list[Array]], None] = run_on_host,
+) -> list[Array]:
+    """Run a program's steps, graphs by a library, and return its outputs."""
 
     def run_step(code: dict[str, Any], step: dict[str, Any], places: list[Array]) -> None:
         if step["kind"] == "execute":
-            executable = code["executables"][step["executable"]]
-            roles = [operand["role"] for operand in executable["operands"]]
-            run_alone(places, roles, execute(0, "graph", *range(len(places))), executables=[executable], port="host")
+            library(code["executables"][step["executable"]], places)
             return
         kernel = code["kernels"][step["kernel"]]["code"]
         if kernel["grid"][0]:

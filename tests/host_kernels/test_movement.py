@@ -45,6 +45,14 @@ def test_pad_with_zeros_equals_numpy(data: st.DataObject, shape: tuple[int, ...]
     np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize(("dtype", "fill"), [("i8", -128), ("i8", 127), ("u8", 255), ("u8", 3)])
+def test_pad_with_another_byte_equals_numpy(dtype: str, fill: int) -> None:
+    x = runs.values(dtype, (2, 3, 40), 1)
+    want = np.pad(x, ((0, 0), (1, 2), (3, 4)), constant_values=fill)
+    (got,) = run_kernel("pad", [x], [TensorSpec(dtype, want.shape)], {"low": [0, 1, 3], "mode": "zeros", "fill": fill})
+    np.testing.assert_array_equal(got, want)
+
+
 def test_pad_equals_numpy_when_large() -> None:
     x = runs.values("f32", (3, 400, 500), 1)
     want = np.pad(x, ((0, 0), (5, 6), (7, 8)), "reflect")
@@ -101,6 +109,7 @@ def test_slice_refused_when_it_leaves_the_tensor(starts: list[int], steps: list[
         ((0, 4), {"low": [1, 0], "mode": "edge"}, "no elements to make a border of"),
         ((3, 4), {"low": [1, 0], "mode": "constant"}, 'one of "reflect" "edge" "wrap"'),
         ((3, 4), {"low": [2**61, 0], "mode": "edge"}, "sizes beyond"),
+        ((3, 4), {"low": [1, 0], "mode": "zeros", "fill": 1}, "elements of one byte"),
         ((3,), {"low": [1], "mode": "edge"}, "expected 1 dims"),
     ],
 )

@@ -17,7 +17,7 @@ from ...ops.spec import Refusal
 from ...ops.strides import Dims, broadcast
 from ..core.kernel import Operand
 from .activations import ACTIVATIONS
-from .body import GIVEN, Body
+from .body import GIVEN, Body, Instruction
 
 _BY_HIPDNN = {int(dtype.hipdnn): dtype for dtype in ALL if dtype.hipdnn is not None}
 _INSTRUCTIONS = {
@@ -150,7 +150,7 @@ class _Lowering:
             return self.define(out, p.append("index", I64, data=first + node.get(A.POINTWISE_AXIS)))
         if mode is P.BINARY_SELECT:
             condition, a, b = p.cast(inputs[2], BOOL), p.cast(inputs[0], result), p.cast(inputs[1], result)
-            return self.define(out, p.apply("where", condition, a, b))
+            return self.define(out, self._rounded(condition, a, b) or p.apply("where", condition, a, b))
         if mode in _LOGIC:
             return self.define(out, p.apply(_LOGIC[mode], *(p.cast(value, BOOL) for value in inputs)))
         work = self._work_type(node, inputs)
@@ -160,6 +160,19 @@ class _Lowering:
         if mode not in ACTIVATIONS:
             raise Refusal("kernel", f"no code for pointwise {mode.name} on GPUs")
         return self.define(out, ACTIVATIONS[mode](p, node, *operands))
+
+    def _rounded(self, condition: int, high: int, low: int) -> int | None:
+        """A number rounded to the nearest, halves to even, where a choice is the last of the nodes that the op table writes for that."""
+        p = self.body
+        floor = p.code[low]
+        if floor.name != "floor" or p.code[high] != Instruction("add", floor.dtype, (low, self._constant(1.0, low))):
+            return None
+        (x,), half = floor.operands, self._constant(0.5, low)
+        # What is written already is found again.
+        rest, halved = p.apply("sub", x, low), p.apply("mul", low, half)
+        is_tie_up = p.apply("and", p.apply("eq", rest, half), p.apply("ne", p.apply("floor", halved), halved))
+        is_up = p.apply("or", p.apply("gt", rest, half), is_tie_up)
+        return p.apply("round", x) if is_up == condition else None
 
     def _work_type(self, node: Node, inputs: list[int]) -> DType:
         """The type of the operands where they agree on an integer, else the one the node computes in."""

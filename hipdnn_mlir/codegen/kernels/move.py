@@ -30,7 +30,7 @@ class Move:
         first: offset in the source of what goes to the target's first position, apart from `more`.
         known: linear functions of the position that `more` needs, as strides per dim of the target.
         more: what the source's offset has beside the linear part, from the values of `known`.
-        inside: whether there is such an element, from the values of `known`; where there is none, 0 is written.
+        inside: whether there is such an element, from the values of `known`; where there is none, `fill` is written.
     """
 
     source: int
@@ -40,6 +40,7 @@ class Move:
     known: list[Strides] = field(default_factory=list)
     more: Callable[[KernelBuilder, list[Value]], Value] = lambda _, __: 0
     inside: Callable[[KernelBuilder, list[Value]], Value] | None = None
+    fill: int = 0
 
 
 def move_launch(move: Move, operands: Sequence[Operand], architecture: Architecture) -> Launch:
@@ -81,7 +82,8 @@ class _Writer:
             offset = b.add(b.dot(at, self.space.strides[1]), self.move.first, self.move.more(b, known))
             values = self._load(b, offset)
             if self.move.inside is not None:
-                exists, nothing = self.move.inside(b, known), b.constant(0, bits_type(b, self.source.dtype.bytes))
+                exists = self.move.inside(b, known)
+                nothing = b.constant(self.move.fill, bits_type(b, self.source.dtype.bytes))
                 values = [b.select(exists, value, nothing) for value in values]
             points.append((b.less(group, self.groups), b.dot(at, self.space.strides[0]), values))
         for inside, offset, values in points:
@@ -187,8 +189,9 @@ def slice_launch(operands: Sequence[Operand], attributes: Any, architecture: Arc
 
 
 def pad_launch(operands: Sequence[Operand], attributes: Any, architecture: Architecture) -> Launch:
-    """`pad`: zeros, or elements repeated, around a tensor."""
+    """`pad`: zeros, another byte, or elements repeated, around a tensor."""
     x, out = operands
+    fill = attributes.get("fill", 0)
     mode, low = attributes["mode"], attributes["low"]
     moved = [dim for dim, size in enumerate(x.dims) if low[dim] or size != out.dims[dim]]
     read = tuple(0 if dim in moved else step for dim, step in enumerate(x.strides))
@@ -205,7 +208,9 @@ def pad_launch(operands: Sequence[Operand], attributes: Any, architecture: Archi
         found = [b.less(place, x.dims[dim]) for dim, place in zip(moved, places, strict=True)]
         return functools.reduce(lambda a, other: b.same("arith.andi", a, other), found)
 
-    move = Move(0, 1, read, known=units, more=more, inside=inside if mode == "zeros" and moved else None)
+    fill -= 256 if fill > 127 else 0
+    is_known = mode == "zeros" and moved
+    move = Move(0, 1, read, known=units, more=more, inside=inside if is_known else None, fill=fill)
     return move_launch(move, _with_source_alignment(operands, 0, [x.strides[dim] for dim in moved]), architecture)
 
 

@@ -5,8 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 
+import numpy as np
+
 from hipdnn_mlir_runtime.abi import Attribute as A
 from hipdnn_mlir_runtime.abi import Padding, Resample
+from hipdnn_mlir_runtime.dtypes import I8, U8, DType
 
 from ...ops.graph import Graph, Node
 from ...ops.spec import Refusal
@@ -46,17 +49,22 @@ def pooling_launch(graph: Graph, architecture: Architecture) -> Launch:
     target = graph.tensors[node.outputs[A.OPERATION_RESAMPLE_FWD_YDESC]]
     x = Operand("in", source.dtype, source.dims, source.strides, source.alignment)
     y = Operand("out", target.dtype, target.dims, target.strides, target.alignment)
-    if x.dtype is not y.dtype or not x.dtype.is_float:
+    mode = Resample(node.get(A.RESAMPLE_MODE))
+    is_known = x.dtype.is_float or (mode is Resample.MAXPOOL and x.dtype in (I8, U8))
+    if x.dtype is not y.dtype or not is_known:
         raise Refusal("dtype", f"pooling of {x.dtype} to {y.dtype}")
     order = [operand["role"] for operand in graph.operands()]
     if order != ["in", "out"]:
         raise Refusal("operand", "pooling whose input is its output")
     axes = _axes(node, x, y)
-    mode = Resample(node.get(A.RESAMPLE_MODE))
     if all(a.window == a.size and not a.checked for a in axes) and prod(y.dims[2:]) == 1:
         return _global(x, y, mode, architecture)
     pads_zero = mode is Resample.MAXPOOL and node.get(A.RESAMPLE_PADDING_MODE) == Padding.ZERO_PAD
-    return _Pooling(x, y, axes, mode, 0.0 if pads_zero or mode is not Resample.MAXPOOL else -math.inf).launch()
+    return _Pooling(x, y, axes, mode, 0.0 if pads_zero or mode is not Resample.MAXPOOL else _least(x.dtype)).launch()
+
+
+def _least(dtype: DType) -> float:
+    return -math.inf if dtype.is_float else float(np.iinfo(dtype.numpy).min)
 
 
 def _axes(node: Node, x: Operand, y: Operand) -> list[_Axis]:
@@ -118,7 +126,7 @@ class _Pooling:
         first, units = b.dot(at, self.space.strides[1]), iter(self.space.strides[2:])
         self.base = b.sub(first, sum(a.low * s for a, s in zip(self.axes, self.x.strides[2:], strict=True)))
         self.starts = [b.sub(b.mul(b.dot(at, next(units)), a.step), a.low) if a.checked else None for a in self.axes]
-        initial = self.f.number(-math.inf if self.mode is Resample.MAXPOOL else 0)
+        initial = self._number(_least(self.x.dtype) if self.mode is Resample.MAXPOOL else 0)
         totals = [initial] * self.lanes
         windows = [a.window for a in self.axes]
         if prod(windows) <= _MAX_UNROLLED:
@@ -152,12 +160,15 @@ class _Pooling:
             offset = b.select(inside, offset, b.at(0))  # some element that exists
         values = self._load(offset)
         if inside is not None:
-            values = [b.select(inside, value, self.f.number(self.border)) for value in values]
+            values = [b.select(inside, value, self._number(self.border)) for value in values]
         operator = "max" if self.mode is Resample.MAXPOOL else "add"
         return [
             self.instructions.apply(operator, self.x.dtype, total, value)
             for total, value in zip(totals, values, strict=True)
         ]
+
+    def _number(self, number: float) -> Value:
+        return self.f.number(number) if self.x.dtype.is_float else self.b.constant(int(number), self.b.i8)
 
     def _load(self, offset: Value) -> list[Value]:
         b, strides = self.b, self.space.strides[1]

@@ -192,17 +192,17 @@ def global_lp_pool(call: Call) -> Sequence[str | None]:
 
 @decomposes("MaxPool")
 def max_pool(call: Call) -> Sequence[str | None] | None:
-    """MaxPool of bytes, with Indices, and of dilated windows; torch-mlir has the others.
+    """MaxPool with Indices, and of dilated windows; torch-mlir has the others.
 
     Source: ONNX, MaxPool-22.
     """
     x = call.need(0)
-    if call.kind(x) in (INT8, UINT8):  # f32 has them exactly
+    windows = _windows(call)
+    if call.kind(x) in (INT8, UINT8) and (call.wants(1) or windows.is_dilated):  # f32 has them exactly
         maxima, *indices = call.outs("MaxPool", call.cast(x, FLOAT), count=1 + call.wants(1), **_stated(call))
         return [call.cast(maxima, call.kind(x)), *indices]
     if call.wants(1):
         return _maxima_with_indices(call)
-    windows = _windows(call)
     if windows.is_dilated:
         return [_dilated_maxima(call, x, windows)]
     if windows.rounds_up and call.has_one_size and windows.rounds_up_for_nothing:

@@ -3,6 +3,7 @@
 from hipdnn_mlir_runtime.abi import Attribute as A
 from hipdnn_mlir_runtime.abi import AttributeType as T
 from hipdnn_mlir_runtime.abi import ConvolutionMode, DataType, Descriptor, Pointwise
+from hipdnn_mlir_runtime.dtypes import F32, DType
 
 from ..emitter import Emitter, Value
 from ..registry import compute
@@ -30,7 +31,7 @@ def spatial_attributes(low: Dims, high: Dims, strides: Dims, dilations: Dims) ->
     precision="narrow",
 )
 def convolution(e: Emitter, op: OpView) -> Value:
-    """(x, w, bias, strides, pads, dilations, transposed, output_padding, groups) with 1 to 3 spatial dims."""
+    """(x, w, bias, strides, pads, dilations, transposed, output_padding, groups) with 1 to 3 spatial dims; sums of 16 bits may be f32."""
     x_arg, w_arg, bias_arg, strides, pads, dilations, transposed, output_padding, groups = op.args
     x, w = e.value(x_arg, pads=True), e.value(w_arg)
     spatial = x.rank - 2
@@ -44,8 +45,12 @@ def convolution(e: Emitter, op: OpView) -> Value:
             raise Refusal("pad", "only a zero border of spatial dims can be fused into a convolution")
         low = tuple(a + b for a, b in zip(low, x.pads[0][2:], strict=True))
         high = tuple(a + b for a, b in zip(high, x.pads[1][2:], strict=True))
-    build = _transposed if transposed else _forward
-    y = build(e, x, w, low, high, tuple(strides), tuple(dilations), groups, tuple(output_padding))
+    if transposed:
+        y = _transposed(e, x, w, low, high, tuple(strides), tuple(dilations), groups, tuple(output_padding))
+    else:
+        y = _forward(
+            e, x, w, low, high, tuple(strides), tuple(dilations), groups, F32 if op.results[0].dtype is F32 else x.dtype
+        )
     if bias_arg is None:
         return y
     bias = e.view(e.value(bias_arg), (1, y.dims[1], *(1,) * spatial))
@@ -53,7 +58,7 @@ def convolution(e: Emitter, op: OpView) -> Value:
 
 
 def _forward(
-    e: Emitter, x: Value, w: Value, low: Dims, high: Dims, strides: Dims, dilations: Dims, groups: int, _: Dims
+    e: Emitter, x: Value, w: Value, low: Dims, high: Dims, strides: Dims, dilations: Dims, groups: int, dtype: DType
 ) -> Value:
     size = tuple(
         (n + a + b - d * (k - 1) - 1) // s + 1
@@ -64,7 +69,7 @@ def _forward(
     return e.node(
         Descriptor.OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
         {A.OPERATION_CONVOLUTION_FORWARD_X: Value(x.tensor, x.dims, x.dtype), A.OPERATION_CONVOLUTION_FORWARD_W: w},
-        {A.OPERATION_CONVOLUTION_FORWARD_Y: ((x.dims[0], w.dims[0], *size), x.dtype)},
+        {A.OPERATION_CONVOLUTION_FORWARD_Y: ((x.dims[0], w.dims[0], *size), dtype)},
         spatial_attributes(low, high, strides, dilations),
     )[0]
 

@@ -1,13 +1,13 @@
 """Pooling: max and average over windows, 1-D to 3-D."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from hipdnn_mlir_runtime.abi import Attribute as A
 from hipdnn_mlir_runtime.abi import AttributeType as T
 from hipdnn_mlir_runtime.abi import DataType, Descriptor, Padding, Resample
-from hipdnn_mlir_runtime.dtypes import I64, DType
+from hipdnn_mlir_runtime.dtypes import BF16, F16, F32, I8, I64, U8, DType
 
 from ..emitter import Emitter, Value
 from ..graph import TensorKey
@@ -92,10 +92,10 @@ def _absorbed(x: Value, low: Dims, high: Dims, border: float) -> tuple[Dims, Dim
     return before, tuple(a + b for a, b in zip(high, x.pads[1][2:], strict=True))
 
 
-def _check(x: Value, spatial: int) -> None:
+def _check(x: Value, spatial: int, more: Collection[DType] = ()) -> None:
     if x.rank != spatial + 2:
         raise Refusal("rank", f"operand of rank {x.rank}, expected {spatial + 2}")
-    if not x.dtype.is_float or x.dtype.name == "f64":
+    if x.dtype not in (F16, BF16, F32, *more):
         raise Refusal("dtype", f"pooling of {x.dtype}")
 
 
@@ -107,7 +107,7 @@ def max_pool(e: Emitter, op: OpView) -> list[Value]:
     """(x, window, strides, pads, dilation, ceil); indices are not produced."""
     spatial = int(op.name.split("max_pool")[1][0])
     x = e.value(op.args[0], pads=True)
-    _check(x, spatial)
+    _check(x, spatial, (I8, U8))
     window, strides, dilation = (_window(op.args[i] or op.args[1], spatial) for i in (1, 2, 4))
     if set(dilation) != {1}:
         raise Refusal("attribute", f"dilation {dilation}: hipDNN's resample has none")

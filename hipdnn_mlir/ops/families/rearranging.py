@@ -1,6 +1,8 @@
 """Kernels for data that is repeated, mirrored or reduced, where neither a view nor hipDNN does it."""
 
-from hipdnn_mlir_runtime.dtypes import BOOL
+import numpy as np
+
+from hipdnn_mlir_runtime.dtypes import BOOL, I8, U8
 
 from ..kernels import ELEMENTWISE, PAD
 from ..registry import kernel
@@ -20,21 +22,24 @@ _PAD_MODES = {
 
 @kernel("aten.pad", "aten.constant_pad_nd", function=PAD, onnx=("Pad",))
 def pad(op: OpView) -> Call:
-    """(x, pads of the last dims first[, mode], value): the border is of zeros, or made of the operand's own elements."""
+    """(x, pads of the last dims first[, mode], value): the border is of zeros, of another byte, or made of the operand's own elements."""
     x, flat = tensor(op, 0), [int(size) for size in op.args[1]]
-    mode = op.args[2] if op.name.endswith("aten.pad") else "constant"
+    mode, fill = op.args[2] if op.name.endswith("aten.pad") else "constant", op.args[-1] or 0
     if mode == "constant":
         if min(flat, default=0) < 0:
             raise Refusal("attribute", f"negative padding {flat}")
-        if op.args[-1]:
-            raise Refusal("attribute", f"a border of {op.args[-1]}")
+        if fill and not (
+            x.type.dtype in (I8, U8) and np.iinfo(x.type.dtype.numpy).min <= fill <= np.iinfo(x.type.dtype.numpy).max
+        ):
+            raise Refusal("attribute", f"a border of {fill}")
         mode = "zeros"
     if mode not in _PAD_MODES:
         raise Refusal("attribute", f"pad mode {mode!r}")
     low = [0] * len(x.type.static_dims())
     for pair in range(len(flat) // 2):
         low[-1 - pair] = flat[2 * pair]
-    return Call(PAD, [x], {"low": low, "mode": _PAD_MODES[mode]})
+    filled = {"fill": int(fill)} if mode == "zeros" and fill else {}
+    return Call(PAD, [x], {"low": low, "mode": _PAD_MODES[mode], **filled})
 
 
 @kernel("aten.tile", "aten.repeat", function=ELEMENTWISE, onnx=("Tile",))

@@ -102,10 +102,13 @@ std::optional<std::string> resample_refuses(const Graph& graph) {
   }
   const std::size_t rank = graph.tensor(node.tensor(kX)).dims.size();
   if (rank < 3 || rank > 5) return "resample " + node.name + " has operands of rank " + std::to_string(rank) + "; taken are 3, 4 and 5";
-  for (const auto name : {kX, kY}) {
-    if (const auto reason = refuses_tensor(graph.tensor(node.tensor(name)))) return reason;
-  }
   const Pooling p = read(graph);
+  for (const int t : {p.x, p.y}) {
+    const Tensor& tensor = graph.tensor(t);
+    const bool is_byte = tensor.dtype == HIPDNN_DATA_INT8 || tensor.dtype == HIPDNN_DATA_UINT8;
+    const bool is_maximum_of_bytes = is_byte && p.algorithm == dnnl::algorithm::pooling_max;
+    if (const auto reason = is_maximum_of_bytes ? refuses_layout(tensor) : refuses_tensor(tensor)) return reason;
+  }
   const bool infinite = node.integer_or(HIPDNN_ATTR_RESAMPLE_PADDING_MODE, HIPDNN_PADDING_ZERO_PAD) == HIPDNN_PADDING_NEG_INF_PAD;
   if (p.algorithm == dnnl::algorithm::pooling_avg_include_padding && infinite && p.pads()) {
     return "resample " + node.name + " averages over padding of minus infinity";

@@ -26,7 +26,7 @@ constexpr auto kIn0 = HIPDNN_ATTR_OPERATION_POINTWISE_IN_0_EXT;
 constexpr auto kIn1 = HIPDNN_ATTR_OPERATION_POINTWISE_IN_1_EXT;
 constexpr auto kOut = HIPDNN_ATTR_OPERATION_POINTWISE_OUT_0_EXT;
 
-/// The graph's tensors by what they are: y = (x - zero) * w, summed, * factor + offset.
+/// The graph's tensors by what they are: y = (x - zero) * w, summed, * factor + offset. Without a zero point, that is -1.
 struct Quantized {
   const Node* anchor = nullptr;
   bool is_convolution = false;
@@ -46,6 +46,10 @@ const Node& pointwise(const Graph& graph, std::size_t index, std::int64_t mode, 
 
 void require_virtual(const Graph& graph, int t, int reader) {
   if (!graph.tensor(t).is_virtual || t != reader) throw Refusal("is no chain SUB, convolution or matmul, MUL, ADD");
+}
+
+void require_int32(const Graph& graph, int t) {
+  if (graph.tensor(t).dtype != HIPDNN_DATA_INT32) throw Refusal(text(describe(graph.tensor(t)), " is not int32"));
 }
 
 /// A float that all channels share, or one for each.
@@ -72,39 +76,45 @@ bool lifts(const Graph& graph, const Quantized& q) {
 bool is_byte(hipdnnDataType_t type) { return type == HIPDNN_DATA_INT8 || type == HIPDNN_DATA_UINT8; }
 
 void require_operands(const Graph& graph, const Quantized& q) {
-  const Tensor &x = graph.tensor(q.x), &w = graph.tensor(q.w), &y = graph.tensor(q.y), &zero = graph.tensor(q.zero);
+  const Tensor &x = graph.tensor(q.x), &w = graph.tensor(q.w), &y = graph.tensor(q.y);
   if (!x.has_pointer() || !is_byte(x.dtype)) throw Refusal(text(describe(x), " is no operand of 8 bits"));
   if (!w.has_pointer() || w.dtype != HIPDNN_DATA_INT8) throw Refusal(text(describe(w), " is no operand of int8"));
   if (y.is_virtual || (!is_byte(y.dtype) && y.dtype != HIPDNN_DATA_FLOAT)) throw Refusal(text(describe(y), " is no result of 8 bits or float32"));
-  if (zero.is_virtual || zero.dtype != HIPDNN_DATA_INT32 || zero.element_count() != 1) throw Refusal(text(describe(zero), " is no zero point"));
+  if (q.zero >= 0) {
+    const Tensor& zero = graph.tensor(q.zero);
+    if (zero.is_virtual || zero.dtype != HIPDNN_DATA_INT32 || zero.element_count() != 1) throw Refusal(text(describe(zero), " is no zero point"));
+  }
   for (const Tensor* tensor : {&x, &w, &y}) require_layout(*tensor);
   require_channels(graph, q.factor, q, true);
   require_channels(graph, q.offset, q, false);
 }
 
 Quantized read(const Graph& graph) {
-  if (graph.nodes.size() != 4) throw Refusal("has other nodes than SUB, convolution or matmul, MUL, ADD");
+  const std::size_t count = graph.nodes.size();
+  if (count != 3 && count != 4) throw Refusal("has other nodes than SUB, convolution or matmul, MUL, ADD");
   Quantized q;
-  const Node& centred = pointwise(graph, 0, HIPDNN_POINTWISE_SUB, "SUB");
-  q.anchor = &graph.nodes[1];
+  q.anchor = &graph.nodes[count - 3];
   q.is_convolution = q.anchor->type == kConvolution;
   if (!q.is_convolution && q.anchor->type != kMatmul) throw Refusal("has no convolution and no matmul");
-  const Node& scaled = pointwise(graph, 2, HIPDNN_POINTWISE_MUL, "MUL");
-  const Node& shifted = pointwise(graph, 3, HIPDNN_POINTWISE_ADD, "ADD");
-  q.x = centred.tensor(kIn0);
-  q.zero = centred.tensor(kIn1);
+  const Node& scaled = pointwise(graph, count - 2, HIPDNN_POINTWISE_MUL, "MUL");
+  const Node& shifted = pointwise(graph, count - 1, HIPDNN_POINTWISE_ADD, "ADD");
+  const int multiplied = q.anchor->tensor(q.is_convolution ? HIPDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X : HIPDNN_ATTR_OPERATION_MATMUL_ADESC);
+  const int sums = q.anchor->tensor(q.is_convolution ? HIPDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y : HIPDNN_ATTR_OPERATION_MATMUL_CDESC);
+  q.x = multiplied;
+  if (count == 4) {
+    const Node& centred = pointwise(graph, 0, HIPDNN_POINTWISE_SUB, "SUB");
+    q.x = centred.tensor(kIn0);
+    q.zero = centred.tensor(kIn1);
+    require_virtual(graph, centred.tensor(kOut), multiplied);
+    require_int32(graph, multiplied);
+  }
   q.w = q.anchor->tensor(q.is_convolution ? HIPDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W : HIPDNN_ATTR_OPERATION_MATMUL_BDESC);
   q.factor = scaled.tensor(kIn1);
   q.offset = shifted.tensor(kIn1);
   q.y = shifted.tensor(kOut);
-  const auto x = q.is_convolution ? HIPDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X : HIPDNN_ATTR_OPERATION_MATMUL_ADESC;
-  const auto sums = q.is_convolution ? HIPDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y : HIPDNN_ATTR_OPERATION_MATMUL_CDESC;
-  require_virtual(graph, centred.tensor(kOut), q.anchor->tensor(x));
-  require_virtual(graph, q.anchor->tensor(sums), scaled.tensor(kIn0));
+  require_virtual(graph, sums, scaled.tensor(kIn0));
   require_virtual(graph, scaled.tensor(kOut), shifted.tensor(kIn0));
-  for (const int t : {centred.tensor(kOut), q.anchor->tensor(sums)}) {
-    if (graph.tensor(t).dtype != HIPDNN_DATA_INT32) throw Refusal(text(describe(graph.tensor(t)), " is not int32"));
-  }
+  require_int32(graph, sums);
   const std::size_t rank = graph.tensor(q.y).dims.size();
   q.channel_axis = q.is_convolution ? 1 : rank - 1;
   require_operands(graph, q);
@@ -130,8 +140,8 @@ struct Problem {
 memory::desc vector_desc(std::int64_t count) { return onednn::memory_of({count}, memory::data_type::f32, {1}); }
 
 bool has_zero(const Graph& graph, const Quantized& q) {
-  const Tensor& zero = graph.tensor(q.zero);
-  return !zero.value || zero.scalar() != 0 || lifts(graph, q);
+  if (lifts(graph, q)) return true;
+  return q.zero >= 0 && (!graph.tensor(q.zero).value || graph.tensor(q.zero).scalar() != 0);
 }
 
 dnnl::primitive_attr attributes_of(const Graph& graph, const Quantized& q, int channel_mask) {
@@ -283,8 +293,9 @@ class QuantizedEngine final : public Engine {
     };
     if (has_zero(graph, q)) {
       const memory::desc one = onednn::memory_of({1}, memory::data_type::s32, {1});
-      const int given = number(q.zero, one);
-      const int zero = lifts(graph, q) ? lifted(builder, given, one) : given;
+      const bool is_lifted = lifts(graph, q);
+      const auto zero_point = [&] { return is_lifted ? lifted(builder, number(q.zero, one), one) : number(q.zero, one); };
+      const int zero = q.zero < 0 ? builder.number(kLift) : zero_point();
       arguments.emplace_back(DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, zero);
     }
     builder.run(desc, std::move(arguments));

@@ -1,4 +1,4 @@
-// `pad`: a tensor with borders of zeros, or made of its own elements.
+// `pad`: a tensor with borders of zeros, of another byte, or made of its own elements.
 #include "../engines/rowwise_parallel.h"
 #include "functions.h"
 #include "layout.h"
@@ -20,7 +20,7 @@ std::int64_t modulo(std::int64_t a, std::int64_t b) {
 class Pad : public Kernel {
  public:
   explicit Pad(const Image& image) : Kernel(image) {
-    image.attributes.expect_only({"low", "mode"});
+    image.attributes.expect_only({"fill", "low", "mode"});
     image.expect_counts(1, 1);
     image.expect_same_dtype(0, 1);
     const Tensor& in = tensor(0);
@@ -28,6 +28,8 @@ class Pad : public Kernel {
     if (in.rank() != out.rank()) refuse("tensors[1].dims: expected ", in.rank(), " dims, got ", show(out.dims));
     low_ = image.attributes.integers("low", in.rank());
     border_ = static_cast<Border>(image.attributes.choice("mode", {"reflect", "edge", "wrap", "zeros"}));
+    if (image.attributes.has("fill")) fill_ = image.attributes.integer("fill", -128, 255);
+    if (fill_ != 0 && (border_ != Border::zeros || in.bytes() != 1)) refuse("attributes.fill: expected the mode zeros and elements of one byte");
     for (std::size_t d = 0; d < in.rank(); ++d) {
       constexpr std::int64_t limit = std::int64_t{1} << 60;
       if (std::max({in.dims[d], out.dims[d], low_[d], -low_[d]}) > limit) refuse("attributes.low[", d, "]: sizes beyond 2^60 at dim ", d);
@@ -81,14 +83,14 @@ class Pad : public Kernel {
       T* to = reinterpret_cast<T*>(destination_row);
       const std::int64_t size = out.rank() == 0 ? 1 : out.dims.back();
       const std::int64_t step = out.rank() == 0 ? 1 : out.strides.back();
-      for (std::int64_t i = 0; i < size; ++i) to[i * step] = T{};
+      for (std::int64_t i = 0; i < size; ++i) to[i * step] = static_cast<T>(fill_);
     });
   }
 
   template <class T>
   T border_element(const T* from, std::int64_t at, std::size_t d) const {
     const std::int64_t element = source(at, d);
-    return element == nowhere ? T{} : from[element * tensor(0).strides[d]];
+    return element == nowhere ? static_cast<T>(fill_) : from[element * tensor(0).strides[d]];
   }
 
   void copy_row(const std::byte* source_row, std::byte* destination_row) const {
@@ -118,6 +120,7 @@ class Pad : public Kernel {
 
   Dims low_;
   Border border_ = Border::reflect;
+  std::int64_t fill_ = 0;
 };
 
 }  // namespace
