@@ -76,7 +76,7 @@ REFUSED: Sequence[tuple[str, dict[str, Any]]] = [
     ("zero point", {"zero": 3}),
     ("computed zero point", {"zero": None}),
     ("unsigned bytes", {"x": image(2, 16, 6, 6, dtype=np.uint8)}),
-    ("channels", {"x": image(2, 12, 6, 6), "w": image(8, 12, 3, 3)}),
+    ("channels", {"x": image(2, 24, 6, 6), "w": image(8, 24, 3, 3)}),
     ("results", {"w": image(12, 16, 3, 3), "out": image(2, 12, 4, 4)}),
     ("small groups", {"w": image(8, 8, 3, 3), "group": 2}),
     ("volume", {"x": image(1, 16, 6, 6, 6), "w": image(8, 16, 3, 3, 3), "out": image(1, 8, 4, 4, 4)}),

@@ -73,7 +73,8 @@ def _is_of_one_pixel(convolution: torch.AtenConvolutionOp) -> bool:
         or argument(convolution.groups) != 1
     ):
         return False
-    return all(prod(kind.static_dims()[2:]) == 1 for kind in kinds)
+    has_exact_sums = kinds[0].dtype is not kinds[2].dtype  # which a matmul's would not be
+    return not has_exact_sums and all(prod(kind.static_dims()[2:]) == 1 for kind in kinds)
 
 
 def _as_matmul(convolution: torch.AtenConvolutionOp) -> None:

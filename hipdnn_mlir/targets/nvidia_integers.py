@@ -14,8 +14,8 @@ from .graph_parts import IMAGE_RANK, copied, is_packed, mode_of, result_of
 from .nvidia import conform_cudnn
 from .rules import CONVOLUTION, MATMUL, POINTWISE
 
-_CHANNEL_MULTIPLE, _GROUP_MULTIPLE = 8, 32
-"""Of channels of integers, and of those of one group among several."""
+_CHANNEL_MULTIPLE, _GROUP_MULTIPLE, _RESULT_MULTIPLE = 16, 32, 8
+"""Of channels of integers that are summed, in one group or in several, and of those of the result."""
 _GREATEST_STRIDE = 8
 """Beyond it, engine 4 of cuDNN 9.19 computes garbage where there is an epilogue (docs/cuda.md)."""
 _SCALED = (P.MUL, P.ADD)
@@ -204,7 +204,6 @@ def _check_channels(is_matmul: bool, left: Tensor, right: Tensor) -> None:
         raise Refusal("rank", f"has a convolution of rank {len(left.dims)}")
     inner, outer = (right.dims[-2], right.dims[-1]) if is_matmul else (right.dims[1], right.dims[0])
     least = _CHANNEL_MULTIPLE if is_matmul or inner == left.dims[1] else _GROUP_MULTIPLE
-    if inner % least or outer % _CHANNEL_MULTIPLE:
-        raise Refusal(
-            "shape", f"sums {inner} products for each of {outer} channels; wanted: multiples of {least} and 8"
-        )
+    if inner % least or outer % _RESULT_MULTIPLE:
+        wanted = f"multiples of {least} and {_RESULT_MULTIPLE}"
+        raise Refusal("shape", f"sums {inner} products for each of {outer} channels; wanted: {wanted}")

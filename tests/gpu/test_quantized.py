@@ -83,7 +83,8 @@ def test_relu_of_symmetric_bytes_is_part_of_the_graph(monkeypatch: pytest.Monkey
         (np.uint8, 117, (2, 16, 9, 9), (24, 16, 3, 3), {"pads": [1, 1, 1, 1]}),
         (np.uint8, 7, (1, 12, 8, 8), (12, 1, 3, 3), {"group": 12, "pads": [1, 1, 1, 1]}),
         (np.int8, 3, (1, 64, 6, 6), (16, 32, 3, 3), {"group": 2}),
-        (np.int8, -5, (1, 6, 8, 8), (8, 6, 2, 2), {"strides": [2, 2]}),
+        (np.int8, 9, (2, 24, 1, 1), (16, 24, 1, 1), {}),
+        (np.int8, -5, (1, 24, 8, 8), (8, 24, 2, 2), {"strides": [2, 2]}),
     ],
 )
 def test_convolution_is_within_a_step(
@@ -96,8 +97,8 @@ def test_convolution_is_within_a_step(
 
 @pytest.mark.parametrize("is_rounded", [True, False])
 def test_matmul_is_within_a_step(is_rounded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    model, x = Model(), integers(np.uint8, 2, 40, 24)
-    right = model.dequantized(model.constant(weights(24, 16)), np.full(16, W_SCALE), np.zeros(16, np.int8), 1)
+    model, x = Model(), integers(np.uint8, 2, 40, 32)
+    right = model.dequantized(model.constant(weights(32, 16)), np.full(16, W_SCALE), np.zeros(16, np.int8), 1)
     y = model.op("MatMul", model.dequantized("x", X_SCALE, np.uint8(99)), right)
     if is_rounded:
         built, step = model.build(x, model.quantized(y, np.int8(3)), np.int8), 1.0
