@@ -11,6 +11,8 @@ from onnx import TensorProto, helper
 
 from gpu.exact_sums import compute
 from gpu.programs import compile_for_emulator, run
+from hipdnn_mlir.codegen.kernels import elementwise
+from hipdnn_mlir.codegen.kernels.byte_table import write_table
 from test_quantized_models import W_SCALE, X_SCALE, Y_SCALE, Model, convolution, integers, weights
 
 
@@ -115,3 +117,16 @@ def test_zero_point_that_is_computed_is_part_of_the_offset(monkeypatch: pytest.M
     factor = model.op("Mul", "scale", model.constant(W_SCALE))
     y = model.op("Mul", model.op("Cast", sums, to=TensorProto.FLOAT), factor)
     assert check(model.build(x, y, np.float32), x, monkeypatch, 1e-3) == ["matmul + mul + add"]
+
+
+@pytest.mark.parametrize("count", [70_000, 65_536 + 5])
+@pytest.mark.parametrize("op", ["HardSwish", "Gelu"])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_function_of_a_byte_is_looked_up(dtype: Any, op: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x = Model(), integers(dtype, count)
+    y = model.op(op, model.dequantized("x", X_SCALE, dtype(33)))
+    built = model.build(x, model.quantized(y, dtype(-30 if dtype is np.int8 else 30)), dtype)
+    built_in = []
+    monkeypatch.setattr(elementwise, "write_table", lambda *args: built_in.append(write_table(*args)))
+    check(built, x, monkeypatch)
+    assert built_in == [None]

@@ -17,6 +17,8 @@ from ..math.instructions import result_dtype
 
 GIVEN = "given"
 """The instruction that stands for what is computed elsewhere; its data is a number of it."""
+LOOKUP = "lookup"
+"""The instruction that finds a byte's result in the block's table."""
 _SENSITIVE = frozenset({"saturate", "floor", "ceil", "round", "trunc", "mod", "fmod", "sign"})
 
 
@@ -25,7 +27,7 @@ class Instruction:
     """One instruction.
 
     Attributes:
-        name: `load`, `store`, `const`, `index`, `cast`, `saturate`, `reduce`, `given`, or an instruction of docs/host-library.md.
+        name: `load`, `store`, `const`, `index`, `cast`, `saturate`, `reduce`, `given`, `lookup`, or an instruction of docs/host-library.md.
         dtype: of its result; of a store, of what is stored.
         operands: numbers of instructions.
         data: the tensor of a load or store, the value of a constant, the dim of an index, the operator of a reduction, the number of

@@ -7,6 +7,7 @@ from ..core.assemble import Launch
 from ..core.builder import KernelBuilder, Value
 from ..core.space import Space, arranged, is_wide, vector_size
 from .body import Body
+from .byte_table import TABLE_BYTES, looked_up, write_table
 from .evaluate import Evaluator, Lanes, functions_of, leaders_of
 from .transpose import tiled_launch, tiles_of
 
@@ -24,6 +25,8 @@ def elementwise_launch(body: Body, architecture: Architecture) -> Launch:
     tiles = tiles_of(body, space, architecture)
     if tiles is not None:
         return tiled_launch(body, tiles)
+    function = body if (short := looked_up(body)) is not None else None
+    body = short or body
     lanes = vector_size(space, body.operands)
     while lanes > 1 and lanes * len(body.code) > _MAX_INSTRUCTIONS:
         lanes //= 2
@@ -31,9 +34,9 @@ def elementwise_launch(body: Body, architecture: Architecture) -> Launch:
     most = min(_MAX_GROUPS, _MAX_INSTRUCTIONS // (lanes * len(body.code)))
     each = max(1, min(most, groups // (THREADS * architecture.units * _BLOCKS_PER_UNIT)))
     blocks = ceil(groups / (THREADS * each)) or 1
-    writer = _Writer(body, space, lanes, groups, each, blocks)
+    writer = _Writer(body, space, lanes, groups, each, blocks, function)
     wide = is_wide(body.operands, (blocks + 1) * THREADS * each * lanes)
-    return Launch(writer.write, blocks, THREADS, 0, wide, body.overwrites())
+    return Launch(writer.write, blocks, THREADS, TABLE_BYTES if function else 0, wide, body.overwrites())
 
 
 class _Writer:
@@ -44,14 +47,19 @@ class _Writer:
         groups: of lanes, in all; positions behind the last are computed one by one.
         each: groups of one thread.
         blocks: of the grid.
+        function: what the body looks up.
     """
 
-    def __init__(self, body: Body, space: Space, lanes: int, groups: int, each: int, blocks: int) -> None:
+    def __init__(
+        self, body: Body, space: Space, lanes: int, groups: int, each: int, blocks: int, function: Body | None
+    ) -> None:
         self.body, self.space, self.lanes = body, space, lanes
-        self.groups, self.each, self.blocks = groups, each, blocks
+        self.groups, self.each, self.blocks, self.function = groups, each, blocks, function
 
     def write(self, b: KernelBuilder) -> None:
         """Write it."""
+        if self.function is not None:
+            write_table(b, self.function, self.space)
         first = b.add(b.mul(b.block(), THREADS * self.each), b.thread())
         dims = (*self.space.dims[:-1], self.space.dims[-1] // self.lanes) if self.space.dims else ()
         is_guarded = self.blocks * THREADS * self.each != self.groups

@@ -11,7 +11,7 @@ from ..core.elements import from_memory, memory_type, to_memory, value_type
 from ..core.kernel import Operand
 from ..core.space import Space, access_size
 from ..math.instructions import Instructions, number
-from .body import GIVEN, Body, Instruction
+from .body import GIVEN, LOOKUP, Body, Instruction
 
 Lanes = list[Value]
 """Values of adjacent positions, or one value that they share."""
@@ -78,6 +78,9 @@ class Evaluator:
         source = self.body.code[step.operands[-1]].dtype
         if step.name == "cast":
             return self.instructions.cast(operands[0], source, step.dtype)
+        if step.name == LOOKUP:
+            place = self.b.op("arith.extui", [operands[0]], self.b.position_type)
+            return self.b.load(self.b.shared(0), place, self.b.i8)[0]
         if step.name == "saturate":
             return self.instructions.saturate(operands[0], source, step.dtype)
         if step.name == "pow" and (special := self._known_power(step, operands)) is not None:
