@@ -189,6 +189,10 @@ class WholeBlocks(Single):
         return f"has blocks of {block} of a dim of {size}" if size % block else None
 
 
+_OF_A_BYTE = 4
+"""Times as many nodes are taken of functions of a byte, which are computed for all bytes once."""
+
+
 @dataclass(frozen=True)
 class Rowwise:
     """A DAG of pointwise nodes, of reductions and RMS norms that all reduce the same dimensions.
@@ -203,8 +207,9 @@ class Rowwise:
         """Why the graph is not taken, or None."""
         if any(node.type not in (POINTWISE, REDUCTION, RMS_NORM) for node in graph.nodes):
             return "takes pointwise, reduction and RMS norm nodes only"
-        if len(graph.nodes) > self.max_nodes:
-            return f"{len(graph.nodes)} nodes, at most {self.max_nodes}"
+        most = self.max_nodes * (_OF_A_BYTE if _reads_one_byte(graph) else 1)
+        if len(graph.nodes) > most:
+            return f"{len(graph.nodes)} nodes, at most {most}"
         axes = {_reduced_axes(graph, node) for node in graph.nodes if node.type in (REDUCTION, RMS_NORM)}
         if len(axes) > 1:
             return "reductions over different dimensions"
@@ -242,6 +247,13 @@ class Reduction:
         if len(graph.nodes) != 1 or graph.nodes[0].type != REDUCTION:
             return "takes one reduction"
         return _bad_tensor(graph, self.dtypes)
+
+
+def _reads_one_byte(graph: Graph) -> bool:
+    """Whether pointwise nodes compute what follows from one tensor of bytes, and numbers."""
+    operands = [tensor for tensor in _used(graph) if tensor.operand is not None]
+    is_one = len(operands) == 1 and operands[0].dtype in (I8, U8)
+    return is_one and all(node.type == POINTWISE for node in graph.nodes)
 
 
 def _name(node: Node) -> str:

@@ -130,3 +130,22 @@ def test_function_of_a_byte_is_looked_up(dtype: Any, op: str, count: int, monkey
     monkeypatch.setattr(elementwise, "write_table", lambda *args: built_in.append(write_table(*args)))
     check(built, x, monkeypatch)
     assert built_in == [None]
+
+
+def test_function_of_a_byte_is_one_kernel_however_many_bytes_are_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x = Model(), integers(np.uint8, 66_000)
+
+    def rounded(value: str) -> str:
+        return model.dequantized(model.quantized(value, np.uint8(128)), Y_SCALE, np.uint8(128))
+
+    scaled = rounded(model.op("Div", model.dequantized("x", X_SCALE, np.uint8(100)), model.constant(np.float32(1.41))))
+    moved = rounded(model.op("Add", rounded(model.op("Erf", scaled)), model.constant(np.float32(1))))
+    y = model.op(
+        "Mul",
+        rounded(model.op("Mul", model.dequantized("x", X_SCALE, np.uint8(100)), moved)),
+        model.constant(np.float32(0.5)),
+    )
+    built = model.build(x, model.quantized(y, np.uint8(128)), np.uint8)
+    program, _ = compile_for_emulator(built, monkeypatch, target="sm_90")
+    assert len(program.model.steps) == 1
+    check(built, x, monkeypatch)
