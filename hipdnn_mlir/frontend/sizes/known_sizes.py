@@ -117,7 +117,9 @@ def _cuts(node: onnx.NodeProto, tensors: Sequence[Mapping[str, onnx.TensorProto]
     rows = {
         role: [
             tuple(column)
-            for column in zip(*(numpy_helper.to_array(known[name]).tolist() for known in tensors), strict=True)
+            for column in zip(
+                *(numpy_helper.to_array(known[name]).reshape(-1).tolist() for known in tensors), strict=True
+            )
         ]
         for role, name in given.items()
     }
