@@ -74,9 +74,25 @@ Executable alone(const Executable& whole, std::uint32_t operation, const std::se
   return one;
 }
 
+/// Whether something is stored as bytes behind a convolution or matmul: the host library's pointwise operations cut what others round.
+bool rounds_to_bytes(const Executable& executable) {
+  const auto operations = operations_of(executable);
+  const bool has_product = std::ranges::any_of(operations, [&](std::uint32_t at) {
+    const auto type = executable.descriptors[at].type;
+    return type == HIPDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR || type == HIPDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR;
+  });
+  return has_product && std::ranges::any_of(operations, [&](std::uint32_t at) {
+           const AttributeSpec* out = find_attribute(executable.descriptors[at], HIPDNN_ATTR_OPERATION_POINTWISE_OUT_0_EXT);
+           if (out == nullptr || out->references.empty()) return false;
+           const hipdnnDataType_t dtype = dtype_of(executable.descriptors[out->references.front()]);
+           return dtype == HIPDNN_DATA_INT8 || dtype == HIPDNN_DATA_UINT8;
+         });
+}
+
 }  // namespace
 
 std::vector<Answer> Reference::compute(const Executable& executable, const OperandContents& contents) const {
+  if (rounds_to_bytes(executable)) throw NoPlanError("a result is rounded to bytes");
   const std::scoped_lock alone_at_once(mutex_);
   const auto handle = std::make_shared<const Handle>(host_->create_handle(nullptr));
   const std::map<std::int64_t, hipdnnDataType_t> dtypes = dtypes_of(executable);

@@ -177,7 +177,8 @@ void test_wide_values_are_those_of_16_bits(const Libraries&) {
 }
 
 /// two_convolutions' first executable with f16 tensors, its result through a ReLU into rows that are `gap` elements apart.
-hipdnn_rt::Executable half_convolution_with_relu(std::int64_t channels, std::int64_t size, std::int64_t gap) {
+hipdnn_rt::Executable half_convolution_with_relu(std::int64_t channels, std::int64_t size, std::int64_t gap,
+                                                 hipdnnDataType_t stored = HIPDNN_DATA_HALF) {
   using nlohmann::json;
   json executable = one_convolution(channels, size).program["executables"][0];
   json relu_executable = relu({1, channels, size, size}).program["executables"][0];
@@ -198,6 +199,7 @@ hipdnn_rt::Executable half_convolution_with_relu(std::int64_t channels, std::int
   set(result, HIPDNN_ATTR_TENSOR_STRIDES, {channels * size * row, size * row, row, 1});
   descriptors.push_back(result);
   for (json& tensor : descriptors) set(tensor, HIPDNN_ATTR_TENSOR_DATA_TYPE, {HIPDNN_DATA_HALF});
+  set(descriptors.back(), HIPDNN_ATTR_TENSOR_DATA_TYPE, {stored});
   set(operation, HIPDNN_ATTR_OPERATION_POINTWISE_IN_0_EXT, {2});
   set(operation, HIPDNN_ATTR_OPERATION_POINTWISE_OUT_0_EXT, {3});
   descriptors.push_back(convolution);
@@ -206,6 +208,14 @@ hipdnn_rt::Executable half_convolution_with_relu(std::int64_t channels, std::int
   descriptors.push_back(graph);
   executable["operands"] = {{{"uid", 1}, {"role", "in"}}, {{"uid", 2}, {"role", "in"}}, {{"uid", 4}, {"role", "out"}}};
   return hipdnn_rt::parse_executable(executable.dump());
+}
+
+void test_there_is_no_reference_when_a_result_is_rounded_to_bytes(const Libraries& libraries) {
+  const hipdnn_rt::Executable executable = half_convolution_with_relu(3, 5, 0, HIPDNN_DATA_INT8);
+  const std::vector<std::byte> x(3 * 5 * 5 * 2), w(3 * 3 * 9 * 2);
+  const hipdnn_rt::Reference reference(open_host(libraries));
+  const std::string message = error_of<hipdnn_rt::NoPlanError>([&] { reference.compute(executable, {{1, x}, {2, w}}); });
+  check::contains(message, "rounded to bytes");
 }
 
 void test_reference_is_exact_when_the_graph_is_of_f16(const Libraries& libraries) {
@@ -406,6 +416,7 @@ void add_judge_cases(check::Suite& suite, const Libraries& libraries) {
   add("an element that is not written is wrong among any number", test_an_element_that_is_not_written_is_wrong_among_any_number);
   add("matmul of a matrix with itself is compared whole", test_matmul_of_a_matrix_with_itself_is_compared_whole);
   add("wide values are those of 16 bits", test_wide_values_are_those_of_16_bits);
+  add("there is no reference when a result is rounded to bytes", test_there_is_no_reference_when_a_result_is_rounded_to_bytes);
   add("reference is exact when the graph is of f16", test_reference_is_exact_when_the_graph_is_of_f16);
   add("excerpt is the whole at its entries", test_excerpt_is_the_whole_at_its_entries);
   add("rows are entries when a matmul has one matrix", test_rows_are_entries_when_a_matmul_has_one_matrix);
