@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from math import prod
 
 from torch_mlir import ir
-from torch_mlir.dialects import func, torch
+from torch_mlir.dialects import func
 
 from hipdnn_mlir_runtime.errors import Reject
 
 from ..ops.emitter import Operand
 from ..ops.regions import emit_region, is_elementwise, kernel_region
-from ..ops.registry import ONNX
 from ..ops.row import moves
 from ..ops.spec import OpView, Pad, Refusal, TensorArg, TensorType
 from ..targets.target import Target
 from .blocks import operations, public_functions
 from .dialect import GraphOp, LaunchOp, RegionOp
+from .operators import is_operator
 from .outlining import Found, Region, try_members
 from .types import is_tensor, tensor_type
 from .view import is_constant, lookup, readers
@@ -83,7 +83,7 @@ class Graphs:
 
 def is_dequantization(op: ir.OpView) -> bool:
     """Whether an op makes floats of bytes, which costs next to nothing."""
-    return isinstance(op, torch.OperatorOp) and op.name.value == f"{ONNX}Dequantize"
+    return is_operator(op, "Dequantize")
 
 
 def _is_spread(op: ir.OpView) -> bool:

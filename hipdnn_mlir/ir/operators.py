@@ -18,9 +18,14 @@ def operator(name: str, kind: ir.Type, operands: Sequence[ir.Value], **stated: S
     return made.results[0]
 
 
+def operator_name(op: ir.OpView | None) -> str:
+    """The name of the operator that an op is, or nothing."""
+    return str(op.name.value).removeprefix(ONNX) if isinstance(op, torch.OperatorOp) else ""
+
+
 def is_operator(op: ir.OpView | None, *names: str) -> bool:
     """Whether an op is an operator of one of the names."""
-    return isinstance(op, torch.OperatorOp) and op.name.value.removeprefix(ONNX) in names
+    return operator_name(op) in names
 
 
 def _attribute(value: Stated) -> ir.Attribute:

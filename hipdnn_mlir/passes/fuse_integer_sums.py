@@ -12,7 +12,7 @@ from hipdnn_mlir_runtime.errors import Reject
 from ..ir.blocks import erase_dead, functions
 from ..ir.claims import Graphs
 from ..ir.module_pass import module_pass
-from ..ir.operators import is_operator, operator
+from ..ir.operators import is_operator, operator, operator_name
 from ..ir.outlining import try_members
 from ..ir.patterns import rewrite_ops
 from ..ir.types import tensor_type, torch_tensor
@@ -116,7 +116,6 @@ def _fused(op: torch.OperatorOp, chain: _Chain, library: Target) -> ir.Value | N
     moved = last["zero"] - first["zero"] * step
     wide = torch_tensor(dims_of(op.results[0]), F32)
     stated = onnx_attributes(chain.product) | {"to": "f32"}
-    name = "QuantizedConv" if is_operator(chain.product, "QuantizedConv") else "QuantizedMatMul"
     added = None
     if chain.other is not None:
         residual = onnx_attributes(chain.other)
@@ -124,7 +123,7 @@ def _fused(op: torch.OperatorOp, chain: _Chain, library: Target) -> ir.Value | N
         moved -= residual["zero"] * scale
         added = operator("Dequantize", wide, [chain.other.operands[0]], scale=scale, zero=0)
     factors = [_times(factor, step), _plus(_times(offset, step), moved)]
-    total = operator(name, wide, [x, w, zero, *factors], **stated)
+    total = operator(operator_name(chain.product), wide, [x, w, zero, *factors], **stated)
     members = [total]
     if added is not None:
         total = torch.aten_add_Tensor(wide, total, added, torch.constant_int(1))

@@ -13,7 +13,7 @@ from ..ir.blocks import erase_dead, operations, public_functions
 from ..ir.claims import why_no_engine, why_not_taken
 from ..ir.literals import constant_list, splat
 from ..ir.module_pass import module_pass
-from ..ir.operators import is_operator, operator
+from ..ir.operators import is_operator, operator, operator_name
 from ..ir.terms import cast_to
 from ..ir.types import tensor_type, torch_tensor
 from ..ir.view import literal_scalar, lookup, onnx_attributes, producer
@@ -137,7 +137,7 @@ class _Signing:
         if not is_signed:
             offset, stated["to"] = _sum(offset, splat(-float(_MIDDLE), (), F32)), "i8"
         kind = op.results[0].type if is_signed else torch_tensor(result.static_dims(), I8)
-        made = operator(_name(op), kind, [x, w, zero, factor, offset], **stated)
+        made = operator(operator_name(op), kind, [x, w, zero, factor, offset], **stated)
         if is_signed:
             op.results[0].replace_all_uses_with(made)
             op.erase()
@@ -183,10 +183,6 @@ def _without_zero(op: ir.OpView, shift: int) -> ir.Value:
 def _sum(left: ir.Value, right: ir.Value) -> ir.Value:
     kind = torch_tensor((max((*dims_of(left), *dims_of(right))),), F32)
     return torch.aten_add_Tensor(kind, left, right, torch.constant_int(1))
-
-
-def _name(op: ir.OpView) -> str:
-    return _CONV if is_operator(op, _CONV) else _MATMUL
 
 
 def _state(op: ir.OpView, *, zero: int) -> None:
