@@ -9,10 +9,12 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+from onnx import TensorProto
 
 import hipdnn_mlir
 import models
 from hipdnn_mlir.targets import table
+from hipdnn_mlir_runtime.abi import Attribute
 from hipdnn_mlir_runtime.dtypes import F32
 from models import GraphBuilder
 
@@ -71,12 +73,57 @@ def test_pairs_of_pixels_become_channels(
 
 
 @pytest.mark.parametrize(
+    ("channels", "size", "window", "read"),
+    [
+        (3, (32, 48), (16, 16), 768),
+        (1, (15, 21), (3, 7), 24),
+        (3, (14, 28), (7, 7), 168),
+        (2, (12, 12), (1, 4), 8),
+    ],
+)
+def test_windows_side_by_side_become_channels(
+    channels: int, size: tuple[int, int], window: tuple[int, int], read: int
+) -> None:
+    program = run_both(conv(channels, size, window, [0, 0, 0, 0], strides=[*window]))
+    fields = [field for code in program.model.executables for _, fields in code.descriptors for field in fields]
+    assert [6, read, 1, 1] in [value for key, _, value in fields if key == Attribute.TENSOR_DIMENSIONS]
+
+
+def test_patches_of_a_text_of_samples_become_channels() -> None:
+    b = GraphBuilder("samples")
+    y = b.op("Conv", b.input("x", [2, 1, 60]), b.normal([6, 1, 10], 0.2), b.normal([6], 1.0), kernel_shape=[10], strides=[10])  # fmt: skip
+    program = run_both(b.model({y: [2, 6, 6]}))
+    assert (6, 12, 1) in {weight.shape for weight in program.weights.values()}
+
+
+def test_patches_are_cut_where_the_image_is_cast() -> None:
+    b = GraphBuilder("cast")
+    x = b.op("Cast", b.op("Sqrt", b.op("Abs", b.input("x", [2, 3, 32, 32]))), to=TensorProto.FLOAT16)
+    y = b.op("Cast", x, to=TensorProto.FLOAT)
+    model = b.model(
+        {
+            b.op("Conv", y, b.normal([6, 3, 8, 8], 0.2), b.normal([6], 1.0), kernel_shape=[8, 8], strides=[8, 8]): [
+                2,
+                6,
+                4,
+                4,
+            ]
+        }
+    )
+    program = run_both(model, rtol=1e-3)
+    assert [program.model.summary(step) for step in program.model.steps] == ["abs + sqrt + cast + cast", "conv2d + add"]
+
+
+@pytest.mark.parametrize(
     ("channels", "size", "pads", "attributes"),
     [
         (3, (15, 16), [1, 1, 1, 1], {}),
         (4, (16, 16), [1, 1, 1, 1], {}),
         (3, (16, 16), [1, 1, 1, 1], {"strides": [2, 1]}),
         (3, (16, 16), [1, 1, 1, 1], {"dilations": [2, 2]}),
+        (3, (16, 15), [0, 0, 0, 0], {"strides": [3, 3]}),
+        (3, (15, 15), [0, 0, 0, 0], {"strides": [3, 3], "dilations": [2, 2]}),
+        (3, (15, 15), [3, 3, 3, 3], {"strides": [3, 3]}),
     ],
 )
 def test_other_convolutions_keep_their_windows(

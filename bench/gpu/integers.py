@@ -64,7 +64,7 @@ def measure(name: str, folder: Path, batch: int, autotune: int, profiles: bool) 
     with torch.inference_mode(), torch.cuda.stream(stream):
         session, run, out = bound(str(folder / f"{name}-b{batch}.hipdnn"), autotune, batch, stream)
         plain = json.loads(gzip.decompress((folder / f"{name}-b{batch}-f16.json.gz").read_bytes()))
-        _, run_plain, _ = bound(filled(plain), autotune, batch, stream)
+        session_plain, run_plain, _ = bound(filled(plain), autotune, batch, stream)
         run()
         stream.synchronize()
         wanted = np.load(folder / f"{name}-b{batch}.npy")
@@ -73,8 +73,8 @@ def measure(name: str, folder: Path, batch: int, autotune: int, profiles: bool) 
         for _ in range(ROUNDS):
             times["int8"].append(series(run, stream))
             times["f16"].append(series(run_plain, stream))
-        if profiles:
-            rows = sorted(profile(session, {"x": images(batch)}, repeat=10).steps, key=lambda row: -row.time.median_us)
+        for profiled in (session, session_plain) if profiles else ():
+            rows = sorted(profile(profiled, {"x": images(batch)}, repeat=10).steps, key=lambda row: -row.time.median_us)
             for row in rows[:24]:
                 print(
                     f"  {row.time.median_us:8.1f} us {row.engine:16} {str(row.operations)[:60]:60} {str(row.name)[:60]}"

@@ -10,9 +10,12 @@ from torch_mlir.dialects import func
 from hipdnn_mlir_runtime.errors import Reject
 
 from ..ops.emitter import Operand
+from ..ops.graph import Graph
+from ..ops.kernels import ELEMENTWISE, Kernel
 from ..ops.regions import emit_region, is_elementwise, kernel_region
 from ..ops.row import moves
 from ..ops.spec import OpView, Pad, Refusal, TensorArg, TensorType
+from ..targets.rules import POINTWISE
 from ..targets.target import Target
 from .blocks import operations, public_functions
 from .dialect import GraphOp, LaunchOp, RegionOp
@@ -111,6 +114,23 @@ def why_no_engine(op: OpView, results: Sequence[ir.Value], target: Target) -> Re
         [(op, list(results))], operands, list(zip(results, op.results, strict=True))
     )
     return taken if isinstance(taken, Reject) else None
+
+
+def is_map(op: ir.OpView) -> bool:
+    """Whether each element of an op's only result follows from that of one tensor of the same dims, and from numbers of rank 0."""
+    found = lookup(op)
+    if isinstance(found, Reject) or len(op.results) != 1:
+        return False
+    seen = found[1]
+    tensors = [arg for arg in seen.args if isinstance(arg, TensorArg) and arg.scalar is None]
+    if [arg.type.dims for arg in tensors if arg.type.dims] != [seen.results[0].dims] or not seen.results[0].is_static:
+        return False
+    operands = {arg.key: Operand(arg.type.static_dims(), arg.type.dtype) for arg in tensors}
+    parts = [(seen, list(op.results))], operands, [(op.results[0], seen.results[0])]
+    graph, kernel = emit_region(*parts), kernel_region(*parts)
+    if isinstance(graph, Graph):
+        return all(node.type == POINTWISE for node in graph.nodes)
+    return isinstance(kernel, Kernel) and kernel.function == ELEMENTWISE
 
 
 def rejects(module: ir.Operation, target: Target) -> list[Reject]:

@@ -57,6 +57,15 @@ def simplified(value: ir.Value) -> ir.Value:
     return permuted(reshaped(source, stored), inverse)
 
 
+def is_copied(reshape: ir.OpView) -> bool:
+    """Whether a reshape is of a transposed tensor whose strides do not show it."""
+    source = producer(reshape.operands[0])
+    order = movement_of(source)
+    if source is None or not isinstance(order, Permute):
+        return False
+    return _strides(dims_of(source.operands[0]), [order, Reshape(dims_of(reshape.results[0]))]) is None
+
+
 def _origin(value: ir.Value) -> tuple[ir.Value, Dims, Dims]:
     """A tensor that has the elements of `value`, the dims of `value`, and their order in that tensor."""
     dims = dims_of(value)

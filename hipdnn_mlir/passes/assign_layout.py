@@ -17,6 +17,7 @@ from ..ir.module_pass import module_pass
 from ..ir.region import region_graph, region_kernel
 from ..ir.types import tensor_type
 from ..ir.view import argument, producer, readers
+from ..ir.view_chains import is_copied
 from ..ops.graph import Graph
 from ..ops.kernels import ELEMENTWISE, PAD, Kernel
 from ..ops.strides import Dims
@@ -159,6 +160,8 @@ class _Assignment:
     def _is_in_c_order(self, value: ir.Value) -> bool:
         op = producer(value)
         while isinstance(op, torch.AtenViewOp | torch.AtenReshapeOp):
+            if is_copied(op):
+                return True
             value = op.self_
             op = producer(value)
         return op is None or (isinstance(op, RegionOp) and value not in self._channels_last)

@@ -1,32 +1,38 @@
-"""hipdnn-space-to-depth: an image of few channels, read with stride 2, as one of a quarter of the pixels and four times the channels."""
+"""hipdnn-space-to-depth: an image of few channels, read with a stride, as one of fewer pixels and more channels."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
+from math import prod
 
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
-from hipdnn_mlir_runtime.dtypes import DType
-
 from ..ir.blocks import functions
+from ..ir.claims import is_map
 from ..ir.convolutions import change_operands, convolutions_of_constants
 from ..ir.literals import constant_list
 from ..ir.module_pass import module_pass
-from ..ir.types import tensor_type
-from ..ir.view import argument
+from ..ir.types import is_tensor, tensor_type, torch_tensor
+from ..ir.view import argument, producer, readers
 from ..ir.view_chains import dims_of, padded, permuted, reshaped
 from ..targets.table import find_target
 
 
 @module_pass("hipdnn-space-to-depth")
 def space_to_depth(module: ir.Operation, *, target: str = "host") -> None:
-    """Move pairs of rows and columns into channels where a convolution of stride 2 has fewer input channels than the target's multiple.
+    """Move neighbours into channels where a convolution has fewer input channels than the target's multiple.
 
-    Kernels for matrix units read channels by 16 bytes: what would be filled up with zeros is filled with neighbours instead, and the window
-    and the stride are half as large. The border of the convolution, the new order and the channels that are still missing are one movement.
+    Kernels for matrix units read channels by 16 bytes: what would be filled up with zeros is filled with neighbours instead. With stride 2
+    those are pairs of rows and columns, and the window and the stride are half as large. Where windows lie side by side, as in patch
+    embeddings, they are whole windows, and the convolution has one tap. The border, the new order and the channels that are still missing
+    are one movement.
 
     Before: a convolution of `%x[n, 3, 224, 224]` with `%w[64, 3, 7, 7]`, stride 2, padding 3.
     After: one of `[n, 16, 115, 115]` with `[64, 16, 4, 4]`, stride 1, no padding.
+
+    Before: a convolution of `%x[n, 3, 224, 224]` with `%w[192, 3, 16, 16]`, stride 16.
+    After: one of `[n, 768, 14, 14]` with `[192, 768, 1, 1]`, stride 1.
 
     Args:
         module: the module operation.
@@ -37,7 +43,58 @@ def space_to_depth(module: ir.Operation, *, target: str = "host") -> None:
         return
     for function in functions(module):
         for convolution in convolutions_of_constants(function):
-            _rewrite(convolution, multiples)
+            image, weight = tensor_type(convolution.input.type), tensor_type(convolution.weight.type)
+            if not (image.is_static and weight.is_static) or image.static_dims()[1] >= multiples.get(image.dtype, 0):
+                continue
+            if argument(convolution.transposed) or argument(convolution.groups) != 1:
+                continue
+            if set(argument(convolution.dilation)) == {1}:
+                (_patches if _tile_the_image(convolution) else _pairs)(convolution, multiples[image.dtype])
+
+
+_PAIR = 2
+
+
+def _tile_the_image(convolution: torch.AtenConvolutionOp) -> bool:
+    """Whether windows that are larger than pairs lie side by side, and leave nothing out."""
+    sizes, window = dims_of(convolution.input)[2:], dims_of(convolution.weight)[2:]
+    if argument(convolution.stride) != list(window) or any(argument(convolution.padding)) or max(window) <= _PAIR:
+        return False
+    return not any(size % step for size, step in zip(sizes, window, strict=True))
+
+
+def _patches(convolution: torch.AtenConvolutionOp, multiple: int) -> None:
+    """Windows as channels; lines of a window are filled up where the multiple asks for it."""
+    (n, c, *sizes), (k, _, *window) = dims_of(convolution.input), dims_of(convolution.weight)
+    rank, counts = len(window), [size // step for size, step in zip(sizes, window, strict=True)]
+    line = next(line for line in count(window[-1]) if c * prod(window[:-1]) * line % multiple == 0)
+    missing = (0, line - window[-1])
+    channels = c * prod(window[:-1]) * line
+    splits = tuple(size for pair in zip(counts, window, strict=True) for size in pair)
+    order = (0, *range(2, 2 * rank + 1, 2), 1, *range(3, 2 * rank + 2, 2))
+    with ir.InsertionPoint(convolution), convolution.location:
+        inner = _moved_ahead(convolution.input, lambda image: permuted(reshaped(image, (n, c, *splits)), order))
+        filled = padded(inner, [(0, 0)] * (2 * rank + 1) + [missing])
+        x = permuted(reshaped(filled, (n, *counts, channels)), (0, rank + 1, *range(1, rank + 1)))
+        w = reshaped(padded(convolution.weight, [(0, 0)] * (rank + 1) + [missing]), (k, channels, *[1] * rank))
+        stride = constant_list((1,) * rank)
+    change_operands(convolution, input=x, weight=w, stride=stride)
+
+
+def _moved_ahead(value: ir.Value, move: Callable[[ir.Value], ir.Value]) -> ir.Value:
+    """What `move` makes of a value, in front of the casts and roundings that compute it, which read in the new order without a copy."""
+    maps: list[tuple[ir.OpView, int]] = []
+    while (source := producer(value)) is not None and len(readers(value)) == 1 and is_map(source):
+        place = next(i for i, operand in enumerate(source.operands) if is_tensor(operand.type) and dims_of(operand))
+        maps.insert(0, (source, place))
+        value = source.operands[place]
+    moved = move(value)
+    for op, place in maps:
+        made = op.operation.clone()
+        made.operands[place] = moved
+        made.results[0].set_type(torch_tensor(dims_of(moved), tensor_type(op.results[0].type).dtype))
+        moved = made.results[0]
+    return moved if maps else torch.aten_clone(moved.type, moved, torch.constant_none())
 
 
 @dataclass(frozen=True)
@@ -62,19 +119,13 @@ def _axis(size: int, window: int, padding: int) -> _Axis | None:
     return _Axis(low, high, shift, 2 * pairs_of_window - window - shift)
 
 
-def _rewrite(convolution: torch.AtenConvolutionOp, multiples: Mapping[DType, int]) -> None:
-    image, weight = tensor_type(convolution.input.type), tensor_type(convolution.weight.type)
-    if not (image.is_static and weight.is_static) or image.dtype not in multiples or len(image.dims) != 4:
+def _pairs(convolution: torch.AtenConvolutionOp, multiple: int) -> None:
+    """Pairs of rows and columns as channels, of a convolution of an image with stride 2."""
+    if argument(convolution.stride) != [2, 2]:
         return
-    if argument(convolution.transposed) or argument(convolution.groups) != 1:
-        return
-    if argument(convolution.stride) != [2, 2] or argument(convolution.dilation) != [1, 1]:
-        return
-    (_, channels, height, width), multiple = image.static_dims(), multiples[image.dtype]
-    if channels >= multiple:
-        return
+    _, channels, height, width = dims_of(convolution.input)
     padding = argument(convolution.padding)
-    axes = [_axis(*sizes) for sizes in zip((height, width), weight.static_dims()[2:], padding, strict=True)]
+    axes = [_axis(*sizes) for sizes in zip((height, width), dims_of(convolution.weight)[2:], padding, strict=True)]
     rows, columns = axes
     if rows is None or columns is None:
         return

@@ -55,3 +55,33 @@ func.func @enough(%x: !wide, %w: !ww {hipdnn.constant = "w"}) -> !y {
   %y = torch.aten.convolution %x, %w, %none, %twos, %threes, %ones, %false, %zeros, %1 : !wide, !ww, !torch.none, !l, !l, !l, !torch.bool, !l, !torch.int -> !y
   return %y : !y
 }
+
+// Windows side by side are channels; the cast of the image reads in the new order, and nothing is copied.
+
+!image = !torch.vtensor<[2,3,32,48],f32>
+!narrow = !torch.vtensor<[2,3,32,48],f16>
+!taps = !torch.vtensor<[64,3,16,16],f16>
+!tokens = !torch.vtensor<[2,64,2,3],f16>
+
+// CHECK-LABEL: func.func @patches
+// CHECK:         %[[SPLIT:.+]] = torch.aten.view %arg0, %{{.+}} -> !torch.vtensor<[2,3,2,16,3,16],f32>
+// CHECK:         %[[INNER:.+]] = torch.aten.permute %[[SPLIT]], %{{.+}} -> !torch.vtensor<[2,2,3,3,16,16],f32>
+// CHECK:         %[[CAST:.+]] = torch.aten.to.dtype %[[INNER]], %{{.+}} -> !torch.vtensor<[2,2,3,3,16,16],f16>
+// CHECK:         %[[ROWS:.+]] = torch.aten.view %[[CAST]], %{{.+}} -> !torch.vtensor<[2,2,3,768],f16>
+// CHECK:         %[[X:.+]] = torch.aten.permute %[[ROWS]], %{{.+}} -> !torch.vtensor<[2,768,2,3],f16>
+// CHECK:         %[[W:.+]] = torch.aten.view %arg1, %{{.+}} -> !torch.vtensor<[64,768,1,1],f16>
+// CHECK:         torch.aten.convolution %[[X]], %[[W]]
+func.func @patches(%x: !image, %w: !taps {hipdnn.constant = "w"}) -> !tokens {
+  %none = torch.constant.none
+  %false = torch.constant.bool false
+  %0 = torch.constant.int 0
+  %1 = torch.constant.int 1
+  %5 = torch.constant.int 5
+  %16 = torch.constant.int 16
+  %zeros = torch.prim.ListConstruct %0, %0 : (!torch.int, !torch.int) -> !l
+  %ones = torch.prim.ListConstruct %1, %1 : (!torch.int, !torch.int) -> !l
+  %steps = torch.prim.ListConstruct %16, %16 : (!torch.int, !torch.int) -> !l
+  %n = torch.aten.to.dtype %x, %5, %false, %false, %none : !image, !torch.int, !torch.bool, !torch.bool, !torch.none -> !narrow
+  %y = torch.aten.convolution %n, %w, %none, %steps, %zeros, %ones, %false, %zeros, %1 : !narrow, !taps, !torch.none, !l, !l, !l, !torch.bool, !l, !torch.int -> !tokens
+  return %y : !tokens
+}
