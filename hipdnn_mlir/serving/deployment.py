@@ -22,6 +22,8 @@ _BUSY = 32
 """Requests of a replica beyond which there is to be another one."""
 _PORTS, _BLOCK, _PROBED = range(20_000, 32_000), 200, 8
 """Where replicas listen, how many ports one server has there for either protocol, and how many of them are looked at."""
+_RESENT = 1 << 20
+"""Bytes of a request that HAProxy keeps until there is an answer."""
 _SHUTDOWN_S = 30
 _LOGGING = {"encoding": "JSON"}
 
@@ -85,6 +87,11 @@ def prepare(listening: Listening, most_bytes: int) -> None:
         "RAY_SERVE_RUN_USER_CODE_IN_SEPARATE_THREAD": 0,
         "RAY_SERVE_RUN_ROUTER_IN_SEPARATE_LOOP": 0,
         "RAY_SERVE_GRPC_MAX_MESSAGE_SIZE": most_bytes,
+        "RAY_SERVE_LOG_TO_STDERR": 0,  # requests are logged in Serve's files
+        "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": 60,  # on a busy machine a proxy needs more than Serve's 5 to be imported
+        # What glibc's own limits may grow to. With less, HAProxy faults its buffers in for each request.
+        "MALLOC_MMAP_THRESHOLD_": 32 << 20,
+        "MALLOC_TRIM_THRESHOLD_": 64 << 20,
     }
     if not listening.tls_cert:
         settings |= {
@@ -93,7 +100,9 @@ def prepare(listening: Listening, most_bytes: int) -> None:
             "RAY_SERVE_HAPROXY_STATS_PORT": _free_port(),
             # A request whose replica has died is sent again: running a model twice does no harm. HAProxy can send what its buffer holds.
             "RAY_SERVE_HAPROXY_RETRY_ON": "conn-failure empty-response",
-            "RAY_SERVE_HAPROXY_TUNE_BUFSIZE": 1 << 20,
+            "RAY_SERVE_HAPROXY_TUNE_BUFSIZE": _RESENT,
+            "RAY_SERVE_HAPROXY_H2_FE_INITIAL_WINDOW_SIZE": _RESENT,  # else a client sends 64 KB, and waits
+            "RAY_SERVE_HAPROXY_METRICS_ENABLED": 0,  # replicas count requests themselves; here each one costs a line that Python reads
             "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": 2,
             **_replica_ports(),
         }
@@ -126,7 +135,12 @@ def start(listening: Listening) -> None:
         http["request_timeout_s"] = grpc["request_timeout_s"] = listening.timeout_s
     if listening.grpc_port:
         grpc["grpc_servicer_functions"] = ["hipdnn_mlir.serving.grpc_service.add_service"]
-    serve.start(http_options=http, grpc_options=grpc if listening.grpc_port else None, logging_config=_LOGGING)
+    try:
+        serve.start(http_options=http, grpc_options=grpc if listening.grpc_port else None, logging_config=_LOGGING)
+    except (ray.exceptions.RayError, TimeoutError) as error:
+        raise ModelError(
+            f"Ray Serve does not start: {str(error).splitlines()[0]}", hint="see /tmp/ray/session_latest/logs/serve"
+        ) from error
 
 
 def application(args: Mapping[str, Any], server: type[ModelServer] | None = None) -> Any:

@@ -63,13 +63,14 @@ async def disconnected(_: Request, __: Exception) -> Response:
     return Response(status_code=_DISCONNECTED)
 
 
-async def read_body(request: Request, most: int) -> bytes:
-    """Return the body of a request.
+async def read_body(request: Request, most: int) -> list[bytes]:
+    """Return the body of a request, in the parts that it came in.
 
     Raises:
         TooLargeError: It has more bytes than are taken. They are read and forgotten, so that the client gets to reading the answer.
     """
-    chunks, size = [], 0
+    chunks: list[bytes] = []
+    size = 0
     async for chunk in request.stream():
         size += len(chunk)
         if size <= most:
@@ -78,7 +79,7 @@ async def read_body(request: Request, most: int) -> bytes:
             chunks.clear()
     if size > most:
         raise TooLargeError("the body is too large", expected=f"at most {most} bytes", got=str(size))
-    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+    return chunks
 
 
 class _Answers:

@@ -86,6 +86,16 @@ _POOL = descriptor_pool.DescriptorPool()
 _POOL.Add(_file())
 
 
+_CLASSES: dict[str, Any] = {
+    name: message_factory.GetMessageClass(_POOL.FindMessageTypeByName(f"{PACKAGE}.{name}"))
+    for name in _MESSAGES
+    if "." not in name
+}
+for _class in _CLASSES.values():
+    _class.__module__ = __name__  # pickle looks there: Serve's proxy in Python sends messages to replicas through Ray
+globals().update(_CLASSES)
+
+
 def message(name: str) -> Any:
     """Return the class of a message."""
-    return message_factory.GetMessageClass(_POOL.FindMessageTypeByName(f"{PACKAGE}.{name}"))
+    return _CLASSES[name]

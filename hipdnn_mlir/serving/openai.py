@@ -50,7 +50,8 @@ def text_routes(server: ModelServer) -> list[Route]:
 async def _answered(server: ModelServer, request: HttpRequest, *, is_chat: bool) -> Response:
     start, code, name = time.perf_counter(), 500, ""
     try:
-        asked = read_text_request(await read_body(request, server.settings.max_body_bytes), is_chat=is_chat)
+        body = b"".join(await read_body(request, server.settings.max_body_bytes))
+        asked = read_text_request(body, is_chat=is_chat)
         name = asked.model
         model = server.text_model(name)
         answer = _Answer(model, asked, _submitted(model, asked))

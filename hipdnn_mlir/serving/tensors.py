@@ -12,7 +12,7 @@ import numpy as np
 
 from hipdnn_mlir_runtime.dtypes import ALL, BY_NAME, DType, find_numpy
 from hipdnn_mlir_runtime.errors import ModelError
-from hipdnn_mlir_runtime.session.arrays import Array
+from hipdnn_mlir_runtime.session.arrays import ALIGNMENT, Array
 
 _KINDS = {"f": "FP", "i": "INT", "u": "UINT"}
 _TAKEN = {"b": "b", "i": "iu", "u": "iu", "f": "iuf", "V": "iuf"}
@@ -117,27 +117,30 @@ class InferRequest:
     is_binary: bool = False
 
 
-def read_request(body: bytes, header_length: str | None) -> InferRequest:
+def read_request(chunks: Sequence[bytes], header_length: str | None) -> InferRequest:
     """Read the body of an HTTP request.
 
     Args:
-        body: JSON, with tensors behind it where the client sends them in binary.
+        chunks: The body as it came: JSON, with tensors behind it where the client sends them in binary.
         header_length: Bytes of the JSON, as the header has it; None for all.
 
     Raises:
         ModelError: The body is not as the protocol has it.
     """
-    if header_length is not None and not (header_length.isdecimal() and int(header_length) <= len(body)):
-        expected = f"a number up to the {len(body)} bytes of the body"
+    whole = sum(map(len, chunks))
+    if header_length is not None and not (header_length.isdecimal() and int(header_length) <= whole):
+        expected = f"a number up to the {whole} bytes of the body"
         raise ModelError("bad header", where=HEADER_LENGTH, expected=expected, got=header_length)
-    length = len(body) if header_length is None else int(header_length)
+    length = whole if header_length is None else int(header_length)
+    room = bytes(-length % ALIGNMENT)  # the first tensor lies where a run takes it without a copy
+    body = memoryview(b"".join([room, *chunks]))[len(room) :]
     try:
-        text = json.loads(body[:length])
+        text = json.loads(bytes(body[:length]))
     except (ValueError, RecursionError) as error:
         raise ModelError(f"the body is no JSON: {error}") from error
     if not isinstance(text, dict):
         raise ModelError("the body is no JSON object", got=type(text).__name__)
-    binary = memoryview(body)[length:]
+    binary = body[length:]
     inputs: dict[str, Array] = {}
     for entry in _entries(text, "inputs"):
         name, where = entry["name"], f"input '{entry['name']}'"

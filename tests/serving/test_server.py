@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import ssl
+import subprocess
 import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 from typing import Any
 
@@ -271,6 +273,21 @@ def fields(descriptor: Any) -> dict[str, tuple[Any, ...]]:
 @pytest.mark.parametrize("name", [f"{method}{end}" for method in METHODS for end in ("Request", "Response")])
 def test_messages_are_those_of_another_implementation(name: str) -> None:
     assert fields(message(name).DESCRIPTOR) == fields(getattr(service_pb2, name).DESCRIPTOR)
+
+
+def test_with_a_certificate_http_is_https_and_proxies_in_python_answer(
+    repository: Path, images: Images, tmp_path: Path
+) -> None:
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    made = ["openssl", "req", "-x509", "-nodes", "-newkey", "rsa:2048", *names, "-keyout", key, "-out", certificate]
+    subprocess.run(made, check=True, capture_output=True)
+    with serving(tmp_path, repository, "--tls-cert", certificate, "--tls-key", key, "--threads", 1) as running:
+        context = ssl.create_default_context(cafile=certificate)
+        connection = HTTPSConnection(running.http, timeout=60, context=context)
+        connection.request("POST", INFER, text())
+        assert json.loads(connection.getresponse().read())["outputs"][0]["shape"] == [1, 10]
+        np.testing.assert_allclose(over_grpc(running, images), digits_of(images), **TOLERANCE)
 
 
 def test_what_cannot_be_served_is_an_error_of_one_line(command: Command, tmp_path: Path) -> None:

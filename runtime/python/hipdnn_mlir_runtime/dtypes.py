@@ -102,6 +102,7 @@ BY_TORCH = {d.torch: d for d in ALL}
 _BY_NUMPY_NAME = {d.numpy_name: d for d in ALL}
 
 
+@cache  # NumPy makes a dtype's name anew each time it is asked
 def find_numpy(dtype: np.dtype[Any]) -> DType | None:
     """Return the element type of a NumPy dtype; None for any other, such as one of foreign byte order."""
     return _BY_NUMPY_NAME.get(dtype.name) if dtype.isnative else None

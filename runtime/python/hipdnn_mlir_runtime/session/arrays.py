@@ -14,7 +14,7 @@ from .. import _runtime
 from ..dtypes import BF16, BY_NAME, find_numpy
 from ..errors import ModelError
 
-_ALIGNMENT = 16
+ALIGNMENT = 16
 """Bytes: what hipDNN asks of a tensor's pointer unless its descriptor says otherwise."""
 
 _HOST_MEMORY = (1, 3, 11)
@@ -286,7 +286,7 @@ def _may_fit(got: tuple[int, ...], shape: tuple[int | str, ...]) -> bool:
 
 
 def _is_aligned(array: Array) -> bool:
-    return bool(array.__array_interface__["data"][0] % _ALIGNMENT == 0)
+    return bool(array.__array_interface__["data"][0] % ALIGNMENT == 0)
 
 
 def _view_bf16(array: Array) -> Array:
