@@ -17,6 +17,8 @@ from .types import same_storage
 
 MAX_INPUTS = 24
 MAX_RESULTS = 8
+_BUILT = ["bufferization", "func", "irdl", "linalg", "memref", "tensor"]
+"""MLIR's dialects that Python builds operations of; others are loaded by passes, and where they are parsed."""
 OVERWRITES = "hipdnn.overwrites"
 """Of a `hipdnn.kernel`: ins in whose memory its out may lie, by their places among the ins of a call."""
 
@@ -220,10 +222,10 @@ def _fault(region: RegionOp) -> str | None:
 
 
 def make_context() -> ir.Context:
-    """A context with MLIR's own dialects, torch and hipdnn."""
+    """A context with torch, hipdnn, and of MLIR's own dialects those that are built."""
     # The bindings look for Python classes of a dialect under this name at every operation, and remember only a success.
     sys.modules.setdefault("torch_mlir.dialects.hipdnn", sys.modules[__name__])
-    context = ir.Context()
+    context = ir.Context(_BUILT)  # all that there are would take a sixth of a small model's compilation
     torch_dialect.register_dialect(context)
     with context, ir.Location.unknown():
         HipDNN.load()

@@ -14,6 +14,8 @@ from torch_mlir import ir
 Value = Any
 """An `ir.Value`, or in arithmetic on positions a Python int."""
 GLOBAL, SHARED = 1, 3
+_BUILT = ["arith", "gpu", "llvm", "math", "nvvm", "scf"]
+"""MLIR's dialects of a kernel; a context with all that there are takes longer to make."""
 APPROXIMATE = "llvm.approximate."
 """Before the names of intrinsics that `lower` chooses for a vendor."""
 AWAITING = "llvm.await.kernel"
@@ -375,7 +377,7 @@ def build_module(
         body: writes the kernel.
         resident: as of a `Launch`.
     """
-    context = ir.Context()
+    context = ir.Context(_BUILT)
     with context, ir.Location.unknown():
         arguments = ", ".join(f"%a{i}: !llvm.ptr<{GLOBAL}>" for i in range(pointers))
         shared = (
