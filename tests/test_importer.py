@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
+import hipdnn_mlir
 from hipdnn_mlir.compiler.compile import compile as compile_model
 from hipdnn_mlir.compiler.convert import convert
 from hipdnn_mlir.compiler.lower import lower_to_torch
@@ -208,3 +210,34 @@ def test_node_names_reach_the_ops() -> None:
     proto.graph.node[0].name = "first/Relu"
     (found,) = lower_to_torch(OnnxSource(proto, "model", None), slim_models(proto, [{}]), Runner())
     assert 'loc("first/Relu")' in found.module.operation.get_asm(enable_debug_info=True)
+
+
+MISDECLARED = {
+    "an output": "g (float[2,3] x) => (int64[2,3] y) { y = Relu(x) }",
+    "the output of a cast": "g (float[2,3] x) => (float[2,3] y) { y = Cast<to = 7>(x) }",
+    "a result that others compute from": "g (float[2,3] x) => (float[2,3] y) <int64[2,3] h> { h = Relu(x) y = Neg(h) }",
+    "indices": "g (float[2,3] x) => (float[2,2] y, int32[2,2] z) <int64[1] k = {2}> { y, z = TopK(x, k) }",
+    "a wider float": "g (float[2,3] x) => (double[2,3] y) { y = Pow(x, x) }",
+    "an output of open size": "g (float[n,3] x) => (int64[n,3] y) { y = Relu(x) }",
+}
+
+
+@pytest.mark.parametrize("kind", MISDECLARED)
+def test_model_that_declares_another_element_type_is_refused_as_onnxruntime_does(kind: str) -> None:
+    proto = model(MISDECLARED[kind])
+    with pytest.raises(Exception, match=r"Type Error: Type .* does not match expected type"):
+        onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    with pytest.raises(ModelError, match="is declared with another element type: expected "):
+        compile_model(proto)
+
+
+def test_model_that_declares_no_element_type_compiles() -> None:
+    proto = model("g (float[2,3] x) => (float[2,3] y) { h = Relu(x) y = Cast<to = 7>(h) }")
+    proto.graph.output[0].ClearField("type")
+    x = np.float32([[-1, 0, 1], [2, 2.5, 3]])
+    (want,) = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(
+        None, {"x": x}
+    )
+    (got,) = hipdnn_mlir.load(compile_model(proto)).run(None, {"x": x})
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)

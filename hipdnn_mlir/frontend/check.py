@@ -66,6 +66,48 @@ def check_strictly(model: onnx.ModelProto, where: str) -> None:
         raise _invalid(error, where) from error
 
 
+def check_declared_types(model: onnx.ModelProto, where: str) -> None:
+    """Every result has the element type that the model declares for it: ONNX Runtime, too, takes sizes alone as hints.
+
+    Args:
+        model: without large initializers; not modified.
+        where: the model's file, for messages.
+
+    Raises:
+        ModelError: a node computes another type.
+    """
+    declared = _element_types(model.graph)
+    bare = onnx.ModelProto()
+    bare.CopyFrom(model)
+    del bare.graph.value_info[:]
+    for value in bare.graph.output:
+        value.type.Clear()
+    try:
+        inferred = _element_types(onnx.shape_inference.infer_shapes(bare).graph)
+    except onnx.shape_inference.InferenceError:  # whoever compiles the model says so
+        return
+    for node in model.graph.node:
+        for name in node.output:
+            stated, made = declared.get(name), inferred.get(name)
+            if stated and made and stated != made:
+                raise ModelError(
+                    f"{name!r}, a result of {node.op_type} {node.name!r}, is declared with another element type",
+                    where=where,
+                    expected=_type_name(made),
+                    got=_type_name(stated),
+                    hint="correct the declaration, or add a Cast",
+                )
+
+
+def _element_types(graph: onnx.GraphProto) -> dict[str, int]:
+    return {value.name: value.type.tensor_type.elem_type for value in (*graph.value_info, *graph.output)}
+
+
+def _type_name(element_type: int) -> str:
+    name: str = onnx.TensorProto.DataType.Name(element_type)
+    return name.lower()
+
+
 def _invalid(error: Exception, where: str) -> ModelError:
     reason = " ".join(str(error).partition("==> Context")[0].split()).rstrip(".")
     return ModelError(f"not a valid ONNX model: {reason}", where=where, hint="export the model again")
