@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import resource
@@ -17,7 +18,7 @@ from hipdnn_mlir.cli.commands import write_page
 from hipdnn_mlir.compiler.compile import compile as compile_model
 from hipdnn_mlir.service.child import perform_in_child
 from hipdnn_mlir.service.request import Request
-from hipdnn_mlir_runtime.errors import ModelError, PassError, UnsupportedError
+from hipdnn_mlir_runtime.errors import HipdnnMlirError, ModelError, PassError, UnsupportedError
 
 _SABOTAGE = """
 import os, sys, time
@@ -172,7 +173,33 @@ def test_memory_of_a_child_has_a_limit(small_model: Path, tmp_path: Path, sabota
     assert 0 < limit <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 
 
-@pytest.mark.parametrize("words", ["std::bad_alloc", "LLVM ERROR: out of memory"])
+def test_child_whose_libraries_find_no_address_space_is_no_defect(small_model: Path, tmp_path: Path, sabotage) -> None:
+    sabotage("import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 20, 1 << 20))")
+    with pytest.raises(ModelError, match="takes more memory than the compiler may use"):
+        perform_in_child(Request.to_compile(small_model, tmp_path / "x.hipdnn"))
+    assert not (tmp_path / "x.hipdnn").exists()
+
+
+def test_process_that_cannot_be_made_is_no_defect(
+    small_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with monkeypatch.context() as patch:
+        patch.setattr("subprocess._fork_exec", refuse)
+        with pytest.raises(
+            HipdnnMlirError, match="cannot start the compiler's process: Resource temporarily"
+        ) as raised:
+            perform_in_child(Request.to_compile(small_model, tmp_path / "x.hipdnn"))
+    assert not isinstance(raised.value, PassError)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    perform_in_child(Request.to_compile(small_model, tmp_path / "x.hipdnn"))
+    assert (tmp_path / "x.hipdnn").exists()
+
+
+@pytest.mark.parametrize("words", ["std::bad_alloc", "LLVM ERROR: out of memory", "MemoryError"])
 def test_child_that_dies_for_want_of_memory_is_no_defect(
     words: str, small_model: Path, tmp_path: Path, sabotage
 ) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import hipdnn_mlir
 import models
@@ -24,27 +25,58 @@ PATIENCE_S = 300
 """For what may only end by waiting without end."""
 
 
-def start_compiling(model: Path, output: Path, env: Mapping[str, str]) -> subprocess.Popen[str]:
-    """Start `hipdnn-mlir compile`."""
+def start_compiling(
+    model: Path, output: Path, env: Mapping[str, str], limits: Mapping[int, int] | None = None
+) -> subprocess.Popen[str]:
+    """Start `hipdnn-mlir compile`, with limits of the system's for it."""
+
+    def limited() -> None:
+        for kind, most in (limits or {}).items():
+            resource.setrlimit(kind, (most, most))
+
     command = [sys.executable, "-P", "-m", "hipdnn_mlir", "compile", str(model), "-o", str(output)]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **env}
-    )
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env={**os.environ, **env}, preexec_fn=limited)
 
 
 def test_full_disk_is_one_line_and_leaves_nothing(small_model: Path, tmp_path: Path) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    # A limit on file sizes fails a write half way, as a full disk does; the process that is started has it, too.
-    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_LIMIT, hard))
-    try:
-        process = start_compiling(small_model, tmp_path / "m.hipdnn", {})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    # A limit on file sizes fails a write half way, as a full disk does; the compiler's process has it, too.
+    process = start_compiling(small_model, tmp_path / "m.hipdnn", {}, {resource.RLIMIT_FSIZE: FILE_LIMIT})
     _, printed = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 2, printed
     assert "m.hipdnn: cannot write: File too large" in printed
     assert printed.count("\n") == 1, printed
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("most", [6, 7, 8])
+def test_few_open_files_are_one_line_at_most(most: int, small_model: Path, tmp_path: Path) -> None:
+    process = start_compiling(small_model, tmp_path / "m.hipdnn", {}, {resource.RLIMIT_NOFILE: most})
+    _, printed = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 2, printed
+    assert "Too many open files" in printed
+    assert printed.count("\n") == 1, printed
+    assert list(tmp_path.iterdir()) == []
+
+
+_NO_MEMORY = """
+import resource, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            resource.setrlimit(resource.RLIMIT_AS, (1 << 20, 1 << 20))
+sys.meta_path.insert(0, Finder())
+"""
+
+
+@pytest.mark.parametrize("module", ["hipdnn_mlir_runtime.cli.execution", "hipdnn_mlir_runtime._runtime"])
+def test_no_more_memory_is_one_line(module: str, command: Command, small_program: Path, tmp_path: Path) -> None:
+    """Before Python's own modules are read, and before the library is mapped."""
+    (tmp_path / "sitecustomize.py").write_text(_NO_MEMORY.format(module=module))
+    result = command("run", small_program, env={"PYTHONPATH": str(tmp_path)})
+    assert result.returncode == 2, result.stderr
+    assert "error: out of memory; " in result.stderr
+    assert result.stderr.count("\n") == 1, result.stderr
 
 
 def test_no_temporary_folder_is_one_line(command: Command, small_model: Path, tmp_path: Path) -> None:

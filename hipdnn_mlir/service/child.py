@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
-from hipdnn_mlir_runtime.errors import PassError, error_from_dict
+from hipdnn_mlir_runtime.errors import UNMAPPED, HipdnnMlirError, PassError, error_from_dict
 from hipdnn_mlir_runtime.options import options_of
 
 from .messages import Connection
@@ -28,8 +28,8 @@ DEFAULT_TIMEOUT_S: float = options_of("compile")["compile_timeout_s"].default
 """Seconds after which a silent child counts as hanging."""
 
 _DETAIL_LIMIT_CHARS = 20_000
-_OUT_OF_MEMORY = ("std::bad_alloc", "LLVM ERROR: out of memory")
-"""What C++ prints that ends for want of memory."""
+_OUT_OF_MEMORY = ("std::bad_alloc", "LLVM ERROR: out of memory", "MemoryError", *UNMAPPED)
+"""What a process prints that ends for want of memory."""
 _ENDING_TIME_S = 5
 """What a child may take to end after it has closed its connection."""
 
@@ -82,14 +82,18 @@ def _start(connection: socket.socket, printed: IO[bytes]) -> subprocess.Popen[by
     # The child must import the same package as its parent, installed or not, and nothing from the working directory.
     root = str(Path(__file__).parents[2])
     path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "hipdnn_mlir.service.server", str(connection.fileno())],
-        stdin=subprocess.DEVNULL,
-        stdout=printed,
-        stderr=printed,
-        pass_fds=[connection.fileno()],
-        env={**os.environ, "PYTHONPATH": path},
-    )
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "hipdnn_mlir.service.server", str(connection.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=printed,
+            pass_fds=[connection.fileno()],
+            env={**os.environ, "PYTHONPATH": path},
+        )
+    except OSError as error:
+        hint = "see ulimit -u and ulimit -n, or compile with --in-process"
+        raise HipdnnMlirError(f"cannot start the compiler's process: {error.strerror}", hint=hint) from error
 
 
 def _exchange(connection: Connection, request: Request, on_progress: Progress | None) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from hipdnn_mlir_runtime.errors import HipdnnMlirError, ModelError, PassError
+from hipdnn_mlir_runtime.errors import HipdnnMlirError, ModelError, PassError, is_out_of_memory
 from hipdnn_mlir_runtime.pytorch import SUFFIX
 
 from .request import Request
@@ -39,8 +39,9 @@ def as_package_error(
     if isinstance(error, HipdnnMlirError) and not isinstance(error, PassError):
         return error
     if isinstance(error, OSError):
-        return ModelError(error.strerror or str(error), where=str(error.filename or "") or None)
-    if isinstance(error, MemoryError):
+        where = error.filename or (request.where if request is not None else "")
+        return ModelError(error.strerror or str(error), where=str(where) or None)
+    if is_out_of_memory(error):
         return out_of_memory()
     invalid = _invalid_model(request, descriptors) if request is not None else None
     if invalid is not None:
@@ -72,7 +73,7 @@ def out_of_memory(where: str | None = None) -> ModelError:
     return ModelError(
         "compiling it takes more memory than the compiler may use",
         where=where,
-        expected="half of this machine's memory, or what ulimit -d says, if that is less",
+        expected="half of this machine's memory, or what ulimit -d or -v says, if that is less",
         hint="check the sizes in the model; --in-process has no limit",
     )
 

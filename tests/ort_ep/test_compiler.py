@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -259,6 +260,14 @@ def test_one_child_serves_all_sessions(tmp_path) -> None:
     assert children() == before
 
 
+def wait_for_the_end(process: Path) -> None:
+    """Wait until a process is gone, by its folder in /proc."""
+    deadline = time.monotonic() + 300
+    while process.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not process.exists()
+
+
 HOST = """
 import os, sys
 from tests.ort_ep.processes import children
@@ -279,7 +288,38 @@ def test_child_ends_with_a_killed_host(tmp_path) -> None:
     )
     child = Path("/proc", done.stdout.decode().strip())
     assert child.name.isdigit(), done.stderr.decode()
-    deadline = time.monotonic() + 20
-    while child.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not child.exists()
+    wait_for_the_end(child)
+
+
+INTERRUPTED = """
+import signal, sys
+from tests.ort_ep.sessions import make_session
+from tests.ort_ep.small_models import convolution
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # as in a host that is not Python
+make_session(convolution(), sys.argv[1], options={"compiler": "subprocess"})
+"""
+SLOW = """
+import os, sys, time
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch_mlir" and "hipdnn_mlir.service.server" in sys.orig_argv:
+            os.symlink("/proc/%d" % os.getpid(), {started!r})
+            time.sleep(600)
+sys.meta_path.insert(0, Finder())
+"""
+
+
+def test_nothing_is_left_of_a_host_that_is_interrupted_while_it_compiles(tmp_path) -> None:
+    root = Path(__file__).parent.parent.parent
+    started = tmp_path / "started"
+    (tmp_path / "sitecustomize.py").write_text(SLOW.format(started=str(started)))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path, str(root)])}
+    command = [sys.executable, "-P", "-c", INTERRUPTED, str(tmp_path / "cache")]
+    host = subprocess.Popen(command, env=environment, cwd=root, start_new_session=True)
+    while not started.is_symlink():
+        assert host.poll() is None
+        time.sleep(0.01)
+    os.killpg(host.pid, signal.SIGINT)  # as a terminal does
+    assert host.wait() == -signal.SIGINT
+    wait_for_the_end(started)
+    assert not (tmp_path / "cache").exists()

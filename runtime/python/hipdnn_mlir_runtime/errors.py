@@ -110,6 +110,17 @@ class HipdnnMlirError(Exception):
         return {"error": type(self).__name__, "fields": self._fields()}
 
 
+UNMAPPED = ("failed to map segment from shared object", "cannot allocate memory in static TLS block")
+"""What the loader says of a library that finds no memory."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether an exception tells that memory ran out."""
+    return isinstance(error, MemoryError) or (
+        isinstance(error, ImportError) and any(words in str(error) for words in UNMAPPED)
+    )
+
+
 class ModelError(HipdnnMlirError):
     """The user's model, inputs or arguments are wrong."""
 

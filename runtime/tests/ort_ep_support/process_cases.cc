@@ -1,16 +1,33 @@
 // The compiler as a process: what it inherits, what is left of it, and who may end it.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
+#include <spawn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
+#include <system_error>
 #include <thread>
 
 #include "cases.h"
 #include "storage/file_descriptor.h"
 #include "support/compiler_service.h"
+
+namespace {
+/// What starting a process fails with; 0 where it does not.
+int spawn_error = 0;
+}  // namespace
+
+// Found before the C library's.
+extern "C" int posix_spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions, const posix_spawnattr_t* attributes,
+                           char* const arguments[], char* const environment[]) {
+  if (spawn_error != 0) return spawn_error;
+  using Spawn = decltype(&posix_spawn);
+  return reinterpret_cast<Spawn>(dlsym(RTLD_NEXT, "posix_spawn"))(pid, path, actions, attributes, arguments, environment);
+}
 
 namespace support_tests {
 namespace {
@@ -72,6 +89,26 @@ void test_started_when_a_file_is_open_above_the_limit(const Tools& tools) {
   const pid_t child = compiler_of(service, options_for(tools));
   setrlimit(RLIMIT_NOFILE, &before);
   check::that(child > 0, "no compiler");
+}
+
+void test_request_fails_when_no_process_can_be_made(const Tools& tools) {
+  const FakePackage package(tools);
+  CompilerService service(package.root());
+  const CompilerOptions options = options_for(tools);
+  compiler_of(service, options);  // loads what stays loaded
+  for (const int error : {EAGAIN, ENOMEM}) {
+    const pid_t last = compiler_of(service, options);
+    kill(last, SIGKILL);
+    wait_until([&] { return !is_running(last); }, "the compiler's end");
+    const std::size_t before = open_descriptors();
+    spawn_error = error;
+    const CompilerError failure = compiler_error_of([&] { compiler_of(service, options); });
+    spawn_error = 0;
+    check::equal(failure.cause(), CompilerError::Cause::crashed);
+    check::contains(failure.what(), "cannot start " + tools.python + ": " + std::system_category().message(error));
+    check::that(open_descriptors() <= before, "a descriptor is left");
+    check::that(service.availability(options).is_available(), "not asked again");
+  }
 }
 
 void test_nothing_left_when_compilers_fail(const Tools& tools) {
@@ -216,6 +253,7 @@ void add_process_cases(check::Suite& suite, const Tools& tools) {
   };
   add("nothing inherited when the host has files open", test_nothing_inherited_when_the_host_has_files_open);
   add("started when a file is open above the limit", test_started_when_a_file_is_open_above_the_limit);
+  add("request fails when no process can be made", test_request_fails_when_no_process_can_be_made);
   add("nothing left when compilers fail", test_nothing_left_when_compilers_fail);
   add("compiler ends when the service ends", test_compiler_ends_when_the_service_ends);
   add("compiler ends when the host dies", test_compiler_ends_when_the_host_dies);

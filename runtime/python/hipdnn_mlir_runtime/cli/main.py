@@ -16,7 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import COMPILER_DEFECT, USER_ERROR, HipdnnMlirError, ModelError
+from ..errors import COMPILER_DEFECT, USER_ERROR, HipdnnMlirError, ModelError, is_out_of_memory
 from ..options import options_of
 from ..precision import TF32, UNCHANGED
 from .command import Argument, Command, find_compiler, needed_compiler, use_program
@@ -298,6 +298,8 @@ def call(arguments: Sequence[str]) -> int:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}{error.strerror or error}", USER_ERROR)
     except Exception as error:  # noqa: BLE001 - the command's own boundary
+        if is_out_of_memory(error):
+            return _fail("out of memory; close other programs, or raise the limit (ulimit -v, ulimit -d)", USER_ERROR)
         with tempfile.NamedTemporaryFile("w", prefix="hipdnn-mlir-", suffix=".log", delete=False) as log:
             log.write(f"{sys.argv}\n{traceback.format_exc()}")
         text = f"{type(error).__name__}: {error}; this is a defect of hipdnn-mlir, details: {log.name}"

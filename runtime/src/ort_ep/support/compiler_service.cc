@@ -147,7 +147,7 @@ class Worker {
   void start() {
     if (child_ && child_->is_alive()) return;
     child_.reset();
-    auto child = std::make_unique<CompilerChild>(python_, package_root_);
+    auto child = started();
     nlohmann::json compiler;
     try {
       compiler = take_result(child->exchange(kHello, {}, kHelloLimit), python_);
@@ -156,6 +156,14 @@ class Worker {
     }
     check_version(compiler, python_);
     child_ = std::move(child);
+  }
+
+  std::unique_ptr<CompilerChild> started() const {
+    try {
+      return std::make_unique<CompilerChild>(python_, package_root_);
+    } catch (const hipdnn_rt::Error& error) {
+      throw CompilerError(Cause::crashed, std::string("the compiler does not run: ") + error.what() + "; see ulimit -u and ulimit -n");
+    }
   }
 
   const std::string python_;
