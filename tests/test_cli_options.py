@@ -35,7 +35,7 @@ VALUES = {
     "autotune": "2", "engine": "HOST_ONEDNN_ENGINE", "knobs": "TILE=64", "device": "3", "plan_cache": "plans", "policies": "FIRST",
     "plugin_dirs": "plugins", "plugin_mode": "absolute", "compile_timeout_s": "7", "extensions": "no", "against": "ort", "warmup": "7",
     "duration": "8", "batch": "9", "sort": "bytes", "trace": "t.json", "html": "page.html", "netron": "n.onnx",
-    "tolerance": "1e-30", "dump_ir": "ir", "page_rows": "16", "last_valid": "y=x", "memory_limit_mb": "5",
+    "tolerance": "1e-30", "dump_ir": "ir", "page_rows": "16", "last_valid": "y=x", "memory_limit_mb": "5", "trusted_key": "key.pem",
 }  # fmt: skip
 """A value of each option that is no flag, other than its default."""
 
@@ -95,10 +95,10 @@ def observe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         devices.append(options)
         return open_device(options)
 
-    def read(source: Any, *, allow_code: bool) -> Any:
-        """What it does is seen in programs that hold code (tests/test_program_trust.py)."""
-        devices.append(allow_code)
-        return read_program(source, allow_code=allow_code)
+    def read(source: Any, *, allow_code: bool, trusted_key: str | None) -> Any:
+        """What it does is seen in programs that hold code (tests/test_program_trust.py), and in signed ones (tests/test_signatures.py)."""
+        devices.append((allow_code, trusted_key))
+        return read_program(source, allow_code=allow_code, trusted_key=None)
 
     monkeypatch.setattr(commands, "perform_in_child", perform)
     monkeypatch.setattr(session_module, "read", read)
@@ -150,10 +150,10 @@ def flag_of(option: Option) -> str:
 def test_every_command_is_looked_at() -> None:
     """But for those of the cache: what they delete and find differs from call to call (tests/ort_ep/test_cache_commands.py).
 
-    And for `generate`, which takes a folder (tests/generation/test_generate_command.py), `quantize` (tests/test_quantize_command.py) and
-    `serve` (tests/serving).
+    And for `generate`, which takes a folder (tests/generation/test_generate_command.py), `quantize` (tests/test_quantize_command.py),
+    `serve` (tests/serving) and `sign` (tests/test_signatures.py).
     """
-    elsewhere = {name for name in COMMANDS if name.startswith("cache ")} | {"generate", "quantize", "serve"}
+    elsewhere = {name for name in COMMANDS if name.startswith("cache ")} | {"generate", "quantize", "serve", "sign"}
     assert {arguments[0] for arguments in SUBJECTS.values()} == set(COMMANDS) - elsewhere
 
 

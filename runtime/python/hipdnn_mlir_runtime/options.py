@@ -186,6 +186,7 @@ _TYPES: dict[str, tuple[str, Callable[[Option, Any], Any]]] = {
     "integer": ("", _integer),
     "text": ("a text", _text),
     "choice": ("", _text),
+    "path": ("a path", _path),
     "folder": ("a path, True or False", _folder),
     "list": ("a list of texts", _list),
     "paths": ("a list of paths", _paths),

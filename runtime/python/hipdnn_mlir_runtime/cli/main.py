@@ -130,6 +130,17 @@ def inspect(given: SimpleNamespace) -> int:
     return 0
 
 
+def sign(given: SimpleNamespace) -> int:
+    """Sign a program file: for those who load it with the public key of this private one (`--trusted-key`)."""
+    from ..signature import sign as write_signature
+
+    if given.key is None:
+        hint = "openssl genpkey -algorithm ed25519 -out KEY makes one"
+        raise ModelError("no key to sign with", where="--key", expected="a private ed25519 key", hint=hint)
+    sys.stdout.write(printable(f"{write_signature(given.program, given.key)}\n"))
+    return 0
+
+
 def devices(given: SimpleNamespace) -> int:
     """List the devices of this machine, with the engines of their libraries; where a port has none, why."""
     from ..session.devices import list_devices
@@ -232,6 +243,7 @@ COMMANDS = (
         diff,
         (_program("first"), _program("second")),
     ),
+    Command("sign", sign, (_program("program"),)),
     Command("devices", devices),
     Command("doctor", doctor),
     Command("cache list", cache_list),

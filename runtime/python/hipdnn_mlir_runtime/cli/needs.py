@@ -76,7 +76,13 @@ def _has_no_model(given: Mapping[str, Any]) -> tuple[str, str] | None:
     return None if given["reference"] is not None else ("none is given", "add --reference MODEL")
 
 
+def _is_model(given: Mapping[str, Any]) -> tuple[str, str] | None:
+    model: Path = given["model"]
+    return None if is_program(model) else (f"{model.name} is a model, compiled here", "leave {them} out")
+
+
 NEEDS = {
+    "program": Need("of program files", _is_model),
     "page": Need("of the page", _makes_no_page),
     "view": Need("of the page and of the file for Netron", _makes_no_view),
     "page_model": Need("of the program's model", _has_no_model),

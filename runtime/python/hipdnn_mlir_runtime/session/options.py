@@ -32,6 +32,8 @@ class SessionOptions(TypedDict, total=False):
     allow_code: bool
     """Load programs that hold compiled code for a GPU. Without it such a program is refused before anything of it reaches a device: for
     files from people whose code you would not run."""
+    trusted_key: str | os.PathLike[str] | None
+    """Load a program file only with a signature beside it that fits this public ed25519 key, a PEM file (docs/security.md)."""
     memory_limit_mb: int
     """Most MiB that a program may need at the sizes of a run: constants, inputs, outputs, and what lies between steps. One that needs
     more is refused before it is allocated. 0 for no limit."""

@@ -54,7 +54,8 @@ class Session:
         options: The keywords of ``SessionOptions``; docs/plans.md has them in a table.
 
     Raises:
-        ProgramError: The file is not a program, is broken, too new, or holds code with ``allow_code=False``.
+        ProgramError: The file is not a program, is broken, too new, holds code with ``allow_code=False``, or is not signed for
+            ``trusted_key``.
         WrongTargetError: The program is for another target; a ``ProgramError`` and a ``DeviceError``.
         PlanRefusedError: The library refuses graphs of the program, all of them listed, and the model is not at hand.
         DeviceError: The port's libraries are missing.
@@ -70,7 +71,7 @@ class Session:
         self._workers: ThreadPoolExecutor | None = None
         given = checked("session", options)
         allow_code: bool = given["allow_code"]
-        program = read(source, allow_code=allow_code)
+        program = read(source, allow_code=allow_code, trusted_key=given["trusted_key"])
         settings = device_options(
             options, options.get("port") or _runtime.port_for_target(program.target), is_tf32=program.allows_tf32
         )

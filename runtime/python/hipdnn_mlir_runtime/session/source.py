@@ -36,17 +36,20 @@ Source = str | os.PathLike[str] | ProgramInMemory
 """A path, or a program in memory."""
 
 
-def read(source: Source, *, allow_code: bool) -> _runtime.Program:
+def read(source: Source, *, allow_code: bool, trusted_key: str | None = None) -> _runtime.Program:
     """Return the program, checked.
 
     Args:
         source: A path, or a program in memory.
         allow_code: Whether it may hold code for a GPU.
+        trusted_key: Path of the public key that it has to be signed for; None where it need not be.
 
     Raises:
-        ModelError: The source is a model, or neither a path nor a program.
-        ProgramError: The file is not a program, is broken, too new, or holds code that it may not.
+        ModelError: The source is a model, neither a path nor a program, or in memory with a key.
+        ProgramError: The file is not a program, is broken, too new, not signed, or holds code that it may not.
     """
+    if trusted_key is not None:
+        _check_signature(source, trusted_key)
     program = _parsed(source)
     kernels = [] if allow_code else program.code_kernels
     if kernels:
@@ -59,6 +62,17 @@ def read(source: Source, *, allow_code: bool) -> _runtime.Program:
             hint="compile the model yourself, or allow code if you would run a program of its author",
         )
     return program
+
+
+def _check_signature(source: Source, key: str) -> None:
+    if not isinstance(source, str | os.PathLike):
+        raise ModelError("a program in memory has no signature", where="trusted_key", expected="a program file")
+    from ..signature import verify
+
+    try:
+        verify(Path(source), Path(key))
+    except OSError as error:
+        raise ModelError(f"cannot read: {error.strerror}", where=str(error.filename), hint="check the path") from error
 
 
 def _parsed(source: Source) -> _runtime.Program:
