@@ -133,7 +133,7 @@ class Life:
 
     def kill(self, draw: random.Random) -> str:
         """Kill a process at a random moment, and return what it did, and whether that came too late."""
-        name, longest_s = draw.choice([*[("session", 1.2 * self.session_s)] * 6, ("write", 0.3), ("load", 0.5)])
+        name, longest_s = draw.choice([*[("session", self.session_s)] * 3, *[("write", 0.3)] * 3, *[("load", 0.5)] * 2])
         number = draw.randrange(len(MODELS))
         if draw.random() < 0.5:  # most often there is something to compile
             shutil.rmtree(self.cache, ignore_errors=True)

@@ -11,6 +11,7 @@ import onnx
 from onnx import numpy_helper
 
 from hipdnn_mlir_runtime.errors import DynamicDimensionError
+from hipdnn_mlir_runtime.limits import MAX_SIZE
 
 from ..dynamic.facts import Fact, varies
 from ..ops.evaluate import Array
@@ -331,7 +332,8 @@ def _empty_arrays(values: Iterable[Any]) -> Iterable[tuple[str, Array]]:
     """The values that are known because they have no elements."""
     kinds = {value.name: value.type.tensor_type.elem_type for value in values}
     for name, dims in _static_dims(values):
-        if 0 in dims and min(dims) >= 0 and kinds[name] in BY_ONNX:
+        is_possible = min(dims, default=0) >= 0 and math.prod(filter(None, dims)) <= MAX_SIZE
+        if 0 in dims and is_possible and kinds[name] in BY_ONNX:
             yield name, np.empty(dims, onnx.helper.tensor_dtype_to_np_dtype(kinds[name]))
 
 

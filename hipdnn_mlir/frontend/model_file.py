@@ -71,7 +71,12 @@ def read_model(model: str | Path | bytes | onnx.ModelProto) -> ModelFile:
     proto = _parse(slim, str(path))
     try:
         external |= _external_data(proto, path.parent, set(external))
-    except (OSError, ValueError, onnx.checker.ValidationError) as error:
+    except (
+        OSError,
+        ValueError,
+        RuntimeError,
+        onnx.checker.ValidationError,
+    ) as error:  # C++'s errors of files are RuntimeErrors
         raise ModelError(
             f"cannot read external weights: {error}", where=str(path), hint="keep the data files beside the model"
         ) from error
@@ -183,7 +188,7 @@ def _external_data(model: onnx.ModelProto, folder: Path, mapped: set[str]) -> di
     """Map the large initializers whose data is in files of their own, and load all other tensors that have such data.
 
     Raises:
-        OSError, ValueError, onnx.checker.ValidationError: as onnx's own loader.
+        OSError, ValueError, RuntimeError, onnx.checker.ValidationError: as onnx's own loader.
     """
     external = {}
     files: dict[str, mmap.mmap] = {}
@@ -235,7 +240,7 @@ def _check_location(location: str, folder: Path) -> None:
     """Have onnx's own loader read a byte from there: it refuses what is outside the folder, links too.
 
     Raises:
-        OSError, ValueError, onnx.checker.ValidationError: as onnx's own loader.
+        OSError, ValueError, RuntimeError, onnx.checker.ValidationError: as onnx's own loader.
     """
     byte = onnx.TensorProto(name=location, data_type=onnx.TensorProto.UINT8, dims=[1])
     byte.external_data.add(key="location", value=location)

@@ -1,6 +1,6 @@
 """Operands of ONNX nodes that have to be known at compile time: read from constants, or from the sizes that a node's result has."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -154,7 +154,7 @@ def refused_axes(model: onnx.ModelProto) -> list[Reject]:
     for node in graph.node:
         if node.domain not in ("", "ai.onnx") or not node.input:
             continue
-        reason = _refused_axis(node, len(dims.get(node.input[0], ())))
+        reason = _refused_axis(node, len(dims.get(node.input[0], ()))) or _refused_ranks(node, dims)
         if reason:
             rejects.append(Reject(node.op_type, "attribute", reason, node.name))
         elif node.op_type.startswith("Reduce") and len(node.input) > 1 and node.input[1]:
@@ -188,6 +188,11 @@ def _refused_axis(node: onnx.NodeProto, rank: int) -> str | None:
         return None
     places = rank + (node.op_type in _BEHIND_THE_LAST)
     return None if -places <= axis < places else f"axis {axis} of an operand of rank {rank}"
+
+
+def _refused_ranks(node: onnx.NodeProto, dims: Mapping[str, Dims]) -> str | None:
+    ranks = sorted({len(dims[name]) for name in node.input if name in dims})
+    return f"operands of ranks {ranks}" if node.op_type == "Concat" and len(ranks) > 1 else None
 
 
 def _known_dims(graph: onnx.GraphProto) -> dict[str, Dims]:
