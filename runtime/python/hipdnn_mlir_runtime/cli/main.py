@@ -131,7 +131,7 @@ def inspect(given: SimpleNamespace) -> int:
 
 
 def sign(given: SimpleNamespace) -> int:
-    """Sign a program file: for those who load it with the public key of this private one (`--trusted-key`)."""
+    """Sign a program file: for those who load it with the public key of this private one."""
     from ..signature import sign as write_signature
 
     if given.key is None:
