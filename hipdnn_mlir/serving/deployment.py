@@ -22,8 +22,11 @@ _BUSY = 32
 """Requests of a replica beyond which there is to be another one."""
 _PORTS, _BLOCK, _PROBED = range(20_000, 32_000), 200, 8
 """Where replicas listen, how many ports one server has there for either protocol, and how many of them are looked at."""
+_RETRIES = "conn-failure empty-response\n    option http-buffer-request"
+"""A request whose replica has died is sent again: running a model twice does no harm. HAProxy can send what it has read before it sends
+any, so it reads all that its buffer holds; Ray has no setting for that, but puts these words into HAProxy's configuration as they are."""
 _RESENT = 1 << 20
-"""Bytes of a request that HAProxy keeps until there is an answer."""
+"""Bytes of that buffer."""
 _SHUTDOWN_S = 30
 _LOGGING = {"encoding": "JSON"}
 
@@ -98,8 +101,7 @@ def prepare(listening: Listening, most_bytes: int) -> None:
             "RAY_SERVE_ENABLE_HA_PROXY": 1,
             "RAY_SERVE_HAPROXY_METRICS_PORT": _free_port(),
             "RAY_SERVE_HAPROXY_STATS_PORT": _free_port(),
-            # A request whose replica has died is sent again: running a model twice does no harm. HAProxy can send what its buffer holds.
-            "RAY_SERVE_HAPROXY_RETRY_ON": "conn-failure empty-response",
+            "RAY_SERVE_HAPROXY_RETRY_ON": _RETRIES,
             "RAY_SERVE_HAPROXY_TUNE_BUFSIZE": _RESENT,
             "RAY_SERVE_HAPROXY_H2_FE_INITIAL_WINDOW_SIZE": _RESENT,  # else a client sends 64 KB, and waits
             "RAY_SERVE_HAPROXY_METRICS_ENABLED": 0,  # replicas count requests themselves; here each one costs a line that Python reads

@@ -23,6 +23,7 @@ from .repository import ModelFile, find_models
 from .resources import own_threads
 from .settings import APPLICATION, DEPLOYMENT, Settings
 from .texts import ServedTexts
+from .whole_answers import send_whole_answers
 
 logger = logging.getLogger("ray.serve")
 _REPORT_S = 5
@@ -57,6 +58,7 @@ class ModelServer(GrpcMethods):
 
     def __serve_build_asgi_app__(self) -> Starlette:
         """Return the application; Ray Serve asks for it when the models are loaded."""
+        send_whole_answers()
         app = http_app(self)
         app.routes.extend(text_routes(self))
         return app
