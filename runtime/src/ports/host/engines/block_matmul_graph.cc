@@ -23,6 +23,13 @@ const Node& producer(const Graph& graph, int t, hipdnnBackendDescriptorType_t ty
   return graph.nodes[static_cast<std::size_t>(n)];
 }
 
+/// Refusal where what is read has other dims than what is made of it: the matmul's dims say how much of it is read.
+void check_dims(const Graph& graph, int read, int made) {
+  if (graph.tensor(read).dims != graph.tensor(made).dims) {
+    throw Refusal(text(describe(graph.tensor(read)), " becomes ", describe(graph.tensor(made))));
+  }
+}
+
 /// Elements of a dequantized tensor's block, which lies along one dim.
 std::int64_t block_along(const Graph& graph, const Node& node, std::size_t dims_from_end) {
   const Tensor& wide = graph.tensor(node.tensor(HIPDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_YDESC));
@@ -42,6 +49,7 @@ void read_weights(const Graph& graph, BlockMatmul& found, int b) {
   const Node& node = producer(graph, b, kDequantize, "the right operand");
   found.numbers = node.tensor(HIPDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_XDESC);
   found.scales = node.tensor(HIPDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_SCALE_DESC);
+  check_dims(graph, found.numbers, b);
   found.block = block_along(graph, node, 2);
   const Tensor& numbers = graph.tensor(found.numbers);
   const Tensor& scales = graph.tensor(found.scales);
@@ -78,6 +86,7 @@ void read_left(const Graph& graph, BlockMatmul& found, int a) {
     const auto is_stored = [&](int t) { return graph.tensor(t).has_pointer(); };
     if (is_stored(codes) || is_stored(scale) || is_stored(a)) throw Refusal("stores what it quantizes");
     found.a = quantize.tensor(HIPDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_XDESC);
+    check_dims(graph, found.a, a);
   }
   const Tensor& left = graph.tensor(found.a);
   if (!left.has_pointer() || !is_float_type(left.dtype)) throw Refusal(text("the left operand is ", describe(left)));

@@ -156,9 +156,11 @@ bool moves_along(const TileAxis& axis, std::size_t operand) {
   return std::any_of(axis.dims.begin(), axis.dims.end(), [&](const LoopDim& dim) { return dim.strides[operand] != 0; });
 }
 
-bool follows(const std::vector<std::int64_t>& pieces, std::int64_t step) {
+/// Whether each piece of `run` elements begins where the one before it ends. A hostile stride may reach beyond what a number holds.
+bool follows(const std::vector<std::int64_t>& pieces, std::int64_t stride, std::int64_t run) {
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    if (pieces[i] != static_cast<std::int64_t>(i) * step) return false;
+    std::int64_t expected = 0;
+    if (__builtin_mul_overflow(static_cast<std::int64_t>(i) * run, stride, &expected) || pieces[i] != expected) return false;
   }
   return true;
 }
@@ -173,8 +175,8 @@ TileAccess access_of(const Tiling& tiling, std::size_t operand) {
   if (access.cols) access.col_stride = tiling.cols.dims.back().strides[operand];
   access.row_pieces = piece_offsets(tiling.rows, operand);
   access.col_pieces = piece_offsets(tiling.cols, operand);
-  access.is_uniform = follows(access.row_pieces, access.row_stride * tiling.rows.run()) &&
-                      follows(access.col_pieces, access.col_stride * tiling.cols.run());
+  access.is_uniform = follows(access.row_pieces, access.row_stride, tiling.rows.run()) &&
+                      follows(access.col_pieces, access.col_stride, tiling.cols.run());
   return access;
 }
 
