@@ -49,7 +49,7 @@ def with_random_weights(model: onnx.ModelProto, seed: int = 0) -> onnx.ModelProt
         elif name in scales:
             weight = rng.uniform(0.7, 1.1, dims)
         elif len(dims) > 1:
-            weight = rng.standard_normal(dims) * sqrt(2 / prod(dims[1:]))
+            weight = rng.standard_normal(dims, np.float32) * np.float32(sqrt(2 / prod(dims[1:])))
         else:
             weight = rng.standard_normal(dims) * 0.1
         result.graph.initializer.append(numpy_helper.from_array(weight.astype(np.float32), name))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
-
 import numpy as np
 import pytest
 from onnx import TensorProto
 
 from gpu.programs import compile_for_emulator, run
 from models import GraphBuilder
+from onnx_backend.node_cases import node_cases
 
 CASES = (
     "add_bcast", "and_bcast4v3d", "argmax_keepdims_example", "argmin_negative_axis_keepdims_random_select_last_index",
@@ -29,23 +27,9 @@ CASES = (
 )  # fmt: skip
 
 
-def node_cases() -> dict[str, Any]:
-    """The onnx package's node cases by name."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from onnx.backend.test.case.node import collect_testcases
-
-        return {case.name.removeprefix("test_"): case for case in collect_testcases(None)}
-
-
-@pytest.fixture(scope="module")
-def cases() -> dict[str, Any]:
-    return node_cases()
-
-
 @pytest.mark.parametrize("name", CASES)
-def test_program_equals_the_expected_outputs(name: str, cases: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    case = cases[name]
+def test_program_equals_the_expected_outputs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = node_cases()[f"test_{name}"]
     program, modules = compile_for_emulator(case.model, monkeypatch, target="sm_90")
     assert not program.model.executables, "a step of a library"
     inputs, outputs = case.data_sets[0]

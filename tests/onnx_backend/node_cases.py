@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import atexit
 import functools
-import os
 import pickle
 import tempfile
 from pathlib import Path
 
+import numpy as np
+import onnx
 from onnx.backend.test.case.test_case import TestCase
 from onnx.backend.test.loader import load_node_model_tests
 
-_FILE = "HIPDNN_NODE_CASES"
+_KEPT = Path(__file__).parents[2] / "build" / f"node_cases-{onnx.__version__}-{np.__version__}.pickle"
 
 
 @functools.cache
 def node_cases() -> dict[str, TestCase]:
-    """The cases by name. Making them takes seconds: once for a process and all that it starts afterwards, which find them in a file."""
-    if kept := os.environ.get(_FILE):
-        cases: dict[str, TestCase] = pickle.loads(Path(kept).read_bytes())
-        return cases
+    """The cases by name. Making them takes seconds: other processes, and later ones, find them in a file."""
+    if _KEPT.is_file():
+        known: dict[str, TestCase] = pickle.loads(_KEPT.read_bytes())
+        return known
     cases = {case.name: case for case in load_node_model_tests()}
-    with tempfile.NamedTemporaryFile(prefix="node_cases_", delete=False) as file:
-        atexit.register(Path(file.name).unlink)
+    _KEPT.parent.mkdir(exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=_KEPT.parent, delete=False) as file:
         pickle.dump(cases, file)
-    os.environ[_FILE] = file.name
+    Path(file.name).replace(_KEPT)
     return cases
