@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from generation.decoders import VOCABULARY, export
-from generation.exporting import new_exporter
+from generation.exporting import new_process
 
 TEXT = "the quick brown fox jumps over the lazy dog, naïve café; 日本語のテキスト 🙂👍 Привет"
 Exported = Callable[..., Path]
@@ -22,7 +22,7 @@ Changed = Callable[..., Path]
 @pytest.fixture(scope="session")
 def exporter() -> Iterator[Executor]:
     """The process that exports models for this one."""
-    with new_exporter() as process:
+    with new_process() as process:
         yield process
 
 

@@ -1,16 +1,18 @@
-"""A process that exports models for tests: it imports PyTorch and transformers once, which takes longer than exports do."""
+"""Processes that export models or generate text for tests: what they import takes longer than what they do."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import warnings
+from collections.abc import Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 
-def new_exporter() -> Executor:
-    """What runs one export after the other; nothing of what they print is seen."""
+def new_process() -> Executor:
+    """What runs one call after the other; nothing of what they print is seen."""
     return ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _be_quiet)
 
 
@@ -26,3 +28,11 @@ def export_of_transformers(name: str, exporter: str, path: Path) -> None:
     from generation.of_transformers import export
 
     export(name, exporter, str(path))
+
+
+def generated_by_genai(folder: Path, provider: str, ways: Sequence[str]) -> dict[str, Any]:
+    """As `ways.generated`, with programs kept in the folder."""
+    from generation.ways import generated
+
+    os.environ["XDG_CACHE_HOME"] = str(folder)
+    return generated(str(folder), provider, ways)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from functools import cache
 from typing import Any
 
 import onnxruntime_genai as og
@@ -24,11 +25,16 @@ def load(folder: str, provider: str) -> og.Model:
     kind, _, precision = provider.partition(":")
     if kind != "cpu":
         name = {"hipdnn": ort_ep.get_ep_name(), "virtual": "hipdnn.virtual"}[kind]
-        og.register_execution_provider_library(name, ort_ep.get_library_path())
+        _register(name)
         config.append_provider(ort_ep.get_ep_name())
         if precision:
             config.set_provider_option(ort_ep.get_ep_name(), "precision", precision)
     return og.Model(config)
+
+
+@cache
+def _register(name: str) -> None:
+    og.register_execution_provider_library(name, ort_ep.get_library_path())
 
 
 def generate(folder: str, provider: str, length: int, prompt: int = 5) -> dict[str, Any]:

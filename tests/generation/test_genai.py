@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +15,13 @@ import pytest
 import hipdnn_mlir
 from generation.conftest import Exported
 from generation.decoders import LIMIT, VOCABULARY, WINDOW
+from generation.exporting import generated_by_genai, new_process
 from hipdnn_mlir.generate import TextGenerator, model_file
 from hipdnn_mlir.generate.folder import read_folder
 from hipdnn_mlir.targets.table import TargetName
 
 pytest.importorskip("onnxruntime_genai", reason="onnxruntime-genai is not installed")
-TESTS = Path(__file__).parents[1]
+Generated = Callable[[Path, str, tuple[str, ...]], dict[str, Any]]
 SHORT = ("greedy", "continued", "rewound", "batch")
 WAYS = {
     "llama": (*SHORT, "beams", "beams_of_a_batch", "sampled", "in_pieces", "two_at_once", "ten_prompts"),
@@ -31,56 +30,60 @@ WAYS = {
     "mistral-window": ("continued", "batch", "ten_prompts"),
 }
 """Family -> the ways of `generation.ways`."""
-LENGTHS = {
-    ("gemma2", "fp32"): WINDOW + 40,
-    ("gemma3", "fp32"): WINDOW + 40,
-    ("gpt-oss", "fp32"): WINDOW + 40,
-    ("gpt-oss", "int4"): WINDOW + 40,
-}
-"""Family and precision -> how far its text goes: until caches of windows are full."""
+WINDOWED = [("gemma2", "fp32"), ("gemma3", "fp32"), ("gpt-oss", "fp32"), ("gpt-oss", "int4")]
+"""Families and precisions whose layers see a window."""
 
 
-def _run(module: str, *arguments: str, cache: Path) -> str:
-    command = [sys.executable, "-W", "ignore", "-m", module, *arguments]
-    environment = os.environ | {"PYTHONPATH": str(TESTS), "XDG_CACHE_HOME": str(cache)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout
+@pytest.fixture(scope="module")
+def process() -> Iterator[Executor]:
+    """Where genai generates: it and a provider's library stay in a process for good."""
+    with new_process() as process:
+        yield process
 
 
-def _generated(folder: Path, provider: str, ways: tuple[str, ...]) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(_run("generation.ways", str(folder), provider, *ways, cache=folder))
+@pytest.fixture(scope="module")
+def generated(process: Executor) -> Generated:
+    """What each way gives of a folder on a provider, by `generation.ways`; computed once."""
+
+    @cache
+    def made(folder: Path, provider: str, ways: tuple[str, ...]) -> dict[str, Any]:
+        found: dict[str, Any] = process.submit(generated_by_genai, folder, provider, ways).result()
+        return found
+
     return made
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", WAYS)
-def test_tokens_are_those_of_the_cpu_provider_in_every_way_of_generating(family: str, exported: Exported) -> None:
+def test_tokens_are_those_of_the_cpu_provider_in_every_way_of_generating(
+    family: str, exported: Exported, generated: Generated
+) -> None:
     folder = exported(family, "fp32", "cpu", "windowed_kv_cache=false")
-    ours, theirs = (_generated(folder, provider, WAYS[family]) for provider in ("hipdnn", "cpu"))
+    ours, theirs = (generated(folder, provider, WAYS[family]) for provider in ("hipdnn", "cpu"))
     assert all(len({*row}) > 3 for rows in theirs.values() for row in rows if len(row) > 20)
     for way in WAYS[family]:
         assert ours[way] == theirs[way], way
 
 
 @pytest.mark.slow
-def test_tokens_are_the_same_where_caches_are_copied_to_a_device(exported: Exported) -> None:
+def test_tokens_are_the_same_where_caches_are_copied_to_a_device(exported: Exported, generated: Generated) -> None:
     """A GPU has memory of its own, and genai gives it its caches in the host's."""
     folder, ways = (
         exported("llama", "fp32", "cpu", "windowed_kv_cache=false"),
         ("continued", "rewound", "batch", "beams"),
     )
-    assert _generated(folder, "virtual", ways) == _generated(folder, "cpu", ways)
+    with new_process() as process:  # of its own, for it has a device more
+        ours = process.submit(generated_by_genai, folder, "virtual", ways).result()
+    assert ours == generated(folder, "cpu", ways)
 
 
 @pytest.mark.slow
-def test_tokens_are_those_of_the_cpu_provider_beyond_the_length_that_changes_the_angles(exported: Exported) -> None:
+def test_tokens_are_those_of_the_cpu_provider_beyond_the_length_that_changes_the_angles(
+    exported: Exported, generated: Generated
+) -> None:
     folder = exported("phi3-long", "fp32", "cpu")
-    ours, theirs = (
-        json.loads(_run("generation.generate", str(folder), provider, str(LIMIT + 20), cache=folder))["tokens"]
-        for provider in ("hipdnn", "cpu")
-    )
-    assert len(theirs) == LIMIT + 20
+    ours, theirs = (generated(folder, provider, ("beyond_limit",)) for provider in ("hipdnn", "cpu"))
+    assert len(theirs["beyond_limit"][0]) == LIMIT + 20
     assert ours == theirs
     programs = list(folder.rglob("*.hipdnn"))
     assert len(programs) == 1, "one program for all lengths, before and behind the limit"
@@ -100,10 +103,10 @@ PRECISIONS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", PRECISIONS)
-def test_logits_are_near_those_of_the_cpu_provider(case: str, exported: Exported) -> None:
+def test_logits_are_near_those_of_the_cpu_provider(case: str, exported: Exported, generated: Generated) -> None:
     given, bound = PRECISIONS[case]
     folder = exported(*given)
-    ours, theirs = (_logits(folder, provider) for provider in ("hipdnn", "cpu"))
+    ours, theirs = (_logits(generated, folder, provider) for provider in ("hipdnn", "cpu"))
     assert _error(ours, theirs) < bound
 
 
@@ -113,14 +116,17 @@ def test_logits_are_near_those_of_the_cpu_provider(case: str, exported: Exported
     [("llama", "bf16", "cuda"), ("llama", "bf16", "cpu"), ("llama", "fp16", "cpu"), ("qwen3", "fp16", "cuda")],
 )
 def test_logits_of_16_bits_are_near_those_of_f32(
-    family: str, precision: str, provider: str, exported: Exported
+    family: str, precision: str, provider: str, exported: Exported, generated: Generated
 ) -> None:
     """ONNX Runtime's CPU provider runs none of these.
 
     It has no bf16, no attention with norms (Qwen 3 for CUDA), and of the builder's fp16 for it the model declares wrong shapes.
     """
-    ours = _logits(exported(family, precision, provider), "hipdnn")
-    assert _error(ours, _logits(exported(family, "fp32", "cpu"), "cpu")) < {"bf16": 2e-2, "fp16": 3e-3}[precision]
+    ours = _logits(generated, exported(family, precision, provider), "hipdnn")
+    assert (
+        _error(ours, _logits(generated, exported(family, "fp32", "cpu"), "cpu"))
+        < {"bf16": 2e-2, "fp16": 3e-3}[precision]
+    )
 
 
 def _last_logits(model: Path, tokens: Sequence[int]) -> np.ndarray:
@@ -134,9 +140,11 @@ def _last_logits(model: Path, tokens: Sequence[int]) -> np.ndarray:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("precision", "bound"), [("fp16", 3e-3), ("bf16", 2e-2)])
-def test_texts_go_on_where_the_caches_of_16_bits_grow(precision: str, bound: float, exported: Exported) -> None:
+def test_texts_go_on_where_the_caches_of_16_bits_grow(
+    precision: str, bound: float, exported: Exported, generated: Generated
+) -> None:
     folder, wide = exported("llama", precision, "cpu"), exported("llama", "fp32", "cpu") / "model.onnx"
-    for text, logits in _generated(folder, "hipdnn", ("resumed",))["resumed"]:
+    for text, logits in generated(folder, "hipdnn", ("resumed",))["resumed"]:
         assert _error(np.array(logits), _last_logits(wide, text)) < bound
     with TextGenerator(folder, max_length=64) as model:
         texts = model.start(2)
@@ -191,8 +199,8 @@ def test_several_tokens_go_on_with_a_text_where_the_model_says_only_how_one_does
     assert _error(got, want) < 3e-3
 
 
-def _logits(folder: Path, provider: str) -> np.ndarray:
-    return np.array(_generated(folder, provider, ("logits",))["logits"])
+def _logits(generated: Generated, folder: Path, provider: str) -> np.ndarray:
+    return np.array(generated(folder, provider, ("logits",))["logits"])
 
 
 def _error(got: np.ndarray, want: np.ndarray) -> float:
@@ -200,32 +208,27 @@ def _error(got: np.ndarray, want: np.ndarray) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("family", "precision"), LENGTHS)
+@pytest.mark.parametrize(("family", "precision"), WINDOWED)
 def test_tokens_are_those_of_the_cpu_provider_where_caches_keep_a_window(
-    family: str, precision: str, exported: Exported
+    family: str, precision: str, exported: Exported, generated: Generated
 ) -> None:
-    folder, length = exported(family, precision, "cpu"), LENGTHS[family, precision]
-    ours, theirs = (
-        json.loads(_run("generation.generate", str(folder), provider, str(length), cache=folder))["tokens"]
-        for provider in ("hipdnn", "cpu")
-    )
-    assert len(theirs) == length
+    folder = exported(family, precision, "cpu")
+    ours, theirs = (generated(folder, provider, ("beyond_window",)) for provider in ("hipdnn", "cpu"))
+    assert len(theirs["beyond_window"][0]) == WINDOW + 40
     assert ours == theirs
 
 
-@pytest.mark.parametrize(("new", "past", "total"), [(7, 0, 7), (1, 40, 41), (1, 64, 41)])
-def test_logits_of_4_bits_are_near_those_of_the_cpu_provider(
-    exported: Exported, new: int, past: int, total: int
-) -> None:
-    rng = np.random.default_rng(0)
-    feeds = {"input_ids": rng.integers(0, VOCABULARY, (1, new)), "attention_mask": np.ones((1, total), np.int64)}
-    for layer in range(2):
-        for name in ("key", "value"):
-            cache = rng.standard_normal((1, 4, past, 32)).astype(np.float32)
-            feeds[f"past_key_values.{layer}.{name}"] = cache
+def test_logits_of_4_bits_are_near_those_of_the_cpu_provider(exported: Exported) -> None:
     model = exported("llama", "int4", "cpu") / "model.onnx"
-    with hipdnn_mlir.compile(model, shapes={"batch_size": 1}).session() as session:
-        (got,) = session.run(["logits"], feeds)
     cpu = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    (want,) = cpu.run(["logits"], feeds)
-    assert _error(got, want) < 3e-2  # see PRECISIONS
+    rng = np.random.default_rng(0)
+    with hipdnn_mlir.compile(model, shapes={"batch_size": 1}).session() as session:
+        for new, past, total in [(7, 0, 7), (1, 40, 41), (1, 64, 41)]:
+            tokens, mask = rng.integers(0, VOCABULARY, (1, new)), np.ones((1, total), np.int64)
+            feeds = {"input_ids": tokens, "attention_mask": mask}
+            for layer in range(2):
+                for name in ("key", "value"):
+                    past_rows = rng.standard_normal((1, 4, past, 32)).astype(np.float32)
+                    feeds[f"past_key_values.{layer}.{name}"] = past_rows
+            (got,), (want,) = session.run(["logits"], feeds), cpu.run(["logits"], feeds)
+            assert _error(got, want) < 3e-2, (new, past, total)  # see PRECISIONS

@@ -1,17 +1,13 @@
-"""Generates text with onnxruntime-genai in the ways that its users have, and prints the tokens as JSON.
-
-``python -m generation.ways FOLDER PROVIDER WAY...``: PROVIDER is as for `generation.generate`, a WAY one of `WAYS`.
-"""
+"""Generates text with onnxruntime-genai in the ways that its users have."""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import onnxruntime_genai as og
 
+from generation.decoders import LIMIT, WINDOW
 from generation.generate import load
 
 PAD = 0
@@ -27,6 +23,16 @@ def prompt(length: int, seed: int = 0) -> list[int]:
 def greedy(model: og.Model) -> Rows:
     """The tokens most likely, 40 of them."""
     return _generated(_generator(model, 45), prompt(5))
+
+
+def beyond_limit(model: og.Model) -> Rows:
+    """The tokens most likely, beyond the length from which angles are others."""
+    return _generated(_generator(model, LIMIT + 20), prompt(5))
+
+
+def beyond_window(model: og.Model) -> Rows:
+    """The tokens most likely, until caches of windows are full."""
+    return _generated(_generator(model, WINDOW + 40), prompt(5))
 
 
 def ten_prompts(model: og.Model) -> Rows:
@@ -140,6 +146,8 @@ WAYS: dict[str, Callable[[og.Model], Any]] = {
     way.__name__: way
     for way in (
         greedy,
+        beyond_limit,
+        beyond_window,
         ten_prompts,
         continued,
         resumed,
@@ -173,11 +181,7 @@ def _rows(generator: og.Generator, count: int) -> Rows:
     return [generator.get_sequence(index).tolist() for index in range(count)]
 
 
-def main(folder: str, provider: str, ways: Sequence[str]) -> None:
-    """Print an object of way -> what it gives."""
+def generated(folder: str, provider: str, ways: Sequence[str]) -> dict[str, Any]:
+    """What each of the `WAYS` gives; the provider is as for `generation.generate`."""
     model = load(folder, provider)
-    sys.stdout.write(json.dumps({way: WAYS[way](model) for way in ways}))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3:])
+    return {way: WAYS[way](model) for way in ways}
