@@ -9,6 +9,7 @@ from typing import Any
 from hipdnn_mlir_runtime.abi import Descriptor
 from hipdnn_mlir_runtime.errors import Reject
 
+from ..ops.few_channels import few_channels
 from ..ops.few_rows import few_rows, takes_rows, takes_units
 from ..ops.graph import Graph
 from ..ops.spec import Refusal
@@ -22,6 +23,7 @@ from .kernels.cache_update import cache_update_launch
 from .kernels.column_waves import column_waves_launch
 from .kernels.contraction import ANCHORS
 from .kernels.decode_attention import decode_attention_launch
+from .kernels.few_channels import few_channels_launch
 from .kernels.gemv import gemv_launch
 from .kernels.gemv_units import gemv_units_launch
 from .kernels.graph_body import graph_body
@@ -183,6 +185,15 @@ def _few_rows_launch(graph: Graph, architecture: Architecture, constants: Collec
     return gemv_units_launch(graph, architecture, constants) if made is None else made
 
 
+def _few_channels_launch(graph: Graph, architecture: Architecture, constants: Collection[int]) -> Launch | None:
+    """Of a convolution of an image of few channels, or None where there is none or the GPU has no units for it; raises Refusal."""
+    try:
+        few_channels(graph)
+    except Refusal:
+        return None
+    return few_channels_launch(graph, architecture, constants) if architecture.vendor == "nvidia" else None
+
+
 def launch_of_graph(graph: Graph, architecture: Architecture, constants: Collection[int] = ()) -> Launch:
     """The launch of a graph, not compiled yet; raises Refusal. For `constants` see `generate_graph`."""
     if len(graph.nodes) == 1 and graph.nodes[0].type == Descriptor.OPERATION_RESAMPLE_FWD_DESCRIPTOR:
@@ -192,6 +203,9 @@ def launch_of_graph(graph: Graph, architecture: Architecture, constants: Collect
     few = _few_rows_launch(graph, architecture, constants)
     if few is not None:
         return few
+    first = _few_channels_launch(graph, architecture, constants)
+    if first is not None:
+        return first
     if graph.nodes[0].type in ANCHORS:
         return contraction_launch(graph, architecture)
     if is_block_scale(graph):

@@ -108,12 +108,24 @@ def why_not_taken(op: ir.OpView, target: Target) -> Reject | None:
 
 def why_no_engine(op: OpView, results: Sequence[ir.Value], target: Target) -> Reject | None:
     """As `why_not_taken`, of an op as the table sees it; numbers are no operands."""
-    tensors = [arg for arg in op.args if isinstance(arg, TensorArg) and arg.scalar is None and arg.type.is_static]
-    operands = {arg.key: Operand(arg.type.static_dims(), arg.type.dtype) for arg in tensors}
-    taken = Graphs(target, falls_back=False).take(
-        [(op, list(results))], operands, list(zip(results, op.results, strict=True))
-    )
+    graphs = Graphs(target, falls_back=False)
+    taken = graphs.take([(op, list(results))], _operands(op), list(zip(results, op.results, strict=True)))
     return taken if isinstance(taken, Reject) else None
+
+
+def _operands(op: OpView) -> dict[ir.Value, Operand]:
+    tensors = [arg for arg in op.args if isinstance(arg, TensorArg) and arg.scalar is None and arg.type.is_static]
+    return {arg.key: Operand(arg.type.static_dims(), arg.type.dtype) for arg in tensors}
+
+
+def has_code(op: ir.OpView, target: Target) -> bool:
+    """Whether the target prefers a generated kernel for an op, which reads its operands as they lie."""
+    found = lookup(op)
+    if isinstance(found, Reject):
+        return False
+    graph = emit_region([(found[1], list(op.results))], _operands(found[1]), [(op.results[0], found[1].results[0])])
+    engine = target.engine_for(graph) if isinstance(graph, Graph) else None
+    return engine is not None and engine.is_generated
 
 
 def is_map(op: ir.OpView) -> bool:
@@ -125,8 +137,7 @@ def is_map(op: ir.OpView) -> bool:
     tensors = [arg for arg in seen.args if isinstance(arg, TensorArg) and arg.scalar is None]
     if [arg.type.dims for arg in tensors if arg.type.dims] != [seen.results[0].dims] or not seen.results[0].is_static:
         return False
-    operands = {arg.key: Operand(arg.type.static_dims(), arg.type.dtype) for arg in tensors}
-    parts = [(seen, list(op.results))], operands, [(op.results[0], seen.results[0])]
+    parts = [(seen, list(op.results))], _operands(seen), [(op.results[0], seen.results[0])]
     graph, kernel = emit_region(*parts), kernel_region(*parts)
     if isinstance(graph, Graph):
         return all(node.type == POINTWISE for node in graph.nodes)

@@ -18,8 +18,10 @@ from ..ir.region import region_graph, region_kernel
 from ..ir.types import tensor_type
 from ..ir.view import argument, producer, readers
 from ..ir.view_chains import is_copied
+from ..ops.few_channels import few_channels
 from ..ops.graph import Graph
 from ..ops.kernels import ELEMENTWISE, PAD, Kernel
+from ..ops.spec import Refusal
 from ..ops.strides import Dims
 from ..targets.table import find_target
 from ..targets.target import Target
@@ -76,9 +78,17 @@ class _Assignment:
         if isinstance(graph, Reject):
             return
         spatial = any(node.type in self._target.channels_last for node in graph.nodes)
-        if spatial:
+        if spatial and not self._reads_as_it_lies(graph):
             self._convert_operands(region, graph)
         self._mark(region, spatial, spatial or self._any_channels_last(region.ins) or self._folds_groups(region))
+
+    def _reads_as_it_lies(self, graph: Graph) -> bool:
+        """Whether a generated kernel reads an image of few channels."""
+        engine = self._target.engine_for(graph)
+        try:
+            return few_channels(graph) is not None and engine is not None and engine.is_generated
+        except Refusal:
+            return False
 
     def _launch(self, region: LaunchOp) -> None:
         """A map and a border follow their operands; other kernels write C order."""

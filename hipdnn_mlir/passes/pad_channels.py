@@ -8,6 +8,7 @@ from torch_mlir.dialects import torch
 from hipdnn_mlir_runtime.dtypes import DType
 
 from ..ir.blocks import functions
+from ..ir.claims import has_code
 from ..ir.convolutions import change_operands, convolutions_of_constants
 from ..ir.module_pass import module_pass
 from ..ir.types import tensor_type
@@ -20,7 +21,8 @@ from ..targets.table import find_target
 def pad_channels(module: ir.Operation, *, target: str = "host") -> None:
     """Put zeros behind the input channels of convolutions, in the image and in the constant weights, up to the target's multiple.
 
-    Kernels for matrix units read channels by 16 bytes. Convolutions in groups and transposed ones are left alone.
+    Kernels for matrix units read channels by 16 bytes. Convolutions in groups, transposed ones and those that have generated
+    code are left alone.
 
     Before: `torch.aten.convolution %x, %w, ...` with 3 input channels.
     After: the same of `torch.aten.constant_pad_nd %x, [0, 0, 0, 0, 0, 5]`, and of the weights padded alike.
@@ -29,13 +31,15 @@ def pad_channels(module: ir.Operation, *, target: str = "host") -> None:
         module: the module operation.
         target: whose needs to follow.
     """
-    multiples = find_target(target).channel_multiples
+    library = find_target(target)
+    multiples = library.channel_multiples
     if not multiples:
         return
     for function in functions(module):
         filled: dict[ir.Value, ir.Value] = {}
         for convolution in convolutions_of_constants(function):
-            _pad(convolution, multiples, filled)
+            if not has_code(convolution, library):
+                _pad(convolution, multiples, filled)
 
 
 def _pad(

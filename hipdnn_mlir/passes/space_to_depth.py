@@ -9,7 +9,7 @@ from torch_mlir import ir
 from torch_mlir.dialects import torch
 
 from ..ir.blocks import functions
-from ..ir.claims import is_map
+from ..ir.claims import has_code, is_map
 from ..ir.convolutions import change_operands, convolutions_of_constants
 from ..ir.literals import constant_list
 from ..ir.module_pass import module_pass
@@ -24,9 +24,9 @@ def space_to_depth(module: ir.Operation, *, target: str = "host") -> None:
     """Move neighbours into channels where a convolution has fewer input channels than the target's multiple.
 
     Kernels for matrix units read channels by 16 bytes: what would be filled up with zeros is filled with neighbours instead. With stride 2
-    those are pairs of rows and columns, and the window and the stride are half as large. Where windows lie side by side, as in patch
-    embeddings, they are whole windows, and the convolution has one tap. The border, the new order and the channels that are still missing
-    are one movement.
+    those are pairs of rows and columns, and the window and the stride are half as large; what has generated code for its few channels is
+    left alone. Where windows lie side by side, as in patch embeddings, they are whole windows, and the convolution has one tap. The border,
+    the new order and the channels that are still missing are one movement.
 
     Before: a convolution of `%x[n, 3, 224, 224]` with `%w[64, 3, 7, 7]`, stride 2, padding 3.
     After: one of `[n, 16, 115, 115]` with `[64, 16, 4, 4]`, stride 1, no padding.
@@ -38,7 +38,8 @@ def space_to_depth(module: ir.Operation, *, target: str = "host") -> None:
         module: the module operation.
         target: whose needs to follow.
     """
-    multiples = find_target(target).channel_multiples
+    library = find_target(target)
+    multiples = library.channel_multiples
     if not multiples:
         return
     for function in functions(module):
@@ -48,8 +49,12 @@ def space_to_depth(module: ir.Operation, *, target: str = "host") -> None:
                 continue
             if argument(convolution.transposed) or argument(convolution.groups) != 1:
                 continue
-            if set(argument(convolution.dilation)) == {1}:
-                (_patches if _tile_the_image(convolution) else _pairs)(convolution, multiples[image.dtype])
+            if set(argument(convolution.dilation)) != {1}:
+                continue
+            if _tile_the_image(convolution):
+                _patches(convolution, multiples[image.dtype])
+            elif not has_code(convolution, library):
+                _pairs(convolution, multiples[image.dtype])
 
 
 _PAIR = 2

@@ -46,6 +46,7 @@ from .rules import (
     ROWWISE_TYPES,
     AnchorEpilogue,
     BiasActivation,
+    FewChannels,
     FewRows,
     Reduction,
     Rowwise,
@@ -104,6 +105,7 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
         _GPU_COST,
         (
             _FEW_ROWS_OF_UNITS,
+            Engine("GENERATED", FewChannels(ROWWISE_TYPES, 64), is_generated=True),
             Engine(
                 "CUDNN_ENGINE",
                 CudnnEpilogue(ANCHORS, EPILOGUE_MODES, floats, 16, _SLOW_IN_CUDNN),

@@ -1,0 +1,106 @@
+"""Convolutions of images of few channels that NVIDIA's matrix units take as the images lie (`codegen/kernels/few_channels.py`)."""
+
+from dataclasses import dataclass
+from math import ceil
+
+from hipdnn_mlir_runtime.abi import Attribute as A
+from hipdnn_mlir_runtime.abi import ConvolutionMode
+from hipdnn_mlir_runtime.abi import Descriptor as D
+from hipdnn_mlir_runtime.dtypes import BF16, F16, DType
+
+from .graph import Graph, Node, Tensor
+from .spec import Refusal
+
+CHANNELS = 4
+"""Of the image, at most: as many as inner positions of a lane."""
+TAPS = 4
+"""Of a row of the filter that are multiplied at once."""
+COLUMNS = 8
+"""Channels of the result of one multiplication."""
+_MOST_STEPS, _MOST_STRIDE = 16, 4
+"""With these, filter and image of the smallest tile of the result have room in shared memory."""
+_RANK = 4
+
+
+@dataclass(frozen=True)
+class FewChannels:
+    """A convolution of such an image, and pointwise nodes that make the image of another.
+
+    Attributes:
+        node, ahead: the convolution, and the nodes in front of it.
+        image: that is read, (n, c, h, w).
+        dtype: of what is multiplied.
+        filter, result: (k, c, r, s), (n, k, h', w').
+        strides, padding: along h and w; the padding is that in front.
+    """
+
+    node: Node
+    ahead: tuple[Node, ...]
+    image: Tensor
+    dtype: DType
+    filter: Tensor
+    result: Tensor
+    strides: tuple[int, int]
+    padding: tuple[int, int]
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """Rows of the filter, and multiplications of each."""
+        return self.filter.dims[2], ceil(self.filter.dims[3] / TAPS)
+
+
+def few_channels(graph: Graph) -> FewChannels:
+    """The convolution of an image of few channels in a graph; raises Refusal where there is none."""
+    nodes = [node for node in graph.nodes if node.type == D.OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR]
+    if len(nodes) != 1:
+        raise Refusal("graph", "takes one convolution")
+    (node,) = nodes
+    place = node.inputs[A.OPERATION_CONVOLUTION_FORWARD_X]
+    x, weights = graph.tensors[place], graph.tensors[node.inputs[A.OPERATION_CONVOLUTION_FORWARD_W]]
+    (result,) = (graph.tensors[index] for index in node.outputs.values())
+    if x.dtype not in (F16, BF16) or weights.dtype is not x.dtype or weights.operand is None:
+        raise Refusal("dtype", f"has a convolution of {x.dtype} and {weights.dtype}")
+    if len(x.dims) != _RANK or x.dims[1] > CHANNELS or weights.dims[1] != x.dims[1]:
+        raise Refusal("shape", f"has no image of up to {CHANNELS} channels in one group")
+    if weights.dims[0] % COLUMNS:
+        raise Refusal("shape", f"computes {weights.dims[0]} channels, no multiple of {COLUMNS}")
+    values = {name: values for name, _, values in node.attributes}
+    if values[A.CONVOLUTION_CONV_MODE] != [int(ConvolutionMode.CROSS_CORRELATION)]:
+        raise Refusal("mode", "has a convolution with flipped filters")
+    strides, dilations, padding = (
+        (int(values[name][0]), int(values[name][1]))
+        for name in (A.CONVOLUTION_FILTER_STRIDES, A.CONVOLUTION_DILATIONS, A.CONVOLUTION_PRE_PADDINGS)
+    )
+    ahead, image = _image(graph, node, place)
+    found = FewChannels(node, ahead, image, x.dtype, weights, result, strides, padding)
+    rows, steps = found.steps
+    if rows * steps > _MOST_STEPS or max(strides) > _MOST_STRIDE or max(dilations) > 1:
+        raise Refusal("shape", f"has a filter of {weights.dims[2]} x {weights.dims[3]}, strides {strides}")
+    return found
+
+
+def _image(graph: Graph, convolution: Node, place: int) -> tuple[tuple[Node, ...], Tensor]:
+    """Nodes that compute the convolution's operand alone, and the image that they read; what they read are the graph's first operands."""
+    wanted, ahead = {place}, list[Node]()
+    for node in reversed(graph.nodes[: graph.nodes.index(convolution)]):
+        if wanted.isdisjoint(node.outputs.values()):
+            continue
+        if node.type != D.OPERATION_POINTWISE_DESCRIPTOR:
+            raise Refusal("graph", "computes its image by more than pointwise nodes")
+        ahead.insert(0, node)
+        wanted.update(node.inputs.values())
+    for node in graph.nodes:
+        if node not in ahead and node is not convolution and not wanted.isdisjoint(node.inputs.values()):
+            numbers = all(graph.tensors[i].value is not None for i in wanted.intersection(node.inputs.values()))
+            if not numbers:
+                raise Refusal("graph", "reads its image elsewhere, too")
+    if any(graph.tensors[index].result is not None for index in wanted):
+        raise Refusal("graph", "stores its image, too")
+    read = [graph.tensors[index] for index in wanted if graph.tensors[index].operand is not None]
+    dims = graph.tensors[place].dims
+    whole = [tensor for tensor in read if tensor.dims == dims]
+    pointers = [tensor for _, tensor in graph.by_uid() if tensor.has_pointer]
+    are_first = all(any(tensor is other for other in read) for tensor in pointers[: len(read)])
+    if len(whole) != 1 or not are_first or any(len(tensor.dims) != len(dims) for tensor in read):
+        raise Refusal("graph", "computes its image from more than one of its size")
+    return tuple(ahead), whole[0]
