@@ -19,14 +19,21 @@ def _along(call: Call, factor: str, rank: int, axis: int) -> str:
     """A scale or zero point of one axis, with dims for all."""
     if call.rank(factor) != 1 or call.dims(factor)[0] == 1 or rank == 0:
         return factor
+    _check_axis(axis, rank)
     dims = [1] * rank
     dims[axis] = -1
     return call.reshape(factor, *dims)
 
 
+def _check_axis(axis: int, rank: int) -> None:
+    if not -rank <= axis < rank:
+        raise Refusal("attribute", f"axis {axis} of an operand of rank {rank}")
+
+
 def _spread(call: Call, factor: str, x: str, axis: int, block: int) -> str:
     """A scale or zero point of blocks of an axis, repeated for each of its elements."""
     rank = call.rank(x)
+    _check_axis(axis, rank)
     axis %= rank
     wide = call.op(
         "Expand", call.unsqueeze(factor, axis + 1), call.ints(*[1] * (axis + 1), block, *[1] * (rank - axis - 1))
