@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 
 import hipdnn_mlir
+from commands import PATIENCE_S, run_in_fork
 from drawing import draws
 from models import resnet
 
@@ -67,20 +68,27 @@ def program(small_program: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def command(tmp_path: Path) -> Command:
-    """Run ``hipdnn-mlir`` with arguments in an empty directory; its scratch files go to ``scratch`` beside it."""
+    """Run ``hipdnn-mlir`` with arguments in an empty directory; its scratch files go to ``scratch`` beside it.
+
+    A process of its own, with a child to compile in, is asked for by ``env``, which may be empty: other commands are forks.
+    """
     work, scratch = tmp_path / "work", tmp_path / "scratch"
     work.mkdir()
     scratch.mkdir()
 
     def run(*arguments: object, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        words = [*map(str, arguments)]
+        environment = {**os.environ, "TMPDIR": str(scratch), "COLUMNS": "200", **(env or {})}
+        if env is None:
+            return run_in_fork(words, work, environment)
         return subprocess.run(
-            [sys.executable, "-P", "-m", "hipdnn_mlir", *map(str, arguments)],
+            [sys.executable, "-P", "-m", "hipdnn_mlir", *words],
             capture_output=True,
             text=True,
             cwd=work,
-            env={**os.environ, "TMPDIR": str(scratch), "COLUMNS": "200", **(env or {})},
+            env=environment,
             check=False,
-            timeout=300,
+            timeout=PATIENCE_S,
         )
 
     return run

@@ -21,7 +21,7 @@ def test_run_writes_the_outputs_of_onnxruntime_when_inputs_are_given(
     image = np.random.default_rng(1).standard_normal((1, 3, 32, 32), np.float32)
     np.save(tmp_path / "image.npy", image)
     out = tmp_path / "out.npz"
-    result = command("run", small_model, "--input", f"image={tmp_path / 'image.npy'}", "-o", out, *in_process)
+    result = command("run", small_model, "--input", f"image={tmp_path / 'image.npy'}", "-o", out, *in_process, env={})
     assert result.returncode == 0, result.stderr
     reference = ort.InferenceSession(small_model, providers=["CPUExecutionProvider"])
     name = reference.get_outputs()[0].name

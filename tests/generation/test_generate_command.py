@@ -298,7 +298,7 @@ def test_every_option_acts_or_is_an_error(
 
 @pytest.mark.slow
 def test_a_process_of_its_own_compiles_and_generates(command: Any, llama: Path, compiled: Path) -> None:
-    done = command("generate", llama, "--prompt", PROMPTS[1], "--max-new-tokens", 8)
+    done = command("generate", llama, "--prompt", PROMPTS[1], "--max-new-tokens", 8, env={})
     (want,) = _want(llama, compiled, PROMPTS[1:], 8)
     assert (done.returncode, done.stdout) == (0, want.text + "\n"), done.stderr
     assert done.stderr.startswith("prompt: ")
