@@ -126,7 +126,7 @@ def replay(command: Command, text: str, env: dict[str, str], *, without: str = "
     if without:
         place = arguments.index(without)
         del arguments[place - 1 : place + 1]
-    return command(*arguments, env=env or {})
+    return command(*arguments, env=env)
 
 
 def test_a_wrong_kernel_is_named_and_reproduced(command: Command, sorting: Path, extensions: dict[str, str]) -> None:
