@@ -2,10 +2,12 @@
 // RUN: hipdnn-opt %s --hipdnn-space-to-depth | filecheck %s --check-prefix=HOST
 
 !x = !torch.vtensor<[1,3,224,224],f16>
-!y = !torch.vtensor<[1,64,112,112],f16>
-!w = !torch.vtensor<[64,3,7,7],f16>
+!y = !torch.vtensor<[1,60,112,112],f16>
+!w = !torch.vtensor<[60,3,7,7],f16>
+!many = !torch.vtensor<[1,64,112,112],f16>
+!wmany = !torch.vtensor<[64,3,7,7],f16>
 !wide = !torch.vtensor<[1,8,224,224],f16>
-!ww = !torch.vtensor<[64,8,7,7],f16>
+!ww = !torch.vtensor<[60,8,7,7],f16>
 !l = !torch.list<int>
 
 // HOST-NOT: torch.aten.view
@@ -19,8 +21,8 @@
 // CHECK:         %[[FILLED:.+]] = torch.aten.constant_pad_nd %[[INNER]], %{{.+}}, %{{.+}} -> !torch.vtensor<[1,115,115,2,2,4],f16>
 // CHECK:         %[[DEEP:.+]] = torch.aten.view %[[FILLED]], %{{.+}} -> !torch.vtensor<[1,115,115,16],f16>
 // CHECK:         %[[X:.+]] = torch.aten.permute %[[DEEP]], %{{.+}} -> !torch.vtensor<[1,16,115,115],f16>
-// CHECK:         torch.aten.constant_pad_nd %arg1, %{{.+}}, %{{.+}} -> !torch.vtensor<[64,4,8,8],f16>
-// CHECK:         %[[W:.+]] = torch.aten.view %{{.+}}, %{{.+}} -> !torch.vtensor<[64,16,4,4],f16>
+// CHECK:         torch.aten.constant_pad_nd %arg1, %{{.+}}, %{{.+}} -> !torch.vtensor<[60,4,8,8],f16>
+// CHECK:         %[[W:.+]] = torch.aten.view %{{.+}}, %{{.+}} -> !torch.vtensor<[60,16,4,4],f16>
 // CHECK:         torch.aten.convolution %[[X]], %[[W]]
 func.func @stem(%x: !x, %w: !w {hipdnn.constant = "w"}) -> !y {
   %none = torch.constant.none
@@ -54,6 +56,25 @@ func.func @enough(%x: !wide, %w: !ww {hipdnn.constant = "w"}) -> !y {
   %threes = torch.prim.ListConstruct %3, %3 : (!torch.int, !torch.int) -> !l
   %y = torch.aten.convolution %x, %w, %none, %twos, %threes, %ones, %false, %zeros, %1 : !wide, !ww, !torch.none, !l, !l, !l, !torch.bool, !l, !torch.int -> !y
   return %y : !y
+}
+
+// What has generated code for its few channels is left alone: channels of the result by eights.
+
+// CHECK-LABEL: func.func @code
+// CHECK-NOT:     torch.aten.view
+func.func @code(%x: !x, %w: !wmany {hipdnn.constant = "w"}) -> !many {
+  %none = torch.constant.none
+  %false = torch.constant.bool false
+  %0 = torch.constant.int 0
+  %1 = torch.constant.int 1
+  %2 = torch.constant.int 2
+  %3 = torch.constant.int 3
+  %zeros = torch.prim.ListConstruct %0, %0 : (!torch.int, !torch.int) -> !l
+  %ones = torch.prim.ListConstruct %1, %1 : (!torch.int, !torch.int) -> !l
+  %twos = torch.prim.ListConstruct %2, %2 : (!torch.int, !torch.int) -> !l
+  %threes = torch.prim.ListConstruct %3, %3 : (!torch.int, !torch.int) -> !l
+  %y = torch.aten.convolution %x, %w, %none, %twos, %threes, %ones, %false, %zeros, %1 : !x, !wmany, !torch.none, !l, !l, !l, !torch.bool, !l, !torch.int -> !many
+  return %y : !many
 }
 
 // Windows side by side are channels; the cast of the image reads in the new order, and nothing is copied.
