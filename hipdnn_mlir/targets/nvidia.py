@@ -38,8 +38,9 @@ _LEAST_ROWS = 128
 class CudnnEpilogue(AnchorEpilogue):
     """An anchor with a chain of pointwise nodes, but for some matmuls only what cuBLASLt has, too.
 
-    Those are matmuls of more than one dim of batches: cuDNN 9.19 proposes nothing for them, whatever their strides. And matmuls of few
-    rows: cuDNN's fused matmul has one tile of rows then, so few multiprocessors read the weights. f16 of 32 x 2048 x 8192 with a swish and
+    Those are matmuls of more than one dim of batches: cuDNN 9.19 proposes nothing for them, whatever their strides, nor for a matrix whose
+    elements are adjacent along neither rows nor columns. And matmuls of few rows: cuDNN's fused matmul has one tile of rows then, so few
+    multiprocessors read the weights. f16 of 32 x 2048 x 8192 with a swish and
     a product take 171 us of an H100, where the matmul alone takes 20 (bench/results/2026-11-25-decode-gpu.txt).
     """
 
@@ -49,6 +50,9 @@ class CudnnEpilogue(AnchorEpilogue):
             return refusal
         if graph.nodes[0].type != MATMUL:
             return None
+        scattered = next((tensor for tensor in _matrices(graph) if 1 not in _steps_of(tensor)), None)
+        if scattered is not None:
+            return f"has a matrix with strides {list(scattered.strides)}"
         dims = graph.tensors[result_of(graph.nodes[0])].dims
         rows, has_batches = prod(dims[:-1]), prod(dims[:-3]) > 1
         is_slow = len(graph.nodes) > 1 and rows < _LEAST_ROWS
@@ -57,6 +61,18 @@ class CudnnEpilogue(AnchorEpilogue):
         if has_batches:
             return f"has a matmul of several dims of batches, {list(dims[:-2])}, that cuBLASLt does not take"
         return f"computes more than cuBLASLt on a matmul of {rows} rows slowly"
+
+
+def _matrices(graph: Graph) -> list[Tensor]:
+    """The operands and the result of a graph's matmul."""
+    product = graph.nodes[0]
+    return [graph.tensors[index] for index in (*product.inputs.values(), *product.outputs.values())]
+
+
+def _steps_of(matrix: Tensor) -> set[int]:
+    """The strides of a matrix's rows and columns; those of one row or column are any."""
+    sizes = zip(matrix.dims[-2:], matrix.strides[-2:], strict=True)
+    return {1 if size == 1 else step for size, step in sizes}
 
 
 _MATRIX = 2

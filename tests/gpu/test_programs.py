@@ -57,3 +57,27 @@ def test_scatter_of_many_updates_is_two_launches(monkeypatch: pytest.MonkeyPatch
     want = feeds["data"].copy()
     np.add.at(want, feeds["indices"][:, 0], feeds["updates"])
     np.testing.assert_allclose(run(program, feeds, modules)[0], want, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("groups", [1, 4])
+def test_norms_of_few_long_rows_are_three_kernels(groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    b = GraphBuilder("norm")
+    x, scale, bias = (
+        b.input("x", [1, 64, 32, 34], TensorProto.FLOAT),
+        b.normal([64, 1, 1], 1.0),
+        b.normal([64, 1, 1], 1.0),
+    )
+    ones, zeros = b.constant(np.ones(groups), np.float32), b.constant(np.zeros(groups), np.float32)
+    split = b.op("Reshape", x, b.constant([1, groups, -1], np.int64))
+    norm = b.op("Reshape", b.op("InstanceNormalization", split, ones, zeros), b.constant([1, 64, 32, 34], np.int64))
+    model = b.model({b.op("Add", b.op("Mul", norm, scale), bias): [1, 64, 32, 34]})
+    program, modules = compile_for_emulator(model, monkeypatch, target="sm_90")
+    assert [step.kind for step in program.model.steps] == ["launch"] * 3
+    rng = np.random.default_rng(5)
+    given = (1000 + 10 * rng.standard_normal((1, 64, 1, 1)) + rng.standard_normal((1, 64, 32, 34))).astype(np.float32)
+    rows = given.astype(np.float64).reshape(groups, -1)
+    rows = (rows - rows.mean(1, keepdims=True)) / np.sqrt(rows.var(1, keepdims=True) + 1e-5)
+    weights = [np.asarray(program.weights[name]).reshape(64, 1, 1).astype(np.float64) for name in (scale, bias)]
+    want = rows.reshape(given.shape) * weights[0] + weights[1]
+    (got,) = run(program, {"x": given}, modules)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
