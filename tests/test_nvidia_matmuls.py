@@ -112,6 +112,13 @@ def test_what_is_added_to_each_image_keeps_batches_apart() -> None:
     assert dims_of(graph) == [(8, 196, 64), (1, 64, 32), (1, 196, 32), (8, 196, 32)]
 
 
+def test_no_library_is_asked_for_a_matrix_whose_elements_are_nowhere_adjacent() -> None:
+    mixed = half(1, 196, 196, 4).transpose(0, 3, 1, 2)  # heads that a layer mixes are the last dim of its result
+    values = with_heads(1, 4, 196, 48)
+    assert asked(product([mixed, values], half(1, 4, 196, 48))) is None
+    assert asked(product([half(1, 4, 196, 196), values], half(1, 4, 196, 48))) is not None
+
+
 def test_products_of_windows_that_are_slices_of_one_matrix_have_one_dim_of_batches() -> None:
     pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")
     b = GraphBuilder("windows")
