@@ -59,8 +59,9 @@ def test_few_open_files_are_one_line_at_most(most: int, small_model: Path, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
+# hashlib prints what it cannot load by itself, and goes on.
 _NO_MEMORY = """
-import resource, sys
+import hashlib, resource, sys
 class Finder:
     def find_spec(self, name, path=None, target=None):
         if name == {module!r}:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from ray.serve.schema import ServeDeploySchema
 
 import hipdnn_mlir
 from hipdnn_mlir.serving import Predictor
-from hipdnn_mlir.serving.deployment import application
+from hipdnn_mlir.serving.deployment import Listening, application, prepare
 from hipdnn_mlir.serving.grpc_service import add_service
 from hipdnn_mlir.serving.rows import Rows
 from hipdnn_mlir_runtime.errors import ModelError
@@ -102,7 +103,9 @@ def test_the_example_labels_digits(
     assert "360 images labelled" in capsys.readouterr().out
 
 
-def test_the_example_for_kubernetes_is_a_configuration_of_serve(programs: dict[str, Path]) -> None:
+def test_the_example_for_kubernetes_is_a_configuration_of_serve(
+    programs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     service = yaml.safe_load((EXAMPLES / "serving/kuberay.yaml").read_text())["spec"]
     schema = ServeDeploySchema.model_validate(yaml.safe_load(service["serveConfigV2"]))
     (found,) = schema.applications
@@ -112,10 +115,12 @@ def test_the_example_for_kubernetes_is_a_configuration_of_serve(programs: dict[s
     assert built._bound_deployment.name == "models"
     assert schema.grpc_options.grpc_servicer_functions == [f"{add_service.__module__}.{add_service.__name__}"]
     worker = service["rayClusterConfig"]["workerGroupSpecs"][0]["template"]["spec"]["containers"][0]
-    assert worker["env"] == [
-        {"name": "RAY_SERVE_ENABLE_HA_PROXY", "value": "1"},
-        {"name": "RAY_SERVE_RUN_USER_CODE_IN_SEPARATE_THREAD", "value": "0"},
-    ]
+    of_the_command: dict[str, str] = {}
+    monkeypatch.setattr(os, "environ", of_the_command)
+    prepare(Listening(), 1 << 20)
+    stated = {entry["name"]: entry["value"] for entry in worker["env"]}
+    assert "RAY_SERVE_ENABLE_HA_PROXY" in stated
+    assert stated.items() <= of_the_command.items()
 
 
 @pytest.mark.parametrize("name", ["open", "buckets", "fixed"])
