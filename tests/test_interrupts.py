@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from hipdnn_mlir_runtime.session.session import Session
 from runtime_programs import Graph, ProgramText, argument, document, execute
@@ -56,6 +58,51 @@ def test_a_run_ends_before_its_last_step_when_it_is_interrupted(tmp_path: Path) 
         # What the last step would have written is not there; the session runs as before.
         assert child.stdout.read().split("\n") == ["interrupted False", "True", ""]
     assert child.returncode == 0
+
+
+_SLOW = """
+import os, sys, time
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r} and "{mark}" in sys.orig_argv:
+            os.symlink("/proc/%d" % os.getpid(), {started!r})
+            time.sleep(600)
+sys.meta_path.insert(0, Finder())
+"""
+"""Stays where it is when a module is first asked for."""
+MOMENTS = {
+    "the child starts": ("hipdnn_mlir_runtime.errors", "hipdnn_mlir.service.server"),
+    "the child compiles": ("torch_mlir", "hipdnn_mlir.service.server"),
+    "this process compiles": ("torch_mlir", "--in-process"),
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_compiling_ends_with_all_that_it_has_started_when_it_is_interrupted(
+    moment: str, small_model: Path, tmp_path: Path
+) -> None:
+    module, mark = MOMENTS[moment]
+    scratch, work, started = tmp_path / "scratch", tmp_path / "work", tmp_path / "started"
+    scratch.mkdir()
+    work.mkdir()
+    (tmp_path / "sitecustomize.py").write_text(_SLOW.format(module=module, mark=mark, started=str(started)))
+    command = [sys.executable, "-P", "-m", "hipdnn_mlir", "compile", small_model, "-o", work / "m.hipdnn"]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path), "TMPDIR": str(scratch)}
+    with subprocess.Popen(
+        command + ["--in-process"] * (mark == "--in-process"),
+        stderr=subprocess.PIPE,
+        text=True,
+        env=env,
+        start_new_session=True,
+    ) as process:
+        while not started.is_symlink():
+            assert process.poll() is None
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        assert process.communicate()[1] == "hipdnn-mlir: error: interrupted\n"
+    assert process.returncode == 130
+    assert not started.exists()  # the process that it points at is gone
+    assert [*work.iterdir(), *scratch.iterdir()] == []
 
 
 def test_a_handler_that_raises_nothing_lets_a_run_end() -> None:
