@@ -61,7 +61,8 @@ def test_a_run_ends_before_its_last_step_when_it_is_interrupted(tmp_path: Path) 
 
 
 _SLOW = """
-import os, sys, time
+import os, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell runs in the background ignores it
 class Finder:
     def find_spec(self, name, path=None, target=None):
         if name == {module!r} and "{mark}" in sys.orig_argv:
