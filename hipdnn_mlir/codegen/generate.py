@@ -185,13 +185,13 @@ def _few_rows_launch(graph: Graph, architecture: Architecture, constants: Collec
     return gemv_units_launch(graph, architecture, constants) if made is None else made
 
 
-def _few_channels_launch(graph: Graph, architecture: Architecture, constants: Collection[int]) -> Launch | None:
+def _few_channels_launch(graph: Graph, architecture: Architecture) -> Launch | None:
     """Of a convolution of an image of few channels, or None where there is none or the GPU has no units for it; raises Refusal."""
     try:
         few_channels(graph)
     except Refusal:
         return None
-    return few_channels_launch(graph, architecture, constants) if architecture.vendor == "nvidia" else None
+    return few_channels_launch(graph, architecture) if architecture.vendor == "nvidia" else None
 
 
 def launch_of_graph(graph: Graph, architecture: Architecture, constants: Collection[int] = ()) -> Launch:
@@ -203,7 +203,7 @@ def launch_of_graph(graph: Graph, architecture: Architecture, constants: Collect
     few = _few_rows_launch(graph, architecture, constants)
     if few is not None:
         return few
-    first = _few_channels_launch(graph, architecture, constants)
+    first = _few_channels_launch(graph, architecture)
     if first is not None:
         return first
     if graph.nodes[0].type in ANCHORS:

@@ -164,14 +164,11 @@ def test_others_are_refused(x: tuple[int, ...], w: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("arch", compiled.ALL)
-def test_code_is_made_for_nvidia_and_reads_a_constant_filter_early(arch: str) -> None:
+def test_code_is_made_for_nvidia(arch: str) -> None:
     case = ((1, 3, 224, 224), (64, 3, 7, 7), (2, 2), (3, 3))
     arrays = [np.empty(dims, np.float16) for dims in case[:2]]
     out = spec("f16", (1, 64, 112, 112), channels_last=True)
-    made = generate_graph(graph_of(of_case(case, out.dims), arrays, [out]), find_architecture(arch), {1})
+    made = generate_graph(graph_of(of_case(case, out.dims), arrays, [out]), find_architecture(arch))
     assert not isinstance(made, Reject)
     compiled.check(made)
     assert ("mma.sync" in str(made.code)) == arch.startswith("sm_")
-    if arch == "sm_90":
-        code = str(made.code)
-        assert code.index("st.shared") < code.index("griddepcontrol.wait") < code.index("mma.sync")

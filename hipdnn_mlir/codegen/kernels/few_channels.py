@@ -2,11 +2,11 @@
 
 Libraries want channels by eights or more, and the image brought into that form. Here a block computes a tile of the result. The part of the
 image under it comes through shared memory once, each pixel with its channels filled up to four: the inner positions of a lane. Four lanes
-read four taps of a row of the filter. The filter is rearranged in shared memory, too, once for each block, and before the kernel in front
-has ended where it is constant. Channels of the result are multiplied in such an order that a lane has adjacent ones.
+read four taps of a row of the filter. The filter is rearranged in shared memory, too, once for each block. Channels of
+the result are multiplied in such an order that a lane has adjacent ones.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import ceil, prod
@@ -81,11 +81,10 @@ def _tiles(found: FewChannels, waves: int, room: int) -> Iterator[_Tile]:
             yield _Tile(waves, *sides, rows, columns, down, across)
 
 
-def few_channels_launch(graph: Graph, architecture: Architecture, constants: Collection[int] = ()) -> Launch:
+def few_channels_launch(graph: Graph, architecture: Architecture) -> Launch:
     """The launch of a graph of `ops.few_channels`, on an NVIDIA GPU; raises Refusal."""
     found = few_channels(graph)
     writer = _Writer(graph, found, architecture)
-    writer.early = architecture.waits_in_kernels and found.filter.operand in constants
     read = [Operand("in", t.dtype, t.dims, t.strides) for t in (found.image, found.filter)]
     wide = is_wide([*writer.body.operands, *read], writer.blocks * writer.rounds * writer.tile.pixels)
     threads = writer.tile.waves * _WAVE
@@ -93,10 +92,10 @@ def few_channels_launch(graph: Graph, architecture: Architecture, constants: Col
 
 
 class _Writer:
-    """Writes the kernel; `early`: the filter is read while the kernel in front still runs."""
+    """Writes the kernel."""
 
     def __init__(self, graph: Graph, found: FewChannels, architecture: Architecture) -> None:
-        self.found, self.early = found, False
+        self.found = found
         self.body = graph_body(graph, given=[found.node], before=found.ahead)
         self.ahead = _body_ahead(graph, found)
         pointers = [tensor for _, tensor in graph.by_uid() if tensor.has_pointer]
@@ -134,8 +133,6 @@ class _Writer:
         part, block = b.mod(block, self.parts), b.div(block, self.parts)
         self.first = b.mul(part, self.tiles * COLUMNS)
         self._arrange_filter()
-        if self.early:
-            b.await_kernel()
         if self.rounds == 1:
             self._compute(block)
             return
