@@ -46,10 +46,10 @@ SOURCES := $(shell find runtime third_party -type f -not -path '*/__pycache__/*'
 run: .venv/.examples
 	$(BIN)/python examples/digits/run.py
 
-# First, beside each other, what keeps one core busy only.
+# First, beside each other, what keeps one core busy only. Then two parts at a time, for each of them leaves cores idle while it waits.
 test: .venv/.test
 	$(MAKE) -j $(JOBS) -Otarget lint types wheels $(OLDER_ORTS:%=build/onnxruntime-%/.ready)
-	$(MAKE) pytest older lit cpp
+	$(MAKE) -j 2 -Otarget pytest cpp lit older
 
 bench: .venv/.test
 	$(BIN)/python bench/main.py --json build/bench.json
@@ -105,9 +105,8 @@ generated: .venv/.test
 nightly: .venv/.test
 	HIPDNN_DRAWS=50 $(PYTEST) -m hypothesis
 
-# The provider's tests again, on each of the others in a process.
-older:
-	$(MAKE) -j $(JOBS) -Otarget $(OLDER_ORTS:%=older-%)
+# The provider's tests again, on each of the others.
+older: $(OLDER_ORTS:%=older-%)
 .PHONY: $(OLDER_ORTS:%=older-%)
 $(OLDER_ORTS:%=older-%): older-%: build/onnxruntime-%/.ready
 	PYTHONPATH=$(CURDIR)/build/onnxruntime-$* HIPDNN_EXPECTED_ORT=$* $(BIN)/pytest -q \
