@@ -242,7 +242,7 @@ void test_all_entries_shown_without_being_used() {
 void test_only_whole_entries_when_writers_are_killed() {
   const TemporaryFolder folder;
   const fs::path directory = folder.path() / "cache";
-  constexpr std::size_t kBytes = 4U << 20;
+  constexpr std::size_t kBytes = 1U << 18;
   const DiskCache cache(directory, 8 * kBytes);
   for (int round = 0; round < 15; ++round) {
     const std::string text = content(round, kBytes);
