@@ -56,6 +56,7 @@ std::vector<Bytes> read_all(const std::vector<fs::path>& paths) {
     if (!fs::is_directory(path)) add(path);
     else for (const fs::directory_entry& entry : fs::directory_iterator(path)) add(entry.path());
   }
+  std::ranges::sort(found);  // a folder has an order of its own on each machine
   return found;
 }
 

@@ -166,6 +166,16 @@ def test_input_of_strings_is_refused() -> None:
         imported(model("g (string[2] x) => (string[2] y) { y = Identity(x) }"))
 
 
+def test_tensor_that_no_program_may_have_is_refused_before_it_is_compiled() -> None:
+    outer = (
+        "g (float[2097152,1] x, float[1,1048576] y) => (float z) { sums = Add(x, y) z = ReduceSum<keepdims=0>(sums) }"
+    )
+    with pytest.raises(
+        ModelError, match="'sums' of shape 2097152x1048576 is too large: expected at most 2\\^40 elements"
+    ):
+        compile_model(model(outer))
+
+
 def test_weights_become_marked_arguments_and_numbers_stay() -> None:
     w = np.arange(3, dtype=np.float32)
     text = "g (float[2,3] x) => (float[2,3] y) { a = Add(x, w) y = Mul(a, two) }"

@@ -20,6 +20,8 @@ from .prepare import Slim
 from .shape_inference import RESULTS, unknown_results
 
 MAX_BYTES = 1 << 48
+MAX_ELEMENTS = 1 << 40
+"""Of a tensor in a program: the runtime's `kElementsLimit`."""
 
 
 def import_model(slim: Slim, context: ir.Context) -> Imported:
@@ -30,7 +32,7 @@ def import_model(slim: Slim, context: ir.Context) -> Imported:
         context: from dialect.make_context().
 
     Raises:
-        ModelError: inputs of unknown dims, sizes that contradict each other, dtypes without a row.
+        ModelError: inputs of unknown dims, sizes that contradict each other, dtypes without a row, tensors that no program may have.
         UnsupportedError: results of unknown shape, operators of unknown domains.
     """
     model, weights, where = slim.model, slim.weights, slim.where
@@ -41,6 +43,8 @@ def import_model(slim: Slim, context: ir.Context) -> Imported:
     if left:
         raise UnsupportedError(left)
     outputs = [_info(value, where, hint="run onnx.checker on the model") for value in model.graph.output]
+    for value in (*model.graph.input, *model.graph.value_info, *model.graph.output):
+        _check_elements(value, where)
     attach_known_operands(model)
     module = _to_mlir(model, context, where)
     _annotate(module, model, weights)
@@ -70,6 +74,14 @@ def _inputs(model: onnx.ModelProto, weights: Weights, where: str) -> list[Tensor
 def _check_tensor(value: onnx.ValueInfoProto, where: str) -> None:
     if not value.type.HasField("tensor_type"):
         raise ModelError(f"{value.name!r} is not a tensor", where=where, expected="tensors as inputs and outputs")
+
+
+def _check_elements(value: onnx.ValueInfoProto, where: str) -> None:
+    """Refuse what the runtime would refuse to load."""
+    dims = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+    if math.prod(dims) > MAX_ELEMENTS:
+        shape = "x".join(map(str, dims))
+        raise ModelError(f"{value.name!r} of shape {shape} is too large", where=where, expected="at most 2^40 elements")
 
 
 def _info(value: onnx.ValueInfoProto, where: str, hint: str) -> TensorInfo:

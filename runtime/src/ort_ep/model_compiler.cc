@@ -57,6 +57,14 @@ MemoryFile write_image(const EncodedModel& model, bool has_weights, std::span<co
   return file;
 }
 
+/// Throws CompilerError where the compiler could not be given a model later, when its nodes can no longer be left to others.
+void check_room(const EncodedModel& model) {
+  const std::uint64_t bytes = weights_start(model) + model.weight_bytes, most = MemoryFile::largest();
+  if (bytes <= most) return;
+  throw CompilerError(CompilerError::Cause::crashed, "the model takes " + std::to_string(bytes) + " bytes, and files may have " + std::to_string(most) +
+                                                         " (ulimit -f): raise that limit");
+}
+
 MemoryFile write_image(const EncodedModel& model) { return write_image(model, true, model.weights); }
 
 /// SHA-256 of a model with its weights, where they lie.
@@ -178,6 +186,7 @@ PlacedModel ModelCompiler::place(const EncodedModel& model) const {
   } else {  // behind the key: the placement is the same
     request["explain_file"] = std::filesystem::absolute(options_.explain_file).string();
   }
+  check_room(model);
   const MemoryFile file = write_image(model, false, {});
   nlohmann::json result = ask(request, std::array{file.fd()});
   PlacedModel placed = read_placement(result);

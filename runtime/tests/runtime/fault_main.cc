@@ -1,5 +1,5 @@
-// fault_test HOST_FOLDER DISGUISED_FOLDER DEFERRED_FOLDER CHOOSING_FOLDER [FILTER]: the N-th call fails, for N = 1, 2, ... An error comes of it or
-// nothing, whatever was running can be used afterwards, nothing is half written, and no descriptor is left open.
+// fault_test HOST_FOLDER DISGUISED_FOLDER DEFERRED_FOLDER CHOOSING_FOLDER [FILTER]: the N-th call fails, or all from there on, for N = 1, 2, ...
+// An error comes of it or nothing, whatever was running can be used afterwards, nothing is half written, and no descriptor is left open.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -123,14 +123,14 @@ std::size_t open_descriptors() {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator()));
 }
 
-/// Run `attempt` with the first call failing, the second, ..., as long as there is one.
+/// Run `attempt` with the first call failing, the second, ..., as long as there is one; with those behind it where the fault lasts.
 template <class Attempt>
-void strike_each(Kind kind, const Attempt& attempt, const check::Location& at = check::Location::current()) {
+void strike_each(Kind kind, const Attempt& attempt, bool lasts = false, const check::Location& at = check::Location::current()) {
   attempt();  // loads what stays loaded
   const std::size_t descriptors = open_descriptors();
   bool has_struck = false;
   for (long number = 1;; number = after(number)) {
-    plan.arm(kind, number);
+    plan.arm(kind, number, lasts);
     attempt();
     const char* struck = plan.struck;
     if (struck == nullptr) break;
@@ -195,6 +195,11 @@ Sample for_hip(Sample sample) {
 
 void test_port(const Subject& subject) {
   strike_each(Kind::port, [&] { load_and_run(subject); });
+}
+
+/// A device that is lost in the middle, and is there again for what comes next.
+void test_lost_device(const Subject& subject) {
+  strike_each(Kind::port, [&] { load_and_run(subject); }, true);
 }
 
 void test_memory(const Subject& subject) {
@@ -273,6 +278,8 @@ int main(int argc, char** argv) {
   check::Suite suite;
   suite.add("faults: threads", [=] { test_threads(host); });
   for (const auto& [name, subject] : subjects) suite.add("faults: a port's calls, " + name, [=] { test_port(subject); });
+  // Not the one whose streams work on threads: it goes on with what lies in them, which a lost device does not.
+  for (const std::size_t i : {2U, 4U}) suite.add("faults: a lost device, " + subjects[i].first, [=] { test_lost_device(subjects[i].second); });
   // The others read JSON, which nlohmann's destructors free with memory of their own.
   for (const std::size_t i : {0U, 2U, 3U}) {
     if (!kIsSanitized) suite.add("faults: memory, " + subjects[i].first, [=] { test_memory(subjects[i].second); });

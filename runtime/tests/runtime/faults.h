@@ -1,4 +1,4 @@
-// The N-th of some calls fails: those of a port's functions, of operator new, of system calls.
+// The N-th of some calls fails, or all from there on: those of a port's functions, of operator new, of system calls.
 #pragma once
 
 #include <atomic>
@@ -15,20 +15,24 @@ enum class Kind { none, port, memory, system, thread };
 struct Plan {
   std::atomic<Kind> kind{Kind::none};
   std::atomic<bool> is_on{false};
+  /// Whether the calls behind it fail, too, as those of a device that is lost.
+  std::atomic<bool> is_lasting{false};
   std::atomic<long> left{0};
-  /// The name of the call that failed; null where there were fewer.
+  /// The name of the first call that failed; null where there were fewer.
   std::atomic<const char*> struck{nullptr};
 
   /// Let the `number`-th call of a kind fail that comes while the plan is on, from 1 on.
-  void arm(Kind what, long number) {
+  void arm(Kind what, long number, bool lasts = false) {
     left = number;
+    is_lasting = lasts;
     struck = nullptr;
     kind = what;
   }
   bool strikes(Kind what, const char* name) {
-    if (!is_on.load(std::memory_order_relaxed) || kind != what || left.fetch_sub(1) != 1) return false;
-    struck = name;
-    return true;
+    if (!is_on.load(std::memory_order_relaxed) || kind != what) return false;
+    const long before = left.fetch_sub(1);
+    if (before == 1) struck = name;
+    return before == 1 || (before < 1 && is_lasting);
   }
 };
 

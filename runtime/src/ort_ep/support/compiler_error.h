@@ -14,7 +14,7 @@ class CompilerError : public hipdnn_rt::Error {
   enum class Cause {
     refused,      ///< The compiler works and reports an error, most often in the model.
     unavailable,  ///< There is no compiler that could be asked, it is of another version, or it lacks a tool for this target.
-    crashed,      ///< The compiler's process could not be started, ended, or spoke nonsense and was stopped.
+    crashed,      ///< The compiler's process could not be started or given the model, ended, or spoke nonsense and was stopped.
     timed_out     ///< The time limit passed; a compiler at work was stopped.
   };
 

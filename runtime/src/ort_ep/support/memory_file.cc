@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <limits>
@@ -63,11 +65,19 @@ std::uint64_t MemoryFile::size() const {
 
 void MemoryFile::set_size(std::uint64_t bytes) {
   const std::string action = "set the size to " + std::to_string(bytes) + " bytes";
-  if (bytes > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) fail(action, EFBIG);
+  // The system's own refusal comes with a signal that ends a host which does not ignore it.
+  if (bytes > largest()) fail(action, EFBIG);
   if (ftruncate(fd(), static_cast<off_t>(bytes)) != 0) fail(action, errno);
   if (!is_on_disk_ || bytes == 0) return;
   // A full disk must show here: found out later, at a write through a mapping, it would be a fault.
   if (const int error = posix_fallocate(fd(), 0, static_cast<off_t>(bytes)); error != 0) fail(action, error);
+}
+
+std::uint64_t MemoryFile::largest() {
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kMost;
+  return std::min(kMost, static_cast<std::uint64_t>(limit.rlim_cur));
 }
 
 void MemoryFile::seal_size() {

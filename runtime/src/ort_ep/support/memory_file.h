@@ -43,6 +43,8 @@ class MemoryFile {
   /// Size now; a process that shares the file may have changed it.
   std::uint64_t size() const;
   void set_size(std::uint64_t bytes);
+  /// What the system lets a file of this process have (`ulimit -f`).
+  static std::uint64_t largest();
   /// From now on nobody can change the size, so that a mapping cannot lose its pages. Without effect on a file on disk.
   void seal_size();
   /// The whole file as it is now; empty for an empty file.
