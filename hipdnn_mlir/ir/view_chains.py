@@ -117,11 +117,12 @@ def padded(value: ir.Value, borders: Sequence[tuple[int, int]], fill: float = 0.
     return torch.aten_constant_pad_nd(kind, value, constant_list(counts), number)
 
 
-def sliced(value: ir.Value, axis: int, start: int, end: int) -> ir.Value:
-    """The elements from `start` up to `end` along an axis."""
+def sliced(value: ir.Value, axis: int, start: int, end: int, step: int = 1) -> ir.Value:
+    """Every `step`-th element from `start` up to `end` along an axis."""
     dims = dims_of(value)
-    kind = torch_tensor((*dims[:axis], end - start, *dims[axis + 1 :]), tensor_type(value.type).dtype)
-    return torch.aten_slice_Tensor(kind, value, *map(torch.constant_int, (axis, start, end, 1)))
+    size = len(range(start, end, step))
+    kind = torch_tensor((*dims[:axis], size, *dims[axis + 1 :]), tensor_type(value.type).dtype)
+    return torch.aten_slice_Tensor(kind, value, *map(torch.constant_int, (axis, start, end, step)))
 
 
 def joined(values: Sequence[ir.Value], axis: int) -> ir.Value:

@@ -10,8 +10,10 @@ from ..ir.blocks import erase_dead, functions, operations
 from ..ir.literals import splat
 from ..ir.module_pass import module_pass
 from ..ir.patterns import rewrite_ops
+from ..ir.terms import fused_location, is_float_tensor, is_private, number
 from ..ir.types import is_tensor, tensor_type
 from ..ir.view import argument, lookup, op_name, producer, readers, view
+from ..ir.view_chains import dims_of, reshaped, simplified
 from ..ops.spec import OpView, Pad, Permute, Refusal, Reshape, Slice, TensorArg
 from ..ops.strides import broadcast
 from ..targets.table import find_target
@@ -33,7 +35,8 @@ def canonicalize_torch(module: ir.Operation, *, target: str = "host") -> None:
     - a cast to the own type, a reshape to the own dims, an identity transpose, a copy: gone; for GPUs, whose programs have exact sizes,
       also a slice of everything and a border of nothing
     - `add(x, b, alpha)` becomes `add(x, mul(b, alpha), 1)`, so that a constant b is scaled at compile time
-    - a broadcast whose only readers broadcast anyway: gone
+    - a broadcast whose only readers broadcast anyway: gone; a constant of one element that only they read has rank 0
+    - a matmul, and the bias behind it, whose result is reshaped to more rows' dims: of operands with those dims, as its readers are
     - layer norm of a 16-bit x that was cast to f32 reads x itself: it is computed in f32 anyway
     - layer norm without scale or bias gets constant ones or zeros
 
@@ -49,7 +52,7 @@ def canonicalize_torch(module: ir.Operation, *, target: str = "host") -> None:
             if _changes_nothing(op, is_exact=is_exact):
                 op.results[0].replace_all_uses_with(op.operands[0])
                 op.erase()
-    rewrite_ops(module, _split_alpha, _drop_broadcast, _complete_layer_norm)
+    rewrite_ops(module, _split_alpha, _drop_broadcast, _drop_rank, _unflatten_matmul, _complete_layer_norm)
     for function in functions(module):
         erase_dead(function)
 
@@ -96,6 +99,38 @@ def _drop_broadcast(op: torch.AtenExpandOp | torch.AtenBroadcastToOp, rewriter: 
     if not all(_still_broadcasts(view(reader), op.result, op.self_) for reader in reading):
         return False
     rewriter.replace_op(op, [op.self_])
+    return True
+
+
+def _drop_rank(op: torch.ValueTensorLiteralOp, rewriter: PatternRewriter) -> bool:
+    """A number as a tensor of one element, as exporters write it: beside others it needs no dims."""
+    reading, found = readers(op.result), number(op.result)
+    if found is None or not dims_of(op.result) or not all(isinstance(reader, _ELEMENTWISE) for reader in reading):
+        return False
+    plain = splat(found, (), tensor_type(op.result.type).dtype)
+    if not all(_still_broadcasts(view(reader), op.result, plain) for reader in reading):
+        return False
+    rewriter.replace_op(op, [plain])
+    return True
+
+
+def _unflatten_matmul(op: torch.AtenReshapeOp | torch.AtenViewOp, rewriter: PatternRewriter) -> bool:
+    """Exporters flatten all dims but the last, multiply, add a bias, and restore the dims, which readers have."""
+    if not is_float_tensor(op.self_) or not is_float_tensor(op.result):
+        return False
+    source, dims, biases = producer(op.self_), dims_of(op.result), []
+    if isinstance(source, torch.AtenAddTensorOp) and dims_of(source.other) == dims[-1:]:
+        biases, source = [source], producer(source.self_)
+    if not isinstance(source, torch.AtenMmOp) or not is_private([source, *biases], op):
+        return False
+    if dims_of(source.result)[-1:] != dims[-1:]:
+        return False
+    with fused_location([source, *biases, op]):
+        rows = simplified(reshaped(source.self_, (*dims[:-1], dims_of(source.self_)[-1])))
+        made = torch.aten_matmul(op.result.type, rows, source.mat2)
+        for bias in biases:
+            made = torch.aten_add_Tensor(op.result.type, made, bias.other, bias.alpha)
+    rewriter.replace_op(op, [made])
     return True
 
 

@@ -202,7 +202,7 @@ class Single:
         return _bad_tensor(graph, self.dtypes) or self._strided(graph)
 
     def _strided(self, graph: Graph) -> str | None:
-        if graph.nodes[0].type not in (LAYER_NORM, *BATCH_NORMS):
+        if graph.nodes[0].type not in BATCH_NORMS:
             return None
         _, *vectors = (graph.tensors[index] for index in graph.nodes[0].inputs.values())
         return None if all(map(_is_packed, vectors)) else "takes scale, bias and statistics in C order only"
@@ -221,13 +221,14 @@ class WholeBlocks(Single):
         return f"has blocks of {block} of a dim of {size}" if size % block else None
 
 
+_FOLDING = (REDUCTION, LAYER_NORM, RMS_NORM)
 _OF_A_BYTE = 4
 """Times as many nodes are taken of functions of a byte, which are computed for all bytes once."""
 
 
 @dataclass(frozen=True)
 class Rowwise:
-    """A DAG of pointwise nodes, of reductions and RMS norms that all reduce the same dimensions.
+    """A DAG of pointwise nodes, of reductions, layer norms and RMS norms that all reduce the same dimensions.
 
     Every element that a thread computes is one of each result: pointwise nodes alone store results of one size.
     """
@@ -237,12 +238,12 @@ class Rowwise:
 
     def refuses(self, graph: Graph) -> str | None:
         """Why the graph is not taken, or None."""
-        if any(node.type not in (POINTWISE, REDUCTION, RMS_NORM) for node in graph.nodes):
-            return "takes pointwise, reduction and RMS norm nodes only"
+        if any(node.type not in (POINTWISE, *_FOLDING) for node in graph.nodes):
+            return "takes pointwise, reduction, layer norm and RMS norm nodes only"
         most = self.max_nodes * (_OF_A_BYTE if _reads_one_byte(graph) else 1)
         if len(graph.nodes) > most:
             return f"{len(graph.nodes)} nodes, at most {most}"
-        axes = {_reduced_axes(graph, node) for node in graph.nodes if node.type in (REDUCTION, RMS_NORM)}
+        axes = {_reduced_axes(graph, node) for node in graph.nodes if node.type in _FOLDING}
         if len(axes) > 1:
             return "reductions over different dimensions"
         if len(set(map(len, _tensor_dims(graph)))) > 1:
@@ -324,6 +325,10 @@ def _reduced_axes(graph: Graph, node: Node) -> tuple[int, ...]:
     if node.type == RMS_NORM:  # over the dims that its scale spans
         scale = graph.tensors[node.inputs[A.OPERATION_RMSNORM_SCALE_EXT]].dims
         return tuple(axis for axis, size in enumerate(scale) if size != 1)
+    if node.type == LAYER_NORM:
+        dims = graph.tensors[node.inputs[A.OPERATION_LAYERNORM_X_EXT]].dims
+        first = len(dims) - node.get(A.OPERATION_LAYERNORM_NORMALIZED_DIM_COUNT_EXT)
+        return tuple(axis for axis in range(first, len(dims)) if dims[axis] != 1)
     x = graph.tensors[node.inputs[A.OPERATION_REDUCTION_XDESC]].dims
     y = graph.tensors[node.outputs[A.OPERATION_REDUCTION_YDESC]].dims
     return tuple(axis for axis in range(len(x)) if x[axis] != y[axis])

@@ -40,7 +40,6 @@ from .rules import (
     BLOCK_SCALES,
     CONVOLUTION,
     EPILOGUE_MODES,
-    LAYER_NORM,
     MATMUL,
     RESAMPLE,
     ROWWISE_TYPES,
@@ -67,7 +66,7 @@ _GENERATED = (
     Engine("GENERATED", Rowwise(ROWWISE_TYPES, 32), is_generated=True),
     Engine(
         "GENERATED",
-        Single(frozenset({RESAMPLE, LAYER_NORM, *BATCH_NORMS}), _FLOATS),
+        Single(frozenset({RESAMPLE, *BATCH_NORMS}), _FLOATS),
         is_generated=True,
     ),
     Engine("GENERATED", Single(frozenset({RESAMPLE}), frozenset({I8, U8})), is_generated=True),

@@ -39,3 +39,20 @@ func.func @kept(%row: !row) -> (!x, !x) {
   %z = torch.aten.softmax.int %again, %1, %none : !x, !torch.int, !torch.none -> !x
   return %y, %z : !x, !x
 }
+
+// -----
+
+// A constant of one element needs no dims beside others, but where they make the result's.
+
+// CHECK-LABEL: func.func @number
+// CHECK-DAG:     %[[PLAIN:.+]] = torch.vtensor.literal(dense<5.000000e-01> : tensor<f32>)
+// CHECK-DAG:     %[[KEPT:.+]] = torch.vtensor.literal(dense<2.000000e+00> : tensor<1x1x1xf32>)
+// CHECK:         torch.aten.mul.Tensor %arg0, %[[PLAIN]]
+// CHECK:         torch.aten.mul.Tensor %{{.+}}, %[[KEPT]]
+func.func @number(%x: !torch.vtensor<[2,4],f32>) -> !torch.vtensor<[1,2,4],f32> {
+  %0 = torch.vtensor.literal(dense<0.5> : tensor<1xf32>) : !torch.vtensor<[1],f32>
+  %1 = torch.vtensor.literal(dense<2.0> : tensor<1x1x1xf32>) : !torch.vtensor<[1,1,1],f32>
+  %2 = torch.aten.mul.Tensor %x, %0 : !torch.vtensor<[2,4],f32>, !torch.vtensor<[1],f32> -> !torch.vtensor<[2,4],f32>
+  %3 = torch.aten.mul.Tensor %2, %1 : !torch.vtensor<[2,4],f32>, !torch.vtensor<[1,1,1],f32> -> !torch.vtensor<[1,2,4],f32>
+  return %3 : !torch.vtensor<[1,2,4],f32>
+}

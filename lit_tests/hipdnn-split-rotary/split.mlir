@@ -79,3 +79,80 @@ func.func @kept(%x: !x, %y: !x, %cos: !x, %sin: !x) -> (!x, !x, !x) {
   %r2 = torch.aten.add.Tensor %xc, %p2, %1 : !x, !x, !i -> !x
   return %r0, %r1, %r2 : !x, !x, !x
 }
+
+// -----
+
+// Halves of every second element are written between each other.
+
+// CHECK-LABEL: func.func @pairs
+// CHECK-DAG:     %[[A:.+]] = torch.aten.slice.Tensor %arg0, %int1, %int0, %int8, %int2
+// CHECK-DAG:     %[[B:.+]] = torch.aten.slice.Tensor %arg0, %int1, %int1, %int8, %int2
+// CHECK-DAG:     %[[COS_A:.+]] = torch.aten.slice.Tensor %arg1, %int1, %int0, %int8, %int2
+// CHECK-DAG:     %[[COS_B:.+]] = torch.aten.slice.Tensor %arg1, %int1, %int1, %int8, %int2
+// CHECK-DAG:     torch.aten.mul.Tensor %[[A]], %[[COS_A]]
+// CHECK-DAG:     torch.aten.mul.Tensor %[[B]], %[[COS_B]]
+// CHECK-DAG:     %[[FIRST:.+]] = torch.aten.sub.Tensor
+// CHECK-DAG:     %[[SECOND:.+]] = torch.aten.add.Tensor
+// CHECK-DAG:     %[[U:.+]] = torch.aten.view %[[FIRST]]
+// CHECK-DAG:     %[[V:.+]] = torch.aten.view %[[SECOND]]
+// CHECK:         %[[LIST:.+]] = torch.prim.ListConstruct %[[U]], %[[V]]
+// CHECK:         %[[JOIN:.+]] = torch.aten.cat %[[LIST]], %int2
+// CHECK:         torch.aten.view %[[JOIN]]
+// CHECK-NOT:     torch.aten.neg
+!x = !torch.vtensor<[4,8],f32>
+!half = !torch.vtensor<[4,4],f32>
+!one = !torch.vtensor<[4,4,1],f32>
+!two = !torch.vtensor<[4,4,2],f32>
+!i = !torch.int
+func.func @pairs(%x: !x, %cos: !x, %sin: !x) -> !x {
+  %0 = torch.constant.int 0
+  %1 = torch.constant.int 1
+  %2 = torch.constant.int 2
+  %4 = torch.constant.int 4
+  %8 = torch.constant.int 8
+  %a = torch.aten.slice.Tensor %x, %1, %1, %8, %2 : !x, !i, !i, !i, !i -> !half
+  %n = torch.aten.neg %a : !half -> !half
+  %b = torch.aten.slice.Tensor %x, %1, %0, %8, %2 : !x, !i, !i, !i, !i -> !half
+  %u = torch.aten.unsqueeze %n, %2 : !half, !i -> !one
+  %v = torch.aten.unsqueeze %b, %2 : !half, !i -> !one
+  %l = torch.prim.ListConstruct %u, %v : (!one, !one) -> !torch.list<vtensor>
+  %j = torch.aten.cat %l, %2 : !torch.list<vtensor>, !i -> !two
+  %d = torch.prim.ListConstruct %4, %8 : (!i, !i) -> !torch.list<int>
+  %r = torch.aten.reshape %j, %d : !two, !torch.list<int> -> !x
+  %p = torch.aten.mul.Tensor %x, %cos : !x, !x -> !x
+  %q = torch.aten.mul.Tensor %r, %sin : !x, !x -> !x
+  %s = torch.aten.add.Tensor %p, %q, %1 : !x, !x, !i -> !x
+  return %s : !x
+}
+
+// -----
+
+// Elements of odd index in front of those of even index, as pairs: no rotation.
+
+// CHECK-LABEL: func.func @other_pairs
+// CHECK:         torch.aten.neg
+!x = !torch.vtensor<[4,8],f32>
+!half = !torch.vtensor<[4,4],f32>
+!one = !torch.vtensor<[4,4,1],f32>
+!two = !torch.vtensor<[4,4,2],f32>
+!i = !torch.int
+func.func @other_pairs(%x: !x, %cos: !x, %sin: !x) -> !x {
+  %0 = torch.constant.int 0
+  %1 = torch.constant.int 1
+  %2 = torch.constant.int 2
+  %4 = torch.constant.int 4
+  %8 = torch.constant.int 8
+  %a = torch.aten.slice.Tensor %x, %1, %0, %8, %2 : !x, !i, !i, !i, !i -> !half
+  %n = torch.aten.neg %a : !half -> !half
+  %b = torch.aten.slice.Tensor %x, %1, %1, %8, %2 : !x, !i, !i, !i, !i -> !half
+  %u = torch.aten.unsqueeze %n, %2 : !half, !i -> !one
+  %v = torch.aten.unsqueeze %b, %2 : !half, !i -> !one
+  %l = torch.prim.ListConstruct %u, %v : (!one, !one) -> !torch.list<vtensor>
+  %j = torch.aten.cat %l, %2 : !torch.list<vtensor>, !i -> !two
+  %d = torch.prim.ListConstruct %4, %8 : (!i, !i) -> !torch.list<int>
+  %r = torch.aten.reshape %j, %d : !two, !torch.list<int> -> !x
+  %p = torch.aten.mul.Tensor %x, %cos : !x, !x -> !x
+  %q = torch.aten.mul.Tensor %r, %sin : !x, !x -> !x
+  %s = torch.aten.add.Tensor %p, %q, %1 : !x, !x, !i -> !x
+  return %s : !x
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnxruntime as ort
 import pytest
 from onnx import TensorProto
 
@@ -81,3 +82,21 @@ def test_norms_of_few_long_rows_are_three_kernels(groups: int, monkeypatch: pyte
     want = rows.reshape(given.shape) * weights[0] + weights[1]
     (got,) = run(program, {"x": given}, modules)
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("size", [40, 768, 9001])
+def test_a_sum_and_its_layer_norm_are_one_kernel_that_stores_both(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    b = GraphBuilder("norm", opset=17)
+    x, residual = (b.input(name, [2, 5, size], TensorProto.FLOAT) for name in ("x", "residual"))
+    total = b.op("Add", x, residual)
+    norm = b.op("LayerNormalization", total, b.normal([size], 1.0), b.normal([size], 1.0))
+    narrow = b.op("Cast", norm, to=TensorProto.FLOAT16)
+    model = b.model({total: [2, 5, size], norm: [2, 5, size], narrow: [2, 5, size]})
+    model.graph.output[2].type.tensor_type.elem_type = TensorProto.FLOAT16
+    program, modules = compile_for_emulator(model, monkeypatch, target="sm_90")
+    assert [step.kind for step in program.model.steps] == ["launch"]
+    rng = np.random.default_rng(5)
+    feeds = {name: rng.standard_normal((2, 5, size), np.float32) for name in ("x", "residual")}
+    wanted = ort.InferenceSession(model.SerializeToString()).run(None, feeds)
+    for result, want in zip(run(program, feeds, modules), wanted, strict=True):
+        np.testing.assert_allclose(result, want, rtol=1e-5 if result.dtype == np.float32 else 2e-3, atol=1e-5)
