@@ -2,10 +2,12 @@
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import cast
 
 from hipdnn_mlir_runtime.errors import HipdnnMlirError
+from hipdnn_mlir_runtime.expressions import Expressions
 
-from ..dynamic.input_sizes import InputSizes
+from ..dynamic.input_sizes import InputSizes, Shapes
 from ..frontend.cache_edits import NotBufferedError
 from ..frontend.growing_caches import Growth, growth_of, with_buffers
 from ..frontend.prepare import Slim, slim_models
@@ -31,6 +33,10 @@ class GrowingSource(OnnxSource):
     def __init__(self, source: OnnxSource, growth: Growth) -> None:
         super().__init__(source.proto, source.where, source.external)
         self.growth = growth
+
+    def sizes(self, shapes: Shapes) -> InputSizes:
+        """The program's inputs: all of them with the given dims, or as they are without any."""
+        return InputSizes(cast("Mapping[str, Dims]", shapes), Expressions(())) if shapes else self.growth.program
 
     def samples(self, sizes: InputSizes) -> Iterator[Samples]:
         """Those of the model, with as many rows as the caches have after a run."""
@@ -64,13 +70,16 @@ class GrowingSource(OnnxSource):
         )
 
 
-def growing_source(source: Source[Slim], sizes: InputSizes, promised: Collection[str]) -> GrowingSource | None:
+def growing_source(
+    source: Source[Slim], sizes: InputSizes, promised: Collection[str], kept: Collection[str]
+) -> GrowingSource | None:
     """A model with growing caches on buffers; None where it has none, or more is done with them than is known here.
 
     Args:
         source: the model.
         sizes: its inputs.
-        promised: names by which a user speaks of sizes: caches of such lengths grow as the model says.
+        promised: names by which a user speaks of sizes.
+        kept: names of lengths of which caches grow as the model says.
     """
     if not isinstance(source, OnnxSource) or sizes.is_static:
         return None
@@ -80,7 +89,7 @@ def growing_source(source: Source[Slim], sizes: InputSizes, promised: Collection
 
     try:
         growth = growth_of(source.proto, sizes, lambda: source.related(sizes, set(promised)), at)
-        if growth is None or growth.symbol in promised:
+        if growth is None or growth.symbol in kept:
             return None
         made = GrowingSource(source, growth)
         chosen = next(made.samples(growth.program))

@@ -105,7 +105,7 @@ def lower(
 
     if sizes.is_static:
         return static(sizes)
-    growing = growing_source(source, sizes, promised)
+    growing = growing_source(source, sizes, promised, promised)
     if growing is not None:
         made = at_samples(growing, growing.growth.program, lowered)
         made.model.growing = growing.record(made.model)

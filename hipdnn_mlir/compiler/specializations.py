@@ -25,6 +25,7 @@ from ..ir.imported import Imported
 from ..ops.evaluate import Array
 from ..passes.pipeline import Runner
 from ..program.schema import Condition, Port, ProgramModel, Specialization
+from .growing_source import growing_source
 from .lower import lower, lower_to_torch
 from .program import Program
 from .samples import at_samples
@@ -69,8 +70,12 @@ def compile_specializations(
     """
     source = as_source(model, where, external)
     sizes = source.sizes(shapes or {})
-    if not set(sizes.table.symbols) <= set(buckets):
-        sizes = source.related(sizes, promised_names(shapes or {}, buckets))
+    promised = promised_names(shapes or {}, buckets)
+    growing = growing_source(source, sizes, promised, promised_names(shapes or {}, {}))
+    if growing is not None:
+        source, sizes = growing, growing.growth.program
+    elif not set(sizes.table.symbols) <= set(buckets):
+        sizes = source.related(sizes, promised)
     symbols, points = sizes.table.symbols, combinations(buckets, sizes)
     kept = _without(previous, refused)
     weights, specializations = SharedWeights(), []
@@ -98,6 +103,7 @@ def compile_specializations(
             form = _static_form(sizes, specializations, error)
         form.check(specializations)
         combined = form.program(specializations, buckets)
+        combined.growing = growing.record(combined) if growing is not None else None
     for symbol, reason in zip(symbols, combined.exact, strict=True):
         if reason:
             logger.warning("%r accepts only the listed sizes, since it cannot be padded: %s", symbol, reason)

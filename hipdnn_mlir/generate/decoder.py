@@ -66,9 +66,9 @@ class Decoder(DecoderProgram):
         """
         return min(length for length in self._mask_lengths if length >= tokens)
 
-    def window(self, pending: int) -> int:
-        """How many tokens of each text the next run takes, where at most `pending` are new."""
-        return self._window(pending, self._room)
+    def window(self, pending: int, room: int | None = None) -> int:
+        """How many tokens of each text the next run takes, where at most `pending` are new and `room` rows are free, or all."""
+        return self._window(pending, self._room if room is None else room)
 
     def caches(self, rows: int) -> dict[str, Any]:
         """Empty caches, by the name of the input."""

@@ -9,7 +9,7 @@ import numpy as np
 from hipdnn_mlir_runtime.errors import ModelError
 
 from .decoder import Decoder
-from .shared_rows import Logits, Windows
+from .shared_rows import Logits, Window, Windows
 
 
 class GrowingRows:
@@ -66,8 +66,9 @@ class GrowingRows:
                 raise ModelError("texts of different lengths in one batch", expected=expected, got=got, hint=hint)
         behind = end + span
         while end < behind:
-            size = min(self._decoder.window(behind - end), behind - end)
-            self._run(texts, end, size, behind)
+            window = self._windows.of(self._decoder.window(behind - end, self._room - end))
+            size = min(window.tokens.shape[1], behind - end)
+            self._run(window, texts, end, size, behind)
             end += size
         return np.stack([logits for logits in self._logits if logits is not None])
 
@@ -84,9 +85,11 @@ class GrowingRows:
             return True
         return all(len(tokens) in (len(rows), behind) for tokens, rows in zip(texts, self._rows, strict=True))
 
-    def _run(self, texts: Sequence[Sequence[int]], start: int, size: int, behind: int) -> None:
-        """Run on the rows from `start` on, where the last new token of each text is in the row before `behind`."""
-        window = self._windows.of(size)
+    def _run(self, window: Window, texts: Sequence[Sequence[int]], start: int, size: int, behind: int) -> None:
+        """Run on `size` rows from `start` on, where the last new token of each text is in the row before `behind`.
+
+        A window that has more rows writes them, too; they are hidden, and what comes next is written over them.
+        """
         self._length[0] = start
         self._mask.fill(0)
         window.tokens.fill(0)
@@ -106,4 +109,4 @@ class GrowingRows:
         for row, count in enumerate(taken):
             if count:
                 self._rows[row] += range(start + size - count, start + size)
-                self._logits[row] = window.logits[row, -1].astype(np.float32)
+                self._logits[row] = window.logits[row, size - 1].astype(np.float32)

@@ -98,17 +98,13 @@ class ModelFile:
         if find_target(target).architecture is None:
             return {}, {}
         config = self._config
-        if config.grows:
-            message, hint = (
-                "caches that grow",
-                "export it with onnxruntime-genai's model builder, or generate on the CPU",
-            )
-            raise ModelError(
-                message, where=str(config.model), expected=f"a buffer for each cache on {target}", hint=hint
-            )
-        masks = [length for length in self.mask_lengths() if length < max_length]
-        shapes = self._named(config.input_ids, 0, [batch_size])
+        batch = self._named(config.input_ids, 0, [batch_size])
         buckets = self._named(config.input_ids, 1, [size for size in WINDOWS if size <= max_length])
+        if config.grows:  # the length of the mask follows from the others
+            buckets |= self._named(config.caches[0][0], 2, [max_length])
+            return {name: sizes[0] for name, sizes in batch.items()}, buckets
+        masks = [length for length in self.mask_lengths() if length < max_length]
+        shapes = dict(batch)
         (buckets if masks else shapes).update(self._named(config.attention_mask, 1, [*masks, max_length]))
         for past, _ in config.caches:
             shapes |= self._named(past, 2, [max_length]) | self._named(past, 3, [config.head_size])

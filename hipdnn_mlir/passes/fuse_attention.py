@@ -11,7 +11,7 @@ from hipdnn_mlir_runtime.dtypes import I32
 
 from ..ir.attention_masks import MATMULS, Masks, combined, joins
 from ..ir.blocks import erase_dead, functions
-from ..ir.claims import is_taken
+from ..ir.claims import is_taken, why_not_taken
 from ..ir.literals import constant_list, splat
 from ..ir.module_pass import module_pass
 from ..ir.patterns import rewrite_ops
@@ -23,6 +23,7 @@ from ..ops.registry import ONNX
 from ..ops.spec import Reshape
 from ..ops.strides import Dims
 from ..targets.table import find_target
+from ..targets.target import Target
 
 _SOFTMAX = (torch.AtenSoftmaxIntOp, torch.Aten_SoftmaxOp)
 _MUL = (torch.AtenMulTensorOp, torch.AtenMulScalarOp)
@@ -78,7 +79,7 @@ def fuse_attention(module: ir.Operation, *, target: str = "host") -> None:
             return False
         with fused_location(match.parts):
             for made in (_cached_attention(match), _attention(match)):
-                if made is not None and is_taken(made, library):
+                if made is not None and _stays(made, library):
                     rewriter.replace_op(root, [reshaped(made.results[0], dims_of(root.result))])
                     return True
         return False
@@ -94,6 +95,14 @@ def fuse_attention(module: ir.Operation, *, target: str = "host") -> None:
     rewrite_ops(module, share)
     for function in functions(module):
         erase_dead(function)
+
+
+def _stays(made: ir.OpView, library: Target) -> bool:
+    """Whether an op has an engine; for CachedAttention on GPUs there are kernels and other ops."""
+    reject = why_not_taken(made, library)
+    if isinstance(made, torch.OperatorOp) and library.architecture is not None:
+        return reject is None or reject.rule == "engine"
+    return reject is None
 
 
 def _match(root: torch.AtenMatmulOp | torch.AtenBmmOp) -> Attention | None:

@@ -1,5 +1,6 @@
 """hipdnn-fuse-decode-attention: attention of one new token, its rotation and its rows in the caches are one kernel."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -7,26 +8,29 @@ from torch_mlir import ir
 from torch_mlir.dialects import torch
 from torch_mlir.rewrite import PatternRewriter
 
+from hipdnn_mlir_runtime.dtypes import BOOL, F32
 from hipdnn_mlir_runtime.errors import Reject
 
 from ..codegen import find_architecture
 from ..codegen.generate import parts_of
 from ..ir.blocks import erase_dead, functions
+from ..ir.literals import splat
 from ..ir.module_pass import module_pass
 from ..ir.patterns import rewrite_ops
-from ..ir.terms import fused_location
-from ..ir.types import tensor_type
+from ..ir.terms import fused_location, number
+from ..ir.types import tensor_type, torch_tensor
 from ..ir.view import argument, lookup, onnx_attributes, producer, readers
-from ..ir.view_chains import dims_of, movement_of
+from ..ir.view_chains import dims_of, movement_of, reshaped
 from ..ops.emitter import Operand
 from ..ops.regions import kernel_region
 from ..ops.registry import ONNX
-from ..ops.spec import Concat, Refusal, Slice, TensorArg
+from ..ops.spec import Concat, Refusal, Reshape, Slice, TensorArg
 from ..ops.strides import Dims
 from ..targets.table import find_target
 
 _BIAS, _SINK, _PAGES = 5, 6, 7
 """Operands of CachedAttention that may be left out."""
+_FUNCTIONS = (torch.AtenCosOp, torch.AtenSinOp, torch.AtenToDtypeOp, torch.AtenMulScalarOp)
 _TABLE = 4
 """The table of pages among the operands of CacheUpdate."""
 
@@ -62,7 +66,7 @@ def fuse_decode_attention(module: ir.Operation, *, target: str = "host") -> None
         if not _is_plain_step(op):
             return False
         q, keys, values, _, count, *_ = op.operands
-        pages = _given(op, _PAGES)
+        pages, bias = _given(op, _PAGES), _given(op, _BIAS)
         updates = _updates(op)
         if not _are_alike(updates, dims_of(keys), pages):
             return False
@@ -71,8 +75,10 @@ def fuse_decode_attention(module: ir.Operation, *, target: str = "host") -> None
         angles: list[ir.Value] = []
         if turned[0] is not None and turned[1] is not None and turned[0][1:] == turned[1][1:]:
             q, new_k, angles = turned[0].x, turned[1].x, list(turned[0][1:])
-        if pages is not None:
-            angles = [*(angles or [torch.constant_none(), torch.constant_none()]), pages]
+        if pages is not None or bias is not None:
+            none = torch.constant_none()
+            angles = [*(angles or [none, none]), none if pages is None else pages]
+            angles += [] if bias is None else [_added(bias)]
         operands = [q, new_k, new_v, past_k, past_v, start, count, *angles]
         kinds = [op.results[0].type, keys.type, values.type]
         with fused_location([*updates, op]):
@@ -94,8 +100,8 @@ def fuse_decode_attention(module: ir.Operation, *, target: str = "host") -> None
 
 
 def _is_plain_step(op: torch.OperatorOp) -> bool:
-    """Whether an op is attention of one query without a bias, a sink and a soft cap, which the kernel does not have."""
-    if op.name.value != f"{ONNX}CachedAttention" or _given(op, _BIAS) is not None or _given(op, _SINK) is not None:
+    """Whether an op is attention of one query without a sink and a soft cap, which the kernel does not have."""
+    if op.name.value != f"{ONNX}CachedAttention" or _given(op, _SINK) is not None:
         return False
     return dims_of(op.operands[0])[2] == 1 and not onnx_attributes(op).get("softcap", 0.0)
 
@@ -111,6 +117,15 @@ def _given(op: torch.OperatorOp, index: int) -> ir.Value | None:
     """An operand at the end, which may be left out."""
     is_there = index < len(op.operands) and argument(op.operands[index]) is not None
     return op.operands[index] if is_there else None
+
+
+def _added(bias: ir.Value) -> ir.Value:
+    """A bias of four dims as numbers that are added: 0 for what is shown, where it is of truth values."""
+    bias = reshaped(bias, (1,) * (4 - len(dims_of(bias))) + dims_of(bias))
+    if tensor_type(bias.type).dtype is not BOOL:
+        return bias
+    kind = torch_tensor(dims_of(bias), F32)
+    return torch.aten_where_self(kind, bias, splat(0.0, (), F32), splat(-math.inf, (), F32))
 
 
 def _has_code(op: torch.OperatorOp, architecture: str) -> bool:
@@ -159,7 +174,11 @@ def _rotation(value: ir.Value) -> _Rotation | None:
     if len(factors) != len(products):
         return None
     (a, cos), (b, sin), *others = factors
-    if {(a, sin), (b, cos)} != set(others) or dims_of(cos) != dims_of(sin) or len(dims_of(cos)) != 4:
+    if (
+        {(a, _whole(sin)), (b, _whole(cos))} != {(x, _whole(angle)) for x, angle in others}
+        or dims_of(cos) != dims_of(sin)
+        or len(dims_of(cos)) != 4
+    ):
         return None
     half = dims_of(cos)[3]
     slices = [_last(part) for part in (a, b, *parts[2:])]
@@ -169,6 +188,28 @@ def _rotation(value: ir.Value) -> _Rotation | None:
         return None
     is_whole = dims_of(a)[3] == dims_of(b)[3] == half and sum(dims_of(part)[3] for part in parts) == dims_of(x)[3]
     return _Rotation(x, cos, sin) if is_whole and dims_of(cos)[1:3] == (1, 1) else None
+
+
+def _whole(angles: ir.Value) -> ir.Value:
+    """What angles are a half of, where both halves are alike; else the angles."""
+    found = _last(angles)
+    return found[0] if found is not None and _is_twice(found[0], dims_of(angles)[3]) else angles
+
+
+def _is_twice(value: ir.Value, half: int) -> bool:
+    """Whether a value is a function of angles that are joined with themselves along the last dim."""
+    source = producer(value)
+    move = movement_of(source)
+    if source is None:
+        return False
+    if isinstance(source, torch.AtenCatOp):
+        listed: torch.PrimListConstructOp = producer(source.tensors)
+        first, *others = listed.elements
+        is_last = isinstance(move, Concat) and move.axis == len(dims_of(value)) - 1
+        return is_last and others == [first] and dims_of(first)[-1] == half
+    keeps = isinstance(move, Reshape) and dims_of(source.operands[0])[-1:] == dims_of(value)[-1:]
+    scales = isinstance(source, torch.AtenMulTensorOp) and number(source.other) is not None
+    return (keeps or scales or isinstance(source, _FUNCTIONS)) and _is_twice(source.operands[0], half)
 
 
 def _joined(value: ir.Value) -> list[ir.Value]:

@@ -111,6 +111,11 @@ TORCH_STEPS = (
     Step("split-rotary", "hipdnn-split-rotary", "rotary embedding without a rotated copy"),
     Step("fuse-rms-norm", "hipdnn-fuse-rms-norm", "RMS norm written out is one operation where an engine has it"),
     Step("fuse-attention", "hipdnn-fuse-attention", "attention written out is one operation where an engine has it"),
+    Step(
+        "fuse-grown-caches",
+        "hipdnn-share-operators,hipdnn-fuse-decode-attention,hipdnn-write-out-caches",
+        "caches that grow in the model are written out there, and are seen as such behind fuse-attention",
+    ),
     Step("convert-precision", "hipdnn-convert-precision", "the 16-bit type asked for, where it costs little accuracy"),
     Step("fuse-narrow-attention", "hipdnn-fuse-attention", "some engines have attention in 16-bit types only"),
     Step("write-out-attention", "hipdnn-write-out-attention", "attention of a model that no engine takes is its parts"),

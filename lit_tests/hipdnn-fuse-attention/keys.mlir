@@ -1,4 +1,10 @@
 // RUN: hipdnn-opt %s --hipdnn-fuse-attention --canonicalize --split-input-file | filecheck %s
+// RUN: hipdnn-opt %s --hipdnn-fuse-attention=target=sm_90 --canonicalize --split-input-file | filecheck %s --check-prefix=GPU
+
+// On GPUs no engine takes it; there are kernels, or it is written out.
+
+// GPU-LABEL: func.func @counted
+// GPU:         torch.operator "hipdnn.onnx.CachedAttention"
 
 // A where that shows the first keys up to a number of them: the others are not read. What else is masked is the bias.
 

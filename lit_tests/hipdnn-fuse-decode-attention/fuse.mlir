@@ -327,3 +327,139 @@ func.func @other_pages(%q: !q, %k: !new, %v: !new, %past_k: !pool, %past_v: !poo
   %y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %new_k, %new_v, %queries, %keys, %none, %none, %other) : (!q, !pool, !pool, !counts, !counts, !torch.none, !torch.none, !table) -> !q
   return %y, %new_k, %new_v : !q, !pool, !pool
 }
+
+// -----
+
+// What is added to the scores is the last operand; truth values become numbers.
+
+// CHECK-LABEL: func.func @biased
+// CHECK-NOT:     CacheUpdate
+// CHECK:         torch.operator "hipdnn.onnx.DecodeAttention"(%arg0, %arg1, %arg2, %arg3, %arg4, %arg5, %arg7, %{{[^,]+}}, %{{[^,]+}}, %{{[^,]+}}, %arg8)
+// CHECK-NOT:     CachedAttention
+
+// CHECK-LABEL: func.func @shown
+// CHECK-NOT:     CacheUpdate
+// CHECK:         %[[BIAS:.+]] = torch.aten.where.self %{{[^,]+}}, %{{[^,]+}}, %{{.+}} -> !torch.vtensor<[1,1,1,16],f32>
+// CHECK:         torch.operator "hipdnn.onnx.DecodeAttention"(%arg0, %arg1, %arg2, %arg3, %arg4, %arg5, %arg7, %{{[^,]+}}, %{{[^,]+}}, %{{[^,]+}}, %[[BIAS]])
+!q = !torch.vtensor<[2,4,1,32],f16>
+!new = !torch.vtensor<[2,2,1,32],f16>
+!kv = !torch.vtensor<[2,2,16,32],f16>
+!counts = !torch.vtensor<[2],si32>
+!start = !torch.vtensor<[2],si64>
+!places = !torch.vtensor<[16],si64>
+!bias = !torch.vtensor<[2,1,1,16],f32>
+!shown = !torch.vtensor<[1,16],i1>
+func.func @biased(%q: !q, %k: !new, %v: !new, %past_k: !kv, %past_v: !kv, %start: !start, %queries: !counts, %keys: !counts, %bias: !bias, %places: !places) -> (!q, !kv, !kv) {
+  %ks = torch.operator "hipdnn.onnx.CacheUpdate"(%past_k, %k, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %vs = torch.operator "hipdnn.onnx.CacheUpdate"(%past_v, %v, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %ks, %vs, %queries, %keys, %bias) {torch.onnx.causal = 0 : si64} : (!q, !kv, !kv, !counts, !counts, !bias) -> !q
+  return %y, %ks, %vs : !q, !kv, !kv
+}
+
+func.func @shown(%q: !q, %k: !new, %v: !new, %past_k: !kv, %past_v: !kv, %start: !start, %queries: !counts, %keys: !counts, %shown: !shown, %places: !places) -> (!q, !kv, !kv) {
+  %ks = torch.operator "hipdnn.onnx.CacheUpdate"(%past_k, %k, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %vs = torch.operator "hipdnn.onnx.CacheUpdate"(%past_v, %v, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %y = torch.operator "hipdnn.onnx.CachedAttention"(%q, %ks, %vs, %queries, %keys, %shown) {torch.onnx.causal = 0 : si64} : (!q, !kv, !kv, !counts, !counts, !shown) -> !q
+  return %y, %ks, %vs : !q, !kv, !kv
+}
+
+// -----
+
+// Angles of the other half are the same where exporters join them with themselves.
+
+// CHECK-LABEL: func.func @joined_angles
+// CHECK:         %[[COS:.+]] = torch.aten.cos
+// CHECK:         %[[HALF:.+]] = torch.aten.slice.Tensor %[[COS]], %{{[^,]+}}, %int0
+// CHECK:         "hipdnn.onnx.DecodeAttention"(%arg0, %arg1, %arg2, %arg3, %arg4, %arg5, %arg8, %[[HALF]], %{{.+}})
+
+// CHECK-LABEL: func.func @joined_with_others
+// CHECK:         torch.aten.cat
+// CHECK:         "hipdnn.onnx.DecodeAttention"(%{{[^,]+}}, %{{[^,]+}}, %arg2, %arg3, %arg4, %arg5, %arg8)
+!q = !torch.vtensor<[2,4,1,32],f16>
+!new = !torch.vtensor<[2,2,1,32],f16>
+!kv = !torch.vtensor<[2,2,16,32],f16>
+!counts = !torch.vtensor<[2],si32>
+!start = !torch.vtensor<[2],si64>
+!places = !torch.vtensor<[16],si64>
+!angles = !torch.vtensor<[2,1,1,16],f16>
+!both = !torch.vtensor<[2,1,1,32],f16>
+!i = !torch.int
+func.func @joined_angles(%q: !q, %k: !new, %v: !new, %past_k: !kv, %past_v: !kv, %start: !start, %places: !places, %queries: !counts, %keys: !counts, %angles: !angles, %more: !angles) -> (!q, !kv, !kv) {
+  %0 = torch.constant.int 0
+  %1 = torch.constant.int 1
+  %3 = torch.constant.int 3
+  %16 = torch.constant.int 16
+  %32 = torch.constant.int 32
+  %list = torch.prim.ListConstruct %angles, %angles : (!angles, !angles) -> !torch.list<vtensor>
+  %both = torch.aten.cat %list, %3 : !torch.list<vtensor>, !i -> !both
+  %cos = torch.aten.cos %both : !both -> !both
+  %sin = torch.aten.sin %both : !both -> !both
+  %cosa = torch.aten.slice.Tensor %cos, %3, %0, %16, %1 : !both, !i, !i, !i, !i -> !angles
+  %cosb = torch.aten.slice.Tensor %cos, %3, %16, %32, %1 : !both, !i, !i, !i, !i -> !angles
+  %sina = torch.aten.slice.Tensor %sin, %3, %0, %16, %1 : !both, !i, !i, !i, !i -> !angles
+  %sinb = torch.aten.slice.Tensor %sin, %3, %16, %32, %1 : !both, !i, !i, !i, !i -> !angles
+  %qa = torch.aten.slice.Tensor %q, %3, %0, %16, %1 : !q, !i, !i, !i, !i -> !torch.vtensor<[2,4,1,16],f16>
+  %qb = torch.aten.slice.Tensor %q, %3, %16, %32, %1 : !q, !i, !i, !i, !i -> !torch.vtensor<[2,4,1,16],f16>
+  %qac = torch.aten.mul.Tensor %qa, %cosa : !torch.vtensor<[2,4,1,16],f16>, !angles -> !torch.vtensor<[2,4,1,16],f16>
+  %qbs = torch.aten.mul.Tensor %qb, %sina : !torch.vtensor<[2,4,1,16],f16>, !angles -> !torch.vtensor<[2,4,1,16],f16>
+  %qreal = torch.aten.sub.Tensor %qac, %qbs, %1 : !torch.vtensor<[2,4,1,16],f16>, !torch.vtensor<[2,4,1,16],f16>, !i -> !torch.vtensor<[2,4,1,16],f16>
+  %qbc = torch.aten.mul.Tensor %qb, %cosb : !torch.vtensor<[2,4,1,16],f16>, !angles -> !torch.vtensor<[2,4,1,16],f16>
+  %qas = torch.aten.mul.Tensor %qa, %sinb : !torch.vtensor<[2,4,1,16],f16>, !angles -> !torch.vtensor<[2,4,1,16],f16>
+  %qimaginary = torch.aten.add.Tensor %qbc, %qas, %1 : !torch.vtensor<[2,4,1,16],f16>, !torch.vtensor<[2,4,1,16],f16>, !i -> !torch.vtensor<[2,4,1,16],f16>
+  %qparts = torch.prim.ListConstruct %qreal, %qimaginary : (!torch.vtensor<[2,4,1,16],f16>, !torch.vtensor<[2,4,1,16],f16>) -> !torch.list<vtensor>
+  %tq = torch.aten.cat %qparts, %3 : !torch.list<vtensor>, !i -> !q
+  %ka = torch.aten.slice.Tensor %k, %3, %0, %16, %1 : !new, !i, !i, !i, !i -> !torch.vtensor<[2,2,1,16],f16>
+  %kb = torch.aten.slice.Tensor %k, %3, %16, %32, %1 : !new, !i, !i, !i, !i -> !torch.vtensor<[2,2,1,16],f16>
+  %kac = torch.aten.mul.Tensor %ka, %cosa : !torch.vtensor<[2,2,1,16],f16>, !angles -> !torch.vtensor<[2,2,1,16],f16>
+  %kbs = torch.aten.mul.Tensor %kb, %sina : !torch.vtensor<[2,2,1,16],f16>, !angles -> !torch.vtensor<[2,2,1,16],f16>
+  %kreal = torch.aten.sub.Tensor %kac, %kbs, %1 : !torch.vtensor<[2,2,1,16],f16>, !torch.vtensor<[2,2,1,16],f16>, !i -> !torch.vtensor<[2,2,1,16],f16>
+  %kbc = torch.aten.mul.Tensor %kb, %cosb : !torch.vtensor<[2,2,1,16],f16>, !angles -> !torch.vtensor<[2,2,1,16],f16>
+  %kas = torch.aten.mul.Tensor %ka, %sinb : !torch.vtensor<[2,2,1,16],f16>, !angles -> !torch.vtensor<[2,2,1,16],f16>
+  %kimaginary = torch.aten.add.Tensor %kbc, %kas, %1 : !torch.vtensor<[2,2,1,16],f16>, !torch.vtensor<[2,2,1,16],f16>, !i -> !torch.vtensor<[2,2,1,16],f16>
+  %kparts = torch.prim.ListConstruct %kreal, %kimaginary : (!torch.vtensor<[2,2,1,16],f16>, !torch.vtensor<[2,2,1,16],f16>) -> !torch.list<vtensor>
+  %tk = torch.aten.cat %kparts, %3 : !torch.list<vtensor>, !i -> !new
+  %ks = torch.operator "hipdnn.onnx.CacheUpdate"(%past_k, %tk, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %vs = torch.operator "hipdnn.onnx.CacheUpdate"(%past_v, %v, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %y = torch.operator "hipdnn.onnx.CachedAttention"(%tq, %ks, %vs, %queries, %keys) {torch.onnx.left = -1 : si64, torch.onnx.scale = 0.0 : f32} : (!q, !kv, !kv, !counts, !counts) -> !q
+  return %y, %ks, %vs : !q, !kv, !kv
+}
+
+func.func @joined_with_others(%q: !q, %k: !new, %v: !new, %past_k: !kv, %past_v: !kv, %start: !start, %places: !places, %queries: !counts, %keys: !counts, %angles: !angles, %more: !angles) -> (!q, !kv, !kv) {
+  %0 = torch.constant.int 0
+  %1 = torch.constant.int 1
+  %3 = torch.constant.int 3
+  %16 = torch.constant.int 16
+  %32 = torch.constant.int 32
+  %list = torch.prim.ListConstruct %angles, %more : (!angles, !angles) -> !torch.list<vtensor>
+  %both = torch.aten.cat %list, %3 : !torch.list<vtensor>, !i -> !both
+  %cos = torch.aten.cos %both : !both -> !both
+  %sin = torch.aten.sin %both : !both -> !both
+  %cosa = torch.aten.slice.Tensor %cos, %3, %0, %16, %1 : !both, !i, !i, !i, !i -> !angles
+  %cosb = torch.aten.slice.Tensor %cos, %3, %16, %32, %1 : !both, !i, !i, !i, !i -> !angles
+  %sina = torch.aten.slice.Tensor %sin, %3, %0, %16, %1 : !both, !i, !i, !i, !i -> !angles
+  %sinb = torch.aten.slice.Tensor %sin, %3, %16, %32, %1 : !both, !i, !i, !i, !i -> !angles
+  %qa = torch.aten.slice.Tensor %q, %3, %0, %16, %1 : !q, !i, !i, !i, !i -> !torch.vtensor<[2,4,1,16],f16>
+  %qb = torch.aten.slice.Tensor %q, %3, %16, %32, %1 : !q, !i, !i, !i, !i -> !torch.vtensor<[2,4,1,16],f16>
+  %qac = torch.aten.mul.Tensor %qa, %cosa : !torch.vtensor<[2,4,1,16],f16>, !angles -> !torch.vtensor<[2,4,1,16],f16>
+  %qbs = torch.aten.mul.Tensor %qb, %sina : !torch.vtensor<[2,4,1,16],f16>, !angles -> !torch.vtensor<[2,4,1,16],f16>
+  %qreal = torch.aten.sub.Tensor %qac, %qbs, %1 : !torch.vtensor<[2,4,1,16],f16>, !torch.vtensor<[2,4,1,16],f16>, !i -> !torch.vtensor<[2,4,1,16],f16>
+  %qbc = torch.aten.mul.Tensor %qb, %cosb : !torch.vtensor<[2,4,1,16],f16>, !angles -> !torch.vtensor<[2,4,1,16],f16>
+  %qas = torch.aten.mul.Tensor %qa, %sinb : !torch.vtensor<[2,4,1,16],f16>, !angles -> !torch.vtensor<[2,4,1,16],f16>
+  %qimaginary = torch.aten.add.Tensor %qbc, %qas, %1 : !torch.vtensor<[2,4,1,16],f16>, !torch.vtensor<[2,4,1,16],f16>, !i -> !torch.vtensor<[2,4,1,16],f16>
+  %qparts = torch.prim.ListConstruct %qreal, %qimaginary : (!torch.vtensor<[2,4,1,16],f16>, !torch.vtensor<[2,4,1,16],f16>) -> !torch.list<vtensor>
+  %tq = torch.aten.cat %qparts, %3 : !torch.list<vtensor>, !i -> !q
+  %ka = torch.aten.slice.Tensor %k, %3, %0, %16, %1 : !new, !i, !i, !i, !i -> !torch.vtensor<[2,2,1,16],f16>
+  %kb = torch.aten.slice.Tensor %k, %3, %16, %32, %1 : !new, !i, !i, !i, !i -> !torch.vtensor<[2,2,1,16],f16>
+  %kac = torch.aten.mul.Tensor %ka, %cosa : !torch.vtensor<[2,2,1,16],f16>, !angles -> !torch.vtensor<[2,2,1,16],f16>
+  %kbs = torch.aten.mul.Tensor %kb, %sina : !torch.vtensor<[2,2,1,16],f16>, !angles -> !torch.vtensor<[2,2,1,16],f16>
+  %kreal = torch.aten.sub.Tensor %kac, %kbs, %1 : !torch.vtensor<[2,2,1,16],f16>, !torch.vtensor<[2,2,1,16],f16>, !i -> !torch.vtensor<[2,2,1,16],f16>
+  %kbc = torch.aten.mul.Tensor %kb, %cosb : !torch.vtensor<[2,2,1,16],f16>, !angles -> !torch.vtensor<[2,2,1,16],f16>
+  %kas = torch.aten.mul.Tensor %ka, %sinb : !torch.vtensor<[2,2,1,16],f16>, !angles -> !torch.vtensor<[2,2,1,16],f16>
+  %kimaginary = torch.aten.add.Tensor %kbc, %kas, %1 : !torch.vtensor<[2,2,1,16],f16>, !torch.vtensor<[2,2,1,16],f16>, !i -> !torch.vtensor<[2,2,1,16],f16>
+  %kparts = torch.prim.ListConstruct %kreal, %kimaginary : (!torch.vtensor<[2,2,1,16],f16>, !torch.vtensor<[2,2,1,16],f16>) -> !torch.list<vtensor>
+  %tk = torch.aten.cat %kparts, %3 : !torch.list<vtensor>, !i -> !new
+  %ks = torch.operator "hipdnn.onnx.CacheUpdate"(%past_k, %tk, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %vs = torch.operator "hipdnn.onnx.CacheUpdate"(%past_v, %v, %start, %places) : (!kv, !new, !start, !places) -> !kv
+  %y = torch.operator "hipdnn.onnx.CachedAttention"(%tq, %ks, %vs, %queries, %keys) {torch.onnx.left = -1 : si64, torch.onnx.scale = 0.0 : f32} : (!q, !kv, !kv, !counts, !counts) -> !q
+  return %y, %ks, %vs : !q, !kv, !kv
+}

@@ -176,8 +176,3 @@ def test_defaults_of_the_folder_are_those_of_generation_config(tmp_path: Path) -
     assert (config.search.do_sample, config.search.temperature, config.search.top_k) == (True, 0.5, 7)
     assert config.stop_tokens == {3, 4}
     assert config.context_length == 512
-
-
-def test_a_gpu_is_refused_with_what_would_do(placed: Path) -> None:
-    with pytest.raises(ModelError, match="caches that grow: expected a buffer for each cache on sm_90"):
-        TextGenerator(placed, target="sm_90")

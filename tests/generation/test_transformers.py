@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 import hipdnn_mlir
 from generation.exporting import export_of_transformers
+from gpu.test_growing import generate, texts_of
 from ort_ep.sessions import make_session, partitions, reference_session
 
 for package in ("torch", "transformers"):
@@ -65,3 +67,22 @@ def test_logits_of_64_tokens_are_those_of_the_cpu_provider(
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
         assert own.stats.specializations == 2, "the prompt's length, and all steps"
     assert len(list((tmp_path / "cache").rglob("*.hipdnn"))) == 1, "one program for all lengths"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "kind", "target", "wave"), [("llama-placed", "dynamo", "sm_90", 32), ("gpt2", "tracer", "gfx942", 64)]
+)
+def test_logits_in_programs_for_gpus_are_those_of_the_cpu_provider(
+    name: str, kind: str, target: str, wave: int, exporter: Executor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"{name}.onnx"
+    exporter.submit(export_of_transformers, name, kind, path).result()
+    model = onnx.load(path)
+    texts, session = texts_of(model, monkeypatch, target, wave)
+    generate(model, texts, [[7, 150, 33, 290, 4, 81]], 4, error=1e-4)
+    assert session.sizes == [4, 4, 1, 1, 1]
+    (step,) = (made.program for made in session.program.model.specializations if made.sizes[0] == 1)
+    steps = [step.summary(each) for each in step.steps]
+    assert steps.count("decode_attention") == 2
+    assert not {"cache_update", "mul + mul + sub"} & set(steps), "rows and rotation are the kernel's"

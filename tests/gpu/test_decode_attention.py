@@ -15,6 +15,7 @@ from hipdnn_mlir.codegen.generate import parts_of
 from hipdnn_mlir_runtime.errors import Reject
 from host_kernels import test_decode_attention as of_host
 from host_kernels.test_decode_attention import (
+    BIASED_SIZES,
     BOUND,
     COUNT,
     KEYS,
@@ -26,6 +27,7 @@ from host_kernels.test_decode_attention import (
     assert_close,
     attended,
     attended_in_pages,
+    biased,
     in_pages,
     operands,
     outs_of,
@@ -70,6 +72,16 @@ def test_the_step_over_pages_on_each_vendor(
     assert_close(run(arrays, attributes, arch, in_place=in_place), attended_in_pages(arrays, **attributes), "f16")
 
 
+@pytest.mark.parametrize("arch", ["sm_90", "gfx942"])
+@BIASED_SIZES
+def test_the_step_with_a_bias_on_each_vendor(
+    batch: int, heads: tuple[int, int], rows: int, width: int, half: int, left: int, dims: tuple[int, ...], arch: str
+) -> None:
+    arrays = biased(operands("f16", batch, heads, rows, width, half), dims, "f32")
+    attributes = {"scale": 0.2, "left": left}
+    assert_close(run(arrays, attributes, arch, in_place=True), attended(arrays, **attributes), "f16")
+
+
 def test_keys_in_pages_may_be_read_before_the_kernel_in_front_has_ended() -> None:
     arrays, arch = in_pages(operands("f16", 3, (4, 2), 200, 64, 32), 16), find_architecture("sm_90")
     outs, table = outs_of(arrays), len(arrays) - 1
@@ -95,11 +107,14 @@ def test_a_page_that_there_is_not_becomes_the_nearest_one() -> None:
 
 
 @pytest.mark.parametrize("arch", ["sm_90", "gfx942"])
+@pytest.mark.parametrize("is_biased", [False, True])
 @pytest.mark.parametrize(("heads", "half", "left"), [((32, 8), 16, -1), ((36, 6), 0, 5), ((32, 32), 16, -1)])
 def test_a_block_computes_several_heads_where_there_are_many(
-    heads: tuple[int, int], half: int, left: int, arch: str
+    heads: tuple[int, int], half: int, left: int, is_biased: bool, arch: str
 ) -> None:
     arrays, attributes = operands("f32", 20, heads, 12, 32, half), {"scale": 0.2, "left": left}
+    if is_biased:
+        arrays = biased(arrays, (20, heads[0], 1, 12), "f32")
     assert_close(run(arrays, attributes, arch, in_place=True), attended(arrays, **attributes), "f32")
 
 
@@ -134,5 +149,5 @@ def test_heads_that_threads_would_not_share_evenly_are_rejected(width: int, half
 def test_code_is_made_for_every_architecture(arch: str) -> None:
     arrays = operands("f16", 1, (4, 2), 40, 64, 32)
     compiled.check(generate(describe("decode_attention", arrays, outs_of(arrays), PLAIN), find_architecture(arch)))
-    arrays = in_pages(arrays, 8)
-    compiled.check(generate(describe("decode_attention", arrays, outs_of(arrays), PLAIN), find_architecture(arch)))
+    for more in (in_pages(arrays, 8), biased(arrays, (1, 1, 1, 40), "f16")):
+        compiled.check(generate(describe("decode_attention", more, outs_of(more), PLAIN), find_architecture(arch)))

@@ -33,8 +33,10 @@ def turned(x: Array, cos: Array, sin: Array) -> Array:
 
 
 def attended(arrays: Sequence[Array], *, scale: float, left: int) -> list[Array]:
-    """Return the result and both caches."""
+    """Return the result and both caches; a bias is the last operand where there is one."""
     q, k, v, keys, values, start, count, *angles = (np.asarray(array).astype(np.float64) for array in arrays)
+    bias = angles.pop() if len(angles) % 2 else np.zeros(())
+    bias = np.broadcast_to(bias, (*q.shape[:3], keys.shape[2]))
     dtype = arrays[0].dtype
     if angles:
         q, k = turned(q, *angles), turned(k, *angles).astype(dtype).astype(np.float64)
@@ -45,7 +47,7 @@ def attended(arrays: Sequence[Array], *, scale: float, left: int) -> list[Array]
         low = max(valid - left, 0) if left > 0 else 0
         for head in range(q.shape[1]):
             kv = head * keys.shape[1] // q.shape[1]
-            scores = keys[row, kv, low:valid] @ q[row, head, 0] * scale
+            scores = keys[row, kv, low:valid] @ q[row, head, 0] * scale + bias[row, head, 0, low:valid]
             weights = np.exp(scores - scores.max())
             y[row, head, 0] = weights / weights.sum() @ values[row, kv, low:valid]
     return [y, keys, values]
@@ -115,6 +117,44 @@ def test_the_step_of_one_token_over_pages(
     attributes = {"scale": 0.2, "left": left}
     got = run_kernel("decode_attention", arrays, outs_of(arrays), attributes)
     assert_close(got, attended_in_pages(arrays, **attributes), dtype)
+
+
+BIASED_SIZES = pytest.mark.parametrize(
+    ("batch", "heads", "rows", "width", "half", "left", "dims"),
+    [(1, (4, 2), 40, 64, 32, -1, (1, 1, 1, 40)), (2, (2, 2), 300, 96, 24, -1, (2, 1, 1, 300)), (2, (3, 1), 130, 128, 0, 50, (1, 3, 1, 1)),
+     (2, (4, 1), 70, 32, 16, 8, (2, 4, 1, 70))],
+)  # fmt: skip
+
+
+def biased(arrays: Sequence[Array], dims: tuple[int, ...], dtype: str) -> list[Array]:
+    """The same operands with a bias: of each row one key in three is hidden, by infinity or by the least number, but not the new one."""
+    rng = np.random.default_rng(5)
+    kind = numpy_dtype(dtype)
+    bias = rng.standard_normal(dims).astype(kind)
+    if dims[3] > 1:
+        least = np.array([-np.inf, np.finfo(np.float16).min], kind)
+        bias = np.where(rng.random(dims) < 0.3, rng.choice(least, dims), bias)
+        for row, place in enumerate(arrays[START]):
+            bias[row % dims[0], ..., place] = 0.5
+    return [*arrays, bias]
+
+
+@pytest.mark.parametrize("dtype", BOUND)
+@BIASED_SIZES
+def test_the_step_of_one_token_with_a_bias(
+    batch: int, heads: tuple[int, int], rows: int, width: int, half: int, left: int, dims: tuple[int, ...], dtype: str
+) -> None:
+    arrays = biased(operands(dtype, batch, heads, rows, width, half), dims, "f32" if dtype == "f16" else dtype)
+    attributes = {"scale": 0.2, "left": left}
+    got = run_kernel("decode_attention", arrays, outs_of(arrays), attributes)
+    assert_close(got, attended(arrays, **attributes), dtype)
+
+
+@pytest.mark.parametrize("dims", [(1, 1, 1, 23), (3, 1, 1, 24), (1, 2, 1, 24), (24,)])
+def test_refused_when_a_bias_does_not_fit(dims: tuple[int, ...]) -> None:
+    arrays = [*operands("f32", 2, (4, 2), 24, 32, 16), np.zeros(dims, np.float32)]
+    with pytest.raises(ProgramError, match=r"tensors\[9\].dims: expected a bias for scores of \[2, 4, 1, 24\]"):
+        run_kernel("decode_attention", arrays, outs_of(arrays), PLAIN)
 
 
 @pytest.mark.parametrize("page", [-1, 99])
@@ -286,7 +326,7 @@ def test_refused_when_types_do_not_fit(place: int, dtype: str) -> None:
     ("left_out", "attributes", "message"),
     [
         ([SIN, COS, COUNT], PLAIN, "expected 7 ins and 3 outs"),
-        ([SIN], PLAIN, r"tensors\[7\].dtype: expected i32"),
+        ([SIN], PLAIN, r"tensors\[7\].dims: expected a bias"),
         ([], {"left": -1}, "scale"),
         ([], {"scale": 1.0}, "left"),
         ([], {"scale": 1.0, "left": -2}, "left"),

@@ -3,7 +3,7 @@
 A block computes one head of one row of the batch, or several that share keys. Groups of adjacent lanes read one key and one value at a
 time, a few ahead, and each keeps a running maximum, sum and result of its own; these are joined at the end. So the number of keys is read
 when the kernel runs, and nothing is stored for each of them. The row that is new is computed by every block that needs it, and written by
-one. A cache may lie in pages that a table names.
+one. A cache may lie in pages that a table names; or a bias is added to the scores.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from hipdnn_mlir_runtime.dtypes import BF16, F16, F32
+from hipdnn_mlir_runtime.dtypes import BF16, F16, F32, I32
 
 from ...ops.spec import Refusal
 from ..core.arch import Architecture
@@ -21,7 +21,7 @@ from ..core.elements import load, rounded, store
 from ..core.kernel import Operand
 from ..core.space import ACCESS_BYTES, is_wide
 from .places import Pages, nearest_place
-from .running_softmax import LOWEST, RunningSoftmax, Shown, Sums, flat
+from .running_softmax import LOWEST, RunningSoftmax, Sums, flat
 
 _THREADS = 256
 _AHEAD, _AHEAD_TOGETHER = 4, 2
@@ -33,11 +33,13 @@ _LOG2_E = 1.4426950408889634
 
 _Key = tuple[Value, list[Value], list[Value]]
 """Its place, and elements of it and of its value."""
+_Scored = tuple[Value, Value, list[Value], list[Value]]
+"""Whether it is visible, and the same."""
 
 
 @dataclass(frozen=True)
 class _Operands:
-    """The tensors of the kernel; cos and sin may be missing, and so may the table of pages."""
+    """The tensors of the kernel; cos and sin may be missing, and so may the table of pages and the bias."""
 
     q: Operand
     k: Operand
@@ -50,14 +52,16 @@ class _Operands:
     y: Operand
     updated: tuple[Operand, Operand]
     table: Operand | None = None
+    bias: Operand | None = None
 
 
 def decode_attention_launch(operands: Sequence[Operand], attributes: Any, architecture: Architecture) -> Launch:
     """`decode_attention`; raises Refusal."""
     q, k, v, keys, values, start, count, *angles, y, new_keys, new_values = operands
-    table = angles.pop() if len(angles) % 2 else None
+    last = angles.pop() if len(angles) % 2 else None
+    table, bias = (last, None) if last is None or last.dtype is I32 else (None, last)
     cos, sin = angles or (None, None)
-    named = _Operands(q, k, v, cos, sin, (keys, values), start, count, y, (new_keys, new_values), table)
+    named = _Operands(q, k, v, cos, sin, (keys, values), start, count, y, (new_keys, new_values), table, bias)
     if q.dtype not in (F32, F16, BF16):
         raise Refusal("dtype", f"attention of {q.dtype}")
     width = q.dims[3]
@@ -106,7 +110,7 @@ class _Writer:
         """Write it."""
         o = self.o
         self.b, self.softmax = b, RunningSoftmax(b)
-        listed = [o.q, o.k, o.v, *o.caches, o.start, o.keys, o.cos, o.sin, o.table, o.y, *o.updated]
+        listed = [o.q, o.k, o.v, *o.caches, o.start, o.keys, o.cos, o.sin, o.table, o.bias, o.y, *o.updated]
         self.bases = {
             id(operand): b.arguments[place]
             for place, operand in enumerate(operand for operand in listed if operand is not None)
@@ -126,11 +130,11 @@ class _Writer:
         if self.early:
             b.await_kernel()
         start, count = self._number(o.start, self.rows - 1), self._number(o.keys, self.rows)
-        heads = [b.add(first, number) for number in range(self.together)]
-        queries = [self._query(head) for head in heads]
+        self.heads = [b.add(first, number) for number in range(self.together)]
+        queries = [self._query(head) for head in self.heads]
         new_key = [rounded(b, x, o.k.dtype) for x in self._head(o.k, kv, turned=True)]
         new_value = self._head(o.v, kv, turned=False)
-        new = (self._sees_new(start, count), new_key, new_value)
+        new = (self._sees_new(start, count), start, new_key, new_value)
         sums = self._attend(queries, kv, start, count, ahead, new)
         self._join(sums, first)
         writes = b.compare("eq", b.at(b.mod(first, shared_by)), b.at(0))
@@ -298,20 +302,20 @@ class _Writer:
         start: Value,
         count: Value,
         ahead: list[_Key],
-        new: Shown,
+        new: _Scored,
     ) -> list[Sums]:
         """Of the keys that are visible; each group of lanes takes some of the cache, at first those `ahead`, and one has the `new` one."""
         b, low = self.b, self._lowest(count)
         nothing = [self.softmax.nothing(self.lanes) for _ in queries]
 
-        def added(keys: list[_Key], sums: list[Sums], more: Sequence[Shown] = ()) -> list[Value]:
+        def added(keys: list[_Key], sums: list[Sums], more: Sequence[_Scored] = ()) -> list[Value]:
             shown = list(more)
             for at, key, value in keys:
                 seen = b.same("arith.andi", b.less(at, count), b.compare("ne", b.at(at), b.at(start)))
                 if low is not None:
                     seen = b.same("arith.andi", seen, b.compare("uge", b.at(at), b.at(low)))
-                shown.append((seen, key, value))
-            return flat([self._added(s, q, shown) for s, q in zip(sums, queries, strict=True)])
+                shown.append((seen, at, key, value))
+            return flat([self._added(*part, shown) for part in zip(sums, queries, self.heads, strict=True)])
 
         def some(first: Value, carried: list[Value]) -> list[Value]:
             return added(self._some_keys(kv, first), self._unflat(carried))
@@ -320,11 +324,25 @@ class _Writer:
         begin = added(ahead, nothing, [new])
         return self._unflat(b.loop(together if low is None else low, b.at(count), together, begin, some))
 
-    def _added(self, sums: Sums, query: list[Value], keys: Sequence[Shown]) -> Sums:
+    def _added(self, sums: Sums, query: list[Value], head: Value, keys: Sequence[_Scored]) -> Sums:
         """With some more keys."""
-        b = self.b
-        scores = [b.select(seen, self._score(query, key), b.constant(LOWEST, b.f32)) for seen, key, _ in keys]
-        return self.softmax.added(sums, scores, [(seen, value) for seen, _, value in keys])
+        b, lowest = self.b, self.b.constant(LOWEST, self.b.f32)
+        scores = [b.select(seen, self._biased(self._score(query, key), head, at), lowest) for seen, at, key, _ in keys]
+        return self.softmax.added(sums, scores, [(seen, value) for seen, _, _, value in keys])
+
+    def _biased(self, score: Value, head: Value, at: Value) -> Value:
+        """A score with what is added to that of a key."""
+        b, bias = self.b, self.o.bias
+        if bias is None:
+            return score
+        places = [self.batch, head, b.at(0), b.least(at, self.rows - 1)]
+        terms = [
+            b.mul(place, step) for place, step, size in zip(places, bias.strides, bias.dims, strict=True) if size > 1
+        ]
+        (value,) = load(b, self.bases[id(bias)], b.add(b.at(0), *terms), bias.dtype)
+        total = b.intrinsic("fma", value, b.constant(_LOG2_E, b.f32), score)
+        lowest = b.constant(LOWEST, b.f32)
+        return b.select(b.compare("ogt", total, lowest), total, lowest)
 
     def _sees_new(self, start: Value, count: Value) -> Value:
         """Whether the new key is visible; it is the first group's."""

@@ -257,6 +257,17 @@ def _check_pages(table: TensorArg, batch: int, *caches: Dims) -> None:
         raise Refusal("shape", f"pages of dims {caches}")
 
 
+def _check_bias(bias: TensorArg, scores: Dims, table: TensorArg | None) -> None:
+    """Refuse a bias that is not added to scores of these dims, or is beside pages."""
+    if table:
+        raise Refusal("mask", "a bias beside pages")
+    if bias.type.dtype not in (dtypes.F32, dtypes.F16, dtypes.BF16):
+        raise Refusal("dtype", f"a bias of {bias.type.dtype}")
+    sizes = bias.type.static_dims()
+    if len(sizes) != 4 or any(size not in (1, wanted) for size, wanted in zip(sizes, scores, strict=True)):
+        raise Refusal("shape", f"a bias of dims {sizes} for scores of dims {scores}")
+
+
 def _decoded_types(operands: Sequence[TensorType | None], _: Mapping[str, Any]) -> list[TensorType]:
     q, keys, values = operands[0], operands[3], operands[4]
     if q is None or keys is None or values is None:
@@ -268,16 +279,17 @@ def _decoded_types(operands: Sequence[TensorType | None], _: Mapping[str, Any]) 
     "hipdnn.onnx.DecodeAttention", function="decode_attention", onnx=("hipdnn.DecodeAttention",), results=_decoded_types
 )
 def decode_attention(op: OpView) -> Call:
-    """(query, key, value, key cache, value cache, start, keys, cos, sin, pages; scale, left): attention of one new token, and its caches.
+    """(query, key, value, key cache, value cache, start, keys, cos, sin, pages, bias; scale, left): attention of one new token.
 
-    Query (b, h, 1, d), key and value (b, h_kv, 1, d) of f32, f16 or bf16 are those of the new token, caches are (b, h_kv, rows, d). Key and
+    Query (b, h, 1, d), key and value (b, h_kv, 1, d) of f32, f16 or bf16 are those of the token, caches are (b, h_kv, rows, d). Key and
     value become row `start` of the caches (b, or 1, of i32 or i64); the query sees `keys` rows then, with `left` > 0 the last `left` of
     these. With cos and sin (b or 1, 1, 1, half), query and key are rotated before, the first `half` numbers of a head with the next ones.
-    With `pages` (b, n) of i32 the caches are pages (pages, h_kv, rows, d), as for CachedAttention.
+    With `pages` (b, n) of i32 the caches are pages (pages, h_kv, rows, d), as for CachedAttention. Or a bias of floats that broadcasts to
+    (b, h, 1, rows) is added to the scaled scores.
     """
     count = 7 if len(op.args) < 9 or op.args[7] is None else 9
     q, k, v, keys, values, start, valid, *angles = found = tensors(op, count)
-    table = given(op, 9)
+    table, bias = given(op, 9), given(op, 10)
     if q.type.dtype not in (dtypes.F32, dtypes.F16, dtypes.BF16):
         raise Refusal("dtype", f"attention of {q.type.dtype}")
     if any(x.type.dtype is not q.type.dtype for x in (k, v, keys, values, *angles)):
@@ -307,6 +319,8 @@ def decode_attention(op: OpView) -> Call:
         for x in angles
     ):
         raise Refusal("shape", f"angles of dims {angles[0].type.dims} for heads of {dims[3]}")
+    if bias:
+        _check_bias(bias, (*dims[:3], cache[2]), table)
     scale = op.attributes.get("scale", 0.0) or 1 / math.sqrt(dims[3])
-    operands = [*found, table] if table else found
+    operands = [*found, *filter(None, (table, bias))]
     return Call("decode_attention", operands, {"scale": float(scale), "left": int(op.attributes.get("left", -1))})

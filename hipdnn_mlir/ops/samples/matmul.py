@@ -98,6 +98,12 @@ def caches() -> Iterator[Sample]:
     pool, paged = f16(6, 2, 4, 8), [*given[:3], *[f16(6, 2, 4, 8)] * 2, *given[5:]]
     yield accept(op, KERNEL, [*paged, *angles, table], one, pool, pool, uses_all=True)
     yield accept(op, KERNEL, [*paged, None, None, table], one, pool, pool, uses_all=True)
+    nothing = [None] * 3
+    yield accept(op, KERNEL, [*given, *nothing, f32(1, 4, 1, 16)], one, cache, cache, uses_all=True)
+    yield accept(op, KERNEL, [*given, *angles, None, f16(2, 1, 1, 16)], one, cache, cache, uses_all=True)
+    yield reject(op, "mask", [*paged, *angles, table, f32(1, 1, 1, 12)], one, pool, pool)
+    yield reject(op, "shape", [*given, *nothing, f32(1, 1, 1, 15)], one, cache, cache)
+    yield reject(op, "dtype", [*given, *nothing, i32(1, 1, 1, 16)], one, cache, cache)
     yield reject(op, "dtype", [*paged, *angles, i64(2, 3)], one, pool, pool)
     yield reject(op, "dtype", [*paged, *angles, i32(3, 3)], one, pool, pool)
     yield reject(op, "shape", [*paged[:4], f16(5, 2, 4, 8), *given[5:], *angles, table], one, pool, pool)

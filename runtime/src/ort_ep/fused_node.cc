@@ -134,6 +134,10 @@ std::shared_ptr<NodeProgram> DynamicProgramNode::make(const InputDims& dims) con
 
 std::unique_ptr<FusedNode> make_node(const NodeSettings& settings, std::shared_ptr<const hipdnn_rt::DynamicProgram> program,
                                      NodeSignature signature, std::optional<SizeCompiler> rest) {
+  if (program->growing() && !program->buckets().empty()) {
+    throw hipdnn_rt::ProgramError("the caches of '" + signature.node +
+                                  "' are buffers in a program for a GPU: give no buckets of their length, or generate with hipdnn_mlir.generate");
+  }
   if (program->growing()) return std::make_unique<GrowingNode>(settings, std::move(program), std::move(signature), std::move(rest));
   if (!program->is_static()) return std::make_unique<DynamicProgramNode>(settings, std::move(program), std::move(signature), std::move(rest));
   check_arguments(*program, signature);

@@ -16,7 +16,7 @@ from .arrays import Array, Port, check_names, is_on_device
 
 _ROWS_AXIS = 2
 _LEAST_ROWS = 1024
-"""Buffers have so many rows, or room for twice as many as are valid at first, if that is more."""
+"""Buffers have so many rows, or room for twice as many as are valid at first, if that is more, where a program is for any."""
 
 
 class _Set:
@@ -107,6 +107,7 @@ class GrowingCaches:
     def __init__(self, data: Mapping[str, Any], inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
         record = data["growing"]
         rows, new = data["symbols"][record["rows"]], record["added"]
+        self._rows: list[int] = data["buckets"][record["rows"]] if data.get("buckets") else []
         self.new: int | str = new if isinstance(new, int) else data["symbols"][data["expressions"][new["expr"]][1]]
         self.length = inputs[record["length"]].name
         self._pasts = [inputs[cache["input"]] for cache in record["caches"]]
@@ -240,9 +241,21 @@ class GrowingCaches:
         )
         if of is not None and is_handed_back and of.claim(before, total):
             return buffers, of, False
-        of = _Set(total)
-        rows = max(_LEAST_ROWS, 1 << (2 * total - 1).bit_length())
+        of, rows = _Set(total), self._room(total)
         return [self._copied(past, rows, of, number) for number, past in enumerate(pasts)], of, True
+
+    def _room(self, total: int) -> int:
+        """The rows of new buffers: room for twice as many as are valid, or the least of those that the program is for."""
+        if not self._rows:
+            return max(_LEAST_ROWS, 1 << (2 * total - 1).bit_length())
+        found = next((rows for rows in self._rows if rows >= total), None)
+        if found is None:
+            name, most = self._pasts[0].name, self._rows[-1]
+            hint = "begin a new text, or compile for longer caches"
+            raise ModelError(
+                "no room in the caches", where=f"'{name}'", expected=f"at most {most} rows", got=str(total), hint=hint
+            )
+        return found
 
     def _buffer(self, array: Array) -> tuple[Array, _Place | None]:
         """The buffer that an array is a view of, and which it is; else the array."""

@@ -1,4 +1,5 @@
-// `decode_attention`: the step of one new token of attention over a cache, which gets a new row; it may lie in pages, which a table names. Written to be read, as what others are compared with.
+// `decode_attention`: the step of one new token of attention over a cache, which gets a new row. The cache may lie in pages, which a table names, or
+// a bias be added to the scores. Written to be read, as what others are compared with.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,7 +17,7 @@ namespace hipdnn_port::kernels {
 namespace {
 
 enum In : std::size_t { query, key, value, key_cache, value_cache, start_of, count_of, cosines, sines };
-constexpr std::size_t most_ins = 9, outs = 3;  // without a table of pages, which is the last operand
+constexpr std::size_t most_ins = 9, outs = 3;  // without a table of pages or a bias, which is the last operand
 /// Numbers of a head whose sums are kept at once; a launch allocates nothing.
 constexpr std::int64_t at_once = 64;
 
@@ -27,8 +28,8 @@ class DecodeAttention : public Kernel {
     is_turned_ = image.inputs >= most_ins;
     const std::size_t plain = is_turned_ ? most_ins : cosines;
     first_out_ = image.inputs == plain + 1 ? plain + 1 : plain;
-    if (first_out_ > plain) table_ = plain;
     image.expect_counts(first_out_, outs);
+    if (first_out_ > plain) (is_float(tensor(plain).dtype) ? bias_ : table_) = plain;
     scale_ = image.attributes.real("scale");
     left_ = image.attributes.integer("left", -1, std::numeric_limits<std::int32_t>::max());
     const Tensor& q = tensor(query);
@@ -39,13 +40,14 @@ class DecodeAttention : public Kernel {
       refuse("tensors[3].dims: expected a cache of rows for a divisor of the heads, got ", show(cache.dims));
     }
     if (table_) expect_page_table(image, *table_, q.dims[0]);
+    if (bias_) expect_bias({q.dims[0], q.dims[1], 1, cache.dims[2]});
     const Dims kept{table_ ? cache.dims[0] : q.dims[0], cache.dims[1], cache.dims[2], q.dims[3]};
     const Dims fresh{q.dims[0], cache.dims[1], 1, q.dims[3]};
     for (const std::size_t i : {std::size_t{key_cache}, std::size_t{value_cache}, first_out_ + 1, first_out_ + 2}) image.expect_dims(i, kept);
     for (const std::size_t i : {key, value}) image.expect_dims(i, fresh);
     image.expect_dims(first_out_, q.dims);
     for (std::size_t i = 0; i < first_out_ + outs; ++i) {
-      if (i != start_of && i != count_of && i != table_) image.expect_same_dtype(query, i);
+      if (i != start_of && i != count_of && i != table_ && i != bias_) image.expect_same_dtype(query, i);
     }
     for (const std::size_t i : {start_of, count_of}) {
       expect_index_dtype(image, i);
@@ -87,6 +89,12 @@ class DecodeAttention : public Kernel {
         for (std::int64_t head = first; head < last; ++head) attend<T>(operands, head / dims[1], head % dims[1]);
       });
     });
+  }
+
+  void expect_bias(const Dims& scores) const {
+    const Dims& dims = tensor(*bias_).dims;
+    const bool fits = std::ranges::equal(dims, scores, [](std::int64_t size, std::int64_t wanted) { return size == 1 || size == wanted; });
+    if (!fits) refuse("tensors[", *bias_, "].dims: expected a bias for scores of ", show(scores), ", got ", show(dims));
   }
 
   std::int64_t number(const Operands& operands, std::size_t i, std::int64_t batch) const {
@@ -170,11 +178,20 @@ class DecodeAttention : public Kernel {
     for (std::int64_t d = 0; d < tensor(query).dims[3]; ++d) {
       sum += turned<T>(operands, query, b, h, d) * cached<T>(operands, first_out_ + 1, b, kv, row, d);
     }
-    return scale_ * sum;
+    return scale_ * sum + (bias_ ? added(operands, {b, h, 0, row}) : 0.0);
+  }
+
+  double added(const Operands& operands, const std::array<std::int64_t, 4>& place) const {
+    const Tensor& bias = tensor(*bias_);
+    std::int64_t offset = 0;
+    for (std::size_t i = 0; i < place.size(); ++i) offset += bias.dims[i] == 1 ? 0 : place[i] * bias.strides[i];
+    double found = 0;
+    for_dtype(bias.dtype, [&]<class T>(T) { found = static_cast<double>(Element<T>::load(operands.at<T>(*bias_)[offset])); });
+    return found;
   }
 
   bool is_turned_ = false;
-  std::optional<std::size_t> table_;
+  std::optional<std::size_t> table_, bias_;
   std::size_t first_out_ = 0;
   double scale_ = 0;
   std::int64_t left_ = 0;
