@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args
 
 from torch_mlir import ir, rewrite
 from torch_mlir.rewrite import PatternRewriter
@@ -32,7 +32,7 @@ def rewrite_ops(module: ir.Operation, *patterns: Pattern) -> None:
 def op_classes(function: Callable[..., object]) -> tuple[Any, ...]:
     """What a function's first parameter is annotated with: a class of ops, or each of a union; None where it has no annotation."""
     first = next(iter(inspect.signature(function).parameters), "")
-    kind = get_type_hints(function).get(first)
+    kind = inspect.get_annotations(function, eval_str=True).get(first)
     return get_args(kind) or (kind,)
 
 
