@@ -260,8 +260,11 @@ def to_markdown(results: Results) -> str:
 
 def missing(standalone: Results, through: Results) -> dict[str, Result]:
     """Return what becomes through ONNX Runtime of the cases that pass standalone and not wholly placed on the provider."""
-    passed = [name for name, result in standalone.items() if result["status"] == "passed"]
-    return {name: through[name] for name in passed if through[name]["status"] != "passed"}
+    return {
+        name: result
+        for name, result in through.items()
+        if standalone[name]["status"] == "passed" and result["status"] != "passed"
+    }
 
 
 def compare_to_markdown(standalone: Results, through: Results) -> str:
