@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,13 +11,12 @@ import numpy.typing as npt
 from hipdnn_mlir_runtime.errors import ModelError
 from hipdnn_mlir_runtime.session.arrays import Port
 from hipdnn_mlir_runtime.session.session import Session
+from hipdnn_mlir_runtime.session.tensors import zeros
 
 from .config import DecoderConfig
 
 CHUNK = 512
 """Most tokens of a text in one run, where the program leaves that open: it bounds the memory for temporaries."""
-
-_TORCH_DTYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
 
 
 class DecoderProgram:
@@ -93,15 +91,7 @@ class DecoderProgram:
         sizes = [dim for dim in dims if isinstance(dim, int)]
         if len(sizes) < len(dims):
             raise ModelError("a cache whose sizes are open", where=f"'{port.name}'", got=str(port))
-        device = self.session.device
-        is_on_gpu = device.port != "host" and importlib.util.find_spec("torch") is not None
-        if is_on_gpu:
-            import torch
-
-            if torch.cuda.is_available():
-                dtype = getattr(torch, _TORCH_DTYPES[port.dtype])
-                return torch.zeros(sizes, dtype=dtype, device=f"cuda:{device.ordinal}")
-        return np.zeros(sizes, port.numpy_dtype)
+        return zeros(sizes, port, self.session.device)
 
     def logits(self, rows: int, window: int) -> npt.NDArray[Any]:
         """Memory for the logits of a run: of the last valid token of each text if the program computes these alone, else of all tokens."""

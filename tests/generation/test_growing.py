@@ -18,6 +18,7 @@ from generation.growing import HEAD, HEADS, MASKS, decode, first_feeds, growing_
 from hipdnn_mlir.program.file import write
 from hipdnn_mlir.program.schema import Cache, SizedInput
 from hipdnn_mlir_runtime.errors import ModelError, ProgramError
+from hipdnn_mlir_runtime.session import growing
 from hipdnn_mlir_runtime.session.profiling.profile import profile
 from hipdnn_mlir_runtime.session.session import Session
 from ort_ep.sessions import make_session
@@ -124,6 +125,31 @@ def test_a_past_of_the_callers_own_is_taken_once(
             found.append(made["logits"])
         results.append((found, caches))
     _assert_equal(*results)
+
+
+def test_buffers_of_pytorch_are_known_by_their_views(
+    model: onnx.ModelProto, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a GPU, with tensors of the host."""
+    torch = pytest.importorskip("torch", reason="torch is not installed: pip install '.[export]'")
+    monkeypatch.setattr(growing, "zeros", lambda dims, port, device: torch.zeros(dims))
+    seen: list[Any] = []
+
+    def kept(cache: Any) -> Any:
+        seen.append(cache)
+        return cache
+
+    change = {1: kept, 2: kept, 4: lambda cache: cache[[1, 0]], 6: lambda cache: cache.numpy()}
+    pieces = pieces_of(2, (4, *[1] * 6))
+    got = decode(session, pieces, change=change)
+    _assert_equal(got, decode(_reference(model), pieces, change={4: change[4]}))
+    feeds = {"input_ids": np.array([[3], [5]]), **mask_of(session, 2, 1, 11, 0), **got[1]}
+    out = {"present.0.key": np.empty((2, HEADS, 11, HEAD), np.float32)}
+    assert session.run(["present.0.key"], feeds, out=out)[0] is out["present.0.key"]
+    np.testing.assert_array_equal(out["present.0.key"][:, :, :10], got[1]["past_key_values.0.key"])
+    assert {type(cache) for cache in seen} == {torch.Tensor}
+    first, second = seen[: len(seen) // 2], seen[len(seen) // 2 :]
+    assert [cache.data_ptr() for cache in first] == [cache.data_ptr() for cache in second]
 
 
 def test_arrays_that_were_returned_stay_as_they_are(session: Session, model: onnx.ModelProto) -> None:

@@ -25,6 +25,7 @@ from hipdnn_mlir_runtime.session.source import read
 from runtime_programs import Array
 
 ROWS, WINDOWS = 24, [1, 4]
+HOST: Any = SimpleNamespace(port="host")
 TARGETS = pytest.mark.parametrize(("target", "wave"), [("sm_90", 32), ("gfx942", 64)])
 
 
@@ -34,7 +35,7 @@ def caches_of(program: Program) -> GrowingCaches:
     inputs, outputs = (
         [Port(name, dtype, tuple(dims)) for name, dtype, dims in some] for some in (checked.inputs, checked.outputs)
     )
-    found = growing_caches(checked.text, inputs, outputs)
+    found = growing_caches(checked.text, inputs, outputs, HOST)
     assert found is not None
     return found
 
@@ -52,7 +53,7 @@ class Emulated:
         wave: threads of a wave.
     """
 
-    device = SimpleNamespace(port="host")
+    device = HOST
 
     def __init__(self, program: Program, modules: list[Any], wave: int) -> None:
         self.growing = caches_of(program)
@@ -61,17 +62,40 @@ class Emulated:
         self.program, self._modules, self._wave = program, modules, wave
         self.sizes: list[int] = []
 
-    def bind(self, feeds: Mapping[str, Array], out: Mapping[str, Array]) -> Callable[[], None]:
-        """As of a session; a step lies in the memory of the caches where these are the same array."""
-        new = feeds["input_ids"].shape[1]
-        (made,) = (made.program for made in self.program.model.specializations if made.sizes[0] == new)
+    def get_inputs(self) -> list[Port]:
+        return self.inputs
+
+    def get_outputs(self) -> list[Port]:
+        return self.outputs
+
+    def run(self, names: Sequence[str] | None, feeds: Mapping[str, Array]) -> list[Array]:
+        """As of a session: in the place of the model."""
+        wanted = names or [port.name for port in self.outputs]
+        return self.growing.run(wanted, feeds, {}, self._run, lambda _: None)
+
+    def _run(self, names: Sequence[str], feeds: Mapping[str, Array], out: Mapping[str, Array]) -> list[Array]:
+        made = {port.name: out.get(port.name) for port in self.outputs}
+        for name, result in self._made(feeds).items():
+            if made[name] is None:
+                made[name] = result
+            made[name][...] = result
+        return [made[name] for name in names]
+
+    def _made(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs of the program for inputs of these sizes."""
+        sizes = [feeds["input_ids"].shape[1], feeds["past_key_values.0.key"].shape[2]]
+        (made,) = (made.program for made in self.program.model.specializations if made.sizes == sizes)
         program = Program(made, {tensor: self.program.weights[tensor] for tensor in made.stored_tensors})
+        self.sizes.append(sizes[0])
+        results = run(program, dict(feeds), self._modules, wave=self._wave)
+        return {port.name: result for port, result in zip(made.outputs, results, strict=True)}
+
+    def bind(self, feeds: Mapping[str, Array], out: Mapping[str, Array]) -> Callable[[], None]:
+        """As of a session."""
 
         def step() -> None:
-            self.sizes.append(new)
-            results = run(program, dict(feeds), self._modules, wave=self._wave)
-            for port, result in zip(made.outputs, results, strict=True):
-                out[port.name][...] = result
+            for name, result in self._made(feeds).items():
+                out[name][...] = result
 
         return step
 
@@ -124,6 +148,21 @@ def test_tokens_are_those_of_onnx_runtime(masks: str, target: str, wave: int, mo
     texts, session = texts_of(model, monkeypatch, target, wave)
     generate(model, texts, pieces_of(1, (6,))[0].tolist(), 8)
     assert session.sizes == [4, 4, *[1] * 7], "part of a window is no token, and the next one is written over that"
+
+
+@pytest.mark.parametrize("masks", ["flags", "by index"])
+def test_a_session_runs_the_models_own_inputs_in_windows(masks: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = growing_model(masks)
+    _, session = texts_of(model, monkeypatch, "sm_90", 32, batch=2)
+    pieces = pieces_of(2, (3, 1, 1, 2, 4, 1))
+    got = decode(session, pieces, padded=1)
+    want = decode(ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]), pieces, padded=1)
+    for mine, theirs in zip(got[0], want[0], strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=2e-5, atol=2e-5)
+    for name, cache in want[1].items():  # padding sees nothing, and what it makes of that nobody reads
+        np.testing.assert_allclose(got[1][name][:, :, 1:], cache[:, :, 1:], rtol=2e-5, atol=2e-5)
+    assert session.sizes == [4, 1, 1, 4, 4, 1]
+    assert {cache.base.shape[2] for cache in got[1].values()} == {ROWS}
 
 
 def test_prompts_of_different_lengths_and_a_cache_filled_to_its_last_row(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from .. import _runtime
 from ..errors import ModelError
 from .arrays import Array, Port, check_names, is_on_device
+from .tensors import base_of, begins_as, dtype_of, fill, is_tensor, zeros
 
 _ROWS_AXIS = 2
+_FLAGS = ("i32", "i64", "bool")
 _LEAST_ROWS = 1024
 """Buffers have so many rows, or room for twice as many as are valid at first, if that is more, where a program is for any."""
 
@@ -44,7 +47,7 @@ class _Set:
 class _Place:
     """Which buffer of which set an array is. Known as long as the array lives, which views of it are based on."""
 
-    array: weakref.ref[Array]
+    array: weakref.ref[Any]
     of: _Set
     number: int
 
@@ -57,13 +60,15 @@ class Call:
         feeds: the program's inputs.
         out: buffers by the name of the output.
         total: how many of their rows are valid afterwards.
+        cut: other outputs with a dim that is longer in the program, its axis and its size in the model.
         is_new: whether the caller's arrays were copied into new buffers.
         claimed: what was claimed, and from which row on; nothing where buffers are new.
     """
 
     feeds: dict[str, Any]
-    out: dict[str, Array]
+    out: dict[str, Any]
     total: int
+    cut: dict[str, tuple[int, int]]
     is_new: bool
     claimed: tuple[_Set, int] | None
 
@@ -82,9 +87,10 @@ class Call:
         """
         found = []
         for name, array in zip(names, made, strict=True):
-            valid = self.out[name][:, :, : self.total] if name in self.out else array
-            if name in self.out and name in given:
-                given[name][...] = valid
+            axis, size = (_ROWS_AXIS, self.total) if name in self.out else self.cut.get(name, (0, None))
+            valid = array[(slice(None),) * axis + (slice(size),)]
+            if name in given and (name in self.out or name in self.cut):
+                fill(given[name], valid)
             found.append(given.get(name, valid))
         return found
 
@@ -102,17 +108,25 @@ class GrowingCaches:
         data: the program's JSON object.
         inputs: of the program.
         outputs: of the program.
+        device: where buffers lie.
     """
 
-    def __init__(self, data: Mapping[str, Any], inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
+    def __init__(
+        self, data: Mapping[str, Any], inputs: Sequence[Port], outputs: Sequence[Port], device: _runtime.Device
+    ) -> None:
+        self._device = device
         record = data["growing"]
         rows, new = data["symbols"][record["rows"]], record["added"]
-        self._rows: list[int] = data["buckets"][record["rows"]] if data.get("buckets") else []
+        buckets: dict[str, list[int]] = dict(zip(data["symbols"], data.get("buckets", []), strict=False))
+        self._rows = buckets.get(rows, [])
         self.new: int | str = new if isinstance(new, int) else data["symbols"][data["expressions"][new["expr"]][1]]
         self.length = inputs[record["length"]].name
         self._pasts = [inputs[cache["input"]] for cache in record["caches"]]
         self._presents = [outputs[cache["output"]].name for cache in record["caches"]]
         self._sized = [(inputs[entry["input"]].name, entry["axis"]) for entry in record["sized"]]
+        are_flags = all(inputs[entry["input"]].dtype in _FLAGS for entry in record["sized"])
+        self._windows = buckets.get(str(self.new), []) if self._sized and are_flags else []
+        """Numbers of new rows that a program is for, if rows behind those of the caller's can be hidden by 0 in a mask."""
         after = f"{rows} + {self.new}"
         sized = dict(self._sized)
         self._places: dict[int, _Place] = {}
@@ -152,7 +166,7 @@ class GrowingCaches:
             DeviceError: as `run` does.
         """
         call = self.call(feeds)
-        others = {name: array for name, array in given.items() if name not in call.out}
+        others = {name: array for name, array in given.items() if name not in call.out and name not in call.cut}
         try:
             made = run(names, call.feeds, out=call.out | others)
         except BaseException:
@@ -181,8 +195,9 @@ class GrowingCaches:
             ModelError: a name is missing or unknown; a cache or a mask has not the type, rank or length that it has to have.
         """
         check_names(feeds, self.inputs)
-        arrays = {name: _on_host(value, name) for name, value in feeds.items()}
-        pasts = [self._checked(arrays[port.name], port) for port in self._pasts]
+        pasts = [self._checked(self._past(feeds[port.name], port), port) for port in self._pasts]
+        arrays = {port.name: past for port, past in zip(self._pasts, pasts, strict=True)}
+        arrays |= {name: _on_host(value, name) for name, value in feeds.items() if name not in arrays}
         before = pasts[0].shape[_ROWS_AXIS]
         for port, past in zip(self._pasts, pasts, strict=True):
             if past.shape[_ROWS_AXIS] != before or past.shape[0] != pasts[0].shape[0]:
@@ -191,32 +206,47 @@ class GrowingCaches:
                 raise ModelError(
                     "caches of different batch or length", where=f"'{port.name}'", expected=expected, got=got
                 )
-        total = before + self._new_rows({name: array.shape for name, array in arrays.items()})
+        new = self._new_rows({name: array.shape for name, array in arrays.items()})
+        total = before + new
         self._check_masks(arrays, before, total)
         buffers, of, is_new = self._buffers(pasts, before, total)
         rows = buffers[0].shape[_ROWS_AXIS]
+        window = next((size for size in self._windows if new <= size <= rows - before), new)
+        cut = {} if window == new else {name: (axis, new) for name, axis in self._axes_of_new(self.outputs)}
+        for name, axis in self._axes_of_new(self.inputs) if cut else ():
+            arrays[name] = _padded(arrays[name], axis, window)
         for name, axis in self._sized:
             arrays[name] = _padded(arrays[name], axis, rows)
         arrays |= {port.name: buffer for port, buffer in zip(self._pasts, buffers, strict=True)}
         arrays[self.length] = np.array([before], np.int64)
         out = dict(zip(self._presents, buffers, strict=True))
-        return Call(arrays, out, total, is_new, None if is_new else (of, before))
+        return Call(arrays, out, total, cut, is_new, None if is_new else (of, before))
+
+    def _axes_of_new(self, ports: Sequence[Port]) -> list[tuple[str, int]]:
+        """The dims that are the number of new rows."""
+        return [(port.name, axis) for port in ports for axis, dim in enumerate(port.shape) if dim == self.new]
 
     def _new_rows(self, shapes: Mapping[str, Sequence[int]]) -> int:
         if isinstance(self.new, int):
             return self.new
-        places = ((port, axis) for port in self.inputs for axis, dim in enumerate(port.shape) if dim == self.new)
-        port, axis = next(places)
+        name, axis = self._axes_of_new(self.inputs)[0]
+        port = next(port for port in self.inputs if port.name == name)
         if len(shapes[port.name]) != len(port.shape):
             got = "x".join(map(str, shapes[port.name])) or "no dims"
             raise ModelError("wrong array", where=f"'{port.name}'", expected=str(port), got=got)
         return shapes[port.name][axis]
 
-    def _checked(self, past: Array, port: Port) -> Array:
+    def _past(self, value: Any, port: Port) -> Any:
+        """A past as it is where it is a view of a buffer, else as an array that can be copied into one."""
+        if is_tensor(value) and (is_on_device(value) or self._buffer(value)[1] is not None):
+            return value
+        return _on_host(value, port.name)
+
+    def _checked(self, past: Any, port: Port) -> Any:
         fits = past.ndim == len(port.shape) and all(
             isinstance(dim, str) or dim == size for dim, size in zip(port.shape, past.shape, strict=True)
         )
-        if past.dtype != port.numpy_dtype or not fits:
+        if dtype_of(past) != port.dtype or not fits:
             hint = f"hand back what '{self._presents[self._pasts.index(port)]}' gave, or begin with no rows"
             got = f"{past.dtype}[{','.join(map(str, past.shape))}]"
             raise ModelError("wrong array for a cache", where=f"'{port.name}'", expected=str(port), got=got, hint=hint)
@@ -230,7 +260,7 @@ class GrowingCaches:
                 got = "x".join(map(str, dims)) or "no dims"
                 raise ModelError("the length does not fit the caches", where=f"'{name}'", expected=expected, got=got)
 
-    def _buffers(self, pasts: Sequence[Array], before: int, total: int) -> tuple[list[Array], _Set, bool]:
+    def _buffers(self, pasts: Sequence[Any], before: int, total: int) -> tuple[list[Any], _Set, bool]:
         """The buffers that the caller's arrays are views of, if rows behind these are free; else new ones with copies."""
         found = [self._buffer(past) for past in pasts]
         buffers = [array for array, _ in found]
@@ -241,15 +271,16 @@ class GrowingCaches:
         )
         if of is not None and is_handed_back and of.claim(before, total):
             return buffers, of, False
-        of, rows = _Set(total), self._room(total)
+        of, rows = _Set(total), self._room(before, total)
         return [self._copied(past, rows, of, number) for number, past in enumerate(pasts)], of, True
 
-    def _room(self, total: int) -> int:
+    def _room(self, before: int, total: int) -> int:
         """The rows of new buffers: room for twice as many as are valid, or the least of those that the program is for."""
         if not self._rows:
             return max(_LEAST_ROWS, 1 << (2 * total - 1).bit_length())
-        found = next((rows for rows in self._rows if rows >= total), None)
-        if found is None:
+        window = next((size for size in self._windows if size >= total - before), total - before)
+        found = next((rows for rows in self._rows if rows >= before + window), self._rows[-1])
+        if found < total:
             name, most = self._pasts[0].name, self._rows[-1]
             hint = "begin a new text, or compile for longer caches"
             raise ModelError(
@@ -257,34 +288,38 @@ class GrowingCaches:
             )
         return found
 
-    def _buffer(self, array: Array) -> tuple[Array, _Place | None]:
+    def _buffer(self, array: Any) -> tuple[Any, _Place | None]:
         """The buffer that an array is a view of, and which it is; else the array."""
-        found: Any = array
-        while isinstance(found, np.ndarray):
+        found = array
+        while found is not None:
             place = self._places.get(id(found))
             if place is not None and place.array() is found:
                 return found, place
-            found = found.base
+            found = base_of(found)
         return array, None
 
-    def _copied(self, past: Array, rows: int, of: _Set, number: int) -> Array:
-        buffer = np.zeros((*past.shape[:_ROWS_AXIS], rows, *past.shape[_ROWS_AXIS + 1 :]), past.dtype)
-        buffer[:, :, : past.shape[_ROWS_AXIS]] = past
+    def _copied(self, past: Any, rows: int, of: _Set, number: int) -> Any:
+        dims = (*past.shape[:_ROWS_AXIS], rows, *past.shape[_ROWS_AXIS + 1 :])
+        buffer = zeros(dims, self._pasts[number], self._device)
+        fill(buffer[:, :, : past.shape[_ROWS_AXIS]], past)
         key = id(buffer)
         self._places[key] = _Place(weakref.ref(buffer, lambda _: self._places.pop(key, None)), of, number)
         return buffer
 
 
-def growing_caches(text: str, inputs: Sequence[Port], outputs: Sequence[Port]) -> GrowingCaches | None:
+def growing_caches(
+    text: str, inputs: Sequence[Port], outputs: Sequence[Port], device: _runtime.Device
+) -> GrowingCaches | None:
     """What a program says of caches that grow in its model; None where none do.
 
     Args:
         text: the program's JSON.
         inputs: of the program.
         outputs: of the program.
+        device: where buffers lie.
     """
     data = json.loads(text) if '"growing"' in text else {}
-    return GrowingCaches(data, inputs, outputs) if "growing" in data else None
+    return GrowingCaches(data, inputs, outputs, device) if "growing" in data else None
 
 
 def _with(port: Port, axis: int, size: str) -> Port:
@@ -300,13 +335,11 @@ def _on_host(value: Any, name: str) -> Array:
     return np.from_dlpack(value) if hasattr(value, "__dlpack__") else np.asarray(value)
 
 
-def _is_start(past: Array, owner: Array, total: int) -> bool:
+def _is_start(past: Any, owner: Any, total: int) -> bool:
     """Whether an array is the first rows of a buffer that has room."""
-    dims, room = past.shape, owner.shape
-    begins = past.__array_interface__["data"][0] == owner.__array_interface__["data"][0]
+    dims, room = tuple(past.shape), tuple(owner.shape)
     same = (*dims[:_ROWS_AXIS], *dims[_ROWS_AXIS + 1 :]) == (*room[:_ROWS_AXIS], *room[_ROWS_AXIS + 1 :])
-    strides = dims[_ROWS_AXIS] == 0 or past.strides == owner.strides
-    return begins and same and strides and total <= room[_ROWS_AXIS]
+    return same and total <= room[_ROWS_AXIS] and (dims[_ROWS_AXIS] == 0 or begins_as(past, owner))
 
 
 def _padded(array: Array, axis: int, size: int) -> Array:

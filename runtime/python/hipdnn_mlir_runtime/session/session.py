@@ -96,7 +96,7 @@ class Session:
         self.sizing: dict[str, list[list[int]]] = (
             json.loads(program.text).get("sizing", {}) if '"sizing"' in program.text else {}
         )
-        self.growing = growing_caches(program.text, self.program_inputs, self._outputs)
+        self.growing = growing_caches(program.text, self.program_inputs, self._outputs, self._device)
         if self.growing is not None:
             self.inputs, self.outputs = self.growing.inputs, self.growing.outputs
 
@@ -246,7 +246,8 @@ class Session:
             out: Arrays to write some or all outputs into: dense, writable, of the output's dtype and shape; of the same kinds.
 
         Returns:
-            One array per name; those of ``out`` are the caller's own. Caches that grow are views of buffers, known when handed back.
+            One array per name; those of ``out`` are the caller's own. Caches that grow are views of buffers, known when handed back; on a
+            GPU they are tensors of PyTorch in its memory, where that is installed for it.
 
         Raises:
             ModelError: A name, dtype, shape or layout does not fit.
