@@ -448,7 +448,7 @@ def test_whole_models_compile_into_one_program(target: str) -> None:
         models.mlp(),
         models.resnet(),
         models.encoder(layers=1, s=16, d=32, heads=4, ffn=64),
-        models.mobilenet_v2(),
+        models.mobilenet_v2(2, 32, rows=((1, 8, 1, 1), (4, 12, 2, 2)), stem=8, head=32, classes=10),
     ):
         engines = {engine for engine, _ in steps(model, target)}
         assert engines <= {CONV, MATMUL, KERNEL}
