@@ -201,7 +201,7 @@ def test_functions_before_and_after_reductions_are_short() -> None:
     assert "div.rn" not in code
 
 
-@pytest.mark.parametrize("name", compiled.ALL)
+@pytest.mark.parametrize("name", ["gfx90a", "gfx1250", "sm_80", "sm_90"])  # the oldest and newest of each vendor
 def test_code_is_whole_when_functions_are_short(name: str) -> None:
     x, out = np.zeros((64,), np.float16), TensorSpec("f16", (64,))
     code: list[list[Any]] = [["load", 0]]
