@@ -59,6 +59,10 @@ class Graphs:
         """Dequantized bytes that others read too, or that are fewer than what is made of them: nobody stores them as floats."""
         return is_dequantization(op) and (len(readers(op.operands[0])) > 1 or _is_spread(op))
 
+    def has_siblings(self, region: Region) -> bool:
+        """On GPUs, where a kernel of pointwise operations takes as long to start as to run."""
+        return self.target.architecture is not None and all(map(_is_pointwise, region.ops))
+
     def is_second_choice(self, region: Region) -> bool:
         """Where the engine is that of last resort."""
         return LAST_RESORT in region.attributes
@@ -144,6 +148,17 @@ def is_map(op: ir.OpView) -> bool:
     return isinstance(kernel, Kernel) and kernel.function == ELEMENTWISE
 
 
+def _is_pointwise(op: ir.OpView) -> bool:
+    """Whether an op is pointwise nodes of hipDNN."""
+    found = lookup(op)
+    if isinstance(found, Reject):
+        return False
+    graph = emit_region(
+        [(found[1], list(op.results))], _operands(found[1]), list(zip(op.results, found[1].results, strict=True))
+    )
+    return isinstance(graph, Graph) and all(node.type == POINTWISE for node in graph.nodes)
+
+
 def rejects(module: ir.Operation, target: Target) -> list[Reject]:
     """Every op left outside regions that is not a data movement either, with the reason."""
     return [reject for _, reject in _left_out(module, target)]
@@ -212,6 +227,10 @@ class Launches:
 
     def begins(self, _: ir.OpView) -> bool:
         """Nothing."""
+        return False
+
+    def has_siblings(self, _: Region) -> bool:
+        """Never."""
         return False
 
     def is_second_choice(self, _: Region) -> bool:

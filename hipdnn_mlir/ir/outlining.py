@@ -43,6 +43,9 @@ class Taker(Protocol):
     def joins(self, found: Found) -> bool:
         """Whether an op may be in a region at all."""
 
+    def has_siblings(self, region: "Region", /) -> bool:
+        """Whether a region may become one with another that reads the same values."""
+
     def absorbs(self, found: Found, /) -> bool:
         """Whether an op joins the region of its only reader rather than one of its own."""
 
@@ -89,6 +92,9 @@ def outline(function: func.FuncOp, taker: Taker) -> None:
     for group in list(regions):
         if group in regions:
             _take_in(regions[group], partition, views, taker, regions)
+    for group in list(regions):  # what is joined has the number of the later one
+        if group in regions:
+            _join_sibling(regions[group], partition, views, taker, regions)
     if regions:
         _outline(function, partition, regions, taker.kind)
 
@@ -131,15 +137,39 @@ def _take_in(region: Region, partition: Partition, views: Views, taker: Taker, r
         reading = [reader for value in source.results for reader in readers(value)]
         if source is region or len(reading) < 2 or not set(region.ops).issuperset(reading):
             continue
-        members = partition.members([group], region.ops)
-        if len(members) > MAX_OPS or not partition.is_convex(members):
-            continue
-        joined = try_members(members, views, taker)
-        if not isinstance(joined, Reject) and not taker.is_second_choice(joined):
-            for member in members:
-                regions.pop(partition.group(member), None)
-            regions[partition.merge(members)] = joined
+        if _join([group], region, partition, views, taker, regions):
             return
+
+
+def _join_sibling(region: Region, partition: Partition, views: Views, taker: Taker, regions: dict[int, Region]) -> None:
+    """Join a region with a later one that reads half of the same values: they are read once, and one kernel starts instead of two."""
+    if not taker.has_siblings(region):
+        return
+    last = region.ops[-1]
+    reading = {partition.group(reader) for value in region.inputs for reader in readers(value)} & regions.keys()
+    for group in sorted(reading):
+        other = regions[group]
+        shared = set(other.inputs).intersection(region.inputs)
+        if group <= partition.group(last) or 2 * len(shared) < min(len(other.inputs), len(region.inputs)):
+            continue
+        if taker.has_siblings(other) and _join([group], region, partition, views, taker, regions):
+            return
+
+
+def _join(
+    groups: list[int], region: Region, partition: Partition, views: Views, taker: Taker, regions: dict[int, Region]
+) -> bool:
+    """Make one region of several where that is taken."""
+    members = partition.members(groups, region.ops)
+    if len(members) > MAX_OPS or not partition.is_convex(members):
+        return False
+    joined = try_members(members, views, taker)
+    if isinstance(joined, Reject) or taker.is_second_choice(joined):
+        return False
+    for member in members:
+        regions.pop(partition.group(member), None)
+    regions[partition.merge(members)] = joined
+    return True
 
 
 def _only_reader(op: ir.OpView, views: Views, taker: Taker) -> ir.OpView | None:

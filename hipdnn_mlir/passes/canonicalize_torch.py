@@ -19,7 +19,7 @@ from ..ops.strides import broadcast
 from ..targets.table import find_target
 
 _COPIES = (torch.AtenAliasOp, torch.AtenCloneOp, torch.AtenContiguousOp, torch.AtenDetachOp, torch.AtenToDtypeOp)
-_BROADCASTS = (torch.AtenExpandOp, torch.AtenBroadcastToOp)
+_REPEATS = (torch.AtenExpandOp, torch.AtenBroadcastToOp, torch.AtenTileOp, torch.AtenRepeatOp)
 _TAKES_ALL = ("torch.aten.slice.Tensor", "GatherND")
 """Ops that change nothing where they keep the dims. ONNX's Slice and Pad keep them at some sizes of a dynamic dimension: they stay."""
 _ELEMENTWISE = (
@@ -32,8 +32,8 @@ _ELEMENTWISE = (
 def canonicalize_torch(module: ir.Operation, *, target: str = "host") -> None:
     """Drop ops that change nothing, split hidden factors off, and supply operands that hipDNN requires.
 
-    - a cast to the own type, a reshape to the own dims, an identity transpose, a copy: gone; for GPUs, whose programs have exact sizes,
-      also a slice of everything and a border of nothing
+    - a cast to the own type, a reshape or repetition to the own dims, an identity transpose, a copy: gone; for GPUs, whose programs have
+      exact sizes, also a slice of everything and a border of nothing
     - `add(x, b, alpha)` becomes `add(x, mul(b, alpha), 1)`, so that a constant b is scaled at compile time
     - a broadcast whose only readers broadcast anyway: gone; a constant of one element that only they read has rank 0
     - a matmul, and the bias behind it, whose result is reshaped to more rows' dims: of operands with those dims, as its readers are
@@ -70,7 +70,7 @@ def _changes_nothing(op: ir.OpView, *, is_exact: bool) -> bool:
 def _moves_nothing(op: ir.OpView, *, is_exact: bool) -> bool:
     found = lookup(op)
     if isinstance(found, Reject) or found[0].move is None:
-        return isinstance(op, _BROADCASTS)
+        return isinstance(op, _REPEATS)
     try:
         move = found[0].move(found[1])
     except Refusal:

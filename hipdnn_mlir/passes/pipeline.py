@@ -108,7 +108,11 @@ TORCH_STEPS = (
     Step("fuse-activations", "hipdnn-fuse-activations", "activations written out in arithmetic are one operation"),
     Step("fuse-group-norm", "hipdnn-fuse-group-norm", "group norm written out is one region"),
     Step("split-norms", "hipdnn-split-norms", "a row of a norm has one block of a GPU"),
-    Step("split-rotary", "hipdnn-split-rotary", "rotary embedding without a rotated copy"),
+    Step(
+        "split-rotary",
+        "hipdnn-split-rotary,hipdnn-share-operators",
+        "rotary embedding without a rotated copy, its tables cut once",
+    ),
     Step("fuse-rms-norm", "hipdnn-fuse-rms-norm", "RMS norm written out is one operation where an engine has it"),
     Step("fuse-attention", "hipdnn-fuse-attention", "attention written out is one operation where an engine has it"),
     Step(

@@ -71,3 +71,16 @@ func.func @gathers(%one: !one, %more: !more, %index: !index, %indices: !indices)
   %c = torch.operator "hipdnn.onnx.GatherND"(%one, %indices) {torch.onnx.batch_dims = 1 : si64} : (!one, !indices) -> !more
   return %a, %b, %c : !one, !one, !more
 }
+
+// -----
+
+// Once each.
+
+// CHECK-LABEL: func.func @repeated
+// CHECK-NEXT:    return %arg0
+func.func @repeated(%x: !torch.vtensor<[2,3],f32>) -> !torch.vtensor<[2,3],f32> {
+  %1 = torch.constant.int 1
+  %times = torch.prim.ListConstruct %1, %1 : (!torch.int, !torch.int) -> !torch.list<int>
+  %y = torch.aten.tile %x, %times : !torch.vtensor<[2,3],f32>, !torch.list<int> -> !torch.vtensor<[2,3],f32>
+  return %y : !torch.vtensor<[2,3],f32>
+}
