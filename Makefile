@@ -40,14 +40,15 @@ INSTALL := SKBUILD_BUILD_DIR=$(CURDIR)/build/release CMAKE_BUILD_PARALLEL_LEVEL=
 SOURCES := $(shell find runtime third_party -type f -not -path '*/__pycache__/*' -not -path 'runtime/python/*.py') $(wildcard cmake/*) CMakeLists.txt pyproject.toml
 
 .PHONY: run test wheels manylinux docs generated check test-rocm bench sentences clean lint types pytest nightly older lit cpp cpp-release cpp-sanitize \
-  cpp-thread fuzz
+  cpp-thread fuzz libraries-sanitize
 .DELETE_ON_ERROR:
 
 run: .venv/.examples
 	$(BIN)/python examples/digits/run.py
 
 # First, beside each other, what keeps one core busy only. Then two parts at a time, for each of them leaves cores idle while it waits.
-test: .venv/.test
+test: .venv/.ready
+	$(MAKE) -j 2 -Otarget .venv/.test libraries-sanitize
 	$(MAKE) -j $(JOBS) -Otarget lint types wheels $(OLDER_ORTS:%=build/onnxruntime-%/.ready)
 	$(MAKE) -j 2 -Otarget pytest cpp lit older
 
@@ -121,21 +122,27 @@ build/onnxruntime-%/.ready: .venv/.test
 lit: .venv/.test
 	$(BIN)/lit -v -j $(JOBS) lit_tests
 
-# The C++ tests run twice: as released, where they count allocations, and under AddressSanitizer and UndefinedBehaviorSanitizer.
+# The C++ tests run twice: as released, where they count allocations, and under AddressSanitizer and UndefinedBehaviorSanitizer, with the
+# fuzz targets.
 # `make cpp-thread` runs them under ThreadSanitizer; it is no part of `make test` for its time.
 cpp: cpp-release cpp-sanitize
 
 cpp-release: CPP_FLAGS := $(RELEASE)
-SANITIZED := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS=-O0 -DHIPDNN_MLIR_SANITIZE=address,undefined
-cpp-sanitize: CPP_FLAGS := $(SANITIZED)
+SANITIZED := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS=-O0 -DHIPDNN_MLIR_SANITIZE=address,undefined -DHIPDNN_MLIR_WERROR=$(if $(CI),ON,OFF)
+cpp-sanitize: CPP_FLAGS := $(SANITIZED) -DHIPDNN_MLIR_FUZZ=ON
 
-cpp-thread: CPP_FLAGS := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS=-O1 -DHIPDNN_MLIR_SANITIZE=thread
+cpp-thread: CPP_FLAGS := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS=-O1 -DHIPDNN_MLIR_SANITIZE=thread -DHIPDNN_MLIR_FUZZ=ON
 
 cpp-release cpp-sanitize cpp-thread: cpp-%: .venv/.test
-	$(WITH_VENV) cmake -S . -B build/$* -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DHIPDNN_MLIR_BUILD_TESTS=ON -DHIPDNN_MLIR_FUZZ=ON \
-	  -DUSE_HIPDNN=ON $(CPP_FLAGS)
+	$(WITH_VENV) cmake -S . -B build/$* -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DHIPDNN_MLIR_BUILD_TESTS=ON -DUSE_HIPDNN=ON \
+	  $(CPP_FLAGS)
 	$(WITH_VENV) cmake --build build/$* -j $(JOBS)
 	$(WITH_VENV) ctest --test-dir build/$* -j $(JOBS) --output-on-failure
+
+# Most of what `make cpp-sanitize` compiles, which needs no package but those to build: `make test` has pip install the others meanwhile.
+libraries-sanitize: .venv/.ready
+	$(WITH_VENV) cmake -S . -B build/sanitize -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DUSE_HIPDNN=ON $(SANITIZED)
+	$(WITH_VENV) cmake --build build/sanitize -j 1 --target hipdnn_host hipdnn_ep
 
 # The corpus is replayed by `make cpp`, and that of the targets in Python by a test.
 SECONDS ?= 60
