@@ -105,7 +105,8 @@ def lower(
 
     if sizes.is_static:
         return static(sizes)
-    growing = growing_source(source, sizes, promised, promised)
+    kept = promised if library.architecture is None else promised_names(shapes or {}, {})
+    growing = growing_source(source, sizes, promised, kept)
     if growing is not None:
         made = at_samples(growing, growing.growth.program, lowered)
         made.model.growing = growing.record(made.model)
