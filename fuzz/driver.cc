@@ -1,6 +1,9 @@
 // What libFuzzer does, for compilers without it, in the small: runs a target on files, then on mutations of them, drawn at random.
 // TARGET [-runs=N] [-max_total_time=SECONDS] [-seed=N] FILE_OR_FOLDER...
 // No coverage guides it. A crash leaves its input in crash-input in the working directory.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -17,6 +20,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "storage/file_descriptor.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
@@ -109,11 +114,20 @@ Bytes mutated(const Bytes& seed, std::mt19937& random) {
   return bytes;
 }
 
-void run(const Bytes& bytes) {
-  // Left behind by a crash, taken away else.
-  std::ofstream("crash-input", std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
-}
+/// Runs inputs, each of which a crash leaves behind in a file. It stays open: file systems write a file to the disk that is closed behind a
+/// truncation, which took longer than the input.
+class Runner {
+ public:
+  void run(const Bytes& bytes) const {
+    if (pwrite(file_.get(), bytes.data(), bytes.size(), 0) < 0 || ftruncate(file_.get(), static_cast<off_t>(bytes.size())) != 0) std::abort();
+    LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+  }
+  ~Runner() { unlink(kPath); }
+
+ private:
+  static constexpr const char* kPath = "crash-input";
+  hipdnn_rt::FileDescriptor file_{open(kPath, O_CREAT | O_WRONLY | O_TRUNC, 0600)};
+};
 
 }  // namespace
 
@@ -124,14 +138,14 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: %s [-runs=N] [-max_total_time=SECONDS] [-seed=N] FILE_OR_FOLDER...\n", argv[0]);
     return 2;
   }
-  for (const Bytes& seed : seeds) run(seed);
+  const Runner runner;
+  for (const Bytes& seed : seeds) runner.run(seed);
   std::mt19937 random(options.seed);
   const Clock::time_point end = Clock::now() + std::chrono::seconds(options.seconds);
   long count = 0;
   for (; (options.runs < 0 || count < options.runs) && (options.seconds == 0 ? options.runs > 0 : Clock::now() < end); ++count) {
-    run(mutated(seeds[random() % seeds.size()], random));
+    runner.run(mutated(seeds[random() % seeds.size()], random));
   }
-  fs::remove("crash-input");
   std::printf("%zu inputs replayed, %ld mutations run\n", seeds.size(), count);
   return 0;
 }

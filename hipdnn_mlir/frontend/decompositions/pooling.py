@@ -14,6 +14,7 @@ from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
 from .call import FLOAT, INT8, UINT8, Call
 from .registry import decomposes
+from .steps import MAX_STEPS
 
 _END = (1 << 63) - 1
 
@@ -213,6 +214,10 @@ def max_pool(call: Call) -> Sequence[str | None] | None:
 def _dilated_maxima(call: Call, x: str, windows: _Windows) -> str:
     """Axis by axis, the largest of the elements that are as far apart as those of a window."""
     count, pads = len(windows.lengths), windows.whole_pads()
+    if max(windows.lengths) > MAX_STEPS:
+        raise Refusal(
+            "shape", f"dilated windows of {max(windows.lengths)} elements, expected at most {MAX_STEPS} along an axis"
+        )
     if any(pads):
         border = call.ints(0, 0, *pads[:count], 0, 0, *pads[count:])
         x = call.op("Pad", x, border, call.number(-math.inf, x))
