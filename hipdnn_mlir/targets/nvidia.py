@@ -38,10 +38,10 @@ _LEAST_ROWS = 128
 class CudnnEpilogue(AnchorEpilogue):
     """An anchor with a chain of pointwise nodes, but for some matmuls only what cuBLASLt has, too.
 
-    Those are matmuls of more than one dim of batches: cuDNN 9.19 proposes nothing for them, whatever their strides, nor for a matrix whose
-    elements are adjacent along neither rows nor columns. And matmuls of few rows: cuDNN's fused matmul has one tile of rows then, so few
-    multiprocessors read the weights. f16 of 32 x 2048 x 8192 with a swish and
-    a product take 171 us of an H100, where the matmul alone takes 20 (bench/results/2026-11-25-decode-gpu.txt).
+    Those are matmuls of more than one dim of batches: cuDNN 9.19 proposes nothing for them, whatever their strides, nor where a matrix that
+    is multiplied, added or a result has elements that are adjacent along neither rows nor columns. And matmuls of few rows: cuDNN's fused
+    matmul has one tile of rows then, so few multiprocessors read the weights. f16 of 32 x 2048 x 8192 with a swish and a product take
+    171 us of an H100, where the matmul alone takes 20 (bench/results/2026-11-25-decode-gpu.txt).
     """
 
     def refuses(self, graph: Graph) -> str | None:
@@ -64,9 +64,9 @@ class CudnnEpilogue(AnchorEpilogue):
 
 
 def _matrices(graph: Graph) -> list[Tensor]:
-    """The operands and the result of a graph's matmul."""
-    product = graph.nodes[0]
-    return [graph.tensors[index] for index in (*product.inputs.values(), *product.outputs.values())]
+    """What is multiplied and added in a graph, and its results."""
+    used = {index for node in graph.nodes for index in (*node.inputs.values(), *node.outputs.values())}
+    return [graph.tensors[index] for index in sorted(used) if graph.tensors[index].value is None]
 
 
 def _steps_of(matrix: Tensor) -> set[int]:
@@ -98,10 +98,11 @@ def _joined(graph: Graph, *, with_rows: bool) -> Graph | None:
     used = {index for node in graph.nodes for index in (*node.inputs.values(), *node.outputs.values())}
     for index in used:
         tensor = made.tensors[index]
-        if tensor.value is not None:
-            continue
         has_rows = with_rows and index != right
         count = len(whole) - (1 if has_rows else 2)
+        if tensor.value is not None:
+            tensor.dims = tensor.strides = (1,) * (len(whole) - count + 1 + has_rows)
+            continue
         if len(tensor.dims) != len(whole) or tensor.dims[:count] not in (whole[:count], (1,) * count):
             return None
         dims = (1,) * has_rows + (prod(tensor.dims[:count]), *tensor.dims[count:])

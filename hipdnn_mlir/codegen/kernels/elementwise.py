@@ -15,6 +15,8 @@ THREADS = 256
 _BLOCKS_PER_UNIT = 8
 """Blocks that a multiprocessor works on at a time: with fewer in all, threads take one group each."""
 _MAX_GROUPS = 4
+_STRIDED_LANES = 2
+"""Of a thread where a tensor's elements lie apart: each is an access of its own, and threads beside each other share lines of memory."""
 _MAX_INSTRUCTIONS = 4096
 """Of one thread, so that long kernels compile in time."""
 
@@ -28,6 +30,8 @@ def elementwise_launch(body: Body, architecture: Architecture) -> Launch:
     function = body if (short := looked_up(body)) is not None else None
     body = short or body
     lanes = vector_size(space, body.operands)
+    if any(strides and strides[-1] > 1 for _, strides in zip(body.operands, space.strides, strict=False)):
+        lanes = min(lanes, _STRIDED_LANES)
     while lanes > 1 and lanes * len(body.code) > _MAX_INSTRUCTIONS:
         lanes //= 2
     groups = space.size // lanes
