@@ -1,17 +1,16 @@
 """hipdnn-split-rotary: rotary embedding that exporters write with a rotated copy is computed half by half."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch_mlir import ir
 from torch_mlir.dialects import torch
-from torch_mlir.rewrite import PatternRewriter
 
-from ..ir.blocks import erase_dead, functions
+from ..ir.blocks import erase_dead, functions, operations
+from ..ir.constants import constant_values
 from ..ir.module_pass import module_pass
-from ..ir.patterns import rewrite_ops
 from ..ir.terms import fused_location, is_float_tensor, is_private
-from ..ir.view import argument, producer
-from ..ir.view_chains import dims_of, joined, movement_of, reshaped, sliced
+from ..ir.view import argument, producer, readers
+from ..ir.view_chains import dims_of, joined, movement_of, padded, reshaped, sliced
 from ..ops.spec import Concat, Reshape, Slice
 from ..ops.strides import Dims
 
@@ -48,33 +47,84 @@ def split_rotary(module: ir.Operation) -> None:
     Each half is one region that reads slices in place and writes its half of the result in place. Halves are those of the last dim, or
     its elements of even and of odd index.
 
+    Rows in front that are kept (a class token's) are rotated by constant tables of 1 and 0, where the others' tables are constant.
+
     Before: `%r = torch.aten.cat [-%b, %a]` of the halves of %x; `%u = torch.aten.mul.Tensor %x, %cos`;
     `%v = torch.aten.mul.Tensor %r, %sin`; `%y = torch.aten.add.Tensor %u, %v`.
     After: `torch.aten.cat [%a * %cos_a - %b * %sin_a, %b * %cos_b + %a * %sin_b]`.
     """
-    rewrite_ops(module, _split)
     for function in functions(module):
+        constants = constant_values(function)
+        for op in operations(function):
+            if isinstance(op, torch.AtenAddTensorOp) and is_float_tensor(op.result):
+                _split(op, constants)
         erase_dead(function)
 
 
-def _split(op: torch.AtenAddTensorOp, rewriter: PatternRewriter) -> bool:
-    """The sum that ends a rotary embedding."""
-    match = _match(op) if is_float_tensor(op.result) else None
+def _split(op: torch.AtenAddTensorOp, constants: set[ir.Value]) -> None:
+    """Write a sum that ends a rotary embedding otherwise."""
+    match = _match(op)
     if match is None:
-        return False
-    rotated, dims = match.rotated, dims_of(op.result)
-    with fused_location(match.operations):
+        return
+    root = _with_kept_rows(match, op) if constants.issuperset((match.cos, match.sin)) else None
+    with ir.InsertionPoint(root or op), fused_location(match.operations):
+        whole = match if root is None else _padded(match, root)
+        root = root or op
+        rotated = whole.rotated
         (a, b), (cos_a, cos_b), (sin_a, sin_b) = (
-            _halves(value, rotated) for value in (rotated.x, match.cos, match.sin)
+            _halves(value, rotated) for value in (rotated.x, whole.cos, whole.sin)
         )
         kind, one = a.type, torch.constant_int(1)
         first = torch.aten_sub_Tensor(kind, _product(a, cos_a), _product(b, sin_a), one)
         second = torch.aten_add_Tensor(kind, _product(b, cos_b), _product(a, sin_b), one)
         if rotated.steps > 1:
             first, second = (reshaped(half, (*dims_of(half), 1)) for half in (first, second))
-        halves = reshaped(joined([first, second], len(dims_of(first)) - 1), dims)
-    rewriter.replace_op(op, [halves])
-    return True
+        halves = joined([first, second], len(dims_of(first)) - 1)
+        root.result.replace_all_uses_with(reshaped(halves, dims_of(root.result)))
+
+
+def _with_kept_rows(match: Rotary, op: torch.AtenAddTensorOp) -> torch.AtenCatOp | None:
+    """What joins the first rows of a tensor and its other rows, rotated, where the tables have a row for each of those."""
+    listed = _only_reader(op)
+    join = None if listed is None else _only_reader(listed)
+    rows, move = len(dims_of(op.result)) - 2, movement_of(join)
+    if not isinstance(join, torch.AtenCatOp) or not isinstance(move, Concat) or move.axis != rows:
+        return None
+    if any(dims_of(table)[-2:] != dims_of(op.result)[-2:] for table in (match.cos, match.sin)):
+        return None
+    parts: torch.PrimListConstructOp = listed
+    kept, *rest = parts.elements
+    whole = _cut(match.rotated.x, rows, dims_of(kept)[rows])
+    if whole is None or dims_of(whole) != dims_of(join.result):
+        return None
+    return join if rest == [op.result] and whole == _cut(kept, rows, 0) else None
+
+
+def _only_reader(op: ir.OpView) -> ir.OpView | None:
+    reading = readers(op.results[0])
+    return reading[0] if len(reading) == 1 else None
+
+
+def _cut(value: ir.Value, axis: int, start: int) -> ir.Value | None:
+    """The tensor of which a value is what is next to each other from a start on along an axis."""
+    source = producer(value)
+    move = movement_of(source)
+    if source is None or not isinstance(move, Slice) or set(move.steps) != {1}:
+        return None
+    starts = tuple(start * (number == axis) for number in range(len(move.offsets)))
+    return source.operands[0] if move.offsets == starts else None
+
+
+def _padded(match: Rotary, join: torch.AtenCatOp) -> Rotary:
+    """The rotation of all rows of the tensor: those in front by 1 and 0."""
+    rows = len(dims_of(join.result)) - 2
+    count = dims_of(join.result)[rows] - dims_of(match.rotated.x)[rows]
+    x = _cut(match.rotated.x, rows, count)
+    cos, sin = (
+        padded(table, [(0, 0)] * (len(dims_of(table)) - 2) + [(count, 0), (0, 0)], fill)
+        for table, fill in ((match.cos, 1.0), (match.sin, 0.0))
+    )
+    return replace(match, rotated=replace(match.rotated, x=x), cos=cos, sin=sin)
 
 
 def _match(root: torch.AtenAddTensorOp) -> Rotary | None:

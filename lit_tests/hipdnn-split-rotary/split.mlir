@@ -156,3 +156,65 @@ func.func @other_pairs(%x: !x, %cos: !x, %sin: !x) -> !x {
   %s = torch.aten.add.Tensor %p, %q, %1 : !x, !x, !i -> !x
   return %s : !x
 }
+
+// -----
+
+// Rows in front that are not rotated are, by 1 and 0, where the tables are constant: the rotated rows need no copy behind them.
+
+// CHECK-LABEL: func.func @kept_rows
+// CHECK-DAG:     torch.aten.slice.Tensor %arg0, %int1, %int0, %int4
+// CHECK-DAG:     torch.aten.slice.Tensor %arg0, %int1, %int4, %int8
+// CHECK-DAG:     %[[COS:.+]] = torch.aten.constant_pad_nd %arg1, %{{.+}}, %float1.0{{.*}} -> !torch.vtensor<[5,8],f32>
+// CHECK-DAG:     %[[SIN:.+]] = torch.aten.constant_pad_nd %arg2, %{{.+}}, %float0.0{{.*}} -> !torch.vtensor<[5,8],f32>
+// CHECK-DAG:     torch.aten.slice.Tensor %[[COS]]
+// CHECK-DAG:     torch.aten.slice.Tensor %[[SIN]]
+// CHECK:         %[[OUT:.+]] = torch.aten.cat {{.+}} -> !torch.vtensor<[5,8],f32>
+// CHECK-NEXT:    return %[[OUT]]
+// CHECK-LABEL: func.func @computed_tables
+// CHECK-NOT:     torch.aten.constant_pad_nd
+!all = !torch.vtensor<[5,8],f32>
+!x = !torch.vtensor<[4,8],f32>
+!first = !torch.vtensor<[1,8],f32>
+!half = !torch.vtensor<[4,4],f32>
+!i = !torch.int
+func.func @kept_rows(%all: !all, %cos: !x {hipdnn.constant = "cos"}, %sin: !x {hipdnn.constant = "sin"}) -> !all {
+  %0 = torch.constant.int 0
+  %1 = torch.constant.int 1
+  %4 = torch.constant.int 4
+  %5 = torch.constant.int 5
+  %8 = torch.constant.int 8
+  %first = torch.aten.slice.Tensor %all, %0, %0, %1, %1 : !all, !i, !i, !i, !i -> !first
+  %x = torch.aten.slice.Tensor %all, %0, %1, %5, %1 : !all, !i, !i, !i, !i -> !x
+  %a = torch.aten.slice.Tensor %x, %1, %4, %8, %1 : !x, !i, !i, !i, !i -> !half
+  %n = torch.aten.neg %a : !half -> !half
+  %b = torch.aten.slice.Tensor %x, %1, %0, %4, %1 : !x, !i, !i, !i, !i -> !half
+  %l = torch.prim.ListConstruct %n, %b : (!half, !half) -> !torch.list<vtensor>
+  %r = torch.aten.cat %l, %1 : !torch.list<vtensor>, !i -> !x
+  %p = torch.aten.mul.Tensor %x, %cos : !x, !x -> !x
+  %q = torch.aten.mul.Tensor %r, %sin : !x, !x -> !x
+  %s = torch.aten.add.Tensor %p, %q, %1 : !x, !x, !i -> !x
+  %m = torch.prim.ListConstruct %first, %s : (!first, !x) -> !torch.list<vtensor>
+  %y = torch.aten.cat %m, %0 : !torch.list<vtensor>, !i -> !all
+  return %y : !all
+}
+
+func.func @computed_tables(%all: !all, %cos: !x, %sin: !x) -> !all {
+  %0 = torch.constant.int 0
+  %1 = torch.constant.int 1
+  %4 = torch.constant.int 4
+  %5 = torch.constant.int 5
+  %8 = torch.constant.int 8
+  %first = torch.aten.slice.Tensor %all, %0, %0, %1, %1 : !all, !i, !i, !i, !i -> !first
+  %x = torch.aten.slice.Tensor %all, %0, %1, %5, %1 : !all, !i, !i, !i, !i -> !x
+  %a = torch.aten.slice.Tensor %x, %1, %4, %8, %1 : !x, !i, !i, !i, !i -> !half
+  %n = torch.aten.neg %a : !half -> !half
+  %b = torch.aten.slice.Tensor %x, %1, %0, %4, %1 : !x, !i, !i, !i, !i -> !half
+  %l = torch.prim.ListConstruct %n, %b : (!half, !half) -> !torch.list<vtensor>
+  %r = torch.aten.cat %l, %1 : !torch.list<vtensor>, !i -> !x
+  %p = torch.aten.mul.Tensor %x, %cos : !x, !x -> !x
+  %q = torch.aten.mul.Tensor %r, %sin : !x, !x -> !x
+  %s = torch.aten.add.Tensor %p, %q, %1 : !x, !x, !i -> !x
+  %m = torch.prim.ListConstruct %first, %s : (!first, !x) -> !torch.list<vtensor>
+  %y = torch.aten.cat %m, %0 : !torch.list<vtensor>, !i -> !all
+  return %y : !all
+}

@@ -100,3 +100,23 @@ def test_a_sum_and_its_layer_norm_are_one_kernel_that_stores_both(size: int, mon
     wanted = ort.InferenceSession(model.SerializeToString()).run(None, feeds)
     for result, want in zip(run(program, feeds, modules), wanted, strict=True):
         np.testing.assert_allclose(result, want, rtol=1e-5 if result.dtype == np.float32 else 2e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize(("rows", "kernels"), [(5, 1), (6, 2)], ids=["all rows", "not the last row"])
+def test_rotated_pairs_behind_a_row_that_is_kept(rows: int, kernels: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    b = GraphBuilder("rotary", opset=17)
+    x, (cos, sin) = b.input("x", [1, 3, rows, 8], TensorProto.FLOAT), (b.normal([4, 8], 1.0) for _ in range(2))
+
+    def cut(value: str, axis: int, start: int, step: int = 1, end: int = 1000) -> str:
+        return b.op("Slice", value, *(b.constant([number], np.int64) for number in (start, end, axis, step)))
+
+    rest, last = cut(x, 2, 1, end=5), b.constant([4], np.int64)
+    pairs = [b.op("Unsqueeze", part, last) for part in (b.op("Neg", cut(rest, 3, 1, 2)), cut(rest, 3, 0, 2))]
+    turned = b.op("Reshape", b.op("Concat", *pairs, axis=-1), b.constant([1, 3, 4, 8], np.int64))
+    rotated = b.op("Add", b.op("Mul", rest, cos), b.op("Mul", turned, sin))
+    model = b.model({b.op("Concat", cut(x, 2, 0, end=1), rotated, axis=2): [1, 3, 5, 8]})
+    program, modules = compile_for_emulator(model, monkeypatch, target="sm_90")
+    assert [step.kind for step in program.model.steps] == ["launch"] * kernels
+    feeds = {"x": np.random.default_rng(5).standard_normal((1, 3, rows, 8), np.float32)}
+    (want,) = ort.InferenceSession(model.SerializeToString()).run(None, feeds)
+    np.testing.assert_allclose(run(program, feeds, modules)[0], want, rtol=1e-6, atol=1e-6)
