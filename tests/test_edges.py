@@ -59,5 +59,5 @@ def test_shape_is_refused_when_it_cannot_be_one(size: int) -> None:
 def test_matrix_product_is_refused_when_a_dim_overflows_the_library() -> None:
     weight = numpy_helper.from_array(np.ones((4, 4), np.float32), "w")
     node = helper.make_node("MatMul", ["x", "w"], ["y"])
-    with pytest.raises(HipdnnMlirError, match=r"more than 2\^40 elements"):
+    with pytest.raises(HipdnnMlirError, match=r"at most 2\^40 elements"):
         hipdnn_mlir.compile(_model([node], [1 << 40, 4], ["y"], [weight]))

@@ -35,6 +35,7 @@ def check_model(model: onnx.ModelProto, where: str) -> None:
     version = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 1)
     for node in all_nodes(checked.graph):
         _check_equation(node, where)
+        _check_axis(node, where)
         if _is_unchecked(node, version):
             node.domain = _UNCHECKED
     try:
@@ -51,6 +52,14 @@ def _check_equation(node: onnx.NodeProto, where: str) -> None:
             f"the equation of Einsum {node.name!r} has other characters than letters, commas, dots, spaces and an arrow"
         )
         raise ModelError(message, where=where, got=repr(equation.decode(errors="replace")))
+
+
+def _check_axis(node: onnx.NodeProto, where: str) -> None:
+    """Refuse an axis of more than 32 bits, of which onnx's inference (1.23.2) takes the lower ones, or dies."""
+    axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
+    if not -(1 << 31) <= axis < 1 << 31:
+        message = f"the axis of {node.op_type} {node.name!r} is none of any tensor"
+        raise ModelError(message, where=where, got=str(axis), hint="correct the axis")
 
 
 def check_strictly(model: onnx.ModelProto, where: str) -> None:

@@ -24,7 +24,7 @@ from .onnx_types import BY_ONNX
 from .operands import derive_shape_operands, known_operand_names
 from .quantized_forms import write_integer_forms
 from .quantized_moves import move_integers
-from .shape_inference import SizesContradictError, contradicted, static_dims
+from .shape_inference import SizesContradictError, drop_contradicted, static_dims
 from .sizing_inputs import sizing_inputs
 from .square_masks import widen_square_masks
 from .subgraphs import name_apart
@@ -82,7 +82,7 @@ def slim_models(
     prepared = each_sample(lambda shapes: _without_weights(model, shapes, external or {}, where), points)
     try:
         for slim, _ in prepared:
-            _drop_contradicted(slim)
+            drop_contradicted(slim)
         folded = decompose_and_fold([slim for slim, _ in prepared])
         folded = [replace(found, model=write_choices(found.model)) for found in folded]
         sizing = [sizing_inputs(found.model.graph) for found in folded]
@@ -200,17 +200,6 @@ def _set_shapes(model: onnx.ModelProto, shapes: Mapping[str, Dims]) -> None:
     if changes:
         del model.graph.value_info[:]
         for value in model.graph.output:  # inferred again: what was declared may belong to other sizes
-            value.type.tensor_type.ClearField("shape")
-
-
-def _drop_contradicted(model: onnx.ModelProto) -> None:
-    """Drop declared sizes that those of the inputs contradict: they are inferred again."""
-    wrong = contradicted(model)
-    kept = [value for value in model.graph.value_info if value.name not in wrong]
-    del model.graph.value_info[:]
-    model.graph.value_info.extend(kept)
-    for value in model.graph.output:
-        if value.name in wrong:
             value.type.tensor_type.ClearField("shape")
 
 

@@ -173,6 +173,22 @@ def contradicted(model: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
     return {n: found[n] for n, kind in stated.items() if n in found and _contradicts(found[n], kind, symbols)}
 
 
+def drop_contradicted(model: onnx.ModelProto) -> bool:
+    """Drop the sizes that are `contradicted`, so that they are inferred again; whether there were any.
+
+    Args:
+        model: modified in place.
+    """
+    wrong = contradicted(model)
+    kept = [value for value in model.graph.value_info if value.name not in wrong]
+    del model.graph.value_info[:]
+    model.graph.value_info.extend(kept)
+    for value in model.graph.output:
+        if value.name in wrong:
+            value.type.tensor_type.ClearField("shape")
+    return bool(wrong)
+
+
 def _name_dims(inputs: Iterable[onnx.ValueInfoProto]) -> set[str]:
     """Name the dynamic dimensions of inputs that have no name; returns the names of all."""
     names = set()

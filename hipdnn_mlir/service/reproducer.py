@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import logging
 import shutil
@@ -40,7 +41,8 @@ def as_package_error(
         return error
     if isinstance(error, OSError):
         where = error.filename or (request.where if request is not None else "")
-        return ModelError(error.strerror or str(error), where=str(where) or None)
+        hint = "raise the limit of a file's size (ulimit -f)" if error.errno == errno.EFBIG else None
+        return ModelError(error.strerror or str(error), where=str(where) or None, hint=hint)
     if is_out_of_memory(error):
         return out_of_memory()
     invalid = _invalid_model(request, descriptors) if request is not None else None

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import resource
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,6 +42,25 @@ def test_model_larger_than_a_file_may_be_runs_on_the_cpu_with_one_warning(tmp_pa
     assert placed_nodes(session)[0] == []
     x = inputs_for(model)
     np.testing.assert_array_equal(session.run(None, x)[0], reference(model, x)[0])
+
+
+# A process of its own, whose compiler has the limit, too.
+_LIMITED = """
+import resource, sys
+import onnxruntime
+from tests.ort_ep.sessions import session_options
+from tests.ort_ep.small_models import convolution
+model, settings = convolution(), session_options(sys.argv[1], options={"compiler": "subprocess"})
+resource.setrlimit(resource.RLIMIT_FSIZE, (2 * model.ByteSize(),) * 2)
+onnxruntime.InferenceSession(model.SerializeToString(), sess_options=settings)
+"""
+
+
+def test_program_larger_than_a_file_may_be_names_the_limit(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parents[2])])}
+    command = [sys.executable, "-P", "-c", _LIMITED, str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert re.search(r"File too large; raise .* \(ulimit -f\)$", done.stderr.strip()), done.stderr
 
 
 WITHOUT = {

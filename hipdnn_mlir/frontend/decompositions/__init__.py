@@ -10,7 +10,7 @@ from hipdnn_mlir_runtime.errors import UnsupportedError
 from ...dynamic.facts import Fact
 from ...ops.evaluate import Array
 from ..constant_folding import Folded, fold_constants
-from ..shape_inference import RESULTS
+from ..shape_inference import RESULTS, drop_contradicted
 from .decompose import decompose
 
 _CONTRIB = "com.microsoft"
@@ -56,7 +56,7 @@ def decompose_and_fold(models: Sequence[onnx.ModelProto]) -> list[Folded]:
     """
     large: list[dict[str, Array]] = [{} for _ in models]
     facts: list[Fact] = []
-    left = None
+    left, has_dropped = None, False
     while True:
         decomposed = [decompose(model, has_one_size=len(models) == 1) for model in models]
         rejects = [reject for _, found in decomposed for reject in found]
@@ -65,6 +65,9 @@ def decompose_and_fold(models: Sequence[onnx.ModelProto]) -> list[Folded]:
         folded = fold_constants([model for model, _ in decomposed])
         facts += folded[0].facts
         large = [before | found.large for before, found in zip(large, folded, strict=True)]
-        if not rejects:
-            return [Folded(found.model, arrays, tuple(facts)) for found, arrays in zip(folded, large, strict=True)]
-        models, left = [found.model for found in folded], len(rejects)
+        models, left = [found.model for found in folded], len(rejects) or None
+        # Sizes that were computed tell more of what the model declares wrongly; once, whatever inference makes of the rest.
+        asks_again = not rejects and not has_dropped and sum(map(drop_contradicted, models)) > 0
+        has_dropped |= asks_again
+        if not rejects and not asks_again:
+            return [Folded(model, arrays, tuple(facts)) for model, arrays in zip(models, large, strict=True)]
