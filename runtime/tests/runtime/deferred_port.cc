@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <thread>
 #include <vector>
 
@@ -133,6 +134,25 @@ std::atomic<int>& waiting_kernels() {
   return count;
 }
 
+std::atomic<int>& losses() {
+  static std::atomic<int> count{0};
+  return count;
+}
+
+/// Held by the work that runs on the device, and by its loss.
+std::shared_mutex& device_mutex() {
+  static std::shared_mutex mutex;
+  return mutex;
+}
+
+/// Work that the device does, unless it has been lost meanwhile.
+std::function<void()> on_device(std::function<void()> work) {
+  return [work = std::move(work), made = losses().load()] {
+    const std::shared_lock lock(device_mutex());
+    if (losses() == made) work();
+  };
+}
+
 ihipStream_t& queue_of(hipStream_t stream) {
   // The default stream lives until the process ends, whatever is queued.
   static ihipStream_t& default_stream = *new ihipStream_t;
@@ -198,6 +218,10 @@ DEFERRED_EXPORT void deferred_count_graphs(int* made, int* launched) {
   *launched = graphs_launched().exchange(0);
 }
 DEFERRED_EXPORT int deferred_count_waiting_kernels() { return waiting_kernels().exchange(0); }
+DEFERRED_EXPORT void deferred_lose() {
+  const std::unique_lock lock(device_mutex());
+  ++losses();
+}
 DEFERRED_EXPORT void deferred_fail_after(int successes) { successes_left() = successes; }
 
 DEFERRED_EXPORT hipError_t hipStreamCreateWithFlags(hipStream_t* stream, unsigned int) {
@@ -297,7 +321,7 @@ DEFERRED_EXPORT hipError_t hipEventDestroy(hipEvent_t event) {
 
 DEFERRED_EXPORT hipError_t hipMemcpyAsync(void* destination, const void* source, size_t bytes, hipMemcpyKind kind, hipStream_t stream) {
   static const auto copy = next<decltype(hipMemcpyAsync)>("hipMemcpyAsync");
-  queue_of(stream).push([=] { copy(destination, source, bytes, kind, nullptr); });
+  queue_of(stream).push(on_device([=] { copy(destination, source, bytes, kind, nullptr); }));
   return hipSuccess;
 }
 
@@ -322,11 +346,11 @@ DEFERRED_EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigne
     const std::lock_guard lock(argument_counts_mutex());
     for (std::size_t i = 0; i < argument_counts()[function]; ++i) arguments.push_back(*static_cast<void**>(kernel_params[i]));
   }
-  queue_of(stream).push([=]() mutable {
+  queue_of(stream).push(on_device([=]() mutable {
     std::vector<void*> addresses;
     for (void*& argument : arguments) addresses.push_back(&argument);
     launch(function, 1, 1, 1, 1, 1, 1, 0, nullptr, addresses.data(), nullptr);
-  });
+  }));
   return hipSuccess;
 }
 
@@ -346,7 +370,7 @@ DEFERRED_EXPORT hipdnnStatus_t hipdnnBackendExecute(hipdnnHandle_t handle, hipdn
   }
   hipStream_t stream = nullptr;
   hipdnnGetStream(handle, &stream);
-  queue_of(stream).push([=, copy = copy_of(pack)] { execute(handle, plan, copy->get()); });
+  queue_of(stream).push(on_device([=, copy = copy_of(pack)] { execute(handle, plan, copy->get()); }));
   return HIPDNN_STATUS_SUCCESS;
 }
 

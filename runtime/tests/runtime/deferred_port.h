@@ -22,6 +22,10 @@ void deferred_move(hipStream_t stream, int device);
 using deferred_fail_after_t = void (*)(int successes);
 void deferred_fail_after(int successes);
 
+/// Lose the device: what it has begun ends, and nothing that is queued by now runs.
+using deferred_lose_t = void (*)();
+void deferred_lose();
+
 /// How many graphs have been made and launched since the last call.
 using deferred_count_graphs_t = void (*)(int* made, int* launched);
 void deferred_count_graphs(int* made, int* launched);

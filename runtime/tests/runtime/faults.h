@@ -17,6 +17,8 @@ struct Plan {
   std::atomic<bool> is_on{false};
   /// Whether the calls behind it fail, too, as those of a device that is lost.
   std::atomic<bool> is_lasting{false};
+  /// Called where lasting failures begin.
+  std::atomic<void (*)()> on_loss{nullptr};
   std::atomic<long> left{0};
   /// The name of the first call that failed; null where there were fewer.
   std::atomic<const char*> struck{nullptr};
@@ -31,7 +33,10 @@ struct Plan {
   bool strikes(Kind what, const char* name) {
     if (!is_on.load(std::memory_order_relaxed) || kind != what) return false;
     const long before = left.fetch_sub(1);
-    if (before == 1) struck = name;
+    if (before == 1) {
+      struck = name;
+      if (is_lasting && on_loss != nullptr) on_loss.load()();
+    }
     return before == 1 || (before < 1 && is_lasting);
   }
 };
