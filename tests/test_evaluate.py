@@ -49,6 +49,8 @@ COMPUTED: list[tuple[Sample, Reference]] = [
     (sample("ceil", [B], B), np.ceil),
     (sample("floor", [A], A), np.floor),
     (sample("tanh", [A], A), np.tanh),
+    (sample("relu", [B], B), lambda y: np.maximum(y, 0)),
+    (sample("sigmoid", [B], B), lambda y: 1 / (1 + np.exp(-y))),
     (sample("where.self", [bools(3), B, A], A), lambda c, y, x: np.where(c, y, x)),
     (sample("gt.Tensor", [A, B], bools(2, 3)), np.greater),
     (sample("sum.dim_IntList", [A, [0], True, None], f32(1, 3)), lambda x: x.sum(0, keepdims=True)),
@@ -99,7 +101,6 @@ def test_constant_is_what_numpy_computes(case: Sample, reference: Reference) -> 
     ("case", "rule"),
     [
         (sample("erf", [A], A), "constant"),
-        (sample("relu", [A], A), "constant"),
         (sample("cumsum", [A, 0, None], A), "no-row"),
         (sample("slice.Tensor", [A, 1, 0, 9, -1], A), "attribute"),
         (sample("sqrt", [i32(3)], i32(3)), "dtype"),
@@ -136,3 +137,26 @@ def test_scattered_constants_are_computed_when_the_model_is_compiled(index: int)
 def test_scattered_constants_out_of_range_are_an_error() -> None:
     with pytest.raises(ModelError, match="an index is out of range"):
         hipdnn_mlir.compile(positions(3))
+
+
+GATHERS: dict[str, tuple[dict[str, int], list[int], list[int]]] = {
+    "Gather": ({"axis": 1}, [2, 70], [200, 2, 70, 30]),
+    "GatherND": ({}, [400, 2], [400, 30]),
+    "GatherND of batches": ({"batch_dims": 1}, [200, 70, 1], [200, 70, 30]),
+}
+
+
+@pytest.mark.parametrize("case", GATHERS)
+def test_what_constants_name_of_constants_is_computed_when_the_model_is_compiled(case: str) -> None:
+    attributes, indices, dims = GATHERS[case]
+    b = GraphBuilder("gathered")
+    rng = np.random.default_rng(1)
+    table = b.op("Relu", b.constant(rng.standard_normal((200, 150, 30)), np.float32))
+    places = b.constant(rng.integers(-150, 150, indices), np.int64)
+    y = b.op("Add", b.input("x", [30]), b.op(case.split(maxsplit=1)[0], table, places, **attributes))
+    model = b.model({y: dims})
+    program = hipdnn_mlir.compile(model)
+    assert [step.kind for step in program.model.steps] == ["execute"]
+    x = {"x": rng.standard_normal(30, np.float32)}
+    reference = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    np.testing.assert_array_equal(program.session().run(None, x)[0], reference.run(None, x)[0])

@@ -31,7 +31,8 @@ _MODES: dict[Pointwise, Callable[..., Any]] = {
     Pointwise.CEIL: np.ceil, Pointwise.FLOOR: np.floor, Pointwise.SIN: np.sin, Pointwise.TAN: np.tan, Pointwise.TANH_FWD: np.tanh,
     Pointwise.CMP_EQ: np.equal, Pointwise.CMP_NEQ: np.not_equal, Pointwise.CMP_LT: np.less, Pointwise.CMP_LE: np.less_equal,
     Pointwise.CMP_GT: np.greater, Pointwise.CMP_GE: np.greater_equal, Pointwise.LOGICAL_AND: np.logical_and,
-    Pointwise.LOGICAL_OR: np.logical_or, Pointwise.LOGICAL_NOT: np.logical_not,
+    Pointwise.LOGICAL_OR: np.logical_or, Pointwise.LOGICAL_NOT: np.logical_not, Pointwise.RELU_FWD: lambda x: np.maximum(x, 0),
+    Pointwise.SIGMOID_FWD: lambda x: 1 / (1 + np.exp(-x)),
     Pointwise.BINARY_SELECT: lambda a, b, where: np.where(where, a, b),
 }  # fmt: skip
 _REDUCTIONS: dict[Reduce, Callable[..., Any]] = {
@@ -46,8 +47,6 @@ _BITS: dict[str, Callable[..., Array]] = {
     "torch.aten.bitwise_right_shift.Tensor": np.right_shift,
 }
 """Operations on integers that hipDNN has not, and the codes of packed weights need."""
-_SCATTERS = frozenset({"hipdnn.onnx.ScatterElements", "hipdnn.onnx.Scatter"})
-"""Tables of positions are written so when PyTorch assigns to a slice."""
 
 
 def prepare(op: OpView) -> Movement | Graph | Callable[..., Array] | Reject:
@@ -59,11 +58,12 @@ def prepare(op: OpView) -> Movement | Graph | Callable[..., Array] | Reject:
         try:
             return row.move(op)
         except Refusal as refusal:
-            return Reject(op.name, refusal.rule, refusal.reason, op.node)
+            if row.call is None:
+                return Reject(op.name, refusal.rule, refusal.reason, op.node)
     if op.name in _BITS:
         return _BITS[op.name]
-    if op.name in _SCATTERS and row.call is not None:
-        return _scatter(op, row.call)
+    if row.call is not None and (indexing := _indexing(op, row.call)) is not None:
+        return indexing
     operands = {arg.key: Operand(arg.type.static_dims(), arg.type.dtype) for arg in _tensors(op) if arg.type.is_static}
     graph = emit_region([(op, ["result"])], operands, [("result", op.results[0])])
     if isinstance(graph, Graph) and any(_function(node) is None for node in graph.nodes):
@@ -93,24 +93,49 @@ def evaluate(op: OpView, arrays: Mapping[Any, Array]) -> Array | Reject:
     return result.reshape(op.results[0].static_dims())
 
 
-def _scatter(op: OpView, call: Callable[[OpView], Call]) -> Callable[..., Array] | Reject:
+def _indexing(op: OpView, call: Callable[[OpView], Call]) -> Callable[..., Array] | None:
+    """What computes an op that takes or puts elements by indices; None for others."""
     try:
-        attributes = call(op).attributes
-    except Refusal as refusal:
-        return Reject(op.name, refusal.rule, refusal.reason, op.node)
-    if attributes["reduction"] != "none":
-        return Reject(op.name, "constant", "not evaluated at compile time", op.node)
-    return partial(_scattered, op.node, attributes["axis"])
+        made = call(op)
+    except Refusal:
+        return None
+    function = _INDEXING.get(made.function)
+    is_plain = made.attributes.get("reduction", "none") == "none"
+    return partial(function, op.node, made.attributes) if function is not None and is_plain else None
 
 
-def _scattered(node: str, axis: int, data: Array, indices: Array, updates: Array) -> Array:
-    size = data.shape[axis]
+def _checked(node: str, indices: Array, size: int) -> Array:
     if np.any((indices < -size) | (indices >= size)):
         raise ModelError("an index is out of range", where=node, expected=f"{-size} to {size - 1}")
-    made = data.copy()
+    return indices
+
+
+def _scattered(node: str, attributes: Mapping[str, Any], data: Array, indices: Array, updates: Array) -> Array:
+    axis, made = attributes["axis"], data.copy()
     reached = made[tuple(slice(None) if at == axis else slice(n) for at, n in enumerate(indices.shape))]
-    np.put_along_axis(reached, indices, updates, axis)
+    np.put_along_axis(reached, _checked(node, indices, data.shape[axis]), updates, axis)
     return made
+
+
+def _gathered(node: str, attributes: Mapping[str, Any], data: Array, indices: Array) -> Array:
+    axis = attributes["axis"]
+    taken: Array = np.take(data, _checked(node, indices, data.shape[axis]), axis)
+    return taken
+
+
+def _gathered_slices(node: str, attributes: Mapping[str, Any], data: Array, indices: Array) -> Array:
+    first = attributes["batch_dims"]
+    others = (1,) * (indices.ndim - 1 - first)
+    batches = [at.reshape(*at.shape, *others) for at in np.ogrid[tuple(map(slice, indices.shape[:first]))]]
+    places = [_checked(node, indices[..., at], data.shape[first + at]) for at in range(indices.shape[-1])]
+    taken: Array = data[(*batches, *places)]
+    return taken
+
+
+_INDEXING: dict[str, Callable[..., Array]] = {
+    "scatter_elements": _scattered, "gather": _gathered, "gather_nd": _gathered_slices,
+}  # fmt: skip
+"""By the kernel that does it in a run: positions are gathered from tables, which are written to when PyTorch assigns to a slice."""
 
 
 def _array(arg: TensorArg, arrays: Mapping[Any, Array]) -> Array:

@@ -21,7 +21,7 @@ from ..ir.view import argument, producer
 from ..ir.view_chains import dims_of, movement_of, permuted, reshaped, simplified
 from ..ops.registry import ONNX
 from ..ops.spec import Reshape
-from ..ops.strides import Dims
+from ..ops.strides import Dims, broadcast
 from ..targets.table import find_target
 from ..targets.target import Target
 
@@ -40,6 +40,7 @@ class Attention:
         q, keys, v: operands of the matmuls; `keys` are transposed, (..., d, s_kv).
         batch: dims in front of the scores' last two, where the masks apply.
         scale: factor of the scores.
+        factors: others of them, one number for all queries and keys of a head: they go into q.
         masks: what is added to them or hides some of them.
         parts: everything that becomes the one op.
     """
@@ -49,6 +50,7 @@ class Attention:
     v: ir.Value
     batch: Dims
     scale: float
+    factors: list[ir.Value]
     masks: Masks
     parts: list[ir.OpView]
 
@@ -57,9 +59,9 @@ class Attention:
 def fuse_attention(module: ir.Operation, *, target: str = "host") -> None:
     """Recognize `softmax(q k^T * scale + mask) v` and write it as `torch.aten.scaled_dot_product_attention` where an engine takes it.
 
-    The scale may be on q, k or the scores; the mask added, or chosen by a where; around softmax there may be casts and the guard
-    (isnan, where) against rows that see nothing; keys and values may be repeated for groups of heads, and heads be a part of the batch,
-    whose images may be a dim of their own where a mask is added (shifted windows).
+    The scale may be on q, k or the scores, one number or one for each head; the mask added, or chosen by a where; around softmax there may
+    be casts and the guard (isnan, where) against rows that see nothing; keys and values may be repeated for groups of heads, and heads be a
+    part of the batch, whose images may be a dim of their own where a mask is added (shifted windows).
     So may those of attention that is one op already. A constant causal mask becomes `is_causal`. A query that sees nothing gets 0:
     what the guard gives, and NaN without it. A where that shows the first keys up to a number of them becomes `CachedAttention`, which
     does not read the others.
@@ -116,9 +118,11 @@ def _match(root: torch.AtenMatmulOp | torch.AtenBmmOp) -> Attention | None:
     found = _scores(softmax.self_, parts)
     if found is None or not is_private(parts, root):
         return None
-    matmul, batch, scale, masks = found
+    matmul, batch, scale, factors, masks = found
     (q, on_q), (keys, on_keys) = (_unscaled(operand, parts) for operand in matmul.operands)
-    return Attention(q, keys, v, batch, scale * on_q * on_keys, masks, [*parts, root])
+    if any(broadcast(dims_of(q), dims_of(factor)) != dims_of(q) for factor in factors):
+        return None
+    return Attention(q, keys, v, batch, scale * on_q * on_keys, factors, masks, [*parts, root])
 
 
 def _through(value: ir.Value, parts: list[ir.OpView]) -> ir.Value:
@@ -149,9 +153,9 @@ def _unguarded(value: ir.Value, parts: list[ir.OpView]) -> torch.AtenSoftmaxIntO
     return source if isinstance(source, _SOFTMAX) else None
 
 
-def _scores(value: ir.Value, parts: list[ir.OpView]) -> tuple[ir.OpView, Dims, float, Masks] | None:
-    """From the softmax's operand to the matmul of q and k: that matmul, the batch dims, the scale and the masks."""
-    scale, masks, levels, masked = 1.0, Masks(), [dims_of(value)[:-2]], set[Dims]()
+def _scores(value: ir.Value, parts: list[ir.OpView]) -> tuple[ir.OpView, Dims, float, list[ir.Value], Masks] | None:
+    """From the softmax's operand to the matmul of q and k: that matmul, the batch dims, the scale, factors of heads and the masks."""
+    scale, factors, masks, levels, masked = 1.0, list[ir.Value](), Masks(), [dims_of(value)[:-2]], set[Dims]()
     while True:
         value = _through(value, parts)
         dims = dims_of(value)
@@ -162,13 +166,18 @@ def _scores(value: ir.Value, parts: list[ir.OpView]) -> tuple[ir.OpView, Dims, f
         parts.append(source)
         if isinstance(source, MATMULS):
             batch = _batch(levels, masked)
-            return None if batch is None else (source, batch, scale, masks)
+            return None if batch is None else (source, batch, scale, factors, masks)
         factor = _factor(source)
         if factor is not None:
             value, scale = factor[0], scale * factor[1]
             continue
+        of_heads = _factor_of_heads(source)
+        if of_heads is not None:
+            value, more = of_heads
+            factors.append(more)
+            continue
         value = masks.take(source, dims)
-        if value is None or scale != 1.0:  # which scales the mask too
+        if value is None or scale != 1.0 or factors:  # which scale the mask too
             return None
         masked.add(dims[:-2])
 
@@ -193,6 +202,16 @@ def _factor(op: ir.OpView | None) -> tuple[ir.Value, float] | None:
     if not factor or not is_tensor(a.type) or a.type != op.result.type:
         return None
     return a, 1 / factor if isinstance(op, _DIV) else factor
+
+
+def _factor_of_heads(op: ir.OpView) -> tuple[ir.Value, ir.Value] | None:
+    """The tensor and the factors of a product with one number for each matrix."""
+    if not isinstance(op, torch.AtenMulTensorOp):
+        return None
+    for value, factors in ((op.self_, op.other), (op.other, op.self_)):
+        if value.type == op.result.type and is_float_tensor(factors) and dims_of(factors)[-2:] == (1, 1):
+            return value, factors
+    return None
 
 
 def _unscaled(value: ir.Value, parts: list[ir.OpView]) -> tuple[ir.Value, float]:
@@ -227,7 +246,10 @@ def _attention(match: Attention) -> torch.AtenScaledDotProductAttentionOp | None
 
 
 def _operands(match: Attention) -> tuple[ir.Value, ir.Value, ir.Value] | None:
-    q = _with_batch(match.q, match.batch)
+    scaled = match.q
+    for factor in match.factors:
+        scaled = torch.aten_mul_Tensor(scaled.type, scaled, factor)
+    q = _with_batch(scaled, match.batch)
     k = _with_batch(_transposed(match.keys), match.batch)
     v = _with_batch(match.v, match.batch)
     if q is None or k is None or v is None or tensor_type(match.q.type).dtype is not tensor_type(v.type).dtype:
