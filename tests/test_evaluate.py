@@ -141,6 +141,7 @@ def test_scattered_constants_out_of_range_are_an_error() -> None:
 
 GATHERS: dict[str, tuple[dict[str, int], list[int], list[int]]] = {
     "Gather": ({"axis": 1}, [2, 70], [200, 2, 70, 30]),
+    "GatherElements": ({"axis": 1}, [150, 70, 30], [150, 70, 30]),
     "GatherND": ({}, [400, 2], [400, 30]),
     "GatherND of batches": ({"batch_dims": 1}, [200, 70, 1], [200, 70, 30]),
 }

@@ -112,9 +112,18 @@ def _checked(node: str, indices: Array, size: int) -> Array:
 
 def _scattered(node: str, attributes: Mapping[str, Any], data: Array, indices: Array, updates: Array) -> Array:
     axis, made = attributes["axis"], data.copy()
-    reached = made[tuple(slice(None) if at == axis else slice(n) for at, n in enumerate(indices.shape))]
-    np.put_along_axis(reached, _checked(node, indices, data.shape[axis]), updates, axis)
+    np.put_along_axis(_reached(made, axis, indices), _checked(node, indices, data.shape[axis]), updates, axis)
     return made
+
+
+def _reached(data: Array, axis: int, indices: Array) -> Array:
+    """What indices along an axis can name: they may have fewer of the other dims' elements."""
+    return data[tuple(slice(None) if at == axis else slice(n) for at, n in enumerate(indices.shape))]
+
+
+def _gathered_elements(node: str, attributes: Mapping[str, Any], data: Array, indices: Array) -> Array:
+    axis = attributes["axis"]
+    return np.take_along_axis(_reached(data, axis, indices), _checked(node, indices, data.shape[axis]), axis)
 
 
 def _gathered(node: str, attributes: Mapping[str, Any], data: Array, indices: Array) -> Array:
@@ -133,7 +142,7 @@ def _gathered_slices(node: str, attributes: Mapping[str, Any], data: Array, indi
 
 
 _INDEXING: dict[str, Callable[..., Array]] = {
-    "scatter_elements": _scattered, "gather": _gathered, "gather_nd": _gathered_slices,
+    "scatter_elements": _scattered, "gather": _gathered, "gather_elements": _gathered_elements, "gather_nd": _gathered_slices,
 }  # fmt: skip
 """By the kernel that does it in a run: positions are gathered from tables, which are written to when PyTorch assigns to a slice."""
 
