@@ -61,6 +61,14 @@ MODELS: dict[str, tuple[onnx.ModelProto, dict[str, tuple[int | str, ...]]]] = {
         ),
         {"x": ("b", "s", 8)},
     ),
+    "rows in order, and from the last on": (
+        model(
+            """g (float[s,3] x) => (float[s,3] y) <int64[1] last = {1}, int64 zero = {0}, int64 one = {1}, int64 step = {1}> {
+            d = Shape(x) f = Gather<axis=0>(d, zero) r = Range(zero, f, step) i = Unsqueeze(r, last) a = GatherND(x, i)
+            e = Sub(f, one) q = Sub(e, r) k = Unsqueeze(q, last) b = GatherND(x, k) t = Mul(b, b) y = Sub(a, t) }"""
+        ),
+        {"x": ("s", 3)},
+    ),
     "past and present": (
         model(
             """g (float[b,past,8] c, float[b,s,8] x) => (float[b,total,8] y) {

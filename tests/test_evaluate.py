@@ -161,3 +161,14 @@ def test_what_constants_name_of_constants_is_computed_when_the_model_is_compiled
     x = {"x": rng.standard_normal(30, np.float32)}
     reference = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     np.testing.assert_array_equal(program.session().run(None, x)[0], reference.run(None, x)[0])
+
+
+def test_a_mask_that_is_gathered_in_order_is_read_as_it_is() -> None:
+    b = GraphBuilder("mask")
+    x = b.input("x", [2, 150])
+    places = b.constant(np.indices((2, 150)).transpose(1, 2, 0)[:, None, None], np.int64)
+    model = b.model({b.op("Neg", b.op("GatherND", x, places)): [2, 1, 1, 150]})
+    program = hipdnn_mlir.compile(model)
+    assert [step.kind for step in program.model.steps] == ["execute"]
+    feeds = {"x": np.random.default_rng(1).standard_normal((2, 150), np.float32)}
+    np.testing.assert_array_equal(program.session().run(None, feeds)[0], -feeds["x"].reshape(2, 1, 1, 150))

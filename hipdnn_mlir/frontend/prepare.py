@@ -20,6 +20,7 @@ from .check import check_constants, check_declared_types, check_model, check_out
 from .constant_branches import write_choices
 from .conversions import drop_dropout, shrink_windows, split_to_slices
 from .decompositions import decompose_and_fold, inline_local_functions
+from .in_order import without_gathers_in_order
 from .onnx_types import BY_ONNX
 from .operands import derive_shape_operands, known_operand_names
 from .quantized_forms import write_integer_forms
@@ -85,6 +86,9 @@ def slim_models(
             drop_contradicted(slim)
         folded = decompose_and_fold([slim for slim, _ in prepared])
         folded = [replace(found, model=write_choices(found.model)) for found in folded]
+        plain = [without_gathers_in_order(found.model) for found in folded]
+        if len({tuple(node.op_type for node in model.graph.node) for model in plain}) == 1:  # at all sizes
+            folded = [replace(found, model=model) for found, model in zip(folded, plain, strict=True)]
         sizing = [sizing_inputs(found.model.graph) for found in folded]
         for found in folded:
             derive_shape_operands(found.model)
