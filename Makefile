@@ -1,6 +1,7 @@
 # make run    set up .venv, build, install, and run the main job
 # make test   the same set-up, static checks, and every test
-# make nightly  the properties of `make test` again, on many more random examples, and all of onnx's node cases in ONNX Runtime
+# make nightly  the properties of `make test` again, on many more random examples, and all of onnx's node cases in ONNX Runtime; tests of
+#   Python's bindings and of the provider under AddressSanitizer and UndefinedBehaviorSanitizer
 # make check  static checks, and the tests that concern what has changed: at most 3 minutes on 2 cores
 # make sentences  sentence-transformers on the provider: downloads 0.1 GB, and is no part of `make test` for that
 # make fuzz SECONDS=60  hostile files, a minute each: mutations of programs, graphs and kernels under the sanitizers, of ONNX models, and of
@@ -40,7 +41,7 @@ INSTALL := SKBUILD_BUILD_DIR=$(CURDIR)/build/release CMAKE_BUILD_PARALLEL_LEVEL=
 SOURCES := $(shell find runtime third_party -type f -not -path '*/__pycache__/*' -not -path 'runtime/python/*.py') $(wildcard cmake/*) CMakeLists.txt pyproject.toml
 
 .PHONY: run test wheels manylinux docs generated check test-rocm bench sentences clean lint types pytest nightly older lit cpp cpp-release cpp-sanitize \
-  cpp-thread fuzz libraries-sanitize
+  cpp-thread python-sanitize fuzz libraries-sanitize
 .DELETE_ON_ERROR:
 
 run: .venv/.examples
@@ -103,7 +104,7 @@ generated: .venv/.test
 	$(BIN)/python -m hipdnn_mlir.report.ops_doc docs/ops.md
 	PYTHONPATH=tests $(BIN)/python -m onnx_backend.report --coverage docs/coverage.md
 
-nightly: .venv/.test
+nightly: python-sanitize
 	HIPDNN_DRAWS=50 $(PYTEST) -m hypothesis
 	HIPDNN_DRAWS=50 $(PYTEST) tests/onnx_backend/test_node_cases.py
 
@@ -128,7 +129,7 @@ lit: .venv/.test
 cpp: cpp-release cpp-sanitize
 
 cpp-release: CPP_FLAGS := $(RELEASE)
-SANITIZED := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS=-O0 -DHIPDNN_MLIR_SANITIZE=address,undefined -DHIPDNN_MLIR_WERROR=$(if $(CI),ON,OFF)
+SANITIZED := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS=-O0 -DHIPDNN_MLIR_SANITIZE=address,undefined,float-cast-overflow -DHIPDNN_MLIR_WERROR=$(if $(CI),ON,OFF)
 cpp-sanitize: CPP_FLAGS := $(SANITIZED) -DHIPDNN_MLIR_FUZZ=ON
 
 cpp-thread: CPP_FLAGS := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS=-O1 -DHIPDNN_MLIR_SANITIZE=thread -DHIPDNN_MLIR_FUZZ=ON
@@ -143,6 +144,22 @@ cpp-release cpp-sanitize cpp-thread: cpp-%: .venv/.test
 libraries-sanitize: .venv/.ready
 	$(WITH_VENV) cmake -S . -B build/sanitize -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DUSE_HIPDNN=ON $(SANITIZED)
 	$(WITH_VENV) cmake --build build/sanitize -j 1 --target hipdnn_host hipdnn_ep
+
+# Python has no sanitizer, so their runtime is there first; what it starts has none, which commands would need. -S: nothing puts the package of the
+# environment in front of the sanitized one. What Python holds at its end is no leak of ours.
+RUNTIME_OF = $(shell $(or $(CXX),c++) -print-file-name=$1)
+python-sanitize: cpp-sanitize
+	$(WITH_VENV) cmake --build build/sanitize -j $(JOBS) --target _runtime
+	rm -rf build/sanitized
+	$(WITH_VENV) cmake --install build/sanitize --component python --prefix build/sanitized >/dev/null
+	cp -rL runtime/python/hipdnn_mlir_runtime build/sanitized/
+	cp build/sanitize/runtime/bindings/_runtime*.so build/sanitized/hipdnn_mlir_runtime/
+	LD_PRELOAD="$(call RUNTIME_OF,libasan.so) $(call RUNTIME_OF,libstdc++.so.6)" ASAN_OPTIONS=detect_leaks=0 \
+	  PYTHONPATH=build/sanitized:.:$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') \
+	  $(BIN)/python -S -c 'import os, sys, pytest; del os.environ["LD_PRELOAD"]; sys.exit(pytest.main(sys.argv[1:]))' \
+	  -q -k "not command" $(SANITIZED_TESTS)
+SANITIZED_TESTS := $(addprefix tests/,test_interrupts.py test_program_trust.py test_runtime_session.py test_session_habits.py test_specializations.py) \
+  $(addprefix tests/ort_ep/test_,device_memory.py dynamic_shapes.py ep_context.py options.py)
 
 # The corpus is replayed by `make cpp`, and that of the targets in Python by a test.
 SECONDS ?= 60

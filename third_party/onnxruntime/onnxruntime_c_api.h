@@ -100,7 +100,15 @@ typedef enum ONNXTensorElementDataType {
   ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16 = 16
 } ONNXTensorElementDataType;
 
-typedef enum ONNXType { ONNX_TYPE_UNKNOWN = 0, ONNX_TYPE_TENSOR = 1 } ONNXType;
+typedef enum ONNXType {
+  ONNX_TYPE_UNKNOWN = 0,
+  ONNX_TYPE_TENSOR = 1,
+  ONNX_TYPE_SEQUENCE = 2,
+  ONNX_TYPE_MAP = 3,
+  ONNX_TYPE_OPAQUE = 4,
+  ONNX_TYPE_SPARSETENSOR = 5,
+  ONNX_TYPE_OPTIONAL = 6
+} ONNXType;
 
 typedef enum OrtOpAttrType {
   ORT_OP_ATTR_UNDEFINED = 0,
