@@ -214,7 +214,6 @@ DEADLY = {
     "ReduceSum": "(float[2,2] x, int64[1] a) => (float[2] y) { y = ReduceSum<keepdims = 0>(x, a) }",
     "LayerNormalization": "(float[2,3] x, float[3] s) => (float[2,3] y) { y = LayerNormalization<axis = 100>(x, s) }",
     "ReduceMean": "(float[2,2] x) => (float[1,2] y) <int64 a = {0}> { y = ReduceMean(x, a) }",
-    "Concat": "(float[2] x) => (float[4] y) { y = Concat<axis = 1099511627776>(x, x) }",
     "Flatten": "(float[2] x) => (float[1,2] y) { y = Flatten<axis = -3>(x) }",
     "Transpose": "(float[2,3,4] x) => (float[3,4,2] y) { y = Transpose<perm = [1, 2, 1048576]>(x) }",
     "ConvTranspose": "(float[3] x) => (float[3] y) { y = ConvTranspose(x, x) }",
