@@ -89,7 +89,7 @@ def evaluate(op: OpView, arrays: Mapping[Any, Array]) -> Array | Reject:
     elif isinstance(plan, Movement):
         result = _move(plan, op, arrays)
     else:
-        result = plan(*(_array(arg, arrays) for arg in op.args))
+        result = plan(*(_array(arg, arrays) for arg in op.args if isinstance(arg, TensorArg)))
     return result.reshape(op.results[0].static_dims())
 
 
@@ -100,7 +100,8 @@ def _indexing(op: OpView, call: Callable[[OpView], Call]) -> Callable[..., Array
     except Refusal:
         return None
     function = _INDEXING.get(made.function)
-    is_plain = made.attributes.get("reduction", "none") == "none"
+    in_order = made.operands == [arg for arg in op.args if isinstance(arg, TensorArg)]
+    is_plain = in_order and made.attributes.get("reduction", "none") == "none"
     return partial(function, op.node, made.attributes) if function is not None and is_plain else None
 
 
