@@ -137,7 +137,7 @@ def _take_in(region: Region, partition: Partition, views: Views, taker: Taker, r
         reading = [reader for value in source.results for reader in readers(value)]
         if source is region or len(reading) < 2 or not set(region.ops).issuperset(reading):
             continue
-        if _join([group], region, partition, views, taker, regions):
+        if _join(group, region, partition, views, taker, regions):
             return
 
 
@@ -152,15 +152,15 @@ def _join_sibling(region: Region, partition: Partition, views: Views, taker: Tak
         shared = set(other.inputs).intersection(region.inputs)
         if group <= partition.group(last) or 2 * len(shared) < min(len(other.inputs), len(region.inputs)):
             continue
-        if taker.has_siblings(other) and _join([group], region, partition, views, taker, regions):
+        if taker.has_siblings(other) and _join(group, region, partition, views, taker, regions):
             return
 
 
 def _join(
-    groups: list[int], region: Region, partition: Partition, views: Views, taker: Taker, regions: dict[int, Region]
+    group: int, region: Region, partition: Partition, views: Views, taker: Taker, regions: dict[int, Region]
 ) -> bool:
-    """Make one region of several where that is taken."""
-    members = partition.members(groups, region.ops)
+    """Make one region of a group and a region where that is taken."""
+    members = partition.members([group], region.ops)
     if len(members) > MAX_OPS or not partition.is_convex(members):
         return False
     joined = try_members(members, views, taker)
