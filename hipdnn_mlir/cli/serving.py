@@ -86,6 +86,11 @@ def _share(replicas: int) -> float:
     return int(share) if share >= 1 else share
 
 
+def _on_signals(ended: threading.Event) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+
+
 def _run(given: SimpleNamespace, files: Sequence[ModelFile], listening: Any) -> int:
     from hipdnn_mlir_runtime.session.source import read
 
@@ -109,11 +114,11 @@ def _run(given: SimpleNamespace, files: Sequence[ModelFile], listening: Any) -> 
         session={name: value for name, value in session_options(given).items() if name != "threads"},
     )
     ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
+    _on_signals(ended)
     try:
         with working("starting", quiet=given.quiet):
             deployment.start(listening)
+            _on_signals(ended)  # Ray has set its own, which end the process with a trace
             deployment.deploy(settings)
         scheme = "https" if listening.tls_cert else "http"
         names = ", ".join(file.name for file in files)

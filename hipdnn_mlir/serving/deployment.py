@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +22,15 @@ _MOST_AT_ONCE = 1024
 _BUSY = 32
 """Requests of a replica beyond which there is to be another one."""
 _PORTS, _BLOCK, _PROBED = range(20_000, 32_000), 200, 8
-"""Where replicas listen, how many ports one server has there for either protocol, and how many of them are looked at."""
+"""Where proxies and replicas listen, how many ports one server has there for either protocol, and how many of them are looked at."""
 _RETRIES = "conn-failure empty-response\n    option http-buffer-request"
 """A request whose replica has died is sent again: running a model twice does no harm. HAProxy can send what it has read before it sends
 any, so it reads all that its buffer holds; Ray has no setting for that, but puts these words into HAProxy's configuration as they are."""
 _RESENT = 1 << 20
 """Bytes of that buffer."""
 _SHUTDOWN_S = 30
+_STARTED_S = 600
+"""Until a start is given up. Serve itself waits for its proxies for a minute; importing them takes longer on a busy machine."""
 _LOGGING = {"encoding": "JSON"}
 
 
@@ -91,7 +94,7 @@ def prepare(listening: Listening, most_bytes: int) -> None:
         "RAY_SERVE_RUN_ROUTER_IN_SEPARATE_LOOP": 0,
         "RAY_SERVE_GRPC_MAX_MESSAGE_SIZE": most_bytes,
         "RAY_SERVE_LOG_TO_STDERR": 0,  # requests are logged in Serve's files
-        "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": 60,  # on a busy machine a proxy needs more than Serve's 5 to be imported
+        "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": _STARTED_S,  # on a busy machine a proxy needs more than Serve's 5 to be imported
         # What glibc's own limits may grow to. With less, HAProxy faults its buffers in for each request.
         "MALLOC_MMAP_THRESHOLD_": 32 << 20,
         "MALLOC_TRIM_THRESHOLD_": 64 << 20,
@@ -99,14 +102,13 @@ def prepare(listening: Listening, most_bytes: int) -> None:
     if not listening.tls_cert:
         settings |= {
             "RAY_SERVE_ENABLE_HA_PROXY": 1,
-            "RAY_SERVE_HAPROXY_METRICS_PORT": _free_port(),
-            "RAY_SERVE_HAPROXY_STATS_PORT": _free_port(),
             "RAY_SERVE_HAPROXY_RETRY_ON": _RETRIES,
             "RAY_SERVE_HAPROXY_TUNE_BUFSIZE": _RESENT,
             "RAY_SERVE_HAPROXY_H2_FE_INITIAL_WINDOW_SIZE": _RESENT,  # else a client sends 64 KB, and waits
             "RAY_SERVE_HAPROXY_METRICS_ENABLED": 0,  # replicas count requests themselves; here each one costs a line that Python reads
             "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": 2,
-            **_replica_ports(),
+            "RAY_SERVE_HAPROXY_STARTUP_TIMEOUT_S": _STARTED_S,
+            **_own_ports(),
         }
     for name, value in settings.items():
         os.environ.setdefault(name, str(value))
@@ -137,11 +139,13 @@ def start(listening: Listening) -> None:
         http["request_timeout_s"] = grpc["request_timeout_s"] = listening.timeout_s
     if listening.grpc_port:
         grpc["grpc_servicer_functions"] = ["hipdnn_mlir.serving.grpc_service.add_service"]
+    logging.getLogger("ray.serve").setLevel(logging.WARNING)
+    grpc_options = grpc if listening.grpc_port else None
     try:
-        serve.start(http_options=http, grpc_options=grpc if listening.grpc_port else None, logging_config=_LOGGING)
+        _patiently(lambda: serve.start(http_options=http, grpc_options=grpc_options, logging_config=_LOGGING))
     except (ray.exceptions.RayError, TimeoutError) as error:
         raise ModelError(
-            f"Ray Serve does not start: {str(error).splitlines()[0]}", hint="see /tmp/ray/session_latest/logs/serve"
+            f"Ray Serve does not start: {str(error).splitlines()[-1]}", hint="see /tmp/ray/session_latest/logs/serve"
         ) from error
 
 
@@ -184,9 +188,10 @@ def deploy(settings: Settings, server: type[ModelServer] | None = None) -> None:
     """
     from ray import serve
 
+    deployed = application(vars(settings), server)
     try:
-        serve.run(application(vars(settings), server), name=APPLICATION, route_prefix="/")
-    except RuntimeError as error:
+        _patiently(lambda: serve.run(deployed, name=APPLICATION, route_prefix="/"))
+    except (RuntimeError, TimeoutError) as error:
         raise ModelError(f"the models are not served: {_reason(APPLICATION) or error}") from error
 
 
@@ -199,6 +204,19 @@ def stop() -> None:
     ray.shutdown()
 
 
+def _patiently(start: Callable[[], object]) -> None:
+    """Start something of Serve, which goes on with what it has begun when it is asked again."""
+    end = time.monotonic() + _STARTED_S
+    while True:
+        try:
+            start()
+        except TimeoutError:
+            if time.monotonic() > end:
+                raise
+        else:
+            return
+
+
 def _reason(application: str) -> str:
     """Why an application is not running, as the last line of what Serve tells of it."""
     from ray import serve
@@ -209,26 +227,32 @@ def _reason(application: str) -> str:
     return lines[-1].strip() if lines else ""
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def _own_ports() -> dict[str, int]:
+    """Return ports for proxies and replicas that no other server on this machine has.
 
-
-def _replica_ports() -> dict[str, int]:
-    """Return ranges of ports for replicas that no other server on this machine has.
-
-    With Ray's own ranges, replicas of two servers have one port for gRPC together, and a client gets to either. Ray 2.60 means to refuse
-    that (``grpc.so_reuseport``), but gives a text where gRPC reads a number. These ranges are below those that the system uses.
+    With Ray's own ones, two servers have one port for gRPC together, and a client gets to either. Ray 2.60 means to refuse that
+    (``grpc.so_reuseport``), but gives a text where gRPC reads a number. All are below those that the system gives to whoever asks for
+    any, which may be taken again before they are used.
     """
     blocks = range(_PORTS.start, _PORTS.stop, 2 * _BLOCK)
     first = os.getpid() % len(blocks)
     for http in (*blocks[first:], *blocks[:first]):
         grpc = http + _BLOCK
         if all(map(_is_free, (*range(http, http + _PROBED), *range(grpc, grpc + _PROBED)))):
-            ends = {"MIN_HTTP": http, "MAX_HTTP": grpc - 1, "MIN_GRPC": grpc, "MAX_GRPC": grpc + _BLOCK - 1}
-            return {f"RAY_SERVE_DIRECT_INGRESS_{name}_PORT": port for name, port in ends.items()}
-    raise ModelError("no free ports for replicas", expected=f"some from {_PORTS.start} to {_PORTS.stop - 1}")
+            ports = {
+                "HAPROXY_METRICS": http,
+                "HAPROXY_STATS": http + 1,
+                "FALLBACK_PROXY_HTTP": http + 2,
+                "DIRECT_INGRESS_MIN_HTTP": http + 3,
+                "DIRECT_INGRESS_MAX_HTTP": grpc - 1,
+                "FALLBACK_PROXY_GRPC": grpc,
+                "DIRECT_INGRESS_MIN_GRPC": grpc + 1,
+                "DIRECT_INGRESS_MAX_GRPC": grpc + _BLOCK - 1,
+            }
+            return {f"RAY_SERVE_{name}_PORT": port for name, port in ports.items()}
+    raise ModelError(
+        "no free ports for proxies and replicas", expected=f"some from {_PORTS.start} to {_PORTS.stop - 1}"
+    )
 
 
 def _is_free(port: int) -> bool:

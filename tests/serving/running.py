@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-_START_S, _STOP_S = 150, 60
+_START_S, _STOP_S = 900, 300
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,6 @@ def serving(folder: Path, *arguments: object) -> Iterator[Running]:
     finally:
         process.send_signal(signal.SIGTERM)
         try:
-            process.wait(_STOP_S)
+            assert process.wait(_STOP_S) == 0, (folder / "errors").read_text()[-2000:]
         finally:
             process.kill()
