@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from .shape_inference import static_dims
+from .shape_inference import SizesContradictError, static_dims
 from .sizes.windows import windows
 
 TRAINING_MODE = 2
@@ -20,10 +20,6 @@ class WrongConversion:
     op: str
     applies: Callable[[onnx.NodeProto], bool]
     what: str
-
-
-def _attribute(node: onnx.NodeProto, name: str, default: object = None) -> object:
-    return next((onnx.helper.get_attribute_value(a) for a in node.attribute if a.name == name), default)
 
 
 WRONG: tuple[WrongConversion, ...] = (
@@ -90,17 +86,29 @@ def shrink_windows(model: onnx.ModelProto) -> None:
 
 
 def split_to_slices(model: onnx.ModelProto) -> None:
-    """Replace every Split with constant sizes by one Slice per result, in place: torch-mlir's conversion of it crashes."""
+    """Replace every Split with constant sizes by one Slice per result, in place: torch-mlir's conversion of it crashes.
+
+    Args:
+        model: its values have their inferred types.
+
+    Raises:
+        SizesContradictError: the sizes are not all of the operand's.
+    """
     graph = model.graph
     constants = {tensor.name: tensor for tensor in graph.initializer}
+    dims = {value.name: static_dims(value) for value in (*graph.input, *graph.value_info)}
+    dims |= {name: tuple(tensor.dims) for name, tensor in constants.items()}
     nodes = []
     for node in graph.node:
         sizes = constants.get(node.input[1]) if node.op_type == "Split" and len(node.input) > 1 else None
         if sizes is None:
             nodes.append(node)
             continue
-        axis, start = _attribute(node, "axis", 0), 0
-        for output, size in zip(node.output, numpy_helper.to_array(sizes).tolist(), strict=True):
+        axis, start = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0), 0
+        parts, operand = numpy_helper.to_array(sizes).reshape(-1).tolist(), dims.get(node.input[0])
+        if len(parts) != len(node.output) or min(parts) < 0 or (operand and sum(parts) != operand[axis]):
+            raise SizesContradictError(node, {node.input[0]: operand or ()}, (), f"parts of {parts} along axis {axis}")
+        for output, size in zip(node.output, parts, strict=True):
             names = [f"{output}.{part}" for part in ("start", "end", "axis")]
             for name, number in zip(names, (start, start + size, axis), strict=True):
                 graph.initializer.append(numpy_helper.from_array(np.array([number], np.int64), name))
