@@ -12,8 +12,8 @@ from ..spec import OpView, Refusal
 
 
 def axes_of(argument: Any, rank: int) -> tuple[int, ...]:
-    """Normalized axes of a dim argument: an int, a list, or None/empty for all."""
-    if argument is None or argument == []:
+    """Normalized axes of a dim argument: an int, a list, or None/empty for all. A scalar has none, and torch takes axis 0 for it."""
+    if rank == 0 or argument is None or argument == []:
         return tuple(range(rank))
     return tuple(sorted({axis % rank for axis in ([argument] if isinstance(argument, int) else argument)}))
 
