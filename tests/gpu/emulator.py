@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -120,6 +121,8 @@ def _flushed(x: Array) -> Array:
 
 _COPIES = "llvm.nvvm.cp.async."
 _MATRIX_UNITS = "llvm.nvvm.mma.m16n8k16.row.col"
+_Decoded = tuple[list[tuple[Callable[..., Any], list[Any], list[Any]]], list[Any]]
+"""Of a block: what runs, on which values, with which results; and the values that it yields."""
 
 
 class Emulator:
@@ -140,6 +143,7 @@ class Emulator:
         self.blocks, self.threads, self.wave = blocks, threads, wave
         self.lanes = blocks * threads
         self.values: dict[Any, Any] = {}
+        self._decoded: dict[Any, _Decoded] = {}
         self.tables: dict[str, int] = {}
         self.mask = np.ones(self.lanes, np.bool_)
         self.shared = np.zeros(0, np.uint8)
@@ -170,23 +174,34 @@ class Emulator:
                     self._block(block)
 
     def _block(self, block: Any) -> list[Any]:
+        values = self.values
+        steps, left = self._decoded.get(block) or self._decode(block)
+        for run, operands, results in steps:
+            made = run(*[values[v] for v in operands])
+            if isinstance(made, list):
+                values.update(zip(results, made, strict=True))
+            elif made is not None:
+                values[results[0]] = made
+        return [values[v] for v in left]
+
+    def _decode(self, block: Any) -> _Decoded:
+        """What a block does, read from its module once however often it runs; constants are given their values."""
+        steps, left = [], []
         for operation in block.operations:
             op = operation.operation
-            if op.name in ("scf.yield", "gpu.return"):
-                return [self.values[v] for v in op.operands]
-            made = self._operation(op, [self.values[v] for v in op.operands])
-            for result, value in zip(op.results, made, strict=True):
-                self.values[result] = value
-        return []
-
-    def _operation(self, op: Any, xs: list[Any]) -> list[Any]:
-        name = str(op.name)
-        if name in _BINARY:
-            return [self._guarded(_BINARY[name], *xs)]
-        special = getattr(self, "_" + name.replace(".", "_"), None)
-        assert special is not None, f"{name} is not emulated"
-        made = special(op, *xs)
-        return made if isinstance(made, list) else [] if made is None else [made]
+            name, operands, results = str(op.name), list(op.operands), list(op.results)
+            if name in ("scf.yield", "gpu.return"):
+                left = operands
+            elif name == "arith.constant":
+                self.values[results[0]] = self._constant(op)
+            elif name in _BINARY:
+                steps.append((partial(self._guarded, _BINARY[name]), operands, results))
+            else:
+                special = getattr(self, "_" + name.replace(".", "_"), None)
+                assert special is not None, f"{name} is not emulated"
+                steps.append((partial(special, op), operands, results))
+        self._decoded[block] = steps, left
+        return steps, left
 
     def _guarded(self, function: Callable[..., Array], *xs: Array) -> Array:
         """What inactive threads compute is not looked at."""
@@ -199,7 +214,7 @@ class Emulator:
 
     # -- arith ----------------------------------------------------------------------------------------------------
 
-    def _arith_constant(self, op: Any) -> Array:
+    def _constant(self, op: Any) -> Array:
         kind, text = op.results[0].type, op.attributes["value"]
         if str(kind) == "i1":
             return np.full(self.lanes, bool(text.value))
@@ -410,7 +425,7 @@ class Emulator:
         whole = np.ascontiguousarray(value.reshape(self.lanes, count)[self.mask])
         memory[places] = whole.view(np.uint8).reshape(places.shape)
         if pointer[0] != SHARED:
-            np.add.at(self.written[pointer[0]], places, 1)
+            np.add.at(self.written[pointer[0]], places.reshape(-1), np.uint8(1))  # NumPy is fast at these types alone
             self.writers[pointer[0]][places] = np.flatnonzero(self.mask)[:, None]
 
     def _llvm_mlir_poison(self, op: Any) -> Array:

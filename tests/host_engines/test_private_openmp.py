@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -154,6 +155,12 @@ def bindings(code: str, folder: Path, tmp_path: Path) -> list[Binding]:
     return theirs
 
 
+@cache
+def loaded_alone(package: str) -> list[str]:
+    """The OpenMP libraries of a process that has the package and nothing of ours."""
+    return execute(THEIRS[package] + LOADED_OPENMP, Path(), {}).split()
+
+
 @pytest.mark.parametrize("order", ["before", "after"])
 @pytest.mark.parametrize("package", THEIRS)
 def test_openmp_is_each_librarys_own_when_a_package_is_imported(
@@ -161,7 +168,7 @@ def test_openmp_is_each_librarys_own_when_a_package_is_imported(
 ) -> None:
     parts = (THEIRS[package], OURS) if order == "before" else (OURS, THEIRS[package])
     theirs = bindings("".join(parts) + AGAIN, folder, tmp_path)
-    alone = execute(THEIRS[package] + LOADED_OPENMP, folder, {}).split()
+    alone = loaded_alone(package)
     assert {os.path.realpath(b.definer) for b in theirs if b.symbol.startswith("GOMP_")} == set(alone)
     assert bool(alone) == (package != "numpy"), "the package is expected to use OpenMP, or not to"
 
