@@ -11,6 +11,7 @@ import pytest
 
 from bucket_models import SAFE, model
 from conftest import Command
+from generation.growing import growing_model
 from hipdnn_mlir.compiler.specializations import compile_specializations
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")
@@ -51,11 +52,23 @@ def test_a_size_that_takes_its_buckets_alone_is_told(command: Command, tmp_path:
     assert made.returncode == 0, made.stderr
     assert "node 'ReduceMean_0'" in json.loads(made.stdout)["exact"]["b"]
     told = command("compile", path, "--target", "sm_90", "--bucket", "b=2,4", "-o", tmp_path / "m.hipdnn")
-    assert (
-        "dimension 'b' accepts only its buckets, since padding would change results: node 'ReduceMean_0'" in told.stdout
+    reason = "padding would change results: node 'ReduceMean_0'"
+    assert f"dimension 'b' has a program for each bucket and for no other size: {reason}" in " ".join(
+        told.stdout.split()
     )
     shown = command("inspect", tmp_path / "m.hipdnn")
-    assert "b (2, 4 only: node 'ReduceMean_0'" in " ".join(shown.stdout.split())
+    assert f"b (2, 4 only: {reason}" in " ".join(shown.stdout.split())
+
+
+def test_buckets_of_growing_caches_are_told_as_what_they_are(command: Command, tmp_path: Path) -> None:
+    onnx.save(growing_model(layers=1), tmp_path / "m.onnx")
+    options = ("--shape", "b=1", "--bucket", "s=2", "--bucket", "p=16")
+    made = command("compile", tmp_path / "m.onnx", "--target", "sm_90", *options, "-o", tmp_path / "m.hipdnn")
+    assert made.returncode == 0, made.stderr
+    told = " ".join(made.stdout.split())
+    assert "'p' has a program for each bucket and for no other size: it is the length of the caches' buffers" in told
+    assert "'s' has a program for each bucket and for no other size: a run of fewer new rows is filled up" in told
+    assert "padding" not in made.stdout + made.stderr
 
 
 def test_random_inputs_have_sizes_that_run(command: Command, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def compile_(given: SimpleNamespace) -> int:
     def text() -> str:
         head = f"{output}: {render.bytes_text(size)} in {elapsed_s:.2f} s; {render.program_summary(data)}"
         exact = (
-            f"dimension '{name}' accepts only its buckets, since padding would change results: {reason}"
+            f"dimension '{name}' has a program for each bucket and for no other size: {reason}"
             for name, reason in data["exact"].items()
         )
         return "\n".join(map(folded, [head, *exact]))

@@ -4,6 +4,8 @@ import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import cast
 
+import onnx
+
 from hipdnn_mlir_runtime.errors import HipdnnMlirError
 from hipdnn_mlir_runtime.expressions import Expressions
 
@@ -18,6 +20,8 @@ from .source import OnnxSource, Source
 
 logger = logging.getLogger(__name__)
 
+_FLAGS = (onnx.TensorProto.INT32, onnx.TensorProto.INT64, onnx.TensorProto.BOOL)
+"""Types of masks in which 0 hides."""
 _LONGER = 2
 """How many rows more the other past has that the model is compared at."""
 
@@ -56,6 +60,18 @@ class GrowingSource(OnnxSource):
         before.append(self.growth.before(points[0], by=_LONGER))
         *slims, longer = slim_models(self.proto, before, self.where, self.external)
         return with_buffers(self.growth, slims, longer)
+
+    @property
+    def exact(self) -> dict[str, str]:
+        """Why sizes are not rounded up to buckets by padding: whoever runs the program knows a better way."""
+        growth = self.growth
+        found = {
+            growth.symbol: "it is the length of the caches' buffers, in which any number of rows up to that may be valid"
+        }
+        kinds = {value.name: value.type.tensor_type.elem_type for value in self.proto.graph.input}
+        if growth.sized and isinstance(growth.new, str) and all(kinds[name] in _FLAGS for name, _ in growth.sized):
+            found[growth.new] = "a run of fewer new rows is filled up to the next one, and its mask hides the rest"
+        return found
 
     def record(self, program: ProgramModel) -> Growing:
         """What the program says of its buffers."""

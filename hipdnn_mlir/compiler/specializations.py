@@ -103,10 +103,14 @@ def compile_specializations(
             form = _static_form(sizes, specializations, error)
         form.check(specializations)
         combined = form.program(specializations, buckets)
-        combined.growing = growing.record(combined) if growing is not None else None
+        if growing is not None:
+            combined.growing = growing.record(combined)
+            combined.exact = [
+                growing.exact.get(symbol, why) for symbol, why in zip(symbols, combined.exact, strict=True)
+            ]
     for symbol, reason in zip(symbols, combined.exact, strict=True):
-        if reason:
-            logger.warning("%r accepts only the listed sizes, since it cannot be padded: %s", symbol, reason)
+        if reason and (growing is None or symbol not in growing.exact):
+            logger.warning("%r has a program for each bucket and for no other size: %s", symbol, reason)
     return Program(combined, weights.arrays, dict(elapsed_ms))
 
 
@@ -272,7 +276,7 @@ def _mixing(modules: Sequence[Imported], solver: Solver, buckets: Buckets, known
         if mixing is None:
             rounded = more
         else:
-            found[name] = str(mixing)
+            found[name] = f"padding would change results: {mixing}"
     return found
 
 
