@@ -69,7 +69,7 @@ class _Writer:
                 del node.attribute[:]
                 node.op_type, node.domain = "CacheUpdate", HIPDNN_DOMAIN
                 node.input[:] = [past, node.input[1], self._length, places]
-            elif index in self._edits.softmaxes:
+            elif index in self._edits.maxima:
                 node.input[0] = self._node("Where", valid, node.input[0], self._lowest(node.input[0]))
             elif index in self._edits.ranges:
                 self._move_range(node)
@@ -96,8 +96,8 @@ class _Writer:
         return self._constant(np.array(value, np.int64))
 
     def _lowest(self, like: str) -> str:
-        kind = self._kinds[like]
-        return self._constant(np.array(-np.inf, helper.tensor_dtype_to_np_dtype(kind)))
+        dtype = helper.tensor_dtype_to_np_dtype(self._kinds[like])
+        return self._constant(np.array(np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf, dtype))
 
     def _plus(self, name: str, number: int) -> str:
         return self._node("Add", name, self._constant(np.array([number], np.int64)))

@@ -35,13 +35,13 @@ class Edits:
 
     Attributes:
         caches: nodes that join a past with what is new.
-        softmaxes: nodes that go over keys: those that are not valid are hidden from them.
+        maxima: nodes that look for the largest element among keys, as softmax does: those that are not valid are hidden from them.
         numbers: nodes and operands that are numbers to compute with, with the length of the past in them.
         ranges: nodes that count from the length of the past on.
     """
 
     caches: list[int] = field(default_factory=list)
-    softmaxes: list[int] = field(default_factory=list)
+    maxima: list[int] = field(default_factory=list)
     numbers: set[tuple[int, int]] = field(default_factory=set)
     ranges: list[int] = field(default_factory=list)
 
@@ -162,8 +162,8 @@ class _Follower:
             self._take_cache(index, node)
         elif any(operand in self._flat for operand in node.input) and node.op_type not in _MOVEMENTS:
             raise _unknown(node)
-        elif node.op_type == "Softmax":
-            self._take_softmax(index, node)
+        elif node.op_type in ("ArgMax", "Softmax"):
+            self._take_maximum(index, node)
         elif node.op_type == "Where" and self._is_guard(node):
             self._zeroed.add(node.output[0])
         elif node.op_type not in _ELEMENTWISE | _MOVEMENTS and not self._keeps_places(node, grown):
@@ -204,17 +204,19 @@ class _Follower:
         self._edits.caches.append(index)
         self._cached.add(node.output[0])
 
-    def _take_softmax(self, index: int, node: onnx.NodeProto) -> None:
+    def _take_maximum(self, index: int, node: onnx.NodeProto) -> None:
+        is_softmax = node.op_type == "Softmax"
         rank = len(self._dims[0][node.input[0]])
-        axis = attributes_of(node).get("axis", -1) % rank
+        axis = attributes_of(node).get("axis", -1 if is_softmax else 0) % rank
         if self._grown(node.input[0]) != [axis]:
             if axis in self._grown(node.input[0]):
                 raise _unknown(node)
             return
-        if axis != rank - 1 or node.input[0] not in self._cached:
+        if axis != rank - 1 or is_softmax != (node.input[0] in self._cached):
             raise _unknown(node)
-        self._edits.softmaxes.append(index)
-        self._zeroed.add(node.output[0])
+        self._edits.maxima.append(index)
+        if is_softmax:
+            self._zeroed.add(node.output[0])
 
     def _keeps_grown(self, node: onnx.NodeProto) -> bool:
         """Whether a slice leaves the axes that grow whole."""

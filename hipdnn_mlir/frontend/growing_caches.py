@@ -174,9 +174,19 @@ def _mask_lengths(proto: onnx.ModelProto, sizes: InputSizes) -> set[str]:
 
 
 def _caches(proto: onnx.ModelProto, sizes: InputSizes) -> list[tuple[str, str, str]]:
-    """Inputs that are joined with what is new, the outputs that this gives, and the symbols of their rows."""
-    graph = proto.graph
-    outputs = {value.name for value in graph.output}
+    """Caches of four dims as input and as output, and the symbols of their rows."""
+    found = []
+    for past, present in joined_caches(proto.graph):
+        dims = sizes.inputs.get(past, ())
+        symbols = sizes.table.names(dims[ROWS_AXIS]) if len(dims) == 4 else ()
+        if len(symbols) == 1 and dims[ROWS_AXIS] == sizes.table.symbol(next(iter(symbols))):
+            found.append((past, present, next(iter(symbols))))
+    return found
+
+
+def joined_caches(graph: onnx.GraphProto) -> list[tuple[str, str]]:
+    """Inputs that are joined with what is new along their rows, and the outputs that this gives."""
+    inputs, outputs = ({value.name for value in values} for values in (graph.input, graph.output))
     same: dict[str, str] = {}
     found = []
     for node in graph.node:
@@ -185,11 +195,8 @@ def _caches(proto: onnx.ModelProto, sizes: InputSizes) -> list[tuple[str, str, s
         if node.op_type != "Concat" or len(node.input) != 2 or node.output[0] not in outputs:
             continue
         past = same.get(node.input[0], node.input[0])
-        dims = sizes.inputs.get(past, ())
-        if len(dims) == 4 and attributes_of(node).get("axis") in (ROWS_AXIS, ROWS_AXIS - 4):
-            symbols = sizes.table.names(dims[ROWS_AXIS])
-            if len(symbols) == 1 and dims[ROWS_AXIS] == sizes.table.symbol(next(iter(symbols))):
-                found.append((past, node.output[0], next(iter(symbols))))
+        if past in inputs and attributes_of(node).get("axis") in (ROWS_AXIS, ROWS_AXIS - 4):
+            found.append((past, node.output[0]))
     return found
 
 

@@ -9,6 +9,8 @@ from onnx import helper, numpy_helper
 
 from hipdnn_mlir_runtime.errors import ModelError
 
+from .growing_caches import joined_caches
+
 _EACH_POSITION = frozenset({"Add", "Cast", "Div", "Identity", "Mul", "Sub", "Tanh"})
 """Operators whose result at a position comes of their first operand there, if the second one is a number, or one for each column."""
 _PRODUCTS = frozenset({"MatMul", "MatMulNBits"})
@@ -19,10 +21,12 @@ def keep_last_valid(model: onnx.ModelProto, masks: Mapping[str, str], where: str
     """The model whose outputs `[batch, sequence, ...]` have one position, `[batch, 1, ...]`: the last valid one of each row.
 
     A mask `[batch, total]` counts the positions that are valid with those that came before. A row with fewer of them than the sequence has
-    is padded on the right; in all others the last position is the last valid one. It is taken in front of the product that the output comes
-    of, such as that with the vocabulary in a language model.
+    is padded on the right; in all others the last position is the last valid one. Where caches grow, a mask is as long as they are after
+    the run, and its last element that is not 0 is that of the last valid position. The position is taken in front of the product that the
+    output comes of, such as that with the vocabulary in a language model.
 
-    Before: `logits = MatMul(x, w)`. After: `logits = MatMul(GatherND(x, Min(ReduceSum(mask), Shape(x)[1]) - 1), w)`.
+    Before: `logits = MatMul(x, w)`. After: `logits = MatMul(GatherND(x, Min(ReduceSum(mask), Shape(x)[1]) - 1), w)`; where caches grow,
+    at `Max(ArgMax(mask) - (Shape(mask)[1] - Shape(x)[1]), 0)`.
 
     Args:
         model: not modified.
@@ -60,8 +64,9 @@ def _keep(graph: onnx.GraphProto, output: str, mask: str, where: str) -> None:
             for names in (node.input, node.output):
                 names[:] = [source if name == output else name for name in names]
         position = len(nodes)
+    taking = _taking(source, mask, taken, f"{output}.last_valid.", grows=bool(joined_caches(graph)))
     del graph.node[:]
-    graph.node.extend([*nodes[:position], *_taking(source, mask, taken, f"{output}.last_valid."), *nodes[position:]])
+    graph.node.extend([*nodes[:position], *taking, *nodes[position:]])
 
 
 def _check(values: Sequence[onnx.ValueInfoProto], kind: str, name: str, rank: int, where: str) -> onnx.ValueInfoProto:
@@ -108,23 +113,32 @@ def _constant_ranks(graph: onnx.GraphProto) -> Iterator[tuple[str, int]]:
             yield node.output[0], known[node.input[0]]
 
 
-def _taking(x: str, mask: str, result: str, prefix: str) -> Iterator[onnx.NodeProto]:
+def _taking(x: str, mask: str, result: str, prefix: str, *, grows: bool) -> Iterator[onnx.NodeProto]:
     """Nodes that take the last valid position of each row of x."""
 
     def named(name: str) -> str:
         return prefix + name
 
     def node(op: str, operands: Sequence[str], name: str, **attributes: Any) -> onnx.NodeProto:
-        return helper.make_node(op, [*operands], [name], name=named(op), **attributes)
+        return helper.make_node(op, [*operands], [name], name=name, **attributes)
 
     def constant(name: str, value: Sequence[int]) -> onnx.NodeProto:
         return helper.make_node("Constant", [], [named(name)], value=numpy_helper.from_array(np.array(value, np.int64)))
 
     yield constant("one", [1])
-    yield node("Cast", [mask], named("valid"), to=onnx.TensorProto.INT64)
-    yield node("ReduceSum", [named("valid"), named("one")], named("count"))
     yield node("Shape", [x], named("length"), start=1, end=2)
-    yield node("Min", [named("count"), named("length")], named("end"))
-    yield node("Sub", [named("end"), named("one")], named("last"))
+    if grows:
+        yield constant("first", [0])
+        yield node("Cast", [mask], named("valid"), to=onnx.TensorProto.FLOAT)
+        yield node("ArgMax", [named("valid")], named("end"), axis=1, select_last_index=1)
+        yield node("Shape", [mask], named("total"), start=1, end=2)
+        yield node("Sub", [named("total"), named("length")], named("past"))
+        yield node("Sub", [named("end"), named("past")], named("place"))
+        yield node("Max", [named("place"), named("first")], named("last"))
+    else:
+        yield node("Cast", [mask], named("valid"), to=onnx.TensorProto.INT64)
+        yield node("ReduceSum", [named("valid"), named("one")], named("count"))
+        yield node("Min", [named("count"), named("length")], named("end"))
+        yield node("Sub", [named("end"), named("one")], named("last"))
     yield node("Unsqueeze", [named("last"), named("one")], named("places"))
     yield node("GatherND", [x, named("places")], result, batch_dims=1)

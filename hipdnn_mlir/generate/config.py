@@ -84,11 +84,8 @@ class DecoderConfig:
 
     @property
     def last_valid(self) -> dict[str, str]:
-        """Which outputs are read at the last valid position alone, as for `hipdnn_mlir.compile`.
-
-        None where caches grow: there, shorter prompts are padded on the left, so the last position is the last valid one of all.
-        """
-        return {} if self.grows else {self.logits: self.attention_mask}
+        """Which outputs are read at the last valid position alone, as for `hipdnn_mlir.compile`."""
+        return {self.logits: self.attention_mask}
 
 
 def read_config(folder: Path) -> DecoderConfig:

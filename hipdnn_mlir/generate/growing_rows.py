@@ -109,4 +109,5 @@ class GrowingRows:
         for row, count in enumerate(taken):
             if count:
                 self._rows[row] += range(start + size - count, start + size)
-                self._logits[row] = window.logits[row, size - 1].astype(np.float32)
+                positions = window.logits.shape[1]  # one where the program takes the last valid one itself
+                self._logits[row] = window.logits[row, min(size, positions) - 1].astype(np.float32)

@@ -12,6 +12,7 @@ import onnx
 import onnxruntime as ort
 import pytest
 
+import hipdnn_mlir
 from generation.growing import VOCABULARY, decode, growing_model, pieces_of
 from hipdnn_mlir.generate import TextGenerator
 from hipdnn_mlir.generate.folder import read_folder
@@ -70,6 +71,20 @@ def test_texts_of_a_batch_are_as_alone_when_their_prompts_differ_in_length(
 ) -> None:
     made = generator.generate(PROMPTS, max_new_tokens=NEW, stop_tokens=[])
     assert [list(one.tokens) for one in made] == [_expected(placed, prompt, NEW) for prompt in PROMPTS]
+
+
+def test_logits_of_the_last_valid_token_alone_are_those_of_the_model(generator: TextGenerator, placed: Path) -> None:
+    with TextGenerator(placed, program=hipdnn_mlir.compile(placed / "model.onnx"), max_length=128) as whole:
+        found = []
+        for one in (generator, whole):
+            sequences = one.start(3)
+            sequences.append(PROMPTS[1:])
+            first = sequences.logits()
+            sequences.append([[5], [6, 7, 8], []])
+            found.append((first, sequences.logits()))
+        assert [one._session.get_outputs()[0].shape[1] for one in (generator, whole)] == [1, "s"]
+    for got, want in zip(*found, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
 def test_texts_end_one_by_one_and_go_on(generator: TextGenerator, placed: Path) -> None:

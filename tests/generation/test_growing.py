@@ -63,6 +63,30 @@ def test_one_specialization_serves_all_lengths(masks: str, batch: int) -> None:
     assert session.stats.specializations == len(set(COUNTS))
 
 
+@pytest.mark.parametrize("masks", ["flags", "by index"])
+def test_logits_of_the_last_valid_position_alone(masks: str) -> None:
+    """Of prompts that are padded behind their end, of steps behind them, and of more than one token."""
+    grown = growing_model(masks)
+    compiled = hipdnn_mlir.compile(grown, last_valid={"logits": "attention_mask"})
+    assert compiled.model.growing is not None
+    ours, reference = compiled.session(), _reference(grown)
+    caches, total = [first_feeds(session, 2) for session in (ours, reference)], 0
+    mask = np.zeros((2, 0), np.int64)
+    for piece, valid in zip(pieces_of(2, (5, 1, 4)), ([5, 3], [1, 1], [2, 4]), strict=True):
+        total += piece.shape[1]
+        mask = np.concatenate([mask, np.arange(piece.shape[1]) < np.array(valid)[:, None]], axis=1, dtype=np.int64)
+        results = []
+        for number, session in enumerate((ours, reference)):
+            names = [port.name for port in session.get_outputs()]
+            feeds = {"input_ids": piece, "attention_mask": mask, **caches[number]}
+            made = dict(zip(names, session.run(None, feeds), strict=True))
+            caches[number] = {name: made[name.replace("past_key_values", "present")] for name in caches[number]}
+            results.append(made["logits"])
+        want = results[1][np.arange(2), np.array(valid) - 1]
+        np.testing.assert_allclose(results[0], want[:, None], rtol=1e-4, atol=1e-5)
+    assert {cache.shape[2] for cache in caches[0].values()} == {total}
+
+
 def test_queries_share_keys() -> None:
     grown = growing_model("by index", heads=2)
     compiled = hipdnn_mlir.compile(grown)

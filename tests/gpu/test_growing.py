@@ -107,7 +107,8 @@ def texts_of(
     dims = {port.name: port.type.tensor_type.shape.dim for port in (*model.graph.input, *model.graph.output)}
     (b, s), p = (dim.dim_param for dim in dims["input_ids"]), dims["past_key_values.0.key"][2].dim_param
     sizes: dict[str, Any] = {"shapes": {b: batch}, "buckets": {s: WINDOWS, p: [ROWS]}}
-    session = Emulated(*compile_for_emulator(model, monkeypatch, target=target, **sizes), wave)
+    last = {"logits": "attention_mask"}
+    session = Emulated(*compile_for_emulator(model, monkeypatch, target=target, last_valid=last, **sizes), wave)
     names = [port.name for port in session.inputs]
     config = DecoderConfig(
         Path("model"),

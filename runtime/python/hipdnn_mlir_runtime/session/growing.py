@@ -212,9 +212,10 @@ class GrowingCaches:
         buffers, of, is_new = self._buffers(pasts, before, total)
         rows = buffers[0].shape[_ROWS_AXIS]
         window = next((size for size in self._windows if new <= size <= rows - before), new)
-        cut = {} if window == new else {name: (axis, new) for name, axis in self._axes_of_new(self.outputs)}
-        for name, axis in self._axes_of_new(self.inputs) if cut else ():
-            arrays[name] = _padded(arrays[name], axis, window)
+        cut = {}
+        if window != new:
+            cut = {name: (axis, new) for name, axis in self._axes_of_new(self.outputs)}
+            arrays |= {name: _padded(arrays[name], axis, window) for name, axis in self._axes_of_new(self.inputs)}
         for name, axis in self._sized:
             arrays[name] = _padded(arrays[name], axis, rows)
         arrays |= {port.name: buffer for port, buffer in zip(self._pasts, buffers, strict=True)}
